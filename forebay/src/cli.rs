@@ -90,7 +90,7 @@ fn setting_flags() -> impl Iterator<Item = Arg> {
             .help(flag.help)
             .help_heading("Settings")
             .action(match flag.setting.kind {
-                config::Kind::Texts { .. } => ArgAction::Append,
+                config::SettingKind::Texts { .. } => ArgAction::Append,
                 _ => ArgAction::Set,
             })
     })

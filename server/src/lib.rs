@@ -25,17 +25,17 @@ mod log;
 mod lookup;
 mod parse;
 mod poll_once;
-mod printed;
 mod purger;
 mod rules;
 mod send_queue;
 mod store;
+mod terminal;
 mod transport;
 mod worker;
 
 pub use key::{KeyText, site_url_key, url_key};
 pub use lookup::write_stored_head;
-pub use printed::steers_terminal;
+pub use terminal::steers_terminal;
 
 #[cfg(test)]
 mod tests;

@@ -5,7 +5,7 @@ use std::net::{SocketAddr, TcpStream};
 
 use forebay_testkit::{Origin, Script, eventually};
 
-use crate::config::{Config, FlagValue, Source};
+use crate::config::{Config, ConfigSource, FlagValue};
 use crate::counters::Counter;
 use crate::engine::{Hooks, start};
 
@@ -38,7 +38,7 @@ fn a_panic_ends_one_connection_and_the_worker_goes_on() {
         FlagValue { name: "workers", value: "1" },
         FlagValue { name: "runtime-dir", value: &runtime },
     ];
-    let config = Config::load(Source::Origin(&url), &flags).expect("a valid configuration");
+    let config = Config::load(ConfigSource::Origin(&url), &flags).expect("a valid configuration");
     let (tell, told) = std::sync::mpsc::channel();
     let server = std::thread::spawn(move || {
         let again = config.clone();

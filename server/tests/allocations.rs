@@ -9,7 +9,7 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 
-use forebay_server::config::{Config, FlagValue, Source};
+use forebay_server::config::{Config, ConfigSource, FlagValue};
 use forebay_server::engine::{Hooks, start};
 use forebay_testkit::{Origin, Script};
 use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
@@ -131,7 +131,8 @@ fn serve(
             FlagValue { name: "runtime-dir", value: &runtime_dir },
             FlagValue { name: "rules", value: &rules },
         ];
-        let config = Config::load(Source::Origin(&url), &flags).expect("a valid configuration");
+        let config =
+            Config::load(ConfigSource::Origin(&url), &flags).expect("a valid configuration");
         let again = config.clone();
         let hooks = Hooks { load: Box::new(move || Ok(again.clone())), applied: Box::new(|_| ()) };
         let running = start(config, hooks).expect("it starts");

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::thread::{self, JoinHandle};
 
 use forebay_server::clock;
-use forebay_server::config::{Config, FlagValue, Source};
+use forebay_server::config::{Config, ConfigSource, FlagValue};
 use forebay_server::counters::Counter;
 use forebay_server::engine::{Hooks, Resolver, Stopper, start_with_resolver};
 use forebay_shm::CounterFile;
@@ -58,7 +58,7 @@ impl Server {
         ];
         let flags = fixed.iter().chain(flags).map(|&(name, value)| FlagValue { name, value });
         let flags: Vec<_> = flags.collect();
-        let source = Source::Origin("http://origin.test:80");
+        let source = ConfigSource::Origin("http://origin.test:80");
         let config = Config::load(source, &flags).expect("a valid configuration");
         let asked = Arc::new(Asked::default());
         let resolver = resolver(script, Arc::clone(&asked));

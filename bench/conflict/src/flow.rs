@@ -10,7 +10,7 @@ use std::thread::{self, JoinHandle};
 
 use forebay_conflict::{Counts, Plan, Refused, count_named};
 use forebay_server::clock;
-use forebay_server::config::{Config, FlagValue, Source};
+use forebay_server::config::{Config, ConfigSource, FlagValue};
 use forebay_server::counters::Counter;
 use forebay_server::engine::{Hooks, Stopper, start};
 use forebay_shm::CounterFile;
@@ -174,7 +174,8 @@ impl Server {
                     value: if access_log { "/dev/null" } else { "off" },
                 },
             ];
-            let config = Config::load(Source::Origin(&url), &flags).expect("a valid configuration");
+            let config = Config::load(ConfigSource::Origin(&url), &flags);
+            let config = config.expect("a valid configuration");
             let again = config.clone();
             let hooks =
                 Hooks { load: Box::new(move || Ok(again.clone())), applied: Box::new(|_| ()) };

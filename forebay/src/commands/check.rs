@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use clap::ArgMatches;
 use forebay_rules::filter::Filters;
-use forebay_server::config::{self, Config, ConfigErrors, Place, Source};
+use forebay_server::config::{self, Config, ConfigErrors, ConfigSource, SourceSpan};
 use serde_json::{Value, json};
 
 use super::is_set;
@@ -14,7 +14,7 @@ use crate::say::say;
 pub(super) fn run(args: &ArgMatches, filters: &Filters) -> Result<ExitCode, String> {
     let file = args.get_one::<String>("file").map(String::as_str).unwrap_or_default();
     let checked = config::read_file(Path::new(file))
-        .and_then(|text| Config::load_with(Source::Toml { text: &text, file }, &[], filters));
+        .and_then(|text| Config::load_with(ConfigSource::Toml { text: &text, file }, &[], filters));
     let json = is_set(args, "json");
     match checked {
         Ok(config) => {
@@ -40,8 +40,8 @@ fn errors_json(errors: &ConfigErrors) -> Value {
         .iter()
         .map(|error| {
             let (file, line, column) = match &error.place {
-                Place::Text { file, line, column, .. } => (file.clone(), *line, *column),
-                Place::File(file) | Place::Flag(file) => (file.clone(), 0, 0),
+                SourceSpan::Text { file, line, column, .. } => (file.clone(), *line, *column),
+                SourceSpan::File(file) | SourceSpan::Flag(file) => (file.clone(), 0, 0),
             };
             json!({
                 "file": file,

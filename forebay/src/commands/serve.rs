@@ -8,7 +8,7 @@ use std::rc::Rc;
 use clap::ArgMatches;
 use clap::parser::ValueSource;
 use forebay_rules::filter::Filters;
-use forebay_server::config::{self, Config, ConfigErrors, FlagValue, Source};
+use forebay_server::config::{self, Config, ConfigErrors, ConfigSource, FlagValue};
 use forebay_server::engine::{Hooks, Running, StartError, start, upgrade};
 
 use super::is_set;
@@ -74,11 +74,13 @@ impl Inputs {
         let flags = self.flags.iter().map(|(name, value)| FlagValue { name, value });
         let flags: Vec<_> = flags.collect();
         match &self.source {
-            From::Origin(url) => Config::load_with(Source::Origin(url), &flags, &self.filters),
+            From::Origin(url) => {
+                Config::load_with(ConfigSource::Origin(url), &flags, &self.filters)
+            }
             From::File(path) => {
                 let text = config::read_file(path)?;
                 let file = path.display().to_string();
-                let source = Source::Toml { text: &text, file: &file };
+                let source = ConfigSource::Toml { text: &text, file: &file };
                 Config::load_with(source, &flags, &self.filters)
             }
         }

@@ -14,7 +14,7 @@ use tokio::sync::mpsc;
 use crate::limits::ADMIN_PIECES_MAX;
 
 /// An answer of the admin interface.
-pub(super) type Answer = Response<AdminBody>;
+pub(super) type AdminResponse = Response<AdminBody>;
 
 /// Its body.
 pub(super) enum AdminBody {
@@ -24,34 +24,34 @@ pub(super) enum AdminBody {
 }
 
 /// Writes the lines of an answer.
-pub(super) struct Lines(mpsc::Sender<Bytes>);
+pub(super) struct LineSender(mpsc::Sender<Bytes>);
 
 /// The client has gone.
-pub(super) struct Gone;
+pub(super) struct ClientGone;
 
-impl Lines {
+impl LineSender {
     /// An answer, and the way to write its lines: JSON objects, one on each.
-    pub(super) fn answer() -> (Lines, Answer) {
+    pub(super) fn answer() -> (LineSender, AdminResponse) {
         let (lines, written) = mpsc::channel(ADMIN_PIECES_MAX);
         let mut answer = Response::new(AdminBody::Lines(written));
         let value = HeaderValue::from_static("application/x-ndjson");
         answer.headers_mut().insert(header::CONTENT_TYPE, value);
-        (Lines(lines), answer)
+        (LineSender(lines), answer)
     }
 
     /// Sends whole lines as soon as the client takes them.
     ///
     /// # Errors
-    /// [`Gone`].
-    pub(super) async fn write(&self, lines: String) -> Result<(), Gone> {
-        self.0.send(lines.into()).await.map_err(|_| Gone)
+    /// [`ClientGone`].
+    pub(super) async fn write(&self, lines: String) -> Result<(), ClientGone> {
+        self.0.send(lines.into()).await.map_err(|_| ClientGone)
     }
 
     /// The same for one object.
     ///
     /// # Errors
-    /// [`Gone`].
-    pub(super) async fn write_json(&self, value: &Value) -> Result<(), Gone> {
+    /// [`ClientGone`].
+    pub(super) async fn write_json(&self, value: &Value) -> Result<(), ClientGone> {
         self.write(format!("{value}\n")).await
     }
 }
@@ -87,15 +87,15 @@ impl Body for AdminBody {
     }
 }
 
-pub(super) fn plain(status: StatusCode, text: impl Into<Bytes>) -> Answer {
+pub(super) fn plain(status: StatusCode, text: impl Into<Bytes>) -> AdminResponse {
     typed(status, "text/plain; charset=utf-8", text.into())
 }
 
-pub(super) fn json_answer(status: StatusCode, value: &Value) -> Answer {
+pub(super) fn json_answer(status: StatusCode, value: &Value) -> AdminResponse {
     typed(status, "application/json", format!("{value}\n").into())
 }
 
-pub(super) fn typed(status: StatusCode, content_type: &'static str, body: Bytes) -> Answer {
+pub(super) fn typed(status: StatusCode, content_type: &'static str, body: Bytes) -> AdminResponse {
     let mut answer = Response::new(AdminBody::Whole(Full::new(body)));
     *answer.status_mut() = status;
     answer.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));

@@ -8,15 +8,15 @@ use forebay_http::policy::freshness::current_age;
 use http::StatusCode;
 use serde_json::json;
 
-use super::body::{Answer, Gone, Lines, json_answer};
-use super::query::{Bad, Query};
+use super::body::{AdminResponse, ClientGone, LineSender, json_answer};
+use super::query::{AdminQuery, QueryError};
 use crate::clock;
 use crate::config::Config;
 use crate::engine::Control;
 use crate::key::{KeyText, site_url_key};
 use crate::limits::LISTED_AT_ONCE_MAX;
 use crate::lookup::stored_meta;
-use crate::printed::escaped_json;
+use crate::terminal::escaped_json;
 
 const KNOWN: &[&str] = &["host", "prefix", "tag", "site", "after", "limit"];
 
@@ -29,7 +29,7 @@ struct Listing {
     listed: u64,
 }
 
-pub(super) fn list(control: &Rc<Control>, query: Option<&str>) -> Answer {
+pub(super) fn list(control: &Rc<Control>, query: Option<&str>) -> AdminResponse {
     if !control.store_is_used() {
         let text = "another process serves from a cache of its own now; ask again";
         return json_answer(StatusCode::SERVICE_UNAVAILABLE, &json!({ "error": text }));
@@ -39,7 +39,7 @@ pub(super) fn list(control: &Rc<Control>, query: Option<&str>) -> Answer {
         Ok(listing) => listing,
         Err(bad) => return json_answer(StatusCode::BAD_REQUEST, &bad.to_json()),
     };
-    let (lines, answer) = Lines::answer();
+    let (lines, answer) = LineSender::answer();
     let control = Rc::clone(control);
     tokio::task::spawn_local(async move {
         // Who has seen enough goes.
@@ -49,8 +49,8 @@ pub(super) fn list(control: &Rc<Control>, query: Option<&str>) -> Answer {
 }
 
 impl Listing {
-    fn read(config: &Config, query: Option<&str>) -> Result<Listing, Bad> {
-        let query = Query::parse(query, KNOWN)?;
+    fn read(config: &Config, query: Option<&str>) -> Result<Listing, QueryError> {
+        let query = AdminQuery::parse(query, KNOWN)?;
         let mut selections = query.selections(config)?;
         let after = query.text("after").map(key_after).transpose()?;
         if let Some(after) = &after {
@@ -62,7 +62,7 @@ impl Listing {
 
     /// Writes a slice at a time, so that others have their turns, and at last how many there were,
     /// with the place to go on if there may be more.
-    async fn write(mut self, control: &Control, lines: &Lines) -> Result<(), Gone> {
+    async fn write(mut self, control: &Control, lines: &LineSender) -> Result<(), ClientGone> {
         let selections = std::mem::take(&mut self.selections);
         'all: for selection in &selections {
             let mut after = self.after.clone().filter(|after| after.starts_with(&selection.within));
@@ -118,12 +118,12 @@ impl Listing {
 /// `SITE URL`, as the last line of a list has it.
 ///
 /// Any site will do: what a site that is configured no more has stored is listed too.
-fn key_after(text: &str) -> Result<Vec<u8>, Bad> {
+fn key_after(text: &str) -> Result<Vec<u8>, QueryError> {
     let Some((site, url)) = text.split_once(' ') else {
-        return Err(Bad::new("after", "this is the name of a site, a blank and a URL"));
+        return Err(QueryError::new("after", "this is the name of a site, a blank and a URL"));
     };
     let mut key = Vec::new();
-    site_url_key(site, url.as_bytes(), &mut key).map_err(|text| Bad::new("after", text))?;
+    site_url_key(site, url.as_bytes(), &mut key).map_err(|text| QueryError::new("after", text))?;
     Ok(key)
 }
 
@@ -157,7 +157,7 @@ fn write_line(text: &mut String, resource: &ListedResource<'_>, now: u64) {
 mod tests {
     use super::*;
 
-    fn read(query: &str) -> Result<Listing, Bad> {
+    fn read(query: &str) -> Result<Listing, QueryError> {
         let site = "[[site]]\nname = 'a'\nnames = ['a.org', '*.a.org']\norigin = 'http://o'\n";
         let config = Config::from_toml(site, "f.toml").expect("it is right");
         Listing::read(&config, Some(query))

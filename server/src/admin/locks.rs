@@ -4,8 +4,8 @@ use forebay_sync::profile::{Profile, StackPlan, installed};
 use http::StatusCode;
 use serde_json::json;
 
-use super::body::{Answer, json_answer, plain};
-use super::query::{Bad, Query};
+use super::body::{AdminResponse, json_answer, plain};
+use super::query::{AdminQuery, QueryError};
 use crate::clock;
 use crate::engine::Control;
 
@@ -13,12 +13,12 @@ use crate::engine::Control;
 const SAMPLE_MAX: u64 = 1_000_000_000;
 
 /// Is it on? Its numbers are in the file.
-pub(super) fn look(control: &Control) -> Answer {
+pub(super) fn look(control: &Control) -> AdminResponse {
     there(control).map_or_else(|| nothing(control), state)
 }
 
 /// `?on`, `?off`, `?reset`, and `&sample=` and `&stacks=` beside `on`.
-pub(super) fn switch(control: &Control, query: Option<&str>) -> Answer {
+pub(super) fn switch(control: &Control, query: Option<&str>) -> AdminResponse {
     let Some(profile) = there(control) else {
         return nothing(control);
     };
@@ -28,21 +28,21 @@ pub(super) fn switch(control: &Control, query: Option<&str>) -> Answer {
     }
 }
 
-fn change(profile: &Profile, query: Option<&str>) -> Result<(), Bad> {
-    let query = Query::parse(query, &["on", "off", "reset", "sample", "stacks"])?;
+fn change(profile: &Profile, query: Option<&str>) -> Result<(), QueryError> {
+    let query = AdminQuery::parse(query, &["on", "off", "reset", "sample", "stacks"])?;
     let (on, off, reset) = (query.is_set("on")?, query.is_set("off")?, query.is_set("reset")?);
     let (sample, stacks) = (query.number("sample")?, query.number("stacks")?);
     if !on && !off && !reset || on && off {
-        return Err(Bad::new("on", "say on, off or reset"));
+        return Err(QueryError::new("on", "say on, off or reset"));
     }
     if sample.is_some_and(|sample| !on || !(1..=SAMPLE_MAX).contains(&sample)) {
-        return Err(Bad::new("sample", "beside on, from 1 to a thousand million"));
+        return Err(QueryError::new("sample", "beside on, from 1 to a thousand million"));
     }
     if stacks.is_some_and(|stacks| !on || stacks > SAMPLE_MAX) {
-        return Err(Bad::new("stacks", "beside on, at most a thousand million"));
+        return Err(QueryError::new("stacks", "beside on, at most a thousand million"));
     }
     if stacks.is_some_and(|stacks| stacks > 0) && profile.plan().stacks == StackPlan::NONE {
-        return Err(Bad::new("stacks", "there is no room for them: see lock_profile_size"));
+        return Err(QueryError::new("stacks", "there is no room for them: see lock_profile_size"));
     }
     if reset {
         profile.reset(clock::unix_ns());
@@ -59,7 +59,7 @@ fn change(profile: &Profile, query: Option<&str>) -> Result<(), Bad> {
     Ok(())
 }
 
-fn state(profile: &'static Profile) -> Answer {
+fn state(profile: &'static Profile) -> AdminResponse {
     let (is_on, sample) = (profile.is_on(), profile.skip().saturating_add(1));
     let (stacks, generation) = (profile.stack_sample(), profile.generation());
     let state =
@@ -72,7 +72,7 @@ fn there(control: &Control) -> Option<&'static Profile> {
     installed().filter(|_| control.lock_profile_fault().is_none())
 }
 
-fn nothing(control: &Control) -> Answer {
+fn nothing(control: &Control) -> AdminResponse {
     let why = control.lock_profile_fault().unwrap_or("see lock_profile_size in the settings");
     plain(StatusCode::NOT_FOUND, format!("no lock profile: {why}\n"))
 }

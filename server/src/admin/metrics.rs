@@ -35,7 +35,7 @@ fn write_rules(text: &mut String, report: &RuleReport) {
         if report.rules.is_empty() {
             break;
         }
-        let Number { name, kind, help, .. } = number;
+        let Metric { name, kind, help, .. } = number;
         let _ = writeln!(text, "# HELP forebay_{name} {help}\n# TYPE forebay_{name} {kind}");
         for rule in &report.rules {
             let (file, line, hook) = (label(&rule.file), rule.line, rule.hook.name());
@@ -83,7 +83,7 @@ fn write_histogram(text: &mut String, name: &str, help: &str, value: &HistogramV
 }
 
 /// A number that is read on request from the store or a header rule.
-pub(super) struct Number<T> {
+pub(super) struct Metric<T> {
     pub(super) name: &'static str,
     kind: &'static str,
     pub(super) help: &'static str,
@@ -96,7 +96,7 @@ macro_rules! numbers {
     ($(#[$doc:meta])* $table:ident of $whose:ty:
         $( $kind:ident $name:literal $field:ident $help:literal; )*) => {
         $(#[$doc])*
-        pub(super) const $table: &[Number<$whose>] = &[$( Number {
+        pub(super) const $table: &[Metric<$whose>] = &[$( Metric {
             name: $name,
             kind: stringify!($kind),
             help: $help,
@@ -228,7 +228,7 @@ mod tests {
     fn the_page_of_counters_has_the_numbers_of_the_store() {
         let page = include_str!("../../tests/docs/counters_store.md");
         let (_, table) = page.split_once("|---|---|---|\n").expect("there is a table");
-        let row = |Number { name, kind, help, .. }: &Number<Stats>| {
+        let row = |Metric { name, kind, help, .. }: &Metric<Stats>| {
             format!("| `{name}` | {kind} | {help} |\n")
         };
         assert_eq!(table, STORE_NUMBERS.iter().map(row).collect::<String>());

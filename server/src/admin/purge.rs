@@ -10,36 +10,37 @@ use http_body_util::{BodyExt, Limited};
 use hyper::body::Incoming;
 use serde_json::{Value, json};
 
-use super::body::{Answer, Lines, json_answer};
-use super::query::{Bad, Query, has_site};
+use super::body::{AdminResponse, LineSender, json_answer};
+use super::query::{AdminQuery, QueryError, has_site};
 use crate::counters::Counter;
 use crate::engine::Control;
 use crate::events::Event;
 use crate::key::{KeyText, url_keys};
 use crate::limits::{ADMIN_BODY_BYTES_MAX, ADMIN_IDLE_MS_MAX, PURGE_PROGRESS_MS, PURGE_REPEAT_MS};
-use crate::purger::{Asked, PurgeFailed, Told, Work};
+use crate::purger::{PurgeError, PurgeEvent, PurgeHandle, PurgeWork};
 
 const KNOWN: &[&str] = &["host", "prefix", "tag", "site", "soft", "dry-run"];
 
 /// How it is to be purged.
 #[derive(Clone, Copy)]
-struct How {
+struct PurgeOptions {
     is_soft: bool,
     is_dry_run: bool,
 }
 
-pub(super) async fn purge(control: &Control, request: Request<Incoming>) -> Answer {
+pub(super) async fn purge(control: &Control, request: Request<Incoming>) -> AdminResponse {
     if !control.store_is_used() {
         control.count(Counter::PurgesFailed, 1);
         let text = "another process serves from a cache of its own now; ask again";
         return unavailable(text);
     }
-    let read = Query::parse(request.uri().query(), KNOWN).and_then(|query| {
-        let how = How { is_soft: query.is_set("soft")?, is_dry_run: query.is_set("dry-run")? };
+    let read = AdminQuery::parse(request.uri().query(), KNOWN).and_then(|query| {
+        let how =
+            PurgeOptions { is_soft: query.is_set("soft")?, is_dry_run: query.is_set("dry-run")? };
         let selections = match query.selects() {
             true if !request.body().is_end_stream() => {
                 let text = "a URL in the body and this cannot be given together";
-                return Err(Bad::new("host, prefix or tag", text));
+                return Err(QueryError::new("host, prefix or tag", text));
             }
             true => Some(control.with_config(|config| query.selections(config))?),
             false => None,
@@ -53,31 +54,31 @@ pub(super) async fn purge(control: &Control, request: Request<Incoming>) -> Answ
     }
 }
 
-fn refused(bad: &Bad) -> Answer {
+fn refused(bad: &QueryError) -> AdminResponse {
     json_answer(StatusCode::BAD_REQUEST, &bad.to_json())
 }
 
-fn unavailable(text: &str) -> Answer {
+fn unavailable(text: &str) -> AdminResponse {
     json_answer(StatusCode::SERVICE_UNAVAILABLE, &json!({ "error": text }))
 }
 
 async fn purge_url(
     control: &Control,
     request: Request<Incoming>,
-    query: &Query,
-    how: How,
-) -> Answer {
+    query: &AdminQuery,
+    how: PurgeOptions,
+) -> AdminResponse {
     let body = Limited::new(request.into_body(), ADMIN_BODY_BYTES_MAX).collect();
     let limit = Duration::from_millis(ADMIN_IDLE_MS_MAX);
     let Ok(Ok(body)) = tokio::time::timeout(limit, body).await else {
-        return refused(&Bad::new("url", "the URL did not arrive whole"));
+        return refused(&QueryError::new("url", "the URL did not arrive whole"));
     };
     let body = body.to_bytes();
     let url = body.trim_ascii();
     let site = query.text("site");
     let read = control.with_config(|config| {
         site.map_or(Ok(()), |site| has_site(config, site))?;
-        url_keys(config, url, site).map_err(|text| Bad::new("url", text))
+        url_keys(config, url, site).map_err(|text| QueryError::new("url", text))
     });
     match read {
         Err(bad) => refused(&bad),
@@ -87,7 +88,7 @@ async fn purge_url(
 }
 
 /// Purges what a URL is stored under.
-fn purge_keys(control: &Control, keys: &[Vec<u8>], url: &[u8], is_soft: bool) -> Answer {
+fn purge_keys(control: &Control, keys: &[Vec<u8>], url: &[u8], is_soft: bool) -> AdminResponse {
     let (mut records, mut fetches) = (0, 0);
     for key in keys {
         let purged = match is_soft {
@@ -111,7 +112,7 @@ fn purge_keys(control: &Control, keys: &[Vec<u8>], url: &[u8], is_soft: bool) ->
 }
 
 /// The resource of a key comes first among all that begins with it.
-fn weigh_url(control: &Control, keys: &[Vec<u8>]) -> Answer {
+fn weigh_url(control: &Control, keys: &[Vec<u8>]) -> AdminResponse {
     let mut weighed = SelectionSize { walked: WalkProgress::default(), sample: Vec::new() };
     for key in keys {
         let selection = Selection::within(key);
@@ -130,10 +131,14 @@ fn weigh_url(control: &Control, keys: &[Vec<u8>]) -> Answer {
     json_answer(StatusCode::OK, &weighed_json(&weighed))
 }
 
-async fn purge_selected(control: &Control, selections: Vec<Selection>, how: How) -> Answer {
+async fn purge_selected(
+    control: &Control,
+    selections: Vec<Selection>,
+    how: PurgeOptions,
+) -> AdminResponse {
     let work = match how.is_dry_run {
-        true => Work::Weigh,
-        false => Work::Purge { is_soft: how.is_soft, counter: Counter::Purged },
+        true => PurgeWork::Weigh,
+        false => PurgeWork::Purge { is_soft: how.is_soft, counter: Counter::Purged },
     };
     let mut asked = match control.purge(selections, work) {
         Ok(asked) => asked,
@@ -145,26 +150,26 @@ async fn purge_selected(control: &Control, selections: Vec<Selection>, how: How)
     // Most are done at once, and then the status tells how it went.
     let first = Duration::from_millis(PURGE_PROGRESS_MS);
     match tokio::time::timeout(first, asked.next()).await {
-        Ok(Told::WalkProgress(walked)) => tell_progress(asked, walked),
+        Ok(PurgeEvent::Progress(walked)) => tell_progress(asked, walked),
         Ok(told) => ended(&told),
         Err(_) => tell_progress(asked, WalkProgress::default()),
     }
 }
 
-fn ended(told: &Told) -> Answer {
+fn ended(told: &PurgeEvent) -> AdminResponse {
     match told {
-        Told::Failed(_) => json_answer(StatusCode::SERVICE_UNAVAILABLE, &told_json(told)),
+        PurgeEvent::Failed(_) => json_answer(StatusCode::SERVICE_UNAVAILABLE, &told_json(told)),
         told => json_answer(StatusCode::OK, &told_json(told)),
     }
 }
 
 /// Lines of progress until it ends, and one that says how. The purge goes on without a client.
-fn tell_progress(mut asked: Asked, walked: WalkProgress) -> Answer {
-    let (lines, answer) = Lines::answer();
+fn tell_progress(mut asked: PurgeHandle, walked: WalkProgress) -> AdminResponse {
+    let (lines, answer) = LineSender::answer();
     tokio::task::spawn_local(async move {
-        let mut told = Told::WalkProgress(walked);
+        let mut told = PurgeEvent::Progress(walked);
         while lines.write_json(&told_json(&told)).await.is_ok()
-            && matches!(told, Told::WalkProgress(_))
+            && matches!(told, PurgeEvent::Progress(_))
         {
             // It may wait for others: who listens has to hear that it is not forgotten.
             let repeat = Duration::from_millis(PURGE_REPEAT_MS);
@@ -176,19 +181,19 @@ fn tell_progress(mut asked: Asked, walked: WalkProgress) -> Answer {
     answer
 }
 
-fn told_json(told: &Told) -> Value {
+fn told_json(told: &PurgeEvent) -> Value {
     match told {
-        Told::WalkProgress(WalkProgress { resources, records, bytes }) => {
+        PurgeEvent::Progress(WalkProgress { resources, records, bytes }) => {
             json!({ "seen": resources, "matched": records, "bytes": bytes })
         }
-        Told::Purged(PurgeResult { records, bytes, flights }) => {
+        PurgeEvent::Purged(PurgeResult { records, bytes, flights }) => {
             json!({ "purged": records, "fetches": flights, "bytes": bytes })
         }
-        Told::SelectionSize(weighed) => weighed_json(weighed),
-        Told::Failed(PurgeFailed::Busy { busy, purged }) if *purged > 0 => {
+        PurgeEvent::Counted(weighed) => weighed_json(weighed),
+        PurgeEvent::Failed(PurgeError::Busy { busy, purged }) if *purged > 0 => {
             json!({ "error": busy.to_string(), "purged": purged })
         }
-        Told::Failed(failed) => json!({ "error": failed.to_string() }),
+        PurgeEvent::Failed(failed) => json!({ "error": failed.to_string() }),
     }
 }
 

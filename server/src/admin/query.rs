@@ -10,13 +10,13 @@ use crate::key::{host_beginnings, site_beginnings, url_beginnings};
 
 /// Parameters by their names, each once.
 #[derive(Debug)]
-pub(super) struct Query {
+pub(super) struct AdminQuery {
     values: BTreeMap<&'static str, String>,
 }
 
 /// What is wrong with a parameter.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Bad {
+pub(super) struct QueryError {
     /// Its name.
     pub(super) argument: String,
     pub(super) text: String,
@@ -24,9 +24,9 @@ pub(super) struct Bad {
     pub(super) at: Option<usize>,
 }
 
-impl Bad {
-    pub(super) fn new(argument: impl Into<String>, text: impl Into<String>) -> Bad {
-        Bad { argument: argument.into(), text: text.into(), at: None }
+impl QueryError {
+    pub(super) fn new(argument: impl Into<String>, text: impl Into<String>) -> QueryError {
+        QueryError { argument: argument.into(), text: text.into(), at: None }
     }
 
     pub(super) fn to_json(&self) -> Value {
@@ -38,25 +38,28 @@ impl Bad {
     }
 }
 
-impl Query {
+impl AdminQuery {
     /// Reads a query of which these names are known, in the form of HTML's forms. A misspelt name
     /// is an error: without its parameter, a purge would be another one.
-    pub(super) fn parse(query: Option<&str>, known: &[&'static str]) -> Result<Query, Bad> {
+    pub(super) fn parse(
+        query: Option<&str>,
+        known: &[&'static str],
+    ) -> Result<AdminQuery, QueryError> {
         let mut values = BTreeMap::new();
         for part in query.unwrap_or_default().split('&').filter(|part| !part.is_empty()) {
             let (name, value) = part.split_once('=').unwrap_or((part, ""));
             let Some(name) = known.iter().find(|known| **known == name) else {
                 let text = format!("there is no such parameter here; known: {}", known.join(", "));
-                return Err(Bad::new(name, text));
+                return Err(QueryError::new(name, text));
             };
             let Some(value) = decode(value) else {
-                return Err(Bad::new(*name, "this is not percent-encoded UTF-8"));
+                return Err(QueryError::new(*name, "this is not percent-encoded UTF-8"));
             };
             if values.insert(*name, value).is_some() {
-                return Err(Bad::new(*name, "this can be given once only"));
+                return Err(QueryError::new(*name, "this can be given once only"));
             }
         }
-        Ok(Query { values })
+        Ok(AdminQuery { values })
     }
 
     pub(super) fn text(&self, name: &str) -> Option<&str> {
@@ -64,18 +67,18 @@ impl Query {
     }
 
     /// A parameter that is there or not.
-    pub(super) fn is_set(&self, name: &str) -> Result<bool, Bad> {
+    pub(super) fn is_set(&self, name: &str) -> Result<bool, QueryError> {
         match self.text(name) {
             None => Ok(false),
             Some("" | "1" | "true") => Ok(true),
             Some("0" | "false") => Ok(false),
-            Some(_) => Err(Bad::new(name, "this is true or false")),
+            Some(_) => Err(QueryError::new(name, "this is true or false")),
         }
     }
 
-    pub(super) fn number(&self, name: &str) -> Result<Option<u64>, Bad> {
+    pub(super) fn number(&self, name: &str) -> Result<Option<u64>, QueryError> {
         let parsed = self.text(name).map(str::parse).transpose();
-        parsed.map_err(|_| Bad::new(name, "this is a whole number"))
+        parsed.map_err(|_| QueryError::new(name, "this is a whole number"))
     }
 
     /// Is something meant by its host, the beginning of its URL or its tags?
@@ -84,21 +87,26 @@ impl Query {
     }
 
     /// What is meant: all that begins with one of these keys, in their order, and has the tags.
-    pub(super) fn selections(&self, config: &Config) -> Result<Vec<Selection>, Bad> {
+    pub(super) fn selections(&self, config: &Config) -> Result<Vec<Selection>, QueryError> {
         let site = self.text("site");
         if let Some(site) = site {
             has_site(config, site)?;
         }
         let beginnings = match (self.text("host"), self.text("prefix")) {
             (Some(_), Some(_)) => {
-                return Err(Bad::new("host", "a prefix names its host; give one of the two"));
+                return Err(QueryError::new(
+                    "host",
+                    "a prefix names its host; give one of the two",
+                ));
             }
             (Some(host), None) => {
-                host_beginnings(config, host, site).map_err(|text| Bad::new("host", text))?
+                host_beginnings(config, host, site).map_err(|text| QueryError::new("host", text))?
             }
             (None, Some(url)) => url_beginnings(config, url.as_bytes(), site)
-                .map_err(|text| Bad::new("prefix", text))?,
-            (None, None) => site_beginnings(config, site).map_err(|text| Bad::new("site", text))?,
+                .map_err(|text| QueryError::new("prefix", text))?,
+            (None, None) => {
+                site_beginnings(config, site).map_err(|text| QueryError::new("site", text))?
+            }
         };
         let tags = self.text("tag").map(tag_expr).transpose()?;
         let selection = |within| Selection { within, tags: tags.clone() };
@@ -108,15 +116,15 @@ impl Query {
 
 /// # Errors
 /// The configuration has no site of this name.
-pub(super) fn has_site(config: &Config, name: &str) -> Result<(), Bad> {
+pub(super) fn has_site(config: &Config, name: &str) -> Result<(), QueryError> {
     match config.sites.iter().any(|site| site.name == name) {
         true => Ok(()),
-        false => Err(Bad::new("site", "there is no site of this name")),
+        false => Err(QueryError::new("site", "there is no site of this name")),
     }
 }
 
-fn tag_expr(text: &str) -> Result<TagExpr, Bad> {
-    text.parse::<TagExpr>().map_err(|error| Bad {
+fn tag_expr(text: &str) -> Result<TagExpr, QueryError> {
+    text.parse::<TagExpr>().map_err(|error| QueryError {
         argument: "tag".to_owned(),
         text: error.what.to_owned(),
         at: Some(error.at),
@@ -149,8 +157,8 @@ mod tests {
 
     const KNOWN: &[&str] = &["host", "prefix", "tag", "site", "soft", "limit"];
 
-    fn parse(query: &str) -> Result<Query, Bad> {
-        Query::parse(Some(query), KNOWN)
+    fn parse(query: &str) -> Result<AdminQuery, QueryError> {
+        AdminQuery::parse(Some(query), KNOWN)
     }
 
     #[test]

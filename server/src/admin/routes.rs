@@ -10,7 +10,7 @@ use http::{HeaderMap, Method, Request, StatusCode, header};
 use hyper::body::Incoming;
 use serde_json::{Value, json};
 
-use super::body::{Answer, json_answer, plain, typed};
+use super::body::{AdminResponse, json_answer, plain, typed};
 use super::list::list;
 use super::locks;
 use super::metrics;
@@ -25,7 +25,7 @@ pub(super) async fn answer(
     control: &Rc<Control>,
     request: Request<Incoming>,
     is_tcp: bool,
-) -> Result<Answer, Infallible> {
+) -> Result<AdminResponse, Infallible> {
     if is_tcp && !is_local(request.headers()) {
         let text = "admin requests come from this machine and not from another site's page\n";
         return Ok(plain(StatusCode::FORBIDDEN, text));
@@ -50,7 +50,7 @@ pub(super) async fn answer(
 }
 
 /// RFC 9110 §15.5.6: says which method is meant.
-fn not_allowed(method: &'static str) -> Answer {
+fn not_allowed(method: &'static str) -> AdminResponse {
     let mut answer = plain(StatusCode::METHOD_NOT_ALLOWED, format!("{method} is needed here\n"));
     answer.headers_mut().insert(header::ALLOW, header::HeaderValue::from_static(method));
     answer
@@ -82,7 +82,7 @@ fn is_local(headers: &HeaderMap) -> bool {
     is_loopback && !headers.contains_key(header::ORIGIN)
 }
 
-async fn prometheus(control: &Control) -> Answer {
+async fn prometheus(control: &Control) -> AdminResponse {
     let rules = control.rule_report().await;
     let text = metrics::prometheus(&control.counters, &control.store.stats(), &rules);
     typed(StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8", text.into())
@@ -134,7 +134,7 @@ async fn rules(control: &Control) -> Value {
     json!({ "rules": rules, "counters": report.counters.iter().map(counter).collect::<Vec<_>>() })
 }
 
-async fn reload(control: &Control) -> Answer {
+async fn reload(control: &Control) -> AdminResponse {
     match control.reload().await {
         Ok(()) => json_answer(StatusCode::OK, &json!({ "reloaded": true })),
         Err(error) => {

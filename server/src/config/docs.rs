@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::setting::{Kind, Setting};
+use super::setting::{Setting, SettingKind};
 use super::table::{self, ROUTE, RULES, SERVER, SITE};
 
 /// A flag of `serve`, in the form that a command-line parser needs.
@@ -31,7 +31,7 @@ pub fn flags() -> Vec<Flag> {
 
 fn flag_default(setting: &Setting) -> &'static str {
     match (setting.kind, setting.default) {
-        (Kind::Texts { .. }, Some("")) => "none",
+        (SettingKind::Texts { .. }, Some("")) => "none",
         (_, default) => default.unwrap_or_default(),
     }
 }
@@ -62,7 +62,7 @@ fn write_setting(out: &mut String, setting: &Setting, value: String) {
 
 fn toml_default(setting: &Setting) -> String {
     let default = setting.default.unwrap_or_default();
-    if matches!(setting.kind, Kind::Texts { .. }) {
+    if matches!(setting.kind, SettingKind::Texts { .. }) {
         let words: Vec<_> = default.split(',').filter(|word| !word.is_empty()).collect();
         return format!("{words:?}");
     }
@@ -108,7 +108,7 @@ fn markdown_table(out: &mut String, title: &str, settings: &[Setting]) {
     out.push_str("| setting | default | value | meaning | reason |\n|---|---|---|---|---|\n");
     for setting in settings {
         let default = setting.default.map_or("required".to_owned(), |text| match setting.kind {
-            Kind::Texts { .. } => format!("`{}`", toml_default(setting)),
+            SettingKind::Texts { .. } => format!("`{}`", toml_default(setting)),
             _ => format!("`{text}`"),
         });
         let restart = if setting.reloads { "" } else { " *restart*" };
@@ -118,11 +118,11 @@ fn markdown_table(out: &mut String, title: &str, settings: &[Setting]) {
     }
 }
 
-fn value_column(kind: &Kind) -> String {
+fn value_column(kind: &SettingKind) -> String {
     match kind {
-        Kind::Choice(words) => format!("`{}`", words.join("`, `")),
-        Kind::Bool => "`true`, `false`".to_owned(),
-        Kind::Count { unit, .. } => {
+        SettingKind::Choice(words) => format!("`{}`", words.join("`, `")),
+        SettingKind::Bool => "`true`, `false`".to_owned(),
+        SettingKind::Count { unit, .. } => {
             let (min, max) = kind.range().unwrap_or_default();
             format!("{min} to {max} {unit}")
         }

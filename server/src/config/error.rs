@@ -4,14 +4,14 @@ use std::fmt;
 use std::ops::Range;
 use std::path::Path;
 
-use super::setting::Problem;
+use super::setting::ValueProblem;
 use crate::limits::{CONFIG_ERRORS_MAX, CONFIG_LINE_CHARS_MAX};
 
 /// One thing that is wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfigError {
     /// Where.
-    pub place: Place,
+    pub place: SourceSpan,
     /// What.
     pub message: String,
     /// What would be right.
@@ -22,7 +22,7 @@ pub struct ConfigError {
 
 /// Where an error is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum SourceSpan {
     /// In a file.
     Text {
         /// The file's name.
@@ -50,9 +50,9 @@ pub struct ConfigErrors {
     errors: Vec<ConfigError>,
 }
 
-/// Where a problem is while the file is read; a [`Place`] costs more and is made for few.
+/// Where a problem is while the file is read; a [`SourceSpan`] costs more and is made for few.
 #[derive(Clone, Debug)]
-pub(crate) enum At {
+pub(crate) enum ProblemSpan {
     /// These bytes of the file.
     Span(Range<usize>),
     /// The file as a whole.
@@ -100,20 +100,20 @@ impl<'a> FileText<'a> {
         (line, self.text[line_start..offset].chars().count() + 1, line_start)
     }
 
-    pub(super) fn place(&self, at: At) -> Place {
+    pub(super) fn place(&self, at: ProblemSpan) -> SourceSpan {
         match at {
-            At::Span(span) => self.text_place(span),
-            At::File => Place::File(self.name.to_owned()),
-            At::Flag(flag) => Place::Flag(flag),
+            ProblemSpan::Span(span) => self.text_place(span),
+            ProblemSpan::File => SourceSpan::File(self.name.to_owned()),
+            ProblemSpan::Flag(flag) => SourceSpan::Flag(flag),
         }
     }
 
-    fn text_place(&self, span: Range<usize>) -> Place {
+    fn text_place(&self, span: Range<usize>) -> SourceSpan {
         let (line, column, line_start) = self.line_of(span.start);
         let start = floor(self.text, span.start);
         let line_end = self.text[start..].find('\n').map_or(self.text.len(), |at| start + at);
         let end = floor(self.text, span.end).clamp(start, line_end);
-        Place::Text {
+        SourceSpan::Text {
             file: self.name.to_owned(),
             line,
             column,
@@ -129,8 +129,8 @@ fn floor(text: &str, at: usize) -> usize {
 }
 
 impl ConfigError {
-    pub(crate) fn new(place: Place, problem: Problem) -> ConfigError {
-        let Problem { message, expected, hint } = problem;
+    pub(crate) fn new(place: SourceSpan, problem: ValueProblem) -> ConfigError {
+        let ValueProblem { message, expected, hint } = problem;
         ConfigError { place, message, expected, hint }
     }
 }
@@ -139,7 +139,7 @@ impl ConfigErrors {
     /// `Ok` if there are no problems, neither in the file nor `elsewhere`.
     pub(crate) fn check(
         file: &FileText<'_>,
-        mut problems: Vec<(At, Problem)>,
+        mut problems: Vec<(ProblemSpan, ValueProblem)>,
         elsewhere: Vec<ConfigError>,
     ) -> Result<(), ConfigErrors> {
         let count = problems.len() + elsewhere.len();
@@ -147,8 +147,8 @@ impl ConfigErrors {
             return Ok(());
         }
         problems.sort_by_key(|(at, _)| match at {
-            At::Span(span) => span.start,
-            At::File | At::Flag(_) => 0,
+            ProblemSpan::Span(span) => span.start,
+            ProblemSpan::File | ProblemSpan::Flag(_) => 0,
         });
         let error = |(at, problem)| ConfigError::new(file.place(at), problem);
         let errors = problems.into_iter().map(error).chain(elsewhere).take(CONFIG_ERRORS_MAX);
@@ -187,11 +187,11 @@ impl fmt::Display for ConfigErrors {
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for SourceSpan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Place::Text { file, line, column, .. } => write!(f, "{file}:{line}:{column}"),
-            Place::File(name) | Place::Flag(name) => f.write_str(name),
+            SourceSpan::Text { file, line, column, .. } => write!(f, "{file}:{line}:{column}"),
+            SourceSpan::File(name) | SourceSpan::Flag(name) => f.write_str(name),
         }
     }
 }
@@ -199,7 +199,7 @@ impl fmt::Display for Place {
 impl fmt::Display for ConfigError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{}: {}", self.place, self.message)?;
-        if let Place::Text { line, column, text, width, .. } = &self.place {
+        if let SourceSpan::Text { line, column, text, width, .. } = &self.place {
             write_line(f, *line, text, *column..*column + *width)?;
         }
         if let Some(expected) = &self.expected {

@@ -4,8 +4,8 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-use super::error::{At, ConfigError, ConfigErrors, FileText, Place};
-use super::setting::Problem;
+use super::error::{ConfigError, ConfigErrors, FileText, ProblemSpan, SourceSpan};
+use super::setting::ValueProblem;
 use crate::limits::CONFIG_BYTES_MAX;
 
 /// Reads a configuration file.
@@ -18,8 +18,8 @@ pub fn read_file(path: &Path) -> Result<String, ConfigErrors> {
         let at = error.utf8_error().valid_up_to();
         let byte = bytes.get(at).copied().unwrap_or_default();
         let (name, text) = (path.display().to_string(), String::from_utf8_lossy(bytes));
-        let place = FileText::new(&name, &text).place(At::Span(at..at + 1));
-        let problem = Problem::new(format!("the byte {byte:#04x} is not UTF-8"));
+        let place = FileText::new(&name, &text).place(ProblemSpan::Span(at..at + 1));
+        let problem = ValueProblem::new(format!("the byte {byte:#04x} is not UTF-8"));
         ConfigError::new(place, problem.hint("save the file as UTF-8")).into()
     })
 }
@@ -30,8 +30,8 @@ pub fn read_file(path: &Path) -> Result<String, ConfigErrors> {
 /// It cannot be read, or is larger than any configuration.
 pub(super) fn read_bytes(path: &Path) -> Result<Vec<u8>, ConfigErrors> {
     let failed = |message: String| {
-        let place = Place::File(path.display().to_string());
-        ConfigErrors::from(ConfigError::new(place, Problem::new(message)))
+        let place = SourceSpan::File(path.display().to_string());
+        ConfigErrors::from(ConfigError::new(place, ValueProblem::new(message)))
     };
     let mut bytes = Vec::new();
     File::open(path)

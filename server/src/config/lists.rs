@@ -5,8 +5,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use forebay_http::fields::FieldSet;
 use forebay_http::policy::tags::{SURROGATE_FIELDS, TAG_FIELDS};
 
-use super::near::nearest;
-use super::setting::{Problem, Raw, Readable, Setting};
+use super::setting::{RawValue, Readable, Setting, ValueProblem};
+use super::suggest::nearest;
 use super::table::RouteSettings;
 use crate::limits::ADDRESS_RANGES_MAX;
 
@@ -85,7 +85,7 @@ fn network_of(address: IpAddr, bits: u8) -> Option<IpAddr> {
 }
 
 impl Readable for AddressList {
-    fn read(raw: Raw<'_>, setting: &Setting) -> Result<Self, Problem> {
+    fn read(raw: RawValue<'_>, setting: &Setting) -> Result<Self, ValueProblem> {
         let texts = setting.texts(raw)?;
         if texts.len() > ADDRESS_RANGES_MAX {
             return Err(setting.problem(format_args!("has more than {ADDRESS_RANGES_MAX}")));
@@ -110,7 +110,7 @@ impl TagFields {
 }
 
 impl Readable for TagFields {
-    fn read(raw: Raw<'_>, setting: &Setting) -> Result<Self, Problem> {
+    fn read(raw: RawValue<'_>, setting: &Setting) -> Result<Self, ValueProblem> {
         let mut set = FieldSet::EMPTY;
         for text in setting.texts(raw)? {
             let known = TAG_FIELDS.map(|id| id.name());

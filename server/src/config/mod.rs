@@ -11,7 +11,6 @@ mod docs;
 mod error;
 mod file;
 mod lists;
-mod near;
 mod read;
 mod read_sites;
 mod rules;
@@ -19,16 +18,17 @@ mod setting;
 mod site;
 mod sites;
 mod store;
+mod suggest;
 mod table;
 mod units;
 mod value;
 
 pub use docs::{Flag, defaults_toml, flags, settings_markdown};
-pub use error::{ConfigError, ConfigErrors, Place};
+pub use error::{ConfigError, ConfigErrors, SourceSpan};
 pub use file::read_file;
 pub use lists::{AddressList, TagFields};
 pub use rules::RuleSet;
-pub use setting::{Kind, Scope, Setting};
+pub use setting::{Setting, SettingKind, SettingScope};
 pub(crate) use site::RouteNumber;
 pub use site::{HostPattern, OriginAddress, Route, Site};
 pub use sites::Sites;
@@ -56,7 +56,7 @@ pub struct Config {
 
 /// Where a configuration comes from.
 #[derive(Clone, Copy, Debug)]
-pub enum Source<'a> {
+pub enum ConfigSource<'a> {
     /// The text of a TOML file, and the name that errors call it.
     Toml {
         /// The text.
@@ -83,14 +83,14 @@ impl Config {
     /// # Errors
     /// Everything that is wrong with it.
     pub fn from_toml(text: &str, file: &str) -> Result<Config, ConfigErrors> {
-        Config::load(Source::Toml { text, file }, &[])
+        Config::load(ConfigSource::Toml { text, file }, &[])
     }
 
     /// Reads a source, then flags: a flag wins over the same setting at the top of a file.
     ///
     /// # Errors
     /// Everything that is wrong with either.
-    pub fn load(source: Source<'_>, flags: &[FlagValue<'_>]) -> Result<Config, ConfigErrors> {
+    pub fn load(source: ConfigSource<'_>, flags: &[FlagValue<'_>]) -> Result<Config, ConfigErrors> {
         Config::load_with(source, flags, &Filters::default())
     }
 
@@ -99,7 +99,7 @@ impl Config {
     /// # Errors
     /// Everything that is wrong with either.
     pub fn load_with(
-        source: Source<'_>,
+        source: ConfigSource<'_>,
         flags: &[FlagValue<'_>],
         filters: &Filters,
     ) -> Result<Config, ConfigErrors> {

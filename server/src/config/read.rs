@@ -11,13 +11,15 @@ use forebay_rules::filter::Filters;
 use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue};
 
-use super::error::{At, ConfigErrors, FileText};
-use super::near::nearest;
-use super::rules::{Library, NamedFile, named_by_flag, named_files};
-use super::setting::{Problem, Raw, Readable, Setting};
+use super::error::{ConfigErrors, FileText, ProblemSpan};
+use super::rules::{NamedFile, RuleLibrary, named_by_flag, named_files};
+use super::setting::{RawValue, Readable, Setting, ValueProblem};
 use super::site::{OriginAddress, Site};
+use super::suggest::nearest;
 use super::table::{self, ORIGIN, RULES, RouteSettings, SERVER, Settings};
-use super::{AdminAddress, Config, FlagValue, Kind, Scope, ServerSettings, Sites, Source};
+use super::{
+    AdminAddress, Config, ConfigSource, FlagValue, ServerSettings, SettingKind, SettingScope, Sites,
+};
 use crate::engine::has_room_for_stacks;
 
 pub(crate) type Key<'a> = Spanned<DeString<'a>>;
@@ -25,13 +27,15 @@ pub(crate) type Value<'a> = Spanned<DeValue<'a>>;
 
 /// Reads everything; see [`Config::load`].
 pub(crate) fn read(
-    source: Source<'_>,
+    source: ConfigSource<'_>,
     flags: &[FlagValue<'_>],
     filters: &Filters,
 ) -> Result<Config, ConfigErrors> {
     match source {
-        Source::Toml { text, file } => read_toml(FileText::new(file, text), text, flags, filters),
-        Source::Origin(url) => read_origin(url, flags, filters),
+        ConfigSource::Toml { text, file } => {
+            read_toml(FileText::new(file, text), text, flags, filters)
+        }
+        ConfigSource::Origin(url) => read_origin(url, flags, filters),
     }
 }
 
@@ -46,7 +50,7 @@ fn read_toml(
     // The rest of a broken document is a guess, and would be blamed for what is not its fault.
     ConfigErrors::check(&file, problems, Vec::new())?;
     let mut reader = Reader { file, problems: Vec::new(), filters };
-    let mut top = Top::default();
+    let mut top = TopLevel::default();
     for (key, value) in document.get_ref().iter().filter(|(key, _)| key.get_ref() != "site") {
         reader.top_value(&mut top, key, value);
     }
@@ -61,40 +65,45 @@ fn read_origin(
     filters: &Filters,
 ) -> Result<Config, ConfigErrors> {
     let mut reader = Reader { file: FileText::new("", ""), problems: Vec::new(), filters };
-    let mut top = Top::default();
+    let mut top = TopLevel::default();
     reader.flags(&mut top, flags);
-    let read = OriginAddress::read(Raw::Flag(url), &ORIGIN);
-    let origin = reader.keep(At::Flag("--origin".to_owned()), read);
+    let read = OriginAddress::read(RawValue::Flag(url), &ORIGIN);
+    let origin = reader.keep(ProblemSpan::Flag("--origin".to_owned()), read);
     let site = origin.map(|origin| Site::of_origin(origin, top.route.clone()));
     reader.finish(top, site.into_iter().collect())
 }
 
-fn syntax_problem(file: &FileText<'_>, error: &toml::de::Error) -> (At, Problem) {
+fn syntax_problem(file: &FileText<'_>, error: &toml::de::Error) -> (ProblemSpan, ValueProblem) {
     let span = error.span().unwrap_or_default();
-    let problem = Problem::new(error.message());
+    let problem = ValueProblem::new(error.message());
     let before = file.line_before(span.start);
     let is_value = before.contains('=') && !before.trim_end().ends_with('"');
     let problem = match is_value {
         true => problem.hint("text stands in double quotes, also a number with a unit: \"64KiB\""),
         false => problem,
     };
-    (At::Span(span), problem)
+    (ProblemSpan::Span(span), problem)
 }
 
 /// What stands before the first section, and where each value of it was given.
 #[derive(Default)]
-struct Top {
+struct TopLevel {
     server: ServerSettings,
     route: RouteSettings,
-    places: HashMap<&'static str, At>,
+    places: HashMap<&'static str, ProblemSpan>,
     rules: Vec<NamedFile>,
 }
 
-impl Top {
-    fn set(&mut self, setting: &'static Setting, raw: Raw<'_>, at: At) -> Result<(), Problem> {
+impl TopLevel {
+    fn set(
+        &mut self,
+        setting: &'static Setting,
+        raw: RawValue<'_>,
+        at: ProblemSpan,
+    ) -> Result<(), ValueProblem> {
         self.places.insert(setting.name, at);
         match setting.scope {
-            Scope::Server => self.server.set(setting, raw),
+            SettingScope::Server => self.server.set(setting, raw),
             _ => self.route.set(setting, raw),
         }
     }
@@ -103,36 +112,40 @@ impl Top {
 /// Collects problems while it reads.
 pub(crate) struct Reader<'a> {
     pub(crate) file: FileText<'a>,
-    problems: Vec<(At, Problem)>,
+    problems: Vec<(ProblemSpan, ValueProblem)>,
     /// What header rules may run.
     pub(crate) filters: &'a Filters,
 }
 
 impl Reader<'_> {
-    pub(crate) fn problem(&mut self, at: At, problem: Problem) {
+    pub(crate) fn problem(&mut self, at: ProblemSpan, problem: ValueProblem) {
         self.problems.push((at, problem));
     }
 
-    pub(crate) fn keep<T>(&mut self, at: At, read: Result<T, Problem>) -> Option<T> {
+    pub(crate) fn keep<T>(&mut self, at: ProblemSpan, read: Result<T, ValueProblem>) -> Option<T> {
         read.map_err(|problem| self.problem(at, problem)).ok()
     }
 
-    pub(crate) fn keep_at<T>(&mut self, span: Range<usize>, read: Result<T, Problem>) -> Option<T> {
-        self.keep(At::Span(span), read)
+    pub(crate) fn keep_at<T>(
+        &mut self,
+        span: Range<usize>,
+        read: Result<T, ValueProblem>,
+    ) -> Option<T> {
+        self.keep(ProblemSpan::Span(span), read)
     }
 
-    fn finish(mut self, top: Top, mut sites: Vec<Site>) -> Result<Config, ConfigErrors> {
+    fn finish(mut self, top: TopLevel, mut sites: Vec<Site>) -> Result<Config, ConfigErrors> {
         for (name, problem) in contradictions(&top) {
-            self.problem(top.places.get(name).cloned().unwrap_or(At::File), problem);
+            self.problem(top.places.get(name).cloned().unwrap_or(ProblemSpan::File), problem);
         }
-        let mut library = Library::default();
+        let mut library = RuleLibrary::default();
         let rule_sets = library.plan(&mut self, &top.rules, &mut sites);
         let rule_counters = library.rule_counters();
         ConfigErrors::check(&self.file, self.problems, library.into_errors())?;
         Ok(Config { server: top.server, sites: Sites::new(sites), rule_sets, rule_counters })
     }
 
-    fn top_value(&mut self, top: &mut Top, key: &Key<'_>, value: &Value<'_>) {
+    fn top_value(&mut self, top: &mut TopLevel, key: &Key<'_>, value: &Value<'_>) {
         if key.get_ref() == RULES.name {
             top.rules = named_files(self, &RULES, value);
             return;
@@ -141,27 +154,27 @@ impl Reader<'_> {
             let known = table::top_level().map(|setting| setting.name).chain(["site"]);
             return self.unknown(key, value, "at the top of the file", known);
         };
-        let read = top.set(setting, raw(value.get_ref()), At::Span(value.span()));
+        let read = top.set(setting, raw(value.get_ref()), ProblemSpan::Span(value.span()));
         self.keep_at(value.span(), read);
     }
 
-    fn flags(&mut self, top: &mut Top, flags: &[FlagValue<'_>]) {
+    fn flags(&mut self, top: &mut TopLevel, flags: &[FlagValue<'_>]) {
         for flag in flags {
             let name = flag.name.replace('-', "_");
             if name == RULES.name {
                 top.rules.push(named_by_flag(flag.value));
                 continue;
             }
-            let at = At::Flag(format!("--{}", name.replace('_', "-")));
+            let at = ProblemSpan::Flag(format!("--{}", name.replace('_', "-")));
             let read = match find(table::top_level(), &name) {
-                Some(setting) if matches!(setting.kind, Kind::Texts { .. }) => {
+                Some(setting) if matches!(setting.kind, SettingKind::Texts { .. }) => {
                     // Given more than once, it is one list.
                     let same = flags.iter().filter(|other| other.name == flag.name);
                     let all: Vec<_> = same.map(|flag| flag.value).collect();
-                    top.set(setting, Raw::Flag(&all.join(",")), at.clone())
+                    top.set(setting, RawValue::Flag(&all.join(",")), at.clone())
                 }
-                Some(setting) => top.set(setting, Raw::Flag(flag.value), at.clone()),
-                None => Err(Problem::new("is not the flag of a setting")),
+                Some(setting) => top.set(setting, RawValue::Flag(flag.value), at.clone()),
+                None => Err(ValueProblem::new("is not the flag of a setting")),
             };
             self.keep(at, read);
         }
@@ -187,8 +200,9 @@ impl Reader<'_> {
             }
             (None, None) => "`forebay config --defaults` lists every setting".to_owned(),
         };
-        let problem = Problem::new(format!("`{}` is not a setting {here}", word.escape_debug()));
-        self.problem(At::Span(key.span()), problem.hint(hint));
+        let problem =
+            ValueProblem::new(format!("`{}` is not a setting {here}", word.escape_debug()));
+        self.problem(ProblemSpan::Span(key.span()), problem.hint(hint));
     }
 }
 
@@ -202,39 +216,41 @@ pub(crate) fn find(
 /// Where a setting belongs, for who wrote it elsewhere.
 fn belongs(setting: &Setting) -> &'static str {
     match setting.scope {
-        Scope::Server => "it is a setting of the server: write it before the first section",
-        Scope::Site => "it belongs in [[site]]",
-        Scope::Route => "it belongs before the first section, in [[site]] or in [[site.route]]",
-        Scope::OneRoute => "it belongs in [[site.route]]",
-        Scope::Everywhere => {
+        SettingScope::Server => "it is a setting of the server: write it before the first section",
+        SettingScope::Site => "it belongs in [[site]]",
+        SettingScope::Route => {
+            "it belongs before the first section, in [[site]] or in [[site.route]]"
+        }
+        SettingScope::OneRoute => "it belongs in [[site.route]]",
+        SettingScope::Everywhere => {
             "it belongs before the first section, in [[site]] or in [[site.route]]"
         }
     }
 }
 
-pub(crate) fn raw<'v>(value: &'v DeValue<'_>) -> Raw<'v> {
+pub(crate) fn raw<'v>(value: &'v DeValue<'_>) -> RawValue<'v> {
     match value {
-        DeValue::String(text) => Raw::Text(text),
+        DeValue::String(text) => RawValue::Text(text),
         DeValue::Integer(number) => {
             let parsed = i128::from_str_radix(number.as_str(), number.radix());
-            Raw::Integer(parsed.unwrap_or(i128::MAX))
+            RawValue::Integer(parsed.unwrap_or(i128::MAX))
         }
-        DeValue::Boolean(value) => Raw::Bool(*value),
-        DeValue::Float(_) => Raw::Other("a number with a point"),
-        DeValue::Datetime(_) => Raw::Other("a date"),
-        DeValue::Array(array) => Raw::Array(array),
-        DeValue::Table(_) => Raw::Other("a section"),
+        DeValue::Boolean(value) => RawValue::Bool(*value),
+        DeValue::Float(_) => RawValue::Other("a number with a point"),
+        DeValue::Datetime(_) => RawValue::Other("a date"),
+        DeValue::Array(array) => RawValue::Array(array),
+        DeValue::Table(_) => RawValue::Other("a section"),
     }
 }
 
 /// Values that are right alone and wrong together, by the setting that is to blame. A default never
 /// is, where the other value simply limits it.
-fn contradictions(top: &Top) -> Vec<(&'static str, Problem)> {
+fn contradictions(top: &TopLevel) -> Vec<(&'static str, ValueProblem)> {
     let server = &top.server;
     let given = |name: &str| top.places.contains_key(name);
     let mut found = Vec::new();
     if given("target_bytes_max") && server.target_bytes_max > server.head_bytes_max {
-        let problem = Problem::new("`target_bytes_max` is larger than `head_bytes_max`")
+        let problem = ValueProblem::new("`target_bytes_max` is larger than `head_bytes_max`")
             .hint("the target is part of the head");
         found.push(("target_bytes_max", problem));
     }
@@ -244,25 +260,28 @@ fn contradictions(top: &Top) -> Vec<(&'static str, Problem)> {
             true => "connection_bytes_max",
             false => "head_bytes_max",
         };
-        let problem = Problem::new("`connection_bytes_max` is less than twice `head_bytes_max`")
-            .hint(format!("set `connection_bytes_max` to {needed:?} or more"));
+        let problem =
+            ValueProblem::new("`connection_bytes_max` is less than twice `head_bytes_max`")
+                .hint(format!("set `connection_bytes_max` to {needed:?} or more"));
         found.push((to_blame, problem));
     }
     if given("origin_pool_idle_count_max")
         && server.origin_pool_idle_count_max > server.origin_connections_max
     {
-        let problem =
-            Problem::new("`origin_pool_idle_count_max` is larger than `origin_connections_max`");
+        let problem = ValueProblem::new(
+            "`origin_pool_idle_count_max` is larger than `origin_connections_max`",
+        );
         found.push(("origin_pool_idle_count_max", problem));
     }
     found.extend(cache_problem(server, given("cache_size") || !given("workers")));
     if server.lock_profile_stacks > 0 && !has_room_for_stacks(server.lock_profile_size) {
-        let problem = Problem::new("`lock_profile_size` has no room for `lock_profile_stacks`")
-            .hint("set `lock_profile_size` to \"350KiB\" or more");
+        let problem =
+            ValueProblem::new("`lock_profile_size` has no room for `lock_profile_stacks`")
+                .hint("set `lock_profile_size` to \"350KiB\" or more");
         found.push(("lock_profile_stacks", problem));
     }
     if server.admin == AdminAddress::Loopback(server.listen) && server.listen.port() != 0 {
-        found.push(("admin", Problem::new("`admin` and `listen` are the same address")));
+        found.push(("admin", ValueProblem::new("`admin` and `listen` are the same address")));
     }
     found
 }
@@ -271,24 +290,24 @@ fn contradictions(top: &Top) -> Vec<(&'static str, Problem)> {
 fn cache_problem(
     server: &ServerSettings,
     size_is_to_blame: bool,
-) -> Option<(&'static str, Problem)> {
+) -> Option<(&'static str, ValueProblem)> {
     let workers = server.worker_count();
     let error = server.store(workers).validate().err()?;
     let problem = match error {
         CacheError::BudgetTooSmall { minimum_bytes } => {
             let least = kind_of("cache_size").show(minimum_bytes);
-            Problem::new(format!("`cache_size` is too small for {workers} workers"))
+            ValueProblem::new(format!("`cache_size` is too small for {workers} workers"))
                 .hint(format!("set `cache_size` to {least:?} or more, or fewer `workers`"))
         }
         CacheError::BudgetTooLarge { maximum_bytes } => {
             let most = kind_of("cache_size").show(maximum_bytes);
-            Problem::new("`cache_size` is too large").hint(format!("at most {most:?}"))
+            ValueProblem::new("`cache_size` is too large").hint(format!("at most {most:?}"))
         }
-        other => Problem::new(format!("the cache cannot work: {other}")),
+        other => ValueProblem::new(format!("the cache cannot work: {other}")),
     };
     Some((if size_is_to_blame { "cache_size" } else { "workers" }, problem))
 }
 
-fn kind_of(name: &str) -> super::Kind {
+fn kind_of(name: &str) -> super::SettingKind {
     find(SERVER.iter(), name).expect("it is in the table").kind
 }

@@ -5,17 +5,17 @@ use std::ops::Range;
 
 use toml::de::{DeTable, DeValue};
 
-use super::error::At;
+use super::error::ProblemSpan;
 use super::read::{Reader, Value, find, raw};
 use super::rules::{NamedFile, named_files};
-use super::setting::{Problem, Readable, Setting};
+use super::setting::{Readable, Setting, ValueProblem};
 use super::site::{HostPattern, OriginAddress, Route, Site, read_name, read_prefix};
 use super::table::{self, NAME, NAMES, ORIGIN, PATH_PREFIX, ROUTE, RULES, RouteSettings, Settings};
 use crate::limits::ROUTES_PER_SITE_MAX;
 
 /// Where names were given first, over all sites, as offsets in the file.
 #[derive(Default)]
-struct Seen {
+struct FirstUses {
     site_names: HashMap<String, usize>,
     hosts: HashMap<HostPattern, usize>,
 }
@@ -27,12 +27,12 @@ impl Reader<'_> {
         defaults: &RouteSettings,
     ) -> Vec<Site> {
         let Some(value) = value else {
-            let problem = Problem::new("there is no [[site]], so nothing to serve")
+            let problem = ValueProblem::new("there is no [[site]], so nothing to serve")
                 .hint("`forebay config --defaults` shows one");
-            self.problem(At::File, problem);
+            self.problem(ProblemSpan::File, problem);
             return Vec::new();
         };
-        let mut seen = Seen::default();
+        let mut seen = FirstUses::default();
         let tables = self.tables(value, "[[site]]");
         tables
             .into_iter()
@@ -47,9 +47,9 @@ impl Reader<'_> {
         section: &str,
     ) -> Vec<(Range<usize>, &'v DeTable<'i>)> {
         let Some(array) = value.get_ref().as_array() else {
-            let problem = Problem::new(format!("this has to be a {section} section"))
+            let problem = ValueProblem::new(format!("this has to be a {section} section"))
                 .hint(format!("write {section}, with two brackets on each side"));
-            self.problem(At::Span(value.span()), problem);
+            self.problem(ProblemSpan::Span(value.span()), problem);
             return Vec::new();
         };
         let mut tables = Vec::new();
@@ -57,8 +57,8 @@ impl Reader<'_> {
             match element.get_ref().as_table() {
                 Some(table) => tables.push((element.span(), table)),
                 None => self.problem(
-                    At::Span(element.span()),
-                    Problem::new(format!("this has to be a {section} section")),
+                    ProblemSpan::Span(element.span()),
+                    ValueProblem::new(format!("this has to be a {section} section")),
                 ),
             }
         }
@@ -70,7 +70,7 @@ impl Reader<'_> {
         header: Range<usize>,
         table: &DeTable<'_>,
         defaults: &RouteSettings,
-        seen: &mut Seen,
+        seen: &mut FirstUses,
     ) -> Option<Site> {
         let mut settings = defaults.clone();
         let mut rules = Vec::new();
@@ -107,13 +107,16 @@ impl Reader<'_> {
     ) -> Option<&'v Value<'i>> {
         let value = table.get(setting.name);
         if value.is_none() {
-            let problem = Problem::new(format!("`{}` is missing here", setting.name));
-            self.problem(At::Span(header.clone()), problem.expected(setting.kind.expected()));
+            let problem = ValueProblem::new(format!("`{}` is missing here", setting.name));
+            self.problem(
+                ProblemSpan::Span(header.clone()),
+                problem.expected(setting.kind.expected()),
+            );
         }
         value
     }
 
-    fn name(&mut self, value: &Value<'_>, seen: &mut Seen) -> Option<String> {
+    fn name(&mut self, value: &Value<'_>, seen: &mut FirstUses) -> Option<String> {
         let name = self.keep_at(value.span(), read_name(raw(value.get_ref()), &NAME))?;
         if let Some(first) = seen.site_names.get(&name) {
             self.clash(value, *first, format!("two sites have the name {name:?}"));
@@ -126,10 +129,10 @@ impl Reader<'_> {
     /// A value that was given before, at the offset `first`.
     fn clash(&mut self, value: &Value<'_>, first: usize, message: String) {
         let hint = format!("the other one is at {}", self.file.position(first));
-        self.problem(At::Span(value.span()), Problem::new(message).hint(hint));
+        self.problem(ProblemSpan::Span(value.span()), ValueProblem::new(message).hint(hint));
     }
 
-    fn names(&mut self, value: &Value<'_>, seen: &mut Seen) -> Vec<HostPattern> {
+    fn names(&mut self, value: &Value<'_>, seen: &mut FirstUses) -> Vec<HostPattern> {
         let Some(array) = value.get_ref().as_array().filter(|array| !array.is_empty()) else {
             let problem = match value.get_ref() {
                 DeValue::Array(_) => NAMES.problem("is empty: the site would never be used"),
@@ -138,14 +141,14 @@ impl Reader<'_> {
                 }
                 _ => NAMES.problem("is not an array"),
             };
-            self.problem(At::Span(value.span()), problem);
+            self.problem(ProblemSpan::Span(value.span()), problem);
             return Vec::new();
         };
         let elements = array.iter();
         elements.filter_map(|element| self.host(element, seen)).collect()
     }
 
-    fn host(&mut self, value: &Value<'_>, seen: &mut Seen) -> Option<HostPattern> {
+    fn host(&mut self, value: &Value<'_>, seen: &mut FirstUses) -> Option<HostPattern> {
         let text = NAMES.text(raw(value.get_ref()));
         let pattern = self.keep_at(value.span(), text.and_then(HostPattern::parse))?;
         if let Some(first) = seen.hosts.get(&pattern) {
@@ -165,7 +168,7 @@ impl Reader<'_> {
         let tables = self.tables(value, "[[site.route]]");
         if let Some((span, _)) = tables.get(ROUTES_PER_SITE_MAX) {
             let problem = format!("a site has at most {ROUTES_PER_SITE_MAX} routes");
-            self.problem(At::Span(span.clone()), Problem::new(problem));
+            self.problem(ProblemSpan::Span(span.clone()), ValueProblem::new(problem));
         }
         let mut seen = HashMap::new();
         tables

@@ -13,10 +13,10 @@ use forebay_rules::filter::Filters;
 use forebay_rules::plan::Program;
 use toml::de::DeValue;
 
-use super::error::{At, ConfigError, Place};
+use super::error::{ConfigError, ProblemSpan, SourceSpan};
 use super::file::read_bytes;
 use super::read::{Reader, Value, raw};
-use super::setting::{Problem, Setting};
+use super::setting::{Setting, ValueProblem};
 use super::{Config, Route, Site};
 use crate::limits::RULE_FILES_MAX;
 use crate::rules::RuleCounters;
@@ -62,7 +62,7 @@ impl Config {
 #[derive(Clone, Debug)]
 pub(crate) struct NamedFile {
     path: PathBuf,
-    at: At,
+    at: ProblemSpan,
 }
 
 /// Reads `rules`: the name of a file, or an array of names, relative to `dir`.
@@ -78,34 +78,34 @@ pub(crate) fn named_files(
     };
     if let Some(beyond) = elements.get(RULE_FILES_MAX) {
         let problem = setting.problem(format_args!("names more than {RULE_FILES_MAX} files"));
-        reader.problem(At::Span(beyond.span()), problem);
+        reader.problem(ProblemSpan::Span(beyond.span()), problem);
     }
     let named = elements.into_iter().take(RULE_FILES_MAX).filter_map(|element| {
         let text = reader.keep_at(element.span(), setting.text(raw(element.get_ref())))?;
-        Some(NamedFile { path: dir.join(text), at: At::Span(element.span()) })
+        Some(NamedFile { path: dir.join(text), at: ProblemSpan::Span(element.span()) })
     });
     named.collect()
 }
 
 /// The same for the flag, which may be given more than once.
 pub(crate) fn named_by_flag(value: &str) -> NamedFile {
-    NamedFile { path: PathBuf::from(value), at: At::Flag("--rules".to_owned()) }
+    NamedFile { path: PathBuf::from(value), at: ProblemSpan::Flag("--rules".to_owned()) }
 }
 
 /// What stands in a rule file, and its text.
-type Opened = (RuleList, Arc<str>);
+type CheckedFile = (RuleList, Arc<str>);
 
 /// Every rule file of a configuration, each read once for each scope.
 #[derive(Default)]
-pub(crate) struct Library {
-    files: HashMap<(PathBuf, bool), Option<Opened>>,
+pub(crate) struct RuleLibrary {
+    files: HashMap<(PathBuf, bool), Option<CheckedFile>>,
     /// Findings in the files themselves.
     errors: Vec<ConfigError>,
     rule_count: usize,
     counter_count: usize,
 }
 
-impl Library {
+impl RuleLibrary {
     /// Plans the rules of the server, and those of routes: what has the same files is planned once.
     pub(crate) fn plan(
         &mut self,
@@ -156,7 +156,8 @@ impl Library {
                 let why = errors.iter().next().map(|error| error.message.clone());
                 let shown = file.path.display();
                 let why = why.unwrap_or_default();
-                reader.problem(file.at.clone(), Problem::new(format!("rules `{shown}`: {why}")));
+                reader
+                    .problem(file.at.clone(), ValueProblem::new(format!("rules `{shown}`: {why}")));
                 None
             }
         };
@@ -170,7 +171,7 @@ impl Library {
         bytes: Vec<u8>,
         scope: RuleScope,
         filters: &Filters,
-    ) -> Option<Opened> {
+    ) -> Option<CheckedFile> {
         let name = path.display().to_string();
         let (text, read) = forebay_rules::read_bytes(&name, bytes, scope, filters);
         let errors = read.diagnostics.iter().filter(|found| found.severity == Severity::Error);
@@ -203,14 +204,14 @@ fn error_of(file: &str, text: &str, found: &Diagnostic) -> ConfigError {
     let before = line.get(..found.at.column.saturating_sub(1) as usize).unwrap_or_default();
     let rest = line.get(before.len()..).unwrap_or_default();
     let meant = rest.get(..found.at.len as usize).unwrap_or(rest);
-    let place = Place::Text {
+    let place = SourceSpan::Text {
         file: file.to_owned(),
         line: found.at.line as usize,
         column: before.chars().count() + 1,
         text: line.to_owned(),
         width: meant.chars().count().max(1),
     };
-    let problem = Problem::new(found.message.clone());
+    let problem = ValueProblem::new(found.message.clone());
     let problem = match &found.hint {
         Some(hint) => problem.hint(hint.clone()),
         None => problem,

@@ -3,7 +3,7 @@
 use toml::Spanned;
 use toml::de::{DeArray, DeValue};
 
-use super::near::nearest;
+use super::suggest::nearest;
 use super::units::{self, UnitError};
 
 /// One setting: everything that `--help`, `docs/settings.md`, `config --defaults` and the reader of
@@ -13,11 +13,11 @@ pub struct Setting {
     /// Name in the file; carries the unit.
     pub name: &'static str,
     /// Type and limits.
-    pub kind: Kind,
+    pub kind: SettingKind,
     /// As it would be given to the flag; `None` where there is no default and a value is needed.
     pub default: Option<&'static str>,
     /// Where it may stand.
-    pub scope: Scope,
+    pub scope: SettingScope,
     /// Whether a reload applies it; otherwise it needs a restart.
     pub reloads: bool,
     /// One sentence.
@@ -28,7 +28,7 @@ pub struct Setting {
 
 /// Where a setting may stand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scope {
+pub enum SettingScope {
     /// Before the first section.
     Server,
     /// In `[[site]]`.
@@ -45,7 +45,7 @@ pub enum Scope {
 
 /// Type of a value, with its limits.
 #[derive(Clone, Copy, Debug)]
-pub enum Kind {
+pub enum SettingKind {
     /// `"64KiB"` or a number of bytes.
     Bytes {
         /// Smallest allowed.
@@ -96,7 +96,7 @@ pub enum Kind {
 
 /// A value as it was written.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Raw<'a> {
+pub(crate) enum RawValue<'a> {
     /// Argument of a flag: text, whatever the type.
     Flag(&'a str),
     /// TOML string.
@@ -113,7 +113,7 @@ pub(crate) enum Raw<'a> {
 
 /// What is wrong with a value; the place is added by who knows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Problem {
+pub(crate) struct ValueProblem {
     pub(crate) message: String,
     pub(crate) expected: Option<String>,
     pub(crate) hint: Option<String>,
@@ -121,20 +121,20 @@ pub(crate) struct Problem {
 
 /// A type that a setting can have.
 pub(crate) trait Readable: Sized {
-    fn read(raw: Raw<'_>, setting: &Setting) -> Result<Self, Problem>;
+    fn read(raw: RawValue<'_>, setting: &Setting) -> Result<Self, ValueProblem>;
 }
 
-impl Problem {
-    pub(crate) fn new(message: impl Into<String>) -> Problem {
-        Problem { message: message.into(), expected: None, hint: None }
+impl ValueProblem {
+    pub(crate) fn new(message: impl Into<String>) -> ValueProblem {
+        ValueProblem { message: message.into(), expected: None, hint: None }
     }
 
-    pub(crate) fn hint(self, hint: impl Into<String>) -> Problem {
-        Problem { hint: Some(hint.into()), ..self }
+    pub(crate) fn hint(self, hint: impl Into<String>) -> ValueProblem {
+        ValueProblem { hint: Some(hint.into()), ..self }
     }
 
-    pub(crate) fn expected(self, expected: impl Into<String>) -> Problem {
-        Problem { expected: Some(expected.into()), ..self }
+    pub(crate) fn expected(self, expected: impl Into<String>) -> ValueProblem {
+        ValueProblem { expected: Some(expected.into()), ..self }
     }
 }
 
@@ -145,58 +145,59 @@ impl Setting {
     }
 
     /// A problem with this setting's value, with what was expected.
-    pub(crate) fn problem(&self, what: impl std::fmt::Display) -> Problem {
-        Problem::new(format!("`{}` {what}", self.name)).expected(self.kind.expected())
+    pub(crate) fn problem(&self, what: impl std::fmt::Display) -> ValueProblem {
+        ValueProblem::new(format!("`{}` {what}", self.name)).expected(self.kind.expected())
     }
 
-    fn wrong_type(&self, raw: Raw<'_>) -> Problem {
+    fn wrong_type(&self, raw: RawValue<'_>) -> ValueProblem {
         let found = match raw {
-            Raw::Flag(_) | Raw::Text(_) => "text",
-            Raw::Integer(_) => "a number",
-            Raw::Bool(_) => "a boolean",
-            Raw::Array(_) => "an array",
-            Raw::Other(name) => name,
+            RawValue::Flag(_) | RawValue::Text(_) => "text",
+            RawValue::Integer(_) => "a number",
+            RawValue::Bool(_) => "a boolean",
+            RawValue::Array(_) => "an array",
+            RawValue::Other(name) => name,
         };
         self.problem(format_args!("cannot be {found}"))
     }
 
     /// The text of a value that has to be text.
-    pub(crate) fn text<'a>(&self, raw: Raw<'a>) -> Result<&'a str, Problem> {
+    pub(crate) fn text<'a>(&self, raw: RawValue<'a>) -> Result<&'a str, ValueProblem> {
         match raw {
-            Raw::Flag("") | Raw::Text("") => Err(self.problem("is empty")),
-            Raw::Flag(text) | Raw::Text(text) => Ok(text),
-            Raw::Integer(_) | Raw::Bool(_) => {
+            RawValue::Flag("") | RawValue::Text("") => Err(self.problem("is empty")),
+            RawValue::Flag(text) | RawValue::Text(text) => Ok(text),
+            RawValue::Integer(_) | RawValue::Bool(_) => {
                 Err(self.wrong_type(raw).hint("put the value in double quotes"))
             }
-            Raw::Array(_) | Raw::Other(_) => Err(self.wrong_type(raw)),
+            RawValue::Array(_) | RawValue::Other(_) => Err(self.wrong_type(raw)),
         }
     }
 
-    /// The texts of a [`Kind::Texts`]; as a flag they stand between commas, and `none` is none.
-    pub(crate) fn texts<'a>(&self, raw: Raw<'a>) -> Result<Vec<&'a str>, Problem> {
+    /// The texts of a [`SettingKind::Texts`]; as a flag they stand between commas, and `none` is
+    /// none.
+    pub(crate) fn texts<'a>(&self, raw: RawValue<'a>) -> Result<Vec<&'a str>, ValueProblem> {
         match raw {
-            Raw::Flag("none") => Ok(Vec::new()),
-            Raw::Flag(text) => {
+            RawValue::Flag("none") => Ok(Vec::new()),
+            RawValue::Flag(text) => {
                 Ok(text.split(',').map(str::trim).filter(|text| !text.is_empty()).collect())
             }
-            Raw::Array(array) => array.iter().map(|element| self.element(element)).collect(),
-            Raw::Text(text) => {
+            RawValue::Array(array) => array.iter().map(|element| self.element(element)).collect(),
+            RawValue::Text(text) => {
                 Err(self.problem("is not an array").hint(format!("write [{text:?}]")))
             }
             _ => Err(self.problem("is not an array")),
         }
     }
 
-    fn element<'a>(&self, element: &'a Spanned<DeValue<'a>>) -> Result<&'a str, Problem> {
+    fn element<'a>(&self, element: &'a Spanned<DeValue<'a>>) -> Result<&'a str, ValueProblem> {
         match element.get_ref() {
             DeValue::String(text) => Ok(text),
             _ => Err(self.problem("has something else than text in it")),
         }
     }
 
-    /// One of the words of a [`Kind::Choice`], by its place among them.
-    pub(crate) fn choice(&self, raw: Raw<'_>) -> Result<usize, Problem> {
-        let Kind::Choice(words) = self.kind else {
+    /// One of the words of a [`SettingKind::Choice`], by its place among them.
+    pub(crate) fn choice(&self, raw: RawValue<'_>) -> Result<usize, ValueProblem> {
+        let SettingKind::Choice(words) = self.kind else {
             return Err(self.wrong_type(raw));
         };
         let text = self.text(raw)?;
@@ -209,16 +210,18 @@ impl Setting {
         })
     }
 
-    fn number(&self, raw: Raw<'_>) -> Result<u64, Problem> {
+    fn number(&self, raw: RawValue<'_>) -> Result<u64, ValueProblem> {
         let Some((min, max)) = self.kind.range() else {
             return Err(self.wrong_type(raw));
         };
         let (value, shown) = match raw {
-            Raw::Integer(number) => (number, number.to_string()),
-            Raw::Text(text) | Raw::Flag(text) => {
+            RawValue::Integer(number) => (number, number.to_string()),
+            RawValue::Text(text) | RawValue::Flag(text) => {
                 (self.quantity(text, raw)?.into(), text.to_owned())
             }
-            Raw::Bool(_) | Raw::Array(_) | Raw::Other(_) => return Err(self.wrong_type(raw)),
+            RawValue::Bool(_) | RawValue::Array(_) | RawValue::Other(_) => {
+                return Err(self.wrong_type(raw));
+            }
         };
         match u64::try_from(value) {
             Ok(value) if (min..=max).contains(&value) => Ok(value),
@@ -229,18 +232,18 @@ impl Setting {
         }
     }
 
-    fn quantity(&self, text: &str, raw: Raw<'_>) -> Result<u64, Problem> {
+    fn quantity(&self, text: &str, raw: RawValue<'_>) -> Result<u64, ValueProblem> {
         let parsed = match self.kind {
-            Kind::Bytes { .. } => units::parse_bytes(text),
-            Kind::Milliseconds { .. } => units::parse_duration(text, "ms"),
-            Kind::Seconds { .. } => match units::parse_duration(text, "s") {
+            SettingKind::Bytes { .. } => units::parse_bytes(text),
+            SettingKind::Milliseconds { .. } => units::parse_duration(text, "ms"),
+            SettingKind::Seconds { .. } => match units::parse_duration(text, "s") {
                 Ok(ms) if ms % 1000 != 0 => {
                     return Err(self.problem(format_args!("has whole seconds only: {text:?}")));
                 }
                 parsed => parsed.map(|ms| ms / 1000),
             },
             _ => match (text.parse::<u64>(), raw) {
-                (Ok(_), Raw::Text(_)) => {
+                (Ok(_), RawValue::Text(_)) => {
                     let hint = format!("write {text} without quotes");
                     return Err(self.wrong_type(raw).hint(hint));
                 }
@@ -250,7 +253,7 @@ impl Setting {
         parsed.map_err(|error| self.unit_problem(text, error))
     }
 
-    fn unit_problem(&self, text: &str, error: UnitError) -> Problem {
+    fn unit_problem(&self, text: &str, error: UnitError) -> ValueProblem {
         match error {
             UnitError::TooLarge => self.problem(format_args!("is too large: {text}")),
             UnitError::Unit(Some(meant)) => self
@@ -262,7 +265,7 @@ impl Setting {
             UnitError::NotANumber => {
                 let problem = self.problem(format_args!("is not a whole number: {text:?}"));
                 match self.kind {
-                    Kind::Count { .. } => problem,
+                    SettingKind::Count { .. } => problem,
                     _ => problem.hint(self.kind.units()),
                 }
             }
@@ -270,14 +273,14 @@ impl Setting {
     }
 }
 
-impl Kind {
+impl SettingKind {
     /// Smallest and largest allowed number.
     pub fn range(&self) -> Option<(u64, u64)> {
         match *self {
-            Kind::Bytes { min, max }
-            | Kind::Milliseconds { min, max }
-            | Kind::Seconds { min, max }
-            | Kind::Count { min, max, .. } => Some((min, max)),
+            SettingKind::Bytes { min, max }
+            | SettingKind::Milliseconds { min, max }
+            | SettingKind::Seconds { min, max }
+            | SettingKind::Count { min, max, .. } => Some((min, max)),
             _ => None,
         }
     }
@@ -285,9 +288,9 @@ impl Kind {
     /// A number of this kind as people write it.
     pub(crate) fn show(&self, value: u64) -> String {
         match self {
-            Kind::Bytes { .. } => units::format_bytes(value),
-            Kind::Milliseconds { .. } => units::format_duration(value),
-            Kind::Seconds { .. } => units::format_duration(value.saturating_mul(1000)),
+            SettingKind::Bytes { .. } => units::format_bytes(value),
+            SettingKind::Milliseconds { .. } => units::format_duration(value),
+            SettingKind::Seconds { .. } => units::format_duration(value.saturating_mul(1000)),
             _ => value.to_string(),
         }
     }
@@ -295,52 +298,54 @@ impl Kind {
     /// The place-holder of `--help`.
     pub fn value_hint(&self) -> String {
         match self {
-            Kind::Bytes { .. } => "SIZE".to_owned(),
-            Kind::Milliseconds { .. } | Kind::Seconds { .. } => "DURATION".to_owned(),
-            Kind::Count { .. } => "N".to_owned(),
-            Kind::Bool => "true|false".to_owned(),
-            Kind::Choice(words) => words.join("|"),
-            Kind::Text { hint, .. } => (*hint).to_owned(),
-            Kind::Texts { .. } => "TEXT,…".to_owned(),
+            SettingKind::Bytes { .. } => "SIZE".to_owned(),
+            SettingKind::Milliseconds { .. } | SettingKind::Seconds { .. } => "DURATION".to_owned(),
+            SettingKind::Count { .. } => "N".to_owned(),
+            SettingKind::Bool => "true|false".to_owned(),
+            SettingKind::Choice(words) => words.join("|"),
+            SettingKind::Text { hint, .. } => (*hint).to_owned(),
+            SettingKind::Texts { .. } => "TEXT,…".to_owned(),
         }
     }
 
     /// What a value must be, as the words after "expected".
     pub(crate) fn expected(&self) -> String {
         let what = match self {
-            Kind::Bytes { .. } => "a size",
-            Kind::Milliseconds { .. } | Kind::Seconds { .. } => "a duration",
-            Kind::Count { unit, .. } => unit,
-            Kind::Bool => return "true or false".to_owned(),
-            Kind::Choice(words) => return format!("one of {}", words.join(", ")),
-            Kind::Text { expected, .. } | Kind::Texts { expected } => {
+            SettingKind::Bytes { .. } => "a size",
+            SettingKind::Milliseconds { .. } | SettingKind::Seconds { .. } => "a duration",
+            SettingKind::Count { unit, .. } => unit,
+            SettingKind::Bool => return "true or false".to_owned(),
+            SettingKind::Choice(words) => return format!("one of {}", words.join(", ")),
+            SettingKind::Text { expected, .. } | SettingKind::Texts { expected } => {
                 return (*expected).to_owned();
             }
         };
         let (min, max) = self.range().unwrap_or_default();
         match self {
-            Kind::Count { .. } => format!("{min} to {max} {what}"),
+            SettingKind::Count { .. } => format!("{min} to {max} {what}"),
             _ => format!("{what} from {} to {}", self.show(min), self.show(max)),
         }
     }
 
     fn units(&self) -> &'static str {
         match self {
-            Kind::Bytes { .. } => "a whole number and B, KiB, MiB, GiB or TiB, such as \"64KiB\"",
+            SettingKind::Bytes { .. } => {
+                "a whole number and B, KiB, MiB, GiB or TiB, such as \"64KiB\""
+            }
             _ => "a whole number and ms, s, m, h or d, such as \"10s\"",
         }
     }
 
     /// Whether TOML wants quotes around a value written with its unit.
     pub(crate) fn is_quoted(&self) -> bool {
-        !matches!(self, Kind::Count { .. } | Kind::Bool | Kind::Texts { .. })
+        !matches!(self, SettingKind::Count { .. } | SettingKind::Bool | SettingKind::Texts { .. })
     }
 }
 
 macro_rules! readable_numbers {
     ($($type:ty),*) => {$(
         impl Readable for $type {
-            fn read(raw: Raw<'_>, setting: &Setting) -> Result<Self, Problem> {
+            fn read(raw: RawValue<'_>, setting: &Setting) -> Result<Self, ValueProblem> {
                 let value = setting.number(raw)?;
                 <$type>::try_from(value).map_err(|_| setting.problem("is too large"))
             }
@@ -351,15 +356,15 @@ macro_rules! readable_numbers {
 readable_numbers!(u8, u16, u32, u64, usize);
 
 impl Readable for bool {
-    fn read(raw: Raw<'_>, setting: &Setting) -> Result<Self, Problem> {
+    fn read(raw: RawValue<'_>, setting: &Setting) -> Result<Self, ValueProblem> {
         match raw {
-            Raw::Bool(value) => Ok(value),
-            Raw::Flag("true") => Ok(true),
-            Raw::Flag("false") => Ok(false),
-            Raw::Text("true" | "false") => {
+            RawValue::Bool(value) => Ok(value),
+            RawValue::Flag("true") => Ok(true),
+            RawValue::Flag("false") => Ok(false),
+            RawValue::Text("true" | "false") => {
                 Err(setting.wrong_type(raw).hint("write it without quotes"))
             }
-            Raw::Flag(text) => Err(setting.problem(format_args!("cannot be {text:?}"))),
+            RawValue::Flag(text) => Err(setting.problem(format_args!("cannot be {text:?}"))),
             _ => Err(setting.wrong_type(raw)),
         }
     }

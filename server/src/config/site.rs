@@ -1,7 +1,7 @@
 //! A configured origin with its names and routes.
 
 use super::rules::NamedFile;
-use super::setting::{Problem, Raw, Readable, Setting};
+use super::setting::{RawValue, Readable, Setting, ValueProblem};
 use super::table::{NAMES, ORIGIN, RouteSettings};
 use crate::limits::HOST_BYTES_MAX;
 
@@ -163,7 +163,7 @@ impl HostPattern {
     }
 
     /// Reads `example.org`, `*.example.org`, `[::1]` or `*`.
-    pub(crate) fn parse(text: &str) -> Result<HostPattern, Problem> {
+    pub(crate) fn parse(text: &str) -> Result<HostPattern, ValueProblem> {
         if text == "*" {
             return Ok(HostPattern::Any);
         }
@@ -221,7 +221,7 @@ fn check_host(host: &str) -> Result<(), String> {
 
 impl OriginAddress {
     /// Reads `http://HOST[:PORT]`; the port is 80 if not given.
-    pub(crate) fn parse(url: &str) -> Result<OriginAddress, Problem> {
+    pub(crate) fn parse(url: &str) -> Result<OriginAddress, ValueProblem> {
         let refused = |hint: String| ORIGIN.problem(format_args!("cannot be {url:?}")).hint(hint);
         let (scheme, rest) = match url.split_once("://") {
             Some((scheme, rest)) => (scheme.to_ascii_lowercase(), rest),
@@ -267,13 +267,13 @@ impl OriginAddress {
 }
 
 impl Readable for OriginAddress {
-    fn read(raw: Raw<'_>, setting: &Setting) -> Result<Self, Problem> {
+    fn read(raw: RawValue<'_>, setting: &Setting) -> Result<Self, ValueProblem> {
         OriginAddress::parse(setting.text(raw)?)
     }
 }
 
 /// Reads `name` of a site.
-pub(crate) fn read_name(raw: Raw<'_>, setting: &Setting) -> Result<String, Problem> {
+pub(crate) fn read_name(raw: RawValue<'_>, setting: &Setting) -> Result<String, ValueProblem> {
     let text = setting.text(raw)?;
     if text.len() > HOST_BYTES_MAX || !text.bytes().all(|byte| byte.is_ascii_graphic()) {
         return Err(setting.problem(format_args!("cannot be {text:?}")));
@@ -282,7 +282,7 @@ pub(crate) fn read_name(raw: Raw<'_>, setting: &Setting) -> Result<String, Probl
 }
 
 /// Reads `path_prefix` of a route.
-pub(crate) fn read_prefix(raw: Raw<'_>, setting: &Setting) -> Result<String, Problem> {
+pub(crate) fn read_prefix(raw: RawValue<'_>, setting: &Setting) -> Result<String, ValueProblem> {
     let text = setting.text(raw)?;
     let refused = setting.problem(format_args!("cannot be {text:?}"));
     if !text.starts_with('/') {

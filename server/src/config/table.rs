@@ -4,7 +4,7 @@
 use std::net::SocketAddr;
 
 use super::lists::{AddressList, TagFields};
-use super::setting::{Kind, Problem, Raw, Readable, Scope, Setting};
+use super::setting::{RawValue, Readable, Setting, SettingKind, SettingScope, ValueProblem};
 use super::value::{
     AccessLog, AccessLogFormat, AdminAddress, CacheDir, FORMAT_WORDS, LEVEL_WORDS, LogLevel,
     RuntimeDir,
@@ -20,7 +20,7 @@ const YEAR_S: u64 = 31_536_000;
 /// A struct that has a field for each setting of a table.
 pub(crate) trait Settings {
     /// Reads one value; `setting` must be in this struct's table.
-    fn set(&mut self, setting: &Setting, raw: Raw<'_>) -> Result<(), Problem>;
+    fn set(&mut self, setting: &Setting, raw: RawValue<'_>) -> Result<(), ValueProblem>;
 
     /// The settings whose values differ in `other`.
     fn differences(&self, other: &Self) -> Vec<&'static Setting>;
@@ -53,7 +53,7 @@ macro_rules! settings {
         } ),*];
 
         impl Settings for $struct {
-            fn set(&mut self, setting: &Setting, raw: Raw<'_>) -> Result<(), Problem> {
+            fn set(&mut self, setting: &Setting, raw: RawValue<'_>) -> Result<(), ValueProblem> {
                 match setting.name {
                     $( stringify!($name) => self.$name = Readable::read(raw, setting)?, )*
                     other => unreachable!("{other} is not in this table"),
@@ -77,26 +77,28 @@ macro_rules! settings {
 }
 
 fn default_of<T: Readable>(setting: Option<&Setting>) -> T {
-    let read = setting.and_then(|setting| T::read(Raw::Flag(setting.default?), setting).ok());
+    let read = setting.and_then(|setting| T::read(RawValue::Flag(setting.default?), setting).ok());
     read.expect("the defaults of the table fit its types and limits")
 }
 
 settings! {
     /// Settings of the whole server.
-    ServerSettings, SERVER, Scope::Server;
+    ServerSettings, SERVER, SettingScope::Server;
 
     listen: SocketAddr = "127.0.0.1:8080" {
         doc: "Address and port that clients connect to.",
-        kind: Kind::Text { hint: "IP:PORT", expected: "an IP address and a port" },
+        kind: SettingKind::Text { hint: "IP:PORT", expected: "an IP address and a port" },
         reloads: false,
-        reason: "A server started to try it out is not open to the network.",
+        reason: "A server that is only being tried out is not open to the network.",
     }
     admin: AdminAddress = "auto" {
         doc: "Where the admin interface listens: a loopback address and port, the path of a Unix \
               socket, or `auto` for the socket `PORT.admin` in the runtime directory, where PORT \
               is the port that clients connect to.",
-        kind: Kind::Text { hint: "IP:PORT|PATH", expected: "auto, a loopback address and port, \
-            or a path with a /" },
+        kind: SettingKind::Text {
+            hint: "IP:PORT|PATH",
+            expected: "auto, a loopback address and port, or a path with a /",
+        },
         reloads: false,
         reason: "Access to it is control of the server, so addresses that other machines can \
             reach are refused.",
@@ -104,20 +106,20 @@ settings! {
     runtime_dir: RuntimeDir = "auto" {
         doc: "Directory for the counter file, the lock profile, the admin socket and the socket \
             for upgrades; `auto` is `$XDG_RUNTIME_DIR/forebay`, or `/tmp/forebay-UID` without it.",
-        kind: Kind::Text { hint: "DIR", expected: "auto or a directory" },
+        kind: SettingKind::Text { hint: "DIR", expected: "auto or a directory" },
         reloads: false,
         reason: "It is created with mode 0700 and must belong to the user.",
     }
     workers: usize = "0" {
         doc: "Threads that serve, each pinned to a processor; 0: one for each processor that the \
             process may use.",
-        kind: Kind::Count { min: 0, max: 1024, unit: "threads" },
+        kind: SettingKind::Count { min: 0, max: 1024, unit: "threads" },
         reloads: false,
         reason: "More threads than processors only wait for each other.",
     }
     cache_size: u64 = "256MiB" {
         doc: "Memory for stored responses, including the tables that find them.",
-        kind: Kind::Bytes { min: 4 * MIB, max: 256 * GIB },
+        kind: SettingKind::Bytes { min: 4 * MIB, max: 256 * GIB },
         reloads: false,
         reason: "Below the minimum a single picture would evict everything else; the minimum \
             rises with the workers. Above the maximum, locations would need larger numbers.",
@@ -126,13 +128,13 @@ settings! {
         doc: "Directory for the cache, which then survives restart, kill -9 and upgrade of the \
             server until the machine reboots; best on a file system in memory. `none`: the cache \
             ends with the process. A second server on the same directory is refused.",
-        kind: Kind::Text { hint: "DIR", expected: "none or a directory" },
+        kind: SettingKind::Text { hint: "DIR", expected: "none or a directory" },
         reloads: false,
         reason: "It is created with mode 0700 and must belong to the user.",
     }
     cache_record_bytes: u32 = "1KiB" {
         doc: "Expected mean size of a stored response, including its key and head.",
-        kind: Kind::Bytes { min: 64, max: 16 * MIB },
+        kind: SettingKind::Bytes { min: 64, max: 16 * MIB },
         reloads: false,
         reason: "It sizes the index and the key index, at 8 and 128 bytes for each response. If \
             responses are smaller, or have many tags, these fill up before the memory does; if \
@@ -141,7 +143,7 @@ settings! {
     growing_percent_max: u8 = "12" {
         doc: "Share of the cache that is reserved for responses still arriving; beyond it, \
             responses pass through without being stored.",
-        kind: Kind::Count { min: 1, max: 90, unit: "percent" },
+        kind: SettingKind::Count { min: 1, max: 90, unit: "percent" },
         reloads: false,
         reason: "The share is reserved even while it is unused. A busy server has a few percent of \
             its cache arriving.",
@@ -149,40 +151,40 @@ settings! {
     collapse_wait_ms_max: u32 = "10s" {
         doc: "How long a request waits for another request's fetch of the same URL to make \
             progress before it fetches for itself.",
-        kind: Kind::Milliseconds { min: 0, max: DAY_MS },
+        kind: SettingKind::Milliseconds { min: 0, max: DAY_MS },
         reloads: true,
         reason: "One origin connection that hangs must not hold up every client of that page.",
     }
     head_bytes_max: u32 = "32KiB" {
         doc: "Largest head of a request: request line and fields.",
-        kind: Kind::Bytes { min: KIB, max: MIB },
+        kind: SettingKind::Bytes { min: KIB, max: MIB },
         reloads: true,
         reason: "Browsers with many cookies need 16 KiB; a head over the limit is answered with \
             431.",
     }
     field_count_max: u16 = "100" {
         doc: "Most fields in the head of a request.",
-        kind: Kind::Count { min: 8, max: 10_000, unit: "fields" },
+        kind: SettingKind::Count { min: 8, max: 10_000, unit: "fields" },
         reloads: true,
         reason: "Browsers send about 20, and each costs the origin time too; more than the limit \
             are answered with 431.",
     }
     target_bytes_max: u32 = "8KiB" {
         doc: "Longest target of a request.",
-        kind: Kind::Bytes { min: 64, max: MIB },
+        kind: SettingKind::Bytes { min: 64, max: MIB },
         reloads: true,
         reason: "RFC 9110 §4.1 asks for at least 8000 bytes; a target over the limit is answered \
             with 414.",
     }
     head_ms_max: u32 = "10s" {
         doc: "Time for the whole head of a request, from its first byte.",
-        kind: Kind::Milliseconds { min: 1, max: DAY_MS },
+        kind: SettingKind::Milliseconds { min: 1, max: DAY_MS },
         reloads: true,
         reason: "A client that sends a byte now and then must not hold a connection forever.",
     }
     idle_ms_max: u32 = "60s" {
         doc: "Longest time that a connection may idle between two requests.",
-        kind: Kind::Milliseconds { min: 1, max: DAY_MS },
+        kind: SettingKind::Milliseconds { min: 1, max: DAY_MS },
         reloads: true,
         reason: "Browsers send their next request within seconds; an idle connection costs little, \
             but not nothing.",
@@ -190,60 +192,60 @@ settings! {
     body_bytes_max: u64 = "16GiB" {
         doc: "Largest body of a request; bodies are forwarded as they arrive and never buffered \
             whole.",
-        kind: Kind::Bytes { min: 0, max: 1024 * TIB },
+        kind: SettingKind::Bytes { min: 0, max: 1024 * TIB },
         reloads: true,
         reason: "Room for large uploads; a body over the limit is answered with 413.",
     }
     body_rate_min: u64 = "240" {
         doc: "Lowest rate, in either direction, that a client must sustain while a body is in \
             transit, averaged after `body_grace_ms`; 0: no limit.",
-        kind: Kind::Count { min: 0, max: 1 << 30, unit: "bytes a second" },
+        kind: SettingKind::Count { min: 0, max: 1 << 30, unit: "bytes a second" },
         reloads: true,
         reason: "The rate of a modem with 2400 bits a second; a slower client holds memory for no \
             gain.",
     }
     body_grace_ms: u32 = "20s" {
         doc: "Time before `body_rate_min` applies to a body.",
-        kind: Kind::Milliseconds { min: 0, max: DAY_MS },
+        kind: SettingKind::Milliseconds { min: 0, max: DAY_MS },
         reloads: true,
         reason: "A mobile connection may stall for some seconds.",
     }
     connections_per_worker_max: u32 = "8192" {
         doc: "Most client connections of one worker; new ones beyond it are closed.",
-        kind: Kind::Count { min: 1, max: 1_000_000, unit: "connections" },
+        kind: SettingKind::Count { min: 1, max: 1_000_000, unit: "connections" },
         reloads: true,
         reason: "Bounds memory and descriptors; the process's limit of open files must allow it.",
     }
     connections_per_address_max: u32 = "4096" {
         doc: "Most client connections from one address to one worker; new ones beyond it are \
             closed.",
-        kind: Kind::Count { min: 1, max: 1_000_000, unit: "connections" },
+        kind: SettingKind::Count { min: 1, max: 1_000_000, unit: "connections" },
         reloads: true,
         reason: "One address cannot take all connections, yet there are enough for a company \
             behind one address.",
     }
     requests_per_connection_max: u32 = "1000000" {
         doc: "Requests after which a connection is closed.",
-        kind: Kind::Count { min: 1, max: u32::MAX as u64, unit: "requests" },
+        kind: SettingKind::Count { min: 1, max: u32::MAX as u64, unit: "requests" },
         reloads: true,
         reason: "Moves long-lived connections to other workers now and then, too rarely to cost \
             anything.",
     }
     connection_bytes_max: u32 = "256KiB" {
         doc: "Most buffer memory of one client connection; an idle one has none.",
-        kind: Kind::Bytes { min: 16 * KIB, max: 64 * MIB },
+        kind: SettingKind::Bytes { min: 16 * KIB, max: 64 * MIB },
         reloads: true,
         reason: "Must hold a head in each direction; further bytes wait in the kernel.",
     }
     shutdown_ms_max: u32 = "30s" {
         doc: "Time for requests in flight to finish when the server stops.",
-        kind: Kind::Milliseconds { min: 0, max: DAY_MS },
+        kind: SettingKind::Milliseconds { min: 0, max: DAY_MS },
         reloads: true,
         reason: "Supervisors kill after 90 seconds or less.",
     }
     origin_connect_ms_max: u32 = "3s" {
         doc: "Time to open a connection to the origin; after it the client gets 504.",
-        kind: Kind::Milliseconds { min: 1, max: DAY_MS },
+        kind: SettingKind::Milliseconds { min: 1, max: DAY_MS },
         reloads: true,
         reason: "Allows for one lost packet, which the kernel sends again after a second.",
     }
@@ -252,7 +254,7 @@ settings! {
             or earlier if none of them accepts a connection, new connections wait until the name \
             is resolved again. 0: every connection resolves the name. Several addresses take \
             turns, within the resolver's order of address families.",
-        kind: Kind::Milliseconds { min: 0, max: DAY_MS },
+        kind: SettingKind::Milliseconds { min: 0, max: DAY_MS },
         reloads: true,
         reason: "The system's resolver does not say how long an answer is valid. To move an \
             origin, keep serving at the old address for longer than this; open connections stay \
@@ -262,7 +264,7 @@ settings! {
         doc: "How much longer than `origin_address_ms_max` addresses are used if the name cannot \
             be resolved, or not within the shorter of 1.5 seconds and half of \
             `origin_connect_ms_max`.",
-        kind: Kind::Milliseconds { min: 0, max: DAY_MS },
+        kind: SettingKind::Milliseconds { min: 0, max: DAY_MS },
         reloads: true,
         reason: "A resolver that fails must not take working origins down with it; an hour is \
             time to repair it.",
@@ -270,57 +272,57 @@ settings! {
     origin_first_byte_ms_max: u32 = "30s" {
         doc: "Time from the end of the request to the head of the origin's response; after it the \
             client gets 504.",
-        kind: Kind::Milliseconds { min: 1, max: DAY_MS },
+        kind: SettingKind::Milliseconds { min: 1, max: DAY_MS },
         reloads: true,
         reason: "Longer than slow pages take, shorter than people wait.",
     }
     origin_idle_ms_max: u32 = "30s" {
         doc: "Longest pause within the origin's response; after it the response counts as broken \
             off.",
-        kind: Kind::Milliseconds { min: 1, max: DAY_MS },
+        kind: SettingKind::Milliseconds { min: 1, max: DAY_MS },
         reloads: true,
         reason: "An origin that died without closing its connections must not hold ours forever.",
     }
     origin_connections_max: u32 = "256" {
         doc: "Most connections of one worker to one origin; requests beyond it wait.",
-        kind: Kind::Count { min: 1, max: 65_536, unit: "connections" },
+        kind: SettingKind::Count { min: 1, max: 65_536, unit: "connections" },
         reloads: true,
         reason: "More requests at once do not help an origin that is slow already.",
     }
     origin_pool_idle_count_max: u32 = "64" {
         doc: "Most idle connections that one worker keeps to one origin.",
-        kind: Kind::Count { min: 0, max: 65_536, unit: "connections" },
+        kind: SettingKind::Count { min: 0, max: 65_536, unit: "connections" },
         reloads: true,
         reason: "Enough for a burst; each one holds a thread or a process of a simple origin.",
     }
     origin_pool_idle_ms_max: u32 = "60s" {
         doc: "How long an idle connection to an origin is kept.",
-        kind: Kind::Milliseconds { min: 0, max: DAY_MS },
+        kind: SettingKind::Milliseconds { min: 0, max: DAY_MS },
         reloads: true,
         reason: "Below the 75 seconds after which common origins close it themselves.",
     }
     access_log: AccessLog = "off" {
         doc: "File that gets a line for each request; `-` is standard output, `off` is no log.",
-        kind: Kind::Text { hint: "PATH|-|off", expected: "a file, \"-\" or \"off\"" },
+        kind: SettingKind::Text { hint: "PATH|-|off", expected: "a file, \"-\" or \"off\"" },
         reloads: true,
         reason: "A log line costs more than a hit; switch it on where the log is read.",
     }
     access_log_format: AccessLogFormat = "json" {
         doc: "Format of a line in the access log.",
-        kind: Kind::Choice(FORMAT_WORDS),
+        kind: SettingKind::Choice(FORMAT_WORDS),
         reloads: true,
         reason: "JSON has every field; older log tools read `combined`.",
     }
     access_log_sample: u32 = "1" {
         doc: "Logs one in this many requests; 1: every request.",
-        kind: Kind::Count { min: 1, max: 1_000_000, unit: "requests" },
+        kind: SettingKind::Count { min: 1, max: 1_000_000, unit: "requests" },
         reloads: true,
         reason: "One in a hundred shows the same shares at a hundredth of the cost.",
     }
     lock_profile: bool = "false" {
         doc: "Whether the server profiles its own locks from the start; `forebay locks on` and \
             `off` switch this while the server runs.",
-        kind: Kind::Bool,
+        kind: SettingKind::Bool,
         reloads: false,
         reason: "It costs some tens of nanoseconds for each acquisition of a lock; a hit takes no \
             lock.",
@@ -329,59 +331,59 @@ settings! {
         doc: "While locks are profiled, records the call stack of one in this many waits and \
             failed try-locks of each thread; 0: none. `forebay locks on --stacks` sets it while \
             the server runs.",
-        kind: Kind::Count { min: 0, max: 1_000_000_000, unit: "waits and failed try-locks" },
+        kind: SettingKind::Count { min: 0, max: 1_000_000_000, unit: "waits and failed try-locks" },
         reloads: false,
         reason: "The call sites of a lock say enough until one of them has many callers.",
     }
     lock_profile_size: u64 = "3MiB" {
         doc: "Size of the lock profile, the file `PORT.locks` in the runtime directory; 0: there \
             is no file, and locks cannot be profiled.",
-        kind: Kind::Bytes { min: 0, max: 64 * MIB },
+        kind: SettingKind::Bytes { min: 0, max: 64 * MIB },
         reloads: false,
         reason: "Room for 47 threads, the workers and a few others; each further thread needs \
             59 KiB. On most systems the runtime directory is memory.",
     }
     log_level: LogLevel = "info" {
         doc: "Lowest level of events that are logged to standard error.",
-        kind: Kind::Choice(LEVEL_WORDS),
+        kind: SettingKind::Choice(LEVEL_WORDS),
         reloads: true,
-        reason: "At `info` the server logs nothing about single requests.",
+        reason: "ProblemSpan `info` the server logs nothing about single requests.",
     }
 }
 
 settings! {
     /// Settings that can differ between routes.
-    RouteSettings, ROUTE, Scope::Route;
+    RouteSettings, ROUTE, SettingScope::Route;
 
     cache: bool = "true" {
         doc: "Whether responses are stored and served from the cache.",
-        kind: Kind::Bool,
+        kind: SettingKind::Bool,
         reloads: true,
         reason: "The origin should say which responses must not be stored; this is for origins \
             that do not.",
     }
     default_freshness_s: u32 = "0" {
         doc: "Freshness lifetime of a response that names none and allows no heuristic.",
-        kind: Kind::Seconds { min: 0, max: YEAR_S },
+        kind: SettingKind::Seconds { min: 0, max: YEAR_S },
         reloads: true,
         reason: "With 0 such a response is validated for each request. No guess fits every site.",
     }
     heuristic_percent: u8 = "10" {
         doc: "Freshness lifetime of a response that names none, as a share of the time since its \
             Last-Modified; 0: no heuristic.",
-        kind: Kind::Count { min: 0, max: 100, unit: "percent" },
+        kind: SettingKind::Count { min: 0, max: 100, unit: "percent" },
         reloads: true,
         reason: "RFC 9111 §4.2.2 names 10 % as typical.",
     }
     heuristic_s_max: u32 = "1d" {
         doc: "Longest freshness lifetime that the heuristic gives.",
-        kind: Kind::Seconds { min: 0, max: YEAR_S },
+        kind: SettingKind::Seconds { min: 0, max: YEAR_S },
         reloads: true,
         reason: "A page that has not changed for years may still change tomorrow.",
     }
     object_bytes_max: u64 = "16MiB" {
         doc: "Largest body that is stored; larger ones pass through.",
-        kind: Kind::Bytes { min: 0, max: 64 * TIB },
+        kind: SettingKind::Bytes { min: 0, max: 64 * TIB },
         reloads: true,
         reason: "A few films would evict every page. `growing_percent_max` is a limit too.",
     }
@@ -389,14 +391,16 @@ settings! {
         doc: "Response fields of the origin that hold tags, by which responses can be purged \
             together. `surrogate-key` separates tags by spaces, `xkey` by spaces or commas, \
             `cache-tag` by commas; `cache-groups` is a list of strings (RFC 9875).",
-        kind: Kind::Texts { expected: "an array of surrogate-key, cache-tag, xkey, cache-groups" },
+        kind: SettingKind::Texts {
+            expected: "an array of surrogate-key, cache-tag, xkey, cache-groups",
+        },
         reloads: true,
         reason: "These are the fields of the common caches; a field that an origin does not send \
             costs nothing.",
     }
     tags_shown: bool = "false" {
         doc: "Whether clients get the `tag_fields`; they always get `cache-groups`.",
-        kind: Kind::Bool,
+        kind: SettingKind::Bool,
         reloads: true,
         reason: "Tags are meant for caches and reveal how a site is built. Another cache in front \
             of this one may need them.",
@@ -406,7 +410,7 @@ settings! {
             see [operations.md](operations.md). If empty, PURGE is forwarded like any other \
             method. A purge by tags reaches the whole site, so the route of the path `/` must \
             permit it too.",
-        kind: Kind::Texts { expected: "an array of addresses or networks, such as \
+        kind: SettingKind::Texts { expected: "an array of addresses or networks, such as \
             [\"127.0.0.1\", \"10.0.0.0/8\"]" },
         reloads: true,
         reason: "A client that may purge can send every client's requests to the origin.",
@@ -416,9 +420,11 @@ settings! {
 /// `rules` of the server, a site or a route.
 pub(crate) const RULES: Setting = Setting {
     name: "rules",
-    kind: Kind::Texts { expected: "a file, or an array of files, such as [\"headers.conf\"]" },
+    kind: SettingKind::Texts {
+        expected: "a file, or an array of files, such as [\"headers.conf\"]",
+    },
     default: Some(""),
-    scope: Scope::Everywhere,
+    scope: SettingScope::Everywhere,
     reloads: true,
     doc: "Files of header rules, relative to the configuration file. Rules of the server run \
         first, then rules of the site, then rules of the route. The flag can be repeated.",
@@ -431,9 +437,9 @@ pub(crate) const SITE: &[Setting] = &[NAME, NAMES, ORIGIN];
 /// `name` of a site.
 pub(crate) const NAME: Setting = Setting {
     name: "name",
-    kind: Kind::Text { hint: "NAME", expected: "a word of printable ASCII letters" },
+    kind: SettingKind::Text { hint: "NAME", expected: "a word of printable ASCII letters" },
     default: None,
-    scope: Scope::Site,
+    scope: SettingScope::Site,
     reloads: true,
     doc: "Name of the site in logs and in the cache; a new name begins with an empty cache.",
     reason: "It is part of the key of each stored response.",
@@ -442,9 +448,9 @@ pub(crate) const NAME: Setting = Setting {
 /// `names` of a site.
 pub(crate) const NAMES: Setting = Setting {
     name: "names",
-    kind: Kind::Texts { expected: "an array of host names, such as [\"example.org\"]" },
+    kind: SettingKind::Texts { expected: "an array of host names, such as [\"example.org\"]" },
     default: None,
-    scope: Scope::Site,
+    scope: SettingScope::Site,
     reloads: true,
     doc: "Hosts that the site serves, without port: `example.org`, `*.example.org` for every \
         name below it, or `*` for every host that no other site serves.",
@@ -454,9 +460,9 @@ pub(crate) const NAMES: Setting = Setting {
 /// `origin` of a site.
 pub(crate) const ORIGIN: Setting = Setting {
     name: "origin",
-    kind: Kind::Text { hint: "URL", expected: "http://HOST or http://HOST:PORT" },
+    kind: SettingKind::Text { hint: "URL", expected: "http://HOST or http://HOST:PORT" },
     default: None,
-    scope: Scope::Site,
+    scope: SettingScope::Site,
     reloads: true,
     doc: "Where responses come from.",
     reason: "There is no TLS to origins yet, so `https` is refused rather than sent in the clear.",
@@ -465,9 +471,9 @@ pub(crate) const ORIGIN: Setting = Setting {
 /// `path_prefix` of a route.
 pub(crate) const PATH_PREFIX: Setting = Setting {
     name: "path_prefix",
-    kind: Kind::Text { hint: "PATH", expected: "a path that begins with /" },
+    kind: SettingKind::Text { hint: "PATH", expected: "a path that begins with /" },
     default: None,
-    scope: Scope::OneRoute,
+    scope: SettingScope::OneRoute,
     reloads: true,
     doc: "Paths of the route; the longest matching prefix wins. `/static/` matches paths below \
         it, `/static` matches itself and paths below it, and neither matches `/statics`. Compared \

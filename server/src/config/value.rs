@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-use super::setting::{Problem, Raw, Readable, Setting};
+use super::setting::{RawValue, Readable, Setting, ValueProblem};
 
 /// A Unix socket's path has 108 bytes in the kernel's structure, and ends with a zero byte.
 const SOCKET_PATH_BYTES_MAX: usize = 107;
@@ -129,7 +129,7 @@ impl RuntimeDir {
 }
 
 impl Readable for SocketAddr {
-    fn read(raw: Raw<'_>, setting: &Setting) -> Result<Self, Problem> {
+    fn read(raw: RawValue<'_>, setting: &Setting) -> Result<Self, ValueProblem> {
         let text = setting.text(raw)?;
         text.parse().map_err(|_| {
             let problem = setting.problem(format_args!("is not an address: {text:?}"));
@@ -148,7 +148,7 @@ impl Readable for SocketAddr {
 }
 
 impl Readable for AdminAddress {
-    fn read(raw: Raw<'_>, setting: &Setting) -> Result<Self, Problem> {
+    fn read(raw: RawValue<'_>, setting: &Setting) -> Result<Self, ValueProblem> {
         let text = setting.text(raw)?;
         AdminAddress::parse(text)
             .map_err(|why| setting.problem(format_args!("cannot be {text:?}")).hint(why))
@@ -156,7 +156,7 @@ impl Readable for AdminAddress {
 }
 
 impl Readable for AccessLog {
-    fn read(raw: Raw<'_>, setting: &Setting) -> Result<Self, Problem> {
+    fn read(raw: RawValue<'_>, setting: &Setting) -> Result<Self, ValueProblem> {
         match setting.text(raw)? {
             "off" => Ok(AccessLog::Off),
             "-" => Ok(AccessLog::Stdout),
@@ -169,7 +169,7 @@ impl Readable for AccessLog {
 }
 
 impl Readable for RuntimeDir {
-    fn read(raw: Raw<'_>, setting: &Setting) -> Result<Self, Problem> {
+    fn read(raw: RawValue<'_>, setting: &Setting) -> Result<Self, ValueProblem> {
         match setting.text(raw)? {
             "auto" => Ok(RuntimeDir::Auto),
             path => Ok(RuntimeDir::Path(path.into())),
@@ -178,7 +178,7 @@ impl Readable for RuntimeDir {
 }
 
 impl Readable for CacheDir {
-    fn read(raw: Raw<'_>, setting: &Setting) -> Result<Self, Problem> {
+    fn read(raw: RawValue<'_>, setting: &Setting) -> Result<Self, ValueProblem> {
         match setting.text(raw)? {
             "none" => Ok(CacheDir::None),
             path => Ok(CacheDir::Path(path.into())),
@@ -197,7 +197,7 @@ impl CacheDir {
 }
 
 impl Readable for AccessLogFormat {
-    fn read(raw: Raw<'_>, setting: &Setting) -> Result<Self, Problem> {
+    fn read(raw: RawValue<'_>, setting: &Setting) -> Result<Self, ValueProblem> {
         Ok(match setting.choice(raw)? {
             0 => AccessLogFormat::Json,
             _ => AccessLogFormat::Combined,
@@ -206,7 +206,7 @@ impl Readable for AccessLogFormat {
 }
 
 impl Readable for LogLevel {
-    fn read(raw: Raw<'_>, setting: &Setting) -> Result<Self, Problem> {
+    fn read(raw: RawValue<'_>, setting: &Setting) -> Result<Self, ValueProblem> {
         Ok(match setting.choice(raw)? {
             0 => LogLevel::Error,
             1 => LogLevel::Warn,

@@ -15,11 +15,11 @@ use tokio::runtime::Runtime;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::LocalSet;
 
-use super::holdings::ControlSockets;
-use super::places::SocketName;
+use super::resources::ControlSockets;
+use super::runtime_paths::SocketName;
 use super::signals::Signals;
-use super::upgrade::{Estate, HandedOver, Totals, give};
-use super::worker_thread::{Command, WorkerThread};
+use super::upgrade::{Handover, HandoverOutcome, UpgradeTotals, serve_upgrades};
+use super::worker_thread::{WorkerCommand, WorkerThread};
 use crate::admin;
 use crate::clock;
 use crate::config::{Config, ConfigErrors};
@@ -28,7 +28,7 @@ use crate::events::Event;
 use crate::fetch::Hosts;
 use crate::limits::{LOG_FINISH_MS_MAX, PURGER_FINISH_MS_MAX, STORE_SWEEP_MS};
 use crate::log::LogWriter;
-use crate::purger::{Asked, PurgeFailed, PurgerThread, Work};
+use crate::purger::{PurgeError, PurgeHandle, PurgeWork, PurgerThread};
 use crate::rules::RuleReport;
 
 /// What a server asks of the program that it runs in.
@@ -138,7 +138,7 @@ impl Control {
         let mut asked = Vec::new();
         for worker in &*self.workers.borrow() {
             let (tell, told) = oneshot::channel();
-            if worker.commands.send(Command::CountRules { tell }).is_ok() {
+            if worker.commands.send(WorkerCommand::CountRules { tell }).is_ok() {
                 asked.push(told);
             }
         }
@@ -170,21 +170,21 @@ impl Control {
     /// Purges or counts what is selected; nobody else waits for it.
     ///
     /// # Errors
-    /// [`PurgeFailed`].
+    /// [`PurgeError`].
     pub(crate) fn purge(
         &self,
         selections: Vec<Selection>,
-        work: Work,
-    ) -> Result<Asked, PurgeFailed> {
+        work: PurgeWork,
+    ) -> Result<PurgeHandle, PurgeError> {
         let purger = self.purger.borrow().as_ref().map(PurgerThread::purger);
-        purger.ok_or(PurgeFailed::Stopping)?.ask(selections, work)
+        purger.ok_or(PurgeError::Stopping)?.ask(selections, work)
     }
 
     /// What is counted over all processes that followed each other.
-    pub(super) fn upgrade_totals(&self) -> Totals {
+    pub(super) fn upgrade_totals(&self) -> UpgradeTotals {
         let count = |counter: Counter| self.counters.sum(counter.index());
         let upgrades_failed = count(Counter::UpgradesFailed);
-        Totals { upgrades: count(Counter::Upgrades), upgrades_failed }
+        UpgradeTotals { upgrades: count(Counter::Upgrades), upgrades_failed }
     }
 
     /// Lets the workers accept; the last ones get these sockets.
@@ -195,7 +195,7 @@ impl Control {
         for (index, worker) in workers.iter().enumerate() {
             let further = if index < idle_from { None } else { further.next() };
             // A worker that has ended meanwhile has panicked; the others go on.
-            let _ = worker.commands.send(Command::Accept { further });
+            let _ = worker.commands.send(WorkerCommand::Accept { further });
         }
     }
 
@@ -210,7 +210,7 @@ impl Control {
         let mut taken = Vec::new();
         for worker in &*self.workers.borrow() {
             let (done, applied) = oneshot::channel();
-            if worker.commands.send(Command::UseStore { is_used, done }).is_ok() {
+            if worker.commands.send(WorkerCommand::UseStore { is_used, done }).is_ok() {
                 taken.push(applied);
             }
         }
@@ -245,7 +245,7 @@ impl Control {
         let admin = tokio::task::spawn_local(admin::serve(Rc::clone(&self), acceptor));
         tokio::task::spawn_local(Rc::clone(&self).sweep_store());
         Event::Started.log(&format_args!("{} workers", self.worker_count()));
-        let handed_over = self.wait(upgrades, sockets.estate, (signals, stop)).await;
+        let handed_over = self.wait(upgrades, sockets.handover, (signals, stop)).await;
         sockets.upgrade.name.set_ours(handed_over.is_none());
         // At once: the next server may want the name while this one finishes.
         drop(sockets.upgrade.name);
@@ -260,10 +260,10 @@ impl Control {
     async fn wait(
         &self,
         upgrades: UnixListener,
-        estate: Estate,
+        handover: Handover,
         (mut signals, mut stop): (Signals, mpsc::UnboundedReceiver<()>),
-    ) -> Option<HandedOver> {
-        let mut giving = std::pin::pin!(give(self, upgrades, estate));
+    ) -> Option<HandoverOutcome> {
+        let mut giving = std::pin::pin!(serve_upgrades(self, upgrades, handover));
         loop {
             tokio::select! {
                 handed_over = &mut giving => return Some(handed_over),
@@ -329,7 +329,7 @@ impl Control {
             let (done, applied) = oneshot::channel();
             let access_log = writer.as_ref().map(LogWriter::sender);
             let config = Box::new(config.clone());
-            let command = Command::Reconfigure { config, access_log, done };
+            let command = WorkerCommand::Reconfigure { config, access_log, done };
             if worker.commands.send(command).is_ok() {
                 taken.push(applied);
             }
@@ -356,7 +356,7 @@ impl Control {
             // A worker that ended already has nothing under way.
             let _ = worker
                 .commands
-                .send(Command::Drain { deadline_ms, queues_are_passed_on: was_handed_over });
+                .send(WorkerCommand::Drain { deadline_ms, queues_are_passed_on: was_handed_over });
         }
         let mut finished = true;
         for worker in workers {

@@ -7,7 +7,7 @@ use forebay_shm::{CounterError, UnnamedProfile};
 use forebay_sync::profile::{self, ProfilePlan, StackPlan};
 
 use super::control::Control;
-use super::places::lock_profile_file;
+use super::runtime_paths::lock_profile_file;
 use crate::clock;
 use crate::config::ServerSettings;
 

@@ -5,13 +5,13 @@
 //! The control thread talks to a worker only by commands that the worker takes between two turns
 //! of its loop.
 
+mod attach_store;
 mod control;
 mod cpus;
 mod files;
-mod holdings;
-mod join;
 mod lock_profile;
-mod places;
+mod resources;
+mod runtime_paths;
 mod signals;
 mod start;
 mod upgrade;
@@ -22,7 +22,7 @@ pub(crate) use control::Control;
 pub use control::Hooks;
 pub(crate) use cpus::allowed as allowed_cpus;
 pub(crate) use lock_profile::has_room_for_stacks;
-pub(crate) use places::AdminAcceptor;
-pub use places::{AdminPlace, admin_socket, runtime_dir, upgrade_socket};
+pub(crate) use runtime_paths::AdminAcceptor;
+pub use runtime_paths::{AdminEndpoint, admin_socket, runtime_dir, upgrade_socket};
 pub use start::{REGION_FILE, Running, StartError, Stopper, start, start_with_resolver, upgrade};
 pub use upgrade::UpgradeError;

@@ -15,12 +15,12 @@ use forebay_shm::{
 use tokio::runtime::Runtime;
 use tokio::sync::mpsc;
 
+use super::attach_store::attach_store;
 use super::control::{Control, ControlParts, Hooks};
-use super::holdings::{ControlSockets, Holdings};
-use super::join::join;
-use super::places::{AdminPlace, counter_file, runtime_dir, upgrade_socket};
+use super::resources::{ControlSockets, ServerResources};
+use super::runtime_paths::{AdminEndpoint, counter_file, runtime_dir, upgrade_socket};
 use super::signals::{self, Signals};
-use super::upgrade::{Predecessor, Readiness, Totals, UpgradeError};
+use super::upgrade::{Predecessor, Readiness, UpgradeError, UpgradeTotals};
 use super::worker_thread::{WorkerStart, WorkerThread};
 use super::{cpus, files, lock_profile};
 use crate::clock;
@@ -37,7 +37,7 @@ pub struct Running {
     /// Where clients connect to.
     pub address: SocketAddr,
     /// Where the admin interface is.
-    pub admin: AdminPlace,
+    pub admin: AdminEndpoint,
     control: Control,
     sockets: ControlSockets,
     event_loop: (Runtime, Signals),
@@ -144,8 +144,8 @@ pub fn start_with_resolver(
     resolver: Resolver,
 ) -> Result<Running, StartError> {
     let worker_count = prepare(&config)?;
-    let holdings = Holdings::bind(&config.server, worker_count)?;
-    let built = Built::new(config, hooks, resolver, holdings)?;
+    let resources = ServerResources::bind(&config.server, worker_count)?;
+    let built = PreparedServer::new(config, hooks, resolver, resources)?;
     built.counters_name.name().map_err(StartError::Counters)?;
     lock_profile::name(&built.running.control, built.profile_name);
     tell_opened(built.running.control.store.opened());
@@ -171,10 +171,10 @@ pub fn upgrade(config: Config, hooks: Hooks) -> Result<Running, StartError> {
         });
     };
     let totals = taken.totals;
-    let holdings = Holdings::take_over(taken, &config.server, worker_count);
-    let built = holdings.and_then(|holdings| {
-        let has_admin = holdings.has_its_admin;
-        let built = Built::new(config, hooks, Resolver::system(), holdings)?;
+    let resources = ServerResources::take_over(taken, &config.server, worker_count);
+    let built = resources.and_then(|resources| {
+        let has_admin = resources.has_its_admin;
+        let built = PreparedServer::new(config, hooks, Resolver::system(), resources)?;
         let shares_store = *built.running.control.store.opened() == Opened::Attached;
         Ok((built, Readiness { has_admin, shares_store }))
     });
@@ -202,7 +202,7 @@ fn prepare(config: &Config) -> Result<usize, StartError> {
 }
 
 /// A server that could serve, but accepts nothing and has no name yet.
-struct Built {
+struct PreparedServer {
     running: Running,
     counters_name: UnnamedCounters,
     profile_name: Option<UnnamedProfile>,
@@ -212,14 +212,15 @@ struct Built {
     further: Vec<std::net::TcpListener>,
 }
 
-impl Built {
+impl PreparedServer {
     fn new(
         config: Config,
         hooks: Hooks,
         resolver: Resolver,
-        holdings: Holdings,
-    ) -> Result<Built, StartError> {
-        let Holdings { listeners, sockets, guard, worker_count, has_predecessor, .. } = holdings;
+        resources: ServerResources,
+    ) -> Result<PreparedServer, StartError> {
+        let ServerResources { listeners, sockets, guard, worker_count, has_predecessor, .. } =
+            resources;
         let address = listeners.address;
         let runtime_dir = runtime_dir(&config.server.runtime_dir);
         let counters_path = counter_file(&runtime_dir, address.port());
@@ -229,7 +230,7 @@ impl Built {
         let counters = counters_name.file();
         let admin = sockets
             .admin
-            .place()
+            .endpoint()
             .map_err(|error| StartError::Admin(config.server.admin.to_string(), error))?;
         let event_loop = signals::event_loop().map_err(StartError::Thread)?;
         let cache_file = config.server.cache_dir.path().map(|dir| dir.join(REGION_FILE));
@@ -240,14 +241,14 @@ impl Built {
             false => Store::open(wanted).map(|store| (store, None)),
         };
         let (store, region_name) = opened.map_err(StartError::Cache)?;
-        let store_worker = event_loop.0.block_on(join(&store))?;
+        let store_worker = event_loop.0.block_on(attach_store(&store))?;
         // What others left behind in the middle of something is checked before anybody finds it.
         store_worker.mend();
         // Behind what is needed: it must not take the last room from that.
         let profile = lock_profile::prepare(&config.server, &runtime_dir, address.port());
         let joined = store.clone();
         let purger = PurgerThread::start(
-            move || purger_loop()?.block_on(join(&joined)),
+            move || purger_loop()?.block_on(attach_store(&joined)),
             counters.slot(worker_count + 1),
         )?;
         let mut parts = ControlParts {
@@ -271,13 +272,13 @@ impl Built {
         let profile_name = lock_profile::told(&control, profile);
         let running = Running { address, admin, control, sockets, event_loop, stop, stopper };
         let further = listeners.further;
-        Ok(Built { running, counters_name, profile_name, region_name, further })
+        Ok(PreparedServer { running, counters_name, profile_name, region_name, further })
     }
 
     /// Serves in the place of another server, which has handed over: what fails now is told, and
     /// is no reason to end.
-    fn take_over(self, totals: Totals) -> Running {
-        let Built { running, counters_name, profile_name, region_name, further } = self;
+    fn take_over(self, totals: UpgradeTotals) -> Running {
+        let PreparedServer { running, counters_name, profile_name, region_name, further } = self;
         // First: whoever starts after us must not find what we no longer keep up to date.
         if let Some(Err(error)) = region_name.map(UnnamedRegion::name) {
             Event::UpgradeIncomplete.log(&error);

@@ -13,8 +13,8 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::LocalSet;
 
+use super::attach_store::attach_store;
 use super::cpus;
-use super::join::join;
 use super::start::StartError;
 use crate::accept::accept_connections;
 use crate::clock;
@@ -31,7 +31,7 @@ use crate::transport::{Listener, TcpConnector, TcpListener};
 use crate::worker::{Worker, WorkerParts};
 
 /// What the control thread tells a worker.
-pub(crate) enum Command {
+pub(crate) enum WorkerCommand {
     /// Accept from now on, from one more socket if there is one.
     Accept { further: Option<std::net::TcpListener> },
     /// Take these settings from now on; `done` hears when they hold.
@@ -61,14 +61,14 @@ pub(crate) struct WorkerStart {
 
 /// The control thread's view of a worker.
 pub(crate) struct WorkerThread {
-    pub(crate) commands: mpsc::UnboundedSender<Command>,
+    pub(crate) commands: mpsc::UnboundedSender<WorkerCommand>,
     /// Ends with true if every connection finished in time.
     pub(crate) thread: JoinHandle<bool>,
     is_up: std::sync::mpsc::Receiver<Result<(), StartError>>,
 }
 
 impl WorkerThread {
-    /// Starts the thread, which accepts nothing before [`Command::Accept`].
+    /// Starts the thread, which accepts nothing before [`WorkerCommand::Accept`].
     ///
     /// # Errors
     /// The thread can't be made.
@@ -124,7 +124,7 @@ fn run(
     runtime: &Runtime,
     start: WorkerStart,
     up: &std::sync::mpsc::Sender<Result<(), StartError>>,
-    commands: mpsc::UnboundedReceiver<Command>,
+    commands: mpsc::UnboundedReceiver<WorkerCommand>,
 ) -> bool {
     let tasks = LocalSet::new();
     // Who started this thread hears of it; if nobody does, there are no commands either.
@@ -157,7 +157,7 @@ async fn timed<T>(turns: impl Future<Output = T>, tell: impl Fn(u64)) -> T {
 
 /// Makes a worker that can serve, with the sockets that it accepts from.
 async fn prepare(start: WorkerStart) -> Result<(Rc<Worker>, Vec<Box<dyn Listener>>), StartError> {
-    let store = join(&start.store).await?;
+    let store = attach_store(&start.store).await?;
     let listeners = enter(start.listeners).map_err(StartError::Thread)?;
     let worker = Worker::new(WorkerParts {
         config: start.config,
@@ -178,7 +178,7 @@ async fn prepare(start: WorkerStart) -> Result<(Rc<Worker>, Vec<Box<dyn Listener
 async fn work(
     worker: Rc<Worker>,
     mut listeners: Vec<Box<dyn Listener>>,
-    mut commands: mpsc::UnboundedReceiver<Command>,
+    mut commands: mpsc::UnboundedReceiver<WorkerCommand>,
 ) -> bool {
     let mut accepting = None;
     tokio::task::spawn_local(Rc::clone(&worker).make_room());
@@ -186,7 +186,7 @@ async fn work(
     tokio::task::spawn_local(flush_periodically(Rc::clone(&worker)));
     while let Some(command) = commands.recv().await {
         match command {
-            Command::Accept { further } => {
+            WorkerCommand::Accept { further } => {
                 match enter(further.into_iter().collect()) {
                     Ok(further) => listeners.extend(further),
                     // It gets no connections when it is closed; the others go on.
@@ -196,20 +196,20 @@ async fn work(
                 let accept = accept_connections(worker, listeners, connection::spawn);
                 accepting = Some(tokio::task::spawn_local(accept));
             }
-            Command::Reconfigure { config, access_log, done } => {
+            WorkerCommand::Reconfigure { config, access_log, done } => {
                 worker.reconfigure(*config, access_log);
                 // The control thread may have given up waiting; the settings hold all the same.
                 let _ = done.send(());
             }
-            Command::CountRules { tell } => {
+            WorkerCommand::CountRules { tell } => {
                 // Who asked may have gone.
                 let _ = tell.send(RuleReport::new(&worker.config()));
             }
-            Command::UseStore { is_used, done } => {
+            WorkerCommand::UseStore { is_used, done } => {
                 worker.use_store(is_used);
                 let _ = done.send(());
             }
-            Command::Drain { deadline_ms, queues_are_passed_on } => {
+            WorkerCommand::Drain { deadline_ms, queues_are_passed_on } => {
                 worker.drain(queues_are_passed_on);
                 return drained(&worker, accepting, deadline_ms).await;
             }

@@ -21,12 +21,12 @@ use crate::limits::{LOG_BATCH_BYTES, LOG_BATCHES_MAX, LOG_FINISH_POLL_MS, LOG_FL
 use crate::worker::Worker;
 
 /// Batches of whole lines.
-type Batch = Vec<u8>;
+type LogBatch = Vec<u8>;
 
 /// One worker's way into the access log.
 pub(crate) struct LogSender {
-    batches: SyncSender<Batch>,
-    lines: RefCell<Batch>,
+    batches: SyncSender<LogBatch>,
+    lines: RefCell<LogBatch>,
     format: LineFormat,
     /// One line for this many answers.
     sample: u32,
@@ -36,7 +36,7 @@ pub(crate) struct LogSender {
 
 /// The writing thread; it ends when the last sender is gone.
 pub(crate) struct LogWriter {
-    batches: SyncSender<Batch>,
+    batches: SyncSender<LogBatch>,
     format: LineFormat,
     sample: u32,
     thread: JoinHandle<()>,
@@ -50,10 +50,10 @@ impl LogWriter {
     pub(crate) fn open(settings: &ServerSettings) -> io::Result<Option<LogWriter>> {
         let target = match &settings.access_log {
             AccessLog::Off => return Ok(None),
-            AccessLog::Stdout => Target::Stdout(io::stdout()),
+            AccessLog::Stdout => LogTarget::Stdout(io::stdout()),
             AccessLog::File(path) => {
                 let named = |error| io::Error::other(format!("{}: {error}", path.display()));
-                Target::File(open(path).map_err(named)?)
+                LogTarget::File(open(path).map_err(named)?)
             }
         };
         let (batches, received) = sync_channel(LOG_BATCHES_MAX);
@@ -106,12 +106,12 @@ fn open(path: &Path) -> io::Result<File> {
 }
 
 /// What the log is written to.
-enum Target {
+enum LogTarget {
     Stdout(io::Stdout),
     File(File),
 }
 
-fn write_batches(batches: &Receiver<Batch>, mut target: Target) {
+fn write_batches(batches: &Receiver<LogBatch>, mut target: LogTarget) {
     let mut failing = false;
     while let Ok(batch) = batches.recv() {
         match target.write(&batch) {
@@ -127,12 +127,12 @@ fn write_batches(batches: &Receiver<Batch>, mut target: Target) {
     }
 }
 
-impl Target {
+impl LogTarget {
     /// Writes whole lines or, to a file, nothing of them.
     fn write(&mut self, batch: &[u8]) -> io::Result<()> {
         match self {
-            Target::Stdout(out) => out.write_all(batch).and_then(|()| out.flush()),
-            Target::File(file) => write_whole(file, batch),
+            LogTarget::Stdout(out) => out.write_all(batch).and_then(|()| out.flush()),
+            LogTarget::File(file) => write_whole(file, batch),
         }
     }
 }
@@ -181,7 +181,7 @@ impl LogSender {
         self.dropped.replace(0)
     }
 
-    fn hand_over(&self, lines: &mut Batch) {
+    fn hand_over(&self, lines: &mut LogBatch) {
         if lines.is_empty() {
             return;
         }

@@ -6,41 +6,44 @@ use forebay_cache::{
 use forebay_shm::CounterSlot;
 use tokio::sync::mpsc::UnboundedSender;
 
-use super::ask::{Job, PurgeFailed, Told, Work};
+use super::handle::{PurgeError, PurgeEvent, PurgeJob, PurgeWork};
 use crate::clock;
 use crate::counters::Counter;
 use crate::events::Event;
 use crate::limits::{INVALIDATE_MS_MAX, PURGE_PROGRESS_MS, PURGE_SAMPLE_MAX};
 
-pub(super) fn do_job(store: &StoreWorker, job: &Job, counters: &CounterSlot) -> Told {
+pub(super) fn do_job(store: &StoreWorker, job: &PurgeJob, counters: &CounterSlot) -> PurgeEvent {
     match job.work {
-        Work::Purge { is_soft, counter } => {
+        PurgeWork::Purge { is_soft, counter } => {
             let (purged, failed) = purge(job, INVALIDATE_MS_MAX, |selection, progress| {
                 store.purge_selected(selection, is_soft, &mut |walked| progress.tell(walked))
             });
             counters.add(counter.index(), purged.records);
             let Some(busy) = failed else {
-                return Told::Purged(purged);
+                return PurgeEvent::Purged(purged);
             };
             counters.add(Counter::PurgesBusy.index(), 1);
             Event::PurgeBusy.log(&described(&job.selections));
-            Told::Failed(PurgeFailed::Busy { busy, purged: purged.records })
+            PurgeEvent::Failed(PurgeError::Busy { busy, purged: purged.records })
         }
-        Work::Weigh => match weigh(store, job) {
-            Ok(weighed) => Told::SelectionSize(weighed),
-            Err(damaged) => Told::Failed(PurgeFailed::KeyIndex(damaged)),
+        PurgeWork::Weigh => match weigh(store, job) {
+            Ok(weighed) => PurgeEvent::Counted(weighed),
+            Err(damaged) => PurgeEvent::Failed(PurgeError::KeyIndex(damaged)),
         },
     }
 }
 
 /// What was taken out, and why not all of it; each part is tried for so long.
-pub(super) fn purge(
-    job: &Job,
+pub(super) fn purge<F>(
+    job: &PurgeJob,
     tried_ms: u64,
-    mut purge_part: impl FnMut(&Selection, &mut Progress<'_>) -> Result<PurgeResult, PurgeBusy>,
-) -> (PurgeResult, Option<PurgeBusy>) {
+    mut purge_part: F,
+) -> (PurgeResult, Option<PurgeBusy>)
+where
+    F: FnMut(&Selection, &mut ProgressReporter<'_>) -> Result<PurgeResult, PurgeBusy>,
+{
     let mut sum = PurgeResult::default();
-    let mut progress = Progress::new(&job.tell);
+    let mut progress = ProgressReporter::new(&job.tell);
     for selection in &job.selections {
         let deadline_ms = clock::monotonic_ms() + tried_ms;
         let purged = loop {
@@ -59,9 +62,9 @@ pub(super) fn purge(
     (sum, None)
 }
 
-fn weigh(store: &StoreWorker, job: &Job) -> Result<SelectionSize, KeyIndexDamaged> {
+fn weigh(store: &StoreWorker, job: &PurgeJob) -> Result<SelectionSize, KeyIndexDamaged> {
     let mut sum = SelectionSize::default();
-    let mut progress = Progress::new(&job.tell);
+    let mut progress = ProgressReporter::new(&job.tell);
     for selection in &job.selections {
         let wanted = PURGE_SAMPLE_MAX - sum.sample.len();
         let tell = &mut |walked: &WalkProgress| progress.tell(walked);
@@ -76,18 +79,18 @@ fn weigh(store: &StoreWorker, job: &Job) -> Result<SelectionSize, KeyIndexDamage
 }
 
 /// Tells how far a job has come, over all its parts and not too often.
-pub(super) struct Progress<'a> {
-    to: &'a UnboundedSender<Told>,
+pub(super) struct ProgressReporter<'a> {
+    to: &'a UnboundedSender<PurgeEvent>,
     told_ms: u64,
     /// What the parts before have walked.
     before: WalkProgress,
     last: WalkProgress,
 }
 
-impl<'a> Progress<'a> {
-    fn new(to: &'a UnboundedSender<Told>) -> Progress<'a> {
+impl<'a> ProgressReporter<'a> {
+    fn new(to: &'a UnboundedSender<PurgeEvent>) -> ProgressReporter<'a> {
         let nothing = WalkProgress::default();
-        Progress { to, told_ms: clock::monotonic_ms(), before: nothing, last: nothing }
+        ProgressReporter { to, told_ms: clock::monotonic_ms(), before: nothing, last: nothing }
     }
 
     pub(super) fn tell(&mut self, walked: &WalkProgress) {
@@ -103,7 +106,7 @@ impl<'a> Progress<'a> {
         let now_ms = clock::monotonic_ms();
         if now_ms - self.told_ms >= PURGE_PROGRESS_MS {
             self.told_ms = now_ms;
-            let _ = self.to.send(Told::WalkProgress(self.last));
+            let _ = self.to.send(PurgeEvent::Progress(self.last));
         }
     }
 

@@ -2,11 +2,11 @@
 //! takes out, which may be all that is stored: no worker waits for that, nor does the control
 //! thread. One purge follows the other.
 
-mod ask;
+mod handle;
 mod job;
 mod thread;
 
-pub(crate) use ask::{Asked, PurgeFailed, Told, Work};
+pub(crate) use handle::{PurgeError, PurgeEvent, PurgeHandle, PurgeWork};
 pub(crate) use thread::{Purger, PurgerThread};
 
 #[cfg(test)]

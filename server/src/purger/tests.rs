@@ -7,19 +7,19 @@ use std::sync::mpsc::{Receiver, sync_channel};
 use forebay_cache::{PurgeBusy, PurgeResult, Selection};
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
-use super::ask::{Job, PurgeFailed, Told, Work};
+use super::handle::{PurgeError, PurgeEvent, PurgeJob, PurgeWork};
 use super::job::purge;
 use super::thread::{Purger, work};
 use crate::clock;
 use crate::counters::Counter;
 use crate::limits::{PURGES_QUEUED_MAX, PURGES_RESERVED};
 
-fn job(parts: usize, tell: UnboundedSender<Told>) -> Job {
-    let work = Work::Purge { is_soft: false, counter: Counter::Purged };
-    Job { selections: vec![Selection::within(b"a"); parts], work, tell }
+fn job(parts: usize, tell: UnboundedSender<PurgeEvent>) -> PurgeJob {
+    let work = PurgeWork::Purge { is_soft: false, counter: Counter::Purged };
+    PurgeJob { selections: vec![Selection::within(b"a"); parts], work, tell }
 }
 
-fn purger(places: usize) -> (Purger, Receiver<Job>) {
+fn purger(places: usize) -> (Purger, Receiver<PurgeJob>) {
     let (jobs, received) = sync_channel(places);
     (Purger { jobs, left: Arc::default() }, received)
 }
@@ -28,9 +28,10 @@ fn purger(places: usize) -> (Purger, Receiver<Job>) {
 fn unsafe_requests_leave_places_to_operators() {
     let (purger, _received) = purger(PURGES_QUEUED_MAX);
     let parts = || vec![Selection::within(b"a")];
-    let taken = (0..100).filter(|_| purger.ask_for_client(parts(), Work::Weigh).is_ok()).count();
+    let taken =
+        (0..100).filter(|_| purger.ask_for_client(parts(), PurgeWork::Weigh).is_ok()).count();
     assert_eq!(taken, PURGES_QUEUED_MAX - PURGES_RESERVED);
-    let taken = (0..100).filter(|_| purger.ask(parts(), Work::Weigh).is_ok()).count();
+    let taken = (0..100).filter(|_| purger.ask(parts(), PurgeWork::Weigh).is_ok()).count();
     assert_eq!(taken, PURGES_RESERVED);
     assert_eq!(purger.left.jobs.load(Relaxed), PURGES_QUEUED_MAX);
     assert_eq!(purger.left.purges.load(Relaxed), 0);
@@ -68,7 +69,7 @@ fn each_part_is_tried_for_its_time_and_what_was_purged_before_is_told() {
 fn a_job_that_panics_is_told_and_counted_and_the_next_one_is_done() {
     let (purger, received) = purger(2);
     let parts = || vec![Selection::within(b"a")];
-    let work_asked = Work::Purge { is_soft: false, counter: Counter::Purged };
+    let work_asked = PurgeWork::Purge { is_soft: false, counter: Counter::Purged };
     let mut first = purger.ask(parts(), work_asked).expect("there is room");
     let mut second = purger.ask(parts(), work_asked).expect("there is room");
     let left = Arc::clone(&purger.left);
@@ -79,10 +80,10 @@ fn a_job_that_panics_is_told_and_counted_and_the_next_one_is_done() {
     work(&received, &left, count, |_| {
         done += 1;
         assert!(done > 1, "the first one fails");
-        Told::Purged(PurgeResult::default())
+        PurgeEvent::Purged(PurgeResult::default())
     });
     let told = first.told.try_recv();
-    assert!(matches!(told, Ok(Told::Failed(PurgeFailed::Panicked))), "{told:?}");
-    assert!(matches!(second.told.try_recv(), Ok(Told::Purged(_))));
+    assert!(matches!(told, Ok(PurgeEvent::Failed(PurgeError::Panicked))), "{told:?}");
+    assert!(matches!(second.told.try_recv(), Ok(PurgeEvent::Purged(_))));
     assert_eq!((counted.get(), done, left.purges.load(Relaxed)), (1, 2, 0));
 }

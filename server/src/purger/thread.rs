@@ -12,7 +12,7 @@ use forebay_shm::CounterSlot;
 use forebay_sync::profile::with_known_stack;
 use tokio::sync::mpsc::unbounded_channel;
 
-use super::ask::{Asked, Job, PurgeFailed, Told, Work};
+use super::handle::{PurgeError, PurgeEvent, PurgeHandle, PurgeJob, PurgeWork};
 use super::job::{described, do_job};
 
 use crate::clock;
@@ -23,39 +23,39 @@ use crate::limits::{PURGER_NICENESS, PURGES_QUEUED_MAX, PURGES_RESERVED};
 /// A way to the thread.
 #[derive(Clone)]
 pub(crate) struct Purger {
-    pub(super) jobs: SyncSender<Job>,
-    pub(super) left: Arc<Left>,
+    pub(super) jobs: SyncSender<PurgeJob>,
+    pub(super) left: Arc<QueueDepth>,
 }
 
 /// What waits or is under way.
 #[derive(Debug, Default)]
-pub(super) struct Left {
+pub(super) struct QueueDepth {
     pub(super) jobs: AtomicUsize,
     /// Those of them that are not only counts.
     pub(super) purges: AtomicU64,
 }
 
-impl Left {
+impl QueueDepth {
     /// Takes a place, if fewer than this are taken.
-    fn take(&self, work: Work, places: usize) -> bool {
+    fn take(&self, work: PurgeWork, places: usize) -> bool {
         if self.jobs.fetch_add(1, Relaxed) >= places {
             self.jobs.fetch_sub(1, Relaxed);
             return false;
         }
-        self.purges.fetch_add(u64::from(work != Work::Weigh), Relaxed);
+        self.purges.fetch_add(u64::from(work != PurgeWork::Weigh), Relaxed);
         true
     }
 
-    fn give_back(&self, work: Work) {
+    fn give_back(&self, work: PurgeWork) {
         self.jobs.fetch_sub(1, Relaxed);
-        self.purges.fetch_sub(u64::from(work != Work::Weigh), Relaxed);
+        self.purges.fetch_sub(u64::from(work != PurgeWork::Weigh), Relaxed);
     }
 }
 
 /// The thread; it ends when the last way to it is gone.
 pub(crate) struct PurgerThread {
-    jobs: SyncSender<Job>,
-    left: Arc<Left>,
+    jobs: SyncSender<PurgeJob>,
+    left: Arc<QueueDepth>,
     thread: JoinHandle<()>,
 }
 
@@ -63,41 +63,45 @@ impl Purger {
     /// Has the work done, after what others have asked for.
     ///
     /// # Errors
-    /// [`PurgeFailed::Queue`], or that the server stops.
-    pub(crate) fn ask(&self, selections: Vec<Selection>, work: Work) -> Result<Asked, PurgeFailed> {
+    /// [`PurgeError::Queue`], or that the server stops.
+    pub(crate) fn ask(
+        &self,
+        selections: Vec<Selection>,
+        work: PurgeWork,
+    ) -> Result<PurgeHandle, PurgeError> {
         self.ask_for(selections, work, PURGES_QUEUED_MAX)
     }
 
     /// The same for somebody who may be anybody: some places are left to operators.
     ///
     /// # Errors
-    /// [`PurgeFailed::Queue`], or that the server stops.
+    /// [`PurgeError::Queue`], or that the server stops.
     pub(crate) fn ask_for_client(
         &self,
         selections: Vec<Selection>,
-        work: Work,
-    ) -> Result<Asked, PurgeFailed> {
+        work: PurgeWork,
+    ) -> Result<PurgeHandle, PurgeError> {
         self.ask_for(selections, work, PURGES_QUEUED_MAX - PURGES_RESERVED)
     }
 
     fn ask_for(
         &self,
         selections: Vec<Selection>,
-        work: Work,
+        work: PurgeWork,
         places: usize,
-    ) -> Result<Asked, PurgeFailed> {
+    ) -> Result<PurgeHandle, PurgeError> {
         if !self.left.take(work, places) {
-            return Err(PurgeFailed::Queue);
+            return Err(PurgeError::Queue);
         }
         let (tell, told) = unbounded_channel();
-        let sent = self.jobs.try_send(Job { selections, work, tell });
+        let sent = self.jobs.try_send(PurgeJob { selections, work, tell });
         if sent.is_err() {
             self.left.give_back(work);
         }
         match sent {
-            Ok(()) => Ok(Asked { told }),
-            Err(TrySendError::Full(_)) => Err(PurgeFailed::Queue),
-            Err(TrySendError::Disconnected(_)) => Err(PurgeFailed::Stopping),
+            Ok(()) => Ok(PurgeHandle { told }),
+            Err(TrySendError::Full(_)) => Err(PurgeError::Queue),
+            Err(TrySendError::Disconnected(_)) => Err(PurgeError::Stopping),
         }
     }
 }
@@ -112,7 +116,7 @@ impl PurgerThread {
         counters: CounterSlot,
     ) -> Result<PurgerThread, E> {
         let (jobs, received) = sync_channel(PURGES_QUEUED_MAX);
-        let left = Arc::new(Left::default());
+        let left = Arc::new(QueueDepth::default());
         let left_there = Arc::clone(&left);
         let (up, is_up) = std::sync::mpsc::channel();
         let thread = std::thread::Builder::new().name("purger".to_owned()).spawn(move || {
@@ -152,16 +156,16 @@ impl PurgerThread {
 
 /// A panic ends one job, not those that follow.
 pub(super) fn work(
-    jobs: &Receiver<Job>,
-    left: &Left,
+    jobs: &Receiver<PurgeJob>,
+    left: &QueueDepth,
     count: impl Fn(Counter),
-    mut do_job: impl FnMut(&Job) -> Told,
+    mut do_job: impl FnMut(&PurgeJob) -> PurgeEvent,
 ) {
     while let Ok(job) = jobs.recv() {
         let told = catch_unwind(AssertUnwindSafe(|| do_job(&job))).unwrap_or_else(|_| {
             count(Counter::PurgesFailed);
             Event::PurgeFailed.log(&format_args!("panic: {}", described(&job.selections)));
-            Told::Failed(PurgeFailed::Panicked)
+            PurgeEvent::Failed(PurgeError::Panicked)
         });
         left.give_back(job.work);
         // Who asked may have gone.

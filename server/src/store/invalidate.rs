@@ -20,7 +20,7 @@ use crate::limits::{
     INVALIDATE_MS_MAX, INVALIDATE_RETRY_MS, INVALIDATE_WAIT_US_MAX, INVALIDATED_GROUPS_MAX,
 };
 use crate::parse::Request;
-use crate::purger::{PurgeFailed, Work};
+use crate::purger::{PurgeError, PurgeWork};
 use crate::worker::Worker;
 
 /// Host and path of an unsafe request, as they are keyed.
@@ -151,10 +151,10 @@ async fn drop_patiently(
 }
 
 async fn drop_groups(worker: &Worker, groups: Vec<Selection>, deadline_ms: u64) {
-    let work = Work::Purge { is_soft: false, counter: Counter::Invalidated };
+    let work = PurgeWork::Purge { is_soft: false, counter: Counter::Invalidated };
     let asked = loop {
         match worker.purger.ask_for_client(groups.clone(), work) {
-            Err(PurgeFailed::Queue) if clock::monotonic_ms() < deadline_ms => {
+            Err(PurgeError::Queue) if clock::monotonic_ms() < deadline_ms => {
                 tokio::time::sleep(Duration::from_millis(INVALIDATE_RETRY_MS)).await;
             }
             asked => break asked,

@@ -19,7 +19,7 @@ use crate::fault::Fault;
 use crate::key::{RouteMatch, site_beginning};
 use crate::limits::{INVALIDATE_MS_MAX, INVALIDATE_RETRY_MS, INVALIDATE_WAIT_US_MAX};
 use crate::parse::Request;
-use crate::purger::Work;
+use crate::purger::PurgeWork;
 use crate::worker::Worker;
 
 /// Is it for us to purge? Where nobody may, it is a method like others.
@@ -62,7 +62,7 @@ pub(crate) async fn purge_asked(
         return Ok(purged);
     };
     let selection = Selection { within: site_beginning(&place.site.name), tags: Some(tags) };
-    let work = Work::Purge { is_soft, counter: Counter::Purged };
+    let work = PurgeWork::Purge { is_soft, counter: Counter::Purged };
     // However long it takes: it goes on if the client leaves.
     let asked = worker.purger.ask(vec![selection], work).map_err(|_| {
         worker.count(Counter::PurgesBusy);

@@ -248,10 +248,10 @@ fn flags_are_named_in_their_errors() {
     ];
     for (name, value, expected) in cases {
         let flags = [FlagValue { name, value }];
-        let shown = Config::load(Source::Origin("http://a"), &flags).unwrap_err().to_string();
+        let shown = Config::load(ConfigSource::Origin("http://a"), &flags).unwrap_err().to_string();
         assert!(shown.starts_with(expected), "{shown}");
     }
-    let shown = Config::load(Source::Origin("a:1"), &[]).unwrap_err().to_string();
+    let shown = Config::load(ConfigSource::Origin("a:1"), &[]).unwrap_err().to_string();
     assert!(shown.starts_with("--origin: ") && shown.contains("\"http://a:1\""), "{shown}");
 }
 

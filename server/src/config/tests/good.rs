@@ -6,7 +6,7 @@ use std::path::Path;
 use forebay_http::fields::{FieldId, FieldSet};
 use forebay_http::policy::tags::TAG_FIELDS;
 
-use super::super::setting::Raw;
+use super::super::setting::RawValue;
 use super::super::table::{self, Settings};
 use super::super::*;
 
@@ -84,7 +84,7 @@ fn lists_are_arrays_in_a_file_and_words_between_commas_or_several_flags() {
         let text = format!("{text}\n{SITE}");
         let flags = flags.iter().map(|(name, value)| FlagValue { name, value });
         let flags: Vec<_> = flags.collect();
-        let source = Source::Toml { text: &text, file: "f.toml" };
+        let source = ConfigSource::Toml { text: &text, file: "f.toml" };
         let config = Config::load(source, &flags).expect("it is right");
         let site = config.sites.lookup(b"a.org").expect("it is served");
         site.routes().last().expect("/").settings.clone()
@@ -159,7 +159,7 @@ fn an_origin_alone_serves_every_host() {
         FlagValue { name: "workers", value: "2" },
         FlagValue { name: "cache", value: "false" },
     ];
-    let config = Config::load(Source::Origin("http://127.0.0.1:3000"), &flags).unwrap();
+    let config = Config::load(ConfigSource::Origin("http://127.0.0.1:3000"), &flags).unwrap();
     assert_eq!((config.server.cache_size, config.server.workers), (16 << 20, 2));
     let site = config.sites.lookup(b"any.example").unwrap();
     assert_eq!((&*site.name, site.origin.port), ("127.0.0.1:3000", 3000));
@@ -170,7 +170,7 @@ fn an_origin_alone_serves_every_host() {
 fn a_flag_wins_over_the_file() {
     let text = format!("workers = 1\nidle_ms_max = 5\n{SITE}");
     let flags = [FlagValue { name: "workers", value: "3" }];
-    let config = Config::load(Source::Toml { text: &text, file: "f" }, &flags).unwrap();
+    let config = Config::load(ConfigSource::Toml { text: &text, file: "f" }, &flags).unwrap();
     assert_eq!((config.server.workers, config.server.idle_ms_max), (3, 5));
 }
 
@@ -200,19 +200,19 @@ fn every_setting_has_a_whole_sentence_and_a_fitting_default() {
     }
     let (mut server, mut route) = (ServerSettings::default(), RouteSettings::default());
     // Rule files are read where they are named.
-    for setting in table::top_level().filter(|setting| setting.scope != Scope::Everywhere) {
-        let flag = Raw::Flag(setting.default.unwrap());
+    for setting in table::top_level().filter(|setting| setting.scope != SettingScope::Everywhere) {
+        let flag = RawValue::Flag(setting.default.unwrap());
         let set = match setting.scope {
-            Scope::Server => server.set(setting, flag),
+            SettingScope::Server => server.set(setting, flag),
             _ => route.set(setting, flag),
         };
         assert_eq!(set, Ok(()), "{}", setting.name);
         // The largest allowed value has to fit the type of the field.
         if let Some((min, max)) = setting.kind.range() {
             for limit in [min, max] {
-                let limit = Raw::Integer(limit.into());
+                let limit = RawValue::Integer(limit.into());
                 let set = match setting.scope {
-                    Scope::Server => ServerSettings::default().set(setting, limit),
+                    SettingScope::Server => ServerSettings::default().set(setting, limit),
                     _ => RouteSettings::default().set(setting, limit),
                 };
                 assert_eq!(set, Ok(()), "{} {limit:?}", setting.name);

@@ -15,7 +15,7 @@ pub(super) const HEAD_BYTES: usize = 8;
 
 /// One message.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Message {
+pub(super) enum UpgradeMessage {
     /// The new process asks to take over.
     Hello(Hello),
     /// Whoever says it goes on without the other; the reason is for people.
@@ -56,7 +56,7 @@ pub(super) enum CacheDirId {
 pub(super) struct Offer {
     pub(super) has_guard: bool,
     pub(super) socket_count: u32,
-    pub(super) totals: Totals,
+    pub(super) totals: UpgradeTotals,
 }
 
 /// What the new process goes on with of the old one's.
@@ -70,23 +70,23 @@ pub(crate) struct Readiness {
 
 /// What is counted over all processes that followed each other.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Totals {
+pub(crate) struct UpgradeTotals {
     pub(crate) upgrades: u64,
     pub(crate) upgrades_failed: u64,
 }
 
-impl Message {
+impl UpgradeMessage {
     /// Head and contents.
     pub(super) fn encode(&self) -> Vec<u8> {
         let (kind, contents) = match self {
-            Message::Hello(hello) => (1u32, hello.encode()),
-            Message::Refused(reason) => (2, cut(reason).as_bytes().to_vec()),
-            Message::Offer(offer) => (3, offer.encode()),
-            Message::Descriptors(count) => (4, count.to_le_bytes().to_vec()),
-            Message::Ready(ready) => {
+            UpgradeMessage::Hello(hello) => (1u32, hello.encode()),
+            UpgradeMessage::Refused(reason) => (2, cut(reason).as_bytes().to_vec()),
+            UpgradeMessage::Offer(offer) => (3, offer.encode()),
+            UpgradeMessage::Descriptors(count) => (4, count.to_le_bytes().to_vec()),
+            UpgradeMessage::Ready(ready) => {
                 (5, vec![u8::from(ready.has_admin), u8::from(ready.shares_store)])
             }
-            Message::Yours => (6, Vec::new()),
+            UpgradeMessage::Yours => (6, Vec::new()),
         };
         let length = u32::try_from(contents.len()).unwrap_or(u32::MAX);
         [&kind.to_le_bytes()[..], &length.to_le_bytes(), &contents].concat()
@@ -94,26 +94,29 @@ impl Message {
 
     /// Kind, and length of the contents; `None` if it is longer than any message.
     pub(super) fn head(head: [u8; HEAD_BYTES]) -> Option<(u32, usize)> {
-        let mut rest = Rest(&head);
+        let mut rest = ContentsReader(&head);
         let (kind, length) = (rest.u32()?, rest.u32()?);
         let length = usize::try_from(length).ok()?;
         (length <= UPGRADE_MESSAGE_BYTES_MAX).then_some((kind, length))
     }
 
     /// A message of this kind; `None` if there is none, or the contents are not its.
-    pub(super) fn decode(kind: u32, contents: &[u8]) -> Option<Message> {
-        let mut rest = Rest(contents);
+    pub(super) fn decode(kind: u32, contents: &[u8]) -> Option<UpgradeMessage> {
+        let mut rest = ContentsReader(contents);
         let message = match kind {
-            1 => return Hello::decode(contents).map(Message::Hello),
-            2 => return Some(Message::Refused(printable(contents))),
-            3 => Message::Offer(Offer {
+            1 => return Hello::decode(contents).map(UpgradeMessage::Hello),
+            2 => return Some(UpgradeMessage::Refused(printable(contents))),
+            3 => UpgradeMessage::Offer(Offer {
                 has_guard: rest.bool()?,
                 socket_count: rest.u32()?,
-                totals: Totals { upgrades: rest.u64()?, upgrades_failed: rest.u64()? },
+                totals: UpgradeTotals { upgrades: rest.u64()?, upgrades_failed: rest.u64()? },
             }),
-            4 => Message::Descriptors(rest.u32()?),
-            5 => Message::Ready(Readiness { has_admin: rest.bool()?, shares_store: rest.bool()? }),
-            6 => Message::Yours,
+            4 => UpgradeMessage::Descriptors(rest.u32()?),
+            5 => UpgradeMessage::Ready(Readiness {
+                has_admin: rest.bool()?,
+                shares_store: rest.bool()?,
+            }),
+            6 => UpgradeMessage::Yours,
             _ => return None,
         };
         rest.0.is_empty().then_some(message)
@@ -137,7 +140,7 @@ impl Hello {
 
     /// Of another version only the version is read, since the rest may be anything.
     fn decode(contents: &[u8]) -> Option<Hello> {
-        let mut rest = Rest(contents);
+        let mut rest = ContentsReader(contents);
         let version = rest.u32()?;
         if version != super::VERSION {
             let listen = SocketAddr::from(([0, 0, 0, 0], 0));
@@ -166,9 +169,9 @@ impl Offer {
 }
 
 /// What of the contents is not read yet.
-struct Rest<'a>(&'a [u8]);
+struct ContentsReader<'a>(&'a [u8]);
 
-impl Rest<'_> {
+impl ContentsReader<'_> {
     fn take<const N: usize>(&mut self) -> Option<[u8; N]> {
         let (first, rest) = self.0.split_first_chunk()?;
         self.0 = rest;
@@ -212,29 +215,30 @@ fn printable(text: &[u8]) -> String {
 mod tests {
     use super::*;
 
-    fn all() -> Vec<Message> {
+    fn all() -> Vec<UpgradeMessage> {
         let listen = "[::1]:8080".parse().unwrap();
-        let hello =
-            |cache_dir| Message::Hello(Hello { version: super::super::VERSION, listen, cache_dir });
+        let hello = |cache_dir| {
+            UpgradeMessage::Hello(Hello { version: super::super::VERSION, listen, cache_dir })
+        };
         let id = DirId { device: 7, inode: u64::MAX };
-        let totals = Totals { upgrades: 3, upgrades_failed: 1 };
+        let totals = UpgradeTotals { upgrades: 3, upgrades_failed: 1 };
         vec![
             hello(CacheDirId::None),
             hello(CacheDirId::Absent),
             hello(CacheDirId::Is(id)),
-            Message::Refused("it does not want to".to_owned()),
-            Message::Offer(Offer { has_guard: true, socket_count: 1024, totals }),
-            Message::Descriptors(64),
-            Message::Ready(Readiness { has_admin: true, shares_store: false }),
-            Message::Ready(Readiness { has_admin: false, shares_store: true }),
-            Message::Yours,
+            UpgradeMessage::Refused("it does not want to".to_owned()),
+            UpgradeMessage::Offer(Offer { has_guard: true, socket_count: 1024, totals }),
+            UpgradeMessage::Descriptors(64),
+            UpgradeMessage::Ready(Readiness { has_admin: true, shares_store: false }),
+            UpgradeMessage::Ready(Readiness { has_admin: false, shares_store: true }),
+            UpgradeMessage::Yours,
         ]
     }
 
-    fn decode(bytes: &[u8]) -> Option<Message> {
+    fn decode(bytes: &[u8]) -> Option<UpgradeMessage> {
         let (head, contents) = bytes.split_first_chunk()?;
-        let (kind, length) = Message::head(*head)?;
-        (length == contents.len()).then(|| Message::decode(kind, contents))?
+        let (kind, length) = UpgradeMessage::head(*head)?;
+        (length == contents.len()).then(|| UpgradeMessage::decode(kind, contents))?
     }
 
     #[test]
@@ -259,27 +263,29 @@ mod tests {
                 }
             }
             let longer = [&bytes[HEAD_BYTES..], &[0]].concat();
-            let (kind, _) = Message::head(*bytes.first_chunk().unwrap()).unwrap();
-            let is_text = matches!(message, Message::Refused(_));
-            assert_eq!(Message::decode(kind, &longer).is_some(), is_text, "{message:?}");
+            let (kind, _) = UpgradeMessage::head(*bytes.first_chunk().unwrap()).unwrap();
+            let is_text = matches!(message, UpgradeMessage::Refused(_));
+            assert_eq!(UpgradeMessage::decode(kind, &longer).is_some(), is_text, "{message:?}");
         }
     }
 
     #[test]
     fn a_refusal_is_bounded_and_safe_to_show() {
         let long = "ü".repeat(UPGRADE_MESSAGE_BYTES_MAX);
-        let bytes = Message::Refused(format!("a{long}")).encode();
+        let bytes = UpgradeMessage::Refused(format!("a{long}")).encode();
         assert!(bytes.len() <= HEAD_BYTES + UPGRADE_MESSAGE_BYTES_MAX);
-        let Some(Message::Refused(reason)) = decode(&bytes) else { panic!("{bytes:?}") };
+        let Some(UpgradeMessage::Refused(reason)) = decode(&bytes) else { panic!("{bytes:?}") };
         assert!(reason.starts_with("aü") && reason.ends_with('ü'));
-        let refused = Message::decode(2, b"no\x1b[2J\n\xff");
-        assert_eq!(refused, Some(Message::Refused("no?[2J\n\u{fffd}".to_owned())));
+        let refused = UpgradeMessage::decode(2, b"no\x1b[2J\n\xff");
+        assert_eq!(refused, Some(UpgradeMessage::Refused("no?[2J\n\u{fffd}".to_owned())));
     }
 
     #[test]
     fn another_version_is_understood_as_such() {
         let contents = [&9u32.to_le_bytes()[..], b"whatever it says"].concat();
-        let Some(Message::Hello(hello)) = Message::decode(1, &contents) else { panic!("no hello") };
+        let Some(UpgradeMessage::Hello(hello)) = UpgradeMessage::decode(1, &contents) else {
+            panic!("no hello")
+        };
         assert_eq!(hello.version, 9);
     }
 }

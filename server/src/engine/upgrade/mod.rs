@@ -25,15 +25,15 @@
 //! - Every wait has an end, every message a limit, on both sides. The other side must be of our
 //!   own user.
 
-mod give;
 mod message;
-mod take;
+mod new_process;
+mod old_process;
 mod wire;
 
-pub(super) use give::{Estate, HandedOver, give};
-pub(super) use message::{Readiness, Totals};
-pub use take::UpgradeError;
-pub(super) use take::{Predecessor, Taken};
+pub(super) use message::{Readiness, UpgradeTotals};
+pub use new_process::UpgradeError;
+pub(super) use new_process::{InheritedSockets, Predecessor};
+pub(super) use old_process::{Handover, HandoverOutcome, serve_upgrades};
 
 /// Changes with the meaning of a message; a running server refuses other versions than its own.
 const VERSION: u32 = 2;

@@ -101,18 +101,18 @@ impl UnixSocket {
 
 /// Where an admin listener is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum AdminPlace {
+pub enum AdminEndpoint {
     /// A TCP port on loopback.
     Tcp(SocketAddr),
     /// A Unix socket.
     Unix(PathBuf),
 }
 
-impl std::fmt::Display for AdminPlace {
+impl std::fmt::Display for AdminEndpoint {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            AdminPlace::Tcp(address) => address.fmt(f),
-            AdminPlace::Unix(path) => path.display().fmt(f),
+            AdminEndpoint::Tcp(address) => address.fmt(f),
+            AdminEndpoint::Unix(path) => path.display().fmt(f),
         }
     }
 }
@@ -134,12 +134,12 @@ impl AdminListener {
     /// Binds what the settings name; `port` is the one that clients use.
     pub(super) fn bind(settings: &ServerSettings, port: u16) -> io::Result<AdminListener> {
         match wanted(settings, port) {
-            AdminPlace::Tcp(address) => {
+            AdminEndpoint::Tcp(address) => {
                 let listener = std::net::TcpListener::bind(address)?;
                 listener.set_nonblocking(true)?;
                 Ok(AdminListener::Tcp(listener))
             }
-            AdminPlace::Unix(path) => UnixSocket::bind(path).map(AdminListener::Unix),
+            AdminEndpoint::Unix(path) => UnixSocket::bind(path).map(AdminListener::Unix),
         }
     }
 
@@ -152,12 +152,12 @@ impl AdminListener {
         let wanted = wanted(settings, port);
         let found = socket2::SockRef::from(&passed).local_addr()?;
         match wanted {
-            AdminPlace::Tcp(address) if found.as_socket() == Some(address) => {
+            AdminEndpoint::Tcp(address) if found.as_socket() == Some(address) => {
                 let listener = std::net::TcpListener::from(passed);
                 listener.set_nonblocking(true)?;
                 Ok(Some(AdminListener::Tcp(listener)))
             }
-            AdminPlace::Unix(path) if found.as_pathname() == Some(&path) => {
+            AdminEndpoint::Unix(path) if found.as_pathname() == Some(&path) => {
                 UnixSocket::take_over(passed.into(), path).map(AdminListener::Unix).map(Some)
             }
             _ => Ok(None),
@@ -172,10 +172,10 @@ impl AdminListener {
         }
     }
 
-    pub(super) fn place(&self) -> io::Result<AdminPlace> {
+    pub(super) fn endpoint(&self) -> io::Result<AdminEndpoint> {
         match self {
-            AdminListener::Tcp(listener) => Ok(AdminPlace::Tcp(listener.local_addr()?)),
-            AdminListener::Unix(socket) => Ok(AdminPlace::Unix(socket.name.path.clone())),
+            AdminListener::Tcp(listener) => Ok(AdminEndpoint::Tcp(listener.local_addr()?)),
+            AdminListener::Unix(socket) => Ok(AdminEndpoint::Unix(socket.name.path.clone())),
         }
     }
 
@@ -192,12 +192,12 @@ impl AdminListener {
     }
 }
 
-fn wanted(settings: &ServerSettings, port: u16) -> AdminPlace {
+fn wanted(settings: &ServerSettings, port: u16) -> AdminEndpoint {
     match &settings.admin {
-        AdminAddress::Loopback(address) => AdminPlace::Tcp(*address),
-        AdminAddress::Path(path) => AdminPlace::Unix(path.clone()),
+        AdminAddress::Loopback(address) => AdminEndpoint::Tcp(*address),
+        AdminAddress::Path(path) => AdminEndpoint::Unix(path.clone()),
         AdminAddress::Auto => {
-            AdminPlace::Unix(admin_socket(&runtime_dir(&settings.runtime_dir), port))
+            AdminEndpoint::Unix(admin_socket(&runtime_dir(&settings.runtime_dir), port))
         }
     }
 }

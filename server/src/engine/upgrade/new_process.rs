@@ -15,7 +15,9 @@ use forebay_shm::DirId;
 use socket2::{Domain, SockAddr, Socket, Type};
 
 use super::VERSION;
-use super::message::{CacheDirId, HEAD_BYTES, Hello, Message, Offer, Readiness, Totals};
+use super::message::{
+    CacheDirId, HEAD_BYTES, Hello, Offer, Readiness, UpgradeMessage, UpgradeTotals,
+};
 use super::wire;
 use crate::config::ServerSettings;
 use crate::limits::{UPGRADE_ANSWER_MS_MAX, UPGRADE_DESCRIPTORS_MAX, UPGRADE_SOCKETS_MAX};
@@ -26,7 +28,7 @@ pub(in crate::engine) struct Predecessor {
 }
 
 /// What a running server gave. Until [`Predecessor::commit`] it uses all of it itself.
-pub(in crate::engine) struct Taken {
+pub(in crate::engine) struct InheritedSockets {
     /// The socket at which it waits for upgrades.
     pub(in crate::engine) upgrade: UnixListener,
     /// Its admin socket, of either kind.
@@ -34,7 +36,7 @@ pub(in crate::engine) struct Taken {
     /// The lock of its cache directory.
     pub(in crate::engine) guard: Option<OwnedFd>,
     pub(in crate::engine) sockets: Vec<TcpListener>,
-    pub(in crate::engine) totals: Totals,
+    pub(in crate::engine) totals: UpgradeTotals,
 }
 
 /// Why a process could not take over; the running server goes on.
@@ -107,7 +109,7 @@ impl Predecessor {
     pub(in crate::engine) fn meet(
         path: &Path,
         settings: &ServerSettings,
-    ) -> Result<Option<(Predecessor, Taken)>, UpgradeError> {
+    ) -> Result<Option<(Predecessor, InheritedSockets)>, UpgradeError> {
         if settings.listen.port() == 0 {
             return Err(UpgradeError::NoPort);
         }
@@ -126,11 +128,11 @@ impl Predecessor {
         };
         let hello = Hello { version: VERSION, listen: settings.listen, cache_dir };
         // If it closed instead, it has said why.
-        let said = predecessor.say(&Message::Hello(hello));
+        let said = predecessor.say(&UpgradeMessage::Hello(hello));
         let mut passed = Vec::new();
         let offer = match predecessor.hear(&mut passed) {
-            Ok(Message::Offer(offer)) => offer,
-            Ok(Message::Refused(why)) => return Err(UpgradeError::Refused(why)),
+            Ok(UpgradeMessage::Offer(offer)) => offer,
+            Ok(UpgradeMessage::Refused(why)) => return Err(UpgradeError::Refused(why)),
             Ok(_) => return Err(UpgradeError::Garbled),
             Err(error) => return Err(said.map_or_else(UpgradeError::from, |()| error)),
         };
@@ -139,7 +141,11 @@ impl Predecessor {
         Ok(Some((predecessor, taken)))
     }
 
-    fn take(&self, offer: Offer, mut passed: Vec<OwnedFd>) -> Result<Taken, UpgradeError> {
+    fn take(
+        &self,
+        offer: Offer,
+        mut passed: Vec<OwnedFd>,
+    ) -> Result<InheritedSockets, UpgradeError> {
         let socket_count = offer.socket_count as usize;
         if socket_count > UPGRADE_SOCKETS_MAX {
             return Err(UpgradeError::Garbled);
@@ -147,7 +153,7 @@ impl Predecessor {
         let wanted = 2 + usize::from(offer.has_guard) + socket_count;
         while passed.len() < wanted {
             let before = passed.len();
-            let Message::Descriptors(count) = self.hear(&mut passed)? else {
+            let UpgradeMessage::Descriptors(count) = self.hear(&mut passed)? else {
                 return Err(UpgradeError::Garbled);
             };
             let came = passed.len() - before;
@@ -161,12 +167,18 @@ impl Predecessor {
         };
         let guard = if offer.has_guard { passed.next() } else { None };
         let sockets = passed.map(TcpListener::from).collect();
-        Ok(Taken { upgrade: upgrade.into(), admin, guard, sockets, totals: offer.totals })
+        Ok(InheritedSockets {
+            upgrade: upgrade.into(),
+            admin,
+            guard,
+            sockets,
+            totals: offer.totals,
+        })
     }
 
     /// Says why we don't take over. If it hears nothing, it sees that we have gone.
     pub(in crate::engine) fn decline(&self, why: &dyn fmt::Display) {
-        let _ = self.say(&Message::Refused(why.to_string()));
+        let _ = self.say(&UpgradeMessage::Refused(why.to_string()));
     }
 
     /// Takes over: once this returns without an error, the other process accepts nothing more.
@@ -174,7 +186,7 @@ impl Predecessor {
     /// # Errors
     /// The other one goes on, or has ended.
     pub(in crate::engine) fn commit(self, ready: Readiness) -> Result<(), UpgradeError> {
-        let said = self.say(&Message::Ready(ready));
+        let said = self.say(&UpgradeMessage::Ready(ready));
         let answer = match self.hear(&mut Vec::new()) {
             Err(UpgradeError::TimedOut) => {
                 // From here on nothing more can be sent to us, so that both sides agree.
@@ -188,28 +200,28 @@ impl Predecessor {
             answer => answer,
         };
         match answer {
-            Ok(Message::Yours) => Ok(()),
-            Ok(Message::Refused(why)) => Err(UpgradeError::Refused(why)),
+            Ok(UpgradeMessage::Yours) => Ok(()),
+            Ok(UpgradeMessage::Refused(why)) => Err(UpgradeError::Refused(why)),
             Ok(_) => Err(UpgradeError::Garbled),
             Err(error) => Err(said.map_or_else(UpgradeError::from, |()| error)),
         }
     }
 
-    fn say(&self, message: &Message) -> io::Result<()> {
+    fn say(&self, message: &UpgradeMessage) -> io::Result<()> {
         wire::send(&self.stream, &message.encode(), &[])
     }
 
-    fn hear(&self, passed: &mut Vec<OwnedFd>) -> Result<Message, UpgradeError> {
+    fn hear(&self, passed: &mut Vec<OwnedFd>) -> Result<UpgradeMessage, UpgradeError> {
         let mut head = [0; HEAD_BYTES];
         if !wire::receive(&self.stream, &mut head, passed)? {
             return Err(UpgradeError::Gone);
         }
-        let (kind, length) = Message::head(head).ok_or(UpgradeError::Garbled)?;
+        let (kind, length) = UpgradeMessage::head(head).ok_or(UpgradeError::Garbled)?;
         let mut contents = vec![0; length];
         if length > 0 && !wire::receive(&self.stream, &mut contents, passed)? {
             return Err(UpgradeError::Gone);
         }
-        Message::decode(kind, &contents).ok_or(UpgradeError::Garbled)
+        UpgradeMessage::decode(kind, &contents).ok_or(UpgradeError::Garbled)
     }
 }
 

@@ -11,33 +11,33 @@ use crate::counters::Counter;
 
 /// What is to be done with what is selected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Work {
+pub(crate) enum PurgeWork {
     /// Take it out, or if `is_soft` have it validated before it is used.
     Purge { is_soft: bool, counter: Counter },
     /// Count it.
     Weigh,
 }
 
-pub(super) struct Job {
+pub(super) struct PurgeJob {
     pub(super) selections: Vec<Selection>,
-    pub(super) work: Work,
-    pub(super) tell: UnboundedSender<Told>,
+    pub(super) work: PurgeWork,
+    pub(super) tell: UnboundedSender<PurgeEvent>,
 }
 
 /// What becomes of it.
 #[derive(Debug)]
-pub(crate) enum Told {
+pub(crate) enum PurgeEvent {
     /// It goes on; now and then.
-    WalkProgress(WalkProgress),
+    Progress(WalkProgress),
     /// It is done.
     Purged(PurgeResult),
-    SelectionSize(SelectionSize),
-    Failed(PurgeFailed),
+    Counted(SelectionSize),
+    Failed(PurgeError),
 }
 
 /// Why it is not done, or not to the end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum PurgeFailed {
+pub(crate) enum PurgeError {
     /// Too many others wait.
     Queue,
     Busy {
@@ -51,40 +51,40 @@ pub(crate) enum PurgeFailed {
     Stopping,
 }
 
-impl fmt::Display for PurgeFailed {
+impl fmt::Display for PurgeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            PurgeFailed::Queue => f.write_str("too many other purges wait; try again"),
-            PurgeFailed::Busy { busy, .. } => busy.fmt(f),
-            PurgeFailed::KeyIndex(damaged) => damaged.fmt(f),
-            PurgeFailed::Panicked => f.write_str("an error of this server's own ended the purge"),
-            PurgeFailed::Stopping => f.write_str("the server stops"),
+            PurgeError::Queue => f.write_str("too many other purges wait; try again"),
+            PurgeError::Busy { busy, .. } => busy.fmt(f),
+            PurgeError::KeyIndex(damaged) => damaged.fmt(f),
+            PurgeError::Panicked => f.write_str("an error of this server's own ended the purge"),
+            PurgeError::Stopping => f.write_str("the server stops"),
         }
     }
 }
 
 /// A purge that was asked for. It goes on if nobody listens.
 #[derive(Debug)]
-pub(crate) struct Asked {
-    pub(super) told: UnboundedReceiver<Told>,
+pub(crate) struct PurgeHandle {
+    pub(super) told: UnboundedReceiver<PurgeEvent>,
 }
 
-impl Asked {
+impl PurgeHandle {
     /// What is heard of it next.
-    pub(crate) async fn next(&mut self) -> Told {
-        self.told.recv().await.unwrap_or(Told::Failed(PurgeFailed::Stopping))
+    pub(crate) async fn next(&mut self) -> PurgeEvent {
+        self.told.recv().await.unwrap_or(PurgeEvent::Failed(PurgeError::Stopping))
     }
 
     /// How a purge has ended.
     ///
     /// # Errors
-    /// [`PurgeFailed`].
-    pub(crate) async fn purged(mut self) -> Result<PurgeResult, PurgeFailed> {
+    /// [`PurgeError`].
+    pub(crate) async fn purged(mut self) -> Result<PurgeResult, PurgeError> {
         loop {
             match self.next().await {
-                Told::Purged(purged) => return Ok(purged),
-                Told::Failed(failed) => return Err(failed),
-                Told::WalkProgress(_) | Told::SelectionSize(_) => {}
+                PurgeEvent::Purged(purged) => return Ok(purged),
+                PurgeEvent::Failed(failed) => return Err(failed),
+                PurgeEvent::Progress(_) | PurgeEvent::Counted(_) => {}
             }
         }
     }

@@ -14,7 +14,7 @@ use crate::limits::{STORE_JOIN_MS_MAX, STORE_JOIN_RETRY_MS};
 ///
 /// # Errors
 /// There is none for too long, or the system refuses.
-pub(super) async fn join(store: &Store) -> Result<StoreWorker, StartError> {
+pub(super) async fn attach_store(store: &Store) -> Result<StoreWorker, StartError> {
     let until_ms = clock::monotonic_ms() + STORE_JOIN_MS_MAX;
     loop {
         match store.join() {

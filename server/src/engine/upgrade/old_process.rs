@@ -11,7 +11,7 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::time::timeout;
 
 use super::VERSION;
-use super::message::{CacheDirId, HEAD_BYTES, Hello, Message, Offer};
+use super::message::{CacheDirId, HEAD_BYTES, Hello, Offer, UpgradeMessage};
 use super::wire;
 use crate::counters::Counter;
 use crate::engine::Control;
@@ -21,9 +21,9 @@ use crate::limits::{
     UPGRADE_READY_MS_MAX,
 };
 
-/// Another descriptor of what a successor gets. The socket for upgrades is given to [`give`], the
-/// lock of the cache directory is [`Control::guard`].
-pub(in crate::engine) struct Estate {
+/// Another descriptor of what a successor gets. The socket for upgrades is given to
+/// [`serve_upgrades`], the lock of the cache directory is [`Control::guard`].
+pub(in crate::engine) struct Handover {
     pub(in crate::engine) address: SocketAddr,
     pub(in crate::engine) sockets: Vec<std::net::TcpListener>,
     pub(in crate::engine) admin: OwnedFd,
@@ -31,13 +31,13 @@ pub(in crate::engine) struct Estate {
 
 /// Another process serves from now on.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::engine) struct HandedOver {
+pub(in crate::engine) struct HandoverOutcome {
     /// Its admin socket is ours.
     pub(in crate::engine) has_admin: bool,
 }
 
 /// Why a process did not take over.
-enum Failure {
+enum HandoverError {
     /// It only looked whether somebody answers.
     Nothing,
     /// We refused, or no longer wait.
@@ -51,47 +51,47 @@ enum Failure {
     Io(io::Error),
 }
 
-impl fmt::Display for Failure {
+impl fmt::Display for HandoverError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Failure::Nothing => f.write_str("it asked for nothing"),
-            Failure::Refused(why) => f.write_str(why),
-            Failure::Declined(why) => write!(f, "the new process: {why}"),
-            Failure::Gone => f.write_str("the new process ended before it was ready"),
-            Failure::Garbled => f.write_str("what asked is not a Forebay server"),
-            Failure::Io(error) => error.fmt(f),
+            HandoverError::Nothing => f.write_str("it asked for nothing"),
+            HandoverError::Refused(why) => f.write_str(why),
+            HandoverError::Declined(why) => write!(f, "the new process: {why}"),
+            HandoverError::Gone => f.write_str("the new process ended before it was ready"),
+            HandoverError::Garbled => f.write_str("what asked is not a Forebay server"),
+            HandoverError::Io(error) => error.fmt(f),
         }
     }
 }
 
-impl From<io::Error> for Failure {
-    fn from(error: io::Error) -> Failure {
+impl From<io::Error> for HandoverError {
+    fn from(error: io::Error) -> HandoverError {
         match error.kind() {
             io::ErrorKind::UnexpectedEof
             | io::ErrorKind::BrokenPipe
-            | io::ErrorKind::ConnectionReset => Failure::Gone,
-            _ => Failure::Io(error),
+            | io::ErrorKind::ConnectionReset => HandoverError::Gone,
+            _ => HandoverError::Io(error),
         }
     }
 }
 
 /// Waits for a successor. What fails changes nothing but a counter and the log; when this ends or
 /// is dropped, the estate's descriptors are closed.
-pub(in crate::engine) async fn give(
+pub(in crate::engine) async fn serve_upgrades(
     control: &Control,
     listener: UnixListener,
-    estate: Estate,
-) -> HandedOver {
+    handover: Handover,
+) -> HandoverOutcome {
     loop {
         let mut stream = accept(&listener).await;
         // Who comes meanwhile waits in the queue, which a successor shares.
-        let ended = converse(control, (&listener, &estate), &mut stream).await;
+        let ended = converse(control, (&listener, &handover), &mut stream).await;
         let failure = match ended {
             Ok(handed_over) => return handed_over,
-            Err(Failure::Nothing) => continue,
+            Err(HandoverError::Nothing) => continue,
             Err(failure) => failure,
         };
-        if let Failure::Refused(why) = &failure {
+        if let HandoverError::Refused(why) = &failure {
             refuse(&stream, why);
         }
         control.count(Counter::UpgradesFailed, 1);
@@ -113,48 +113,48 @@ async fn accept(listener: &UnixListener) -> UnixStream {
 
 /// Says so if the other side still listens; there is nothing to be done if not.
 fn refuse(stream: &UnixStream, why: &str) {
-    let _ = wire::send(stream, &Message::Refused(why.to_owned()).encode(), &[]);
+    let _ = wire::send(stream, &UpgradeMessage::Refused(why.to_owned()).encode(), &[]);
 }
 
 async fn converse(
     control: &Control,
-    (listener, estate): (&UnixListener, &Estate),
+    (listener, handover): (&UnixListener, &Handover),
     stream: &mut UnixStream,
-) -> Result<HandedOver, Failure> {
+) -> Result<HandoverOutcome, HandoverError> {
     if !wire::is_of_our_user(&*stream) {
-        return Err(Failure::Refused("the other process is not of the same user".to_owned()));
+        return Err(HandoverError::Refused("the other process is not of the same user".to_owned()));
     }
     let hello_limit = Duration::from_millis(UPGRADE_HELLO_MS_MAX);
     let Ok(hello) = timeout(hello_limit, receive(stream)).await else {
-        return Err(Failure::Refused("it did not say in time what it wants".to_owned()));
+        return Err(HandoverError::Refused("it did not say in time what it wants".to_owned()));
     };
     let hello = match hello? {
-        Some(Message::Hello(hello)) => hello,
-        Some(_) => return Err(Failure::Garbled),
-        None => return Err(Failure::Nothing),
+        Some(UpgradeMessage::Hello(hello)) => hello,
+        Some(_) => return Err(HandoverError::Garbled),
+        None => return Err(HandoverError::Nothing),
     };
     let own_cache_dir = control.guard.as_ref();
-    if let Some(why) = objection(&hello, estate.address, own_cache_dir.map(|guard| guard.id())) {
-        return Err(Failure::Refused(why));
+    if let Some(why) = objection(&hello, handover.address, own_cache_dir.map(|guard| guard.id())) {
+        return Err(HandoverError::Refused(why));
     }
-    Event::UpgradeBegun.log(&format_args!("{} sockets", estate.sockets.len()));
+    Event::UpgradeBegun.log(&format_args!("{} sockets", handover.sockets.len()));
     let answer_limit = Duration::from_millis(UPGRADE_ANSWER_MS_MAX);
-    let offered = offer(control, (listener, estate), stream);
+    let offered = offer(control, (listener, handover), stream);
     let Ok(offered) = timeout(answer_limit, offered).await else {
-        return Err(Failure::Refused("it did not take what it was given".to_owned()));
+        return Err(HandoverError::Refused("it did not take what it was given".to_owned()));
     };
     offered?;
     forebay_shm::crash_point!("upgrade.offered");
     let ready_limit = Duration::from_millis(UPGRADE_READY_MS_MAX);
     let Ok(ready) = timeout(ready_limit, receive(stream)).await else {
         let why = format!("it was not ready within {} s", ready_limit.as_secs());
-        return Err(Failure::Refused(why));
+        return Err(HandoverError::Refused(why));
     };
     let ready = match ready? {
-        Some(Message::Ready(ready)) => ready,
-        Some(Message::Refused(why)) => return Err(Failure::Declined(why)),
-        Some(_) => return Err(Failure::Garbled),
-        None => return Err(Failure::Gone),
+        Some(UpgradeMessage::Ready(ready)) => ready,
+        Some(UpgradeMessage::Refused(why)) => return Err(HandoverError::Declined(why)),
+        Some(_) => return Err(HandoverError::Garbled),
+        None => return Err(HandoverError::Gone),
     };
     if !ready.shares_store {
         control.use_store(false).await;
@@ -163,14 +163,14 @@ async fn converse(
     if handed_over.is_err() && !ready.shares_store {
         control.use_store(true).await;
     }
-    handed_over.map(|()| HandedOver { has_admin: ready.has_admin })
+    handed_over.map(|()| HandoverOutcome { has_admin: ready.has_admin })
 }
 
-async fn hand_over(stream: &UnixStream) -> Result<(), Failure> {
-    let yours = Message::Yours.encode();
+async fn hand_over(stream: &UnixStream) -> Result<(), HandoverError> {
+    let yours = UpgradeMessage::Yours.encode();
     let answer_limit = Duration::from_millis(UPGRADE_ANSWER_MS_MAX);
     let Ok(handed_over) = timeout(answer_limit, say(stream, &yours, &[])).await else {
-        return Err(Failure::Refused("it did not listen any more".to_owned()));
+        return Err(HandoverError::Refused("it did not listen any more".to_owned()));
     };
     Ok(handed_over?)
 }
@@ -201,21 +201,21 @@ fn objection(
 
 async fn offer(
     control: &Control,
-    (listener, estate): (&UnixListener, &Estate),
+    (listener, handover): (&UnixListener, &Handover),
     stream: &UnixStream,
 ) -> io::Result<()> {
-    let mut descriptors = vec![listener.as_fd(), estate.admin.as_fd()];
+    let mut descriptors = vec![listener.as_fd(), handover.admin.as_fd()];
     descriptors.extend(control.guard.as_ref().map(AsFd::as_fd));
-    descriptors.extend(estate.sockets.iter().map(AsFd::as_fd));
+    descriptors.extend(handover.sockets.iter().map(AsFd::as_fd));
     let offer = Offer {
         has_guard: control.guard.is_some(),
-        socket_count: u32::try_from(estate.sockets.len()).unwrap_or(u32::MAX),
+        socket_count: u32::try_from(handover.sockets.len()).unwrap_or(u32::MAX),
         totals: control.upgrade_totals(),
     };
-    say(stream, &Message::Offer(offer).encode(), &[]).await?;
+    say(stream, &UpgradeMessage::Offer(offer).encode(), &[]).await?;
     for piece in descriptors.chunks(UPGRADE_DESCRIPTORS_MAX) {
         let count = u32::try_from(piece.len()).unwrap_or(u32::MAX);
-        say(stream, &Message::Descriptors(count).encode(), piece).await?;
+        say(stream, &UpgradeMessage::Descriptors(count).encode(), piece).await?;
     }
     Ok(())
 }
@@ -230,15 +230,15 @@ async fn say(
 
 /// The next message, `None` if the other side closed instead. Descriptors that come with it are
 /// not wanted, and the kernel closes them.
-async fn receive(stream: &mut UnixStream) -> Result<Option<Message>, Failure> {
+async fn receive(stream: &mut UnixStream) -> Result<Option<UpgradeMessage>, HandoverError> {
     let mut head = [0; HEAD_BYTES];
     let (first, rest) = head.split_at_mut(1);
     if stream.read(first).await? == 0 {
         return Ok(None);
     }
     stream.read_exact(rest).await?;
-    let (kind, length) = Message::head(head).ok_or(Failure::Garbled)?;
+    let (kind, length) = UpgradeMessage::head(head).ok_or(HandoverError::Garbled)?;
     let mut contents = vec![0; length];
     stream.read_exact(&mut contents).await?;
-    Message::decode(kind, &contents).map(Some).ok_or(Failure::Garbled)
+    UpgradeMessage::decode(kind, &contents).map(Some).ok_or(HandoverError::Garbled)
 }

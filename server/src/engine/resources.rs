@@ -5,14 +5,14 @@ use std::io;
 
 use forebay_shm::DirGuard;
 
-use super::places::{AdminListener, UnixSocket, runtime_dir, upgrade_socket};
+use super::runtime_paths::{AdminListener, UnixSocket, runtime_dir, upgrade_socket};
 use super::start::StartError;
-use super::upgrade::{Estate, Taken, UpgradeError};
+use super::upgrade::{Handover, InheritedSockets, UpgradeError};
 use crate::config::ServerSettings;
 use crate::transport::Listeners;
 
 /// Dropped, it is as if it had never been: names of sockets that are ours alone are removed.
-pub(super) struct Holdings {
+pub(super) struct ServerResources {
     pub(super) listeners: Listeners,
     pub(super) sockets: ControlSockets,
     pub(super) guard: Option<DirGuard>,
@@ -28,7 +28,7 @@ pub(super) struct ControlSockets {
     pub(super) admin: AdminListener,
     pub(super) upgrade: UnixSocket,
     /// What is given to who asks at the second.
-    pub(super) estate: Estate,
+    pub(super) handover: Handover,
 }
 
 impl ControlSockets {
@@ -38,8 +38,8 @@ impl ControlSockets {
         upgrade: UnixSocket,
     ) -> io::Result<ControlSockets> {
         let sockets = listeners.copies()?;
-        let estate = Estate { address: listeners.address, sockets, admin: admin.copy()? };
-        Ok(ControlSockets { admin, upgrade, estate })
+        let handover = Handover { address: listeners.address, sockets, admin: admin.copy()? };
+        Ok(ControlSockets { admin, upgrade, handover })
     }
 
     /// From now on the names are ours.
@@ -51,7 +51,7 @@ impl ControlSockets {
     }
 }
 
-impl Holdings {
+impl ServerResources {
     /// Binds everything.
     ///
     /// # Errors
@@ -59,7 +59,7 @@ impl Holdings {
     pub(super) fn bind(
         settings: &ServerSettings,
         worker_count: usize,
-    ) -> Result<Holdings, StartError> {
+    ) -> Result<ServerResources, StartError> {
         let guard = settings.cache_dir.path().map(DirGuard::take).transpose();
         let guard = guard.map_err(StartError::CacheDir)?;
         let listen = settings.listen;
@@ -73,7 +73,14 @@ impl Holdings {
         let sockets = ControlSockets::new(&listeners, admin, upgrade);
         let sockets = sockets.map_err(StartError::Descriptors)?;
         let (has_predecessor, has_its_admin) = (false, false);
-        Ok(Holdings { listeners, sockets, guard, worker_count, has_predecessor, has_its_admin })
+        Ok(ServerResources {
+            listeners,
+            sockets,
+            guard,
+            worker_count,
+            has_predecessor,
+            has_its_admin,
+        })
     }
 
     /// Goes on with what a running server gave, and binds what that lacks.
@@ -81,10 +88,10 @@ impl Holdings {
     /// # Errors
     /// Something of it is not what the settings want, or cannot be had.
     pub(super) fn take_over(
-        taken: Taken,
+        taken: InheritedSockets,
         settings: &ServerSettings,
         worker_count: usize,
-    ) -> Result<Holdings, StartError> {
+    ) -> Result<ServerResources, StartError> {
         let unusable = |error| StartError::Upgrade(UpgradeError::Unusable(error));
         let guard = match (settings.cache_dir.path(), taken.guard) {
             (Some(dir), Some(passed)) => DirGuard::adopt(dir, passed).map(Some),
@@ -107,7 +114,14 @@ impl Holdings {
         let sockets = ControlSockets::new(&listeners, admin, upgrade);
         let sockets = sockets.map_err(StartError::Descriptors)?;
         let has_predecessor = true;
-        Ok(Holdings { listeners, sockets, guard, worker_count, has_predecessor, has_its_admin })
+        Ok(ServerResources {
+            listeners,
+            sockets,
+            guard,
+            worker_count,
+            has_predecessor,
+            has_its_admin,
+        })
     }
 }
 
