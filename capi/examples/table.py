@@ -44,13 +44,13 @@ class Growing(ctypes.Structure):
 class Config(Growing):
     _fields_ = [("struct_bytes", c_size_t), ("bytes", c_uint64), ("maps_max", c_uint32),
                 ("members_max", c_uint32), ("leases_max", c_uint32), ("splits_max", c_uint32),
-                ("front_bytes", c_uint64)]
+                ("hint_bytes", c_uint64)]
 
 
 class Stats(Growing):
     _fields_ = [(name, c_uint64) for name in (
         "struct_bytes", "len", "used_bytes", "owned_bytes", "budget_bytes", "waiting_count",
-        "evicted_count", "change_count", "repair_count", "front_bytes", "shard_count")]
+        "evicted_count", "change_count", "repair_count", "hint_bytes", "shard_count")]
 
 
 class CheckReport(Growing):

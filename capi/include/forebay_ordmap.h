@@ -292,7 +292,7 @@ typedef struct {
   /**
    * How many of the bytes are for hashes in front of maps; usually none.
    */
-  uint64_t front_bytes;
+  uint64_t hint_bytes;
 } forebay_config;
 
 /**
@@ -313,7 +313,7 @@ typedef struct {
    * Bytes of a hash in front of the tree, by which single keys are looked up: 16 for each entry
    * that is expected, of those that the region has for it. 0: none.
    */
-  uint64_t front_bytes;
+  uint64_t hint_bytes;
   /**
    * Into how many parts the map may be split, up to 16, when its writers wait for each other:
    * then several change it at a time. Not with a budget, and not into more than the region has
@@ -444,7 +444,7 @@ typedef struct {
   /**
    * Bytes of the hash in front of the tree; 0: it has none.
    */
-  uint64_t front_bytes;
+  uint64_t hint_bytes;
   /**
    * Parts that the map is split into.
    */

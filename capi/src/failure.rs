@@ -105,7 +105,7 @@ impl From<MapsError> for Failure {
         let code = match error {
             MapsError::Name => Code::Name,
             MapsError::TooMany => Code::MapsFull,
-            MapsError::FrontFull => Code::Full,
+            MapsError::HintsFull => Code::Full,
             MapsError::NotThere => Code::NoMap,
             MapsError::Busy => Code::Busy,
             MapsError::Forked => Code::Forked,

@@ -31,7 +31,7 @@ pub struct Options {
     pub budget_bytes: u64,
     /// Bytes of a hash in front of the tree, by which single keys are looked up: 16 for each entry
     /// that is expected, of those that the region has for it. 0: none.
-    pub front_bytes: u64,
+    pub hint_bytes: u64,
     /// Into how many parts the map may be split, up to 16, when its writers wait for each other:
     /// then several change it at a time. Not with a budget, and not into more than the region has
     /// left of its `splits_max`. 0: it is not split.
@@ -134,7 +134,7 @@ pub unsafe extern "C" fn forebay_member_map(
         };
         let budget_bytes = Some(options.budget_bytes).filter(|bytes| *bytes > 0);
         let shards_max = u32::try_from(options.shards_max).unwrap_or(u32::MAX);
-        let options = MapOptions { budget_bytes, front_bytes: options.front_bytes, shards_max };
+        let options = MapOptions { budget_bytes, hint_bytes: options.hint_bytes, shards_max };
         let place = given(map, "map")?;
         let lent =
             Lent::new(&given(member, "member")?.0, |member| Ok(member.map(name, &options)?))?;

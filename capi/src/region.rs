@@ -37,7 +37,7 @@ pub struct Config {
     /// seven of them (`forebay_options`).
     pub splits_max: u32,
     /// How many of the bytes are for hashes in front of maps; usually none.
-    pub front_bytes: u64,
+    pub hint_bytes: u64,
 }
 
 // SAFETY: three numbers of 8 bytes and four of 4, without padding; any numbers are valid.
@@ -176,7 +176,7 @@ impl Config {
             maps_max: or(self.maps_max, usual.maps_max),
             participants_max: or(self.members_max, usual.participants_max),
             leases_max: or(self.leases_max, usual.leases_max),
-            front_bytes: self.front_bytes,
+            hint_bytes: self.hint_bytes,
             splits_max: self.splits_max,
         }
     }

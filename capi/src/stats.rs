@@ -29,7 +29,7 @@ pub struct Stats {
     /// How often a change of a dead process was finished or undone.
     pub repair_count: u64,
     /// Bytes of the hash in front of the tree; 0: it has none.
-    pub front_bytes: u64,
+    pub hint_bytes: u64,
     /// Parts that the map is split into.
     pub shard_count: u64,
 }
@@ -56,7 +56,7 @@ pub unsafe extern "C" fn forebay_map_stats(map: Option<&Map>, stats: *mut Stats)
             evicted_count: found.evicted_count,
             change_count: found.change_count,
             repair_count: found.repair_count,
-            front_bytes: found.front_bytes,
+            hint_bytes: found.hint_bytes,
             shard_count: found.shard_count,
         };
         // SAFETY: the contract is the same.

@@ -1,6 +1,6 @@
 //! What lies where in a region. `docs/format/ordmap.md` describes it; a test compares the two.
 
-use crate::front::BUCKET_BYTES;
+use crate::hint_table::BUCKET_BYTES;
 use crate::names::ROW_WORDS;
 use crate::object::{CHUNK_UNITS, CHUNK_WORDS, LIST_WORDS, MARK_WORDS, POOL_WORDS};
 use crate::region::{ConfigError, OrdConfig};
@@ -18,7 +18,7 @@ pub(crate) mod kind {
     pub(crate) const MARKS: u32 = 21;
     pub(crate) const DATA: u32 = 22;
     /// Only if it is wanted.
-    pub(crate) const FRONT: u32 = 23;
+    pub(crate) const HINTS: u32 = 23;
     /// Only if maps may be split.
     pub(crate) const ROUTES: u32 = 24;
 }
@@ -29,7 +29,7 @@ pub(crate) mod head {
     pub(crate) const MAPS_MAX: usize = 1;
     pub(crate) const PARTICIPANTS_MAX: usize = 2;
     pub(crate) const LEASES_MAX: usize = 3;
-    pub(crate) const FRONT_BYTES: usize = 4;
+    pub(crate) const HINT_BYTES: usize = 4;
     pub(crate) const SPLITS_MAX: usize = 5;
     pub(crate) const POOL: usize = 16;
     pub(crate) const DIRECTORY_LOCK: usize = 32;
@@ -42,7 +42,7 @@ pub(crate) const VERSION: u32 = 5;
 pub(crate) const MAPS_MAX: u32 = 4096;
 pub(crate) const LEASES_MAX: u32 = 1024;
 /// As much as references reach.
-const FRONT_BYTES_MAX: u64 = 1 << 40;
+const HINT_BYTES_MAX: u64 = 1 << 40;
 pub(crate) const SPLITS_MAX: u32 = 4096;
 
 /// Header, directory and participants of the region, and the ends of areas.
@@ -79,10 +79,10 @@ impl Plan {
         let lease_words = config.participants_max as usize * row_words;
         let shards_words = maps * ROW_WORDS + shards * shard_words + route_words;
         let fixed_words = head::COUNT + shards_words + lease_words;
-        let front_bytes = config.front_bytes.checked_next_multiple_of(BUCKET_BYTES);
-        let front_bytes = front_bytes.filter(|bytes| *bytes <= FRONT_BYTES_MAX);
-        let front_bytes = front_bytes.ok_or(ConfigError::TooLarge)?;
-        let fixed_bytes = others_bytes + fixed_words as u64 * 8 + front_bytes;
+        let hint_bytes = config.hint_bytes.checked_next_multiple_of(BUCKET_BYTES);
+        let hint_bytes = hint_bytes.filter(|bytes| *bytes <= HINT_BYTES_MAX);
+        let hint_bytes = hint_bytes.ok_or(ConfigError::TooLarge)?;
+        let fixed_bytes = others_bytes + fixed_words as u64 * 8 + hint_bytes;
         let chunk_bytes = ((CHUNK_WORDS + MARK_WORDS + 1) * 8) as u64;
         let chunk_count = config.bytes.saturating_sub(fixed_bytes) / chunk_bytes;
         // A chunk for nodes, and one for each of some sizes.
@@ -106,8 +106,8 @@ impl Plan {
             (kind::MARKS, bytes(chunk_count * MARK_WORDS)),
             (kind::DATA, bytes(chunk_count * CHUNK_WORDS)),
         ];
-        if front_bytes > 0 {
-            areas.push((kind::FRONT, front_bytes));
+        if hint_bytes > 0 {
+            areas.push((kind::HINTS, hint_bytes));
         }
         if route_words > 0 {
             areas.push((kind::ROUTES, bytes(route_words)));

@@ -36,7 +36,7 @@
 
 #[cfg(not(loom))]
 mod error;
-mod front;
+mod hint_table;
 pub mod key;
 #[cfg(not(loom))]
 mod layout;

@@ -13,11 +13,11 @@ use rng::Rng;
 const BUDGET: u64 = 1 << 20;
 
 /// Of a hash in front: enough for all that a budget leaves room for.
-const FRONT_BYTES: u64 = 256 << 10;
+const HINT_BYTES: u64 = 256 << 10;
 
 fn region(bytes: u64) -> OrdRegion {
     let sizes = OrdConfig::with_bytes(bytes);
-    let config = OrdConfig { maps_max: 4, front_bytes: FRONT_BYTES, ..sizes };
+    let config = OrdConfig { maps_max: 4, hint_bytes: HINT_BYTES, ..sizes };
     OrdRegion::anonymous(&config).unwrap()
 }
 
@@ -25,8 +25,8 @@ fn map_with_budget<'m>(member: &'m Member, name: &str) -> Map<'m> {
     map_with_front(member, name, 0)
 }
 
-fn map_with_front<'m>(member: &'m Member, name: &str, front_bytes: u64) -> Map<'m> {
-    let options = MapOptions { budget_bytes: Some(BUDGET), front_bytes, ..MapOptions::default() };
+fn map_with_front<'m>(member: &'m Member, name: &str, hint_bytes: u64) -> Map<'m> {
+    let options = MapOptions { budget_bytes: Some(BUDGET), hint_bytes, ..MapOptions::default() };
     let map = member.map(name, &options).unwrap();
     assert_eq!(map.stats().budget_bytes, BUDGET);
     map
@@ -46,7 +46,7 @@ fn a_map_stays_in_its_budget_whatever_the_sizes() {
     let mut random = Rng::of("a_map_stays_in_its_budget");
     let region = region(16 << 20);
     let member = region.join().unwrap();
-    let map = map_with_front(&member, "budget", FRONT_BYTES);
+    let map = map_with_front(&member, "budget", HINT_BYTES);
     for step in 0..10_000 {
         let bytes = match (step / 2000, random.below(300)) {
             (1, _) => 2000 + random.below(3000),
@@ -66,8 +66,8 @@ fn a_map_stays_in_its_budget_whatever_the_sizes() {
 fn what_is_used_stays_and_what_is_not_goes() {
     let region = region(16 << 20);
     let member = region.join().unwrap();
-    for (name, front_bytes) in [("by the tree", 0), ("by the hash", FRONT_BYTES)] {
-        keeps_what_is_used(&map_with_front(&member, name, front_bytes));
+    for (name, hint_bytes) in [("by the tree", 0), ("by the hash", HINT_BYTES)] {
+        keeps_what_is_used(&map_with_front(&member, name, hint_bytes));
         assert_sound(&member, name);
     }
 }
@@ -297,10 +297,10 @@ fn a_region_that_is_used_is_not_replaced() {
 #[test]
 fn a_region_that_is_used_is_not_replaced_by_one_without_a_small_area() {
     let dir = tempfile::tempdir().unwrap();
-    for front_bytes in [64, 1024, 8 << 10] {
-        let path = dir.path().join(format!("maps/{front_bytes}"));
+    for hint_bytes in [64, 1024, 8 << 10] {
+        let path = dir.path().join(format!("maps/{hint_bytes}"));
         let without = OrdConfig::with_bytes(2 << 20);
-        let with = OrdConfig { front_bytes, ..without };
+        let with = OrdConfig { hint_bytes, ..without };
         for (first, second) in [(with, without), (without, with)] {
             let made = OrdRegion::open_or_create(&path, &first).unwrap();
             let _member = made.join().unwrap();

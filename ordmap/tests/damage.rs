@@ -16,7 +16,7 @@ use rng::Rng;
 
 const BYTES: u64 = 448 << 10;
 /// Of the hash in front of the map.
-const FRONT_BYTES: u64 = 8 << 10;
+const HINT_BYTES: u64 = 8 << 10;
 /// The header of the region and the rows of its participants have tests of their own.
 const FIRST: u64 = 8192;
 
@@ -31,7 +31,7 @@ fn config() -> OrdConfig {
         participants_max: 4,
         leases_max: 4,
         splits_max: 3,
-        front_bytes: FRONT_BYTES,
+        hint_bytes: HINT_BYTES,
         ..OrdConfig::with_bytes(BYTES)
     }
 }
@@ -126,7 +126,7 @@ fn play(path: &Path, mut random: Rng) -> bool {
     let budget_bytes = (random.below(2) == 0).then_some(200 << 10);
     let region = OrdRegion::open_or_create(path, &config()).unwrap();
     let member = region.join().unwrap();
-    let options = MapOptions { budget_bytes, front_bytes: FRONT_BYTES, shards_max: 4 };
+    let options = MapOptions { budget_bytes, hint_bytes: HINT_BYTES, shards_max: 4 };
     let map = member.map("damaged", &options).unwrap();
     fill(&map, &mut random);
     let file = File::options().read(true).write(true).open(path).unwrap();

@@ -128,8 +128,8 @@ fn take_step(map: &Map<'_>, key: usize, new: u64, random: &mut Rng) -> Step {
 
 /// Two maps of three have a hash in front: one of a single bucket, one with room for all.
 fn options_of(round: usize, shards_max: u32) -> MapOptions {
-    let front_bytes = [0, 64, 4096][round % 64 % 3];
-    MapOptions { front_bytes, shards_max, ..MapOptions::default() }
+    let hint_bytes = [0, 64, 4096][round % 64 % 3];
+    MapOptions { hint_bytes, shards_max, ..MapOptions::default() }
 }
 
 /// Entries go into another shard, if the map may have several.
@@ -192,7 +192,7 @@ fn check_rounds(test: &'static str, shards_max: u32) {
     let rounds = std::env::var("FOREBAY_ROUNDS").map_or(150, |rounds| rounds.parse().unwrap());
     let mut random = Rng::of(test);
     let splits_max = 64 * (shards_max - 1);
-    let config = OrdConfig { splits_max, front_bytes: 1 << 20, ..OrdConfig::with_bytes(32 << 20) };
+    let config = OrdConfig { splits_max, hint_bytes: 1 << 20, ..OrdConfig::with_bytes(32 << 20) };
     let region = OrdRegion::anonymous(&config).unwrap();
     for round in 0..rounds {
         let options = options_of(round, shards_max);

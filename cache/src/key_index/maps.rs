@@ -69,7 +69,7 @@ pub(crate) fn config(records: u64, rows: u32) -> OrdConfig {
         maps_max: 2,
         participants_max: rows,
         leases_max: LEASES_MAX,
-        front_bytes: 0,
+        hint_bytes: 0,
         splits_max: 0,
     };
     // What belongs to the maps whatever is in them comes on top.

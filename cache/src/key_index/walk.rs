@@ -58,8 +58,8 @@ impl KeyWalk {
         for source in &mut self.sources {
             source.fill(order)?;
         }
-        let fronts = self.sources.iter().filter_map(|source| source.batch.front());
-        let Some(lowest) = fronts.min().cloned() else {
+        let all_hints = self.sources.iter().filter_map(|source| source.batch.front());
+        let Some(lowest) = all_hints.min().cloned() else {
             return Ok(None);
         };
         for source in &mut self.sources {

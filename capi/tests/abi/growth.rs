@@ -74,16 +74,16 @@ fn a_map_has_a_hash_in_front_if_it_is_wanted() {
     let path = [scene.path().as_bytes(), b".other"].concat();
     let path = CString::new(path).unwrap();
     let struct_bytes = size_of::<Config>();
-    let config = Config { struct_bytes, bytes: 4 << 20, front_bytes: 4096, ..Config::default() };
+    let config = Config { struct_bytes, bytes: 4 << 20, hint_bytes: 4096, ..Config::default() };
     // SAFETY: the string and the struct are there.
     let open = |place: Place<'_, _>| unsafe {
         forebay_region_open(path.as_ptr(), &raw const config, place)
     };
     let region = answered(open).unwrap();
     let member = answered(|place| forebay_member_join(by(region), place)).unwrap();
-    let map = |name: &CStr, front_bytes| {
+    let map = |name: &CStr, hint_bytes| {
         let struct_bytes = size_of::<Options>();
-        let options = Options { struct_bytes, front_bytes, ..Options::default() };
+        let options = Options { struct_bytes, hint_bytes, ..Options::default() };
         // SAFETY: the string and the struct are there.
         answered(|place| unsafe {
             forebay_member_map(by(member), name.as_ptr(), &raw const options, place)
@@ -93,7 +93,7 @@ fn a_map_has_a_hash_in_front_if_it_is_wanted() {
     let mut stats = Stats { struct_bytes: size_of::<Stats>(), ..Stats::default() };
     // SAFETY: there is room for the struct.
     assert_eq!(unsafe { forebay_map_stats(by(towns), &raw mut stats) }, Code::Ok);
-    assert_eq!((stats.front_bytes, scene.stats().front_bytes), (4096, 0));
+    assert_eq!((stats.hint_bytes, scene.stats().hint_bytes), (4096, 0));
     assert_eq!(map(c"rivers", 64), Err(Code::Full));
     assert_eq!(last_message(), "the region has no room for such a hash in front of a map");
     forebay_map_close(closing(towns));

@@ -1,7 +1,7 @@
 //! docs/format/ordmap.md against the code.
 
 use super::{VERSION, head, kind};
-use crate::front::BUCKET_WORDS;
+use crate::hint_table::BUCKET_WORDS;
 use crate::names;
 use crate::object::{
     CHUNK_WORDS, KEY_BYTES_MAX, MARK_WORDS, SIZES, SPAN_CHUNKS_MAX, VALUE_BYTES_MAX,
@@ -26,7 +26,7 @@ fn the_document_describes_areas_and_words() {
         format!("| {} | `chunks` | 1 for each chunk |", kind::CHUNKS),
         format!("| {} | `marks` | {MARK_WORDS} for each chunk |", kind::MARKS),
         format!("| {} | `data` | {CHUNK_WORDS} for each chunk |", kind::DATA),
-        format!("| {} | `front` | {BUCKET_WORDS} for each bucket", kind::FRONT),
+        format!("| {} | `hints` | {BUCKET_WORDS} for each bucket", kind::HINTS),
         format!("| {} | `routes` | {} for each split |", kind::ROUTES, 2 * ROUTE_ROW_WORDS),
         format!("{}–{} are the region's bytes", head::REGION_BYTES, head::SPLITS_MAX),
         format!("{} is the directory's lock", head::DIRECTORY_LOCK),
@@ -47,7 +47,7 @@ fn the_document_describes_areas_and_words() {
         format!("adds {} epochs first", words::EPOCHS_MAX + 1),
         format!("| {} | `is_full` |", words::IS_FULL),
         format!("| {} | `budget` |", words::BUDGET),
-        format!("| {}–{} | `front`, `buckets` |", words::FRONT, words::FRONT_BUCKETS),
+        format!("| {}–{} | `hints`, `hint_buckets` |", words::HINTS, words::HINT_BUCKETS),
         format!("| {} | `turn` |", words::TURN),
         format!("| {} | `lock` |", words::LOCK),
         format!("| {} | `sequence` |", words::SEQUENCE),

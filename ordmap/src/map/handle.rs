@@ -9,7 +9,7 @@ use super::entry::Entry;
 use super::estimate::len_of;
 use super::reader::Reader;
 use crate::error::MapError;
-use crate::front::BUCKET_BYTES;
+use crate::hint_table::BUCKET_BYTES;
 use crate::names::Shards;
 use crate::object::{CHUNK_UNITS, UNIT_WORDS};
 use crate::region::{MapId, Member, Shared};
@@ -36,7 +36,7 @@ pub struct MapStats {
     pub budget_bytes: u64,
     /// Bytes of the hash in front of the tree, which are not among those that it owns; 0: it has
     /// none.
-    pub front_bytes: u64,
+    pub hint_bytes: u64,
     /// Entries that wait until no lease can hold them.
     pub waiting_count: u64,
     /// Entries that were evicted.
@@ -153,7 +153,7 @@ impl<'m> Map<'m> {
 
 impl MapStats {
     pub(crate) fn of(shared: &Shared, shard: usize) -> MapStats {
-        let front_bytes = shared.front(shard).bucket_count() * BUCKET_BYTES;
+        let hint_bytes = shared.hints(shard).bucket_count() * BUCKET_BYTES;
         let shards = shared.shards_of(shard);
         let words = || shards.numbers().map(|number| shared.shard_words(number));
         let sum =
@@ -169,7 +169,7 @@ impl MapStats {
             used_bytes: units.saturating_mul(unit_bytes),
             owned_bytes: chunks.saturating_mul(CHUNK_UNITS as u64 * unit_bytes),
             budget_bytes: shared.shard_words(shard).load(BUDGET),
-            front_bytes,
+            hint_bytes,
             waiting_count: sum(LIMBO_COUNT),
             evicted_count: sum(EVICTED),
             change_count: sum(SEQUENCE),

@@ -6,7 +6,7 @@ use forebay_sync::leases::LeaseRow;
 
 use super::entry::{Entry, NotHeld};
 use crate::error::MapError;
-use crate::front::Front;
+use crate::hint_table::HintTable;
 use crate::names::Shards;
 use crate::object::{Lengths, Seen, Stop, Text};
 use crate::region::Member;
@@ -26,7 +26,7 @@ const TRIES_MAX: u32 = 1 << 16;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Reader<'m> {
     pub(super) tree: Tree<'m>,
-    pub(super) front: Front<'m>,
+    pub(super) hints: HintTable<'m>,
     pub(super) shard: ShardWords<'m>,
     pub(super) member: &'m Member,
     /// Which shards the map has, and which of them has which keys.
@@ -59,8 +59,8 @@ impl<'m> Reader<'m> {
         let shards = shared.shards_of(shard);
         let words = shared.shard_words(shard);
         let tree = Tree { view: shared.view(shard), root: words.word(ROOT) };
-        let (front, routes) = (shared.front(shard), shared.routes(shards));
-        Reader { tree, front, shard: words, member, shards, routes }
+        let (hints, routes) = (shared.hints(shard), shared.routes(shards));
+        Reader { tree, hints, shard: words, member, shards, routes }
     }
 
     /// At another shard of the map.
@@ -183,7 +183,7 @@ impl<'m> Reader<'m> {
         mut take: impl FnMut(&Reader<'m>, &Hit<'m>) -> Result<T, NotHeld>,
     ) -> Result<Option<T>, MapError> {
         self.read_for(key, |reader| {
-            if let Some(found) = reader.look_in_front(key, &mut take)? {
+            if let Some(found) = reader.look_in_hints(key, &mut take)? {
                 return Ok(Some(found));
             }
             match reader.tree.find(key)? {
@@ -195,12 +195,12 @@ impl<'m> Reader<'m> {
 
     /// The same by the hash, which may say nothing of it.
     #[inline]
-    fn look_in_front<T>(
+    fn look_in_hints<T>(
         &self,
         key: &[u8],
         take: &mut impl FnMut(&Reader<'m>, &Hit<'m>) -> Result<T, NotHeld>,
     ) -> Result<Option<T>, NotHeld> {
-        let Some(bucket) = self.front.bucket(key) else { return Ok(None) };
+        let Some(bucket) = self.hints.bucket(key) else { return Ok(None) };
         for named in bucket.named() {
             let Ok(entry) = self.tree.view.begin(named) else { continue };
             entry.prefetch();

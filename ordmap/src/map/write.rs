@@ -234,7 +234,7 @@ impl Map<'_> {
         slot: usize,
     ) -> Result<(Guard<'g>, Writer<'_>), MapError> {
         let allocator = self.member.shared().allocator(self.shards().number(slot));
-        let writer = Writer::new(allocator, self.words_of(slot), self.reader.front);
+        let writer = Writer::new(allocator, self.words_of(slot), self.reader.hints);
         // Who met damage after it had published left its intent, and the lock as if all was well.
         if guard.must_repair() || !is_idle(writer.shard) {
             repair(writer.allocator, writer.shard)?;

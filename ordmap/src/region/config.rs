@@ -18,8 +18,8 @@ pub struct OrdConfig {
     /// How many entries a participant can hold at one time. A cursor needs two while it moves: it
     /// lets go of one when it has the next.
     pub leases_max: u32,
-    /// How many of the bytes are for [hashes in front](crate::MapOptions::front_bytes) of maps.
-    pub front_bytes: u64,
+    /// How many of the bytes are for [hashes in front](crate::MapOptions::hint_bytes) of maps.
+    pub hint_bytes: u64,
     /// How often maps can be [split](crate::MapOptions::shards_max), all together; 0: never.
     pub splits_max: u32,
 }
@@ -54,7 +54,7 @@ impl OrdConfig {
             maps_max,
             participants_max,
             leases_max: 16,
-            front_bytes: 0,
+            hint_bytes: 0,
             splits_max: 0,
         }
     }

@@ -2,10 +2,10 @@
 
 use super::member::{MapOptions, Member};
 use super::open::{MapsError, Shared};
-use crate::front::BUCKET_BYTES;
+use crate::hint_table::BUCKET_BYTES;
 use crate::names::{NAME_BYTES_MAX, Shards, is_live, name_of, write};
 use crate::route::SHARDS_MAX;
-use crate::shard::{BUDGET, FRONT, FRONT_BUCKETS};
+use crate::shard::{BUDGET, HINT_BUCKETS, HINTS};
 
 /// The shard of the map with this name, if there is one.
 pub(crate) fn lookup(shared: &Shared, name: &[u8]) -> Result<Option<usize>, MapsError> {
@@ -37,25 +37,25 @@ pub(crate) fn create(
     let index = rows.find(|index| name_of(shared.map_words(*index)).is_none());
     let index = index.ok_or(MapsError::TooMany)?;
     let shards = shards_for(shared, index, options)?;
-    let buckets = options.front_bytes.div_ceil(BUCKET_BYTES);
-    let front = free_front(shared, buckets).ok_or(MapsError::FrontFull)?;
+    let buckets = options.hint_bytes.div_ceil(BUCKET_BYTES);
+    let hints = free_hints(shared, buckets).ok_or(MapsError::HintsFull)?;
     let words = shared.shard_words(index);
     words.store(BUDGET, options.budget_bytes.unwrap_or(0));
-    words.store(FRONT, front);
-    words.store(FRONT_BUCKETS, buckets);
+    words.store(HINTS, hints);
+    words.store(HINT_BUCKETS, buckets);
     write(shared.map_words(index), name, shards);
     Ok(index)
 }
 
 /// Where so many buckets are that no map has; maps are never taken away, so they lie in a row.
-fn free_front(shared: &Shared, buckets: u64) -> Option<u64> {
+fn free_hints(shared: &Shared, buckets: u64) -> Option<u64> {
     let rows = (0..shared.config.maps_max as usize).filter(|row| is_live(shared.map_words(*row)));
     let ends = rows.map(|row| {
         let words = shared.shard_words(row);
-        words.load(FRONT).saturating_add(words.load(FRONT_BUCKETS))
+        words.load(HINTS).saturating_add(words.load(HINT_BUCKETS))
     });
     let first = ends.max().unwrap_or(0);
-    shared.fronts().part(first, buckets).map(|_| first)
+    shared.all_hints().part(first, buckets).map(|_| first)
 }
 
 /// Those that nobody has are enough for some maps, which follow each other.

@@ -56,8 +56,8 @@ pub struct MapOptions {
     /// are always left for nodes: a map with less holds nothing.
     pub budget_bytes: Option<u64>,
     /// Bytes of a hash in front of the tree, by which single keys are looked up: 16 for each entry
-    /// that is expected, of those that the region [has](crate::OrdConfig::front_bytes). 0: none.
-    pub front_bytes: u64,
+    /// that is expected, of those that the region [has](crate::OrdConfig::hint_bytes). 0: none.
+    pub hint_bytes: u64,
     /// Into how many shards the map may be split, up to 16, when its writers wait for each other:
     /// each shard has a range of keys and a lock of its own. 0 and 1: into none, and one at a time
     /// changes the map. As many as the region has [left](OrdConfig::splits_max); a map with a

@@ -16,12 +16,12 @@ use forebay_sync::{Barrier, Words};
 
 use super::config::{ConfigError, OrdConfig};
 use super::member::{Member, NotLocked};
-use crate::front::Front;
+use crate::hint_table::HintTable;
 use crate::layout::{Plan, VERSION, head, kind};
 use crate::names::{MOVE_LOCK, NAME_BYTES_MAX, ROUTE, ROW_WORDS, Shards};
 use crate::object::{Allocator, POOL_WORDS, View};
 use crate::route::{ROUTE_ROW_WORDS, Routes};
-use crate::shard::{EPOCH, FRONT, FRONT_BUCKETS, LOCK, ShardWords};
+use crate::shard::{EPOCH, HINT_BUCKETS, HINTS, LOCK, ShardWords};
 
 /// A region of maps could not be made or opened.
 #[derive(Debug)]
@@ -62,7 +62,7 @@ pub(crate) struct Shared {
     marks: Area,
     data: Area,
     /// None, if no map has a hash in front.
-    front: Option<Area>,
+    hints: Option<Area>,
     /// None, if no map may be split.
     routes: Option<Area>,
     pub(crate) leases: Leases<Area>,
@@ -112,7 +112,7 @@ impl OrdRegion {
             maps_max: number(head::MAPS_MAX),
             participants_max: number(head::PARTICIPANTS_MAX),
             leases_max: number(head::LEASES_MAX),
-            front_bytes: words.load(head::FRONT_BYTES),
+            hint_bytes: words.load(head::HINT_BYTES),
             splits_max: number(head::SPLITS_MAX),
         };
         // What differs would be replaced.
@@ -203,7 +203,7 @@ impl Shared {
         let (rows, slots) = (config.participants_max as usize, config.leases_max as usize);
         let leases = Leases::new(area(kind::LEASES)?, rows, slots, barrier)
             .map_err(|_| OpenError::Damaged { what: "the area of leases is too small" })?;
-        let has_front = plan.areas.iter().any(|(kind, _)| *kind == kind::FRONT);
+        let has_hints = plan.areas.iter().any(|(kind, _)| *kind == kind::HINTS);
         let has_routes = plan.areas.iter().any(|(kind, _)| *kind == kind::ROUTES);
         let head = area(kind::HEAD)?;
         write_sizes(&head, &config)?;
@@ -230,7 +230,7 @@ impl Shared {
             chunks: area(kind::CHUNKS)?,
             marks: area(kind::MARKS)?,
             data: area(kind::DATA)?,
-            front: region.area(first_kind + (kind::FRONT - kind::HEAD)).filter(|_| has_front),
+            hints: region.area(first_kind + (kind::HINTS - kind::HEAD)).filter(|_| has_hints),
             routes: if has_routes { Some(area(kind::ROUTES)?) } else { None },
             leases,
             head,
@@ -296,15 +296,15 @@ impl Shared {
     }
 
     /// All buckets of hashes in front of maps.
-    pub(crate) fn fronts(&self) -> Front<'_> {
-        Front::new(self.front.as_ref().map_or(&[], |front| front.all()))
+    pub(crate) fn all_hints(&self) -> HintTable<'_> {
+        HintTable::new(self.hints.as_ref().map_or(&[], |hints| hints.all()))
     }
 
     /// The hash in front of a map; none, if it says to have what is not there.
-    pub(crate) fn front(&self, shard: usize) -> Front<'_> {
+    pub(crate) fn hints(&self, shard: usize) -> HintTable<'_> {
         let words = self.shard_words(shard);
-        let part = self.fronts().part(words.load(FRONT), words.load(FRONT_BUCKETS));
-        part.unwrap_or(Front::new(&[]))
+        let part = self.all_hints().part(words.load(HINTS), words.load(HINT_BUCKETS));
+        part.unwrap_or(HintTable::new(&[]))
     }
 
     pub(crate) fn shard_lock(&self, shard: usize) -> &RobustLock<Area, SystemFutex> {
@@ -365,7 +365,7 @@ fn is_of_plan(reader: &RegionReader, config: &OrdConfig, plan: &Plan) -> bool {
     reader.participants_max() == config.participants_max
         && reader.bytes() == config.bytes.next_multiple_of(4096)
         && plan.areas.iter().all(is_same)
-        && [kind::FRONT, kind::ROUTES].iter().all(|kind| !is_too_many(*kind))
+        && [kind::HINTS, kind::ROUTES].iter().all(|kind| !is_too_many(*kind))
 }
 
 /// Writes the sizes for who attaches without knowing them. Every process writes the same.
@@ -375,7 +375,7 @@ fn write_sizes(words: &Area, config: &OrdConfig) -> Result<(), OpenError> {
         (head::MAPS_MAX, config.maps_max.into()),
         (head::PARTICIPANTS_MAX, config.participants_max.into()),
         (head::LEASES_MAX, config.leases_max.into()),
-        (head::FRONT_BYTES, config.front_bytes),
+        (head::HINT_BYTES, config.hint_bytes),
         (head::SPLITS_MAX, config.splits_max.into()),
     ];
     for (index, size) in sizes {
@@ -431,7 +431,7 @@ pub enum MapsError {
     /// There are as many maps as there can be.
     TooMany,
     /// The region has not so much left for hashes in front of maps.
-    FrontFull,
+    HintsFull,
     /// There is no map of this name.
     NotThere,
     /// The directory holds what can not be.
@@ -449,7 +449,7 @@ impl fmt::Display for MapsError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             MapsError::Name => write!(out, "names have 1 to {NAME_BYTES_MAX} bytes"),
-            MapsError::FrontFull => {
+            MapsError::HintsFull => {
                 out.write_str("the region has no room for such a hash in front of a map")
             }
             MapsError::TooMany => out.write_str("there are as many maps as there can be"),

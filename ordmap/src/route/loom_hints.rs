@@ -11,7 +11,7 @@ use forebay_sync::model::{fails, holds};
 use loom::thread;
 
 use super::{ROUTE_ROW_WORDS, Routes, Row};
-use crate::front::{BUCKET_WORDS, Bucket, Front};
+use crate::hint_table::{BUCKET_WORDS, HintBucket, HintTable};
 use crate::object::{Ref, follow, publish};
 
 const KEY: &[u8] = b"m";
@@ -24,7 +24,7 @@ const UPPER: u64 = 16;
 struct Scene {
     word: AtomicU64,
     rows: Box<[AtomicU64]>,
-    front: Box<[AtomicU64]>,
+    hints: Box<[AtomicU64]>,
     roots: [AtomicU64; 2],
 }
 
@@ -33,7 +33,7 @@ impl Scene {
         let scene = Scene {
             word: AtomicU64::new(0),
             rows: boxed_words(2 * ROUTE_ROW_WORDS),
-            front: boxed_words(BUCKET_WORDS),
+            hints: boxed_words(BUCKET_WORDS),
             roots: [AtomicU64::new(0), AtomicU64::new(0)],
         };
         publish(&scene.roots[0], Ref::of_word(OLD));
@@ -45,8 +45,8 @@ impl Scene {
         Routes::new(&self.word, &self.rows)
     }
 
-    fn bucket(&self) -> Bucket<'_> {
-        Front::new(&self.front).bucket(KEY).unwrap()
+    fn bucket(&self) -> HintBucket<'_> {
+        HintTable::new(&self.hints).bucket(KEY).unwrap()
     }
 
     /// As [`Neighbours`](crate::shard::Neighbours) do it, or with the word of what moves still in

@@ -25,7 +25,7 @@ pub(crate) use limbo::Limbo;
 pub(crate) use moving::MOVED_AT_ONCE;
 pub(crate) use moving::{Neighbours, is_moving, settle_move, shown_len};
 pub(crate) use words::{
-    BUDGET, EPOCH, EPOCHS_MAX, EVICTED, FRONT, FRONT_BUCKETS, IS_FULL, LEN, LIMBO_BATCH,
+    BUDGET, EPOCH, EPOCHS_MAX, EVICTED, HINT_BUCKETS, HINTS, IS_FULL, LEN, LIMBO_BATCH,
     LIMBO_COUNT, LIMBO_SPARE, LOCK, REPAIRED, ROOT, SEQUENCE, SPLIT_TO, ShardWords, WAITS,
     WAITS_SINCE, words_needed,
 };

@@ -9,7 +9,7 @@
 use super::intent::Halt;
 use super::words::{LEN, LEN_MOVED, LIMBO_BATCH, LIMBO_SPARE, MOVING, ShardWords};
 use super::writer::Writer;
-use crate::front::Bucket;
+use crate::hint_table::HintBucket;
 use crate::object::{Lengths, Ref, Text};
 use crate::route::{BOUND_BYTES_MAX, KeyRange, Routes, Row};
 use crate::tree::{Advanced, Way, common_bytes, copy_key_of};
@@ -157,10 +157,10 @@ impl Writer<'_> {
     fn for_hints(
         &self,
         entries: &[(Vec<u8>, Vec<u8>)],
-        run: impl Fn(Bucket<'_>, Ref),
+        run: impl Fn(HintBucket<'_>, Ref),
     ) -> Result<(), Halt> {
         for (key, _) in entries {
-            let Some(bucket) = self.front.bucket(key) else { return Ok(()) };
+            let Some(bucket) = self.hints.bucket(key) else { return Ok(()) };
             if let Some(entry) = self.look(key)?.entry {
                 run(bucket, entry);
             }

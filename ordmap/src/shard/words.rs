@@ -14,8 +14,8 @@ pub(crate) const IS_FULL: usize = 2;
 pub(crate) const BUDGET: usize = 3;
 /// Where the map's buckets begin among those of the region, and how many they are; fixed when the
 /// map is made.
-pub(crate) const FRONT: usize = 4;
-pub(crate) const FRONT_BUCKETS: usize = 5;
+pub(crate) const HINTS: usize = 4;
+pub(crate) const HINT_BUCKETS: usize = 5;
 
 /// Odd while a change is being published, and another number after each: who finds the same even
 /// number knows that all ways through the tree are what they were. Read with each step of a cursor.

@@ -2,7 +2,7 @@
 
 use super::intent::{Change, Halt, SlotPlace};
 use super::words::{LEN, ROOT, ShardWords};
-use crate::front::Front;
+use crate::hint_table::HintTable;
 use crate::object::{Allocator, Ref, Text};
 use crate::tree::{Image, Node, Path, Tree};
 
@@ -12,7 +12,7 @@ pub(crate) struct Writer<'a> {
     pub(crate) tree: Tree<'a>,
     pub(crate) allocator: Allocator<'a>,
     pub(crate) shard: ShardWords<'a>,
-    pub(crate) front: Front<'a>,
+    pub(crate) hints: HintTable<'a>,
     /// Is what it changes outside of the shard's bounds, and not counted?
     pub(super) is_hidden: bool,
 }
@@ -37,10 +37,10 @@ impl<'a> Writer<'a> {
     pub(crate) fn new(
         allocator: Allocator<'a>,
         shard: ShardWords<'a>,
-        front: Front<'a>,
+        hints: HintTable<'a>,
     ) -> Writer<'a> {
         let tree = Tree { view: allocator.view, root: shard.word(ROOT) };
-        Writer { tree, allocator, shard, front, is_hidden: false }
+        Writer { tree, allocator, shard, hints, is_hidden: false }
     }
 
     pub(crate) fn look(&self, key: &[u8]) -> Result<Position, Halt> {
@@ -77,7 +77,7 @@ impl<'a> Writer<'a> {
                 self.grow(change, path, image, more)?;
             }
         }
-        if let Some(bucket) = self.front.bucket(key).filter(|_| !self.is_hidden) {
+        if let Some(bucket) = self.hints.bucket(key).filter(|_| !self.is_hidden) {
             bucket.put(entry);
         }
         Ok(())
@@ -131,7 +131,7 @@ impl<'a> Writer<'a> {
 
     /// Takes the word of an entry out, before the tree loses it.
     pub(super) fn take_out(&self, key: &[u8], entry: Ref) {
-        if let Some(bucket) = self.front.bucket(key) {
+        if let Some(bucket) = self.hints.bucket(key) {
             bucket.take_out(entry);
         }
     }

@@ -23,7 +23,7 @@ const AFTER_MANY: &[&str] = &[
     "change.in_limbo",
     "change.old_freed",
     "object.raised",
-    "front.taken_out",
+    "hint.taken_out",
 ];
 
 /// Points that are passed when a map is made, so once.

@@ -17,7 +17,7 @@ pub(crate) const KEYS: usize = 300;
 pub(crate) const FILLS: usize = 12;
 
 /// Of the hash in front of the map: some of its buckets are full.
-const FRONT_BYTES: u64 = 16 << 10;
+const HINT_BYTES: u64 = 16 << 10;
 
 const LEDGER_KIND: u32 = 100;
 
@@ -98,8 +98,7 @@ impl Scene {
     }
 
     pub(crate) fn map<'m>(&self, member: &'m Member) -> Map<'m> {
-        let options =
-            MapOptions { front_bytes: FRONT_BYTES, shards_max: 4, ..MapOptions::default() };
+        let options = MapOptions { hint_bytes: HINT_BYTES, shards_max: 4, ..MapOptions::default() };
         member.map("ledger", &options).unwrap()
     }
 
@@ -200,7 +199,7 @@ fn config() -> OrdConfig {
         maps_max: 4,
         participants_max: 12,
         leases_max: 6,
-        front_bytes: FRONT_BYTES,
+        hint_bytes: HINT_BYTES,
         splits_max: 3,
         ..OrdConfig::with_bytes(16 << 20)
     }

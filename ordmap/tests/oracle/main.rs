@@ -27,13 +27,13 @@ fn a_map_does_what_an_ordinary_one_does() {
     let mut random = Rng::of("a_map_does_what_an_ordinary_one_does");
     for (turn, keys) in Keys::ALL.into_iter().enumerate() {
         // No hash in front, one whose buckets are full, and one with room for all.
-        let front_bytes = [0, 1 << 10, 1 << 18][turn % 3];
-        let config = OrdConfig { front_bytes, ..OrdConfig::with_bytes(64 << 20) };
+        let hint_bytes = [0, 1 << 10, 1 << 18][turn % 3];
+        let config = OrdConfig { hint_bytes, ..OrdConfig::with_bytes(64 << 20) };
         let region = OrdRegion::anonymous(&config).unwrap();
         let member = region.join().unwrap();
-        let options = MapOptions { front_bytes, ..MapOptions::default() };
+        let options = MapOptions { hint_bytes, ..MapOptions::default() };
         let map = member.map("oracle", &options).unwrap();
-        assert_eq!(map.stats().front_bytes, front_bytes);
+        assert_eq!(map.stats().hint_bytes, hint_bytes);
         let mut play = Play::new(&map, keys, random.fork());
         for step in 0..steps() / Keys::ALL.len() {
             play.step();

@@ -18,7 +18,7 @@ use crate::steps;
 const PROCESSES: usize = 3;
 
 /// Of the hash in front of the tree.
-const FRONT_BYTES: u64 = 1 << 14;
+const HINT_BYTES: u64 = 1 << 14;
 
 /// Steps of a turn are fewer.
 const TURN_STEPS: usize = 200;
@@ -104,7 +104,7 @@ fn turn(players: &mut [Player], at: usize, steps: u32) {
 
 fn open(dir: &Path) -> OrdRegion {
     let dir = dir.join("region");
-    let config = OrdConfig { front_bytes: FRONT_BYTES, ..OrdConfig::with_bytes(64 << 20) };
+    let config = OrdConfig { hint_bytes: HINT_BYTES, ..OrdConfig::with_bytes(64 << 20) };
     OrdRegion::open_or_create(&dir.join("maps"), &config).unwrap()
 }
 
@@ -117,7 +117,7 @@ fn player() {
     let dir = PathBuf::from(dir);
     let region = open(&dir);
     let member = region.join().unwrap();
-    let options = MapOptions { front_bytes: FRONT_BYTES, ..MapOptions::default() };
+    let options = MapOptions { hint_bytes: HINT_BYTES, ..MapOptions::default() };
     let map = member.map("oracle", &options).unwrap();
     let keys = Keys::ALL[keys.parse::<usize>().unwrap()];
     let mut play = Play::new(&map, keys, Rng::of("player"));

@@ -43,10 +43,10 @@ impl Ours {
         let record_bytes = (data.keys[0].len() + data.value_bytes + 64) as u64;
         let bytes = (64 << 20) + 2 * record_bytes * data.keys.len() as u64;
         let hash_bytes = FRONT_BYTES_EACH * data.keys.len() as u64;
-        let front_bytes = if form == Form::Hash { hash_bytes } else { 0 };
+        let hint_bytes = if form == Form::Hash { hash_bytes } else { 0 };
         let splits_max = shards_max - 1;
-        let all_bytes = bytes + front_bytes;
-        let config = OrdConfig { front_bytes, splits_max, ..OrdConfig::with_bytes(all_bytes) };
+        let all_bytes = bytes + hint_bytes;
+        let config = OrdConfig { hint_bytes, splits_max, ..OrdConfig::with_bytes(all_bytes) };
         let region = OrdRegion::open_or_create(&form.path(folder), &config);
         Ours::of(form, region.expect("there is room in the folder"), shards_max)
     }
@@ -58,10 +58,10 @@ impl Ours {
 
     /// `shards_max` counts if the map is not there yet.
     fn of(form: Form, region: OrdRegion, shards_max: u32) -> Ours {
-        let front_bytes = region.config().front_bytes;
+        let hint_bytes = region.config().hint_bytes;
         // Region and member stay until the process ends: what they lend has their lifetime.
         let member: &'static Member = Box::leak(Box::new(region.join().expect("a place is free")));
-        let options = MapOptions { front_bytes, shards_max, ..MapOptions::default() };
+        let options = MapOptions { hint_bytes, shards_max, ..MapOptions::default() };
         let map = member.map("bench", &options).expect("there is room for a map");
         Ours { form, map, value: Vec::new() }
     }
@@ -162,12 +162,12 @@ impl Engine for Ours {
 
     fn used_bytes(&self) -> u64 {
         let stats = self.map.stats();
-        stats.used_bytes + stats.front_bytes
+        stats.used_bytes + stats.hint_bytes
     }
 
     fn taken_bytes(&self) -> u64 {
         let stats = self.map.stats();
-        stats.owned_bytes + stats.front_bytes
+        stats.owned_bytes + stats.hint_bytes
     }
 
     fn shared(&self) -> Option<Shared> {

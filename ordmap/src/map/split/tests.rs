@@ -268,7 +268,7 @@ fn a_map_has_as_many_shards_as_it_may() {
     let member = region.join().unwrap();
     let shards = |name, shards_max, budget_bytes| {
         let map =
-            member.map(name, &MapOptions { shards_max, budget_bytes, front_bytes: 0 }).unwrap();
+            member.map(name, &MapOptions { shards_max, budget_bytes, hint_bytes: 0 }).unwrap();
         (0..1000).for_each(|number| _ = map.insert(&number_key(number), b"").unwrap());
         (0..20).for_each(|_| _ = map.split_at(&number_key(0)).unwrap());
         map.stats().shard_count

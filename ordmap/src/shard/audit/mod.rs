@@ -1,7 +1,7 @@
 //! Looks through a whole shard, under its lock: is every node right, is every object that is taken
 //! named once, and nothing lost?
 
-mod front;
+mod hints;
 mod memory;
 mod nodes;
 
@@ -59,7 +59,7 @@ pub(crate) fn audit(writer: &Writer<'_>, shards: Shards, range: &KeyRange) -> Au
     }
     audit.nodes(range);
     audit.memory();
-    audit.front(writer, shards);
+    audit.hints(writer, shards);
     audit.audited
 }
 

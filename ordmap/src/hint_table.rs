@@ -4,8 +4,8 @@
 //! in it, and keys that were chosen to meet in one bucket make each other slow as the tree is.
 //!
 //! Invariant: *a word in a bucket names the entry that the tree has for its key now*. So a change
-//! takes the word of what leaves [out](Bucket::take_out) before it publishes, and
-//! [puts](Bucket::put) that of what came in afterwards. Who loads a word finds what was there at
+//! takes the word of what leaves [out](HintBucket::take_out) before it publishes, and
+//! [puts](HintBucket::put) that of what came in afterwards. Who loads a word finds what was there at
 //! that moment, if the generation is still the same when it has read. Who dies between leaves a
 //! hint out.
 //!
@@ -36,27 +36,27 @@ const HIGHS: u64 = 0x80 * ONES;
 
 /// The buckets of one map; there may be none.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Front<'a> {
+pub(crate) struct HintTable<'a> {
     buckets: &'a [[AtomicU64; BUCKET_WORDS]],
 }
 
 /// Where the word of a key may be.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Bucket<'a> {
+pub(crate) struct HintBucket<'a> {
     words: &'a [AtomicU64; BUCKET_WORDS],
     hash: u64,
 }
 
-impl<'a> Front<'a> {
-    pub(crate) fn new(words: &'a [AtomicU64]) -> Front<'a> {
-        Front { buckets: words.as_chunks().0 }
+impl<'a> HintTable<'a> {
+    pub(crate) fn new(words: &'a [AtomicU64]) -> HintTable<'a> {
+        HintTable { buckets: words.as_chunks().0 }
     }
 
     /// Some of these buckets; `None`: there are not as many.
-    pub(crate) fn part(self, first: u64, count: u64) -> Option<Front<'a>> {
+    pub(crate) fn part(self, first: u64, count: u64) -> Option<HintTable<'a>> {
         let end = first.checked_add(count)?;
         let buckets = self.buckets.get(usize::try_from(first).ok()?..usize::try_from(end).ok()?)?;
-        Some(Front { buckets })
+        Some(HintTable { buckets })
     }
 
     pub(crate) fn bucket_count(self) -> u64 {
@@ -65,15 +65,15 @@ impl<'a> Front<'a> {
 
     /// The bucket of a key, if there are any.
     #[inline]
-    pub(crate) fn bucket(self, key: &[u8]) -> Option<Bucket<'a>> {
+    pub(crate) fn bucket(self, key: &[u8]) -> Option<HintBucket<'a>> {
         if self.buckets.is_empty() { None } else { self.bucket_of(XxHash3_64::oneshot(key)) }
     }
 
     /// The bucket of a hash, which has the same share of all hashes as any other.
     #[inline]
-    fn bucket_of(self, hash: u64) -> Option<Bucket<'a>> {
+    fn bucket_of(self, hash: u64) -> Option<HintBucket<'a>> {
         let index = (u128::from(hash) * self.buckets.len() as u128) >> 64;
-        Some(Bucket { words: self.buckets.get(index as usize)?, hash })
+        Some(HintBucket { words: self.buckets.get(index as usize)?, hash })
     }
 
     /// The words of all buckets.
@@ -82,7 +82,7 @@ impl<'a> Front<'a> {
     }
 }
 
-impl<'a> Bucket<'a> {
+impl<'a> HintBucket<'a> {
     /// What may be the entry of the key: mostly one or none. Each is loaded when it is come to.
     #[inline]
     pub(crate) fn named(self) -> impl Iterator<Item = Ref> {
@@ -92,7 +92,7 @@ impl<'a> Bucket<'a> {
         std::iter::from_fn(move || {
             let word = self.words.get(equal.trailing_zeros() as usize / 8)?;
             equal &= equal - 1;
-            // ORDER: pairs with `ordmap.front`: what the word names is written, and published
+            // ORDER: pairs with `ordmap.hints`: what the word names is written, and published
             // where who goes through the tree afterwards finds it.
             Some(Ref::of_word(word.load(acquire("ordmap.ask"))))
         })
@@ -111,7 +111,7 @@ impl<'a> Bucket<'a> {
     pub(crate) fn take_out(self, entry: Ref) {
         let is_it = |word: &&AtomicU64| word.load(Relaxed) == entry.word();
         self.words[1..].iter().filter(is_it).for_each(|word| word.store(0, Relaxed));
-        crate::step!("front.taken_out");
+        crate::step!("hint.taken_out");
     }
 
     /// Puts the word of an entry in that is published; in a full bucket another one goes.
@@ -121,10 +121,10 @@ impl<'a> Bucket<'a> {
         let shift = 8 * place as u32;
         let others = self.words[0].load(Relaxed) & !(0xff << shift);
         self.words[0].store(others | u64::from(self.tag()) << shift, Relaxed);
-        crate::step!("front.tagged");
+        crate::step!("hint.tagged");
         // ORDER: pairs with `ordmap.ask`.
-        self.words[place].store(entry.word(), release("ordmap.front"));
-        crate::step!("front.put");
+        self.words[place].store(entry.word(), release("ordmap.hint"));
+        crate::step!("hint.put");
     }
 
     fn tag(self) -> u8 {

@@ -5,14 +5,14 @@
 use forebay_ordmap::{MapOptions, MapsError, OpenError, OrdConfig, OrdRegion};
 
 /// 16 for each of 1000 entries.
-const FRONT_BYTES: u64 = 16_000;
+const HINT_BYTES: u64 = 16_000;
 
 fn config() -> OrdConfig {
-    OrdConfig { front_bytes: 2 * FRONT_BYTES, ..OrdConfig::with_bytes(4 << 20) }
+    OrdConfig { hint_bytes: 2 * HINT_BYTES, ..OrdConfig::with_bytes(4 << 20) }
 }
 
-fn options(front_bytes: u64) -> MapOptions {
-    MapOptions { front_bytes, ..MapOptions::default() }
+fn options(hint_bytes: u64) -> MapOptions {
+    MapOptions { hint_bytes, ..MapOptions::default() }
 }
 
 #[test]
@@ -22,15 +22,15 @@ fn maps_share_what_the_region_has_for_hashes() {
     // Whole buckets of 64 bytes.
     for (name, asked, has) in [("one", 16_000, 16_000), ("two", 1, 64), ("three", 0, 0)] {
         let map = member.map(name, &options(asked)).unwrap();
-        assert_eq!(map.stats().front_bytes, has, "{name}");
-        assert_eq!(member.map(name, &options(7)).unwrap().stats().front_bytes, has, "{name}");
+        assert_eq!(map.stats().hint_bytes, has, "{name}");
+        assert_eq!(member.map(name, &options(7)).unwrap().stats().hint_bytes, has, "{name}");
     }
     let rest = 16_000 - 64;
-    assert_eq!(member.map("four", &options(rest + 1)).unwrap_err(), MapsError::FrontFull);
-    assert_eq!(member.map("four", &options(u64::MAX)).unwrap_err(), MapsError::FrontFull);
+    assert_eq!(member.map("four", &options(rest + 1)).unwrap_err(), MapsError::HintsFull);
+    assert_eq!(member.map("four", &options(u64::MAX)).unwrap_err(), MapsError::HintsFull);
     assert_eq!(member.existing_map("four").unwrap_err(), MapsError::NotThere);
-    assert_eq!(member.map("four", &options(rest)).unwrap().stats().front_bytes, rest);
-    assert_eq!(member.map("five", &options(1)).unwrap_err(), MapsError::FrontFull);
+    assert_eq!(member.map("four", &options(rest)).unwrap().stats().hint_bytes, rest);
+    assert_eq!(member.map("five", &options(1)).unwrap_err(), MapsError::HintsFull);
     for name in ["one", "two", "three", "four"] {
         let map = member.existing_map(name).unwrap();
         (0..500_u32).for_each(|key| _ = map.insert(&key.to_le_bytes(), name.as_bytes()).unwrap());
@@ -47,10 +47,10 @@ fn maps_share_what_the_region_has_for_hashes() {
 
 #[test]
 fn what_is_too_large_is_refused() {
-    for front_bytes in [4 << 20, 1 << 50, u64::MAX] {
-        let config = OrdConfig { front_bytes, ..config() };
+    for hint_bytes in [4 << 20, 1 << 50, u64::MAX] {
+        let config = OrdConfig { hint_bytes, ..config() };
         let refused = OrdRegion::anonymous(&config).map(|_| ());
-        assert!(matches!(refused, Err(OpenError::Config(_))), "{front_bytes}: {refused:?}");
+        assert!(matches!(refused, Err(OpenError::Config(_))), "{hint_bytes}: {refused:?}");
     }
 }
 
@@ -60,7 +60,7 @@ fn who_attaches_finds_the_hash() {
     let path = dir.path().join("maps/region");
     let region = OrdRegion::open_or_create(&path, &config()).unwrap();
     let member = region.join().unwrap();
-    let map = member.map("towns", &options(FRONT_BYTES)).unwrap();
+    let map = member.map("towns", &options(HINT_BYTES)).unwrap();
     map.insert(b"lyon", b"Rhone").unwrap();
     let other = OrdRegion::attach(&path).unwrap();
     assert_eq!(*other.config(), config());

@@ -5,18 +5,18 @@ use forebay_sync::atomic::{AtomicU64, Relaxed};
 use super::Audit;
 use crate::names::Shards;
 use crate::object::{CHUNK_UNITS, ChunkWord, Ref, Text};
-use crate::shard::words::FRONT_BUCKETS;
+use crate::shard::words::HINT_BUCKETS;
 use crate::shard::writer::Writer;
 use crate::tree::copy_key_of;
 
 impl Audit<'_> {
     /// Of all words those that name entries of this shard, or of none of the map's.
-    pub(super) fn front(&mut self, writer: &Writer<'_>, shards: Shards) {
-        let said = self.shard.load(FRONT_BUCKETS);
-        if said != 0 && said != writer.front.bucket_count() {
+    pub(super) fn hints(&mut self, writer: &Writer<'_>, shards: Shards) {
+        let said = self.shard.load(HINT_BUCKETS);
+        if said != 0 && said != writer.hints.bucket_count() {
             self.find("the hash in front is not there", said);
         }
-        for word in writer.front.words() {
+        for word in writer.hints.words() {
             let entry = Ref::of_word(word.load(Relaxed));
             let is_wrong = !entry.is_none()
                 && !self.is_others(entry, shards)
@@ -43,6 +43,6 @@ impl Audit<'_> {
 fn is_found(writer: &Writer<'_>, word: &AtomicU64, entry: Ref) -> bool {
     let mut key = Vec::new();
     copy_key_of(writer.tree.view, entry, Text::Entry, &mut key).is_ok()
-        && writer.front.bucket(&key).is_some_and(|bucket| bucket.has(word))
+        && writer.hints.bucket(&key).is_some_and(|bucket| bucket.has(word))
         && writer.look(&key).is_ok_and(|position| position.entry == Some(entry))
 }

@@ -2,48 +2,48 @@
 
 use forebay_sync::boxed_words;
 
-use super::{BUCKET_WORDS, Bucket, Front};
+use super::{BUCKET_WORDS, HintBucket, HintTable};
 use crate::object::Ref;
 
-fn named(front: Front<'_>, hash: u64) -> Vec<u64> {
-    front.bucket_of(hash).into_iter().flat_map(Bucket::named).map(Ref::word).collect()
+fn named(hints: HintTable<'_>, hash: u64) -> Vec<u64> {
+    hints.bucket_of(hash).into_iter().flat_map(HintBucket::named).map(Ref::word).collect()
 }
 
 #[test]
 fn a_word_is_found_by_its_hash_until_it_is_taken_out() {
     let words = boxed_words(3 * BUCKET_WORDS);
-    let front = Front::new(&words);
+    let hints = HintTable::new(&words);
     let hashes: Vec<u64> = [0, 1, 2].map(|bucket| (u64::MAX / 3 + 1) * bucket + 0x42).into();
     for (index, hash) in hashes.iter().enumerate() {
-        front.bucket_of(*hash).unwrap().put(Ref::of_word(100 + index as u64));
+        hints.bucket_of(*hash).unwrap().put(Ref::of_word(100 + index as u64));
         // Another tag.
-        front.bucket_of(hash + 1).unwrap().put(Ref::of_word(200 + index as u64));
+        hints.bucket_of(hash + 1).unwrap().put(Ref::of_word(200 + index as u64));
     }
     for (index, hash) in hashes.iter().enumerate() {
-        assert_eq!(named(front, *hash), [100 + index as u64], "{hash:#x}");
-        front.bucket_of(*hash).unwrap().take_out(Ref::of_word(100 + index as u64));
-        assert_eq!(named(front, *hash), [], "{hash:#x}");
-        assert_eq!(named(front, hash + 1), [200 + index as u64], "{hash:#x}");
+        assert_eq!(named(hints, *hash), [100 + index as u64], "{hash:#x}");
+        hints.bucket_of(*hash).unwrap().take_out(Ref::of_word(100 + index as u64));
+        assert_eq!(named(hints, *hash), [], "{hash:#x}");
+        assert_eq!(named(hints, hash + 1), [200 + index as u64], "{hash:#x}");
     }
 }
 
 #[test]
 fn a_full_bucket_forgets_one_for_another() {
     let words = boxed_words(BUCKET_WORDS);
-    let front = Front::new(&words);
+    let hints = HintTable::new(&words);
     for entry in 1..=8_u64 {
         // The same tag, and different places when it is full.
-        front.bucket_of(7 | entry << 8).unwrap().put(Ref::of_word(entry));
+        hints.bucket_of(7 | entry << 8).unwrap().put(Ref::of_word(entry));
     }
     // 8 % 7 is 1: the second place.
-    assert_eq!(named(front, 7), [1, 8, 3, 4, 5, 6, 7]);
-    assert_eq!(named(front, 8), []);
+    assert_eq!(named(hints, 7), [1, 8, 3, 4, 5, 6, 7]);
+    assert_eq!(named(hints, 8), []);
 }
 
 #[test]
 fn keys_have_the_hashes_of_the_format() {
     let words = boxed_words(BUCKET_WORDS);
-    let hash = |key: &[u8]| Front::new(&words).bucket(key).unwrap().hash;
+    let hash = |key: &[u8]| HintTable::new(&words).bucket(key).unwrap().hash;
     // XXH3 of 64 bits without a seed, as the tool `xxhsum -H3` of its authors has it: a way of its
     // own for each of these lengths.
     for (bytes, expected) in [
@@ -59,17 +59,17 @@ fn keys_have_the_hashes_of_the_format() {
         let key: Vec<u8> = (0..bytes).map(|at: u32| ((at * 7 + 3) % 251) as u8).collect();
         assert_eq!(hash(&key), expected, "{bytes} bytes");
     }
-    assert!(Front::new(&[]).bucket(b"").is_none());
+    assert!(HintTable::new(&[]).bucket(b"").is_none());
 }
 
 #[test]
 fn parts_outside_are_none() {
     let words = boxed_words(4 * BUCKET_WORDS);
-    let front = Front::new(&words);
+    let hints = HintTable::new(&words);
     let cases = [((0, 4), Some(4)), ((1, 3), Some(3)), ((4, 0), Some(0)), ((1, 4), None)];
     for ((first, count), expected) in cases {
-        let part = front.part(first, count).map(Front::bucket_count);
+        let part = hints.part(first, count).map(HintTable::bucket_count);
         assert_eq!(part, expected, "{first} {count}");
     }
-    assert!(front.part(u64::MAX, 2).is_none());
+    assert!(hints.part(u64::MAX, 2).is_none());
 }

@@ -7,7 +7,7 @@ use forebay_sync::boxed_words;
 use forebay_sync::model::{breaks, fails, holds};
 use loom::thread;
 
-use super::{BUCKET_WORDS, Bucket, Front};
+use super::{BUCKET_WORDS, HintBucket, HintTable};
 use crate::object::loom_tests::{Memory, OWNER};
 use crate::object::{Ref, follow, publish};
 
@@ -34,8 +34,8 @@ impl Scene {
         Arc::new(scene)
     }
 
-    fn bucket(&self) -> Bucket<'_> {
-        Front::new(&self.words).bucket_of(HASH).unwrap()
+    fn bucket(&self) -> HintBucket<'_> {
+        HintTable::new(&self.words).bucket_of(HASH).unwrap()
     }
 
     /// What the hash names, which is read as far as it is still there.
@@ -121,7 +121,7 @@ fn what_the_hash_names_the_tree_has() {
     let model = "ordmap: a reader asks the hash, then goes through the tree";
     let run = || read_beside(Scene::replace, hash_then_tree);
     holds(model, run);
-    breaks("ordmap.front", model, run);
+    breaks("ordmap.hint", model, run);
     breaks("ordmap.ask", model, run);
     let model = "ordmap: a word is put into the hash before its entry is published";
     fails(model, || read_beside(Scene::replace_early, hash_then_tree));
