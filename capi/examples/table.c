@@ -150,12 +150,12 @@ static int stats(forebay_map *map)
     return 0;
 }
 
-static int check(forebay_region *region, forebay_member *member)
+static int check(forebay_region *region, forebay_participant *participant)
 {
     forebay_check_report report = { .struct_bytes = sizeof report };
     uint32_t swept;
     must(forebay_region_sweep(region, &swept));
-    must(forebay_member_check(member, &report));
+    must(forebay_participant_check(participant, &report));
     printf("sound: %" PRIu64 " maps, %" PRIu64 " entries, %" PRIu32 " dead swept\n", report.maps,
            report.entries, swept);
     return 0;
@@ -189,7 +189,7 @@ int main(int argc, char **argv)
 {
     forebay_config config = { .struct_bytes = sizeof config, .bytes = 8 << 20 };
     forebay_region *region;
-    forebay_member *member;
+    forebay_participant *participant;
     forebay_map *map;
     if (argc < 3) {
         fprintf(stderr, "usage: table REGION COMMAND [ARGUMENT…]\n");
@@ -197,11 +197,11 @@ int main(int argc, char **argv)
     }
     must(forebay_abi_check(FOREBAY_ABI_MAJOR, FOREBAY_ABI_MINOR));
     must(forebay_region_open(argv[1], &config, &region));
-    must(forebay_member_join(region, &member));
-    must(forebay_member_map(member, "table", NULL, &map));
-    int status = strcmp(argv[2], "check") == 0 ? check(region, member) : run(map, argc, argv);
+    must(forebay_participant_join(region, &participant));
+    must(forebay_participant_map(participant, "table", NULL, &map));
+    int status = strcmp(argv[2], "check") == 0 ? check(region, participant) : run(map, argc, argv);
     must(forebay_map_close(map));
-    must(forebay_member_leave(member));
+    must(forebay_participant_leave(participant));
     must(forebay_region_close(region));
     return status;
 }

@@ -43,7 +43,7 @@ class Growing(ctypes.Structure):
 
 class Config(Growing):
     _fields_ = [("struct_bytes", c_size_t), ("bytes", c_uint64), ("maps_max", c_uint32),
-                ("members_max", c_uint32), ("leases_max", c_uint32), ("splits_max", c_uint32),
+                ("participants_max", c_uint32), ("leases_max", c_uint32), ("splits_max", c_uint32),
                 ("hint_bytes", c_uint64)]
 
 
@@ -65,10 +65,10 @@ FUNCTIONS = {
     "forebay_region_attach": [c_char_p, PLACE],
     "forebay_region_sweep": [HANDLE, POINTER(c_uint32)],
     "forebay_region_close": [HANDLE],
-    "forebay_member_join": [HANDLE, PLACE],
-    "forebay_member_map": [HANDLE, c_char_p, c_void_p, PLACE],
-    "forebay_member_check": [HANDLE, POINTER(CheckReport)],
-    "forebay_member_leave": [HANDLE],
+    "forebay_participant_join": [HANDLE, PLACE],
+    "forebay_participant_map": [HANDLE, c_char_p, c_void_p, PLACE],
+    "forebay_participant_check": [HANDLE, POINTER(CheckReport)],
+    "forebay_participant_leave": [HANDLE],
     "forebay_map_put": [HANDLE, Bytes, Bytes, c_void_p],
     "forebay_map_put_if_absent": [HANDLE, Bytes, Bytes],
     "forebay_map_put_if_same": [HANDLE, HANDLE, Bytes],
@@ -134,8 +134,8 @@ def show(item):
 class Table:
     """The map `table` of a region."""
 
-    def __init__(self, region, member, handle):
-        self.region, self.member, self.map = region, member, handle
+    def __init__(self, region, participant, handle):
+        self.region, self.participant, self.map = region, participant, handle
 
     def put(self, key, value):
         call("map_put", self.map, Bytes.of(key), Bytes.of(value), None)
@@ -226,7 +226,7 @@ class Table:
     def check(self):
         report, swept = CheckReport(), c_uint32()
         call("region_sweep", self.region, byref(swept))
-        call("member_check", self.member, byref(report))
+        call("participant_check", self.participant, byref(report))
         print(f"sound: {report.maps} maps, {report.entries} entries, {swept.value} dead swept")
         return 0
 
@@ -237,12 +237,12 @@ COMMANDS = ["put", "get", "remove", "list", "back", "add", "fill", "walk", "stat
 def main(path, command, *arguments):
     if command not in COMMANDS:
         sys.exit(f"no such command: {command}")
-    call("abi_check", 1, 0)
+    call("abi_check", 2, 0)
     config = Config(bytes=8 << 20)
     with (opened("region_close", "region_open", path.encode(), byref(config)) as region,
-          opened("member_leave", "member_join", region) as member,
-          opened("map_close", "member_map", member, b"table", None) as handle):
-        table = Table(region, member, handle)
+          opened("participant_leave", "participant_join", region) as participant,
+          opened("map_close", "participant_map", participant, b"table", None) as handle):
+        table = Table(region, participant, handle)
         return getattr(table, command)(*(argument.encode() for argument in arguments))
 
 

@@ -1,19 +1,19 @@
 /*
- * Ordered maps in memory that processes share: byte keys in order, immutable values that every
- * process reads where they lie.
+ * Ordered maps in shared memory: byte keys in order, immutable values that every process reads in
+ * place.
  *
- * A process opens a region, each of its threads joins it as a member, and a member has maps. Every
- * function answers with a code: 0 and above, it was done; below 0, it was not, and nothing changed,
- * but for what a map with a budget may have evicted. Where the code is not FOREBAY_CODE_OK nothing
- * was written to the answers' places, unless the function says so. Those places (the last arguments)
- * must not be null, unless it says so.
+ * A process opens a region, each of its threads joins it as a participant, and a participant opens
+ * maps. Every function returns a code. 0 and above: success. Below 0: failure, and nothing changed,
+ * except that a map with a budget may have evicted entries. Unless a function says otherwise, its
+ * output arguments (the last ones) must not be null, and they are written only when the code is
+ * FOREBAY_CODE_OK.
  *
- * Handles are the caller's from the function that gives them to the one that closes them, once.
- * They may be closed in any order. A child that was forked off joins anew: what its parent's handles
- * show stays readable for it as long as the parent holds it, it may read what takes no lease, and
- * close its copies, which does nothing to the parent; all else answers FOREBAY_CODE_FORKED.
+ * The caller owns a handle from the function that returns it until it closes the handle, once.
+ * Handles may be closed in any order. A forked child has to join by itself. With its parent's
+ * handles it may read what the parent still holds, make calls that take no lease, and close its
+ * copies, which does not affect the parent; every other call returns FOREBAY_CODE_FORKED.
  *
- * This file is made by a test from the source: UPDATE_DOCS=1 cargo test -p forebay-capi
+ * A test generates this file from the source: UPDATE_DOCS=1 cargo test -p forebay-capi
  */
 
 #ifndef FOREBAY_ORDMAP_H
@@ -25,12 +25,12 @@
 /**
  * Another one: programs have to be compiled anew, and perhaps changed.
  */
-#define FOREBAY_ABI_MAJOR 1
+#define FOREBAY_ABI_MAJOR 2
 
 /**
  * A higher one: something was added.
  */
-#define FOREBAY_ABI_MINOR 1
+#define FOREBAY_ABI_MINOR 0
 
 /**
  * What a function answers: 0 and above, it was done; below 0, it was not, and nothing has changed.
@@ -86,11 +86,11 @@ enum forebay_code
    */
   FOREBAY_CODE_BUFFER = -8,
   /**
-   * The member has all its leases in use.
+   * The participant has all its leases in use.
    */
   FOREBAY_CODE_LEASES = -9,
   /**
-   * The member is the parent's of this process, which was forked off.
+   * The participant is the parent's of this process, which was forked off.
    */
   FOREBAY_CODE_FORKED = -10,
   /**
@@ -102,9 +102,9 @@ enum forebay_code
    */
   FOREBAY_CODE_MAPS_FULL = -21,
   /**
-   * There are as many members as there can be.
+   * There are as many participants as there can be.
    */
-  FOREBAY_CODE_MEMBERS_FULL = -22,
+  FOREBAY_CODE_PARTICIPANTS_FULL = -22,
   /**
    * The region holds what can not be.
    */
@@ -219,19 +219,19 @@ typedef int32_t forebay_opened_how;
 
 /**
  * Stands at an entry of a map, or nowhere. It holds that entry, so it stays readable whatever
- * becomes of the map, and the cursor goes on from its key; two of the member's leases are needed
- * while it moves, one while it stands.
+ * becomes of the map, and the cursor goes on from its key; two of the participant's leases are
+ * needed while it moves, one while it stands.
  */
 typedef struct forebay_cursor forebay_cursor;
 
 /**
  * A key with its value as they were when they were found. They stay, whatever becomes of the key
- * in its map, until this is released; it takes one of the member's leases.
+ * in its map, until this is released; it takes one of the participant's leases.
  */
 typedef struct forebay_entry forebay_entry;
 
 /**
- * A map, as one member uses it.
+ * A map, as one participant uses it.
  */
 typedef struct forebay_map forebay_map;
 
@@ -239,7 +239,7 @@ typedef struct forebay_map forebay_map;
  * A thread that takes part in a region. It may be handed to another thread together with all that
  * comes from it (maps, entries, cursors, ranges), but one thread at a time uses any of them.
  */
-typedef struct forebay_member forebay_member;
+typedef struct forebay_participant forebay_participant;
 
 /**
  * Goes over the entries between two keys, up or down, and holds the one that it shows. It needs
@@ -276,11 +276,11 @@ typedef struct {
    */
   uint32_t maps_max;
   /**
-   * How many members there can be, of all processes, at one time; usually 64.
+   * How many participants there can be, of all processes, at one time; usually 64.
    */
-  uint32_t members_max;
+  uint32_t participants_max;
   /**
-   * How many entries a member can hold at one time; usually 16. A cursor needs two while it
+   * How many entries a participant can hold at one time; usually 16. A cursor needs two while it
    * moves, and one else.
    */
   uint32_t leases_max;
@@ -519,36 +519,39 @@ forebay_code forebay_region_attach(const char *path, forebay_region **region);
 forebay_code forebay_region_opened(const forebay_region *region, forebay_opened_how *how);
 
 /**
- * Takes back what dead members held; their number goes to `swept`, unless it is null. Who joins or
- * changes a map does so by itself where the dead take room: this is for who wants it at once.
+ * Takes back what dead participants held; their number goes to `swept`, unless it is null. Who
+ * joins or changes a map does so by itself where the dead take room: this is for who wants it at
+ * once.
  */
 forebay_code forebay_region_sweep(const forebay_region *region, uint32_t *swept);
 
 /**
- * Closes the region for who opened it; members that have joined go on. Null is right, too.
+ * Closes the region for who opened it; participants that have joined go on. Null is right, too.
  */
 forebay_code forebay_region_close(forebay_region *region);
 
 /**
- * Takes part in a region. Each thread joins for itself. `member` is the caller's, until
- * `forebay_member_leave`.
+ * Takes part in a region. Each thread joins for itself. `participant` is the caller's, until
+ * `forebay_participant_leave`.
  *
- * `FOREBAY_CODE_MEMBERS_FULL`: the living have all places.
+ * `FOREBAY_CODE_PARTICIPANTS_FULL`: the living have all places.
  */
-forebay_code forebay_member_join(const forebay_region *region, forebay_member **member);
+forebay_code forebay_participant_join(const forebay_region *region,
+                                      forebay_participant **participant);
 
 /**
  * Leaves; null is right, too. Maps, entries, cursors and ranges that are still open stay usable,
- * and keep the member's place until the last of them is closed.
+ * and keep the participant's place until the last of them is closed.
  */
-forebay_code forebay_member_leave(forebay_member *member);
+forebay_code forebay_participant_leave(forebay_participant *participant);
 
 /**
- * How long a change of the member waits for the lock of its map, in milliseconds; then it fails
- * with `FOREBAY_CODE_BUSY`. Below 0, as at first: as long as the owner needs, who may be stopped.
- * Who is dead is not waited for, and readers wait for nobody.
+ * How long a change of the participant waits for the lock of its map, in milliseconds; then it
+ * fails with `FOREBAY_CODE_BUSY`. Below 0, as at first: as long as the owner needs, who may be
+ * stopped. Who is dead is not waited for, and readers wait for nobody.
  */
-forebay_code forebay_member_set_wait_max(const forebay_member *member, int64_t wait_ms_max);
+forebay_code forebay_participant_set_wait_max(const forebay_participant *participant,
+                                              int64_t wait_ms_max);
 
 /**
  * The map of this name, of 1 to 64 bytes of UTF-8; made if there is none. `options` may be null;
@@ -557,26 +560,26 @@ forebay_code forebay_member_set_wait_max(const forebay_member *member, int64_t w
  * `FOREBAY_CODE_FULL`: the region has not so much left for a hash in front.
  *
  * # Safety
- * - `member` is null or a handle that is not closed, as everywhere below.
+ * - `participant` is null or a handle that is not closed, as everywhere below.
  * - `name` is null or a string with a NUL at its end; `options` is null or has as many bytes as
  *   `struct_bytes` says. Both are only read during the call.
  * - `map` is null or can be written.
  */
-forebay_code forebay_member_map(const forebay_member *member,
-                                const char *name,
-                                const forebay_options *options,
-                                forebay_map **map);
+forebay_code forebay_participant_map(const forebay_participant *participant,
+                                     const char *name,
+                                     const forebay_options *options,
+                                     forebay_map **map);
 
 /**
  * The map of this name, which has to be there: else `FOREBAY_CODE_NO_MAP`. `map` is the caller's,
  * until `forebay_map_close`.
  *
  * # Safety
- * As `forebay_member_map`.
+ * As `forebay_participant_map`.
  */
-forebay_code forebay_member_existing_map(const forebay_member *member,
-                                         const char *name,
-                                         forebay_map **map);
+forebay_code forebay_participant_existing_map(const forebay_participant *participant,
+                                              const char *name,
+                                              forebay_map **map);
 
 /**
  * Copies the name of the map with this number, from 0 on, with a NUL behind it. 65 bytes are
@@ -585,10 +588,10 @@ forebay_code forebay_member_existing_map(const forebay_member *member,
  * # Safety
  * `name` is null or has room for `name_bytes`.
  */
-forebay_code forebay_member_map_name(const forebay_member *member,
-                                     size_t number,
-                                     char *name,
-                                     size_t name_bytes);
+forebay_code forebay_participant_map_name(const forebay_participant *participant,
+                                          size_t number,
+                                          char *name,
+                                          size_t name_bytes);
 
 /**
  * Looks through all maps of the region, each under its lock: is every node right, is every piece
@@ -600,7 +603,8 @@ forebay_code forebay_member_map_name(const forebay_member *member,
  * # Safety
  * `report` is null or has as many bytes as its `struct_bytes`, which the caller sets, says.
  */
-forebay_code forebay_member_check(const forebay_member *member, forebay_check_report *report);
+forebay_code forebay_participant_check(const forebay_participant *participant,
+                                       forebay_check_report *report);
 
 /**
  * Closes a map; null is right, too. Entries, cursors and ranges that come from it stay usable.
@@ -608,14 +612,14 @@ forebay_code forebay_member_check(const forebay_member *member, forebay_check_re
 forebay_code forebay_map_close(forebay_map *map);
 
 /**
- * The entry of a key, to be read where it lies. It takes one of the member's leases. `entry` is
- * the caller's, until `forebay_entry_release`; what `item` shows (it may be null) is valid as
+ * The entry of a key, to be read where it lies. It takes one of the participant's leases. `entry`
+ * is the caller's, until `forebay_entry_release`; what `item` shows (it may be null) is valid as
  * long, even if the key is replaced, removed or evicted meanwhile.
  *
  * `FOREBAY_CODE_ABSENT`: there is no such key; nothing was written then.
  *
  * # Safety
- * - `map` is null or a handle that is not closed, and no other thread uses its member: as
+ * - `map` is null or a handle that is not closed, and no other thread uses its participant: as
  *   everywhere below.
  * - `key` is as `forebay_bytes` says. `entry` and `item` are null or can be written.
  */
@@ -677,7 +681,7 @@ forebay_code forebay_entry_release(forebay_entry *entry);
  * before, else 0; it may be null. Both are copied into the region.
  *
  * # Safety
- * - `map` is null or a handle that is not closed, and no other thread uses its member: as
+ * - `map` is null or a handle that is not closed, and no other thread uses its participant: as
  *   everywhere below.
  * - `key` and `value` are as `forebay_bytes` says. `was_there` is null or can be written.
  */
@@ -783,7 +787,7 @@ forebay_code forebay_cursor_previous(forebay_cursor *cursor, forebay_item *item)
  * Goes to the first entry whose key is not below this one.
  *
  * # Safety
- * - `cursor` is null or a handle that is not closed, and no other thread uses its member: as
+ * - `cursor` is null or a handle that is not closed, and no other thread uses its participant: as
  *   everywhere here.
  * - `key` is as `forebay_bytes` says; it may be the one that the cursor shows. `item` is null or
  *   can be written.
@@ -840,7 +844,7 @@ forebay_code forebay_cursor_close(forebay_cursor *cursor);
  * `forebay_range_close`; the keys of the ends are copied.
  *
  * # Safety
- * - `map` is null or a handle that is not closed, and no other thread uses its member.
+ * - `map` is null or a handle that is not closed, and no other thread uses its participant.
  * - `low` and `high` are null, or bounds whose keys are as `forebay_bytes` says.
  * - `range` is null or can be written.
  */
@@ -934,7 +938,7 @@ forebay_code forebay_scan_close(forebay_scan *scan);
  * What the map holds and takes.
  *
  * # Safety
- * - `map` is null or a handle that is not closed, and no other thread uses its member.
+ * - `map` is null or a handle that is not closed, and no other thread uses its participant.
  * - `stats` is null or has as many bytes as its `struct_bytes`, which the caller sets, says.
  */
 forebay_code forebay_map_stats(const forebay_map *map, forebay_stats *stats);

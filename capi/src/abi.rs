@@ -4,10 +4,10 @@ use crate::code::Code;
 use crate::failure::{Failure, guard};
 
 /// Another one: programs have to be compiled anew, and perhaps changed.
-pub const FOREBAY_ABI_MAJOR: u32 = 1;
+pub const FOREBAY_ABI_MAJOR: u32 = 2;
 
 /// A higher one: something was added.
-pub const FOREBAY_ABI_MINOR: u32 = 1;
+pub const FOREBAY_ABI_MINOR: u32 = 0;
 
 /// The version of the library that is loaded: major × 65536 + minor.
 #[unsafe(no_mangle)]

@@ -16,7 +16,7 @@ use crate::map::Map;
 /// before, else 0; it may be null. Both are copied into the region.
 ///
 /// # Safety
-/// - `map` is null or a handle that is not closed, and no other thread uses its member: as
+/// - `map` is null or a handle that is not closed, and no other thread uses its participant: as
 ///   everywhere below.
 /// - `key` and `value` are as `forebay_bytes` says. `was_there` is null or can be written.
 #[unsafe(no_mangle)]

@@ -30,17 +30,17 @@ pub enum Code {
     NoMap = -7,
     /// The memory for the answer is too small.
     Buffer = -8,
-    /// The member has all its leases in use.
+    /// The participant has all its leases in use.
     Leases = -9,
-    /// The member is the parent's of this process, which was forked off.
+    /// The participant is the parent's of this process, which was forked off.
     Forked = -10,
 
     /// There is no memory left for the map.
     Full = -20,
     /// There are as many maps as there can be.
     MapsFull = -21,
-    /// There are as many members as there can be.
-    MembersFull = -22,
+    /// There are as many participants as there can be.
+    ParticipantsFull = -22,
     /// The region holds what can not be.
     Damaged = -23,
     /// What is under the path is no region that this library can use.
@@ -97,11 +97,11 @@ const TABLE: &[(Code, Side, &CStr)] = &[
     (
         Code::Forked,
         Side::Caller,
-        c"caller: the member is the parent's of this process, which has to join itself",
+        c"caller: the participant belongs to the parent process; the child has to join by itself",
     ),
     (Code::Full, Side::Region, c"region: there is no memory left for the map"),
     (Code::MapsFull, Side::Region, c"region: there are as many maps as there can be"),
-    (Code::MembersFull, Side::Region, c"region: there are as many members as there can be"),
+    (Code::ParticipantsFull, Side::Region, c"region: there are as many members as there can be"),
     (Code::Damaged, Side::Region, c"region: it holds what can not be; do not use it any more"),
     (Code::Unusable, Side::Region, c"region: what is there cannot be used by this library"),
     (
@@ -117,7 +117,7 @@ const TABLE: &[(Code, Side, &CStr)] = &[
     (Code::System, Side::System, c"system: it refused"),
     (Code::NoSpace, Side::System, c"system: the file system has no room for the region"),
     (Code::Permission, Side::System, c"system: file or directory are not the caller's alone"),
-    (Code::Library, Side::Library, c"library: a bug; the member is not to be used any more"),
+    (Code::Library, Side::Library, c"library: a bug; stop using the participant"),
 ];
 
 fn row(code: i32) -> Option<&'static (Code, Side, &'static CStr)> {

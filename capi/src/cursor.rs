@@ -14,8 +14,8 @@ use crate::map::Map;
 type Inner = forebay_ordmap::Cursor<'static>;
 
 /// Stands at an entry of a map, or nowhere. It holds that entry, so it stays readable whatever
-/// becomes of the map, and the cursor goes on from its key; two of the member's leases are needed
-/// while it moves, one while it stands.
+/// becomes of the map, and the cursor goes on from its key; two of the participant's leases are
+/// needed while it moves, one while it stands.
 #[derive(Debug)]
 pub struct Cursor(Lent<Inner>);
 
@@ -75,7 +75,7 @@ pub extern "C" fn forebay_cursor_previous(
 /// Goes to the first entry whose key is not below this one.
 ///
 /// # Safety
-/// - `cursor` is null or a handle that is not closed, and no other thread uses its member: as
+/// - `cursor` is null or a handle that is not closed, and no other thread uses its participant: as
 ///   everywhere here.
 /// - `key` is as `forebay_bytes` says; it may be the one that the cursor shows. `item` is null or
 ///   can be written.

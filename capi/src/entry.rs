@@ -8,7 +8,7 @@ use crate::failure::guard;
 use crate::handle::{Lent, answer, given};
 
 /// A key with its value as they were when they were found. They stay, whatever becomes of the key
-/// in its map, until this is released; it takes one of the member's leases.
+/// in its map, until this is released; it takes one of the participant's leases.
 #[derive(Debug)]
 pub struct Entry(pub(crate) Lent<forebay_ordmap::Entry<'static>>);
 

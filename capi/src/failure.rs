@@ -47,7 +47,7 @@ impl Failure {
 /// Runs a body; nothing that it does unwinds further.
 pub(crate) fn guard(body: impl FnOnce() -> Result<Code, Failure>) -> Code {
     // What a panic leaves half-done is not used again: maps are never half-changed, and the caller
-    // is told that the member is not to be used any more.
+    // is told that the participant is not to be used any more.
     match catch_unwind(AssertUnwindSafe(body)) {
         Ok(Ok(code)) => code,
         Ok(Err(failure)) => failure.told(),
@@ -119,7 +119,7 @@ impl From<MapsError> for Failure {
 impl From<JoinError> for Failure {
     fn from(error: JoinError) -> Failure {
         let code = match error {
-            JoinError::Full { .. } => Code::MembersFull,
+            JoinError::Full { .. } => Code::ParticipantsFull,
             JoinError::Io(_) => Code::System,
         };
         Failure::new(code, error.to_string())

@@ -1,43 +1,44 @@
-//! What is behind a handle: something that a member lends, and the member with it.
+//! What is behind a handle: something that a participant lends, and the participant with it.
 
 use std::mem::MaybeUninit;
 use std::rc::Rc;
 
-use forebay_ordmap::Member;
+use forebay_ordmap::MapParticipant;
 
 use crate::failure::Failure;
 
-/// Something of a member, which lives as long as this. `T` borrows the member for `'static`; it is
-/// given to nobody who could keep it longer than `self`. The member leaves with the last of them.
+/// Something of a participant, which lives as long as this. `T` borrows the participant for
+/// `'static`; it is given to nobody who could keep it longer than `self`. The participant leaves
+/// with the last of them.
 #[derive(Debug)]
 pub(crate) struct Lent<T> {
-    /// Goes before the member does.
+    /// Goes before the participant does.
     pub(crate) what: T,
-    member: Rc<Member>,
+    participant: Rc<MapParticipant>,
 }
 
 impl<T> Lent<T> {
-    /// What `make` makes of a member. It must not keep the member elsewhere.
+    /// What `make` makes of a participant. It must not keep the participant elsewhere.
     pub(crate) fn new(
-        member: &Rc<Member>,
-        make: impl FnOnce(&'static Member) -> Result<T, Failure>,
+        participant: &Rc<MapParticipant>,
+        make: impl FnOnce(&'static MapParticipant) -> Result<T, Failure>,
     ) -> Result<Lent<T>, Failure> {
-        let lender = Rc::as_ptr(member);
-        // SAFETY: the member lies on the heap and is not moved; the `Rc` beside `what` holds it
-        // until after `what` is gone.
+        let lender = Rc::as_ptr(participant);
+        // SAFETY: the participant lies on the heap and is not moved; the `Rc` beside `what` holds
+        // it until after `what` is gone.
         let lender = unsafe { &*lender };
-        Ok(Lent { what: make(lender)?, member: Rc::clone(member) })
+        Ok(Lent { what: make(lender)?, participant: Rc::clone(participant) })
     }
 
-    /// Something that this has lent itself, and that borrows the same member.
+    /// Something that this has lent itself, and that borrows the same participant.
     pub(crate) fn with<U>(&self, what: U) -> Lent<U> {
-        Lent { what, member: Rc::clone(&self.member) }
+        Lent { what, participant: Rc::clone(&self.participant) }
     }
 
-    /// Something that this turns into, and that borrows the same member.
+    /// Something that this turns into, and that borrows the same participant.
     pub(crate) fn into<U>(self, turn: impl FnOnce(T) -> Option<U>) -> Option<Lent<U>> {
-        let Lent { what, member } = self;
-        turn(what).map(|what| Lent { what, member })
+        let Lent { what, participant } = self;
+        turn(what).map(|what| Lent { what, participant })
     }
 }
 

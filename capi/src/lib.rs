@@ -23,7 +23,7 @@ mod bytes;
 
 mod region;
 
-mod member;
+mod participant;
 
 mod map;
 
@@ -48,7 +48,7 @@ pub use cursor::*;
 pub use entry::*;
 pub use failure::forebay_last_message;
 pub use map::*;
-pub use member::*;
+pub use participant::*;
 pub use range::*;
 pub use region::*;
 pub use scan::*;

@@ -9,7 +9,7 @@ use crate::entry::Entry;
 use crate::failure::{Failure, guard};
 use crate::handle::{Lent, answer, given, handle, tell};
 
-/// A map, as one member uses it.
+/// A map, as one participant uses it.
 #[derive(Debug)]
 pub struct Map {
     pub(crate) lent: Lent<forebay_ordmap::Map<'static>>,
@@ -32,14 +32,14 @@ pub extern "C" fn forebay_map_close(map: Option<Box<Map>>) -> Code {
     })
 }
 
-/// The entry of a key, to be read where it lies. It takes one of the member's leases. `entry` is
-/// the caller's, until `forebay_entry_release`; what `item` shows (it may be null) is valid as
+/// The entry of a key, to be read where it lies. It takes one of the participant's leases. `entry`
+/// is the caller's, until `forebay_entry_release`; what `item` shows (it may be null) is valid as
 /// long, even if the key is replaced, removed or evicted meanwhile.
 ///
 /// `FOREBAY_CODE_ABSENT`: there is no such key; nothing was written then.
 ///
 /// # Safety
-/// - `map` is null or a handle that is not closed, and no other thread uses its member: as
+/// - `map` is null or a handle that is not closed, and no other thread uses its participant: as
 ///   everywhere below.
 /// - `key` is as `forebay_bytes` says. `entry` and `item` are null or can be written.
 #[unsafe(no_mangle)]

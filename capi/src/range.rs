@@ -18,7 +18,7 @@ pub struct Range(Lent<forebay_ordmap::Range<'static>>);
 /// `forebay_range_close`; the keys of the ends are copied.
 ///
 /// # Safety
-/// - `map` is null or a handle that is not closed, and no other thread uses its member.
+/// - `map` is null or a handle that is not closed, and no other thread uses its participant.
 /// - `low` and `high` are null, or bounds whose keys are as `forebay_bytes` says.
 /// - `range` is null or can be written.
 #[unsafe(no_mangle)]

@@ -28,9 +28,9 @@ pub struct Config {
     pub bytes: u64,
     /// How many maps there can be; usually 128.
     pub maps_max: u32,
-    /// How many members there can be, of all processes, at one time; usually 64.
-    pub members_max: u32,
-    /// How many entries a member can hold at one time; usually 16. A cursor needs two while it
+    /// How many participants there can be, of all processes, at one time; usually 64.
+    pub participants_max: u32,
+    /// How many entries a participant can hold at one time; usually 16. A cursor needs two while it
     /// moves, and one else.
     pub leases_max: u32,
     /// How often maps can be split, all together; 0: never. A map that may have eight parts needs
@@ -124,8 +124,9 @@ pub extern "C" fn forebay_region_opened(
     })
 }
 
-/// Takes back what dead members held; their number goes to `swept`, unless it is null. Who joins or
-/// changes a map does so by itself where the dead take room: this is for who wants it at once.
+/// Takes back what dead participants held; their number goes to `swept`, unless it is null. Who
+/// joins or changes a map does so by itself where the dead take room: this is for who wants it at
+/// once.
 #[unsafe(no_mangle)]
 pub extern "C" fn forebay_region_sweep(
     region: Option<&Region>,
@@ -138,7 +139,7 @@ pub extern "C" fn forebay_region_sweep(
     })
 }
 
-/// Closes the region for who opened it; members that have joined go on. Null is right, too.
+/// Closes the region for who opened it; participants that have joined go on. Null is right, too.
 #[unsafe(no_mangle)]
 pub extern "C" fn forebay_region_close(region: Option<Box<Region>>) -> Code {
     guard(|| {
@@ -174,7 +175,7 @@ impl Config {
         OrdConfig {
             bytes: self.bytes,
             maps_max: or(self.maps_max, usual.maps_max),
-            participants_max: or(self.members_max, usual.participants_max),
+            participants_max: or(self.participants_max, usual.participants_max),
             leases_max: or(self.leases_max, usual.leases_max),
             hint_bytes: self.hint_bytes,
             splits_max: self.splits_max,

@@ -40,7 +40,7 @@ unsafe impl Growing for Stats {}
 /// What the map holds and takes.
 ///
 /// # Safety
-/// - `map` is null or a handle that is not closed, and no other thread uses its member.
+/// - `map` is null or a handle that is not closed, and no other thread uses its participant.
 /// - `stats` is null or has as many bytes as its `struct_bytes`, which the caller sets, says.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn forebay_map_stats(map: Option<&Map>, stats: *mut Stats) -> Code {

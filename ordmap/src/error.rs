@@ -20,7 +20,7 @@ pub enum MapError {
     /// The participant has all its leases in use; each entry that is dropped frees one.
     TooManyLeases,
     /// Another owner of the map's lock did not end within
-    /// [the time](crate::Member::set_wait_max).
+    /// [the time](crate::MapParticipant::set_wait_max).
     Busy,
     /// This is a child that was forked off from the process that takes part: it has to join itself.
     Forked,

@@ -5,8 +5,8 @@
 //!
 //! Invariant: *a word in a bucket names the entry that the tree has for its key now*. So a change
 //! takes the word of what leaves [out](HintBucket::take_out) before it publishes, and
-//! [puts](HintBucket::put) that of what came in afterwards. Who loads a word finds what was there at
-//! that moment, if the generation is still the same when it has read. Who dies between leaves a
+//! [puts](HintBucket::put) that of what came in afterwards. Who loads a word finds what was there
+//! at that moment, if the generation is still the same when it has read. Who dies between leaves a
 //! hint out.
 //!
 //! A bucket is a line of eight words:

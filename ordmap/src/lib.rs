@@ -5,8 +5,8 @@
 //! use forebay_ordmap::{MapOptions, OrdConfig, OrdRegion};
 //!
 //! let region = OrdRegion::anonymous(&OrdConfig::with_bytes(8 << 20))?;
-//! let member = region.join()?;
-//! let map = member.map("towns", &MapOptions::default())?;
+//! let participant = region.join()?;
+//! let map = participant.map("towns", &MapOptions::default())?;
 //! map.insert(b"lyon", b"Rhone")?;
 //! map.insert(b"london", b"Thames")?;
 //! let mut range = map.prefix(b"l"); // `map.scan_prefix` would copy and hold nothing
@@ -17,10 +17,10 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! An [`OrdRegion`] is a process's, a [`Member`] a thread's; a [`Map`] is a name in the region as a
-//! member uses it. A map is a B+tree whose nodes are copied when they change, and a change is
-//! published by one store; or several of them, if it was split, each with a range of keys. Its
-//! bytes are described in `docs/format/ordmap.md`.
+//! An [`OrdRegion`] is a process's, a [`MapParticipant`] a thread's; a [`Map`] is a name in the
+//! region as a participant uses it. A map is a B+tree whose nodes are copied when they change, and
+//! a change is published by one store; or several of them, if it was split, each with a range of
+//! keys. Its bytes are described in `docs/format/ordmap.md`.
 //!
 //! Invariants:
 //! - Readers never wait, and write nothing that another thread writes, but for leases of their own
@@ -57,8 +57,8 @@ pub use map::{Cursor, Entry, Expected, KeyValue, Map, MapStats, Range, Scan};
 pub use object::KEY_BYTES_MAX;
 #[cfg(not(loom))]
 pub use region::{
-    CheckReport, ConfigError, Filled, Finding, MapId, MapOptions, MapsError, Member, OpenError,
-    OrdConfig, OrdRegion,
+    CheckReport, ConfigError, Finding, MapId, MapOptions, MapParticipant, MapsError, MemoryUsage,
+    OpenError, OrdConfig, OrdRegion,
 };
 
 /// A point between two stores that must be seen in this order after a death: the compiler keeps

@@ -6,7 +6,7 @@
 #[allow(dead_code, reason = "other tests use the rest")]
 mod rng;
 
-use forebay_ordmap::{Map, MapError, MapOptions, Member, OpenError, OrdConfig, OrdRegion};
+use forebay_ordmap::{Map, MapError, MapOptions, MapParticipant, OpenError, OrdConfig, OrdRegion};
 use forebay_shm::{Opened, ReplacedWhy};
 use rng::Rng;
 
@@ -21,13 +21,13 @@ fn region(bytes: u64) -> OrdRegion {
     OrdRegion::anonymous(&config).unwrap()
 }
 
-fn map_with_budget<'m>(member: &'m Member, name: &str) -> Map<'m> {
-    map_with_front(member, name, 0)
+fn map_with_budget<'m>(participant: &'m MapParticipant, name: &str) -> Map<'m> {
+    map_with_front(participant, name, 0)
 }
 
-fn map_with_front<'m>(member: &'m Member, name: &str, hint_bytes: u64) -> Map<'m> {
+fn map_with_front<'m>(participant: &'m MapParticipant, name: &str, hint_bytes: u64) -> Map<'m> {
     let options = MapOptions { budget_bytes: Some(BUDGET), hint_bytes, ..MapOptions::default() };
-    let map = member.map(name, &options).unwrap();
+    let map = participant.map(name, &options).unwrap();
     assert_eq!(map.stats().budget_bytes, BUDGET);
     map
 }
@@ -36,8 +36,8 @@ fn key(number: usize) -> Vec<u8> {
     format!("key/{number:06}").into_bytes()
 }
 
-fn assert_sound(member: &Member, case: &str) {
-    let report = member.check().unwrap();
+fn assert_sound(participant: &MapParticipant, case: &str) {
+    let report = participant.check().unwrap();
     assert!(report.is_sound(), "{case}: {report}");
 }
 
@@ -45,8 +45,8 @@ fn assert_sound(member: &Member, case: &str) {
 fn a_map_stays_in_its_budget_whatever_the_sizes() {
     let mut random = Rng::of("a_map_stays_in_its_budget");
     let region = region(16 << 20);
-    let member = region.join().unwrap();
-    let map = map_with_front(&member, "budget", HINT_BYTES);
+    let participant = region.join().unwrap();
+    let map = map_with_front(&participant, "budget", HINT_BYTES);
     for step in 0..10_000 {
         let bytes = match (step / 2000, random.below(300)) {
             (1, _) => 2000 + random.below(3000),
@@ -59,16 +59,16 @@ fn a_map_stays_in_its_budget_whatever_the_sizes() {
     }
     let stats = map.stats();
     assert!(stats.evicted_count > 500 && stats.len > 100, "{stats:?}");
-    assert_sound(&member, "in the end");
+    assert_sound(&participant, "in the end");
 }
 
 #[test]
 fn what_is_used_stays_and_what_is_not_goes() {
     let region = region(16 << 20);
-    let member = region.join().unwrap();
+    let participant = region.join().unwrap();
     for (name, hint_bytes) in [("by the tree", 0), ("by the hash", HINT_BYTES)] {
-        keeps_what_is_used(&map_with_front(&member, name, hint_bytes));
-        assert_sound(&member, name);
+        keeps_what_is_used(&map_with_front(&participant, name, hint_bytes));
+        assert_sound(&participant, name);
     }
 }
 
@@ -95,8 +95,8 @@ fn keeps_what_is_used(map: &Map<'_>) {
 #[test]
 fn nothing_is_marked_before_the_budget_is_full() {
     let region = region(16 << 20);
-    let member = region.join().unwrap();
-    let map = map_with_budget(&member, "marks");
+    let participant = region.join().unwrap();
+    let map = map_with_budget(&participant, "marks");
     map.insert(b"early", b"").unwrap();
     (0..10).for_each(|_| assert!(map.get(b"early").unwrap().is_some()));
     // Were it marked, the hand would pass it by for the first time.
@@ -111,8 +111,8 @@ fn nothing_is_marked_before_the_budget_is_full() {
 #[test]
 fn what_was_evicted_can_be_read_by_who_holds_it() {
     let region = region(16 << 20);
-    let member = region.join().unwrap();
-    let map = map_with_budget(&member, "held");
+    let participant = region.join().unwrap();
+    let map = map_with_budget(&participant, "held");
     map.insert(b"a first one", b"held").unwrap();
     let mut range = map.range(..);
     range.next().unwrap().unwrap();
@@ -132,8 +132,8 @@ fn what_was_evicted_can_be_read_by_who_holds_it() {
 fn what_leases_make_impossible_evicts_nothing() {
     let config = OrdConfig { leases_max: 64, maps_max: 4, ..OrdConfig::with_bytes(16 << 20) };
     let region = OrdRegion::anonymous(&config).unwrap();
-    let member = region.join().unwrap();
-    let map = map_with_budget(&member, "impossible");
+    let participant = region.join().unwrap();
+    let map = map_with_budget(&participant, "impossible");
     let large = |number: usize| format!("large/{number}").into_bytes();
     (0..40).for_each(|number| _ = map.insert(&large(number), &[1; 16_000]).unwrap());
     let held: Vec<_> = (0..40).map(|number| map.entry(&large(number)).unwrap().unwrap()).collect();
@@ -144,7 +144,7 @@ fn what_leases_make_impossible_evicts_nothing() {
     assert_eq!(map.len(), before.len);
     drop(held);
     map.insert(b"too large", &[3; 500_000]).unwrap();
-    assert_sound(&member, "in the end");
+    assert_sound(&participant, "in the end");
 }
 
 /// Entries are held all over the region, so that there is nowhere room for a large one: it is found
@@ -154,10 +154,11 @@ fn what_leases_make_impossible_does_not_empty_the_map() {
     let sizes = OrdConfig::with_bytes(4 << 20);
     let config = OrdConfig { leases_max: 512, participants_max: 2, maps_max: 4, ..sizes };
     let region = OrdRegion::anonymous(&config).unwrap();
-    let member = region.join().unwrap();
+    let participant = region.join().unwrap();
     let budget_bytes = Some(64 << 20);
-    let map =
-        member.map("scattered", &MapOptions { budget_bytes, ..MapOptions::default() }).unwrap();
+    let map = participant
+        .map("scattered", &MapOptions { budget_bytes, ..MapOptions::default() })
+        .unwrap();
     let mut count = 0;
     while map.stats().evicted_count == 0 {
         map.insert(&key(count), &[1; 64]).unwrap();
@@ -172,14 +173,14 @@ fn what_leases_make_impossible_does_not_empty_the_map() {
     assert!(map.len() > before / 2, "{} of {before} are left", map.len());
     drop(held);
     map.insert(b"too large", &[3; 40_000]).unwrap();
-    assert_sound(&member, "in the end");
+    assert_sound(&participant, "in the end");
 }
 
 #[test]
 fn a_full_region_says_so_and_can_be_emptied() {
     let region = region(1 << 20);
-    let member = region.join().unwrap();
-    let map = member.map("full", &MapOptions::default()).unwrap();
+    let participant = region.join().unwrap();
+    let map = participant.map("full", &MapOptions::default()).unwrap();
     for round in 0..3 {
         let mut count = 0;
         let bytes = [20, 300, 3000][round];
@@ -192,23 +193,23 @@ fn a_full_region_says_so_and_can_be_emptied() {
         }
         assert!(count > 50, "round {round}: {count}");
         assert_eq!(map.len(), count as u64);
-        assert_sound(&member, "full");
+        assert_sound(&participant, "full");
         for number in (0..count).rev() {
             assert!(map.remove(&key(number)).unwrap(), "round {round}");
         }
         map.reclaim().unwrap();
         assert_eq!(map.stats().used_bytes, 0, "round {round}");
-        assert_sound(&member, "emptied");
+        assert_sound(&participant, "emptied");
     }
 }
 
 #[test]
 fn memory_of_one_map_and_size_serves_another() {
     let region = region(2 << 20);
-    let member = region.join().unwrap();
+    let participant = region.join().unwrap();
     let (left, right) = (
-        member.map("left", &MapOptions::default()).unwrap(),
-        member.map("right", &MapOptions::default()).unwrap(),
+        participant.map("left", &MapOptions::default()).unwrap(),
+        participant.map("right", &MapOptions::default()).unwrap(),
     );
     for round in 0..4 {
         let (map, bytes) = if round % 2 == 0 { (&left, 30) } else { (&right, 100_000) };
@@ -219,7 +220,7 @@ fn memory_of_one_map_and_size_serves_another() {
         assert!(count * bytes > 200_000, "round {round}: {count} of {bytes}");
         (0..count).for_each(|number| assert!(map.remove(&key(number)).unwrap()));
         map.reclaim().unwrap();
-        assert_sound(&member, "between");
+        assert_sound(&participant, "between");
     }
 }
 
@@ -230,8 +231,8 @@ fn who_attaches_finds_the_sizes() {
     let path = dir.path().join("maps/region");
     let config = OrdConfig { maps_max: 3, participants_max: 5, ..OrdConfig::with_bytes(2 << 20) };
     let made = OrdRegion::open_or_create(&path, &config).unwrap();
-    let member = made.join().unwrap();
-    let map = member.map("kept", &MapOptions::default()).unwrap();
+    let participant = made.join().unwrap();
+    let map = participant.map("kept", &MapOptions::default()).unwrap();
     map.insert(b"key", b"value").unwrap();
     let found = OrdRegion::attach(&path).unwrap();
     assert_eq!(*found.config(), config);
@@ -278,8 +279,8 @@ fn a_region_that_is_used_is_not_replaced() {
     let config = OrdConfig { maps_max: 3, ..OrdConfig::with_bytes(2 << 20) };
     let other = OrdConfig { maps_max: 4, ..config };
     let made = OrdRegion::open_or_create(&path, &config).unwrap();
-    let member = made.join().unwrap();
-    member.map("kept", &MapOptions::default()).unwrap().insert(b"key", b"value").unwrap();
+    let participant = made.join().unwrap();
+    participant.map("kept", &MapOptions::default()).unwrap().insert(b"key", b"value").unwrap();
     let refused = OrdRegion::open_or_create(&path, &other).unwrap_err();
     assert!(matches!(refused, OpenError::InUse { participants: 1 }), "{refused}");
     let found = OrdRegion::open_or_create(&path, &config).unwrap();
@@ -287,7 +288,7 @@ fn a_region_that_is_used_is_not_replaced() {
     let kept = found.join().unwrap();
     let map = kept.existing_map("kept").unwrap();
     assert_eq!(map.get(b"key").unwrap().as_deref(), Some(&b"value"[..]));
-    drop((member, kept));
+    drop((participant, kept));
     let replaced = OrdRegion::open_or_create(&path, &other).unwrap();
     let why = ReplacedWhy::OtherPlan;
     assert_eq!(replaced.opened(), &Opened::Replaced { why }, "nobody uses it any more");

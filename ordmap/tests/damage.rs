@@ -11,7 +11,7 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use forebay_ordmap::{Expected, Map, MapOptions, Member, OrdConfig, OrdRegion};
+use forebay_ordmap::{Expected, Map, MapOptions, MapParticipant, OrdConfig, OrdRegion};
 use rng::Rng;
 
 const BYTES: u64 = 448 << 10;
@@ -65,7 +65,7 @@ fn damage(file: &File, random: &mut Rng) {
     }
 }
 
-fn use_all(member: &Member, map: &Map<'_>, random: &mut Rng) {
+fn use_all(participant: &MapParticipant, map: &Map<'_>, random: &mut Rng) {
     for _ in 0..40 {
         let key = key(random.below(500));
         match random.below(13) {
@@ -83,8 +83,8 @@ fn use_all(member: &Member, map: &Map<'_>, random: &mut Rng) {
             _ => drop(map.stats()),
         }
     }
-    drop(member.check());
-    drop(member.map("another", &MapOptions::default()));
+    drop(participant.check());
+    drop(participant.map("another", &MapOptions::default()));
 }
 
 fn walk(map: &Map<'_>, random: &mut Rng) {
@@ -125,13 +125,13 @@ fn a_damaged_region_is_an_error_and_no_panic() {
 fn play(path: &Path, mut random: Rng) -> bool {
     let budget_bytes = (random.below(2) == 0).then_some(200 << 10);
     let region = OrdRegion::open_or_create(path, &config()).unwrap();
-    let member = region.join().unwrap();
+    let participant = region.join().unwrap();
     let options = MapOptions { budget_bytes, hint_bytes: HINT_BYTES, shards_max: 4 };
-    let map = member.map("damaged", &options).unwrap();
+    let map = participant.map("damaged", &options).unwrap();
     fill(&map, &mut random);
     let file = File::options().read(true).write(true).open(path).unwrap();
     damage(&file, &mut random);
-    let is_seen = !member.check().is_ok_and(|report| report.is_sound());
-    use_all(&member, &map, &mut random);
+    let is_seen = !participant.check().is_ok_and(|report| report.is_sound());
+    use_all(&participant, &map, &mut random);
     is_seen
 }

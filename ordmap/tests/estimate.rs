@@ -99,9 +99,9 @@ fn check_ranges(
 fn an_estimate_is_exact_for_few_and_near_for_many() {
     let mut random = Rng::of("an_estimate_is_exact_for_few");
     let region = OrdRegion::anonymous(&OrdConfig::with_bytes(32 << 20)).unwrap();
-    let member = region.join().unwrap();
+    let participant = region.join().unwrap();
     for history in [History::InOrder, History::AnyOrder, History::HalfRemoved] {
-        let map = member.map(&format!("{history:?}"), &MapOptions::default()).unwrap();
+        let map = participant.map(&format!("{history:?}"), &MapOptions::default()).unwrap();
         assert!(check(&map, &BTreeSet::new(), Bound::Unbounded, Bound::Included(b"nothing")));
         println!("{history:?}");
         let keys = fill(&map, history, &mut random);
@@ -117,9 +117,9 @@ fn an_estimate_is_exact_for_few_and_near_for_many() {
 fn an_estimate_goes_by_keys_of_all_kinds() {
     let mut random = Rng::of("an_estimate_goes_by_keys");
     let region = OrdRegion::anonymous(&OrdConfig::with_bytes(32 << 20)).unwrap();
-    let member = region.join().unwrap();
+    let participant = region.join().unwrap();
     for kind in Keys::ALL {
-        let map = member.map(&format!("{kind:?}"), &MapOptions::default()).unwrap();
+        let map = participant.map(&format!("{kind:?}"), &MapOptions::default()).unwrap();
         println!("{kind:?}");
         let mut keys = BTreeSet::new();
         for _ in 0..4000 {

@@ -18,30 +18,30 @@ fn options(hint_bytes: u64) -> MapOptions {
 #[test]
 fn maps_share_what_the_region_has_for_hashes() {
     let region = OrdRegion::anonymous(&config()).unwrap();
-    let member = region.join().unwrap();
+    let participant = region.join().unwrap();
     // Whole buckets of 64 bytes.
     for (name, asked, has) in [("one", 16_000, 16_000), ("two", 1, 64), ("three", 0, 0)] {
-        let map = member.map(name, &options(asked)).unwrap();
+        let map = participant.map(name, &options(asked)).unwrap();
         assert_eq!(map.stats().hint_bytes, has, "{name}");
-        assert_eq!(member.map(name, &options(7)).unwrap().stats().hint_bytes, has, "{name}");
+        assert_eq!(participant.map(name, &options(7)).unwrap().stats().hint_bytes, has, "{name}");
     }
     let rest = 16_000 - 64;
-    assert_eq!(member.map("four", &options(rest + 1)).unwrap_err(), MapsError::HintsFull);
-    assert_eq!(member.map("four", &options(u64::MAX)).unwrap_err(), MapsError::HintsFull);
-    assert_eq!(member.existing_map("four").unwrap_err(), MapsError::NotThere);
-    assert_eq!(member.map("four", &options(rest)).unwrap().stats().hint_bytes, rest);
-    assert_eq!(member.map("five", &options(1)).unwrap_err(), MapsError::HintsFull);
+    assert_eq!(participant.map("four", &options(rest + 1)).unwrap_err(), MapsError::HintsFull);
+    assert_eq!(participant.map("four", &options(u64::MAX)).unwrap_err(), MapsError::HintsFull);
+    assert_eq!(participant.existing_map("four").unwrap_err(), MapsError::NotThere);
+    assert_eq!(participant.map("four", &options(rest)).unwrap().stats().hint_bytes, rest);
+    assert_eq!(participant.map("five", &options(1)).unwrap_err(), MapsError::HintsFull);
     for name in ["one", "two", "three", "four"] {
-        let map = member.existing_map(name).unwrap();
+        let map = participant.existing_map(name).unwrap();
         (0..500_u32).for_each(|key| _ = map.insert(&key.to_le_bytes(), name.as_bytes()).unwrap());
     }
     for name in ["one", "two", "three", "four"] {
-        let map = member.existing_map(name).unwrap();
+        let map = participant.existing_map(name).unwrap();
         for key in 0..500_u32 {
             assert_eq!(map.get(&key.to_le_bytes()).unwrap().unwrap(), name.as_bytes(), "{key}");
         }
     }
-    let report = member.check().unwrap();
+    let report = participant.check().unwrap();
     assert!(report.is_sound(), "{report}");
 }
 
@@ -59,8 +59,8 @@ fn who_attaches_finds_the_hash() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("maps/region");
     let region = OrdRegion::open_or_create(&path, &config()).unwrap();
-    let member = region.join().unwrap();
-    let map = member.map("towns", &options(HINT_BYTES)).unwrap();
+    let participant = region.join().unwrap();
+    let map = participant.map("towns", &options(HINT_BYTES)).unwrap();
     map.insert(b"lyon", b"Rhone").unwrap();
     let other = OrdRegion::attach(&path).unwrap();
     assert_eq!(*other.config(), config());

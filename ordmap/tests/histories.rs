@@ -149,8 +149,8 @@ fn record(region: &OrdRegion, options: MapOptions, round: usize, random: &mut Rn
     let (clock, start) = (AtomicU64::new(1), Barrier::new(THREADS));
     let map_name = format!("round {}", round % 64);
     let play = |thread: usize, mut random: Rng| {
-        let member = region.join().unwrap();
-        let map = member.map(&map_name, &options).unwrap();
+        let participant = region.join().unwrap();
+        let map = participant.map(&map_name, &options).unwrap();
         let mut events = Vec::new();
         start.wait();
         for step in 0..STEPS {
@@ -203,8 +203,8 @@ fn check_rounds(test: &'static str, shards_max: u32) {
             of_key.sort_by_key(|event| event.began);
             assert!(is_linearizable(&of_key), "round {round}, key {key}: {of_key:#?}");
         }
-        let member = region.join().unwrap();
-        let map = member.map(&format!("round {}", round % 64), &options).unwrap();
+        let participant = region.join().unwrap();
+        let map = participant.map(&format!("round {}", round % 64), &options).unwrap();
         (0..KEYS).for_each(|key| _ = map.remove(&name(key)).unwrap());
         assert!(round < 64 || map.stats().shard_count == u64::from(shards_max));
     }

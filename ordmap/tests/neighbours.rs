@@ -232,16 +232,16 @@ fn check_histories(test: &'static str, shards_max: u32, value_bytes: usize) {
     let region = OrdRegion::anonymous(&config).unwrap();
     let options = MapOptions { shards_max, ..MapOptions::default() };
     let history = History::new(changes, value_bytes, &mut random);
-    let member = region.join().unwrap();
-    let map = member.map("map", &options).unwrap();
+    let participant = region.join().unwrap();
+    let map = participant.map("map", &options).unwrap();
     (0..BELOW).for_each(|number| _ = map.insert(&below(number), b"").unwrap());
     (0..KEYS).for_each(|key| _ = history.insert(&map, key));
     (0..ABOVE).for_each(|number| _ = map.insert(&above(number), b"").unwrap());
     map.split_at(&above(0)).unwrap();
     let (start, is_over) = (Barrier::new(WRITERS + READERS + 1), AtomicBool::new(false));
     let play = |run: &mut dyn FnMut(&Map<'_>)| {
-        let member = region.join().unwrap();
-        let map = member.map("map", &options).unwrap();
+        let participant = region.join().unwrap();
+        let map = participant.map("map", &options).unwrap();
         let _watch = Watch(&history);
         start.wait();
         run(&map);
@@ -265,7 +265,7 @@ fn check_histories(test: &'static str, shards_max: u32, value_bytes: usize) {
         is_over.store(true, SeqCst);
         ended.into_iter().for_each(Result::unwrap);
     });
-    let report = member.check().unwrap();
+    let report = participant.check().unwrap();
     assert!(report.is_sound(), "{report}");
     assert_eq!(map.stats().shard_count, u64::from(shards_max));
 }
@@ -293,8 +293,8 @@ fn a_scan_comes_over_a_bound_beside_which_others_write() {
     let config = OrdConfig { splits_max: 1, ..OrdConfig::with_bytes(32 << 20) };
     let region = OrdRegion::anonymous(&config).unwrap();
     let options = MapOptions { shards_max: 2, ..MapOptions::default() };
-    let member = region.join().unwrap();
-    let map = member.map("map", &options).unwrap();
+    let participant = region.join().unwrap();
+    let map = participant.map("map", &options).unwrap();
     let long = vec![b'v'; 1 << 20];
     (0..100).for_each(|number| _ = map.insert(&key_of(number), b"").unwrap());
     map.insert(b"n", &long).unwrap();
@@ -302,8 +302,8 @@ fn a_scan_comes_over_a_bound_beside_which_others_write() {
     let is_over = AtomicBool::new(false);
     thread::scope(|scope| {
         scope.spawn(|| {
-            let member = region.join().unwrap();
-            let map = member.map("map", &options).unwrap();
+            let participant = region.join().unwrap();
+            let map = participant.map("map", &options).unwrap();
             for number in (0..99).cycle().take_while(|_| !is_over.load(SeqCst)) {
                 map.insert(&key_of(number), b"again").unwrap();
                 map.remove(&key_of(98)).unwrap();

@@ -3,7 +3,7 @@
 use std::cell::{Cell, OnceCell, RefCell};
 use std::hint::black_box;
 
-use forebay_ordmap::{Map, MapOptions, Member, OrdConfig, OrdRegion, Range, Scan};
+use forebay_ordmap::{Map, MapOptions, MapParticipant, OrdConfig, OrdRegion, Range, Scan};
 
 use crate::workloads::Operation;
 
@@ -33,10 +33,10 @@ impl Ordered {
         let region = OrdRegion::anonymous(&OrdConfig::with_bytes(32 << 20)).expect("there is room");
         let key = |i| format!("main\0http\0org.example.www\0/obj/{i:05}").into_bytes();
         let keys: Vec<Vec<u8>> = (0..KEY_COUNT).map(key).collect();
-        let member = region.join().expect("the first");
-        let map = member.map("keys", &MapOptions::default()).expect("the first");
+        let participant = region.join().expect("the first");
+        let map = participant.map("keys", &MapOptions::default()).expect("the first");
         keys.iter().for_each(|key| _ = map.insert(key, &VALUE).expect("there is room"));
-        drop(member);
+        drop(participant);
         Ordered { region, keys, has_writer }
     }
 
@@ -53,9 +53,9 @@ impl Ordered {
     fn with_map(&self, thread: usize, read: impl FnOnce(&Map<'static>)) {
         MAP.with(|map| {
             let map = map.get_or_init(|| {
-                let member = self.region.join().expect("a place for each thread");
-                let member: &'static Member = Box::leak(Box::new(member));
-                member.map("keys", &MapOptions::default()).expect("it is there")
+                let participant = self.region.join().expect("a place for each thread");
+                let participant: &'static MapParticipant = Box::leak(Box::new(participant));
+                participant.map("keys", &MapOptions::default()).expect("it is there")
             });
             if self.has_writer && thread == 0 {
                 map.insert(self.next(thread), &VALUE).expect("there is room");

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::path::Path;
 
-use forebay_ordmap::{Map, MapOptions, Member, OrdConfig, OrdRegion};
+use forebay_ordmap::{Map, MapOptions, MapParticipant, OrdConfig, OrdRegion};
 
 use crate::data::{Data, digest};
 
@@ -34,9 +34,10 @@ impl Table {
 
     fn of(region: OrdRegion) -> Result<Table, String> {
         // It stays until the process ends: what it lends has its lifetime.
-        let member = Box::leak(Box::new(region.join().map_err(|error| error.to_string())?));
-        let member: &'static Member = member;
-        let map = member.map("bench", &MapOptions::default()).map_err(|error| error.to_string())?;
+        let participant = Box::leak(Box::new(region.join().map_err(|error| error.to_string())?));
+        let participant: &'static MapParticipant = participant;
+        let map =
+            participant.map("bench", &MapOptions::default()).map_err(|error| error.to_string())?;
         Ok(Table { map, value: RefCell::default() })
     }
 

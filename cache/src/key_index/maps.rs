@@ -7,7 +7,7 @@ use std::fmt;
 use std::time::Duration;
 
 use forebay_ordmap::{
-    ConfigError, Map, MapError, MapId, MapOptions, MapsError, Member, OrdConfig, OrdRegion,
+    ConfigError, Map, MapError, MapId, MapOptions, MapParticipant, MapsError, OrdConfig, OrdRegion,
 };
 use forebay_shm::{AreaSpec, Dead, Participant, Region};
 use forebay_sync::Barrier;
@@ -45,7 +45,7 @@ pub(crate) struct KeyIndex {
 
 /// The order as one participant uses it.
 pub(crate) struct KeyIndexHandle {
-    member: Member,
+    participant: MapParticipant,
     keys: MapId,
     tags: MapId,
     /// The last change found a lock that was not to be had.
@@ -109,15 +109,15 @@ impl KeyIndex {
         participant: &Participant,
     ) -> Result<KeyIndexHandle, MapsError> {
         // SAFETY: as the contract says; nobody joins the maps by themselves.
-        let member = unsafe { self.region.guest(participant) };
+        let participant = unsafe { self.region.join_embedded(participant) };
         // There are as many rows as participants.
-        let member = member.map_err(|_| MapsError::Damaged)?;
+        let participant = participant.map_err(|_| MapsError::Damaged)?;
         // The first ones make them, and the others wait.
-        member.set_wait_max(Some(JOIN_WAIT_MAX));
-        let keys = member.map(KEYS, &MapOptions::default())?.id();
-        let tags = member.map(TAGS, &MapOptions::default())?.id();
-        member.set_wait_max(Some(WAIT_MAX));
-        Ok(KeyIndexHandle { member, keys, tags, is_busy: Cell::new(false) })
+        participant.set_wait_max(Some(JOIN_WAIT_MAX));
+        let keys = participant.map(KEYS, &MapOptions::default())?.id();
+        let tags = participant.map(TAGS, &MapOptions::default())?.id();
+        participant.set_wait_max(Some(WAIT_MAX));
+        Ok(KeyIndexHandle { participant, keys, tags, is_busy: Cell::new(false) })
     }
 
     /// What the maps hold and take.
@@ -143,17 +143,17 @@ impl KeyIndexHandle {
             KeyMap::Keys => self.keys,
             KeyMap::Tags => self.tags,
         };
-        self.member.map_of(id).map_err(|_| MapError::Damaged { what: "a map is nowhere" })
+        self.participant.map_of(id).map_err(|_| MapError::Damaged { what: "a map is nowhere" })
     }
 
     /// Is so little room left that records are to leave? Memory that has belonged to entries of
     /// some size does not serve all others: if nothing else is left, more of it has to be free.
     pub(crate) fn is_short(&self) -> bool {
-        let filled = self.member.filled(&[self.keys, self.tags]);
-        let capacity = filled.capacity_bytes;
-        let unowned = capacity.saturating_sub(filled.owned_bytes);
+        let memory_usage = self.participant.memory_usage(&[self.keys, self.tags]);
+        let capacity = memory_usage.capacity_bytes;
+        let unowned = capacity.saturating_sub(memory_usage.owned_bytes);
         let sixteenths = if unowned < capacity / 64 { 12 } else { 15 };
-        filled.used_bytes > capacity / 16 * sixteenths
+        memory_usage.used_bytes > capacity / 16 * sixteenths
     }
 
     /// Who met a lock that a stopped process holds does not wait for it as long again, until it is
@@ -161,7 +161,7 @@ impl KeyIndexHandle {
     fn waited<T>(&self, result: Result<T, MapError>) -> Result<T, MapError> {
         let is_busy = matches!(result, Err(MapError::Busy));
         if self.is_busy.replace(is_busy) != is_busy {
-            self.member.set_wait_max(Some(if is_busy { BUSY_WAIT_MAX } else { WAIT_MAX }));
+            self.participant.set_wait_max(Some(if is_busy { BUSY_WAIT_MAX } else { WAIT_MAX }));
         }
         result
     }
@@ -242,7 +242,7 @@ impl KeyIndexHandle {
 
     /// What is wrong with the maps themselves.
     pub(crate) fn check(&self) -> Result<forebay_ordmap::CheckReport, MapError> {
-        self.member.check()
+        self.participant.check()
     }
 }
 

@@ -53,7 +53,7 @@ fn a_child_can_do_nothing_by_the_handles_of_its_parent() {
             (forebay_cursor_close(closing(cursor)), Code::Ok),
             (forebay_entry_release(closing(entry)), Code::Ok),
             (forebay_map_close(take(&mut scene.map)), Code::Ok),
-            (forebay_member_leave(take(&mut scene.member)), Code::Ok),
+            (forebay_participant_leave(take(&mut scene.participant)), Code::Ok),
             (forebay_region_close(take(&mut scene.region)), Code::Ok),
         ];
         first_wrong(&codes)
@@ -73,10 +73,10 @@ fn a_child_that_joins_takes_part() {
     let scene = Scene::open(2);
     let path = scene.path();
     let join = |region| {
-        let member = answered(|place| forebay_member_join(by(region), place)).unwrap();
+        let participant = answered(|place| forebay_participant_join(by(region), place)).unwrap();
         // SAFETY: the string is there.
         let map = answered(|place| unsafe {
-            forebay_member_existing_map(by(member), c"map".as_ptr(), place)
+            forebay_participant_existing_map(by(participant), c"map".as_ptr(), place)
         });
         // SAFETY: the bytes are there.
         unsafe { forebay_map_put(by(map.unwrap()), bytes(b"key"), bytes(b"child"), None) }

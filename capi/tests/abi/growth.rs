@@ -52,14 +52,14 @@ fn a_map_may_be_split_as_often_as_was_said() {
     let options = Options { struct_bytes, shards_max: 3, ..Options::default() };
     // SAFETY: string and struct are there.
     let made = answered(|place| unsafe {
-        forebay_member_map(by(scene.member), c"split".as_ptr(), &options, place)
+        forebay_participant_map(by(scene.participant), c"split".as_ptr(), &options, place)
     });
     let made = made.unwrap();
     let region = OrdRegion::attach(Path::new(scene.path().to_str().unwrap())).unwrap();
-    let member = region.join().unwrap();
+    let participant = region.join().unwrap();
     for (map, parts) in [(scene.map, 1), (made, 3)] {
         let name = if map == made { "split" } else { "map" };
-        let other = member.existing_map(name).unwrap();
+        let other = participant.existing_map(name).unwrap();
         (0..200).for_each(|key: u8| _ = other.insert(&[key], b"value").unwrap());
         (0..9).for_each(|_| _ = other.split_at(&[100]).unwrap());
         assert_eq!(stats_of(map).shard_count, parts, "{name}");
@@ -80,13 +80,13 @@ fn a_map_has_a_hash_in_front_if_it_is_wanted() {
         forebay_region_open(path.as_ptr(), &raw const config, place)
     };
     let region = answered(open).unwrap();
-    let member = answered(|place| forebay_member_join(by(region), place)).unwrap();
+    let participant = answered(|place| forebay_participant_join(by(region), place)).unwrap();
     let map = |name: &CStr, hint_bytes| {
         let struct_bytes = size_of::<Options>();
         let options = Options { struct_bytes, hint_bytes, ..Options::default() };
         // SAFETY: the string and the struct are there.
         answered(|place| unsafe {
-            forebay_member_map(by(member), name.as_ptr(), &raw const options, place)
+            forebay_participant_map(by(participant), name.as_ptr(), &raw const options, place)
         })
     };
     let towns = map(c"towns", 4096).unwrap();
@@ -97,7 +97,7 @@ fn a_map_has_a_hash_in_front_if_it_is_wanted() {
     assert_eq!(map(c"rivers", 64), Err(Code::Full));
     assert_eq!(last_message(), "the region has no room for such a hash in front of a map");
     forebay_map_close(closing(towns));
-    forebay_member_leave(closing(member));
+    forebay_participant_leave(closing(participant));
     forebay_region_close(closing(region));
 }
 
@@ -108,7 +108,10 @@ fn a_check_of_what_is_sound_counts_it() {
     let struct_bytes = size_of::<CheckReport>();
     let mut report = CheckReport { struct_bytes, ..CheckReport::default() };
     // SAFETY: there is room for the struct.
-    assert_eq!(unsafe { forebay_member_check(by(scene.member), &raw mut report) }, Code::Ok);
+    assert_eq!(
+        unsafe { forebay_participant_check(by(scene.participant), &raw mut report) },
+        Code::Ok
+    );
     assert_eq!((report.maps, report.entries, report.findings), (1, 100, 0));
     assert!(report.nodes > 1 && report.free_chunks > 0, "{report:?}");
     assert_eq!(answered(|swept| forebay_region_sweep(by(scene.region), swept)), Ok(0));

@@ -30,25 +30,25 @@ fn handles_are_closed_in_any_order() {
     scene.put("key", "value");
     let entry = scene.entry("key").unwrap();
     let cursor = scene.cursor();
-    let join = |scene: &Scene| answered(|place| forebay_member_join(by(scene.region), place));
-    assert_eq!(join(&scene).unwrap_err(), Code::MembersFull);
-    forebay_member_leave(take(&mut scene.member));
+    let join = |scene: &Scene| answered(|place| forebay_participant_join(by(scene.region), place));
+    assert_eq!(join(&scene).unwrap_err(), Code::ParticipantsFull);
+    forebay_participant_leave(take(&mut scene.participant));
     forebay_map_close(take(&mut scene.map));
-    assert_eq!(join(&scene).unwrap_err(), Code::MembersFull, "there is still a cursor");
+    assert_eq!(join(&scene).unwrap_err(), Code::ParticipantsFull, "there is still a cursor");
     let item = answered(|place| forebay_cursor_next(by_mut(cursor), place)).unwrap();
     assert_eq!(text(item.value), "value");
     forebay_cursor_close(closing(cursor));
     assert_eq!(item_of(entry), ("key".into(), "value".into()));
     forebay_entry_release(closing(entry));
-    let member = join(&scene).unwrap();
+    let participant = join(&scene).unwrap();
     forebay_region_close(take(&mut scene.region));
     // SAFETY: the string is there.
     let map = answered(|place| unsafe {
-        forebay_member_existing_map(by(member), c"map".as_ptr(), place)
+        forebay_participant_existing_map(by(participant), c"map".as_ptr(), place)
     });
     assert_eq!(answered(|place| forebay_map_len(by(map.unwrap()), place)), Ok(1));
     forebay_map_close(closing(map.unwrap()));
-    forebay_member_leave(closing(member));
+    forebay_participant_leave(closing(participant));
 }
 
 #[test]

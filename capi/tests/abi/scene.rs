@@ -8,11 +8,11 @@ use std::ptr::null;
 use forebay_capi::*;
 use tempfile::TempDir;
 
-/// A region with a member and a map.
+/// A region with a participant and a map.
 pub(crate) struct Scene {
     dir: TempDir,
     pub(crate) region: *mut Region,
-    pub(crate) member: *mut Member,
+    pub(crate) participant: *mut ParticipantHandle,
     pub(crate) map: *mut Map,
 }
 
@@ -68,27 +68,27 @@ pub(crate) fn stats_of(map: *mut Map) -> Stats {
     stats
 }
 
-pub(crate) fn config(members_max: u32) -> Config {
+pub(crate) fn config(participants_max: u32) -> Config {
     let struct_bytes = size_of::<Config>();
     let config = Config { struct_bytes, bytes: 4 << 20, maps_max: 4, ..Config::default() };
-    Config { members_max, splits_max: 6, ..config }
+    Config { participants_max, splits_max: 6, ..config }
 }
 
 impl Scene {
-    pub(crate) fn open(members_max: u32) -> Scene {
+    pub(crate) fn open(participants_max: u32) -> Scene {
         let dir = tempfile::tempdir().unwrap();
         let path = CString::new(path_in(&dir).to_str().unwrap()).unwrap();
-        let config = config(members_max);
+        let config = config(participants_max);
         // SAFETY: string and struct are there.
         let open =
             |place: Place<'_, _>| unsafe { forebay_region_open(path.as_ptr(), &config, place) };
         let region = answered(open).unwrap();
-        let member = answered(|place| forebay_member_join(by(region), place)).unwrap();
+        let participant = answered(|place| forebay_participant_join(by(region), place)).unwrap();
         // SAFETY: the string is there.
         let map = |place: Place<'_, _>| unsafe {
-            forebay_member_map(by(member), c"map".as_ptr(), null(), place)
+            forebay_participant_map(by(participant), c"map".as_ptr(), null(), place)
         };
-        Scene { dir, region, member, map: answered(map).unwrap() }
+        Scene { dir, region, participant, map: answered(map).unwrap() }
     }
 
     pub(crate) fn path(&self) -> CString {
@@ -119,7 +119,7 @@ impl Scene {
 impl Drop for Scene {
     fn drop(&mut self) {
         forebay_map_close(take(&mut self.map));
-        forebay_member_leave(take(&mut self.member));
+        forebay_participant_leave(take(&mut self.participant));
         forebay_region_close(take(&mut self.region));
     }
 }

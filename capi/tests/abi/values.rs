@@ -176,12 +176,13 @@ fn regions_are_made_found_and_replaced() {
     // SAFETY: the string is there.
     let found = answered(|place| unsafe { forebay_region_attach(path.as_ptr(), place) }).unwrap();
     assert_eq!(how(found), OpenedHow::Attached);
-    let member = answered(|place| forebay_member_join(by(found), place)).unwrap();
+    let participant = answered(|place| forebay_participant_join(by(found), place)).unwrap();
     let mut names = Vec::new();
     let mut room = [0; 65];
     // SAFETY: there is room.
-    while unsafe { forebay_member_map_name(by(member), names.len(), room.as_mut_ptr(), 65) }
-        == Code::Ok
+    while unsafe {
+        forebay_participant_map_name(by(participant), names.len(), room.as_mut_ptr(), 65)
+    } == Code::Ok
     {
         // SAFETY: a NUL is behind it.
         names.push(unsafe { CStr::from_ptr(room.as_ptr()) }.to_owned());
@@ -189,22 +190,23 @@ fn regions_are_made_found_and_replaced() {
     assert_eq!(names, [c"map".to_owned()]);
     // SAFETY: the strings are there.
     let other = |name: &CStr| unsafe {
-        answered(|place| forebay_member_existing_map(by(member), name.as_ptr(), place)).unwrap_err()
+        answered(|place| forebay_participant_existing_map(by(participant), name.as_ptr(), place))
+            .unwrap_err()
     };
     assert_eq!(other(c"another"), Code::NoMap);
     assert_eq!(other(c"\xff"), Code::Name);
     assert_eq!(other(c""), Code::Name);
     // SAFETY: there is room.
-    let code = unsafe { forebay_member_map_name(by(member), 0, room.as_mut_ptr(), 3) };
+    let code = unsafe { forebay_participant_map_name(by(participant), 0, room.as_mut_ptr(), 3) };
     assert_eq!(code, Code::Buffer);
-    forebay_member_leave(closing(member));
+    forebay_participant_leave(closing(participant));
     forebay_region_close(closing(found));
     let config = config(9);
     // SAFETY: string and struct are there.
     let open = |place: Place<'_, _>| unsafe { forebay_region_open(path.as_ptr(), &config, place) };
     assert_eq!(answered(open).unwrap_err(), Code::InUse);
     forebay_map_close(take(&mut scene.map));
-    forebay_member_leave(take(&mut scene.member));
+    forebay_participant_leave(take(&mut scene.participant));
     let replaced = answered(open).unwrap();
     assert_eq!(how(replaced), OpenedHow::Replaced);
     forebay_region_close(closing(replaced));

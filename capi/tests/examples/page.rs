@@ -20,8 +20,8 @@ fn the_page_shows_programs_that_work() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("own/region");
     let region = OrdRegion::open_or_create(&path, &OrdConfig::with_bytes(8 << 20)).unwrap();
-    let member = region.join().unwrap();
-    let towns = member.map("towns", &MapOptions::default()).unwrap();
+    let participant = region.join().unwrap();
+    let towns = participant.map("towns", &MapOptions::default()).unwrap();
     towns.insert(b"london", b"Thames").unwrap();
     towns.insert(b"lyon", b"?").unwrap();
     for language in languages() {

@@ -19,13 +19,13 @@ fn a_stopped_writer_is_waited_for_as_long_as_was_said() {
     // SAFETY: the strings are there.
     let attach = |place: Place<'_, _>| unsafe { forebay_region_attach(path.as_ptr(), place) };
     let region = answered(attach).unwrap();
-    let member = answered(|place| forebay_member_join(by(region), place)).unwrap();
+    let participant = answered(|place| forebay_participant_join(by(region), place)).unwrap();
     // SAFETY: as above.
     let open = |place: Place<'_, _>| unsafe {
-        forebay_member_existing_map(by(member), c"table".as_ptr(), place)
+        forebay_participant_existing_map(by(participant), c"table".as_ptr(), place)
     };
     let map = answered(open).unwrap();
-    assert_eq!(forebay_member_set_wait_max(by(member), 20), Code::Ok);
+    assert_eq!(forebay_participant_set_wait_max(by(participant), 20), Code::Ok);
     // SAFETY: the bytes are there.
     let put = || unsafe { forebay_map_put(by(map), bytes(b"ours"), bytes(b""), None) };
     let deadline = now() + PATIENCE;
@@ -48,6 +48,6 @@ fn a_stopped_writer_is_waited_for_as_long_as_was_said() {
     writer.kill();
     assert_eq!(put(), Code::Ok, "who is dead is not waited for");
     forebay_map_close(closing(map));
-    forebay_member_leave(closing(member));
+    forebay_participant_leave(closing(participant));
     forebay_region_close(closing(region));
 }

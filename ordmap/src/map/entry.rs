@@ -11,7 +11,7 @@ use forebay_sync::leases::{Lease, NotLeased};
 use super::reader::Reader;
 use crate::error::MapError;
 use crate::object::{Lengths, Ref, Seen, Stop, Text};
-use crate::region::Member;
+use crate::region::MapParticipant;
 
 // Bytes are borrowed from words that were stored as numbers, so both must have the same order.
 const _: () = assert!(cfg!(target_endian = "little"));
@@ -21,7 +21,7 @@ const _: () = assert!(cfg!(target_endian = "little"));
 pub struct Entry<'m> {
     /// Dropped by hand: by who took it, and not by a child that was forked off.
     lease: ManuallyDrop<Lease<'m, Area>>,
-    member: &'m Member,
+    participant: &'m MapParticipant,
     seen: Seen<'m>,
     lengths: Lengths,
 }
@@ -68,7 +68,7 @@ impl<'m> Entry<'m> {
             Ok(lengths) => lengths,
         };
         let lease = ManuallyDrop::new(lease);
-        Ok(Entry { lease, member: reader.member, seen, lengths })
+        Ok(Entry { lease, participant: reader.participant, seen, lengths })
     }
 
     /// The key.
@@ -89,13 +89,13 @@ impl<'m> Entry<'m> {
     /// later, or in another map, or that has moved as the map was split.
     #[must_use]
     pub fn is_same(&self, other: &Entry<'_>) -> bool {
-        self.is_at(other.member, other.reference())
+        self.is_at(other.participant, other.reference())
     }
 
     /// Is it the one that this reference names in a region? What is held is not freed: so no other
     /// map of the region has its memory.
-    pub(super) fn is_at(&self, member: &Member, reference: Ref) -> bool {
-        let (ours, theirs) = (self.member.shared().data(), member.shared().data());
+    pub(super) fn is_at(&self, participant: &MapParticipant, reference: Ref) -> bool {
+        let (ours, theirs) = (self.participant.shared().data(), participant.shared().data());
         self.reference() == reference && ours.is_same(theirs)
     }
 
@@ -111,7 +111,7 @@ impl<'m> Entry<'m> {
 impl Drop for Entry<'_> {
     #[inline]
     fn drop(&mut self) {
-        if self.member.is_ours() {
+        if self.participant.is_ours() {
             // SAFETY: it is dropped here and never used again, since this value is gone afterwards.
             unsafe { ManuallyDrop::drop(&mut self.lease) };
         }

@@ -1,4 +1,4 @@
-//! A map as one member of its region uses it: reading single keys, and what it takes.
+//! A map as one participant of its region uses it: reading single keys, and what it takes.
 
 use std::fmt;
 
@@ -12,13 +12,13 @@ use crate::error::MapError;
 use crate::hint_table::BUCKET_BYTES;
 use crate::names::Shards;
 use crate::object::{CHUNK_UNITS, UNIT_WORDS};
-use crate::region::{MapId, Member, Shared};
+use crate::region::{MapId, MapParticipant, Shared};
 use crate::route::Routes;
 use crate::shard::{BUDGET, EVICTED, LIMBO_COUNT, REPAIRED, SEQUENCE, ShardWords};
 
-/// A map, as one member of its region uses it.
+/// A map, as one participant of its region uses it.
 pub struct Map<'m> {
-    pub(super) member: &'m Member,
+    pub(super) participant: &'m MapParticipant,
     pub(super) reader: Reader<'m>,
     pub(super) shard: usize,
 }
@@ -50,9 +50,9 @@ pub struct MapStats {
 }
 
 impl<'m> Map<'m> {
-    pub(crate) fn new(member: &'m Member, shard: usize) -> Map<'m> {
-        let reader = Reader::new(member, shard);
-        Map { member, shard, reader }
+    pub(crate) fn new(participant: &'m MapParticipant, shard: usize) -> Map<'m> {
+        let reader = Reader::new(participant, shard);
+        Map { participant, shard, reader }
     }
 
     pub(crate) fn shards(&self) -> Shards {
@@ -65,12 +65,12 @@ impl<'m> Map<'m> {
 
     /// The lock of one of its shards.
     pub(super) fn lock_of(&self, slot: usize) -> &'m RobustLock<Area, SystemFutex> {
-        self.member.shared().shard_lock(self.shards().number(slot))
+        self.participant.shared().shard_lock(self.shards().number(slot))
     }
 
     /// The words of one of its shards.
     pub(super) fn words_of(&self, slot: usize) -> ShardWords<'m> {
-        self.member.shared().shard_words(self.shards().number(slot))
+        self.participant.shared().shard_words(self.shards().number(slot))
     }
 
     /// Which map of its region it is.
@@ -117,7 +117,7 @@ impl<'m> Map<'m> {
         Ok(self.reader.look_up(key, |_, _| Ok(()))?.is_some())
     }
 
-    /// The entry of a key, to be read where it lies. It takes one of the member's leases.
+    /// The entry of a key, to be read where it lies. It takes one of the participant's leases.
     ///
     /// # Errors
     /// [`MapError::TooManyLeases`], [`MapError::Damaged`].
@@ -135,7 +135,7 @@ impl<'m> Map<'m> {
     /// the number of each was, at a moment of its own.
     #[must_use]
     pub fn len(&self) -> u64 {
-        len_of(self.member.shared(), self.shards())
+        len_of(self.participant.shared(), self.shards())
     }
 
     /// Is there no entry? As [`len`](Map::len) has it.
@@ -147,7 +147,7 @@ impl<'m> Map<'m> {
     /// What the map holds and takes.
     #[must_use]
     pub fn stats(&self) -> MapStats {
-        MapStats::of(self.member.shared(), self.shard)
+        MapStats::of(self.participant.shared(), self.shard)
     }
 }
 

@@ -9,7 +9,7 @@ use crate::error::MapError;
 use crate::hint_table::HintTable;
 use crate::names::Shards;
 use crate::object::{Lengths, Seen, Stop, Text};
-use crate::region::Member;
+use crate::region::MapParticipant;
 use crate::route::Routes;
 use crate::shard::{EPOCH, EPOCHS_MAX, IS_FULL, ROOT, SEQUENCE, ShardWords};
 use crate::tree::{Hit, Tree};
@@ -28,7 +28,7 @@ pub(super) struct Reader<'m> {
     pub(super) tree: Tree<'m>,
     pub(super) hints: HintTable<'m>,
     pub(super) shard: ShardWords<'m>,
-    pub(super) member: &'m Member,
+    pub(super) participant: &'m MapParticipant,
     /// Which shards the map has, and which of them has which keys.
     pub(super) shards: Shards,
     pub(super) routes: Routes<'m>,
@@ -54,18 +54,18 @@ impl Quiet {
 
 impl<'m> Reader<'m> {
     /// At the first shard of a map.
-    pub(super) fn new(member: &'m Member, shard: usize) -> Reader<'m> {
-        let shared = member.shared();
+    pub(super) fn new(participant: &'m MapParticipant, shard: usize) -> Reader<'m> {
+        let shared = participant.shared();
         let shards = shared.shards_of(shard);
         let words = shared.shard_words(shard);
         let tree = Tree { view: shared.view(shard), root: words.word(ROOT) };
         let (hints, routes) = (shared.hints(shard), shared.routes(shards));
-        Reader { tree, hints, shard: words, member, shards, routes }
+        Reader { tree, hints, shard: words, participant, shards, routes }
     }
 
     /// At another shard of the map.
     pub(super) fn at(&self, slot: usize) -> Reader<'m> {
-        let (shared, number) = (self.member.shared(), self.shards.number(slot));
+        let (shared, number) = (self.participant.shared(), self.shards.number(slot));
         let words = shared.shard_words(number);
         let tree = Tree { view: shared.view(number), root: words.word(ROOT) };
         Reader { tree, shard: words, ..*self }
@@ -119,7 +119,7 @@ impl<'m> Reader<'m> {
     /// Where it takes leases.
     #[inline]
     pub(super) fn row(&self) -> Result<&'m LeaseRow<Area>, NotHeld> {
-        if self.member.is_ours() { Ok(self.member.row()) } else { Err(NotHeld::Forked) }
+        if self.participant.is_ours() { Ok(self.participant.row()) } else { Err(NotHeld::Forked) }
     }
 
     pub(super) fn epoch(&self) -> u64 {
@@ -128,7 +128,7 @@ impl<'m> Reader<'m> {
 
     /// How many changes there have been in all shards of the map.
     pub(super) fn change_count(&self) -> u64 {
-        let shared = self.member.shared();
+        let shared = self.participant.shared();
         let counts = self.shards.numbers().map(|shard| shared.shard_words(shard).load(SEQUENCE));
         counts.fold(0, u64::wrapping_add)
     }

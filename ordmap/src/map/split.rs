@@ -76,14 +76,14 @@ impl Map<'_> {
     pub(super) fn take_lock(&self, slot: usize) -> Result<Guard<'_>, MapError> {
         let lock = self.lock_of(slot);
         if self.routes().is_single() {
-            return Ok(self.member.lock(lock)?);
+            return Ok(self.participant.lock(lock)?);
         }
         let shard = self.words_of(slot);
         let before = shard.load(SEQUENCE);
-        let (guard, waited) = match self.member.try_lock(lock)? {
+        let (guard, waited) = match self.participant.try_lock(lock)? {
             Some(guard) => (guard, 0),
             None => {
-                let guard = self.member.lock(lock)?;
+                let guard = self.participant.lock(lock)?;
                 (guard, shard.load(SEQUENCE).wrapping_sub(before).clamp(1, WAIT_MAX))
             }
         };
@@ -134,8 +134,8 @@ impl Map<'_> {
         if self.routes().is_single() {
             return Ok(0);
         }
-        let move_lock = self.member.shared().move_lock(self.shard);
-        let Some(mut mover) = self.member.try_lock(move_lock)? else { return Ok(0) };
+        let move_lock = self.participant.shared().move_lock(self.shard);
+        let Some(mut mover) = self.participant.try_lock(move_lock)? else { return Ok(0) };
         // What a dead one wrote and did not publish does not count.
         mover.repaired();
         let rows = self.routes().rows()?.1;
@@ -154,9 +154,9 @@ impl Map<'_> {
     fn move_half(&self, (slot, above): (usize, usize)) -> Result<u64, MapError> {
         // The upper one first: if somebody died there, nobody who changes the lower one waits
         // for the repair.
-        let Some(upper) = self.member.try_lock(self.lock_of(above))? else { return Ok(0) };
+        let Some(upper) = self.participant.try_lock(self.lock_of(above))? else { return Ok(0) };
         let upper = self.ready(upper, above);
-        let Some(lower) = self.member.try_lock(self.lock_of(slot))? else { return Ok(0) };
+        let Some(lower) = self.participant.try_lock(self.lock_of(slot))? else { return Ok(0) };
         let (_lower_guard, lower) = self.ready(lower, slot)?;
         let shard = lower.shard;
         let moved = upper.and_then(|(_upper_guard, upper)| {
@@ -212,7 +212,7 @@ impl Map<'_> {
 
     /// There is no shard into which this one could be split: so that is not tried each time.
     fn stop_split(&self, slot: usize) -> Result<(), MapError> {
-        if let Some(guard) = self.member.try_lock(self.lock_of(slot))? {
+        if let Some(guard) = self.participant.try_lock(self.lock_of(slot))? {
             let (_guard, writer) = self.ready(guard, slot)?;
             forget_split(writer.shard);
         }
@@ -221,7 +221,7 @@ impl Map<'_> {
 
     /// As [`begin`](Map::begin), but waits no longer than some changes take.
     fn begin_soon(&self, slot: usize) -> Result<(Guard<'_>, Writer<'_>), MapError> {
-        self.ready(self.member.lock_soon(self.lock_of(slot))?, slot)
+        self.ready(self.participant.lock_soon(self.lock_of(slot))?, slot)
     }
 }
 

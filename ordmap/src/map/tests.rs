@@ -10,14 +10,14 @@ use crate::layout::head;
 use crate::object::{POOL_WORDS, Stop, follow};
 use crate::shard::{EPOCH, EPOCHS_MAX, SEQUENCE};
 use crate::tree::Node;
-use crate::{Expected, MapError, MapOptions, MapsError, Member, OrdConfig, OrdRegion};
+use crate::{Expected, MapError, MapOptions, MapParticipant, MapsError, OrdConfig, OrdRegion};
 
 fn region() -> OrdRegion {
     OrdRegion::anonymous(&OrdConfig { maps_max: 4, ..OrdConfig::with_bytes(2 << 20) }).unwrap()
 }
 
-fn map<'m>(member: &'m Member, name: &str) -> super::Map<'m> {
-    member.map(name, &MapOptions::default()).unwrap()
+fn map<'m>(participant: &'m MapParticipant, name: &str) -> super::Map<'m> {
+    participant.map(name, &MapOptions::default()).unwrap()
 }
 
 #[test]
@@ -87,8 +87,8 @@ fn an_entry_is_the_same_in_another_mapping() {
 #[test]
 fn what_was_read_counts_only_if_no_generation_can_have_come_round_meanwhile() {
     let region = region();
-    let member = region.join().unwrap();
-    let map = map(&member, "epochs");
+    let participant = region.join().unwrap();
+    let map = map(&participant, "epochs");
     let reader = &map.reader;
     for (passed, is_young) in [(0, true), (EPOCHS_MAX, true), (EPOCHS_MAX + 1, false)] {
         for found in [Ok(7), Err(NotHeld::Stop(Stop::Damaged("nonsense")))] {
@@ -106,8 +106,8 @@ fn what_was_read_counts_only_if_no_generation_can_have_come_round_meanwhile() {
 #[test]
 fn a_claimed_chunk_makes_cursors_look_up_their_keys() {
     let region = region();
-    let member = region.join().unwrap();
-    let map = map(&member, "claims");
+    let participant = region.join().unwrap();
+    let map = map(&participant, "claims");
     map.insert(b"0", b"").unwrap();
     let (mut cursor, epoch) = (map.cursor(), map.reader.epoch());
     cursor.first().unwrap();
@@ -125,8 +125,8 @@ fn a_claimed_chunk_makes_cursors_look_up_their_keys() {
 #[test]
 fn what_lies_in_another_map_s_chunk_is_not_read() {
     let region = region();
-    let member = region.join().unwrap();
-    let (mine, other) = (map(&member, "mine"), map(&member, "other"));
+    let participant = region.join().unwrap();
+    let (mine, other) = (map(&participant, "mine"), map(&participant, "other"));
     other.insert(b"key", b"value").unwrap();
     let at = other.reader.tree.find(b"key").unwrap().unwrap().entry.reference();
     assert!(other.reader.tree.view.begin(at).is_ok());
@@ -137,8 +137,8 @@ fn what_lies_in_another_map_s_chunk_is_not_read() {
 #[test]
 fn a_map_that_was_full_finds_chunks_of_which_nobody_said_that_they_are_free() {
     let region = region();
-    let member = region.join().unwrap();
-    let (full, other) = (map(&member, "full"), map(&member, "other"));
+    let participant = region.join().unwrap();
+    let (full, other) = (map(&participant, "full"), map(&participant, "other"));
     let key = |number: u32| number.to_le_bytes();
     (0..100).for_each(|number| _ = other.insert(&key(number), &[1; 2000]).unwrap());
     let mut count = 0;
@@ -159,8 +159,8 @@ fn a_map_that_was_full_finds_chunks_of_which_nobody_said_that_they_are_free() {
 #[test]
 fn what_cannot_be_read_is_damaged_though_others_write() {
     let region = region();
-    let member = region.join().unwrap();
-    let map = map(&member, "damaged");
+    let participant = region.join().unwrap();
+    let map = map(&participant, "damaged");
     for changes_between in [0, 1] {
         let mut tries = 0;
         let found: Result<(), _> = map.reader.read(|| {
@@ -178,8 +178,8 @@ fn what_cannot_be_read_is_damaged_though_others_write() {
 #[test]
 fn a_check_looks_once_at_what_is_named_often() {
     let region = region();
-    let member = region.join().unwrap();
-    let map = map(&member, "often");
+    let participant = region.join().unwrap();
+    let map = map(&participant, "often");
     (0..3000_u32).for_each(|number| _ = map.insert(&number.to_le_bytes(), b"").unwrap());
     let view = map.reader.tree.view;
     let begin = |at| Node::begin(view, at, None).unwrap();
@@ -191,7 +191,7 @@ fn a_check_looks_once_at_what_is_named_often() {
         assert!(node.count > 3);
         (2..node.count).for_each(|index| slot(index).store(slot(1).load(Relaxed), Relaxed));
     }
-    let report = member.check().unwrap();
+    let report = participant.check().unwrap();
     // The root, two nodes, the leaves of the left one, two leaves of the right one.
     assert_eq!(report.nodes, 3 + left.count as u64 + 2, "{report}");
     let is_found = |what| report.findings.iter().any(|finding| finding.what == what);
@@ -202,8 +202,8 @@ fn a_check_looks_once_at_what_is_named_often() {
 #[test]
 fn a_wrong_slot_sends_no_cursor_back() {
     let region = region();
-    let member = region.join().unwrap();
-    let map = map(&member, "back");
+    let participant = region.join().unwrap();
+    let map = map(&participant, "back");
     let key = |number: u32| format!("{number:02}").into_bytes();
     (0..20).for_each(|number| _ = map.insert(&key(number), b"").unwrap());
     let view = map.reader.tree.view;
@@ -231,15 +231,15 @@ fn a_wrong_slot_sends_no_cursor_back() {
 #[test]
 fn a_change_that_failed_when_it_was_published_is_finished_by_the_next() {
     let region = region();
-    let member = region.join().unwrap();
-    let map = map(&member, "failed");
+    let participant = region.join().unwrap();
+    let map = map(&participant, "failed");
     map.insert(b"key", b"old").unwrap();
     let limbo = map.reader.shard.limbo();
     limbo.iter().for_each(|place| place.store(u64::MAX, Relaxed));
     assert!(matches!(map.insert(b"key", b"new"), Err(MapError::Damaged { .. })));
     limbo.iter().for_each(|place| place.store(0, Relaxed));
     assert!(map.insert(b"key", b"newer").unwrap());
-    let report = member.check().unwrap();
+    let report = participant.check().unwrap();
     assert!(report.is_sound(), "{report}");
     assert_eq!((report.waiting, map.stats().repair_count), (2, 1), "{report}");
 }
@@ -263,9 +263,9 @@ impl Drop for Fills<'_> {
 #[test]
 fn nothing_is_lost_by_changes_in_a_panic() {
     let region = region();
-    let member = region.join().unwrap();
+    let participant = region.join().unwrap();
     let options = MapOptions { budget_bytes: Some(64 << 20), ..MapOptions::default() };
-    let map = || member.map("panic", &options).unwrap();
+    let map = || participant.map("panic", &options).unwrap();
     let fills = Fills(map());
     let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
         let _fills = fills;
@@ -274,7 +274,7 @@ fn nothing_is_lost_by_changes_in_a_panic() {
     panicked.unwrap_err();
     assert!(map().stats().evicted_count > 0);
     map().reclaim().unwrap();
-    let report = member.check().unwrap();
+    let report = participant.check().unwrap();
     assert!(report.is_sound(), "{report}");
 }
 
@@ -282,8 +282,8 @@ fn nothing_is_lost_by_changes_in_a_panic() {
 fn a_range_that_is_over_holds_nothing() {
     let config = OrdConfig { leases_max: 2, ..OrdConfig::with_bytes(4 << 20) };
     let region = OrdRegion::anonymous(&config).unwrap();
-    let member = region.join().unwrap();
-    let map = member.map("towns", &MapOptions::default()).unwrap();
+    let participant = region.join().unwrap();
+    let map = participant.map("towns", &MapOptions::default()).unwrap();
     for key in ["a", "b", "c"] {
         map.insert(key.as_bytes(), b"value").unwrap();
     }
@@ -310,8 +310,8 @@ fn a_number_that_names_no_map_is_refused() {
 #[test]
 fn what_is_not_there_adds_nothing() {
     let region = OrdRegion::anonymous(&OrdConfig::with_bytes(4 << 20)).unwrap();
-    let member = region.join().unwrap();
-    let map = member.map("towns", &MapOptions::default()).unwrap();
+    let participant = region.join().unwrap();
+    let map = participant.map("towns", &MapOptions::default()).unwrap();
     map.insert(b"lyon", b"Rhone").unwrap();
     let mut out = b"before ".to_vec();
     assert!(!map.read_into(b"london", &mut out).unwrap());

@@ -233,7 +233,7 @@ impl Map<'_> {
         mut guard: Guard<'g>,
         slot: usize,
     ) -> Result<(Guard<'g>, Writer<'_>), MapError> {
-        let allocator = self.member.shared().allocator(self.shards().number(slot));
+        let allocator = self.participant.shared().allocator(self.shards().number(slot));
         let writer = Writer::new(allocator, self.words_of(slot), self.reader.hints);
         // Who met damage after it had published left its intent, and the lock as if all was well.
         if guard.must_repair() || !is_idle(writer.shard) {
@@ -262,9 +262,9 @@ impl Map<'_> {
     /// Frees what waits and nobody alive holds. Whether the holders live is not asked each time,
     /// unless it `must` be.
     pub(super) fn reclaim_all(&self, writer: &Writer<'_>, must: bool) -> Result<u64, Halt> {
-        let (limbo, leases) = (self.limbo(writer), &self.member.shared().leases);
+        let (limbo, leases) = (self.limbo(writer), &self.participant.shared().leases);
         let freed = limbo.reclaim(leases)?;
-        if limbo.count() == 0 || !self.member.sweep_holders(must) {
+        if limbo.count() == 0 || !self.participant.sweep_holders(must) {
             return Ok(freed);
         }
         Ok(freed.saturating_add(limbo.reclaim(leases)?))
@@ -304,7 +304,7 @@ impl Map<'_> {
     /// Is there room for what is needed, if all is evicted but what leases hold?
     fn can_have_room(&self, writer: &Writer<'_>, need: &Need) -> bool {
         let mut leased = Vec::new();
-        self.member.shared().leases.leased_places(&mut leased);
+        self.participant.shared().leases.leased_places(&mut leased);
         leased.extend(need.spared.map(Ref::word));
         leased.sort_unstable();
         leased.dedup();
@@ -325,7 +325,7 @@ impl Map<'_> {
         };
         match expected {
             Expected::Absent => Ok(false),
-            Expected::Entry(held) => Ok(held.is_at(self.member, entry)),
+            Expected::Entry(held) => Ok(held.is_at(self.participant, entry)),
             Expected::Value(value) => {
                 let seen = writer.tree.view.begin(entry)?;
                 let lengths = Lengths::of(&seen, Text::Entry)?;

@@ -5,7 +5,7 @@ use std::fmt;
 
 use forebay_sync::atomic::Relaxed;
 
-use super::member::Member;
+use super::participant::MapParticipant;
 use crate::error::MapError;
 use crate::names::{Shards, is_live};
 use crate::object::ChunkWord;
@@ -61,7 +61,7 @@ impl fmt::Display for CheckReport {
     }
 }
 
-impl Member {
+impl MapParticipant {
     /// Looks through all maps, each under its lock: is every node right, is every object that is
     /// taken named once? What dead writers have left is repaired first.
     ///

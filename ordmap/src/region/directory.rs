@@ -1,7 +1,7 @@
 //! Looking for maps by their names, and making them under the directory's lock.
 
-use super::member::{MapOptions, Member};
 use super::open::{MapsError, Shared};
+use super::participant::{MapOptions, MapParticipant};
 use crate::hint_table::BUCKET_BYTES;
 use crate::names::{NAME_BYTES_MAX, Shards, is_live, name_of, write};
 use crate::route::SHARDS_MAX;
@@ -22,12 +22,12 @@ pub(crate) fn lookup(shared: &Shared, name: &[u8]) -> Result<Option<usize>, Maps
 
 /// Makes a map; gives the one of this name, if there is one already.
 pub(crate) fn create(
-    member: &Member,
+    participant: &MapParticipant,
     name: &[u8],
     options: &MapOptions,
 ) -> Result<usize, MapsError> {
-    let shared = member.shared();
-    let mut guard = member.lock(&shared.directory_lock)?;
+    let shared = participant.shared();
+    let mut guard = participant.lock(&shared.directory_lock)?;
     // What a dead one had begun is not live, and is written anew.
     guard.repaired();
     if let Some(shard) = lookup(shared, name)? {

@@ -3,14 +3,14 @@
 mod check;
 mod config;
 mod directory;
-mod guest;
-mod member;
+mod embedded;
 mod open;
+mod participant;
 
 pub use check::{CheckReport, Finding};
 pub use config::{ConfigError, OrdConfig};
-pub use guest::Filled;
-pub(crate) use member::NotLocked;
-pub use member::{MapId, MapOptions, Member};
+pub use embedded::MemoryUsage;
 pub(crate) use open::Shared;
 pub use open::{MapsError, OpenError, OrdRegion};
+pub(crate) use participant::NotLocked;
+pub use participant::{MapId, MapOptions, MapParticipant};

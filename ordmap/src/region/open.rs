@@ -15,7 +15,7 @@ use forebay_sync::leases::Leases;
 use forebay_sync::{Barrier, Words};
 
 use super::config::{ConfigError, OrdConfig};
-use super::member::{Member, NotLocked};
+use super::participant::{MapParticipant, NotLocked};
 use crate::hint_table::HintTable;
 use crate::layout::{Plan, VERSION, head, kind};
 use crate::names::{MOVE_LOCK, NAME_BYTES_MAX, ROUTE, ROW_WORDS, Shards};
@@ -48,13 +48,13 @@ pub struct OrdRegion {
     pub(crate) shared: Arc<Shared>,
 }
 
-/// What all members of a process share.
+/// What all participants of a process share.
 pub(crate) struct Shared {
     pub(crate) config: OrdConfig,
     pub(crate) plan: Plan,
     pub(crate) region: Region,
     /// Is the region somebody else's, who sweeps it?
-    is_guest: bool,
+    is_embedded: bool,
     pub(crate) head: Area,
     pub(crate) maps: Area,
     pub(crate) shards: Area,
@@ -172,8 +172,8 @@ impl OrdRegion {
     ///
     /// # Errors
     /// All places are taken by the living, or the system refuses.
-    pub fn join(&self) -> Result<Member, JoinError> {
-        Member::join(Arc::clone(&self.shared))
+    pub fn join(&self) -> Result<MapParticipant, JoinError> {
+        MapParticipant::join(Arc::clone(&self.shared))
     }
 
     /// Takes back what dead participants held; gives their number. Who finds no place to join does
@@ -194,7 +194,7 @@ impl Shared {
         plan: Plan,
         barrier: Barrier,
         first_kind: u32,
-        is_guest: bool,
+        is_embedded: bool,
     ) -> Result<Shared, OpenError> {
         let area = |kind: u32| {
             let found = region.area(first_kind + (kind - kind::HEAD));
@@ -236,7 +236,7 @@ impl Shared {
             head,
             config,
             plan,
-            is_guest,
+            is_embedded,
             region,
         })
     }
@@ -323,7 +323,7 @@ impl Shared {
     }
 
     pub(crate) fn sweep(&self) -> io::Result<u32> {
-        if self.is_guest {
+        if self.is_embedded {
             // Of the dead there is more to take back than what they held here.
             return Ok(0);
         }
@@ -437,7 +437,7 @@ pub enum MapsError {
     /// The directory holds what can not be.
     Damaged,
     /// Another owner of the directory's lock did not end within
-    /// [the time](crate::Member::set_wait_max).
+    /// [the time](crate::MapParticipant::set_wait_max).
     Busy,
     /// This is a child that was forked off from the process that takes part: it has to join itself.
     Forked,

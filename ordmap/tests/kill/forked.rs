@@ -38,8 +38,8 @@ fn misuse(map: &Map<'_>) -> [bool; 6] {
 
 /// It takes part itself.
 fn joins(region: &OrdRegion) -> bool {
-    let Ok(member) = region.join() else { return false };
-    let Ok(map) = member.existing_map("ledger") else { return false };
+    let Ok(participant) = region.join() else { return false };
+    let Ok(map) = participant.existing_map("ledger") else { return false };
     map.insert(b"child", b"its own") == Ok(false)
         && map.entry(b"child").is_ok_and(|entry| entry.is_some())
 }
@@ -48,8 +48,8 @@ fn joins(region: &OrdRegion) -> bool {
 fn a_child_that_was_forked_off_is_refused_and_changes_nothing() {
     let dir = tempfile::tempdir().unwrap();
     let scene = Scene::open(dir.path());
-    let member = scene.region.join().unwrap();
-    let map = scene.map(&member);
+    let participant = scene.region.join().unwrap();
+    let map = scene.map(&participant);
     map.insert(b"key", b"parent").unwrap();
     map.insert(b"held", b"held").unwrap();
     let held = map.entry(b"held").unwrap().unwrap();
@@ -57,7 +57,7 @@ fn a_child_that_was_forked_off_is_refused_and_changes_nothing() {
     map.remove(b"held").unwrap();
     let status = in_child(|| {
         let mut checks = misuse(&map).to_vec();
-        let made = member.map("made by a child", &MapOptions::default());
+        let made = participant.map("made by a child", &MapOptions::default());
         checks.push(made.is_err_and(|error| error == MapsError::Forked));
         // A copy of the parent's.
         checks.push(held.take().is_some());
@@ -71,6 +71,6 @@ fn a_child_that_was_forked_off_is_refused_and_changes_nothing() {
     assert_eq!(map.reclaim().unwrap(), 1);
     assert_eq!(map.get(b"child").unwrap().as_deref(), Some(&b"its own"[..]));
     map.insert(b"key", b"again").unwrap();
-    let report = member.check().unwrap();
+    let report = participant.check().unwrap();
     assert!(report.is_sound(), "{report}");
 }

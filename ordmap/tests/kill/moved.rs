@@ -95,8 +95,8 @@ fn check(map: &Map<'_>, case: &str) {
 fn die_at(dir: &Path, way: &str, point: &str) {
     let case = format!("{way} {point}");
     let scene = Scene::open(dir);
-    let member = scene.region.join().unwrap();
-    let map = scene.map(&member);
+    let participant = scene.region.join().unwrap();
+    let map = scene.map(&participant);
     for key in 0..KEYS {
         map.insert(&key_of(0, key), &value_of(0, key, 1).unwrap()).unwrap();
     }
@@ -113,7 +113,7 @@ fn die_at(dir: &Path, way: &str, point: &str) {
         assert!(map.insert(&key_of(0, key), &value_of(0, key, 1).unwrap()).unwrap(), "{case}");
     }
     check(&map, &case);
-    let report = member.check().unwrap();
+    let report = participant.check().unwrap();
     assert!(report.is_sound(), "{case}: {report}");
     assert_eq!(report.entries, KEYS as u64, "{case}");
 }

@@ -17,8 +17,8 @@ fn processes_killed_at_random_instants_stop_nobody_and_lose_nothing() {
     (0..WORKERS).for_each(|number| scene.wait_for_steps(number, 100));
     scene.stop(true);
     workers.into_iter().for_each(Actor::end_well);
-    let member = scene.region.join().unwrap();
-    println!("{} kills: {:?}", kill_count(), scene.map(&member).stats());
-    drop(member);
+    let participant = scene.region.join().unwrap();
+    println!("{} kills: {:?}", kill_count(), scene.map(&participant).stats());
+    drop(participant);
     scene.check_end("in the end");
 }

@@ -38,8 +38,8 @@ fn work(scene: &Scene) {
     let mut is_ready = false;
     while !scene.is_stopped() {
         scene.region.sweep().unwrap();
-        let member = scene.region.join().unwrap();
-        let map = scene.map(&member);
+        let participant = scene.region.join().unwrap();
+        let map = scene.map(&participant);
         scene.settle(&map, number, "a successor");
         if !is_ready {
             println!("{SAY}ready");
@@ -60,14 +60,14 @@ fn work(scene: &Scene) {
 
 /// Moves entries between shards until it is killed.
 fn move_on(scene: &Scene) {
-    let member = scene.region.join().unwrap();
-    moved::move_on(&scene.map(&member));
+    let participant = scene.region.join().unwrap();
+    moved::move_on(&scene.map(&participant));
 }
 
 /// Holds three entries until the end of input.
 fn hold(scene: &Scene) {
-    let member = scene.region.join().unwrap();
-    let map = scene.map(&member);
+    let participant = scene.region.join().unwrap();
+    let map = scene.map(&participant);
     let entries: Vec<_> = (0..3).map(|key| map.entry(&key_of(0, key)).unwrap()).collect();
     println!("{SAY}holding {}", entries.iter().flatten().count());
     let _ = std::io::stdin().read_to_end(&mut Vec::new());

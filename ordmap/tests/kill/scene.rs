@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering::SeqCst;
 
-use forebay_ordmap::{Map, MapOptions, Member, OrdConfig, OrdRegion};
+use forebay_ordmap::{Map, MapOptions, MapParticipant, OrdConfig, OrdRegion};
 use forebay_shm::{Area, AreaSpec, BarrierWish, Region, RegionSpec};
 use forebay_sync::Words;
 
@@ -97,9 +97,9 @@ impl Scene {
         Scene { region, words: ledger.area(LEDGER_KIND).unwrap() }
     }
 
-    pub(crate) fn map<'m>(&self, member: &'m Member) -> Map<'m> {
+    pub(crate) fn map<'m>(&self, participant: &'m MapParticipant) -> Map<'m> {
         let options = MapOptions { hint_bytes: HINT_BYTES, shards_max: 4, ..MapOptions::default() };
-        member.map("ledger", &options).unwrap()
+        participant.map("ledger", &options).unwrap()
     }
 
     pub(crate) fn stop(&self, is_stopped: bool) {
@@ -161,9 +161,9 @@ impl Scene {
     /// All others have ended: nothing of them is left, and all memory can be had again.
     pub(crate) fn check_end(&self, case: &str) {
         self.region.sweep().unwrap();
-        let member = self.region.join().unwrap();
-        let map = self.map(&member);
-        let report = member.check().unwrap();
+        let participant = self.region.join().unwrap();
+        let map = self.map(&participant);
+        let report = participant.check().unwrap();
         assert!(report.is_sound(), "{case}: {report}");
         (0..WORKERS).for_each(|worker| self.settle(&map, worker, case));
         let mut range = map.range(..);
@@ -183,7 +183,7 @@ impl Scene {
             map.remove(&run_key(worker, number)).unwrap();
         }
         map.reclaim().unwrap();
-        let report = member.check().unwrap();
+        let report = participant.check().unwrap();
         assert!(report.is_sound(), "{case}, emptied: {report}");
         assert_eq!((report.entries, report.nodes, report.waiting), (0, 0, 0), "{case}: {report}");
         assert_eq!(map.stats().used_bytes, 0, "{case}: {:?}", map.stats());

@@ -30,8 +30,8 @@ fn reader_of_three(dir: &Path, map: &Map<'_>) -> Actor {
 fn a_stopped_reader_keeps_what_it_holds_and_a_dead_one_nothing() {
     let dir = tempfile::tempdir().unwrap();
     let scene = Scene::open(dir.path());
-    let member = scene.region.join().unwrap();
-    let map = scene.map(&member);
+    let participant = scene.region.join().unwrap();
+    let map = scene.map(&participant);
     let reader = reader_of_three(dir.path(), &map);
     reader.signal(Signal::STOP);
     for version in [2, 3, 5, 6, 7] {
@@ -40,12 +40,12 @@ fn a_stopped_reader_keeps_what_it_holds_and_a_dead_one_nothing() {
     }
     map.reclaim().unwrap();
     assert_eq!(map.stats().waiting_count, 3, "what the stopped one holds");
-    let report = member.check().unwrap();
+    let report = participant.check().unwrap();
     assert!(report.is_sound(), "{report}");
     reader.kill();
     assert_eq!(map.reclaim().unwrap(), 3, "a dead one holds nothing");
     assert_eq!(scene.region.sweep().unwrap(), 0, "who reclaims has swept");
-    let report = member.check().unwrap();
+    let report = participant.check().unwrap();
     assert!(report.is_sound(), "{report}");
     assert_eq!((report.entries, report.waiting), (KEYS as u64, 0), "{report}");
 }
@@ -55,8 +55,8 @@ fn a_stopped_reader_keeps_what_it_holds_and_a_dead_one_nothing() {
 fn what_a_dead_reader_held_is_freed_by_who_changes_the_map() {
     let dir = tempfile::tempdir().unwrap();
     let scene = Scene::open(dir.path());
-    let member = scene.region.join().unwrap();
-    let map = scene.map(&member);
+    let participant = scene.region.join().unwrap();
+    let map = scene.map(&participant);
     let reader = reader_of_three(dir.path(), &map);
     reader.kill();
     for version in [2, 3, 5, 6, 7, 9, 10, 11] {

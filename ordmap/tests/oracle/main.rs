@@ -30,9 +30,9 @@ fn a_map_does_what_an_ordinary_one_does() {
         let hint_bytes = [0, 1 << 10, 1 << 18][turn % 3];
         let config = OrdConfig { hint_bytes, ..OrdConfig::with_bytes(64 << 20) };
         let region = OrdRegion::anonymous(&config).unwrap();
-        let member = region.join().unwrap();
+        let participant = region.join().unwrap();
         let options = MapOptions { hint_bytes, ..MapOptions::default() };
-        let map = member.map("oracle", &options).unwrap();
+        let map = participant.map("oracle", &options).unwrap();
         assert_eq!(map.stats().hint_bytes, hint_bytes);
         let mut play = Play::new(&map, keys, random.fork());
         for step in 0..steps() / Keys::ALL.len() {
@@ -40,12 +40,12 @@ fn a_map_does_what_an_ordinary_one_does() {
             if step % 2000 == 0 {
                 play.compare_all();
                 play.take_changes();
-                let report = member.check().unwrap();
+                let report = participant.check().unwrap();
                 assert!(report.is_sound(), "{keys:?}, step {step}: {report}");
             }
         }
         play.empty();
-        let report = member.check().unwrap();
+        let report = participant.check().unwrap();
         assert!(report.is_sound(), "{keys:?}, emptied: {report}");
         assert_eq!((report.entries, report.nodes), (0, 0), "{keys:?}: {report}");
         assert_eq!(map.reclaim().unwrap(), report.waiting, "{keys:?}: {report}");
@@ -60,25 +60,25 @@ fn a_map_that_is_split_does_what_an_ordinary_one_does() {
     for keys in Keys::ALL {
         let config = OrdConfig { splits_max: 9, maps_max: 4, ..OrdConfig::with_bytes(64 << 20) };
         let region = OrdRegion::anonymous(&config).unwrap();
-        let member = region.join().unwrap();
+        let participant = region.join().unwrap();
         let options = MapOptions { shards_max: 8, ..MapOptions::default() };
         // Its shards are not the first of the region.
-        member.map("before", &MapOptions { shards_max: 3, ..options }).unwrap();
-        let map = member.map("oracle", &options).unwrap();
+        participant.map("before", &MapOptions { shards_max: 3, ..options }).unwrap();
+        let map = participant.map("oracle", &options).unwrap();
         let mut play = Play::new(&map, keys, random.fork());
         for step in 0..steps() / Keys::ALL.len() {
             play.step();
             play.split_or_move();
             if step % 1000 == 0 {
                 play.compare_all();
-                let report = member.check().unwrap();
+                let report = participant.check().unwrap();
                 assert!(report.is_sound(), "{keys:?}, step {step}: {report}");
             }
         }
         assert_eq!(map.stats().shard_count, 8);
         assert!(play.moved > 1000, "{keys:?}: {} entries moved", play.moved);
         play.empty();
-        let report = member.check().unwrap();
+        let report = participant.check().unwrap();
         assert!(report.is_sound(), "{keys:?}, emptied: {report}");
         assert_eq!((report.entries, report.nodes), (0, 0), "{keys:?}: {report}");
         assert_eq!(map.reclaim().unwrap(), report.waiting, "{keys:?}: {report}");

@@ -116,9 +116,9 @@ fn player() {
     set_parent_process_death_signal(Some(Signal::KILL)).unwrap();
     let dir = PathBuf::from(dir);
     let region = open(&dir);
-    let member = region.join().unwrap();
+    let participant = region.join().unwrap();
     let options = MapOptions { hint_bytes: HINT_BYTES, ..MapOptions::default() };
-    let map = member.map("oracle", &options).unwrap();
+    let map = participant.map("oracle", &options).unwrap();
     let keys = Keys::ALL[keys.parse::<usize>().unwrap()];
     let mut play = Play::new(&map, keys, Rng::of("player"));
     let stream = UnixStream::connect(dir.join("turns")).unwrap();

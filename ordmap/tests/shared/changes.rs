@@ -7,8 +7,8 @@ use crate::{map, own, region};
 #[test]
 fn what_is_stored_is_found_until_it_is_removed() {
     let (region, own) = (region(), own());
-    let member = region.join().unwrap();
-    let map = map(&member, "changes");
+    let participant = region.join().unwrap();
+    let map = map(&participant, "changes");
     let key = |number: usize| format!("{own}{number}").into_bytes();
     for number in 0..500 {
         assert!(!map.insert(&key(number), &[1; 40]).unwrap(), "{number}");
@@ -31,8 +31,8 @@ fn what_is_stored_is_found_until_it_is_removed() {
 #[test]
 fn a_condition_decides_if_something_is_stored() {
     let (region, own) = (region(), own());
-    let member = region.join().unwrap();
-    let map = map(&member, "conditions");
+    let participant = region.join().unwrap();
+    let map = map(&participant, "conditions");
     let key = own.as_bytes();
     let insert = |expected, value: &[u8]| map.compare_and_insert(key, expected, value).unwrap();
     assert!(!insert(Expected::Value(b""), b"one"), "nothing is no empty value");
@@ -58,8 +58,8 @@ fn a_condition_decides_if_something_is_stored() {
 #[test]
 fn keys_and_values_have_limits() {
     let (region, own) = (region(), own());
-    let member = region.join().unwrap();
-    let map = map(&member, "limits");
+    let participant = region.join().unwrap();
+    let map = map(&participant, "limits");
     let key = |bytes: usize| {
         let mut key = own.clone().into_bytes();
         key.resize(bytes, b'k');

@@ -7,8 +7,8 @@ use crate::{map, own, region};
 #[test]
 fn an_entry_that_is_held_stays_whatever_becomes_of_its_key() {
     let (region, own) = (region(), own());
-    let member = region.join().unwrap();
-    let map = map(&member, "held");
+    let participant = region.join().unwrap();
+    let map = map(&participant, "held");
     let key = own.as_bytes();
     map.insert(key, b"first").unwrap();
     let first = map.entry(key).unwrap().unwrap();
@@ -29,8 +29,8 @@ fn an_entry_that_is_held_stays_whatever_becomes_of_its_key() {
 #[test]
 fn a_member_has_so_many_leases_and_gets_them_back() {
     let (region, own) = (region(), own());
-    let member = region.join().unwrap();
-    let map = map(&member, "leases");
+    let participant = region.join().unwrap();
+    let map = map(&participant, "leases");
     map.insert(own.as_bytes(), b"value").unwrap();
     let leases = region.config().leases_max as usize;
     let hold = || map.entry(own.as_bytes()).map(Option::unwrap);
@@ -50,8 +50,8 @@ fn a_member_has_so_many_leases_and_gets_them_back() {
 #[test]
 fn what_a_member_forgot_goes_with_it() {
     let (region, own) = (region(), own());
-    let member = region.join().unwrap();
-    let changing = map(&member, "forgotten");
+    let participant = region.join().unwrap();
+    let changing = map(&participant, "forgotten");
     changing.insert(own.as_bytes(), b"value").unwrap();
     for _ in 0..3 {
         let other = region.join().unwrap();
@@ -71,11 +71,11 @@ fn what_a_member_forgot_goes_with_it() {
 #[test]
 fn a_waiting_count_stays_low_while_one_entry_is_held() {
     let (region, own) = (region(), own());
-    let member = region.join().unwrap();
-    let map = map(&member, "waiting");
+    let participant = region.join().unwrap();
+    let map = map(&participant, "waiting");
     map.insert(own.as_bytes(), b"held").unwrap();
     let held = map.entry(own.as_bytes()).unwrap().unwrap();
-    // All leases of all members, and a batch.
+    // All leases of all participants, and a batch.
     let config = region.config();
     let limit = u64::from(config.participants_max * config.leases_max) + 64;
     for round in 0..2000_u32 {

@@ -19,7 +19,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use forebay_ordmap::{Map, MapError, MapOptions, Member, OrdConfig, OrdRegion};
+use forebay_ordmap::{Map, MapError, MapOptions, MapParticipant, OrdConfig, OrdRegion};
 
 /// The region of all these tests.
 pub(crate) fn region() -> OrdRegion {
@@ -33,8 +33,8 @@ pub(crate) fn region() -> OrdRegion {
 }
 
 /// The map of a test, alike in all processes.
-pub(crate) fn map<'m>(member: &'m Member, test: &str) -> Map<'m> {
-    member.map(test, &MapOptions { shards_max: 4, ..MapOptions::default() }).unwrap()
+pub(crate) fn map<'m>(participant: &'m MapParticipant, test: &str) -> Map<'m> {
+    participant.map(test, &MapOptions { shards_max: 4, ..MapOptions::default() }).unwrap()
 }
 
 /// Lets entries near a key go into another shard, unless somebody else moves some just now.

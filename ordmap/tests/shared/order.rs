@@ -8,8 +8,8 @@ use crate::{map, own, region, split_or_move};
 #[test]
 fn ranges_go_up_and_down_between_their_ends() {
     let (region, own) = (region(), own());
-    let member = region.join().unwrap();
-    let map = map(&member, "ranges");
+    let participant = region.join().unwrap();
+    let map = map(&participant, "ranges");
     let key = |number: u32| format!("{own}{number:05}").into_bytes();
     for number in 0..1000 {
         map.insert(&key(number * 2), &number.to_le_bytes()).unwrap();
@@ -47,8 +47,8 @@ fn ranges_go_up_and_down_between_their_ends() {
 #[test]
 fn parts_of_keys_are_found_by_their_prefix() {
     let (region, own) = (region(), own());
-    let member = region.join().unwrap();
-    let map = map(&member, "parts");
+    let participant = region.join().unwrap();
+    let map = map(&participant, "parts");
     let tags = ["news", "news2", "sports"];
     let key = |tag: &str, number: u32| {
         join(&[own.as_bytes(), tag.as_bytes(), format!("{number:04}").as_bytes()]).unwrap()
@@ -76,8 +76,8 @@ fn parts_of_keys_are_found_by_their_prefix() {
 #[test]
 fn a_cursor_goes_on_from_what_it_holds() {
     let (region, own) = (region(), own());
-    let member = region.join().unwrap();
-    let map = map(&member, "cursors");
+    let participant = region.join().unwrap();
+    let map = map(&participant, "cursors");
     let key = |number: u32| format!("{own}{number:05}").into_bytes();
     for number in 0..200 {
         map.insert(&key(number), b"").unwrap();
@@ -106,8 +106,8 @@ fn a_cursor_goes_on_from_what_it_holds() {
 #[test]
 fn a_cursor_at_the_last_entry_finds_what_comes_behind_it() {
     let region = OrdRegion::anonymous(&OrdConfig::with_bytes(8 << 20)).unwrap();
-    let member = region.join().unwrap();
-    let map = member.map("append", &MapOptions::default()).unwrap();
+    let participant = region.join().unwrap();
+    let map = participant.map("append", &MapOptions::default()).unwrap();
     let key = |number: u32| format!("{number:05}").into_bytes();
     // Leaves and the nodes above them are full at some of these numbers.
     for number in 0..2_000 {

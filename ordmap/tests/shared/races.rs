@@ -20,8 +20,8 @@ fn what_was_found_can_be_read_though_it_is_gone() {
     thread::scope(|scope| {
         scope.spawn(|| {
             let _guard = stop.guard();
-            let member = region.join().unwrap();
-            let map = map(&member, "found and gone");
+            let participant = region.join().unwrap();
+            let map = map(&participant, "found and gone");
             for round in 0..ROUNDS {
                 let value = vec![round as u8; 20 + (round % 90) as usize];
                 map.insert(own.as_bytes(), &value).unwrap();
@@ -30,8 +30,8 @@ fn what_was_found_can_be_read_though_it_is_gone() {
                 }
             }
         });
-        let member = region.join().unwrap();
-        let map = map(&member, "found and gone");
+        let participant = region.join().unwrap();
+        let map = map(&participant, "found and gone");
         for _ in stop.steps(STEPS_MAX) {
             let Some(entry) = map.entry(own.as_bytes()).unwrap() else { continue };
             let value = map.get(own.as_bytes()).unwrap().unwrap_or_default();
@@ -53,8 +53,8 @@ fn an_end_that_moves_is_seen_as_it_was_or_as_it_is() {
     thread::scope(|scope| {
         scope.spawn(|| {
             let _guard = stop.guard();
-            let member = region.join().unwrap();
-            let map = map(&member, "moving end");
+            let participant = region.join().unwrap();
+            let map = map(&participant, "moving end");
             map.insert(&key(0), b"").unwrap();
             // There are one or two entries all the time, and the last one moves up.
             for round in 0..ROUNDS {
@@ -62,8 +62,8 @@ fn an_end_that_moves_is_seen_as_it_was_or_as_it_is() {
                 map.remove(&key(round)).unwrap();
             }
         });
-        let member = region.join().unwrap();
-        let map = map(&member, "moving end");
+        let participant = region.join().unwrap();
+        let map = map(&participant, "moving end");
         let mut last_seen = None;
         for _ in stop.steps(STEPS_MAX) {
             let mut range = map.prefix(own.as_bytes());
@@ -92,15 +92,15 @@ fn who_walks_among_changes_misses_nothing_that_stays() {
     let key = |number: u32| format!("{own}{number:05}").into_bytes();
     const KEYS: u32 = 400;
     {
-        let member = region.join().unwrap();
-        let map = map(&member, "walking");
+        let participant = region.join().unwrap();
+        let map = map(&participant, "walking");
         (0..KEYS).step_by(2).for_each(|number| _ = map.insert(&key(number), b"stays").unwrap());
     }
     thread::scope(|scope| {
         scope.spawn(|| {
             let _guard = stop.guard();
-            let member = region.join().unwrap();
-            let map = map(&member, "walking");
+            let participant = region.join().unwrap();
+            let map = map(&participant, "walking");
             let mut random = crate::rng::Rng::of("who_walks_among_changes");
             for _ in 0..ROUNDS {
                 let number = random.below(KEYS as usize) as u32;
@@ -111,8 +111,8 @@ fn who_walks_among_changes_misses_nothing_that_stays() {
                 }
             }
         });
-        let member = region.join().unwrap();
-        let map = map(&member, "walking");
+        let participant = region.join().unwrap();
+        let map = map(&participant, "walking");
         for is_up in [true, false].into_iter().cycle().take(STEPS_MAX as usize) {
             let mut range = map.prefix(own.as_bytes());
             let (mut staying, mut last) = (0, Vec::new());
@@ -153,8 +153,8 @@ fn nothing_is_lost_between_comparing_and_storing() {
         for thread in 0..3 {
             let (region, own) = (&region, &own);
             scope.spawn(move || {
-                let member = region.join().unwrap();
-                let map = map(&member, "adding");
+                let participant = region.join().unwrap();
+                let map = map(&participant, "adding");
                 for _ in 0..ADDED {
                     loop {
                         let held = map.entry(own.as_bytes()).unwrap();
@@ -175,8 +175,8 @@ fn nothing_is_lost_between_comparing_and_storing() {
             });
         }
     });
-    let member = region.join().unwrap();
-    let map = map(&member, "adding");
+    let participant = region.join().unwrap();
+    let map = map(&participant, "adding");
     let sum = map.get(own.as_bytes()).unwrap().unwrap();
     assert_eq!(sum, (3 * ADDED).to_le_bytes());
     map.remove(own.as_bytes()).unwrap();

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use forebay_ordmap::{Cursor, Entry, Map, MapOptions, Member, OrdConfig, OrdRegion};
+use forebay_ordmap::{Cursor, Entry, Map, MapOptions, MapParticipant, OrdConfig, OrdRegion};
 
 use super::{Engine, RANGE, Shared, Work};
 use crate::data::{Asked, Data, digest};
@@ -59,10 +59,11 @@ impl Ours {
     /// `shards_max` counts if the map is not there yet.
     fn of(form: Form, region: OrdRegion, shards_max: u32) -> Ours {
         let hint_bytes = region.config().hint_bytes;
-        // Region and member stay until the process ends: what they lend has their lifetime.
-        let member: &'static Member = Box::leak(Box::new(region.join().expect("a place is free")));
+        // Region and participant stay until the process ends: what they lend has their lifetime.
+        let participant: &'static MapParticipant =
+            Box::leak(Box::new(region.join().expect("a place is free")));
         let options = MapOptions { hint_bytes, shards_max, ..MapOptions::default() };
-        let map = member.map("bench", &options).expect("there is room for a map");
+        let map = participant.map("bench", &options).expect("there is room for a map");
         Ours { form, map, value: Vec::new() }
     }
 

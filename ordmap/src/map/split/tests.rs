@@ -14,7 +14,7 @@ use crate::map::step::{Taker, find};
 use crate::object::{Ref, Text};
 use crate::shard::{LEN, SPLIT_TO};
 use crate::tree::{Way, copy_key_of};
-use crate::{MapError, MapOptions, Member, OrdConfig, OrdRegion};
+use crate::{MapError, MapOptions, MapParticipant, OrdConfig, OrdRegion};
 
 /// A region for maps of four shards.
 fn region() -> OrdRegion {
@@ -22,8 +22,8 @@ fn region() -> OrdRegion {
     OrdRegion::anonymous(&config).unwrap()
 }
 
-fn map<'m>(member: &'m Member, name: &str) -> Map<'m> {
-    member.map(name, &MapOptions { shards_max: 4, ..MapOptions::default() }).unwrap()
+fn map<'m>(participant: &'m MapParticipant, name: &str) -> Map<'m> {
+    participant.map(name, &MapOptions { shards_max: 4, ..MapOptions::default() }).unwrap()
 }
 
 fn number_key(number: u32) -> Vec<u8> {
@@ -34,8 +34,8 @@ fn number_key(number: u32) -> Vec<u8> {
 #[test]
 fn who_looks_where_a_key_was_looks_again() {
     let region = region();
-    let (member, other) = (region.join().unwrap(), region.join().unwrap());
-    let (map, moving) = (map(&member, "map"), map(&other, "map"));
+    let (participant, other) = (region.join().unwrap(), region.join().unwrap());
+    let (map, moving) = (map(&participant, "map"), map(&other, "map"));
     (0..100).for_each(|number| _ = map.insert(&number_key(number), b"value").unwrap());
     let key = number_key(99);
     let mut tries = 0;
@@ -85,8 +85,8 @@ impl<'m> Taker<'m> for Changes<'_, '_> {
 #[test]
 fn what_came_into_a_shard_that_was_passed_is_not_passed_over() {
     let region = region();
-    let (member, other) = (region.join().unwrap(), region.join().unwrap());
-    let (map, changing) = (map(&member, "map"), map(&other, "map"));
+    let (participant, other) = (region.join().unwrap(), region.join().unwrap());
+    let (map, changing) = (map(&participant, "map"), map(&other, "map"));
     (0..100).for_each(|number| _ = map.insert(&number_key(number), b"value").unwrap());
     assert_eq!(map.split_at(&number_key(99)), Ok(32));
     let mut reader = map.reader;
@@ -125,8 +125,8 @@ impl<'m> Taker<'m> for Disturbs<'_, '_> {
 #[test]
 fn who_passes_a_shard_that_is_written_elsewhere_goes_on() {
     let region = region();
-    let (member, other) = (region.join().unwrap(), region.join().unwrap());
-    let (map, changing) = (map(&member, "map"), map(&other, "map"));
+    let (participant, other) = (region.join().unwrap(), region.join().unwrap());
+    let (map, changing) = (map(&participant, "map"), map(&other, "map"));
     (0..100).for_each(|number| _ = map.insert(&number_key(number), b"value").unwrap());
     assert_eq!(map.split_at(&number_key(99)), Ok(32));
     for (key, way, next) in [(67, Way::Up, 68), (68, Way::Down, 67)] {
@@ -141,8 +141,8 @@ fn who_passes_a_shard_that_is_written_elsewhere_goes_on() {
 #[test]
 fn a_move_without_memory_moves_nothing() {
     let region = region();
-    let member = region.join().unwrap();
-    let (map, filling) = (map(&member, "map"), map(&member, "filling"));
+    let participant = region.join().unwrap();
+    let (map, filling) = (map(&participant, "map"), map(&participant, "filling"));
     (0..100).for_each(|number| _ = map.insert(&number_key(number), &[1; 300]).unwrap());
     let mut count = 0;
     // Chunks are left for some entries of a batch.
@@ -156,7 +156,7 @@ fn a_move_without_memory_moves_nothing() {
         }
         failed += 1;
         if failed % 16 == 1 {
-            let report = member.check().unwrap();
+            let report = participant.check().unwrap();
             assert!(report.is_sound(), "{report}");
         }
         assert_eq!((map.len(), map.stats().shard_count), (100, 1));
@@ -172,8 +172,8 @@ fn a_move_without_memory_moves_nothing() {
 #[test]
 fn what_is_asked_of_a_map_is_asked_of_all_its_shards() {
     let region = region();
-    let member = region.join().unwrap();
-    let map = map(&member, "map");
+    let participant = region.join().unwrap();
+    let map = map(&participant, "map");
     (0..400).for_each(|number| _ = map.insert(&number_key(number), b"value").unwrap());
     for key in [399, 300, 200] {
         assert!(map.split_at(&number_key(key)).unwrap() > 0);
@@ -186,9 +186,9 @@ fn what_is_asked_of_a_map_is_asked_of_all_its_shards() {
         let estimate = map.estimate(&keys.0[..]..&keys.1[..]).unwrap();
         assert_eq!(estimate, u64::from(high.saturating_sub(low)), "{low}..{high}");
     }
-    let filled = member.filled(&[map.id()]);
-    assert_eq!(filled.used_bytes, map.stats().used_bytes);
-    assert_eq!(filled.owned_bytes, map.stats().owned_bytes);
+    let memory_usage = participant.memory_usage(&[map.id()]);
+    assert_eq!(memory_usage.used_bytes, map.stats().used_bytes);
+    assert_eq!(memory_usage.owned_bytes, map.stats().owned_bytes);
 }
 
 /// Entries of the first two shards.
@@ -206,8 +206,8 @@ fn insert_in_turns(region: &OrdRegion, locked: &Map<'_>, until: impl Fn() -> boo
     thread::scope(|scope| {
         scope.spawn(|| {
             let _guard = stop.guard();
-            let member = region.join().unwrap();
-            let map = map(&member, "map");
+            let participant = region.join().unwrap();
+            let map = map(&participant, "map");
             for number in (0..5000).cycle() {
                 while told.load(SeqCst) != GO {
                     if stop.is_raised() {
@@ -245,8 +245,8 @@ fn insert_in_turns(region: &OrdRegion, locked: &Map<'_>, until: impl Fn() -> boo
 #[test]
 fn a_map_whose_writers_wait_is_split_into_halves() {
     let region = region();
-    let member = region.join().unwrap();
-    let map = map(&member, "map");
+    let participant = region.join().unwrap();
+    let map = map(&participant, "map");
     (0..5000).for_each(|number| _ = map.insert(&number_key(number), b"value").unwrap());
     assert_eq!(map.stats().shard_count, 1, "nobody waited");
     insert_in_turns(&region, &map, || map.stats().shard_count == 2);
@@ -257,7 +257,7 @@ fn a_map_whose_writers_wait_is_split_into_halves() {
     let [lower, upper] = lens(&map);
     assert!(lower.abs_diff(upper) < 200 && map.stats().shard_count == 2, "{lower}, {upper}");
     assert_eq!(map.len(), 5000);
-    let report = member.check().unwrap();
+    let report = participant.check().unwrap();
     assert!(report.is_sound(), "{report}");
 }
 
@@ -265,10 +265,10 @@ fn a_map_whose_writers_wait_is_split_into_halves() {
 #[test]
 fn a_map_has_as_many_shards_as_it_may() {
     let region = region();
-    let member = region.join().unwrap();
+    let participant = region.join().unwrap();
     let shards = |name, shards_max, budget_bytes| {
         let map =
-            member.map(name, &MapOptions { shards_max, budget_bytes, hint_bytes: 0 }).unwrap();
+            participant.map(name, &MapOptions { shards_max, budget_bytes, hint_bytes: 0 }).unwrap();
         (0..1000).for_each(|number| _ = map.insert(&number_key(number), b"").unwrap());
         (0..20).for_each(|_| _ = map.split_at(&number_key(0)).unwrap());
         map.stats().shard_count
@@ -277,15 +277,15 @@ fn a_map_has_as_many_shards_as_it_may() {
         [("none", 0, None), ("budget", 16, Some(1 << 20)), ("some", 7, None), ("rest", 16, None)]
             .map(|(name, shards_max, budget)| shards(name, shards_max, budget));
     assert_eq!(found, [1, 1, 7, 4], "nine splits, all together");
-    assert!(member.check().unwrap().is_sound());
+    assert!(participant.check().unwrap().is_sound());
 }
 
 /// A split goes on with the changes of the lower shard; who has the upper one may stand still.
 #[test]
 fn a_split_waits_for_nobody() {
     let region = region();
-    let (member, other) = (region.join().unwrap(), region.join().unwrap());
-    let (map, owner) = (map(&member, "map"), map(&other, "map"));
+    let (participant, other) = (region.join().unwrap(), region.join().unwrap());
+    let (map, owner) = (map(&participant, "map"), map(&other, "map"));
     (0..5000).for_each(|number| _ = map.insert(&number_key(number), b"value").unwrap());
     assert!(map.split_at(&number_key(0)).unwrap() > 0);
     map.words_of(0).store(SPLIT_TO, 1);

@@ -7,7 +7,7 @@ use crate::map::reader::Reader;
 use crate::object::{Ref, Stop, Text};
 use crate::shard::words::TURN;
 use crate::tree::{Way, copy_key_of};
-use crate::{MapOptions, Member, OrdConfig, OrdRegion};
+use crate::{MapOptions, MapParticipant, OrdConfig, OrdRegion};
 
 /// The last key below the bound, and the first two above it.
 const BELOW: &[u8] = b"0067";
@@ -23,9 +23,9 @@ fn region() -> OrdRegion {
 }
 
 /// Two shards, the lower one of several leaves.
-fn split_map(member: &Member) -> Map<'_> {
+fn split_map(participant: &MapParticipant) -> Map<'_> {
     let options = MapOptions { shards_max: 4, ..MapOptions::default() };
-    let map = member.map("map", &options).unwrap();
+    let map = participant.map("map", &options).unwrap();
     let key = |number: u32| format!("{number:04}").into_bytes();
     (0..100).for_each(|number| _ = map.insert(&key(number), b"value").unwrap());
     assert_eq!(map.split_at(&key(99)), Ok(32));
@@ -94,8 +94,9 @@ fn next_above(
 #[test]
 fn who_passes_a_shard_minds_no_changes_elsewhere_in_it() {
     let region = region();
-    let (member, other) = (region.join().unwrap(), region.join().unwrap());
-    let (map, changing) = (split_map(&member), other.map("map", &MapOptions::default()).unwrap());
+    let (participant, other) = (region.join().unwrap(), region.join().unwrap());
+    let (map, changing) =
+        (split_map(&participant), other.map("map", &MapOptions::default()).unwrap());
     let found = next_above(&map, |_| toggle(&changing, b"0001"), |_| true);
     assert_eq!(found, (Some(ABOVE.to_vec()), 1), "another leaf is another one");
     let found = next_above(&map, |_| _ = changing.insert(BELOW, b"again").unwrap(), |_| true);
@@ -106,8 +107,9 @@ fn who_passes_a_shard_minds_no_changes_elsewhere_in_it() {
 #[test]
 fn what_comes_while_a_value_is_copied_does_not_matter() {
     let region = region();
-    let (member, other) = (region.join().unwrap(), region.join().unwrap());
-    let (map, changing) = (split_map(&member), other.map("map", &MapOptions::default()).unwrap());
+    let (participant, other) = (region.join().unwrap(), region.join().unwrap());
+    let (map, changing) =
+        (split_map(&participant), other.map("map", &MapOptions::default()).unwrap());
     let came = |_| changing.insert(BETWEEN, b"").is_ok_and(|was_there| !was_there);
     assert_eq!(next_above(&map, |_| {}, came), (Some(ABOVE.to_vec()), 1));
     // But the entry may be freed before its value is copied.
@@ -121,8 +123,9 @@ fn what_comes_while_a_value_is_copied_does_not_matter() {
 fn however_often_others_write_a_sound_map_is_not_called_damaged() {
     const CHANGES: u32 = (1 << 16) + 100;
     let region = region();
-    let (member, other) = (region.join().unwrap(), region.join().unwrap());
-    let (map, changing) = (split_map(&member), other.map("map", &MapOptions::default()).unwrap());
+    let (participant, other) = (region.join().unwrap(), region.join().unwrap());
+    let (map, changing) =
+        (split_map(&participant), other.map("map", &MapOptions::default()).unwrap());
     let change = |tries| {
         if tries <= CHANGES {
             toggle(&changing, b"0066+");
@@ -138,8 +141,8 @@ fn what_a_stopped_writer_has_published_is_not_passed_over() {
     // At first, and after more tries than any but the last one.
     for at in [1, 66] {
         let region = region();
-        let (member, other) = (region.join().unwrap(), region.join().unwrap());
-        let map = split_map(&member);
+        let (participant, other) = (region.join().unwrap(), region.join().unwrap());
+        let map = split_map(&participant);
         let changing = other.map("map", &MapOptions::default()).unwrap();
         let lower = map.words_of(0);
         lower.begin_turn();
@@ -161,8 +164,8 @@ fn what_a_stopped_writer_has_published_is_not_passed_over() {
 #[test]
 fn shards_with_dead_writers_are_passed_at_once() {
     let region = region();
-    let member = region.join().unwrap();
-    let map = split_map(&member);
+    let participant = region.join().unwrap();
+    let map = split_map(&participant);
     map.words_of(0).begin_turn();
     assert_eq!(next_above(&map, |_| {}, |_| true), (Some(ABOVE.to_vec()), 1), "a full one");
     empty_lower(&map);
@@ -175,8 +178,9 @@ fn shards_with_dead_writers_are_passed_at_once() {
 #[test]
 fn what_came_into_an_empty_shard_is_not_passed_over() {
     let region = region();
-    let (member, other) = (region.join().unwrap(), region.join().unwrap());
-    let (map, changing) = (split_map(&member), other.map("map", &MapOptions::default()).unwrap());
+    let (participant, other) = (region.join().unwrap(), region.join().unwrap());
+    let (map, changing) =
+        (split_map(&participant), other.map("map", &MapOptions::default()).unwrap());
     empty_lower(&map);
     let change = |tries| {
         if tries == 1 {

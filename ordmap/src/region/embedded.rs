@@ -8,8 +8,8 @@ use forebay_sync::Barrier;
 
 use super::config::{ConfigError, OrdConfig};
 use super::directory;
-use super::member::{MapId, Member};
 use super::open::{OpenError, OrdRegion, Shared};
+use super::participant::{MapId, MapParticipant};
 use crate::layout::{Plan, VERSION, kind};
 use crate::map::MapStats;
 use crate::object::{CHUNK_WORDS, UNIT_WORDS};
@@ -34,7 +34,7 @@ impl OrdRegion {
     /// The maps in the areas of a region that was made with
     /// [`areas_within`](OrdRegion::areas_within). `barrier` is how its participants are ordered.
     /// Nobody [joins](OrdRegion::join) it, but the host's participants are
-    /// [guests](OrdRegion::guest); and the host sweeps.
+    /// [guests](OrdRegion::join_embedded); and the host sweeps.
     ///
     /// # Errors
     /// [`OpenError`].
@@ -56,14 +56,17 @@ impl OrdRegion {
     ///
     /// # Safety
     /// - The maps were opened by [`within`](OrdRegion::within). The participant is one of the
-    ///   region in which they lie, and stays in it until the member is dropped.
-    /// - It has no other member of these maps.
+    ///   region in which they lie, and stays in it until the participant is dropped.
+    /// - It has no other participant of these maps.
     /// - All who open these maps have given [`within`](OrdRegion::within) the same barrier, which
     ///   orders all participants of the region.
     /// - It did not join by [`OrdRegion::join`].
-    pub unsafe fn guest(&self, participant: &Participant) -> Result<Member, JoinError> {
+    pub unsafe fn join_embedded(
+        &self,
+        participant: &Participant,
+    ) -> Result<MapParticipant, JoinError> {
         // SAFETY: as the contract says.
-        unsafe { Member::guest(Arc::clone(&self.shared), participant) }
+        unsafe { MapParticipant::join_embedded(Arc::clone(&self.shared), participant) }
     }
 
     /// What a map holds and takes, for who takes no part; `None`: there is none of this name.
@@ -81,7 +84,7 @@ impl OrdRegion {
 
 /// Memory that maps share. A glance: others change it meanwhile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Filled {
+pub struct MemoryUsage {
     /// Bytes of entries and nodes.
     pub used_bytes: u64,
     /// Bytes that belong to the maps: what is not used of them is there for what has the sizes of
@@ -91,7 +94,7 @@ pub struct Filled {
     pub capacity_bytes: u64,
 }
 
-impl Member {
+impl MapParticipant {
     /// Sizes of what the maps lie in.
     #[must_use]
     pub fn config(&self) -> &OrdConfig {
@@ -100,7 +103,7 @@ impl Member {
 
     /// How full the memory is that some maps share.
     #[must_use]
-    pub fn filled(&self, maps: &[MapId]) -> Filled {
+    pub fn memory_usage(&self, maps: &[MapId]) -> MemoryUsage {
         let there = maps.iter().filter(|id| id.0 < self.shared().config.maps_max as usize);
         let (mut units, mut chunks) = (0_u64, 0_u64);
         let shards = there.flat_map(|id| self.shared().shards_of(id.0).numbers());
@@ -109,7 +112,7 @@ impl Member {
             chunks = chunks.saturating_add(allocator.chunks_owned());
         }
         let (unit, chunk) = ((UNIT_WORDS * 8) as u64, (CHUNK_WORDS * 8) as u64);
-        Filled {
+        MemoryUsage {
             used_bytes: units.saturating_mul(unit),
             owned_bytes: chunks.saturating_mul(chunk),
             capacity_bytes: self.shared().plan.chunk_count as u64 * chunk,

@@ -1,4 +1,4 @@
-//! Members: what a thread joins as.
+//! Participants: what a thread joins as.
 
 use std::ffi::{CStr, c_char};
 use std::mem::MaybeUninit;
@@ -17,7 +17,7 @@ use crate::sized::{self, Growing};
 /// A thread that takes part in a region. It may be handed to another thread together with all that
 /// comes from it (maps, entries, cursors, ranges), but one thread at a time uses any of them.
 #[derive(Debug)]
-pub struct Member(pub(crate) Rc<forebay_ordmap::Member>);
+pub struct ParticipantHandle(pub(crate) Rc<forebay_ordmap::MapParticipant>);
 
 /// How a map is to be made. Set `struct_bytes` to `sizeof`, and the rest to 0 where the usual is
 /// right.
@@ -66,42 +66,45 @@ unsafe impl Growing for CheckReport {}
 
 const _: () = assert!(size_of::<usize>() == 8, "the structs would have padding");
 
-/// Takes part in a region. Each thread joins for itself. `member` is the caller's, until
-/// `forebay_member_leave`.
+/// Takes part in a region. Each thread joins for itself. `participant` is the caller's, until
+/// `forebay_participant_leave`.
 ///
-/// `FOREBAY_CODE_MEMBERS_FULL`: the living have all places.
+/// `FOREBAY_CODE_PARTICIPANTS_FULL`: the living have all places.
 #[unsafe(no_mangle)]
-pub extern "C" fn forebay_member_join(
+pub extern "C" fn forebay_participant_join(
     region: Option<&Region>,
-    member: Option<&mut MaybeUninit<*mut Member>>,
+    participant: Option<&mut MaybeUninit<*mut ParticipantHandle>>,
 ) -> Code {
     guard(|| {
         let Region(region) = given(region, "region")?;
-        let place = given(member, "member")?;
-        place.write(handle(Member(Rc::new(region.join()?))));
+        let place = given(participant, "participant")?;
+        place.write(handle(ParticipantHandle(Rc::new(region.join()?))));
         Ok(Code::Ok)
     })
 }
 
 /// Leaves; null is right, too. Maps, entries, cursors and ranges that are still open stay usable,
-/// and keep the member's place until the last of them is closed.
+/// and keep the participant's place until the last of them is closed.
 #[unsafe(no_mangle)]
-pub extern "C" fn forebay_member_leave(member: Option<Box<Member>>) -> Code {
+pub extern "C" fn forebay_participant_leave(participant: Option<Box<ParticipantHandle>>) -> Code {
     guard(|| {
-        drop(member);
+        drop(participant);
         Ok(Code::Ok)
     })
 }
 
-/// How long a change of the member waits for the lock of its map, in milliseconds; then it fails
-/// with `FOREBAY_CODE_BUSY`. Below 0, as at first: as long as the owner needs, who may be stopped.
-/// Who is dead is not waited for, and readers wait for nobody.
+/// How long a change of the participant waits for the lock of its map, in milliseconds; then it
+/// fails with `FOREBAY_CODE_BUSY`. Below 0, as at first: as long as the owner needs, who may be
+/// stopped. Who is dead is not waited for, and readers wait for nobody.
 #[unsafe(no_mangle)]
-pub extern "C" fn forebay_member_set_wait_max(member: Option<&Member>, wait_ms_max: i64) -> Code {
+pub extern "C" fn forebay_participant_set_wait_max(
+    participant: Option<&ParticipantHandle>,
+    wait_ms_max: i64,
+) -> Code {
     guard(|| {
-        let Member(member) = given(member, "member")?;
+        let ParticipantHandle(participant) = given(participant, "participant")?;
         let wait_max = u64::try_from(wait_ms_max).ok().map(Duration::from_millis);
-        member.set_wait_max(wait_max);
+        participant.set_wait_max(wait_max);
         Ok(Code::Ok)
     })
 }
@@ -112,13 +115,13 @@ pub extern "C" fn forebay_member_set_wait_max(member: Option<&Member>, wait_ms_m
 /// `FOREBAY_CODE_FULL`: the region has not so much left for a hash in front.
 ///
 /// # Safety
-/// - `member` is null or a handle that is not closed, as everywhere below.
+/// - `participant` is null or a handle that is not closed, as everywhere below.
 /// - `name` is null or a string with a NUL at its end; `options` is null or has as many bytes as
 ///   `struct_bytes` says. Both are only read during the call.
 /// - `map` is null or can be written.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn forebay_member_map(
-    member: Option<&Member>,
+pub unsafe extern "C" fn forebay_participant_map(
+    participant: Option<&ParticipantHandle>,
     name: *const c_char,
     options: *const Options,
     map: Option<&mut MaybeUninit<*mut Map>>,
@@ -136,8 +139,9 @@ pub unsafe extern "C" fn forebay_member_map(
         let shards_max = u32::try_from(options.shards_max).unwrap_or(u32::MAX);
         let options = MapOptions { budget_bytes, hint_bytes: options.hint_bytes, shards_max };
         let place = given(map, "map")?;
-        let lent =
-            Lent::new(&given(member, "member")?.0, |member| Ok(member.map(name, &options)?))?;
+        let lent = Lent::new(&given(participant, "participant")?.0, |participant| {
+            Ok(participant.map(name, &options)?)
+        })?;
         place.write(handle(Map::new(lent)));
         Ok(Code::Ok)
     })
@@ -147,10 +151,10 @@ pub unsafe extern "C" fn forebay_member_map(
 /// until `forebay_map_close`.
 ///
 /// # Safety
-/// As `forebay_member_map`.
+/// As `forebay_participant_map`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn forebay_member_existing_map(
-    member: Option<&Member>,
+pub unsafe extern "C" fn forebay_participant_existing_map(
+    participant: Option<&ParticipantHandle>,
     name: *const c_char,
     map: Option<&mut MaybeUninit<*mut Map>>,
 ) -> Code {
@@ -158,7 +162,9 @@ pub unsafe extern "C" fn forebay_member_existing_map(
         // SAFETY: the contract is the same.
         let name = unsafe { name_of(name)? };
         let place = given(map, "map")?;
-        let lent = Lent::new(&given(member, "member")?.0, |member| Ok(member.existing_map(name)?))?;
+        let lent = Lent::new(&given(participant, "participant")?.0, |participant| {
+            Ok(participant.existing_map(name)?)
+        })?;
         place.write(handle(Map::new(lent)));
         Ok(Code::Ok)
     })
@@ -170,18 +176,18 @@ pub unsafe extern "C" fn forebay_member_existing_map(
 /// # Safety
 /// `name` is null or has room for `name_bytes`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn forebay_member_map_name(
-    member: Option<&Member>,
+pub unsafe extern "C" fn forebay_participant_map_name(
+    participant: Option<&ParticipantHandle>,
     number: usize,
     name: *mut c_char,
     name_bytes: usize,
 ) -> Code {
     guard(|| {
-        let Member(member) = given(member, "member")?;
+        let ParticipantHandle(participant) = given(participant, "participant")?;
         if name.is_null() {
             return Err(Failure::null("name"));
         }
-        let names = member.map_names();
+        let names = participant.map_names();
         let Some(found) = names.get(number) else { return Ok(Code::Absent) };
         if found.len() >= name_bytes {
             return Err(Failure::new(Code::Buffer, "there is no room for the name of the map"));
@@ -206,13 +212,13 @@ pub unsafe extern "C" fn forebay_member_map_name(
 /// # Safety
 /// `report` is null or has as many bytes as its `struct_bytes`, which the caller sets, says.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn forebay_member_check(
-    member: Option<&Member>,
+pub unsafe extern "C" fn forebay_participant_check(
+    participant: Option<&ParticipantHandle>,
     report: *mut CheckReport,
 ) -> Code {
     guard(|| {
-        let Member(member) = given(member, "member")?;
-        let found = member.check()?;
+        let ParticipantHandle(participant) = given(participant, "participant")?;
+        let found = participant.check()?;
         let answer = CheckReport {
             struct_bytes: size_of::<CheckReport>(),
             maps: found.maps,

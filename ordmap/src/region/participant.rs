@@ -20,7 +20,7 @@ use crate::names::is_live;
 
 /// A thread that takes part in a region: it may move to another thread, but is used by one at a
 /// time. What it lends ends before it does. A child that is forked off can only read with its copy.
-pub struct Member {
+pub struct MapParticipant {
     shared: Arc<Shared>,
     /// Nothing, if somebody else's participant is who takes part.
     participant: Option<Participant>,
@@ -65,12 +65,12 @@ pub struct MapOptions {
     pub shards_max: u32,
 }
 
-/// Which map of a region it is: the same number for all members, as long as the map is there.
+/// Which map of a region it is: the same number for all participants, as long as the map is there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MapId(pub(crate) usize);
 
-impl Member {
-    pub(crate) fn join(shared: Arc<Shared>) -> Result<Member, JoinError> {
+impl MapParticipant {
+    pub(crate) fn join(shared: Arc<Shared>) -> Result<MapParticipant, JoinError> {
         let participant = match shared.region.join() {
             // The dead keep no place from the living.
             Err(JoinError::Full { .. }) => {
@@ -88,26 +88,26 @@ impl Member {
         let Some(row) = row else {
             return Err(JoinError::Full { participants_max: shared.config.participants_max });
         };
-        Ok(Member::of(shared, row, participant.deputy(), Some(participant)))
+        Ok(MapParticipant::of(shared, row, participant.deputy(), Some(participant)))
     }
 
     /// Takes part in the name of a participant of the region that the maps lie in.
     ///
     /// # Safety
-    /// - The participant is one of that region, and stays in it until the member is dropped.
-    /// - It has no other member.
-    pub(super) unsafe fn guest(
+    /// - The participant is one of that region, and stays in it until the participant is dropped.
+    /// - It has no other participant.
+    pub(super) unsafe fn join_embedded(
         shared: Arc<Shared>,
         participant: &Participant,
-    ) -> Result<Member, JoinError> {
+    ) -> Result<MapParticipant, JoinError> {
         // SAFETY:
-        // - The participant alone has the row, as long as this member lives (contract).
+        // - The participant alone has the row, as long as this participant lives (contract).
         // - As in `join`.
         let row = unsafe { shared.leases.row(participant.id().row as usize) };
         let Some(row) = row else {
             return Err(JoinError::Full { participants_max: shared.config.participants_max });
         };
-        Ok(Member::of(shared, row, participant.deputy(), None))
+        Ok(MapParticipant::of(shared, row, participant.deputy(), None))
     }
 
     fn of(
@@ -115,8 +115,8 @@ impl Member {
         row: LeaseRow<Area>,
         deputy: Deputy,
         participant: Option<Participant>,
-    ) -> Member {
-        Member {
+    ) -> MapParticipant {
+        MapParticipant {
             shared,
             participant,
             deputy,
@@ -144,14 +144,14 @@ impl Member {
     /// The map of this name.
     ///
     /// # Errors
-    /// [`MapsError::NotThere`], or what [`map`](Member::map) may meet.
+    /// [`MapsError::NotThere`], or what [`map`](MapParticipant::map) may meet.
     pub fn existing_map(&self, name: &str) -> Result<Map<'_>, MapsError> {
         let shard = directory::lookup(&self.shared, name.as_bytes())?;
         shard.map(|shard| Map::new(self, shard)).ok_or(MapsError::NotThere)
     }
 
-    /// The map that another member of this region calls its [own](Map::id), without looking for
-    /// its name.
+    /// The map that another participant of this region calls its [own](Map::id), without looking
+    /// for its name.
     ///
     /// # Errors
     /// [`MapsError::NotThere`]: the number is one of another region; [`MapsError::Damaged`].
@@ -242,14 +242,14 @@ impl Member {
     }
 }
 
-impl Drop for Member {
+impl Drop for MapParticipant {
     fn drop(&mut self) {
         let participant = self.participant.take();
         if !self.is_ours() {
             return;
         }
         // SAFETY:
-        // - What was lent borrows this member, so nobody reads it any more: entries that were
+        // - What was lent borrows this participant, so nobody reads it any more: entries that were
         //   forgotten left their leases, and nothing else.
         // - The row is still ours.
         unsafe { self.shared.leases.clear_row(self.deputy.id().row as usize) };
@@ -259,7 +259,7 @@ impl Drop for Member {
     }
 }
 
-impl fmt::Debug for Member {
+impl fmt::Debug for MapParticipant {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.debug_struct("Member").field("id", &self.deputy.id()).finish_non_exhaustive()
     }
