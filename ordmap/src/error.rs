@@ -4,9 +4,9 @@ use std::fmt;
 
 use forebay_shm::LockError;
 
-use crate::object::{KEY_BYTES_MAX, Stop, VALUE_BYTES_MAX};
-use crate::region::NotLocked;
-use crate::shard::Halt;
+use crate::object::{KEY_BYTES_MAX, ObjectReadError, VALUE_BYTES_MAX};
+use crate::region::AcquireError;
+use crate::shard::ChangeError;
 
 /// Why an operation on a map was not done. Nothing has changed then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,27 +33,27 @@ pub enum MapError {
     Lock(LockError),
 }
 
-impl From<Stop> for MapError {
-    fn from(stop: Stop) -> MapError {
-        MapError::from(Halt::from(stop))
+impl From<ObjectReadError> for MapError {
+    fn from(error: ObjectReadError) -> MapError {
+        MapError::from(ChangeError::from(error))
     }
 }
 
-impl From<Halt> for MapError {
-    fn from(halt: Halt) -> MapError {
-        match halt {
-            Halt::Full => MapError::Full,
-            Halt::Damaged(what) => MapError::Damaged { what },
+impl From<ChangeError> for MapError {
+    fn from(error: ChangeError) -> MapError {
+        match error {
+            ChangeError::Full => MapError::Full,
+            ChangeError::Damaged(what) => MapError::Damaged { what },
         }
     }
 }
 
-impl From<NotLocked> for MapError {
-    fn from(not: NotLocked) -> MapError {
+impl From<AcquireError> for MapError {
+    fn from(not: AcquireError) -> MapError {
         match not {
-            NotLocked::Forked => MapError::Forked,
-            NotLocked::Lock(LockError::TimedOut) => MapError::Busy,
-            NotLocked::Lock(error) => MapError::Lock(error),
+            AcquireError::Forked => MapError::Forked,
+            AcquireError::Lock(LockError::TimedOut) => MapError::Busy,
+            AcquireError::Lock(error) => MapError::Lock(error),
         }
     }
 }

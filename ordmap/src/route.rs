@@ -33,7 +33,7 @@ mod loom_tests;
 
 use forebay_sync::atomic::{AtomicU64, Relaxed, acquire, acquire_fence, release, release_fence};
 
-use crate::object::{Stop, compare_words};
+use crate::object::{ObjectReadError, compare_words};
 pub(crate) use rows::{KeyRange, Row};
 
 /// Words of a row.
@@ -52,7 +52,7 @@ pub(crate) const SHARDS_MAX: usize = 16;
 /// nobody does.
 const TRIES_MAX: u32 = 1 << 16;
 
-const DAMAGED: Stop = Stop::Damaged("the bounds of the shards are damaged");
+const DAMAGED: ObjectReadError = ObjectReadError::Damaged("the bounds of the shards are damaged");
 
 /// The bounds of a map's shards.
 #[derive(Clone, Copy, Debug)]
@@ -101,7 +101,7 @@ impl<'a> Routes<'a> {
 
     /// The bounds as they are now.
     #[inline]
-    pub(crate) fn now(self) -> Result<Version, Stop> {
+    pub(crate) fn now(self) -> Result<Version, ObjectReadError> {
         // ORDER: pairs with `ordmap.routed`: we see the rows, and what was copied into a shard
         // before it got the keys.
         let version = Version(self.word.load(acquire("ordmap.route")));
@@ -151,7 +151,7 @@ impl<'a> Routes<'a> {
     /// Which of the map's shards is at this place. As all that is read of rows, it may be nonsense
     /// until it is known that they are still the same.
     #[inline]
-    pub(crate) fn slot(self, version: Version, position: usize) -> Result<usize, Stop> {
+    pub(crate) fn slot(self, version: Version, position: usize) -> Result<usize, ObjectReadError> {
         if position == 0 {
             return Ok(0);
         }
@@ -161,7 +161,7 @@ impl<'a> Routes<'a> {
 
     /// Which shard has a key now.
     #[inline]
-    pub(crate) fn find(self, key: &[u8]) -> Result<(Version, usize), Stop> {
+    pub(crate) fn find(self, key: &[u8]) -> Result<(Version, usize), ObjectReadError> {
         self.read(|version| self.slot(version, self.position(version, key)))
     }
 
@@ -169,8 +169,8 @@ impl<'a> Routes<'a> {
     #[inline]
     pub(crate) fn read<T>(
         self,
-        mut read: impl FnMut(Version) -> Result<T, Stop>,
-    ) -> Result<(Version, T), Stop> {
+        mut read: impl FnMut(Version) -> Result<T, ObjectReadError>,
+    ) -> Result<(Version, T), ObjectReadError> {
         for _ in 0..TRIES_MAX {
             let version = self.now()?;
             let found = read(version);

@@ -3,7 +3,7 @@
 use std::ops::{Bound, RangeBounds};
 
 use crate::key::end_of_prefix;
-use crate::tree::Way;
+use crate::tree::Direction;
 
 /// The lowest and the highest key, or those next to them.
 #[derive(Clone, Debug)]
@@ -35,8 +35,8 @@ impl Bounds {
     }
 
     /// Where to begin in this way.
-    pub(super) fn beginning(&self, way: Way) -> Beginning<'_> {
-        match if way == Way::Up { &self.low } else { &self.high } {
+    pub(super) fn beginning(&self, direction: Direction) -> Beginning<'_> {
+        match if direction == Direction::Up { &self.low } else { &self.high } {
             Bound::Included(key) => Beginning::At(key),
             Bound::Excluded(key) => Beginning::Beyond(key),
             Bound::Unbounded => Beginning::End,
@@ -44,13 +44,13 @@ impl Bounds {
     }
 
     /// Is a key that was come to in this way still inside?
-    pub(super) fn has(&self, key: &[u8], way: Way) -> bool {
-        match (way, if way == Way::Up { &self.high } else { &self.low }) {
+    pub(super) fn has(&self, key: &[u8], direction: Direction) -> bool {
+        match (direction, if direction == Direction::Up { &self.high } else { &self.low }) {
             (_, Bound::Unbounded) => true,
-            (Way::Up, Bound::Included(high)) => key <= &high[..],
-            (Way::Up, Bound::Excluded(high)) => key < &high[..],
-            (Way::Down, Bound::Included(low)) => key >= &low[..],
-            (Way::Down, Bound::Excluded(low)) => key > &low[..],
+            (Direction::Up, Bound::Included(high)) => key <= &high[..],
+            (Direction::Up, Bound::Excluded(high)) => key < &high[..],
+            (Direction::Down, Bound::Included(low)) => key >= &low[..],
+            (Direction::Down, Bound::Excluded(low)) => key > &low[..],
         }
     }
 }

@@ -1,11 +1,11 @@
 //! A cursor holds the entry at which it stands, so that it is there whatever happens to the map.
 
-use super::entry::{Entry, NotHeld};
+use super::entry::{Entry, HoldError};
 use super::reader::Reader;
-use super::step::{Place, Taker, find, find_end, step};
+use super::step::{CursorPosition, Taker, find, find_end, step};
 use crate::error::MapError;
-use crate::object::{Ref, Stop};
-use crate::tree::Way;
+use crate::object::{ObjectReadError, Ref};
+use crate::tree::Direction;
 
 /// Stands at an entry of a map, or nowhere.
 #[derive(Debug)]
@@ -13,7 +13,7 @@ pub struct Cursor<'m> {
     reader: Reader<'m>,
     shown: Option<Entry<'m>>,
     /// Where that is; `None`: it is to be looked for.
-    place: Option<Place>,
+    position: Option<CursorPosition>,
 }
 
 /// Holds what it comes to, where it stays: moving an entry costs as much as finding it.
@@ -22,7 +22,7 @@ struct Holder<'m>(Option<Entry<'m>>);
 
 impl<'m> Cursor<'m> {
     pub(super) fn new(reader: Reader<'m>) -> Cursor<'m> {
-        Cursor { reader, shown: None, place: None }
+        Cursor { reader, shown: None, position: None }
     }
 
     /// The entry at which it stands.
@@ -47,32 +47,32 @@ impl<'m> Cursor<'m> {
     /// # Errors
     /// As [`next`](Cursor::next), also for all below.
     pub fn first(&mut self) -> Result<Option<&Entry<'m>>, MapError> {
-        self.go_to_end(Way::Up)
+        self.go_to_end(Direction::Up)
     }
 
     /// Goes to the last entry.
     pub fn last(&mut self) -> Result<Option<&Entry<'m>>, MapError> {
-        self.go_to_end(Way::Down)
+        self.go_to_end(Direction::Down)
     }
 
     /// Goes to the first entry whose key is not below this one.
     pub fn at_or_above(&mut self, key: &[u8]) -> Result<Option<&Entry<'m>>, MapError> {
-        self.seek(key, Way::Up, true)
+        self.seek(key, Direction::Up, true)
     }
 
     /// Goes to the first entry whose key is above this one.
     pub fn above(&mut self, key: &[u8]) -> Result<Option<&Entry<'m>>, MapError> {
-        self.seek(key, Way::Up, false)
+        self.seek(key, Direction::Up, false)
     }
 
     /// Goes to the last entry whose key is not above this one.
     pub fn at_or_below(&mut self, key: &[u8]) -> Result<Option<&Entry<'m>>, MapError> {
-        self.seek(key, Way::Down, true)
+        self.seek(key, Direction::Down, true)
     }
 
     /// Goes to the last entry whose key is below this one.
     pub fn below(&mut self, key: &[u8]) -> Result<Option<&Entry<'m>>, MapError> {
-        self.seek(key, Way::Down, false)
+        self.seek(key, Direction::Down, false)
     }
 
     /// Goes to the next entry; from nowhere to the first. At the end it stands nowhere.
@@ -81,7 +81,7 @@ impl<'m> Cursor<'m> {
     /// [`MapError::TooManyLeases`], [`MapError::Damaged`]; then it stands where it did.
     #[expect(clippy::should_implement_trait, reason = "what it gives is borrowed from it")]
     pub fn next(&mut self) -> Result<Option<&Entry<'m>>, MapError> {
-        self.go(Way::Up)
+        self.go(Direction::Up)
     }
 
     /// Goes to the entry before; from nowhere to the last.
@@ -89,18 +89,18 @@ impl<'m> Cursor<'m> {
     /// # Errors
     /// As [`next`](Cursor::next).
     pub fn previous(&mut self) -> Result<Option<&Entry<'m>>, MapError> {
-        self.go(Way::Down)
+        self.go(Direction::Down)
     }
 
     #[inline]
-    pub(super) fn go(&mut self, way: Way) -> Result<Option<&Entry<'m>>, MapError> {
+    pub(super) fn go(&mut self, direction: Direction) -> Result<Option<&Entry<'m>>, MapError> {
         let Some(shown) = &self.shown else {
-            return self.go_to_end(way);
+            return self.go_to_end(direction);
         };
         let mut holder = Holder(None);
-        let native = match &mut self.place {
-            Some(place) => step(&self.reader, place, shown.key(), way, &mut holder),
-            None => Err(Stop::Changed.into()),
+        let native = match &mut self.position {
+            Some(position) => step(&self.reader, position, shown.key(), direction, &mut holder),
+            None => Err(ObjectReadError::Changed.into()),
         };
         match native {
             Ok(next) => {
@@ -109,11 +109,11 @@ impl<'m> Cursor<'m> {
             }
             Err(not) => {
                 // The place may have moved half-way.
-                self.place = None;
-                if not != NotHeld::Stop(Stop::Changed) {
+                self.position = None;
+                if not != HoldError::Read(ObjectReadError::Changed) {
                     return Err(not.into());
                 }
-                let found = find(&mut self.reader, shown.key(), way, false, &mut holder)?;
+                let found = find(&mut self.reader, shown.key(), direction, false, &mut holder)?;
                 Ok(self.stand_at(found, holder))
             }
         }
@@ -122,23 +122,30 @@ impl<'m> Cursor<'m> {
     pub(super) fn seek(
         &mut self,
         key: &[u8],
-        way: Way,
+        direction: Direction,
         may_equal: bool,
     ) -> Result<Option<&Entry<'m>>, MapError> {
         let mut holder = Holder(None);
-        let found = find(&mut self.reader, key, way, may_equal, &mut holder)?;
+        let found = find(&mut self.reader, key, direction, may_equal, &mut holder)?;
         Ok(self.stand_at(found, holder))
     }
 
-    pub(super) fn go_to_end(&mut self, way: Way) -> Result<Option<&Entry<'m>>, MapError> {
+    pub(super) fn go_to_end(
+        &mut self,
+        direction: Direction,
+    ) -> Result<Option<&Entry<'m>>, MapError> {
         let mut holder = Holder(None);
-        let found = find_end(&mut self.reader, way, &mut holder)?;
+        let found = find_end(&mut self.reader, direction, &mut holder)?;
         Ok(self.stand_at(found, holder))
     }
 
-    fn stand_at(&mut self, found: Option<((), Place)>, holder: Holder<'m>) -> Option<&Entry<'m>> {
-        self.place = found.map(|((), place)| place);
-        self.shown = holder.0.filter(|_| self.place.is_some());
+    fn stand_at(
+        &mut self,
+        found: Option<((), CursorPosition)>,
+        holder: Holder<'m>,
+    ) -> Option<&Entry<'m>> {
+        self.position = found.map(|((), position)| position);
+        self.shown = holder.0.filter(|_| self.position.is_some());
         self.shown.as_ref()
     }
 }
@@ -147,7 +154,7 @@ impl<'m> Taker<'m> for Holder<'m> {
     type Taken = ();
 
     #[inline]
-    fn take(&mut self, reader: &Reader<'m>, entry: Ref) -> Result<(), NotHeld> {
+    fn take(&mut self, reader: &Reader<'m>, entry: Ref) -> Result<(), HoldError> {
         // What a try before has held is let go first: it has the lease that this one needs.
         self.0 = None;
         self.0 = Some(Entry::hold(reader, entry)?);
@@ -157,7 +164,7 @@ impl<'m> Taker<'m> for Holder<'m> {
 
     /// What is held stays as it is.
     #[inline]
-    fn finish(&mut self, (): &()) -> Result<(), NotHeld> {
+    fn finish(&mut self, (): &()) -> Result<(), HoldError> {
         Ok(())
     }
 
@@ -171,6 +178,6 @@ impl<'m> Taker<'m> for Holder<'m> {
 impl Cursor<'_> {
     /// It looks for its key at the next step.
     pub(super) fn forget_path_unless(&mut self, is_kept: bool) {
-        self.place = self.place.filter(|_| is_kept);
+        self.position = self.position.filter(|_| is_kept);
     }
 }

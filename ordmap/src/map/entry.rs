@@ -10,7 +10,7 @@ use forebay_sync::leases::{Lease, NotLeased};
 
 use super::reader::Reader;
 use crate::error::MapError;
-use crate::object::{Lengths, Ref, Seen, Stop, Text};
+use crate::object::{Lengths, ObjectReadError, Ref, Seen, Text};
 use crate::region::MapParticipant;
 
 // Bytes are borrowed from words that were stored as numbers, so both must have the same order.
@@ -28,24 +28,24 @@ pub struct Entry<'m> {
 
 /// Why an entry is not held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum NotHeld {
-    Stop(Stop),
+pub(super) enum HoldError {
+    Read(ObjectReadError),
     NoLease,
     Forked,
 }
 
-impl From<Stop> for NotHeld {
-    fn from(stop: Stop) -> NotHeld {
-        NotHeld::Stop(stop)
+impl From<ObjectReadError> for HoldError {
+    fn from(error: ObjectReadError) -> HoldError {
+        HoldError::Read(error)
     }
 }
 
-impl From<NotHeld> for MapError {
-    fn from(not: NotHeld) -> MapError {
+impl From<HoldError> for MapError {
+    fn from(not: HoldError) -> MapError {
         match not {
-            NotHeld::Stop(stop) => stop.into(),
-            NotHeld::NoLease => MapError::TooManyLeases,
-            NotHeld::Forked => MapError::Forked,
+            HoldError::Read(error) => error.into(),
+            HoldError::NoLease => MapError::TooManyLeases,
+            HoldError::Forked => MapError::Forked,
         }
     }
 }
@@ -53,12 +53,14 @@ impl From<NotHeld> for MapError {
 impl<'m> Entry<'m> {
     /// Holds an entry, unless it was freed meanwhile or is about to be.
     #[inline]
-    pub(super) fn hold(reader: &Reader<'m>, entry: Ref) -> Result<Entry<'m>, NotHeld> {
+    pub(super) fn hold(reader: &Reader<'m>, entry: Ref) -> Result<Entry<'m>, HoldError> {
         let seen = reader.tree.view.begin(entry)?;
         let lease = match reader.row()?.take(entry.word(), || seen.is_same()) {
             Ok(lease) => lease,
-            Err(NotLeased::NoSlot) => return Err(NotHeld::NoLease),
-            Err(NotLeased::Gone | NotLeased::NoPlace) => return Err(Stop::Changed.into()),
+            Err(NotLeased::NoSlot) => return Err(HoldError::NoLease),
+            Err(NotLeased::Gone | NotLeased::NoPlace) => {
+                return Err(ObjectReadError::Changed.into());
+            }
         };
         // It cannot be freed any more, so what it says now stays.
         let lengths = Lengths::of(&seen, Text::Entry);

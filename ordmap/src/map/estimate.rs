@@ -7,11 +7,11 @@ use super::bounds::{Beginning, Bounds};
 use super::reader::Reader;
 use crate::error::MapError;
 use crate::names::Shards;
-use crate::object::Stop;
+use crate::object::ObjectReadError;
 use crate::region::Shared;
 use crate::route::KeyRange;
 use crate::shard::{LEN, shown_len};
-use crate::tree::{Path, Tree, Way};
+use crate::tree::{Direction, Path, Tree};
 
 /// So often shards are counted again if entries move between them: then it is near enough.
 const TRIES_MAX: u32 = 16;
@@ -28,7 +28,7 @@ impl Map<'_> {
     /// [`MapError::Damaged`].
     pub fn estimate<'k>(&self, keys: impl RangeBounds<&'k [u8]>) -> Result<u64, MapError> {
         let bounds = Bounds::of(&keys);
-        let ends = (bounds.beginning(Way::Up), bounds.beginning(Way::Down));
+        let ends = (bounds.beginning(Direction::Up), bounds.beginning(Direction::Down));
         if self.routes().is_single() {
             return estimate_in(&self.reader, ends);
         }
@@ -70,8 +70,8 @@ fn clipped<'b>((low, high): Ends<'b>, shard: &'b KeyRange) -> Ends<'b> {
 fn estimate_in(reader: &Reader<'_>, (low, high): Ends<'_>) -> Result<u64, MapError> {
     let tree = reader.tree;
     reader.read(|| {
-        let Some((low, _)) = place_of(tree, low, Way::Up)? else { return Ok(0) };
-        let Some((high, end)) = place_of(tree, high, Way::Down)? else { return Ok(0) };
+        let Some((low, _)) = place_of(tree, low, Direction::Up)? else { return Ok(0) };
+        let Some((high, end)) = place_of(tree, high, Direction::Down)? else { return Ok(0) };
         Ok(tree.estimate(&low, &high, end)?)
     })
 }
@@ -104,14 +104,14 @@ pub(super) fn len_of(shared: &Shared, shards: Shards) -> u64 {
 fn place_of(
     tree: Tree<'_>,
     beginning: Beginning<'_>,
-    way: Way,
-) -> Result<Option<(Path, usize)>, Stop> {
+    direction: Direction,
+) -> Result<Option<(Path, usize)>, ObjectReadError> {
     let (key, passes_equal) = match beginning {
-        Beginning::At(key) => (key, way == Way::Down),
-        Beginning::Beyond(key) => (key, way == Way::Up),
+        Beginning::At(key) => (key, direction == Direction::Down),
+        Beginning::Beyond(key) => (key, direction == Direction::Up),
         Beginning::End => {
-            let Some(path) = tree.descend_to_end(way)? else { return Ok(None) };
-            let index = path.index() + usize::from(way == Way::Down);
+            let Some(path) = tree.descend_to_end(direction)? else { return Ok(None) };
+            let index = path.index() + usize::from(direction == Direction::Down);
             return Ok(Some((path, index)));
         }
     };

@@ -6,7 +6,7 @@ use super::bounds::{Beginning, Bounds};
 use super::cursor::Cursor;
 use super::{Entry, Map};
 use crate::error::MapError;
-use crate::tree::Way;
+use crate::tree::Direction;
 
 /// Goes over the entries between two keys, up or down, and holds the one that it shows.
 #[derive(Debug)]
@@ -62,7 +62,7 @@ impl<'m> Range<'m> {
     #[expect(clippy::should_implement_trait, reason = "what it gives is borrowed from it")]
     #[inline]
     pub fn next(&mut self) -> Result<Option<&Entry<'m>>, MapError> {
-        self.go(Way::Up)
+        self.go(Direction::Up)
     }
 
     /// The next entry down; at first the highest.
@@ -71,21 +71,21 @@ impl<'m> Range<'m> {
     /// As [`next`](Range::next).
     #[inline]
     pub fn previous(&mut self) -> Result<Option<&Entry<'m>>, MapError> {
-        self.go(Way::Down)
+        self.go(Direction::Down)
     }
 
     #[inline]
-    fn go(&mut self, way: Way) -> Result<Option<&Entry<'m>>, MapError> {
+    fn go(&mut self, direction: Direction) -> Result<Option<&Entry<'m>>, MapError> {
         if self.is_over {
             return Ok(None);
         }
         if self.has_begun {
-            self.cursor.go(way)?
+            self.cursor.go(direction)?
         } else {
-            self.begin(way)?
+            self.begin(direction)?
         };
         let entry = self.cursor.entry();
-        let is_inside = entry.is_some_and(|entry| self.bounds.has(entry.key(), way));
+        let is_inside = entry.is_some_and(|entry| self.bounds.has(entry.key(), direction));
         self.has_begun = true;
         self.is_over = !is_inside;
         if self.is_over {
@@ -96,11 +96,11 @@ impl<'m> Range<'m> {
         Ok(self.cursor.entry())
     }
 
-    fn begin(&mut self, way: Way) -> Result<Option<&Entry<'m>>, MapError> {
-        match self.bounds.beginning(way) {
-            Beginning::At(key) => self.cursor.seek(key, way, true),
-            Beginning::Beyond(key) => self.cursor.seek(key, way, false),
-            Beginning::End => self.cursor.go_to_end(way),
+    fn begin(&mut self, direction: Direction) -> Result<Option<&Entry<'m>>, MapError> {
+        match self.bounds.beginning(direction) {
+            Beginning::At(key) => self.cursor.seek(key, direction, true),
+            Beginning::Beyond(key) => self.cursor.seek(key, direction, false),
+            Beginning::End => self.cursor.go_to_end(direction),
         }
     }
 

@@ -4,11 +4,11 @@ use forebay_shm::Area;
 use forebay_sync::atomic::spin_loop;
 use forebay_sync::leases::LeaseRow;
 
-use super::entry::{Entry, NotHeld};
+use super::entry::{Entry, HoldError};
 use crate::error::MapError;
 use crate::hint_table::HintTable;
 use crate::names::Shards;
-use crate::object::{Lengths, Seen, Stop, Text};
+use crate::object::{Lengths, ObjectReadError, Seen, Text};
 use crate::region::MapParticipant;
 use crate::route::Routes;
 use crate::shard::{EPOCH, EPOCHS_MAX, IS_FULL, ROOT, SEQUENCE, ShardWords};
@@ -76,7 +76,7 @@ impl<'m> Reader<'m> {
     pub(super) fn read_for<T>(
         &self,
         key: &[u8],
-        mut attempt: impl FnMut(&Reader<'m>) -> Result<T, NotHeld>,
+        mut attempt: impl FnMut(&Reader<'m>) -> Result<T, HoldError>,
     ) -> Result<T, MapError> {
         if self.routes.is_single() {
             return self.read(|| attempt(self));
@@ -100,12 +100,12 @@ impl<'m> Reader<'m> {
     #[inline]
     pub(super) fn read<T>(
         &self,
-        mut attempt: impl FnMut() -> Result<T, NotHeld>,
+        mut attempt: impl FnMut() -> Result<T, HoldError>,
     ) -> Result<T, MapError> {
         let mut quiet = Quiet::default();
         for _ in 0..TRIES_MAX {
             match self.while_young(self.epoch(), &mut attempt) {
-                Err(NotHeld::Stop(Stop::Changed)) => {}
+                Err(HoldError::Read(ObjectReadError::Changed)) => {}
                 settled => return Ok(settled?),
             }
             if quiet.is_damage(self.shard.load(SEQUENCE)) {
@@ -118,8 +118,8 @@ impl<'m> Reader<'m> {
 
     /// Where it takes leases.
     #[inline]
-    pub(super) fn row(&self) -> Result<&'m LeaseRow<Area>, NotHeld> {
-        if self.participant.is_ours() { Ok(self.participant.row()) } else { Err(NotHeld::Forked) }
+    pub(super) fn row(&self) -> Result<&'m LeaseRow<Area>, HoldError> {
+        if self.participant.is_ours() { Ok(self.participant.row()) } else { Err(HoldError::Forked) }
     }
 
     pub(super) fn epoch(&self) -> u64 {
@@ -139,10 +139,10 @@ impl<'m> Reader<'m> {
     pub(super) fn while_young<T>(
         &self,
         epoch: u64,
-        step: impl FnOnce() -> Result<T, NotHeld>,
-    ) -> Result<T, NotHeld> {
+        step: impl FnOnce() -> Result<T, HoldError>,
+    ) -> Result<T, HoldError> {
         let found = step();
-        if self.is_young(epoch) { found } else { Err(Stop::Changed.into()) }
+        if self.is_young(epoch) { found } else { Err(ObjectReadError::Changed.into()) }
     }
 
     fn is_young(&self, epoch: u64) -> bool {
@@ -180,7 +180,7 @@ impl<'m> Reader<'m> {
     pub(super) fn look_up<T>(
         &self,
         key: &[u8],
-        mut take: impl FnMut(&Reader<'m>, &Hit<'m>) -> Result<T, NotHeld>,
+        mut take: impl FnMut(&Reader<'m>, &Hit<'m>) -> Result<T, HoldError>,
     ) -> Result<Option<T>, MapError> {
         self.read_for(key, |reader| {
             if let Some(found) = reader.look_in_hints(key, &mut take)? {
@@ -198,8 +198,8 @@ impl<'m> Reader<'m> {
     fn look_in_hints<T>(
         &self,
         key: &[u8],
-        take: &mut impl FnMut(&Reader<'m>, &Hit<'m>) -> Result<T, NotHeld>,
-    ) -> Result<Option<T>, NotHeld> {
+        take: &mut impl FnMut(&Reader<'m>, &Hit<'m>) -> Result<T, HoldError>,
+    ) -> Result<Option<T>, HoldError> {
         let Some(bucket) = self.hints.bucket(key) else { return Ok(None) };
         for named in bucket.named() {
             let Ok(entry) = self.tree.view.begin(named) else { continue };
@@ -210,7 +210,7 @@ impl<'m> Reader<'m> {
             }
             match take(self, &Hit { entry, lengths }) {
                 // It has left meanwhile: the tree says what is there instead.
-                Err(NotHeld::Stop(_)) => {}
+                Err(HoldError::Read(_)) => {}
                 taken => return taken.map(Some),
             }
         }

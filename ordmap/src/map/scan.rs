@@ -5,12 +5,12 @@ use std::ops::RangeBounds;
 
 use super::Map;
 use super::bounds::{Beginning, Bounds};
-use super::entry::NotHeld;
+use super::entry::HoldError;
 use super::reader::Reader;
-use super::step::{Place, Taker, find, find_end, step};
+use super::step::{CursorPosition, Taker, find, find_end, step};
 use crate::error::MapError;
-use crate::object::{Lengths, Ref, Seen, Stop, Text};
-use crate::tree::Way;
+use crate::object::{Lengths, ObjectReadError, Ref, Seen, Text};
+use crate::tree::Direction;
 
 /// Goes over the entries between two keys, up or down, and shows a copy of each. It takes no lease:
 /// for who reads much and keeps nothing.
@@ -19,7 +19,7 @@ pub struct Scan<'m> {
     reader: Reader<'m>,
     bounds: Bounds,
     /// Where the shown entry is; `None`: it is to be looked for.
-    place: Option<Place>,
+    position: Option<CursorPosition>,
     shown: Copy,
     /// Where the next one is copied to: until it is known to be the right one, the shown one says
     /// where we are.
@@ -54,7 +54,7 @@ impl<'m> Map<'m> {
 impl<'m> Scan<'m> {
     fn new(reader: Reader<'m>, bounds: Bounds) -> Scan<'m> {
         let (shown, next) = (Copy::default(), Copy::default());
-        Scan { reader, bounds, place: None, shown, next, is_over: false, has_begun: false }
+        Scan { reader, bounds, position: None, shown, next, is_over: false, has_begun: false }
     }
 
     /// Key and value of the next entry up; at first of the lowest. After the last one there is none
@@ -65,7 +65,7 @@ impl<'m> Scan<'m> {
     #[expect(clippy::should_implement_trait, reason = "what it gives is borrowed from it")]
     #[inline]
     pub fn next(&mut self) -> Result<Option<KeyValue<'_>>, MapError> {
-        self.go(Way::Up)
+        self.go(Direction::Up)
     }
 
     /// Key and value of the next entry down; at first of the highest.
@@ -74,17 +74,17 @@ impl<'m> Scan<'m> {
     /// As [`next`](Scan::next).
     #[inline]
     pub fn previous(&mut self) -> Result<Option<KeyValue<'_>>, MapError> {
-        self.go(Way::Down)
+        self.go(Direction::Down)
     }
 
     #[inline]
-    fn go(&mut self, way: Way) -> Result<Option<KeyValue<'_>>, MapError> {
+    fn go(&mut self, direction: Direction) -> Result<Option<KeyValue<'_>>, MapError> {
         if self.is_over {
             return Ok(None);
         }
-        let is_there = if self.has_begun { self.go_on(way)? } else { self.begin(way)? };
+        let is_there = if self.has_begun { self.go_on(direction)? } else { self.begin(direction)? };
         self.has_begun = true;
-        self.is_over = !is_there || !self.bounds.has(&self.next.key, way);
+        self.is_over = !is_there || !self.bounds.has(&self.next.key, direction);
         if self.is_over {
             return Ok(None);
         }
@@ -94,36 +94,36 @@ impl<'m> Scan<'m> {
 
     /// Copies the next one, if there is one.
     #[inline]
-    fn go_on(&mut self, way: Way) -> Result<bool, MapError> {
+    fn go_on(&mut self, direction: Direction) -> Result<bool, MapError> {
         let (reader, from) = (&mut self.reader, &self.shown.key);
-        let native = match &mut self.place {
-            Some(place) => step(reader, place, from, way, &mut self.next),
-            None => Err(Stop::Changed.into()),
+        let native = match &mut self.position {
+            Some(position) => step(reader, position, from, direction, &mut self.next),
+            None => Err(ObjectReadError::Changed.into()),
         };
         match native {
             Ok(found) => Ok(found.is_some()),
             Err(not) => {
                 // The place may have moved half-way.
-                self.place = None;
-                if not != NotHeld::Stop(Stop::Changed) {
+                self.position = None;
+                if not != HoldError::Read(ObjectReadError::Changed) {
                     return Err(not.into());
                 }
-                let found = find(reader, from, way, false, &mut self.next)?;
-                self.place = found.map(|(_, place)| place);
-                Ok(self.place.is_some())
+                let found = find(reader, from, direction, false, &mut self.next)?;
+                self.position = found.map(|(_, position)| position);
+                Ok(self.position.is_some())
             }
         }
     }
 
-    fn begin(&mut self, way: Way) -> Result<bool, MapError> {
+    fn begin(&mut self, direction: Direction) -> Result<bool, MapError> {
         let (reader, next) = (&mut self.reader, &mut self.next);
-        let found = match self.bounds.beginning(way) {
-            Beginning::At(key) => find(reader, key, way, true, next)?,
-            Beginning::Beyond(key) => find(reader, key, way, false, next)?,
-            Beginning::End => find_end(reader, way, next)?,
+        let found = match self.bounds.beginning(direction) {
+            Beginning::At(key) => find(reader, key, direction, true, next)?,
+            Beginning::Beyond(key) => find(reader, key, direction, false, next)?,
+            Beginning::End => find_end(reader, direction, next)?,
         };
-        self.place = found.map(|(_, place)| place);
-        Ok(self.place.is_some())
+        self.position = found.map(|(_, position)| position);
+        Ok(self.position.is_some())
     }
 }
 
@@ -131,11 +131,11 @@ impl<'m> Taker<'m> for Copy {
     type Taken = (Seen<'m>, Lengths);
 
     #[inline]
-    fn take(&mut self, reader: &Reader<'m>, entry: Ref) -> Result<Self::Taken, NotHeld> {
+    fn take(&mut self, reader: &Reader<'m>, entry: Ref) -> Result<Self::Taken, HoldError> {
         let seen = reader.tree.view.begin(entry)?;
         let lengths = match Lengths::of(&seen, Text::Entry) {
             Ok(lengths) => lengths,
-            Err(stop) => return Ok(seen.settle(Err(stop))?),
+            Err(error) => return Ok(seen.settle(Err(error))?),
         };
         self.key.clear();
         lengths.copy_key(&seen, &mut self.key);
@@ -143,7 +143,7 @@ impl<'m> Taker<'m> for Copy {
     }
 
     #[inline]
-    fn finish(&mut self, (seen, lengths): &Self::Taken) -> Result<(), NotHeld> {
+    fn finish(&mut self, (seen, lengths): &Self::Taken) -> Result<(), HoldError> {
         self.value.clear();
         lengths.copy_value(seen, &mut self.value);
         // Not marked as used: a scan of everything would keep everything from leaving.

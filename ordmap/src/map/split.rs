@@ -13,12 +13,12 @@ use forebay_shm::{Area, RobustGuard, SystemFutex};
 
 use super::Map;
 use crate::error::MapError;
-use crate::object::Stop;
+use crate::object::ObjectReadError;
 use crate::route::Row;
 use crate::shard::{
-    Halt, LEN, Neighbours, SEQUENCE, SPLIT_TO, ShardWords, WAITS, WAITS_SINCE, Writer,
+    ChangeError, LEN, Neighbours, SEQUENCE, SPLIT_TO, ShardWords, WAITS, WAITS_SINCE, Writer,
 };
-use crate::tree::Way;
+use crate::tree::Direction;
 
 /// A shard with fewer entries is not split.
 const SPLIT_LEN_MIN: u64 = 4096;
@@ -46,7 +46,7 @@ enum To {
     /// Into one that has none yet.
     New,
     /// Into the one above or below.
-    Beside(Way),
+    Beside(Direction),
 }
 
 impl Map<'_> {
@@ -67,7 +67,7 @@ impl Map<'_> {
             }
             forebay_sync::atomic::spin_loop();
         }
-        Err(Stop::Damaged("bounds move for ever").into())
+        Err(ObjectReadError::Damaged("bounds move for ever").into())
     }
 
     /// Takes the lock of a shard, and counts for how many changes that had to be waited for.
@@ -118,7 +118,7 @@ impl Map<'_> {
     /// [`MapError`].
     #[doc(hidden)]
     pub fn move_up(&self, key: &[u8]) -> Result<u64, MapError> {
-        self.move_from(self.routes().find(key)?.1, To::Beside(Way::Up))
+        self.move_from(self.routes().find(key)?.1, To::Beside(Direction::Up))
     }
 
     /// Moves some entries from the shard of a key into the one below.
@@ -127,7 +127,7 @@ impl Map<'_> {
     /// [`MapError`].
     #[doc(hidden)]
     pub fn move_down(&self, key: &[u8]) -> Result<u64, MapError> {
-        self.move_from(self.routes().find(key)?.1, To::Beside(Way::Down))
+        self.move_from(self.routes().find(key)?.1, To::Beside(Direction::Down))
     }
 
     fn move_from(&self, slot: usize, to: To) -> Result<u64, MapError> {
@@ -145,8 +145,8 @@ impl Map<'_> {
         };
         match to {
             To::Half => self.move_half(slots),
-            To::Beside(way) => self.move_between(slots, way),
-            To::New => self.move_between(slots, Way::Up),
+            To::Beside(direction) => self.move_between(slots, direction),
+            To::New => self.move_between(slots, Direction::Up),
         }
     }
 
@@ -164,7 +164,7 @@ impl Map<'_> {
                 return Ok(0);
             }
             shard.store(SPLIT_TO, above as u64);
-            self.move_some(Neighbours { lower, upper, slots: (slot, above) }, Way::Up)
+            self.move_some(Neighbours { lower, upper, slots: (slot, above) }, Direction::Up)
         });
         if !matches!(moved, Ok(1..)) {
             forget_split(shard);
@@ -173,15 +173,15 @@ impl Map<'_> {
     }
 
     /// Moves some entries between two shards that lie beside each other.
-    fn move_between(&self, slots: (usize, usize), way: Way) -> Result<u64, MapError> {
+    fn move_between(&self, slots: (usize, usize), direction: Direction) -> Result<u64, MapError> {
         let (_lower_guard, lower) = self.begin_soon(slots.0)?;
         let (_upper_guard, upper) = self.begin_soon(slots.1)?;
-        self.move_some(Neighbours { lower, upper, slots }, way)
+        self.move_some(Neighbours { lower, upper, slots }, direction)
     }
 
-    fn move_some(&self, neighbours: Neighbours<'_>, way: Way) -> Result<u64, MapError> {
-        let moved = neighbours.move_some(self.routes(), way);
-        if matches!(moved, Err(Halt::Full)) {
+    fn move_some(&self, neighbours: Neighbours<'_>, direction: Direction) -> Result<u64, MapError> {
+        let moved = neighbours.move_some(self.routes(), direction);
+        if matches!(moved, Err(ChangeError::Full)) {
             // Who needs room does not look in the other shard for it.
             self.reclaim_all(&neighbours.lower, true)?;
             self.reclaim_all(&neighbours.upper, true)?;
@@ -196,8 +196,8 @@ impl Map<'_> {
         let is_free = |slot: &usize| rows.iter().all(|row| row.slot != *slot);
         let free = (1..self.shards().count).find(is_free);
         match to {
-            To::Beside(Way::Up) => Some((slot, above?)),
-            To::Beside(Way::Down) => {
+            To::Beside(Direction::Up) => Some((slot, above?)),
+            To::Beside(Direction::Down) => {
                 let below = at?.checked_sub(1).map_or(0, |below| rows[below].slot);
                 Some((below, slot))
             }

@@ -10,16 +10,16 @@ mod look;
 use std::cmp::Ordering;
 
 use self::look::{From, find_within};
-use super::entry::NotHeld;
+use super::entry::HoldError;
 use super::reader::Reader;
 use crate::error::MapError;
-use crate::object::{Ref, Stop};
+use crate::object::{ObjectReadError, Ref};
 use crate::route::Version;
-use crate::tree::{Advanced, Node, Path, Way};
+use crate::tree::{AdvanceResult, Direction, Node, Path};
 
 /// Where something stands in the order.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Place {
+pub(super) struct CursorPosition {
     path: Path,
     /// When the path was found.
     epoch: u64,
@@ -27,7 +27,7 @@ pub(super) struct Place {
     turn: u64,
     /// The bounds of the shards then, and the place of this one among them.
     version: Version,
-    position: usize,
+    shard_rank: usize,
 }
 
 /// What is done with each entry that is come to.
@@ -37,11 +37,11 @@ pub(super) trait Taker<'m> {
 
     /// Takes an entry, or says that it was changed meanwhile: no more of it than its key, since
     /// that counts only if nothing changes beside the place until this is done.
-    fn take(&mut self, reader: &Reader<'m>, entry: Ref) -> Result<Self::Taken, NotHeld>;
+    fn take(&mut self, reader: &Reader<'m>, entry: Ref) -> Result<Self::Taken, HoldError>;
 
     /// Takes the rest of it, once the place is known to be the right one; what changes beside the
     /// entry meanwhile does not matter any more.
-    fn finish(&mut self, taken: &Self::Taken) -> Result<(), NotHeld>;
+    fn finish(&mut self, taken: &Self::Taken) -> Result<(), HoldError>;
 
     /// The key of what it has taken last.
     fn key<'a>(&'a self, taken: &'a Self::Taken) -> &'a [u8];
@@ -51,30 +51,33 @@ pub(super) trait Taker<'m> {
 #[inline]
 pub(super) fn step<'m, T: Taker<'m>>(
     reader: &Reader<'m>,
-    place: &mut Place,
+    position: &mut CursorPosition,
     key: &[u8],
-    way: Way,
+    direction: Direction,
     taker: &mut T,
-) -> Result<Option<T::Taken>, NotHeld> {
-    reader.while_young(place.epoch, || {
+) -> Result<Option<T::Taken>, HoldError> {
+    reader.while_young(position.epoch, || {
         let turn = reader.shard.turn();
-        let leaf = reader.tree.leaf_of(&place.path)?;
-        let is_within = reader.tree.advance_within(&leaf, &mut place.path, way);
+        let leaf = reader.tree.leaf_of(&position.path)?;
+        let is_within = reader.tree.advance_within(&leaf, &mut position.path, direction);
         let taken = if is_within {
-            Some(take_at(reader, &leaf, &place.path, way, taker)?)
+            Some(take_at(reader, &leaf, &position.path, direction, taker)?)
         } else {
-            beyond(reader, place, &leaf, way, turn, taker)?
+            beyond(reader, position, &leaf, direction, turn, taker)?
         };
-        if is_within && !is_known(reader, place, turn) && !reader.tree.is_current(&place.path)? {
-            return Err(Stop::Changed.into());
+        if is_within
+            && !is_known(reader, position, turn)
+            && !reader.tree.is_current(&position.path)?
+        {
+            return Err(ObjectReadError::Changed.into());
         }
         leaf.settle(Ok(()))?;
         let next = taken.as_ref().map(|taken| taker.key(taken));
-        check_order(key, way, false, next)?;
-        if !is_of_map(reader, place, next, way) {
-            return Err(Stop::Changed.into());
+        check_order(key, direction, false, next)?;
+        if !is_of_map(reader, position, next, direction) {
+            return Err(ObjectReadError::Changed.into());
         }
-        place.turn = turn;
+        position.turn = turn;
         taken.iter().try_for_each(|taken| taker.finish(taken))?;
         Ok(taken)
     })
@@ -82,25 +85,28 @@ pub(super) fn step<'m, T: Taker<'m>>(
 
 /// Was nothing published since the place was found, until now?
 #[inline]
-fn is_known(reader: &Reader<'_>, place: &Place, turn: u64) -> bool {
-    place.turn == turn && reader.shard.is_turn(turn)
+fn is_known(reader: &Reader<'_>, position: &CursorPosition, turn: u64) -> bool {
+    position.turn == turn && reader.shard.is_turn(turn)
 }
 
 /// Goes on into another leaf.
 fn beyond<'m, T: Taker<'m>>(
     reader: &Reader<'m>,
-    place: &mut Place,
+    position: &mut CursorPosition,
     leaf: &Node<'m>,
-    way: Way,
+    direction: Direction,
     turn: u64,
     taker: &mut T,
-) -> Result<Option<T::Taken>, NotHeld> {
-    let before = place.path;
-    let advanced = reader.tree.advance(leaf, &mut place.path, way)?;
-    let is_there = advanced != Advanced::Nowhere;
-    let taken = if is_there { Some(enter_at(reader, &place.path, way, taker)?) } else { None };
-    if !is_known(reader, place, turn) && !reader.tree.is_adjacent(&before, &place.path, advanced)? {
-        return Err(Stop::Changed.into());
+) -> Result<Option<T::Taken>, HoldError> {
+    let before = position.path;
+    let advanced = reader.tree.advance(leaf, &mut position.path, direction)?;
+    let is_there = advanced != AdvanceResult::Nowhere;
+    let taken =
+        if is_there { Some(enter_at(reader, &position.path, direction, taker)?) } else { None };
+    if !is_known(reader, position, turn)
+        && !reader.tree.is_adjacent(&before, &position.path, advanced)?
+    {
+        return Err(ObjectReadError::Changed.into());
     }
     Ok(taken)
 }
@@ -108,15 +114,20 @@ fn beyond<'m, T: Taker<'m>>(
 /// Does the next entry lie within the bounds of the shard, or nothing come behind it? Else the next
 /// one is to be looked for, maybe in another shard.
 #[inline]
-fn is_of_map(reader: &Reader<'_>, place: &Place, next: Option<&[u8]>, way: Way) -> bool {
+fn is_of_map(
+    reader: &Reader<'_>,
+    position: &CursorPosition,
+    next: Option<&[u8]>,
+    direction: Direction,
+) -> bool {
     if reader.routes.is_single() {
         return true;
     }
-    let Place { version, position, .. } = *place;
-    let is_inside = match (next, way) {
-        (Some(key), _) => reader.routes.has(version, position, key),
-        (None, Way::Up) => position == version.count(),
-        (None, Way::Down) => position == 0,
+    let CursorPosition { version, shard_rank, .. } = *position;
+    let is_inside = match (next, direction) {
+        (Some(key), _) => reader.routes.has(version, shard_rank, key),
+        (None, Direction::Up) => shard_rank == version.count(),
+        (None, Direction::Down) => shard_rank == 0,
     };
     is_inside && reader.routes.is_now(version)
 }
@@ -125,32 +136,32 @@ fn is_of_map(reader: &Reader<'_>, place: &Place, next: Option<&[u8]>, way: Way) 
 pub(super) fn find<'m, T: Taker<'m>>(
     reader: &mut Reader<'m>,
     key: &[u8],
-    way: Way,
+    direction: Direction,
     may_equal: bool,
     taker: &mut T,
-) -> Result<Option<(T::Taken, Place)>, MapError> {
-    find_from(reader, From::Key(key, may_equal), way, taker)
+) -> Result<Option<(T::Taken, CursorPosition)>, MapError> {
+    find_from(reader, From::Key(key, may_equal), direction, taker)
 }
 
 /// The entry at an end of the map, from which everything lies in this way, and its place.
 pub(super) fn find_end<'m, T: Taker<'m>>(
     reader: &mut Reader<'m>,
-    way: Way,
+    direction: Direction,
     taker: &mut T,
-) -> Result<Option<(T::Taken, Place)>, MapError> {
-    find_from(reader, From::End, way, taker)
+) -> Result<Option<(T::Taken, CursorPosition)>, MapError> {
+    find_from(reader, From::End, direction, taker)
 }
 
 fn find_from<'m, T: Taker<'m>>(
     reader: &mut Reader<'m>,
     from: From<'_>,
-    way: Way,
+    direction: Direction,
     taker: &mut T,
-) -> Result<Option<(T::Taken, Place)>, MapError> {
+) -> Result<Option<(T::Taken, CursorPosition)>, MapError> {
     if reader.routes.is_single() {
-        return find_within(reader, from, way, taker);
+        return find_within(reader, from, direction, taker);
     }
-    across::find(reader, from, way, taker)
+    across::find(reader, from, direction, taker)
 }
 
 /// Takes the entry where a path ends, in a leaf in which it has moved.
@@ -159,11 +170,11 @@ fn take_at<'m, T: Taker<'m>>(
     reader: &Reader<'m>,
     leaf: &Node<'m>,
     path: &Path,
-    way: Way,
+    direction: Direction,
     taker: &mut T,
-) -> Result<T::Taken, NotHeld> {
+) -> Result<T::Taken, HoldError> {
     let entry = leaf.settle(leaf.slot(path.index()))?;
-    reader.tree.prefetch(leaf, path, way, false);
+    reader.tree.prefetch(leaf, path, direction, false);
     taker.take(reader, entry)
 }
 
@@ -171,25 +182,30 @@ fn take_at<'m, T: Taker<'m>>(
 fn enter_at<'m, T: Taker<'m>>(
     reader: &Reader<'m>,
     path: &Path,
-    way: Way,
+    direction: Direction,
     taker: &mut T,
-) -> Result<T::Taken, NotHeld> {
+) -> Result<T::Taken, HoldError> {
     let leaf = reader.tree.leaf_of(path)?;
     let entry = leaf.settle(leaf.slot(path.index()))?;
-    reader.tree.prefetch(&leaf, path, way, true);
+    reader.tree.prefetch(&leaf, path, direction, true);
     taker.take(reader, entry)
 }
 
 /// A slot that names a wrong entry must not send anybody back, who might then go on for ever.
 #[inline]
-fn check_order(from: &[u8], way: Way, may_equal: bool, to: Option<&[u8]>) -> Result<(), Stop> {
+fn check_order(
+    from: &[u8],
+    direction: Direction,
+    may_equal: bool,
+    to: Option<&[u8]>,
+) -> Result<(), ObjectReadError> {
     let Some(to) = to else { return Ok(()) };
-    let is_beyond = match (from.cmp(to), way) {
-        (Ordering::Less, Way::Up) | (Ordering::Greater, Way::Down) => true,
+    let is_beyond = match (from.cmp(to), direction) {
+        (Ordering::Less, Direction::Up) | (Ordering::Greater, Direction::Down) => true,
         (Ordering::Equal, _) => may_equal,
         _ => false,
     };
-    if is_beyond { Ok(()) } else { Err(Stop::Damaged("keys are out of order")) }
+    if is_beyond { Ok(()) } else { Err(ObjectReadError::Damaged("keys are out of order")) }
 }
 
 #[cfg(test)]

@@ -5,9 +5,9 @@ use std::time::Duration;
 use forebay_sync::Words;
 use forebay_sync::atomic::Relaxed;
 
-use super::entry::NotHeld;
+use super::entry::HoldError;
 use crate::layout::head;
-use crate::object::{POOL_WORDS, Stop, follow};
+use crate::object::{ObjectReadError, POOL_WORDS, follow};
 use crate::shard::{EPOCH, EPOCHS_MAX, SEQUENCE};
 use crate::tree::Node;
 use crate::{Expected, MapError, MapOptions, MapParticipant, MapsError, OrdConfig, OrdRegion};
@@ -91,13 +91,13 @@ fn what_was_read_counts_only_if_no_generation_can_have_come_round_meanwhile() {
     let map = map(&participant, "epochs");
     let reader = &map.reader;
     for (passed, is_young) in [(0, true), (EPOCHS_MAX, true), (EPOCHS_MAX + 1, false)] {
-        for found in [Ok(7), Err(NotHeld::Stop(Stop::Damaged("nonsense")))] {
+        for found in [Ok(7), Err(HoldError::Read(ObjectReadError::Damaged("nonsense")))] {
             let epoch = reader.epoch();
             let counted = reader.while_young(epoch, || {
                 reader.shard.store(EPOCH, epoch + passed);
                 found
             });
-            let expected = if is_young { found } else { Err(Stop::Changed.into()) };
+            let expected = if is_young { found } else { Err(ObjectReadError::Changed.into()) };
             assert_eq!(counted, expected, "{passed} epochs pass");
         }
     }
@@ -118,7 +118,7 @@ fn a_claimed_chunk_makes_cursors_look_up_their_keys() {
         map.insert(format!("{number}").as_bytes(), &[0; 64]).unwrap();
         number += 1;
     }
-    assert_eq!(map.reader.while_young(epoch, || Ok(())), Err(Stop::Changed.into()));
+    assert_eq!(map.reader.while_young(epoch, || Ok(())), Err(ObjectReadError::Changed.into()));
     assert_eq!(cursor.next().unwrap().unwrap().key(), b"1");
 }
 
@@ -130,7 +130,7 @@ fn what_lies_in_another_map_s_chunk_is_not_read() {
     other.insert(b"key", b"value").unwrap();
     let at = other.reader.tree.find(b"key").unwrap().unwrap().entry.reference();
     assert!(other.reader.tree.view.begin(at).is_ok());
-    assert_eq!(mine.reader.tree.view.begin(at).unwrap_err(), Stop::Changed);
+    assert_eq!(mine.reader.tree.view.begin(at).unwrap_err(), ObjectReadError::Changed);
 }
 
 /// One gave chunks back and died before it could say so.
@@ -168,7 +168,7 @@ fn what_cannot_be_read_is_damaged_though_others_write() {
             assert!(tries < 1_000_000, "it does not end");
             let sequence = map.reader.shard.word(SEQUENCE);
             sequence.store(sequence.load(Relaxed) + changes_between, Relaxed);
-            Err(Stop::Changed.into())
+            Err(ObjectReadError::Changed.into())
         });
         assert!(matches!(found, Err(MapError::Damaged { .. })), "{changes_between}: {found:?}");
     }

@@ -9,8 +9,8 @@ use crate::object::{
     Class, EntryLayout, KEY_BYTES_MAX, Lengths, Ref, Text, UNIT_WORDS, VALUE_BYTES_MAX,
 };
 use crate::shard::{
-    BUDGET, Halt, LIMBO_BATCH, LIMBO_SPARE, Limbo, Position, Writer, is_idle, is_moving, repair,
-    settle_move,
+    BUDGET, ChangeError, KeyPosition, LIMBO_BATCH, LIMBO_SPARE, Limbo, Writer, is_idle, is_moving,
+    repair, settle_move,
 };
 
 /// What must be there for a change to be made.
@@ -163,7 +163,7 @@ impl Map<'_> {
         &self,
         key: &[u8],
         value: &[u8],
-        decide: impl FnMut(&Writer<'_>, &Position) -> Result<bool, Halt>,
+        decide: impl FnMut(&Writer<'_>, &KeyPosition) -> Result<bool, ChangeError>,
     ) -> Result<bool, MapError> {
         if key.len() > KEY_BYTES_MAX {
             return Err(MapError::KeyTooLong);
@@ -183,7 +183,7 @@ impl Map<'_> {
         writer: &Writer<'_>,
         key: &[u8],
         value: &[u8],
-        mut decide: impl FnMut(&Writer<'_>, &Position) -> Result<bool, Halt>,
+        mut decide: impl FnMut(&Writer<'_>, &KeyPosition) -> Result<bool, ChangeError>,
     ) -> Result<bool, MapError> {
         let mut need = Need::of(key, value);
         let budget_units = writer.shard.load(BUDGET) / UNIT_BYTES;
@@ -199,10 +199,11 @@ impl Map<'_> {
             // What is there stays until the new entry is: else a change could lose it.
             need.spared = position.entry;
             let has_room = self.has_budget(writer, &need) && writer.allocator.reserve_nodes()?;
-            match if has_room { writer.put(&position, key, value) } else { Err(Halt::Full) } {
+            match if has_room { writer.put(&position, key, value) } else { Err(ChangeError::Full) }
+            {
                 Ok(()) => return Ok(true),
-                Err(Halt::Full) if self.make_room(writer, &mut need)? => {}
-                Err(halt) => return Err(halt.into()),
+                Err(ChangeError::Full) if self.make_room(writer, &mut need)? => {}
+                Err(error) => return Err(error.into()),
             }
         }
     }
@@ -211,7 +212,7 @@ impl Map<'_> {
     fn take_out(
         &self,
         key: &[u8],
-        decide: impl FnOnce(&Writer<'_>, &Position) -> Result<bool, Halt>,
+        decide: impl FnOnce(&Writer<'_>, &KeyPosition) -> Result<bool, ChangeError>,
     ) -> Result<bool, MapError> {
         let (guard, writer, slot) = self.begin_for(key)?;
         let position = writer.look(key)?;
@@ -248,7 +249,7 @@ impl Map<'_> {
         Ok((guard, writer))
     }
 
-    fn reclaim_if_due(&self, writer: &Writer<'_>) -> Result<(), Halt> {
+    fn reclaim_if_due(&self, writer: &Writer<'_>) -> Result<(), ChangeError> {
         if self.limbo(writer).is_due() {
             self.reclaim_all(writer, false)?;
         }
@@ -261,7 +262,7 @@ impl Map<'_> {
 
     /// Frees what waits and nobody alive holds. Whether the holders live is not asked each time,
     /// unless it `must` be.
-    pub(super) fn reclaim_all(&self, writer: &Writer<'_>, must: bool) -> Result<u64, Halt> {
+    pub(super) fn reclaim_all(&self, writer: &Writer<'_>, must: bool) -> Result<u64, ChangeError> {
         let (limbo, leases) = (self.limbo(writer), &self.participant.shared().leases);
         let freed = limbo.reclaim(leases)?;
         if limbo.count() == 0 || !self.participant.sweep_holders(must) {
@@ -277,7 +278,7 @@ impl Map<'_> {
     }
 
     /// Frees what waits, or evicts something, if the map has a budget, and that can help.
-    fn make_room(&self, writer: &Writer<'_>, need: &mut Need) -> Result<bool, Halt> {
+    fn make_room(&self, writer: &Writer<'_>, need: &mut Need) -> Result<bool, ChangeError> {
         let has_budget = writer.shard.load(BUDGET) > 0;
         if self.reclaim_all(writer, !has_budget)? > 0 {
             return Ok(true);
@@ -317,9 +318,9 @@ impl Map<'_> {
     fn is_as_expected(
         &self,
         writer: &Writer<'_>,
-        position: &Position,
+        position: &KeyPosition,
         expected: Expected<'_>,
-    ) -> Result<bool, Halt> {
+    ) -> Result<bool, ChangeError> {
         let Some(entry) = position.entry else {
             return Ok(matches!(expected, Expected::Absent));
         };

@@ -15,7 +15,7 @@ use forebay_sync::atomic::{AtomicU64, Relaxed};
 use super::class::{CHUNK_UNITS, CLASS_COUNT, Class};
 use super::header::{Header, Kind};
 use super::reference::{Ref, UNIT_WORDS};
-use super::view::{Stop, View, before_reuse};
+use super::view::{ObjectReadError, View, before_reuse};
 
 /// Words of a chunk's marks.
 pub(crate) const MARK_WORDS: usize = 10;
@@ -42,7 +42,8 @@ pub(super) const GIVEN: usize = 1;
 pub(super) const NODE_CLASS: u8 = 15;
 const RESERVE_NODES: u64 = 24;
 
-pub(super) const LIST_DAMAGED: Stop = Stop::Damaged("a list of chunks is damaged");
+pub(super) const LIST_DAMAGED: ObjectReadError =
+    ObjectReadError::Damaged("a list of chunks is damaged");
 
 /// The memory of one shard.
 #[derive(Clone, Copy, Debug)]
@@ -72,7 +73,7 @@ pub(crate) struct Found<'a> {
 impl<'a> Allocator<'a> {
     /// A free object of at least so many units; `None` if there is no more memory. It is taken by
     /// [`take`](Allocator::take): before that nothing has changed.
-    pub(crate) fn find(&self, units: usize) -> Result<Option<Found<'a>>, Stop> {
+    pub(crate) fn find(&self, units: usize) -> Result<Option<Found<'a>>, ObjectReadError> {
         let Some(number) = Class::for_units(units) else {
             return self.find_span(units.div_ceil(CHUNK_UNITS));
         };
@@ -96,12 +97,12 @@ impl<'a> Allocator<'a> {
         chunk: usize,
         object: usize,
         size: usize,
-    ) -> Result<Found<'a>, Stop> {
+    ) -> Result<Found<'a>, ObjectReadError> {
         let unit = chunk * CHUNK_UNITS + object * size;
         let words = self.view.words(unit, size).ok_or(LIST_DAMAGED)?;
         let header = Header::of_word(words[0].load(Relaxed));
         if header.kind() != Some(Kind::Free) {
-            return Err(Stop::Damaged("an object is free and in use"));
+            return Err(ObjectReadError::Damaged("an object is free and in use"));
         }
         Ok(Found { reference: Ref::new(unit, header.generation()), words, chunk, object })
     }
@@ -121,9 +122,9 @@ impl<'a> Allocator<'a> {
     }
 
     /// Gives an object back: nothing names it any more but readers that will notice.
-    pub(crate) fn release(&self, reference: Ref) -> Result<(), Stop> {
+    pub(crate) fn release(&self, reference: Ref) -> Result<(), ObjectReadError> {
         let Some((chunk, object)) = self.clear(reference)? else {
-            return Err(Stop::Damaged("what was to be freed is not there"));
+            return Err(ObjectReadError::Damaged("what was to be freed is not there"));
         };
         let word = self.view.chunk(chunk).ok_or(LIST_DAMAGED)?;
         let class = word.class().ok_or(LIST_DAMAGED)?;
@@ -161,7 +162,7 @@ impl<'a> Allocator<'a> {
 
     /// Makes sure that nodes can be copied without asking the pool, so that what is full can be
     /// emptied; no, if there is no memory for them.
-    pub(crate) fn reserve_nodes(&self) -> Result<bool, Stop> {
+    pub(crate) fn reserve_nodes(&self) -> Result<bool, ObjectReadError> {
         let list = &self.lists[usize::from(NODE_CLASS) - 1];
         let (mut at, mut count) = (list.load(Relaxed) as usize, 0);
         while at > 0 && count < RESERVE_NODES {
@@ -173,7 +174,7 @@ impl<'a> Allocator<'a> {
     }
 
     /// The same after a death, where lists and counts are made anew later; again if need be.
-    pub(crate) fn release_again(&self, reference: Ref) -> Result<(), Stop> {
+    pub(crate) fn release_again(&self, reference: Ref) -> Result<(), ObjectReadError> {
         self.clear(reference).map(|_| ())
     }
 
@@ -213,13 +214,13 @@ impl<'a> Allocator<'a> {
     }
 
     /// Raises the generation and clears the bit; `None` if the chunk is not ours any more.
-    fn clear(&self, reference: Ref) -> Result<Option<(usize, usize)>, Stop> {
+    fn clear(&self, reference: Ref) -> Result<Option<(usize, usize)>, ObjectReadError> {
         let Some((chunk, object, words)) = self.place_of(reference) else {
             return Ok(None);
         };
         let now = Header::of_word(words[0].load(Relaxed)).generation();
         if now != reference.generation() && now != reference.generation().next() {
-            return Err(Stop::Damaged("what was to be freed is something else"));
+            return Err(ObjectReadError::Damaged("what was to be freed is something else"));
         }
         self.raise(reference);
         crate::step!("object.raised");

@@ -10,7 +10,7 @@ use forebay_sync::atomic::{AtomicU64, Relaxed};
 
 use super::header::{Header, Kind};
 use super::reference::{Generation, UNIT_WORDS};
-use super::view::{Seen, Stop, compare_words, copy_words, equals_words, store_bytes};
+use super::view::{ObjectReadError, Seen, compare_words, copy_words, equals_words, store_bytes};
 
 /// The longest key.
 pub const KEY_BYTES_MAX: usize = 8192;
@@ -91,7 +91,7 @@ impl Lengths {
     /// What an object says that should be this; before it is settled that may be nonsense, but
     /// never leads out of the object.
     #[inline]
-    pub(crate) fn of(seen: &Seen<'_>, text: Text) -> Result<Lengths, Stop> {
+    pub(crate) fn of(seen: &Seen<'_>, text: Text) -> Result<Lengths, ObjectReadError> {
         let header = seen.header();
         let lengths = header.lengths() as usize;
         let short = (lengths & ((1 << SHORT_KEY_BITS) - 1), lengths >> SHORT_KEY_BITS);
@@ -100,17 +100,17 @@ impl Lengths {
                 short
             }
             (Text::Entry, Some(Kind::LongEntry)) => (seen.word(KEY_BYTES)? as usize, lengths),
-            _ => return Err(Stop::Damaged("an object is of another kind")),
+            _ => return Err(ObjectReadError::Damaged("an object is of another kind")),
         };
         if key_bytes > KEY_BYTES_MAX || value_bytes > VALUE_BYTES_MAX {
-            return Err(Stop::Damaged("an entry is longer than any can be"));
+            return Err(ObjectReadError::Damaged("an entry is longer than any can be"));
         }
         let layout = EntryLayout::of(key_bytes, value_bytes);
         if header.kind() == Some(Kind::LongEntry) && layout.key <= KEY_BYTES {
-            return Err(Stop::Damaged("a long entry is short"));
+            return Err(ObjectReadError::Damaged("a long entry is short"));
         }
         if layout.end > seen.words().len() {
-            return Err(Stop::Damaged("an entry is longer than its memory"));
+            return Err(ObjectReadError::Damaged("an entry is longer than its memory"));
         }
         Ok(Lengths { key_bytes, value_bytes, layout })
     }

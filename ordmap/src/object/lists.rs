@@ -7,7 +7,7 @@ use forebay_sync::atomic::{AtomicU64, Relaxed};
 
 use super::alloc::{Allocator, CHUNKS_OWNED, FREE_COUNT, LINKS, LIST_DAMAGED, TAKEN_UNITS};
 use super::class::{CHUNK_UNITS, CLASS_COUNT, ChunkWord, Class};
-use super::view::Stop;
+use super::view::ObjectReadError;
 
 impl<'a> Allocator<'a> {
     /// Which chunks stand in lists, and of which class each list is; one that stands in several is
@@ -76,7 +76,7 @@ impl<'a> Allocator<'a> {
     }
 
     /// Makes lists and counts anew from words and bits, and frees what a dead owner had in hand.
-    pub(crate) fn rebuild(&self) -> Result<(), Stop> {
+    pub(crate) fn rebuild(&self) -> Result<(), ObjectReadError> {
         self.lists.iter().for_each(|word| word.store(0, Relaxed));
         let mut span_end = 0;
         for chunk in 0..self.view.chunk_count() {
@@ -84,7 +84,7 @@ impl<'a> Allocator<'a> {
             if word.owner() != self.owner {
                 continue;
             }
-            match word.class().ok_or(Stop::Damaged("a chunk has no class"))? {
+            match word.class().ok_or(ObjectReadError::Damaged("a chunk has no class"))? {
                 Class::Size(_) => self.rebuild_sized(chunk, word),
                 Class::Span if self.bits(chunk)[0] & 1 != 0 => {
                     span_end = chunk + word.span_chunks();

@@ -30,6 +30,6 @@ pub(crate) use entry::{EntryLayout, Lengths, Text, VALUE_BYTES_MAX};
 pub(crate) use header::{Header, Kind};
 pub(crate) use reference::{Ref, UNIT_WORDS};
 pub(crate) use view::{
-    Seen, Stop, View, compare_words, copy_words, equals_words, follow, head_of, prefetch, publish,
-    store_bytes,
+    ObjectReadError, Seen, View, compare_words, copy_words, equals_words, follow, head_of,
+    prefetch, publish, store_bytes,
 };

@@ -13,12 +13,12 @@ use super::alloc::{
 use super::class::{CHUNK_UNITS, ChunkWord, Class, SPAN_CHUNKS_MAX};
 use super::header::{Header, Kind};
 use super::reference::{Generation, Ref};
-use super::view::{Stop, before_reuse};
+use super::view::{ObjectReadError, before_reuse};
 use crate::shard::EPOCHS_MAX;
 
 impl<'a> Allocator<'a> {
     /// Takes a chunk out of the pool and divides it; no, if there is none.
-    pub(super) fn claim(&self, number: u8) -> Result<bool, Stop> {
+    pub(super) fn claim(&self, number: u8) -> Result<bool, ObjectReadError> {
         // ORDER: pairs with `ordmap.given`: if we know of a chunk that was given back, we find it.
         let given = self.pool[GIVEN].load(acquire("ordmap.search")).wrapping_add(1);
         if self.lists[SEARCHED].load(Relaxed) == given {
@@ -150,7 +150,7 @@ impl<'a> Allocator<'a> {
         chunk: usize,
         word: ChunkWord,
         class: Class,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), ObjectReadError> {
         let base = self.generation_beyond(chunk, word, class)?;
         self.set_free(chunk, base);
         crate::step!("chunk.given_back");
@@ -165,7 +165,7 @@ impl<'a> Allocator<'a> {
         chunk: usize,
         word: ChunkWord,
         class: Class,
-    ) -> Result<Generation, Stop> {
+    ) -> Result<Generation, ObjectReadError> {
         let words = self.view.words(chunk * CHUNK_UNITS, CHUNK_UNITS).ok_or(LIST_DAMAGED)?;
         let size = match class {
             Class::Size(number) => Class::size_units(number).ok_or(LIST_DAMAGED)?,
@@ -177,7 +177,7 @@ impl<'a> Allocator<'a> {
         Ok(Generation::of(base.bits() + steps.unwrap_or(0) + 1))
     }
 
-    pub(super) fn find_span(&self, chunks: usize) -> Result<Option<Found<'a>>, Stop> {
+    pub(super) fn find_span(&self, chunks: usize) -> Result<Option<Found<'a>>, ObjectReadError> {
         if chunks > SPAN_CHUNKS_MAX {
             return Ok(None);
         }
@@ -230,7 +230,11 @@ impl<'a> Allocator<'a> {
     }
 
     /// The first chunk goes first, so that readers see it before the others are written again.
-    pub(super) fn give_back_span(&self, first: usize, word: ChunkWord) -> Result<(), Stop> {
+    pub(super) fn give_back_span(
+        &self,
+        first: usize,
+        word: ChunkWord,
+    ) -> Result<(), ObjectReadError> {
         let base = self.generation_beyond(first, word, Class::Span)?;
         self.set_free(first, base);
         crate::step!("span.given_back");

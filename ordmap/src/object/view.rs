@@ -23,7 +23,7 @@ use super::reference::{Ref, UNIT_WORDS};
 
 /// Why reading did not come to an end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Stop {
+pub(crate) enum ObjectReadError {
     /// What was read has been freed meanwhile: begin again.
     Changed,
     /// What was read can not be.
@@ -90,8 +90,9 @@ impl<'a> View<'a> {
 
     /// Begins to read an object. The reference was loaded by [`follow`].
     #[inline]
-    pub(crate) fn begin(self, reference: Ref) -> Result<Seen<'a>, Stop> {
-        const OUTSIDE: Stop = Stop::Damaged("a reference leads out of the data");
+    pub(crate) fn begin(self, reference: Ref) -> Result<Seen<'a>, ObjectReadError> {
+        const OUTSIDE: ObjectReadError =
+            ObjectReadError::Damaged("a reference leads out of the data");
         let unit = reference.unit().ok_or(OUTSIDE)?;
         let chunk = self.chunks.get(unit / CHUNK_UNITS).ok_or(OUTSIDE)?;
         let chunk_word = chunk.load(Relaxed);
@@ -99,9 +100,9 @@ impl<'a> View<'a> {
         // The chunk may have been divided anew, or be another shard's, whose changes nobody counts
         // here; who comes again and again finds damage.
         if now.owner() != self.owner {
-            return Err(Stop::Changed);
+            return Err(ObjectReadError::Changed);
         }
-        let (_, units) = now.object_at(unit % CHUNK_UNITS).ok_or(Stop::Changed)?;
+        let (_, units) = now.object_at(unit % CHUNK_UNITS).ok_or(ObjectReadError::Changed)?;
         let words = self.words(unit, units).ok_or(OUTSIDE)?;
         Ok(Seen { reference, words, chunk, chunk_word })
     }
@@ -119,10 +120,10 @@ impl<'a> Seen<'a> {
 
     /// One of its words; what it says may be nonsense until [`settle`](Seen::settle).
     #[inline]
-    pub(crate) fn word(&self, index: usize) -> Result<u64, Stop> {
+    pub(crate) fn word(&self, index: usize) -> Result<u64, ObjectReadError> {
         match self.words.get(index) {
             Some(word) => Ok(word.load(Relaxed)),
-            None => Err(Stop::Damaged("an object is shorter than it says")),
+            None => Err(ObjectReadError::Damaged("an object is shorter than it says")),
         }
     }
 
@@ -138,10 +139,10 @@ impl<'a> Seen<'a> {
 
     /// The header, if it is one of this kind.
     #[inline]
-    pub(crate) fn header_of(&self, kind: Kind) -> Result<Header, Stop> {
+    pub(crate) fn header_of(&self, kind: Kind) -> Result<Header, ObjectReadError> {
         let header = self.header();
         if header.kind() != Some(kind) {
-            return Err(Stop::Damaged("an object is of another kind"));
+            return Err(ObjectReadError::Damaged("an object is of another kind"));
         }
         Ok(header)
     }
@@ -161,8 +162,8 @@ impl<'a> Seen<'a> {
 
     /// What was read, if it was the same object all the time.
     #[inline]
-    pub(crate) fn settle<T>(&self, read: Result<T, Stop>) -> Result<T, Stop> {
-        if self.is_same() { read } else { Err(Stop::Changed) }
+    pub(crate) fn settle<T>(&self, read: Result<T, ObjectReadError>) -> Result<T, ObjectReadError> {
+        if self.is_same() { read } else { Err(ObjectReadError::Changed) }
     }
 
     /// Marks the entry as used, unless it is, or has gone, or cannot be leased: without a lease its

@@ -12,5 +12,5 @@ pub use config::{ConfigError, OrdConfig};
 pub use embedded::MemoryUsage;
 pub(crate) use open::Shared;
 pub use open::{MapsError, OpenError, OrdRegion};
-pub(crate) use participant::NotLocked;
+pub(crate) use participant::AcquireError;
 pub use participant::{MapId, MapOptions, MapParticipant};

@@ -15,7 +15,7 @@ use forebay_sync::leases::Leases;
 use forebay_sync::{Barrier, Words};
 
 use super::config::{ConfigError, OrdConfig};
-use super::participant::{MapParticipant, NotLocked};
+use super::participant::{AcquireError, MapParticipant};
 use crate::hint_table::HintTable;
 use crate::layout::{Plan, VERSION, head, kind};
 use crate::names::{MOVE_LOCK, NAME_BYTES_MAX, ROUTE, ROW_WORDS, Shards};
@@ -413,12 +413,12 @@ impl std::error::Error for OpenError {
     }
 }
 
-impl From<NotLocked> for MapsError {
-    fn from(not: NotLocked) -> MapsError {
+impl From<AcquireError> for MapsError {
+    fn from(not: AcquireError) -> MapsError {
         match not {
-            NotLocked::Forked => MapsError::Forked,
-            NotLocked::Lock(LockError::TimedOut) => MapsError::Busy,
-            NotLocked::Lock(error) => MapsError::Lock(error),
+            AcquireError::Forked => MapsError::Forked,
+            AcquireError::Lock(LockError::TimedOut) => MapsError::Busy,
+            AcquireError::Lock(error) => MapsError::Lock(error),
         }
     }
 }

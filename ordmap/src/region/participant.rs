@@ -42,7 +42,7 @@ const SOON: Duration = Duration::from_millis(2);
 
 /// Why a lock was not taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum NotLocked {
+pub(crate) enum AcquireError {
     /// In this process nothing may be locked.
     Forked,
     Lock(LockError),
@@ -198,37 +198,37 @@ impl MapParticipant {
     pub(crate) fn lock<'a>(
         &'a self,
         lock: &'a RobustLock<Area, SystemFutex>,
-    ) -> Result<RobustGuard<'a, Area, SystemFutex>, NotLocked> {
+    ) -> Result<RobustGuard<'a, Area, SystemFutex>, AcquireError> {
         if !self.is_ours() {
-            return Err(NotLocked::Forked);
+            return Err(AcquireError::Forked);
         }
         let taken = match self.wait_max.get() {
             None => lock.lock(&self.deputy),
             Some(wait_max) => lock.lock_within(&self.deputy, wait_max),
         };
-        taken.map_err(NotLocked::Lock)
+        taken.map_err(AcquireError::Lock)
     }
 
     /// Takes a lock of the region, if nobody alive has it.
     pub(crate) fn try_lock<'a>(
         &'a self,
         lock: &'a RobustLock<Area, SystemFutex>,
-    ) -> Result<Option<RobustGuard<'a, Area, SystemFutex>>, NotLocked> {
+    ) -> Result<Option<RobustGuard<'a, Area, SystemFutex>>, AcquireError> {
         if !self.is_ours() {
-            return Err(NotLocked::Forked);
+            return Err(AcquireError::Forked);
         }
-        lock.try_lock(&self.deputy).map_err(NotLocked::Lock)
+        lock.try_lock(&self.deputy).map_err(AcquireError::Lock)
     }
 
     /// Takes a lock of the region, if that takes no longer than some changes.
     pub(crate) fn lock_soon<'a>(
         &'a self,
         lock: &'a RobustLock<Area, SystemFutex>,
-    ) -> Result<RobustGuard<'a, Area, SystemFutex>, NotLocked> {
+    ) -> Result<RobustGuard<'a, Area, SystemFutex>, AcquireError> {
         if !self.is_ours() {
-            return Err(NotLocked::Forked);
+            return Err(AcquireError::Forked);
         }
-        lock.lock_within(&self.deputy, SOON).map_err(NotLocked::Lock)
+        lock.lock_within(&self.deputy, SOON).map_err(AcquireError::Lock)
     }
 
     /// Is this the process that joined, and no child of it, whose copy may lock and lease nothing?

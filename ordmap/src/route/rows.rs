@@ -3,7 +3,7 @@
 use forebay_sync::atomic::{AtomicU64, Relaxed};
 
 use super::{BOUND, BOUND_BYTES_MAX, DAMAGED, Routes, SHARD, STAMP, Version};
-use crate::object::{Stop, copy_words, store_bytes};
+use crate::object::{ObjectReadError, copy_words, store_bytes};
 
 /// A bound, and whose it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,7 +57,7 @@ impl Row {
 
 impl Routes<'_> {
     /// All rows, if they can be.
-    pub(crate) fn rows(self) -> Result<(Version, Vec<Row>), Stop> {
+    pub(crate) fn rows(self) -> Result<(Version, Vec<Row>), ObjectReadError> {
         self.read(|version| {
             let row = |position| Row::load(self.row(version, position));
             let rows: Vec<Row> = (1..=version.count()).map(row).collect();
@@ -71,14 +71,14 @@ impl Routes<'_> {
     }
 
     /// All shards that have keys, and which they have, in the order of keys.
-    pub(crate) fn ranges(self) -> Result<(Version, Vec<(usize, KeyRange)>), Stop> {
+    pub(crate) fn ranges(self) -> Result<(Version, Vec<(usize, KeyRange)>), ObjectReadError> {
         let (version, rows) = self.rows()?;
         let slots = std::iter::once(0).chain(rows.iter().map(|row| row.slot));
         Ok((version, slots.map(|slot| (slot, range_in(&rows, slot))).collect()))
     }
 
     /// The keys that one shard has.
-    pub(crate) fn range_of(self, slot: usize) -> Result<KeyRange, Stop> {
+    pub(crate) fn range_of(self, slot: usize) -> Result<KeyRange, ObjectReadError> {
         if self.is_single() {
             return Ok(KeyRange::default());
         }

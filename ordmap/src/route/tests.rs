@@ -4,7 +4,7 @@ use forebay_sync::atomic::{AtomicU64, Relaxed};
 use forebay_sync::boxed_words;
 
 use super::{BOUND_BYTES_MAX, KeyRange, ROUTE_ROW_WORDS, Routes, Row};
-use crate::object::Stop;
+use crate::object::ObjectReadError;
 
 fn row(slot: usize, bound: &[u8]) -> Row {
     Row { slot, stamp: slot as u64 * 10, bound: bound.to_vec() }
@@ -60,7 +60,7 @@ fn rows_that_cannot_be_are_damage() {
     ];
     for rows in cases {
         routes.publish(routes.now().unwrap(), rows);
-        assert!(matches!(routes.rows(), Err(Stop::Damaged(_))), "{rows:?}");
+        assert!(matches!(routes.rows(), Err(ObjectReadError::Damaged(_))), "{rows:?}");
         assert!(routes.range_of(0).is_err());
     }
     word.store(3, Relaxed);

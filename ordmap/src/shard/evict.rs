@@ -4,10 +4,10 @@
 //! The hand follows memory and not keys: so neighbours go together, whole chunks become free, and
 //! can be divided into objects of another size.
 
-use super::intent::Halt;
+use super::intent::ChangeError;
 use super::words::{EVICTED, HAND, IS_FULL};
 use super::writer::Writer;
-use crate::object::{CHUNK_UNITS, Class, Kind, Ref, Stop, Text};
+use crate::object::{CHUNK_UNITS, Class, Kind, ObjectReadError, Ref, Text};
 use crate::tree::copy_key_of;
 
 /// Rounds after which there is nothing that could go: the first may only clear marks.
@@ -15,7 +15,7 @@ const ROUNDS_MAX: usize = 2;
 
 impl Writer<'_> {
     /// Takes one entry out, not `spared`; gives the units that it took, none if there is none.
-    pub(crate) fn evict(&self, spared: Option<Ref>) -> Result<Option<u64>, Halt> {
+    pub(crate) fn evict(&self, spared: Option<Ref>) -> Result<Option<u64>, ChangeError> {
         self.shard.store(IS_FULL, 1);
         let chunks = self.tree.view.chunk_count();
         let (mut chunk, mut object) = self.hand();
@@ -40,13 +40,13 @@ impl Writer<'_> {
     }
 
     /// The next entry of a chunk of ours, from an object on, which is moved behind it.
-    fn next_entry(&self, chunk: usize, object: &mut usize) -> Result<Option<Ref>, Halt> {
+    fn next_entry(&self, chunk: usize, object: &mut usize) -> Result<Option<Ref>, ChangeError> {
         let view = self.tree.view;
-        let word = view.chunk(chunk).ok_or(Halt::Damaged("the hand is nowhere"))?;
+        let word = view.chunk(chunk).ok_or(ChangeError::Damaged("the hand is nowhere"))?;
         if word.owner() != self.allocator.owner {
             return Ok(None);
         }
-        let class = word.class().ok_or(Halt::Damaged("a chunk has no class"))?;
+        let class = word.class().ok_or(ChangeError::Damaged("a chunk has no class"))?;
         let size = match class {
             Class::Size(number) => Class::size_units(number).unwrap_or(CHUNK_UNITS),
             _ => CHUNK_UNITS,
@@ -58,7 +58,8 @@ impl Writer<'_> {
             if bits[number / 64] & 1 << (number % 64) == 0 {
                 continue;
             }
-            let header = self.allocator.header_at(unit).ok_or(Halt::Damaged("out of the data"))?;
+            let header =
+                self.allocator.header_at(unit).ok_or(ChangeError::Damaged("out of the data"))?;
             if header.kind().is_some_and(Kind::is_entry) {
                 return Ok(Some(Ref::new(unit, header.generation())));
             }
@@ -67,7 +68,7 @@ impl Writer<'_> {
     }
 
     /// Takes it out, unless it was used, or nothing names it any more.
-    fn is_evicted(&self, entry: Ref) -> Result<bool, Halt> {
+    fn is_evicted(&self, entry: Ref) -> Result<bool, ChangeError> {
         let seen = self.tree.view.begin(entry)?;
         if seen.header().is_used() {
             seen.set_used(false);
@@ -76,7 +77,7 @@ impl Writer<'_> {
         let mut key = Vec::new();
         match copy_key_of(self.tree.view, entry, Text::Entry, &mut key) {
             Ok(()) => {}
-            Err(Stop::Changed) => return Ok(false),
+            Err(ObjectReadError::Changed) => return Ok(false),
             Err(damaged) => return Err(damaged.into()),
         }
         let position = self.look(&key)?;

@@ -1,7 +1,7 @@
 //! Putting an item into a tree: the leaf is copied; full nodes are split, up to the first that has
 //! room.
 
-use super::intent::{Change, Halt, SlotPlace};
+use super::intent::{Change, ChangeError, SlotLocation};
 use super::writer::Writer;
 use crate::object::{Ref, Text};
 use crate::tree::{ITEMS_MAX, Image, Path, common_bytes, copy_key_of, separator_of};
@@ -21,7 +21,7 @@ impl Writer<'_> {
         path: &Path,
         leaf: Image,
         len_after: u64,
-    ) -> Result<(), Halt> {
+    ) -> Result<(), ChangeError> {
         let mut image = leaf;
         let mut depth = path.depth - 1;
         // Where the item is that the node got.
@@ -39,7 +39,7 @@ impl Writer<'_> {
                 root.push_first(halves.left);
                 root.insert(1, &halves.separator, halves.right)?;
                 let root = change.make_node(&root)?;
-                return change.publish(SlotPlace::Root, root, Ref::NONE, len_after);
+                return change.publish(SlotLocation::Root, root, Ref::NONE, len_after);
             };
             depth = above;
             let (parent, at) = path.step(depth);
@@ -57,7 +57,7 @@ impl Writer<'_> {
         depth: usize,
         mut image: Image,
         index: usize,
-    ) -> Result<Halves, Halt> {
+    ) -> Result<Halves, ChangeError> {
         let view = self.tree.view;
         let old = path.step(depth).0;
         let middle = middle_of(&image, index);
@@ -82,7 +82,7 @@ impl Writer<'_> {
     }
 
     /// The shortest key that is above the item before and not above this one.
-    fn shortest_between(&self, image: &Image, index: usize) -> Result<Vec<u8>, Halt> {
+    fn shortest_between(&self, image: &Image, index: usize) -> Result<Vec<u8>, ChangeError> {
         let (mut below, mut key) = (Vec::new(), Vec::new());
         image.copy_key(self.tree.view, index - 1, &mut below)?;
         image.copy_key(self.tree.view, index, &mut key)?;

@@ -21,7 +21,9 @@ use super::words::{
     EPOCH, EPOCH_CHANGES, INTENT_MAX, LEN, LEN_AFTER, NEW, NEWS, NEWS_COUNT, OLD_ENTRY, OLDS,
     OLDS_COUNT, SEQUENCE, SLOT, STATE, ShardWords,
 };
-use crate::object::{Allocator, EntryLayout, Found, Ref, Stop, Text, View, follow, publish};
+use crate::object::{
+    Allocator, EntryLayout, Found, ObjectReadError, Ref, Text, View, follow, publish,
+};
 use crate::tree::Image;
 
 const IDLE: u64 = 0;
@@ -30,25 +32,25 @@ const PUBLISHING: u64 = 2;
 
 /// Why a change was not made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Halt {
+pub(crate) enum ChangeError {
     /// There is no memory for it.
     Full,
     /// What is there can not be.
     Damaged(&'static str),
 }
 
-impl From<Stop> for Halt {
-    fn from(stop: Stop) -> Halt {
-        match stop {
-            Stop::Damaged(what) => Halt::Damaged(what),
-            Stop::Changed => Halt::Damaged("a shard changes under its owner"),
+impl From<ObjectReadError> for ChangeError {
+    fn from(error: ObjectReadError) -> ChangeError {
+        match error {
+            ObjectReadError::Damaged(what) => ChangeError::Damaged(what),
+            ObjectReadError::Changed => ChangeError::Damaged("a shard changes under its owner"),
         }
     }
 }
 
 /// Where a change is published.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum SlotPlace {
+pub(crate) enum SlotLocation {
     /// The root's slot.
     Root,
     /// A slot of a node: a number among the words of all objects.
@@ -83,25 +85,30 @@ impl<'a> Change<'a> {
     }
 
     /// Writes a node.
-    pub(crate) fn make_node(&mut self, image: &Image) -> Result<Ref, Halt> {
+    pub(crate) fn make_node(&mut self, image: &Image) -> Result<Ref, ChangeError> {
         let found = self.take(crate::tree::NODE_WORDS / 2)?;
         image.store(found.words, found.reference);
         Ok(found.reference)
     }
 
     /// Writes an entry or a separator.
-    pub(crate) fn make_entry(&mut self, text: Text, key: &[u8], value: &[u8]) -> Result<Ref, Halt> {
+    pub(crate) fn make_entry(
+        &mut self,
+        text: Text,
+        key: &[u8],
+        value: &[u8],
+    ) -> Result<Ref, ChangeError> {
         let layout = EntryLayout::of(key.len(), value.len());
         let found = self.take(layout.units())?;
         layout.write(found.words, found.reference.generation(), text, key, value);
         Ok(found.reference)
     }
 
-    fn take(&mut self, units: usize) -> Result<Found<'a>, Halt> {
+    fn take(&mut self, units: usize) -> Result<Found<'a>, ChangeError> {
         if self.news == INTENT_MAX {
-            return Err(Halt::Damaged("a change makes too many objects"));
+            return Err(ChangeError::Damaged("a change makes too many objects"));
         }
-        let found = self.allocator.find(units)?.ok_or(Halt::Full)?;
+        let found = self.allocator.find(units)?.ok_or(ChangeError::Full)?;
         crate::step!("object.found");
         self.shard.store(NEWS + self.news, found.reference.word());
         crate::step!("object.noted");
@@ -115,9 +122,9 @@ impl<'a> Change<'a> {
 
     /// Notes what will not be named any more: a node or a separator, to be freed; or an entry, for
     /// limbo.
-    pub(crate) fn retire(&mut self, old: Ref) -> Result<(), Halt> {
+    pub(crate) fn retire(&mut self, old: Ref) -> Result<(), ChangeError> {
         if self.olds == INTENT_MAX {
-            return Err(Halt::Damaged("a change frees too many objects"));
+            return Err(ChangeError::Damaged("a change frees too many objects"));
         }
         self.shard.store(OLDS + self.olds, old.word());
         self.olds += 1;
@@ -127,11 +134,11 @@ impl<'a> Change<'a> {
     /// Makes it so. `old_entry` is what is named no more but may be leased.
     pub(crate) fn publish(
         self,
-        place: SlotPlace,
+        place: SlotLocation,
         new: Ref,
         old_entry: Ref,
         len_after: u64,
-    ) -> Result<(), Halt> {
+    ) -> Result<(), ChangeError> {
         let shard = self.shard;
         let slot = slot_at(self.view(), shard, place)?;
         shard.store(OLD_ENTRY, old_entry.word());
@@ -157,7 +164,7 @@ impl<'a> Change<'a> {
     }
 
     /// Says what is about to be published.
-    fn arm(&self, place: SlotPlace, new: Ref) {
+    fn arm(&self, place: SlotLocation, new: Ref) {
         self.shard.store(SLOT, place.word());
         self.shard.store(NEW, new.word());
         self.shard.store(OLDS_COUNT, self.olds as u64);
@@ -170,7 +177,7 @@ impl<'a> Change<'a> {
 
     /// An entry that says its own reference.
     #[cfg(all(test, loom))]
-    pub(super) fn make_for_model(&mut self) -> Result<Ref, Halt> {
+    pub(super) fn make_for_model(&mut self) -> Result<Ref, ChangeError> {
         let found = self.take(2)?;
         crate::object::loom_tests::write_itself(found.words, found.reference);
         Ok(found.reference)
@@ -178,7 +185,7 @@ impl<'a> Change<'a> {
 
     /// Ends as a killed process does, right before or after it publishes.
     #[cfg(all(test, loom))]
-    pub(super) fn die_for_model(self, place: SlotPlace, new: Ref, is_published: bool) {
+    pub(super) fn die_for_model(self, place: SlotLocation, new: Ref, is_published: bool) {
         self.arm(place, new);
         if is_published {
             publish(slot_at(self.view(), self.shard, place).unwrap(), new);
@@ -186,7 +193,7 @@ impl<'a> Change<'a> {
         std::mem::forget(self);
     }
 
-    fn undo(&self) -> Result<(), Stop> {
+    fn undo(&self) -> Result<(), ObjectReadError> {
         for index in 0..self.news {
             self.allocator.release(Ref::of_word(self.shard.load(NEWS + index)))?;
         }
@@ -207,28 +214,28 @@ impl Drop for Change<'_> {
     }
 }
 
-impl SlotPlace {
+impl SlotLocation {
     fn word(self) -> u64 {
         match self {
-            SlotPlace::Root => 0,
-            SlotPlace::Word(index) => index as u64,
+            SlotLocation::Root => 0,
+            SlotLocation::Word(index) => index as u64,
         }
     }
 
-    fn of_word(word: u64) -> SlotPlace {
-        if word == 0 { SlotPlace::Root } else { SlotPlace::Word(word as usize) }
+    fn of_word(word: u64) -> SlotLocation {
+        if word == 0 { SlotLocation::Root } else { SlotLocation::Word(word as usize) }
     }
 }
 
 fn slot_at<'a>(
     view: View<'a>,
     shard: ShardWords<'a>,
-    place: SlotPlace,
-) -> Result<&'a AtomicU64, Stop> {
+    place: SlotLocation,
+) -> Result<&'a AtomicU64, ObjectReadError> {
     match place {
-        SlotPlace::Root => Ok(shard.word(super::words::ROOT)),
-        SlotPlace::Word(index) => {
-            view.data_word(index).ok_or(Stop::Damaged("a slot is out of the data"))
+        SlotLocation::Root => Ok(shard.word(super::words::ROOT)),
+        SlotLocation::Word(index) => {
+            view.data_word(index).ok_or(ObjectReadError::Damaged("a slot is out of the data"))
         }
     }
 }
@@ -237,8 +244,8 @@ fn slot_at<'a>(
 fn finish(
     allocator: &Allocator<'_>,
     shard: ShardWords<'_>,
-    mut let_go: impl FnMut(Ref) -> Result<(), Stop>,
-) -> Result<(), Stop> {
+    mut let_go: impl FnMut(Ref) -> Result<(), ObjectReadError>,
+) -> Result<(), ObjectReadError> {
     debug_assert!(allocator.owner > 0);
     shard.store(LEN, shard.load(LEN_AFTER));
     count_change(shard);
@@ -260,10 +267,13 @@ fn count_change(shard: ShardWords<'_>) {
 }
 
 /// Finishes or undoes what a dead owner left in the middle, and makes all that is derived anew.
-pub(crate) fn repair(allocator: Allocator<'_>, shard: ShardWords<'_>) -> Result<(), Stop> {
+pub(crate) fn repair(
+    allocator: Allocator<'_>,
+    shard: ShardWords<'_>,
+) -> Result<(), ObjectReadError> {
     let state = shard.load(STATE);
     let limbo = Limbo::new(allocator, shard);
-    let place = SlotPlace::of_word(shard.load(SLOT));
+    let place = SlotLocation::of_word(shard.load(SLOT));
     let is_published = state == PUBLISHING
         && follow(slot_at(allocator.view, shard, place)?).word() == shard.load(NEW);
     if is_published {

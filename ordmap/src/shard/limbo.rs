@@ -12,7 +12,7 @@ use forebay_sync::atomic::Relaxed;
 use forebay_sync::leases::Leases;
 
 use super::words::{LIMBO_BATCH, LIMBO_COUNT, LIMBO_HINT, LIMBO_KEPT, ShardWords};
-use crate::object::{Allocator, Ref, Stop};
+use crate::object::{Allocator, ObjectReadError, Ref};
 
 /// Limbo of one shard, for the owner of its lock.
 #[derive(Clone, Copy, Debug)]
@@ -27,12 +27,12 @@ impl<'a> Limbo<'a> {
     }
 
     /// Puts an entry there. There is room, if it was reclaimed when that [was due](Limbo::is_due).
-    pub(crate) fn push(&self, entry: Ref) -> Result<(), Stop> {
+    pub(crate) fn push(&self, entry: Ref) -> Result<(), ObjectReadError> {
         let places = self.shard.limbo();
         let hint = self.shard.load(LIMBO_HINT) as usize % places.len();
         let mut all = (0..places.len()).map(|step| (hint + step) % places.len());
         let free = all.find(|place| places[*place].load(Relaxed) == 0);
-        let place = free.ok_or(Stop::Damaged("limbo has no room"))?;
+        let place = free.ok_or(ObjectReadError::Damaged("limbo has no room"))?;
         places[place].store(entry.word(), Relaxed);
         self.shard.store(LIMBO_HINT, place as u64 + 1);
         self.shard.store(LIMBO_COUNT, self.count().wrapping_add(1));
@@ -40,7 +40,7 @@ impl<'a> Limbo<'a> {
     }
 
     /// The same after a death, unless the dead one has done so.
-    pub(crate) fn push_again(&self, entry: Ref) -> Result<(), Stop> {
+    pub(crate) fn push_again(&self, entry: Ref) -> Result<(), ObjectReadError> {
         let is_there = self.shard.limbo().iter().any(|place| place.load(Relaxed) == entry.word());
         if entry.is_none() || is_there { Ok(()) } else { self.push(entry) }
     }
@@ -56,7 +56,7 @@ impl<'a> Limbo<'a> {
     }
 
     /// Frees all that no lease names; gives the number.
-    pub(crate) fn reclaim<W: Words>(&self, leases: &Leases<W>) -> Result<u64, Stop> {
+    pub(crate) fn reclaim<W: Words>(&self, leases: &Leases<W>) -> Result<u64, ObjectReadError> {
         let places = self.shard.limbo();
         let waiting = || {
             let all = places.iter().map(|place| (place, Ref::of_word(place.load(Relaxed))));

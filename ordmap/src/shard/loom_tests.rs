@@ -8,7 +8,7 @@ use forebay_sync::model::{breaks, breaks_within, fails, fails_within, holds, hol
 use forebay_sync::{Barrier, LineWords, boxed_words};
 use loom::thread;
 
-use super::intent::{Change, SlotPlace, is_idle, repair};
+use super::intent::{Change, SlotLocation, is_idle, repair};
 use super::limbo::Limbo;
 use super::words::{ROOT, ShardWords, words_needed};
 use crate::object::loom_tests::{Memory, OWNER};
@@ -140,7 +140,7 @@ fn repaired(is_published: bool) {
         let mut change = Change::begin(allocator, shard);
         let new = change.make_for_model().unwrap();
         change.retire(first).unwrap();
-        change.die_for_model(SlotPlace::Root, new, is_published);
+        change.die_for_model(SlotLocation::Root, new, is_published);
         assert!(!is_idle(shard));
         repair(allocator, shard).unwrap();
         assert!(is_idle(shard));

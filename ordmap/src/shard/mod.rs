@@ -19,7 +19,7 @@ mod writer;
 mod loom_tests;
 
 pub(crate) use audit::{Audited, audit};
-pub(crate) use intent::{Halt, is_idle, repair};
+pub(crate) use intent::{ChangeError, is_idle, repair};
 pub(crate) use limbo::Limbo;
 #[cfg(test)]
 pub(crate) use moving::MOVED_AT_ONCE;
@@ -29,4 +29,4 @@ pub(crate) use words::{
     LIMBO_COUNT, LIMBO_SPARE, LOCK, REPAIRED, ROOT, SEQUENCE, SPLIT_TO, ShardWords, WAITS,
     WAITS_SINCE, words_needed,
 };
-pub(crate) use writer::{Position, Writer};
+pub(crate) use writer::{KeyPosition, Writer};

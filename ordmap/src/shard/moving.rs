@@ -6,13 +6,13 @@
 //! shards that says so; the next owner of each takes out what lies outside. It is told by the row
 //! of the bound, which says in which version it was moved, whether that was published.
 
-use super::intent::Halt;
+use super::intent::ChangeError;
 use super::words::{LEN, LEN_MOVED, LIMBO_BATCH, LIMBO_SPARE, MOVING, ShardWords};
 use super::writer::Writer;
 use crate::hint_table::HintBucket;
 use crate::object::{Lengths, Ref, Text};
 use crate::route::{BOUND_BYTES_MAX, KeyRange, Routes, Row};
-use crate::tree::{Advanced, Way, common_bytes, copy_key_of};
+use crate::tree::{AdvanceResult, Direction, common_bytes, copy_key_of};
 
 /// So many entries move under one hold of both locks, and so many bytes, if they are not one entry.
 pub(crate) const MOVED_AT_ONCE: usize = 32;
@@ -38,12 +38,16 @@ struct Batch {
 impl Neighbours<'_> {
     /// Moves some entries over the bound, up or down; gives the number, which is 0 if no bound is
     /// short enough.
-    pub(crate) fn move_some(&self, routes: Routes<'_>, way: Way) -> Result<u64, Halt> {
-        let (from, into) = match way {
-            Way::Up => (&self.lower, &self.upper),
-            Way::Down => (&self.upper, &self.lower),
+    pub(crate) fn move_some(
+        &self,
+        routes: Routes<'_>,
+        direction: Direction,
+    ) -> Result<u64, ChangeError> {
+        let (from, into) = match direction {
+            Direction::Up => (&self.lower, &self.upper),
+            Direction::Down => (&self.upper, &self.lower),
         };
-        let Some(Batch { entries, bound }) = from.batch_for(way)? else { return Ok(0) };
+        let Some(Batch { entries, bound }) = from.batch_for(direction)? else { return Ok(0) };
         let count = entries.len() as u64;
         let (version, rows) = routes.rows()?;
         let stamp = version.next_stamp();
@@ -63,8 +67,8 @@ impl Neighbours<'_> {
                 routes.publish(version, &self.rows_with(rows, stamp, bound));
                 into.for_hints(&entries, |bucket, entry| bucket.put(entry))?;
             }
-            Err(Halt::Full) => {}
-            Err(halt) => return Err(halt),
+            Err(ChangeError::Full) => {}
+            Err(error) => return Err(error),
         }
         settle_move(&self.lower, &routes.range_of(self.slots.0)?)?;
         crate::step!("move.settled");
@@ -94,11 +98,11 @@ impl Writer<'_> {
     }
 
     /// Some entries that are to go up or down, and at least one stays.
-    fn batch_for(&self, way: Way) -> Result<Option<Batch>, Halt> {
+    fn batch_for(&self, direction: Direction) -> Result<Option<Batch>, ChangeError> {
         // From the end on, and the first one that stays.
         let mut entries = Vec::new();
         let mut bytes = 0;
-        self.walk(way.opposite(), |entry| {
+        self.walk(direction.opposite(), |entry| {
             let (key, value) = self.copy_of(entry)?;
             bytes += key.len() + value.len();
             entries.push((key, value));
@@ -107,7 +111,8 @@ impl Writer<'_> {
         })?;
         for count in (1..entries.len()).rev() {
             let (moved, stays) = (&entries[count - 1].0, &entries[count].0);
-            let (below, above) = if way == Way::Up { (stays, moved) } else { (moved, stays) };
+            let (below, above) =
+                if direction == Direction::Up { (stays, moved) } else { (moved, stays) };
             let bound = &above[..above.len().min(common_bytes(below, above) + 1)];
             if bound.len() <= BOUND_BYTES_MAX {
                 let bound = bound.to_vec();
@@ -120,18 +125,24 @@ impl Writer<'_> {
 
     /// Goes over the entries from an end on, from which all lies in this way, as long as it is told
     /// so.
-    fn walk(&self, way: Way, mut see: impl FnMut(Ref) -> Result<bool, Halt>) -> Result<(), Halt> {
-        let Some(mut path) = self.tree.descend_to_end(way)? else { return Ok(()) };
+    fn walk(
+        &self,
+        direction: Direction,
+        mut see: impl FnMut(Ref) -> Result<bool, ChangeError>,
+    ) -> Result<(), ChangeError> {
+        let Some(mut path) = self.tree.descend_to_end(direction)? else { return Ok(()) };
         loop {
             let leaf = self.tree.leaf_of(&path)?;
             let entry = leaf.slot(path.index())?;
-            if !see(entry)? || self.tree.advance(&leaf, &mut path, way)? == Advanced::Nowhere {
+            if !see(entry)?
+                || self.tree.advance(&leaf, &mut path, direction)? == AdvanceResult::Nowhere
+            {
                 return Ok(());
             }
         }
     }
 
-    fn copy_of(&self, entry: Ref) -> Result<(Vec<u8>, Vec<u8>), Halt> {
+    fn copy_of(&self, entry: Ref) -> Result<(Vec<u8>, Vec<u8>), ChangeError> {
         let seen = self.tree.view.begin(entry)?;
         let lengths = seen.settle(Lengths::of(&seen, Text::Entry))?;
         let (mut key, mut value) = (Vec::new(), Vec::new());
@@ -141,11 +152,11 @@ impl Writer<'_> {
     }
 
     /// Stores entries that are not in the map yet.
-    fn copy_in(&self, entries: &[(Vec<u8>, Vec<u8>)]) -> Result<(), Halt> {
+    fn copy_in(&self, entries: &[(Vec<u8>, Vec<u8>)]) -> Result<(), ChangeError> {
         let writer = self.hidden();
         for (key, value) in entries {
             if !writer.allocator.reserve_nodes()? {
-                return Err(Halt::Full);
+                return Err(ChangeError::Full);
             }
             writer.put(&writer.look(key)?, key, value)?;
             crate::step!("move.copied");
@@ -158,7 +169,7 @@ impl Writer<'_> {
         &self,
         entries: &[(Vec<u8>, Vec<u8>)],
         run: impl Fn(HintBucket<'_>, Ref),
-    ) -> Result<(), Halt> {
+    ) -> Result<(), ChangeError> {
         for (key, _) in entries {
             let Some(bucket) = self.hints.bucket(key) else { return Ok(()) };
             if let Some(entry) = self.look(key)?.entry {
@@ -169,16 +180,16 @@ impl Writer<'_> {
     }
 
     /// Takes out what lies outside of the bounds.
-    fn trim(&self, range: &KeyRange) -> Result<(), Halt> {
-        for way in [Way::Up, Way::Down] {
-            let mut keys = self.keys_outside(range, way)?;
+    fn trim(&self, range: &KeyRange) -> Result<(), ChangeError> {
+        for direction in [Direction::Up, Direction::Down] {
+            let mut keys = self.keys_outside(range, direction)?;
             keys.sort_unstable();
             let keys: Vec<&[u8]> = keys.iter().map(|key| &key[..]).collect();
             let mut rest = &keys[..];
             while !rest.is_empty() {
                 let run = self.hidden().remove_run(rest)?;
                 if run.removed == 0 {
-                    return Err(Halt::Damaged("a key is not where it was found"));
+                    return Err(ChangeError::Damaged("a key is not where it was found"));
                 }
                 rest = rest.get(run.looked_at..).unwrap_or_default();
                 crate::step!("move.trimmed");
@@ -188,9 +199,13 @@ impl Writer<'_> {
     }
 
     /// The keys outside of the bounds from one end on.
-    fn keys_outside(&self, range: &KeyRange, way: Way) -> Result<Vec<Vec<u8>>, Halt> {
+    fn keys_outside(
+        &self,
+        range: &KeyRange,
+        direction: Direction,
+    ) -> Result<Vec<Vec<u8>>, ChangeError> {
         let mut keys = Vec::new();
-        self.walk(way, |entry| {
+        self.walk(direction, |entry| {
             let mut key = Vec::new();
             copy_key_of(self.tree.view, entry, Text::Entry, &mut key)?;
             if range.has(&key) {
@@ -198,7 +213,7 @@ impl Writer<'_> {
             }
             keys.push(key);
             if keys.len() > MOVED_AT_ONCE {
-                return Err(Halt::Damaged("more lies outside of a shard than can"));
+                return Err(ChangeError::Damaged("more lies outside of a shard than can"));
             }
             Ok(true)
         })?;
@@ -227,7 +242,7 @@ pub(crate) fn shown_len(shard: ShardWords<'_>, range: &KeyRange) -> u64 {
 }
 
 /// Ends a move in one of both shards, whoever began it; it may be done twice.
-pub(crate) fn settle_move(writer: &Writer<'_>, range: &KeyRange) -> Result<(), Halt> {
+pub(crate) fn settle_move(writer: &Writer<'_>, range: &KeyRange) -> Result<(), ChangeError> {
     let shard = writer.shard;
     if is_moved(shard, range) {
         shard.store(LEN, shard.load(LEN_MOVED));

@@ -1,7 +1,7 @@
 //! Taking an item out of a tree: the leaf is copied; nodes with few items are joined with one
 //! beside them, up to the first that has enough.
 
-use super::intent::{Change, Halt, SlotPlace};
+use super::intent::{Change, ChangeError, SlotLocation};
 use super::writer::Writer;
 use crate::object::{Ref, Text};
 use crate::tree::{ITEMS_MAX, Image, Path, copy_key_of, separator_of};
@@ -31,7 +31,7 @@ impl Writer<'_> {
         leaf: Image,
         old_entry: Ref,
         len_after: u64,
-    ) -> Result<(), Halt> {
+    ) -> Result<(), ChangeError> {
         let mut image = leaf;
         let mut depth = path.depth - 1;
         loop {
@@ -42,7 +42,7 @@ impl Writer<'_> {
                     (1.., 1) => image.slot(0),
                     _ => change.make_node(&image)?,
                 };
-                return change.publish(SlotPlace::Root, root, old_entry, len_after);
+                return change.publish(SlotLocation::Root, root, old_entry, len_after);
             }
             let least = if image.level == 0 { 1 } else { 2 };
             let (count, must_change) = (image.count, image.count < least);
@@ -66,12 +66,12 @@ impl Writer<'_> {
     }
 
     /// The node of a path at this depth, as it is to be, with one beside it.
-    fn pair(&self, path: &Path, depth: usize, image: Image) -> Result<Pair, Halt> {
+    fn pair(&self, path: &Path, depth: usize, image: Image) -> Result<Pair, ChangeError> {
         let view = self.tree.view;
         let (above, index) = path.step(depth - 1);
         let parent = Image::load(view, above)?;
         if parent.count < 2 {
-            return Err(Halt::Damaged("a node has no other beside it"));
+            return Err(ChangeError::Damaged("a node has no other beside it"));
         }
         let at = if index + 1 < parent.count { index } else { index - 1 };
         let high = if at + 2 < parent.count {
@@ -86,7 +86,7 @@ impl Writer<'_> {
     }
 
     /// Makes one node of two; gives what is above it.
-    fn join(&self, change: &mut Change<'_>, pair: Pair) -> Result<Image, Halt> {
+    fn join(&self, change: &mut Change<'_>, pair: Pair) -> Result<Image, ChangeError> {
         let Pair { mut parent, at, mut left, right, sibling, high } = pair;
         left.append(&right);
         left.retune(self.tree.view, high)?;
@@ -101,7 +101,7 @@ impl Writer<'_> {
     }
 
     /// Divides the items of two inner nodes evenly; gives what is above them.
-    fn level_out(&self, change: &mut Change<'_>, pair: Pair) -> Result<Image, Halt> {
+    fn level_out(&self, change: &mut Change<'_>, pair: Pair) -> Result<Image, ChangeError> {
         let view = self.tree.view;
         let Pair { mut parent, at, mut left, right, sibling, high } = pair;
         left.append(&right);

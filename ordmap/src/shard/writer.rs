@@ -1,6 +1,6 @@
 //! The owner of a shard's lock: looking, replacing, and where changes are published.
 
-use super::intent::{Change, Halt, SlotPlace};
+use super::intent::{Change, ChangeError, SlotLocation};
 use super::words::{LEN, ROOT, ShardWords};
 use crate::hint_table::HintTable;
 use crate::object::{Allocator, Ref, Text};
@@ -19,7 +19,7 @@ pub(crate) struct Writer<'a> {
 
 /// Where a key is, or would be.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Position {
+pub(crate) struct KeyPosition {
     /// None: the tree is empty.
     path: Option<Path>,
     /// The entry of the key, if there is one.
@@ -43,16 +43,21 @@ impl<'a> Writer<'a> {
         Writer { tree, allocator, shard, hints, is_hidden: false }
     }
 
-    pub(crate) fn look(&self, key: &[u8]) -> Result<Position, Halt> {
+    pub(crate) fn look(&self, key: &[u8]) -> Result<KeyPosition, ChangeError> {
         let Some((path, spot)) = self.tree.descend(key)? else {
-            return Ok(Position { path: None, entry: None });
+            return Ok(KeyPosition { path: None, entry: None });
         };
         let entry = spot.entry.map(|(seen, _)| seen.reference());
-        Ok(Position { path: Some(path), entry })
+        Ok(KeyPosition { path: Some(path), entry })
     }
 
     /// Stores an entry at its position.
-    pub(crate) fn put(&self, at: &Position, key: &[u8], value: &[u8]) -> Result<(), Halt> {
+    pub(crate) fn put(
+        &self,
+        at: &KeyPosition,
+        key: &[u8],
+        value: &[u8],
+    ) -> Result<(), ChangeError> {
         let mut change = Change::begin(self.allocator, self.shard);
         let entry = change.make_entry(Text::Entry, key, value)?;
         let len = self.shard.load(LEN);
@@ -62,7 +67,7 @@ impl<'a> Writer<'a> {
                 let mut leaf = Image::empty(0, Ref::NONE);
                 leaf.insert(0, key, entry)?;
                 let root = change.make_node(&leaf)?;
-                change.publish(SlotPlace::Root, root, Ref::NONE, more)?;
+                change.publish(SlotLocation::Root, root, Ref::NONE, more)?;
             }
             (Some(path), Some(old)) => {
                 let place = self.slot_of_item(path, path.depth - 1)?;
@@ -84,7 +89,7 @@ impl<'a> Writer<'a> {
     }
 
     /// Takes the entry of a key out, which is at this position; no, if there is none.
-    pub(crate) fn remove(&self, at: &Position, key: &[u8]) -> Result<bool, Halt> {
+    pub(crate) fn remove(&self, at: &KeyPosition, key: &[u8]) -> Result<bool, ChangeError> {
         let (Some(path), Some(entry)) = (&at.path, at.entry) else { return Ok(false) };
         let change = Change::begin(self.allocator, self.shard);
         let (leaf, index) = path.step(path.depth - 1);
@@ -98,7 +103,7 @@ impl<'a> Writer<'a> {
 
     /// Takes out the first of these keys, if it is there, and with it those of the next ones that
     /// stand right behind it in its leaf.
-    pub(crate) fn remove_run(&self, keys: &[&[u8]]) -> Result<Run, Halt> {
+    pub(crate) fn remove_run(&self, keys: &[&[u8]]) -> Result<Run, ChangeError> {
         let Some(first) = keys.first() else { return Ok(Run::default()) };
         let at = self.look(first)?;
         let (Some(path), Some(entry)) = (&at.path, at.entry) else {
@@ -142,17 +147,17 @@ impl<'a> Writer<'a> {
     }
 
     /// Where the node is named that a path has at this depth.
-    pub(super) fn slot_of(&self, path: &Path, depth: usize) -> Result<SlotPlace, Halt> {
+    pub(super) fn slot_of(&self, path: &Path, depth: usize) -> Result<SlotLocation, ChangeError> {
         match depth.checked_sub(1) {
-            None => Ok(SlotPlace::Root),
+            None => Ok(SlotLocation::Root),
             Some(above) => self.slot_of_item(path, above),
         }
     }
 
-    fn slot_of_item(&self, path: &Path, depth: usize) -> Result<SlotPlace, Halt> {
+    fn slot_of_item(&self, path: &Path, depth: usize) -> Result<SlotLocation, ChangeError> {
         let (node, index) = path.step(depth);
         let node = Node::begin(self.tree.view, node, None)?;
-        let number = node.slot_number(index).ok_or(Halt::Damaged("a slot is nowhere"))?;
-        Ok(SlotPlace::Word(number))
+        let number = node.slot_number(index).ok_or(ChangeError::Damaged("a slot is nowhere"))?;
+        Ok(SlotLocation::Word(number))
     }
 }

@@ -5,7 +5,7 @@
 
 use super::node::Node;
 use super::walk::{Path, Tree};
-use crate::object::{Ref, Stop};
+use crate::object::{ObjectReadError, Ref};
 
 /// So many nodes of a level are read.
 const READ_MAX: usize = 32;
@@ -16,9 +16,14 @@ type Weighed = (Ref, f64);
 impl Tree<'_> {
     /// About how many entries lie between the entry where the first path ends and the one before
     /// that at `end` in the leaf of the second.
-    pub(crate) fn estimate(self, low: &Path, high: &Path, end: usize) -> Result<u64, Stop> {
+    pub(crate) fn estimate(
+        self,
+        low: &Path,
+        high: &Path,
+        end: usize,
+    ) -> Result<u64, ObjectReadError> {
         if low.depth != high.depth {
-            return Err(Stop::Changed);
+            return Err(ObjectReadError::Changed);
         }
         let (leaf_depth, begin) = (low.depth - 1, low.index());
         let Some(fork) = (0..leaf_depth).find(|depth| low.step(*depth).1 != high.step(*depth).1)
@@ -52,12 +57,18 @@ impl Tree<'_> {
 
     /// A number, if both ways are the same down to where they part: else the tree was changed
     /// between going the one and the other.
-    fn same(self, low: &Path, high: &Path, fork: usize, number: u64) -> Result<u64, Stop> {
+    fn same(
+        self,
+        low: &Path,
+        high: &Path,
+        fork: usize,
+        number: u64,
+    ) -> Result<u64, ObjectReadError> {
         let is_same = (0..=fork).all(|depth| low.step(depth).0 == high.step(depth).0);
-        if is_same { Ok(number) } else { Err(Stop::Changed) }
+        if is_same { Ok(number) } else { Err(ObjectReadError::Changed) }
     }
 
-    fn count_of(self, node: Ref) -> Result<usize, Stop> {
+    fn count_of(self, node: Ref) -> Result<usize, ObjectReadError> {
         let node = Node::begin(self.view, node, None)?;
         node.settle(Ok(node.count))
     }
@@ -68,7 +79,7 @@ impl Tree<'_> {
         node: Ref,
         weight: f64,
         indices: std::ops::Range<usize>,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), ObjectReadError> {
         let node = Node::begin(self.view, node, None)?;
         for index in indices.start..indices.end.min(node.count) {
             to.push((node.slot(index)?, weight));

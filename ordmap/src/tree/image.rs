@@ -5,9 +5,9 @@ use forebay_sync::atomic::{AtomicU64, Relaxed};
 use super::node::{
     HEADS, ITEMS_MAX, LOW, META, NODE_WORDS, Node, PREFIX, PREFIX_BYTES_MAX, SLOTS, separator_of,
 };
-use crate::object::{Header, Kind, Lengths, Ref, Stop, Text, View, head_of};
+use crate::object::{Header, Kind, Lengths, ObjectReadError, Ref, Text, View, head_of};
 
-const TOO_SHORT: Stop = Stop::Damaged("a key is too short for its node");
+const TOO_SHORT: ObjectReadError = ObjectReadError::Damaged("a key is too short for its node");
 
 /// A node that is not written yet; it may have one item too many.
 #[derive(Clone, Debug)]
@@ -38,7 +38,7 @@ impl Image {
     }
 
     /// A node as it is now.
-    pub(crate) fn load(view: View<'_>, at: Ref) -> Result<Image, Stop> {
+    pub(crate) fn load(view: View<'_>, at: Ref) -> Result<Image, ObjectReadError> {
         let node = Node::begin(view, at, None)?;
         let mut image = Image::empty(node.level, node.low());
         (image.count, image.skip) = (node.count, node.skip);
@@ -104,7 +104,12 @@ impl Image {
     }
 
     /// Puts an item before the one at `index`.
-    pub(crate) fn insert(&mut self, index: usize, key: &[u8], slot: Ref) -> Result<(), Stop> {
+    pub(crate) fn insert(
+        &mut self,
+        index: usize,
+        key: &[u8],
+        slot: Ref,
+    ) -> Result<(), ObjectReadError> {
         let suffix = key.get(self.skip..).ok_or(TOO_SHORT)?;
         if self.count <= self.first_keyed() {
             self.set_prefix(&suffix[..suffix.len().min(PREFIX_BYTES_MAX)]);
@@ -151,7 +156,7 @@ impl Image {
         view: View<'_>,
         index: usize,
         out: &mut Vec<u8>,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), ObjectReadError> {
         let slot = self.slots[index];
         match self.level {
             0 => copy_key_of(view, slot, Text::Entry, out),
@@ -160,7 +165,7 @@ impl Image {
     }
 
     /// Chooses skip and prefix anew for a node between two separators.
-    pub(crate) fn retune(&mut self, view: View<'_>, high: Ref) -> Result<(), Stop> {
+    pub(crate) fn retune(&mut self, view: View<'_>, high: Ref) -> Result<(), ObjectReadError> {
         self.skip = common_of(view, self.low, high)?;
         let first = self.first_keyed();
         if self.count <= first {
@@ -206,14 +211,14 @@ pub(crate) fn copy_key_of(
     at: Ref,
     text: Text,
     out: &mut Vec<u8>,
-) -> Result<(), Stop> {
+) -> Result<(), ObjectReadError> {
     let seen = view.begin(at)?;
     let copied = Lengths::of(&seen, text).map(|lengths| lengths.copy_key(&seen, out));
     seen.settle(copied)
 }
 
 /// How many bytes two separators have in common; none, if there is nothing on one side.
-fn common_of(view: View<'_>, low: Ref, high: Ref) -> Result<usize, Stop> {
+fn common_of(view: View<'_>, low: Ref, high: Ref) -> Result<usize, ObjectReadError> {
     if low.is_none() || high.is_none() {
         return Ok(0);
     }

@@ -16,4 +16,4 @@ mod walk;
 
 pub(crate) use image::{Image, common_bytes, copy_key_of};
 pub(crate) use node::{ITEMS_MAX, NODE_WORDS, Node, separator_of};
-pub(crate) use walk::{Advanced, Hit, Path, Sought, Tree, Way};
+pub(crate) use walk::{AdvanceResult, Direction, Hit, Path, SeekResult, Tree};

@@ -26,8 +26,8 @@ use std::hint::select_unpredictable;
 use forebay_sync::atomic::{AtomicU64, Relaxed};
 
 use crate::object::{
-    Kind, Lengths, Ref, Seen, Stop, Text, View, compare_words, equals_words, follow, head_of,
-    prefetch,
+    Kind, Lengths, ObjectReadError, Ref, Seen, Text, View, compare_words, equals_words, follow,
+    head_of, prefetch,
 };
 
 pub(crate) const NODE_WORDS: usize = 64;
@@ -56,7 +56,7 @@ pub(crate) struct Node<'a> {
 
 /// Where a key is in a leaf.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Spot<'a> {
+pub(crate) struct LeafPosition<'a> {
     /// The first item whose key is not below it.
     pub(crate) index: usize,
     /// Its entry, if the key is there; not settled.
@@ -66,10 +66,14 @@ pub(crate) struct Spot<'a> {
 impl<'a> Node<'a> {
     /// Begins to read a node, of this level if one is known.
     #[inline]
-    pub(crate) fn begin(view: View<'a>, at: Ref, level: Option<usize>) -> Result<Node<'a>, Stop> {
+    pub(crate) fn begin(
+        view: View<'a>,
+        at: Ref,
+        level: Option<usize>,
+    ) -> Result<Node<'a>, ObjectReadError> {
         let seen = view.begin(at)?;
         let words = seen.words().first_chunk();
-        let words = words.ok_or(Stop::Damaged("a node is too short"));
+        let words = words.ok_or(ObjectReadError::Damaged("a node is too short"));
         let node = words.and_then(|words| Node::of(seen, words, level));
         match node {
             Ok(node) => Ok(node),
@@ -82,16 +86,16 @@ impl<'a> Node<'a> {
         seen: Seen<'a>,
         words: &'a [AtomicU64; NODE_WORDS],
         expected: Option<usize>,
-    ) -> Result<Node<'a>, Stop> {
+    ) -> Result<Node<'a>, ObjectReadError> {
         let meta = words[META].load(Relaxed);
         let (count, prefix_bytes) = (meta as u8 as usize, (meta >> 8) as u8 as usize);
         let (skip, level) = ((meta >> 16) as u16 as usize, (meta >> 32) as u8 as usize);
         seen.header_of(if level == 0 { Kind::Leaf } else { Kind::Inner })?;
         if expected.is_some_and(|expected| level != expected) || level >= LEVELS_MAX {
-            return Err(Stop::Damaged("a node is on a wrong level"));
+            return Err(ObjectReadError::Damaged("a node is on a wrong level"));
         }
         if count == 0 || count > ITEMS_MAX || prefix_bytes > PREFIX_BYTES_MAX {
-            return Err(Stop::Damaged("a node has a wrong number of items"));
+            return Err(ObjectReadError::Damaged("a node has a wrong number of items"));
         }
         Ok(Node { seen, words, level, count, skip, prefix_bytes })
     }
@@ -108,7 +112,7 @@ impl<'a> Node<'a> {
 
     /// What was read of it, if it was not freed meanwhile.
     #[inline]
-    pub(crate) fn settle<T>(&self, read: Result<T, Stop>) -> Result<T, Stop> {
+    pub(crate) fn settle<T>(&self, read: Result<T, ObjectReadError>) -> Result<T, ObjectReadError> {
         self.seen.settle(read)
     }
 
@@ -119,10 +123,10 @@ impl<'a> Node<'a> {
 
     /// The slot of an item that it has.
     #[inline]
-    pub(crate) fn slot(&self, index: usize) -> Result<Ref, Stop> {
+    pub(crate) fn slot(&self, index: usize) -> Result<Ref, ObjectReadError> {
         match self.words[SLOTS..].get(index) {
             Some(slot) if index < self.count => Ok(follow(slot)),
-            _ => Err(Stop::Damaged("a node has no such item")),
+            _ => Err(ObjectReadError::Damaged("a node has no such item")),
         }
     }
 
@@ -145,9 +149,10 @@ impl<'a> Node<'a> {
 
     /// How many items from `first` on have a lower head than the key, and how many the same.
     #[inline]
-    fn rank(&self, key: &[u8], first: usize) -> Result<(usize, usize), Stop> {
-        let suffix =
-            key.get(self.skip..).ok_or(Stop::Damaged("a key is too short for its node"))?;
+    fn rank(&self, key: &[u8], first: usize) -> Result<(usize, usize), ObjectReadError> {
+        let suffix = key
+            .get(self.skip..)
+            .ok_or(ObjectReadError::Damaged("a key is too short for its node"))?;
         let prefix = &self.words[PREFIX..HEADS];
         let beginning = &suffix[..self.prefix_bytes.min(suffix.len())];
         let is_usual = beginning.len() == self.prefix_bytes && equals_words(prefix, beginning);
@@ -177,7 +182,7 @@ impl<'a> Node<'a> {
 
     /// The child in whose range the key is.
     #[inline]
-    pub(crate) fn child_index(&self, view: View<'a>, key: &[u8]) -> Result<usize, Stop> {
+    pub(crate) fn child_index(&self, view: View<'a>, key: &[u8]) -> Result<usize, ObjectReadError> {
         let (less, equal) = self.rank(key, 1)?;
         let (mut low, mut high) = (less, less + equal);
         // Separators up to `low` are not above the key, those beyond `high` are.
@@ -194,7 +199,11 @@ impl<'a> Node<'a> {
 
     /// Where the key is among the entries of a leaf.
     #[inline]
-    pub(crate) fn find(&self, view: View<'a>, key: &[u8]) -> Result<Spot<'a>, Stop> {
+    pub(crate) fn find(
+        &self,
+        view: View<'a>,
+        key: &[u8],
+    ) -> Result<LeafPosition<'a>, ObjectReadError> {
         let (less, equal) = self.rank(key, 0)?;
         let (mut low, mut high) = (less, less + equal);
         while low < high {
@@ -208,11 +217,11 @@ impl<'a> Node<'a> {
                 Ordering::Less => low = middle + 1,
                 Ordering::Greater => high = middle,
                 Ordering::Equal => {
-                    return Ok(Spot { index: middle, entry: Some((seen, lengths)) });
+                    return Ok(LeafPosition { index: middle, entry: Some((seen, lengths)) });
                 }
             }
         }
-        Ok(Spot { index: low, entry: None })
+        Ok(LeafPosition { index: low, entry: None })
     }
 }
 
@@ -236,7 +245,7 @@ fn count_heads(heads: &[AtomicU64], count: usize, head: u64) -> (usize, usize) {
 }
 
 /// The separator below a node.
-pub(crate) fn separator_of(view: View<'_>, node: Ref) -> Result<Ref, Stop> {
+pub(crate) fn separator_of(view: View<'_>, node: Ref) -> Result<Ref, ObjectReadError> {
     let seen = view.begin(node)?;
     let low = seen.word(LOW).map(Ref::of_word);
     seen.settle(low)
@@ -247,7 +256,7 @@ fn compare_separator(
     separator: Ref,
     key: &[u8],
     known_bytes: usize,
-) -> Result<Ordering, Stop> {
+) -> Result<Ordering, ObjectReadError> {
     let seen = view.begin(separator)?;
     let compared =
         Lengths::of(&seen, Text::Separator).map(|lengths| lengths.compare(&seen, key, known_bytes));

@@ -6,8 +6,8 @@
 
 use forebay_sync::atomic::AtomicU64;
 
-use super::node::{LEVELS_MAX, NODE_WORDS, Node, Spot};
-use crate::object::{Lengths, Ref, Seen, Stop, View, follow};
+use super::node::{LEVELS_MAX, LeafPosition, NODE_WORDS, Node};
+use crate::object::{Lengths, ObjectReadError, Ref, Seen, View, follow};
 
 /// Entries that are on their way while a cursor walks, and lines of each: those of a usual key and
 /// a short value.
@@ -32,25 +32,25 @@ pub(crate) struct Path {
 
 /// Which way to go along the order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Way {
+pub(crate) enum Direction {
     /// To higher keys.
     Up,
     /// To lower keys.
     Down,
 }
 
-impl Way {
-    pub(crate) fn opposite(self) -> Way {
+impl Direction {
+    pub(crate) fn opposite(self) -> Direction {
         match self {
-            Way::Up => Way::Down,
-            Way::Down => Way::Up,
+            Direction::Up => Direction::Down,
+            Direction::Down => Direction::Up,
         }
     }
 }
 
 /// Where a path has come to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Advanced {
+pub(crate) enum AdvanceResult {
     /// To another item of its leaf.
     Within,
     /// Into another leaf.
@@ -61,13 +61,13 @@ pub(crate) enum Advanced {
 
 /// What lies next to a key.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Sought {
+pub(crate) struct SeekResult {
     /// The way to where the key is, or would be.
     pub(crate) before: Path,
     /// The way to what lies next to it.
     pub(crate) path: Path,
     /// From the one to the other.
-    pub(crate) advanced: Advanced,
+    pub(crate) advanced: AdvanceResult,
 }
 
 /// A tree under its root.
@@ -96,9 +96,9 @@ impl Path {
         self.indices[level] = index as u8;
     }
 
-    fn push(&mut self, node: Ref, index: usize) -> Result<(), Stop> {
+    fn push(&mut self, node: Ref, index: usize) -> Result<(), ObjectReadError> {
         let place = self.nodes.get_mut(self.depth);
-        *place.ok_or(Stop::Damaged("the tree is too high"))? = node;
+        *place.ok_or(ObjectReadError::Damaged("the tree is too high"))? = node;
         self.indices[self.depth] = index as u8;
         self.depth += 1;
         Ok(())
@@ -107,7 +107,7 @@ impl Path {
 
 impl<'a> Tree<'a> {
     /// The root, if there is anything.
-    fn begin(self) -> Result<Option<Node<'a>>, Stop> {
+    fn begin(self) -> Result<Option<Node<'a>>, ObjectReadError> {
         let root = follow(self.root);
         if root.is_none() {
             return Ok(None);
@@ -117,7 +117,11 @@ impl<'a> Tree<'a> {
 
     /// The child at an index of a node that has not been freed.
     #[inline]
-    fn child(self, node: &Node<'a>, index: Result<usize, Stop>) -> Result<(usize, Node<'a>), Stop> {
+    fn child(
+        self,
+        node: &Node<'a>,
+        index: Result<usize, ObjectReadError>,
+    ) -> Result<(usize, Node<'a>), ObjectReadError> {
         let child = index.and_then(|index| Ok((index, node.slot(index)?)));
         let (index, child) = node.settle(child)?;
         let child = Node::begin(self.view, child, node.level.checked_sub(1))?;
@@ -127,7 +131,7 @@ impl<'a> Tree<'a> {
 
     /// The entry of a key.
     #[inline]
-    pub(crate) fn find(self, key: &[u8]) -> Result<Option<Hit<'a>>, Stop> {
+    pub(crate) fn find(self, key: &[u8]) -> Result<Option<Hit<'a>>, ObjectReadError> {
         let Some(mut node) = self.begin()? else { return Ok(None) };
         while node.level > 0 {
             node = self.child(&node, node.child_index(self.view, key))?.1;
@@ -137,7 +141,10 @@ impl<'a> Tree<'a> {
     }
 
     /// The way to where a key is, or would be, in its leaf. None: the tree is empty.
-    pub(crate) fn descend(self, key: &[u8]) -> Result<Option<(Path, Spot<'a>)>, Stop> {
+    pub(crate) fn descend(
+        self,
+        key: &[u8],
+    ) -> Result<Option<(Path, LeafPosition<'a>)>, ObjectReadError> {
         let Some(mut node) = self.begin()? else { return Ok(None) };
         let mut path = Path::new();
         while node.level > 0 {
@@ -151,18 +158,26 @@ impl<'a> Tree<'a> {
     }
 
     /// The way to the first item, from where all lies `Up`, or to the last.
-    pub(crate) fn descend_to_end(self, way: Way) -> Result<Option<Path>, Stop> {
+    pub(crate) fn descend_to_end(
+        self,
+        direction: Direction,
+    ) -> Result<Option<Path>, ObjectReadError> {
         let Some(root) = self.begin()? else { return Ok(None) };
         let mut path = Path::new();
-        self.descend_edge(root, way.opposite(), &mut path)?;
+        self.descend_edge(root, direction.opposite(), &mut path)?;
         Ok(Some(path))
     }
 
     /// Goes on from a node to its leaf: along its last items for `Up`, its first ones for `Down`.
-    fn descend_edge(self, from: Node<'a>, to: Way, path: &mut Path) -> Result<(), Stop> {
+    fn descend_edge(
+        self,
+        from: Node<'a>,
+        to: Direction,
+        path: &mut Path,
+    ) -> Result<(), ObjectReadError> {
         let mut node = from;
         loop {
-            let index = if to == Way::Up { node.count - 1 } else { 0 };
+            let index = if to == Direction::Up { node.count - 1 } else { 0 };
             path.push(node.reference(), index)?;
             if node.level == 0 {
                 return node.settle(Ok(()));
@@ -173,24 +188,30 @@ impl<'a> Tree<'a> {
 
     /// The leaf where a path ends.
     #[inline]
-    pub(crate) fn leaf_of(self, path: &Path) -> Result<Node<'a>, Stop> {
+    pub(crate) fn leaf_of(self, path: &Path) -> Result<Node<'a>, ObjectReadError> {
         Node::begin(self.view, path.step(path.depth - 1).0, Some(0))
     }
 
     /// Asks for the entries that come next, so that they come while others are looked at: for all
     /// that are near when a leaf is entered, for one more with each step.
     #[inline]
-    pub(crate) fn prefetch(self, leaf: &Node<'a>, path: &Path, way: Way, is_entered: bool) {
+    pub(crate) fn prefetch(
+        self,
+        leaf: &Node<'a>,
+        path: &Path,
+        direction: Direction,
+        is_entered: bool,
+    ) {
         let index = path.index();
         let nearest = if is_entered { 1 } else { PREFETCHED };
         for distance in nearest..=PREFETCHED {
-            let next = match way {
-                Way::Up => Some(index + distance),
-                Way::Down => index.checked_sub(distance),
+            let next = match direction {
+                Direction::Up => Some(index + distance),
+                Direction::Down => index.checked_sub(distance),
             };
             let Some(Ok(entry)) = next.map(|next| leaf.slot(next)) else {
-                let left = if way == Way::Up { leaf.count - 1 - index } else { index };
-                return self.prefetch_beyond(path, way, left);
+                let left = if direction == Direction::Up { leaf.count - 1 - index } else { index };
+                return self.prefetch_beyond(path, direction, left);
             };
             self.view.prefetch(entry, ENTRY_LINES);
         }
@@ -198,7 +219,7 @@ impl<'a> Tree<'a> {
 
     /// When few entries are left in a leaf, asks for the next one under the same node; when fewer
     /// are, for what that names. It need not be right.
-    fn prefetch_beyond(self, path: &Path, way: Way, left: usize) {
+    fn prefetch_beyond(self, path: &Path, direction: Direction, left: usize) {
         let is_next = left == PREFETCHED / 2;
         let Some(above) = path.depth.checked_sub(2) else { return };
         if !is_next && left != PREFETCHED - 1 {
@@ -206,14 +227,15 @@ impl<'a> Tree<'a> {
         }
         let (parent, index) = path.step(above);
         let Ok(parent) = Node::begin(self.view, parent, Some(1)) else { return };
-        let next = next_index(index, parent.count, way);
+        let next = next_index(index, parent.count, direction);
         let Some(Ok(leaf)) = next.map(|next| parent.slot(next)) else { return };
         if !is_next {
             return self.view.prefetch(leaf, NODE_WORDS / 8);
         }
         let Ok(leaf) = Node::begin(self.view, leaf, Some(0)) else { return };
         for step in 0..PREFETCHED / 2 {
-            let next = if way == Way::Up { step } else { leaf.count.wrapping_sub(1 + step) };
+            let next =
+                if direction == Direction::Up { step } else { leaf.count.wrapping_sub(1 + step) };
             let Ok(entry) = leaf.slot(next) else { return };
             self.view.prefetch(entry, ENTRY_LINES);
         }
@@ -221,8 +243,13 @@ impl<'a> Tree<'a> {
 
     /// Moves a path by one item in its leaf; no, if that has no more.
     #[inline]
-    pub(crate) fn advance_within(self, leaf: &Node<'a>, path: &mut Path, way: Way) -> bool {
-        let next = next_index(path.index(), leaf.count, way);
+    pub(crate) fn advance_within(
+        self,
+        leaf: &Node<'a>,
+        path: &mut Path,
+        direction: Direction,
+    ) -> bool {
+        let next = next_index(path.index(), leaf.count, direction);
         if let Some(next) = next {
             path.set_index(path.depth - 1, next);
         }
@@ -236,42 +263,45 @@ impl<'a> Tree<'a> {
         self,
         leaf: &Node<'a>,
         path: &mut Path,
-        way: Way,
-    ) -> Result<Advanced, Stop> {
-        if self.advance_within(leaf, path, way) {
-            return Ok(Advanced::Within);
+        direction: Direction,
+    ) -> Result<AdvanceResult, ObjectReadError> {
+        if self.advance_within(leaf, path, direction) {
+            return Ok(AdvanceResult::Within);
         }
-        leaf.settle(self.advance_above(path, path.depth - 1, way))
+        leaf.settle(self.advance_above(path, path.depth - 1, direction))
     }
 
     /// Moves to the item next to a key, or to its own if that `may_equal`. None: there is nothing.
     pub(crate) fn seek(
         self,
         key: &[u8],
-        way: Way,
+        direction: Direction,
         may_equal: bool,
-    ) -> Result<Option<Sought>, Stop> {
+    ) -> Result<Option<SeekResult>, ObjectReadError> {
         let Some((mut path, spot)) = self.descend(key)? else { return Ok(None) };
         let before = path;
         let leaf = self.leaf_of(&path)?;
         let is_found = spot.entry.is_some();
-        let advanced = match way {
-            _ if is_found && may_equal => Advanced::Within,
-            Way::Up if !is_found && spot.index < leaf.count => Advanced::Within,
-            Way::Up if !is_found => {
+        let advanced = match direction {
+            _ if is_found && may_equal => AdvanceResult::Within,
+            Direction::Up if !is_found && spot.index < leaf.count => AdvanceResult::Within,
+            Direction::Up if !is_found => {
                 path.set_index(path.depth - 1, leaf.count - 1);
-                self.advance(&leaf, &mut path, way)?
+                self.advance(&leaf, &mut path, direction)?
             }
-            _ => self.advance(&leaf, &mut path, way)?,
+            _ => self.advance(&leaf, &mut path, direction)?,
         };
-        leaf.settle(Ok(Some(Sought { before, path, advanced })))
+        leaf.settle(Ok(Some(SeekResult { before, path, advanced })))
     }
 
     /// The way to the first item, from where all lies `Up`, or to the last, as to what lies next to
     /// that end. None: there is nothing.
-    pub(crate) fn seek_end(self, way: Way) -> Result<Option<Sought>, Stop> {
-        let path = self.descend_to_end(way)?;
-        Ok(path.map(|path| Sought { before: path, path, advanced: Advanced::Within }))
+    pub(crate) fn seek_end(
+        self,
+        direction: Direction,
+    ) -> Result<Option<SeekResult>, ObjectReadError> {
+        let path = self.descend_to_end(direction)?;
+        Ok(path.map(|path| SeekResult { before: path, path, advanced: AdvanceResult::Within }))
     }
 
     /// Are both ways still those through the tree, or was what lies on them changed, so that a key
@@ -283,15 +313,15 @@ impl<'a> Tree<'a> {
         self,
         before: &Path,
         after: &Path,
-        advanced: Advanced,
-    ) -> Result<bool, Stop> {
-        let is_after = advanced != Advanced::Beyond || self.is_current(after)?;
+        advanced: AdvanceResult,
+    ) -> Result<bool, ObjectReadError> {
+        let is_after = advanced != AdvanceResult::Beyond || self.is_current(after)?;
         Ok(is_after && self.is_current(before)?)
     }
 
     /// Is this still the way through the tree, node by node? A writer that was stopped may have
     /// replaced a node and not freed it.
-    pub(crate) fn is_current(self, path: &Path) -> Result<bool, Stop> {
+    pub(crate) fn is_current(self, path: &Path) -> Result<bool, ObjectReadError> {
         let mut named = follow(self.root);
         for level in 0..path.depth {
             let (at, index) = path.step(level);
@@ -306,25 +336,30 @@ impl<'a> Tree<'a> {
         Ok(true)
     }
 
-    fn advance_above(self, path: &mut Path, leaf_level: usize, way: Way) -> Result<Advanced, Stop> {
+    fn advance_above(
+        self,
+        path: &mut Path,
+        leaf_level: usize,
+        direction: Direction,
+    ) -> Result<AdvanceResult, ObjectReadError> {
         for level in (0..leaf_level).rev() {
             let (at, index) = path.step(level);
             let node = Node::begin(self.view, at, None)?;
-            let Some(next) = next_index(index, node.count, way) else {
+            let Some(next) = next_index(index, node.count, direction) else {
                 node.settle(Ok(()))?;
                 continue;
             };
             let (_, child) = self.child(&node, Ok(next))?;
             path.set_index(level, next);
             path.depth = level + 1;
-            self.descend_edge(child, way.opposite(), path)?;
-            return node.settle(Ok(Advanced::Beyond));
+            self.descend_edge(child, direction.opposite(), path)?;
+            return node.settle(Ok(AdvanceResult::Beyond));
         }
-        Ok(Advanced::Nowhere)
+        Ok(AdvanceResult::Nowhere)
     }
 
     /// The separator above the node that a path has at this depth; none at the right edge.
-    pub(crate) fn high_of(self, path: &Path, depth: usize) -> Result<Ref, Stop> {
+    pub(crate) fn high_of(self, path: &Path, depth: usize) -> Result<Ref, ObjectReadError> {
         for above in (0..depth).rev() {
             let (at, index) = path.step(above);
             let node = Node::begin(self.view, at, None)?;
@@ -336,9 +371,9 @@ impl<'a> Tree<'a> {
     }
 }
 
-fn next_index(index: usize, count: usize, way: Way) -> Option<usize> {
-    match way {
-        Way::Up => (index + 1 < count).then_some(index + 1),
-        Way::Down => index.checked_sub(1),
+fn next_index(index: usize, count: usize, direction: Direction) -> Option<usize> {
+    match direction {
+        Direction::Up => (index + 1 < count).then_some(index + 1),
+        Direction::Down => index.checked_sub(1),
     }
 }

@@ -7,13 +7,13 @@ use std::thread;
 use forebay_testkit::StopFlag;
 
 use crate::map::Map;
-use crate::map::entry::NotHeld;
+use crate::map::entry::HoldError;
 use crate::map::reader::Reader;
 use crate::map::split::To;
 use crate::map::step::{Taker, find};
 use crate::object::{Ref, Text};
 use crate::shard::{LEN, SPLIT_TO};
-use crate::tree::{Way, copy_key_of};
+use crate::tree::{Direction, copy_key_of};
 use crate::{MapError, MapOptions, MapParticipant, OrdConfig, OrdRegion};
 
 /// A region for maps of four shards.
@@ -59,7 +59,7 @@ struct Changes<'t, 'm> {
 impl<'m> Taker<'m> for Changes<'_, '_> {
     type Taken = Vec<u8>;
 
-    fn take(&mut self, reader: &Reader<'m>, entry: Ref) -> Result<Vec<u8>, NotHeld> {
+    fn take(&mut self, reader: &Reader<'m>, entry: Ref) -> Result<Vec<u8>, HoldError> {
         self.tries += 1;
         if self.tries == 1 {
             self.map.insert(b"0067+", b"").unwrap();
@@ -71,7 +71,7 @@ impl<'m> Taker<'m> for Changes<'_, '_> {
         Ok(key)
     }
 
-    fn finish(&mut self, _: &Vec<u8>) -> Result<(), NotHeld> {
+    fn finish(&mut self, _: &Vec<u8>) -> Result<(), HoldError> {
         Ok(())
     }
 
@@ -91,7 +91,7 @@ fn what_came_into_a_shard_that_was_passed_is_not_passed_over() {
     assert_eq!(map.split_at(&number_key(99)), Ok(32));
     let mut reader = map.reader;
     let mut taker = Changes { map: &changing, tries: 0, key: number_key(68) };
-    let found = find(&mut reader, &number_key(67), Way::Up, false, &mut taker).unwrap();
+    let found = find(&mut reader, &number_key(67), Direction::Up, false, &mut taker).unwrap();
     let found = found.map(|(key, _)| key);
     assert_eq!(found.as_deref(), Some(&b"0067+"[..]), "{} tries", taker.tries);
 }
@@ -105,7 +105,7 @@ struct Disturbs<'t, 'm> {
 impl<'m> Taker<'m> for Disturbs<'_, '_> {
     type Taken = Vec<u8>;
 
-    fn take(&mut self, reader: &Reader<'m>, entry: Ref) -> Result<Vec<u8>, NotHeld> {
+    fn take(&mut self, reader: &Reader<'m>, entry: Ref) -> Result<Vec<u8>, HoldError> {
         self.tries += 1;
         self.map.insert(&number_key(0), b"again").unwrap();
         let mut key = Vec::new();
@@ -113,7 +113,7 @@ impl<'m> Taker<'m> for Disturbs<'_, '_> {
         Ok(key)
     }
 
-    fn finish(&mut self, _taken: &Vec<u8>) -> Result<(), NotHeld> {
+    fn finish(&mut self, _taken: &Vec<u8>) -> Result<(), HoldError> {
         Ok(())
     }
 
@@ -129,10 +129,10 @@ fn who_passes_a_shard_that_is_written_elsewhere_goes_on() {
     let (map, changing) = (map(&participant, "map"), map(&other, "map"));
     (0..100).for_each(|number| _ = map.insert(&number_key(number), b"value").unwrap());
     assert_eq!(map.split_at(&number_key(99)), Ok(32));
-    for (key, way, next) in [(67, Way::Up, 68), (68, Way::Down, 67)] {
+    for (key, direction, next) in [(67, Direction::Up, 68), (68, Direction::Down, 67)] {
         let mut reader = map.reader;
         let mut taker = Disturbs { map: &changing, tries: 0 };
-        let found = find(&mut reader, &number_key(key), way, false, &mut taker).unwrap();
+        let found = find(&mut reader, &number_key(key), direction, false, &mut taker).unwrap();
         assert_eq!((found.map(|(key, _)| key), taker.tries), (Some(number_key(next)), 1));
     }
 }

@@ -7,13 +7,13 @@
 use forebay_sync::atomic::spin_loop;
 
 use super::look::{From, Look, look};
-use super::{Place, Taker};
+use super::{CursorPosition, Taker};
 use crate::error::MapError;
-use crate::map::entry::NotHeld;
+use crate::map::entry::HoldError;
 use crate::map::reader::{Quiet, Reader};
-use crate::object::Stop;
+use crate::object::ObjectReadError;
 use crate::route::Version;
-use crate::tree::Way;
+use crate::tree::Direction;
 
 /// What a try came to.
 enum Tried<F> {
@@ -26,7 +26,7 @@ enum Tried<F> {
 /// What is found, and in which shard.
 struct Found<'m, T> {
     taken: T,
-    place: Place,
+    position: CursorPosition,
     reader: Reader<'m>,
 }
 
@@ -39,19 +39,19 @@ struct Passed<'m> {
 pub(super) fn find<'m, T: Taker<'m>>(
     reader: &mut Reader<'m>,
     from: From<'_>,
-    way: Way,
+    direction: Direction,
     taker: &mut T,
-) -> Result<Option<(T::Taken, Place)>, MapError> {
+) -> Result<Option<(T::Taken, CursorPosition)>, MapError> {
     let mut quiet = Quiet::default();
     loop {
         let version = reader.routes.now()?;
-        let tried = find_by(reader, version, from, way, taker);
+        let tried = find_by(reader, version, from, direction, taker);
         // Whatever was read by bounds that are others now, another try is to say.
         if reader.routes.is_now(version) {
             match tried? {
                 Tried::Found(found) if finish(&found, taker)? => {
                     *reader = found.reader;
-                    return Ok(Some((found.taken, found.place)));
+                    return Ok(Some((found.taken, found.position)));
                 }
                 Tried::Nothing => return Ok(None),
                 _ => {}
@@ -68,8 +68,8 @@ pub(super) fn find<'m, T: Taker<'m>>(
 
 /// Takes the rest of what is found; no, if it was freed meanwhile.
 fn finish<'m, T: Taker<'m>>(found: &Found<'m, T::Taken>, taker: &mut T) -> Result<bool, MapError> {
-    match found.reader.while_young(found.place.epoch, || taker.finish(&found.taken)) {
-        Err(NotHeld::Stop(Stop::Changed)) => Ok(false),
+    match found.reader.while_young(found.position.epoch, || taker.finish(&found.taken)) {
+        Err(HoldError::Read(ObjectReadError::Changed)) => Ok(false),
         finished => Ok(finished.map(|()| true)?),
     }
 }
@@ -79,37 +79,38 @@ fn find_by<'m, T: Taker<'m>>(
     reader: &Reader<'m>,
     version: Version,
     from: From<'_>,
-    way: Way,
+    direction: Direction,
     taker: &mut T,
 ) -> Result<Tried<Found<'m, T::Taken>>, MapError> {
     let routes = reader.routes;
-    let mut position = match (from, way) {
+    let mut shard_rank = match (from, direction) {
         (From::Key(key, _), _) => routes.position(version, key),
-        (From::End, Way::Up) => 0,
-        (From::End, Way::Down) => version.count(),
+        (From::End, Direction::Up) => 0,
+        (From::End, Direction::Down) => version.count(),
     };
-    let last = if way == Way::Up { version.count() } else { 0 };
+    let last = if direction == Direction::Up { version.count() } else { 0 };
     let mut bound: Option<Vec<u8>> = None;
     let mut passed = Vec::new();
     loop {
-        let here = reader.at(routes.slot(version, position)?);
-        let from = bound.as_ref().map_or(from, |bound| From::Key(bound, way == Way::Up));
-        let (look, taken) = here.read(|| look(&here, from, way, taker))?;
-        let taken = taken.filter(|taken| routes.has(version, position, taker.key(taken)));
-        if taken.is_some() || position == last {
+        let here = reader.at(routes.slot(version, shard_rank)?);
+        let from =
+            bound.as_ref().map_or(from, |bound| From::Key(bound, direction == Direction::Up));
+        let (look, taken) = here.read(|| look(&here, from, direction, taker))?;
+        let taken = taken.filter(|taken| routes.has(version, shard_rank, taker.key(taken)));
+        if taken.is_some() || shard_rank == last {
             if !are_still_empty(&passed)? {
                 return Ok(Tried::Changed);
             }
-            let found = taken.zip(look.place(version, position));
-            return Ok(found.map_or(Tried::Nothing, |(taken, place)| {
-                Tried::Found(Found { taken, place, reader: here })
+            let found = taken.zip(look.position(version, shard_rank));
+            return Ok(found.map_or(Tried::Nothing, |(taken, position)| {
+                Tried::Found(Found { taken, position, reader: here })
             }));
         }
         passed.push(Passed { reader: here, look });
         // The bound between this one and the next.
-        let above = position + usize::from(way == Way::Up);
+        let above = shard_rank + usize::from(direction == Direction::Up);
         routes.copy_bound(version, above, bound.insert(Vec::new()));
-        position = if way == Way::Up { above } else { position - 1 };
+        shard_rank = if direction == Direction::Up { above } else { shard_rank - 1 };
     }
 }
 

@@ -1,12 +1,12 @@
 //! Looking for an entry in one shard, and asking later if what was seen there is still so.
 
-use super::{Place, Taker, check_order, enter_at};
+use super::{CursorPosition, Taker, check_order, enter_at};
 use crate::error::MapError;
-use crate::map::entry::NotHeld;
+use crate::map::entry::HoldError;
 use crate::map::reader::Reader;
-use crate::object::Stop;
+use crate::object::ObjectReadError;
 use crate::route::Version;
-use crate::tree::{Advanced, Sought, Way};
+use crate::tree::{AdvanceResult, Direction, SeekResult};
 
 /// From where something is looked for.
 #[derive(Clone, Copy, Debug)]
@@ -21,7 +21,7 @@ pub(super) enum From<'k> {
 #[derive(Debug)]
 pub(super) struct Look {
     /// The way there; none, if the shard was empty.
-    sought: Option<Sought>,
+    sought: Option<SeekResult>,
     epoch: u64,
     turn: u64,
 }
@@ -30,14 +30,14 @@ pub(super) struct Look {
 pub(super) fn find_within<'m, T: Taker<'m>>(
     reader: &Reader<'m>,
     from: From<'_>,
-    way: Way,
+    direction: Direction,
     taker: &mut T,
-) -> Result<Option<(T::Taken, Place)>, MapError> {
+) -> Result<Option<(T::Taken, CursorPosition)>, MapError> {
     reader.read(|| {
-        let (look, taken) = look(reader, from, way, taker)?;
+        let (look, taken) = look(reader, from, direction, taker)?;
         let Some(taken) = taken else { return Ok(None) };
         taker.finish(&taken)?;
-        Ok(look.place(Version::default(), 0).map(|place| (taken, place)))
+        Ok(look.position(Version::default(), 0).map(|position| (taken, position)))
     })
 }
 
@@ -46,33 +46,34 @@ pub(super) fn find_within<'m, T: Taker<'m>>(
 pub(super) fn look<'m, T: Taker<'m>>(
     reader: &Reader<'m>,
     from: From<'_>,
-    way: Way,
+    direction: Direction,
     taker: &mut T,
-) -> Result<(Look, Option<T::Taken>), NotHeld> {
+) -> Result<(Look, Option<T::Taken>), HoldError> {
     let (epoch, turn) = (reader.epoch(), reader.shard.turn());
     let sought = match from {
-        From::Key(key, may_equal) => reader.tree.seek(key, way, may_equal)?,
-        From::End => reader.tree.seek_end(way)?,
+        From::Key(key, may_equal) => reader.tree.seek(key, direction, may_equal)?,
+        From::End => reader.tree.seek_end(direction)?,
     };
     let look = Look { sought, epoch, turn };
     let Some(sought) = &look.sought else { return Ok((look, None)) };
-    let is_there = sought.advanced != Advanced::Nowhere;
-    let taken = if is_there { Some(enter_at(reader, &sought.path, way, taker)?) } else { None };
+    let is_there = sought.advanced != AdvanceResult::Nowhere;
+    let taken =
+        if is_there { Some(enter_at(reader, &sought.path, direction, taker)?) } else { None };
     if !look.is_still(reader)? {
-        return Err(Stop::Changed.into());
+        return Err(ObjectReadError::Changed.into());
     }
     if let From::Key(key, may_equal) = from {
-        check_order(key, way, may_equal, taken.as_ref().map(|taken| taker.key(taken)))?;
+        check_order(key, direction, may_equal, taken.as_ref().map(|taken| taker.key(taken)))?;
     }
     Ok((look, taken))
 }
 
 impl Look {
     /// Where that is which was next, by these bounds.
-    pub(super) fn place(&self, version: Version, position: usize) -> Option<Place> {
+    pub(super) fn position(&self, version: Version, shard_rank: usize) -> Option<CursorPosition> {
         let Look { epoch, turn, .. } = *self;
         let path = self.sought.as_ref()?.path;
-        Some(Place { path, epoch, turn, version, position })
+        Some(CursorPosition { path, epoch, turn, version, shard_rank })
     }
 
     /// Was the same next in the shard all the time since?
@@ -80,10 +81,10 @@ impl Look {
     /// It asks for the way there, and not only if anything was published: whoever writes elsewhere
     /// in the shard, or was stopped when it had published, disturbs nobody.
     #[inline]
-    pub(super) fn is_still(&self, reader: &Reader<'_>) -> Result<bool, Stop> {
+    pub(super) fn is_still(&self, reader: &Reader<'_>) -> Result<bool, ObjectReadError> {
         match &self.sought {
             Some(_) if reader.shard.is_turn(self.turn) => Ok(true),
-            Some(Sought { before, path, advanced }) => {
+            Some(SeekResult { before, path, advanced }) => {
                 reader.tree.is_adjacent(before, path, *advanced)
             }
             None => Ok(reader.shard.is_empty_since(self.turn)),
@@ -93,7 +94,7 @@ impl Look {
     /// The same, whenever that is asked.
     pub(super) fn is_still_now(&self, reader: &Reader<'_>) -> Result<bool, MapError> {
         match reader.while_young(self.epoch, || Ok(self.is_still(reader)?)) {
-            Err(NotHeld::Stop(Stop::Changed)) => Ok(false),
+            Err(HoldError::Read(ObjectReadError::Changed)) => Ok(false),
             is_still => Ok(is_still?),
         }
     }

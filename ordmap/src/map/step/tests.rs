@@ -2,11 +2,11 @@
 
 use super::{Taker, find, find_end};
 use crate::map::Map;
-use crate::map::entry::NotHeld;
+use crate::map::entry::HoldError;
 use crate::map::reader::Reader;
-use crate::object::{Ref, Stop, Text};
+use crate::object::{ObjectReadError, Ref, Text};
 use crate::shard::words::TURN;
-use crate::tree::{Way, copy_key_of};
+use crate::tree::{Direction, copy_key_of};
 use crate::{MapOptions, MapParticipant, OrdConfig, OrdRegion};
 
 /// The last key below the bound, and the first two above it.
@@ -49,7 +49,7 @@ struct At<T, F> {
 impl<'m, T: FnMut(u32), F: FnMut(u32) -> bool> Taker<'m> for At<T, F> {
     type Taken = Vec<u8>;
 
-    fn take(&mut self, reader: &Reader<'m>, entry: Ref) -> Result<Vec<u8>, NotHeld> {
+    fn take(&mut self, reader: &Reader<'m>, entry: Ref) -> Result<Vec<u8>, HoldError> {
         self.tries += 1;
         (self.take)(self.tries);
         let mut key = Vec::new();
@@ -57,8 +57,8 @@ impl<'m, T: FnMut(u32), F: FnMut(u32) -> bool> Taker<'m> for At<T, F> {
         Ok(key)
     }
 
-    fn finish(&mut self, _: &Vec<u8>) -> Result<(), NotHeld> {
-        if (self.finish)(self.tries) { Ok(()) } else { Err(Stop::Changed.into()) }
+    fn finish(&mut self, _: &Vec<u8>) -> Result<(), HoldError> {
+        if (self.finish)(self.tries) { Ok(()) } else { Err(ObjectReadError::Changed.into()) }
     }
 
     fn key<'a>(&'a self, taken: &'a Vec<u8>) -> &'a [u8] {
@@ -70,7 +70,7 @@ impl<'m, T: FnMut(u32), F: FnMut(u32) -> bool> Taker<'m> for At<T, F> {
 fn first(map: &Map<'_>, take: impl FnMut(u32)) -> (Option<Vec<u8>>, u32) {
     let mut taker = At { take, finish: |_| true, tries: 0 };
     let mut reader = map.reader;
-    let found = find_end(&mut reader, Way::Up, &mut taker).unwrap();
+    let found = find_end(&mut reader, Direction::Up, &mut taker).unwrap();
     (found.map(|(key, _)| key), taker.tries)
 }
 
@@ -87,7 +87,7 @@ fn next_above(
 ) -> (Option<Vec<u8>>, u32) {
     let mut taker = At { take, finish, tries: 0 };
     let mut reader = map.reader;
-    let found = find(&mut reader, BELOW, Way::Up, false, &mut taker).unwrap();
+    let found = find(&mut reader, BELOW, Direction::Up, false, &mut taker).unwrap();
     (found.map(|(key, _)| key), taker.tries)
 }
 

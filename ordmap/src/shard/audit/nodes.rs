@@ -1,7 +1,7 @@
 //! The tree: every node, every key, every separator.
 
 use super::Audit;
-use crate::object::{Ref, Stop, Text, follow, head_of};
+use crate::object::{ObjectReadError, Ref, Text, follow, head_of};
 use crate::route::KeyRange;
 use crate::shard::words::{LEN, ROOT};
 use crate::tree::{ITEMS_MAX, Image, Node, copy_key_of};
@@ -30,11 +30,11 @@ impl Audit<'_> {
         }
         while let Some(next) = ahead.pop() {
             let at = next.node.word();
-            if let Err(stop) = self.node(next, &mut ahead) {
+            if let Err(error) = self.node(next, &mut ahead) {
                 self.find(
-                    match stop {
-                        Stop::Damaged(what) => what,
-                        Stop::Changed => "a reference names what was freed",
+                    match error {
+                        ObjectReadError::Damaged(what) => what,
+                        ObjectReadError::Changed => "a reference names what was freed",
                     },
                     at,
                 );
@@ -45,7 +45,7 @@ impl Audit<'_> {
         }
     }
 
-    fn node(&mut self, this: Ahead, ahead: &mut Vec<Ahead>) -> Result<(), Stop> {
+    fn node(&mut self, this: Ahead, ahead: &mut Vec<Ahead>) -> Result<(), ObjectReadError> {
         let view = self.allocator.view;
         let node = Node::begin(view, this.node, this.level)?;
         node.settle(Ok(()))?;
@@ -86,7 +86,11 @@ impl Audit<'_> {
     }
 
     /// The keys of all items; none for the first of an inner node.
-    fn keys(&mut self, image: &Image, this: &Ahead) -> Result<Vec<Option<Vec<u8>>>, Stop> {
+    fn keys(
+        &mut self,
+        image: &Image,
+        this: &Ahead,
+    ) -> Result<Vec<Option<Vec<u8>>>, ObjectReadError> {
         let mut keys = Vec::new();
         for index in 0..image.count {
             if image.level > 0 && index == 0 {
@@ -134,7 +138,7 @@ impl Audit<'_> {
         }
     }
 
-    fn entry(&mut self, entry: Ref) -> Result<(), Stop> {
+    fn entry(&mut self, entry: Ref) -> Result<(), ObjectReadError> {
         copy_key_of(self.allocator.view, entry, Text::Entry, &mut Vec::new())?;
         self.name(entry);
         self.audited.entries += 1;
