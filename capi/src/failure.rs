@@ -7,7 +7,7 @@ use std::io;
 use std::mem;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use forebay_ordmap::{ConfigError, MapError, MapsError, OpenError};
+use forebay_ordmap::{MapError, MapsError, OrdConfigError, OrdOpenError};
 use forebay_shm::{JoinError, LockError, RegionError, RegionErrorKind};
 
 use crate::code::Code;
@@ -126,14 +126,14 @@ impl From<JoinError> for Failure {
     }
 }
 
-impl From<OpenError> for Failure {
-    fn from(error: OpenError) -> Failure {
+impl From<OrdOpenError> for Failure {
+    fn from(error: OrdOpenError) -> Failure {
         let code = match &error {
-            OpenError::Config(ConfigError::TooSmall { .. } | ConfigError::TooLarge)
-            | OpenError::Config(ConfigError::OutOfRange { .. }) => Code::Argument,
-            OpenError::Region(error) => code_of(error),
-            OpenError::InUse { .. } => Code::InUse,
-            OpenError::Damaged { .. } => Code::Unusable,
+            OrdOpenError::Config(OrdConfigError::TooSmall { .. } | OrdConfigError::TooLarge)
+            | OrdOpenError::Config(OrdConfigError::OutOfRange { .. }) => Code::Argument,
+            OrdOpenError::Region(error) => code_of(error),
+            OrdOpenError::InUse { .. } => Code::InUse,
+            OrdOpenError::Damaged { .. } => Code::Unusable,
         };
         Failure::new(code, error.to_string())
     }

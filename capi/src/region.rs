@@ -5,7 +5,7 @@ use std::mem::MaybeUninit;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use forebay_ordmap::{OpenError, OrdConfig, OrdRegion};
+use forebay_ordmap::{OrdConfig, OrdOpenError, OrdRegion};
 use forebay_shm::Opened;
 
 use crate::code::Code;
@@ -149,7 +149,7 @@ pub extern "C" fn forebay_region_close(region: Option<Box<Region>>) -> Code {
 }
 
 fn opened(
-    region: Result<OrdRegion, OpenError>,
+    region: Result<OrdRegion, OrdOpenError>,
     place: Option<&mut MaybeUninit<*mut Region>>,
 ) -> Result<Code, Failure> {
     let place = given(place, "region")?;

@@ -23,7 +23,7 @@
 use forebay_sync::atomic::{AtomicU64, Relaxed, acquire, release};
 use twox_hash::XxHash3_64;
 
-use crate::object::Ref;
+use crate::object::ObjectRef;
 
 /// Words of a bucket: a line of the processor's.
 pub(crate) const BUCKET_WORDS: usize = 8;
@@ -85,7 +85,7 @@ impl<'a> HintTable<'a> {
 impl<'a> HintBucket<'a> {
     /// What may be the entry of the key: mostly one or none. Each is loaded when it is come to.
     #[inline]
-    pub(crate) fn named(self) -> impl Iterator<Item = Ref> {
+    pub(crate) fn named(self) -> impl Iterator<Item = ObjectRef> {
         let differing = self.words[0].load(Relaxed) ^ (ONES * u64::from(self.tag()));
         // The high bit of each byte that is zero, but for the one of the tags' own word.
         let mut equal = !(((differing & !HIGHS) + !HIGHS) | differing) & HIGHS & !0xff;
@@ -94,7 +94,7 @@ impl<'a> HintBucket<'a> {
             equal &= equal - 1;
             // ORDER: pairs with `ordmap.hints`: what the word names is written, and published
             // where who goes through the tree afterwards finds it.
-            Some(Ref::of_word(word.load(acquire("ordmap.ask"))))
+            Some(ObjectRef::of_word(word.load(acquire("ordmap.ask"))))
         })
         .filter(|entry| !entry.is_none())
     }
@@ -108,14 +108,14 @@ impl<'a> HintBucket<'a> {
     ///
     /// The release of the publication follows: who finds by the tree that the entry has left does
     /// not find it here afterwards.
-    pub(crate) fn take_out(self, entry: Ref) {
+    pub(crate) fn take_out(self, entry: ObjectRef) {
         let is_it = |word: &&AtomicU64| word.load(Relaxed) == entry.word();
         self.words[1..].iter().filter(is_it).for_each(|word| word.store(0, Relaxed));
         crate::step!("hint.taken_out");
     }
 
     /// Puts the word of an entry in that is published; in a full bucket another one goes.
-    pub(crate) fn put(self, entry: Ref) {
+    pub(crate) fn put(self, entry: ObjectRef) {
         let free = self.words[1..].iter().position(|word| word.load(Relaxed) == 0);
         let place = 1 + free.unwrap_or((self.hash >> 8) as usize % (BUCKET_WORDS - 1));
         let shift = 8 * place as u32;

@@ -3,7 +3,7 @@
 use crate::hint_table::BUCKET_BYTES;
 use crate::names::ROW_WORDS;
 use crate::object::{CHUNK_UNITS, CHUNK_WORDS, LIST_WORDS, MARK_WORDS, POOL_WORDS};
-use crate::region::{ConfigError, OrdConfig};
+use crate::region::{OrdConfig, OrdConfigError};
 use crate::route::ROUTE_ROW_WORDS;
 use crate::shard;
 use forebay_sync::LINE_WORDS;
@@ -50,25 +50,25 @@ const REGION_FIXED_BYTES: u64 = 64 * 1024;
 
 /// Sizes of everything in a region; they follow from its configuration alone.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Plan {
+pub(crate) struct RegionPlan {
     pub(crate) shard_words: usize,
     pub(crate) chunk_count: usize,
     /// Kind and bytes of each area.
     pub(crate) areas: Vec<(u32, u64)>,
 }
 
-impl Plan {
+impl RegionPlan {
     /// Of a region that holds nothing else.
-    pub(crate) fn of(config: &OrdConfig) -> Result<Plan, ConfigError> {
-        Plan::beside(config, REGION_FIXED_BYTES + u64::from(config.participants_max) * 64)
+    pub(crate) fn of(config: &OrdConfig) -> Result<RegionPlan, OrdConfigError> {
+        RegionPlan::beside(config, REGION_FIXED_BYTES + u64::from(config.participants_max) * 64)
     }
 
     /// Of areas in a region that is somebody else's.
-    pub(crate) fn within(config: &OrdConfig) -> Result<Plan, ConfigError> {
-        Plan::beside(config, 0)
+    pub(crate) fn within(config: &OrdConfig) -> Result<RegionPlan, OrdConfigError> {
+        RegionPlan::beside(config, 0)
     }
 
-    fn beside(config: &OrdConfig, others_bytes: u64) -> Result<Plan, ConfigError> {
+    fn beside(config: &OrdConfig, others_bytes: u64) -> Result<RegionPlan, OrdConfigError> {
         config.check()?;
         let leases = config.participants_max as usize * config.leases_max as usize;
         let shard_words = shard::words_needed(leases);
@@ -81,7 +81,7 @@ impl Plan {
         let fixed_words = head::COUNT + shards_words + lease_words;
         let hint_bytes = config.hint_bytes.checked_next_multiple_of(BUCKET_BYTES);
         let hint_bytes = hint_bytes.filter(|bytes| *bytes <= HINT_BYTES_MAX);
-        let hint_bytes = hint_bytes.ok_or(ConfigError::TooLarge)?;
+        let hint_bytes = hint_bytes.ok_or(OrdConfigError::TooLarge)?;
         let fixed_bytes = others_bytes + fixed_words as u64 * 8 + hint_bytes;
         let chunk_bytes = ((CHUNK_WORDS + MARK_WORDS + 1) * 8) as u64;
         let chunk_count = config.bytes.saturating_sub(fixed_bytes) / chunk_bytes;
@@ -89,11 +89,11 @@ impl Plan {
         let least = 8;
         if chunk_count < least {
             let minimum_bytes = (fixed_bytes + least * chunk_bytes).next_multiple_of(4096);
-            return Err(ConfigError::TooSmall { minimum_bytes });
+            return Err(OrdConfigError::TooSmall { minimum_bytes });
         }
         // A reference has 36 bits for a unit.
         if chunk_count >= (1 << 36) / CHUNK_UNITS as u64 {
-            return Err(ConfigError::TooLarge);
+            return Err(OrdConfigError::TooLarge);
         }
         let chunk_count = chunk_count as usize;
         let bytes = |words: usize| words as u64 * 8;
@@ -112,7 +112,7 @@ impl Plan {
         if route_words > 0 {
             areas.push((kind::ROUTES, bytes(route_words)));
         }
-        Ok(Plan { shard_words, chunk_count, areas })
+        Ok(RegionPlan { shard_words, chunk_count, areas })
     }
 }
 

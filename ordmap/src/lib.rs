@@ -57,8 +57,8 @@ pub use map::{Cursor, Entry, Expected, KeyValue, Map, MapStats, Range, Scan};
 pub use object::KEY_BYTES_MAX;
 #[cfg(not(loom))]
 pub use region::{
-    CheckReport, ConfigError, Finding, MapId, MapOptions, MapParticipant, MapsError, MemoryUsage,
-    OpenError, OrdConfig, OrdRegion,
+    CheckReport, MapFinding, MapId, MapOptions, MapParticipant, MapsError, MemoryUsage, OrdConfig,
+    OrdConfigError, OrdOpenError, OrdRegion,
 };
 
 /// A point between two stores that must be seen in this order after a death: the compiler keeps

@@ -32,7 +32,7 @@ const LIVE: u64 = 1;
 
 /// Which shards of the region a map may have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Shards {
+pub(crate) struct MapShards {
     pub(crate) first: usize,
     pub(crate) count: usize,
     /// The first one of the others.
@@ -41,7 +41,7 @@ pub(crate) struct Shards {
 
 /// Gives a row that is not live a name; the caller has the lock of the directory. Who dies before
 /// the last store has done nothing.
-pub(crate) fn write(row: &[AtomicU64], name: &[u8], shards: Shards) {
+pub(crate) fn write(row: &[AtomicU64], name: &[u8], shards: MapShards) {
     let mut padded = [0; NAME_BYTES_MAX];
     padded[..name.len()].copy_from_slice(name);
     for (word, bytes) in row[NAME..SHARD].iter().zip(padded.as_chunks().0) {
@@ -74,12 +74,13 @@ pub(crate) fn name_of(row: &[AtomicU64]) -> Option<Vec<u8>> {
     Some(name)
 }
 
-impl Shards {
+impl MapShards {
     /// Those of a live map, in a region for so many maps with so many shards; `None`: its row is
     /// damaged.
-    pub(crate) fn of(row: &[AtomicU64], maps: usize, shards: usize) -> Option<Shards> {
+    pub(crate) fn of(row: &[AtomicU64], maps: usize, shards: usize) -> Option<MapShards> {
         let word = |index: usize| row[index].load(Relaxed) as usize;
-        let found = Shards { first: word(SHARD), count: word(SHARD_COUNT), further: word(FURTHER) };
+        let found =
+            MapShards { first: word(SHARD), count: word(SHARD_COUNT), further: word(FURTHER) };
         let is_right = found.first < maps && (1..=SHARDS_MAX).contains(&found.count);
         let further = shards.checked_sub(found.further).filter(|_| found.further >= maps);
         (is_right && further.is_some_and(|left| found.count - 1 <= left)).then_some(found)
@@ -104,9 +105,9 @@ mod loom_tests {
     use forebay_sync::model::{breaks, holds};
     use loom::thread;
 
-    use super::{ROW_WORDS, Shards, name_of, write};
+    use super::{MapShards, ROW_WORDS, name_of, write};
 
-    const SHARDS: Shards = Shards { first: 3, count: 4, further: 4 };
+    const SHARDS: MapShards = MapShards { first: 3, count: 4, further: 4 };
 
     /// Somebody looks for a map that is being made.
     fn making() {
@@ -115,7 +116,7 @@ mod loom_tests {
         let maker = thread::spawn(move || write(&other, b"towns", SHARDS));
         if let Some(name) = name_of(&row) {
             assert_eq!(name, b"towns");
-            assert_eq!(Shards::of(&row, 4, 7), Some(SHARDS));
+            assert_eq!(MapShards::of(&row, 4, 7), Some(SHARDS));
         }
         maker.join().unwrap();
     }

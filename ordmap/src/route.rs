@@ -34,7 +34,7 @@ mod loom_tests;
 use forebay_sync::atomic::{AtomicU64, Relaxed, acquire, acquire_fence, release, release_fence};
 
 use crate::object::{ObjectReadError, compare_words};
-pub(crate) use rows::{KeyRange, Row};
+pub(crate) use rows::{KeyRange, RouteRow};
 
 /// Words of a row.
 pub(crate) const ROUTE_ROW_WORDS: usize = if cfg!(loom) { 3 } else { 32 };
@@ -56,7 +56,7 @@ const DAMAGED: ObjectReadError = ObjectReadError::Damaged("the bounds of the sha
 
 /// The bounds of a map's shards.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Routes<'a> {
+pub(crate) struct RouteTable<'a> {
     word: &'a AtomicU64,
     /// Two copies of as many rows as there can be.
     rows: &'a [AtomicU64],
@@ -64,9 +64,9 @@ pub(crate) struct Routes<'a> {
 
 /// The bounds as they are at some time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Version(u64);
+pub(crate) struct RouteVersion(u64);
 
-impl Version {
+impl RouteVersion {
     /// How many bounds there are.
     pub(crate) fn count(self) -> usize {
         self.0 as u8 as usize
@@ -82,10 +82,10 @@ impl Version {
     }
 }
 
-impl<'a> Routes<'a> {
+impl<'a> RouteTable<'a> {
     /// `rows`: room for two copies of what the map needs; none for a map of one shard.
-    pub(crate) fn new(word: &'a AtomicU64, rows: &'a [AtomicU64]) -> Routes<'a> {
-        Routes { word, rows }
+    pub(crate) fn new(word: &'a AtomicU64, rows: &'a [AtomicU64]) -> RouteTable<'a> {
+        RouteTable { word, rows }
     }
 
     /// Can there be only one shard?
@@ -101,16 +101,16 @@ impl<'a> Routes<'a> {
 
     /// The bounds as they are now.
     #[inline]
-    pub(crate) fn now(self) -> Result<Version, ObjectReadError> {
+    pub(crate) fn now(self) -> Result<RouteVersion, ObjectReadError> {
         // ORDER: pairs with `ordmap.routed`: we see the rows, and what was copied into a shard
         // before it got the keys.
-        let version = Version(self.word.load(acquire("ordmap.route")));
+        let version = RouteVersion(self.word.load(acquire("ordmap.route")));
         if version.count() > self.rows_max() { Err(DAMAGED) } else { Ok(version) }
     }
 
     /// Are they still the same, after all that was read?
     #[inline]
-    pub(crate) fn is_now(self, version: Version) -> bool {
+    pub(crate) fn is_now(self, version: RouteVersion) -> bool {
         // ORDER: pairs with `ordmap.reroute`: if we have read a row that was written anew, we see
         // that it did not count any more.
         acquire_fence("ordmap.rerouted");
@@ -119,7 +119,7 @@ impl<'a> Routes<'a> {
 
     /// Which place in the order of the shards has a key.
     #[inline]
-    pub(crate) fn position(self, version: Version, key: &[u8]) -> usize {
+    pub(crate) fn position(self, version: RouteVersion, key: &[u8]) -> usize {
         let (mut low, mut high) = (0, version.count());
         while low < high {
             let middle = (low + high) / 2;
@@ -134,7 +134,7 @@ impl<'a> Routes<'a> {
 
     /// Is a key below the bound of the shard at this place, which is not the first?
     #[inline]
-    fn is_below(self, version: Version, position: usize, key: &[u8]) -> bool {
+    fn is_below(self, version: RouteVersion, position: usize, key: &[u8]) -> bool {
         let row = self.row(version, position);
         let bytes = (row[SHARD].load(Relaxed) >> 8) as u16 as usize;
         compare_words(&row[BOUND..], bytes.min(BOUND_BYTES_MAX), key, 0).is_gt()
@@ -142,7 +142,7 @@ impl<'a> Routes<'a> {
 
     /// Can a key be in the shard at this place?
     #[inline]
-    pub(crate) fn has(self, version: Version, position: usize, key: &[u8]) -> bool {
+    pub(crate) fn has(self, version: RouteVersion, position: usize, key: &[u8]) -> bool {
         let is_low = position > 0 && self.is_below(version, position, key);
         let is_high = position < version.count() && !self.is_below(version, position + 1, key);
         !is_low && !is_high
@@ -151,7 +151,11 @@ impl<'a> Routes<'a> {
     /// Which of the map's shards is at this place. As all that is read of rows, it may be nonsense
     /// until it is known that they are still the same.
     #[inline]
-    pub(crate) fn slot(self, version: Version, position: usize) -> Result<usize, ObjectReadError> {
+    pub(crate) fn slot(
+        self,
+        version: RouteVersion,
+        position: usize,
+    ) -> Result<usize, ObjectReadError> {
         if position == 0 {
             return Ok(0);
         }
@@ -161,7 +165,7 @@ impl<'a> Routes<'a> {
 
     /// Which shard has a key now.
     #[inline]
-    pub(crate) fn find(self, key: &[u8]) -> Result<(Version, usize), ObjectReadError> {
+    pub(crate) fn find(self, key: &[u8]) -> Result<(RouteVersion, usize), ObjectReadError> {
         self.read(|version| self.slot(version, self.position(version, key)))
     }
 
@@ -169,8 +173,8 @@ impl<'a> Routes<'a> {
     #[inline]
     pub(crate) fn read<T>(
         self,
-        mut read: impl FnMut(Version) -> Result<T, ObjectReadError>,
-    ) -> Result<(Version, T), ObjectReadError> {
+        mut read: impl FnMut(RouteVersion) -> Result<T, ObjectReadError>,
+    ) -> Result<(RouteVersion, T), ObjectReadError> {
         for _ in 0..TRIES_MAX {
             let version = self.now()?;
             let found = read(version);
@@ -183,13 +187,13 @@ impl<'a> Routes<'a> {
 
     /// The row of the shard at a place that is not the first.
     #[inline]
-    fn row(self, version: Version, position: usize) -> &'a [AtomicU64] {
+    fn row(self, version: RouteVersion, position: usize) -> &'a [AtomicU64] {
         let copy = (version.number() % 2) as usize * self.rows_max();
         &self.rows[(copy + position - 1) * ROUTE_ROW_WORDS..][..ROUTE_ROW_WORDS]
     }
 
     /// Writes what comes after a version; nobody reads it yet.
-    fn write(self, next: Version, rows: &[Row]) {
+    fn write(self, next: RouteVersion, rows: &[RouteRow]) {
         // ORDER: pairs with `ordmap.rerouted`: who reads a word of what is written here sees that
         // the copy does not count any more.
         release_fence("ordmap.reroute");
@@ -200,8 +204,8 @@ impl<'a> Routes<'a> {
 
     /// From now on these bounds count. The caller has the lock for moves, and the locks of the
     /// shards at both sides of each bound that is another one.
-    pub(crate) fn publish(self, version: Version, rows: &[Row]) {
-        let next = Version((version.number() + 1) << 8 | rows.len() as u64);
+    pub(crate) fn publish(self, version: RouteVersion, rows: &[RouteRow]) {
+        let next = RouteVersion((version.number() + 1) << 8 | rows.len() as u64);
         self.write(next, rows);
         crate::step!("move.written");
         // ORDER: pairs with `ordmap.route`.

@@ -6,7 +6,9 @@
 #[allow(dead_code, reason = "other tests use the rest")]
 mod rng;
 
-use forebay_ordmap::{Map, MapError, MapOptions, MapParticipant, OpenError, OrdConfig, OrdRegion};
+use forebay_ordmap::{
+    Map, MapError, MapOptions, MapParticipant, OrdConfig, OrdOpenError, OrdRegion,
+};
 use forebay_shm::{Opened, ReplacedWhy};
 use rng::Rng;
 
@@ -282,7 +284,7 @@ fn a_region_that_is_used_is_not_replaced() {
     let participant = made.join().unwrap();
     participant.map("kept", &MapOptions::default()).unwrap().insert(b"key", b"value").unwrap();
     let refused = OrdRegion::open_or_create(&path, &other).unwrap_err();
-    assert!(matches!(refused, OpenError::InUse { participants: 1 }), "{refused}");
+    assert!(matches!(refused, OrdOpenError::InUse { participants: 1 }), "{refused}");
     let found = OrdRegion::open_or_create(&path, &config).unwrap();
     assert_eq!(found.opened(), &Opened::Attached);
     let kept = found.join().unwrap();
@@ -306,7 +308,7 @@ fn a_region_that_is_used_is_not_replaced_by_one_without_a_small_area() {
             let made = OrdRegion::open_or_create(&path, &first).unwrap();
             let _member = made.join().unwrap();
             let refused = OrdRegion::open_or_create(&path, &second).unwrap_err();
-            assert!(matches!(refused, OpenError::InUse { participants: 1 }), "{refused}");
+            assert!(matches!(refused, OrdOpenError::InUse { participants: 1 }), "{refused}");
         }
     }
 }

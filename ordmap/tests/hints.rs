@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use forebay_ordmap::{MapOptions, MapsError, OpenError, OrdConfig, OrdRegion};
+use forebay_ordmap::{MapOptions, MapsError, OrdConfig, OrdOpenError, OrdRegion};
 
 /// 16 for each of 1000 entries.
 const HINT_BYTES: u64 = 16_000;
@@ -50,7 +50,7 @@ fn what_is_too_large_is_refused() {
     for hint_bytes in [4 << 20, 1 << 50, u64::MAX] {
         let config = OrdConfig { hint_bytes, ..config() };
         let refused = OrdRegion::anonymous(&config).map(|_| ());
-        assert!(matches!(refused, Err(OpenError::Config(_))), "{hint_bytes}: {refused:?}");
+        assert!(matches!(refused, Err(OrdOpenError::Config(_))), "{hint_bytes}: {refused:?}");
     }
 }
 

@@ -7,7 +7,8 @@ use std::fmt;
 use std::time::Duration;
 
 use forebay_ordmap::{
-    ConfigError, Map, MapError, MapId, MapOptions, MapParticipant, MapsError, OrdConfig, OrdRegion,
+    Map, MapError, MapId, MapOptions, MapParticipant, MapsError, OrdConfig, OrdConfigError,
+    OrdRegion,
 };
 use forebay_shm::{AreaSpec, Dead, Participant, Region};
 use forebay_sync::Barrier;
@@ -74,7 +75,7 @@ pub(crate) fn config(records: u64, rows: u32) -> OrdConfig {
     };
     // What belongs to the maps whatever is in them comes on top.
     match OrdRegion::areas_within(&OrdConfig { bytes: 0, ..config }, FIRST_KIND) {
-        Err(ConfigError::TooSmall { minimum_bytes }) => {
+        Err(OrdConfigError::TooSmall { minimum_bytes }) => {
             OrdConfig { bytes: bytes + minimum_bytes, ..config }
         }
         _ => config,
@@ -92,7 +93,7 @@ impl KeyIndex {
         region: &Region,
         config: &OrdConfig,
         barrier: Barrier,
-    ) -> Result<KeyIndex, forebay_ordmap::OpenError> {
+    ) -> Result<KeyIndex, forebay_ordmap::OrdOpenError> {
         OrdRegion::within(region, config, FIRST_KIND, barrier).map(|region| KeyIndex { region })
     }
 

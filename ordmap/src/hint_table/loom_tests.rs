@@ -9,18 +9,18 @@ use loom::thread;
 
 use super::{BUCKET_WORDS, HintBucket, HintTable};
 use crate::object::loom_tests::{Memory, OWNER};
-use crate::object::{Ref, follow, publish};
+use crate::object::{ObjectRef, follow, publish};
 
 /// Of the one key that there is.
 const HASH: u64 = 7;
 
 /// Who reads: what it found, and by which way, in its order.
-type Reading = fn(&Scene) -> [Ref; 2];
+type Reading = fn(&Scene) -> [ObjectRef; 2];
 
 struct Scene {
     memory: Memory,
     words: Box<[AtomicU64]>,
-    first: Ref,
+    first: ObjectRef,
 }
 
 impl Scene {
@@ -39,15 +39,15 @@ impl Scene {
     }
 
     /// What the hash names, which is read as far as it is still there.
-    fn asked(&self) -> Ref {
-        let named = self.bucket().named().next().unwrap_or(Ref::NONE);
+    fn asked(&self) -> ObjectRef {
+        let named = self.bucket().named().next().unwrap_or(ObjectRef::NONE);
         if !named.is_none() {
             self.memory.read(named);
         }
         named
     }
 
-    fn followed(&self) -> Ref {
+    fn followed(&self) -> ObjectRef {
         follow(&self.memory.slot)
     }
 
@@ -86,22 +86,22 @@ fn read_beside(change: fn(&Scene), reading: Reading) {
     let other = Arc::clone(&scene);
     let writer = thread::spawn(move || change(&other));
     let [before, after] = reading(&scene);
-    let is_new = |found: Ref| !found.is_none() && found != scene.first;
+    let is_new = |found: ObjectRef| !found.is_none() && found != scene.first;
     assert!(!is_new(before) || after != scene.first, "the old entry after the new one");
     writer.join().unwrap();
     let [followed, asked] = [scene.followed(), scene.asked()];
     assert!(asked.is_none() || asked == followed, "a word names what the tree has not");
 }
 
-fn tree_then_hash(scene: &Scene) -> [Ref; 2] {
+fn tree_then_hash(scene: &Scene) -> [ObjectRef; 2] {
     [scene.followed(), scene.asked()]
 }
 
-fn hash_then_tree(scene: &Scene) -> [Ref; 2] {
+fn hash_then_tree(scene: &Scene) -> [ObjectRef; 2] {
     [scene.asked(), scene.followed()]
 }
 
-fn hash_twice(scene: &Scene) -> [Ref; 2] {
+fn hash_twice(scene: &Scene) -> [ObjectRef; 2] {
     [scene.asked(), scene.asked()]
 }
 

@@ -3,10 +3,10 @@
 use forebay_sync::boxed_words;
 
 use super::{BUCKET_WORDS, HintBucket, HintTable};
-use crate::object::Ref;
+use crate::object::ObjectRef;
 
 fn named(hints: HintTable<'_>, hash: u64) -> Vec<u64> {
-    hints.bucket_of(hash).into_iter().flat_map(HintBucket::named).map(Ref::word).collect()
+    hints.bucket_of(hash).into_iter().flat_map(HintBucket::named).map(ObjectRef::word).collect()
 }
 
 #[test]
@@ -15,13 +15,13 @@ fn a_word_is_found_by_its_hash_until_it_is_taken_out() {
     let hints = HintTable::new(&words);
     let hashes: Vec<u64> = [0, 1, 2].map(|bucket| (u64::MAX / 3 + 1) * bucket + 0x42).into();
     for (index, hash) in hashes.iter().enumerate() {
-        hints.bucket_of(*hash).unwrap().put(Ref::of_word(100 + index as u64));
+        hints.bucket_of(*hash).unwrap().put(ObjectRef::of_word(100 + index as u64));
         // Another tag.
-        hints.bucket_of(hash + 1).unwrap().put(Ref::of_word(200 + index as u64));
+        hints.bucket_of(hash + 1).unwrap().put(ObjectRef::of_word(200 + index as u64));
     }
     for (index, hash) in hashes.iter().enumerate() {
         assert_eq!(named(hints, *hash), [100 + index as u64], "{hash:#x}");
-        hints.bucket_of(*hash).unwrap().take_out(Ref::of_word(100 + index as u64));
+        hints.bucket_of(*hash).unwrap().take_out(ObjectRef::of_word(100 + index as u64));
         assert_eq!(named(hints, *hash), [], "{hash:#x}");
         assert_eq!(named(hints, hash + 1), [200 + index as u64], "{hash:#x}");
     }
@@ -33,7 +33,7 @@ fn a_full_bucket_forgets_one_for_another() {
     let hints = HintTable::new(&words);
     for entry in 1..=8_u64 {
         // The same tag, and different places when it is full.
-        hints.bucket_of(7 | entry << 8).unwrap().put(Ref::of_word(entry));
+        hints.bucket_of(7 | entry << 8).unwrap().put(ObjectRef::of_word(entry));
     }
     // 8 % 7 is 1: the second place.
     assert_eq!(named(hints, 7), [1, 8, 3, 4, 5, 6, 7]);

@@ -7,14 +7,14 @@ use crate::tree::Direction;
 
 /// The lowest and the highest key, or those next to them.
 #[derive(Clone, Debug)]
-pub(super) struct Bounds {
+pub(super) struct KeyBounds {
     low: Bound<Vec<u8>>,
     high: Bound<Vec<u8>>,
 }
 
 /// Where to begin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Beginning<'b> {
+pub(super) enum RangeStart<'b> {
     /// At this key, or at the next one.
     At(&'b [u8]),
     /// At the one next to this key.
@@ -23,23 +23,23 @@ pub(super) enum Beginning<'b> {
     End,
 }
 
-impl Bounds {
-    pub(super) fn of<'k>(keys: &impl RangeBounds<&'k [u8]>) -> Bounds {
+impl KeyBounds {
+    pub(super) fn of<'k>(keys: &impl RangeBounds<&'k [u8]>) -> KeyBounds {
         let own = |bound: Bound<&&[u8]>| bound.map(|key| key.to_vec());
-        Bounds { low: own(keys.start_bound()), high: own(keys.end_bound()) }
+        KeyBounds { low: own(keys.start_bound()), high: own(keys.end_bound()) }
     }
 
-    pub(super) fn of_prefix(prefix: &[u8]) -> Bounds {
+    pub(super) fn of_prefix(prefix: &[u8]) -> KeyBounds {
         let high = end_of_prefix(prefix).map_or(Bound::Unbounded, Bound::Excluded);
-        Bounds { low: Bound::Included(prefix.to_vec()), high }
+        KeyBounds { low: Bound::Included(prefix.to_vec()), high }
     }
 
     /// Where to begin in this way.
-    pub(super) fn beginning(&self, direction: Direction) -> Beginning<'_> {
+    pub(super) fn beginning(&self, direction: Direction) -> RangeStart<'_> {
         match if direction == Direction::Up { &self.low } else { &self.high } {
-            Bound::Included(key) => Beginning::At(key),
-            Bound::Excluded(key) => Beginning::Beyond(key),
-            Bound::Unbounded => Beginning::End,
+            Bound::Included(key) => RangeStart::At(key),
+            Bound::Excluded(key) => RangeStart::Beyond(key),
+            Bound::Unbounded => RangeStart::End,
         }
     }
 

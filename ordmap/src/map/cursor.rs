@@ -1,16 +1,16 @@
 //! A cursor holds the entry at which it stands, so that it is there whatever happens to the map.
 
 use super::entry::{Entry, HoldError};
-use super::reader::Reader;
-use super::step::{CursorPosition, Taker, find, find_end, step};
+use super::reader::MapReader;
+use super::step::{CursorPosition, EntryTaker, find, find_end, step};
 use crate::error::MapError;
-use crate::object::{ObjectReadError, Ref};
+use crate::object::{ObjectReadError, ObjectRef};
 use crate::tree::Direction;
 
 /// Stands at an entry of a map, or nowhere.
 #[derive(Debug)]
 pub struct Cursor<'m> {
-    reader: Reader<'m>,
+    reader: MapReader<'m>,
     shown: Option<Entry<'m>>,
     /// Where that is; `None`: it is to be looked for.
     position: Option<CursorPosition>,
@@ -18,10 +18,10 @@ pub struct Cursor<'m> {
 
 /// Holds what it comes to, where it stays: moving an entry costs as much as finding it.
 #[derive(Debug, Default)]
-struct Holder<'m>(Option<Entry<'m>>);
+struct EntryHolder<'m>(Option<Entry<'m>>);
 
 impl<'m> Cursor<'m> {
-    pub(super) fn new(reader: Reader<'m>) -> Cursor<'m> {
+    pub(super) fn new(reader: MapReader<'m>) -> Cursor<'m> {
         Cursor { reader, shown: None, position: None }
     }
 
@@ -97,7 +97,7 @@ impl<'m> Cursor<'m> {
         let Some(shown) = &self.shown else {
             return self.go_to_end(direction);
         };
-        let mut holder = Holder(None);
+        let mut holder = EntryHolder(None);
         let native = match &mut self.position {
             Some(position) => step(&self.reader, position, shown.key(), direction, &mut holder),
             None => Err(ObjectReadError::Changed.into()),
@@ -125,7 +125,7 @@ impl<'m> Cursor<'m> {
         direction: Direction,
         may_equal: bool,
     ) -> Result<Option<&Entry<'m>>, MapError> {
-        let mut holder = Holder(None);
+        let mut holder = EntryHolder(None);
         let found = find(&mut self.reader, key, direction, may_equal, &mut holder)?;
         Ok(self.stand_at(found, holder))
     }
@@ -134,7 +134,7 @@ impl<'m> Cursor<'m> {
         &mut self,
         direction: Direction,
     ) -> Result<Option<&Entry<'m>>, MapError> {
-        let mut holder = Holder(None);
+        let mut holder = EntryHolder(None);
         let found = find_end(&mut self.reader, direction, &mut holder)?;
         Ok(self.stand_at(found, holder))
     }
@@ -142,7 +142,7 @@ impl<'m> Cursor<'m> {
     fn stand_at(
         &mut self,
         found: Option<((), CursorPosition)>,
-        holder: Holder<'m>,
+        holder: EntryHolder<'m>,
     ) -> Option<&Entry<'m>> {
         self.position = found.map(|((), position)| position);
         self.shown = holder.0.filter(|_| self.position.is_some());
@@ -150,11 +150,11 @@ impl<'m> Cursor<'m> {
     }
 }
 
-impl<'m> Taker<'m> for Holder<'m> {
-    type Taken = ();
+impl<'m> EntryTaker<'m> for EntryHolder<'m> {
+    type Output = ();
 
     #[inline]
-    fn take(&mut self, reader: &Reader<'m>, entry: Ref) -> Result<(), HoldError> {
+    fn take(&mut self, reader: &MapReader<'m>, entry: ObjectRef) -> Result<(), HoldError> {
         // What a try before has held is let go first: it has the lease that this one needs.
         self.0 = None;
         self.0 = Some(Entry::hold(reader, entry)?);

@@ -8,9 +8,9 @@ use forebay_shm::Area;
 use forebay_sync::atomic::AtomicU64;
 use forebay_sync::leases::{Lease, NotLeased};
 
-use super::reader::Reader;
+use super::reader::MapReader;
 use crate::error::MapError;
-use crate::object::{Lengths, ObjectReadError, Ref, Seen, Text};
+use crate::object::{EntryKind, EntryLengths, ObjectReadError, ObjectRef, ObjectView};
 use crate::region::MapParticipant;
 
 // Bytes are borrowed from words that were stored as numbers, so both must have the same order.
@@ -22,8 +22,8 @@ pub struct Entry<'m> {
     /// Dropped by hand: by who took it, and not by a child that was forked off.
     lease: ManuallyDrop<Lease<'m, Area>>,
     participant: &'m MapParticipant,
-    seen: Seen<'m>,
-    lengths: Lengths,
+    object: ObjectView<'m>,
+    lengths: EntryLengths,
 }
 
 /// Why an entry is not held.
@@ -53,9 +53,9 @@ impl From<HoldError> for MapError {
 impl<'m> Entry<'m> {
     /// Holds an entry, unless it was freed meanwhile or is about to be.
     #[inline]
-    pub(super) fn hold(reader: &Reader<'m>, entry: Ref) -> Result<Entry<'m>, HoldError> {
-        let seen = reader.tree.view.begin(entry)?;
-        let lease = match reader.row()?.take(entry.word(), || seen.is_same()) {
+    pub(super) fn hold(reader: &MapReader<'m>, entry: ObjectRef) -> Result<Entry<'m>, HoldError> {
+        let object = reader.tree.view.begin(entry)?;
+        let lease = match reader.row()?.take(entry.word(), || object.is_same()) {
             Ok(lease) => lease,
             Err(NotLeased::NoSlot) => return Err(HoldError::NoLease),
             Err(NotLeased::Gone | NotLeased::NoPlace) => {
@@ -63,28 +63,28 @@ impl<'m> Entry<'m> {
             }
         };
         // It cannot be freed any more, so what it says now stays.
-        let lengths = Lengths::of(&seen, Text::Entry);
+        let lengths = EntryLengths::of(&object, EntryKind::Entry);
         let lengths = match lengths {
             // Reclaiming may have marked it since: then it is not named any more.
-            Err(_) => seen.settle(lengths)?,
+            Err(_) => object.settle(lengths)?,
             Ok(lengths) => lengths,
         };
         let lease = ManuallyDrop::new(lease);
-        Ok(Entry { lease, participant: reader.participant, seen, lengths })
+        Ok(Entry { lease, participant: reader.participant, object, lengths })
     }
 
     /// The key.
     #[must_use]
     pub fn key(&self) -> &[u8] {
         // SAFETY: see `bytes`; the lease is held as long as `self`.
-        unsafe { bytes(self.lengths.key_words(&self.seen), self.lengths.key_bytes) }
+        unsafe { bytes(self.lengths.key_words(&self.object), self.lengths.key_bytes) }
     }
 
     /// The value; its first byte has an address that is a multiple of 8.
     #[must_use]
     pub fn value(&self) -> &[u8] {
         // SAFETY: as above.
-        unsafe { bytes(self.lengths.value_words(&self.seen), self.lengths.value_bytes) }
+        unsafe { bytes(self.lengths.value_words(&self.object), self.lengths.value_bytes) }
     }
 
     /// Are both the same entry, and not only equal? No entry is the same as one that was stored
@@ -96,17 +96,17 @@ impl<'m> Entry<'m> {
 
     /// Is it the one that this reference names in a region? What is held is not freed: so no other
     /// map of the region has its memory.
-    pub(super) fn is_at(&self, participant: &MapParticipant, reference: Ref) -> bool {
+    pub(super) fn is_at(&self, participant: &MapParticipant, reference: ObjectRef) -> bool {
         let (ours, theirs) = (self.participant.shared().data(), participant.shared().data());
         self.reference() == reference && ours.is_same(theirs)
     }
 
-    fn reference(&self) -> Ref {
-        Ref::of_word(self.lease.place())
+    fn reference(&self) -> ObjectRef {
+        ObjectRef::of_word(self.lease.place())
     }
 
-    pub(super) fn seen(&self) -> &Seen<'m> {
-        &self.seen
+    pub(super) fn object(&self) -> &ObjectView<'m> {
+        &self.object
     }
 }
 

@@ -3,21 +3,21 @@
 use std::ops::RangeBounds;
 
 use super::Map;
-use super::bounds::{Beginning, Bounds};
-use super::reader::Reader;
+use super::bounds::{KeyBounds, RangeStart};
+use super::reader::MapReader;
 use crate::error::MapError;
-use crate::names::Shards;
+use crate::names::MapShards;
 use crate::object::ObjectReadError;
-use crate::region::Shared;
+use crate::region::SharedRegion;
 use crate::route::KeyRange;
 use crate::shard::{LEN, shown_len};
-use crate::tree::{Direction, Path, Tree};
+use crate::tree::{Direction, MapTree, TreePath};
 
 /// So often shards are counted again if entries move between them: then it is near enough.
 const TRIES_MAX: u32 = 16;
 
 /// Where a range begins and where it ends.
-type Ends<'b> = (Beginning<'b>, Beginning<'b>);
+type RangeEnds<'b> = (RangeStart<'b>, RangeStart<'b>);
 
 impl Map<'_> {
     /// About how many entries have keys in a range: exact up to a hundred or more, else
@@ -27,7 +27,7 @@ impl Map<'_> {
     /// # Errors
     /// [`MapError::Damaged`].
     pub fn estimate<'k>(&self, keys: impl RangeBounds<&'k [u8]>) -> Result<u64, MapError> {
-        let bounds = Bounds::of(&keys);
+        let bounds = KeyBounds::of(&keys);
         let ends = (bounds.beginning(Direction::Up), bounds.beginning(Direction::Down));
         if self.routes().is_single() {
             return estimate_in(&self.reader, ends);
@@ -49,25 +49,25 @@ impl Map<'_> {
 }
 
 /// What of a range lies in one shard.
-fn clipped<'b>((low, high): Ends<'b>, shard: &'b KeyRange) -> Ends<'b> {
+fn clipped<'b>((low, high): RangeEnds<'b>, shard: &'b KeyRange) -> RangeEnds<'b> {
     let low = match (&shard.low, low) {
-        (Some(least), Beginning::End) => Beginning::At(least),
-        (Some(least), Beginning::At(key) | Beginning::Beyond(key)) if key < &least[..] => {
-            Beginning::At(least)
+        (Some(least), RangeStart::End) => RangeStart::At(least),
+        (Some(least), RangeStart::At(key) | RangeStart::Beyond(key)) if key < &least[..] => {
+            RangeStart::At(least)
         }
         _ => low,
     };
     let high = match (&shard.high, high) {
-        (Some(end), Beginning::End) => Beginning::Beyond(end),
-        (Some(end), Beginning::At(key) | Beginning::Beyond(key)) if key >= &end[..] => {
-            Beginning::Beyond(end)
+        (Some(end), RangeStart::End) => RangeStart::Beyond(end),
+        (Some(end), RangeStart::At(key) | RangeStart::Beyond(key)) if key >= &end[..] => {
+            RangeStart::Beyond(end)
         }
         _ => high,
     };
     (low, high)
 }
 
-fn estimate_in(reader: &Reader<'_>, (low, high): Ends<'_>) -> Result<u64, MapError> {
+fn estimate_in(reader: &MapReader<'_>, (low, high): RangeEnds<'_>) -> Result<u64, MapError> {
     let tree = reader.tree;
     reader.read(|| {
         let Some((low, _)) = place_of(tree, low, Direction::Up)? else { return Ok(0) };
@@ -78,7 +78,7 @@ fn estimate_in(reader: &Reader<'_>, (low, high): Ends<'_>) -> Result<u64, MapErr
 
 /// How many entries a map has. It was right at some moment, if it has one shard; of several, each
 /// at one of its own.
-pub(super) fn len_of(shared: &Shared, shards: Shards) -> u64 {
+pub(super) fn len_of(shared: &SharedRegion, shards: MapShards) -> u64 {
     let routes = shared.routes(shards);
     let first = shared.shard_words(shards.first);
     if routes.is_single() {
@@ -102,14 +102,14 @@ pub(super) fn len_of(shared: &Shared, shards: Shards) -> u64 {
 /// The way to where a range begins, or ends; and the index of the first entry there that is not
 /// below, for `Up`, or above, for `Down`. None: the map is empty.
 fn place_of(
-    tree: Tree<'_>,
-    beginning: Beginning<'_>,
+    tree: MapTree<'_>,
+    beginning: RangeStart<'_>,
     direction: Direction,
-) -> Result<Option<(Path, usize)>, ObjectReadError> {
+) -> Result<Option<(TreePath, usize)>, ObjectReadError> {
     let (key, passes_equal) = match beginning {
-        Beginning::At(key) => (key, direction == Direction::Down),
-        Beginning::Beyond(key) => (key, direction == Direction::Up),
-        Beginning::End => {
+        RangeStart::At(key) => (key, direction == Direction::Down),
+        RangeStart::Beyond(key) => (key, direction == Direction::Up),
+        RangeStart::End => {
             let Some(path) = tree.descend_to_end(direction)? else { return Ok(None) };
             let index = path.index() + usize::from(direction == Direction::Down);
             return Ok(Some((path, index)));

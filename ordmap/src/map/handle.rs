@@ -7,19 +7,19 @@ use forebay_shm::{Area, RobustLock, SystemFutex};
 use super::cursor::Cursor;
 use super::entry::Entry;
 use super::estimate::len_of;
-use super::reader::Reader;
+use super::reader::MapReader;
 use crate::error::MapError;
 use crate::hint_table::BUCKET_BYTES;
-use crate::names::Shards;
+use crate::names::MapShards;
 use crate::object::{CHUNK_UNITS, UNIT_WORDS};
-use crate::region::{MapId, MapParticipant, Shared};
-use crate::route::Routes;
+use crate::region::{MapId, MapParticipant, SharedRegion};
+use crate::route::RouteTable;
 use crate::shard::{BUDGET, EVICTED, LIMBO_COUNT, REPAIRED, SEQUENCE, ShardWords};
 
 /// A map, as one participant of its region uses it.
 pub struct Map<'m> {
     pub(super) participant: &'m MapParticipant,
-    pub(super) reader: Reader<'m>,
+    pub(super) reader: MapReader<'m>,
     pub(super) shard: usize,
 }
 
@@ -51,15 +51,15 @@ pub struct MapStats {
 
 impl<'m> Map<'m> {
     pub(crate) fn new(participant: &'m MapParticipant, shard: usize) -> Map<'m> {
-        let reader = Reader::new(participant, shard);
+        let reader = MapReader::new(participant, shard);
         Map { participant, shard, reader }
     }
 
-    pub(crate) fn shards(&self) -> Shards {
+    pub(crate) fn shards(&self) -> MapShards {
         self.reader.shards
     }
 
-    pub(crate) fn routes(&self) -> Routes<'m> {
+    pub(crate) fn routes(&self) -> RouteTable<'m> {
         self.reader.routes
     }
 
@@ -152,7 +152,7 @@ impl<'m> Map<'m> {
 }
 
 impl MapStats {
-    pub(crate) fn of(shared: &Shared, shard: usize) -> MapStats {
+    pub(crate) fn of(shared: &SharedRegion, shard: usize) -> MapStats {
         let hint_bytes = shared.hints(shard).bucket_count() * BUCKET_BYTES;
         let shards = shared.shards_of(shard);
         let words = || shards.numbers().map(|number| shared.shard_words(number));

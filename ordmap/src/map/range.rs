@@ -2,7 +2,7 @@
 
 use std::ops::RangeBounds;
 
-use super::bounds::{Beginning, Bounds};
+use super::bounds::{KeyBounds, RangeStart};
 use super::cursor::Cursor;
 use super::{Entry, Map};
 use crate::error::MapError;
@@ -12,7 +12,7 @@ use crate::tree::Direction;
 #[derive(Debug)]
 pub struct Range<'m> {
     cursor: Cursor<'m>,
-    bounds: Bounds,
+    bounds: KeyBounds,
     /// Has it gone over an end?
     is_over: bool,
     has_begun: bool,
@@ -21,14 +21,14 @@ pub struct Range<'m> {
 impl<'m> Map<'m> {
     /// The entries whose keys are in a range.
     pub fn range<'k>(&self, keys: impl RangeBounds<&'k [u8]>) -> Range<'m> {
-        let bounds = Bounds::of(&keys);
+        let bounds = KeyBounds::of(&keys);
         Range { cursor: self.cursor(), bounds, is_over: false, has_begun: false }
     }
 
     /// The entries whose keys begin with these bytes.
     #[must_use]
     pub fn prefix(&self, prefix: &[u8]) -> Range<'m> {
-        let bounds = Bounds::of_prefix(prefix);
+        let bounds = KeyBounds::of_prefix(prefix);
         Range { cursor: self.cursor(), bounds, is_over: false, has_begun: false }
     }
 
@@ -98,9 +98,9 @@ impl<'m> Range<'m> {
 
     fn begin(&mut self, direction: Direction) -> Result<Option<&Entry<'m>>, MapError> {
         match self.bounds.beginning(direction) {
-            Beginning::At(key) => self.cursor.seek(key, direction, true),
-            Beginning::Beyond(key) => self.cursor.seek(key, direction, false),
-            Beginning::End => self.cursor.go_to_end(direction),
+            RangeStart::At(key) => self.cursor.seek(key, direction, true),
+            RangeStart::Beyond(key) => self.cursor.seek(key, direction, false),
+            RangeStart::End => self.cursor.go_to_end(direction),
         }
     }
 

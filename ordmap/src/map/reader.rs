@@ -7,12 +7,12 @@ use forebay_sync::leases::LeaseRow;
 use super::entry::{Entry, HoldError};
 use crate::error::MapError;
 use crate::hint_table::HintTable;
-use crate::names::Shards;
-use crate::object::{Lengths, ObjectReadError, Seen, Text};
+use crate::names::MapShards;
+use crate::object::{EntryKind, EntryLengths, ObjectReadError, ObjectView};
 use crate::region::MapParticipant;
-use crate::route::Routes;
+use crate::route::RouteTable;
 use crate::shard::{EPOCH, EPOCHS_MAX, IS_FULL, ROOT, SEQUENCE, ShardWords};
-use crate::tree::{Hit, Tree};
+use crate::tree::{MapTree, TreeHit};
 
 /// So often something is read again while nobody changes anything: more means that it is damaged.
 const QUIET_TRIES_MAX: u32 = 1000;
@@ -24,24 +24,24 @@ const TRIES_MAX: u32 = 1 << 16;
 
 /// A map as a thread reads it: one of its shards, and how to come to the others.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Reader<'m> {
-    pub(super) tree: Tree<'m>,
+pub(super) struct MapReader<'m> {
+    pub(super) tree: MapTree<'m>,
     pub(super) hints: HintTable<'m>,
     pub(super) shard: ShardWords<'m>,
     pub(super) participant: &'m MapParticipant,
     /// Which shards the map has, and which of them has which keys.
-    pub(super) shards: Shards,
-    pub(super) routes: Routes<'m>,
+    pub(super) shards: MapShards,
+    pub(super) routes: RouteTable<'m>,
 }
 
 /// Tells whether what is read again has changed, or can not be.
 #[derive(Debug, Default)]
-pub(super) struct Quiet {
+pub(super) struct DamageDetector {
     change_count: u64,
     tries: u32,
 }
 
-impl Quiet {
+impl DamageDetector {
     /// A try has failed when there had been so many changes: did too many, and nobody changed
     /// anything?
     pub(super) fn is_damage(&mut self, change_count: u64) -> bool {
@@ -52,23 +52,23 @@ impl Quiet {
     }
 }
 
-impl<'m> Reader<'m> {
+impl<'m> MapReader<'m> {
     /// At the first shard of a map.
-    pub(super) fn new(participant: &'m MapParticipant, shard: usize) -> Reader<'m> {
+    pub(super) fn new(participant: &'m MapParticipant, shard: usize) -> MapReader<'m> {
         let shared = participant.shared();
         let shards = shared.shards_of(shard);
         let words = shared.shard_words(shard);
-        let tree = Tree { view: shared.view(shard), root: words.word(ROOT) };
+        let tree = MapTree { view: shared.view(shard), root: words.word(ROOT) };
         let (hints, routes) = (shared.hints(shard), shared.routes(shards));
-        Reader { tree, hints, shard: words, participant, shards, routes }
+        MapReader { tree, hints, shard: words, participant, shards, routes }
     }
 
     /// At another shard of the map.
-    pub(super) fn at(&self, slot: usize) -> Reader<'m> {
+    pub(super) fn at(&self, slot: usize) -> MapReader<'m> {
         let (shared, number) = (self.participant.shared(), self.shards.number(slot));
         let words = shared.shard_words(number);
-        let tree = Tree { view: shared.view(number), root: words.word(ROOT) };
-        Reader { tree, shard: words, ..*self }
+        let tree = MapTree { view: shared.view(number), root: words.word(ROOT) };
+        MapReader { tree, shard: words, ..*self }
     }
 
     /// Reads in the shard that has a key, until that was the same one all the time.
@@ -76,7 +76,7 @@ impl<'m> Reader<'m> {
     pub(super) fn read_for<T>(
         &self,
         key: &[u8],
-        mut attempt: impl FnMut(&Reader<'m>) -> Result<T, HoldError>,
+        mut attempt: impl FnMut(&MapReader<'m>) -> Result<T, HoldError>,
     ) -> Result<T, MapError> {
         if self.routes.is_single() {
             return self.read(|| attempt(self));
@@ -102,7 +102,7 @@ impl<'m> Reader<'m> {
         &self,
         mut attempt: impl FnMut() -> Result<T, HoldError>,
     ) -> Result<T, MapError> {
-        let mut quiet = Quiet::default();
+        let mut quiet = DamageDetector::default();
         for _ in 0..TRIES_MAX {
             match self.while_young(self.epoch(), &mut attempt) {
                 Err(HoldError::Read(ObjectReadError::Changed)) => {}
@@ -151,10 +151,10 @@ impl<'m> Reader<'m> {
 
     /// Notes that an entry was used, once that counts.
     #[inline]
-    pub(super) fn mark(&self, seen: &Seen<'_>) {
+    pub(super) fn mark(&self, object: &ObjectView<'_>) {
         if self.shard.load(IS_FULL) != 0 {
             let row = self.row();
-            row.into_iter().for_each(|row| seen.mark(row));
+            row.into_iter().for_each(|row| object.mark(row));
         }
     }
 
@@ -162,7 +162,7 @@ impl<'m> Reader<'m> {
     #[inline]
     pub(super) fn mark_held(&self, entry: &Entry<'_>) {
         if self.shard.load(IS_FULL) != 0 {
-            entry.seen().set_used(true);
+            entry.object().set_used(true);
         }
     }
 
@@ -180,7 +180,7 @@ impl<'m> Reader<'m> {
     pub(super) fn look_up<T>(
         &self,
         key: &[u8],
-        mut take: impl FnMut(&Reader<'m>, &Hit<'m>) -> Result<T, HoldError>,
+        mut take: impl FnMut(&MapReader<'m>, &TreeHit<'m>) -> Result<T, HoldError>,
     ) -> Result<Option<T>, MapError> {
         self.read_for(key, |reader| {
             if let Some(found) = reader.look_in_hints(key, &mut take)? {
@@ -198,17 +198,17 @@ impl<'m> Reader<'m> {
     fn look_in_hints<T>(
         &self,
         key: &[u8],
-        take: &mut impl FnMut(&Reader<'m>, &Hit<'m>) -> Result<T, HoldError>,
+        take: &mut impl FnMut(&MapReader<'m>, &TreeHit<'m>) -> Result<T, HoldError>,
     ) -> Result<Option<T>, HoldError> {
         let Some(bucket) = self.hints.bucket(key) else { return Ok(None) };
         for named in bucket.named() {
             let Ok(entry) = self.tree.view.begin(named) else { continue };
             entry.prefetch();
-            let Ok(lengths) = Lengths::of(&entry, Text::Entry) else { continue };
+            let Ok(lengths) = EntryLengths::of(&entry, EntryKind::Entry) else { continue };
             if !lengths.is_key(&entry, key) || !entry.is_same() {
                 continue;
             }
-            match take(self, &Hit { entry, lengths }) {
+            match take(self, &TreeHit { entry, lengths }) {
                 // It has left meanwhile: the tree says what is there instead.
                 Err(HoldError::Read(_)) => {}
                 taken => return taken.map(Some),

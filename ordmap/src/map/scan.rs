@@ -4,26 +4,26 @@ use std::mem;
 use std::ops::RangeBounds;
 
 use super::Map;
-use super::bounds::{Beginning, Bounds};
+use super::bounds::{KeyBounds, RangeStart};
 use super::entry::HoldError;
-use super::reader::Reader;
-use super::step::{CursorPosition, Taker, find, find_end, step};
+use super::reader::MapReader;
+use super::step::{CursorPosition, EntryTaker, find, find_end, step};
 use crate::error::MapError;
-use crate::object::{Lengths, ObjectReadError, Ref, Seen, Text};
+use crate::object::{EntryKind, EntryLengths, ObjectReadError, ObjectRef, ObjectView};
 use crate::tree::Direction;
 
 /// Goes over the entries between two keys, up or down, and shows a copy of each. It takes no lease:
 /// for who reads much and keeps nothing.
 #[derive(Debug)]
 pub struct Scan<'m> {
-    reader: Reader<'m>,
-    bounds: Bounds,
+    reader: MapReader<'m>,
+    bounds: KeyBounds,
     /// Where the shown entry is; `None`: it is to be looked for.
     position: Option<CursorPosition>,
-    shown: Copy,
+    shown: EntryCopy,
     /// Where the next one is copied to: until it is known to be the right one, the shown one says
     /// where we are.
-    next: Copy,
+    next: EntryCopy,
     is_over: bool,
     has_begun: bool,
 }
@@ -33,7 +33,7 @@ pub type KeyValue<'s> = (&'s [u8], &'s [u8]);
 
 /// Key and value of an entry.
 #[derive(Debug, Default)]
-struct Copy {
+struct EntryCopy {
     key: Vec<u8>,
     value: Vec<u8>,
 }
@@ -41,19 +41,19 @@ struct Copy {
 impl<'m> Map<'m> {
     /// Copies of the entries whose keys are in a range.
     pub fn scan<'k>(&self, keys: impl RangeBounds<&'k [u8]>) -> Scan<'m> {
-        Scan::new(self.reader, Bounds::of(&keys))
+        Scan::new(self.reader, KeyBounds::of(&keys))
     }
 
     /// Copies of the entries whose keys begin with these bytes.
     #[must_use]
     pub fn scan_prefix(&self, prefix: &[u8]) -> Scan<'m> {
-        Scan::new(self.reader, Bounds::of_prefix(prefix))
+        Scan::new(self.reader, KeyBounds::of_prefix(prefix))
     }
 }
 
 impl<'m> Scan<'m> {
-    fn new(reader: Reader<'m>, bounds: Bounds) -> Scan<'m> {
-        let (shown, next) = (Copy::default(), Copy::default());
+    fn new(reader: MapReader<'m>, bounds: KeyBounds) -> Scan<'m> {
+        let (shown, next) = (EntryCopy::default(), EntryCopy::default());
         Scan { reader, bounds, position: None, shown, next, is_over: false, has_begun: false }
     }
 
@@ -118,40 +118,44 @@ impl<'m> Scan<'m> {
     fn begin(&mut self, direction: Direction) -> Result<bool, MapError> {
         let (reader, next) = (&mut self.reader, &mut self.next);
         let found = match self.bounds.beginning(direction) {
-            Beginning::At(key) => find(reader, key, direction, true, next)?,
-            Beginning::Beyond(key) => find(reader, key, direction, false, next)?,
-            Beginning::End => find_end(reader, direction, next)?,
+            RangeStart::At(key) => find(reader, key, direction, true, next)?,
+            RangeStart::Beyond(key) => find(reader, key, direction, false, next)?,
+            RangeStart::End => find_end(reader, direction, next)?,
         };
         self.position = found.map(|(_, position)| position);
         Ok(self.position.is_some())
     }
 }
 
-impl<'m> Taker<'m> for Copy {
-    type Taken = (Seen<'m>, Lengths);
+impl<'m> EntryTaker<'m> for EntryCopy {
+    type Output = (ObjectView<'m>, EntryLengths);
 
     #[inline]
-    fn take(&mut self, reader: &Reader<'m>, entry: Ref) -> Result<Self::Taken, HoldError> {
-        let seen = reader.tree.view.begin(entry)?;
-        let lengths = match Lengths::of(&seen, Text::Entry) {
+    fn take(
+        &mut self,
+        reader: &MapReader<'m>,
+        entry: ObjectRef,
+    ) -> Result<Self::Output, HoldError> {
+        let object = reader.tree.view.begin(entry)?;
+        let lengths = match EntryLengths::of(&object, EntryKind::Entry) {
             Ok(lengths) => lengths,
-            Err(error) => return Ok(seen.settle(Err(error))?),
+            Err(error) => return Ok(object.settle(Err(error))?),
         };
         self.key.clear();
-        lengths.copy_key(&seen, &mut self.key);
-        Ok(seen.settle(Ok((seen, lengths)))?)
+        lengths.copy_key(&object, &mut self.key);
+        Ok(object.settle(Ok((object, lengths)))?)
     }
 
     #[inline]
-    fn finish(&mut self, (seen, lengths): &Self::Taken) -> Result<(), HoldError> {
+    fn finish(&mut self, (object, lengths): &Self::Output) -> Result<(), HoldError> {
         self.value.clear();
-        lengths.copy_value(seen, &mut self.value);
+        lengths.copy_value(object, &mut self.value);
         // Not marked as used: a scan of everything would keep everything from leaving.
-        Ok(seen.settle(Ok(()))?)
+        Ok(object.settle(Ok(()))?)
     }
 
     #[inline]
-    fn key<'a>(&'a self, _: &'a Self::Taken) -> &'a [u8] {
+    fn key<'a>(&'a self, _: &'a Self::Output) -> &'a [u8] {
         &self.key
     }
 }

@@ -14,9 +14,10 @@ use forebay_shm::{Area, RobustGuard, SystemFutex};
 use super::Map;
 use crate::error::MapError;
 use crate::object::ObjectReadError;
-use crate::route::Row;
+use crate::route::RouteRow;
 use crate::shard::{
-    ChangeError, LEN, Neighbours, SEQUENCE, SPLIT_TO, ShardWords, WAITS, WAITS_SINCE, Writer,
+    ChangeError, LEN, NeighbourShards, SEQUENCE, SPLIT_TO, ShardWords, ShardWriter, WAITS,
+    WAITS_SINCE,
 };
 use crate::tree::Direction;
 
@@ -36,11 +37,11 @@ const UNEVEN_MAX: u64 = 64;
 /// So often somebody else may move the bound while a writer waits for its lock.
 const TRIES_MAX: u32 = 1 << 16;
 
-pub(super) type Guard<'g> = RobustGuard<'g, Area, SystemFutex>;
+pub(super) type ShardGuard<'g> = RobustGuard<'g, Area, SystemFutex>;
 
 /// Where entries are to go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum To {
+enum MoveTarget {
     /// Into the shard that was chosen for the split of this one, as long as it has fewer.
     Half,
     /// Into one that has none yet.
@@ -53,7 +54,10 @@ impl Map<'_> {
     /// Locks the shard of a key, and says which that is.
     #[inline]
     #[track_caller]
-    pub(super) fn begin_for(&self, key: &[u8]) -> Result<(Guard<'_>, Writer<'_>, usize), MapError> {
+    pub(super) fn begin_for(
+        &self,
+        key: &[u8],
+    ) -> Result<(ShardGuard<'_>, ShardWriter<'_>, usize), MapError> {
         if self.routes().is_single() {
             let (guard, writer) = self.begin(0)?;
             return Ok((guard, writer, 0));
@@ -73,7 +77,7 @@ impl Map<'_> {
     /// Takes the lock of a shard, and counts for how many changes that had to be waited for.
     #[inline]
     #[track_caller]
-    pub(super) fn take_lock(&self, slot: usize) -> Result<Guard<'_>, MapError> {
+    pub(super) fn take_lock(&self, slot: usize) -> Result<ShardGuard<'_>, MapError> {
         let lock = self.lock_of(slot);
         if self.routes().is_single() {
             return Ok(self.participant.lock(lock)?);
@@ -93,12 +97,12 @@ impl Map<'_> {
 
     /// After a change: gives the lock back, and moves some entries if the shard is to be split.
     #[inline]
-    pub(super) fn end(&self, guard: Guard<'_>, writer: &Writer<'_>, slot: usize) {
+    pub(super) fn end(&self, guard: ShardGuard<'_>, writer: &ShardWriter<'_>, slot: usize) {
         let is_due = !self.routes().is_single() && is_split_due(writer.shard);
         drop(guard);
         if is_due {
             // The change is made, whatever becomes of this.
-            let _ = self.move_from(slot, To::Half);
+            let _ = self.move_from(slot, MoveTarget::Half);
         }
     }
 
@@ -109,7 +113,7 @@ impl Map<'_> {
     /// [`MapError`].
     #[doc(hidden)]
     pub fn split_at(&self, key: &[u8]) -> Result<u64, MapError> {
-        self.move_from(self.routes().find(key)?.1, To::New)
+        self.move_from(self.routes().find(key)?.1, MoveTarget::New)
     }
 
     /// Moves some entries from the shard of a key into the one above.
@@ -118,7 +122,7 @@ impl Map<'_> {
     /// [`MapError`].
     #[doc(hidden)]
     pub fn move_up(&self, key: &[u8]) -> Result<u64, MapError> {
-        self.move_from(self.routes().find(key)?.1, To::Beside(Direction::Up))
+        self.move_from(self.routes().find(key)?.1, MoveTarget::Beside(Direction::Up))
     }
 
     /// Moves some entries from the shard of a key into the one below.
@@ -127,10 +131,10 @@ impl Map<'_> {
     /// [`MapError`].
     #[doc(hidden)]
     pub fn move_down(&self, key: &[u8]) -> Result<u64, MapError> {
-        self.move_from(self.routes().find(key)?.1, To::Beside(Direction::Down))
+        self.move_from(self.routes().find(key)?.1, MoveTarget::Beside(Direction::Down))
     }
 
-    fn move_from(&self, slot: usize, to: To) -> Result<u64, MapError> {
+    fn move_from(&self, slot: usize, to: MoveTarget) -> Result<u64, MapError> {
         if self.routes().is_single() {
             return Ok(0);
         }
@@ -144,9 +148,9 @@ impl Map<'_> {
             return Ok(0);
         };
         match to {
-            To::Half => self.move_half(slots),
-            To::Beside(direction) => self.move_between(slots, direction),
-            To::New => self.move_between(slots, Direction::Up),
+            MoveTarget::Half => self.move_half(slots),
+            MoveTarget::Beside(direction) => self.move_between(slots, direction),
+            MoveTarget::New => self.move_between(slots, Direction::Up),
         }
     }
 
@@ -164,7 +168,7 @@ impl Map<'_> {
                 return Ok(0);
             }
             shard.store(SPLIT_TO, above as u64);
-            self.move_some(Neighbours { lower, upper, slots: (slot, above) }, Direction::Up)
+            self.move_some(NeighbourShards { lower, upper, slots: (slot, above) }, Direction::Up)
         });
         if !matches!(moved, Ok(1..)) {
             forget_split(shard);
@@ -176,10 +180,14 @@ impl Map<'_> {
     fn move_between(&self, slots: (usize, usize), direction: Direction) -> Result<u64, MapError> {
         let (_lower_guard, lower) = self.begin_soon(slots.0)?;
         let (_upper_guard, upper) = self.begin_soon(slots.1)?;
-        self.move_some(Neighbours { lower, upper, slots }, direction)
+        self.move_some(NeighbourShards { lower, upper, slots }, direction)
     }
 
-    fn move_some(&self, neighbours: Neighbours<'_>, direction: Direction) -> Result<u64, MapError> {
+    fn move_some(
+        &self,
+        neighbours: NeighbourShards<'_>,
+        direction: Direction,
+    ) -> Result<u64, MapError> {
         let moved = neighbours.move_some(self.routes(), direction);
         if matches!(moved, Err(ChangeError::Full)) {
             // Who needs room does not look in the other shard for it.
@@ -190,19 +198,19 @@ impl Map<'_> {
     }
 
     /// Which shards entries move between, the lower one first; `None`: there is none for them.
-    fn slots_for(&self, slot: usize, to: To, rows: &[Row]) -> Option<(usize, usize)> {
+    fn slots_for(&self, slot: usize, to: MoveTarget, rows: &[RouteRow]) -> Option<(usize, usize)> {
         let at = rows.iter().position(|row| row.slot == slot);
         let above = rows.get(at.map_or(0, |at| at + 1)).map(|row| row.slot);
         let is_free = |slot: &usize| rows.iter().all(|row| row.slot != *slot);
         let free = (1..self.shards().count).find(is_free);
         match to {
-            To::Beside(Direction::Up) => Some((slot, above?)),
-            To::Beside(Direction::Down) => {
+            MoveTarget::Beside(Direction::Up) => Some((slot, above?)),
+            MoveTarget::Beside(Direction::Down) => {
                 let below = at?.checked_sub(1).map_or(0, |below| rows[below].slot);
                 Some((below, slot))
             }
-            To::New => Some((slot, free?)),
-            To::Half => {
+            MoveTarget::New => Some((slot, free?)),
+            MoveTarget::Half => {
                 let chosen = self.words_of(slot).load(SPLIT_TO) as usize;
                 let goes_on = above.filter(|above| *above == chosen);
                 Some((slot, goes_on.or(free)?))
@@ -220,7 +228,7 @@ impl Map<'_> {
     }
 
     /// As [`begin`](Map::begin), but waits no longer than some changes take.
-    fn begin_soon(&self, slot: usize) -> Result<(Guard<'_>, Writer<'_>), MapError> {
+    fn begin_soon(&self, slot: usize) -> Result<(ShardGuard<'_>, ShardWriter<'_>), MapError> {
         self.ready(self.participant.lock_soon(self.lock_of(slot))?, slot)
     }
 }

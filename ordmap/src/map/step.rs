@@ -9,53 +9,54 @@ mod look;
 
 use std::cmp::Ordering;
 
-use self::look::{From, find_within};
+use self::look::{SeekOrigin, find_within};
 use super::entry::HoldError;
-use super::reader::Reader;
+use super::reader::MapReader;
 use crate::error::MapError;
-use crate::object::{ObjectReadError, Ref};
-use crate::route::Version;
-use crate::tree::{AdvanceResult, Direction, Node, Path};
+use crate::object::{ObjectReadError, ObjectRef};
+use crate::route::RouteVersion;
+use crate::tree::{AdvanceResult, Direction, NodeView, TreePath};
 
 /// Where something stands in the order.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CursorPosition {
-    path: Path,
+    path: TreePath,
     /// When the path was found.
     epoch: u64,
     /// The path was current in this turn of the shard.
     turn: u64,
     /// The bounds of the shards then, and the place of this one among them.
-    version: Version,
+    version: RouteVersion,
     shard_rank: usize,
 }
 
 /// What is done with each entry that is come to.
-pub(super) trait Taker<'m> {
+pub(super) trait EntryTaker<'m> {
     /// What it makes of the entry.
-    type Taken;
+    type Output;
 
     /// Takes an entry, or says that it was changed meanwhile: no more of it than its key, since
     /// that counts only if nothing changes beside the place until this is done.
-    fn take(&mut self, reader: &Reader<'m>, entry: Ref) -> Result<Self::Taken, HoldError>;
+    fn take(&mut self, reader: &MapReader<'m>, entry: ObjectRef)
+    -> Result<Self::Output, HoldError>;
 
     /// Takes the rest of it, once the place is known to be the right one; what changes beside the
     /// entry meanwhile does not matter any more.
-    fn finish(&mut self, taken: &Self::Taken) -> Result<(), HoldError>;
+    fn finish(&mut self, taken: &Self::Output) -> Result<(), HoldError>;
 
     /// The key of what it has taken last.
-    fn key<'a>(&'a self, taken: &'a Self::Taken) -> &'a [u8];
+    fn key<'a>(&'a self, taken: &'a Self::Output) -> &'a [u8];
 }
 
 /// The entry beside the place, which has this key; the place moves, half-way if this fails.
 #[inline]
-pub(super) fn step<'m, T: Taker<'m>>(
-    reader: &Reader<'m>,
+pub(super) fn step<'m, T: EntryTaker<'m>>(
+    reader: &MapReader<'m>,
     position: &mut CursorPosition,
     key: &[u8],
     direction: Direction,
     taker: &mut T,
-) -> Result<Option<T::Taken>, HoldError> {
+) -> Result<Option<T::Output>, HoldError> {
     reader.while_young(position.epoch, || {
         let turn = reader.shard.turn();
         let leaf = reader.tree.leaf_of(&position.path)?;
@@ -85,19 +86,19 @@ pub(super) fn step<'m, T: Taker<'m>>(
 
 /// Was nothing published since the place was found, until now?
 #[inline]
-fn is_known(reader: &Reader<'_>, position: &CursorPosition, turn: u64) -> bool {
+fn is_known(reader: &MapReader<'_>, position: &CursorPosition, turn: u64) -> bool {
     position.turn == turn && reader.shard.is_turn(turn)
 }
 
 /// Goes on into another leaf.
-fn beyond<'m, T: Taker<'m>>(
-    reader: &Reader<'m>,
+fn beyond<'m, T: EntryTaker<'m>>(
+    reader: &MapReader<'m>,
     position: &mut CursorPosition,
-    leaf: &Node<'m>,
+    leaf: &NodeView<'m>,
     direction: Direction,
     turn: u64,
     taker: &mut T,
-) -> Result<Option<T::Taken>, HoldError> {
+) -> Result<Option<T::Output>, HoldError> {
     let before = position.path;
     let advanced = reader.tree.advance(leaf, &mut position.path, direction)?;
     let is_there = advanced != AdvanceResult::Nowhere;
@@ -115,7 +116,7 @@ fn beyond<'m, T: Taker<'m>>(
 /// one is to be looked for, maybe in another shard.
 #[inline]
 fn is_of_map(
-    reader: &Reader<'_>,
+    reader: &MapReader<'_>,
     position: &CursorPosition,
     next: Option<&[u8]>,
     direction: Direction,
@@ -133,31 +134,31 @@ fn is_of_map(
 }
 
 /// The entry next to a key, and its place; the reader goes to the shard in which it is.
-pub(super) fn find<'m, T: Taker<'m>>(
-    reader: &mut Reader<'m>,
+pub(super) fn find<'m, T: EntryTaker<'m>>(
+    reader: &mut MapReader<'m>,
     key: &[u8],
     direction: Direction,
     may_equal: bool,
     taker: &mut T,
-) -> Result<Option<(T::Taken, CursorPosition)>, MapError> {
-    find_from(reader, From::Key(key, may_equal), direction, taker)
+) -> Result<Option<(T::Output, CursorPosition)>, MapError> {
+    find_from(reader, SeekOrigin::Key(key, may_equal), direction, taker)
 }
 
 /// The entry at an end of the map, from which everything lies in this way, and its place.
-pub(super) fn find_end<'m, T: Taker<'m>>(
-    reader: &mut Reader<'m>,
+pub(super) fn find_end<'m, T: EntryTaker<'m>>(
+    reader: &mut MapReader<'m>,
     direction: Direction,
     taker: &mut T,
-) -> Result<Option<(T::Taken, CursorPosition)>, MapError> {
-    find_from(reader, From::End, direction, taker)
+) -> Result<Option<(T::Output, CursorPosition)>, MapError> {
+    find_from(reader, SeekOrigin::End, direction, taker)
 }
 
-fn find_from<'m, T: Taker<'m>>(
-    reader: &mut Reader<'m>,
-    from: From<'_>,
+fn find_from<'m, T: EntryTaker<'m>>(
+    reader: &mut MapReader<'m>,
+    from: SeekOrigin<'_>,
     direction: Direction,
     taker: &mut T,
-) -> Result<Option<(T::Taken, CursorPosition)>, MapError> {
+) -> Result<Option<(T::Output, CursorPosition)>, MapError> {
     if reader.routes.is_single() {
         return find_within(reader, from, direction, taker);
     }
@@ -166,25 +167,25 @@ fn find_from<'m, T: Taker<'m>>(
 
 /// Takes the entry where a path ends, in a leaf in which it has moved.
 #[inline]
-fn take_at<'m, T: Taker<'m>>(
-    reader: &Reader<'m>,
-    leaf: &Node<'m>,
-    path: &Path,
+fn take_at<'m, T: EntryTaker<'m>>(
+    reader: &MapReader<'m>,
+    leaf: &NodeView<'m>,
+    path: &TreePath,
     direction: Direction,
     taker: &mut T,
-) -> Result<T::Taken, HoldError> {
+) -> Result<T::Output, HoldError> {
     let entry = leaf.settle(leaf.slot(path.index()))?;
     reader.tree.prefetch(leaf, path, direction, false);
     taker.take(reader, entry)
 }
 
 /// The same in a leaf that it has entered.
-fn enter_at<'m, T: Taker<'m>>(
-    reader: &Reader<'m>,
-    path: &Path,
+fn enter_at<'m, T: EntryTaker<'m>>(
+    reader: &MapReader<'m>,
+    path: &TreePath,
     direction: Direction,
     taker: &mut T,
-) -> Result<T::Taken, HoldError> {
+) -> Result<T::Output, HoldError> {
     let leaf = reader.tree.leaf_of(path)?;
     let entry = leaf.settle(leaf.slot(path.index()))?;
     reader.tree.prefetch(&leaf, path, direction, true);

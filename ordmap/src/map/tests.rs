@@ -9,7 +9,7 @@ use super::entry::HoldError;
 use crate::layout::head;
 use crate::object::{ObjectReadError, POOL_WORDS, follow};
 use crate::shard::{EPOCH, EPOCHS_MAX, SEQUENCE};
-use crate::tree::Node;
+use crate::tree::NodeView;
 use crate::{Expected, MapError, MapOptions, MapParticipant, MapsError, OrdConfig, OrdRegion};
 
 fn region() -> OrdRegion {
@@ -182,7 +182,7 @@ fn a_check_looks_once_at_what_is_named_often() {
     let map = map(&participant, "often");
     (0..3000_u32).for_each(|number| _ = map.insert(&number.to_le_bytes(), b"").unwrap());
     let view = map.reader.tree.view;
-    let begin = |at| Node::begin(view, at, None).unwrap();
+    let begin = |at| NodeView::begin(view, at, None).unwrap();
     let root = begin(follow(map.reader.tree.root));
     let (left, right) = (begin(root.slot(0).unwrap()), begin(root.slot(1).unwrap()));
     assert_eq!((root.level, left.level), (2, 1));
@@ -207,7 +207,7 @@ fn a_wrong_slot_sends_no_cursor_back() {
     let key = |number: u32| format!("{number:02}").into_bytes();
     (0..20).for_each(|number| _ = map.insert(&key(number), b"").unwrap());
     let view = map.reader.tree.view;
-    let leaf = Node::begin(view, follow(map.reader.tree.root), Some(0)).unwrap();
+    let leaf = NodeView::begin(view, follow(map.reader.tree.root), Some(0)).unwrap();
     let slot = |index| view.data_word(leaf.slot_number(index).unwrap()).unwrap();
     let damaged = MapError::Damaged { what: "keys are out of order" };
     for (wrong, named) in [(10, 3), (10, 9), (9, 10), (9, 15)] {

@@ -2,15 +2,16 @@
 
 use forebay_sync::atomic::Relaxed;
 
-use super::split::Guard;
+use super::split::ShardGuard;
 use super::{Entry, Map};
 use crate::error::MapError;
 use crate::object::{
-    Class, EntryLayout, KEY_BYTES_MAX, Lengths, Ref, Text, UNIT_WORDS, VALUE_BYTES_MAX,
+    ChunkClass, EntryKind, EntryLayout, EntryLengths, KEY_BYTES_MAX, ObjectRef, UNIT_WORDS,
+    VALUE_BYTES_MAX,
 };
 use crate::shard::{
-    BUDGET, ChangeError, KeyPosition, LIMBO_BATCH, LIMBO_SPARE, Limbo, Writer, is_idle, is_moving,
-    repair, settle_move,
+    BUDGET, ChangeError, KeyPosition, LIMBO_BATCH, LIMBO_SPARE, Limbo, ShardWriter, is_idle,
+    is_moving, repair, settle_move,
 };
 
 /// What must be there for a change to be made.
@@ -153,7 +154,10 @@ impl Map<'_> {
     /// Does something under the lock of the first shard.
     #[cfg(test)]
     #[track_caller]
-    pub(crate) fn under_lock<T>(&self, run: impl FnOnce(&Writer<'_>) -> T) -> Result<T, MapError> {
+    pub(crate) fn under_lock<T>(
+        &self,
+        run: impl FnOnce(&ShardWriter<'_>) -> T,
+    ) -> Result<T, MapError> {
         let (_guard, writer) = self.begin(0)?;
         Ok(run(&writer))
     }
@@ -163,7 +167,7 @@ impl Map<'_> {
         &self,
         key: &[u8],
         value: &[u8],
-        decide: impl FnMut(&Writer<'_>, &KeyPosition) -> Result<bool, ChangeError>,
+        decide: impl FnMut(&ShardWriter<'_>, &KeyPosition) -> Result<bool, ChangeError>,
     ) -> Result<bool, MapError> {
         if key.len() > KEY_BYTES_MAX {
             return Err(MapError::KeyTooLong);
@@ -180,12 +184,12 @@ impl Map<'_> {
     #[inline]
     fn put_by(
         &self,
-        writer: &Writer<'_>,
+        writer: &ShardWriter<'_>,
         key: &[u8],
         value: &[u8],
-        mut decide: impl FnMut(&Writer<'_>, &KeyPosition) -> Result<bool, ChangeError>,
+        mut decide: impl FnMut(&ShardWriter<'_>, &KeyPosition) -> Result<bool, ChangeError>,
     ) -> Result<bool, MapError> {
-        let mut need = Need::of(key, value);
+        let mut need = SpaceNeed::of(key, value);
         let budget_units = writer.shard.load(BUDGET) / UNIT_BYTES;
         if budget_units > 0 && need.wanted_units() > budget_units {
             // Whatever is evicted for it, it would not fit.
@@ -212,7 +216,7 @@ impl Map<'_> {
     fn take_out(
         &self,
         key: &[u8],
-        decide: impl FnOnce(&Writer<'_>, &KeyPosition) -> Result<bool, ChangeError>,
+        decide: impl FnOnce(&ShardWriter<'_>, &KeyPosition) -> Result<bool, ChangeError>,
     ) -> Result<bool, MapError> {
         let (guard, writer, slot) = self.begin_for(key)?;
         let position = writer.look(key)?;
@@ -223,7 +227,7 @@ impl Map<'_> {
 
     /// Locks one of the map's shards, and repairs what a dead owner has left.
     #[track_caller]
-    pub(crate) fn begin(&self, slot: usize) -> Result<(Guard<'_>, Writer<'_>), MapError> {
+    pub(crate) fn begin(&self, slot: usize) -> Result<(ShardGuard<'_>, ShardWriter<'_>), MapError> {
         self.ready(self.take_lock(slot)?, slot)
     }
 
@@ -231,11 +235,11 @@ impl Map<'_> {
     #[inline]
     pub(super) fn ready<'g>(
         &self,
-        mut guard: Guard<'g>,
+        mut guard: ShardGuard<'g>,
         slot: usize,
-    ) -> Result<(Guard<'g>, Writer<'_>), MapError> {
+    ) -> Result<(ShardGuard<'g>, ShardWriter<'_>), MapError> {
         let allocator = self.participant.shared().allocator(self.shards().number(slot));
-        let writer = Writer::new(allocator, self.words_of(slot), self.reader.hints);
+        let writer = ShardWriter::new(allocator, self.words_of(slot), self.reader.hints);
         // Who met damage after it had published left its intent, and the lock as if all was well.
         if guard.must_repair() || !is_idle(writer.shard) {
             repair(writer.allocator, writer.shard)?;
@@ -249,20 +253,24 @@ impl Map<'_> {
         Ok((guard, writer))
     }
 
-    fn reclaim_if_due(&self, writer: &Writer<'_>) -> Result<(), ChangeError> {
+    fn reclaim_if_due(&self, writer: &ShardWriter<'_>) -> Result<(), ChangeError> {
         if self.limbo(writer).is_due() {
             self.reclaim_all(writer, false)?;
         }
         Ok(())
     }
 
-    fn limbo<'a>(&self, writer: &Writer<'a>) -> Limbo<'a> {
+    fn limbo<'a>(&self, writer: &ShardWriter<'a>) -> Limbo<'a> {
         Limbo::new(writer.allocator, writer.shard)
     }
 
     /// Frees what waits and nobody alive holds. Whether the holders live is not asked each time,
     /// unless it `must` be.
-    pub(super) fn reclaim_all(&self, writer: &Writer<'_>, must: bool) -> Result<u64, ChangeError> {
+    pub(super) fn reclaim_all(
+        &self,
+        writer: &ShardWriter<'_>,
+        must: bool,
+    ) -> Result<u64, ChangeError> {
         let (limbo, leases) = (self.limbo(writer), &self.participant.shared().leases);
         let freed = limbo.reclaim(leases)?;
         if limbo.count() == 0 || !self.participant.sweep_holders(must) {
@@ -271,14 +279,18 @@ impl Map<'_> {
         Ok(freed.saturating_add(limbo.reclaim(leases)?))
     }
 
-    fn has_budget(&self, writer: &Writer<'_>, need: &Need) -> bool {
+    fn has_budget(&self, writer: &ShardWriter<'_>, need: &SpaceNeed) -> bool {
         let budget_bytes = writer.shard.load(BUDGET);
         let units = writer.allocator.taken_units().saturating_add(need.wanted_units());
         budget_bytes == 0 || units.saturating_mul(UNIT_BYTES) <= budget_bytes
     }
 
     /// Frees what waits, or evicts something, if the map has a budget, and that can help.
-    fn make_room(&self, writer: &Writer<'_>, need: &mut Need) -> Result<bool, ChangeError> {
+    fn make_room(
+        &self,
+        writer: &ShardWriter<'_>,
+        need: &mut SpaceNeed,
+    ) -> Result<bool, ChangeError> {
         let has_budget = writer.shard.load(BUDGET) > 0;
         if self.reclaim_all(writer, !has_budget)? > 0 {
             return Ok(true);
@@ -303,13 +315,13 @@ impl Map<'_> {
     }
 
     /// Is there room for what is needed, if all is evicted but what leases hold?
-    fn can_have_room(&self, writer: &Writer<'_>, need: &Need) -> bool {
+    fn can_have_room(&self, writer: &ShardWriter<'_>, need: &SpaceNeed) -> bool {
         let mut leased = Vec::new();
         self.participant.shared().leases.leased_places(&mut leased);
-        leased.extend(need.spared.map(Ref::word));
+        leased.extend(need.spared.map(ObjectRef::word));
         leased.sort_unstable();
         leased.dedup();
-        let kept: Vec<_> = leased.into_iter().map(Ref::of_word).collect();
+        let kept: Vec<_> = leased.into_iter().map(ObjectRef::of_word).collect();
         let kept_units: u64 = kept.iter().map(|entry| writer.allocator.units_of(*entry)).sum();
         kept_units.saturating_add(need.wanted_units()) <= writer.shard.load(BUDGET) / UNIT_BYTES
             && writer.allocator.can_be_found(need.units as usize, &kept)
@@ -317,7 +329,7 @@ impl Map<'_> {
 
     fn is_as_expected(
         &self,
-        writer: &Writer<'_>,
+        writer: &ShardWriter<'_>,
         position: &KeyPosition,
         expected: Expected<'_>,
     ) -> Result<bool, ChangeError> {
@@ -328,9 +340,9 @@ impl Map<'_> {
             Expected::Absent => Ok(false),
             Expected::Entry(held) => Ok(held.is_at(self.participant, entry)),
             Expected::Value(value) => {
-                let seen = writer.tree.view.begin(entry)?;
-                let lengths = Lengths::of(&seen, Text::Entry)?;
-                Ok(lengths.compare_value(&seen, value).is_eq())
+                let object = writer.tree.view.begin(entry)?;
+                let lengths = EntryLengths::of(&object, EntryKind::Entry)?;
+                Ok(lengths.compare_value(&object, value).is_eq())
             }
         }
     }
@@ -339,11 +351,11 @@ impl Map<'_> {
 const EVICTED_AT_ONCE: u32 = 16;
 
 /// What an entry needs that is to be stored.
-struct Need {
+struct SpaceNeed {
     /// Units that it takes itself.
     units: u64,
     /// What is there in its place until it is stored.
-    spared: Option<Ref>,
+    spared: Option<ObjectRef>,
     /// Was the whole region searched for memory that is free?
     has_searched: bool,
     /// What was evicted for it.
@@ -352,11 +364,11 @@ struct Need {
     check_at: u64,
 }
 
-impl Need {
-    fn of(key: &[u8], value: &[u8]) -> Need {
+impl SpaceNeed {
+    fn of(key: &[u8], value: &[u8]) -> SpaceNeed {
         let units = EntryLayout::of(key.len(), value.len()).units();
-        let units = Class::taken_units(units) as u64;
-        Need { units, spared: None, has_searched: false, evicted_units: 0, check_at: 0 }
+        let units = ChunkClass::taken_units(units) as u64;
+        SpaceNeed { units, spared: None, has_searched: false, evicted_units: 0, check_at: 0 }
     }
 
     /// With what the change needs beside it.

@@ -12,10 +12,10 @@
 
 use forebay_sync::atomic::{AtomicU64, Relaxed};
 
-use super::class::{CHUNK_UNITS, CLASS_COUNT, Class};
-use super::header::{Header, Kind};
-use super::reference::{Ref, UNIT_WORDS};
-use super::view::{ObjectReadError, View, before_reuse};
+use super::class::{CHUNK_UNITS, CLASS_COUNT, ChunkClass};
+use super::header::{ObjectHeader, ObjectKind};
+use super::reference::{ObjectRef, UNIT_WORDS};
+use super::view::{ObjectReadError, ShardView, before_reuse};
 
 /// Words of a chunk's marks.
 pub(crate) const MARK_WORDS: usize = 10;
@@ -48,7 +48,7 @@ pub(super) const LIST_DAMAGED: ObjectReadError =
 /// The memory of one shard.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Allocator<'a> {
-    pub(crate) view: View<'a>,
+    pub(crate) view: ShardView<'a>,
     /// [`MARK_WORDS`] for each chunk.
     pub(crate) marks: &'a [AtomicU64],
     /// [`LIST_WORDS`].
@@ -63,8 +63,8 @@ pub(crate) struct Allocator<'a> {
 
 /// An object that is free.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Found<'a> {
-    pub(crate) reference: Ref,
+pub(crate) struct FreeObject<'a> {
+    pub(crate) reference: ObjectRef,
     pub(crate) words: &'a [AtomicU64],
     pub(super) chunk: usize,
     pub(super) object: usize,
@@ -73,8 +73,8 @@ pub(crate) struct Found<'a> {
 impl<'a> Allocator<'a> {
     /// A free object of at least so many units; `None` if there is no more memory. It is taken by
     /// [`take`](Allocator::take): before that nothing has changed.
-    pub(crate) fn find(&self, units: usize) -> Result<Option<Found<'a>>, ObjectReadError> {
-        let Some(number) = Class::for_units(units) else {
+    pub(crate) fn find(&self, units: usize) -> Result<Option<FreeObject<'a>>, ObjectReadError> {
+        let Some(number) = ChunkClass::for_units(units) else {
             return self.find_span(units.div_ceil(CHUNK_UNITS));
         };
         let list = &self.lists[usize::from(number) - 1];
@@ -83,12 +83,12 @@ impl<'a> Allocator<'a> {
         }
         let chunk = (list.load(Relaxed) as usize).wrapping_sub(1);
         let word = self.view.chunk(chunk).ok_or(LIST_DAMAGED)?;
-        if word.owner() != self.owner || word.class() != Some(Class::Size(number)) {
+        if word.owner() != self.owner || word.class() != Some(ChunkClass::Size(number)) {
             return Err(LIST_DAMAGED);
         }
-        let count = Class::Size(number).object_count();
+        let count = ChunkClass::Size(number).object_count();
         let object = self.free_object(chunk, count).ok_or(LIST_DAMAGED)?;
-        let size = Class::size_units(number).ok_or(LIST_DAMAGED)?;
+        let size = ChunkClass::size_units(number).ok_or(LIST_DAMAGED)?;
         self.found(chunk, object, size).map(Some)
     }
 
@@ -97,18 +97,23 @@ impl<'a> Allocator<'a> {
         chunk: usize,
         object: usize,
         size: usize,
-    ) -> Result<Found<'a>, ObjectReadError> {
+    ) -> Result<FreeObject<'a>, ObjectReadError> {
         let unit = chunk * CHUNK_UNITS + object * size;
         let words = self.view.words(unit, size).ok_or(LIST_DAMAGED)?;
-        let header = Header::of_word(words[0].load(Relaxed));
-        if header.kind() != Some(Kind::Free) {
+        let header = ObjectHeader::of_word(words[0].load(Relaxed));
+        if header.kind() != Some(ObjectKind::Free) {
             return Err(ObjectReadError::Damaged("an object is free and in use"));
         }
-        Ok(Found { reference: Ref::new(unit, header.generation()), words, chunk, object })
+        Ok(FreeObject {
+            reference: ObjectRef::new(unit, header.generation()),
+            words,
+            chunk,
+            object,
+        })
     }
 
     /// Takes what was found. Whoever may die has written down the reference before.
-    pub(crate) fn take(&self, found: &Found<'_>) {
+    pub(crate) fn take(&self, found: &FreeObject<'_>) {
         let row = self.row(found.chunk);
         let (word, bit) = bit_of(row, found.object);
         word.store(word.load(Relaxed) | bit, Relaxed);
@@ -122,13 +127,13 @@ impl<'a> Allocator<'a> {
     }
 
     /// Gives an object back: nothing names it any more but readers that will notice.
-    pub(crate) fn release(&self, reference: Ref) -> Result<(), ObjectReadError> {
+    pub(crate) fn release(&self, reference: ObjectRef) -> Result<(), ObjectReadError> {
         let Some((chunk, object)) = self.clear(reference)? else {
             return Err(ObjectReadError::Damaged("what was to be freed is not there"));
         };
         let word = self.view.chunk(chunk).ok_or(LIST_DAMAGED)?;
         let class = word.class().ok_or(LIST_DAMAGED)?;
-        if class == Class::Span {
+        if class == ChunkClass::Span {
             self.count_units((word.span_chunks() * CHUNK_UNITS) as u64, false);
             return self.give_back_span(chunk, word);
         }
@@ -139,8 +144,8 @@ impl<'a> Allocator<'a> {
         if free == 1 {
             self.link(chunk, class);
         }
-        if let Class::Size(number) = class {
-            self.count_units(Class::size_units(number).unwrap_or(0) as u64, false);
+        if let ChunkClass::Size(number) = class {
+            self.count_units(ChunkClass::size_units(number).unwrap_or(0) as u64, false);
         }
         if free == class.object_count() as u64 && self.is_surplus(chunk, class) {
             self.unlink(chunk);
@@ -150,9 +155,9 @@ impl<'a> Allocator<'a> {
     }
 
     /// Is there room in other chunks of the class?
-    fn is_surplus(&self, chunk: usize, class: Class) -> bool {
+    fn is_surplus(&self, chunk: usize, class: ChunkClass) -> bool {
         let (next, previous) = self.links(chunk);
-        let least = if class == Class::Size(NODE_CLASS) { RESERVE_NODES } else { 1 };
+        let least = if class == ChunkClass::Size(NODE_CLASS) { RESERVE_NODES } else { 1 };
         let mut others = [next, previous].into_iter().filter(|other| *other > 0);
         others.any(|other| {
             let row = self.listed_row(other);
@@ -174,21 +179,21 @@ impl<'a> Allocator<'a> {
     }
 
     /// The same after a death, where lists and counts are made anew later; again if need be.
-    pub(crate) fn release_again(&self, reference: Ref) -> Result<(), ObjectReadError> {
+    pub(crate) fn release_again(&self, reference: ObjectRef) -> Result<(), ObjectReadError> {
         self.clear(reference).map(|_| ())
     }
 
     /// Is what lies there an entry, of this very reference?
-    pub(crate) fn is_entry(&self, reference: Ref) -> bool {
+    pub(crate) fn is_entry(&self, reference: ObjectRef) -> bool {
         self.place_of(reference).is_some_and(|(_, _, words)| {
-            let header = Header::of_word(words[0].load(Relaxed));
+            let header = ObjectHeader::of_word(words[0].load(Relaxed));
             let is_it = header.generation() == reference.generation();
-            is_it && header.kind().is_some_and(Kind::is_entry)
+            is_it && header.kind().is_some_and(ObjectKind::is_entry)
         })
     }
 
     /// Is this place taken, by whatever?
-    pub(crate) fn is_taken(&self, reference: Ref) -> bool {
+    pub(crate) fn is_taken(&self, reference: ObjectRef) -> bool {
         self.place_of(reference).is_some_and(|(chunk, object, _)| {
             let (word, bit) = bit_of(self.row(chunk), object);
             word.load(Relaxed) & bit != 0
@@ -196,29 +201,29 @@ impl<'a> Allocator<'a> {
     }
 
     /// What an object of this shard takes; zero, if it is none.
-    pub(crate) fn units_of(&self, reference: Ref) -> u64 {
+    pub(crate) fn units_of(&self, reference: ObjectRef) -> u64 {
         self.chunk_and_units(reference).map_or(0, |(_, units)| units as u64)
     }
 
-    pub(super) fn chunk_and_units(&self, reference: Ref) -> Option<(usize, usize)> {
+    pub(super) fn chunk_and_units(&self, reference: ObjectRef) -> Option<(usize, usize)> {
         self.place_of(reference).map(|(chunk, _, words)| (chunk, words.len() / UNIT_WORDS))
     }
 
     /// Raises the generation, if it is that of the reference: readers of it fail from now on.
-    pub(crate) fn raise(&self, reference: Ref) {
+    pub(crate) fn raise(&self, reference: ObjectRef) {
         let Some((_, _, words)) = self.place_of(reference) else { return };
-        let header = Header::of_word(words[0].load(Relaxed));
+        let header = ObjectHeader::of_word(words[0].load(Relaxed));
         if header.generation() == reference.generation() {
             words[0].store(header.freed().word(), Relaxed);
         }
     }
 
     /// Raises the generation and clears the bit; `None` if the chunk is not ours any more.
-    fn clear(&self, reference: Ref) -> Result<Option<(usize, usize)>, ObjectReadError> {
+    fn clear(&self, reference: ObjectRef) -> Result<Option<(usize, usize)>, ObjectReadError> {
         let Some((chunk, object, words)) = self.place_of(reference) else {
             return Ok(None);
         };
-        let now = Header::of_word(words[0].load(Relaxed)).generation();
+        let now = ObjectHeader::of_word(words[0].load(Relaxed)).generation();
         if now != reference.generation() && now != reference.generation().next() {
             return Err(ObjectReadError::Damaged("what was to be freed is something else"));
         }
@@ -230,7 +235,7 @@ impl<'a> Allocator<'a> {
     }
 
     /// Chunk, number and words of an object of ours.
-    fn place_of(&self, reference: Ref) -> Option<(usize, usize, &'a [AtomicU64])> {
+    fn place_of(&self, reference: ObjectRef) -> Option<(usize, usize, &'a [AtomicU64])> {
         let unit = reference.unit()?;
         let chunk = unit / CHUNK_UNITS;
         let word = self.view.chunk(chunk).filter(|word| word.owner() == self.owner)?;
@@ -247,8 +252,8 @@ impl<'a> Allocator<'a> {
     }
 
     /// The header of the object that begins at a unit.
-    pub(crate) fn header_at(&self, unit: usize) -> Option<Header> {
-        Some(Header::of_word(self.view.words(unit, 1)?[0].load(Relaxed)))
+    pub(crate) fn header_at(&self, unit: usize) -> Option<ObjectHeader> {
+        Some(ObjectHeader::of_word(self.view.words(unit, 1)?[0].load(Relaxed)))
     }
 
     pub(super) fn row(&self, chunk: usize) -> &'a [AtomicU64] {

@@ -34,20 +34,20 @@ const SPAN_REST: u8 = 255;
 
 /// How the objects of a class lie in their chunk.
 #[derive(Clone, Copy)]
-struct Division {
+struct ChunkDivision {
     size: u32,
     /// 2^20 / size, rounded up: dividing by multiplying is exact for offsets in a chunk.
     reciprocal: u32,
     count: u32,
 }
 
-const DIVISIONS: [Division; CLASS_COUNT] = {
-    let mut all = [Division { size: 0, reciprocal: 0, count: 0 }; CLASS_COUNT];
+const DIVISIONS: [ChunkDivision; CLASS_COUNT] = {
+    let mut all = [ChunkDivision { size: 0, reciprocal: 0, count: 0 }; CLASS_COUNT];
     let mut index = 0;
     while index < CLASS_COUNT {
         let size = SIZES[index] as u32;
         let reciprocal = (1_u32 << 20).div_ceil(size);
-        all[index] = Division { size, reciprocal, count: CHUNK_UNITS as u32 / size };
+        all[index] = ChunkDivision { size, reciprocal, count: CHUNK_UNITS as u32 / size };
         index += 1;
     }
     all
@@ -55,7 +55,7 @@ const DIVISIONS: [Division; CLASS_COUNT] = {
 
 /// What a chunk is divided into.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Class {
+pub(crate) enum ChunkClass {
     /// Nothing yet, or any more.
     None,
     /// Objects of one size, by its number from 1 on.
@@ -66,7 +66,7 @@ pub(crate) enum Class {
     SpanRest,
 }
 
-impl Class {
+impl ChunkClass {
     /// The class with the smallest objects of at least so many units; `None`: it takes a span.
     pub(crate) fn for_units(units: usize) -> Option<u8> {
         let index = SIZES.iter().position(|size| *size as usize >= units)?;
@@ -75,7 +75,7 @@ impl Class {
 
     /// What an object of so many units takes.
     pub(crate) fn taken_units(units: usize) -> usize {
-        match Class::for_units(units).and_then(Class::size_units) {
+        match ChunkClass::for_units(units).and_then(ChunkClass::size_units) {
             Some(size) => size,
             None => units.next_multiple_of(CHUNK_UNITS),
         }
@@ -89,9 +89,11 @@ impl Class {
     /// Objects in a chunk.
     pub(crate) fn object_count(self) -> usize {
         match self {
-            Class::Size(number) => Class::size_units(number).map_or(0, |size| CHUNK_UNITS / size),
-            Class::Span => 1,
-            Class::None | Class::SpanRest => 0,
+            ChunkClass::Size(number) => {
+                ChunkClass::size_units(number).map_or(0, |size| CHUNK_UNITS / size)
+            }
+            ChunkClass::Span => 1,
+            ChunkClass::None | ChunkClass::SpanRest => 0,
         }
     }
 }
@@ -101,12 +103,17 @@ impl Class {
 pub(crate) struct ChunkWord(u64);
 
 impl ChunkWord {
-    pub(crate) fn new(base: Generation, class: Class, owner: u16, span_chunks: usize) -> ChunkWord {
+    pub(crate) fn new(
+        base: Generation,
+        class: ChunkClass,
+        owner: u16,
+        span_chunks: usize,
+    ) -> ChunkWord {
         let class = match class {
-            Class::None => 0,
-            Class::Size(number) => number,
-            Class::Span => SPAN,
-            Class::SpanRest => SPAN_REST,
+            ChunkClass::None => 0,
+            ChunkClass::Size(number) => number,
+            ChunkClass::Span => SPAN,
+            ChunkClass::SpanRest => SPAN_REST,
         };
         let high = u64::from(owner) << OWNER_SHIFT | (span_chunks as u64) << SPAN_SHIFT;
         ChunkWord(base.bits() | u64::from(class) << CLASS_SHIFT | high)
@@ -126,12 +133,12 @@ impl ChunkWord {
     }
 
     /// `None`: there is no class of this number.
-    pub(crate) fn class(self) -> Option<Class> {
+    pub(crate) fn class(self) -> Option<ChunkClass> {
         match (self.0 >> CLASS_SHIFT) as u8 {
-            0 => Some(Class::None),
-            SPAN => Some(Class::Span),
-            SPAN_REST => Some(Class::SpanRest),
-            number if usize::from(number) <= CLASS_COUNT => Some(Class::Size(number)),
+            0 => Some(ChunkClass::None),
+            SPAN => Some(ChunkClass::Span),
+            SPAN_REST => Some(ChunkClass::SpanRest),
+            number if usize::from(number) <= CLASS_COUNT => Some(ChunkClass::Size(number)),
             _ => None,
         }
     }
@@ -169,15 +176,15 @@ impl ChunkWord {
 
 #[cfg(all(test, not(loom)))]
 mod tests {
-    use super::{CHUNK_UNITS, CLASS_COUNT, ChunkWord, Class, SIZES};
+    use super::{CHUNK_UNITS, CLASS_COUNT, ChunkClass, ChunkWord, SIZES};
     use crate::object::reference::Generation;
 
     #[test]
     fn an_object_begins_where_a_multiple_of_its_size_does() {
         for number in 1..=CLASS_COUNT as u8 {
-            let size = Class::size_units(number).unwrap();
-            let word = ChunkWord::new(Generation::of(7), Class::Size(number), 3, 0);
-            assert_eq!((word.class(), word.owner()), (Some(Class::Size(number)), 3));
+            let size = ChunkClass::size_units(number).unwrap();
+            let word = ChunkWord::new(Generation::of(7), ChunkClass::Size(number), 3, 0);
+            assert_eq!((word.class(), word.owner()), (Some(ChunkClass::Size(number)), 3));
             for unit in 0..CHUNK_UNITS {
                 let fits = unit % size == 0 && unit + size <= CHUNK_UNITS;
                 let expected = fits.then_some((unit / size, size));
@@ -190,9 +197,9 @@ mod tests {
     fn a_size_has_the_next_larger_class() {
         assert!(SIZES.is_sorted());
         for (units, expected) in [(1, 2), (2, 2), (9, 10), (32, 32), (33, 40), (1024, 1024)] {
-            let number = Class::for_units(units).unwrap();
-            assert_eq!(Class::size_units(number), Some(expected), "{units}");
+            let number = ChunkClass::for_units(units).unwrap();
+            assert_eq!(ChunkClass::size_units(number), Some(expected), "{units}");
         }
-        assert_eq!(Class::for_units(1025), None);
+        assert_eq!(ChunkClass::for_units(1025), None);
     }
 }

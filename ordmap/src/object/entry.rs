@@ -8,9 +8,11 @@ use std::cmp::Ordering;
 
 use forebay_sync::atomic::{AtomicU64, Relaxed};
 
-use super::header::{Header, Kind};
+use super::header::{ObjectHeader, ObjectKind};
 use super::reference::{Generation, UNIT_WORDS};
-use super::view::{ObjectReadError, Seen, compare_words, copy_words, equals_words, store_bytes};
+use super::view::{
+    ObjectReadError, ObjectView, compare_words, copy_words, equals_words, store_bytes,
+};
 
 /// The longest key.
 pub const KEY_BYTES_MAX: usize = 8192;
@@ -20,7 +22,7 @@ pub(crate) const VALUE_BYTES_MAX: usize = 1 << 20;
 
 /// What has a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Text {
+pub(crate) enum EntryKind {
     /// A key with its value.
     Entry,
     /// A key between two leaves; it has no value.
@@ -59,94 +61,103 @@ impl EntryLayout {
         self,
         words: &[AtomicU64],
         generation: Generation,
-        text: Text,
+        text: EntryKind,
         key: &[u8],
         value: &[u8],
     ) {
         assert!(self.end <= words.len(), "the object is as large as was asked for");
         let is_long = self.key > KEY_BYTES;
         let (kind, lengths) = match text {
-            Text::Entry if is_long => (Kind::LongEntry, value.len()),
-            Text::Entry => (Kind::ShortEntry, key.len() | value.len() << SHORT_KEY_BITS),
-            Text::Separator => (Kind::Separator, key.len()),
+            EntryKind::Entry if is_long => (ObjectKind::LongEntry, value.len()),
+            EntryKind::Entry => (ObjectKind::ShortEntry, key.len() | value.len() << SHORT_KEY_BITS),
+            EntryKind::Separator => (ObjectKind::Separator, key.len()),
         };
         if is_long {
             words[KEY_BYTES].store(key.len() as u64, Relaxed);
         }
         store_bytes(&words[self.key..self.value], key);
         store_bytes(&words[self.value..self.end], value);
-        words[0].store(Header::new(generation, kind, lengths as u32).word(), Relaxed);
+        words[0].store(ObjectHeader::new(generation, kind, lengths as u32).word(), Relaxed);
     }
 }
 
 /// Key and value as their entry says it: known to lie in the object.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Lengths {
+pub(crate) struct EntryLengths {
     pub(crate) key_bytes: usize,
     pub(crate) value_bytes: usize,
     layout: EntryLayout,
 }
 
-impl Lengths {
+impl EntryLengths {
     /// What an object says that should be this; before it is settled that may be nonsense, but
     /// never leads out of the object.
     #[inline]
-    pub(crate) fn of(seen: &Seen<'_>, text: Text) -> Result<Lengths, ObjectReadError> {
-        let header = seen.header();
+    pub(crate) fn of(
+        object: &ObjectView<'_>,
+        text: EntryKind,
+    ) -> Result<EntryLengths, ObjectReadError> {
+        let header = object.header();
         let lengths = header.lengths() as usize;
         let short = (lengths & ((1 << SHORT_KEY_BITS) - 1), lengths >> SHORT_KEY_BITS);
         let (key_bytes, value_bytes) = match (text, header.kind()) {
-            (Text::Entry, Some(Kind::ShortEntry)) | (Text::Separator, Some(Kind::Separator)) => {
-                short
+            (EntryKind::Entry, Some(ObjectKind::ShortEntry))
+            | (EntryKind::Separator, Some(ObjectKind::Separator)) => short,
+            (EntryKind::Entry, Some(ObjectKind::LongEntry)) => {
+                (object.word(KEY_BYTES)? as usize, lengths)
             }
-            (Text::Entry, Some(Kind::LongEntry)) => (seen.word(KEY_BYTES)? as usize, lengths),
             _ => return Err(ObjectReadError::Damaged("an object is of another kind")),
         };
         if key_bytes > KEY_BYTES_MAX || value_bytes > VALUE_BYTES_MAX {
             return Err(ObjectReadError::Damaged("an entry is longer than any can be"));
         }
         let layout = EntryLayout::of(key_bytes, value_bytes);
-        if header.kind() == Some(Kind::LongEntry) && layout.key <= KEY_BYTES {
+        if header.kind() == Some(ObjectKind::LongEntry) && layout.key <= KEY_BYTES {
             return Err(ObjectReadError::Damaged("a long entry is short"));
         }
-        if layout.end > seen.words().len() {
+        if layout.end > object.words().len() {
             return Err(ObjectReadError::Damaged("an entry is longer than its memory"));
         }
-        Ok(Lengths { key_bytes, value_bytes, layout })
+        Ok(EntryLengths { key_bytes, value_bytes, layout })
     }
 
-    pub(crate) fn key_words<'a>(&self, seen: &Seen<'a>) -> &'a [AtomicU64] {
-        &seen.words()[self.layout.key..self.layout.value]
+    pub(crate) fn key_words<'a>(&self, object: &ObjectView<'a>) -> &'a [AtomicU64] {
+        &object.words()[self.layout.key..self.layout.value]
     }
 
-    pub(crate) fn value_words<'a>(&self, seen: &Seen<'a>) -> &'a [AtomicU64] {
-        &seen.words()[self.layout.value..self.layout.end]
+    pub(crate) fn value_words<'a>(&self, object: &ObjectView<'a>) -> &'a [AtomicU64] {
+        &object.words()[self.layout.value..self.layout.end]
     }
 
     /// Compares its key with another; so many bytes are known to be equal.
     #[inline]
-    pub(crate) fn compare(&self, seen: &Seen<'_>, key: &[u8], equal_bytes: usize) -> Ordering {
-        compare_words(self.key_words(seen), self.key_bytes, key, equal_bytes)
+    pub(crate) fn compare(
+        &self,
+        object: &ObjectView<'_>,
+        key: &[u8],
+        equal_bytes: usize,
+    ) -> Ordering {
+        compare_words(self.key_words(object), self.key_bytes, key, equal_bytes)
     }
 
     /// Is this its key?
     #[inline]
-    pub(crate) fn is_key(&self, seen: &Seen<'_>, key: &[u8]) -> bool {
-        self.key_bytes == key.len() && equals_words(self.key_words(seen), key)
+    pub(crate) fn is_key(&self, object: &ObjectView<'_>, key: &[u8]) -> bool {
+        self.key_bytes == key.len() && equals_words(self.key_words(object), key)
     }
 
-    pub(crate) fn compare_value(&self, seen: &Seen<'_>, value: &[u8]) -> Ordering {
-        compare_words(self.value_words(seen), self.value_bytes, value, 0)
-    }
-
-    #[inline]
-    pub(crate) fn copy_key(&self, seen: &Seen<'_>, out: &mut Vec<u8>) {
-        copy_words(self.key_words(seen), self.key_bytes, out);
+    pub(crate) fn compare_value(&self, object: &ObjectView<'_>, value: &[u8]) -> Ordering {
+        compare_words(self.value_words(object), self.value_bytes, value, 0)
     }
 
     #[inline]
-    pub(crate) fn copy_value(&self, seen: &Seen<'_>, out: &mut Vec<u8>) {
-        copy_words(self.value_words(seen), self.value_bytes, out);
+    pub(crate) fn copy_key(&self, object: &ObjectView<'_>, out: &mut Vec<u8>) {
+        copy_words(self.key_words(object), self.key_bytes, out);
+    }
+
+    #[inline]
+    pub(crate) fn copy_value(&self, object: &ObjectView<'_>, out: &mut Vec<u8>) {
+        copy_words(self.value_words(object), self.value_bytes, out);
     }
 }
 

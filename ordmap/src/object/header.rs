@@ -15,7 +15,7 @@ const KIND_MASK: u64 = 7;
 
 /// What lies in an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum ObjectKind {
     /// Nothing; its words are what was there before.
     Free = 0,
     /// A node whose slots name entries.
@@ -30,26 +30,26 @@ pub(crate) enum Kind {
     ShortEntry = 5,
 }
 
-impl Kind {
+impl ObjectKind {
     pub(crate) fn is_entry(self) -> bool {
-        matches!(self, Kind::LongEntry | Kind::ShortEntry)
+        matches!(self, ObjectKind::LongEntry | ObjectKind::ShortEntry)
     }
 }
 
 /// The first word of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Header(u64);
+pub(crate) struct ObjectHeader(u64);
 
-impl Header {
+impl ObjectHeader {
     /// `lengths` is the upper half.
-    pub(crate) fn new(generation: Generation, kind: Kind, lengths: u32) -> Header {
+    pub(crate) fn new(generation: Generation, kind: ObjectKind, lengths: u32) -> ObjectHeader {
         let kind = (kind as u64) << KIND_SHIFT;
-        Header(generation.bits() | kind | u64::from(lengths) << 32)
+        ObjectHeader(generation.bits() | kind | u64::from(lengths) << 32)
     }
 
     #[inline]
-    pub(crate) fn of_word(word: u64) -> Header {
-        Header(word)
+    pub(crate) fn of_word(word: u64) -> ObjectHeader {
+        ObjectHeader(word)
     }
 
     pub(crate) fn word(self) -> u64 {
@@ -63,14 +63,14 @@ impl Header {
 
     /// `None`: no kind has this number.
     #[inline]
-    pub(crate) fn kind(self) -> Option<Kind> {
+    pub(crate) fn kind(self) -> Option<ObjectKind> {
         match self.0 >> KIND_SHIFT & KIND_MASK {
-            0 => Some(Kind::Free),
-            1 => Some(Kind::Leaf),
-            2 => Some(Kind::Inner),
-            3 => Some(Kind::LongEntry),
-            4 => Some(Kind::Separator),
-            5 => Some(Kind::ShortEntry),
+            0 => Some(ObjectKind::Free),
+            1 => Some(ObjectKind::Leaf),
+            2 => Some(ObjectKind::Inner),
+            3 => Some(ObjectKind::LongEntry),
+            4 => Some(ObjectKind::Separator),
+            5 => Some(ObjectKind::ShortEntry),
             _ => None,
         }
     }
@@ -85,12 +85,12 @@ impl Header {
         self.0 & USED != 0
     }
 
-    pub(crate) fn with_used(self, is_used: bool) -> Header {
-        Header(if is_used { self.0 | USED } else { self.0 & !USED })
+    pub(crate) fn with_used(self, is_used: bool) -> ObjectHeader {
+        ObjectHeader(if is_used { self.0 | USED } else { self.0 & !USED })
     }
 
     /// The same memory when it is freed: whoever holds a lease still finds the lengths.
-    pub(crate) fn freed(self) -> Header {
-        Header::new(self.generation().next(), Kind::Free, self.lengths())
+    pub(crate) fn freed(self) -> ObjectHeader {
+        ObjectHeader::new(self.generation().next(), ObjectKind::Free, self.lengths())
     }
 }

@@ -6,16 +6,16 @@ use std::collections::hash_map::Entry;
 use forebay_sync::atomic::{AtomicU64, Relaxed};
 
 use super::alloc::{Allocator, CHUNKS_OWNED, FREE_COUNT, LINKS, LIST_DAMAGED, TAKEN_UNITS};
-use super::class::{CHUNK_UNITS, CLASS_COUNT, ChunkWord, Class};
+use super::class::{CHUNK_UNITS, CLASS_COUNT, ChunkClass, ChunkWord};
 use super::view::ObjectReadError;
 
 impl<'a> Allocator<'a> {
     /// Which chunks stand in lists, and of which class each list is; one that stands in several is
     /// found in one of them.
-    pub(crate) fn listed(&self) -> HashMap<usize, Class> {
+    pub(crate) fn listed(&self) -> HashMap<usize, ChunkClass> {
         let mut listed = HashMap::new();
         for number in 1..=CLASS_COUNT as u8 {
-            let class = Class::Size(number);
+            let class = ChunkClass::Size(number);
             let mut at = self.list_of(Some(class)).map_or(0, |list| list.load(Relaxed) as usize);
             while (1..=self.view.chunk_count()).contains(&at) {
                 let Entry::Vacant(vacant) = listed.entry(at - 1) else { break };
@@ -41,12 +41,12 @@ impl<'a> Allocator<'a> {
         self.row(chunk)[LINKS].store(word, Relaxed);
     }
 
-    fn list_of(&self, class: Option<Class>) -> Option<&'a AtomicU64> {
-        let Some(Class::Size(number)) = class else { return None };
+    fn list_of(&self, class: Option<ChunkClass>) -> Option<&'a AtomicU64> {
+        let Some(ChunkClass::Size(number)) = class else { return None };
         self.lists.get(usize::from(number).checked_sub(1)?)
     }
 
-    pub(super) fn link(&self, chunk: usize, class: Class) {
+    pub(super) fn link(&self, chunk: usize, class: ChunkClass) {
         let Some(list) = self.list_of(Some(class)) else { return };
         let next = list.load(Relaxed) as usize;
         self.set_links(chunk, next, 0);
@@ -85,17 +85,17 @@ impl<'a> Allocator<'a> {
                 continue;
             }
             match word.class().ok_or(ObjectReadError::Damaged("a chunk has no class"))? {
-                Class::Size(_) => self.rebuild_sized(chunk, word),
-                Class::Span if self.bits(chunk)[0] & 1 != 0 => {
+                ChunkClass::Size(_) => self.rebuild_sized(chunk, word),
+                ChunkClass::Span if self.bits(chunk)[0] & 1 != 0 => {
                     span_end = chunk + word.span_chunks();
                     self.add(CHUNKS_OWNED, word.span_chunks() as u64);
                     self.count_units((word.span_chunks() * CHUNK_UNITS) as u64, true);
                 }
-                Class::Span => {
-                    self.set_free(chunk, self.generation_beyond(chunk, word, Class::Span)?);
+                ChunkClass::Span => {
+                    self.set_free(chunk, self.generation_beyond(chunk, word, ChunkClass::Span)?);
                 }
-                Class::SpanRest if chunk < span_end => {}
-                Class::SpanRest | Class::None => self.unclaim(chunk),
+                ChunkClass::SpanRest if chunk < span_end => {}
+                ChunkClass::SpanRest | ChunkClass::None => self.unclaim(chunk),
             }
         }
         self.count_given();
@@ -103,12 +103,12 @@ impl<'a> Allocator<'a> {
     }
 
     fn rebuild_sized(&self, chunk: usize, word: ChunkWord) {
-        let Some(class @ Class::Size(number)) = word.class() else { return };
+        let Some(class @ ChunkClass::Size(number)) = word.class() else { return };
         let taken: u32 = self.bits(chunk).iter().map(|bits| bits.count_ones()).sum();
         let free = (class.object_count() as u64).saturating_sub(u64::from(taken));
         self.row(chunk)[FREE_COUNT].store(free, Relaxed);
         self.add(CHUNKS_OWNED, 1);
-        let size = Class::size_units(number).unwrap_or(0);
+        let size = ChunkClass::size_units(number).unwrap_or(0);
         self.count_units(u64::from(taken) * size as u64, true);
         if free > 0 {
             self.link(chunk, class);

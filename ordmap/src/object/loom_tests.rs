@@ -11,15 +11,15 @@ use forebay_sync::model::{breaks, fails, holds};
 use loom::thread;
 
 use super::alloc::{Allocator, LIST_WORDS, MARK_WORDS, POOL_WORDS};
-use super::class::{CHUNK_WORDS, ChunkWord, Class};
-use super::header::{Header, Kind};
-use super::reference::{Generation, Ref};
-use super::view::{View, before_reuse, follow, publish};
-use super::{EntryLayout, Lengths, Text};
+use super::class::{CHUNK_WORDS, ChunkClass, ChunkWord};
+use super::header::{ObjectHeader, ObjectKind};
+use super::reference::{Generation, ObjectRef};
+use super::view::{ShardView, before_reuse, follow, publish};
+use super::{EntryKind, EntryLayout, EntryLengths};
 
 pub(crate) const OWNER: u16 = 1;
-pub(crate) const PAIRS: Class = Class::Size(1);
-pub(crate) const WHOLE: Class = Class::Size(2);
+pub(crate) const PAIRS: ChunkClass = ChunkClass::Size(1);
+pub(crate) const WHOLE: ChunkClass = ChunkClass::Size(2);
 
 pub(crate) struct Memory {
     data: Box<[AtomicU64]>,
@@ -48,12 +48,12 @@ impl Memory {
         memory
     }
 
-    pub(crate) fn view(&self) -> View<'_> {
+    pub(crate) fn view(&self) -> ShardView<'_> {
         self.view_of(OWNER)
     }
 
-    fn view_of(&self, owner: u16) -> View<'_> {
-        View::new(&self.data, &self.chunks, owner)
+    fn view_of(&self, owner: u16) -> ShardView<'_> {
+        ShardView::new(&self.data, &self.chunks, owner)
     }
 
     pub(crate) fn allocator(&self, owner: u16) -> Allocator<'_> {
@@ -68,7 +68,7 @@ impl Memory {
     }
 
     /// Takes an object and writes an entry that says its own reference.
-    pub(crate) fn make(&self) -> Ref {
+    pub(crate) fn make(&self) -> ObjectRef {
         let found = self.allocator(OWNER).find(2).unwrap().unwrap();
         self.allocator(OWNER).take(&found);
         write_itself(found.words, found.reference);
@@ -76,15 +76,15 @@ impl Memory {
     }
 
     /// Writes at the place of what was freed once more.
-    fn write_again(&self, old: Ref) -> Ref {
+    fn write_again(&self, old: ObjectRef) -> ObjectRef {
         before_reuse();
-        let new = Ref::new(old.unit().unwrap(), old.generation().next());
+        let new = ObjectRef::new(old.unit().unwrap(), old.generation().next());
         write_itself(self.view().words(old.unit().unwrap(), 2).unwrap(), new);
         new
     }
 
     /// The word at which an object begins, or began.
-    pub(crate) fn first_word(&self, at: Ref) -> u64 {
+    pub(crate) fn first_word(&self, at: ObjectRef) -> u64 {
         self.view().words(at.unit().unwrap(), 1).unwrap()[0].load(Relaxed)
     }
 
@@ -97,26 +97,26 @@ impl Memory {
     }
 
     /// Reads what a reference names; it must be of this reference.
-    pub(crate) fn read(&self, reference: Ref) {
-        let Ok(seen) = self.view().begin(reference) else { return };
-        let said = Lengths::of(&seen, Text::Entry).map(|lengths| {
-            let key = lengths.key_words(&seen)[0].load(Relaxed);
-            (key, lengths.value_words(&seen).first().map(|word| word.load(Relaxed)))
+    pub(crate) fn read(&self, reference: ObjectRef) {
+        let Ok(object) = self.view().begin(reference) else { return };
+        let said = EntryLengths::of(&object, EntryKind::Entry).map(|lengths| {
+            let key = lengths.key_words(&object)[0].load(Relaxed);
+            (key, lengths.value_words(&object).first().map(|word| word.load(Relaxed)))
         });
-        if let Ok(said) = seen.settle(said) {
+        if let Ok(said) = object.settle(said) {
             assert_eq!(said, (reference.word(), Some(reference.word())), "not what was named");
         }
     }
 }
 
-pub(crate) fn write_itself(words: &[AtomicU64], reference: Ref) {
+pub(crate) fn write_itself(words: &[AtomicU64], reference: ObjectRef) {
     let bytes = reference.word().to_le_bytes();
     let layout = EntryLayout::of(8, 8);
-    layout.write(words, reference.generation(), Text::Entry, &bytes, &bytes);
+    layout.write(words, reference.generation(), EntryKind::Entry, &bytes, &bytes);
 }
 
 /// A reader follows the slot, while what it names is freed and written again.
-fn read_and_reused(order: fn(&Memory, Ref)) {
+fn read_and_reused(order: fn(&Memory, ObjectRef)) {
     let memory = Arc::new(Memory::new());
     let first = memory.make();
     publish(&memory.slot, first);
@@ -130,8 +130,8 @@ fn read_and_reused(order: fn(&Memory, Ref)) {
 }
 
 /// Raised first, then written.
-fn rightly(memory: &Memory, first: Ref) {
-    publish(&memory.slot, Ref::NONE);
+fn rightly(memory: &Memory, first: ObjectRef) {
+    publish(&memory.slot, ObjectRef::NONE);
     memory.allocator(OWNER).raise(first);
     publish(&memory.slot, memory.write_again(first));
 }
@@ -143,7 +143,7 @@ fn reuse() {
 /// Written first: a reader can miss that.
 fn written_first() {
     read_and_reused(|memory, first| {
-        publish(&memory.slot, Ref::NONE);
+        publish(&memory.slot, ObjectRef::NONE);
         let words = memory.view().words(first.unit().unwrap(), 2).unwrap();
         words[2].store(0, Relaxed);
         memory.allocator(OWNER).raise(first);
@@ -151,11 +151,11 @@ fn written_first() {
 }
 
 /// Second object of the chunk, which lies in the middle of an object of four units.
-fn second(generation: u64) -> Ref {
-    Ref::new(2, Generation::of(generation))
+fn second(generation: u64) -> ObjectRef {
+    ObjectRef::new(2, Generation::of(generation))
 }
 
-fn word(base: u64, class: Class, owner: u16) -> u64 {
+fn word(base: u64, class: ChunkClass, owner: u16) -> u64 {
     ChunkWord::new(Generation::of(base), class, owner, 0).word()
 }
 
@@ -174,7 +174,7 @@ fn divided_into_larger() {
         allocator.set_free(0, Generation::of(2));
         assert!(allocator.claim_one(0));
         before_reuse();
-        let forged = Header::new(Generation::of(0), Kind::ShortEntry, 8);
+        let forged = ObjectHeader::new(Generation::of(0), ObjectKind::ShortEntry, 8);
         other.data[4].store(forged.word(), Relaxed);
     });
     memory.read(first);
@@ -211,7 +211,7 @@ fn given_and_claimed() {
     });
     if memory.allocator(OWNER + 1).claim_one(0) {
         let header = memory.allocator(OWNER + 1).header_at(0).unwrap();
-        assert_eq!(header.kind(), Some(Kind::Free), "what lies there is not freed");
+        assert_eq!(header.kind(), Some(ObjectKind::Free), "what lies there is not freed");
     }
     giver.join().unwrap();
 }

@@ -21,15 +21,15 @@ mod view;
 #[cfg(all(test, loom))]
 pub(crate) mod loom_tests;
 
-pub(crate) use alloc::{Allocator, Found, LIST_WORDS, MARK_WORDS, POOL_WORDS};
-pub(crate) use class::{CHUNK_UNITS, CHUNK_WORDS, ChunkWord, Class};
+pub(crate) use alloc::{Allocator, FreeObject, LIST_WORDS, MARK_WORDS, POOL_WORDS};
+pub(crate) use class::{CHUNK_UNITS, CHUNK_WORDS, ChunkClass, ChunkWord};
 #[cfg(test)]
 pub(crate) use class::{SIZES, SPAN_CHUNKS_MAX};
 pub use entry::KEY_BYTES_MAX;
-pub(crate) use entry::{EntryLayout, Lengths, Text, VALUE_BYTES_MAX};
-pub(crate) use header::{Header, Kind};
-pub(crate) use reference::{Ref, UNIT_WORDS};
+pub(crate) use entry::{EntryKind, EntryLayout, EntryLengths, VALUE_BYTES_MAX};
+pub(crate) use header::{ObjectHeader, ObjectKind};
+pub(crate) use reference::{ObjectRef, UNIT_WORDS};
 pub(crate) use view::{
-    ObjectReadError, Seen, View, compare_words, copy_words, equals_words, follow, head_of,
-    prefetch, publish, store_bytes,
+    ObjectReadError, ObjectView, ShardView, compare_words, copy_words, equals_words, follow,
+    head_of, prefetch, publish, store_bytes,
 };

@@ -8,11 +8,11 @@ use std::collections::BTreeMap;
 use forebay_sync::atomic::{Relaxed, acquire, release};
 
 use super::alloc::{
-    Allocator, CHUNKS_OWNED, FREE_COUNT, Found, GIVEN, HINT, LIST_DAMAGED, SEARCHED,
+    Allocator, CHUNKS_OWNED, FREE_COUNT, FreeObject, GIVEN, HINT, LIST_DAMAGED, SEARCHED,
 };
-use super::class::{CHUNK_UNITS, ChunkWord, Class, SPAN_CHUNKS_MAX};
-use super::header::{Header, Kind};
-use super::reference::{Generation, Ref};
+use super::class::{CHUNK_UNITS, ChunkClass, ChunkWord, SPAN_CHUNKS_MAX};
+use super::header::{ObjectHeader, ObjectKind};
+use super::reference::{Generation, ObjectRef};
 use super::view::{ObjectReadError, before_reuse};
 use crate::shard::EPOCHS_MAX;
 
@@ -28,18 +28,19 @@ impl<'a> Allocator<'a> {
             self.lists[SEARCHED].store(given, Relaxed);
             return Ok(false);
         };
-        let size = Class::size_units(number).ok_or(LIST_DAMAGED)?;
+        let size = ChunkClass::size_units(number).ok_or(LIST_DAMAGED)?;
         let base = self.view.chunk(chunk).ok_or(LIST_DAMAGED)?.base();
         let words = self.view.words(chunk * CHUNK_UNITS, CHUNK_UNITS).ok_or(LIST_DAMAGED)?;
         let count = CHUNK_UNITS / size;
         for object in 0..count {
-            words[object * size * 2].store(Header::new(base, Kind::Free, 0).word(), Relaxed);
+            words[object * size * 2]
+                .store(ObjectHeader::new(base, ObjectKind::Free, 0).word(), Relaxed);
         }
         self.reset_row(chunk, count);
         crate::step!("chunk.claimed");
-        self.divide(chunk, ChunkWord::new(base, Class::Size(number), self.owner, 0));
+        self.divide(chunk, ChunkWord::new(base, ChunkClass::Size(number), self.owner, 0));
         crate::step!("chunk.divided");
-        self.link(chunk, Class::Size(number));
+        self.link(chunk, ChunkClass::Size(number));
         Ok(true)
     }
 
@@ -117,14 +118,14 @@ impl<'a> Allocator<'a> {
 
     pub(super) fn claim_one(&self, chunk: usize) -> bool {
         let Some(atomic) = self.view.chunk_atomic(chunk) else { return false };
-        let seen = ChunkWord::of_word(atomic.load(Relaxed));
-        if !seen.is_free() {
+        let current = ChunkWord::of_word(atomic.load(Relaxed));
+        if !current.is_free() {
             return false;
         }
-        let ours = ChunkWord::new(seen.base(), Class::None, self.owner, 0);
+        let ours = ChunkWord::new(current.base(), ChunkClass::None, self.owner, 0);
         // ORDER: pairs with `ordmap.give`: the headers of what lay there are raised.
         let order = acquire("ordmap.claim");
-        let is_ours = atomic.compare_exchange(seen.word(), ours.word(), order, Relaxed).is_ok();
+        let is_ours = atomic.compare_exchange(current.word(), ours.word(), order, Relaxed).is_ok();
         if is_ours {
             crate::step!("chunk.taken");
         }
@@ -139,7 +140,7 @@ impl<'a> Allocator<'a> {
 
     pub(super) fn set_free(&self, chunk: usize, base: Generation) {
         if let Some(atomic) = self.view.chunk_atomic(chunk) {
-            let word = ChunkWord::new(base, Class::None, 0, 0);
+            let word = ChunkWord::new(base, ChunkClass::None, 0, 0);
             // ORDER: pairs with `ordmap.claim`.
             atomic.store(word.word(), release("ordmap.give"));
         }
@@ -149,7 +150,7 @@ impl<'a> Allocator<'a> {
         &self,
         chunk: usize,
         word: ChunkWord,
-        class: Class,
+        class: ChunkClass,
     ) -> Result<(), ObjectReadError> {
         let base = self.generation_beyond(chunk, word, class)?;
         self.set_free(chunk, base);
@@ -164,42 +165,46 @@ impl<'a> Allocator<'a> {
         &self,
         chunk: usize,
         word: ChunkWord,
-        class: Class,
+        class: ChunkClass,
     ) -> Result<Generation, ObjectReadError> {
         let words = self.view.words(chunk * CHUNK_UNITS, CHUNK_UNITS).ok_or(LIST_DAMAGED)?;
         let size = match class {
-            Class::Size(number) => Class::size_units(number).ok_or(LIST_DAMAGED)?,
+            ChunkClass::Size(number) => ChunkClass::size_units(number).ok_or(LIST_DAMAGED)?,
             _ => CHUNK_UNITS,
         };
         let base = word.base();
         let headers = (0..CHUNK_UNITS / size).map(|object| words[object * size * 2].load(Relaxed));
-        let steps = headers.map(|header| Header::of_word(header).generation().since(base)).max();
+        let steps =
+            headers.map(|header| ObjectHeader::of_word(header).generation().since(base)).max();
         Ok(Generation::of(base.bits() + steps.unwrap_or(0) + 1))
     }
 
-    pub(super) fn find_span(&self, chunks: usize) -> Result<Option<Found<'a>>, ObjectReadError> {
+    pub(super) fn find_span(
+        &self,
+        chunks: usize,
+    ) -> Result<Option<FreeObject<'a>>, ObjectReadError> {
         if chunks > SPAN_CHUNKS_MAX {
             return Ok(None);
         }
         let Some(first) = self.claim_run(chunks) else { return Ok(None) };
         for rest in first + 1..first + chunks {
             let base = self.view.chunk(rest).ok_or(LIST_DAMAGED)?.base();
-            self.divide(rest, ChunkWord::new(base, Class::SpanRest, self.owner, 0));
+            self.divide(rest, ChunkWord::new(base, ChunkClass::SpanRest, self.owner, 0));
         }
         let base = self.view.chunk(first).ok_or(LIST_DAMAGED)?.base();
         let words = self.view.words(first * CHUNK_UNITS, 1).ok_or(LIST_DAMAGED)?;
-        words[0].store(Header::new(base, Kind::Free, 0).word(), Relaxed);
+        words[0].store(ObjectHeader::new(base, ObjectKind::Free, 0).word(), Relaxed);
         self.reset_row(first, 1);
         self.add(CHUNKS_OWNED, chunks as u64 - 1);
         crate::step!("span.claimed");
-        self.divide(first, ChunkWord::new(base, Class::Span, self.owner, chunks));
+        self.divide(first, ChunkWord::new(base, ChunkClass::Span, self.owner, chunks));
         self.found(first, 0, chunks * CHUNK_UNITS).map(Some)
     }
 
     /// Can an object of so many units be found when all is freed that is not kept?
-    pub(crate) fn can_be_found(&self, units: usize, kept: &[Ref]) -> bool {
+    pub(crate) fn can_be_found(&self, units: usize, kept: &[ObjectRef]) -> bool {
         let kept = self.kept_counts(kept);
-        let number = Class::for_units(units);
+        let number = ChunkClass::for_units(units);
         let wanted = units.div_ceil(CHUNK_UNITS);
         let mut run = 0;
         for chunk in 0..self.view.chunk_count() {
@@ -209,7 +214,7 @@ impl<'a> Allocator<'a> {
             run = if word.is_free() || is_ours && kept_count == 0 { run + 1 } else { 0 };
             let class = word.class().filter(|_| is_ours);
             let has_place = class.is_some_and(|class| {
-                number.map(Class::Size) == Some(class) && kept_count < class.object_count()
+                number.map(ChunkClass::Size) == Some(class) && kept_count < class.object_count()
             });
             if run >= wanted || has_place {
                 return true;
@@ -219,7 +224,7 @@ impl<'a> Allocator<'a> {
     }
 
     /// How many of these objects each chunk has.
-    fn kept_counts(&self, kept: &[Ref]) -> BTreeMap<usize, usize> {
+    fn kept_counts(&self, kept: &[ObjectRef]) -> BTreeMap<usize, usize> {
         let mut counts = BTreeMap::new();
         for (chunk, units) in kept.iter().filter_map(|object| self.chunk_and_units(*object)) {
             for chunk in chunk..chunk + units.div_ceil(CHUNK_UNITS) {
@@ -235,13 +240,13 @@ impl<'a> Allocator<'a> {
         first: usize,
         word: ChunkWord,
     ) -> Result<(), ObjectReadError> {
-        let base = self.generation_beyond(first, word, Class::Span)?;
+        let base = self.generation_beyond(first, word, ChunkClass::Span)?;
         self.set_free(first, base);
         crate::step!("span.given_back");
         let end = (first + word.span_chunks()).min(self.view.chunk_count());
         for rest in first + 1..end {
             let word = self.view.chunk(rest).ok_or(LIST_DAMAGED)?;
-            if word.owner() == self.owner && word.class() == Some(Class::SpanRest) {
+            if word.owner() == self.owner && word.class() == Some(ChunkClass::SpanRest) {
                 self.set_free(rest, word.base());
             }
         }

@@ -36,18 +36,18 @@ impl Generation {
 ///
 /// Low 36 bits: unit + 1; high 28 bits: generation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Ref(u64);
+pub(crate) struct ObjectRef(u64);
 
-impl Ref {
-    pub(crate) const NONE: Ref = Ref(0);
+impl ObjectRef {
+    pub(crate) const NONE: ObjectRef = ObjectRef(0);
 
-    pub(crate) fn new(unit: usize, generation: Generation) -> Ref {
-        Ref((unit as u64 + 1) & UNIT_MASK | generation.bits() << UNIT_BITS)
+    pub(crate) fn new(unit: usize, generation: Generation) -> ObjectRef {
+        ObjectRef((unit as u64 + 1) & UNIT_MASK | generation.bits() << UNIT_BITS)
     }
 
     /// Any word will do: what it names is checked where it is followed.
-    pub(crate) const fn of_word(word: u64) -> Ref {
-        Ref(word)
+    pub(crate) const fn of_word(word: u64) -> ObjectRef {
+        ObjectRef(word)
     }
 
     pub(crate) fn word(self) -> u64 {

@@ -18,8 +18,8 @@ use forebay_sync::atomic::{AtomicU64, Relaxed, acquire, acquire_fence, release, 
 use forebay_sync::leases::LeaseRow;
 
 use super::class::{CHUNK_UNITS, ChunkWord};
-use super::header::{Header, Kind};
-use super::reference::{Ref, UNIT_WORDS};
+use super::header::{ObjectHeader, ObjectKind};
+use super::reference::{ObjectRef, UNIT_WORDS};
 
 /// Why reading did not come to an end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,7 +32,7 @@ pub(crate) enum ObjectReadError {
 
 /// The words of all objects, and those of the chunks in which they lie, as who reads one shard.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct View<'a> {
+pub(crate) struct ShardView<'a> {
     data: &'a [AtomicU64],
     chunks: &'a [AtomicU64],
     /// The shard's number plus one.
@@ -44,16 +44,16 @@ const PREFETCHED_LINES: usize = 4;
 
 /// An object that is being read.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Seen<'a> {
-    reference: Ref,
+pub(crate) struct ObjectView<'a> {
+    reference: ObjectRef,
     words: &'a [AtomicU64],
     chunk: &'a AtomicU64,
     chunk_word: u64,
 }
 
-impl<'a> View<'a> {
-    pub(crate) fn new(data: &'a [AtomicU64], chunks: &'a [AtomicU64], owner: u16) -> View<'a> {
-        View { data, chunks, owner }
+impl<'a> ShardView<'a> {
+    pub(crate) fn new(data: &'a [AtomicU64], chunks: &'a [AtomicU64], owner: u16) -> ShardView<'a> {
+        ShardView { data, chunks, owner }
     }
 
     pub(crate) fn chunk_count(self) -> usize {
@@ -82,7 +82,7 @@ impl<'a> View<'a> {
 
     /// Asks for the lines in which an object begins that is about to be read: so many.
     #[inline]
-    pub(crate) fn prefetch(self, reference: Ref, lines: usize) {
+    pub(crate) fn prefetch(self, reference: ObjectRef, lines: usize) {
         let first = reference.unit().map_or(usize::MAX, |unit| unit * UNIT_WORDS);
         let words = (0..lines).map(|line| self.data.get(first.saturating_add(8 * line)));
         words.flatten().for_each(prefetch);
@@ -90,7 +90,7 @@ impl<'a> View<'a> {
 
     /// Begins to read an object. The reference was loaded by [`follow`].
     #[inline]
-    pub(crate) fn begin(self, reference: Ref) -> Result<Seen<'a>, ObjectReadError> {
+    pub(crate) fn begin(self, reference: ObjectRef) -> Result<ObjectView<'a>, ObjectReadError> {
         const OUTSIDE: ObjectReadError =
             ObjectReadError::Damaged("a reference leads out of the data");
         let unit = reference.unit().ok_or(OUTSIDE)?;
@@ -104,12 +104,12 @@ impl<'a> View<'a> {
         }
         let (_, units) = now.object_at(unit % CHUNK_UNITS).ok_or(ObjectReadError::Changed)?;
         let words = self.words(unit, units).ok_or(OUTSIDE)?;
-        Ok(Seen { reference, words, chunk, chunk_word })
+        Ok(ObjectView { reference, words, chunk, chunk_word })
     }
 }
 
-impl<'a> Seen<'a> {
-    pub(crate) fn reference(&self) -> Ref {
+impl<'a> ObjectView<'a> {
+    pub(crate) fn reference(&self) -> ObjectRef {
         self.reference
     }
 
@@ -118,7 +118,7 @@ impl<'a> Seen<'a> {
         self.words
     }
 
-    /// One of its words; what it says may be nonsense until [`settle`](Seen::settle).
+    /// One of its words; what it says may be nonsense until [`settle`](ObjectView::settle).
     #[inline]
     pub(crate) fn word(&self, index: usize) -> Result<u64, ObjectReadError> {
         match self.words.get(index) {
@@ -127,8 +127,8 @@ impl<'a> Seen<'a> {
         }
     }
 
-    pub(crate) fn header(&self) -> Header {
-        Header::of_word(self.words[0].load(Relaxed))
+    pub(crate) fn header(&self) -> ObjectHeader {
+        ObjectHeader::of_word(self.words[0].load(Relaxed))
     }
 
     /// Asks for its first lines, so that they come together.
@@ -139,7 +139,7 @@ impl<'a> Seen<'a> {
 
     /// The header, if it is one of this kind.
     #[inline]
-    pub(crate) fn header_of(&self, kind: Kind) -> Result<Header, ObjectReadError> {
+    pub(crate) fn header_of(&self, kind: ObjectKind) -> Result<ObjectHeader, ObjectReadError> {
         let header = self.header();
         if header.kind() != Some(kind) {
             return Err(ObjectReadError::Damaged("an object is of another kind"));
@@ -147,7 +147,7 @@ impl<'a> Seen<'a> {
         Ok(header)
     }
 
-    /// Was it the same object all the time since [`View::begin`]?
+    /// Was it the same object all the time since [`ShardView::begin`]?
     #[inline]
     pub(crate) fn is_same(&self) -> bool {
         // ORDER: pairs with `ordmap.reuse`: if we have loaded a word of what lies there now, we see
@@ -155,7 +155,7 @@ impl<'a> Seen<'a> {
         acquire_fence("ordmap.read");
         // ORDER: pairs with `ordmap.reuse`, too: if this is a word of a chunk that was divided
         // anew, and no header, we see that it was.
-        let header = Header::of_word(self.words[0].load(acquire("ordmap.header")));
+        let header = ObjectHeader::of_word(self.words[0].load(acquire("ordmap.header")));
         let is_same_chunk = self.chunk.load(Relaxed) == self.chunk_word;
         header.generation() == self.reference.generation() && is_same_chunk
     }
@@ -205,13 +205,13 @@ pub(crate) fn prefetch(word: &AtomicU64) {
 
 /// The reference that a slot holds now.
 #[inline]
-pub(crate) fn follow(slot: &AtomicU64) -> Ref {
+pub(crate) fn follow(slot: &AtomicU64) -> ObjectRef {
     // ORDER: pairs with `ordmap.publish`: we see what was written before the slot named it.
-    Ref::of_word(slot.load(acquire("ordmap.follow")))
+    ObjectRef::of_word(slot.load(acquire("ordmap.follow")))
 }
 
 /// Commits a change: from now on the slot names another object.
-pub(crate) fn publish(slot: &AtomicU64, new: Ref) {
+pub(crate) fn publish(slot: &AtomicU64, new: ObjectRef) {
     // ORDER: pairs with `ordmap.follow`.
     slot.store(new.word(), release("ordmap.publish"));
 }

@@ -7,7 +7,7 @@ use forebay_sync::atomic::Relaxed;
 
 use super::participant::MapParticipant;
 use crate::error::MapError;
-use crate::names::{Shards, is_live};
+use crate::names::{MapShards, is_live};
 use crate::object::ChunkWord;
 use crate::shard;
 
@@ -25,12 +25,12 @@ pub struct CheckReport {
     /// Chunks that nobody has.
     pub free_chunks: u64,
     /// What is wrong; of each map the first hundred.
-    pub findings: Vec<Finding>,
+    pub findings: Vec<MapFinding>,
 }
 
 /// Something that is wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Finding {
+pub struct MapFinding {
     /// In which map; empty if in none.
     pub map: String,
     /// What.
@@ -54,7 +54,7 @@ impl fmt::Display for CheckReport {
             "{} maps, {} entries, {} nodes, {} entries waiting, {} chunks free",
             self.maps, self.entries, self.nodes, self.waiting, self.free_chunks
         )?;
-        for Finding { map, what, at } in &self.findings {
+        for MapFinding { map, what, at } in &self.findings {
             writeln!(out, "{map}: {what} ({at:#x})")?;
         }
         Ok(())
@@ -80,7 +80,11 @@ impl MapParticipant {
             report.nodes += audited.nodes;
             report.waiting += audited.waiting;
             let found = audited.findings.into_iter();
-            report.findings.extend(found.map(|(what, at)| Finding { map: name.clone(), what, at }));
+            report.findings.extend(found.map(|(what, at)| MapFinding {
+                map: name.clone(),
+                what,
+                at,
+            }));
         }
         self.check_chunks(&mut report);
         Ok(report)
@@ -91,7 +95,7 @@ impl MapParticipant {
         let shared = self.shared();
         let rows = (0..shared.config.maps_max as usize).map(|map| shared.map_words(map));
         let shards = rows.filter(|row| is_live(row)).filter_map(|row| shared.shards_in(row));
-        shards.flat_map(Shards::numbers).collect()
+        shards.flat_map(MapShards::numbers).collect()
     }
 
     fn check_chunks(&self, report: &mut CheckReport) {
@@ -111,7 +115,7 @@ impl MapParticipant {
             live = self.live_shards();
             if !live.contains(&shard) {
                 let what = "a chunk belongs to no map";
-                report.findings.push(Finding { map: String::new(), what, at: chunk as u64 });
+                report.findings.push(MapFinding { map: String::new(), what, at: chunk as u64 });
             }
         }
     }
@@ -119,8 +123,8 @@ impl MapParticipant {
 
 impl crate::map::Map<'_> {
     /// What an audit finds.
-    pub(crate) fn audit(&self) -> Result<shard::Audited, MapError> {
-        let mut all = shard::Audited::default();
+    pub(crate) fn audit(&self) -> Result<shard::AuditReport, MapError> {
+        let mut all = shard::AuditReport::default();
         for slot in 0..self.shards().count {
             let (_guard, writer) = self.begin(slot)?;
             let range = self.routes().range_of(slot)?;

@@ -26,7 +26,7 @@ pub struct OrdConfig {
 
 /// Why there can be no such region.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ConfigError {
+pub enum OrdConfigError {
     /// Its parts do not fit into its size.
     TooSmall {
         /// What would be enough.
@@ -59,7 +59,7 @@ impl OrdConfig {
         }
     }
 
-    pub(crate) fn check(&self) -> Result<(), ConfigError> {
+    pub(crate) fn check(&self) -> Result<(), OrdConfigError> {
         let numbers = [
             ("maps_max", self.maps_max, 1, MAPS_MAX),
             ("participants_max", self.participants_max, 1, PARTICIPANTS_MAX),
@@ -69,24 +69,24 @@ impl OrdConfig {
         let is_wrong = |number: u32, min: u32, max: u32| !(min..=max).contains(&number);
         let wrong = numbers.into_iter().find(|(_, number, min, max)| is_wrong(*number, *min, *max));
         match wrong {
-            Some((what, _, _, max)) => Err(ConfigError::OutOfRange { what, max }),
+            Some((what, _, _, max)) => Err(OrdConfigError::OutOfRange { what, max }),
             None => Ok(()),
         }
     }
 }
 
-impl fmt::Display for ConfigError {
+impl fmt::Display for OrdConfigError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            ConfigError::TooSmall { minimum_bytes } => {
+            OrdConfigError::TooSmall { minimum_bytes } => {
                 write!(out, "the region needs {minimum_bytes} bytes at least")
             }
-            ConfigError::TooLarge => out.write_str("no region of maps can be so large"),
-            ConfigError::OutOfRange { what, max } => {
+            OrdConfigError::TooLarge => out.write_str("no region of maps can be so large"),
+            OrdConfigError::OutOfRange { what, max } => {
                 write!(out, "{what} is not in its range, which goes to {max}")
             }
         }
     }
 }
 
-impl std::error::Error for ConfigError {}
+impl std::error::Error for OrdConfigError {}

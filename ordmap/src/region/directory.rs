@@ -1,14 +1,14 @@
 //! Looking for maps by their names, and making them under the directory's lock.
 
-use super::open::{MapsError, Shared};
+use super::open::{MapsError, SharedRegion};
 use super::participant::{MapOptions, MapParticipant};
 use crate::hint_table::BUCKET_BYTES;
-use crate::names::{NAME_BYTES_MAX, Shards, is_live, name_of, write};
+use crate::names::{MapShards, NAME_BYTES_MAX, is_live, name_of, write};
 use crate::route::SHARDS_MAX;
 use crate::shard::{BUDGET, HINT_BUCKETS, HINTS};
 
 /// The shard of the map with this name, if there is one.
-pub(crate) fn lookup(shared: &Shared, name: &[u8]) -> Result<Option<usize>, MapsError> {
+pub(crate) fn lookup(shared: &SharedRegion, name: &[u8]) -> Result<Option<usize>, MapsError> {
     if !(1..=NAME_BYTES_MAX).contains(&name.len()) {
         return Err(MapsError::Name);
     }
@@ -48,7 +48,7 @@ pub(crate) fn create(
 }
 
 /// Where so many buckets are that no map has; maps are never taken away, so they lie in a row.
-fn free_hints(shared: &Shared, buckets: u64) -> Option<u64> {
+fn free_hints(shared: &SharedRegion, buckets: u64) -> Option<u64> {
     let rows = (0..shared.config.maps_max as usize).filter(|row| is_live(shared.map_words(*row)));
     let ends = rows.map(|row| {
         let words = shared.shard_words(row);
@@ -59,7 +59,11 @@ fn free_hints(shared: &Shared, buckets: u64) -> Option<u64> {
 }
 
 /// Those that nobody has are enough for some maps, which follow each other.
-fn shards_for(shared: &Shared, index: usize, options: &MapOptions) -> Result<Shards, MapsError> {
+fn shards_for(
+    shared: &SharedRegion,
+    index: usize,
+    options: &MapOptions,
+) -> Result<MapShards, MapsError> {
     let config = &shared.config;
     let mut further = config.maps_max as usize;
     let rows = (0..config.maps_max as usize).map(|index| shared.map_words(index));
@@ -73,11 +77,11 @@ fn shards_for(shared: &Shared, index: usize, options: &MapOptions) -> Result<Sha
         None => (options.shards_max as usize).clamp(1, SHARDS_MAX),
     };
     let left = shared.shard_count() - further;
-    Ok(Shards { first: index, count: 1 + left.min(wanted - 1), further })
+    Ok(MapShards { first: index, count: 1 + left.min(wanted - 1), further })
 }
 
 /// The names of all maps.
-pub(crate) fn names(shared: &Shared) -> Vec<Vec<u8>> {
+pub(crate) fn names(shared: &SharedRegion) -> Vec<Vec<u8>> {
     let rows = (0..shared.config.maps_max as usize).map(|index| shared.map_words(index));
     rows.filter_map(name_of).collect()
 }

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use forebay_shm::{AreaSpec, Dead, JoinError, Participant, Region};
 use forebay_sync::Barrier;
 
-use super::config::{ConfigError, OrdConfig};
+use super::config::{OrdConfig, OrdConfigError};
 use super::directory;
-use super::open::{OpenError, OrdRegion, Shared};
+use super::open::{OrdOpenError, OrdRegion, SharedRegion};
 use super::participant::{MapId, MapParticipant};
-use crate::layout::{Plan, VERSION, kind};
+use crate::layout::{RegionPlan, VERSION, kind};
 use crate::map::MapStats;
 use crate::object::{CHUNK_WORDS, UNIT_WORDS};
 
@@ -20,9 +20,12 @@ impl OrdRegion {
     /// the host's.
     ///
     /// # Errors
-    /// [`ConfigError`].
-    pub fn areas_within(config: &OrdConfig, first_kind: u32) -> Result<Vec<AreaSpec>, ConfigError> {
-        let plan = Plan::within(config)?;
+    /// [`OrdConfigError`].
+    pub fn areas_within(
+        config: &OrdConfig,
+        first_kind: u32,
+    ) -> Result<Vec<AreaSpec>, OrdConfigError> {
+        let plan = RegionPlan::within(config)?;
         let spec = |(kind, bytes): (u32, u64)| AreaSpec {
             kind: first_kind + (kind - kind::HEAD),
             version: VERSION,
@@ -37,15 +40,15 @@ impl OrdRegion {
     /// [guests](OrdRegion::join_embedded); and the host sweeps.
     ///
     /// # Errors
-    /// [`OpenError`].
+    /// [`OrdOpenError`].
     pub fn within(
         region: &Region,
         config: &OrdConfig,
         first_kind: u32,
         barrier: Barrier,
-    ) -> Result<OrdRegion, OpenError> {
-        let plan = Plan::within(config).map_err(OpenError::Config)?;
-        let shared = Shared::over(region.clone(), *config, plan, barrier, first_kind, true)?;
+    ) -> Result<OrdRegion, OrdOpenError> {
+        let plan = RegionPlan::within(config).map_err(OrdOpenError::Config)?;
+        let shared = SharedRegion::over(region.clone(), *config, plan, barrier, first_kind, true)?;
         Ok(OrdRegion { shared: Arc::new(shared) })
     }
 

@@ -7,10 +7,10 @@ mod embedded;
 mod open;
 mod participant;
 
-pub use check::{CheckReport, Finding};
-pub use config::{ConfigError, OrdConfig};
+pub use check::{CheckReport, MapFinding};
+pub use config::{OrdConfig, OrdConfigError};
 pub use embedded::MemoryUsage;
-pub(crate) use open::Shared;
-pub use open::{MapsError, OpenError, OrdRegion};
+pub(crate) use open::SharedRegion;
+pub use open::{MapsError, OrdOpenError, OrdRegion};
 pub(crate) use participant::AcquireError;
 pub use participant::{MapId, MapOptions, MapParticipant};

@@ -14,20 +14,20 @@ use forebay_sync::atomic::{AtomicU64, Relaxed};
 use forebay_sync::leases::Leases;
 use forebay_sync::{Barrier, Words};
 
-use super::config::{ConfigError, OrdConfig};
+use super::config::{OrdConfig, OrdConfigError};
 use super::participant::{AcquireError, MapParticipant};
 use crate::hint_table::HintTable;
-use crate::layout::{Plan, VERSION, head, kind};
-use crate::names::{MOVE_LOCK, NAME_BYTES_MAX, ROUTE, ROW_WORDS, Shards};
-use crate::object::{Allocator, POOL_WORDS, View};
-use crate::route::{ROUTE_ROW_WORDS, Routes};
+use crate::layout::{RegionPlan, VERSION, head, kind};
+use crate::names::{MOVE_LOCK, MapShards, NAME_BYTES_MAX, ROUTE, ROW_WORDS};
+use crate::object::{Allocator, POOL_WORDS, ShardView};
+use crate::route::{ROUTE_ROW_WORDS, RouteTable};
 use crate::shard::{EPOCH, HINT_BUCKETS, HINTS, LOCK, ShardWords};
 
 /// A region of maps could not be made or opened.
 #[derive(Debug)]
-pub enum OpenError {
+pub enum OrdOpenError {
     /// There can be no such region.
-    Config(ConfigError),
+    Config(OrdConfigError),
     /// The file could not be made or opened.
     Region(RegionError),
     /// What is there has other sizes, or is something else, and is being used: it is not replaced.
@@ -45,13 +45,13 @@ pub enum OpenError {
 /// Memory that holds maps, shared by processes. Cloning gives another hold on the same memory.
 #[derive(Clone)]
 pub struct OrdRegion {
-    pub(crate) shared: Arc<Shared>,
+    pub(crate) shared: Arc<SharedRegion>,
 }
 
 /// What all participants of a process share.
-pub(crate) struct Shared {
+pub(crate) struct SharedRegion {
     pub(crate) config: OrdConfig,
-    pub(crate) plan: Plan,
+    pub(crate) plan: RegionPlan,
     pub(crate) region: Region,
     /// Is the region somebody else's, who sweeps it?
     is_embedded: bool,
@@ -79,9 +79,9 @@ impl OrdRegion {
     /// keeps it without a name.
     ///
     /// # Errors
-    /// [`OpenError`]; see [`Region::open_or_create`].
-    pub fn open_or_create(path: &Path, config: &OrdConfig) -> Result<OrdRegion, OpenError> {
-        let plan = Plan::of(config).map_err(OpenError::Config)?;
+    /// [`OrdOpenError`]; see [`Region::open_or_create`].
+    pub fn open_or_create(path: &Path, config: &OrdConfig) -> Result<OrdRegion, OrdOpenError> {
+        let plan = RegionPlan::of(config).map_err(OrdOpenError::Config)?;
         // What cannot be read as a region, nobody can use.
         if let Ok(found) = Region::attach_read_only(path)
             && !is_of_plan(&found, config, &plan)
@@ -92,7 +92,7 @@ impl OrdRegion {
             };
             let participants = found.list().iter().filter(|listed| is_alive(listed)).count();
             if participants > 0 {
-                return Err(OpenError::InUse { participants });
+                return Err(OrdOpenError::InUse { participants });
             }
         }
         OrdRegion::open_by(config, |spec| Region::open_or_create(path, spec), true)
@@ -102,10 +102,10 @@ impl OrdRegion {
     ///
     /// # Errors
     /// There is no region of maps.
-    pub fn attach(path: &Path) -> Result<OrdRegion, OpenError> {
-        let reader = Region::attach_read_only(path).map_err(OpenError::Region)?;
+    pub fn attach(path: &Path) -> Result<OrdRegion, OrdOpenError> {
+        let reader = Region::attach_read_only(path).map_err(OrdOpenError::Region)?;
         let words = reader.area(kind::HEAD).filter(|words| words.word_count() >= head::COUNT);
-        let words = words.ok_or(OpenError::Damaged { what: "there is no head of maps" })?;
+        let words = words.ok_or(OrdOpenError::Damaged { what: "there is no head of maps" })?;
         let number = |index| u32::try_from(words.load(index)).unwrap_or(u32::MAX);
         let config = OrdConfig {
             bytes: words.load(head::REGION_BYTES),
@@ -116,8 +116,8 @@ impl OrdRegion {
             splits_max: number(head::SPLITS_MAX),
         };
         // What differs would be replaced.
-        if !is_of_plan(&reader, &config, &Plan::of(&config).map_err(OpenError::Config)?) {
-            return Err(OpenError::Damaged { what: "another version made it" });
+        if !is_of_plan(&reader, &config, &RegionPlan::of(&config).map_err(OrdOpenError::Config)?) {
+            return Err(OrdOpenError::Damaged { what: "another version made it" });
         }
         OrdRegion::open_or_create(path, &config)
     }
@@ -125,8 +125,8 @@ impl OrdRegion {
     /// A region without a name, for the threads of this process.
     ///
     /// # Errors
-    /// [`OpenError`].
-    pub fn anonymous(config: &OrdConfig) -> Result<OrdRegion, OpenError> {
+    /// [`OrdOpenError`].
+    pub fn anonymous(config: &OrdConfig) -> Result<OrdRegion, OrdOpenError> {
         OrdRegion::open_by(config, Region::anonymous, false)
     }
 
@@ -134,8 +134,8 @@ impl OrdRegion {
         config: &OrdConfig,
         open: impl FnOnce(&RegionSpec<'_>) -> Result<Region, RegionError>,
         is_named: bool,
-    ) -> Result<OrdRegion, OpenError> {
-        let plan = Plan::of(config).map_err(OpenError::Config)?;
+    ) -> Result<OrdRegion, OrdOpenError> {
+        let plan = RegionPlan::of(config).map_err(OrdOpenError::Config)?;
         let spec =
             |(kind, bytes): &(u32, u64)| AreaSpec { kind: *kind, version: VERSION, bytes: *bytes };
         let areas: Vec<_> = plan.areas.iter().map(spec).collect();
@@ -145,14 +145,14 @@ impl OrdRegion {
             barrier: BarrierWish::Best,
             areas: &areas,
         });
-        let region = region.map_err(OpenError::Region)?;
+        let region = region.map_err(OrdOpenError::Region)?;
         // Without a file nobody but the threads of this process takes part.
         let barrier = if is_named {
             region.barrier()
         } else {
             Barrier::process().unwrap_or(region.barrier())
         };
-        Shared::over(region, *config, plan, barrier, kind::HEAD, false)
+        SharedRegion::over(region, *config, plan, barrier, kind::HEAD, false)
             .map(|shared| OrdRegion { shared: Arc::new(shared) })
     }
 
@@ -186,23 +186,23 @@ impl OrdRegion {
     }
 }
 
-impl Shared {
+impl SharedRegion {
     /// `first_kind`: the kind of the head, behind which the others come.
     pub(super) fn over(
         region: Region,
         config: OrdConfig,
-        plan: Plan,
+        plan: RegionPlan,
         barrier: Barrier,
         first_kind: u32,
         is_embedded: bool,
-    ) -> Result<Shared, OpenError> {
+    ) -> Result<SharedRegion, OrdOpenError> {
         let area = |kind: u32| {
             let found = region.area(first_kind + (kind - kind::HEAD));
-            found.ok_or(OpenError::Damaged { what: "an area is missing" })
+            found.ok_or(OrdOpenError::Damaged { what: "an area is missing" })
         };
         let (rows, slots) = (config.participants_max as usize, config.leases_max as usize);
         let leases = Leases::new(area(kind::LEASES)?, rows, slots, barrier)
-            .map_err(|_| OpenError::Damaged { what: "the area of leases is too small" })?;
+            .map_err(|_| OrdOpenError::Damaged { what: "the area of leases is too small" })?;
         let has_hints = plan.areas.iter().any(|(kind, _)| *kind == kind::HINTS);
         let has_routes = plan.areas.iter().any(|(kind, _)| *kind == kind::ROUTES);
         let head = area(kind::HEAD)?;
@@ -216,7 +216,7 @@ impl Shared {
             RobustLock::new(maps.clone(), map * ROW_WORDS + MOVE_LOCK, LockClass::Move)
         };
         let (map_count, split_count) = (config.maps_max as usize, config.splits_max as usize);
-        Ok(Shared {
+        Ok(SharedRegion {
             shard_locks: (0..map_count + split_count).map(shard_lock).collect(),
             // A map that is never split needs none.
             move_locks: (0..if split_count > 0 { map_count } else { 0 }).map(move_lock).collect(),
@@ -246,8 +246,8 @@ impl Shared {
     }
 
     /// All objects, for who reads one shard.
-    pub(crate) fn view(&self, shard: usize) -> View<'_> {
-        View::new(self.data.all(), self.chunks.all(), shard as u16 + 1)
+    pub(crate) fn view(&self, shard: usize) -> ShardView<'_> {
+        ShardView::new(self.data.all(), self.chunks.all(), shard as u16 + 1)
     }
 
     /// The words of all chunks.
@@ -266,23 +266,23 @@ impl Shared {
     }
 
     /// The shards of a live map by its row; `None`: that is damaged.
-    pub(crate) fn shards_in(&self, row: &[AtomicU64]) -> Option<Shards> {
-        Shards::of(row, self.config.maps_max as usize, self.shard_count())
+    pub(crate) fn shards_in(&self, row: &[AtomicU64]) -> Option<MapShards> {
+        MapShards::of(row, self.config.maps_max as usize, self.shard_count())
     }
 
     /// The shards of a map, whose number is that of its first one.
-    pub(crate) fn shards_of(&self, map: usize) -> Shards {
-        let one = Shards { first: map, count: 1, further: self.config.maps_max as usize };
+    pub(crate) fn shards_of(&self, map: usize) -> MapShards {
+        let one = MapShards { first: map, count: 1, further: self.config.maps_max as usize };
         self.shards_in(self.map_words(map)).filter(|shards| shards.first == map).unwrap_or(one)
     }
 
     /// Which of them has which keys.
-    pub(crate) fn routes(&self, shards: Shards) -> Routes<'_> {
+    pub(crate) fn routes(&self, shards: MapShards) -> RouteTable<'_> {
         let all = self.routes.as_ref().map_or(&[][..], |routes| routes.all());
         let map_rows = 2 * ROUTE_ROW_WORDS;
         let begin = (shards.further - self.config.maps_max as usize) * map_rows;
         let rows = all.get(begin..begin + (shards.count - 1) * map_rows);
-        Routes::new(&self.map_words(shards.first)[ROUTE], rows.unwrap_or_default())
+        RouteTable::new(&self.map_words(shards.first)[ROUTE], rows.unwrap_or_default())
     }
 
     /// The lock of who moves entries between the shards of a map.
@@ -353,7 +353,7 @@ impl fmt::Debug for OrdRegion {
 }
 
 /// Is this region what a program with this configuration would make?
-fn is_of_plan(reader: &RegionReader, config: &OrdConfig, plan: &Plan) -> bool {
+fn is_of_plan(reader: &RegionReader, config: &OrdConfig, plan: &RegionPlan) -> bool {
     let is_same = |(kind, bytes): &(u32, u64)| {
         let area = reader.area(*kind);
         area.is_some_and(|area| area.version() == VERSION && area.word_count() as u64 * 8 == *bytes)
@@ -369,7 +369,7 @@ fn is_of_plan(reader: &RegionReader, config: &OrdConfig, plan: &Plan) -> bool {
 }
 
 /// Writes the sizes for who attaches without knowing them. Every process writes the same.
-fn write_sizes(words: &Area, config: &OrdConfig) -> Result<(), OpenError> {
+fn write_sizes(words: &Area, config: &OrdConfig) -> Result<(), OrdOpenError> {
     let sizes = [
         (head::REGION_BYTES, config.bytes),
         (head::MAPS_MAX, config.maps_max.into()),
@@ -381,34 +381,34 @@ fn write_sizes(words: &Area, config: &OrdConfig) -> Result<(), OpenError> {
     for (index, size) in sizes {
         let found = words.word(index).load(Relaxed);
         if found != 0 && found != size {
-            return Err(OpenError::Damaged { what: "it says other sizes than its plan" });
+            return Err(OrdOpenError::Damaged { what: "it says other sizes than its plan" });
         }
         words.word(index).store(size, Relaxed);
     }
     Ok(())
 }
 
-impl fmt::Display for OpenError {
+impl fmt::Display for OrdOpenError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            OpenError::Config(error) => error.fmt(out),
-            OpenError::Region(error) => error.fmt(out),
-            OpenError::InUse { participants } => write!(
+            OrdOpenError::Config(error) => error.fmt(out),
+            OrdOpenError::Region(error) => error.fmt(out),
+            OrdOpenError::InUse { participants } => write!(
                 out,
                 "the region that is there has other sizes, and {participants} take part in it: \
                  attach to it, or end them first"
             ),
-            OpenError::Damaged { what } => write!(out, "no usable region of maps: {what}"),
+            OrdOpenError::Damaged { what } => write!(out, "no usable region of maps: {what}"),
         }
     }
 }
 
-impl std::error::Error for OpenError {
+impl std::error::Error for OrdOpenError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            OpenError::Config(error) => Some(error),
-            OpenError::Region(error) => Some(error),
-            OpenError::InUse { .. } | OpenError::Damaged { .. } => None,
+            OrdOpenError::Config(error) => Some(error),
+            OrdOpenError::Region(error) => Some(error),
+            OrdOpenError::InUse { .. } | OrdOpenError::Damaged { .. } => None,
         }
     }
 }

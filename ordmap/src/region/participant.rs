@@ -14,14 +14,14 @@ use forebay_sync::leases::LeaseRow;
 #[cfg(doc)]
 use super::config::OrdConfig;
 use super::directory;
-use super::open::{MapsError, Shared};
+use super::open::{MapsError, SharedRegion};
 use crate::map::Map;
 use crate::names::is_live;
 
 /// A thread that takes part in a region: it may move to another thread, but is used by one at a
 /// time. What it lends ends before it does. A child that is forked off can only read with its copy.
 pub struct MapParticipant {
-    shared: Arc<Shared>,
+    shared: Arc<SharedRegion>,
     /// Nothing, if somebody else's participant is who takes part.
     participant: Option<Participant>,
     deputy: Deputy,
@@ -70,7 +70,7 @@ pub struct MapOptions {
 pub struct MapId(pub(crate) usize);
 
 impl MapParticipant {
-    pub(crate) fn join(shared: Arc<Shared>) -> Result<MapParticipant, JoinError> {
+    pub(crate) fn join(shared: Arc<SharedRegion>) -> Result<MapParticipant, JoinError> {
         let participant = match shared.region.join() {
             // The dead keep no place from the living.
             Err(JoinError::Full { .. }) => {
@@ -97,7 +97,7 @@ impl MapParticipant {
     /// - The participant is one of that region, and stays in it until the participant is dropped.
     /// - It has no other participant.
     pub(super) unsafe fn join_embedded(
-        shared: Arc<Shared>,
+        shared: Arc<SharedRegion>,
         participant: &Participant,
     ) -> Result<MapParticipant, JoinError> {
         // SAFETY:
@@ -111,7 +111,7 @@ impl MapParticipant {
     }
 
     fn of(
-        shared: Arc<Shared>,
+        shared: Arc<SharedRegion>,
         row: LeaseRow<Area>,
         deputy: Deputy,
         participant: Option<Participant>,
@@ -189,7 +189,7 @@ impl MapParticipant {
         directory::names(&self.shared)
     }
 
-    pub(crate) fn shared(&self) -> &Shared {
+    pub(crate) fn shared(&self) -> &SharedRegion {
         &self.shared
     }
 

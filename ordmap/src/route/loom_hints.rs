@@ -10,9 +10,9 @@ use forebay_sync::boxed_words;
 use forebay_sync::model::{fails, holds};
 use loom::thread;
 
-use super::{ROUTE_ROW_WORDS, Routes, Row};
+use super::{ROUTE_ROW_WORDS, RouteRow, RouteTable};
 use crate::hint_table::{BUCKET_WORDS, HintBucket, HintTable};
-use crate::object::{Ref, follow, publish};
+use crate::object::{ObjectRef, follow, publish};
 
 const KEY: &[u8] = b"m";
 
@@ -36,35 +36,35 @@ impl Scene {
             hints: boxed_words(BUCKET_WORDS),
             roots: [AtomicU64::new(0), AtomicU64::new(0)],
         };
-        publish(&scene.roots[0], Ref::of_word(OLD));
-        scene.bucket().put(Ref::of_word(OLD));
+        publish(&scene.roots[0], ObjectRef::of_word(OLD));
+        scene.bucket().put(ObjectRef::of_word(OLD));
         Arc::new(scene)
     }
 
-    fn routes(&self) -> Routes<'_> {
-        Routes::new(&self.word, &self.rows)
+    fn routes(&self) -> RouteTable<'_> {
+        RouteTable::new(&self.word, &self.rows)
     }
 
     fn bucket(&self) -> HintBucket<'_> {
         HintTable::new(&self.hints).bucket(KEY).unwrap()
     }
 
-    /// As [`Neighbours`](crate::shard::Neighbours) do it, or with the word of what moves still in
-    /// the hash when the bound has moved.
+    /// As [`NeighbourShards`](crate::shard::NeighbourShards) do it, or with the word of what moves
+    /// still in the hash when the bound has moved.
     fn move_entry(&self, is_taken_out: bool) {
         let entry = follow(&self.roots[0]);
-        publish(&self.roots[1], Ref::of_word(entry.word() | UPPER));
+        publish(&self.roots[1], ObjectRef::of_word(entry.word() | UPPER));
         if is_taken_out {
             self.bucket().take_out(entry);
         }
         let version = self.routes().now().unwrap();
-        let row = Row { slot: 1, stamp: version.next_stamp(), bound: b"b".to_vec() };
+        let row = RouteRow { slot: 1, stamp: version.next_stamp(), bound: b"b".to_vec() };
         self.routes().publish(version, &[row]);
     }
 
     /// Changes the value where it is now.
     fn change(&self) {
-        let new = Ref::of_word(NEW | UPPER);
+        let new = ObjectRef::of_word(NEW | UPPER);
         self.bucket().take_out(follow(&self.roots[1]));
         publish(&self.roots[1], new);
         self.bucket().put(new);
@@ -79,8 +79,8 @@ impl Scene {
 
     /// What the hash names in a shard.
     fn asked(&self, slot: usize) -> Option<u64> {
-        let is_there = |entry: &Ref| usize::from(entry.word() & UPPER != 0) == slot;
-        self.bucket().named().find(is_there).map(Ref::word)
+        let is_there = |entry: &ObjectRef| usize::from(entry.word() & UPPER != 0) == slot;
+        self.bucket().named().find(is_there).map(ObjectRef::word)
     }
 }
 

@@ -10,8 +10,8 @@ use forebay_sync::model::{breaks, breaks_within, fails, holds, holds_within};
 use loom::sync::Mutex;
 use loom::thread;
 
-use super::{ROUTE_ROW_WORDS, Routes, Row};
-use crate::object::{Ref, follow, publish};
+use super::{ROUTE_ROW_WORDS, RouteRow, RouteTable};
+use crate::object::{ObjectRef, follow, publish};
 
 const KEY: &[u8] = b"m";
 
@@ -41,12 +41,12 @@ impl Scene {
         Arc::new(scene)
     }
 
-    fn routes(&self) -> Routes<'_> {
-        Routes::new(&self.word, &self.rows)
+    fn routes(&self) -> RouteTable<'_> {
+        RouteTable::new(&self.word, &self.rows)
     }
 
     fn put(&self, slot: usize, value: u64) {
-        publish(&self.roots[slot], Ref::of_word(value));
+        publish(&self.roots[slot], ObjectRef::of_word(value));
     }
 
     fn value(&self, slot: usize) -> u64 {
@@ -56,7 +56,7 @@ impl Scene {
     fn move_bound(&self, bound: &[u8]) {
         let routes = self.routes();
         let version = routes.now().unwrap();
-        let row = Row { slot: 1, stamp: version.next_stamp(), bound: bound.to_vec() };
+        let row = RouteRow { slot: 1, stamp: version.next_stamp(), bound: bound.to_vec() };
         routes.publish(version, &[row]);
     }
 

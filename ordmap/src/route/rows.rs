@@ -2,12 +2,12 @@
 
 use forebay_sync::atomic::{AtomicU64, Relaxed};
 
-use super::{BOUND, BOUND_BYTES_MAX, DAMAGED, Routes, SHARD, STAMP, Version};
+use super::{BOUND, BOUND_BYTES_MAX, DAMAGED, RouteTable, RouteVersion, SHARD, STAMP};
 use crate::object::{ObjectReadError, copy_words, store_bytes};
 
 /// A bound, and whose it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Row {
+pub(crate) struct RouteRow {
     pub(crate) slot: usize,
     pub(crate) stamp: u64,
     pub(crate) bound: Vec<u8>,
@@ -38,13 +38,13 @@ impl KeyRange {
     }
 }
 
-impl Row {
-    fn load(words: &[AtomicU64]) -> Row {
+impl RouteRow {
+    fn load(words: &[AtomicU64]) -> RouteRow {
         let head = words[SHARD].load(Relaxed);
         let mut bound = Vec::new();
         let bytes = (head >> 8) as u16 as usize;
         copy_words(&words[BOUND..], bytes.min(BOUND_BYTES_MAX), &mut bound);
-        Row { slot: head as u8 as usize, stamp: words[STAMP].load(Relaxed), bound }
+        RouteRow { slot: head as u8 as usize, stamp: words[STAMP].load(Relaxed), bound }
     }
 
     pub(super) fn store(&self, words: &[AtomicU64]) {
@@ -55,15 +55,15 @@ impl Row {
     }
 }
 
-impl Routes<'_> {
+impl RouteTable<'_> {
     /// All rows, if they can be.
-    pub(crate) fn rows(self) -> Result<(Version, Vec<Row>), ObjectReadError> {
+    pub(crate) fn rows(self) -> Result<(RouteVersion, Vec<RouteRow>), ObjectReadError> {
         self.read(|version| {
-            let row = |position| Row::load(self.row(version, position));
-            let rows: Vec<Row> = (1..=version.count()).map(row).collect();
-            let is_known = |row: &Row| (1..=self.rows_max()).contains(&row.slot);
+            let row = |position| RouteRow::load(self.row(version, position));
+            let rows: Vec<RouteRow> = (1..=version.count()).map(row).collect();
+            let is_known = |row: &RouteRow| (1..=self.rows_max()).contains(&row.slot);
             let is_once =
-                |row: &Row| rows.iter().filter(|other| other.slot == row.slot).count() == 1;
+                |row: &RouteRow| rows.iter().filter(|other| other.slot == row.slot).count() == 1;
             let is_right = rows.is_sorted_by(|low, high| low.bound < high.bound)
                 && rows.iter().all(|row| is_known(row) && is_once(row) && !row.bound.is_empty());
             if is_right { Ok(rows) } else { Err(DAMAGED) }
@@ -71,7 +71,7 @@ impl Routes<'_> {
     }
 
     /// All shards that have keys, and which they have, in the order of keys.
-    pub(crate) fn ranges(self) -> Result<(Version, Vec<(usize, KeyRange)>), ObjectReadError> {
+    pub(crate) fn ranges(self) -> Result<(RouteVersion, Vec<(usize, KeyRange)>), ObjectReadError> {
         let (version, rows) = self.rows()?;
         let slots = std::iter::once(0).chain(rows.iter().map(|row| row.slot));
         Ok((version, slots.map(|slot| (slot, range_in(&rows, slot))).collect()))
@@ -86,14 +86,14 @@ impl Routes<'_> {
     }
 
     /// The lower bound of the shard at a place that is not the first.
-    pub(crate) fn copy_bound(self, version: Version, position: usize, out: &mut Vec<u8>) {
+    pub(crate) fn copy_bound(self, version: RouteVersion, position: usize, out: &mut Vec<u8>) {
         out.clear();
-        out.extend_from_slice(&Row::load(self.row(version, position)).bound);
+        out.extend_from_slice(&RouteRow::load(self.row(version, position)).bound);
     }
 }
 
 /// The keys that one shard has by these rows.
-fn range_in(rows: &[Row], slot: usize) -> KeyRange {
+fn range_in(rows: &[RouteRow], slot: usize) -> KeyRange {
     let at = rows.iter().position(|row| row.slot == slot);
     let (low, above) = match at {
         Some(at) => (rows.get(at), rows.get(at + 1)),

@@ -3,17 +3,17 @@
 use forebay_sync::atomic::{AtomicU64, Relaxed};
 use forebay_sync::boxed_words;
 
-use super::{BOUND_BYTES_MAX, KeyRange, ROUTE_ROW_WORDS, Routes, Row};
+use super::{BOUND_BYTES_MAX, KeyRange, ROUTE_ROW_WORDS, RouteRow, RouteTable};
 use crate::object::ObjectReadError;
 
-fn row(slot: usize, bound: &[u8]) -> Row {
-    Row { slot, stamp: slot as u64 * 10, bound: bound.to_vec() }
+fn row(slot: usize, bound: &[u8]) -> RouteRow {
+    RouteRow { slot, stamp: slot as u64 * 10, bound: bound.to_vec() }
 }
 
 #[test]
 fn a_key_is_in_the_shard_whose_bounds_it_lies_between() {
     let (word, rows) = (AtomicU64::new(0), boxed_words(3 * 2 * ROUTE_ROW_WORDS));
-    let routes = Routes::new(&word, &rows);
+    let routes = RouteTable::new(&word, &rows);
     assert_eq!(routes.find(b"anything").unwrap().1, 0);
     assert_eq!(routes.range_of(2).unwrap().high, Some(Vec::new()), "it has none yet");
     let long = vec![b'm'; BOUND_BYTES_MAX];
@@ -50,8 +50,8 @@ fn a_key_is_in_the_shard_whose_bounds_it_lies_between() {
 #[test]
 fn rows_that_cannot_be_are_damage() {
     let (word, rows) = (AtomicU64::new(0), boxed_words(2 * 2 * ROUTE_ROW_WORDS));
-    let routes = Routes::new(&word, &rows);
-    let cases: [&[Row]; 5] = [
+    let routes = RouteTable::new(&word, &rows);
+    let cases: [&[RouteRow]; 5] = [
         &[row(3, b"b")],
         &[row(0, b"b")],
         &[row(1, b"b"), row(1, b"c")],

@@ -6,16 +6,16 @@
 
 use super::intent::ChangeError;
 use super::words::{EVICTED, HAND, IS_FULL};
-use super::writer::Writer;
-use crate::object::{CHUNK_UNITS, Class, Kind, ObjectReadError, Ref, Text};
+use super::writer::ShardWriter;
+use crate::object::{CHUNK_UNITS, ChunkClass, EntryKind, ObjectKind, ObjectReadError, ObjectRef};
 use crate::tree::copy_key_of;
 
 /// Rounds after which there is nothing that could go: the first may only clear marks.
 const ROUNDS_MAX: usize = 2;
 
-impl Writer<'_> {
+impl ShardWriter<'_> {
     /// Takes one entry out, not `spared`; gives the units that it took, none if there is none.
-    pub(crate) fn evict(&self, spared: Option<Ref>) -> Result<Option<u64>, ChangeError> {
+    pub(crate) fn evict(&self, spared: Option<ObjectRef>) -> Result<Option<u64>, ChangeError> {
         self.shard.store(IS_FULL, 1);
         let chunks = self.tree.view.chunk_count();
         let (mut chunk, mut object) = self.hand();
@@ -40,7 +40,11 @@ impl Writer<'_> {
     }
 
     /// The next entry of a chunk of ours, from an object on, which is moved behind it.
-    fn next_entry(&self, chunk: usize, object: &mut usize) -> Result<Option<Ref>, ChangeError> {
+    fn next_entry(
+        &self,
+        chunk: usize,
+        object: &mut usize,
+    ) -> Result<Option<ObjectRef>, ChangeError> {
         let view = self.tree.view;
         let word = view.chunk(chunk).ok_or(ChangeError::Damaged("the hand is nowhere"))?;
         if word.owner() != self.allocator.owner {
@@ -48,7 +52,7 @@ impl Writer<'_> {
         }
         let class = word.class().ok_or(ChangeError::Damaged("a chunk has no class"))?;
         let size = match class {
-            Class::Size(number) => Class::size_units(number).unwrap_or(CHUNK_UNITS),
+            ChunkClass::Size(number) => ChunkClass::size_units(number).unwrap_or(CHUNK_UNITS),
             _ => CHUNK_UNITS,
         };
         let bits = self.allocator.bits(chunk);
@@ -60,22 +64,22 @@ impl Writer<'_> {
             }
             let header =
                 self.allocator.header_at(unit).ok_or(ChangeError::Damaged("out of the data"))?;
-            if header.kind().is_some_and(Kind::is_entry) {
-                return Ok(Some(Ref::new(unit, header.generation())));
+            if header.kind().is_some_and(ObjectKind::is_entry) {
+                return Ok(Some(ObjectRef::new(unit, header.generation())));
             }
         }
         Ok(None)
     }
 
     /// Takes it out, unless it was used, or nothing names it any more.
-    fn is_evicted(&self, entry: Ref) -> Result<bool, ChangeError> {
-        let seen = self.tree.view.begin(entry)?;
-        if seen.header().is_used() {
-            seen.set_used(false);
+    fn is_evicted(&self, entry: ObjectRef) -> Result<bool, ChangeError> {
+        let object = self.tree.view.begin(entry)?;
+        if object.header().is_used() {
+            object.set_used(false);
             return Ok(false);
         }
         let mut key = Vec::new();
-        match copy_key_of(self.tree.view, entry, Text::Entry, &mut key) {
+        match copy_key_of(self.tree.view, entry, EntryKind::Entry, &mut key) {
             Ok(()) => {}
             Err(ObjectReadError::Changed) => return Ok(false),
             Err(damaged) => return Err(damaged.into()),

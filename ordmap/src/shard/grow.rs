@@ -1,25 +1,25 @@
 //! Putting an item into a tree: the leaf is copied; full nodes are split, up to the first that has
 //! room.
 
-use super::intent::{Change, ChangeError, SlotLocation};
-use super::writer::Writer;
-use crate::object::{Ref, Text};
-use crate::tree::{ITEMS_MAX, Image, Path, common_bytes, copy_key_of, separator_of};
+use super::intent::{ChangeError, PendingChange, SlotLocation};
+use super::writer::ShardWriter;
+use crate::object::{EntryKind, ObjectRef};
+use crate::tree::{ITEMS_MAX, NodeImage, TreePath, common_bytes, copy_key_of, separator_of};
 
 /// A node that became two.
-struct Halves {
-    left: Ref,
-    right: Ref,
+struct SplitNode {
+    left: ObjectRef,
+    right: ObjectRef,
     separator: Vec<u8>,
 }
 
-impl Writer<'_> {
+impl ShardWriter<'_> {
     /// Publishes a leaf that got an item.
     pub(super) fn grow(
         &self,
-        mut change: Change<'_>,
-        path: &Path,
-        leaf: Image,
+        mut change: PendingChange<'_>,
+        path: &TreePath,
+        leaf: NodeImage,
         len_after: u64,
     ) -> Result<(), ChangeError> {
         let mut image = leaf;
@@ -30,20 +30,25 @@ impl Writer<'_> {
             if image.count <= ITEMS_MAX {
                 change.retire(path.step(depth).0)?;
                 let node = change.make_node(&image)?;
-                return change.publish(self.slot_of(path, depth)?, node, Ref::NONE, len_after);
+                return change.publish(
+                    self.slot_of(path, depth)?,
+                    node,
+                    ObjectRef::NONE,
+                    len_after,
+                );
             }
             let level = image.level;
             let halves = self.split(&mut change, path, depth, image, index)?;
             let Some(above) = depth.checked_sub(1) else {
-                let mut root = Image::empty(level + 1, Ref::NONE);
+                let mut root = NodeImage::empty(level + 1, ObjectRef::NONE);
                 root.push_first(halves.left);
                 root.insert(1, &halves.separator, halves.right)?;
                 let root = change.make_node(&root)?;
-                return change.publish(SlotLocation::Root, root, Ref::NONE, len_after);
+                return change.publish(SlotLocation::Root, root, ObjectRef::NONE, len_after);
             };
             depth = above;
             let (parent, at) = path.step(depth);
-            image = Image::load(self.tree.view, parent)?;
+            image = NodeImage::load(self.tree.view, parent)?;
             image.set_slot(at, halves.left);
             image.insert(at + 1, &halves.separator, halves.right)?;
             index = at + 1;
@@ -52,22 +57,22 @@ impl Writer<'_> {
 
     fn split(
         &self,
-        change: &mut Change<'_>,
-        path: &Path,
+        change: &mut PendingChange<'_>,
+        path: &TreePath,
         depth: usize,
-        mut image: Image,
+        mut image: NodeImage,
         index: usize,
-    ) -> Result<Halves, ChangeError> {
+    ) -> Result<SplitNode, ChangeError> {
         let view = self.tree.view;
         let old = path.step(depth).0;
         let middle = middle_of(&image, index);
         let (low, separator) = if image.level == 0 {
             let separator = self.shortest_between(&image, middle)?;
-            (change.make_entry(Text::Separator, &separator, &[])?, separator)
+            (change.make_entry(EntryKind::Separator, &separator, &[])?, separator)
         } else {
             let low = separator_of(view, image.slot(middle))?;
             let mut separator = Vec::new();
-            copy_key_of(view, low, Text::Separator, &mut separator)?;
+            copy_key_of(view, low, EntryKind::Separator, &mut separator)?;
             (low, separator)
         };
         let high = self.tree.high_of(path, depth)?;
@@ -78,11 +83,11 @@ impl Writer<'_> {
         // old leaf has to find that something came behind it.
         image.retune(view, low)?;
         change.retire(old)?;
-        Ok(Halves { left: change.make_node(&image)?, right, separator })
+        Ok(SplitNode { left: change.make_node(&image)?, right, separator })
     }
 
     /// The shortest key that is above the item before and not above this one.
-    fn shortest_between(&self, image: &Image, index: usize) -> Result<Vec<u8>, ChangeError> {
+    fn shortest_between(&self, image: &NodeImage, index: usize) -> Result<Vec<u8>, ChangeError> {
         let (mut below, mut key) = (Vec::new(), Vec::new());
         image.copy_key(self.tree.view, index - 1, &mut below)?;
         image.copy_key(self.tree.view, index, &mut key)?;
@@ -95,7 +100,7 @@ impl Writer<'_> {
 ///
 /// Else in the middle. But if items are alike in their heads, whole keys have to be compared: then
 /// where neighbours have least in common, so that the prefixes of both halves become longer.
-fn middle_of(image: &Image, index: usize) -> usize {
+fn middle_of(image: &NodeImage, index: usize) -> usize {
     let (least, middle) = (if image.level == 0 { 1 } else { 2 }, image.count / 2);
     match index {
         0 => least,

@@ -22,9 +22,10 @@ use super::words::{
     OLDS_COUNT, SEQUENCE, SLOT, STATE, ShardWords,
 };
 use crate::object::{
-    Allocator, EntryLayout, Found, ObjectReadError, Ref, Text, View, follow, publish,
+    Allocator, EntryKind, EntryLayout, FreeObject, ObjectReadError, ObjectRef, ShardView, follow,
+    publish,
 };
-use crate::tree::Image;
+use crate::tree::NodeImage;
 
 const IDLE: u64 = 0;
 const MAKING: u64 = 1;
@@ -59,7 +60,7 @@ pub(crate) enum SlotLocation {
 
 /// A change that is being prepared by the owner of the lock; dropped, it is undone.
 #[derive(Debug)]
-pub(crate) struct Change<'a> {
+pub(crate) struct PendingChange<'a> {
     allocator: Allocator<'a>,
     shard: ShardWords<'a>,
     news: usize,
@@ -68,24 +69,24 @@ pub(crate) struct Change<'a> {
     has_panicked: bool,
 }
 
-impl<'a> Change<'a> {
+impl<'a> PendingChange<'a> {
     /// Begins; nothing is intended before.
-    pub(crate) fn begin(allocator: Allocator<'a>, shard: ShardWords<'a>) -> Change<'a> {
+    pub(crate) fn begin(allocator: Allocator<'a>, shard: ShardWords<'a>) -> PendingChange<'a> {
         shard.store(NEWS_COUNT, 0);
         shard.store(OLDS_COUNT, 0);
         shard.store(OLD_ENTRY, 0);
         crate::step!("change.begun");
         shard.store(STATE, MAKING);
         let has_panicked = std::thread::panicking();
-        Change { allocator, shard, news: 0, olds: 0, has_panicked }
+        PendingChange { allocator, shard, news: 0, olds: 0, has_panicked }
     }
 
-    pub(crate) fn view(&self) -> View<'a> {
+    pub(crate) fn view(&self) -> ShardView<'a> {
         self.allocator.view
     }
 
     /// Writes a node.
-    pub(crate) fn make_node(&mut self, image: &Image) -> Result<Ref, ChangeError> {
+    pub(crate) fn make_node(&mut self, image: &NodeImage) -> Result<ObjectRef, ChangeError> {
         let found = self.take(crate::tree::NODE_WORDS / 2)?;
         image.store(found.words, found.reference);
         Ok(found.reference)
@@ -94,17 +95,17 @@ impl<'a> Change<'a> {
     /// Writes an entry or a separator.
     pub(crate) fn make_entry(
         &mut self,
-        text: Text,
+        text: EntryKind,
         key: &[u8],
         value: &[u8],
-    ) -> Result<Ref, ChangeError> {
+    ) -> Result<ObjectRef, ChangeError> {
         let layout = EntryLayout::of(key.len(), value.len());
         let found = self.take(layout.units())?;
         layout.write(found.words, found.reference.generation(), text, key, value);
         Ok(found.reference)
     }
 
-    fn take(&mut self, units: usize) -> Result<Found<'a>, ChangeError> {
+    fn take(&mut self, units: usize) -> Result<FreeObject<'a>, ChangeError> {
         if self.news == INTENT_MAX {
             return Err(ChangeError::Damaged("a change makes too many objects"));
         }
@@ -122,7 +123,7 @@ impl<'a> Change<'a> {
 
     /// Notes what will not be named any more: a node or a separator, to be freed; or an entry, for
     /// limbo.
-    pub(crate) fn retire(&mut self, old: Ref) -> Result<(), ChangeError> {
+    pub(crate) fn retire(&mut self, old: ObjectRef) -> Result<(), ChangeError> {
         if self.olds == INTENT_MAX {
             return Err(ChangeError::Damaged("a change frees too many objects"));
         }
@@ -135,8 +136,8 @@ impl<'a> Change<'a> {
     pub(crate) fn publish(
         self,
         place: SlotLocation,
-        new: Ref,
-        old_entry: Ref,
+        new: ObjectRef,
+        old_entry: ObjectRef,
         len_after: u64,
     ) -> Result<(), ChangeError> {
         let shard = self.shard;
@@ -164,7 +165,7 @@ impl<'a> Change<'a> {
     }
 
     /// Says what is about to be published.
-    fn arm(&self, place: SlotLocation, new: Ref) {
+    fn arm(&self, place: SlotLocation, new: ObjectRef) {
         self.shard.store(SLOT, place.word());
         self.shard.store(NEW, new.word());
         self.shard.store(OLDS_COUNT, self.olds as u64);
@@ -177,7 +178,7 @@ impl<'a> Change<'a> {
 
     /// An entry that says its own reference.
     #[cfg(all(test, loom))]
-    pub(super) fn make_for_model(&mut self) -> Result<Ref, ChangeError> {
+    pub(super) fn make_for_model(&mut self) -> Result<ObjectRef, ChangeError> {
         let found = self.take(2)?;
         crate::object::loom_tests::write_itself(found.words, found.reference);
         Ok(found.reference)
@@ -185,7 +186,7 @@ impl<'a> Change<'a> {
 
     /// Ends as a killed process does, right before or after it publishes.
     #[cfg(all(test, loom))]
-    pub(super) fn die_for_model(self, place: SlotLocation, new: Ref, is_published: bool) {
+    pub(super) fn die_for_model(self, place: SlotLocation, new: ObjectRef, is_published: bool) {
         self.arm(place, new);
         if is_published {
             publish(slot_at(self.view(), self.shard, place).unwrap(), new);
@@ -195,7 +196,7 @@ impl<'a> Change<'a> {
 
     fn undo(&self) -> Result<(), ObjectReadError> {
         for index in 0..self.news {
-            self.allocator.release(Ref::of_word(self.shard.load(NEWS + index)))?;
+            self.allocator.release(ObjectRef::of_word(self.shard.load(NEWS + index)))?;
         }
         count_change(self.shard);
         crate::step!("change.undone");
@@ -204,7 +205,7 @@ impl<'a> Change<'a> {
     }
 }
 
-impl Drop for Change<'_> {
+impl Drop for PendingChange<'_> {
     fn drop(&mut self) {
         // In a panic of its own the intent stays, for the next owner of the lock.
         if std::thread::panicking() == self.has_panicked {
@@ -228,7 +229,7 @@ impl SlotLocation {
 }
 
 fn slot_at<'a>(
-    view: View<'a>,
+    view: ShardView<'a>,
     shard: ShardWords<'a>,
     place: SlotLocation,
 ) -> Result<&'a AtomicU64, ObjectReadError> {
@@ -244,14 +245,14 @@ fn slot_at<'a>(
 fn finish(
     allocator: &Allocator<'_>,
     shard: ShardWords<'_>,
-    mut let_go: impl FnMut(Ref) -> Result<(), ObjectReadError>,
+    mut let_go: impl FnMut(ObjectRef) -> Result<(), ObjectReadError>,
 ) -> Result<(), ObjectReadError> {
     debug_assert!(allocator.owner > 0);
     shard.store(LEN, shard.load(LEN_AFTER));
     count_change(shard);
     crate::step!("change.counted");
     for index in 0..(shard.load(OLDS_COUNT) as usize).min(INTENT_MAX) {
-        let_go(Ref::of_word(shard.load(OLDS + index)))?;
+        let_go(ObjectRef::of_word(shard.load(OLDS + index)))?;
         crate::step!("change.old_freed");
     }
     Ok(())
@@ -281,11 +282,11 @@ pub(crate) fn repair(
             true => limbo.push_again(old),
             false => allocator.release_again(old),
         })?;
-        limbo.push_again(Ref::of_word(shard.load(OLD_ENTRY)))?;
+        limbo.push_again(ObjectRef::of_word(shard.load(OLD_ENTRY)))?;
         crate::step!("repair.finished");
     } else if state != IDLE {
         for index in 0..(shard.load(NEWS_COUNT) as usize).min(INTENT_MAX) {
-            allocator.release_again(Ref::of_word(shard.load(NEWS + index)))?;
+            allocator.release_again(ObjectRef::of_word(shard.load(NEWS + index)))?;
             crate::step!("repair.undoing");
         }
         count_change(shard);

@@ -12,7 +12,7 @@ use forebay_sync::atomic::Relaxed;
 use forebay_sync::leases::Leases;
 
 use super::words::{LIMBO_BATCH, LIMBO_COUNT, LIMBO_HINT, LIMBO_KEPT, ShardWords};
-use crate::object::{Allocator, ObjectReadError, Ref};
+use crate::object::{Allocator, ObjectReadError, ObjectRef};
 
 /// Limbo of one shard, for the owner of its lock.
 #[derive(Clone, Copy, Debug)]
@@ -27,7 +27,7 @@ impl<'a> Limbo<'a> {
     }
 
     /// Puts an entry there. There is room, if it was reclaimed when that [was due](Limbo::is_due).
-    pub(crate) fn push(&self, entry: Ref) -> Result<(), ObjectReadError> {
+    pub(crate) fn push(&self, entry: ObjectRef) -> Result<(), ObjectReadError> {
         let places = self.shard.limbo();
         let hint = self.shard.load(LIMBO_HINT) as usize % places.len();
         let mut all = (0..places.len()).map(|step| (hint + step) % places.len());
@@ -40,7 +40,7 @@ impl<'a> Limbo<'a> {
     }
 
     /// The same after a death, unless the dead one has done so.
-    pub(crate) fn push_again(&self, entry: Ref) -> Result<(), ObjectReadError> {
+    pub(crate) fn push_again(&self, entry: ObjectRef) -> Result<(), ObjectReadError> {
         let is_there = self.shard.limbo().iter().any(|place| place.load(Relaxed) == entry.word());
         if entry.is_none() || is_there { Ok(()) } else { self.push(entry) }
     }
@@ -59,7 +59,7 @@ impl<'a> Limbo<'a> {
     pub(crate) fn reclaim<W: Words>(&self, leases: &Leases<W>) -> Result<u64, ObjectReadError> {
         let places = self.shard.limbo();
         let waiting = || {
-            let all = places.iter().map(|place| (place, Ref::of_word(place.load(Relaxed))));
+            let all = places.iter().map(|place| (place, ObjectRef::of_word(place.load(Relaxed))));
             all.filter(|(_, entry)| !entry.is_none())
         };
         for (_, entry) in waiting() {
@@ -91,7 +91,7 @@ impl<'a> Limbo<'a> {
     pub(crate) fn repair(&self) {
         let mut count = 0;
         for place in self.shard.limbo() {
-            let entry = Ref::of_word(place.load(Relaxed));
+            let entry = ObjectRef::of_word(place.load(Relaxed));
             if !entry.is_none() && !self.allocator.is_taken(entry) {
                 place.store(0, Relaxed);
             }

@@ -8,11 +8,11 @@ use forebay_sync::model::{breaks, breaks_within, fails, fails_within, holds, hol
 use forebay_sync::{Barrier, LineWords, boxed_words};
 use loom::thread;
 
-use super::intent::{Change, SlotLocation, is_idle, repair};
+use super::intent::{PendingChange, SlotLocation, is_idle, repair};
 use super::limbo::Limbo;
 use super::words::{ROOT, ShardWords, words_needed};
 use crate::object::loom_tests::{Memory, OWNER};
-use crate::object::{Lengths, Ref, Seen, Text, follow, publish};
+use crate::object::{EntryKind, EntryLengths, ObjectRef, ObjectView, follow, publish};
 
 /// So many preemptions: a reclaim has very many steps.
 const BOUND: Option<usize> = Some(3);
@@ -54,10 +54,10 @@ impl Scene {
         if named.is_none() {
             return;
         }
-        let Ok(seen) = self.memory.view().begin(named) else { return };
-        if let Ok(_lease) = row.take(named.word(), || seen.is_same()) {
-            let Ok(lengths) = Lengths::of(&seen, Text::Entry) else { return };
-            let key = lengths.key_words(&seen)[0].load(Relaxed);
+        let Ok(object) = self.memory.view().begin(named) else { return };
+        if let Ok(_lease) = row.take(named.word(), || object.is_same()) {
+            let Ok(lengths) = EntryLengths::of(&object, EntryKind::Entry) else { return };
+            let key = lengths.key_words(&object)[0].load(Relaxed);
             assert_eq!(key, named.word(), "what is leased was written again");
         }
     }
@@ -65,7 +65,7 @@ impl Scene {
     /// Takes the entry out, and writes at its place again if it was freed.
     fn reclaim(&self, reclaim: fn(&Scene)) {
         let old = follow(self.root());
-        publish(self.root(), Ref::NONE);
+        publish(self.root(), ObjectRef::NONE);
         self.limbo().push(old).unwrap();
         reclaim(self);
         if !self.memory.allocator(OWNER).is_taken(old) {
@@ -91,7 +91,7 @@ fn held_and_reclaimed() {
 /// Frees without raising the generation before it reads the leases.
 fn held_and_raised_late() {
     held_and(|scene| {
-        let old = Ref::of_word(scene.shard().limbo()[0].load(Relaxed));
+        let old = ObjectRef::of_word(scene.shard().limbo()[0].load(Relaxed));
         scene.leases.barrier();
         if !scene.leases.is_leased(old.word()) {
             scene.memory.allocator(OWNER).release(old).unwrap();
@@ -101,7 +101,7 @@ fn held_and_raised_late() {
 
 /// A reader marks what it found, while that is freed and its chunk divided anew, so that something
 /// else lies there that looks like its header.
-fn marked_by(mark: fn(&Seen<'_>, &Row)) {
+fn marked_by(mark: fn(&ObjectView<'_>, &Row)) {
     let scene = Scene::new();
     let first = scene.memory.make();
     publish(scene.root(), first);
@@ -109,7 +109,7 @@ fn marked_by(mark: fn(&Seen<'_>, &Row)) {
     let writer = thread::spawn(move || {
         let header = other.memory.first_word(first);
         other.limbo().push(first).unwrap();
-        publish(other.root(), Ref::NONE);
+        publish(other.root(), ObjectRef::NONE);
         other.limbo().reclaim(&other.leases).unwrap();
         if !other.memory.allocator(OWNER).is_taken(first) {
             other.memory.divide_into_one_with(header);
@@ -118,10 +118,10 @@ fn marked_by(mark: fn(&Seen<'_>, &Row)) {
         None
     });
     let row = scene.row();
-    if let Ok(seen) = scene.memory.view().begin(first)
-        && seen.is_same()
+    if let Ok(object) = scene.memory.view().begin(first)
+        && object.is_same()
     {
-        mark(&seen, &row);
+        mark(&object, &row);
     }
     if let Some(written) = writer.join().unwrap() {
         assert_eq!(scene.memory.first_word(first), written, "a mark hit something else");
@@ -137,7 +137,7 @@ fn repaired(is_published: bool) {
     let other = Arc::clone(&scene);
     let writers = thread::spawn(move || {
         let (allocator, shard) = (other.memory.allocator(OWNER), other.shard());
-        let mut change = Change::begin(allocator, shard);
+        let mut change = PendingChange::begin(allocator, shard);
         let new = change.make_for_model().unwrap();
         change.retire(first).unwrap();
         change.die_for_model(SlotLocation::Root, new, is_published);
@@ -164,12 +164,12 @@ fn repaired(is_published: bool) {
 /// that was published before that turn began.
 fn turned() {
     let scene = Scene::new();
-    publish(scene.root(), Ref::of_word(1));
+    publish(scene.root(), ObjectRef::of_word(1));
     let other = Arc::clone(&scene);
     let writer = thread::spawn(move || {
         for new in [2, 3] {
             other.shard().begin_turn();
-            publish(other.root(), Ref::of_word(new));
+            publish(other.root(), ObjectRef::of_word(new));
             other.shard().end_turn();
         }
     });
@@ -187,16 +187,16 @@ struct Passed {
     first: AtomicU64,
 }
 
-const FIRST: Ref = Ref::of_word(1);
-const SECOND: Ref = Ref::of_word(2);
-const BETWEEN: Ref = Ref::of_word(3);
+const FIRST: ObjectRef = ObjectRef::of_word(1);
+const SECOND: ObjectRef = ObjectRef::of_word(2);
+const BETWEEN: ObjectRef = ObjectRef::of_word(3);
 
 impl Passed {
     fn shard(&self) -> ShardWords<'_> {
         ShardWords(&self.words)
     }
 
-    fn change(&self, to: Ref) {
+    fn change(&self, to: ObjectRef) {
         self.shard().begin_turn();
         publish(self.shard().word(ROOT), to);
         self.shard().end_turn();
@@ -213,7 +213,7 @@ fn passed(is_still: impl Fn(ShardWords<'_>, u64) -> bool) {
         other.change(BETWEEN);
         publish(&other.first, SECOND);
         publish(&other.first, FIRST);
-        other.change(Ref::NONE);
+        other.change(ObjectRef::NONE);
     });
     let turn = scene.shard().turn();
     if follow(scene.shard().word(ROOT)).is_none() {
@@ -260,9 +260,9 @@ fn what_is_leased_is_not_freed() {
 #[test]
 fn a_mark_hits_nothing_but_what_was_read() {
     let model = "ordmap: an entry is marked as used while its chunk is divided anew";
-    holds_within(BOUND, model, || marked_by(|seen, row| seen.mark(row)));
+    holds_within(BOUND, model, || marked_by(|object, row| object.mark(row)));
     fails_within(BOUND, "ordmap: an entry is marked without a lease", || {
-        marked_by(|seen, _| seen.set_used(true));
+        marked_by(|object, _| object.set_used(true));
     });
 }
 

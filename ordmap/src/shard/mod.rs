@@ -18,15 +18,15 @@ mod writer;
 #[cfg(all(test, loom))]
 mod loom_tests;
 
-pub(crate) use audit::{Audited, audit};
+pub(crate) use audit::{AuditReport, audit};
 pub(crate) use intent::{ChangeError, is_idle, repair};
 pub(crate) use limbo::Limbo;
 #[cfg(test)]
 pub(crate) use moving::MOVED_AT_ONCE;
-pub(crate) use moving::{Neighbours, is_moving, settle_move, shown_len};
+pub(crate) use moving::{NeighbourShards, is_moving, settle_move, shown_len};
 pub(crate) use words::{
     BUDGET, EPOCH, EPOCHS_MAX, EVICTED, HINT_BUCKETS, HINTS, IS_FULL, LEN, LIMBO_BATCH,
     LIMBO_COUNT, LIMBO_SPARE, LOCK, REPAIRED, ROOT, SEQUENCE, SPLIT_TO, ShardWords, WAITS,
     WAITS_SINCE, words_needed,
 };
-pub(crate) use writer::{KeyPosition, Writer};
+pub(crate) use writer::{KeyPosition, ShardWriter};

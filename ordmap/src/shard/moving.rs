@@ -8,10 +8,10 @@
 
 use super::intent::ChangeError;
 use super::words::{LEN, LEN_MOVED, LIMBO_BATCH, LIMBO_SPARE, MOVING, ShardWords};
-use super::writer::Writer;
+use super::writer::ShardWriter;
 use crate::hint_table::HintBucket;
-use crate::object::{Lengths, Ref, Text};
-use crate::route::{BOUND_BYTES_MAX, KeyRange, Routes, Row};
+use crate::object::{EntryKind, EntryLengths, ObjectRef};
+use crate::route::{BOUND_BYTES_MAX, KeyRange, RouteRow, RouteTable};
 use crate::tree::{AdvanceResult, Direction, common_bytes, copy_key_of};
 
 /// So many entries move under one hold of both locks, and so many bytes, if they are not one entry.
@@ -22,32 +22,32 @@ const _: () = assert!(cfg!(loom) || LIMBO_BATCH + MOVED_AT_ONCE <= LIMBO_SPARE);
 
 /// Two shards beside each other, whose locks the caller has, as that for moves.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Neighbours<'a> {
-    pub(crate) lower: Writer<'a>,
-    pub(crate) upper: Writer<'a>,
+pub(crate) struct NeighbourShards<'a> {
+    pub(crate) lower: ShardWriter<'a>,
+    pub(crate) upper: ShardWriter<'a>,
     /// Which of the map's shards they are.
     pub(crate) slots: (usize, usize),
 }
 
 /// Entries at an end of a shard, from the end on, and the bound between them and the others.
-struct Batch {
+struct MoveBatch {
     entries: Vec<(Vec<u8>, Vec<u8>)>,
     bound: Vec<u8>,
 }
 
-impl Neighbours<'_> {
+impl NeighbourShards<'_> {
     /// Moves some entries over the bound, up or down; gives the number, which is 0 if no bound is
     /// short enough.
     pub(crate) fn move_some(
         &self,
-        routes: Routes<'_>,
+        routes: RouteTable<'_>,
         direction: Direction,
     ) -> Result<u64, ChangeError> {
         let (from, into) = match direction {
             Direction::Up => (&self.lower, &self.upper),
             Direction::Down => (&self.upper, &self.lower),
         };
-        let Some(Batch { entries, bound }) = from.batch_for(direction)? else { return Ok(0) };
+        let Some(MoveBatch { entries, bound }) = from.batch_for(direction)? else { return Ok(0) };
         let count = entries.len() as u64;
         let (version, rows) = routes.rows()?;
         let stamp = version.next_stamp();
@@ -77,9 +77,9 @@ impl Neighbours<'_> {
     }
 
     /// The rows with the bound between both, which may be a new one.
-    fn rows_with(&self, mut rows: Vec<Row>, stamp: u64, bound: Vec<u8>) -> Vec<Row> {
+    fn rows_with(&self, mut rows: Vec<RouteRow>, stamp: u64, bound: Vec<u8>) -> Vec<RouteRow> {
         let (lower, upper) = self.slots;
-        let row = Row { slot: upper, stamp, bound };
+        let row = RouteRow { slot: upper, stamp, bound };
         match rows.iter().position(|row| row.slot == upper) {
             Some(at) => rows[at] = row,
             None => {
@@ -91,14 +91,14 @@ impl Neighbours<'_> {
     }
 }
 
-impl Writer<'_> {
+impl ShardWriter<'_> {
     /// The same owner, for what lies outside of the bounds.
     fn hidden(&self) -> Self {
-        Writer { is_hidden: true, ..*self }
+        ShardWriter { is_hidden: true, ..*self }
     }
 
     /// Some entries that are to go up or down, and at least one stays.
-    fn batch_for(&self, direction: Direction) -> Result<Option<Batch>, ChangeError> {
+    fn batch_for(&self, direction: Direction) -> Result<Option<MoveBatch>, ChangeError> {
         // From the end on, and the first one that stays.
         let mut entries = Vec::new();
         let mut bytes = 0;
@@ -117,7 +117,7 @@ impl Writer<'_> {
             if bound.len() <= BOUND_BYTES_MAX {
                 let bound = bound.to_vec();
                 entries.truncate(count);
-                return Ok(Some(Batch { entries, bound }));
+                return Ok(Some(MoveBatch { entries, bound }));
             }
         }
         Ok(None)
@@ -128,7 +128,7 @@ impl Writer<'_> {
     fn walk(
         &self,
         direction: Direction,
-        mut see: impl FnMut(Ref) -> Result<bool, ChangeError>,
+        mut see: impl FnMut(ObjectRef) -> Result<bool, ChangeError>,
     ) -> Result<(), ChangeError> {
         let Some(mut path) = self.tree.descend_to_end(direction)? else { return Ok(()) };
         loop {
@@ -142,12 +142,12 @@ impl Writer<'_> {
         }
     }
 
-    fn copy_of(&self, entry: Ref) -> Result<(Vec<u8>, Vec<u8>), ChangeError> {
-        let seen = self.tree.view.begin(entry)?;
-        let lengths = seen.settle(Lengths::of(&seen, Text::Entry))?;
+    fn copy_of(&self, entry: ObjectRef) -> Result<(Vec<u8>, Vec<u8>), ChangeError> {
+        let object = self.tree.view.begin(entry)?;
+        let lengths = object.settle(EntryLengths::of(&object, EntryKind::Entry))?;
         let (mut key, mut value) = (Vec::new(), Vec::new());
-        lengths.copy_key(&seen, &mut key);
-        lengths.copy_value(&seen, &mut value);
+        lengths.copy_key(&object, &mut key);
+        lengths.copy_value(&object, &mut value);
         Ok((key, value))
     }
 
@@ -168,7 +168,7 @@ impl Writer<'_> {
     fn for_hints(
         &self,
         entries: &[(Vec<u8>, Vec<u8>)],
-        run: impl Fn(HintBucket<'_>, Ref),
+        run: impl Fn(HintBucket<'_>, ObjectRef),
     ) -> Result<(), ChangeError> {
         for (key, _) in entries {
             let Some(bucket) = self.hints.bucket(key) else { return Ok(()) };
@@ -207,7 +207,7 @@ impl Writer<'_> {
         let mut keys = Vec::new();
         self.walk(direction, |entry| {
             let mut key = Vec::new();
-            copy_key_of(self.tree.view, entry, Text::Entry, &mut key)?;
+            copy_key_of(self.tree.view, entry, EntryKind::Entry, &mut key)?;
             if range.has(&key) {
                 return Ok(false);
             }
@@ -242,7 +242,7 @@ pub(crate) fn shown_len(shard: ShardWords<'_>, range: &KeyRange) -> u64 {
 }
 
 /// Ends a move in one of both shards, whoever began it; it may be done twice.
-pub(crate) fn settle_move(writer: &Writer<'_>, range: &KeyRange) -> Result<(), ChangeError> {
+pub(crate) fn settle_move(writer: &ShardWriter<'_>, range: &KeyRange) -> Result<(), ChangeError> {
     let shard = writer.shard;
     if is_moved(shard, range) {
         shard.store(LEN, shard.load(LEN_MOVED));

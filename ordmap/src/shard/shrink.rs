@@ -1,35 +1,35 @@
 //! Taking an item out of a tree: the leaf is copied; nodes with few items are joined with one
 //! beside them, up to the first that has enough.
 
-use super::intent::{Change, ChangeError, SlotLocation};
-use super::writer::Writer;
-use crate::object::{Ref, Text};
-use crate::tree::{ITEMS_MAX, Image, Path, copy_key_of, separator_of};
+use super::intent::{ChangeError, PendingChange, SlotLocation};
+use super::writer::ShardWriter;
+use crate::object::{EntryKind, ObjectRef};
+use crate::tree::{ITEMS_MAX, NodeImage, TreePath, copy_key_of, separator_of};
 
 /// A node with fewer items is joined with one beside it, if both together are not nearly full.
 const ITEMS_MIN: usize = 7;
 const JOINED_MAX: usize = 21;
 
 /// Two nodes beside each other, under one above.
-struct Pair {
-    parent: Image,
+struct SiblingNodes {
+    parent: NodeImage,
     /// Where the left one is in its parent.
     at: usize,
-    left: Image,
-    right: Image,
-    sibling: Ref,
+    left: NodeImage,
+    right: NodeImage,
+    sibling: ObjectRef,
     /// The separator above both.
-    high: Ref,
+    high: ObjectRef,
 }
 
-impl Writer<'_> {
+impl ShardWriter<'_> {
     /// Publishes a leaf that lost an item.
     pub(super) fn shrink(
         &self,
-        mut change: Change<'_>,
-        path: &Path,
-        leaf: Image,
-        old_entry: Ref,
+        mut change: PendingChange<'_>,
+        path: &TreePath,
+        leaf: NodeImage,
+        old_entry: ObjectRef,
         len_after: u64,
     ) -> Result<(), ChangeError> {
         let mut image = leaf;
@@ -38,7 +38,7 @@ impl Writer<'_> {
             change.retire(path.step(depth).0)?;
             if depth == 0 {
                 let root = match (image.level, image.count) {
-                    (_, 0) => Ref::NONE,
+                    (_, 0) => ObjectRef::NONE,
                     (1.., 1) => image.slot(0),
                     _ => change.make_node(&image)?,
                 };
@@ -66,10 +66,15 @@ impl Writer<'_> {
     }
 
     /// The node of a path at this depth, as it is to be, with one beside it.
-    fn pair(&self, path: &Path, depth: usize, image: Image) -> Result<Pair, ChangeError> {
+    fn pair(
+        &self,
+        path: &TreePath,
+        depth: usize,
+        image: NodeImage,
+    ) -> Result<SiblingNodes, ChangeError> {
         let view = self.tree.view;
         let (above, index) = path.step(depth - 1);
-        let parent = Image::load(view, above)?;
+        let parent = NodeImage::load(view, above)?;
         if parent.count < 2 {
             return Err(ChangeError::Damaged("a node has no other beside it"));
         }
@@ -80,14 +85,18 @@ impl Writer<'_> {
             self.tree.high_of(path, depth - 1)?
         };
         let sibling = parent.slot(if at == index { at + 1 } else { at });
-        let other = Image::load(view, sibling)?;
+        let other = NodeImage::load(view, sibling)?;
         let (left, right) = if at == index { (image, other) } else { (other, image) };
-        Ok(Pair { parent, at, left, right, sibling, high })
+        Ok(SiblingNodes { parent, at, left, right, sibling, high })
     }
 
     /// Makes one node of two; gives what is above it.
-    fn join(&self, change: &mut Change<'_>, pair: Pair) -> Result<Image, ChangeError> {
-        let Pair { mut parent, at, mut left, right, sibling, high } = pair;
+    fn join(
+        &self,
+        change: &mut PendingChange<'_>,
+        pair: SiblingNodes,
+    ) -> Result<NodeImage, ChangeError> {
+        let SiblingNodes { mut parent, at, mut left, right, sibling, high } = pair;
         left.append(&right);
         left.retune(self.tree.view, high)?;
         change.retire(sibling)?;
@@ -101,9 +110,13 @@ impl Writer<'_> {
     }
 
     /// Divides the items of two inner nodes evenly; gives what is above them.
-    fn level_out(&self, change: &mut Change<'_>, pair: Pair) -> Result<Image, ChangeError> {
+    fn level_out(
+        &self,
+        change: &mut PendingChange<'_>,
+        pair: SiblingNodes,
+    ) -> Result<NodeImage, ChangeError> {
         let view = self.tree.view;
-        let Pair { mut parent, at, mut left, right, sibling, high } = pair;
+        let SiblingNodes { mut parent, at, mut left, right, sibling, high } = pair;
         left.append(&right);
         let middle = left.count / 2;
         let low = separator_of(view, left.slot(middle))?;
@@ -112,7 +125,7 @@ impl Writer<'_> {
         right.retune(view, high)?;
         change.retire(sibling)?;
         let mut separator = Vec::new();
-        copy_key_of(view, low, Text::Separator, &mut separator)?;
+        copy_key_of(view, low, EntryKind::Separator, &mut separator)?;
         parent.set_slot(at, change.make_node(&left)?);
         parent.remove(at + 1);
         parent.insert(at + 1, &separator, change.make_node(&right)?)?;

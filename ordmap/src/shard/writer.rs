@@ -1,15 +1,15 @@
 //! The owner of a shard's lock: looking, replacing, and where changes are published.
 
-use super::intent::{Change, ChangeError, SlotLocation};
+use super::intent::{ChangeError, PendingChange, SlotLocation};
 use super::words::{LEN, ROOT, ShardWords};
 use crate::hint_table::HintTable;
-use crate::object::{Allocator, Ref, Text};
-use crate::tree::{Image, Node, Path, Tree};
+use crate::object::{Allocator, EntryKind, ObjectRef};
+use crate::tree::{MapTree, NodeImage, NodeView, TreePath};
 
 /// What the owner of a shard's lock may do.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Writer<'a> {
-    pub(crate) tree: Tree<'a>,
+pub(crate) struct ShardWriter<'a> {
+    pub(crate) tree: MapTree<'a>,
     pub(crate) allocator: Allocator<'a>,
     pub(crate) shard: ShardWords<'a>,
     pub(crate) hints: HintTable<'a>,
@@ -21,33 +21,33 @@ pub(crate) struct Writer<'a> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct KeyPosition {
     /// None: the tree is empty.
-    path: Option<Path>,
+    path: Option<TreePath>,
     /// The entry of the key, if there is one.
-    pub(crate) entry: Option<Ref>,
+    pub(crate) entry: Option<ObjectRef>,
 }
 
 /// What became of the first of some keys.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Run {
+pub(crate) struct RemovedRun {
     pub(crate) looked_at: usize,
     pub(crate) removed: usize,
 }
 
-impl<'a> Writer<'a> {
+impl<'a> ShardWriter<'a> {
     pub(crate) fn new(
         allocator: Allocator<'a>,
         shard: ShardWords<'a>,
         hints: HintTable<'a>,
-    ) -> Writer<'a> {
-        let tree = Tree { view: allocator.view, root: shard.word(ROOT) };
-        Writer { tree, allocator, shard, hints, is_hidden: false }
+    ) -> ShardWriter<'a> {
+        let tree = MapTree { view: allocator.view, root: shard.word(ROOT) };
+        ShardWriter { tree, allocator, shard, hints, is_hidden: false }
     }
 
     pub(crate) fn look(&self, key: &[u8]) -> Result<KeyPosition, ChangeError> {
         let Some((path, spot)) = self.tree.descend(key)? else {
             return Ok(KeyPosition { path: None, entry: None });
         };
-        let entry = spot.entry.map(|(seen, _)| seen.reference());
+        let entry = spot.entry.map(|(object, _)| object.reference());
         Ok(KeyPosition { path: Some(path), entry })
     }
 
@@ -58,16 +58,16 @@ impl<'a> Writer<'a> {
         key: &[u8],
         value: &[u8],
     ) -> Result<(), ChangeError> {
-        let mut change = Change::begin(self.allocator, self.shard);
-        let entry = change.make_entry(Text::Entry, key, value)?;
+        let mut change = PendingChange::begin(self.allocator, self.shard);
+        let entry = change.make_entry(EntryKind::Entry, key, value)?;
         let len = self.shard.load(LEN);
         let more = if self.is_hidden { len } else { len.wrapping_add(1) };
         match (&at.path, at.entry) {
             (None, _) => {
-                let mut leaf = Image::empty(0, Ref::NONE);
+                let mut leaf = NodeImage::empty(0, ObjectRef::NONE);
                 leaf.insert(0, key, entry)?;
                 let root = change.make_node(&leaf)?;
-                change.publish(SlotLocation::Root, root, Ref::NONE, more)?;
+                change.publish(SlotLocation::Root, root, ObjectRef::NONE, more)?;
             }
             (Some(path), Some(old)) => {
                 let place = self.slot_of_item(path, path.depth - 1)?;
@@ -77,7 +77,7 @@ impl<'a> Writer<'a> {
             (Some(path), None) => {
                 let depth = path.depth - 1;
                 let (leaf, index) = path.step(depth);
-                let mut image = Image::load(self.tree.view, leaf)?;
+                let mut image = NodeImage::load(self.tree.view, leaf)?;
                 image.insert(index, key, entry)?;
                 self.grow(change, path, image, more)?;
             }
@@ -91,9 +91,9 @@ impl<'a> Writer<'a> {
     /// Takes the entry of a key out, which is at this position; no, if there is none.
     pub(crate) fn remove(&self, at: &KeyPosition, key: &[u8]) -> Result<bool, ChangeError> {
         let (Some(path), Some(entry)) = (&at.path, at.entry) else { return Ok(false) };
-        let change = Change::begin(self.allocator, self.shard);
+        let change = PendingChange::begin(self.allocator, self.shard);
         let (leaf, index) = path.step(path.depth - 1);
-        let mut image = Image::load(self.tree.view, leaf)?;
+        let mut image = NodeImage::load(self.tree.view, leaf)?;
         image.remove(index);
         let len = self.len_without(1);
         self.take_out(key, entry);
@@ -103,15 +103,15 @@ impl<'a> Writer<'a> {
 
     /// Takes out the first of these keys, if it is there, and with it those of the next ones that
     /// stand right behind it in its leaf.
-    pub(crate) fn remove_run(&self, keys: &[&[u8]]) -> Result<Run, ChangeError> {
-        let Some(first) = keys.first() else { return Ok(Run::default()) };
+    pub(crate) fn remove_run(&self, keys: &[&[u8]]) -> Result<RemovedRun, ChangeError> {
+        let Some(first) = keys.first() else { return Ok(RemovedRun::default()) };
         let at = self.look(first)?;
         let (Some(path), Some(entry)) = (&at.path, at.entry) else {
-            return Ok(Run { looked_at: 1, removed: 0 });
+            return Ok(RemovedRun { looked_at: 1, removed: 0 });
         };
-        let mut change = Change::begin(self.allocator, self.shard);
+        let mut change = PendingChange::begin(self.allocator, self.shard);
         let (leaf, index) = path.step(path.depth - 1);
-        let mut image = Image::load(self.tree.view, leaf)?;
+        let mut image = NodeImage::load(self.tree.view, leaf)?;
         change.retire(entry)?;
         self.take_out(first, entry);
         image.remove(index);
@@ -130,12 +130,12 @@ impl<'a> Writer<'a> {
             count += 1;
         }
         let len = self.len_without(count as u64);
-        self.shrink(change, path, image, Ref::NONE, len)?;
-        Ok(Run { looked_at: count, removed: count })
+        self.shrink(change, path, image, ObjectRef::NONE, len)?;
+        Ok(RemovedRun { looked_at: count, removed: count })
     }
 
     /// Takes the word of an entry out, before the tree loses it.
-    pub(super) fn take_out(&self, key: &[u8], entry: Ref) {
+    pub(super) fn take_out(&self, key: &[u8], entry: ObjectRef) {
         if let Some(bucket) = self.hints.bucket(key) {
             bucket.take_out(entry);
         }
@@ -147,16 +147,20 @@ impl<'a> Writer<'a> {
     }
 
     /// Where the node is named that a path has at this depth.
-    pub(super) fn slot_of(&self, path: &Path, depth: usize) -> Result<SlotLocation, ChangeError> {
+    pub(super) fn slot_of(
+        &self,
+        path: &TreePath,
+        depth: usize,
+    ) -> Result<SlotLocation, ChangeError> {
         match depth.checked_sub(1) {
             None => Ok(SlotLocation::Root),
             Some(above) => self.slot_of_item(path, above),
         }
     }
 
-    fn slot_of_item(&self, path: &Path, depth: usize) -> Result<SlotLocation, ChangeError> {
+    fn slot_of_item(&self, path: &TreePath, depth: usize) -> Result<SlotLocation, ChangeError> {
         let (node, index) = path.step(depth);
-        let node = Node::begin(self.tree.view, node, None)?;
+        let node = NodeView::begin(self.tree.view, node, None)?;
         let number = node.slot_number(index).ok_or(ChangeError::Damaged("a slot is nowhere"))?;
         Ok(SlotLocation::Word(number))
     }

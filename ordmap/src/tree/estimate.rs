@@ -3,23 +3,23 @@
 //! Nodes between the two ways are counted level by level. As long as they are few all are read, and
 //! the number is exact; else some of them stand for all, evenly chosen.
 
-use super::node::Node;
-use super::walk::{Path, Tree};
-use crate::object::{ObjectReadError, Ref};
+use super::node::NodeView;
+use super::walk::{MapTree, TreePath};
+use crate::object::{ObjectReadError, ObjectRef};
 
 /// So many nodes of a level are read.
 const READ_MAX: usize = 32;
 
 /// A node, and how many it stands for.
-type Weighed = (Ref, f64);
+type WeightedNode = (ObjectRef, f64);
 
-impl Tree<'_> {
+impl MapTree<'_> {
     /// About how many entries lie between the entry where the first path ends and the one before
     /// that at `end` in the leaf of the second.
     pub(crate) fn estimate(
         self,
-        low: &Path,
-        high: &Path,
+        low: &TreePath,
+        high: &TreePath,
         end: usize,
     ) -> Result<u64, ObjectReadError> {
         if low.depth != high.depth {
@@ -59,8 +59,8 @@ impl Tree<'_> {
     /// between going the one and the other.
     fn same(
         self,
-        low: &Path,
-        high: &Path,
+        low: &TreePath,
+        high: &TreePath,
         fork: usize,
         number: u64,
     ) -> Result<u64, ObjectReadError> {
@@ -68,19 +68,19 @@ impl Tree<'_> {
         if is_same { Ok(number) } else { Err(ObjectReadError::Changed) }
     }
 
-    fn count_of(self, node: Ref) -> Result<usize, ObjectReadError> {
-        let node = Node::begin(self.view, node, None)?;
+    fn count_of(self, node: ObjectRef) -> Result<usize, ObjectReadError> {
+        let node = NodeView::begin(self.view, node, None)?;
         node.settle(Ok(node.count))
     }
 
     fn add_slots(
         self,
-        to: &mut Vec<Weighed>,
-        node: Ref,
+        to: &mut Vec<WeightedNode>,
+        node: ObjectRef,
         weight: f64,
         indices: std::ops::Range<usize>,
     ) -> Result<(), ObjectReadError> {
-        let node = Node::begin(self.view, node, None)?;
+        let node = NodeView::begin(self.view, node, None)?;
         for index in indices.start..indices.end.min(node.count) {
             to.push((node.slot(index)?, weight));
         }
@@ -89,13 +89,13 @@ impl Tree<'_> {
 }
 
 /// Some of them, which stand for all.
-fn thinned(nodes: Vec<Weighed>) -> Vec<Weighed> {
+fn thinned(nodes: Vec<WeightedNode>) -> Vec<WeightedNode> {
     if nodes.len() <= READ_MAX {
         return nodes;
     }
     let whole: f64 = nodes.iter().map(|(_, weight)| weight).sum();
     let chosen = (0..READ_MAX).map(|index| nodes[(2 * index + 1) * nodes.len() / (2 * READ_MAX)]);
-    let chosen: Vec<Weighed> = chosen.collect();
+    let chosen: Vec<WeightedNode> = chosen.collect();
     let part: f64 = chosen.iter().map(|(_, weight)| weight).sum();
     chosen.into_iter().map(|(node, weight)| (node, weight * whole / part)).collect()
 }

@@ -3,29 +3,33 @@
 use forebay_sync::atomic::{AtomicU64, Relaxed};
 
 use super::node::{
-    HEADS, ITEMS_MAX, LOW, META, NODE_WORDS, Node, PREFIX, PREFIX_BYTES_MAX, SLOTS, separator_of,
+    HEADS, ITEMS_MAX, LOW, META, NODE_WORDS, NodeView, PREFIX, PREFIX_BYTES_MAX, SLOTS,
+    separator_of,
 };
-use crate::object::{Header, Kind, Lengths, ObjectReadError, Ref, Text, View, head_of};
+use crate::object::{
+    EntryKind, EntryLengths, ObjectHeader, ObjectKind, ObjectReadError, ObjectRef, ShardView,
+    head_of,
+};
 
 const TOO_SHORT: ObjectReadError = ObjectReadError::Damaged("a key is too short for its node");
 
 /// A node that is not written yet; it may have one item too many.
 #[derive(Clone, Debug)]
-pub(crate) struct Image {
+pub(crate) struct NodeImage {
     pub(crate) level: usize,
-    pub(crate) low: Ref,
+    pub(crate) low: ObjectRef,
     pub(crate) count: usize,
     skip: usize,
     prefix: [u8; PREFIX_BYTES_MAX],
     prefix_bytes: usize,
     heads: [u64; ITEMS_MAX + 1],
-    slots: [Ref; ITEMS_MAX + 1],
+    slots: [ObjectRef; ITEMS_MAX + 1],
 }
 
-impl Image {
+impl NodeImage {
     /// A node without items.
-    pub(crate) fn empty(level: usize, low: Ref) -> Image {
-        Image {
+    pub(crate) fn empty(level: usize, low: ObjectRef) -> NodeImage {
+        NodeImage {
             level,
             low,
             count: 0,
@@ -33,14 +37,14 @@ impl Image {
             prefix: [0; PREFIX_BYTES_MAX],
             prefix_bytes: 0,
             heads: [0; ITEMS_MAX + 1],
-            slots: [Ref::NONE; ITEMS_MAX + 1],
+            slots: [ObjectRef::NONE; ITEMS_MAX + 1],
         }
     }
 
     /// A node as it is now.
-    pub(crate) fn load(view: View<'_>, at: Ref) -> Result<Image, ObjectReadError> {
-        let node = Node::begin(view, at, None)?;
-        let mut image = Image::empty(node.level, node.low());
+    pub(crate) fn load(view: ShardView<'_>, at: ObjectRef) -> Result<NodeImage, ObjectReadError> {
+        let node = NodeView::begin(view, at, None)?;
+        let mut image = NodeImage::empty(node.level, node.low());
         (image.count, image.skip) = (node.count, node.skip);
         (image.prefix, image.prefix_bytes) = (node.prefix(), node.prefix_bytes);
         for index in 0..node.count {
@@ -51,7 +55,7 @@ impl Image {
     }
 
     /// Writes it into memory that nothing names yet.
-    pub(crate) fn store(&self, words: &[AtomicU64], reference: Ref) {
+    pub(crate) fn store(&self, words: &[AtomicU64], reference: ObjectRef) {
         assert!(self.count <= ITEMS_MAX && words.len() >= NODE_WORDS, "a node has its size");
         let meta = self.count as u64
             | (self.prefix_bytes as u64) << 8
@@ -69,11 +73,11 @@ impl Image {
         for word in &words[HEADS + self.count..SLOTS] {
             word.store(u64::MAX, Relaxed);
         }
-        let kind = if self.level == 0 { Kind::Leaf } else { Kind::Inner };
-        words[0].store(Header::new(reference.generation(), kind, 0).word(), Relaxed);
+        let kind = if self.level == 0 { ObjectKind::Leaf } else { ObjectKind::Inner };
+        words[0].store(ObjectHeader::new(reference.generation(), kind, 0).word(), Relaxed);
     }
 
-    pub(crate) fn slot(&self, index: usize) -> Ref {
+    pub(crate) fn slot(&self, index: usize) -> ObjectRef {
         self.slots[index]
     }
 
@@ -87,7 +91,7 @@ impl Image {
         (self.heads[index] ^ self.heads[index - 1]).leading_zeros() / 8
     }
 
-    pub(crate) fn set_slot(&mut self, index: usize, slot: Ref) {
+    pub(crate) fn set_slot(&mut self, index: usize, slot: ObjectRef) {
         self.slots[index] = slot;
     }
 
@@ -97,7 +101,7 @@ impl Image {
     }
 
     /// Puts an item behind the last one that has no head yet: the first of an inner node.
-    pub(crate) fn push_first(&mut self, slot: Ref) {
+    pub(crate) fn push_first(&mut self, slot: ObjectRef) {
         assert_eq!(self.count, 0, "it is the first");
         self.slots[0] = slot;
         self.count = 1;
@@ -108,7 +112,7 @@ impl Image {
         &mut self,
         index: usize,
         key: &[u8],
-        slot: Ref,
+        slot: ObjectRef,
     ) -> Result<(), ObjectReadError> {
         let suffix = key.get(self.skip..).ok_or(TOO_SHORT)?;
         if self.count <= self.first_keyed() {
@@ -153,19 +157,23 @@ impl Image {
     /// Appends the key of an item: its entry's, or the separator's below its child.
     pub(crate) fn copy_key(
         &self,
-        view: View<'_>,
+        view: ShardView<'_>,
         index: usize,
         out: &mut Vec<u8>,
     ) -> Result<(), ObjectReadError> {
         let slot = self.slots[index];
         match self.level {
-            0 => copy_key_of(view, slot, Text::Entry, out),
-            _ => copy_key_of(view, separator_of(view, slot)?, Text::Separator, out),
+            0 => copy_key_of(view, slot, EntryKind::Entry, out),
+            _ => copy_key_of(view, separator_of(view, slot)?, EntryKind::Separator, out),
         }
     }
 
     /// Chooses skip and prefix anew for a node between two separators.
-    pub(crate) fn retune(&mut self, view: View<'_>, high: Ref) -> Result<(), ObjectReadError> {
+    pub(crate) fn retune(
+        &mut self,
+        view: ShardView<'_>,
+        high: ObjectRef,
+    ) -> Result<(), ObjectReadError> {
         self.skip = common_of(view, self.low, high)?;
         let first = self.first_keyed();
         if self.count <= first {
@@ -190,8 +198,8 @@ impl Image {
 
     /// Takes the items from `index` on out into a node of their own, which is to be tuned, as this
     /// one.
-    pub(crate) fn split_off(&mut self, index: usize, low: Ref) -> Image {
-        let mut right = Image::empty(self.level, low);
+    pub(crate) fn split_off(&mut self, index: usize, low: ObjectRef) -> NodeImage {
+        let mut right = NodeImage::empty(self.level, low);
         right.count = self.count - index;
         right.slots[..right.count].copy_from_slice(&self.slots[index..self.count]);
         self.count = index;
@@ -199,7 +207,7 @@ impl Image {
     }
 
     /// Takes as many items of the next node as there is room for, up to `count`; to be tuned.
-    pub(crate) fn append(&mut self, right: &Image) {
+    pub(crate) fn append(&mut self, right: &NodeImage) {
         self.slots[self.count..][..right.count].copy_from_slice(&right.slots[..right.count]);
         self.count += right.count;
     }
@@ -207,24 +215,28 @@ impl Image {
 
 /// Appends the key of an entry or a separator.
 pub(crate) fn copy_key_of(
-    view: View<'_>,
-    at: Ref,
-    text: Text,
+    view: ShardView<'_>,
+    at: ObjectRef,
+    text: EntryKind,
     out: &mut Vec<u8>,
 ) -> Result<(), ObjectReadError> {
-    let seen = view.begin(at)?;
-    let copied = Lengths::of(&seen, text).map(|lengths| lengths.copy_key(&seen, out));
-    seen.settle(copied)
+    let object = view.begin(at)?;
+    let copied = EntryLengths::of(&object, text).map(|lengths| lengths.copy_key(&object, out));
+    object.settle(copied)
 }
 
 /// How many bytes two separators have in common; none, if there is nothing on one side.
-fn common_of(view: View<'_>, low: Ref, high: Ref) -> Result<usize, ObjectReadError> {
+fn common_of(
+    view: ShardView<'_>,
+    low: ObjectRef,
+    high: ObjectRef,
+) -> Result<usize, ObjectReadError> {
     if low.is_none() || high.is_none() {
         return Ok(0);
     }
     let (mut below, mut above) = (Vec::new(), Vec::new());
-    copy_key_of(view, low, Text::Separator, &mut below)?;
-    copy_key_of(view, high, Text::Separator, &mut above)?;
+    copy_key_of(view, low, EntryKind::Separator, &mut below)?;
+    copy_key_of(view, high, EntryKind::Separator, &mut above)?;
     Ok(common_bytes(&below, &above))
 }
 

@@ -14,6 +14,6 @@ mod image;
 mod node;
 mod walk;
 
-pub(crate) use image::{Image, common_bytes, copy_key_of};
-pub(crate) use node::{ITEMS_MAX, NODE_WORDS, Node, separator_of};
-pub(crate) use walk::{AdvanceResult, Direction, Hit, Path, SeekResult, Tree};
+pub(crate) use image::{NodeImage, common_bytes, copy_key_of};
+pub(crate) use node::{ITEMS_MAX, NODE_WORDS, NodeView, separator_of};
+pub(crate) use walk::{AdvanceResult, Direction, MapTree, SeekResult, TreeHit, TreePath};

@@ -26,8 +26,8 @@ use std::hint::select_unpredictable;
 use forebay_sync::atomic::{AtomicU64, Relaxed};
 
 use crate::object::{
-    Kind, Lengths, ObjectReadError, Ref, Seen, Text, View, compare_words, equals_words, follow,
-    head_of, prefetch,
+    EntryKind, EntryLengths, ObjectKind, ObjectReadError, ObjectRef, ObjectView, ShardView,
+    compare_words, equals_words, follow, head_of, prefetch,
 };
 
 pub(crate) const NODE_WORDS: usize = 64;
@@ -45,8 +45,8 @@ pub(crate) const LEVELS_MAX: usize = 32;
 /// A node that is being read. What it says may be nonsense until it is settled, but never leads out
 /// of its memory.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Node<'a> {
-    seen: Seen<'a>,
+pub(crate) struct NodeView<'a> {
+    object: ObjectView<'a>,
     words: &'a [AtomicU64; NODE_WORDS],
     pub(crate) level: usize,
     pub(crate) count: usize,
@@ -60,44 +60,44 @@ pub(crate) struct LeafPosition<'a> {
     /// The first item whose key is not below it.
     pub(crate) index: usize,
     /// Its entry, if the key is there; not settled.
-    pub(crate) entry: Option<(Seen<'a>, Lengths)>,
+    pub(crate) entry: Option<(ObjectView<'a>, EntryLengths)>,
 }
 
-impl<'a> Node<'a> {
+impl<'a> NodeView<'a> {
     /// Begins to read a node, of this level if one is known.
     #[inline]
     pub(crate) fn begin(
-        view: View<'a>,
-        at: Ref,
+        view: ShardView<'a>,
+        at: ObjectRef,
         level: Option<usize>,
-    ) -> Result<Node<'a>, ObjectReadError> {
-        let seen = view.begin(at)?;
-        let words = seen.words().first_chunk();
+    ) -> Result<NodeView<'a>, ObjectReadError> {
+        let object = view.begin(at)?;
+        let words = object.words().first_chunk();
         let words = words.ok_or(ObjectReadError::Damaged("a node is too short"));
-        let node = words.and_then(|words| Node::of(seen, words, level));
+        let node = words.and_then(|words| NodeView::of(object, words, level));
         match node {
             Ok(node) => Ok(node),
-            Err(_) => seen.settle(node),
+            Err(_) => object.settle(node),
         }
     }
 
     #[inline]
     fn of(
-        seen: Seen<'a>,
+        object: ObjectView<'a>,
         words: &'a [AtomicU64; NODE_WORDS],
         expected: Option<usize>,
-    ) -> Result<Node<'a>, ObjectReadError> {
+    ) -> Result<NodeView<'a>, ObjectReadError> {
         let meta = words[META].load(Relaxed);
         let (count, prefix_bytes) = (meta as u8 as usize, (meta >> 8) as u8 as usize);
         let (skip, level) = ((meta >> 16) as u16 as usize, (meta >> 32) as u8 as usize);
-        seen.header_of(if level == 0 { Kind::Leaf } else { Kind::Inner })?;
+        object.header_of(if level == 0 { ObjectKind::Leaf } else { ObjectKind::Inner })?;
         if expected.is_some_and(|expected| level != expected) || level >= LEVELS_MAX {
             return Err(ObjectReadError::Damaged("a node is on a wrong level"));
         }
         if count == 0 || count > ITEMS_MAX || prefix_bytes > PREFIX_BYTES_MAX {
             return Err(ObjectReadError::Damaged("a node has a wrong number of items"));
         }
-        Ok(Node { seen, words, level, count, skip, prefix_bytes })
+        Ok(NodeView { object, words, level, count, skip, prefix_bytes })
     }
 
     /// Asks for all its lines, so that they come together.
@@ -106,24 +106,24 @@ impl<'a> Node<'a> {
         self.words.iter().skip(8).step_by(8).for_each(prefetch);
     }
 
-    pub(crate) fn reference(&self) -> Ref {
-        self.seen.reference()
+    pub(crate) fn reference(&self) -> ObjectRef {
+        self.object.reference()
     }
 
     /// What was read of it, if it was not freed meanwhile.
     #[inline]
     pub(crate) fn settle<T>(&self, read: Result<T, ObjectReadError>) -> Result<T, ObjectReadError> {
-        self.seen.settle(read)
+        self.object.settle(read)
     }
 
     /// The separator below all its keys.
-    pub(crate) fn low(&self) -> Ref {
-        Ref::of_word(self.words[LOW].load(Relaxed))
+    pub(crate) fn low(&self) -> ObjectRef {
+        ObjectRef::of_word(self.words[LOW].load(Relaxed))
     }
 
     /// The slot of an item that it has.
     #[inline]
-    pub(crate) fn slot(&self, index: usize) -> Result<Ref, ObjectReadError> {
+    pub(crate) fn slot(&self, index: usize) -> Result<ObjectRef, ObjectReadError> {
         match self.words[SLOTS..].get(index) {
             Some(slot) if index < self.count => Ok(follow(slot)),
             _ => Err(ObjectReadError::Damaged("a node has no such item")),
@@ -182,7 +182,11 @@ impl<'a> Node<'a> {
 
     /// The child in whose range the key is.
     #[inline]
-    pub(crate) fn child_index(&self, view: View<'a>, key: &[u8]) -> Result<usize, ObjectReadError> {
+    pub(crate) fn child_index(
+        &self,
+        view: ShardView<'a>,
+        key: &[u8],
+    ) -> Result<usize, ObjectReadError> {
         let (less, equal) = self.rank(key, 1)?;
         let (mut low, mut high) = (less, less + equal);
         // Separators up to `low` are not above the key, those beyond `high` are.
@@ -201,23 +205,23 @@ impl<'a> Node<'a> {
     #[inline]
     pub(crate) fn find(
         &self,
-        view: View<'a>,
+        view: ShardView<'a>,
         key: &[u8],
     ) -> Result<LeafPosition<'a>, ObjectReadError> {
         let (less, equal) = self.rank(key, 0)?;
         let (mut low, mut high) = (less, less + equal);
         while low < high {
             let middle = (low + high) / 2;
-            let seen = view.begin(self.slot(middle)?)?;
-            seen.prefetch();
-            let compared = Lengths::of(&seen, Text::Entry)
-                .map(|lengths| (lengths, lengths.compare(&seen, key, self.known_bytes())));
-            let (lengths, order) = seen.settle(compared)?;
+            let object = view.begin(self.slot(middle)?)?;
+            object.prefetch();
+            let compared = EntryLengths::of(&object, EntryKind::Entry)
+                .map(|lengths| (lengths, lengths.compare(&object, key, self.known_bytes())));
+            let (lengths, order) = object.settle(compared)?;
             match order {
                 Ordering::Less => low = middle + 1,
                 Ordering::Greater => high = middle,
                 Ordering::Equal => {
-                    return Ok(LeafPosition { index: middle, entry: Some((seen, lengths)) });
+                    return Ok(LeafPosition { index: middle, entry: Some((object, lengths)) });
                 }
             }
         }
@@ -245,20 +249,23 @@ fn count_heads(heads: &[AtomicU64], count: usize, head: u64) -> (usize, usize) {
 }
 
 /// The separator below a node.
-pub(crate) fn separator_of(view: View<'_>, node: Ref) -> Result<Ref, ObjectReadError> {
-    let seen = view.begin(node)?;
-    let low = seen.word(LOW).map(Ref::of_word);
-    seen.settle(low)
+pub(crate) fn separator_of(
+    view: ShardView<'_>,
+    node: ObjectRef,
+) -> Result<ObjectRef, ObjectReadError> {
+    let object = view.begin(node)?;
+    let low = object.word(LOW).map(ObjectRef::of_word);
+    object.settle(low)
 }
 
 fn compare_separator(
-    view: View<'_>,
-    separator: Ref,
+    view: ShardView<'_>,
+    separator: ObjectRef,
     key: &[u8],
     known_bytes: usize,
 ) -> Result<Ordering, ObjectReadError> {
-    let seen = view.begin(separator)?;
-    let compared =
-        Lengths::of(&seen, Text::Separator).map(|lengths| lengths.compare(&seen, key, known_bytes));
-    seen.settle(compared)
+    let object = view.begin(separator)?;
+    let compared = EntryLengths::of(&object, EntryKind::Separator)
+        .map(|lengths| lengths.compare(&object, key, known_bytes));
+    object.settle(compared)
 }

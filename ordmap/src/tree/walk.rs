@@ -6,8 +6,8 @@
 
 use forebay_sync::atomic::AtomicU64;
 
-use super::node::{LEVELS_MAX, LeafPosition, NODE_WORDS, Node};
-use crate::object::{Lengths, ObjectReadError, Ref, Seen, View, follow};
+use super::node::{LEVELS_MAX, LeafPosition, NODE_WORDS, NodeView};
+use crate::object::{EntryLengths, ObjectReadError, ObjectRef, ObjectView, ShardView, follow};
 
 /// Entries that are on their way while a cursor walks, and lines of each: those of a usual key and
 /// a short value.
@@ -16,16 +16,16 @@ const ENTRY_LINES: usize = 3;
 
 /// A key is there.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Hit<'a> {
+pub(crate) struct TreeHit<'a> {
     /// Not settled: what is read of it must be.
-    pub(crate) entry: Seen<'a>,
-    pub(crate) lengths: Lengths,
+    pub(crate) entry: ObjectView<'a>,
+    pub(crate) lengths: EntryLengths,
 }
 
 /// The nodes from the root to a leaf, and which item was taken in each.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Path {
-    nodes: [Ref; LEVELS_MAX],
+pub(crate) struct TreePath {
+    nodes: [ObjectRef; LEVELS_MAX],
     indices: [u8; LEVELS_MAX],
     pub(crate) depth: usize,
 }
@@ -63,26 +63,26 @@ pub(crate) enum AdvanceResult {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SeekResult {
     /// The way to where the key is, or would be.
-    pub(crate) before: Path,
+    pub(crate) before: TreePath,
     /// The way to what lies next to it.
-    pub(crate) path: Path,
+    pub(crate) path: TreePath,
     /// From the one to the other.
     pub(crate) advanced: AdvanceResult,
 }
 
 /// A tree under its root.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Tree<'a> {
-    pub(crate) view: View<'a>,
+pub(crate) struct MapTree<'a> {
+    pub(crate) view: ShardView<'a>,
     pub(crate) root: &'a AtomicU64,
 }
 
-impl Path {
-    pub(crate) fn new() -> Path {
-        Path { nodes: [Ref::NONE; LEVELS_MAX], indices: [0; LEVELS_MAX], depth: 0 }
+impl TreePath {
+    pub(crate) fn new() -> TreePath {
+        TreePath { nodes: [ObjectRef::NONE; LEVELS_MAX], indices: [0; LEVELS_MAX], depth: 0 }
     }
 
-    pub(crate) fn step(&self, level: usize) -> (Ref, usize) {
+    pub(crate) fn step(&self, level: usize) -> (ObjectRef, usize) {
         (self.nodes[level], usize::from(self.indices[level]))
     }
 
@@ -96,7 +96,7 @@ impl Path {
         self.indices[level] = index as u8;
     }
 
-    fn push(&mut self, node: Ref, index: usize) -> Result<(), ObjectReadError> {
+    fn push(&mut self, node: ObjectRef, index: usize) -> Result<(), ObjectReadError> {
         let place = self.nodes.get_mut(self.depth);
         *place.ok_or(ObjectReadError::Damaged("the tree is too high"))? = node;
         self.indices[self.depth] = index as u8;
@@ -105,48 +105,48 @@ impl Path {
     }
 }
 
-impl<'a> Tree<'a> {
+impl<'a> MapTree<'a> {
     /// The root, if there is anything.
-    fn begin(self) -> Result<Option<Node<'a>>, ObjectReadError> {
+    fn begin(self) -> Result<Option<NodeView<'a>>, ObjectReadError> {
         let root = follow(self.root);
         if root.is_none() {
             return Ok(None);
         }
-        Node::begin(self.view, root, None).map(Some)
+        NodeView::begin(self.view, root, None).map(Some)
     }
 
     /// The child at an index of a node that has not been freed.
     #[inline]
     fn child(
         self,
-        node: &Node<'a>,
+        node: &NodeView<'a>,
         index: Result<usize, ObjectReadError>,
-    ) -> Result<(usize, Node<'a>), ObjectReadError> {
+    ) -> Result<(usize, NodeView<'a>), ObjectReadError> {
         let child = index.and_then(|index| Ok((index, node.slot(index)?)));
         let (index, child) = node.settle(child)?;
-        let child = Node::begin(self.view, child, node.level.checked_sub(1))?;
+        let child = NodeView::begin(self.view, child, node.level.checked_sub(1))?;
         child.prefetch();
         Ok((index, child))
     }
 
     /// The entry of a key.
     #[inline]
-    pub(crate) fn find(self, key: &[u8]) -> Result<Option<Hit<'a>>, ObjectReadError> {
+    pub(crate) fn find(self, key: &[u8]) -> Result<Option<TreeHit<'a>>, ObjectReadError> {
         let Some(mut node) = self.begin()? else { return Ok(None) };
         while node.level > 0 {
             node = self.child(&node, node.child_index(self.view, key))?.1;
         }
         let spot = node.settle(node.find(self.view, key))?;
-        Ok(spot.entry.map(|(entry, lengths)| Hit { entry, lengths }))
+        Ok(spot.entry.map(|(entry, lengths)| TreeHit { entry, lengths }))
     }
 
     /// The way to where a key is, or would be, in its leaf. None: the tree is empty.
     pub(crate) fn descend(
         self,
         key: &[u8],
-    ) -> Result<Option<(Path, LeafPosition<'a>)>, ObjectReadError> {
+    ) -> Result<Option<(TreePath, LeafPosition<'a>)>, ObjectReadError> {
         let Some(mut node) = self.begin()? else { return Ok(None) };
-        let mut path = Path::new();
+        let mut path = TreePath::new();
         while node.level > 0 {
             let (index, child) = self.child(&node, node.child_index(self.view, key))?;
             path.push(node.reference(), index)?;
@@ -161,9 +161,9 @@ impl<'a> Tree<'a> {
     pub(crate) fn descend_to_end(
         self,
         direction: Direction,
-    ) -> Result<Option<Path>, ObjectReadError> {
+    ) -> Result<Option<TreePath>, ObjectReadError> {
         let Some(root) = self.begin()? else { return Ok(None) };
-        let mut path = Path::new();
+        let mut path = TreePath::new();
         self.descend_edge(root, direction.opposite(), &mut path)?;
         Ok(Some(path))
     }
@@ -171,9 +171,9 @@ impl<'a> Tree<'a> {
     /// Goes on from a node to its leaf: along its last items for `Up`, its first ones for `Down`.
     fn descend_edge(
         self,
-        from: Node<'a>,
+        from: NodeView<'a>,
         to: Direction,
-        path: &mut Path,
+        path: &mut TreePath,
     ) -> Result<(), ObjectReadError> {
         let mut node = from;
         loop {
@@ -188,8 +188,8 @@ impl<'a> Tree<'a> {
 
     /// The leaf where a path ends.
     #[inline]
-    pub(crate) fn leaf_of(self, path: &Path) -> Result<Node<'a>, ObjectReadError> {
-        Node::begin(self.view, path.step(path.depth - 1).0, Some(0))
+    pub(crate) fn leaf_of(self, path: &TreePath) -> Result<NodeView<'a>, ObjectReadError> {
+        NodeView::begin(self.view, path.step(path.depth - 1).0, Some(0))
     }
 
     /// Asks for the entries that come next, so that they come while others are looked at: for all
@@ -197,8 +197,8 @@ impl<'a> Tree<'a> {
     #[inline]
     pub(crate) fn prefetch(
         self,
-        leaf: &Node<'a>,
-        path: &Path,
+        leaf: &NodeView<'a>,
+        path: &TreePath,
         direction: Direction,
         is_entered: bool,
     ) {
@@ -219,20 +219,20 @@ impl<'a> Tree<'a> {
 
     /// When few entries are left in a leaf, asks for the next one under the same node; when fewer
     /// are, for what that names. It need not be right.
-    fn prefetch_beyond(self, path: &Path, direction: Direction, left: usize) {
+    fn prefetch_beyond(self, path: &TreePath, direction: Direction, left: usize) {
         let is_next = left == PREFETCHED / 2;
         let Some(above) = path.depth.checked_sub(2) else { return };
         if !is_next && left != PREFETCHED - 1 {
             return;
         }
         let (parent, index) = path.step(above);
-        let Ok(parent) = Node::begin(self.view, parent, Some(1)) else { return };
+        let Ok(parent) = NodeView::begin(self.view, parent, Some(1)) else { return };
         let next = next_index(index, parent.count, direction);
         let Some(Ok(leaf)) = next.map(|next| parent.slot(next)) else { return };
         if !is_next {
             return self.view.prefetch(leaf, NODE_WORDS / 8);
         }
-        let Ok(leaf) = Node::begin(self.view, leaf, Some(0)) else { return };
+        let Ok(leaf) = NodeView::begin(self.view, leaf, Some(0)) else { return };
         for step in 0..PREFETCHED / 2 {
             let next =
                 if direction == Direction::Up { step } else { leaf.count.wrapping_sub(1 + step) };
@@ -245,8 +245,8 @@ impl<'a> Tree<'a> {
     #[inline]
     pub(crate) fn advance_within(
         self,
-        leaf: &Node<'a>,
-        path: &mut Path,
+        leaf: &NodeView<'a>,
+        path: &mut TreePath,
         direction: Direction,
     ) -> bool {
         let next = next_index(path.index(), leaf.count, direction);
@@ -257,12 +257,12 @@ impl<'a> Tree<'a> {
     }
 
     /// Moves a path by one item; `leaf` is where it ends. Who has what it wanted from the new place
-    /// asks then by [`is_adjacent`](Tree::is_adjacent) whether a key came between.
+    /// asks then by [`is_adjacent`](MapTree::is_adjacent) whether a key came between.
     #[inline]
     pub(crate) fn advance(
         self,
-        leaf: &Node<'a>,
-        path: &mut Path,
+        leaf: &NodeView<'a>,
+        path: &mut TreePath,
         direction: Direction,
     ) -> Result<AdvanceResult, ObjectReadError> {
         if self.advance_within(leaf, path, direction) {
@@ -311,8 +311,8 @@ impl<'a> Tree<'a> {
     /// afterwards, both were at one moment.
     pub(crate) fn is_adjacent(
         self,
-        before: &Path,
-        after: &Path,
+        before: &TreePath,
+        after: &TreePath,
         advanced: AdvanceResult,
     ) -> Result<bool, ObjectReadError> {
         let is_after = advanced != AdvanceResult::Beyond || self.is_current(after)?;
@@ -321,7 +321,7 @@ impl<'a> Tree<'a> {
 
     /// Is this still the way through the tree, node by node? A writer that was stopped may have
     /// replaced a node and not freed it.
-    pub(crate) fn is_current(self, path: &Path) -> Result<bool, ObjectReadError> {
+    pub(crate) fn is_current(self, path: &TreePath) -> Result<bool, ObjectReadError> {
         let mut named = follow(self.root);
         for level in 0..path.depth {
             let (at, index) = path.step(level);
@@ -329,7 +329,7 @@ impl<'a> Tree<'a> {
                 return Ok(false);
             }
             if level + 1 < path.depth {
-                let node = Node::begin(self.view, at, None)?;
+                let node = NodeView::begin(self.view, at, None)?;
                 named = node.settle(node.slot(index))?;
             }
         }
@@ -338,13 +338,13 @@ impl<'a> Tree<'a> {
 
     fn advance_above(
         self,
-        path: &mut Path,
+        path: &mut TreePath,
         leaf_level: usize,
         direction: Direction,
     ) -> Result<AdvanceResult, ObjectReadError> {
         for level in (0..leaf_level).rev() {
             let (at, index) = path.step(level);
-            let node = Node::begin(self.view, at, None)?;
+            let node = NodeView::begin(self.view, at, None)?;
             let Some(next) = next_index(index, node.count, direction) else {
                 node.settle(Ok(()))?;
                 continue;
@@ -359,15 +359,19 @@ impl<'a> Tree<'a> {
     }
 
     /// The separator above the node that a path has at this depth; none at the right edge.
-    pub(crate) fn high_of(self, path: &Path, depth: usize) -> Result<Ref, ObjectReadError> {
+    pub(crate) fn high_of(
+        self,
+        path: &TreePath,
+        depth: usize,
+    ) -> Result<ObjectRef, ObjectReadError> {
         for above in (0..depth).rev() {
             let (at, index) = path.step(above);
-            let node = Node::begin(self.view, at, None)?;
+            let node = NodeView::begin(self.view, at, None)?;
             if index + 1 < node.count {
                 return super::node::separator_of(self.view, node.slot(index + 1)?);
             }
         }
-        Ok(Ref::NONE)
+        Ok(ObjectRef::NONE)
     }
 }
 

@@ -8,10 +8,10 @@ use forebay_testkit::StopFlag;
 
 use crate::map::Map;
 use crate::map::entry::HoldError;
-use crate::map::reader::Reader;
-use crate::map::split::To;
-use crate::map::step::{Taker, find};
-use crate::object::{Ref, Text};
+use crate::map::reader::MapReader;
+use crate::map::split::MoveTarget;
+use crate::map::step::{EntryTaker, find};
+use crate::object::{EntryKind, ObjectRef};
 use crate::shard::{LEN, SPLIT_TO};
 use crate::tree::{Direction, copy_key_of};
 use crate::{MapError, MapOptions, MapParticipant, OrdConfig, OrdRegion};
@@ -56,10 +56,10 @@ struct Changes<'t, 'm> {
     key: Vec<u8>,
 }
 
-impl<'m> Taker<'m> for Changes<'_, '_> {
-    type Taken = Vec<u8>;
+impl<'m> EntryTaker<'m> for Changes<'_, '_> {
+    type Output = Vec<u8>;
 
-    fn take(&mut self, reader: &Reader<'m>, entry: Ref) -> Result<Vec<u8>, HoldError> {
+    fn take(&mut self, reader: &MapReader<'m>, entry: ObjectRef) -> Result<Vec<u8>, HoldError> {
         self.tries += 1;
         if self.tries == 1 {
             self.map.insert(b"0067+", b"").unwrap();
@@ -67,7 +67,7 @@ impl<'m> Taker<'m> for Changes<'_, '_> {
             self.map.reclaim().unwrap();
         }
         let mut key = Vec::new();
-        copy_key_of(reader.tree.view, entry, Text::Entry, &mut key)?;
+        copy_key_of(reader.tree.view, entry, EntryKind::Entry, &mut key)?;
         Ok(key)
     }
 
@@ -102,14 +102,14 @@ struct Disturbs<'t, 'm> {
     tries: usize,
 }
 
-impl<'m> Taker<'m> for Disturbs<'_, '_> {
-    type Taken = Vec<u8>;
+impl<'m> EntryTaker<'m> for Disturbs<'_, '_> {
+    type Output = Vec<u8>;
 
-    fn take(&mut self, reader: &Reader<'m>, entry: Ref) -> Result<Vec<u8>, HoldError> {
+    fn take(&mut self, reader: &MapReader<'m>, entry: ObjectRef) -> Result<Vec<u8>, HoldError> {
         self.tries += 1;
         self.map.insert(&number_key(0), b"again").unwrap();
         let mut key = Vec::new();
-        copy_key_of(reader.tree.view, entry, Text::Entry, &mut key)?;
+        copy_key_of(reader.tree.view, entry, EntryKind::Entry, &mut key)?;
         Ok(key)
     }
 
@@ -291,7 +291,7 @@ fn a_split_waits_for_nobody() {
     map.words_of(0).store(SPLIT_TO, 1);
     let before = lens(&map);
     let (_guard, _writer) = owner.begin(1).unwrap();
-    assert_eq!(map.move_from(0, To::Half), Ok(0), "to wait would end with an error");
+    assert_eq!(map.move_from(0, MoveTarget::Half), Ok(0), "to wait would end with an error");
     (0..100).for_each(|number| _ = map.insert(&number_key(number), b"more").unwrap());
     assert_eq!(lens(&map), before, "nothing moved");
     drop(_guard);

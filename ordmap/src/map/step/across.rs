@@ -6,54 +6,54 @@
 
 use forebay_sync::atomic::spin_loop;
 
-use super::look::{From, Look, look};
-use super::{CursorPosition, Taker};
+use super::look::{SeekOrigin, SeekSnapshot, look};
+use super::{CursorPosition, EntryTaker};
 use crate::error::MapError;
 use crate::map::entry::HoldError;
-use crate::map::reader::{Quiet, Reader};
+use crate::map::reader::{DamageDetector, MapReader};
 use crate::object::ObjectReadError;
-use crate::route::Version;
+use crate::route::RouteVersion;
 use crate::tree::Direction;
 
 /// What a try came to.
-enum Tried<F> {
-    Found(F),
+enum AttemptResult<F> {
+    FoundEntry(F),
     Nothing,
     /// Something came into a shard that was passed.
     Changed,
 }
 
 /// What is found, and in which shard.
-struct Found<'m, T> {
+struct FoundEntry<'m, T> {
     taken: T,
     position: CursorPosition,
-    reader: Reader<'m>,
+    reader: MapReader<'m>,
 }
 
 /// A shard in which nothing was.
-struct Passed<'m> {
-    reader: Reader<'m>,
-    look: Look,
+struct PassedShard<'m> {
+    reader: MapReader<'m>,
+    look: SeekSnapshot,
 }
 
-pub(super) fn find<'m, T: Taker<'m>>(
-    reader: &mut Reader<'m>,
-    from: From<'_>,
+pub(super) fn find<'m, T: EntryTaker<'m>>(
+    reader: &mut MapReader<'m>,
+    from: SeekOrigin<'_>,
     direction: Direction,
     taker: &mut T,
-) -> Result<Option<(T::Taken, CursorPosition)>, MapError> {
-    let mut quiet = Quiet::default();
+) -> Result<Option<(T::Output, CursorPosition)>, MapError> {
+    let mut quiet = DamageDetector::default();
     loop {
         let version = reader.routes.now()?;
         let tried = find_by(reader, version, from, direction, taker);
         // Whatever was read by bounds that are others now, another try is to say.
         if reader.routes.is_now(version) {
             match tried? {
-                Tried::Found(found) if finish(&found, taker)? => {
+                AttemptResult::FoundEntry(found) if finish(&found, taker)? => {
                     *reader = found.reader;
                     return Ok(Some((found.taken, found.position)));
                 }
-                Tried::Nothing => return Ok(None),
+                AttemptResult::Nothing => return Ok(None),
                 _ => {}
             }
         }
@@ -67,7 +67,10 @@ pub(super) fn find<'m, T: Taker<'m>>(
 }
 
 /// Takes the rest of what is found; no, if it was freed meanwhile.
-fn finish<'m, T: Taker<'m>>(found: &Found<'m, T::Taken>, taker: &mut T) -> Result<bool, MapError> {
+fn finish<'m, T: EntryTaker<'m>>(
+    found: &FoundEntry<'m, T::Output>,
+    taker: &mut T,
+) -> Result<bool, MapError> {
     match found.reader.while_young(found.position.epoch, || taker.finish(&found.taken)) {
         Err(HoldError::Read(ObjectReadError::Changed)) => Ok(false),
         finished => Ok(finished.map(|()| true)?),
@@ -75,18 +78,18 @@ fn finish<'m, T: Taker<'m>>(found: &Found<'m, T::Taken>, taker: &mut T) -> Resul
 }
 
 /// Looks by bounds that may change meanwhile.
-fn find_by<'m, T: Taker<'m>>(
-    reader: &Reader<'m>,
-    version: Version,
-    from: From<'_>,
+fn find_by<'m, T: EntryTaker<'m>>(
+    reader: &MapReader<'m>,
+    version: RouteVersion,
+    from: SeekOrigin<'_>,
     direction: Direction,
     taker: &mut T,
-) -> Result<Tried<Found<'m, T::Taken>>, MapError> {
+) -> Result<AttemptResult<FoundEntry<'m, T::Output>>, MapError> {
     let routes = reader.routes;
     let mut shard_rank = match (from, direction) {
-        (From::Key(key, _), _) => routes.position(version, key),
-        (From::End, Direction::Up) => 0,
-        (From::End, Direction::Down) => version.count(),
+        (SeekOrigin::Key(key, _), _) => routes.position(version, key),
+        (SeekOrigin::End, Direction::Up) => 0,
+        (SeekOrigin::End, Direction::Down) => version.count(),
     };
     let last = if direction == Direction::Up { version.count() } else { 0 };
     let mut bound: Option<Vec<u8>> = None;
@@ -94,19 +97,19 @@ fn find_by<'m, T: Taker<'m>>(
     loop {
         let here = reader.at(routes.slot(version, shard_rank)?);
         let from =
-            bound.as_ref().map_or(from, |bound| From::Key(bound, direction == Direction::Up));
+            bound.as_ref().map_or(from, |bound| SeekOrigin::Key(bound, direction == Direction::Up));
         let (look, taken) = here.read(|| look(&here, from, direction, taker))?;
         let taken = taken.filter(|taken| routes.has(version, shard_rank, taker.key(taken)));
         if taken.is_some() || shard_rank == last {
             if !are_still_empty(&passed)? {
-                return Ok(Tried::Changed);
+                return Ok(AttemptResult::Changed);
             }
             let found = taken.zip(look.position(version, shard_rank));
-            return Ok(found.map_or(Tried::Nothing, |(taken, position)| {
-                Tried::Found(Found { taken, position, reader: here })
+            return Ok(found.map_or(AttemptResult::Nothing, |(taken, position)| {
+                AttemptResult::FoundEntry(FoundEntry { taken, position, reader: here })
             }));
         }
-        passed.push(Passed { reader: here, look });
+        passed.push(PassedShard { reader: here, look });
         // The bound between this one and the next.
         let above = shard_rank + usize::from(direction == Direction::Up);
         routes.copy_bound(version, above, bound.insert(Vec::new()));
@@ -115,8 +118,8 @@ fn find_by<'m, T: Taker<'m>>(
 }
 
 /// Is there still nothing in the shards that were passed?
-fn are_still_empty(passed: &[Passed<'_>]) -> Result<bool, MapError> {
-    for Passed { reader, look } in passed {
+fn are_still_empty(passed: &[PassedShard<'_>]) -> Result<bool, MapError> {
+    for PassedShard { reader, look } in passed {
         if !look.is_still_now(reader)? {
             return Ok(false);
         }

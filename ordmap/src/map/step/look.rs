@@ -1,16 +1,16 @@
 //! Looking for an entry in one shard, and asking later if what was seen there is still so.
 
-use super::{CursorPosition, Taker, check_order, enter_at};
+use super::{CursorPosition, EntryTaker, check_order, enter_at};
 use crate::error::MapError;
 use crate::map::entry::HoldError;
-use crate::map::reader::Reader;
+use crate::map::reader::MapReader;
 use crate::object::ObjectReadError;
-use crate::route::Version;
+use crate::route::RouteVersion;
 use crate::tree::{AdvanceResult, Direction, SeekResult};
 
 /// From where something is looked for.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum From<'k> {
+pub(super) enum SeekOrigin<'k> {
     /// From this key; is it what is looked for, too?
     Key(&'k [u8], bool),
     /// From an end of the shard, from which everything lies in this way.
@@ -19,7 +19,7 @@ pub(super) enum From<'k> {
 
 /// What lay next in a shard, and when that was.
 #[derive(Debug)]
-pub(super) struct Look {
+pub(super) struct SeekSnapshot {
     /// The way there; none, if the shard was empty.
     sought: Option<SeekResult>,
     epoch: u64,
@@ -27,34 +27,34 @@ pub(super) struct Look {
 }
 
 /// The entry that is next in one shard, and its place.
-pub(super) fn find_within<'m, T: Taker<'m>>(
-    reader: &Reader<'m>,
-    from: From<'_>,
+pub(super) fn find_within<'m, T: EntryTaker<'m>>(
+    reader: &MapReader<'m>,
+    from: SeekOrigin<'_>,
     direction: Direction,
     taker: &mut T,
-) -> Result<Option<(T::Taken, CursorPosition)>, MapError> {
+) -> Result<Option<(T::Output, CursorPosition)>, MapError> {
     reader.read(|| {
         let (look, taken) = look(reader, from, direction, taker)?;
         let Some(taken) = taken else { return Ok(None) };
         taker.finish(&taken)?;
-        Ok(look.position(Version::default(), 0).map(|position| (taken, position)))
+        Ok(look.position(RouteVersion::default(), 0).map(|position| (taken, position)))
     })
 }
 
 /// Looks what is next in one shard, and takes it, if there is anything; that is not finished yet.
 #[inline]
-pub(super) fn look<'m, T: Taker<'m>>(
-    reader: &Reader<'m>,
-    from: From<'_>,
+pub(super) fn look<'m, T: EntryTaker<'m>>(
+    reader: &MapReader<'m>,
+    from: SeekOrigin<'_>,
     direction: Direction,
     taker: &mut T,
-) -> Result<(Look, Option<T::Taken>), HoldError> {
+) -> Result<(SeekSnapshot, Option<T::Output>), HoldError> {
     let (epoch, turn) = (reader.epoch(), reader.shard.turn());
     let sought = match from {
-        From::Key(key, may_equal) => reader.tree.seek(key, direction, may_equal)?,
-        From::End => reader.tree.seek_end(direction)?,
+        SeekOrigin::Key(key, may_equal) => reader.tree.seek(key, direction, may_equal)?,
+        SeekOrigin::End => reader.tree.seek_end(direction)?,
     };
-    let look = Look { sought, epoch, turn };
+    let look = SeekSnapshot { sought, epoch, turn };
     let Some(sought) = &look.sought else { return Ok((look, None)) };
     let is_there = sought.advanced != AdvanceResult::Nowhere;
     let taken =
@@ -62,16 +62,20 @@ pub(super) fn look<'m, T: Taker<'m>>(
     if !look.is_still(reader)? {
         return Err(ObjectReadError::Changed.into());
     }
-    if let From::Key(key, may_equal) = from {
+    if let SeekOrigin::Key(key, may_equal) = from {
         check_order(key, direction, may_equal, taken.as_ref().map(|taken| taker.key(taken)))?;
     }
     Ok((look, taken))
 }
 
-impl Look {
+impl SeekSnapshot {
     /// Where that is which was next, by these bounds.
-    pub(super) fn position(&self, version: Version, shard_rank: usize) -> Option<CursorPosition> {
-        let Look { epoch, turn, .. } = *self;
+    pub(super) fn position(
+        &self,
+        version: RouteVersion,
+        shard_rank: usize,
+    ) -> Option<CursorPosition> {
+        let SeekSnapshot { epoch, turn, .. } = *self;
         let path = self.sought.as_ref()?.path;
         Some(CursorPosition { path, epoch, turn, version, shard_rank })
     }
@@ -81,7 +85,7 @@ impl Look {
     /// It asks for the way there, and not only if anything was published: whoever writes elsewhere
     /// in the shard, or was stopped when it had published, disturbs nobody.
     #[inline]
-    pub(super) fn is_still(&self, reader: &Reader<'_>) -> Result<bool, ObjectReadError> {
+    pub(super) fn is_still(&self, reader: &MapReader<'_>) -> Result<bool, ObjectReadError> {
         match &self.sought {
             Some(_) if reader.shard.is_turn(self.turn) => Ok(true),
             Some(SeekResult { before, path, advanced }) => {
@@ -92,7 +96,7 @@ impl Look {
     }
 
     /// The same, whenever that is asked.
-    pub(super) fn is_still_now(&self, reader: &Reader<'_>) -> Result<bool, MapError> {
+    pub(super) fn is_still_now(&self, reader: &MapReader<'_>) -> Result<bool, MapError> {
         match reader.while_young(self.epoch, || Ok(self.is_still(reader)?)) {
             Err(HoldError::Read(ObjectReadError::Changed)) => Ok(false),
             is_still => Ok(is_still?),

@@ -1,10 +1,10 @@
 //! Steps over a bound, while others change what lies at both sides of it.
 
-use super::{Taker, find, find_end};
+use super::{EntryTaker, find, find_end};
 use crate::map::Map;
 use crate::map::entry::HoldError;
-use crate::map::reader::Reader;
-use crate::object::{ObjectReadError, Ref, Text};
+use crate::map::reader::MapReader;
+use crate::object::{EntryKind, ObjectReadError, ObjectRef};
 use crate::shard::words::TURN;
 use crate::tree::{Direction, copy_key_of};
 use crate::{MapOptions, MapParticipant, OrdConfig, OrdRegion};
@@ -46,14 +46,14 @@ struct At<T, F> {
     tries: u32,
 }
 
-impl<'m, T: FnMut(u32), F: FnMut(u32) -> bool> Taker<'m> for At<T, F> {
-    type Taken = Vec<u8>;
+impl<'m, T: FnMut(u32), F: FnMut(u32) -> bool> EntryTaker<'m> for At<T, F> {
+    type Output = Vec<u8>;
 
-    fn take(&mut self, reader: &Reader<'m>, entry: Ref) -> Result<Vec<u8>, HoldError> {
+    fn take(&mut self, reader: &MapReader<'m>, entry: ObjectRef) -> Result<Vec<u8>, HoldError> {
         self.tries += 1;
         (self.take)(self.tries);
         let mut key = Vec::new();
-        copy_key_of(reader.tree.view, entry, Text::Entry, &mut key)?;
+        copy_key_of(reader.tree.view, entry, EntryKind::Entry, &mut key)?;
         Ok(key)
     }
 

@@ -2,22 +2,22 @@
 
 use forebay_sync::atomic::{AtomicU64, Relaxed};
 
-use super::Audit;
-use crate::names::Shards;
-use crate::object::{CHUNK_UNITS, ChunkWord, Ref, Text};
+use super::ShardAudit;
+use crate::names::MapShards;
+use crate::object::{CHUNK_UNITS, ChunkWord, EntryKind, ObjectRef};
 use crate::shard::words::HINT_BUCKETS;
-use crate::shard::writer::Writer;
+use crate::shard::writer::ShardWriter;
 use crate::tree::copy_key_of;
 
-impl Audit<'_> {
+impl ShardAudit<'_> {
     /// Of all words those that name entries of this shard, or of none of the map's.
-    pub(super) fn hints(&mut self, writer: &Writer<'_>, shards: Shards) {
+    pub(super) fn hints(&mut self, writer: &ShardWriter<'_>, shards: MapShards) {
         let said = self.shard.load(HINT_BUCKETS);
         if said != 0 && said != writer.hints.bucket_count() {
             self.find("the hash in front is not there", said);
         }
         for word in writer.hints.words() {
-            let entry = Ref::of_word(word.load(Relaxed));
+            let entry = ObjectRef::of_word(word.load(Relaxed));
             let is_wrong = !entry.is_none()
                 && !self.is_others(entry, shards)
                 && !is_found(writer, word, entry)
@@ -31,7 +31,7 @@ impl Audit<'_> {
 
     /// Does it lie in a chunk of another shard of the map, whose owner may take the word out any
     /// moment?
-    fn is_others(&self, entry: Ref, shards: Shards) -> bool {
+    fn is_others(&self, entry: ObjectRef, shards: MapShards) -> bool {
         let chunk = entry.unit().and_then(|unit| self.allocator.view.chunk(unit / CHUNK_UNITS));
         let owner = chunk.filter(|chunk| !chunk.is_free()).map(ChunkWord::owner);
         let is_of = |owner| shards.numbers().any(|number| number as u16 + 1 == owner);
@@ -40,9 +40,9 @@ impl Audit<'_> {
 }
 
 /// Is the word where its key says, and does the tree have it?
-fn is_found(writer: &Writer<'_>, word: &AtomicU64, entry: Ref) -> bool {
+fn is_found(writer: &ShardWriter<'_>, word: &AtomicU64, entry: ObjectRef) -> bool {
     let mut key = Vec::new();
-    copy_key_of(writer.tree.view, entry, Text::Entry, &mut key).is_ok()
+    copy_key_of(writer.tree.view, entry, EntryKind::Entry, &mut key).is_ok()
         && writer.hints.bucket(&key).is_some_and(|bucket| bucket.has(word))
         && writer.look(&key).is_ok_and(|position| position.entry == Some(entry))
 }

@@ -4,11 +4,11 @@ use std::collections::HashMap;
 
 use forebay_sync::atomic::Relaxed;
 
-use super::Audit;
-use crate::object::{CHUNK_UNITS, ChunkWord, Class, Kind, Ref};
+use super::ShardAudit;
+use crate::object::{CHUNK_UNITS, ChunkClass, ChunkWord, ObjectKind, ObjectRef};
 use crate::shard::words::LIMBO_COUNT;
 
-impl Audit<'_> {
+impl ShardAudit<'_> {
     pub(super) fn memory(&mut self) {
         self.limbo();
         let listed = self.allocator.listed();
@@ -20,12 +20,12 @@ impl Audit<'_> {
             }
             chunks += 1;
             match word.class() {
-                Some(Class::Size(_)) => units += self.sized(chunk, word, &listed),
-                Some(Class::Span) => {
+                Some(ChunkClass::Size(_)) => units += self.sized(chunk, word, &listed),
+                Some(ChunkClass::Span) => {
                     span_end = chunk + word.span_chunks();
                     units += self.sized(chunk, word, &listed);
                 }
-                Some(Class::SpanRest) if chunk < span_end => {}
+                Some(ChunkClass::SpanRest) if chunk < span_end => {}
                 _ => self.find("a chunk is taken and not divided", chunk as u64),
             }
         }
@@ -38,9 +38,9 @@ impl Audit<'_> {
     }
 
     fn limbo(&mut self) {
-        let waiting: Vec<Ref> = {
+        let waiting: Vec<ObjectRef> = {
             let places = self.shard.limbo().iter();
-            let entries = places.map(|place| Ref::of_word(place.load(Relaxed)));
+            let entries = places.map(|place| ObjectRef::of_word(place.load(Relaxed)));
             entries.filter(|entry| !entry.is_none()).collect()
         };
         self.audited.waiting = waiting.len() as u64;
@@ -51,10 +51,10 @@ impl Audit<'_> {
     }
 
     /// The objects of a chunk; gives how many units of them are taken.
-    fn sized(&mut self, chunk: usize, word: ChunkWord, listed: &HashMap<usize, Class>) -> u64 {
-        let class = word.class().unwrap_or(Class::None);
+    fn sized(&mut self, chunk: usize, word: ChunkWord, listed: &HashMap<usize, ChunkClass>) -> u64 {
+        let class = word.class().unwrap_or(ChunkClass::None);
         let size = match class {
-            Class::Size(number) => Class::size_units(number).unwrap_or(CHUNK_UNITS),
+            ChunkClass::Size(number) => ChunkClass::size_units(number).unwrap_or(CHUNK_UNITS),
             _ => word.span_chunks() * CHUNK_UNITS,
         };
         let bits = self.allocator.bits(chunk);
@@ -70,12 +70,12 @@ impl Audit<'_> {
                 }
             } else {
                 free += 1;
-                if kind != Some(Kind::Free) {
+                if kind != Some(ObjectKind::Free) {
                     self.find("an object is free and written", unit as u64);
                 }
             }
         }
-        if matches!(class, Class::Size(_)) {
+        if matches!(class, ChunkClass::Size(_)) {
             let expected = (free > 0).then_some(class);
             let is_right = listed.get(&chunk).copied() == expected;
             if !is_right || self.allocator.free_count(chunk) != free {

@@ -10,9 +10,9 @@ use std::collections::HashSet;
 use super::intent::is_idle;
 use super::moving::is_moving;
 use super::words::ShardWords;
-use super::writer::Writer;
-use crate::names::Shards;
-use crate::object::{Allocator, Ref};
+use super::writer::ShardWriter;
+use crate::names::MapShards;
+use crate::object::{Allocator, ObjectRef};
 use crate::route::KeyRange;
 
 /// So many findings are enough.
@@ -20,16 +20,16 @@ const FINDINGS_MAX: usize = 100;
 
 /// What an audit found in a shard.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Audited {
+pub(crate) struct AuditReport {
     pub(crate) entries: u64,
     pub(crate) nodes: u64,
     pub(crate) waiting: u64,
     pub(crate) findings: Vec<(&'static str, u64)>,
 }
 
-impl Audited {
+impl AuditReport {
     /// Adds what was found in another shard of the map.
-    pub(crate) fn add(&mut self, other: Audited) {
+    pub(crate) fn add(&mut self, other: AuditReport) {
         self.entries += other.entries;
         self.nodes += other.nodes;
         self.waiting += other.waiting;
@@ -38,19 +38,19 @@ impl Audited {
 }
 
 /// An audit of one shard.
-struct Audit<'a> {
+struct ShardAudit<'a> {
     allocator: Allocator<'a>,
     shard: ShardWords<'a>,
     /// Where an object is that something names.
     named: HashSet<usize>,
-    audited: Audited,
+    audited: AuditReport,
 }
 
 /// Looks through the shard, which is one of these and whose keys lie in this range; the caller has
 /// its lock, and has repaired it if need be.
-pub(crate) fn audit(writer: &Writer<'_>, shards: Shards, range: &KeyRange) -> Audited {
-    let (allocator, shard, audited) = (writer.allocator, writer.shard, Audited::default());
-    let mut audit = Audit { allocator, shard, named: HashSet::new(), audited };
+pub(crate) fn audit(writer: &ShardWriter<'_>, shards: MapShards, range: &KeyRange) -> AuditReport {
+    let (allocator, shard, audited) = (writer.allocator, writer.shard, AuditReport::default());
+    let mut audit = ShardAudit { allocator, shard, named: HashSet::new(), audited };
     if !is_idle(shard) {
         audit.find("a change is in the middle", 0);
     }
@@ -63,7 +63,7 @@ pub(crate) fn audit(writer: &Writer<'_>, shards: Shards, range: &KeyRange) -> Au
     audit.audited
 }
 
-impl Audit<'_> {
+impl ShardAudit<'_> {
     fn find(&mut self, what: &'static str, at: u64) {
         if self.audited.findings.len() < FINDINGS_MAX {
             self.audited.findings.push((what, at));
@@ -71,7 +71,7 @@ impl Audit<'_> {
     }
 
     /// Notes that something names an object; yes, if nothing did before: then it may be walked.
-    fn name(&mut self, object: Ref) -> bool {
+    fn name(&mut self, object: ObjectRef) -> bool {
         let Some(unit) = object.unit() else {
             self.find("what is named is nothing", object.word());
             return false;

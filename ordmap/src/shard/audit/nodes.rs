@@ -1,29 +1,29 @@
 //! The tree: every node, every key, every separator.
 
-use super::Audit;
-use crate::object::{ObjectReadError, Ref, Text, follow, head_of};
+use super::ShardAudit;
+use crate::object::{EntryKind, ObjectReadError, ObjectRef, follow, head_of};
 use crate::route::KeyRange;
 use crate::shard::words::{LEN, ROOT};
-use crate::tree::{ITEMS_MAX, Image, Node, copy_key_of};
+use crate::tree::{ITEMS_MAX, NodeImage, NodeView, copy_key_of};
 
 /// A node that is still to be looked at, and between which separators it must lie.
-struct Ahead {
-    node: Ref,
+struct PendingNode {
+    node: ObjectRef,
     level: Option<usize>,
-    low: Ref,
+    low: ObjectRef,
     low_key: Option<Vec<u8>>,
     high_key: Option<Vec<u8>>,
 }
 
-impl Audit<'_> {
+impl ShardAudit<'_> {
     pub(super) fn nodes(&mut self, range: &KeyRange) {
         let root = follow(self.shard.word(ROOT));
         let mut ahead = Vec::new();
         if !root.is_none() {
-            ahead.push(Ahead {
+            ahead.push(PendingNode {
                 node: root,
                 level: None,
-                low: Ref::NONE,
+                low: ObjectRef::NONE,
                 low_key: range.low.clone(),
                 high_key: range.high.clone(),
             });
@@ -45,9 +45,13 @@ impl Audit<'_> {
         }
     }
 
-    fn node(&mut self, this: Ahead, ahead: &mut Vec<Ahead>) -> Result<(), ObjectReadError> {
+    fn node(
+        &mut self,
+        this: PendingNode,
+        ahead: &mut Vec<PendingNode>,
+    ) -> Result<(), ObjectReadError> {
         let view = self.allocator.view;
-        let node = Node::begin(view, this.node, this.level)?;
+        let node = NodeView::begin(view, this.node, this.level)?;
         node.settle(Ok(()))?;
         if !self.name(this.node) {
             // What is below it was looked at, and may be as often again in each node below.
@@ -64,7 +68,7 @@ impl Audit<'_> {
             // Each leaf has its own; inner nodes name those of their leftmost leaves.
             self.name(this.low);
         }
-        let image = Image::load(view, this.node)?;
+        let image = NodeImage::load(view, this.node)?;
         let keys = self.keys(&image, &this)?;
         self.order(&node, &keys, &this);
         for index in 0..node.count {
@@ -80,7 +84,7 @@ impl Audit<'_> {
                 None => this.high_key.clone(),
             };
             let level = node.level.checked_sub(1);
-            ahead.push(Ahead { node: slot, level, low, low_key, high_key });
+            ahead.push(PendingNode { node: slot, level, low, low_key, high_key });
         }
         Ok(())
     }
@@ -88,8 +92,8 @@ impl Audit<'_> {
     /// The keys of all items; none for the first of an inner node.
     fn keys(
         &mut self,
-        image: &Image,
-        this: &Ahead,
+        image: &NodeImage,
+        this: &PendingNode,
     ) -> Result<Vec<Option<Vec<u8>>>, ObjectReadError> {
         let mut keys = Vec::new();
         for index in 0..image.count {
@@ -110,7 +114,7 @@ impl Audit<'_> {
     }
 
     /// Are keys in order, and do heads and prefix say what the keys do?
-    fn order(&mut self, node: &Node<'_>, keys: &[Option<Vec<u8>>], this: &Ahead) {
+    fn order(&mut self, node: &NodeView<'_>, keys: &[Option<Vec<u8>>], this: &PendingNode) {
         let known: Vec<&Vec<u8>> = keys.iter().flatten().collect();
         if !known.is_sorted_by(|left, right| left < right) {
             self.find("keys are out of order", this.node.word());
@@ -138,8 +142,8 @@ impl Audit<'_> {
         }
     }
 
-    fn entry(&mut self, entry: Ref) -> Result<(), ObjectReadError> {
-        copy_key_of(self.allocator.view, entry, Text::Entry, &mut Vec::new())?;
+    fn entry(&mut self, entry: ObjectRef) -> Result<(), ObjectReadError> {
+        copy_key_of(self.allocator.view, entry, EntryKind::Entry, &mut Vec::new())?;
         self.name(entry);
         self.audited.entries += 1;
         Ok(())
