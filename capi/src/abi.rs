@@ -1,7 +1,7 @@
 //! Which functions there are, and what their arguments mean, has a version.
 
 use crate::code::Code;
-use crate::failure::{Failure, guard};
+use crate::failure::{CallFailure, guard};
 
 /// Another one: programs have to be compiled anew, and perhaps changed.
 pub const FOREBAY_ABI_MAJOR: u32 = 2;
@@ -29,7 +29,7 @@ pub extern "C" fn forebay_abi_check(major: u32, minor: u32) -> Code {
             "the program wants version {major}.{minor} of the ABI, the library has \
              {FOREBAY_ABI_MAJOR}.{FOREBAY_ABI_MINOR}"
         );
-        Err(Failure::new(Code::Version, message))
+        Err(CallFailure::new(Code::Version, message))
     })
 }
 

@@ -4,14 +4,14 @@ use std::ops::Bound as StdBound;
 use std::slice;
 
 use crate::code::Code;
-use crate::failure::Failure;
+use crate::failure::CallFailure;
 
 /// Bytes somewhere in memory. Where the caller passes them, they are the caller's and are only read
 /// during the call; `data` may be null if `len` is 0. Where the library gives them, they are there
 /// to be read until what shows them is released, moved or closed.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
-pub struct Bytes {
+pub struct AbiBytes {
     /// The first of them.
     pub data: *const u8,
     /// How many.
@@ -22,11 +22,11 @@ pub struct Bytes {
 /// value's first byte has an address that is a multiple of 8.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
-pub struct Item {
+pub struct AbiItem {
     /// The key.
-    pub key: Bytes,
+    pub key: AbiBytes,
     /// The value.
-    pub value: Bytes,
+    pub value: AbiBytes,
 }
 
 /// Does a range have an end at its key, and does the key belong to it?
@@ -44,17 +44,17 @@ pub enum BoundKind {
 /// An end of a range.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
-pub struct Bound {
+pub struct AbiBound {
     /// One of `forebay_bound_kind`.
     pub kind: i32,
     /// The key; nothing reads it if there is no end.
-    pub key: Bytes,
+    pub key: AbiBytes,
 }
 
-impl Bytes {
+impl AbiBytes {
     /// Bytes that stay where they are as long as whoever lends them says.
-    pub(crate) fn of(bytes: &[u8]) -> Bytes {
-        Bytes { data: bytes.as_ptr(), len: bytes.len() }
+    pub(crate) fn of(bytes: &[u8]) -> AbiBytes {
+        AbiBytes { data: bytes.as_ptr(), len: bytes.len() }
     }
 
     /// The bytes, read during a call.
@@ -62,16 +62,16 @@ impl Bytes {
     /// # Safety
     /// - `data` is null, or `len` bytes from it on can be read.
     /// - Nobody writes them while the result lives.
-    pub(crate) unsafe fn read<'a>(self, what: &str) -> Result<&'a [u8], Failure> {
+    pub(crate) unsafe fn read<'a>(self, what: &str) -> Result<&'a [u8], CallFailure> {
         if self.len == 0 {
             return Ok(&[]);
         }
         if self.data.is_null() {
-            return Err(Failure::null(what));
+            return Err(CallFailure::null(what));
         }
         if isize::try_from(self.len).is_err() {
             let message = format!("{what} has a length that no memory has");
-            return Err(Failure::new(Code::Argument, message));
+            return Err(CallFailure::new(Code::Argument, message));
         }
         // SAFETY:
         // - It is not null, and no longer than memory can be; bytes are always aligned.
@@ -80,22 +80,22 @@ impl Bytes {
     }
 }
 
-impl Item {
-    pub(crate) fn of(entry: &forebay_ordmap::Entry<'_>) -> Item {
-        Item { key: Bytes::of(entry.key()), value: Bytes::of(entry.value()) }
+impl AbiItem {
+    pub(crate) fn of(entry: &forebay_ordmap::Entry<'_>) -> AbiItem {
+        AbiItem { key: AbiBytes::of(entry.key()), value: AbiBytes::of(entry.value()) }
     }
 }
 
-impl Bound {
+impl AbiBound {
     /// The end as a range wants it; none, if there is no bound.
     ///
     /// # Safety
-    /// As [`Bytes::read`], for the key of a bound that has an end.
+    /// As [`AbiBytes::read`], for the key of a bound that has an end.
     pub(crate) unsafe fn read<'a>(
-        bound: Option<&Bound>,
+        bound: Option<&AbiBound>,
         what: &str,
-    ) -> Result<StdBound<&'a [u8]>, Failure> {
-        let Some(Bound { kind, key }) = bound else {
+    ) -> Result<StdBound<&'a [u8]>, CallFailure> {
+        let Some(AbiBound { kind, key }) = bound else {
             return Ok(StdBound::Unbounded);
         };
         let key = || {
@@ -107,7 +107,7 @@ impl Bound {
             kind if kind == BoundKind::Included as i32 => key().map(StdBound::Included),
             kind if kind == BoundKind::Excluded as i32 => key().map(StdBound::Excluded),
             kind => {
-                Err(Failure::new(Code::Argument, format!("{what}: no kind of bound is {kind}")))
+                Err(CallFailure::new(Code::Argument, format!("{what}: no kind of bound is {kind}")))
             }
         }
     }

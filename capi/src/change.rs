@@ -5,12 +5,12 @@ use std::mem::MaybeUninit;
 
 use forebay_ordmap::Expected;
 
-use crate::bytes::Bytes;
+use crate::bytes::AbiBytes;
 use crate::code::Code;
-use crate::entry::Entry;
-use crate::failure::{Failure, guard};
-use crate::handle::{given, tell};
-use crate::map::Map;
+use crate::entry::EntryHandle;
+use crate::failure::{CallFailure, guard};
+use crate::handle::{require, write_if_wanted};
+use crate::map::MapHandle;
 
 /// Stores a value under a key, whatever is there. 1 goes to `was_there`, if the key was there
 /// before, else 0; it may be null. Both are copied into the region.
@@ -21,9 +21,9 @@ use crate::map::Map;
 /// - `key` and `value` are as `forebay_bytes` says. `was_there` is null or can be written.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn forebay_map_put(
-    map: Option<&Map>,
-    key: Bytes,
-    value: Bytes,
+    map: Option<&MapHandle>,
+    key: AbiBytes,
+    value: AbiBytes,
     was_there: Option<&mut MaybeUninit<u8>>,
 ) -> Code {
     guard(|| {
@@ -31,8 +31,8 @@ pub unsafe extern "C" fn forebay_map_put(
         let key = unsafe { key.read("key")? };
         // SAFETY: the contract is the same.
         let value = unsafe { value.read("value")? };
-        let was = given(map, "map")?.lent.what.insert(key, value)?;
-        tell(was_there, was.into());
+        let was = require(map, "map")?.inner.what.insert(key, value)?;
+        write_if_wanted(was_there, was.into());
         Ok(Code::Ok)
     })
 }
@@ -43,16 +43,16 @@ pub unsafe extern "C" fn forebay_map_put(
 /// As `forebay_map_put`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn forebay_map_put_if_absent(
-    map: Option<&Map>,
-    key: Bytes,
-    value: Bytes,
+    map: Option<&MapHandle>,
+    key: AbiBytes,
+    value: AbiBytes,
 ) -> Code {
     guard(|| {
         // SAFETY: the contract is the same.
         let key = unsafe { key.read("key")? };
         // SAFETY: the contract is the same.
         let value = unsafe { value.read("value")? };
-        let map = &given(map, "map")?.lent.what;
+        let map = &require(map, "map")?.inner.what;
         Ok(done(map.compare_and_insert(key, Expected::Absent, value)?))
     })
 }
@@ -64,10 +64,10 @@ pub unsafe extern "C" fn forebay_map_put_if_absent(
 /// As `forebay_map_put`; `expected` too is as `forebay_bytes` says.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn forebay_map_put_if_value(
-    map: Option<&Map>,
-    key: Bytes,
-    expected: Bytes,
-    value: Bytes,
+    map: Option<&MapHandle>,
+    key: AbiBytes,
+    expected: AbiBytes,
+    value: AbiBytes,
 ) -> Code {
     guard(|| {
         // SAFETY: the contract is the same.
@@ -76,7 +76,7 @@ pub unsafe extern "C" fn forebay_map_put_if_value(
         let expected = unsafe { expected.read("expected")? };
         // SAFETY: the contract is the same.
         let value = unsafe { value.read("value")? };
-        let map = &given(map, "map")?.lent.what;
+        let map = &require(map, "map")?.inner.what;
         Ok(done(map.compare_and_insert(key, Expected::Value(expected), value)?))
     })
 }
@@ -89,9 +89,9 @@ pub unsafe extern "C" fn forebay_map_put_if_value(
 /// As `forebay_map_put`; `entry` is null or a handle that is not released.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn forebay_map_put_if_same(
-    map: Option<&Map>,
-    entry: Option<&Entry>,
-    value: Bytes,
+    map: Option<&MapHandle>,
+    entry: Option<&EntryHandle>,
+    value: AbiBytes,
 ) -> Code {
     guard(|| {
         // SAFETY: the contract is the same.
@@ -106,11 +106,11 @@ pub unsafe extern "C" fn forebay_map_put_if_same(
 /// # Safety
 /// As `forebay_map_put`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn forebay_map_remove(map: Option<&Map>, key: Bytes) -> Code {
+pub unsafe extern "C" fn forebay_map_remove(map: Option<&MapHandle>, key: AbiBytes) -> Code {
     guard(|| {
         // SAFETY: the contract is the same.
         let key = unsafe { key.read("key")? };
-        let was_there = given(map, "map")?.lent.what.remove(key)?;
+        let was_there = require(map, "map")?.inner.what.remove(key)?;
         Ok(if was_there { Code::Ok } else { Code::Absent })
     })
 }
@@ -121,16 +121,16 @@ pub unsafe extern "C" fn forebay_map_remove(map: Option<&Map>, key: Bytes) -> Co
 /// As `forebay_map_put_if_value`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn forebay_map_remove_if_value(
-    map: Option<&Map>,
-    key: Bytes,
-    expected: Bytes,
+    map: Option<&MapHandle>,
+    key: AbiBytes,
+    expected: AbiBytes,
 ) -> Code {
     guard(|| {
         // SAFETY: the contract is the same.
         let key = unsafe { key.read("key")? };
         // SAFETY: the contract is the same.
         let expected = unsafe { expected.read("expected")? };
-        let map = &given(map, "map")?.lent.what;
+        let map = &require(map, "map")?.inner.what;
         Ok(done(map.compare_and_remove(key, Expected::Value(expected))?))
     })
 }
@@ -139,7 +139,10 @@ pub unsafe extern "C" fn forebay_map_remove_if_value(
 /// map was split; else `FOREBAY_CODE_DIFFERS`.
 /// The entry stays the caller's and readable.
 #[unsafe(no_mangle)]
-pub extern "C" fn forebay_map_remove_if_same(map: Option<&Map>, entry: Option<&Entry>) -> Code {
+pub extern "C" fn forebay_map_remove_if_same(
+    map: Option<&MapHandle>,
+    entry: Option<&EntryHandle>,
+) -> Code {
     guard(|| {
         let (map, entry) = pair(map, entry)?;
         Ok(done(map.compare_and_remove(entry.key(), Expected::Entry(entry))?))
@@ -150,19 +153,22 @@ pub extern "C" fn forebay_map_remove_if_same(map: Option<&Map>, entry: Option<&E
 /// unless it is null. Changes do so themselves from time to time: this is for who wants to see it.
 #[unsafe(no_mangle)]
 pub extern "C" fn forebay_map_reclaim(
-    map: Option<&Map>,
+    map: Option<&MapHandle>,
     freed: Option<&mut MaybeUninit<u64>>,
 ) -> Code {
     guard(|| {
-        tell(freed, given(map, "map")?.lent.what.reclaim()?);
+        write_if_wanted(freed, require(map, "map")?.inner.what.reclaim()?);
         Ok(Code::Ok)
     })
 }
 
-type Pair<'a> = (&'a forebay_ordmap::Map<'static>, &'a forebay_ordmap::Entry<'static>);
+type MapAndEntry<'a> = (&'a forebay_ordmap::Map<'static>, &'a forebay_ordmap::Entry<'static>);
 
-fn pair<'a>(map: Option<&'a Map>, entry: Option<&'a Entry>) -> Result<Pair<'a>, Failure> {
-    Ok((&given(map, "map")?.lent.what, &given(entry, "entry")?.0.what))
+fn pair<'a>(
+    map: Option<&'a MapHandle>,
+    entry: Option<&'a EntryHandle>,
+) -> Result<MapAndEntry<'a>, CallFailure> {
+    Ok((&require(map, "map")?.inner.what, &require(entry, "entry")?.0.what))
 }
 
 fn done(is_done: bool) -> Code {

@@ -65,7 +65,7 @@ pub enum Code {
 /// Whose matter it is that something was not done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(i32)]
-pub enum Side {
+pub enum CodeSide {
     /// Nobody's: it was done.
     None = 0,
     /// The calling program's: called like this, it will fail again.
@@ -81,46 +81,54 @@ pub enum Side {
 }
 
 /// Every code, with its side and its text.
-const TABLE: &[(Code, Side, &CStr)] = &[
-    (Code::Ok, Side::None, c"done"),
-    (Code::Absent, Side::None, c"there is nothing: no such key, or no further entry"),
-    (Code::Differs, Side::None, c"what is there is not what was expected; nothing was changed"),
-    (Code::Null, Side::Caller, c"caller: a pointer is null that must not be"),
-    (Code::Argument, Side::Caller, c"caller: an argument breaks a rule"),
-    (Code::Version, Side::Caller, c"caller: program and library do not fit together"),
-    (Code::KeyTooLong, Side::Caller, c"caller: the key is longer than any can be"),
-    (Code::ValueTooLong, Side::Caller, c"caller: the value is longer than any can be"),
-    (Code::Name, Side::Caller, c"caller: no map can have this name"),
-    (Code::NoMap, Side::Caller, c"caller: there is no map of this name"),
-    (Code::Buffer, Side::Caller, c"caller: the memory for the answer is too small"),
-    (Code::Leases, Side::Caller, c"caller: the member holds too much; release an entry or cursor"),
+const TABLE: &[(Code, CodeSide, &CStr)] = &[
+    (Code::Ok, CodeSide::None, c"done"),
+    (Code::Absent, CodeSide::None, c"there is nothing: no such key, or no further entry"),
+    (Code::Differs, CodeSide::None, c"what is there is not what was expected; nothing was changed"),
+    (Code::Null, CodeSide::Caller, c"caller: a pointer is null that must not be"),
+    (Code::Argument, CodeSide::Caller, c"caller: an argument breaks a rule"),
+    (Code::Version, CodeSide::Caller, c"caller: program and library do not fit together"),
+    (Code::KeyTooLong, CodeSide::Caller, c"caller: the key is longer than any can be"),
+    (Code::ValueTooLong, CodeSide::Caller, c"caller: the value is longer than any can be"),
+    (Code::Name, CodeSide::Caller, c"caller: no map can have this name"),
+    (Code::NoMap, CodeSide::Caller, c"caller: there is no map of this name"),
+    (Code::Buffer, CodeSide::Caller, c"caller: the memory for the answer is too small"),
+    (
+        Code::Leases,
+        CodeSide::Caller,
+        c"caller: the member holds too much; release an entry or cursor",
+    ),
     (
         Code::Forked,
-        Side::Caller,
+        CodeSide::Caller,
         c"caller: the participant belongs to the parent process; the child has to join by itself",
     ),
-    (Code::Full, Side::Region, c"region: there is no memory left for the map"),
-    (Code::MapsFull, Side::Region, c"region: there are as many maps as there can be"),
-    (Code::ParticipantsFull, Side::Region, c"region: there are as many members as there can be"),
-    (Code::Damaged, Side::Region, c"region: it holds what can not be; do not use it any more"),
-    (Code::Unusable, Side::Region, c"region: what is there cannot be used by this library"),
+    (Code::Full, CodeSide::Region, c"region: there is no memory left for the map"),
+    (Code::MapsFull, CodeSide::Region, c"region: there are as many maps as there can be"),
+    (
+        Code::ParticipantsFull,
+        CodeSide::Region,
+        c"region: there are as many members as there can be",
+    ),
+    (Code::Damaged, CodeSide::Region, c"region: it holds what can not be; do not use it any more"),
+    (Code::Unusable, CodeSide::Region, c"region: what is there cannot be used by this library"),
     (
         Code::Busy,
-        Side::Others,
+        CodeSide::Others,
         c"another process: it kept a lock for the whole time; is it stopped? try again",
     ),
     (
         Code::InUse,
-        Side::Others,
+        CodeSide::Others,
         c"another process: it takes part in the region, which has other sizes; attach to it",
     ),
-    (Code::System, Side::System, c"system: it refused"),
-    (Code::NoSpace, Side::System, c"system: the file system has no room for the region"),
-    (Code::Permission, Side::System, c"system: file or directory are not the caller's alone"),
-    (Code::Library, Side::Library, c"library: a bug; stop using the participant"),
+    (Code::System, CodeSide::System, c"system: it refused"),
+    (Code::NoSpace, CodeSide::System, c"system: the file system has no room for the region"),
+    (Code::Permission, CodeSide::System, c"system: file or directory are not the caller's alone"),
+    (Code::Library, CodeSide::Library, c"library: a bug; stop using the participant"),
 ];
 
-fn row(code: i32) -> Option<&'static (Code, Side, &'static CStr)> {
+fn row(code: i32) -> Option<&'static (Code, CodeSide, &'static CStr)> {
     TABLE.iter().find(|(other, ..)| *other as i32 == code)
 }
 
@@ -134,31 +142,31 @@ pub extern "C" fn forebay_code_text(code: i32) -> *const c_char {
 
 /// On which side the cause is; `FOREBAY_SIDE_CALLER` for what is no code.
 #[unsafe(no_mangle)]
-pub extern "C" fn forebay_code_side(code: i32) -> Side {
-    row(code).map_or(Side::Caller, |(_, side, _)| *side)
+pub extern "C" fn forebay_code_side(code: i32) -> CodeSide {
+    row(code).map_or(CodeSide::Caller, |(_, side, _)| *side)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Code, Side, TABLE};
+    use super::{Code, CodeSide, TABLE};
 
     #[test]
     fn every_code_says_its_side() {
         for (code, side, text) in TABLE {
             let begins = match side {
-                Side::None => None,
-                Side::Caller => Some("caller: "),
-                Side::Region => Some("region: "),
-                Side::Others => Some("another process: "),
-                Side::System => Some("system: "),
-                Side::Library => Some("library: "),
+                CodeSide::None => None,
+                CodeSide::Caller => Some("caller: "),
+                CodeSide::Region => Some("region: "),
+                CodeSide::Others => Some("another process: "),
+                CodeSide::System => Some("system: "),
+                CodeSide::Library => Some("library: "),
             };
             let text = text.to_str().unwrap();
             assert!(begins.is_none_or(|begins| text.starts_with(begins)), "{code:?}: {text}");
-            assert_eq!(*code as i32 >= 0, *side == Side::None, "{code:?}");
+            assert_eq!(*code as i32 >= 0, *side == CodeSide::None, "{code:?}");
         }
         let source = include_str!("code.rs");
-        let declared = source.lines().take_while(|line| !line.contains("enum Side"));
+        let declared = source.lines().take_while(|line| !line.contains("enum CodeSide"));
         let declared = declared.filter(|line| line.contains(" = ") && line.ends_with(','));
         assert_eq!(declared.count(), TABLE.len(), "a code has no text");
         let number_of =

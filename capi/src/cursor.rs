@@ -4,32 +4,32 @@ use std::mem::MaybeUninit;
 
 use forebay_ordmap::MapError;
 
-use crate::bytes::{Bytes, Item};
+use crate::bytes::{AbiBytes, AbiItem};
 use crate::code::Code;
-use crate::entry::Entry;
-use crate::failure::{Failure, guard};
-use crate::handle::{Lent, given, handle, tell};
-use crate::map::Map;
+use crate::entry::EntryHandle;
+use crate::failure::{CallFailure, guard};
+use crate::handle::{WithParticipant, handle, require, write_if_wanted};
+use crate::map::MapHandle;
 
-type Inner = forebay_ordmap::Cursor<'static>;
+type InnerCursor = forebay_ordmap::Cursor<'static>;
 
 /// Stands at an entry of a map, or nowhere. It holds that entry, so it stays readable whatever
 /// becomes of the map, and the cursor goes on from its key; two of the participant's leases are
 /// needed while it moves, one while it stands.
 #[derive(Debug)]
-pub struct Cursor(Lent<Inner>);
+pub struct CursorHandle(WithParticipant<InnerCursor>);
 
 /// A cursor that stands nowhere yet. `cursor` is the caller's, until `forebay_cursor_close` or
 /// `forebay_cursor_into_entry`.
 #[unsafe(no_mangle)]
 pub extern "C" fn forebay_map_cursor(
-    map: Option<&Map>,
-    cursor: Option<&mut MaybeUninit<*mut Cursor>>,
+    map: Option<&MapHandle>,
+    cursor: Option<&mut MaybeUninit<*mut CursorHandle>>,
 ) -> Code {
     guard(|| {
-        let lent = &given(map, "map")?.lent;
-        let place = given(cursor, "cursor")?;
-        place.write(handle(Cursor(lent.with(lent.what.cursor()))));
+        let inner = &require(map, "map")?.inner;
+        let place = require(cursor, "cursor")?;
+        place.write(handle(CursorHandle(inner.with(inner.what.cursor()))));
         Ok(Code::Ok)
     })
 }
@@ -39,8 +39,8 @@ pub extern "C" fn forebay_map_cursor(
 /// nowhere. After a failure it stands where it did.
 #[unsafe(no_mangle)]
 pub extern "C" fn forebay_cursor_first(
-    cursor: Option<&mut Cursor>,
-    item: Option<&mut MaybeUninit<Item>>,
+    cursor: Option<&mut CursorHandle>,
+    item: Option<&mut MaybeUninit<AbiItem>>,
 ) -> Code {
     moved(cursor, item, |cursor| cursor.first())
 }
@@ -48,8 +48,8 @@ pub extern "C" fn forebay_cursor_first(
 /// Goes to the last entry.
 #[unsafe(no_mangle)]
 pub extern "C" fn forebay_cursor_last(
-    cursor: Option<&mut Cursor>,
-    item: Option<&mut MaybeUninit<Item>>,
+    cursor: Option<&mut CursorHandle>,
+    item: Option<&mut MaybeUninit<AbiItem>>,
 ) -> Code {
     moved(cursor, item, |cursor| cursor.last())
 }
@@ -57,8 +57,8 @@ pub extern "C" fn forebay_cursor_last(
 /// Goes to the next entry; from nowhere to the first.
 #[unsafe(no_mangle)]
 pub extern "C" fn forebay_cursor_next(
-    cursor: Option<&mut Cursor>,
-    item: Option<&mut MaybeUninit<Item>>,
+    cursor: Option<&mut CursorHandle>,
+    item: Option<&mut MaybeUninit<AbiItem>>,
 ) -> Code {
     moved(cursor, item, |cursor| cursor.next())
 }
@@ -66,8 +66,8 @@ pub extern "C" fn forebay_cursor_next(
 /// Goes to the entry before; from nowhere to the last.
 #[unsafe(no_mangle)]
 pub extern "C" fn forebay_cursor_previous(
-    cursor: Option<&mut Cursor>,
-    item: Option<&mut MaybeUninit<Item>>,
+    cursor: Option<&mut CursorHandle>,
+    item: Option<&mut MaybeUninit<AbiItem>>,
 ) -> Code {
     moved(cursor, item, |cursor| cursor.previous())
 }
@@ -81,9 +81,9 @@ pub extern "C" fn forebay_cursor_previous(
 ///   can be written.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn forebay_cursor_at_or_above(
-    cursor: Option<&mut Cursor>,
-    key: Bytes,
-    item: Option<&mut MaybeUninit<Item>>,
+    cursor: Option<&mut CursorHandle>,
+    key: AbiBytes,
+    item: Option<&mut MaybeUninit<AbiItem>>,
 ) -> Code {
     // SAFETY: the contract is the same.
     unsafe { sought(cursor, key, item, |cursor, key| cursor.at_or_above(key)) }
@@ -95,9 +95,9 @@ pub unsafe extern "C" fn forebay_cursor_at_or_above(
 /// As `forebay_cursor_at_or_above`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn forebay_cursor_above(
-    cursor: Option<&mut Cursor>,
-    key: Bytes,
-    item: Option<&mut MaybeUninit<Item>>,
+    cursor: Option<&mut CursorHandle>,
+    key: AbiBytes,
+    item: Option<&mut MaybeUninit<AbiItem>>,
 ) -> Code {
     // SAFETY: the contract is the same.
     unsafe { sought(cursor, key, item, |cursor, key| cursor.above(key)) }
@@ -109,9 +109,9 @@ pub unsafe extern "C" fn forebay_cursor_above(
 /// As `forebay_cursor_at_or_above`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn forebay_cursor_at_or_below(
-    cursor: Option<&mut Cursor>,
-    key: Bytes,
-    item: Option<&mut MaybeUninit<Item>>,
+    cursor: Option<&mut CursorHandle>,
+    key: AbiBytes,
+    item: Option<&mut MaybeUninit<AbiItem>>,
 ) -> Code {
     // SAFETY: the contract is the same.
     unsafe { sought(cursor, key, item, |cursor, key| cursor.at_or_below(key)) }
@@ -123,9 +123,9 @@ pub unsafe extern "C" fn forebay_cursor_at_or_below(
 /// As `forebay_cursor_at_or_above`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn forebay_cursor_below(
-    cursor: Option<&mut Cursor>,
-    key: Bytes,
-    item: Option<&mut MaybeUninit<Item>>,
+    cursor: Option<&mut CursorHandle>,
+    key: AbiBytes,
+    item: Option<&mut MaybeUninit<AbiItem>>,
 ) -> Code {
     // SAFETY: the contract is the same.
     unsafe { sought(cursor, key, item, |cursor, key| cursor.below(key)) }
@@ -134,11 +134,11 @@ pub unsafe extern "C" fn forebay_cursor_below(
 /// The entry at which the cursor stands, as it was found; `FOREBAY_CODE_ABSENT`: it stands nowhere.
 #[unsafe(no_mangle)]
 pub extern "C" fn forebay_cursor_item(
-    cursor: Option<&Cursor>,
-    item: Option<&mut MaybeUninit<Item>>,
+    cursor: Option<&CursorHandle>,
+    item: Option<&mut MaybeUninit<AbiItem>>,
 ) -> Code {
     guard(|| {
-        let entry = given(cursor, "cursor")?.0.what.entry();
+        let entry = require(cursor, "cursor")?.0.what.entry();
         Ok(shown(entry, item))
     })
 }
@@ -148,59 +148,59 @@ pub extern "C" fn forebay_cursor_item(
 /// cursor is closed in any case, unless it or `entry` is null.
 #[unsafe(no_mangle)]
 pub extern "C" fn forebay_cursor_into_entry(
-    cursor: Option<Box<Cursor>>,
-    entry: Option<&mut MaybeUninit<*mut Entry>>,
+    cursor: Option<Box<CursorHandle>>,
+    entry: Option<&mut MaybeUninit<*mut EntryHandle>>,
 ) -> Code {
     guard(|| {
-        let cursor = given(cursor, "cursor")?;
+        let cursor = require(cursor, "cursor")?;
         let Some(place) = entry else {
             // It stays the caller's.
             let _ = Box::into_raw(cursor);
-            return Err(Failure::null("entry"));
+            return Err(CallFailure::null("entry"));
         };
-        let Some(entry) = cursor.0.into(Inner::into_entry) else { return Ok(Code::Absent) };
-        place.write(handle(Entry(entry)));
+        let Some(entry) = cursor.0.into(InnerCursor::into_entry) else { return Ok(Code::Absent) };
+        place.write(handle(EntryHandle(entry)));
         Ok(Code::Ok)
     })
 }
 
 /// Closes a cursor; null is right, too. What it showed must not be read any more.
 #[unsafe(no_mangle)]
-pub extern "C" fn forebay_cursor_close(cursor: Option<Box<Cursor>>) -> Code {
+pub extern "C" fn forebay_cursor_close(cursor: Option<Box<CursorHandle>>) -> Code {
     guard(|| {
         drop(cursor);
         Ok(Code::Ok)
     })
 }
 
-type Shown<'c> = Option<&'c forebay_ordmap::Entry<'static>>;
+type ShownEntry<'c> = Option<&'c forebay_ordmap::Entry<'static>>;
 
-pub(crate) fn shown(entry: Shown<'_>, item: Option<&mut MaybeUninit<Item>>) -> Code {
+pub(crate) fn shown(entry: ShownEntry<'_>, item: Option<&mut MaybeUninit<AbiItem>>) -> Code {
     let Some(entry) = entry else { return Code::Absent };
-    tell(item, Item::of(entry));
+    write_if_wanted(item, AbiItem::of(entry));
     Code::Ok
 }
 
 fn moved(
-    cursor: Option<&mut Cursor>,
-    item: Option<&mut MaybeUninit<Item>>,
-    go: impl for<'c> FnOnce(&'c mut Inner) -> Result<Shown<'c>, MapError>,
+    cursor: Option<&mut CursorHandle>,
+    item: Option<&mut MaybeUninit<AbiItem>>,
+    go: impl for<'c> FnOnce(&'c mut InnerCursor) -> Result<ShownEntry<'c>, MapError>,
 ) -> Code {
-    guard(|| Ok(shown(go(&mut given(cursor, "cursor")?.0.what)?, item)))
+    guard(|| Ok(shown(go(&mut require(cursor, "cursor")?.0.what)?, item)))
 }
 
 /// # Safety
-/// `key` is as [`Bytes::read`] wants it.
+/// `key` is as [`AbiBytes::read`] wants it.
 unsafe fn sought(
-    cursor: Option<&mut Cursor>,
-    key: Bytes,
-    item: Option<&mut MaybeUninit<Item>>,
-    go: impl for<'c> FnOnce(&'c mut Inner, &[u8]) -> Result<Shown<'c>, MapError>,
+    cursor: Option<&mut CursorHandle>,
+    key: AbiBytes,
+    item: Option<&mut MaybeUninit<AbiItem>>,
+    go: impl for<'c> FnOnce(&'c mut InnerCursor, &[u8]) -> Result<ShownEntry<'c>, MapError>,
 ) -> Code {
     guard(|| {
         // SAFETY: the contract is the same. If the cursor shows it, it stays until the cursor has
         // the entry to which it goes.
         let key = unsafe { key.read("key")? };
-        Ok(shown(go(&mut given(cursor, "cursor")?.0.what, key)?, item))
+        Ok(shown(go(&mut require(cursor, "cursor")?.0.what, key)?, item))
     })
 }

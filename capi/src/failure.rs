@@ -18,23 +18,23 @@ thread_local! {
 
 /// Why something was not done.
 #[derive(Debug)]
-pub(crate) struct Failure {
+pub(crate) struct CallFailure {
     code: Code,
     message: String,
 }
 
-impl Failure {
-    pub(crate) fn new(code: Code, message: impl Into<String>) -> Failure {
-        Failure { code, message: message.into() }
+impl CallFailure {
+    pub(crate) fn new(code: Code, message: impl Into<String>) -> CallFailure {
+        CallFailure { code, message: message.into() }
     }
 
     /// A pointer is null; `what` is the argument.
-    pub(crate) fn null(what: &str) -> Failure {
-        Failure::new(Code::Null, format!("{what} is null"))
+    pub(crate) fn null(what: &str) -> CallFailure {
+        CallFailure::new(Code::Null, format!("{what} is null"))
     }
 
     /// Keeps the message for who asks, and gives the code.
-    fn told(self) -> Code {
+    fn record(self) -> Code {
         // Where a NUL is, the text ends for C.
         let text = self.message.replace('\0', "?");
         let text = CString::new(text).unwrap_or_default();
@@ -45,22 +45,22 @@ impl Failure {
 }
 
 /// Runs a body; nothing that it does unwinds further.
-pub(crate) fn guard(body: impl FnOnce() -> Result<Code, Failure>) -> Code {
+pub(crate) fn guard(body: impl FnOnce() -> Result<Code, CallFailure>) -> Code {
     // What a panic leaves half-done is not used again: maps are never half-changed, and the caller
     // is told that the participant is not to be used any more.
     match catch_unwind(AssertUnwindSafe(body)) {
         Ok(Ok(code)) => code,
-        Ok(Err(failure)) => failure.told(),
+        Ok(Err(failure)) => failure.record(),
         Err(panic) => {
-            let message = format!("a bug of the library: {}", said(&*panic));
+            let message = format!("a bug of the library: {}", panic_message(&*panic));
             // It could panic when it is dropped.
             mem::forget(panic);
-            Failure::new(Code::Library, message).told()
+            CallFailure::new(Code::Library, message).record()
         }
     }
 }
 
-fn said(panic: &(dyn Any + Send)) -> &str {
+fn panic_message(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<&str>().copied();
     text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message")
 }
@@ -69,23 +69,23 @@ fn said(panic: &(dyn Any + Send)) -> &str {
 /// text is the library's, and stays until another call of this thread fails.
 #[unsafe(no_mangle)]
 pub extern "C" fn forebay_last_message() -> *const c_char {
-    // Nothing but `told` writes it, and that on this thread.
+    // Nothing but `record` writes it, and that on this thread.
     let last = LAST.try_with(|last| last.try_borrow().map(|text| text.as_ptr()));
     last.ok().and_then(Result::ok).unwrap_or(c"".as_ptr())
 }
 
-impl From<LockError> for Failure {
-    fn from(error: LockError) -> Failure {
+impl From<LockError> for CallFailure {
+    fn from(error: LockError) -> CallFailure {
         let code = match error {
             LockError::TimedOut => Code::Busy,
             LockError::AlreadyHeld | LockError::OtherRegion => Code::Library,
         };
-        Failure::new(code, error.to_string())
+        CallFailure::new(code, error.to_string())
     }
 }
 
-impl From<MapError> for Failure {
-    fn from(error: MapError) -> Failure {
+impl From<MapError> for CallFailure {
+    fn from(error: MapError) -> CallFailure {
         let code = match error {
             MapError::Full => Code::Full,
             MapError::KeyTooLong => Code::KeyTooLong,
@@ -94,14 +94,14 @@ impl From<MapError> for Failure {
             MapError::Busy => Code::Busy,
             MapError::Forked => Code::Forked,
             MapError::Damaged { .. } => Code::Damaged,
-            MapError::Lock(error) => return Failure::from(error),
+            MapError::Lock(error) => return CallFailure::from(error),
         };
-        Failure::new(code, error.to_string())
+        CallFailure::new(code, error.to_string())
     }
 }
 
-impl From<MapsError> for Failure {
-    fn from(error: MapsError) -> Failure {
+impl From<MapsError> for CallFailure {
+    fn from(error: MapsError) -> CallFailure {
         let code = match error {
             MapsError::Name => Code::Name,
             MapsError::TooMany => Code::MapsFull,
@@ -110,24 +110,24 @@ impl From<MapsError> for Failure {
             MapsError::Busy => Code::Busy,
             MapsError::Forked => Code::Forked,
             MapsError::Damaged => Code::Damaged,
-            MapsError::Lock(error) => return Failure::from(error),
+            MapsError::Lock(error) => return CallFailure::from(error),
         };
-        Failure::new(code, error.to_string())
+        CallFailure::new(code, error.to_string())
     }
 }
 
-impl From<JoinError> for Failure {
-    fn from(error: JoinError) -> Failure {
+impl From<JoinError> for CallFailure {
+    fn from(error: JoinError) -> CallFailure {
         let code = match error {
             JoinError::Full { .. } => Code::ParticipantsFull,
             JoinError::Io(_) => Code::System,
         };
-        Failure::new(code, error.to_string())
+        CallFailure::new(code, error.to_string())
     }
 }
 
-impl From<OrdOpenError> for Failure {
-    fn from(error: OrdOpenError) -> Failure {
+impl From<OrdOpenError> for CallFailure {
+    fn from(error: OrdOpenError) -> CallFailure {
         let code = match &error {
             OrdOpenError::Config(OrdConfigError::TooSmall { .. } | OrdConfigError::TooLarge)
             | OrdOpenError::Config(OrdConfigError::OutOfRange { .. }) => Code::Argument,
@@ -135,7 +135,7 @@ impl From<OrdOpenError> for Failure {
             OrdOpenError::InUse { .. } => Code::InUse,
             OrdOpenError::Damaged { .. } => Code::Unusable,
         };
-        Failure::new(code, error.to_string())
+        CallFailure::new(code, error.to_string())
     }
 }
 
@@ -152,9 +152,9 @@ fn code_of(error: &RegionError) -> Code {
     }
 }
 
-impl From<io::Error> for Failure {
-    fn from(error: io::Error) -> Failure {
-        Failure::new(Code::System, error.to_string())
+impl From<io::Error> for CallFailure {
+    fn from(error: io::Error) -> CallFailure {
+        CallFailure::new(Code::System, error.to_string())
     }
 }
 
@@ -162,7 +162,7 @@ impl From<io::Error> for Failure {
 mod tests {
     use std::ffi::CStr;
 
-    use super::{Failure, forebay_last_message, guard};
+    use super::{CallFailure, forebay_last_message, guard};
     use crate::code::Code;
 
     fn last() -> String {
@@ -181,11 +181,11 @@ mod tests {
 
     #[test]
     fn what_failed_last_is_kept_for_its_thread() {
-        assert_eq!(guard(|| Err(Failure::null("map"))), Code::Null);
+        assert_eq!(guard(|| Err(CallFailure::null("map"))), Code::Null);
         assert_eq!(guard(|| Ok(Code::Absent)), Code::Absent);
         assert_eq!(last(), "map is null");
         std::thread::scope(|scope| scope.spawn(|| assert_eq!(last(), "")).join().unwrap());
-        assert_eq!(guard(|| Err(Failure::new(Code::System, "a\0b"))), Code::System);
+        assert_eq!(guard(|| Err(CallFailure::new(Code::System, "a\0b"))), Code::System);
         assert_eq!(last(), "a?b");
     }
 }

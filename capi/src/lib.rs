@@ -41,9 +41,9 @@ mod handle;
 mod sized;
 
 pub use abi::*;
-pub use bytes::{Bound, BoundKind, Bytes, Item};
+pub use bytes::{AbiBound, AbiBytes, AbiItem, BoundKind};
 pub use change::*;
-pub use code::{Code, Side, forebay_code_side, forebay_code_text};
+pub use code::{Code, CodeSide, forebay_code_side, forebay_code_text};
 pub use cursor::*;
 pub use entry::*;
 pub use failure::forebay_last_message;

@@ -3,29 +3,29 @@
 use std::cell::RefCell;
 use std::mem::MaybeUninit;
 
-use crate::bytes::{Bytes, Item};
+use crate::bytes::{AbiBytes, AbiItem};
 use crate::code::Code;
-use crate::entry::Entry;
-use crate::failure::{Failure, guard};
-use crate::handle::{Lent, answer, given, handle, tell};
+use crate::entry::EntryHandle;
+use crate::failure::{CallFailure, guard};
+use crate::handle::{WithParticipant, handle, require, write_if_wanted, write_required};
 
 /// A map, as one participant uses it.
 #[derive(Debug)]
-pub struct Map {
-    pub(crate) lent: Lent<forebay_ordmap::Map<'static>>,
+pub struct MapHandle {
+    pub(crate) inner: WithParticipant<forebay_ordmap::Map<'static>>,
     /// What is read is put together here before it is the caller's.
     read: RefCell<Vec<u8>>,
 }
 
-impl Map {
-    pub(crate) fn new(lent: Lent<forebay_ordmap::Map<'static>>) -> Map {
-        Map { lent, read: RefCell::default() }
+impl MapHandle {
+    pub(crate) fn new(inner: WithParticipant<forebay_ordmap::Map<'static>>) -> MapHandle {
+        MapHandle { inner, read: RefCell::default() }
     }
 }
 
 /// Closes a map; null is right, too. Entries, cursors and ranges that come from it stay usable.
 #[unsafe(no_mangle)]
-pub extern "C" fn forebay_map_close(map: Option<Box<Map>>) -> Code {
+pub extern "C" fn forebay_map_close(map: Option<Box<MapHandle>>) -> Code {
     guard(|| {
         drop(map);
         Ok(Code::Ok)
@@ -44,19 +44,19 @@ pub extern "C" fn forebay_map_close(map: Option<Box<Map>>) -> Code {
 /// - `key` is as `forebay_bytes` says. `entry` and `item` are null or can be written.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn forebay_map_get(
-    map: Option<&Map>,
-    key: Bytes,
-    entry: Option<&mut MaybeUninit<*mut Entry>>,
-    item: Option<&mut MaybeUninit<Item>>,
+    map: Option<&MapHandle>,
+    key: AbiBytes,
+    entry: Option<&mut MaybeUninit<*mut EntryHandle>>,
+    item: Option<&mut MaybeUninit<AbiItem>>,
 ) -> Code {
     guard(|| {
         // SAFETY: the contract is the same.
         let key = unsafe { key.read("key")? };
-        let lent = &given(map, "map")?.lent;
-        let place = given(entry, "entry")?;
-        let Some(found) = lent.what.entry(key)? else { return Ok(Code::Absent) };
-        tell(item, Item::of(&found));
-        place.write(handle(Entry(lent.with(found))));
+        let inner = &require(map, "map")?.inner;
+        let place = require(entry, "entry")?;
+        let Some(found) = inner.what.entry(key)? else { return Ok(Code::Absent) };
+        write_if_wanted(item, AbiItem::of(&found));
+        place.write(handle(EntryHandle(inner.with(found))));
         Ok(Code::Ok)
     })
 }
@@ -73,8 +73,8 @@ pub unsafe extern "C" fn forebay_map_get(
 ///   written.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn forebay_map_read(
-    map: Option<&Map>,
-    key: Bytes,
+    map: Option<&MapHandle>,
+    key: AbiBytes,
     value: *mut u8,
     value_bytes: usize,
     value_len: Option<&mut MaybeUninit<usize>>,
@@ -82,19 +82,19 @@ pub unsafe extern "C" fn forebay_map_read(
     guard(|| {
         // SAFETY: the contract is the same.
         let key = unsafe { key.read("key")? };
-        let map = given(map, "map")?;
-        let place = given(value_len, "value_len")?;
+        let map = require(map, "map")?;
+        let place = require(value_len, "value_len")?;
         let mut read = map.read.try_borrow_mut().map_err(|_| in_use())?;
         read.clear();
-        if !map.lent.what.read_into(key, &mut read)? {
+        if !map.inner.what.read_into(key, &mut read)? {
             return Ok(Code::Absent);
         }
         place.write(read.len());
         if read.len() > value_bytes {
-            return Err(Failure::new(Code::Buffer, "there is no room for the value"));
+            return Err(CallFailure::new(Code::Buffer, "there is no room for the value"));
         }
         if value.is_null() && !read.is_empty() {
-            return Err(Failure::null("value"));
+            return Err(CallFailure::null("value"));
         }
         if !read.is_empty() {
             // SAFETY: it is not null, and there is room (contract, and as was seen).
@@ -109,24 +109,27 @@ pub unsafe extern "C" fn forebay_map_read(
 /// # Safety
 /// As `forebay_map_get`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn forebay_map_contains(map: Option<&Map>, key: Bytes) -> Code {
+pub unsafe extern "C" fn forebay_map_contains(map: Option<&MapHandle>, key: AbiBytes) -> Code {
     guard(|| {
         // SAFETY: the contract is the same.
         let key = unsafe { key.read("key")? };
-        let is_there = given(map, "map")?.lent.what.contains(key)?;
+        let is_there = require(map, "map")?.inner.what.contains(key)?;
         Ok(if is_there { Code::Ok } else { Code::Absent })
     })
 }
 
 /// How many entries there are. It was right at some moment.
 #[unsafe(no_mangle)]
-pub extern "C" fn forebay_map_len(map: Option<&Map>, len: Option<&mut MaybeUninit<u64>>) -> Code {
+pub extern "C" fn forebay_map_len(
+    map: Option<&MapHandle>,
+    len: Option<&mut MaybeUninit<u64>>,
+) -> Code {
     guard(|| {
-        answer(len, "len", given(map, "map")?.lent.what.len())?;
+        write_required(len, "len", require(map, "map")?.inner.what.len())?;
         Ok(Code::Ok)
     })
 }
 
-fn in_use() -> Failure {
-    Failure::new(Code::Argument, "another thread uses the map")
+fn in_use() -> CallFailure {
+    CallFailure::new(Code::Argument, "another thread uses the map")
 }

@@ -8,11 +8,11 @@ use std::time::Duration;
 use forebay_ordmap::MapOptions;
 
 use crate::code::Code;
-use crate::failure::{Failure, guard};
-use crate::handle::{Lent, given, handle};
-use crate::map::Map;
-use crate::region::Region;
-use crate::sized::{self, Growing};
+use crate::failure::{CallFailure, guard};
+use crate::handle::{WithParticipant, handle, require};
+use crate::map::MapHandle;
+use crate::region::RegionHandle;
+use crate::sized::{self, SizedStruct};
 
 /// A thread that takes part in a region. It may be handed to another thread together with all that
 /// comes from it (maps, entries, cursors, ranges), but one thread at a time uses any of them.
@@ -23,7 +23,7 @@ pub struct ParticipantHandle(pub(crate) Rc<forebay_ordmap::MapParticipant>);
 /// right.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
-pub struct Options {
+pub struct AbiOptions {
     /// `sizeof(forebay_options)`.
     pub struct_bytes: usize,
     /// Bytes that the map may take; then entries that were not used are evicted. 0: as many as the
@@ -39,12 +39,12 @@ pub struct Options {
 }
 
 // SAFETY: three numbers of 8 bytes; any numbers are valid.
-unsafe impl Growing for Options {}
+unsafe impl SizedStruct for AbiOptions {}
 
 /// What a check found.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
-pub struct CheckReport {
+pub struct AbiCheckReport {
     /// `sizeof(forebay_check_report)`.
     pub struct_bytes: usize,
     /// Maps that were looked through.
@@ -62,7 +62,7 @@ pub struct CheckReport {
 }
 
 // SAFETY: seven numbers of 8 bytes; any numbers are valid.
-unsafe impl Growing for CheckReport {}
+unsafe impl SizedStruct for AbiCheckReport {}
 
 const _: () = assert!(size_of::<usize>() == 8, "the structs would have padding");
 
@@ -72,12 +72,12 @@ const _: () = assert!(size_of::<usize>() == 8, "the structs would have padding")
 /// `FOREBAY_CODE_PARTICIPANTS_FULL`: the living have all places.
 #[unsafe(no_mangle)]
 pub extern "C" fn forebay_participant_join(
-    region: Option<&Region>,
+    region: Option<&RegionHandle>,
     participant: Option<&mut MaybeUninit<*mut ParticipantHandle>>,
 ) -> Code {
     guard(|| {
-        let Region(region) = given(region, "region")?;
-        let place = given(participant, "participant")?;
+        let RegionHandle(region) = require(region, "region")?;
+        let place = require(participant, "participant")?;
         place.write(handle(ParticipantHandle(Rc::new(region.join()?))));
         Ok(Code::Ok)
     })
@@ -102,7 +102,7 @@ pub extern "C" fn forebay_participant_set_wait_max(
     wait_ms_max: i64,
 ) -> Code {
     guard(|| {
-        let ParticipantHandle(participant) = given(participant, "participant")?;
+        let ParticipantHandle(participant) = require(participant, "participant")?;
         let wait_max = u64::try_from(wait_ms_max).ok().map(Duration::from_millis);
         participant.set_wait_max(wait_max);
         Ok(Code::Ok)
@@ -123,14 +123,14 @@ pub extern "C" fn forebay_participant_set_wait_max(
 pub unsafe extern "C" fn forebay_participant_map(
     participant: Option<&ParticipantHandle>,
     name: *const c_char,
-    options: *const Options,
-    map: Option<&mut MaybeUninit<*mut Map>>,
+    options: *const AbiOptions,
+    map: Option<&mut MaybeUninit<*mut MapHandle>>,
 ) -> Code {
     guard(|| {
         // SAFETY: the contract is the same.
         let name = unsafe { name_of(name)? };
         let options = if options.is_null() {
-            Options::default()
+            AbiOptions::default()
         } else {
             // SAFETY: the contract is the same.
             unsafe { sized::read(options, "options")? }
@@ -138,11 +138,11 @@ pub unsafe extern "C" fn forebay_participant_map(
         let budget_bytes = Some(options.budget_bytes).filter(|bytes| *bytes > 0);
         let shards_max = u32::try_from(options.shards_max).unwrap_or(u32::MAX);
         let options = MapOptions { budget_bytes, hint_bytes: options.hint_bytes, shards_max };
-        let place = given(map, "map")?;
-        let lent = Lent::new(&given(participant, "participant")?.0, |participant| {
+        let place = require(map, "map")?;
+        let inner = WithParticipant::new(&require(participant, "participant")?.0, |participant| {
             Ok(participant.map(name, &options)?)
         })?;
-        place.write(handle(Map::new(lent)));
+        place.write(handle(MapHandle::new(inner)));
         Ok(Code::Ok)
     })
 }
@@ -156,16 +156,16 @@ pub unsafe extern "C" fn forebay_participant_map(
 pub unsafe extern "C" fn forebay_participant_existing_map(
     participant: Option<&ParticipantHandle>,
     name: *const c_char,
-    map: Option<&mut MaybeUninit<*mut Map>>,
+    map: Option<&mut MaybeUninit<*mut MapHandle>>,
 ) -> Code {
     guard(|| {
         // SAFETY: the contract is the same.
         let name = unsafe { name_of(name)? };
-        let place = given(map, "map")?;
-        let lent = Lent::new(&given(participant, "participant")?.0, |participant| {
+        let place = require(map, "map")?;
+        let inner = WithParticipant::new(&require(participant, "participant")?.0, |participant| {
             Ok(participant.existing_map(name)?)
         })?;
-        place.write(handle(Map::new(lent)));
+        place.write(handle(MapHandle::new(inner)));
         Ok(Code::Ok)
     })
 }
@@ -183,14 +183,14 @@ pub unsafe extern "C" fn forebay_participant_map_name(
     name_bytes: usize,
 ) -> Code {
     guard(|| {
-        let ParticipantHandle(participant) = given(participant, "participant")?;
+        let ParticipantHandle(participant) = require(participant, "participant")?;
         if name.is_null() {
-            return Err(Failure::null("name"));
+            return Err(CallFailure::null("name"));
         }
         let names = participant.map_names();
         let Some(found) = names.get(number) else { return Ok(Code::Absent) };
         if found.len() >= name_bytes {
-            return Err(Failure::new(Code::Buffer, "there is no room for the name of the map"));
+            return Err(CallFailure::new(Code::Buffer, "there is no room for the name of the map"));
         }
         let place = name.cast::<u8>();
         // SAFETY: there is room for one byte more than the name has (contract, and as was seen).
@@ -214,13 +214,13 @@ pub unsafe extern "C" fn forebay_participant_map_name(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn forebay_participant_check(
     participant: Option<&ParticipantHandle>,
-    report: *mut CheckReport,
+    report: *mut AbiCheckReport,
 ) -> Code {
     guard(|| {
-        let ParticipantHandle(participant) = given(participant, "participant")?;
+        let ParticipantHandle(participant) = require(participant, "participant")?;
         let found = participant.check()?;
-        let answer = CheckReport {
-            struct_bytes: size_of::<CheckReport>(),
+        let write_required = AbiCheckReport {
+            struct_bytes: size_of::<AbiCheckReport>(),
             maps: found.maps,
             entries: found.entries,
             nodes: found.nodes,
@@ -229,20 +229,20 @@ pub unsafe extern "C" fn forebay_participant_check(
             findings: found.findings.len() as u64,
         };
         // SAFETY: the contract is the same.
-        unsafe { sized::write(report, &answer, "report")? };
+        unsafe { sized::write(report, &write_required, "report")? };
         let Some(first) = found.findings.first() else { return Ok(Code::Ok) };
         let message = format!("map {:?}: {} ({:#x})", first.map, first.what, first.at);
-        Err(Failure::new(Code::Damaged, message))
+        Err(CallFailure::new(Code::Damaged, message))
     })
 }
 
 /// # Safety
 /// `name` is null or a string with a NUL at its end, which lives as long as the result.
-unsafe fn name_of<'a>(name: *const c_char) -> Result<&'a str, Failure> {
+unsafe fn name_of<'a>(name: *const c_char) -> Result<&'a str, CallFailure> {
     if name.is_null() {
-        return Err(Failure::null("name"));
+        return Err(CallFailure::null("name"));
     }
     // SAFETY: it is not null, and ends with a NUL (contract).
     let name = unsafe { CStr::from_ptr(name) };
-    name.to_str().map_err(|_| Failure::new(Code::Name, "the name of a map is not UTF-8"))
+    name.to_str().map_err(|_| CallFailure::new(Code::Name, "the name of a map is not UTF-8"))
 }

@@ -2,17 +2,17 @@
 
 use std::mem::MaybeUninit;
 
-use crate::bytes::{Bound, Bytes, Item};
+use crate::bytes::{AbiBound, AbiBytes, AbiItem};
 use crate::code::Code;
 use crate::cursor::shown;
 use crate::failure::guard;
-use crate::handle::{Lent, answer, given, handle};
-use crate::map::Map;
+use crate::handle::{WithParticipant, handle, require, write_required};
+use crate::map::MapHandle;
 
 /// Goes over the entries between two keys, up or down, and holds the one that it shows. It needs
 /// leases as a cursor does.
 #[derive(Debug)]
-pub struct Range(Lent<forebay_ordmap::Range<'static>>);
+pub struct RangeHandle(WithParticipant<forebay_ordmap::Range<'static>>);
 
 /// The entries whose keys are between two ends; null is no end. `range` is the caller's, until
 /// `forebay_range_close`; the keys of the ends are copied.
@@ -23,19 +23,19 @@ pub struct Range(Lent<forebay_ordmap::Range<'static>>);
 /// - `range` is null or can be written.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn forebay_map_range(
-    map: Option<&Map>,
-    low: Option<&Bound>,
-    high: Option<&Bound>,
-    range: Option<&mut MaybeUninit<*mut Range>>,
+    map: Option<&MapHandle>,
+    low: Option<&AbiBound>,
+    high: Option<&AbiBound>,
+    range: Option<&mut MaybeUninit<*mut RangeHandle>>,
 ) -> Code {
     guard(|| {
         // SAFETY: the contract is the same.
-        let low = unsafe { Bound::read(low, "low")? };
+        let low = unsafe { AbiBound::read(low, "low")? };
         // SAFETY: the contract is the same.
-        let high = unsafe { Bound::read(high, "high")? };
-        let lent = &given(map, "map")?.lent;
-        let place = given(range, "range")?;
-        place.write(handle(Range(lent.with(lent.what.range((low, high))))));
+        let high = unsafe { AbiBound::read(high, "high")? };
+        let inner = &require(map, "map")?.inner;
+        let place = require(range, "range")?;
+        place.write(handle(RangeHandle(inner.with(inner.what.range((low, high))))));
         Ok(Code::Ok)
     })
 }
@@ -47,16 +47,16 @@ pub unsafe extern "C" fn forebay_map_range(
 /// As `forebay_map_range`; `prefix` is as `forebay_bytes` says.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn forebay_map_prefix(
-    map: Option<&Map>,
-    prefix: Bytes,
-    range: Option<&mut MaybeUninit<*mut Range>>,
+    map: Option<&MapHandle>,
+    prefix: AbiBytes,
+    range: Option<&mut MaybeUninit<*mut RangeHandle>>,
 ) -> Code {
     guard(|| {
         // SAFETY: the contract is the same.
         let prefix = unsafe { prefix.read("prefix")? };
-        let lent = &given(map, "map")?.lent;
-        let place = given(range, "range")?;
-        place.write(handle(Range(lent.with(lent.what.prefix(prefix)))));
+        let inner = &require(map, "map")?.inner;
+        let place = require(range, "range")?;
+        place.write(handle(RangeHandle(inner.with(inner.what.prefix(prefix)))));
         Ok(Code::Ok)
     })
 }
@@ -69,18 +69,18 @@ pub unsafe extern "C" fn forebay_map_prefix(
 /// As `forebay_map_range`; `count` is null or can be written.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn forebay_map_estimate(
-    map: Option<&Map>,
-    low: Option<&Bound>,
-    high: Option<&Bound>,
+    map: Option<&MapHandle>,
+    low: Option<&AbiBound>,
+    high: Option<&AbiBound>,
     count: Option<&mut MaybeUninit<u64>>,
 ) -> Code {
     guard(|| {
         // SAFETY: the contract is the same.
-        let low = unsafe { Bound::read(low, "low")? };
+        let low = unsafe { AbiBound::read(low, "low")? };
         // SAFETY: the contract is the same.
-        let high = unsafe { Bound::read(high, "high")? };
-        let map = &given(map, "map")?.lent.what;
-        answer(count, "count", map.estimate((low, high))?)?;
+        let high = unsafe { AbiBound::read(high, "high")? };
+        let map = &require(map, "map")?.inner.what;
+        write_required(count, "count", map.estimate((low, high))?)?;
         Ok(Code::Ok)
     })
 }
@@ -90,24 +90,24 @@ pub unsafe extern "C" fn forebay_map_estimate(
 /// more in either direction.
 #[unsafe(no_mangle)]
 pub extern "C" fn forebay_range_next(
-    range: Option<&mut Range>,
-    item: Option<&mut MaybeUninit<Item>>,
+    range: Option<&mut RangeHandle>,
+    item: Option<&mut MaybeUninit<AbiItem>>,
 ) -> Code {
-    guard(|| Ok(shown(given(range, "range")?.0.what.next()?, item)))
+    guard(|| Ok(shown(require(range, "range")?.0.what.next()?, item)))
 }
 
 /// The next entry down, at first the highest, as `forebay_range_next`.
 #[unsafe(no_mangle)]
 pub extern "C" fn forebay_range_previous(
-    range: Option<&mut Range>,
-    item: Option<&mut MaybeUninit<Item>>,
+    range: Option<&mut RangeHandle>,
+    item: Option<&mut MaybeUninit<AbiItem>>,
 ) -> Code {
-    guard(|| Ok(shown(given(range, "range")?.0.what.previous()?, item)))
+    guard(|| Ok(shown(require(range, "range")?.0.what.previous()?, item)))
 }
 
 /// Closes a range; null is right, too. What it showed must not be read any more.
 #[unsafe(no_mangle)]
-pub extern "C" fn forebay_range_close(range: Option<Box<Range>>) -> Code {
+pub extern "C" fn forebay_range_close(range: Option<Box<RangeHandle>>) -> Code {
     guard(|| {
         drop(range);
         Ok(Code::Ok)

@@ -9,19 +9,19 @@ use forebay_ordmap::{OrdConfig, OrdOpenError, OrdRegion};
 use forebay_shm::Opened;
 
 use crate::code::Code;
-use crate::failure::{Failure, guard};
-use crate::handle::{answer, given, handle, tell};
-use crate::sized::{self, Growing};
+use crate::failure::{CallFailure, guard};
+use crate::handle::{handle, require, write_if_wanted, write_required};
+use crate::sized::{self, SizedStruct};
 
 /// A region of maps as a process has it open. Any number of threads may use it at one time.
 #[derive(Debug)]
-pub struct Region(pub(crate) OrdRegion);
+pub struct RegionHandle(pub(crate) OrdRegion);
 
 /// Sizes of a region, fixed when it is made. Set `struct_bytes` to `sizeof`, and the rest to 0
 /// where the usual is right.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
-pub struct Config {
+pub struct AbiConfig {
     /// `sizeof(forebay_config)`.
     pub struct_bytes: usize,
     /// Size of the file: all maps with everything that belongs to them. There is no usual one.
@@ -41,7 +41,7 @@ pub struct Config {
 }
 
 // SAFETY: three numbers of 8 bytes and four of 4, without padding; any numbers are valid.
-unsafe impl Growing for Config {}
+unsafe impl SizedStruct for AbiConfig {}
 
 /// How a region came to be there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,7 +59,7 @@ pub enum OpenedHow {
 // Threads share it.
 const _: () = {
     const fn is_shared<T: Send + Sync>() {}
-    is_shared::<Region>();
+    is_shared::<RegionHandle>();
 };
 
 /// Opens the region under this path, and makes it if there is none with these sizes. Processes that
@@ -78,8 +78,8 @@ const _: () = {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn forebay_region_open(
     path: *const c_char,
-    config: *const Config,
-    region: Option<&mut MaybeUninit<*mut Region>>,
+    config: *const AbiConfig,
+    region: Option<&mut MaybeUninit<*mut RegionHandle>>,
 ) -> Code {
     guard(|| {
         // SAFETY: the contract is the same.
@@ -98,7 +98,7 @@ pub unsafe extern "C" fn forebay_region_open(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn forebay_region_attach(
     path: *const c_char,
-    region: Option<&mut MaybeUninit<*mut Region>>,
+    region: Option<&mut MaybeUninit<*mut RegionHandle>>,
 ) -> Code {
     guard(|| {
         // SAFETY: the contract is the same.
@@ -110,16 +110,16 @@ pub unsafe extern "C" fn forebay_region_attach(
 /// How the region came to be there: one of `forebay_opened_how` goes to `how`.
 #[unsafe(no_mangle)]
 pub extern "C" fn forebay_region_opened(
-    region: Option<&Region>,
+    region: Option<&RegionHandle>,
     how: Option<&mut MaybeUninit<OpenedHow>>,
 ) -> Code {
     guard(|| {
-        let opened = match given(region, "region")?.0.opened() {
+        let opened = match require(region, "region")?.0.opened() {
             Opened::Created => OpenedHow::Created,
             Opened::Attached => OpenedHow::Attached,
             Opened::Replaced { .. } => OpenedHow::Replaced,
         };
-        answer(how, "how", opened)?;
+        write_required(how, "how", opened)?;
         Ok(Code::Ok)
     })
 }
@@ -129,19 +129,19 @@ pub extern "C" fn forebay_region_opened(
 /// once.
 #[unsafe(no_mangle)]
 pub extern "C" fn forebay_region_sweep(
-    region: Option<&Region>,
+    region: Option<&RegionHandle>,
     swept: Option<&mut MaybeUninit<u32>>,
 ) -> Code {
     guard(|| {
-        let Region(region) = given(region, "region")?;
-        tell(swept, region.sweep()?);
+        let RegionHandle(region) = require(region, "region")?;
+        write_if_wanted(swept, region.sweep()?);
         Ok(Code::Ok)
     })
 }
 
 /// Closes the region for who opened it; participants that have joined go on. Null is right, too.
 #[unsafe(no_mangle)]
-pub extern "C" fn forebay_region_close(region: Option<Box<Region>>) -> Code {
+pub extern "C" fn forebay_region_close(region: Option<Box<RegionHandle>>) -> Code {
     guard(|| {
         drop(region);
         Ok(Code::Ok)
@@ -150,28 +150,28 @@ pub extern "C" fn forebay_region_close(region: Option<Box<Region>>) -> Code {
 
 fn opened(
     region: Result<OrdRegion, OrdOpenError>,
-    place: Option<&mut MaybeUninit<*mut Region>>,
-) -> Result<Code, Failure> {
-    let place = given(place, "region")?;
-    place.write(handle(Region(region?)));
+    place: Option<&mut MaybeUninit<*mut RegionHandle>>,
+) -> Result<Code, CallFailure> {
+    let place = require(place, "region")?;
+    place.write(handle(RegionHandle(region?)));
     Ok(Code::Ok)
 }
 
 /// # Safety
 /// `path` is null or a string with a NUL at its end, which lives as long as the result.
-unsafe fn path_of<'a>(path: *const c_char) -> Result<&'a Path, Failure> {
+unsafe fn path_of<'a>(path: *const c_char) -> Result<&'a Path, CallFailure> {
     if path.is_null() {
-        return Err(Failure::null("path"));
+        return Err(CallFailure::null("path"));
     }
     // SAFETY: it is not null, and ends with a NUL (contract).
     let path = unsafe { CStr::from_ptr(path) };
     Ok(Path::new(OsStr::from_bytes(path.to_bytes())))
 }
 
-impl Config {
+impl AbiConfig {
     fn sizes(&self) -> OrdConfig {
         let usual = OrdConfig::with_bytes(self.bytes);
-        let or = |given: u32, usual: u32| if given == 0 { usual } else { given };
+        let or = |require: u32, usual: u32| if require == 0 { usual } else { require };
         OrdConfig {
             bytes: self.bytes,
             maps_max: or(self.maps_max, usual.maps_max),

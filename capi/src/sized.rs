@@ -3,7 +3,7 @@
 use std::ptr;
 
 use crate::code::Code;
-use crate::failure::Failure;
+use crate::failure::CallFailure;
 
 /// No struct of a version to come is larger.
 const STRUCT_BYTES_MAX: usize = 4096;
@@ -13,48 +13,51 @@ const STRUCT_BYTES_MAX: usize = 4096;
 /// # Safety
 /// - It is `repr(C)`, begins with a `usize` that holds its size, and has no padding.
 /// - Whatever bytes there are in it, it is valid; zeros stand for what a caller did not know.
-pub(crate) unsafe trait Growing: Copy + Default {}
+pub(crate) unsafe trait SizedStruct: Copy + Default {}
 
 /// The bytes that a struct says to have, by its first word.
 ///
 /// # Safety
-/// `given` is null, or its first word can be read.
-unsafe fn size_of_given<T: Growing>(given: *const T, what: &str) -> Result<usize, Failure> {
-    if given.is_null() {
-        return Err(Failure::null(what));
+/// `require` is null, or its first word can be read.
+unsafe fn size_of_given<T: SizedStruct>(
+    require: *const T,
+    what: &str,
+) -> Result<usize, CallFailure> {
+    if require.is_null() {
+        return Err(CallFailure::null(what));
     }
     // SAFETY: it is not null, and its first word can be read (contract), if not aligned.
-    let size = unsafe { ptr::read_unaligned(given.cast::<usize>()) };
+    let size = unsafe { ptr::read_unaligned(require.cast::<usize>()) };
     if (size_of::<usize>()..=STRUCT_BYTES_MAX).contains(&size) {
         return Ok(size);
     }
     let message = format!("{what}: struct_bytes is {size}; it is to be the size of the struct");
-    Err(Failure::new(Code::Argument, message))
+    Err(CallFailure::new(Code::Argument, message))
 }
 
 /// What the caller says. What it does not know is zero; what we do not know has to be.
 ///
 /// # Safety
-/// `given` is null, or as many bytes from it on can be read as its first word says.
-pub(crate) unsafe fn read<T: Growing>(given: *const T, what: &str) -> Result<T, Failure> {
+/// `require` is null, or as many bytes from it on can be read as its first word says.
+pub(crate) unsafe fn read<T: SizedStruct>(require: *const T, what: &str) -> Result<T, CallFailure> {
     // SAFETY: the contract is the same.
-    let size = unsafe { size_of_given(given, what)? };
+    let size = unsafe { size_of_given(require, what)? };
     let known = size.min(size_of::<T>());
     for index in known..size {
         // SAFETY: it is among the bytes that can be read (contract).
-        let place = unsafe { given.cast::<u8>().add(index) };
+        let place = unsafe { require.cast::<u8>().add(index) };
         // SAFETY: as above.
         let byte = unsafe { place.read() };
         if byte != 0 {
             let message = format!("{what}: the caller asks for what only a later version knows");
-            return Err(Failure::new(Code::Version, message));
+            return Err(CallFailure::new(Code::Version, message));
         }
     }
     let mut read = T::default();
     // SAFETY:
     // - So many bytes can be read there, and written here.
-    // - Any bytes are valid for such a struct (contract of `Growing`).
-    unsafe { ptr::copy_nonoverlapping(given.cast::<u8>(), (&raw mut read).cast::<u8>(), known) };
+    // - Any bytes are valid for such a struct (contract of `SizedStruct`).
+    unsafe { ptr::copy_nonoverlapping(require.cast::<u8>(), (&raw mut read).cast::<u8>(), known) };
     Ok(read)
 }
 
@@ -62,18 +65,22 @@ pub(crate) unsafe fn read<T: Growing>(given: *const T, what: &str) -> Result<T, 
 ///
 /// # Safety
 /// `place` is null, or as many bytes from it on can be read and written as its first word says.
-pub(crate) unsafe fn write<T: Growing>(
+pub(crate) unsafe fn write<T: SizedStruct>(
     place: *mut T,
-    answer: &T,
+    write_required: &T,
     what: &str,
-) -> Result<(), Failure> {
+) -> Result<(), CallFailure> {
     // SAFETY: the contract is the same.
     let size = unsafe { size_of_given(place, what)? };
     let mut bytes = [0_u8; STRUCT_BYTES_MAX];
     const { assert!(size_of::<T>() <= STRUCT_BYTES_MAX) };
-    // SAFETY: it has so many bytes, all of them initialised (contract of `Growing`).
+    // SAFETY: it has so many bytes, all of them initialised (contract of `SizedStruct`).
     unsafe {
-        ptr::copy_nonoverlapping((&raw const *answer).cast(), bytes.as_mut_ptr(), size_of::<T>());
+        ptr::copy_nonoverlapping(
+            (&raw const *write_required).cast(),
+            bytes.as_mut_ptr(),
+            size_of::<T>(),
+        );
     }
     let first = size_of::<usize>();
     let place = place.cast::<u8>();
@@ -86,7 +93,7 @@ pub(crate) unsafe fn write<T: Growing>(
 
 #[cfg(test)]
 mod tests {
-    use super::{Growing, read, write};
+    use super::{SizedStruct, read, write};
     use crate::code::Code;
     use crate::failure::guard;
 
@@ -99,7 +106,7 @@ mod tests {
     }
 
     // SAFETY: three words, any of which may have any value.
-    unsafe impl Growing for Two {}
+    unsafe impl SizedStruct for Two {}
 
     /// A caller's struct of another version: its size and words behind.
     fn read_of(words: &[u64]) -> Result<Two, Code> {
@@ -131,13 +138,13 @@ mod tests {
             };
             assert!(is_right, "{words:?}: {found:?}");
         }
-        let answer = Two { struct_bytes: 24, first: 7, second: 8 };
+        let write_required = Two { struct_bytes: 24, first: 7, second: 8 };
         let write_cases: [(u64, [u64; 4]); 4] =
             [(8, [8, 1, 1, 1]), (16, [16, 7, 1, 1]), (24, [24, 7, 8, 1]), (32, [32, 7, 8, 0])];
         for (size, expected) in write_cases {
             let mut words = [size, 1, 1, 1];
             // SAFETY: there are 32 bytes, and no case says more.
-            unsafe { write(words.as_mut_ptr().cast::<Two>(), &answer, "words").unwrap() };
+            unsafe { write(words.as_mut_ptr().cast::<Two>(), &write_required, "words").unwrap() };
             assert_eq!(words, expected, "{size} bytes");
         }
     }

@@ -2,14 +2,14 @@
 
 use crate::code::Code;
 use crate::failure::guard;
-use crate::handle::given;
-use crate::map::Map;
-use crate::sized::{self, Growing};
+use crate::handle::require;
+use crate::map::MapHandle;
+use crate::sized::{self, SizedStruct};
 
 /// What a map holds and takes. A glance: others change it meanwhile.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
-pub struct Stats {
+pub struct AbiStats {
     /// `sizeof(forebay_stats)`.
     pub struct_bytes: usize,
     /// Entries.
@@ -35,7 +35,7 @@ pub struct Stats {
 }
 
 // SAFETY: ten numbers of 8 bytes; any numbers are valid.
-unsafe impl Growing for Stats {}
+unsafe impl SizedStruct for AbiStats {}
 
 /// What the map holds and takes.
 ///
@@ -43,11 +43,11 @@ unsafe impl Growing for Stats {}
 /// - `map` is null or a handle that is not closed, and no other thread uses its participant.
 /// - `stats` is null or has as many bytes as its `struct_bytes`, which the caller sets, says.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn forebay_map_stats(map: Option<&Map>, stats: *mut Stats) -> Code {
+pub unsafe extern "C" fn forebay_map_stats(map: Option<&MapHandle>, stats: *mut AbiStats) -> Code {
     guard(|| {
-        let found = given(map, "map")?.lent.what.stats();
-        let answer = Stats {
-            struct_bytes: size_of::<Stats>(),
+        let found = require(map, "map")?.inner.what.stats();
+        let write_required = AbiStats {
+            struct_bytes: size_of::<AbiStats>(),
             len: found.len,
             used_bytes: found.used_bytes,
             owned_bytes: found.owned_bytes,
@@ -60,7 +60,7 @@ pub unsafe extern "C" fn forebay_map_stats(map: Option<&Map>, stats: *mut Stats)
             shard_count: found.shard_count,
         };
         // SAFETY: the contract is the same.
-        unsafe { sized::write(stats, &answer, "stats")? };
+        unsafe { sized::write(stats, &write_required, "stats")? };
         Ok(Code::Ok)
     })
 }

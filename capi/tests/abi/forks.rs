@@ -2,7 +2,7 @@
 
 use forebay_capi::*;
 
-use crate::scene::{Place, Scene, answered, by, by_mut, bytes, closing, take, text};
+use crate::scene::{OutPlace, Scene, answered, by, by_mut, bytes, closing, take, text};
 
 /// Runs something in a child; gives its exit status. The child executes nothing else.
 fn in_child(run: impl FnOnce() -> i32) -> i32 {
@@ -86,7 +86,7 @@ fn a_child_that_joins_takes_part() {
         let status = in_child(|| {
             // SAFETY: the string is there.
             let attach =
-                |place: Place<'_, _>| unsafe { forebay_region_attach(path.as_ptr(), place) };
+                |place: OutPlace<'_, _>| unsafe { forebay_region_attach(path.as_ptr(), place) };
             let region = if opens { answered(attach).unwrap() } else { scene.region };
             first_wrong(&[(join(region), Code::Ok)])
         });

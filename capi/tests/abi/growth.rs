@@ -6,7 +6,7 @@ use std::path::Path;
 use forebay_capi::*;
 use forebay_ordmap::OrdRegion;
 
-use crate::scene::{Place, Scene, answered, by, closing, last_message, stats_of};
+use crate::scene::{OutPlace, Scene, answered, by, closing, last_message, stats_of};
 
 #[test]
 fn structs_of_older_and_newer_programs_are_understood() {
@@ -48,8 +48,8 @@ fn what_only_a_later_version_knows_is_refused() {
 #[test]
 fn a_map_may_be_split_as_often_as_was_said() {
     let scene = Scene::open(2);
-    let struct_bytes = size_of::<Options>();
-    let options = Options { struct_bytes, shards_max: 3, ..Options::default() };
+    let struct_bytes = size_of::<AbiOptions>();
+    let options = AbiOptions { struct_bytes, shards_max: 3, ..AbiOptions::default() };
     // SAFETY: string and struct are there.
     let made = answered(|place| unsafe {
         forebay_participant_map(by(scene.participant), c"split".as_ptr(), &options, place)
@@ -73,24 +73,25 @@ fn a_map_has_a_hash_in_front_if_it_is_wanted() {
     let scene = Scene::open(1);
     let path = [scene.path().as_bytes(), b".other"].concat();
     let path = CString::new(path).unwrap();
-    let struct_bytes = size_of::<Config>();
-    let config = Config { struct_bytes, bytes: 4 << 20, hint_bytes: 4096, ..Config::default() };
+    let struct_bytes = size_of::<AbiConfig>();
+    let config =
+        AbiConfig { struct_bytes, bytes: 4 << 20, hint_bytes: 4096, ..AbiConfig::default() };
     // SAFETY: the string and the struct are there.
-    let open = |place: Place<'_, _>| unsafe {
+    let open = |place: OutPlace<'_, _>| unsafe {
         forebay_region_open(path.as_ptr(), &raw const config, place)
     };
     let region = answered(open).unwrap();
     let participant = answered(|place| forebay_participant_join(by(region), place)).unwrap();
     let map = |name: &CStr, hint_bytes| {
-        let struct_bytes = size_of::<Options>();
-        let options = Options { struct_bytes, hint_bytes, ..Options::default() };
+        let struct_bytes = size_of::<AbiOptions>();
+        let options = AbiOptions { struct_bytes, hint_bytes, ..AbiOptions::default() };
         // SAFETY: the string and the struct are there.
         answered(|place| unsafe {
             forebay_participant_map(by(participant), name.as_ptr(), &raw const options, place)
         })
     };
     let towns = map(c"towns", 4096).unwrap();
-    let mut stats = Stats { struct_bytes: size_of::<Stats>(), ..Stats::default() };
+    let mut stats = AbiStats { struct_bytes: size_of::<AbiStats>(), ..AbiStats::default() };
     // SAFETY: there is room for the struct.
     assert_eq!(unsafe { forebay_map_stats(by(towns), &raw mut stats) }, Code::Ok);
     assert_eq!((stats.hint_bytes, scene.stats().hint_bytes), (4096, 0));
@@ -105,8 +106,8 @@ fn a_map_has_a_hash_in_front_if_it_is_wanted() {
 fn a_check_of_what_is_sound_counts_it() {
     let scene = Scene::open(1);
     (0..100).for_each(|key| scene.put(&key.to_string(), "value"));
-    let struct_bytes = size_of::<CheckReport>();
-    let mut report = CheckReport { struct_bytes, ..CheckReport::default() };
+    let struct_bytes = size_of::<AbiCheckReport>();
+    let mut report = AbiCheckReport { struct_bytes, ..AbiCheckReport::default() };
     // SAFETY: there is room for the struct.
     assert_eq!(
         unsafe { forebay_participant_check(by(scene.participant), &raw mut report) },

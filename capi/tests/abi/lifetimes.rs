@@ -2,9 +2,11 @@
 
 use forebay_capi::*;
 
-use crate::scene::{Place, Scene, answered, by, by_mut, bytes, closing, last_message, take, text};
+use crate::scene::{
+    OutPlace, Scene, answered, by, by_mut, bytes, closing, last_message, take, text,
+};
 
-fn item_of(entry: *mut Entry) -> (String, String) {
+fn item_of(entry: *mut EntryHandle) -> (String, String) {
     let item = answered(|place| forebay_entry_item(by(entry), place)).unwrap();
     (text(item.key), text(item.value))
 }
@@ -97,8 +99,9 @@ fn a_key_that_the_cursor_shows_may_be_the_one_to_go_to() {
     let mut keys = vec![text(item.key)];
     loop {
         // SAFETY: the cursor holds the key until it has gone on.
-        let above =
-            |place: Place<'_, _>| unsafe { forebay_cursor_above(by_mut(cursor), item.key, place) };
+        let above = |place: OutPlace<'_, _>| unsafe {
+            forebay_cursor_above(by_mut(cursor), item.key, place)
+        };
         let Ok(next) = answered(above) else { break };
         keys.push(text(next.key));
         item = next;

@@ -6,7 +6,7 @@ use std::ptr::{null, null_mut};
 use forebay_capi::*;
 
 const HEADER: &str = include_str!("../../include/forebay_ordmap.h");
-const NOTHING: Bytes = Bytes { data: null(), len: 0 };
+const NOTHING: AbiBytes = AbiBytes { data: null(), len: 0 };
 
 /// Calls functions; their names and what they said.
 macro_rules! called {

@@ -11,30 +11,30 @@ use tempfile::TempDir;
 /// A region with a participant and a map.
 pub(crate) struct Scene {
     dir: TempDir,
-    pub(crate) region: *mut Region,
+    pub(crate) region: *mut RegionHandle,
     pub(crate) participant: *mut ParticipantHandle,
-    pub(crate) map: *mut Map,
+    pub(crate) map: *mut MapHandle,
 }
 
 /// Room for an answer.
-pub(crate) type Place<'p, T> = Option<&'p mut MaybeUninit<T>>;
+pub(crate) type OutPlace<'p, T> = Option<&'p mut MaybeUninit<T>>;
 
 /// What a call answers, which is there if the code says so.
-pub(crate) fn answered<T>(ask: impl FnOnce(Place<'_, T>) -> Code) -> Result<T, Code> {
-    let mut answer = MaybeUninit::uninit();
-    match ask(Some(&mut answer)) {
+pub(crate) fn answered<T>(ask: impl FnOnce(OutPlace<'_, T>) -> Code) -> Result<T, Code> {
+    let mut write_required = MaybeUninit::uninit();
+    match ask(Some(&mut write_required)) {
         // SAFETY: the answer is there, as every function says for this code.
-        Code::Ok => Ok(unsafe { answer.assume_init() }),
+        Code::Ok => Ok(unsafe { write_required.assume_init() }),
         code => Err(code),
     }
 }
 
-pub(crate) fn bytes(bytes: &[u8]) -> Bytes {
-    Bytes { data: bytes.as_ptr(), len: bytes.len() }
+pub(crate) fn bytes(bytes: &[u8]) -> AbiBytes {
+    AbiBytes { data: bytes.as_ptr(), len: bytes.len() }
 }
 
 /// What a call shows, while it is valid.
-pub(crate) fn text(shown: Bytes) -> String {
+pub(crate) fn text(shown: AbiBytes) -> String {
     // SAFETY: the tests read it as long as they hold what shows it.
     let shown = unsafe { std::slice::from_raw_parts(shown.data, shown.len) };
     String::from_utf8_lossy(shown).into_owned()
@@ -61,17 +61,17 @@ pub(crate) fn closing<T>(handle: *mut T) -> Option<Box<T>> {
     Some(unsafe { Box::from_raw(handle) })
 }
 
-pub(crate) fn stats_of(map: *mut Map) -> Stats {
-    let mut stats = Stats { struct_bytes: size_of::<Stats>(), ..Stats::default() };
+pub(crate) fn stats_of(map: *mut MapHandle) -> AbiStats {
+    let mut stats = AbiStats { struct_bytes: size_of::<AbiStats>(), ..AbiStats::default() };
     // SAFETY: there is room for the struct.
     assert_eq!(unsafe { forebay_map_stats(by(map), &raw mut stats) }, Code::Ok);
     stats
 }
 
-pub(crate) fn config(participants_max: u32) -> Config {
-    let struct_bytes = size_of::<Config>();
-    let config = Config { struct_bytes, bytes: 4 << 20, maps_max: 4, ..Config::default() };
-    Config { participants_max, splits_max: 6, ..config }
+pub(crate) fn config(participants_max: u32) -> AbiConfig {
+    let struct_bytes = size_of::<AbiConfig>();
+    let config = AbiConfig { struct_bytes, bytes: 4 << 20, maps_max: 4, ..AbiConfig::default() };
+    AbiConfig { participants_max, splits_max: 6, ..config }
 }
 
 impl Scene {
@@ -81,11 +81,11 @@ impl Scene {
         let config = config(participants_max);
         // SAFETY: string and struct are there.
         let open =
-            |place: Place<'_, _>| unsafe { forebay_region_open(path.as_ptr(), &config, place) };
+            |place: OutPlace<'_, _>| unsafe { forebay_region_open(path.as_ptr(), &config, place) };
         let region = answered(open).unwrap();
         let participant = answered(|place| forebay_participant_join(by(region), place)).unwrap();
         // SAFETY: the string is there.
-        let map = |place: Place<'_, _>| unsafe {
+        let map = |place: OutPlace<'_, _>| unsafe {
             forebay_participant_map(by(participant), c"map".as_ptr(), null(), place)
         };
         Scene { dir, region, participant, map: answered(map).unwrap() }
@@ -101,17 +101,17 @@ impl Scene {
         assert_eq!(unsafe { forebay_map_put(by(self.map), key, value, None) }, Code::Ok);
     }
 
-    pub(crate) fn entry(&self, key: &str) -> Result<*mut Entry, Code> {
+    pub(crate) fn entry(&self, key: &str) -> Result<*mut EntryHandle, Code> {
         let key = bytes(key.as_bytes());
         // SAFETY: the bytes are there.
         answered(|place| unsafe { forebay_map_get(by(self.map), key, place, None) })
     }
 
-    pub(crate) fn cursor(&self) -> *mut Cursor {
+    pub(crate) fn cursor(&self) -> *mut CursorHandle {
         answered(|place| forebay_map_cursor(by(self.map), place)).unwrap()
     }
 
-    pub(crate) fn stats(&self) -> Stats {
+    pub(crate) fn stats(&self) -> AbiStats {
         stats_of(self.map)
     }
 }

@@ -6,7 +6,7 @@ use std::ptr::null;
 use forebay_capi::*;
 
 use crate::scene::{
-    Place, Scene, answered, by, by_mut, bytes, closing, config, last_message, take, text,
+    OutPlace, Scene, answered, by, by_mut, bytes, closing, config, last_message, take, text,
 };
 
 #[test]
@@ -65,7 +65,7 @@ fn values_are_copied_where_there_is_room() {
 fn lengths_that_cannot_be_are_refused() {
     let scene = Scene::open(1);
     let long = vec![b'x'; (1 << 20) + 1];
-    let at = |data: *const u8, len: usize| Bytes { data, len };
+    let at = |data: *const u8, len: usize| AbiBytes { data, len };
     let cases = [
         (at(null(), 1), bytes(b""), Code::Null, "key is null"),
         (bytes(b""), at(null(), 1), Code::Null, "value is null"),
@@ -87,22 +87,22 @@ fn ranges_have_the_ends_that_they_are_given() {
     let scene = Scene::open(1);
     ["a", "b", "ba", "c"].iter().for_each(|key| scene.put(key, ""));
     let bound =
-        |kind: BoundKind, key: &'static [u8]| Some(Bound { kind: kind as i32, key: bytes(key) });
+        |kind: BoundKind, key: &'static [u8]| Some(AbiBound { kind: kind as i32, key: bytes(key) });
     let (included, excluded) = (BoundKind::Included, BoundKind::Excluded);
-    let no_key = Bytes { data: null(), len: 9 };
+    let no_key = AbiBytes { data: null(), len: 9 };
     let cases = [
         (None, None, "a b ba c"),
         (bound(included, b"b"), None, "b ba c"),
         (bound(excluded, b"b"), bound(included, b"c"), "ba c"),
         (bound(included, b"a"), bound(excluded, b"c"), "a b ba"),
-        (Some(Bound { kind: 0, key: no_key }), bound(included, b"aa"), "a"),
+        (Some(AbiBound { kind: 0, key: no_key }), bound(included, b"aa"), "a"),
         (bound(included, b"c"), bound(excluded, b"b"), ""),
     ];
     for (low, high, expected) in cases {
         let (low, high) = (low.as_ref(), high.as_ref());
         // SAFETY: the keys are there.
         let range =
-            |place: Place<'_, _>| unsafe { forebay_map_range(by(scene.map), low, high, place) };
+            |place: OutPlace<'_, _>| unsafe { forebay_map_range(by(scene.map), low, high, place) };
         let (up, down) = (answered(range).unwrap(), answered(range).unwrap());
         let found = [
             keys(|place| forebay_range_next(by_mut(up), place)),
@@ -113,7 +113,7 @@ fn ranges_have_the_ends_that_they_are_given() {
         forebay_range_close(closing(down));
         // SAFETY: as above.
         let scan =
-            |place: Place<'_, _>| unsafe { forebay_map_scan(by(scene.map), low, high, place) };
+            |place: OutPlace<'_, _>| unsafe { forebay_map_scan(by(scene.map), low, high, place) };
         let (up, down) = (answered(scan).unwrap(), answered(scan).unwrap());
         let found = [
             keys(|place| forebay_scan_next(by_mut(up), place)),
@@ -123,20 +123,22 @@ fn ranges_have_the_ends_that_they_are_given() {
         forebay_scan_close(closing(up));
         forebay_scan_close(closing(down));
         // SAFETY: as above.
-        let count =
-            |place: Place<'_, _>| unsafe { forebay_map_estimate(by(scene.map), low, high, place) };
+        let count = |place: OutPlace<'_, _>| unsafe {
+            forebay_map_estimate(by(scene.map), low, high, place)
+        };
         assert_eq!(answered(count), Ok(expected.split_whitespace().count() as u64), "{expected}");
     }
-    let odd = Bound { kind: 3, key: bytes(b"") };
+    let odd = AbiBound { kind: 3, key: bytes(b"") };
     // SAFETY: the key is there.
-    let open =
-        |place: Place<'_, _>| unsafe { forebay_map_range(by(scene.map), Some(&odd), None, place) };
+    let open = |place: OutPlace<'_, _>| unsafe {
+        forebay_map_range(by(scene.map), Some(&odd), None, place)
+    };
     assert_eq!(answered(open).unwrap_err(), Code::Argument);
     assert_eq!(last_message(), "low: no kind of bound is 3");
 }
 
 /// The keys that are shown until there is none any more.
-fn keys(mut next: impl FnMut(Place<'_, Item>) -> Code) -> String {
+fn keys(mut next: impl FnMut(OutPlace<'_, AbiItem>) -> Code) -> String {
     let shown = || Some(text(answered(&mut next).ok()?.key));
     std::iter::from_fn(shown).collect::<Vec<_>>().join(" ")
 }
@@ -151,8 +153,9 @@ fn a_scan_copies_and_takes_no_lease() {
     ["a1", "a2", "b"].iter().for_each(|key| scene.put(key, "old"));
     let held: Vec<_> = std::iter::from_fn(|| scene.entry("b").ok()).collect();
     // SAFETY: the bytes are there.
-    let open =
-        |place: Place<'_, _>| unsafe { forebay_map_scan_prefix(by(scene.map), bytes(b"a"), place) };
+    let open = |place: OutPlace<'_, _>| unsafe {
+        forebay_map_scan_prefix(by(scene.map), bytes(b"a"), place)
+    };
     let scan = answered(open).unwrap();
     let next = || answered(|place| forebay_scan_next(by_mut(scan), place));
     let item = next().unwrap();
@@ -203,7 +206,8 @@ fn regions_are_made_found_and_replaced() {
     forebay_region_close(closing(found));
     let config = config(9);
     // SAFETY: string and struct are there.
-    let open = |place: Place<'_, _>| unsafe { forebay_region_open(path.as_ptr(), &config, place) };
+    let open =
+        |place: OutPlace<'_, _>| unsafe { forebay_region_open(path.as_ptr(), &config, place) };
     assert_eq!(answered(open).unwrap_err(), Code::InUse);
     forebay_map_close(take(&mut scene.map));
     forebay_participant_leave(take(&mut scene.participant));

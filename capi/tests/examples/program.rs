@@ -20,12 +20,12 @@ pub(crate) struct Program {
 /// Runs a command to its end: what it said, and whether it found what it was asked for.
 pub(crate) fn run(language: &Language, region: &Path, arguments: &[&str]) -> (bool, String) {
     let mut program = Program::start(language, region, arguments);
-    let mut said = String::new();
+    let mut panic_message = String::new();
     while let Some(line) = program.hear() {
-        said += &line;
-        said.push('\n');
+        panic_message += &line;
+        panic_message.push('\n');
     }
-    (program.end(), said)
+    (program.end(), panic_message)
 }
 
 impl Program {

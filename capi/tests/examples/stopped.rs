@@ -6,7 +6,7 @@ use rustix::process::Signal;
 use crate::build::languages;
 use crate::process::{PATIENCE, now};
 use crate::program::Program;
-use crate::scene::{Place, answered, by, bytes, closing, last_message};
+use crate::scene::{OutPlace, answered, by, bytes, closing, last_message};
 
 #[test]
 fn a_stopped_writer_is_waited_for_as_long_as_was_said() {
@@ -17,11 +17,11 @@ fn a_stopped_writer_is_waited_for_as_long_as_was_said() {
     writer.hear().unwrap();
     let path = std::ffi::CString::new(path.to_str().unwrap()).unwrap();
     // SAFETY: the strings are there.
-    let attach = |place: Place<'_, _>| unsafe { forebay_region_attach(path.as_ptr(), place) };
+    let attach = |place: OutPlace<'_, _>| unsafe { forebay_region_attach(path.as_ptr(), place) };
     let region = answered(attach).unwrap();
     let participant = answered(|place| forebay_participant_join(by(region), place)).unwrap();
     // SAFETY: as above.
-    let open = |place: Place<'_, _>| unsafe {
+    let open = |place: OutPlace<'_, _>| unsafe {
         forebay_participant_existing_map(by(participant), c"table".as_ptr(), place)
     };
     let map = answered(open).unwrap();
@@ -40,7 +40,7 @@ fn a_stopped_writer_is_waited_for_as_long_as_was_said() {
         writer.hear().unwrap();
     }
     assert_eq!(last_message(), "another owner of the map's lock did not end in time");
-    assert_eq!(forebay_code_side(Code::Busy as i32), Side::Others);
+    assert_eq!(forebay_code_side(Code::Busy as i32), CodeSide::Others);
     // Readers go on.
     // SAFETY: the bytes are there.
     let read = unsafe { forebay_map_contains(by(map), bytes(b"row 00000000")) };
