@@ -96,7 +96,7 @@ const TABLE: &[(Code, CodeSide, &CStr)] = &[
     (
         Code::Leases,
         CodeSide::Caller,
-        c"caller: the member holds too much; release an entry or cursor",
+        c"caller: all leases of the participant are in use; release an entry or a cursor",
     ),
     (
         Code::Forked,

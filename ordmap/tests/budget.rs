@@ -306,7 +306,7 @@ fn a_region_that_is_used_is_not_replaced_by_one_without_a_small_area() {
         let with = OrdConfig { hint_bytes, ..without };
         for (first, second) in [(with, without), (without, with)] {
             let made = OrdRegion::open_or_create(&path, &first).unwrap();
-            let _member = made.join().unwrap();
+            let _participant = made.join().unwrap();
             let refused = OrdRegion::open_or_create(&path, &second).unwrap_err();
             assert!(matches!(refused, OrdOpenError::InUse { participants: 1 }), "{refused}");
         }

@@ -261,6 +261,6 @@ impl Drop for MapParticipant {
 
 impl fmt::Debug for MapParticipant {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("Member").field("id", &self.deputy.id()).finish_non_exhaustive()
+        out.debug_struct("MapParticipant").field("id", &self.deputy.id()).finish_non_exhaustive()
     }
 }
