@@ -1,4 +1,4 @@
-//! What can go wrong with a map.
+//! Errors of operations on a map.
 
 use std::fmt;
 
@@ -8,28 +8,28 @@ use crate::object::{KEY_BYTES_MAX, ObjectReadError, VALUE_BYTES_MAX};
 use crate::region::AcquireError;
 use crate::shard::ChangeError;
 
-/// Why an operation on a map was not done. Nothing has changed then.
+/// Why an operation on a map failed. A failed operation has changed nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MapError {
-    /// There is no memory for it, and nothing that could be evicted.
+    /// The map has no memory left, and eviction cannot free any.
     Full,
-    /// The key is longer than any can be.
+    /// The key is longer than [`KEY_BYTES_MAX`].
     KeyTooLong,
-    /// The value is longer than any can be.
+    /// The value is longer than 1 MiB.
     ValueTooLong,
-    /// The participant has all its leases in use; each entry that is dropped frees one.
+    /// All leases of the participant are in use; dropping an entry frees one.
     TooManyLeases,
-    /// Another owner of the map's lock did not end within
-    /// [the time](crate::MapParticipant::set_wait_max).
+    /// Another owner of the map's lock did not release it within [the
+    /// limit](crate::MapParticipant::set_wait_max).
     Busy,
-    /// This is a child that was forked off from the process that takes part: it has to join itself.
+    /// This process is a forked child of the participant's process; it has to join by itself.
     Forked,
-    /// The region holds what can not be. The map is not to be used any more.
+    /// The region is corrupt. Stop using the map.
     Damaged {
-        /// What is wrong.
+        /// The damage that was found.
         what: &'static str,
     },
-    /// The lock of the shard was not taken.
+    /// The lock of the shard could not be taken.
     Lock(LockError),
 }
 

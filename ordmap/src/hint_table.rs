@@ -1,46 +1,48 @@
-//! A hash in front of a tree: for a look-up of one key it names the entry without a way down.
+//! A hash table beside a tree: it leads a lookup of one key to its entry without descending the
+//! tree.
 //!
-//! It is a hint and no more. What is not in it is in the tree; a bucket that is full loses what was
-//! in it, and keys that were chosen to meet in one bucket make each other slow as the tree is.
+//! It is only a hint. A key that is missing here is found in the tree; a full bucket drops a word
+//! for a new one; and keys that were chosen to collide only make each other as slow as the tree is.
 //!
-//! Invariant: *a word in a bucket names the entry that the tree has for its key now*. So a change
-//! takes the word of what leaves [out](HintBucket::take_out) before it publishes, and
-//! [puts](HintBucket::put) that of what came in afterwards. Who loads a word finds what was there
-//! at that moment, if the generation is still the same when it has read. Who dies between leaves a
-//! hint out.
+//! Invariant: *a word in a bucket names the entry that the tree has for its key now*. A change
+//! therefore [removes](HintBucket::take_out) the word of the leaving entry before it publishes, and
+//! [adds](HintBucket::put) the word of the new entry afterwards. A reader that loads a word sees
+//! the entry that was current at that moment, if the generation is unchanged once it has read the
+//! entry. A process that dies in between only leaves a hint out.
 //!
-//! A bucket is a line of eight words:
+//! A bucket is a cache line of eight words:
 //!
 //! | word | written by | read by | holds |
 //! |---|---|---|---|
 //! | 0 | owners of the locks of the map's shards | all | bits 8 w to 8 w + 7: the tag of word w |
 //! | 1–7 | the same | all | references, or 0 |
 //!
-//! Owners of several shards may write one bucket at the same time with plain stores: each stores
-//! only 0 and words of its own. So a hint may be lost, but a word that its owner has taken out
-//! never comes back. A tag says which words are worth a look; a wrong one costs a look, or a hint.
+//! Owners of different shards may write one bucket at the same time with plain stores: each stores
+//! only 0 and words of its own shard. So a hint may be lost, but a word that its owner has removed
+//! never comes back. A tag tells which words to look at; a wrong tag costs a useless look, or a
+//! hint.
 
 use forebay_sync::atomic::{AtomicU64, Relaxed, acquire, release};
 use twox_hash::XxHash3_64;
 
 use crate::object::ObjectRef;
 
-/// Words of a bucket: a line of the processor's.
+/// Words of a bucket: one cache line.
 pub(crate) const BUCKET_WORDS: usize = 8;
 /// Bytes of a bucket.
 pub(crate) const BUCKET_BYTES: u64 = BUCKET_WORDS as u64 * 8;
 
-/// Every byte of a word is one.
+/// Every byte of the word is 1.
 const ONES: u64 = 0x0101_0101_0101_0101;
 const HIGHS: u64 = 0x80 * ONES;
 
-/// The buckets of one map; there may be none.
+/// The buckets of one map, or none.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct HintTable<'a> {
     buckets: &'a [[AtomicU64; BUCKET_WORDS]],
 }
 
-/// Where the word of a key may be.
+/// The bucket in which the word of a key may be.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct HintBucket<'a> {
     words: &'a [AtomicU64; BUCKET_WORDS],
@@ -52,7 +54,7 @@ impl<'a> HintTable<'a> {
         HintTable { buckets: words.as_chunks().0 }
     }
 
-    /// Some of these buckets; `None`: there are not as many.
+    /// A part of these buckets; `None` if it reaches past the end.
     pub(crate) fn part(self, first: u64, count: u64) -> Option<HintTable<'a>> {
         let end = first.checked_add(count)?;
         let buckets = self.buckets.get(usize::try_from(first).ok()?..usize::try_from(end).ok()?)?;
@@ -69,7 +71,7 @@ impl<'a> HintTable<'a> {
         if self.buckets.is_empty() { None } else { self.bucket_of(XxHash3_64::oneshot(key)) }
     }
 
-    /// The bucket of a hash, which has the same share of all hashes as any other.
+    /// The bucket of a hash; each bucket covers an equal share of all hashes.
     #[inline]
     fn bucket_of(self, hash: u64) -> Option<HintBucket<'a>> {
         let index = (u128::from(hash) * self.buckets.len() as u128) >> 64;
@@ -83,38 +85,39 @@ impl<'a> HintTable<'a> {
 }
 
 impl<'a> HintBucket<'a> {
-    /// What may be the entry of the key: mostly one or none. Each is loaded when it is come to.
+    /// References that may name the entry of the key: mostly one or none. Each word is loaded when
+    /// the iterator reaches it.
     #[inline]
     pub(crate) fn named(self) -> impl Iterator<Item = ObjectRef> {
         let differing = self.words[0].load(Relaxed) ^ (ONES * u64::from(self.tag()));
-        // The high bit of each byte that is zero, but for the one of the tags' own word.
+        // The high bit of each byte that is zero, except for the byte of the tag word itself.
         let mut equal = !(((differing & !HIGHS) + !HIGHS) | differing) & HIGHS & !0xff;
         std::iter::from_fn(move || {
             let word = self.words.get(equal.trailing_zeros() as usize / 8)?;
             equal &= equal - 1;
-            // ORDER: pairs with `ordmap.hints`: what the word names is written, and published
-            // where who goes through the tree afterwards finds it.
+            // ORDER: pairs with `ordmap.hint`: the entry that the word names is written and
+            // published, so a later walk through the tree finds it.
             Some(ObjectRef::of_word(word.load(acquire("ordmap.ask"))))
         })
         .filter(|entry| !entry.is_none())
     }
 
-    /// Is this word in it?
+    /// Whether this word lies in the bucket.
     pub(crate) fn has(self, word: &AtomicU64) -> bool {
         self.words[1..].iter().any(|other| std::ptr::eq(other, word))
     }
 
-    /// Takes the word of an entry out that is about to leave.
+    /// Removes the word of an entry that is about to leave the tree.
     ///
-    /// The release of the publication follows: who finds by the tree that the entry has left does
-    /// not find it here afterwards.
+    /// The release of the publication follows: a reader that saw the tree without the entry does
+    /// not find its word here afterwards.
     pub(crate) fn take_out(self, entry: ObjectRef) {
         let is_it = |word: &&AtomicU64| word.load(Relaxed) == entry.word();
         self.words[1..].iter().filter(is_it).for_each(|word| word.store(0, Relaxed));
         crate::step!("hint.taken_out");
     }
 
-    /// Puts the word of an entry in that is published; in a full bucket another one goes.
+    /// Adds the word of a published entry; in a full bucket it replaces another word.
     pub(crate) fn put(self, entry: ObjectRef) {
         let free = self.words[1..].iter().position(|word| word.load(Relaxed) == 0);
         let place = 1 + free.unwrap_or((self.hash >> 8) as usize % (BUCKET_WORDS - 1));

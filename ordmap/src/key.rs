@@ -1,9 +1,10 @@
-//! Keys of several parts: joined by NUL, they sort by the first part, then by the second, and one
-//! comparison is enough.
+//! Composite keys: parts joined by NUL sort by the first part, then by the second, with one
+//! comparison.
 //!
-//! Parts hold no NUL, or the order would be another one; the last part may, if nothing follows.
+//! A part must not contain NUL, which would change the order; only the last part may, if no part
+//! follows it.
 
-/// The parts with a NUL between each two. `None`, if another part than the last holds a NUL.
+/// The parts, joined by NUL. `None` if a part other than the last contains a NUL.
 #[must_use]
 pub fn join(parts: &[&[u8]]) -> Option<Vec<u8>> {
     let before_last = parts.split_last().map_or(&[][..], |(_, before)| before);
@@ -13,7 +14,8 @@ pub fn join(parts: &[&[u8]]) -> Option<Vec<u8>> {
     Some(parts.join(&0))
 }
 
-/// What all keys begin with that have these first parts, and more behind them.
+/// The common prefix of all keys that begin with these parts and have more parts. `None` if a part
+/// contains a NUL.
 #[must_use]
 pub fn join_prefix(parts: &[&[u8]]) -> Option<Vec<u8>> {
     if parts.iter().any(|part| part.contains(&0)) {
@@ -22,12 +24,12 @@ pub fn join_prefix(parts: &[&[u8]]) -> Option<Vec<u8>> {
     Some(parts.iter().flat_map(|part| part.iter().copied().chain([0])).collect())
 }
 
-/// The parts of a key that was joined from so many.
+/// Splits a key that was joined from this many parts.
 pub fn split(key: &[u8], parts: usize) -> impl Iterator<Item = &[u8]> {
     key.splitn(parts, |byte| *byte == 0)
 }
 
-/// The lowest key above all that begin with these bytes; `None`: no key is.
+/// The lowest key above all keys with this prefix; `None` if there is no such key.
 #[must_use]
 pub fn end_of_prefix(prefix: &[u8]) -> Option<Vec<u8>> {
     let last = prefix.iter().rposition(|byte| *byte != u8::MAX)?;

@@ -1,4 +1,4 @@
-//! What lies where in a region. `docs/format/ordmap.md` describes it; a test compares the two.
+//! The layout of a region. `docs/format/ordmap.md` describes it; a test compares the two.
 
 use crate::hint_table::BUCKET_BYTES;
 use crate::names::ROW_WORDS;
@@ -17,9 +17,9 @@ pub(crate) mod kind {
     pub(crate) const CHUNKS: u32 = 20;
     pub(crate) const MARKS: u32 = 21;
     pub(crate) const DATA: u32 = 22;
-    /// Only if it is wanted.
+    /// Present only if the region has hint tables.
     pub(crate) const HINTS: u32 = 23;
-    /// Only if maps may be split.
+    /// Present only if maps may be split.
     pub(crate) const ROUTES: u32 = 24;
 }
 
@@ -41,14 +41,14 @@ pub(crate) const VERSION: u32 = 5;
 
 pub(crate) const MAPS_MAX: u32 = 4096;
 pub(crate) const LEASES_MAX: u32 = 1024;
-/// As much as references reach.
+/// The range of references.
 const HINT_BYTES_MAX: u64 = 1 << 40;
 pub(crate) const SPLITS_MAX: u32 = 4096;
 
-/// Header, directory and participants of the region, and the ends of areas.
+/// Header, directory and participants of the region, and padding of areas.
 const REGION_FIXED_BYTES: u64 = 64 * 1024;
 
-/// Sizes of everything in a region; they follow from its configuration alone.
+/// Sizes of all areas of a region; they follow from its configuration alone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RegionPlan {
     pub(crate) shard_words: usize,
@@ -58,12 +58,12 @@ pub(crate) struct RegionPlan {
 }
 
 impl RegionPlan {
-    /// Of a region that holds nothing else.
+    /// The plan of a region that holds nothing else.
     pub(crate) fn of(config: &OrdConfig) -> Result<RegionPlan, OrdConfigError> {
         RegionPlan::beside(config, REGION_FIXED_BYTES + u64::from(config.participants_max) * 64)
     }
 
-    /// Of areas in a region that is somebody else's.
+    /// The plan of areas inside the region of another owner.
     pub(crate) fn within(config: &OrdConfig) -> Result<RegionPlan, OrdConfigError> {
         RegionPlan::beside(config, 0)
     }
@@ -85,7 +85,7 @@ impl RegionPlan {
         let fixed_bytes = others_bytes + fixed_words as u64 * 8 + hint_bytes;
         let chunk_bytes = ((CHUNK_WORDS + MARK_WORDS + 1) * 8) as u64;
         let chunk_count = config.bytes.saturating_sub(fixed_bytes) / chunk_bytes;
-        // A chunk for nodes, and one for each of some sizes.
+        // One chunk for nodes, and one each for several size classes.
         let least = 8;
         if chunk_count < least {
             let minimum_bytes = (fixed_bytes + least * chunk_bytes).next_multiple_of(4096);

@@ -1,5 +1,5 @@
-//! Ordered maps in memory that processes share: byte keys, immutable values that every process
-//! reads where they lie.
+//! Ordered maps in shared memory: byte keys, and immutable values that every process reads in
+//! place.
 //!
 //! ```
 //! use forebay_ordmap::{MapOptions, OrdConfig, OrdRegion};
@@ -17,20 +17,20 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! An [`OrdRegion`] is a process's, a [`MapParticipant`] a thread's; a [`Map`] is a name in the
-//! region as a participant uses it. A map is a B+tree whose nodes are copied when they change, and
-//! a change is published by one store; or several of them, if it was split, each with a range of
-//! keys. Its bytes are described in `docs/format/ordmap.md`.
+//! A process opens an [`OrdRegion`], and each thread joins it as a [`MapParticipant`]; a [`Map`] is
+//! a named map of the region as one participant uses it. A map is one copy-on-write B+tree,
+//! published by a single store for each change, or several of them after a split, each with a range
+//! of keys. `docs/format/ordmap.md` describes the bytes.
 //!
 //! Invariants:
-//! - Readers never wait, and write nothing that another thread writes, but for leases of their own
-//!   and, once a map with a budget is full, a bit of entries that had not been used.
+//! - Readers never wait. They write nothing that another thread writes, except for their own leases
+//!   and, once a map with a budget is full, the use bit of entries that were not marked yet.
 //! - Any process may be killed between any two instructions: the others find the map before its
 //!   change or after it, and nothing is lost.
-//! - A participant that is stopped keeps what its leases name and nothing else; a dead one nothing.
-//! - Whatever lies in a region, nothing outside of it is read, and nothing loops for ever.
+//! - A stopped participant keeps only the memory that its leases name; a dead one keeps none.
+//! - Whatever bytes a region holds, no access leaves it and no loop runs for ever.
 //!
-//! Under `--cfg loom` only the protocols are compiled, not what maps files.
+//! Under `--cfg loom` only the protocols are compiled, without the code that maps files.
 #![deny(missing_docs)]
 #![cfg_attr(loom, allow(dead_code, unused_imports))] // What maps files uses the rest.
 
@@ -61,12 +61,12 @@ pub use region::{
     OrdConfigError, OrdOpenError, OrdRegion,
 };
 
-/// A point between two stores that must be seen in this order after a death: the compiler keeps
-/// it, and a test can end the process here.
+/// A point between two stores that must become visible in this order to the successor of a dead
+/// process: the compiler keeps the order, and a test can kill the process here.
 macro_rules! step {
     ($name:literal) => {
-        // ORDER: pairs with nothing: who comes after a death sees what the machine executed, in
-        // the order in which it did; only the compiler could change that order.
+        // ORDER: pairs with nothing: the successor of a dead process sees its stores in the order
+        // in which the machine executed them; only the compiler could change that order.
         std::sync::atomic::compiler_fence(std::sync::atomic::Ordering::SeqCst);
         forebay_shm::crash_point!($name);
     };

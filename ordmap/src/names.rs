@@ -1,15 +1,15 @@
-//! A row of the directory: the name of a map, and where it is.
+//! A row of the directory: a map's name and its shards.
 //!
 //! | word | meaning |
 //! |---|---|
-//! | 0 | 1: the map is there; then words 1–12 do not change any more |
+//! | 0 | 1: the map exists; words 1–12 no longer change |
 //! | 1 | bytes of the name |
-//! | 2–9 | the name, with zeros behind it |
+//! | 2–9 | the name, padded with zeros |
 //! | 10 | its first shard |
 //! | 11 | how many shards it may have |
-//! | 12 | the first one of the others, which follow each other |
+//! | 12 | the first of the other shards, which are consecutive |
 //! | 13 | which shard has which keys: see [`route`](crate::route) |
-//! | 14 | the lock of who moves entries from one shard into another |
+//! | 14 | the lock for moving entries from one shard to another |
 
 use forebay_sync::atomic::{AtomicU64, Relaxed, acquire, release};
 
@@ -30,17 +30,17 @@ pub(crate) const NAME_BYTES_MAX: usize = (SHARD - NAME) * 8;
 
 const LIVE: u64 = 1;
 
-/// Which shards of the region a map may have.
+/// The shards of the region that a map may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct MapShards {
     pub(crate) first: usize,
     pub(crate) count: usize,
-    /// The first one of the others.
+    /// The first of the others.
     pub(crate) further: usize,
 }
 
-/// Gives a row that is not live a name; the caller has the lock of the directory. Who dies before
-/// the last store has done nothing.
+/// Names a row that is not live; the caller holds the directory's lock. A process that dies before
+/// the last store has changed nothing.
 pub(crate) fn write(row: &[AtomicU64], name: &[u8], shards: MapShards) {
     let mut padded = [0; NAME_BYTES_MAX];
     padded[..name.len()].copy_from_slice(name);
@@ -57,9 +57,9 @@ pub(crate) fn write(row: &[AtomicU64], name: &[u8], shards: MapShards) {
     crate::step!("map.live");
 }
 
-/// Is there a map?
+/// Whether the row holds a map.
 pub(crate) fn is_live(row: &[AtomicU64]) -> bool {
-    // ORDER: pairs with `ordmap.live`: name and shard are there.
+    // ORDER: pairs with `ordmap.live`: name and shards are written.
     row[STATE].load(acquire("ordmap.name")) == LIVE
 }
 
@@ -75,7 +75,7 @@ pub(crate) fn name_of(row: &[AtomicU64]) -> Option<Vec<u8>> {
 }
 
 impl MapShards {
-    /// Those of a live map, in a region for so many maps with so many shards; `None`: its row is
+    /// The shards of a live map, in a region with this many maps and shards; `None` if the row is
     /// damaged.
     pub(crate) fn of(row: &[AtomicU64], maps: usize, shards: usize) -> Option<MapShards> {
         let word = |index: usize| row[index].load(Relaxed) as usize;
@@ -86,12 +86,12 @@ impl MapShards {
         (is_right && further.is_some_and(|left| found.count - 1 <= left)).then_some(found)
     }
 
-    /// The number in the region of one of them.
+    /// The number in the region of one of the map's shards.
     pub(crate) fn number(self, slot: usize) -> usize {
         if slot == 0 { self.first } else { self.further + slot - 1 }
     }
 
-    /// The numbers of all.
+    /// The numbers of all its shards.
     pub(crate) fn numbers(self) -> impl Iterator<Item = usize> {
         (0..self.count).map(move |slot| self.number(slot))
     }
@@ -109,7 +109,7 @@ mod loom_tests {
 
     const SHARDS: MapShards = MapShards { first: 3, count: 4, further: 4 };
 
-    /// Somebody looks for a map that is being made.
+    /// A reader looks for a map that is being created.
     fn making() {
         let row = Arc::new(boxed_words(ROW_WORDS));
         let other = Arc::clone(&row);

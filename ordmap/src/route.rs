@@ -1,14 +1,15 @@
-//! Which shard of a map has which keys.
+//! Routes keys to the shards of a map.
 //!
-//! A map begins with one shard, which has all keys. Of several shards each but the lowest has a
-//! row, in the order of keys: its bound, the lowest key that can be in it. There are two copies of
-//! the rows; the word says which one counts, how many rows there are, and which version this is.
-//! Who moves a bound writes the other copy, and publishes it by one store into the word.
+//! A map begins with one shard, which has all keys. When there are several, each but the lowest has
+//! a row, in key order, with its bound: the lowest key that the shard can have. There are two
+//! copies of the rows; the route word tells which copy is valid, how many rows it has, and its
+//! version. To move a bound, the writer fills the other copy and publishes it by one store into the
+//! word.
 //!
 //! | bits of the word | meaning |
 //! |---|---|
 //! | 0–7 | rows |
-//! | 8–63 | version; the second copy counts if it is odd |
+//! | 8–63 | version; the second copy is valid if it is odd |
 //!
 //! | word of a row | meaning |
 //! |---|---|
@@ -21,8 +22,8 @@
 //! | word, rows | owner of the map's lock for moves | all |
 //!
 //! An entry is in the map if it lies within the bounds of its shard. So entries are copied into
-//! another shard before its bound moves over them, and leave their old one afterwards. Who reads
-//! asks in the end if the word is still the same.
+//! another shard before its bound moves over them, and leave their old shard afterwards. At the end
+//! a reader checks that the word is unchanged.
 
 mod rows;
 
@@ -42,14 +43,14 @@ const SHARD: usize = 0;
 const STAMP: usize = 1;
 const BOUND: usize = 2;
 
-/// The longest bound. Keys that are alike in more bytes stay together.
+/// The longest bound. Keys with a longer common prefix stay together.
 pub(crate) const BOUND_BYTES_MAX: usize = (ROUTE_ROW_WORDS - BOUND) * 8;
 
-/// So many shards a map can have.
+/// The largest number of shards of a map.
 pub(crate) const SHARDS_MAX: usize = 16;
 
-/// So often rows are read again: more means that somebody moves bounds as fast as we read, which
-/// nobody does.
+/// How often rows are read again: a reader fails more often only if bounds move as fast as it
+/// reads, which no writer does.
 const TRIES_MAX: u32 = 1 << 16;
 
 const DAMAGED: ObjectReadError = ObjectReadError::Damaged("the bounds of the shards are damaged");
@@ -58,16 +59,16 @@ const DAMAGED: ObjectReadError = ObjectReadError::Damaged("the bounds of the sha
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RouteTable<'a> {
     word: &'a AtomicU64,
-    /// Two copies of as many rows as there can be.
+    /// Two copies of the largest number of rows.
     rows: &'a [AtomicU64],
 }
 
-/// The bounds as they are at some time.
+/// The version of the bounds at some time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct RouteVersion(u64);
 
 impl RouteVersion {
-    /// How many bounds there are.
+    /// The number of bounds.
     pub(crate) fn count(self) -> usize {
         self.0 as u8 as usize
     }
@@ -76,48 +77,48 @@ impl RouteVersion {
         self.0 >> 8
     }
 
-    /// The stamp of what is published next.
+    /// The stamp of the next published version.
     pub(crate) fn next_stamp(self) -> u64 {
         self.number() + 1
     }
 }
 
 impl<'a> RouteTable<'a> {
-    /// `rows`: room for two copies of what the map needs; none for a map of one shard.
+    /// `rows`: room for two copies of the map's rows; empty for a map of one shard.
     pub(crate) fn new(word: &'a AtomicU64, rows: &'a [AtomicU64]) -> RouteTable<'a> {
         RouteTable { word, rows }
     }
 
-    /// Can there be only one shard?
+    /// Whether the map can have only one shard.
     #[inline]
     pub(crate) fn is_single(self) -> bool {
         self.rows.is_empty()
     }
 
-    /// How many rows there can be.
+    /// The largest number of rows.
     pub(crate) fn rows_max(self) -> usize {
         self.rows.len() / (2 * ROUTE_ROW_WORDS)
     }
 
-    /// The bounds as they are now.
+    /// The current version of the bounds.
     #[inline]
     pub(crate) fn now(self) -> Result<RouteVersion, ObjectReadError> {
-        // ORDER: pairs with `ordmap.routed`: we see the rows, and what was copied into a shard
-        // before it got the keys.
+        // ORDER: pairs with `ordmap.routed`: we see the rows, and the entries that were copied into
+        // a shard before it got their keys.
         let version = RouteVersion(self.word.load(acquire("ordmap.route")));
         if version.count() > self.rows_max() { Err(DAMAGED) } else { Ok(version) }
     }
 
-    /// Are they still the same, after all that was read?
+    /// Whether the version is still current, after all reads.
     #[inline]
     pub(crate) fn is_now(self, version: RouteVersion) -> bool {
-        // ORDER: pairs with `ordmap.reroute`: if we have read a row that was written anew, we see
-        // that it did not count any more.
+        // ORDER: pairs with `ordmap.reroute`: if we have read a row that was being rewritten, we
+        // see that its copy is no longer valid.
         acquire_fence("ordmap.rerouted");
         self.word.load(Relaxed) == version.0
     }
 
-    /// Which place in the order of the shards has a key.
+    /// The rank of the shard that has a key, in key order.
     #[inline]
     pub(crate) fn position(self, version: RouteVersion, key: &[u8]) -> usize {
         let (mut low, mut high) = (0, version.count());
@@ -132,7 +133,7 @@ impl<'a> RouteTable<'a> {
         low
     }
 
-    /// Is a key below the bound of the shard at this place, which is not the first?
+    /// Whether a key is below the bound of the shard of this rank, which is not the first.
     #[inline]
     fn is_below(self, version: RouteVersion, position: usize, key: &[u8]) -> bool {
         let row = self.row(version, position);
@@ -140,7 +141,7 @@ impl<'a> RouteTable<'a> {
         compare_words(&row[BOUND..], bytes.min(BOUND_BYTES_MAX), key, 0).is_gt()
     }
 
-    /// Can a key be in the shard at this place?
+    /// Whether the shard of this rank can have a key.
     #[inline]
     pub(crate) fn has(self, version: RouteVersion, position: usize, key: &[u8]) -> bool {
         let is_low = position > 0 && self.is_below(version, position, key);
@@ -148,8 +149,8 @@ impl<'a> RouteTable<'a> {
         !is_low && !is_high
     }
 
-    /// Which of the map's shards is at this place. As all that is read of rows, it may be nonsense
-    /// until it is known that they are still the same.
+    /// The map's shard of this rank. Like everything that is read from rows, it may be nonsense
+    /// until the version is known to be still current.
     #[inline]
     pub(crate) fn slot(
         self,
@@ -163,13 +164,13 @@ impl<'a> RouteTable<'a> {
         if (1..=self.rows_max()).contains(&slot) { Ok(slot) } else { Err(DAMAGED) }
     }
 
-    /// Which shard has a key now.
+    /// The shard that has a key now.
     #[inline]
     pub(crate) fn find(self, key: &[u8]) -> Result<(RouteVersion, usize), ObjectReadError> {
         self.read(|version| self.slot(version, self.position(version, key)))
     }
 
-    /// Reads rows until they stay the same for so long.
+    /// Repeats a read of rows until the version was current all the time.
     #[inline]
     pub(crate) fn read<T>(
         self,
@@ -185,25 +186,25 @@ impl<'a> RouteTable<'a> {
         Err(DAMAGED)
     }
 
-    /// The row of the shard at a place that is not the first.
+    /// The row of the shard of a rank other than the first.
     #[inline]
     fn row(self, version: RouteVersion, position: usize) -> &'a [AtomicU64] {
         let copy = (version.number() % 2) as usize * self.rows_max();
         &self.rows[(copy + position - 1) * ROUTE_ROW_WORDS..][..ROUTE_ROW_WORDS]
     }
 
-    /// Writes what comes after a version; nobody reads it yet.
+    /// Writes the next version into the copy that no reader uses.
     fn write(self, next: RouteVersion, rows: &[RouteRow]) {
-        // ORDER: pairs with `ordmap.rerouted`: who reads a word of what is written here sees that
-        // the copy does not count any more.
+        // ORDER: pairs with `ordmap.rerouted`: a reader of a word that is written here sees that
+        // the copy is no longer valid.
         release_fence("ordmap.reroute");
         for (index, row) in rows.iter().enumerate() {
             row.store(self.row(next, index + 1));
         }
     }
 
-    /// From now on these bounds count. The caller has the lock for moves, and the locks of the
-    /// shards at both sides of each bound that is another one.
+    /// Makes these bounds current. The caller holds the lock for moves, and the locks of the shards
+    /// at both sides of each bound that changes.
     pub(crate) fn publish(self, version: RouteVersion, rows: &[RouteRow]) {
         let next = RouteVersion((version.number() + 1) << 8 | rows.len() as u64);
         self.write(next, rows);

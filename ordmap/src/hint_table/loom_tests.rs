@@ -1,4 +1,4 @@
-//! A change of a key, beside somebody who asks the hash and goes through the tree.
+//! A change of a key beside a reader of hint table and tree.
 
 use std::sync::Arc;
 
@@ -11,10 +11,10 @@ use super::{BUCKET_WORDS, HintBucket, HintTable};
 use crate::object::loom_tests::{Memory, OWNER};
 use crate::object::{ObjectRef, follow, publish};
 
-/// Of the one key that there is.
+/// The hash of the only key.
 const HASH: u64 = 7;
 
-/// Who reads: what it found, and by which way, in its order.
+/// Two reads, in this order.
 type Reading = fn(&Scene) -> [ObjectRef; 2];
 
 struct Scene {
@@ -24,7 +24,7 @@ struct Scene {
 }
 
 impl Scene {
-    /// A key with an entry, which both name.
+    /// A key with an entry that both the tree and the hint table name.
     fn new() -> Arc<Scene> {
         let (memory, words) = (Memory::new(), boxed_words(BUCKET_WORDS));
         let first = memory.make();
@@ -38,7 +38,7 @@ impl Scene {
         HintTable::new(&self.words).bucket_of(HASH).unwrap()
     }
 
-    /// What the hash names, which is read as far as it is still there.
+    /// The reference that the hint table has; the entry is read if it is still there.
     fn asked(&self) -> ObjectRef {
         let named = self.bucket().named().next().unwrap_or(ObjectRef::NONE);
         if !named.is_none() {
@@ -51,7 +51,7 @@ impl Scene {
         follow(&self.memory.slot)
     }
 
-    /// As a change does it.
+    /// Replaces the entry in the order that a change uses.
     fn replace(&self) {
         let new = self.memory.make();
         self.bucket().take_out(self.first);
@@ -64,14 +64,14 @@ impl Scene {
         self.memory.allocator(OWNER).release(self.first).unwrap();
     }
 
-    /// The word is taken out too late.
+    /// Removes the word too late.
     fn replace_late(&self) {
         let new = self.memory.make();
         publish(&self.memory.slot, new);
         self.bucket().take_out(self.first);
     }
 
-    /// The new word is there before the entry is.
+    /// Adds the new word before the entry is published.
     fn replace_early(&self) {
         let new = self.memory.make();
         self.bucket().take_out(self.first);
@@ -80,7 +80,7 @@ impl Scene {
     }
 }
 
-/// Who reads twice never finds what was there before what it has found.
+/// A reader that reads twice never finds the old entry after the new one.
 fn read_beside(change: fn(&Scene), reading: Reading) {
     let scene = Scene::new();
     let other = Arc::clone(&scene);

@@ -1,4 +1,4 @@
-//! Buckets, without a tree behind them.
+//! Buckets without a tree.
 
 use forebay_sync::boxed_words;
 
@@ -32,10 +32,10 @@ fn a_full_bucket_forgets_one_for_another() {
     let words = boxed_words(BUCKET_WORDS);
     let hints = HintTable::new(&words);
     for entry in 1..=8_u64 {
-        // The same tag, and different places when it is full.
+        // The same tag, and a different victim when the bucket is full.
         hints.bucket_of(7 | entry << 8).unwrap().put(ObjectRef::of_word(entry));
     }
-    // 8 % 7 is 1: the second place.
+    // 8 % 7 is 1: the second word.
     assert_eq!(named(hints, 7), [1, 8, 3, 4, 5, 6, 7]);
     assert_eq!(named(hints, 8), []);
 }
@@ -44,8 +44,8 @@ fn a_full_bucket_forgets_one_for_another() {
 fn keys_have_the_hashes_of_the_format() {
     let words = boxed_words(BUCKET_WORDS);
     let hash = |key: &[u8]| HintTable::new(&words).bucket(key).unwrap().hash;
-    // XXH3 of 64 bits without a seed, as the tool `xxhsum -H3` of its authors has it: a way of its
-    // own for each of these lengths.
+    // XXH3 of 64 bits without a seed, as printed by `xxhsum -H3`, the tool of its authors, which
+    // has a code path of its own for each of these lengths.
     for (bytes, expected) in [
         (0, 0x2d06_8005_38d3_94c2),
         (8, 0x6053_9db6_3047_1163),

@@ -1,12 +1,12 @@
-//! Where objects come from and where they go, for the owner of a shard's lock.
+//! Allocates and frees objects, for the owner of a shard's lock.
 //!
-//! What counts is two things: the word of a chunk, which says whose it is and what it is divided
-//! into, and a bit for each of its objects that is taken. Lists and counts are derived from them,
-//! and made anew after a death.
+//! Two things are authoritative: the word of a chunk, which tells its owner and its division, and
+//! one bit for each object that is taken. Lists and counts are derived from them and rebuilt after
+//! a death.
 //!
 //! | word of a chunk's marks | meaning |
 //! |---|---|
-//! | 0 | chunks with room: the next one + 1 in the low half, the one before + 1 in the high |
+//! | 0 | list of chunks with room: next + 1 in the low half, previous + 1 in the high |
 //! | 1 | free objects |
 //! | 2–9 | a bit for each object that is taken |
 
@@ -24,16 +24,16 @@ pub(super) const FREE_COUNT: usize = 1;
 const BITS: usize = 2;
 const BIT_WORDS: usize = MARK_WORDS - BITS;
 
-/// Words of a shard: the first chunk + 1 of each class's list, then what is below.
+/// List words of a shard: the first chunk + 1 of each class's list, then the counts below.
 pub(crate) const LIST_WORDS: usize = CLASS_COUNT + 3;
-/// `GIVEN` when the last search for a chunk was in vain, plus one.
+/// The value of `GIVEN` when the last search for a chunk failed, plus one.
 pub(super) const SEARCHED: usize = CLASS_COUNT;
 pub(super) const TAKEN_UNITS: usize = CLASS_COUNT + 1;
 pub(super) const CHUNKS_OWNED: usize = CLASS_COUNT + 2;
 
 /// Words that all shards share.
 pub(crate) const POOL_WORDS: usize = 2;
-/// Where the next search for a chunk begins.
+/// The chunk at which the next search begins.
 pub(super) const HINT: usize = 0;
 /// How many chunks were given back.
 pub(super) const GIVEN: usize = 1;
@@ -55,7 +55,8 @@ pub(crate) struct Allocator<'a> {
     pub(crate) lists: &'a [AtomicU64],
     /// [`POOL_WORDS`].
     pub(crate) pool: &'a [AtomicU64],
-    /// Rises far when a chunk is claimed, in which references of before may come round.
+    /// Raised by a lot when a chunk is claimed: its generations may have wrapped around to those of
+    /// old references.
     pub(crate) epoch: &'a AtomicU64,
     /// The shard's number plus one.
     pub(crate) owner: u16,
@@ -71,8 +72,8 @@ pub(crate) struct FreeObject<'a> {
 }
 
 impl<'a> Allocator<'a> {
-    /// A free object of at least so many units; `None` if there is no more memory. It is taken by
-    /// [`take`](Allocator::take): before that nothing has changed.
+    /// A free object of at least this many units; `None` if there is no memory left. Nothing
+    /// changes until [`take`](Allocator::take).
     pub(crate) fn find(&self, units: usize) -> Result<Option<FreeObject<'a>>, ObjectReadError> {
         let Some(number) = ChunkClass::for_units(units) else {
             return self.find_span(units.div_ceil(CHUNK_UNITS));
@@ -112,7 +113,7 @@ impl<'a> Allocator<'a> {
         })
     }
 
-    /// Takes what was found. Whoever may die has written down the reference before.
+    /// Takes a free object. The caller has recorded the reference before, in case it dies here.
     pub(crate) fn take(&self, found: &FreeObject<'_>) {
         let row = self.row(found.chunk);
         let (word, bit) = bit_of(row, found.object);
@@ -126,7 +127,7 @@ impl<'a> Allocator<'a> {
         before_reuse();
     }
 
-    /// Gives an object back: nothing names it any more but readers that will notice.
+    /// Frees an object that only readers may still refer to, which will notice.
     pub(crate) fn release(&self, reference: ObjectRef) -> Result<(), ObjectReadError> {
         let Some((chunk, object)) = self.clear(reference)? else {
             return Err(ObjectReadError::Damaged("what was to be freed is not there"));
@@ -154,7 +155,7 @@ impl<'a> Allocator<'a> {
         Ok(())
     }
 
-    /// Is there room in other chunks of the class?
+    /// Whether other chunks of the class have room.
     fn is_surplus(&self, chunk: usize, class: ChunkClass) -> bool {
         let (next, previous) = self.links(chunk);
         let least = if class == ChunkClass::Size(NODE_CLASS) { RESERVE_NODES } else { 1 };
@@ -165,8 +166,8 @@ impl<'a> Allocator<'a> {
         })
     }
 
-    /// Makes sure that nodes can be copied without asking the pool, so that what is full can be
-    /// emptied; no, if there is no memory for them.
+    /// Makes sure that nodes can be copied without a new chunk from the pool, so that a full map
+    /// can be emptied; false if there is no memory for them.
     pub(crate) fn reserve_nodes(&self) -> Result<bool, ObjectReadError> {
         let list = &self.lists[usize::from(NODE_CLASS) - 1];
         let (mut at, mut count) = (list.load(Relaxed) as usize, 0);
@@ -178,12 +179,12 @@ impl<'a> Allocator<'a> {
         Ok(count >= RESERVE_NODES || self.claim(NODE_CLASS)?)
     }
 
-    /// The same after a death, where lists and counts are made anew later; again if need be.
+    /// Frees an object during a repair, which rebuilds lists and counts later; it may be repeated.
     pub(crate) fn release_again(&self, reference: ObjectRef) -> Result<(), ObjectReadError> {
         self.clear(reference).map(|_| ())
     }
 
-    /// Is what lies there an entry, of this very reference?
+    /// Whether an entry with exactly this reference lies there.
     pub(crate) fn is_entry(&self, reference: ObjectRef) -> bool {
         self.place_of(reference).is_some_and(|(_, _, words)| {
             let header = ObjectHeader::of_word(words[0].load(Relaxed));
@@ -192,7 +193,7 @@ impl<'a> Allocator<'a> {
         })
     }
 
-    /// Is this place taken, by whatever?
+    /// Whether the memory at this reference is taken, by any object.
     pub(crate) fn is_taken(&self, reference: ObjectRef) -> bool {
         self.place_of(reference).is_some_and(|(chunk, object, _)| {
             let (word, bit) = bit_of(self.row(chunk), object);
@@ -200,7 +201,7 @@ impl<'a> Allocator<'a> {
         })
     }
 
-    /// What an object of this shard takes; zero, if it is none.
+    /// Units of an object of this shard; zero if it belongs to another one.
     pub(crate) fn units_of(&self, reference: ObjectRef) -> u64 {
         self.chunk_and_units(reference).map_or(0, |(_, units)| units as u64)
     }
@@ -209,7 +210,8 @@ impl<'a> Allocator<'a> {
         self.place_of(reference).map(|(chunk, _, words)| (chunk, words.len() / UNIT_WORDS))
     }
 
-    /// Raises the generation, if it is that of the reference: readers of it fail from now on.
+    /// Raises the generation if it equals that of the reference: reads through the reference fail
+    /// from now on.
     pub(crate) fn raise(&self, reference: ObjectRef) {
         let Some((_, _, words)) = self.place_of(reference) else { return };
         let header = ObjectHeader::of_word(words[0].load(Relaxed));
@@ -218,7 +220,7 @@ impl<'a> Allocator<'a> {
         }
     }
 
-    /// Raises the generation and clears the bit; `None` if the chunk is not ours any more.
+    /// Raises the generation and clears the bit; `None` if the chunk is no longer ours.
     fn clear(&self, reference: ObjectRef) -> Result<Option<(usize, usize)>, ObjectReadError> {
         let Some((chunk, object, words)) = self.place_of(reference) else {
             return Ok(None);
@@ -234,7 +236,7 @@ impl<'a> Allocator<'a> {
         Ok(Some((chunk, object)))
     }
 
-    /// Chunk, number and words of an object of ours.
+    /// Chunk, number and words of an object of this shard.
     fn place_of(&self, reference: ObjectRef) -> Option<(usize, usize, &'a [AtomicU64])> {
         let unit = reference.unit()?;
         let chunk = unit / CHUNK_UNITS;
@@ -260,7 +262,7 @@ impl<'a> Allocator<'a> {
         &self.marks[chunk * MARK_WORDS..][..MARK_WORDS]
     }
 
-    /// The marks of a chunk that a list names, by its number plus one.
+    /// The marks of a chunk, given by its number plus one as lists have it.
     fn listed_row(&self, listed: usize) -> Option<&'a [AtomicU64]> {
         (1..=self.view.chunk_count()).contains(&listed).then(|| self.row(listed - 1))
     }

@@ -1,19 +1,20 @@
-//! Sizes of objects, and the word that says which of them a chunk is divided into.
+//! Size classes of objects, and the word that tells how a chunk is divided.
 //!
 //! | bits of a chunk's word | meaning |
 //! |---|---|
-//! | 0–27 | the lowest generation of its objects, higher each time the chunk is divided anew |
+//! | 0–27 | the lowest generation of its objects; each new division raises it |
 //! | 28–35 | class: 0 none; the number of a size; 254 the first chunk of a span; 255 the others |
 //! | 36–51 | the shard it belongs to, plus one; 0: none |
 //! | 52–63 | chunks of the span |
 
 use super::reference::{GENERATION_BITS, GENERATION_MASK, Generation, UNIT_WORDS};
 
-/// Units of a chunk: 16 KiB. Models have small ones.
+/// Units of a chunk: 16 KiB. Models use small chunks.
 pub(crate) const CHUNK_UNITS: usize = if cfg!(loom) { 4 } else { 1024 };
 pub(crate) const CHUNK_WORDS: usize = CHUNK_UNITS * UNIT_WORDS;
 
-/// Units of the objects of each class, from class 1 on. Beyond 256 bytes they divide a chunk.
+/// Units of the objects of each class, from class 1. Sizes above 256 bytes divide a chunk without
+/// waste.
 #[cfg(not(loom))]
 pub(crate) const SIZES: [u16; 30] = [
     2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 56, 64, 78, 93, 113, 128, 146,
@@ -23,7 +24,7 @@ pub(crate) const SIZES: [u16; 30] = [
 pub(crate) const SIZES: [u16; 2] = [2, 4];
 pub(crate) const CLASS_COUNT: usize = SIZES.len();
 
-/// Chunks of the longest object: 2 MiB.
+/// Chunks of the largest object: 2 MiB.
 pub(crate) const SPAN_CHUNKS_MAX: usize = 128;
 
 const CLASS_SHIFT: u32 = GENERATION_BITS;
@@ -36,7 +37,7 @@ const SPAN_REST: u8 = 255;
 #[derive(Clone, Copy)]
 struct ChunkDivision {
     size: u32,
-    /// 2^20 / size, rounded up: dividing by multiplying is exact for offsets in a chunk.
+    /// 2^20 / size, rounded up: multiplying by it divides exactly for all offsets in a chunk.
     reciprocal: u32,
     count: u32,
 }
@@ -53,27 +54,28 @@ const DIVISIONS: [ChunkDivision; CLASS_COUNT] = {
     all
 };
 
-/// What a chunk is divided into.
+/// The division of a chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ChunkClass {
-    /// Nothing yet, or any more.
+    /// Not divided.
     None,
-    /// Objects of one size, by its number from 1 on.
+    /// Objects of one size, by its number from 1.
     Size(u8),
-    /// It is the first chunk of one long object.
+    /// The first chunk of one long object.
     Span,
-    /// It belongs to the span before it.
+    /// A further chunk of the span before it.
     SpanRest,
 }
 
 impl ChunkClass {
-    /// The class with the smallest objects of at least so many units; `None`: it takes a span.
+    /// The class with the smallest objects of at least this many units; `None`: the object takes a
+    /// span.
     pub(crate) fn for_units(units: usize) -> Option<u8> {
         let index = SIZES.iter().position(|size| *size as usize >= units)?;
         Some(index as u8 + 1)
     }
 
-    /// What an object of so many units takes.
+    /// Units that an object of this size occupies.
     pub(crate) fn taken_units(units: usize) -> usize {
         match ChunkClass::for_units(units).and_then(ChunkClass::size_units) {
             Some(size) => size,
@@ -81,7 +83,7 @@ impl ChunkClass {
         }
     }
 
-    /// Units of an object of this number's class.
+    /// Units of an object of the class with this number.
     pub(crate) fn size_units(number: u8) -> Option<usize> {
         SIZES.get(usize::from(number).checked_sub(1)?).map(|size| usize::from(*size))
     }
@@ -132,7 +134,7 @@ impl ChunkWord {
         Generation::of(self.0 & GENERATION_MASK)
     }
 
-    /// `None`: there is no class of this number.
+    /// `None`: no class has this number.
     pub(crate) fn class(self) -> Option<ChunkClass> {
         match (self.0 >> CLASS_SHIFT) as u8 {
             0 => Some(ChunkClass::None),
@@ -143,7 +145,7 @@ impl ChunkWord {
         }
     }
 
-    /// The shard that it belongs to, plus one.
+    /// The shard that owns the chunk, plus one.
     #[inline]
     pub(crate) fn owner(self) -> u16 {
         (self.0 >> OWNER_SHIFT) as u16
@@ -153,13 +155,13 @@ impl ChunkWord {
         (self.0 >> SPAN_SHIFT) as usize
     }
 
-    /// Nobody has it.
+    /// Whether no shard owns the chunk.
     pub(crate) fn is_free(self) -> bool {
         self.owner() == 0
     }
 
-    /// Number of the object that begins at this unit of the chunk, and its size in units; `None`:
-    /// none begins there.
+    /// Number and units of the object that begins at this unit of the chunk; `None` if none begins
+    /// there.
     #[inline]
     pub(crate) fn object_at(self, unit: usize) -> Option<(usize, usize)> {
         let number = (self.0 >> CLASS_SHIFT) as u8;

@@ -1,8 +1,8 @@
-//! Keys with their values, and keys alone: how they lie in an object.
+//! The layout of entries (a key with its value) and separators (a key alone) in an object.
 //!
-//! Word 0 is the header. A short entry, as a separator, has both lengths there; a long one has the
-//! bytes of value there and those of key in the low half of word 1. The key follows, padded with
-//! zeros to whole words, then the value in the same way.
+//! Word 0 is the header. A short entry and a separator have both lengths there; a long entry has
+//! the bytes of its value there and those of its key in the low half of word 1. The key follows,
+//! padded with zeros to whole words, then the value, padded in the same way.
 
 use std::cmp::Ordering;
 
@@ -20,12 +20,12 @@ pub const KEY_BYTES_MAX: usize = 8192;
 /// The longest value.
 pub(crate) const VALUE_BYTES_MAX: usize = 1 << 20;
 
-/// What has a key.
+/// The two kinds of objects that hold a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum EntryKind {
     /// A key with its value.
     Entry,
-    /// A key between two leaves; it has no value.
+    /// A key between two leaves, without a value.
     Separator,
 }
 
@@ -37,7 +37,7 @@ const _: () = assert!(KEY_BYTES_MAX < 1 << SHORT_KEY_BITS);
 /// The word of a long entry that has the bytes of its key.
 const KEY_BYTES: usize = 1;
 
-/// Where key and value lie.
+/// Where key and value lie, in words.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct EntryLayout {
     key: usize,
@@ -81,7 +81,7 @@ impl EntryLayout {
     }
 }
 
-/// Key and value as their entry says it: known to lie in the object.
+/// Lengths of key and value that are known to fit into the object.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct EntryLengths {
     pub(crate) key_bytes: usize,
@@ -90,8 +90,8 @@ pub(crate) struct EntryLengths {
 }
 
 impl EntryLengths {
-    /// What an object says that should be this; before it is settled that may be nonsense, but
-    /// never leads out of the object.
+    /// Reads the lengths of an object of this kind. Before the object is settled they may be
+    /// nonsense, but they never lead out of it.
     #[inline]
     pub(crate) fn of(
         object: &ObjectView<'_>,
@@ -129,7 +129,7 @@ impl EntryLengths {
         &object.words()[self.layout.value..self.layout.end]
     }
 
-    /// Compares its key with another; so many bytes are known to be equal.
+    /// Compares the entry's key with another one; the first `equal_bytes` are known to be equal.
     #[inline]
     pub(crate) fn compare(
         &self,
@@ -140,7 +140,7 @@ impl EntryLengths {
         compare_words(self.key_words(object), self.key_bytes, key, equal_bytes)
     }
 
-    /// Is this its key?
+    /// Whether this is the entry's key.
     #[inline]
     pub(crate) fn is_key(&self, object: &ObjectView<'_>, key: &[u8]) -> bool {
         self.key_bytes == key.len() && equals_words(self.key_words(object), key)

@@ -3,7 +3,7 @@
 //! | bits | meaning |
 //! |---|---|
 //! | 0–27 | generation |
-//! | 28 | used since the hand of eviction passed; entries only |
+//! | 28 | used since the eviction hand passed; entries only |
 //! | 29–31 | kind |
 //! | 32–63 | a long entry's bytes of value; else 14 bits the key's bytes, 18 the value's |
 
@@ -13,10 +13,10 @@ const USED: u64 = 1 << GENERATION_BITS;
 const KIND_SHIFT: u32 = 29;
 const KIND_MASK: u64 = 7;
 
-/// What lies in an object.
+/// The kind of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ObjectKind {
-    /// Nothing; its words are what was there before.
+    /// Free memory; its other words are left over from the last object.
     Free = 0,
     /// A node whose slots name entries.
     Leaf = 1,
@@ -26,7 +26,7 @@ pub(crate) enum ObjectKind {
     LongEntry = 3,
     /// A key between two leaves.
     Separator = 4,
-    /// A key with its value, whose lengths are both in the header.
+    /// A key with its value, both lengths in the header.
     ShortEntry = 5,
 }
 
@@ -89,7 +89,8 @@ impl ObjectHeader {
         ObjectHeader(if is_used { self.0 | USED } else { self.0 & !USED })
     }
 
-    /// The same memory when it is freed: whoever holds a lease still finds the lengths.
+    /// The header of the same memory once it is freed. The lengths stay, for readers that hold a
+    /// lease.
     pub(crate) fn freed(self) -> ObjectHeader {
         ObjectHeader::new(self.generation().next(), ObjectKind::Free, self.lengths())
     }

@@ -1,4 +1,4 @@
-//! Lists of chunks with room, one for each class, and counts: derived from words and bits.
+//! Lists of chunks with room, one for each class, and counts: derived from chunk words and bits.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -10,8 +10,7 @@ use super::class::{CHUNK_UNITS, CLASS_COUNT, ChunkClass, ChunkWord};
 use super::view::ObjectReadError;
 
 impl<'a> Allocator<'a> {
-    /// Which chunks stand in lists, and of which class each list is; one that stands in several is
-    /// found in one of them.
+    /// All chunks in lists, with the class of their list; a chunk in several lists appears once.
     pub(crate) fn listed(&self) -> HashMap<usize, ChunkClass> {
         let mut listed = HashMap::new();
         for number in 1..=CLASS_COUNT as u8 {
@@ -26,7 +25,7 @@ impl<'a> Allocator<'a> {
         listed
     }
 
-    /// How many objects of a chunk are free, as it says itself.
+    /// Free objects of a chunk according to its own count.
     pub(crate) fn free_count(&self, chunk: usize) -> u64 {
         self.row(chunk)[FREE_COUNT].load(Relaxed)
     }
@@ -75,7 +74,8 @@ impl<'a> Allocator<'a> {
         self.set_links(chunk, 0, 0);
     }
 
-    /// Makes lists and counts anew from words and bits, and frees what a dead owner had in hand.
+    /// Rebuilds lists and counts from chunk words and bits, and gives back chunks that a dead owner
+    /// was claiming or freeing.
     pub(crate) fn rebuild(&self) -> Result<(), ObjectReadError> {
         self.lists.iter().for_each(|word| word.store(0, Relaxed));
         let mut span_end = 0;
@@ -120,7 +120,7 @@ impl<'a> Allocator<'a> {
         self.lists[TAKEN_UNITS].load(Relaxed)
     }
 
-    /// Chunks that the shard has.
+    /// Chunks that the shard owns.
     pub(crate) fn chunks_owned(&self) -> u64 {
         self.lists[CHUNKS_OWNED].load(Relaxed)
     }

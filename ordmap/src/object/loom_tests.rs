@@ -1,7 +1,7 @@
-//! Objects that are freed and written again while somebody reads them. Chunks have two objects of
-//! two units, or one of four.
+//! Objects that are freed and rewritten while a reader reads them. Chunks have two objects of two
+//! units, or one of four.
 //!
-//! Every entry says in its key and in its value by which reference it is named.
+//! Every entry's key and value are the reference that names it.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ pub(crate) struct Memory {
     data: Box<[AtomicU64]>,
     chunks: Box<[AtomicU64]>,
     marks: Box<[AtomicU64]>,
-    /// Of each owner.
+    /// One for each owner.
     lists: [Box<[AtomicU64]>; 2],
     pool: Box<[AtomicU64]>,
     epoch: AtomicU64,
@@ -33,7 +33,7 @@ pub(crate) struct Memory {
 }
 
 impl Memory {
-    /// One chunk, divided into two.
+    /// One chunk, divided in two.
     pub(crate) fn new() -> Memory {
         let memory = Memory {
             data: boxed_words(CHUNK_WORDS),
@@ -67,7 +67,7 @@ impl Memory {
         }
     }
 
-    /// Takes an object and writes an entry that says its own reference.
+    /// Takes an object and writes an entry that holds its own reference.
     pub(crate) fn make(&self) -> ObjectRef {
         let found = self.allocator(OWNER).find(2).unwrap().unwrap();
         self.allocator(OWNER).take(&found);
@@ -75,7 +75,7 @@ impl Memory {
         found.reference
     }
 
-    /// Writes at the place of what was freed once more.
+    /// Writes a new entry into memory that was freed.
     fn write_again(&self, old: ObjectRef) -> ObjectRef {
         before_reuse();
         let new = ObjectRef::new(old.unit().unwrap(), old.generation().next());
@@ -83,12 +83,12 @@ impl Memory {
         new
     }
 
-    /// The word at which an object begins, or began.
+    /// The first word of an object's memory.
     pub(crate) fn first_word(&self, at: ObjectRef) -> u64 {
         self.view().words(at.unit().unwrap(), 1).unwrap()[0].load(Relaxed)
     }
 
-    /// Divides the chunk, of which nothing is taken, into one object, in whose words others began.
+    /// Divides the chunk, which has no object taken, into one object, and fills it with this word.
     pub(crate) fn divide_into_one_with(&self, word: u64) {
         self.allocator(OWNER).set_free(0, Generation::of(100));
         assert!(self.allocator(OWNER).claim_one(0));
@@ -96,7 +96,7 @@ impl Memory {
         self.data.iter().for_each(|place| place.store(word, Relaxed));
     }
 
-    /// Reads what a reference names; it must be of this reference.
+    /// Reads an object by reference; its contents must match the reference.
     pub(crate) fn read(&self, reference: ObjectRef) {
         let Ok(object) = self.view().begin(reference) else { return };
         let said = EntryLengths::of(&object, EntryKind::Entry).map(|lengths| {
@@ -115,7 +115,7 @@ pub(crate) fn write_itself(words: &[AtomicU64], reference: ObjectRef) {
     layout.write(words, reference.generation(), EntryKind::Entry, &bytes, &bytes);
 }
 
-/// A reader follows the slot, while what it names is freed and written again.
+/// A reader follows the slot while its object is freed and rewritten.
 fn read_and_reused(order: fn(&Memory, ObjectRef)) {
     let memory = Arc::new(Memory::new());
     let first = memory.make();
@@ -129,7 +129,7 @@ fn read_and_reused(order: fn(&Memory, ObjectRef)) {
     writer.join().unwrap();
 }
 
-/// Raised first, then written.
+/// Raises the generation first, then writes.
 fn rightly(memory: &Memory, first: ObjectRef) {
     publish(&memory.slot, ObjectRef::NONE);
     memory.allocator(OWNER).raise(first);
@@ -140,7 +140,7 @@ fn reuse() {
     read_and_reused(rightly);
 }
 
-/// Written first: a reader can miss that.
+/// Writes first: a reader can miss that.
 fn written_first() {
     read_and_reused(|memory, first| {
         publish(&memory.slot, ObjectRef::NONE);
@@ -150,7 +150,7 @@ fn written_first() {
     });
 }
 
-/// Second object of the chunk, which lies in the middle of an object of four units.
+/// The second object of the chunk, which lies in the middle of an object of four units.
 fn second(generation: u64) -> ObjectRef {
     ObjectRef::new(2, Generation::of(generation))
 }
@@ -159,8 +159,8 @@ fn word(base: u64, class: ChunkClass, owner: u16) -> u64 {
     ChunkWord::new(Generation::of(base), class, owner, 0).word()
 }
 
-/// The chunk of what is read is divided into larger objects, and a value has the old header where
-/// that was.
+/// The chunk of the object that is read is divided into larger objects, and a value there has the
+/// old header in the object's place.
 fn divided_into_larger() {
     let memory = Arc::new(Memory::new());
     let first = second(0);
@@ -181,13 +181,13 @@ fn divided_into_larger() {
     writer.join().unwrap();
 }
 
-/// A value of a larger object looks like the header of what is read, when its chunk is divided into
-/// smaller ones.
+/// A value of a larger object looks like the header of the object that is read, while its chunk is
+/// divided into smaller objects.
 fn divided_into_smaller() {
     let memory = Arc::new(Memory::new());
     memory.chunks[0].store(word(1, WHOLE, OWNER), Relaxed);
     let first = second(0);
-    // What was named lies there no more: another one does, in the middle of a value.
+    // The named object is gone; another one lies in the middle of a value.
     write_itself(memory.view().words(2, 2).unwrap(), first);
     memory.data[6].store(77, Relaxed);
     let other = Arc::clone(&memory);
@@ -200,7 +200,7 @@ fn divided_into_smaller() {
     writer.join().unwrap();
 }
 
-/// Who claims a chunk sees what who gave it back did.
+/// The claimer of a chunk sees the stores of the shard that gave it back.
 fn given_and_claimed() {
     let memory = Arc::new(Memory::new());
     let first = memory.make();
@@ -216,8 +216,7 @@ fn given_and_claimed() {
     giver.join().unwrap();
 }
 
-/// One shard gives its chunk back while another one looks for one: if it finds none, it does so
-/// later.
+/// One shard gives its chunk back while another one searches: a failed search is repeated later.
 fn given_and_searched() {
     let memory = Arc::new(Memory::new());
     let other = Arc::clone(&memory);

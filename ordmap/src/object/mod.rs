@@ -2,12 +2,13 @@
 //! freed.
 //!
 //! Memory is divided into chunks of 16 KiB, a chunk into objects of one size. Freeing an object
-//! raises the generation in its first word, before its memory is written again.
+//! raises the generation in its first word before the memory is written again.
 //!
 //! Invariants:
-//! - The generation of a place only grows; also when its chunk is divided into other sizes.
-//! - Whatever lies in memory, following a reference reads nothing outside of the data.
-//! - What a shard's owner has not published when it dies is not there for readers.
+//! - The generation of a memory location only grows, even when its chunk is divided into other
+//!   sizes.
+//! - Whatever memory holds, following a reference never reads outside of the data.
+//! - Readers never see objects that the owner of a shard had not published when it died.
 
 mod alloc;
 mod class;

@@ -1,7 +1,7 @@
-//! Chunks that nobody has: how a shard gets them, divides them, and gives them back.
+//! The pool of free chunks: how a shard claims, divides and gives back chunks.
 //!
-//! A chunk is claimed by one swap of its word, and is of no class until its headers are written; an
-//! owner that dies before leaves it so, and its successor gives it back.
+//! A chunk is claimed by one swap of its word, and has no class until its headers are written; if
+//! the owner dies before that, its successor gives the chunk back.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ use super::view::{ObjectReadError, before_reuse};
 use crate::shard::EPOCHS_MAX;
 
 impl<'a> Allocator<'a> {
-    /// Takes a chunk out of the pool and divides it; no, if there is none.
+    /// Claims a chunk from the pool and divides it; false if there is none.
     pub(super) fn claim(&self, number: u8) -> Result<bool, ObjectReadError> {
         // ORDER: pairs with `ordmap.given`: if we know of a chunk that was given back, we find it.
         let given = self.pool[GIVEN].load(acquire("ordmap.search")).wrapping_add(1);
@@ -44,21 +44,21 @@ impl<'a> Allocator<'a> {
         Ok(true)
     }
 
-    /// Who searched in vain, or while this went on, searches again.
+    /// Lets searches that failed, or that were under way, be repeated.
     pub(super) fn count_given(&self) {
         // ORDER: pairs with `ordmap.search`.
         self.pool[GIVEN].fetch_add(1, release("ordmap.given"));
     }
 
-    /// The next search is not spared, though the last one was in vain: who died when it had given a
-    /// chunk back, and not yet said so, may have left one.
+    /// Makes the next search run although the last one failed: a process that gave a chunk back and
+    /// died before it counted that may have left one.
     pub(crate) fn forget_search(&self) {
         self.lists[SEARCHED].store(0, Relaxed);
     }
 
     fn divide(&self, chunk: usize, word: ChunkWord) {
         if let Some(atomic) = self.view.chunk_atomic(chunk) {
-            // ORDER: pairs with `ordmap.read`: who sees that the chunk is divided anew sees headers
+            // ORDER: pairs with `ordmap.read`: a reader that sees the new division sees headers
             // where objects begin.
             atomic.store(word.word(), release("ordmap.divide"));
         }
@@ -71,7 +71,7 @@ impl<'a> Allocator<'a> {
         self.add(CHUNKS_OWNED, 1);
     }
 
-    /// Claims `count` free chunks in a row; gives the first one.
+    /// Claims `count` consecutive free chunks and returns the first one.
     fn claim_run(&self, count: usize) -> Option<usize> {
         self.outdate_references();
         let chunks = self.view.chunk_count();
@@ -80,7 +80,7 @@ impl<'a> Allocator<'a> {
         for step in 0..chunks + count {
             let chunk = (hint + step) % chunks;
             let is_free = self.view.chunk(chunk).is_some_and(ChunkWord::is_free);
-            // A run does not go round the end.
+            // A run does not wrap around the end.
             let before = if chunk == 0 { 0 } else { run };
             run = if is_free { before + 1 } else { 0 };
             if run < count {
@@ -97,20 +97,20 @@ impl<'a> Allocator<'a> {
         None
     }
 
-    /// While the chunk was another shard's, that one's changes may have brought a generation round
-    /// which a reader of this shard still remembers. [`before_reuse`] follows: who sees what is
-    /// written into the chunk sees this.
+    /// While the chunk belonged to another shard, changes there may have brought a generation
+    /// around that a reader of this shard still remembers. [`before_reuse`] follows: a reader that
+    /// sees a word written into the chunk sees this epoch.
     fn outdate_references(&self) {
         let outdated = self.epoch.load(Relaxed).wrapping_add(EPOCHS_MAX + 1);
         self.epoch.store(outdated, Relaxed);
     }
 
-    /// All or none: another shard may be faster.
+    /// Claims all or none: another shard may be faster.
     fn claim_all(&self, first: usize, count: usize) -> bool {
         let claimed = (first..first + count).take_while(|chunk| self.claim_one(*chunk)).count();
         if claimed < count {
             (first..first + claimed).for_each(|chunk| self.unclaim(chunk));
-            // Others may have looked for them meanwhile.
+            // Others may have searched for these chunks in the meantime.
             self.count_given();
         }
         claimed == count
@@ -123,7 +123,7 @@ impl<'a> Allocator<'a> {
             return false;
         }
         let ours = ChunkWord::new(current.base(), ChunkClass::None, self.owner, 0);
-        // ORDER: pairs with `ordmap.give`: the headers of what lay there are raised.
+        // ORDER: pairs with `ordmap.give`: the headers of the earlier objects are raised.
         let order = acquire("ordmap.claim");
         let is_ours = atomic.compare_exchange(current.word(), ours.word(), order, Relaxed).is_ok();
         if is_ours {
@@ -201,7 +201,7 @@ impl<'a> Allocator<'a> {
         self.found(first, 0, chunks * CHUNK_UNITS).map(Some)
     }
 
-    /// Can an object of so many units be found when all is freed that is not kept?
+    /// Whether an object of this size can be found once every object that is not kept is freed.
     pub(crate) fn can_be_found(&self, units: usize, kept: &[ObjectRef]) -> bool {
         let kept = self.kept_counts(kept);
         let number = ChunkClass::for_units(units);
@@ -234,7 +234,7 @@ impl<'a> Allocator<'a> {
         counts
     }
 
-    /// The first chunk goes first, so that readers see it before the others are written again.
+    /// The first chunk goes first, so that readers notice before the others are written again.
     pub(super) fn give_back_span(
         &self,
         first: usize,

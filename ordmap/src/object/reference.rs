@@ -1,10 +1,10 @@
-//! How one object names another: a place and a generation in one word.
+//! References between objects: a memory location and a generation in one word.
 
 /// Bits of a generation, in a reference and in a header.
 pub(crate) const GENERATION_BITS: u32 = 28;
 pub(crate) const GENERATION_MASK: u64 = (1 << GENERATION_BITS) - 1;
 
-/// Places count units of 16 bytes.
+/// Locations count units of 16 bytes.
 pub(crate) const UNIT_WORDS: usize = 2;
 const UNIT_BITS: u32 = 64 - GENERATION_BITS;
 const UNIT_MASK: u64 = (1 << UNIT_BITS) - 1;
@@ -32,7 +32,7 @@ impl Generation {
     }
 }
 
-/// Names an object, as long as its memory is not freed; zero names none.
+/// Names an object until its memory is freed; zero names none.
 ///
 /// Low 36 bits: unit + 1; high 28 bits: generation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -45,7 +45,7 @@ impl ObjectRef {
         ObjectRef((unit as u64 + 1) & UNIT_MASK | generation.bits() << UNIT_BITS)
     }
 
-    /// Any word will do: what it names is checked where it is followed.
+    /// Accepts any word: references are checked where they are followed.
     pub(crate) const fn of_word(word: u64) -> ObjectRef {
         ObjectRef(word)
     }
@@ -58,7 +58,7 @@ impl ObjectRef {
         self.0 & UNIT_MASK == 0
     }
 
-    /// The unit at which the object begins, wherever that is.
+    /// The unit at which the object begins, unchecked.
     #[inline]
     pub(crate) fn unit(self) -> Option<usize> {
         (self.0 & UNIT_MASK).checked_sub(1).map(|unit| unit as usize)

@@ -1,15 +1,16 @@
-//! Reading objects that others may free and write again at any moment.
+//! Reads objects that others may free and rewrite at any moment.
 //!
-//! A reader pins nothing. It begins with the word of the chunk, reads what it wants, and asks in
-//! the end if the object was the same all the time: the generation in its header is that of the
-//! reference, and its chunk was not divided anew. What it has read until then may be anything.
+//! A reader pins nothing. It loads the word of the chunk, reads the object, and checks at the end
+//! that it was the same object all the time: the generation in the header equals that of the
+//! reference, and the chunk was not divided again. Until then everything that was read may be
+//! nonsense.
 //!
 //! | field | written by | read by |
 //! |---|---|---|
-//! | header of an object | owner of the shard's lock; readers set its bit of use | all |
+//! | header of an object | owner of the shard's lock; readers set its use bit | all |
 //! | its other words | owner of the lock, before it is named and after it was freed | all |
 //! | slots of a node | owner of the lock | all |
-//! | word of a chunk | who claims it; then the owner of its shard's lock | all |
+//! | word of a chunk | the shard that claims it; then the owner of its shard's lock | all |
 
 use std::cmp::Ordering;
 
@@ -21,16 +22,16 @@ use super::class::{CHUNK_UNITS, ChunkWord};
 use super::header::{ObjectHeader, ObjectKind};
 use super::reference::{ObjectRef, UNIT_WORDS};
 
-/// Why reading did not come to an end.
+/// Why a read did not complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ObjectReadError {
-    /// What was read has been freed meanwhile: begin again.
+    /// The object was freed during the read: start again.
     Changed,
-    /// What was read can not be.
+    /// The words that were read are impossible.
     Damaged(&'static str),
 }
 
-/// The words of all objects, and those of the chunks in which they lie, as who reads one shard.
+/// The words of all objects and chunks, for reading one shard.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ShardView<'a> {
     data: &'a [AtomicU64],
@@ -39,7 +40,7 @@ pub(crate) struct ShardView<'a> {
     owner: u16,
 }
 
-/// Lines of an object that is about to be read: those of a short key and a short value.
+/// Cache lines of an object that is about to be read: those of a short key and a short value.
 const PREFETCHED_LINES: usize = 4;
 
 /// An object that is being read.
@@ -60,7 +61,7 @@ impl<'a> ShardView<'a> {
         self.chunks.len()
     }
 
-    /// The word of a chunk as it is now.
+    /// The current word of a chunk.
     pub(crate) fn chunk(self, index: usize) -> Option<ChunkWord> {
         Some(ChunkWord::of_word(self.chunks.get(index)?.load(Relaxed)))
     }
@@ -80,7 +81,7 @@ impl<'a> ShardView<'a> {
         self.data.get(index)
     }
 
-    /// Asks for the lines in which an object begins that is about to be read: so many.
+    /// Prefetches the first lines of an object that is about to be read.
     #[inline]
     pub(crate) fn prefetch(self, reference: ObjectRef, lines: usize) {
         let first = reference.unit().map_or(usize::MAX, |unit| unit * UNIT_WORDS);
@@ -97,8 +98,8 @@ impl<'a> ShardView<'a> {
         let chunk = self.chunks.get(unit / CHUNK_UNITS).ok_or(OUTSIDE)?;
         let chunk_word = chunk.load(Relaxed);
         let now = ChunkWord::of_word(chunk_word);
-        // The chunk may have been divided anew, or be another shard's, whose changes nobody counts
-        // here; who comes again and again finds damage.
+        // The chunk may have been divided again, or belong to another shard, whose changes are not
+        // counted here. A reader that keeps getting here reports damage in the end.
         if now.owner() != self.owner {
             return Err(ObjectReadError::Changed);
         }
@@ -113,12 +114,12 @@ impl<'a> ObjectView<'a> {
         self.reference
     }
 
-    /// Words that belong to the object.
+    /// The words of the object.
     pub(crate) fn words(&self) -> &'a [AtomicU64] {
         self.words
     }
 
-    /// One of its words; what it says may be nonsense until [`settle`](ObjectView::settle).
+    /// One word of the object; it may be nonsense until [`settle`](ObjectView::settle).
     #[inline]
     pub(crate) fn word(&self, index: usize) -> Result<u64, ObjectReadError> {
         match self.words.get(index) {
@@ -131,13 +132,13 @@ impl<'a> ObjectView<'a> {
         ObjectHeader::of_word(self.words[0].load(Relaxed))
     }
 
-    /// Asks for its first lines, so that they come together.
+    /// Prefetches its first lines, so that they arrive together.
     #[inline]
     pub(crate) fn prefetch(&self) {
         self.words.iter().step_by(8).take(PREFETCHED_LINES).for_each(prefetch);
     }
 
-    /// The header, if it is one of this kind.
+    /// The header, if the object is of this kind.
     #[inline]
     pub(crate) fn header_of(&self, kind: ObjectKind) -> Result<ObjectHeader, ObjectReadError> {
         let header = self.header();
@@ -147,27 +148,28 @@ impl<'a> ObjectView<'a> {
         Ok(header)
     }
 
-    /// Was it the same object all the time since [`ShardView::begin`]?
+    /// Whether it was the same object all the time since [`ShardView::begin`].
     #[inline]
     pub(crate) fn is_same(&self) -> bool {
-        // ORDER: pairs with `ordmap.reuse`: if we have loaded a word of what lies there now, we see
-        // that what we wanted was freed.
+        // ORDER: pairs with `ordmap.reuse`: if we have loaded a word of the next object there, we
+        // see that this one was freed.
         acquire_fence("ordmap.read");
-        // ORDER: pairs with `ordmap.reuse`, too: if this is a word of a chunk that was divided
-        // anew, and no header, we see that it was.
+        // ORDER: pairs with `ordmap.reuse`, too: if this word is part of a chunk that was divided
+        // again, and no header, we see the division.
         let header = ObjectHeader::of_word(self.words[0].load(acquire("ordmap.header")));
         let is_same_chunk = self.chunk.load(Relaxed) == self.chunk_word;
         header.generation() == self.reference.generation() && is_same_chunk
     }
 
-    /// What was read, if it was the same object all the time.
+    /// The result of a read, if it was the same object all the time.
     #[inline]
     pub(crate) fn settle<T>(&self, read: Result<T, ObjectReadError>) -> Result<T, ObjectReadError> {
         if self.is_same() { read } else { Err(ObjectReadError::Changed) }
     }
 
-    /// Marks the entry as used, unless it is, or has gone, or cannot be leased: without a lease its
-    /// chunk might be divided anew before the mark is set, which then would hit anything.
+    /// Marks the entry as used, unless it is marked already, is gone, or cannot be leased. Without
+    /// a lease its chunk could be divided again before the mark is set, which would then hit any
+    /// object.
     pub(crate) fn mark<W: Words>(&self, row: &LeaseRow<W>) {
         if self.header().is_used() {
             return;
@@ -177,7 +179,7 @@ impl<'a> ObjectView<'a> {
         }
     }
 
-    /// Marks the entry as used or not, unless it has gone. The caller holds a lease of it, or the
+    /// Marks the entry as used or unused, unless it is gone. The caller holds a lease of it, or the
     /// lock of its shard.
     pub(crate) fn set_used(&self, is_used: bool) {
         let header = self.header();
@@ -185,18 +187,19 @@ impl<'a> ObjectView<'a> {
             return;
         }
         let marked = header.with_used(is_used).word();
-        // Who frees it meanwhile raises the generation, and then this must not undo that.
+        // Freeing the entry raises the generation at the same time, and this swap must not undo
+        // that.
         let _ = self.words[0].compare_exchange(header.word(), marked, Relaxed, Relaxed);
     }
 }
 
-/// Asks for the line of a word: who reads several lines waits for all of them together.
+/// Prefetches the line of a word: a reader of several lines then waits once for all of them.
 #[inline]
 pub(crate) fn prefetch(word: &AtomicU64) {
     #[cfg(all(target_arch = "x86_64", not(loom)))]
     {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        // SAFETY: it has no effect but on the caches, whatever the address.
+        // SAFETY: a prefetch affects only caches, whatever the address.
         unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(word).cast()) };
     }
     #[cfg(not(all(target_arch = "x86_64", not(loom))))]
@@ -206,7 +209,7 @@ pub(crate) fn prefetch(word: &AtomicU64) {
 /// The reference that a slot holds now.
 #[inline]
 pub(crate) fn follow(slot: &AtomicU64) -> ObjectRef {
-    // ORDER: pairs with `ordmap.publish`: we see what was written before the slot named it.
+    // ORDER: pairs with `ordmap.publish`: we see the stores from before the slot named the object.
     ObjectRef::of_word(slot.load(acquire("ordmap.follow")))
 }
 
@@ -216,15 +219,14 @@ pub(crate) fn publish(slot: &AtomicU64, new: ObjectRef) {
     slot.store(new.word(), release("ordmap.publish"));
 }
 
-/// Between taking memory that was freed and writing into it.
+/// Stands between taking freed memory and writing into it.
 pub(crate) fn before_reuse() {
-    // ORDER: pairs with `ordmap.read` and `ordmap.header`: who sees a word of what we write sees
-    // the generation that was raised before.
+    // ORDER: pairs with `ordmap.read` and `ordmap.header`: a reader that sees a word of the new
+    // object sees the generation that was raised before.
     release_fence("ordmap.reuse");
 }
 
-/// Eight bytes of a key from an offset on, so that they compare as the key does; zeros behind its
-/// end.
+/// The first eight bytes of a key as a number that compares as the key does, padded with zeros.
 #[inline]
 pub(crate) fn head_of(key: &[u8]) -> u64 {
     match key.first_chunk::<8>() {
@@ -237,7 +239,7 @@ pub(crate) fn head_of(key: &[u8]) -> u64 {
     }
 }
 
-/// Compares the bytes that lie in words with a key; the first `equal_bytes` are known to be equal.
+/// Compares bytes stored in words with a key; the first `equal_bytes` are known to be equal.
 #[inline]
 pub(crate) fn compare_words(
     words: &[AtomicU64],
@@ -261,7 +263,7 @@ pub(crate) fn compare_words(
     byte_count.cmp(&key.len())
 }
 
-/// Is what lies in words this key? Behind its end they have zeros.
+/// Whether the bytes stored in words, padded with zeros, are this key.
 #[inline]
 pub(crate) fn equals_words(words: &[AtomicU64], key: &[u8]) -> bool {
     let (whole, rest) = key.as_chunks::<8>();
@@ -270,7 +272,7 @@ pub(crate) fn equals_words(words: &[AtomicU64], key: &[u8]) -> bool {
     is_whole && (rest.is_empty() || words.next() == Some(head_of(rest).swap_bytes()))
 }
 
-/// Appends the first `byte_count` bytes that lie in words; fewer, if there are not as many.
+/// Appends the first `byte_count` bytes stored in words, or fewer if there are not as many.
 #[inline]
 pub(crate) fn copy_words(words: &[AtomicU64], byte_count: usize, out: &mut Vec<u8>) {
     let (begin, word_count) = (out.len(), words.len().min(byte_count.div_ceil(8)));
@@ -282,7 +284,7 @@ pub(crate) fn copy_words(words: &[AtomicU64], byte_count: usize, out: &mut Vec<u
     out.truncate(begin + byte_count);
 }
 
-/// Stores bytes as words, with zeros behind the last.
+/// Stores bytes as words, padded with zeros.
 pub(crate) fn store_bytes(words: &[AtomicU64], bytes: &[u8]) {
     for (word, bytes) in words.iter().zip(bytes.chunks(8)) {
         let mut padded = [0; 8];

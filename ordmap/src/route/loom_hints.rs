@@ -1,7 +1,7 @@
-//! An entry moves to another shard, and is changed there, beside who asks the hash in front.
+//! An entry moves to another shard and is changed there, beside a reader of the hint table.
 //!
-//! A shard is one slot, as in the models beside this one. A word names an entry of the only key:
-//! one bit says in which shard it lies. Who moves it dies when the bound has moved.
+//! A shard is one slot, as in the other models of this folder. A word names an entry of the only
+//! key; one bit tells in which shard it lies. The mover dies after the bound has moved.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ const KEY: &[u8] = b"m";
 
 const OLD: u64 = 7;
 const NEW: u64 = 9;
-/// It lies in the second shard.
+/// Set if the entry lies in the second shard.
 const UPPER: u64 = 16;
 
 struct Scene {
@@ -49,8 +49,8 @@ impl Scene {
         HintTable::new(&self.hints).bucket(KEY).unwrap()
     }
 
-    /// As [`NeighbourShards`](crate::shard::NeighbourShards) do it, or with the word of what moves
-    /// still in the hash when the bound has moved.
+    /// Moves the entry as [`NeighbourShards`](crate::shard::NeighbourShards) do, or leaves its word
+    /// in the hint table when the bound moves.
     fn move_entry(&self, is_taken_out: bool) {
         let entry = follow(&self.roots[0]);
         publish(&self.roots[1], ObjectRef::of_word(entry.word() | UPPER));
@@ -62,7 +62,7 @@ impl Scene {
         self.routes().publish(version, &[row]);
     }
 
-    /// Changes the value where it is now.
+    /// Changes the value in the new shard.
     fn change(&self) {
         let new = ObjectRef::of_word(NEW | UPPER);
         self.bucket().take_out(follow(&self.roots[1]));
@@ -70,22 +70,22 @@ impl Scene {
         self.bucket().put(new);
     }
 
-    /// What is found by the tree; nothing, if bounds have moved meanwhile.
+    /// The entry that the tree has; none if bounds moved in the meantime.
     fn followed(&self) -> Option<u64> {
         let (version, slot) = self.routes().find(KEY).unwrap();
         let found = follow(&self.roots[slot]).word();
         self.routes().is_now(version).then_some(found)
     }
 
-    /// What the hash names in a shard.
+    /// The entry that the hint table names in a shard.
     fn asked(&self, slot: usize) -> Option<u64> {
         let is_there = |entry: &ObjectRef| usize::from(entry.word() & UPPER != 0) == slot;
         self.bucket().named().find(is_there).map(ObjectRef::word)
     }
 }
 
-/// A reader that knew where the key was finds its new value where it is; then it asks the hash for
-/// what is in the old place, as if the bound had not moved.
+/// A reader that knows the old shard of the key finds the new value in the new shard; then it asks
+/// the hint table for the entry in the old shard, as if the bound had not moved.
 fn asked_where_it_was(is_taken_out: bool) {
     let scene = Scene::new();
     let other = Arc::clone(&scene);

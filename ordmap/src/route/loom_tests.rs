@@ -1,4 +1,4 @@
-//! Entries move to another shard while somebody reads them, or changes them.
+//! Entries move to another shard while they are read or changed.
 //!
 //! A shard is one slot here, which names the entry of the only key, or nothing.
 
@@ -15,10 +15,10 @@ use crate::object::{ObjectRef, follow, publish};
 
 const KEY: &[u8] = b"m";
 
-/// So many preemptions, where rows are written twice.
+/// Preemptions of models that write rows twice.
 const BOUND: Option<usize> = Some(4);
 
-/// A reader begins again so often at most, if each time a bound has moved.
+/// How often a reader starts again, if a bound has moved each time.
 const TRIES: usize = 4;
 
 struct Scene {
@@ -29,7 +29,7 @@ struct Scene {
 }
 
 impl Scene {
-    /// The lower shard has the key.
+    /// A map whose lower shard has the key.
     fn new() -> Arc<Scene> {
         let scene = Scene {
             word: AtomicU64::new(0),
@@ -60,14 +60,14 @@ impl Scene {
         routes.publish(version, &[row]);
     }
 
-    /// Moves the entry into the other shard, over which this bound goes.
+    /// Moves the entry into the other shard by moving this bound over it.
     fn move_entry(&self, from: usize, bound: &[u8]) {
         self.put(1 - from, self.value(from));
         self.move_bound(bound);
         self.put(from, 0);
     }
 
-    /// What the map says that the key has; nothing, if bounds moved each time.
+    /// The value of the key; none if bounds moved at each attempt.
     fn read(&self) -> Option<u64> {
         (0..TRIES).find_map(|_| {
             let (version, slot) = self.routes().find(KEY).unwrap();
@@ -102,7 +102,7 @@ fn moved() {
     read_beside(|scene| scene.move_entry(0, b"b"), Scene::read);
 }
 
-/// It leaves its old place before the bound has moved.
+/// Removes the entry from its old shard before the bound has moved.
 fn moved_early() {
     let mover = |scene: &Scene| {
         scene.put(1, 7);
@@ -112,13 +112,13 @@ fn moved_early() {
     read_beside(mover, Scene::read);
 }
 
-/// It does not ask if the bounds are still the same.
+/// Reads without checking that the bounds are unchanged.
 fn moved_unasked() {
     let read = |scene: &Scene| Some(scene.value(scene.routes().find(KEY).unwrap().1));
     read_beside(|scene| scene.move_entry(0, b"b"), read);
 }
 
-/// The copy of the rows that a reader has begun to read is written again.
+/// Rewrites the copy of the rows that a reader has begun to read.
 fn moved_often() {
     let scene = Scene::new();
     scene.move_entry(0, b"b");
@@ -133,7 +133,7 @@ fn moved_often() {
     mover.join().unwrap();
 }
 
-/// Somebody changes the value while its entry moves, and reads it then.
+/// A writer changes the value while its entry moves, and reads it then.
 fn changed(looks_again: bool) {
     let scene = Scene::new();
     let other = Arc::clone(&scene);

@@ -1,11 +1,11 @@
-//! Rows in private memory, for who has a lock; and what they say of one shard.
+//! Rows in private memory, for owners of a lock, and the range of one shard by them.
 
 use forebay_sync::atomic::{AtomicU64, Relaxed};
 
 use super::{BOUND, BOUND_BYTES_MAX, DAMAGED, RouteTable, RouteVersion, SHARD, STAMP};
 use crate::object::{ObjectReadError, copy_words, store_bytes};
 
-/// A bound, and whose it is.
+/// A bound and its shard.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RouteRow {
     pub(crate) slot: usize,
@@ -13,12 +13,12 @@ pub(crate) struct RouteRow {
     pub(crate) bound: Vec<u8>,
 }
 
-/// Between which keys the entries of a shard lie.
+/// The range of a shard's keys.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct KeyRange {
-    /// The lowest one; none in the first shard.
+    /// The lowest key; none in the first shard.
     pub(crate) low: Option<Vec<u8>>,
-    /// What is above all; none in the last one.
+    /// The key above all; none in the last shard.
     pub(crate) high: Option<Vec<u8>>,
     /// The versions in which the bounds were moved last; 0: never.
     pub(crate) low_stamp: u64,
@@ -26,7 +26,7 @@ pub(crate) struct KeyRange {
 }
 
 impl KeyRange {
-    /// Of a shard that has no keys yet: nothing is below the empty key.
+    /// The range of a shard without keys: nothing is below the empty key.
     fn nothing() -> KeyRange {
         KeyRange { high: Some(Vec::new()), ..KeyRange::default() }
     }
@@ -56,7 +56,7 @@ impl RouteRow {
 }
 
 impl RouteTable<'_> {
-    /// All rows, if they can be.
+    /// All rows, checked to be possible.
     pub(crate) fn rows(self) -> Result<(RouteVersion, Vec<RouteRow>), ObjectReadError> {
         self.read(|version| {
             let row = |position| RouteRow::load(self.row(version, position));
@@ -70,14 +70,14 @@ impl RouteTable<'_> {
         })
     }
 
-    /// All shards that have keys, and which they have, in the order of keys.
+    /// All shards with keys and their ranges, in key order.
     pub(crate) fn ranges(self) -> Result<(RouteVersion, Vec<(usize, KeyRange)>), ObjectReadError> {
         let (version, rows) = self.rows()?;
         let slots = std::iter::once(0).chain(rows.iter().map(|row| row.slot));
         Ok((version, slots.map(|slot| (slot, range_in(&rows, slot))).collect()))
     }
 
-    /// The keys that one shard has.
+    /// The range of one shard.
     pub(crate) fn range_of(self, slot: usize) -> Result<KeyRange, ObjectReadError> {
         if self.is_single() {
             return Ok(KeyRange::default());
@@ -85,14 +85,14 @@ impl RouteTable<'_> {
         Ok(range_in(&self.rows()?.1, slot))
     }
 
-    /// The lower bound of the shard at a place that is not the first.
+    /// The lower bound of the shard of a rank other than the first.
     pub(crate) fn copy_bound(self, version: RouteVersion, position: usize, out: &mut Vec<u8>) {
         out.clear();
         out.extend_from_slice(&RouteRow::load(self.row(version, position)).bound);
     }
 }
 
-/// The keys that one shard has by these rows.
+/// The range of one shard by these rows.
 fn range_in(rows: &[RouteRow], slot: usize) -> KeyRange {
     let at = rows.iter().position(|row| row.slot == slot);
     let (low, above) = match at {

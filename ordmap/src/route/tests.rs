@@ -1,4 +1,4 @@
-//! Bounds as they are written, and as hostile words may say they are.
+//! Bounds as written, and as hostile words may present them.
 
 use forebay_sync::atomic::{AtomicU64, Relaxed};
 use forebay_sync::boxed_words;
