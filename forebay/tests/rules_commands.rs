@@ -203,8 +203,8 @@ fn explain_refuses_what_a_server_would() {
     let from_file = format!("@{head}");
     for (file, flags, expected) in [
         (&wrong, &["--request", "GET /"][..], "wrong.rules:2:1: error: "),
-        (&good, &["--request", "GET /a b"], "GET /a b: that is no request line"),
-        (&good, &["--request", "GET b"], "that is no request"),
+        (&good, &["--request", "GET /a b"], "GET /a b: not a valid request line"),
+        (&good, &["--request", "GET b"], "not a valid request"),
         (&good, &["--request", "/", "--header", "X"], "\"X\" is no field"),
         (&good, &["--request", "/", "--header", "X: a\nY: b"], "is no field"),
         (&good, &["--request", "@/none"], "/none: No such file"),
@@ -455,7 +455,7 @@ fn a_test_file_that_is_wrong_is_named_with_its_line() {
         ("rules shop.rules\ntest a\n> GET /\n> GET /\n", "a.test:4: a second first line"),
         ("rules shop.rules\ntest a\n= 200\n", "a.test:3: `=` is none of >, >>"),
         ("rules shop.rules\ntest a\ncache hit\n", "a.test:3: hit is none of miss, "),
-        ("rules shop.rules\ntest a\n> GET x\n< 200\n", "a.test:2: GET x: that is no request"),
+        ("rules shop.rules\ntest a\n> GET x\n< 200\n", "a.test:2: GET x: not a valid request"),
         ("rules shop.rules\ntest a\n<< 99\n< 200\n", "a.test:2: 99 is no status"),
     ] {
         let file = write(&folder, "a.test", text);

@@ -1,28 +1,28 @@
-//! Host and port, as a Host field or an absolute target names them (RFC 3986 §3.2, RFC 9110 §7.2).
+//! Host and port, as a Host field or an absolute target gives them (RFC 3986 §3.2, RFC 9110 §7.2).
 //!
-//! Stricter than the grammar where two readers could see two hosts: no userinfo, no percent
-//! encoding, no sub-delims (so no list), no empty label, no number that is not an address, a port
-//! without leading zeros.
+//! Stricter than the grammar where two parsers could see two hosts: no userinfo, no
+//! percent-encoding, no sub-delims (so no list), no empty label, no number that is not an address,
+//! no port with leading zeros.
 #![cfg_attr(not(test), deny(clippy::indexing_slicing))]
 
 use std::net::Ipv6Addr;
 
 use crate::bytes::{decimal, is_host_byte};
 
-/// Longest host: what a domain name can have (RFC 1035 §2.3.4).
+/// Longest host: the limit of a domain name (RFC 1035 §2.3.4).
 const HOST_BYTES_MAX: usize = 255;
 
-/// A checked host, and the port if one was named.
+/// A validated host with an optional port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Authority<'a> {
     /// Name, IPv4 address or bracketed IPv6 address as received, in any case.
     pub host: &'a [u8],
-    /// 1 to 65535, or `None` where none was named.
+    /// 1 to 65535, or `None` if none was given.
     pub port: Option<u16>,
 }
 
 impl<'a> Authority<'a> {
-    /// Parses `host [ ":" port ]`; `None` if it is anything else or empty.
+    /// Parses `host [ ":" port ]`; `None` for anything else, including an empty text.
     pub fn parse(text: &'a [u8]) -> Option<Authority<'a>> {
         let host_len = match text.first() {
             Some(b'[') => memchr::memchr(b']', text)? + 1,
@@ -41,19 +41,19 @@ impl<'a> Authority<'a> {
         valid.then_some(Authority { host, port })
     }
 
-    /// The port, or the scheme's if none was named.
+    /// Returns the port, or the scheme's default if none was given.
     pub fn port_or(self, default_port: u16) -> u16 {
         self.port.unwrap_or(default_port)
     }
 
-    /// Do both name the same host, in any case, and port (RFC 9110 §4.2.3)?
+    /// Whether both have the same host, ignoring case, and the same port (RFC 9110 §4.2.3).
     pub fn is_same(self, other: Authority<'_>, default_port: u16) -> bool {
         self.host.eq_ignore_ascii_case(other.host)
             && self.port_or(default_port) == other.port_or(default_port)
     }
 }
 
-/// A domain name, perhaps with the root's dot, or an IPv4 address.
+/// A domain name, optionally with a final dot, or an IPv4 address.
 fn is_name(host: &[u8]) -> bool {
     let labels = host.strip_suffix(b".").unwrap_or(host);
     let (mut is_valid, mut follows_dot) = (true, true);
@@ -65,7 +65,7 @@ fn is_name(host: &[u8]) -> bool {
     if !is_valid || follows_dot || host.len() > HOST_BYTES_MAX {
         return false;
     }
-    // Resolvers take a name that ends in a number for an address, some of them in octal.
+    // Resolvers take a name that ends in a number for an address, and some read it as octal.
     let is_number = || {
         let last = labels.rsplit(|byte| *byte == b'.').next().unwrap_or_default();
         last.iter().all(u8::is_ascii_digit)
@@ -73,8 +73,8 @@ fn is_name(host: &[u8]) -> bool {
     !(labels.last().is_some_and(u8::is_ascii_digit) && is_number()) || is_ipv4(host)
 }
 
-/// Four numbers up to 255 without leading zeros. By hand, since Host is parsed on every hit and
-/// std's parser takes four times as long.
+/// Four numbers up to 255 without leading zeros. Host is parsed on every hit, and this takes a
+/// quarter of the time of std's parser.
 fn is_ipv4(host: &[u8]) -> bool {
     let mut octets = host.split(|byte| *byte == b'.');
     let all_valid = octets.by_ref().take(4).filter(|octet| is_octet(octet)).count() == 4;

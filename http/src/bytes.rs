@@ -1,15 +1,15 @@
-//! Byte classes and scans that every parser here shares.
+//! Byte classes and scans that all parsers share.
 //!
-//! Reads bytes only; knows no message. Tables have 256 entries, so that an index made of a `u8`
-//! needs no check.
+//! Works on bytes only and knows no message. Tables have 256 entries, so that a `u8` index needs no
+//! bounds check.
 #![cfg_attr(not(test), deny(clippy::indexing_slicing))]
 
 /// `tchar` (RFC 9110 §5.6.2).
 const TOKEN: u8 = 1;
-/// What may stand in a request target: visible ASCII but no fragment. Browsers send `|`, `{` and
-/// the like unescaped, so the rest of RFC 3986 is not insisted on.
+/// Bytes of a request target: visible ASCII except `#`. Browsers send `|`, `{` and others
+/// unescaped, so RFC 3986 is not enforced beyond that.
 const TARGET: u8 = 2;
-/// What may stand in a host name: RFC 3986's unreserved.
+/// Bytes of a host name: the unreserved characters of RFC 3986.
 const HOST: u8 = 4;
 
 const CLASSES: [u8; 256] = {
@@ -45,37 +45,37 @@ fn is(byte: u8, class: u8) -> bool {
     found & class != 0
 }
 
-/// Is this a `tchar`?
+/// Whether this is a `tchar`.
 pub(crate) fn is_token_byte(byte: u8) -> bool {
     is(byte, TOKEN)
 }
 
-/// May this stand in a request target?
+/// Whether this may occur in a request target.
 pub(crate) fn is_target_byte(byte: u8) -> bool {
     is(byte, TARGET)
 }
 
-/// May this stand in a host name?
+/// Whether this may occur in a host name.
 pub(crate) fn is_host_byte(byte: u8) -> bool {
     is(byte, HOST)
 }
 
-/// RFC 9110 §5.6.2: is this a token?
+/// RFC 9110 §5.6.2: whether this is a token.
 pub(crate) fn is_token(bytes: &[u8]) -> bool {
     !bytes.is_empty() && bytes.iter().all(|byte| is_token_byte(*byte))
 }
 
-/// Optional white space.
+/// Whether this is optional white space.
 pub(crate) fn is_space(byte: u8) -> bool {
     byte == b' ' || byte == b'\t'
 }
 
-/// A byte that no line may hold: a control character other than HTAB (RFC 9110 §5.5).
+/// Whether this is a control character other than HTAB, which no line may contain (RFC 9110 §5.5).
 pub(crate) fn is_control(byte: u8) -> bool {
     byte.is_ascii_control() && byte != b'\t'
 }
 
-/// Cuts optional white space off both ends (RFC 9110 §5.5).
+/// Trims optional white space from both ends (RFC 9110 §5.5).
 pub(crate) fn trim_space(mut bytes: &[u8]) -> &[u8] {
     while let [first, rest @ ..] = bytes
         && is_space(*first)
@@ -90,12 +90,12 @@ pub(crate) fn trim_space(mut bytes: &[u8]) -> &[u8] {
     bytes
 }
 
-/// RFC 9110 §5.6.1: elements of a comma-separated list without quoted strings, empty ones left out.
+/// RFC 9110 §5.6.1: elements of a comma-separated list without quoted strings; skips empty ones.
 pub(crate) fn list(value: &[u8]) -> impl Iterator<Item = &[u8]> {
     value.split(|byte| *byte == b',').map(trim_space).filter(|element| !element.is_empty())
 }
 
-/// RFC 9110 §8.6: `1*DIGIT`, neither sign nor space; `None` also when it does not fit.
+/// RFC 9110 §8.6: parses `1*DIGIT`, without sign or space; `None` also if it overflows.
 pub(crate) fn decimal(digits: &[u8]) -> Option<u64> {
     if digits.is_empty() {
         return None;
@@ -106,14 +106,14 @@ pub(crate) fn decimal(digits: &[u8]) -> Option<u64> {
     })
 }
 
-/// Offset of the first control byte other than HTAB at or after `from`; `None` if there is none.
+/// Returns the offset of the first control byte other than HTAB at or after `from`.
 ///
-/// A line ends at such a byte, so one scan both finds its end and proves the rest of it clean.
+/// A line ends at such a byte, so a single scan finds its end and validates the rest of it.
 pub(crate) fn find_control(bytes: &[u8], from: usize) -> Option<usize> {
     let rest = bytes.get(from..)?;
     let (blocks, tail) = rest.as_chunks::<16>();
     for (index, block) in blocks.iter().enumerate() {
-        // Without a way out of the loop, this becomes a handful of vector instructions.
+        // Without an early exit, the compiler turns this loop into a few vector instructions.
         let mut found = false;
         for byte in block {
             found |= is_control(*byte);
@@ -125,12 +125,12 @@ pub(crate) fn find_control(bytes: &[u8], from: usize) -> Option<usize> {
     find_word(tail, control_flags).map(|at| from + blocks.len() * 16 + at)
 }
 
-/// Offset of the first colon. Field names are short: a call into wider code would cost more.
+/// Returns the offset of the first colon. Field names are short: a call into wider code costs more.
 pub(crate) fn find_colon(bytes: &[u8]) -> Option<usize> {
     find_word(bytes, |word| zero_flags(word ^ (ONES * b':' as u64)))
 }
 
-/// Offset of the first byte whose top bit `flags` sets, eight bytes at a time.
+/// Returns the offset of the first byte whose top bit `flags` sets, eight bytes at a time.
 fn find_word(bytes: &[u8], flags: impl Fn(u64) -> u64) -> Option<usize> {
     let (words, tail) = bytes.as_chunks::<8>();
     for (index, word) in words.iter().enumerate() {
@@ -146,7 +146,7 @@ fn find_word(bytes: &[u8], flags: impl Fn(u64) -> u64) -> Option<usize> {
 const ONES: u64 = u64::MAX / 0xff;
 const HIGH: u64 = ONES * 0x80;
 
-/// Sets the top bit of each byte that is zero, exactly.
+/// Sets the top bit of exactly the bytes that are zero.
 const fn zero_flags(word: u64) -> u64 {
     !(((word & !HIGH) + !HIGH) | word) & HIGH
 }

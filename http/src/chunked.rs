@@ -1,8 +1,8 @@
 //! The chunked transfer coding (RFC 9112 §7.1): a strict decoder, and chunk heads for sending.
 //!
-//! The decoder takes a body in pieces of any size, consumes all it is given and copies no data.
-//! Invariants: the verdict and the data do not depend on how the body is cut into pieces; after an
-//! error every call returns that error. Nothing is allocated unless there are trailers.
+//! The decoder takes a body in pieces of any size, consumes every piece completely and copies no
+//! data. Invariants: the result does not depend on how the body is split; after an error every call
+//! returns that error. Nothing is allocated unless there are trailers.
 #![cfg_attr(not(test), deny(clippy::indexing_slicing))]
 
 use std::ops::Range;
@@ -14,28 +14,28 @@ use crate::{
     lines::{LineScan, parse_field_line},
 };
 
-/// Most hexadecimal digits of a chunk size: what 64 bits hold.
+/// Largest number of hexadecimal digits in a chunk size: those of 64 bits.
 const SIZE_DIGITS_MAX: u8 = 16;
 
-/// What a chunked body may carry besides data.
+/// Limits of a chunked body, apart from its data.
 #[derive(Clone, Copy, Debug)]
 pub struct ChunkedLimits {
-    /// Bytes of all chunk extensions together: nobody reads them, so they only cost.
+    /// Bytes of all chunk extensions together. Extensions are never used, so they are pure cost.
     pub extension_bytes_max: u32,
     /// Bytes of the trailer section.
     pub trailer_bytes_max: u32,
-    /// Trailer lines, dropped ones included.
+    /// Trailer lines, including dropped ones.
     pub trailer_count_max: u16,
 }
 
-/// What a step found.
+/// The result of a step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ChunkedEvent {
-    /// Everything was consumed; the body goes on.
+    /// All input was consumed; the body continues.
     NeedMore,
-    /// These bytes of the input are data; never empty.
+    /// This range of the input is data; never empty.
     Data(Range<usize>),
-    /// The body is complete; what follows the consumed bytes is not part of it.
+    /// The body is complete; the bytes after the consumed ones do not belong to it.
     End,
 }
 
@@ -44,13 +44,13 @@ pub enum ChunkedEvent {
 pub struct ChunkedDecoder {
     state: DecoderState,
     limits: ChunkedLimits,
-    /// Data bytes left in this chunk, or its size as far as read.
+    /// Data bytes left in this chunk; while the size is being read, its value so far.
     size: u64,
     size_digits: u8,
     extension_bytes: u32,
     trailer_bytes: u32,
     trailer_count: u16,
-    /// The trailer line that is arriving.
+    /// The incomplete trailer line.
     line: Vec<u8>,
     trailers: FieldBlock,
 }
@@ -70,7 +70,7 @@ enum DecoderState {
     Failed(ChunkedError),
 }
 
-/// Place in `*( BWS ";" BWS name [ BWS "=" BWS ( token / quoted-string ) ] )`. White space is
+/// A position in `*( BWS ";" BWS name [ BWS "=" BWS ( token / quoted-string ) ] )`. White space is
 /// allowed where the grammar has it, so never before the line end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ExtensionState {
@@ -89,7 +89,7 @@ enum ExtensionState {
 }
 
 impl ChunkedDecoder {
-    /// A decoder that stands before the first chunk.
+    /// Creates a decoder for the beginning of a body.
     pub fn new(limits: ChunkedLimits) -> ChunkedDecoder {
         ChunkedDecoder {
             state: DecoderState::Size,
@@ -104,7 +104,7 @@ impl ChunkedDecoder {
         }
     }
 
-    /// Decodes up to the next event; returns how much of `input` is done with.
+    /// Decodes up to the next event; returns how many bytes of `input` were consumed.
     pub fn step(&mut self, input: &[u8]) -> Result<(usize, ChunkedEvent), ChunkedError> {
         let mut at = 0;
         loop {
@@ -129,8 +129,8 @@ impl ChunkedDecoder {
         }
     }
 
-    /// The trailers; complete after [`ChunkedEvent::End`], without those that may not be merged
-    /// into a head.
+    /// Returns the trailers; complete after [`ChunkedEvent::End`], and without those that must not
+    /// be merged into a head.
     pub fn into_trailers(self) -> FieldBlock {
         self.trailers
     }
@@ -149,7 +149,7 @@ impl ChunkedDecoder {
         len
     }
 
-    /// The state after a byte that is neither data nor trailer.
+    /// Returns the state after a byte that belongs to neither data nor trailers.
     fn after(&mut self, byte: u8) -> Result<DecoderState, ChunkedError> {
         match (self.state, byte) {
             (DecoderState::Size, _) => self.after_size(byte),
@@ -216,7 +216,7 @@ impl ChunkedDecoder {
         Ok(DecoderState::Extension(next))
     }
 
-    /// RFC 9112 §7.1.2: takes the rest of a trailer line, or what is there of it.
+    /// RFC 9112 §7.1.2: consumes the rest of a trailer line, or as much of it as has arrived.
     fn take_trailer_bytes(&mut self, input: &[u8]) -> Result<usize, ChunkedError> {
         let line_end = memchr::memchr(b'\n', input);
         let len = line_end.map_or(input.len(), |at| at + 1);
@@ -233,7 +233,7 @@ impl ChunkedDecoder {
         Ok(len)
     }
 
-    /// Parses the line that just ended with LF by the rules of a head's lines.
+    /// Parses a complete trailer line by the rules for lines of a head.
     fn end_trailer_line(&mut self) -> Result<(), ChunkedError> {
         let line = LineScan::default().next(&self.line)?.ok_or(LineError::BareLf)?;
         if line.is_empty() {
@@ -253,11 +253,11 @@ impl ChunkedDecoder {
     }
 }
 
-/// RFC 9110 §6.5.1: a field that frames, routes, authenticates, modifies a request, controls a
-/// response or describes content must not come after the content, where it would be merged into a
-/// head that others have already acted on. Such trailers are dropped.
+/// RFC 9110 §6.5.1: a field for framing, routing, authentication, request modifiers, response
+/// control or content description must not follow the content, where it would be merged into a head
+/// that others have already processed. Such trailers are dropped.
 ///
-/// Every well-known field is of that kind: Forebay acts on it when the head comes.
+/// All well-known fields are of this kind: Forebay acts on them when the head arrives.
 pub fn is_allowed_trailer(field: Field<'_>) -> bool {
     const PREFIXES: [&[u8]; 5] =
         [b"content-", b"if-", b"proxy-", b"x-forwarded-", b"access-control-"];
@@ -279,13 +279,13 @@ pub fn is_allowed_trailer(field: Field<'_>) -> bool {
         && !NAMES.iter().any(|name| name.eq_ignore_ascii_case(field.name))
 }
 
-/// Bytes of the longest chunk head.
+/// Length of the longest chunk head.
 pub const CHUNK_HEAD_BYTES_MAX: usize = SIZE_DIGITS_MAX as usize + 2;
 
-/// Ends a chunk.
+/// The end of a chunk.
 pub const CHUNK_END: &[u8] = b"\r\n";
 
-/// The last chunk, before the trailers and the empty line.
+/// The last chunk, which precedes the trailers and the empty line.
 pub const LAST_CHUNK: &[u8] = b"0\r\n";
 
 /// Writes the head of a chunk with `size` bytes of data: the size and CRLF.

@@ -5,25 +5,25 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-/// Bytes of a date as written: `Sun, 06 Nov 1994 08:49:37 GMT`.
+/// Length of a date as written: `Sun, 06 Nov 1994 08:49:37 GMT`.
 pub const DATE_BYTES: usize = 29;
 
-/// Bytes of the longest date that is read: `Wednesday, 09-Nov-94 08:49:37 GMT`.
+/// Length of the longest date that is accepted: `Wednesday, 09-Nov-94 08:49:37 GMT`.
 const DATE_BYTES_MAX: usize = 33;
 
-/// The last second of the year 9999, after which four digits do not suffice.
+/// The last second of the year 9999; later years need five digits.
 const LAST_SECOND: u64 = 253_402_300_799;
 
-/// Parses any of the three formats; `None` for everything else and for dates before 1970.
+/// Parses any of the three formats; `None` for everything else, and for dates before 1970.
 ///
-/// RFC 9111 §4.2: a cache compares names in any case, and no other zone than GMT is taken. Any
-/// other departure from the formats makes a date invalid, which for Expires means stale.
+/// RFC 9111 §4.2: a cache compares names ignoring case, and accepts no other zone than GMT. Any
+/// other deviation from the formats makes a date invalid; for Expires that means stale.
 pub fn parse_date(value: &[u8]) -> Option<u64> {
     let mut buffer = [0; DATE_BYTES_MAX];
     let text = buffer.get_mut(..value.len())?;
     text.copy_from_slice(value);
     capitalise(text);
-    // The one byte at which the parser below does not look in every format.
+    // The parser below does not check this byte in every format.
     if text.ends_with(b"GMT") && text.get(text.len().checked_sub(13)?) != Some(&b' ') {
         return None;
     }
@@ -31,7 +31,7 @@ pub fn parse_date(value: &[u8]) -> Option<u64> {
     Some(date.duration_since(UNIX_EPOCH).ok()?.as_secs())
 }
 
-/// Makes `sun, 06 NOV 1994 08:49:37 gmt` look as it should.
+/// Converts `sun, 06 NOV 1994 08:49:37 gmt` to the usual case.
 fn capitalise(text: &mut [u8]) {
     let mut is_inside_word = false;
     for byte in text.iter_mut() {
@@ -49,7 +49,7 @@ fn capitalise(text: &mut [u8]) {
     }
 }
 
-/// Writes a date in the preferred format. A time after the year 9999 becomes its last second.
+/// Writes a date in the preferred format. Times after the year 9999 become its last second.
 pub fn write_date(unix_s: u64) -> [u8; DATE_BYTES] {
     let time = SystemTime::UNIX_EPOCH + Duration::from_secs(unix_s.min(LAST_SECOND));
     let mut date = [b' '; DATE_BYTES];

@@ -1,6 +1,6 @@
-//! Why a message is refused: one variant for each cause, with a sentence for the one who asked.
+//! Reasons for refusing a message: one variant for each cause, with a sentence for the sender.
 //!
-//! `reason` of these types never quotes the message: what was refused may be hostile.
+//! `reason` never quotes the message, which may be hostile.
 
 use std::fmt;
 
@@ -20,7 +20,7 @@ macro_rules! reasons {
         }
 
         impl $name {
-            /// What is wrong, as a short sentence without a full stop.
+            /// Returns the reason, a short sentence without a full stop.
             pub const fn reason(self) -> &'static str {
                 match self {
                     $( $name::$wrap(inner) => inner.reason(), )*
@@ -44,22 +44,22 @@ macro_rules! reasons {
 }
 
 reasons! {
-    /// A line of a head or of trailers breaks the grammar of RFC 9112 §2.2 and §5.
+    /// A line of a head or of trailers violates the grammar of RFC 9112 §2.2 and §5.
     LineError {
-        BareCr => "a carriage return stands alone",
-        BareLf => "a line feed stands alone",
-        Control => "a control character stands in a line",
+        BareCr => "a carriage return is not followed by a line feed",
+        BareLf => "a line feed does not follow a carriage return",
+        Control => "a line contains a control character",
         Folded => "a field line is folded or begins with white space",
         MissingColon => "a field line has no colon",
         EmptyName => "a field name is empty",
-        SpaceAfterName => "white space stands in or after a field name",
+        SpaceAfterName => "a field name contains or is followed by white space",
         InvalidName => "a field name is not a token",
         NameTooLong => "a field name is too long",
     }
 }
 
 reasons! {
-    /// The length of a body is not certain (RFC 9112 §6).
+    /// The length of a body is ambiguous (RFC 9112 §6).
     FramingError {
         LengthAndCoding => "Content-Length and Transfer-Encoding are both present",
         SeveralLengths => "Content-Length occurs more than once",
@@ -72,9 +72,9 @@ reasons! {
 }
 
 reasons! {
-    /// A request that is answered with an error and never forwarded.
+    /// A request that is answered with an error and not forwarded.
     RequestError {
-        LeadingLines => "more than one empty line stands before the request line",
+        LeadingLines => "more than one empty line precedes the request line",
         InvalidRequestLine => "the request line is not a method, a target and a version",
         InvalidMethod => "the method is not a token",
         MethodTooLong => "the method is too long",
@@ -92,12 +92,12 @@ reasons! {
         UnknownExpectation => "the expectation is not 100-continue",
         TooManyOptions => "the Connection field names too many fields";
         Line(LineError): "A line of the head is malformed.",
-        Framing(FramingError): "The length of the body is not certain.",
+        Framing(FramingError): "The length of the body is ambiguous.",
     }
 }
 
 impl RequestError {
-    /// Status code of the answer (RFC 9110 §15.5, §15.6; RFC 6585 §5).
+    /// Returns the status code of the response (RFC 9110 §15.5, §15.6; RFC 6585 §5).
     pub const fn status(self) -> u16 {
         match self {
             RequestError::TargetTooLong => 414,
@@ -113,23 +113,23 @@ impl RequestError {
 }
 
 reasons! {
-    /// An origin's answer that is neither stored nor passed on: the client gets a 502.
+    /// A response of an origin that is neither stored nor forwarded: the client gets a 502.
     OriginError {
         InvalidStatusLine => "the status line is not a version, a status code and a reason",
         UnsupportedVersion => "the origin's HTTP version is not supported",
         InvalidStatus => "the status code is not between 100 and 599",
-        UnaskedUpgrade => "the origin switches protocols without being asked",
+        UnaskedUpgrade => "the origin switches protocols without a request to do so",
         ForbiddenBody => "the origin frames a body where the status code allows none",
         HeadTooLarge => "the response head is too large",
         TooManyFields => "the response head has too many fields",
         TooManyOptions => "the Connection field names too many fields";
         Line(LineError): "A line of the head is malformed.",
-        Framing(FramingError): "The length of the body is not certain.",
+        Framing(FramingError): "The length of the body is ambiguous.",
     }
 }
 
 reasons! {
-    /// A chunked body that does not decode (RFC 9112 §7.1).
+    /// A chunked body that cannot be decoded (RFC 9112 §7.1).
     ChunkedError {
         InvalidSize => "a chunk size is not a hexadecimal number",
         SizeTooLarge => "a chunk size is too large",

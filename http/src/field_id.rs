@@ -1,18 +1,18 @@
-//! Names of the fields that some part of Forebay acts on, and sets of them.
+//! Well-known field names, and sets of them.
 
 macro_rules! field_ids {
     ($( $id:ident = $name:literal ),* $(,)?) => {
-        /// Fields that some part of Forebay acts on; everything else is [`FieldId::Other`].
+        /// Fields that Forebay acts on; all others are [`FieldId::Other`].
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[repr(u8)]
         pub enum FieldId {
             $( #[doc = concat!("`", $name, "`")] $id, )*
-            /// A field that Forebay only passes on.
+            /// A field that Forebay only forwards.
             Other,
         }
 
         impl FieldId {
-            /// Every well-known field, in the order of its bit in a [`FieldSet`].
+            /// All well-known fields, in the order of their bits in a [`FieldSet`].
             pub const ALL: &'static [FieldId] = &[$( FieldId::$id ),*];
 
             /// The name in lower case; empty for [`FieldId::Other`].
@@ -76,7 +76,7 @@ field_ids! {
 const _: () = assert!(FieldId::ALL.len() < 64, "a FieldSet has one bit for each");
 
 impl FieldId {
-    /// Which well-known field has this name, in any case (RFC 9110 §5.1).
+    /// Returns the well-known field of this name, ignoring case (RFC 9110 §5.1).
     pub fn of(name: &[u8]) -> FieldId {
         let fingerprint = NameFingerprint::of(name);
         let slot = &SLOTS[fingerprint.slot(SLOT_FACTOR)];
@@ -84,9 +84,9 @@ impl FieldId {
     }
 }
 
-/// A name of up to 24 bytes in lower case, folded into words that overlap where it is short: two
-/// names with equal prints are equal. One lookup and one comparison then recognise a field, with
-/// no branch that depends on which field it is.
+/// The fingerprint of a name of up to 24 bytes: its lower-case form in three words, which overlap
+/// if it is short. Names with equal fingerprints are equal, so one table access and one comparison
+/// recognise a field, without a branch that depends on the field.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct NameFingerprint {
     len: usize,
@@ -94,14 +94,15 @@ struct NameFingerprint {
 }
 
 impl NameFingerprint {
-    /// Longer names have the length 0: none is well known.
+    /// Longer names have the length 0: none of them is well known.
     const NONE: NameFingerprint = NameFingerprint { len: 0, words: [0; 3] };
 
     const fn of(name: &[u8]) -> NameFingerprint {
         let words = match (name.first_chunk(), name.last_chunk()) {
             _ if name.len() > 24 => return NameFingerprint::NONE,
             (Some(first), Some(last)) => {
-                // Begins at 0 to 8 and ends at 8 to 16: covers what first and last leave out.
+                // Starts at offset 0 to 8 and ends at 8 to 16: covers the bytes between the first
+                // and the last word.
                 let (_, from_middle) = name.split_at(name.len() / 2 - 4);
                 let middle = match from_middle.first_chunk() {
                     Some(middle) => u64::from_le_bytes(*middle),
@@ -121,7 +122,7 @@ impl NameFingerprint {
     }
 }
 
-/// All bytes of a name of up to 7 bytes.
+/// Packs a name of up to 7 bytes.
 const fn short_word(name: &[u8]) -> u64 {
     match (name.first_chunk(), name.last_chunk()) {
         (Some(first), Some(last)) => {
@@ -136,7 +137,7 @@ const fn short_word(name: &[u8]) -> u64 {
     }
 }
 
-/// Sets bit 5 of each byte that is a capital letter. Sums of seven bits do not carry.
+/// Sets bit 5 of each byte that is an upper-case letter. Sums of seven bits do not carry.
 const fn lower_case(word: u64) -> u64 {
     const ONES: u64 = u64::MAX / 0xff;
     const HIGH: u64 = ONES * 0x80;
@@ -146,7 +147,7 @@ const fn lower_case(word: u64) -> u64 {
     word | (from_a & !after_z & !word & HIGH) >> 2
 }
 
-/// One place in the table of names.
+/// A slot of the perfect hash table.
 #[derive(Clone, Copy)]
 struct FieldSlot {
     fingerprint: NameFingerprint,
@@ -155,7 +156,7 @@ struct FieldSlot {
 
 const SLOT_BITS: u32 = 8;
 
-/// The first odd factor that gives each name a slot of its own.
+/// The first odd factor with which all names have different slots.
 const SLOT_FACTOR: u64 = {
     let mut factor = 0x9e37_79b9_7f4a_7c15;
     while fill_slots(factor).is_none() {
@@ -186,15 +187,15 @@ const fn fill_slots(factor: u64) -> Option<[FieldSlot; 1 << SLOT_BITS]> {
     Some(slots)
 }
 
-/// A set of well-known fields, one bit each. [`FieldId::Other`] is never in it.
+/// A set of well-known fields, one bit each. Never contains [`FieldId::Other`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FieldSet(u64);
 
 impl FieldSet {
-    /// No field.
+    /// The empty set.
     pub const EMPTY: FieldSet = FieldSet(0);
 
-    /// The set of these fields.
+    /// Returns the set of these fields.
     pub const fn of(ids: &[FieldId]) -> FieldSet {
         let mut bits = 0;
         let mut index = 0;
@@ -214,22 +215,22 @@ impl FieldSet {
         self.0 |= FieldSet::bit(id);
     }
 
-    /// Is this field in the set?
+    /// Whether the set contains this field.
     pub const fn contains(self, id: FieldId) -> bool {
         self.0 & FieldSet::bit(id) != 0
     }
 
-    /// The fields that are in both sets.
+    /// Returns the fields that are in both sets.
     pub const fn intersection(self, other: FieldSet) -> FieldSet {
         FieldSet(self.0 & other.0)
     }
 
-    /// The fields that are in one of the sets or in both.
+    /// Returns the fields that are in at least one of the sets.
     pub const fn union(self, other: FieldSet) -> FieldSet {
         FieldSet(self.0 | other.0)
     }
 
-    /// Do the two sets share a field?
+    /// Whether the two sets share a field.
     pub const fn intersects(self, other: FieldSet) -> bool {
         self.0 & other.0 != 0
     }

@@ -1,27 +1,27 @@
-//! Field lines of a message head, parsed once and then only pointed at.
+//! Field lines of a message head, parsed once and then referred to by position.
 //!
-//! A head stays where it was received (or stored); a [`FieldLine`] says where in those bytes a
-//! name and its value lie, and which well-known field it is. [`Fields`] lends both together.
-//! Nothing here allocates on a request: the owner of the `Vec<FieldLine>` reuses it.
+//! A head stays where it was received or stored. A [`FieldLine`] holds the positions of a name and
+//! its value in those bytes, and the well-known field. [`Fields`] borrows both together. Nothing
+//! here allocates per request: the owner of the `Vec<FieldLine>` reuses it.
 
 pub use crate::field_id::{FieldId, FieldSet};
 
-/// Where one field line lies in the bytes of its head, in byte offsets.
+/// The position of one field line in the bytes of its head, in byte offsets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FieldLine {
-    /// Which well-known field this is, or [`FieldId::Other`].
+    /// The well-known field, or [`FieldId::Other`].
     pub id: FieldId,
     /// First byte of the name.
     pub name_start: u32,
-    /// Bytes in the name; never 0.
+    /// Length of the name; never 0.
     pub name_len: u16,
-    /// First byte of the value, optional white space already left out.
+    /// First byte of the value, after optional white space.
     pub value_start: u32,
-    /// Bytes in the value; may be 0.
+    /// Length of the value; may be 0.
     pub value_len: u32,
 }
 
-/// The field lines of one head, lent: the bytes, where each line lies, and which fields occur.
+/// The field lines of one head, borrowed: the bytes, the positions, and the set of fields.
 #[derive(Clone, Copy, Debug)]
 pub struct Fields<'a> {
     bytes: &'a [u8],
@@ -29,10 +29,10 @@ pub struct Fields<'a> {
     seen: FieldSet,
 }
 
-/// One field line, lent.
+/// One field line, borrowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Field<'a> {
-    /// Which well-known field this is.
+    /// The well-known field.
     pub id: FieldId,
     /// The name as received, in any case.
     pub name: &'a [u8],
@@ -41,17 +41,17 @@ pub struct Field<'a> {
 }
 
 impl<'a> Fields<'a> {
-    /// Lends `lines` of `bytes`; `seen` holds the well-known fields among them.
+    /// Borrows `lines` of `bytes`; `seen` is the set of well-known fields among them.
     pub fn new(bytes: &'a [u8], lines: &'a [FieldLine], seen: FieldSet) -> Fields<'a> {
         Fields { bytes, lines, seen }
     }
 
-    /// Which well-known fields occur.
+    /// The set of well-known fields that occur.
     pub fn seen(self) -> FieldSet {
         self.seen
     }
 
-    /// Does this well-known field occur?
+    /// Whether this well-known field occurs.
     pub fn contains(self, id: FieldId) -> bool {
         self.seen.contains(id)
     }
@@ -61,29 +61,30 @@ impl<'a> Fields<'a> {
         self.lines.len()
     }
 
-    /// Every line in the order received.
+    /// Iterates over all lines in the order received.
     pub fn iter(self) -> impl Iterator<Item = Field<'a>> + Clone {
         self.lines.iter().map(move |line| self.field(line))
     }
 
-    /// The line with this number, counted from 0 in the order received.
+    /// Returns the line with this index, in the order received.
     pub fn get(self, index: usize) -> Option<Field<'a>> {
         self.lines.get(index).map(|line| self.field(line))
     }
 
-    /// Values of every line of one well-known field, in order.
+    /// Iterates over the values of all lines of one well-known field, in order.
     pub fn all(self, id: FieldId) -> impl Iterator<Item = &'a [u8]> + Clone {
-        // A field that does not occur costs one test of a bit and no walk.
+        // For an absent field this is one bit test instead of a scan.
         let lines = if self.contains(id) { self.lines } else { &[] };
         lines.iter().filter(move |line| line.id == id).map(move |line| self.field(line).value)
     }
 
-    /// Value of the first line of one well-known field.
+    /// Returns the value of the first line of one well-known field.
     pub fn first(self, id: FieldId) -> Option<&'a [u8]> {
         self.all(id).next()
     }
 
-    /// Value of the only line of one well-known field; `None` if there are several or none.
+    /// Returns the value of the only line of one well-known field; `None` if there are none or
+    /// several.
     pub fn only(self, id: FieldId) -> Option<&'a [u8]> {
         let mut values = self.all(id);
         let value = values.next()?;
@@ -103,9 +104,9 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// Field lines with bytes of their own, written as they go on the wire: `name: value CRLF` each.
+/// Field lines that own their bytes, in wire form: `name: value CRLF` each.
 ///
-/// Built from an origin's answer, stored in a record, sent by copying `bytes`.
+/// Built from an origin's response, stored in a record, and sent by copying `bytes`.
 #[derive(Clone, Debug, Default)]
 pub struct FieldBlock {
     bytes: Vec<u8>,
@@ -128,12 +129,12 @@ impl FieldBlock {
         }
     }
 
-    /// Appends one line. The caller has parsed name and value: both are valid by RFC 9110 §5.
+    /// Appends one line. The caller has validated name and value by RFC 9110 §5.
     pub fn push(&mut self, name: &[u8], value: &[u8]) {
         self.push_field(Field { id: FieldId::of(name), name, value });
     }
 
-    /// The same for a field whose identity is known already.
+    /// The same for a field whose id is known.
     pub fn push_field(&mut self, field: Field<'_>) {
         let Field { id, name, value } = field;
         let name_start = self.bytes.len();
@@ -152,7 +153,7 @@ impl FieldBlock {
         });
     }
 
-    /// Reads back a block that [`FieldBlock::push`] wrote; `None` if `bytes` is not such a block.
+    /// Parses a block that [`FieldBlock::push`] wrote; `None` for anything else.
     pub fn parse(bytes: &[u8]) -> Option<FieldBlock> {
         let mut block = FieldBlock::new();
         let mut rest = bytes;
@@ -169,7 +170,7 @@ impl FieldBlock {
         Some(block)
     }
 
-    /// Drops every line of these fields.
+    /// Removes all lines of these fields.
     pub fn remove(&mut self, dropped: FieldSet) {
         if !self.seen.intersects(dropped) {
             return;
@@ -181,22 +182,22 @@ impl FieldBlock {
         *self = kept;
     }
 
-    /// Lends the lines.
+    /// Borrows the lines.
     pub fn fields(&self) -> Fields<'_> {
         Fields::new(&self.bytes, &self.lines, self.seen)
     }
 
-    /// The lines as they go on the wire, without the empty line that ends a head.
+    /// The lines in wire form, without the empty line that ends a head.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// The lines as they go on the wire, to be changed and read back with [`FieldBlock::parse`].
+    /// Returns the lines in wire form, to be changed and parsed by [`FieldBlock::parse`].
     pub fn into_bytes(self) -> Vec<u8> {
         self.bytes
     }
 
-    /// No line yet?
+    /// Whether it has no lines.
     pub fn is_empty(&self) -> bool {
         self.lines.is_empty()
     }

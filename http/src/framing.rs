@@ -1,8 +1,8 @@
-//! How long a body is, whether the connection goes on, and whether the client waits for a 100
-//! (RFC 9112 §6, §9.3; RFC 9110 §10.1.1).
+//! Body length, persistence of the connection, and `Expect: 100-continue` (RFC 9112 §6, §9.3; RFC
+//! 9110 §10.1.1).
 //!
-//! Invariant: a message whose length two readers could see differently is an error, also where
-//! RFC 9112 would allow it to be repaired.
+//! Invariant: a message whose length two recipients could read differently is an error, even where
+//! RFC 9112 allows repairing it.
 #![cfg_attr(not(test), deny(clippy::indexing_slicing))]
 
 use crate::{
@@ -12,20 +12,20 @@ use crate::{
     request::{RequestHead, Version},
 };
 
-/// Where a body ends.
+/// How the end of a body is found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BodyFraming {
-    /// There is none.
+    /// There is no body.
     None,
     /// After this many bytes.
     Length(u64),
     /// After the last chunk and its trailers.
     Chunked,
-    /// With the connection; responses only.
+    /// When the connection closes; responses only.
     UntilClose,
 }
 
-/// RFC 9112 §6.3 for requests.
+/// RFC 9112 §6.3, for requests.
 pub fn request_framing(head: RequestHead<'_>) -> Result<BodyFraming, RequestError> {
     const FRAMING: FieldSet = FieldSet::of(&[FieldId::ContentLength, FieldId::TransferEncoding]);
     let fields = head.fields();
@@ -39,7 +39,7 @@ pub fn request_framing(head: RequestHead<'_>) -> Result<BodyFraming, RequestErro
     Ok(lines.declared(head.version())?.unwrap_or(BodyFraming::None))
 }
 
-/// The lines of a head that frame its body, collected in one walk.
+/// The framing fields of a head, collected in one pass.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct FramingLines<'a> {
     length_count: usize,
@@ -63,10 +63,10 @@ impl<'a> FramingLines<'a> {
         }
     }
 
-    /// What the lines say, if there are any: `Length` or `Chunked`.
+    /// RFC 9112 §6.1, §6.3: returns `Length` or `Chunked` if there is any framing field.
     ///
-    /// RFC 9112 §6.1, §6.3. A list of equal lengths could be taken for one; it is refused, for who
-    /// sends one has already been confused by somebody.
+    /// A list of equal lengths could be read as one length; it is refused, because it shows that
+    /// the message has already passed through a confused sender.
     pub(crate) fn declared(self, version: Version) -> Result<Option<BodyFraming>, FramingError> {
         match (self.length_count, self.coding_count) {
             (0, 0) => Ok(None),
@@ -83,8 +83,8 @@ impl<'a> FramingLines<'a> {
     }
 }
 
-/// RFC 9112 §6.1, §7: `chunked` alone is understood; another coding before it is told apart from
-/// what no recipient could decode.
+/// RFC 9112 §6.1, §7: only `chunked` is supported. Another coding before it gives another error
+/// than a value that no recipient could decode.
 fn check_coding(value: &[u8]) -> Result<(), FramingError> {
     const CHUNKED: &[u8] = b"chunked";
     if value.eq_ignore_ascii_case(CHUNKED) {
@@ -107,7 +107,7 @@ fn check_coding(value: &[u8]) -> Result<(), FramingError> {
     }
 }
 
-/// RFC 9112 §9.3: may another message follow on this connection?
+/// RFC 9112 §9.3: whether another message may follow on this connection.
 pub fn keeps_alive(version: Version, fields: Fields<'_>) -> bool {
     let mut keep = version == Version::Http11;
     for option in fields.all(FieldId::Connection).flat_map(list) {
@@ -119,9 +119,9 @@ pub fn keeps_alive(version: Version, fields: Fields<'_>) -> bool {
     keep
 }
 
-/// RFC 9110 §10.1.1: does the client wait for a 100 before it sends the body?
+/// RFC 9110 §10.1.1: whether the client waits for a 100 before it sends the body.
 ///
-/// HTTP/1.0 has no such thing: there the field is ignored.
+/// HTTP/1.0 does not have expectations: the field is ignored there.
 pub fn expects_continue(head: RequestHead<'_>) -> Result<bool, RequestError> {
     if head.version() == Version::Http10 {
         return Ok(false);

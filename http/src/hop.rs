@@ -1,9 +1,9 @@
-//! Fields that belong to one connection and are not forwarded (RFC 9110 §7.6.1).
+//! Connection-specific fields, which are not forwarded (RFC 9110 §7.6.1).
 //!
-//! Two kinds go: a fixed list, and what the message's own Connection field names. The second is a
-//! known tool of abuse: a client names a field that somebody in front of us added (or that the
-//! origin decides by) to have us remove it. So Connection has no power over the well-known
-//! end-to-end fields, which RFC 9110 forbids it to name anyway; any other name is obeyed.
+//! They are a fixed list, and the fields that the message's own Connection field names. The latter
+//! are known to be abused: a client names a field that a proxy in front of us has added (or by
+//! which the origin decides) so that we remove it. So Connection has no effect on the well-known
+//! end-to-end fields, which RFC 9110 forbids it to name anyway; all other names are obeyed.
 #![cfg_attr(not(test), deny(clippy::indexing_slicing))]
 
 use crate::{
@@ -11,9 +11,9 @@ use crate::{
     fields::{Field, FieldId, FieldSet, Fields},
 };
 
-/// Fields that are never forwarded, named by Connection or not. `Proxy-Authenticate` and
-/// `Proxy-Authorization` speak to the next proxy only (RFC 9110 §11.7), `TE` and
-/// `Transfer-Encoding` to the next recipient.
+/// Fields that are never forwarded, whether Connection names them or not. `Proxy-Authenticate` and
+/// `Proxy-Authorization` are meant for the next proxy only (RFC 9110 §11.7), `TE` and
+/// `Transfer-Encoding` for the next recipient.
 pub const HOP_BY_HOP: FieldSet = FieldSet::of(&[
     FieldId::Connection,
     FieldId::KeepAlive,
@@ -25,8 +25,8 @@ pub const HOP_BY_HOP: FieldSet = FieldSet::of(&[
     FieldId::Upgrade,
 ]);
 
-/// Most names that a message's Connection fields may add to [`HOP_BY_HOP`]. Each of them is
-/// compared with each field, so this keeps the cost linear; real messages name one or two.
+/// Largest number of names that the Connection fields of a message may add to [`HOP_BY_HOP`]. Each
+/// is compared with each field, so the limit keeps the cost linear; real messages name one or two.
 pub const NAMED_MAX: usize = 16;
 
 /// Connection names more than [`NAMED_MAX`] fields.
@@ -41,7 +41,7 @@ pub struct HopFields<'a> {
 }
 
 impl<'a> HopFields<'a> {
-    /// Those of this message.
+    /// Collects the connection-specific fields of this message.
     pub fn of(fields: Fields<'a>) -> Result<HopFields<'a>, TooManyOptions> {
         let mut hop = HopFields::default();
         for value in fields.all(FieldId::Connection) {
@@ -50,7 +50,7 @@ impl<'a> HopFields<'a> {
         Ok(hop)
     }
 
-    /// Adds what one Connection line names.
+    /// Adds the names in one Connection line.
     pub(crate) fn add(&mut self, connection: &'a [u8]) -> Result<(), TooManyOptions> {
         for option in list(connection) {
             if FieldId::of(option) != FieldId::Other || option.eq_ignore_ascii_case(b"close") {
@@ -62,12 +62,12 @@ impl<'a> HopFields<'a> {
         Ok(())
     }
 
-    /// Does Connection name fields beyond the fixed ones?
+    /// Whether Connection names fields beyond the fixed ones.
     pub fn names_any(&self) -> bool {
         self.named_count > 0
     }
 
-    /// Must this field stay on its connection?
+    /// Whether this field must not be forwarded.
     pub fn contains(&self, field: Field<'_>) -> bool {
         let named = self.named.get(..self.named_count).unwrap_or_default();
         HOP_BY_HOP.contains(field.id)

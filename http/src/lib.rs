@@ -1,7 +1,7 @@
 //! HTTP as meaning: messages (RFC 9110, 9112) and caching policy (RFC 9111).
 //!
-//! Pure functions over bytes. This crate performs no I/O, starts no thread, reads no clock (time
-//! is an argument) and does not know that there is a cache.
+//! Pure functions over bytes. This crate does no I/O, starts no thread, reads no clock (time is an
+//! argument) and does not know the cache.
 #![forbid(unsafe_code)]
 
 pub mod authority;

@@ -1,6 +1,6 @@
-//! Lines of a head: found, proved free of control bytes, and cut into name and value.
+//! Lines of a head: finds them, checks them for control bytes, and splits them into name and value.
 //!
-//! Invariant: a byte is searched for the end of its line once, however the head arrives.
+//! Invariant: each byte is searched for a line end only once, however the head arrives.
 #![cfg_attr(not(test), deny(clippy::indexing_slicing))]
 
 use std::ops::Range;
@@ -11,7 +11,7 @@ use crate::{
     fields::{FieldId, FieldLine},
 };
 
-/// How far a head has been cut into lines.
+/// The progress of splitting a head into lines.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct LineScan {
     line_start: usize,
@@ -19,21 +19,21 @@ pub(crate) struct LineScan {
 }
 
 impl LineScan {
-    /// Where the next line starts.
+    /// Offset of the next line.
     pub(crate) fn line_start(&self) -> usize {
         self.line_start
     }
 
-    /// Up to where bytes were searched for the end of a line.
+    /// Offset up to which bytes were searched for a line end.
     #[cfg(test)]
     pub(crate) fn searched(&self) -> usize {
         self.searched
     }
 
-    /// The next whole line of `bytes` without its CRLF, or `None` until more bytes are there.
+    /// Returns the next whole line of `bytes` without its CRLF, or `None` until more bytes arrive.
     ///
-    /// RFC 9112 §2.2 lets a recipient take a bare LF for a line end; that is how requests are
-    /// smuggled past those who do not, so only CRLF ends a line here.
+    /// RFC 9112 §2.2 allows a recipient to accept a bare LF as a line end. That lets attackers
+    /// smuggle requests past recipients that do not accept it, so only CRLF ends a line here.
     pub(crate) fn next(&mut self, bytes: &[u8]) -> Result<Option<Range<usize>>, LineError> {
         let Some(end) = find_control(bytes, self.searched) else {
             self.searched = bytes.len();
@@ -58,14 +58,14 @@ impl LineScan {
 
 /// RFC 9112 §5: `field-name ":" OWS field-value OWS`.
 ///
-/// `line` was found by [`LineScan`], so its value holds no control byte. Offsets count from the
-/// start of `bytes`, which the caller keeps below 4 GiB.
+/// `line` was found by [`LineScan`], so its value has no control bytes. Offsets count from the
+/// start of `bytes`, which must be shorter than 4 GiB.
 pub(crate) fn parse_field_line(bytes: &[u8], line: Range<usize>) -> Result<FieldLine, LineError> {
     let text = bytes.get(line.clone()).unwrap_or_default();
     let name_len = find_colon(text).ok_or_else(|| colonless(text))?;
     let (name, rest) = text.split_at_checked(name_len).unwrap_or_default();
     let id = FieldId::of(name);
-    // A well-known name is a token, and found faster than it is checked.
+    // A well-known name is a token; finding it is faster than checking it.
     if id == FieldId::Other && !is_token(name) {
         return Err(name_error(name));
     }
@@ -80,7 +80,7 @@ pub(crate) fn parse_field_line(bytes: &[u8], line: Range<usize>) -> Result<Field
     })
 }
 
-/// What is wrong with a line that has no colon.
+/// Returns the error for a line without a colon.
 fn colonless(text: &[u8]) -> LineError {
     if text.first().is_some_and(|byte| is_space(*byte)) {
         LineError::Folded
@@ -89,7 +89,7 @@ fn colonless(text: &[u8]) -> LineError {
     }
 }
 
-/// What is wrong with a name that is not a token.
+/// Returns the error for a name that is not a token.
 fn name_error(name: &[u8]) -> LineError {
     match name {
         [] => LineError::EmptyName,

@@ -1,8 +1,8 @@
-//! Request heads: found, checked and cut into parts in one pass (RFC 9112 §2, §3, §5).
+//! Request heads: found, validated and split in one pass (RFC 9112 §2, §3, §5).
 //!
-//! What is accepted is exact: CRLF line ends, single spaces in the request line, token names, no
-//! control bytes. The verdict on a head does not depend on how its bytes arrive: every limit is a
-//! bound on the bytes looked at. Target and framing are decided by `target` and `framing`.
+//! The accepted syntax is exact: CRLF line ends, single spaces in the request line, token names, no
+//! control bytes. The result does not depend on how the bytes arrive: every limit bounds the bytes
+//! that are inspected. `target` and `framing` decide about target and framing.
 #![cfg_attr(not(test), deny(clippy::indexing_slicing))]
 
 use std::ops::Range;
@@ -16,13 +16,13 @@ use crate::{
     start_line::{VersionError, parse_version},
 };
 
-/// Longest method: registered ones have up to 17 bytes (`UPDATEREDIRECTREF`).
+/// Longest method; registered ones have up to 17 bytes (`UPDATEREDIRECTREF`).
 pub const METHOD_BYTES_MAX: usize = 32;
 
-/// How much of a head is read before it is refused.
+/// Limits of a head.
 #[derive(Clone, Copy, Debug)]
 pub struct HeadLimits {
-    /// Bytes of the whole head, the empty line at its end included.
+    /// Bytes of the whole head, including the empty line at its end.
     pub head_bytes_max: u32,
     /// Field lines.
     pub field_count_max: u16,
@@ -30,10 +30,10 @@ pub struct HeadLimits {
     pub target_bytes_max: u32,
 }
 
-/// What a head consists of, as offsets into its bytes; reused from request to request.
+/// The parts of a head, as offsets into its bytes; reused from request to request.
 ///
-/// One of these belongs to one connection: it remembers how far a head that is still arriving
-/// was looked at. It starts over by itself after each verdict.
+/// Each belongs to one connection: it keeps the progress of a head that is still arriving. It
+/// restarts by itself after each result.
 #[derive(Debug, Default)]
 pub struct RequestParts {
     stage: HeadStage,
@@ -47,7 +47,7 @@ pub struct RequestParts {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum HeadStage {
-    /// The last head got its verdict: start over.
+    /// The last head has its result: start over.
     #[default]
     Done,
     /// Before the request line.
@@ -58,11 +58,11 @@ enum HeadStage {
     Fields,
 }
 
-/// Parses the request head at the start of `bytes`; `Some` is its length, the empty line at its end
-/// included, `None` asks for more bytes.
+/// Parses the request head at the start of `bytes`. `Some` is its length, including the empty line
+/// at its end; `None` asks for more bytes.
 ///
-/// After `None` the next call must bring the same bytes with more behind them; only these are
-/// looked at. A head that can no longer become valid is refused before it is whole.
+/// After `None` the next call must pass the same bytes with more appended; only the new ones are
+/// inspected. A head that cannot become valid any more is refused before it is complete.
 pub fn parse_request(
     bytes: &[u8],
     limits: &HeadLimits,
@@ -79,7 +79,7 @@ pub fn parse_request(
 }
 
 impl RequestParts {
-    /// Forgets a head that was not read to its end, for use with another connection.
+    /// Drops an incomplete head, so that the parts can be used for another connection.
     pub fn clear(&mut self) {
         self.stage = HeadStage::Start;
         self.scan = LineScan::default();
@@ -87,7 +87,7 @@ impl RequestParts {
         self.seen = FieldSet::EMPTY;
     }
 
-    /// Lends the parsed head. `bytes` are those of the call that returned `Some`.
+    /// Borrows the parsed head. `bytes` must be those of the call that returned `Some`.
     pub fn head<'a>(&'a self, bytes: &'a [u8]) -> RequestHead<'a> {
         RequestHead {
             method: Method::of(bytes.get(self.method.clone()).unwrap_or_default()),
@@ -121,10 +121,10 @@ impl RequestParts {
         if bytes.len() >= head_max { Err(RequestError::HeadTooLarge) } else { Ok(None) }
     }
 
-    /// Takes the request line; false if it has not arrived yet.
+    /// Parses the request line; returns false if it has not arrived yet.
     ///
-    /// RFC 9112 §2.2: one empty line before it is skipped, for the sake of old clients that end a
-    /// body with one.
+    /// RFC 9112 §2.2: one empty line before it is skipped, for old clients that end a body with
+    /// one.
     fn start(&mut self, bytes: &[u8], limits: &HeadLimits) -> Result<bool, RequestError> {
         loop {
             let head_max = limits.head_bytes_max as usize;
@@ -181,7 +181,7 @@ impl RequestParts {
     }
 }
 
-/// Length of the run of `allowed` bytes at the start of `text`, which one space must follow.
+/// Length of the run of `allowed` bytes at the start of `text`, which a single space must follow.
 fn run_before_space(
     text: &[u8],
     allowed: impl Fn(u8) -> bool,
@@ -195,7 +195,7 @@ fn run_before_space(
     }
 }
 
-/// A request head, lent by [`RequestParts`].
+/// A request head, borrowed from [`RequestParts`].
 #[derive(Clone, Copy, Debug)]
 pub struct RequestHead<'a> {
     method: Method<'a>,
@@ -210,7 +210,7 @@ impl<'a> RequestHead<'a> {
         self.method
     }
 
-    /// The request target as received; `target::request_target` tells what it means.
+    /// The request target as received; `target::request_target` interprets it.
     pub fn target(self) -> &'a [u8] {
         self.target
     }

@@ -1,8 +1,8 @@
-//! Response heads of origins, which are as little trusted as clients (RFC 9112 §4, §6.3).
+//! Response heads of origins, which are trusted as little as clients (RFC 9112 §4, §6.3).
 //!
-//! A client library may have parsed the bytes already; [`origin_head`] checks what it hands over
-//! by our own rules. [`parse_response`] does the same from raw bytes. Either way the result is a
-//! head that is safe to store and to send: framing decided, connection-specific fields gone.
+//! A client library may have parsed the bytes already; [`origin_head`] validates its result by our
+//! own rules. [`parse_response`] does the same for raw bytes. The resulting head is safe to store
+//! and to send: its framing is decided, and connection-specific fields are removed.
 #![cfg_attr(not(test), deny(clippy::indexing_slicing))]
 
 use crate::{
@@ -16,33 +16,33 @@ use crate::{
     start_line::parse_version,
 };
 
-/// How much of a head an origin may send.
+/// Limits of an origin's head.
 #[derive(Clone, Copy, Debug)]
 pub struct OriginLimits {
-    /// Bytes of the whole head; names and values count alone where a library has parsed them.
+    /// Bytes of the whole head; only names and values if a library has parsed it.
     pub head_bytes_max: u32,
     /// Field lines.
     pub field_count_max: u16,
 }
 
-/// A checked response head.
+/// A validated response head.
 #[derive(Clone, Debug)]
 pub struct ResponseHead {
     /// Status code, 100 to 599 but never 101.
     pub status: u16,
-    /// Where the body that follows on this connection ends.
+    /// How the end of the body on this connection is found.
     pub framing: BodyFraming,
-    /// Content-Length as declared: also that of the body a HEAD or 304 does not have.
+    /// The declared Content-Length, also of a body that a HEAD or 304 response does not have.
     pub content_length: Option<u64>,
-    /// The end-to-end fields in order, without Content-Length, which the sender writes.
+    /// The end-to-end fields in order, without Content-Length, which is written when sending.
     pub block: FieldBlock,
 }
 
-/// Checks an origin's answer to a request with `method`. `lines` are names and values in order;
-/// they are walked twice.
+/// Validates the response of an origin to a request with `method`. `lines` are names and values in
+/// order; they are walked twice.
 ///
-/// An interim answer (1xx) is a head like any other, without a body. Date and everything else that
-/// is not about the connection stays as it is.
+/// An interim response (1xx) is treated like any other, without a body. Date and all other
+/// end-to-end fields are kept unchanged.
 pub fn origin_head<'a>(
     status: u16,
     version: Version,
@@ -70,15 +70,15 @@ pub fn origin_head<'a>(
 
 fn check_status(status: u16) -> Result<(), OriginError> {
     match status {
-        // Upgrade is never forwarded, so nobody asked for it (RFC 9110 §15.2.2).
+        // Upgrade is never forwarded, so no client has asked for it (RFC 9110 §15.2.2).
         101 => Err(OriginError::UnaskedUpgrade),
         100..=599 => Ok(()),
         _ => Err(OriginError::InvalidStatus),
     }
 }
 
-/// RFC 9112 §6.3. Where no body can follow, §6.1 and RFC 9110 §8.6 forbid to frame one: an origin
-/// that does so means to send it. A length of 0 in a 204 is common and harmless.
+/// RFC 9112 §6.3. Where no body can follow, RFC 9112 §6.1 and RFC 9110 §8.6 forbid framing one: an
+/// origin that frames one means to send it. A length of 0 in a 204 is common and harmless.
 fn body_framing(
     status: u16,
     method: Method<'_>,
@@ -93,7 +93,7 @@ fn body_framing(
     }
 }
 
-/// What the first walk over the lines finds.
+/// The results of the first walk over the lines.
 #[derive(Default)]
 struct HeadFacts<'a> {
     framing: FramingLines<'a>,
@@ -150,10 +150,10 @@ fn check_line(name: &[u8], value: &[u8]) -> Result<(), LineError> {
     }
 }
 
-/// Parses the response head at the start of `bytes`, answer to a request with `method`: its length
-/// and the checked head, or `None` if it is not whole yet.
+/// Parses the response head at the start of `bytes`, the response to a request with `method`.
+/// Returns its length and the validated head, or `None` if it is incomplete.
 ///
-/// Keeps nothing between calls: made for whole heads, as tools and tests have them.
+/// Keeps no state between calls: meant for whole heads, in tools and tests.
 pub fn parse_response(
     bytes: &[u8],
     method: Method<'_>,

@@ -1,4 +1,4 @@
-//! What the first line of a message names: method and version.
+//! Method and version.
 #![cfg_attr(not(test), deny(clippy::indexing_slicing))]
 
 /// A request method (RFC 9110 §9). Methods are case-sensitive: `get` is [`Method::Other`].
@@ -19,7 +19,7 @@ pub enum Method<'a> {
 }
 
 impl<'a> Method<'a> {
-    /// Which method this token names.
+    /// Returns the method that this token names.
     pub fn of(token: &'a [u8]) -> Method<'a> {
         match token {
             b"GET" => Method::Get,
@@ -51,33 +51,33 @@ impl<'a> Method<'a> {
         }
     }
 
-    /// RFC 9110 §9.2.1. A method that is not known is taken for unsafe.
+    /// RFC 9110 §9.2.1. An unknown method counts as unsafe.
     pub fn is_safe(self) -> bool {
         matches!(self, Method::Get | Method::Head | Method::Options | Method::Trace)
     }
 
-    /// RFC 9110 §9.2.2: may it be sent again after a failure?
+    /// RFC 9110 §9.2.2: whether it may be repeated after a failure.
     pub fn is_idempotent(self) -> bool {
         self.is_safe() || matches!(self, Method::Put | Method::Delete)
     }
 }
 
-/// The version of a message, as far as framing and keep-alive differ.
+/// The version of a message, as far as it affects framing and keep-alive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Version {
     /// HTTP/1.0
     Http10,
-    /// HTTP/1.1, and any later minor version: RFC 9110 §2.5 has it read as the highest one known.
+    /// HTTP/1.1 and later minor versions: RFC 9110 §2.5 treats them as the highest known one.
     #[default]
     Http11,
 }
 
-/// What a version text can be besides known.
+/// Errors of a version text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum VersionError {
     /// Not `HTTP/` digit `.` digit, in capitals.
     Invalid,
-    /// Another major version than 1.
+    /// A major version other than 1.
     Unsupported,
 }
 

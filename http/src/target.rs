@@ -1,8 +1,7 @@
-//! What a request is for: the four forms of a request target, and the Host field (RFC 9112 §3.2,
-//! §3.3; RFC 9110 §7.2).
+//! The forms of a request target, and the Host field (RFC 9112 §3.2, §3.3; RFC 9110 §7.2).
 //!
-//! Invariant: an accepted request names at most one authority, and names it the same way wherever
-//! it does. Nothing is decoded or rewritten here.
+//! Invariant: an accepted request has at most one authority, and the same one wherever it appears.
+//! Nothing is decoded or rewritten here.
 #![cfg_attr(not(test), deny(clippy::indexing_slicing))]
 
 use crate::{
@@ -23,7 +22,7 @@ pub enum Scheme {
 }
 
 impl Scheme {
-    /// Port that is meant where none is named (RFC 9110 §4.2).
+    /// The default port (RFC 9110 §4.2).
     pub const fn default_port(self) -> u16 {
         match self {
             Scheme::Http => 80,
@@ -32,7 +31,7 @@ impl Scheme {
     }
 }
 
-/// The form a target came in. Authority form belongs to CONNECT, which is not implemented.
+/// The form of a target. CONNECT, the only user of the authority form, is not implemented.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TargetForm {
     /// `/path?query`
@@ -43,10 +42,10 @@ pub enum TargetForm {
     Asterisk,
 }
 
-/// A checked request target.
+/// A validated request target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Target<'a> {
-    /// The form it came in.
+    /// The form that was received.
     pub form: TargetForm,
     /// Host and port, from the target or the Host field; `None` only in HTTP/1.0.
     pub authority: Option<Authority<'a>>,
@@ -54,11 +53,11 @@ pub struct Target<'a> {
     pub path_query: &'a [u8],
 }
 
-/// RFC 9112 §3.2, §3.3: tells form, authority, path and query of an accepted head.
+/// RFC 9112 §3.2, §3.3: splits the target of an accepted head into form, authority, path and query.
 ///
 /// Host must occur once in HTTP/1.1 and must not be empty: an `http` URI has a host (RFC 9110
-/// §4.2.1). In absolute form RFC 9112 §3.2.2 lets the target win over Host; a request where they
-/// differ is refused instead, since whoever is behind us may believe the other one.
+/// §4.2.1). In absolute form RFC 9112 §3.2.2 gives the target precedence over Host; a request in
+/// which they differ is refused instead, because the next recipient may believe the other one.
 pub fn request_target<'a>(head: RequestHead<'a>) -> Result<Target<'a>, RequestError> {
     if matches!(head.method(), Method::Connect | Method::Trace) {
         return Err(RequestError::MethodNotImplemented);
@@ -76,7 +75,7 @@ pub fn request_target<'a>(head: RequestHead<'a>) -> Result<Target<'a>, RequestEr
     }
 }
 
-/// RFC 9112 §3.2: one Host line, valid; HTTP/1.0 may leave it out.
+/// RFC 9112 §3.2: requires one valid Host line; HTTP/1.0 may omit it.
 fn host_field<'a>(head: RequestHead<'a>) -> Result<Option<Authority<'a>>, RequestError> {
     let mut lines = head.fields().all(FieldId::Host);
     let Some(value) = lines.next() else {
@@ -93,7 +92,7 @@ fn host_field<'a>(head: RequestHead<'a>) -> Result<Option<Authority<'a>>, Reques
 
 /// RFC 9112 §3.2.2: `scheme "://" authority path-abempty [ "?" query ]`.
 ///
-/// An empty path with a query (`http://host?q`) is refused: it would have to be rewritten.
+/// An empty path with a query (`http://host?q`) is refused, because it would have to be rewritten.
 fn absolute_form<'a>(
     method: Method<'_>,
     target: &'a [u8],
@@ -108,7 +107,7 @@ fn absolute_form<'a>(
         return Err(RequestError::HostConflict);
     }
     let path_query = match path_query {
-        // RFC 9112 §3.2.4: OPTIONS without a path asks about the whole server.
+        // RFC 9112 §3.2.4: OPTIONS without a path concerns the whole server.
         [] if method == Method::Options => b"*",
         [] => b"/",
         [b'?', ..] => return Err(RequestError::InvalidTarget),
@@ -127,10 +126,10 @@ fn strip_scheme(target: &[u8]) -> Option<(Scheme, &[u8])> {
     )
 }
 
-/// RFC 3986 §2.1: a percent sign in a path is followed by two hexadecimal digits.
+/// RFC 3986 §2.1: requires two hexadecimal digits after each percent sign in a path.
 ///
-/// In a query it is left alone: sites in use send `?off=50%`, and nobody decodes a query to find
-/// a resource.
+/// A query is not checked: existing sites send `?off=50%`, and no server decodes a query to find a
+/// resource.
 fn check_path(path_query: &[u8]) -> Result<(), RequestError> {
     let mut rest = path_query;
     while let Some(at) = memchr::memchr2(b'%', b'?', rest) {
@@ -147,13 +146,13 @@ fn check_path(path_query: &[u8]) -> Result<(), RequestError> {
     Ok(())
 }
 
-/// May this be a path, or the end of one: what a request target may hold, no question mark, and
-/// each percent sign followed by two hexadecimal digits?
+/// Whether this is valid as a path or the end of one: bytes of a request target without a question
+/// mark, each percent sign followed by two hexadecimal digits.
 pub fn is_path(path: &[u8]) -> bool {
     is_query(path) && !path.contains(&b'?') && check_path(path).is_ok()
 }
 
-/// May this be a query: what a request target may hold, nothing else?
+/// Whether this is valid as a query: bytes of a request target only.
 pub fn is_query(query: &[u8]) -> bool {
     query.iter().all(|byte| is_target_byte(*byte))
 }

@@ -1,4 +1,4 @@
-//! What the table tests of messages share: judging a request whole and cut, and mutating bytes.
+//! Shared by the table tests of messages: parsing a request whole and split, and mutating bytes.
 
 use crate::{
     error::RequestError,
@@ -10,15 +10,15 @@ use crate::{
 pub(crate) const LIMITS: HeadLimits =
     HeadLimits { head_bytes_max: 400, field_count_max: 6, target_bytes_max: 60 };
 
-/// Text of a request, and what must become of it.
+/// The text of a request, and the expected result.
 pub(crate) type Vector = (&'static str, Result<&'static str, RequestError>);
 
-/// The bytes of a table's text: one for each character, so that none needs to be UTF-8.
+/// Returns one byte for each character, so that tables may contain bytes that are not UTF-8.
 pub(crate) fn latin1(text: &str) -> Vec<u8> {
     text.chars().map(|c| u8::try_from(c).expect("tables keep to Latin-1")).collect()
 }
 
-/// Everything a request is judged by: head, target, framing, expectation.
+/// Parses everything that decides about a request: head, target, framing, expectation.
 pub(crate) fn judge(bytes: &[u8], parts: &mut RequestParts) -> Result<String, RequestError> {
     let Some(head_len) = parse_request(bytes, &LIMITS, parts)? else {
         return Ok("more".to_owned());
@@ -48,7 +48,7 @@ pub(crate) fn judge(bytes: &[u8], parts: &mut RequestParts) -> Result<String, Re
     Ok(text)
 }
 
-/// Judges a vector whole, in two parts at every place, and byte by byte.
+/// Parses each vector whole, split in two at every position, and byte by byte.
 pub(crate) fn check(vectors: &[Vector]) {
     for (shown, expected) in vectors {
         let bytes = &latin1(shown)[..];
@@ -72,7 +72,7 @@ pub(crate) fn check(vectors: &[Vector]) {
     }
 }
 
-/// Marsaglia's xorshift: enough to mutate with, and the same on every machine.
+/// Marsaglia's xorshift: the same sequence on every machine.
 pub(crate) struct Random(pub(crate) u64);
 
 impl Random {
@@ -83,7 +83,7 @@ impl Random {
         (self.0 >> 11) as usize % bound.max(1)
     }
 
-    /// Changes, adds, removes or repeats a few bytes.
+    /// Changes, inserts, removes or repeats a few bytes.
     pub(crate) fn mutate(&mut self, bytes: &mut Vec<u8>) {
         const SPICE: &[u8] =
             b"\r\n\r\n\r\n  \t::,;\0\x7f\x80/%#?[]@*\"\\=0123456789abcfxHhTt-_(){}\x1f";

@@ -1,18 +1,18 @@
-//! Pieces of a message, appended to a buffer that the caller reuses.
+//! Writes parts of a message to a buffer that the caller reuses.
 //!
-//! Nothing here allocates while the buffer has room, and nothing checks: names and values were
+//! Nothing here allocates while the buffer has room. Nothing is validated: names and values were
 //! parsed, or are constants.
 
 use crate::date::DATE_BYTES;
 
 /// Appends `HTTP/1.1 200 OK` and CRLF (RFC 9112 §4).
 ///
-/// The version is that of the sender, so always 1.1 (RFC 9110 §2.5).
+/// The version is the sender's, so it is always 1.1 (RFC 9110 §2.5).
 pub fn status_line(out: &mut Vec<u8>, status: u16) {
     status_line_with(out, status, None);
 }
 
-/// The same with another reason than the usual; it was checked to be a valid field value.
+/// The same with a custom reason phrase, which must be a valid field value.
 pub fn status_line_with(out: &mut Vec<u8>, status: u16, reason: Option<&[u8]>) {
     out.extend_from_slice(b"HTTP/1.1 ");
     decimal(out, u64::from(status));
@@ -51,7 +51,7 @@ pub fn decimal(out: &mut Vec<u8>, number: u64) {
     let mut digits = [0; 20];
     let mut start = digits.len();
     let mut rest = number;
-    // Two digits a division: a division is what this costs.
+    // Two digits per division, because divisions dominate the cost.
     while rest >= 100 {
         let pair = &PAIRS[(rest % 100) as usize];
         rest /= 100;
@@ -79,7 +79,7 @@ const PAIRS: [[u8; 2]; 100] = {
     pairs
 };
 
-/// The reason phrase that the registry has for a status code; empty if it has none (RFC 9110 §15).
+/// Returns the registered reason phrase of a status code, or an empty text (RFC 9110 §15).
 pub const fn reason_phrase(status: u16) -> &'static str {
     match status {
         100 => "Continue",

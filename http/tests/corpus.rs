@@ -1,5 +1,5 @@
-//! Replays every corpus file of the fuzz targets, so that a plain `cargo test` keeps what the
-//! fuzzer has found.
+//! Replays every corpus file of the fuzz targets, so that a plain `cargo test` covers the fuzzer's
+//! findings.
 
 use std::{fs, path::Path};
 

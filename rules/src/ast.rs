@@ -1,7 +1,7 @@
-//! Rules as the checker leaves them: names resolved, operands typed, nothing left to refuse.
+//! The checked form of rules: names are resolved, operands typed, errors reported.
 //!
-//! A file is a list of [`Rule`]s. A rule has a hook and [`Branch`]es (`if`, `elif`, `else`), of
-//! which the first that holds runs its [`Step`]s.
+//! A file is a list of [`Rule`]s. A rule has a hook and [`Branch`]es (`if`, `elif`, `else`); the
+//! first branch whose condition holds runs its [`Step`]s.
 
 use std::net::IpAddr;
 
@@ -9,31 +9,31 @@ use forebay_http::edit::FieldName;
 
 use crate::{diagnostic::RuleSpan, filter::FilterCall};
 
-/// Where in the flow a rule runs. In the order in which a request comes by.
+/// The point of the flow at which a rule runs, in the order in which a request passes them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Hook {
     /// `READ_REQUEST_HDR_HOOK`, `READ_REQUEST_PRE_REMAP_HOOK`, `TXN_START_HOOK`: before the site is
-    /// looked up. Only in rules for all sites.
+    /// known. Only in rules for all sites.
     ReadRequest,
-    /// `REMAP_PSEUDO_HOOK`, `POST_REMAP_HOOK`: site and route are known, the key is not.
+    /// `REMAP_PSEUDO_HOOK`, `POST_REMAP_HOOK`: the site and the route are known, the key is not.
     Remap,
-    /// `SEND_REQUEST_HDR_HOOK`: the request as the origin gets it.
+    /// `SEND_REQUEST_HDR_HOOK`: the request that goes to the origin.
     SendRequest,
-    /// `READ_RESPONSE_HDR_HOOK`: the origin's answer, before it is stored.
+    /// `READ_RESPONSE_HDR_HOOK`: the origin's response, before it is stored.
     ReadResponse,
-    /// `SEND_RESPONSE_HDR_HOOK`: the answer as the client gets it, stored or not.
+    /// `SEND_RESPONSE_HDR_HOOK`: the response that goes to the client, from the store or not.
     SendResponse,
 }
 
 impl Hook {
-    /// How many there are.
+    /// Number of hooks.
     pub const COUNT: usize = 5;
 
-    /// All of them, in order.
+    /// All hooks, in order.
     pub const ALL: [Hook; Hook::COUNT] =
         [Hook::ReadRequest, Hook::Remap, Hook::SendRequest, Hook::ReadResponse, Hook::SendResponse];
 
-    /// Its usual name in the language.
+    /// The usual name in the language.
     pub const fn name(self) -> &'static str {
         match self {
             Hook::ReadRequest => "READ_REQUEST_HDR_HOOK",
@@ -45,55 +45,55 @@ impl Hook {
     }
 }
 
-/// Whose rules they are: which hooks they may have, and which one they have by default.
+/// The scope of a rule file: it decides which hooks are allowed, and which is the default.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RuleScope {
-    /// All sites (a global plugin there): by default [`Hook::ReadResponse`].
+    /// All sites (a global plugin in the original): the default is [`Hook::ReadResponse`].
     Server,
-    /// A site or a route (a remap plugin there): by default [`Hook::Remap`].
+    /// A site or a route (a remap plugin in the original): the default is [`Hook::Remap`].
     Route,
 }
 
 /// One rule.
 #[derive(Clone, Debug)]
 pub struct Rule {
-    /// Where it runs.
+    /// The hook at which it runs.
     pub hook: Hook,
-    /// Its turn among the rules of this hook: hooks of the language that lie at one point of the
-    /// flow run one after the other, 0 to [`Rule::TURNS`].
+    /// Its turn at that hook. Several hooks of the language map to one point of the flow and run
+    /// there one after the other: 0 to [`Rule::TURNS`].
     pub turn: u8,
-    /// Its first line, by which it is named.
+    /// The span of its first line, by which the rule is named.
     pub at: RuleSpan,
-    /// `if`, `elif`s, `else`, in order: the first whose condition holds runs.
+    /// `if`, `elif`s and `else`, in order: the first branch whose condition holds runs.
     pub branches: Vec<Branch>,
-    /// A condition has the flag `[L]`: if a branch is taken, no rule of this file and hook runs
-    /// after this one.
+    /// A condition has the flag `[L]`: if a branch is taken, no later rule of this file runs at
+    /// this hook.
     pub last: bool,
 }
 
 impl Rule {
-    /// So many turns a hook has at most.
+    /// Largest number of turns of a hook.
     pub const TURNS: u8 = 3;
 }
 
-/// One way through a rule.
+/// One branch of a rule.
 #[derive(Clone, Debug)]
 pub struct Branch {
-    /// `None`: always.
+    /// `None`: the branch always runs.
     pub condition: Option<ConditionTree>,
-    /// In order.
+    /// The steps, in order.
     pub steps: Vec<Step>,
 }
 
-/// Conditions put together. The language binds AND and OR alike and nests to the right; the parser
-/// has made that into a tree.
+/// A combination of conditions. In the language AND and OR have the same precedence and nest to the
+/// right; the parser has resolved that into this tree.
 #[derive(Clone, Debug)]
 pub enum ConditionTree {
     /// One condition.
     Leaf(Condition),
-    /// The second is looked at only if the first holds.
+    /// The second is evaluated only if the first holds.
     And(Box<ConditionTree>, Box<ConditionTree>),
-    /// The second is looked at only if the first does not hold.
+    /// The second is evaluated only if the first does not hold.
     Or(Box<ConditionTree>, Box<ConditionTree>),
     /// `[NOT]` of a group.
     Not(Box<ConditionTree>),
@@ -102,60 +102,61 @@ pub enum ConditionTree {
 /// One condition.
 #[derive(Clone, Debug)]
 pub struct Condition {
-    /// What is looked at.
+    /// The variable that is tested.
     pub subject: Variable,
-    /// What it has to be.
+    /// The value that it must have.
     pub matcher: Matcher,
     /// `[NOT]`
     pub negated: bool,
-    /// Where it stands.
+    /// The span in the file.
     pub at: RuleSpan,
 }
 
-/// What a condition's value has to be.
+/// The value that a condition requires.
 #[derive(Clone, Debug)]
 pub enum Matcher {
-    /// No operand: the subject is there (text: not empty; flag: set; number: not zero).
+    /// No operand: the text is not empty, the flag is set, or the number is not zero.
     Is,
-    /// Text.
+    /// Comparison of texts.
     Text {
-        /// How it is compared.
+        /// The kind of comparison.
         how: Comparison,
-        /// With what; in lower case if `nocase`.
+        /// The text to compare with; in lower case if `nocase`.
         with: Box<[u8]>,
         /// `[NOCASE]`
         nocase: bool,
     },
-    /// A number.
+    /// Comparison of numbers.
     Number {
-        /// How it is compared: equal, less or greater.
+        /// The kind of comparison: equal, less or greater.
         how: Comparison,
-        /// With what.
+        /// The number to compare with.
         with: i64,
     },
-    /// `/regex/`, found anywhere.
+    /// `/regex/`, matched anywhere in the text.
     Regex(regex::bytes::Regex),
-    /// `(a,b,"c,d")`: equal to one of them, or compared so by `[PRE]`, `[SUF]`, `[MID]`, `[EXT]`.
+    /// `(a,b,"c,d")`: matches one of the texts, compared as `[PRE]`, `[SUF]`, `[MID]` or `[EXT]`
+    /// say.
     TextSet {
-        /// How each is compared.
+        /// The kind of comparison for each.
         how: Comparison,
-        /// In lower case if `nocase`.
+        /// The texts; in lower case if `nocase`.
         with: Vec<Box<[u8]>>,
         /// `[NOCASE]`
         nocase: bool,
     },
-    /// `(1,2,3)` for a number.
+    /// `(1,2,3)`: one of the numbers.
     NumberSet(Vec<i64>),
-    /// `{10.0.0.0/8,192.168.1.1-192.168.1.9}` for an address.
+    /// `{10.0.0.0/8,192.168.1.1-192.168.1.9}`: an address in one of the ranges.
     Ranges(Vec<AddressRange>),
 }
 
-/// How two texts or numbers are compared.
+/// A kind of comparison of two texts or numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Comparison {
     /// `=`
     Equal,
-    /// `<`; texts by their bytes.
+    /// `<`; texts are ordered by bytes.
     Less,
     /// `>`
     Greater,
@@ -165,39 +166,39 @@ pub enum Comparison {
     Suffix,
     /// `[MID]`: contains.
     Middle,
-    /// `[EXT]`: what follows the last dot equals.
+    /// `[EXT]`: the part after the last dot is equal.
     Extension,
 }
 
-/// Addresses from the first to the last, of one family.
+/// A range of addresses of one family, both ends included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AddressRange {
-    /// First.
+    /// First address.
     pub first: IpAddr,
-    /// Last, itself included.
+    /// Last address, included.
     pub last: IpAddr,
 }
 
-/// What stands between `%{` and `}`.
+/// A variable: the part between `%{` and `}`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Variable {
-    /// `TRUE`, `FALSE`, and what can never be otherwise here.
+    /// `TRUE`, `FALSE`, and variables that never have another value in Forebay.
     Constant(bool),
-    /// `HEADER:n`, `CLIENT-HEADER:n`, `SERVER-HEADER:n`: the values of all its lines, with commas.
+    /// `HEADER:n`, `CLIENT-HEADER:n`, `SERVER-HEADER:n`: the values of all lines, joined by commas.
     Header(MessageKind, FieldName),
     /// `COOKIE:n` of the client's request.
     Cookie(Box<[u8]>),
-    /// `URL:part` and its kin.
+    /// `URL:part` and similar variables.
     Url(UrlKind, UrlPart),
     /// `METHOD`
     Method,
-    /// `STATUS` of the response at hand: a number.
+    /// `STATUS` of the current response: a number.
     Status,
     /// `CACHE`: `none`, `miss`, `hit-stale`, `hit-fresh`, `skipped`.
     Cache,
     /// `NOW`, `NOW:part`: a number.
     Now(TimePart),
-    /// `RANDOM:n`: a number from 0, less than this.
+    /// `RANDOM:n`: a number from 0 to n - 1.
     Random(u32),
     /// `ID:…`
     Id(IdKind),
@@ -205,16 +206,16 @@ pub enum Variable {
     Address(AddressKind),
     /// `INBOUND:LOCAL-PORT`, `INBOUND:REMOTE-PORT`: a number.
     Port(PortKind),
-    /// `CIDR:v4,v6`: the client's address with only this many bits left.
+    /// `CIDR:v4,v6`: the client's address reduced to this many bits.
     Cidr {
         /// Bits of an IPv4 address.
         v4_bits: u8,
         /// Bits of an IPv6 address.
         v6_bits: u8,
     },
-    /// `INBOUND:…` about the connection's protocols: text.
+    /// `INBOUND:…` about the protocols of the connection: text.
     Connection(ConnectionPart),
-    /// `LAST-CAPTURE:n`, 0 to 9: what group n of the last regex that matched has found.
+    /// `LAST-CAPTURE:n`, 0 to 9: group n of the last regex that matched.
     LastCapture(u8),
     /// `NEXT-HOP:HOST`
     NextHopHost,
@@ -226,108 +227,108 @@ pub enum Variable {
     Int8(Lifetime, u8),
     /// `STATE-INT16`, `SESSION-INT16`: a number.
     Int16(Lifetime),
-    /// `TXN-COUNT`: requests so far on this connection, this one included.
+    /// `TXN-COUNT`: requests on this connection so far, including this one.
     TransactionCount,
     /// `HTTP-CNTL:c`: a flag.
     Control(HttpControl),
 }
 
-/// Which message a field is of.
+/// The message that a field belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum MessageKind {
-    /// `HEADER`: the one that the hook is about.
+    /// `HEADER`: the message that the hook is about.
     AtHand,
-    /// `CLIENT-HEADER`: the request as the client sent it and earlier hooks left it.
+    /// `CLIENT-HEADER`: the client's request, with the changes of earlier hooks.
     ClientRequest,
-    /// `SERVER-HEADER`: the request to the origin; before there is one, the client's.
+    /// `SERVER-HEADER`: the request to the origin; before that exists, the client's request.
     ServerRequest,
 }
 
-/// Which URL.
+/// A kind of URL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum UrlKind {
-    /// `CLIENT-URL`, `URL` in early hooks: as the request now stands.
+    /// `CLIENT-URL`, and `URL` in early hooks: the current URL of the request.
     Client,
-    /// `FROM-URL`, and what the client asked before any rule changed it.
+    /// `FROM-URL`, and the URL that the client requested before any rule changed it.
     Original,
-    /// `TO-URL`, `SERVER-URL`: what the origin is asked.
+    /// `TO-URL`, `SERVER-URL`: the URL that the origin is asked for.
     Server,
 }
 
-/// Part of a URL.
+/// A part of a URL.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum UrlPart {
     /// `http`
     Scheme,
-    /// Without port.
+    /// The host, without the port.
     Host,
-    /// A number; the scheme's own if none is named.
+    /// The port, a number; the scheme's default if none is given.
     Port,
-    /// Without the slash at its beginning, and without the query.
+    /// The path, without its first slash and without the query.
     Path,
-    /// Without the question mark.
+    /// The query, without the question mark.
     Query,
-    /// `QUERY:name`: value of the first parameter of this name, as it stands there.
+    /// `QUERY:name`: the value of the first parameter of this name, not decoded.
     QueryParameter(Box<[u8]>),
-    /// All of it.
+    /// The whole URL.
     Whole,
 }
 
-/// Part of the time, in UTC.
+/// A part of the time, in UTC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum TimePart {
-    /// Seconds since 1970.
+    /// Unix time in seconds.
     Epoch,
-    /// Such as 2026.
+    /// The year, such as 2026.
     Year,
-    /// 0 to 11.
+    /// The month, 0 to 11.
     Month,
-    /// Of the month, 1 to 31.
+    /// The day of the month, 1 to 31.
     Day,
-    /// 0 to 23.
+    /// The hour, 0 to 23.
     Hour,
-    /// 0 to 59.
+    /// The minute, 0 to 59.
     Minute,
-    /// 0 (Sunday) to 6.
+    /// The day of the week, 0 (Sunday) to 6.
     Weekday,
-    /// 0 to 365.
+    /// The day of the year, 0 to 365.
     YearDay,
 }
 
-/// What tells requests apart.
+/// A kind of identifier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum IdKind {
-    /// A number of this request in this process.
+    /// The number of this request in this process.
     Request,
     /// A UUID of this process.
     Process,
-    /// Both: unique in time and space.
+    /// Both: globally unique.
     Unique,
 }
 
-/// An address.
+/// A kind of address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum AddressKind {
-    /// `IP:CLIENT`, `INBOUND:REMOTE-ADDR`
+    /// `IP:CLIENT`, `INBOUND:REMOTE-ADDR`: the client's.
     Client,
-    /// `IP:INBOUND`, `INBOUND:LOCAL-ADDR`: ours, that the client connected to.
+    /// `IP:INBOUND`, `INBOUND:LOCAL-ADDR`: ours, to which the client connected.
     Inbound,
     /// `IP:SERVER`: the origin's. Empty until it is known, and on a hit.
     Server,
-    /// `IP:OUTBOUND`: ours towards the origin. Empty until it is known, and on a hit.
+    /// `IP:OUTBOUND`: ours on the connection to the origin. Empty until it is known, and on a hit.
     Outbound,
 }
 
 /// A port of the client's connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PortKind {
-    /// Ours.
+    /// Our port.
     Local,
-    /// The client's.
+    /// The client's port.
     Remote,
 }
 
-/// What the client's connection speaks.
+/// A property of the client's connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ConnectionPart {
     /// `IP-FAMILY`: `ipv4` or `ipv6`.
@@ -336,106 +337,106 @@ pub enum ConnectionPart {
     Ipv4,
     /// `IPV6`: `ipv6` or empty.
     Ipv6,
-    /// `TLS`: its version, or empty.
+    /// `TLS`: the TLS version, or empty.
     Tls,
     /// `H2`: `h2` or empty.
     H2,
-    /// `STACK`: all of them, with commas.
+    /// `STACK`: all protocols, separated by commas.
     Stack,
 }
 
 /// How long a variable lives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Lifetime {
-    /// `STATE-…`: one request.
+    /// `STATE-…`: for one request.
     Transaction,
-    /// `SESSION-…`: one connection.
+    /// `SESSION-…`: for one connection.
     Session,
 }
 
-/// What rules can switch for a request.
+/// A switch that rules can set for a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum HttpControl {
-    /// `LOGGING`: the access log has it.
+    /// `LOGGING`: whether the request is logged.
     Logging,
-    /// `RESP_CACHEABLE`: stored although the answer would not allow it.
+    /// `RESP_CACHEABLE`: whether the response may be stored even if its fields forbid it.
     ResponseCacheable,
-    /// `REQ_CACHEABLE`: answered from the store although the request would not allow it.
+    /// `REQ_CACHEABLE`: whether the request may be answered from the store even if its fields
+    /// forbid it.
     RequestCacheable,
-    /// `SERVER_NO_STORE`: not stored.
+    /// `SERVER_NO_STORE`: whether storing is forbidden.
     ServerNoStore,
 }
 
-/// Something to do.
+/// A step of a branch.
 #[derive(Clone, Debug)]
 pub enum Step {
     /// An operator.
     Operate(Operation),
-    /// `if … endif` among operators.
+    /// `if … endif` among the operators.
     If(Vec<Branch>),
 }
 
-/// One operator.
+/// One operator with its flags.
 #[derive(Clone, Debug)]
 pub struct Operation {
-    /// What is done.
+    /// The operator.
     pub operator: Operator,
-    /// `[L]`: if it runs, no rule of this file and hook runs after this one.
+    /// `[L]`: after this operator no later rule of this file runs at this hook.
     pub last: bool,
-    /// Where it stands.
+    /// The span in the file.
     pub at: RuleSpan,
 }
 
-/// What can be done.
+/// An operator with its arguments.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Operator {
-    /// `set-header`: one line with this value stands for all lines of this name; nothing for an
-    /// empty value.
+    /// `set-header`: replaces all lines of this name by one; does nothing for an empty value.
     SetHeader(FieldName, Template),
-    /// `add-header`: one more line; nothing for an empty value.
+    /// `add-header`: adds a line; does nothing for an empty value.
     AddHeader(FieldName, Template),
     /// `rm-header`
     RemoveHeader(FieldName),
-    /// `add-cookie`: unless the request has a cookie of this name.
+    /// `add-cookie`: adds a cookie unless the request has one of this name.
     AddCookie(Box<[u8]>, Template),
-    /// `set-cookie`: in the request's Cookie.
+    /// `set-cookie`: sets a cookie in the request's Cookie field.
     SetCookie(Box<[u8]>, Template),
     /// `rm-cookie`
     RemoveCookie(Box<[u8]>),
-    /// `set-destination`: part of the request's URL. An empty value changes nothing.
+    /// `set-destination`: sets a part of the request's URL. An empty value changes nothing.
     SetDestination {
-        /// Which.
+        /// The part.
         part: UrlPart,
-        /// To what.
+        /// The new value.
         value: Template,
-        /// `[QSA]`: the query that was there follows.
+        /// `[QSA]`: the old query is appended.
         append_query: bool,
     },
     /// `rm-destination PATH` or `PORT`
     RemoveDestination(UrlPart),
     /// `rm-destination QUERY [a,b] [I]`
     FilterQuery {
-        /// Names of parameters; empty: all.
+        /// Names of parameters; if empty, the whole query is removed.
         names: Vec<Box<[u8]>>,
-        /// `[I]`: only these are kept.
+        /// `[I]`: the named parameters are kept instead.
         keep: bool,
     },
-    /// `set-redirect`: answer with this status and Location.
+    /// `set-redirect`: answers with this status and Location.
     SetRedirect {
         /// 300 to 399.
         status: u16,
-        /// The Location; `%{PATH}` and the like are filled in.
+        /// The Location; variables are filled in.
         location: Template,
-        /// `[QSA]`: the request's query follows.
+        /// `[QSA]`: the request's query is appended.
         append_query: bool,
     },
-    /// `set-status`: in early hooks an answer of our own, else the answer's status.
+    /// `set-status`: answers with this status in early hooks, else changes the response's status.
     SetStatus(u16),
     /// `set-status-reason`
     SetReason(Template),
-    /// `set-body`: instead of the body of an answer of our own.
+    /// `set-body`: replaces the body of a response that Forebay makes itself.
     SetBody(Template),
-    /// `counter`: one more; the number of the counter in [`crate::ast::RuleList::counters`].
+    /// `counter`: adds 1 to the counter with this number in [`crate::ast::RuleList::counters`].
     Counter(u32),
     /// `no-op`
     NoOp,
@@ -453,35 +454,35 @@ pub enum Operator {
     Filter(FilterCall),
 }
 
-/// A value: text with variables in it.
+/// A value: text with variables.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Template {
-    /// In order; no two texts beside each other. Empty: no text at all.
+    /// The parts, in order; no two texts are adjacent. An empty list is the empty text.
     pub parts: Vec<TemplatePart>,
 }
 
-/// Part of a value.
+/// A part of a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TemplatePart {
-    /// As it is: no control byte is in it.
+    /// Constant text, without control bytes.
     Text(Box<[u8]>),
-    /// Filled in.
+    /// A variable to fill in.
     Variable(Variable),
 }
 
-/// A checked file.
+/// The rules of a checked file.
 #[derive(Clone, Debug)]
 pub struct RuleList {
-    /// What the file is called.
+    /// The file's name.
     pub file: String,
-    /// In order.
+    /// The rules, in order.
     pub rules: Vec<Rule>,
-    /// Names of the counters that it counts.
+    /// Names of the counters that the rules use.
     pub counters: Vec<String>,
 }
 
 impl Template {
-    /// The text, if there is no variable in it.
+    /// Returns the text if it has no variables.
     pub fn constant(&self) -> Option<&[u8]> {
         match self.parts.as_slice() {
             [] => Some(b""),

@@ -1,22 +1,22 @@
-//! What is wrong with a rule file, and where.
+//! Findings about a rule file, and their spans.
 
 use std::fmt;
 
-/// A place in a rule file: line and column count from 1, in bytes of the line.
+/// A span in a rule file. Lines and columns count from 1; columns are bytes of the line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct RuleSpan {
-    /// Line.
+    /// The line.
     pub line: u32,
-    /// Column of the first byte.
+    /// The column of the first byte.
     pub column: u32,
-    /// Bytes, at least 1.
+    /// Length in bytes, at least 1.
     pub len: u32,
 }
 
-/// How bad it is.
+/// The severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
-    /// The rules run, but hardly as they are meant.
+    /// The rules run, but probably not as they are meant.
     Warning,
     /// The file is refused.
     Error,
@@ -25,42 +25,42 @@ pub enum Severity {
 /// One finding.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
-    /// How bad it is.
+    /// Its severity.
     pub severity: Severity,
-    /// Where.
+    /// Its span.
     pub at: RuleSpan,
-    /// What is wrong, as a sentence without a dot.
+    /// The message, a sentence without a full stop.
     pub message: String,
-    /// What to write instead.
+    /// The hint: what to write instead.
     pub hint: Option<String>,
 }
 
 impl Diagnostic {
-    /// The file is refused for this.
+    /// Creates a finding for which the file is refused.
     pub(crate) fn error(at: RuleSpan, message: impl Into<String>) -> Diagnostic {
         Diagnostic { severity: Severity::Error, at, message: message.into(), hint: None }
     }
 
-    /// It runs, but hardly as it is meant.
+    /// Creates a finding that does not stop the rules from running.
     pub(crate) fn warning(at: RuleSpan, message: impl Into<String>) -> Diagnostic {
         Diagnostic { severity: Severity::Warning, at, message: message.into(), hint: None }
     }
 
-    /// With what to write instead.
+    /// Adds a hint.
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Diagnostic {
         self.hint = Some(hint.into());
         self
     }
 }
 
-/// What is wrong with a file so far.
+/// The findings about a file so far.
 #[derive(Debug, Default)]
 pub(crate) struct Findings {
     list: Vec<Diagnostic>,
 }
 
 impl Findings {
-    /// One more.
+    /// Adds a finding, up to a limit.
     pub(crate) fn push(&mut self, finding: Diagnostic) {
         use crate::limits::FINDINGS_MAX;
         match self.list.len() {
@@ -73,22 +73,22 @@ impl Findings {
         }
     }
 
-    /// What went well; what did not is kept as a finding.
+    /// Returns the value of a result, or keeps its finding.
     pub(crate) fn keep<T>(&mut self, result: Result<T, Diagnostic>) -> Option<T> {
         result.map_err(|finding| self.push(finding)).ok()
     }
 
-    /// All, in the order of the file.
+    /// Returns all findings, in the order of the file.
     pub(crate) fn into_list(mut self) -> Vec<Diagnostic> {
         self.list.sort_by_key(|finding| finding.at);
         self.list
     }
 }
 
-/// A finding with the name and the text of its file, to be printed with the line and a caret.
+/// Displays a finding with its line and carets below its span.
 #[derive(Clone, Copy, Debug)]
 pub struct DiagnosticDisplay<'a> {
-    /// What the file is called.
+    /// The name of the file.
     pub file: &'a str,
     /// The whole text of the file.
     pub text: &'a str,
@@ -107,7 +107,7 @@ impl fmt::Display for DiagnosticDisplay<'_> {
         writeln!(f, "{}:{}:{}: {severity}: {message}", self.file, at.line, at.column)?;
         let line = self.text.lines().nth(at.line.saturating_sub(1) as usize).unwrap_or_default();
         writeln!(f, "  {}", Printable(line))?;
-        // Carets stand below characters, of which some have several bytes.
+        // Carets align with characters, some of which have several bytes.
         let begin = at.column.saturating_sub(1) as usize;
         let end = begin + at.len.max(1) as usize;
         let indent = line.char_indices().take_while(|(place, _)| *place < begin);
@@ -121,7 +121,7 @@ impl fmt::Display for DiagnosticDisplay<'_> {
     }
 }
 
-/// Text of a file that somebody sent, for a terminal: control characters are shown as `?`.
+/// Displays text from a file for a terminal: control characters appear as `?`.
 struct Printable<'a>(&'a str);
 
 impl fmt::Display for Printable<'_> {

@@ -1,7 +1,8 @@
-//! Filters in Rust: what rules cannot say, in a build of your own, where rules say it is to run.
+//! Native filters: Rust code of a custom build that rules can run.
 //!
-//! A build gives [`Filters`] names; a rule runs one with `run-plugin NAME [argument …]`. So its
-//! conditions, its hook, its price and its place among the rules are those of the rule.
+//! A build registers [`Filters`] by name; a rule runs one with `run-plugin NAME [argument …]`. The
+//! rule decides under which conditions, at which hook and in which order the filter runs, and is
+//! charged for its time.
 
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
@@ -15,51 +16,51 @@ use crate::{
     run::{RuleVariables, Url},
 };
 
-/// What is done to a message. One filter serves all workers at once; what it counts or remembers
-/// is its own to share.
+/// Changes a message. One filter serves all workers at the same time, so state that it keeps must
+/// be shared safely.
 pub trait Filter: Send + Sync {
-    /// Names of the fields that it may change. Whoever decides by a field has to know who else
-    /// writes it: a name that is missing here can let a stored answer go to the wrong request.
+    /// Names of the fields that it may change. Forebay decides by fields and must know who writes
+    /// them: if a name is missing here, a stored response may go to the wrong request.
     fn changes(&self) -> &[FieldName];
 
-    /// Changes the message at hand. It runs in an event loop that others wait for: it must not
-    /// wait, nor take longer than the work on a head takes.
+    /// Changes the current message. It runs in an event loop that other requests share: it must not
+    /// block, nor take longer than work on a head usually takes.
     ///
     /// # Errors
-    /// There was no room in the head: counted as a failure of the rule, which goes on.
+    /// The head has no room. This counts as a failure of the rule; the rule goes on.
     fn run(&self, message: &mut FilterMessage<'_, '_>) -> Result<(), EditError>;
 }
 
-/// What a filter sees of a request, and the fields that it changes.
+/// The parts of a request that a filter can read, and the fields that it can change.
 pub struct FilterMessage<'s, 'b> {
-    /// Where it runs.
+    /// The hook at which it runs.
     pub hook: Hook,
-    /// The message that the hook is about.
+    /// The fields of the message that the hook is about.
     pub fields: &'s mut FieldEdit<'b>,
     /// The client's request, if `fields` is another message.
     pub client: Option<Fields<'s>>,
     /// The request's method.
     pub method: &'s [u8],
-    /// The URL as the request now stands.
+    /// The current URL of the request.
     pub url: Url<'s>,
-    /// Of the response that `fields` are of.
+    /// The status of the response; `None` in a request.
     pub status: Option<u16>,
-    /// The variables `STATE-…` of this request: by them a filter and rules tell each other.
+    /// The request's variables `STATE-…`, through which filters and rules exchange values.
     pub state: &'s mut RuleVariables,
-    /// An empty buffer that is used again and again, so that nothing need be allocated.
+    /// An empty buffer that is reused, so that filters need not allocate.
     pub scratch: &'s mut Vec<u8>,
 }
 
-/// Makes a filter of the arguments that a rule gives it; the error is shown at their place.
+/// Makes a filter from the arguments of a rule; an error is shown at the arguments.
 type Make = dyn Fn(&[&str]) -> Result<Arc<dyn Filter>, String> + Send + Sync;
 
-/// Filters by the names that rules call them. A clone costs a reference count.
+/// Filters by their names in rules. A clone costs a reference count.
 #[derive(Clone, Default)]
 pub struct Filters(BTreeMap<String, Arc<Make>>);
 
 impl Filters {
-    /// Adds a filter, or replaces that of this name. `make` is called once for each rule that runs
-    /// it, whenever a rule file is read, with the arguments of that rule.
+    /// Adds a filter, replacing any of this name. Whenever a rule file is read, `make` is called
+    /// once for each rule that runs the filter, with that rule's arguments.
     #[must_use]
     pub fn with<F, M>(mut self, name: &str, make: M) -> Filters
     where
@@ -73,12 +74,12 @@ impl Filters {
         self
     }
 
-    /// Their names, in order.
+    /// Returns the names, in order.
     pub fn names(&self) -> Vec<&str> {
         self.0.keys().map(String::as_str).collect()
     }
 
-    /// `None` if there is none of this name.
+    /// Makes a filter; `None` if there is none of this name.
     pub(crate) fn make(
         &self,
         name: &str,
@@ -94,19 +95,19 @@ impl fmt::Debug for Filters {
     }
 }
 
-/// A filter as a rule runs it.
+/// A filter that was made for a rule.
 #[derive(Clone)]
 pub struct FilterCall {
-    /// What the rule calls it.
+    /// Its name in the rule.
     pub name: Box<str>,
-    /// Where it runs.
+    /// The hook at which it runs.
     pub hook: Hook,
-    /// Made for this rule.
+    /// The filter itself.
     pub filter: Arc<dyn Filter>,
 }
 
 impl PartialEq for FilterCall {
-    /// Whether it is the same one, made for the same rule.
+    /// Whether both are the same filter, made for the same rule.
     fn eq(&self, other: &FilterCall) -> bool {
         Arc::ptr_eq(&self.filter, &other.filter)
     }

@@ -1,30 +1,30 @@
-//! A line taken apart into words, by the rules of the language:
+//! Splits a line into words, by the rules of the language:
 //!
-//! - Blanks separate words. So does `=`, which is a word of its own if a blank stands before it and
-//!   is dropped if it ends a word.
-//! - `"…"` is a word. A backslash takes the next character as it is, in quotes too.
-//! - `/…/` at the beginning of a word is a word, up to a slash without a backslash before it;
-//!   nothing else is special in it.
+//! - White space separates words. So does `=`: it is a word of its own if white space precedes it,
+//!   and is dropped if it ends a word.
+//! - `"…"` is a word. A backslash takes the next character literally, in quotes too.
+//! - `/…/` at the beginning of a word is a word; it ends at a slash that no backslash precedes, and
+//!   nothing else in it is special.
 //! - `{…}` and `(…)` are words; only backslashes are special in them.
-//! - `#` as the first character of a line makes it a comment; elsewhere it is nothing special.
+//! - `#` makes a line a comment if it is the first character; elsewhere it is not special.
 //!
-//! Each byte of a word knows its column, so that findings point at the source.
+//! Each byte of a word knows its column, so that findings can point at the source.
 
 use std::ops::Range;
 
 use crate::diagnostic::{Diagnostic, RuleSpan};
 
-/// Text with the place of each of its bytes.
+/// A word with the column of each of its bytes.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SourceWord {
     text: String,
     /// Column of each byte of `text`.
     columns: Vec<u32>,
-    /// The whole word in the source, its quotes included.
+    /// The whole word in the source, including its quotes.
     pub(crate) at: RuleSpan,
-    /// It stood in quotes, or some of it behind a backslash.
+    /// The word was in quotes, or contains an escaped character.
     pub(crate) quoted: bool,
-    /// No blank stands before it, though it is not the first of its line.
+    /// No white space precedes it, although it is not the first of its line.
     pub(crate) glued: bool,
 }
 
@@ -34,12 +34,12 @@ impl SourceWord {
         &self.text
     }
 
-    /// It looks like the beginning of a comment; the language knows none behind words.
+    /// Whether it looks like the beginning of a comment; the language has no comments after words.
     pub(crate) fn is_comment(&self) -> bool {
         self.text.starts_with('#') && !self.quoted
     }
 
-    /// Where a part of the text stands.
+    /// The span of a part of the text.
     pub(crate) fn at_part(&self, part: Range<usize>) -> RuleSpan {
         let Some(columns) = self.columns.get(part) else {
             return self.at;
@@ -52,14 +52,14 @@ impl SourceWord {
         }
     }
 
-    /// A part of it, as a word. `part` has to lie within the text and between characters.
+    /// Returns a part as a word. `part` must lie within the text and on character boundaries.
     pub(crate) fn part(&self, part: Range<usize>) -> SourceWord {
         let text = self.text.get(part.clone()).unwrap_or_default().to_owned();
         let columns = self.columns.get(part.clone()).unwrap_or_default().to_vec();
         SourceWord { text, columns, at: self.at_part(part), quoted: self.quoted, glued: false }
     }
 
-    /// This and another word as one, with `between` in the middle.
+    /// Appends another word, with `between` in the middle.
     pub(crate) fn join(&mut self, between: &str, other: &SourceWord) {
         for character in between.chars() {
             self.push(character, other.at.column.saturating_sub(1).max(1));
@@ -77,7 +77,7 @@ impl SourceWord {
     }
 }
 
-/// What the lexer is in the middle of.
+/// What the current word is inside of.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum LexState {
     Word,
@@ -90,13 +90,13 @@ enum LexState {
 struct Lexer {
     line: u32,
     words: Vec<SourceWord>,
-    /// The word in the making.
+    /// The current word.
     word: Option<(SourceWord, LexState)>,
-    /// The character before, a blank at the beginning.
+    /// The previous character; white space at the beginning.
     before: char,
 }
 
-/// The words of a line; none for an empty line or a comment.
+/// Returns the words of a line; none for an empty line or a comment.
 pub(crate) fn lex(line: u32, text: &str) -> Result<Vec<SourceWord>, Diagnostic> {
     if text.trim_start().starts_with('#') {
         return Ok(Vec::new());
@@ -125,7 +125,7 @@ impl Lexer {
         matches!(self.word, Some((_, now)) if now == inside)
     }
 
-    /// The word in the making, or a new one.
+    /// Returns the current word, or begins one.
     fn begin(&mut self, inside: LexState, column: u32) -> &mut SourceWord {
         let glued = !self.words.is_empty() && !self.before.is_ascii_whitespace();
         let at = RuleSpan { line: self.line, column, len: 1 };
@@ -190,7 +190,7 @@ impl Lexer {
         match character {
             _ if character.is_ascii_whitespace() || character == '=' => self.end(column),
             '"' => return Err(stray_quote(self.line, column)),
-            // The original forgets what stands before it in the word.
+            // The original drops the part of the word before it.
             '(' | '{' if character == '(' || self.before != '%' => {
                 let at = RuleSpan { line: self.line, column, len: 1 };
                 let message = format!("`{character}` in the middle of a word");
@@ -209,10 +209,10 @@ impl Lexer {
         let message = match inside {
             LexState::Quotes => {
                 let problem = Diagnostic::error(at, "the quote that begins here has no end");
-                return Err(problem.hint("one more \" at the end; a quote in a text is \\\""));
+                return Err(problem.hint("add a \" at the end; write a quote in a text as \\\""));
             }
-            LexState::Braces => "the `{` has no `}`",
-            LexState::Parens => "the `(` has no `)`",
+            LexState::Braces => "this `{` has no `}`",
+            LexState::Parens => "this `(` has no `)`",
             LexState::Word | LexState::Regex => {
                 let after = word.columns.last().map_or(word.at.column + 1, |last| last + 1);
                 self.word = Some((word, inside));
@@ -226,6 +226,6 @@ impl Lexer {
 
 fn stray_quote(line: u32, column: u32) -> Diagnostic {
     let at = RuleSpan { line, column, len: 1 };
-    Diagnostic::error(at, "a quote in the middle of a word")
+    Diagnostic::error(at, "a quote cannot stand in the middle of a word")
         .hint("put the whole word in quotes, or write \\\" for a quote in it")
 }

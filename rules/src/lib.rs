@@ -1,12 +1,12 @@
-//! Header rules: the language that Apache Traffic Server's header_rewrite plugin made, compiled.
+//! Header rules: the language of Apache Traffic Server's header_rewrite plugin, compiled.
 //!
 //! ```text
 //! text ─ lex, parse, check ─► rules (ast) ─ plan ─► program ─ run ─► changed fields, effects
 //! ```
 //!
-//! Pure: no I/O, no threads, no clock. What a rule can ask of the world it asks a
-//! [`RuleEnvironment`](run::RuleEnvironment); what it does beyond changing fields it leaves in
-//! [`Effects`](run::Effects). What becomes of a message then is decided in [`apply`].
+//! Pure: no I/O, no threads, no clock. Rules read their surroundings through a
+//! [`RuleEnvironment`](run::RuleEnvironment) and leave effects other than changed fields in
+//! [`Effects`](run::Effects). [`apply`] decides how these change a message.
 #![forbid(unsafe_code)]
 
 pub mod apply;

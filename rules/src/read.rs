@@ -1,4 +1,4 @@
-//! The way from text to rules.
+//! Reads a rule file: from text to checked rules.
 
 use crate::{
     ast::{RuleList, RuleScope},
@@ -9,23 +9,23 @@ use crate::{
     parse::{RuleAssembler, parse_line},
 };
 
-/// A file that was read.
+/// The result of reading a file.
 #[derive(Clone, Debug)]
 pub struct ParsedFile {
-    /// Usable if no finding is an error: rules with an error in them are left out.
+    /// The rules. Usable if no finding is an error; rules with errors are left out.
     pub rules: RuleList,
-    /// All that is wrong, in the order of the lines.
+    /// All findings, in the order of the lines.
     pub diagnostics: Vec<Diagnostic>,
 }
 
-/// Reads a rule file that knows no filters. See [`read_with`].
+/// Reads a rule file in a build without filters. See [`read_with`].
 pub fn read(file: &str, text: &str, scope: RuleScope) -> ParsedFile {
     read_with(file, text, scope, &Filters::default())
 }
 
-/// Reads a rule file; its rules may run these filters. Never stops at the first error.
+/// Reads a rule file whose rules may run these filters. Does not stop at the first error.
 pub fn read_with(file: &str, text: &str, scope: RuleScope, filters: &Filters) -> ParsedFile {
-    // Editors of other systems put it before a text.
+    // Some editors put a byte order mark before the text.
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut findings = Findings::default();
     let mut assembler = RuleAssembler::new(scope, filters);
@@ -45,14 +45,14 @@ pub fn read_with(file: &str, text: &str, scope: RuleScope, filters: &Filters) ->
     ParsedFile { rules, diagnostics: findings.into_list() }
 }
 
-/// Reads a rule file as it lies on a disk; with it comes its text, to show findings in.
+/// Reads the bytes of a rule file; also returns its text, for showing findings.
 pub fn read_bytes(
     file: &str,
     bytes: Vec<u8>,
     scope: RuleScope,
     filters: &Filters,
 ) -> (String, ParsedFile) {
-    // What is too large may be cut in the middle of a character; its size is what is wrong.
+    // A file that is too large may be cut in the middle of a character: report its size instead.
     if bytes.len() > FILE_BYTES_MAX {
         let text = String::from_utf8_lossy(&bytes).into_owned();
         let read = read_with(file, &text, scope, filters);
@@ -70,10 +70,10 @@ pub fn read_bytes(
     }
 }
 
-/// The text of a file.
+/// Decodes a file as UTF-8.
 ///
 /// # Errors
-/// The first byte that is not UTF-8, and the text without such bytes.
+/// Returns a finding for the first byte that is not UTF-8, and the text without such bytes.
 pub fn decode(bytes: Vec<u8>) -> Result<String, (String, Diagnostic)> {
     let error = match String::from_utf8(bytes) {
         Ok(text) => return Ok(text),
@@ -95,7 +95,7 @@ pub fn decode(bytes: Vec<u8>) -> Result<String, (String, Diagnostic)> {
 }
 
 impl ParsedFile {
-    /// Nothing in the file is refused.
+    /// Whether no finding is an error.
     pub fn is_usable(&self) -> bool {
         use crate::diagnostic::Severity;
         self.diagnostics.iter().all(|finding| finding.severity < Severity::Error)

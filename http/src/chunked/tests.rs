@@ -4,10 +4,10 @@ use crate::{error::ChunkedError::*, testing::Random};
 const LIMITS: ChunkedLimits =
     ChunkedLimits { extension_bytes_max: 24, trailer_bytes_max: 60, trailer_count_max: 3 };
 
-/// Data, trailers and bytes left over; `None` while the body goes on.
+/// Data, trailers and the number of remaining bytes; `None` while the body continues.
 type Decoded = Result<Option<(Vec<u8>, String, usize)>, ChunkedError>;
 
-/// Decodes pieces one after the other and sums up, as a connection would.
+/// Decodes the pieces in order and collects the result, as a connection would.
 fn decode(pieces: &[&[u8]]) -> Decoded {
     let mut decoder = ChunkedDecoder::new(LIMITS);
     let mut data = Vec::new();

@@ -1,4 +1,4 @@
-//! Constant lines that are set or added together.
+//! Constant lines that are set or appended together.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -13,19 +13,19 @@ use super::{
 #[derive(Clone, Debug)]
 pub struct ConstantLine {
     name: FieldName,
-    /// As it goes on the wire.
+    /// The line in wire form.
     wire: Box<[u8]>,
-    /// It stands for all lines of its name; else it is one more.
+    /// Whether it replaces all lines of its name; otherwise it is appended.
     is_set: bool,
 }
 
 impl ConstantLine {
-    /// One line with this value shall stand for all lines of this name.
+    /// A line that replaces all lines of this name.
     pub fn set(name: FieldName, value: FieldValue<'_>) -> ConstantLine {
         ConstantLine::new(name, value, true)
     }
 
-    /// One more line.
+    /// A line that is appended.
     pub fn append(name: FieldName, value: FieldValue<'_>) -> ConstantLine {
         ConstantLine::new(name, value, false)
     }
@@ -36,12 +36,12 @@ impl ConstantLine {
         ConstantLine { name, wire: wire.into(), is_set }
     }
 
-    /// Its name.
+    /// The name.
     pub fn name(&self) -> &FieldName {
         &self.name
     }
 
-    /// Its value.
+    /// The value.
     pub fn value(&self) -> FieldValue<'_> {
         let value = self.name.as_bytes().len() + 2..self.wire.len() - 2;
         FieldValue::checked(self.wire.get(value).unwrap_or_default())
@@ -51,35 +51,35 @@ impl ConstantLine {
         &self.wire
     }
 
-    /// Does it stand for all lines of its name?
+    /// Whether it replaces all lines of its name.
     pub fn is_set(&self) -> bool {
         self.is_set
     }
 }
 
-/// Constant lines that are set or added together, ready to be copied.
+/// Constant lines that are set or appended together, prepared for copying.
 #[derive(Clone, Debug)]
 pub struct ConstantLines {
     lines: Vec<ConstantLine>,
-    /// All of them as they go on the wire.
+    /// All lines in wire form, concatenated.
     wire: Box<[u8]>,
-    /// Where each ends there.
+    /// The end of each line in `wire`.
     ends: Box<[u32]>,
-    /// Names that are set, by hash: which line, or [`EMPTY`].
+    /// Hash table of the names that are set: numbers of lines, or [`EMPTY`].
     slots: Box<[u32]>,
-    /// No name is set after it occurred before: the lines can be copied as they are.
+    /// No line sets a name that an earlier line has, so the lines can be copied unchanged.
     is_plain: bool,
 }
 
 const EMPTY: u32 = u32::MAX;
 
-/// Lines of a [`ConstantLines`] that set a name which a head has already; in order.
+/// Lines of a [`ConstantLines`] that set a name which the head already has; sorted.
 #[derive(Debug, Default)]
 pub struct ConflictingLines(Vec<u32>);
 
 impl ConflictingLines {
     fn has_any(&self, of: &Range<usize>) -> bool {
-        // Of most heads it is empty.
+        // Empty for most heads.
         let first = self.0.partition_point(|line| (*line as usize) < of.start);
         self.0.get(first).is_some_and(|line| (*line as usize) < of.end)
     }
@@ -92,7 +92,7 @@ impl Default for ConstantLines {
 }
 
 impl ConstantLines {
-    /// Of these lines, in this order.
+    /// Prepares these lines, in this order.
     pub fn new(lines: Vec<ConstantLine>) -> ConstantLines {
         let (mut wire, mut ends) = (Vec::new(), Vec::new());
         let slot_count = (lines.len() * 4).next_power_of_two().max(8);
@@ -128,7 +128,7 @@ impl ConstantLines {
         &self.lines
     }
 
-    /// The line that is pushed next is one of a name with this hash.
+    /// Enters the next line into the hash table, under the hash of its name.
     fn insert(&mut self, hash: u32) {
         let mask = self.slots.len() - 1;
         let mut at = hash as usize & mask;
@@ -140,7 +140,7 @@ impl ConstantLines {
         }
     }
 
-    /// The first line that sets this name.
+    /// Returns the first line that sets this name.
     fn line_that_sets(&self, hash: u32, name: &[u8]) -> Option<u32> {
         let mask = self.slots.len() - 1;
         let mut at = hash as usize & mask;
@@ -154,7 +154,7 @@ impl ConstantLines {
         }
     }
 
-    /// Some of the lines as they go on the wire.
+    /// Returns a range of the lines in wire form.
     fn wire_of(&self, some: &Range<usize>) -> &[u8] {
         let end_of = |line: usize| self.ends.get(line).map_or(0, |end| *end as usize);
         let start = some.start.checked_sub(1).map_or(0, end_of);

@@ -1,4 +1,4 @@
-//! The lines at the end of a buffer, being changed.
+//! Edits the field lines at the end of a buffer.
 
 use std::ops::Range;
 
@@ -10,9 +10,9 @@ use super::{
 };
 use crate::bytes::{find_colon, trim_space};
 
-/// The field lines at the end of a buffer, as they go on the wire, being changed.
+/// An edit of the field lines at the end of a buffer, in wire form.
 ///
-/// Dropped or finished, it leaves in the buffer exactly the lines that are to be sent.
+/// When dropped or finished, it leaves exactly the resulting lines in the buffer.
 #[derive(Debug)]
 pub struct FieldEdit<'b> {
     pub(super) text: &'b mut Vec<u8>,
@@ -20,20 +20,20 @@ pub struct FieldEdit<'b> {
     limits: EditLimits,
     /// First byte of the first line.
     pub(super) start: usize,
-    /// All lines before this byte are in the table.
+    /// All lines before this offset are in the table.
     pub(super) scanned: usize,
-    /// Lines behind it, once they were counted.
+    /// The number of lines after it, once counted.
     pub(super) unscanned_count: Option<usize>,
-    /// Lines in the table that were not removed.
+    /// Lines in the table that have not been removed.
     live_count: usize,
-    /// Bytes that the holes have.
+    /// Total length of the holes in bytes.
     hole_bytes: usize,
     pub(super) is_changed: bool,
 }
 
 impl<'b> FieldEdit<'b> {
-    /// Begins to change the lines from `start` to the end of `text`: whole lines in wire form, as a
-    /// parser accepted them, without the empty line that ends a head.
+    /// Starts an edit of the lines from `start` to the end of `text`: whole lines in wire form that
+    /// a parser has accepted, without the empty line that ends a head.
     pub fn new(
         text: &'b mut Vec<u8>,
         start: usize,
@@ -58,29 +58,29 @@ impl<'b> FieldEdit<'b> {
         }
     }
 
-    /// The first line of this name.
+    /// Returns the first line of this name.
     pub fn find(&mut self, name: &FieldName) -> Option<FieldHandle> {
         self.scan();
         self.table.find(name.hash(), self.text, name.as_bytes()).map(FieldHandle)
     }
 
-    /// The next line of the same name.
+    /// Returns the next line of the same name.
     pub fn next_duplicate(&self, at: FieldHandle) -> Option<FieldHandle> {
         self.table.live_from(self.line(at)?.next).map(FieldHandle)
     }
 
-    /// The name of a line, as it is written there; empty if the line was removed.
+    /// Returns the name of a line as written; empty if the line was removed.
     pub fn name(&self, at: FieldHandle) -> &[u8] {
         let line = self.line(at).filter(|line| line.is_live());
         line.and_then(|line| self.text.get(line.name())).unwrap_or_default()
     }
 
-    /// The value of a line; empty if the line was removed.
+    /// Returns the value of a line; empty if the line was removed.
     pub fn value(&self, at: FieldHandle) -> &[u8] {
         self.line(at).and_then(|line| self.text.get(line.value())).unwrap_or_default()
     }
 
-    /// Every line, those of one name in their order.
+    /// Iterates over all lines; lines of one name are in order.
     pub fn iter(&mut self) -> impl Iterator<Item = (FieldHandle, &[u8], &[u8])> {
         self.scan();
         let live = self.table.lines.iter().enumerate().filter(|(_, line)| line.is_live());
@@ -90,7 +90,7 @@ impl<'b> FieldEdit<'b> {
         })
     }
 
-    /// Was any line added, changed or taken out?
+    /// Whether any line was added, changed or removed.
     pub fn is_changed(&self) -> bool {
         self.is_changed
     }
@@ -101,17 +101,17 @@ impl<'b> FieldEdit<'b> {
         self.live_count
     }
 
-    /// Bytes of all lines, as they go on the wire.
+    /// Total length of all lines in wire form.
     pub fn wire_bytes(&self) -> usize {
         self.text.len() - self.start - self.hole_bytes
     }
 
-    /// Bytes of the buffer, with what is to be squeezed out at the end: grows with what is written.
+    /// Length of the buffer, including removed text that is still in it: grows with every write.
     pub fn buffer_bytes(&self) -> usize {
         self.text.len()
     }
 
-    /// One more line, behind those of its name.
+    /// Appends a line after the other lines of its name.
     pub fn append(
         &mut self,
         name: &FieldName,
@@ -122,7 +122,7 @@ impl<'b> FieldEdit<'b> {
         self.push(place, name, value)
     }
 
-    /// One line with this value stands for all lines of this name.
+    /// Replaces all lines of this name by one line with this value.
     pub fn set(
         &mut self,
         name: &FieldName,
@@ -136,7 +136,7 @@ impl<'b> FieldEdit<'b> {
         }
     }
 
-    /// This value for the first line of a name; the others are taken out.
+    /// Sets the value of the first line of a name and removes the others.
     fn set_all(
         &mut self,
         at: FieldHandle,
@@ -151,7 +151,7 @@ impl<'b> FieldEdit<'b> {
         Ok(at)
     }
 
-    /// Another value for one line.
+    /// Sets the value of one line.
     pub fn set_value(&mut self, at: FieldHandle, value: FieldValue<'_>) -> Result<(), EditError> {
         let value = value.as_bytes();
         let line = *self.line(at).filter(|line| line.is_live()).ok_or(EditError::Gone)?;
@@ -164,7 +164,7 @@ impl<'b> FieldEdit<'b> {
         Ok(())
     }
 
-    /// Takes a line out; false if it was gone already.
+    /// Removes a line; returns false if it was removed already.
     pub fn remove(&mut self, at: FieldHandle) -> bool {
         let bytes = self.line(at).map_or(0, |line| line.whole().len());
         let removed = self.table.remove(at.0);
@@ -176,7 +176,7 @@ impl<'b> FieldEdit<'b> {
         removed
     }
 
-    /// Takes all lines of this name out; how many they were.
+    /// Removes all lines of this name; returns how many there were.
     pub fn remove_all(&mut self, name: &FieldName) -> usize {
         let (mut next, mut count) = (self.find(name), 0);
         while let Some(at) = next {
@@ -186,8 +186,8 @@ impl<'b> FieldEdit<'b> {
         count
     }
 
-    /// Sets or appends a constant line. If there is no room for one that is set, the head has no
-    /// line of its name afterwards: what somebody else has sent does not stand for it.
+    /// Sets or appends a constant line. If a line that is set finds no room, all lines of its name
+    /// are removed: a line that another party has sent must not take its place.
     pub fn apply_line(&mut self, line: &ConstantLine) -> Result<FieldHandle, EditError> {
         let applied = self.try_line(line);
         if applied.is_err() && line.is_set() {
@@ -210,7 +210,7 @@ impl<'b> FieldEdit<'b> {
         Ok(self.add_line(place, line.name(), start))
     }
 
-    /// Looks which names that `lines` set the head has already, for [`FieldEdit::apply_range`].
+    /// Finds the names that `lines` set and the head already has, for [`FieldEdit::apply_range`].
     pub fn find_conflicts(&mut self, lines: &ConstantLines, conflicts: &mut ConflictingLines) {
         lines.find_conflicts(self, conflicts);
     }
@@ -227,7 +227,7 @@ impl<'b> FieldEdit<'b> {
         lines.apply_range(some, conflicts, self)
     }
 
-    /// Appends lines that come into the table when a name is looked for. There is room for them.
+    /// Appends lines that enter the table at the next search for a name. There must be room.
     pub(super) fn append_unscanned(&mut self, wire: &[u8], line_count: usize) {
         debug_assert!(self.unscanned_count.is_some() || self.scanned == self.text.len());
         self.text.extend_from_slice(wire);
@@ -235,9 +235,9 @@ impl<'b> FieldEdit<'b> {
         self.unscanned_count = Some(self.unscanned_count.unwrap_or_default() + line_count);
     }
 
-    /// Ends the edit: what was removed is squeezed out of the buffer.
+    /// Ends the edit and removes the holes from the buffer.
     pub fn finish(self) {
-        // `drop` does it, so that a head that is given up half-way never shows removed lines.
+        // `drop` does the work, so that an abandoned edit never leaves removed lines in the head.
         drop(self);
     }
 
@@ -245,9 +245,9 @@ impl<'b> FieldEdit<'b> {
         self.table.lines.get(at.0 as usize)
     }
 
-    /// Is there room for this many more bytes and lines? All lines were counted.
+    /// Checks for room for more bytes and lines. All lines must have been counted.
     pub(super) fn check_room(&self, bytes: usize, line_count: usize) -> Result<(), EditError> {
-        // What was taken out stands in the buffer until the end.
+        // Removed lines stay in the buffer until the end.
         let buffer_bytes_max = (self.limits.bytes_max as usize).saturating_mul(4);
         if self.wire_bytes() + bytes > self.limits.bytes_max as usize
             || self.text.len() - self.start + bytes > buffer_bytes_max
@@ -261,12 +261,12 @@ impl<'b> FieldEdit<'b> {
         Ok(())
     }
 
-    /// Where the name is in the table, or belongs; all lines are in it.
+    /// Finds the slot of a name. All lines must be in the table.
     fn slot_for(&mut self, name: &FieldName) -> LineSlot {
         self.table.slot_for(name.hash(), self.text, name.as_bytes())
     }
 
-    /// Appends a line, if there is room; all lines are in the table.
+    /// Appends a line, if there is room. All lines must be in the table.
     fn push(
         &mut self,
         place: LineSlot,
@@ -279,7 +279,7 @@ impl<'b> FieldEdit<'b> {
         Ok(self.add_line(place, name, start))
     }
 
-    /// The line that was just written from `start` on comes into the table.
+    /// Enters the line that was just written at `start` into the table.
     fn add_line(&mut self, place: LineSlot, name: &FieldName, start: usize) -> FieldHandle {
         let name_len = name.as_bytes().len();
         let end = self.text.len();
@@ -299,7 +299,7 @@ impl<'b> FieldEdit<'b> {
         FieldHandle(self.table.push_at(place, line))
     }
 
-    /// A value that is no longer than the one that was there.
+    /// Overwrites a value by one that is not longer.
     fn overwrite(&mut self, at: FieldHandle, line: EditLine, value: &[u8]) {
         let start = line.value_start as usize;
         let end = start + value.len();
@@ -320,8 +320,8 @@ impl<'b> FieldEdit<'b> {
         }
     }
 
-    /// A longer value: the line moves to the end, and those of its name that follow it move behind
-    /// it, to keep their order.
+    /// Sets a longer value: the line moves to the end, and so do later lines of its name, which
+    /// keeps their order.
     fn rewrite(&mut self, at: FieldHandle, line: EditLine, value: &[u8]) {
         self.move_to_end(at, line, Some(value));
         let mut next = self.next_duplicate(at);
@@ -362,7 +362,7 @@ impl<'b> FieldEdit<'b> {
         self.hole_bytes += end - start;
     }
 
-    /// Puts all lines into the table that are not in it.
+    /// Enters all remaining lines into the table.
     #[inline]
     pub(super) fn scan(&mut self) {
         if self.scanned < self.text.len() {
@@ -373,7 +373,7 @@ impl<'b> FieldEdit<'b> {
     fn scan_rest(&mut self) {
         while self.scanned < self.text.len() {
             let Some((line, end)) = line_at(self.table.seed, self.text, self.scanned) else {
-                // No line: the caller broke its word. What stands there stays as it is.
+                // Not a field line: the caller broke the contract. The text stays unchanged.
                 debug_assert!(false, "the text from {} on is no field line", self.scanned);
                 break;
             };
@@ -385,7 +385,7 @@ impl<'b> FieldEdit<'b> {
         self.unscanned_count = None;
     }
 
-    /// Moves what is left to the front of the first hole.
+    /// Closes the holes by moving the remaining lines forward.
     fn squeeze(&mut self) {
         let holes = &mut self.table.holes;
         holes.sort_unstable();
@@ -410,7 +410,7 @@ impl Drop for FieldEdit<'_> {
     }
 }
 
-/// The line at this byte, and where the next one begins.
+/// Parses the line at this offset; also returns the offset of the next one.
 pub(super) fn line_at(seed: HashSeed, text: &[u8], start: usize) -> Option<(EditLine, usize)> {
     let rest = text.get(start..)?;
     let end = memchr::memchr(b'\n', rest)?;

@@ -1,4 +1,4 @@
-//! Finding lines of a head that is only read, by names that nobody knew beforehand.
+//! Finds lines of a read-only head by names that are not known in advance.
 
 use super::{
     EditTable, FieldName,
@@ -10,18 +10,19 @@ use crate::fields::Fields;
 #[derive(Clone, Debug, Default)]
 pub struct FieldIndex {
     table: EditTable,
-    /// Names of the lines, one behind the other.
+    /// Names of the lines, concatenated.
     names: Vec<u8>,
     is_made: bool,
 }
 
 impl FieldIndex {
-    /// Forgets the head.
+    /// Drops the index of the current head.
     pub fn clear(&mut self) {
         self.is_made = false;
     }
 
-    /// Values of the lines of this name, in order. `fields` are the same until it is cleared.
+    /// Returns the values of the lines of this name, in order. `fields` must be the same until
+    /// `clear`.
     pub fn all<'a>(
         &mut self,
         fields: Fields<'a>,

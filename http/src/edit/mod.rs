@@ -1,10 +1,10 @@
-//! Changing the fields of a head in place: what rules and native filters are written with.
+//! Changes the fields of a head in place, for rules and native filters.
 //!
-//! A head that is about to be sent stands at the end of a buffer, one `name: value CRLF` after
-//! another. [`FieldEdit`] borrows that buffer. It finds lines by name through an index that is
-//! made when the first name is looked for, appends new lines behind the old ones, and squeezes out
-//! what was removed in one pass at the end; so the buffer holds the head as it is to be sent, and
-//! nothing was allocated: the index lies in an [`EditTable`] that its owner reuses.
+//! A head that is about to be sent lies at the end of a buffer, as `name: value CRLF` lines.
+//! [`FieldEdit`] borrows that buffer. It finds lines by name through an index that is built at the
+//! first search, appends new lines at the end, and closes the holes of removed lines in one pass
+//! when it ends. So the buffer then holds the head to be sent, and nothing was allocated: the index
+//! lies in an [`EditTable`] that its owner reuses.
 //!
 //! ```
 //! use forebay_http::edit::{EditLimits, EditTable, FieldEdit, FieldName, FieldValue};
@@ -40,11 +40,11 @@ pub use index::FieldIndex;
 pub use name::{FieldName, FieldValue};
 pub use table::EditTable;
 
-/// Where a field line stands in a head that is being changed.
+/// A handle to a field line of a head that is being edited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FieldHandle(u32);
 
-/// How large a head may become.
+/// Limits of the size of a head.
 #[derive(Clone, Copy, Debug)]
 pub struct EditLimits {
     /// Bytes of all field lines together, as they go on the wire.
@@ -54,20 +54,20 @@ pub struct EditLimits {
 }
 
 impl Default for EditLimits {
-    /// What nothing that reads HTTP refuses outright: 64 KiB, 1,000 lines.
+    /// The size that every HTTP peer accepts: 64 KiB, 1,000 lines.
     fn default() -> EditLimits {
         EditLimits { bytes_max: 64 * 1024, line_count_max: 1_000 }
     }
 }
 
-/// A change that was not made; the head is as before.
+/// An edit that was refused; the head is unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EditError {
-    /// The head would have more lines than it may.
+    /// The head would exceed its limit of lines.
     TooManyFields,
-    /// The head would have more bytes than it may.
+    /// The head would exceed its limit of bytes.
     TooManyBytes,
-    /// The line is no longer there.
+    /// The line was removed before.
     Gone,
 }
 

@@ -1,4 +1,4 @@
-//! Names and values that were checked once.
+//! Validated names and values.
 
 use std::{
     hash::{BuildHasher, RandomState},
@@ -10,10 +10,10 @@ use crate::{
     fields::FieldId,
 };
 
-/// Longest name: what every peer takes, and a line's place can say.
+/// Longest name: every peer accepts it, and a line's `name_len` can represent it.
 const NAME_BYTES_MAX: usize = 1_024;
 
-/// A field name that was checked once, with what finding it needs.
+/// A validated field name, with its hash.
 #[derive(Clone, Debug)]
 pub struct FieldName {
     bytes: Box<[u8]>,
@@ -22,7 +22,7 @@ pub struct FieldName {
 }
 
 impl FieldName {
-    /// `None` if it is no token (RFC 9110 §5.1), or longer than 1,024 bytes.
+    /// Returns `None` if it is not a token (RFC 9110 §5.1), or longer than 1,024 bytes.
     pub fn parse(name: &[u8]) -> Option<FieldName> {
         let fits = name.len() <= NAME_BYTES_MAX && is_token(name);
         fits.then(|| FieldName::seeded(name, HashSeed::default()))
@@ -32,17 +32,17 @@ impl FieldName {
         FieldName { bytes: name.into(), id: FieldId::of(name), hash: seed.hash(name) }
     }
 
-    /// As it was written.
+    /// The name as written.
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// Which well-known field it is.
+    /// The well-known field of this name.
     pub fn id(&self) -> FieldId {
         self.id
     }
 
-    /// The same for all names that differ in case only.
+    /// The hash; names that differ only in case have the same one.
     pub(super) fn hash(&self) -> u32 {
         self.hash
     }
@@ -56,41 +56,41 @@ impl PartialEq for FieldName {
 
 impl Eq for FieldName {}
 
-/// A field value that was checked: no control byte is in it, no white space around it (RFC 9110
-/// §5.5). What holds one may write it into a head.
+/// A validated field value: no control bytes, and no surrounding white space (RFC 9110 §5.5). It
+/// can be written into a head without further checks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FieldValue<'a>(&'a [u8]);
 
 impl<'a> FieldValue<'a> {
-    /// Cuts white space off both ends; `None` if a control byte other than HTAB is in it.
+    /// Trims white space; `None` if the value contains a control byte other than HTAB.
     pub fn parse(value: &'a [u8]) -> Option<FieldValue<'a>> {
         let value = trim_space(value);
         find_control(value, 0).is_none().then_some(FieldValue(value))
     }
 
-    /// Of bytes that were a value before.
+    /// Wraps bytes that were validated before.
     pub(super) fn checked(value: &'a [u8]) -> FieldValue<'a> {
         FieldValue(value)
     }
 
-    /// Its bytes.
+    /// The bytes.
     pub fn as_bytes(self) -> &'a [u8] {
         self.0
     }
 }
 
-/// What the hash of a name begins with.
+/// The seed of name hashes.
 ///
-/// Clients choose names, and one head may have up to 10,000 of them: names that were made to
-/// collide would cost the square of their number, when the index is built as when they are found.
-/// So nobody outside knows the seed. It is one for all names of a process, of rules as of messages.
+/// Clients choose names, and a head may have up to 10,000 of them. Names made to collide would take
+/// quadratic time, both to build the index and to search it, so the seed is secret. It is the same
+/// for all names of a process, in rules and in messages.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct HashSeed(u64);
 
 static SEED: LazyLock<HashSeed> = LazyLock::new(|| HashSeed(RandomState::new().hash_one(0)));
 
 impl Default for HashSeed {
-    /// The one of this process. Who hashes many names keeps a copy.
+    /// Returns the seed of this process. Code that hashes many names keeps a copy.
     fn default() -> HashSeed {
         *SEED
     }
@@ -102,7 +102,7 @@ impl HashSeed {
         HashSeed(seed)
     }
 
-    /// Hash of a name in any case.
+    /// Hashes a name, ignoring case.
     pub(super) fn hash(self, name: &[u8]) -> u32 {
         let (words, tail) = name.as_chunks::<8>();
         let mut hash = self.0 ^ name.len() as u64;
@@ -116,23 +116,24 @@ impl HashSeed {
     }
 }
 
-/// Both halves of the product, so that every bit reaches the low ones, which choose the slot.
+/// Folds both halves of the product, so that every bit affects the low ones, which choose the slot.
 fn mix(word: u64) -> u64 {
     let product = u128::from(word) * 0x9e37_79b9_7f4a_7c15;
     product as u64 ^ (product >> 64) as u64
 }
 
-/// Eight bytes of a token with their letters in lower case. No other two bytes of tokens become
-/// one: if `^` and `~` did, which differ as `Z` and `z` do, any number of names with one hash could
-/// be made of them, whatever the seed.
+/// Converts the letters of eight token bytes to lower case. No two other bytes of tokens become
+/// equal: if `^` and `~`, which differ as `Z` and `z` do, became equal, a client could build any
+/// number of names with one hash, whatever the seed.
 fn lower_case(word: u64) -> u64 {
     const EACH: u64 = u64::MAX / 0xff;
-    // Bit 5 tells lower from upper case; the five bits below it count the letters from 1 to 26.
+    // Bit 5 separates lower from upper case; the five bits below it number the letters from 1 to
+    // 26.
     let beyond_z = (word & (EACH * 0x1f)) + EACH * (0x20 - 27);
     word | ((EACH * 0x20) & !beyond_z)
 }
 
-/// The last bytes as one word; where the name is long enough, together with some before them.
+/// Returns the last bytes as one word; of a long enough name, together with some bytes before them.
 fn tail_word(name: &[u8], tail: &[u8]) -> u64 {
     if let Some(last) = name.last_chunk::<8>() {
         return u64::from_le_bytes(*last);

@@ -1,27 +1,27 @@
-//! Where the lines of a head are, and which of them have a name.
+//! The positions of the lines of a head, and an index by name.
 
 use std::ops::Range;
 
 use super::name::HashSeed;
 
-/// Place of one line.
+/// The position of one line.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct EditLine {
-    /// Of its name.
+    /// The hash of its name.
     pub(super) hash: u32,
     /// First byte of the name.
     pub(super) start: u32,
     /// First byte of the value.
     pub(super) value_start: u32,
-    /// Bytes of the value; [`REMOVED`] of a line that is no longer there.
+    /// Length of the value; [`REMOVED`] if the line was removed.
     pub(super) value_len: u32,
-    /// Behind its CRLF.
+    /// End of the line, after its CRLF.
     pub(super) end: u32,
     /// The next line of this name, or [`NONE`].
     pub(super) next: u32,
-    /// The last line of this name, if this is the first.
+    /// The last line of this name; only valid in the first one.
     pub(super) last: u32,
-    /// Bytes of the name.
+    /// Length of the name.
     pub(super) name_len: u16,
 }
 
@@ -31,10 +31,10 @@ const REMOVED: u32 = u32::MAX;
 /// No line.
 pub(super) const NONE: u32 = u32::MAX;
 
-/// Fewest slots of the index.
+/// Smallest number of slots.
 const SLOT_COUNT_MIN: usize = 32;
 
-/// Most slots that are made before there are lines: emptying them is work too.
+/// Largest number of slots that is kept for the next head: clearing them takes time.
 const SLOT_COUNT_KEPT_MAX: usize = 2_048;
 
 impl EditLine {
@@ -47,19 +47,19 @@ impl EditLine {
         start..start + usize::from(self.name_len)
     }
 
-    /// Empty if it was removed.
+    /// The range of the value; empty if the line was removed.
     pub(super) fn value(&self) -> Range<usize> {
         let start = self.value_start as usize;
         start..start + if self.is_live() { self.value_len as usize } else { 0 }
     }
 
-    /// All of it, its CRLF too.
+    /// The range of the whole line, including its CRLF.
     pub(super) fn whole(&self) -> Range<usize> {
         self.start as usize..self.end as usize
     }
 }
 
-/// Tables of a [`FieldEdit`](super::FieldEdit): kept by its owner and reused, so that an edit
+/// The tables of a [`FieldEdit`](super::FieldEdit), reused by their owner, so that an edit
 /// allocates nothing once they have grown.
 #[derive(Clone, Debug, Default)]
 pub struct EditTable {
@@ -67,28 +67,28 @@ pub struct EditTable {
     /// is an index into it, so no entry is ever removed.
     pub(super) lines: Vec<EditLine>,
     slots: Vec<NameSlot>,
-    /// Of the names' hashes: a copy of what names that were parsed have.
+    /// The seed of the hashes, the same as in parsed names.
     pub(super) seed: HashSeed,
     /// Slots in use.
     used_count: usize,
-    /// Bytes of the text that are to go.
+    /// Ranges of the text to remove.
     pub(super) holes: Vec<(u32, u32)>,
-    /// Slots looked at, for tests that count instead of taking the time.
+    /// Slots that were visited, for tests that count steps.
     #[cfg(test)]
     pub(super) probe_count: std::cell::Cell<usize>,
 }
 
-/// A name of the index.
+/// A slot of the index, for one name.
 #[derive(Clone, Copy, Debug)]
 struct NameSlot {
     hash: u32,
-    /// Its first line, or [`NONE`] while the slot is empty.
+    /// The first line of the name, or [`NONE`] if the slot is empty.
     first: u32,
 }
 
 const EMPTY: NameSlot = NameSlot { hash: 0, first: NONE };
 
-/// Where a name is in the index, or belongs. Good until the next line is pushed.
+/// The slot of a name, occupied or free. Valid until the next line is pushed.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LineSlot {
     slot: usize,
@@ -96,8 +96,8 @@ pub(super) struct LineSlot {
 }
 
 impl EditTable {
-    /// Forgets all lines. The next head is taken to have about as many as this one, so that runs
-    /// of the same rules do not grow the index each time.
+    /// Clears the table. The next head is assumed to have about as many names as this one, so that
+    /// runs of the same rules do not grow the index each time.
     pub(super) fn clear(&mut self) {
         let slot_count = match self.used_count {
             0 => 0,
@@ -110,27 +110,27 @@ impl EditTable {
         self.holes.clear();
     }
 
-    /// The first line of a name that is still there.
+    /// Returns the first line of a name that has not been removed.
     pub(super) fn find(&self, hash: u32, text: &[u8], name: &[u8]) -> Option<u32> {
         self.live_at(self.slot_of(hash, text, name)?)
     }
 
-    /// The first line of the name that is still there.
+    /// Returns the first line in this slot that has not been removed.
     pub(super) fn live_at(&self, place: LineSlot) -> Option<u32> {
         self.live_from(place.first)
     }
 
-    /// Where a name is, or is about to be.
+    /// Finds the slot of a name, growing the index if necessary.
     #[inline]
     pub(super) fn slot_for(&mut self, hash: u32, text: &[u8], name: &[u8]) -> LineSlot {
         if (self.used_count + 1) * 2 > self.slots.len() {
             self.grow();
         }
-        // There are slots now.
+        // The index has slots now.
         self.slot_of(hash, text, name).unwrap_or(LineSlot { slot: 0, first: NONE })
     }
 
-    /// This line or the next of its name that is still there.
+    /// Returns this line, or the next of its name that has not been removed.
     pub(super) fn live_from(&self, mut index: u32) -> Option<u32> {
         loop {
             let line = self.lines.get(index as usize)?;
@@ -141,14 +141,14 @@ impl EditTable {
         }
     }
 
-    /// Adds a line behind those of its name.
+    /// Adds a line after the others of its name.
     pub(super) fn push(&mut self, line: EditLine, text: &[u8]) -> u32 {
         let name = text.get(line.name()).unwrap_or_default();
         let place = self.slot_for(line.hash, text, name);
         self.push_at(place, line)
     }
 
-    /// The same for a name whose place is known.
+    /// The same for a name whose slot is known.
     #[inline]
     pub(super) fn push_at(&mut self, place: LineSlot, line: EditLine) -> u32 {
         let index = self.lines.len() as u32;
@@ -170,12 +170,12 @@ impl EditTable {
         index
     }
 
-    /// `None` only before there is any slot.
+    /// Finds the slot of a name; `None` if the index has no slots yet.
     #[inline]
     fn slot_of(&self, hash: u32, text: &[u8], name: &[u8]) -> Option<LineSlot> {
         let mask = self.slots.len().checked_sub(1)?;
         let mut at = hash as usize & mask;
-        // At most half of the slots are in use, so an empty one ends this.
+        // At most half of the slots are occupied, so the search ends at a free one.
         loop {
             self.count_probe();
             let slot = *self.slots.get(at)?;
@@ -189,18 +189,18 @@ impl EditTable {
     fn is_named(&self, index: u32, text: &[u8], name: &[u8]) -> bool {
         let line = self.lines.get(index as usize);
         let other = line.and_then(|line| text.get(line.name())).unwrap_or_default();
-        // Most names come in one case; and that comparison is one call.
+        // Most names have the usual case, and this comparison is a single call.
         other == name || other.eq_ignore_ascii_case(name)
     }
 
-    /// Counts a step, in tests.
+    /// Counts a visited slot, in tests.
     pub(super) fn count_probe(&self) {
         #[cfg(test)]
         self.probe_count.set(self.probe_count.get() + 1);
     }
 
     #[cold]
-    /// Doubles the slots. Names are not compared again: each slot is of another name.
+    /// Doubles the slots. Names are not compared: each slot holds another name.
     fn grow(&mut self) {
         let count = (self.slots.len() * 2).max(SLOT_COUNT_MIN);
         let old_count = self.slots.len();
@@ -220,7 +220,7 @@ impl EditTable {
         self.slots.truncate(count);
     }
 
-    /// Marks a line as gone and its bytes as to go.
+    /// Marks a line as removed, and its bytes as a hole.
     pub(super) fn remove(&mut self, index: u32) -> bool {
         let Some(line) = self.lines.get_mut(index as usize).filter(|line| line.is_live()) else {
             return false;

@@ -1,19 +1,19 @@
-//! Cache-Status (RFC 9211): what the cache did, on every response.
+//! The Cache-Status field (RFC 9211), which every response carries.
 
 use crate::policy::reuse::ForwardReason;
 use crate::write::decimal;
 
-/// The name under which Forebay reports.
+/// The name of this cache in the field.
 const CACHE_NAME: &[u8] = b"forebay";
 
-/// Where the response came from (RFC 9211 §2.1, §2.2: one excludes the other).
+/// The source of the response (RFC 9211 §2.1, §2.2: `hit` and `fwd` exclude each other).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CacheOutcome {
-    /// From the cache, without asking the origin.
+    /// The cache, without contacting the origin.
     Hit,
-    /// From the origin, or from the cache after asking it.
+    /// The origin, or the cache after contacting the origin.
     Forwarded(ForwardReason),
-    /// From neither: the cache refused the request before it looked.
+    /// Neither: the request was refused before the lookup.
     Refused,
 }
 
@@ -22,20 +22,20 @@ pub enum CacheOutcome {
 pub struct CacheStatus {
     /// `hit` or `fwd`.
     pub outcome: CacheOutcome,
-    /// Status of the origin's answer.
+    /// Status of the origin's response.
     pub fwd_status: Option<u16>,
-    /// Freshness left, in seconds; negative if it was used stale.
+    /// Freshness left, in seconds; negative if the response was used stale.
     pub ttl: Option<i64>,
-    /// The answer was stored.
+    /// The response was stored.
     pub stored: bool,
-    /// The request joined another one's fetch.
+    /// The request followed the fetch of another request.
     pub collapsed: bool,
-    /// More, as a token of RFC 8941 (letters, digits, `-`; a letter first).
+    /// Details, as a token of RFC 8941 (letters, digits, `-`; first a letter).
     pub detail: Option<&'static str>,
 }
 
 impl CacheStatus {
-    /// A request that was refused before anything was looked up.
+    /// A request that was refused before the lookup.
     pub const REFUSED: CacheStatus = CacheStatus {
         outcome: CacheOutcome::Refused,
         fwd_status: None,
@@ -57,7 +57,7 @@ impl CacheStatus {
         }
     }
 
-    /// A forwarded request; the caller fills in what came of it.
+    /// A forwarded request; the caller fills in the result.
     pub const fn forwarded(reason: ForwardReason) -> CacheStatus {
         CacheStatus {
             outcome: CacheOutcome::Forwarded(reason),
@@ -69,7 +69,7 @@ impl CacheStatus {
         }
     }
 
-    /// Appends the field value (RFC 9211 §2). Reserve 128 bytes and it does not allocate.
+    /// Appends the field value (RFC 9211 §2). Does not allocate if 128 bytes are reserved.
     pub fn write(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(CACHE_NAME);
         match self.outcome {

@@ -1,24 +1,24 @@
-//! Conditional requests: the client's, answered from a stored response, and ours to the origin
-//! (RFC 9110 §13, RFC 9111 §4.3).
+//! Conditional requests: from clients, answered with a stored response, and to the origin (RFC 9110
+//! §13, RFC 9111 §4.3).
 
 use crate::fields::{FieldId, FieldSet, Fields};
 use crate::policy::etag::{EntityTag, tags};
 use crate::policy::exchange::date_field;
 use crate::policy::meta::StoredMeta;
 
-/// How a stored response answers a request that may be conditional.
+/// How to answer a request that may be conditional with a stored response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConditionalResult {
-    /// With the stored response itself.
+    /// Send the stored response.
     Send,
-    /// With 304: the client has it.
+    /// Send 304: the client's copy is current.
     NotModified,
 }
 
-/// RFC 9110 §13.2.2 and RFC 9111 §4.3.2, for GET and HEAD on a response that [`judge`] lets
-/// serve; `block` is its stored field block.
+/// RFC 9110 §13.2.2 and RFC 9111 §4.3.2, for GET and HEAD when [`judge`] allows the stored response
+/// to be served; `block` is its field block.
 ///
-/// Only a stored 200 is compared: with another status an origin ignores preconditions.
+/// Preconditions are evaluated only for a stored 200: with another status an origin ignores them.
 ///
 /// [`judge`]: crate::policy::reuse::judge
 pub fn conditional(request: Fields<'_>, meta: &StoredMeta, block: &[u8]) -> ConditionalResult {
@@ -30,7 +30,7 @@ pub fn conditional(request: Fields<'_>, meta: &StoredMeta, block: &[u8]) -> Cond
     let is_known = if request.contains(IfNoneMatch) {
         names_stored_tag(request, meta.etag(block))
     } else {
-        // A malformed date is as good as none. Without Last-Modified, RFC 9111 §4.3.2 takes Date.
+        // A malformed date counts as none. Without Last-Modified, RFC 9111 §4.3.2 uses Date.
         let since = date_field(request, IfModifiedSince);
         since.is_some_and(|since| meta.last_modified.unwrap_or(meta.date) <= since)
     };
@@ -49,14 +49,14 @@ fn names_stored_tag(request: Fields<'_>, stored: Option<EntityTag<'_>>) -> bool 
     stored.is_some_and(|stored| listed.any(|tag| tag.matches_weakly(stored)))
 }
 
-/// Must the origin see this request, because its precondition is for the origin alone?
-/// RFC 9110 §13.1.1 and §13.1.4, RFC 9111 §4.3.2.
+/// RFC 9110 §13.1.1 and §13.1.4, RFC 9111 §4.3.2: whether the request has a precondition that only
+/// the origin can evaluate.
 pub fn needs_origin(request: Fields<'_>) -> bool {
     const ORIGIN_ONLY: FieldSet = FieldSet::of(&[FieldId::IfMatch, FieldId::IfUnmodifiedSince]);
     request.seen().intersects(ORIGIN_ONLY)
 }
 
-/// What a request that validates a stored response says (RFC 9111 §4.3.1).
+/// The preconditions of a request that validates a stored response (RFC 9111 §4.3.1).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ValidatorFields<'a> {
     /// Value of If-None-Match.
@@ -65,19 +65,19 @@ pub struct ValidatorFields<'a> {
     pub if_modified_since: Option<u64>,
 }
 
-/// The preconditions that validate a stored response; none if it has no validator. They replace
-/// those of the client, which were about what the client has.
+/// Returns the preconditions that validate a stored response; none if it has no validator. They
+/// replace the client's, which concern the client's own copy.
 pub fn validator_fields<'a>(meta: &StoredMeta, block: &'a [u8]) -> ValidatorFields<'a> {
     ValidatorFields { if_none_match: meta.etag_value(block), if_modified_since: meta.last_modified }
 }
 
-/// Appends the lines of a stored block that a generated 304 carries (RFC 9110 §15.4.5):
-/// everything else the client has. Age, Cache-Status and connection fields are the caller's.
+/// Appends the lines of a stored block that a generated 304 carries (RFC 9110 §15.4.5); the client
+/// has all others. The caller adds Age, Cache-Status and connection fields.
 pub fn write_fields_of_304(block: &[u8], meta: &StoredMeta, out: &mut Vec<u8>) {
     use FieldId::{CacheControl, ContentLocation, Date, Etag, Expires, LastModified, Vary};
     const KEPT: FieldSet =
         FieldSet::of(&[CacheControl, ContentLocation, Date, Etag, Expires, Vary]);
-    // Last-Modified is for guiding caches where there is no better validator.
+    // Last-Modified helps caches only if there is no better validator.
     let has_etag = meta.etag_value(block).is_some();
     for (name, line) in block_lines(block) {
         let id = FieldId::of(name);
@@ -87,7 +87,7 @@ pub fn write_fields_of_304(block: &[u8], meta: &StoredMeta, out: &mut Vec<u8>) {
     }
 }
 
-/// Name and whole line, CRLF included, of each line in a block's bytes.
+/// Iterates over the lines of a block: each name with its whole line, including CRLF.
 fn block_lines(block: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
     let mut rest = block;
     std::iter::from_fn(move || {

@@ -1,36 +1,36 @@
 //! Cache-Control (RFC 9111 §5.2) and Pragma (§5.4).
 //!
-//! A directive that restricts counts with any argument; where directives contradict each other
-//! the most restrictive one counts. Unknown directives mean nothing.
+//! A restricting directive applies whatever its argument; of contradicting directives the most
+//! restrictive one applies. Unknown directives are ignored.
 
 use crate::bytes::trim_space;
 use crate::fields::{FieldId, FieldSet, Fields};
 use crate::policy::lists;
 
-/// Largest delta-seconds; what is larger counts as this (RFC 9111 §1.2.2).
+/// Largest delta-seconds; larger values are clamped to it (RFC 9111 §1.2.2).
 pub const DELTA_S_MAX: u32 = 1 << 31;
 
-/// What a request says about the use of stored responses.
+/// A request's directives about the use of stored responses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RequestDirectives {
     /// Validate before use; also `Pragma: no-cache` without Cache-Control.
     pub no_cache: bool,
-    /// Do not store the answer.
+    /// Do not store the response.
     pub no_store: bool,
     /// Do not contact the origin.
     pub only_if_cached: bool,
-    /// The request carries Authorization, which RFC 9111 §3.5 makes a caching matter.
+    /// The request has Authorization, which restricts caching (RFC 9111 §3.5).
     pub is_authorized: bool,
-    /// Greatest age wanted, in seconds.
+    /// Largest accepted age, in seconds.
     pub max_age: Option<u32>,
-    /// Least freshness left, in seconds.
+    /// Smallest freshness left, in seconds.
     pub min_fresh: Option<u32>,
-    /// Greatest staleness accepted, in seconds; `u32::MAX` for any.
+    /// Largest accepted staleness, in seconds; `u32::MAX` for any.
     pub max_stale: Option<u32>,
 }
 
 impl RequestDirectives {
-    /// A request that says nothing.
+    /// A request without directives.
     pub const EMPTY: RequestDirectives = RequestDirectives {
         no_cache: false,
         no_store: false,
@@ -53,7 +53,7 @@ impl RequestDirectives {
         for member in fields.all(CacheControl).flat_map(lists::members) {
             directives.add(Directive::parse(member));
         }
-        // Pragma is the older form: a request that has both means what Cache-Control says.
+        // Pragma is the older form: if both are present, only Cache-Control counts.
         if !fields.contains(CacheControl) {
             let mut pragma = fields.all(Pragma).flat_map(lists::members);
             directives.no_cache = pragma.any(|member| Directive::parse(member).is(b"no-cache"));
@@ -77,7 +77,7 @@ impl RequestDirectives {
         }
     }
 
-    /// Without an argument any staleness will do; a malformed one asks for nothing.
+    /// Without an argument any staleness is accepted; a malformed argument is ignored.
     fn add_max_stale(&mut self, directive: Directive<'_>) {
         let limit = match directive.argument {
             None => Some(u32::MAX),
@@ -89,23 +89,25 @@ impl RequestDirectives {
     }
 }
 
-/// What a response says about its storage and use. `no-transform` is not among it: nothing here
-/// changes content.
+/// A response's directives about storing and using it. `no-transform` is left out, because Forebay
+/// does not transform content.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ResponseDirectives {
     /// Do not store.
     pub no_store: bool,
-    /// Validate before each use. A list of field names is not looked at: it covers everything.
+    /// Validate before each use. A list of field names is ignored: the directive covers the whole
+    /// response.
     pub no_cache: bool,
-    /// Not for a shared cache. A list of field names is not looked at: it covers everything.
+    /// Not for a shared cache. A list of field names is ignored: the directive covers the whole
+    /// response.
     pub private: bool,
-    /// For a shared cache, whatever else forbids it by default.
+    /// For a shared cache, even where the default forbids it.
     pub public: bool,
     /// Never use stale.
     pub must_revalidate: bool,
     /// Never use stale in a shared cache.
     pub proxy_revalidate: bool,
-    /// Store only with knowledge of the status code; then `no-store` does not count.
+    /// Store only if the status code is understood; then `no-store` is ignored.
     pub must_understand: bool,
     /// Seconds of freshness.
     pub max_age: Option<u32>,
@@ -147,12 +149,13 @@ impl ResponseDirectives {
         flags.find_map(|(name, flag)| directive.is(name).then_some(flag))
     }
 
-    /// RFC 9111 §4.2.4: may this never be used stale? `s-maxage` says so too (§5.2.2.10).
+    /// RFC 9111 §4.2.4: whether the response must never be used stale. `s-maxage` implies that too
+    /// (§5.2.2.10).
     pub fn forbids_stale(&self) -> bool {
         self.must_revalidate || self.proxy_revalidate || self.s_maxage.is_some()
     }
 
-    /// RFC 9111 §3.5: may the answer to a request with Authorization be used for others?
+    /// RFC 9111 §3.5: whether the response to a request with Authorization may be used for others.
     pub fn permits_authorized(&self) -> bool {
         self.public || self.must_revalidate || self.s_maxage.is_some()
     }
@@ -166,8 +169,8 @@ struct Directive<'a> {
 }
 
 impl<'a> Directive<'a> {
-    /// White space around `=` is not allowed: the directive is still recognised, but a number
-    /// beside it is malformed.
+    /// White space around `=` is not allowed: the directive is still recognised, but its number
+    /// counts as malformed.
     fn parse(member: &'a [u8]) -> Directive<'a> {
         let equals = memchr::memchr(b'=', member).unwrap_or(member.len());
         let (name, rest) = member.split_at_checked(equals).unwrap_or_default();
@@ -188,7 +191,7 @@ impl<'a> Directive<'a> {
         self.argument.and_then(parse_delta)
     }
 
-    /// RFC 9111 §4.2.1: a response with malformed freshness ought to count as stale.
+    /// RFC 9111 §4.2.1: a response with malformed freshness should be considered stale.
     fn delta_or_zero(self) -> u32 {
         self.delta().unwrap_or(0)
     }

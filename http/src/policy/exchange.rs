@@ -1,21 +1,21 @@
-//! What the decisions look at: the client's request, the origin's response, when, and under
-//! which rules.
+//! The inputs of the decisions: the client's request, the origin's response, its times, and the
+//! route's settings.
 
 use crate::date::parse_date;
 use crate::fields::{FieldId, Fields};
 use crate::policy::directives::{RequestDirectives, ResponseDirectives, parse_delta};
 use crate::policy::lists;
 
-/// What a client asked, as far as storing depends on it.
+/// The client's request, as far as it affects storing.
 #[derive(Clone, Copy, Debug)]
 pub struct ClientRequest<'a> {
-    /// Only a GET can be stored here.
+    /// Only GET responses can be stored.
     pub is_get: bool,
-    /// Framing announced content, even if empty in the end.
+    /// Framing announced content, even if it turned out empty.
     pub has_body: bool,
     /// The request's fields.
     pub fields: Fields<'a>,
-    /// What they say about caching.
+    /// The request's caching directives.
     pub directives: RequestDirectives,
 }
 
@@ -26,34 +26,34 @@ pub struct OriginResponse<'a> {
     pub status: u16,
     /// The response's fields, as received.
     pub fields: Fields<'a>,
-    /// What they say about caching.
+    /// The response's caching directives.
     pub directives: ResponseDirectives,
 }
 
 impl<'a> OriginResponse<'a> {
-    /// Reads the directives once, for all decisions.
+    /// Parses the directives once, for all decisions.
     pub fn new(status: u16, fields: Fields<'a>) -> OriginResponse<'a> {
         OriginResponse { status, fields, directives: ResponseDirectives::parse(fields) }
     }
 }
 
-/// When a response (a 304 included) came, and how old it said it was.
+/// The times of a response (or a 304), and its age on arrival.
 ///
-/// Apart from the stored fields because Age is about the message: it is not stored.
+/// Separate from the stored fields, because Age describes the message and is not stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ResponseTiming {
     /// When the request was sent, Unix seconds.
     pub request_time: u64,
-    /// When the response head came, Unix seconds.
+    /// When the response head arrived, Unix seconds.
     pub response_time: u64,
-    /// Seconds that Age gave; 0 without a valid Age.
+    /// The value of Age in seconds; 0 without a valid Age.
     pub age_value: u32,
 }
 
 impl ResponseTiming {
-    /// Reads Age of the fields as received.
+    /// Reads Age from the fields as received.
     ///
-    /// RFC 9111 §5.1: the first member counts, and what is not a whole number is ignored.
+    /// RFC 9111 §5.1: the first member counts, and a value that is not a whole number is ignored.
     pub fn new(received: Fields<'_>, request_time: u64, response_time: u64) -> ResponseTiming {
         let first = received.all(FieldId::Age).flat_map(lists::members).next();
         ResponseTiming {
@@ -64,19 +64,19 @@ impl ResponseTiming {
     }
 }
 
-/// Settings of a route that bear on caching.
+/// Settings of a route that affect caching.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CacheRules {
-    /// Share of the time since the last modification that a response without explicit freshness
-    /// counts as fresh, in percent; 0 turns heuristics off.
+    /// Heuristic freshness: the percentage of the time since the last modification for which a
+    /// response without explicit freshness is fresh; 0 turns it off.
     pub heuristic_percent: u8,
-    /// Limit of that, in seconds.
+    /// Limit of the heuristic freshness, in seconds.
     pub heuristic_s_max: u32,
-    /// Freshness, in seconds, when the origin says nothing and there is no heuristic; 0: none.
+    /// Freshness in seconds if neither the origin nor the heuristic gives any; 0 for none.
     pub default_freshness_s: u32,
 }
 
-/// Unix seconds of a date field; `None` if it is absent, doubled or malformed.
+/// Parses a date field to Unix seconds; `None` if it is absent, repeated or malformed.
 pub(crate) fn date_field(fields: Fields<'_>, id: FieldId) -> Option<u64> {
     parse_date(fields.only(id)?)
 }

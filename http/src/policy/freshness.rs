@@ -1,33 +1,33 @@
-//! How long a response is fresh and how old it is (RFC 9111 §4.2).
+//! Freshness lifetime and age of a response (RFC 9111 §4.2).
 
 use crate::fields::FieldId;
 use crate::policy::directives::DELTA_S_MAX;
 use crate::policy::exchange::date_field;
 use crate::policy::exchange::{CacheRules, OriginResponse, ResponseTiming};
 
-/// Where a freshness lifetime comes from.
+/// The source of a freshness lifetime.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LifetimeSource {
     /// `s-maxage`
     SharedMaxAge,
     /// `max-age`
     MaxAge,
-    /// Expires, less Date
+    /// Expires minus Date
     Expires,
-    /// A share of the time since Last-Modified
+    /// A percentage of the time since Last-Modified
     Heuristic,
     /// The route's setting
     Setting,
-    /// Nothing: stale from the start
+    /// None: stale from the start
     Nothing,
 }
 
-/// Seconds that a response is fresh, counted from when the origin made it.
+/// Seconds for which a response is fresh, from its creation by the origin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FreshnessLifetime {
     /// 0: stale from the start.
     pub seconds: u32,
-    /// What said so.
+    /// The source of this value.
     pub source: LifetimeSource,
 }
 
@@ -37,15 +37,15 @@ impl FreshnessLifetime {
         FreshnessLifetime { seconds: seconds.min(DELTA_S_MAX), source }
     }
 
-    /// Did the origin say it, rather than a heuristic or a setting?
+    /// Whether the origin gave it, rather than a heuristic or a setting.
     pub fn is_explicit(self) -> bool {
         use LifetimeSource::{Expires, MaxAge, SharedMaxAge};
         matches!(self.source, SharedMaxAge | MaxAge | Expires)
     }
 }
 
-/// RFC 9111 §4.2.1: the first that is there of `s-maxage`, `max-age`, Expires, a heuristic, the
-/// route's default. What is there but malformed gives 0.
+/// RFC 9111 §4.2.1: the first that is present of `s-maxage`, `max-age`, Expires, a heuristic, the
+/// route's default. A malformed value counts as 0.
 pub fn freshness_lifetime(
     response: &OriginResponse<'_>,
     rules: &CacheRules,
@@ -57,7 +57,7 @@ pub fn freshness_lifetime(
     if let Some(seconds) = response.directives.max_age {
         return FreshnessLifetime::new(u64::from(seconds), LifetimeSource::MaxAge);
     }
-    // RFC 9110 §6.6.1: without a usable Date the time of arrival stands for it.
+    // RFC 9110 §6.6.1: without a usable Date, the time of arrival is used.
     let date = date_field(response.fields, FieldId::Date).unwrap_or(response_time);
     if response.fields.contains(FieldId::Expires) {
         let expires = date_field(response.fields, FieldId::Expires).unwrap_or(0);
@@ -66,14 +66,14 @@ pub fn freshness_lifetime(
     assumed_lifetime(response, rules, date)
 }
 
-/// RFC 9111 §4.2.2, then the route's default; both only where a heuristic is allowed.
+/// RFC 9111 §4.2.2, then the route's default; both only if a heuristic is allowed.
 fn assumed_lifetime(
     response: &OriginResponse<'_>,
     rules: &CacheRules,
     date: u64,
 ) -> FreshnessLifetime {
     let is_allowed = is_heuristically_cacheable(response.status) || response.directives.public;
-    // A response that sets a cookie is about one user unless the origin says that it is not.
+    // A response that sets a cookie concerns one user, unless the origin says otherwise.
     if !is_allowed || response.fields.contains(FieldId::SetCookie) {
         return FreshnessLifetime::new(0, LifetimeSource::Nothing);
     }
@@ -91,13 +91,13 @@ fn assumed_lifetime(
     FreshnessLifetime::new(0, LifetimeSource::Nothing)
 }
 
-/// RFC 9110 §15.1, less 206, which is not stored here.
+/// RFC 9110 §15.1, without 206, which is not stored here.
 pub fn is_heuristically_cacheable(status: u16) -> bool {
     matches!(status, 200 | 203 | 204 | 300 | 301 | 308 | 404 | 405 | 410 | 414 | 501)
 }
 
-/// RFC 9111 §4.2.3, `corrected_initial_age`: age in seconds on arrival, the worse of what Date
-/// and what Age tell.
+/// RFC 9111 §4.2.3, `corrected_initial_age`: age in seconds on arrival, the larger of the ages that
+/// Date and Age give.
 pub fn initial_age(date: Option<u64>, arrival: &ResponseTiming) -> u32 {
     let response_time = arrival.response_time;
     let apparent_age = response_time.saturating_sub(date.unwrap_or(response_time));
@@ -106,7 +106,7 @@ pub fn initial_age(date: Option<u64>, arrival: &ResponseTiming) -> u32 {
     clamp_age(apparent_age.max(corrected_age))
 }
 
-/// RFC 9111 §4.2.3: age in seconds at `now`. A clock that ran backwards adds nothing.
+/// RFC 9111 §4.2.3: age in seconds at `now`. A clock that steps back adds nothing.
 pub fn current_age(initial_age: u32, response_time: u64, now: u64) -> u32 {
     let resident_time = now.saturating_sub(response_time);
     clamp_age(u64::from(initial_age).saturating_add(resident_time))

@@ -1,30 +1,30 @@
-//! What an unsafe request drops from the cache (RFC 9111 §4.4).
+//! Invalidation by unsafe requests (RFC 9111 §4.4).
 
 use crate::authority::Authority;
 use crate::fields::{FieldId, Fields};
 use crate::target::Scheme;
 
-/// Does this answer invalidate? True for an unsafe method (unknown ones included) that did not
-/// fail. The target URI itself is then dropped, and what [`invalidated_targets`] finds.
+/// Whether this response invalidates: the method is unsafe (or unknown), and the request succeeded.
+/// The target URI itself is then dropped, and the URIs that [`invalidated_targets`] returns.
 pub fn invalidates(is_safe: bool, status: u16) -> bool {
     !is_safe && matches!(status, 200..=399)
 }
 
-/// The URI of a request, in the parts that a reference is resolved against.
+/// The URI of a request, split for resolving references against it.
 #[derive(Clone, Copy, Debug)]
 pub struct TargetUri<'a> {
     /// `http` or `https`.
     pub scheme: Scheme,
-    /// Host and perhaps a port.
+    /// Host and optional port.
     pub authority: Authority<'a>,
-    /// Path and query, from `/` on.
+    /// Path and query, beginning with `/`.
     pub path_query: &'a [u8],
 }
 
-/// Path and query of what Location and Content-Location name on the same origin.
+/// Returns path and query of the URIs in Location and Content-Location that have the same origin.
 ///
-/// RFC 9111 §4.4: a URI of another origin is not invalidated, or one site could empty the cache
-/// of another.
+/// RFC 9111 §4.4: a URI of another origin is not invalidated; otherwise one site could empty the
+/// cache of another.
 pub fn invalidated_targets(
     target: TargetUri<'_>,
     response: Fields<'_>,
@@ -34,8 +34,8 @@ pub fn invalidated_targets(
         .filter_map(move |id| resolve(target, response.only(id)?))
 }
 
-/// RFC 3986 §5.2: path and query of a reference, `None` if it leads to another origin or holds
-/// what no URI holds.
+/// RFC 3986 §5.2: resolves a reference to path and query; `None` if it has another origin or
+/// contains bytes that are invalid in a URI.
 pub fn resolve(target: TargetUri<'_>, reference: &[u8]) -> Option<Vec<u8>> {
     if !reference.iter().all(|byte| matches!(byte, 0x21..=0x7e)) {
         return None;
@@ -43,7 +43,7 @@ pub fn resolve(target: TargetUri<'_>, reference: &[u8]) -> Option<Vec<u8>> {
     let (reference, _fragment) = split_before(reference, |byte| byte == b'#');
     let rest = match scheme_of(reference) {
         None => reference,
-        // `http:path` without an authority names nothing in HTTP.
+        // `http:path` without an authority refers to nothing in HTTP.
         Some((scheme, rest)) if is_scheme(target.scheme, scheme) && rest.starts_with(b"//") => rest,
         Some(_) => return None,
     };
@@ -56,7 +56,7 @@ pub fn resolve(target: TargetUri<'_>, reference: &[u8]) -> Option<Vec<u8>> {
     is_same.then(|| resolve_path(b"/", path_query))
 }
 
-/// Scheme and what follows its colon (RFC 3986 §3.1).
+/// Returns the scheme and the text after its colon (RFC 3986 §3.1).
 fn scheme_of(reference: &[u8]) -> Option<(&[u8], &[u8])> {
     let is_end = |byte: u8| matches!(byte, b':' | b'/' | b'?');
     let (scheme, rest) = split_before(reference, is_end);
@@ -72,7 +72,7 @@ fn is_scheme(scheme: Scheme, name: &[u8]) -> bool {
     })
 }
 
-/// RFC 3986 §5.2.2 and §5.2.3, below the authority.
+/// RFC 3986 §5.2.2 and §5.2.3, for the part after the authority.
 fn resolve_path(base: &[u8], reference: &[u8]) -> Vec<u8> {
     let is_query = |byte: u8| byte == b'?';
     let (base_path, base_query) = split_before(base, is_query);
@@ -114,7 +114,7 @@ fn remove_dot_segments(path: &[u8]) -> Vec<u8> {
     resolved
 }
 
-/// Splits before the first byte that fits; the second part is empty if none does.
+/// Splits before the first byte that fits; if none does, the second part is empty.
 fn split_before(bytes: &[u8], fits: impl Fn(u8) -> bool) -> (&[u8], &[u8]) {
     let at = bytes.iter().position(|byte| fits(*byte));
     bytes.split_at_checked(at.unwrap_or(bytes.len())).unwrap_or_default()

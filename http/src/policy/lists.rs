@@ -1,18 +1,18 @@
-//! Comma-separated lists (RFC 9110 §5.6.1) whose members may contain quoted strings, and the
-//! numbers in them.
+//! Comma-separated lists (RFC 9110 §5.6.1) whose members may contain quoted strings, and numbers in
+//! them.
 //!
-//! Lines of one field are read one by one: a quoted string never reaches into the next line. A
-//! quote that is never closed is an ordinary character, so it cannot hide a directive behind it.
-//! The cost is linear in the length of the value, whatever it holds.
+//! Each line of a field is parsed separately: a quoted string never extends into the next line. A
+//! quote that is never closed is an ordinary character, so it cannot hide a directive after it. The
+//! cost is linear in the length of any value.
 
 use crate::bytes::{decimal, trim_space};
 
-/// The members of one line, trimmed, without the empty ones.
+/// The members of one line, trimmed; skips empty ones.
 pub(crate) fn members(value: &[u8]) -> impl Iterator<Item = &[u8]> + Clone {
     split(value).filter(|member| !member.is_empty())
 }
 
-/// The members of one line, trimmed, the empty ones included: at least one.
+/// The members of one line, trimmed, including empty ones: at least one.
 pub(crate) fn split(value: &[u8]) -> ListElements<'_> {
     ListElements { rest: Some(value), quotes: true }
 }
@@ -21,7 +21,7 @@ pub(crate) fn split(value: &[u8]) -> ListElements<'_> {
 #[derive(Clone, Debug)]
 pub(crate) struct ListElements<'a> {
     rest: Option<&'a [u8]>,
-    /// False once a quote turned out to have no partner.
+    /// False after a quote that is never closed.
     quotes: bool,
 }
 
@@ -56,7 +56,7 @@ impl ListElements<'_> {
     }
 }
 
-/// Bytes from behind an opening quote up to and with the closing one (RFC 9110 §5.6.4).
+/// Length from after an opening quote to the closing one, inclusive (RFC 9110 §5.6.4).
 fn quoted_len(rest: &[u8]) -> Option<usize> {
     let mut escaped = false;
     for (index, byte) in rest.iter().enumerate() {
@@ -70,9 +70,9 @@ fn quoted_len(rest: &[u8]) -> Option<usize> {
     None
 }
 
-/// A number of digits only, too large a one as `u64::MAX`; `None` for anything else.
+/// Parses a number that consists of digits only, clamped to `u64::MAX`; `None` for anything else.
 ///
-/// For numbers where "more than we can count" has a meaning, unlike a length.
+/// For numbers that are meaningful even if they are too large, unlike a length.
 pub(crate) fn saturating_decimal(digits: &[u8]) -> Option<u64> {
     let is_number = !digits.is_empty() && digits.iter().all(u8::is_ascii_digit);
     is_number.then(|| decimal(digits).unwrap_or(u64::MAX))

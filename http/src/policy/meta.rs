@@ -1,4 +1,4 @@
-//! What a hit needs to know of a stored response, decided once when it is stored.
+//! Facts about a stored response that a hit needs, computed once when it is stored.
 //!
 //! 64 bytes, little-endian:
 //!
@@ -17,7 +17,7 @@
 //! | 48–55 | u64 | `body_bytes`; all ones: not known |
 //! | 56–63 | u64 | `date`, Unix seconds: Date, or the time of arrival without it |
 //!
-//! Decoding refuses another size and undefined bits, so a later layout is not misread as this one.
+//! Decoding rejects other sizes and undefined bits, so that a later layout is not misread.
 
 use crate::fields::{FieldBlock, FieldId};
 use crate::policy::directives::ResponseDirectives;
@@ -36,7 +36,7 @@ const FLAGS_ALL: u16 = NO_CACHE | FORBIDS_STALE | PERMITS_AUTHORIZED;
 
 const NONE: u64 = u64::MAX;
 
-/// Everything that a hit decides with.
+/// The facts by which a hit decides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StoredMeta {
     /// Status code.
@@ -45,13 +45,13 @@ pub struct StoredMeta {
     pub no_cache: bool,
     /// Never use stale, even if the client would accept it.
     pub forbids_stale: bool,
-    /// May be used for requests with Authorization.
+    /// May be used for other requests with Authorization.
     pub permits_authorized: bool,
     /// Age on arrival, seconds.
     pub initial_age_s: u32,
     /// When the request was sent, Unix seconds.
     pub request_time: u64,
-    /// When the response came, Unix seconds.
+    /// When the response arrived, Unix seconds.
     pub response_time: u64,
     /// Freshness lifetime, seconds.
     pub lifetime_s: u32,
@@ -59,12 +59,12 @@ pub struct StoredMeta {
     pub last_modified: Option<u64>,
     /// Value of Date, or the time of arrival, Unix seconds.
     pub date: u64,
-    /// Bytes of the body; the storer sets it when it is known.
+    /// Bytes of the body; set when the length is known.
     pub body_bytes: Option<u64>,
     etag: ValueSpan,
 }
 
-/// A part of the stored field block, in bytes from its start; empty for none.
+/// A part of the stored field block, in bytes from its start; empty if there is none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct ValueSpan {
     start: u32,
@@ -72,8 +72,8 @@ struct ValueSpan {
 }
 
 impl StoredMeta {
-    /// Decides about a response with the fields that are going to be stored (without Age), or
-    /// that a 304 has just updated.
+    /// Computes the facts from the fields that will be stored (without Age), or that a 304 has just
+    /// updated.
     pub fn new(
         status: u16,
         block: &FieldBlock,
@@ -100,7 +100,7 @@ impl StoredMeta {
         }
     }
 
-    /// The value of ETag in the stored block's bytes.
+    /// Returns the value of ETag in the bytes of the stored block.
     pub fn etag_value<'a>(&self, block: &'a [u8]) -> Option<&'a [u8]> {
         let start = self.etag.start as usize;
         let end = start.checked_add(self.etag.len as usize)?;
@@ -112,13 +112,14 @@ impl StoredMeta {
         EntityTag::parse(self.etag_value(block)?)
     }
 
-    /// From when on it is stale, in Unix seconds (RFC 9111 §4.2): its age then is its lifetime.
+    /// The time from which it is stale, in Unix seconds (RFC 9111 §4.2): its age then equals its
+    /// lifetime.
     pub fn stale_from(&self) -> u64 {
         let left_s = self.lifetime_s.saturating_sub(self.initial_age_s);
         self.response_time.saturating_add(u64::from(left_s))
     }
 
-    /// Can it be validated?
+    /// Whether it can be validated.
     pub fn has_validator(&self) -> bool {
         self.etag.len > 0 || self.last_modified.is_some()
     }
@@ -188,7 +189,8 @@ fn take<const N: usize>(rest: &mut &[u8]) -> Option<[u8; N]> {
     Some(*bytes)
 }
 
-/// Where the only, well-formed ETag of a block stands. A block is `name: value CRLF` per line.
+/// The position of the ETag of a block, if it is unique and well-formed. A block is `name: value
+/// CRLF` for each line.
 fn etag_span(block: &FieldBlock) -> Option<ValueSpan> {
     EntityTag::parse(block.fields().only(FieldId::Etag)?)?;
     let mut offset = 0;

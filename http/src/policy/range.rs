@@ -1,7 +1,7 @@
 //! Single byte ranges of a complete stored response (RFC 9110 §14).
 //!
-//! A server may ignore Range. So everything but one well-formed byte range gets the whole
-//! response: several ranges, other units, malformed values.
+//! A server may ignore Range. So a request with anything other than one well-formed byte range gets
+//! the whole response: several ranges, other units, malformed values.
 
 use crate::bytes::trim_space;
 use crate::fields::{FieldId, Fields};
@@ -11,10 +11,10 @@ use crate::policy::lists;
 use crate::policy::meta::StoredMeta;
 use crate::write::decimal;
 
-/// What of the body to send.
+/// The part of the body to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RangeDecision {
-    /// All of it, with 200.
+    /// The whole body, with 200.
     Whole,
     /// These bytes, both ends included, with 206.
     Part {
@@ -23,12 +23,12 @@ pub enum RangeDecision {
         /// Offset of the last byte; at least `first`, less than the body's length.
         last: u64,
     },
-    /// None of it, with 416.
+    /// No body, with 416.
     Unsatisfiable,
 }
 
-/// RFC 9110 §14.2, for a GET whose other preconditions let the stored response be sent; on other
-/// methods Range means nothing. `block` is the stored field block.
+/// RFC 9110 §14.2, for a GET whose other preconditions allow the stored response; with other
+/// methods Range has no meaning. `block` is the stored field block.
 pub fn range(
     request: Fields<'_>,
     meta: &StoredMeta,
@@ -47,18 +47,18 @@ pub fn range(
     resolve(spec, body_bytes)
 }
 
-/// `first-last`, `first-` or `-suffix`; what is too large counts as `u64::MAX`.
+/// `first-last`, `first-` or `-suffix`; too large numbers are clamped to `u64::MAX`.
 #[derive(Clone, Copy)]
 enum RangeSpec {
     From { first: u64, last: u64 },
     Suffix { bytes: u64 },
 }
 
-/// RFC 9110 §14.1.1: the unit in any case, and one range among possibly empty list members.
+/// RFC 9110 §14.1.1: the unit ignoring case, and one range among possibly empty list members.
 fn single_spec(value: &[u8]) -> Option<RangeSpec> {
     let (unit, set) = value.split_at_checked(memchr::memchr(b'=', value)?)?;
     let set = set.strip_prefix(b"=")?;
-    // White space belongs around commas, not behind `=`.
+    // White space is allowed around commas, but not after `=`.
     if !unit.eq_ignore_ascii_case(b"bytes") || trim_space(set).len() != set.len() {
         return None;
     }
@@ -86,7 +86,7 @@ fn resolve(spec: RangeSpec, body_bytes: u64) -> RangeDecision {
     let end = body_bytes.saturating_sub(1);
     match spec {
         RangeSpec::Suffix { bytes: 0 } => RangeDecision::Unsatisfiable,
-        // A suffix of nothing is satisfiable, but no Content-Range can say so.
+        // A suffix of an empty body is satisfiable, but no Content-Range can express it.
         RangeSpec::Suffix { .. } if body_bytes == 0 => RangeDecision::Whole,
         RangeSpec::Suffix { bytes } => {
             RangeDecision::Part { first: body_bytes.saturating_sub(bytes), last: end }
@@ -96,7 +96,7 @@ fn resolve(spec: RangeSpec, body_bytes: u64) -> RangeDecision {
     }
 }
 
-/// RFC 9110 §13.1.5: without If-Range, or if it names what is stored, and strongly.
+/// RFC 9110 §13.1.5: If-Range is absent, or matches the stored response strongly.
 fn if_range_holds(request: Fields<'_>, meta: &StoredMeta, block: &[u8]) -> bool {
     if !request.contains(FieldId::IfRange) {
         return true;
@@ -106,7 +106,7 @@ fn if_range_holds(request: Fields<'_>, meta: &StoredMeta, block: &[u8]) -> bool 
         return meta.etag(block).is_some_and(|stored| tag.matches_strongly(stored));
     }
     let date = date_field(request, FieldId::IfRange);
-    // §8.8.2.2: a date is strong if the resource could not change again within its second.
+    // §8.8.2.2: a date is strong if the resource cannot have changed again within that second.
     let is_strong = |modified: u64| modified < meta.date;
     date.is_some_and(|date| meta.last_modified == Some(date) && is_strong(date))
 }

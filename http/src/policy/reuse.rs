@@ -1,4 +1,4 @@
-//! May a stored response answer this request as it is (RFC 9111 §4)?
+//! Decides whether a stored response may answer a request without validation (RFC 9111 §4).
 
 use crate::policy::directives::RequestDirectives;
 use crate::policy::freshness::current_age;
@@ -7,21 +7,21 @@ use crate::policy::meta::StoredMeta;
 /// Why a request goes to the origin (RFC 9211 §2.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ForwardReason {
-    /// Caching is off for it.
+    /// Caching is off for this request.
     Bypass,
-    /// Its method is not answered from a cache.
+    /// The cache does not answer this method.
     Method,
-    /// Nothing is stored for its URI.
+    /// Nothing is stored for this URI.
     UriMiss,
-    /// Something is stored, but no variant for its fields.
+    /// A response is stored, but no variant that matches the request's fields.
     VaryMiss,
-    /// Nothing is stored; which of the two above is not known.
+    /// Nothing is stored; it is not known which of the two above applies.
     Miss,
-    /// What is stored is fresh, but the request does not accept it.
+    /// The stored response is fresh, but the request does not accept it.
     Request,
-    /// What is stored is stale, or must be validated anyway.
+    /// The stored response is stale, or must be validated in any case.
     Stale,
-    /// What is stored does not cover it.
+    /// The stored response does not cover the request.
     Partial,
 }
 
@@ -41,12 +41,12 @@ impl ForwardReason {
     }
 }
 
-/// What to do with a stored response that matches the request.
+/// The decision about a stored response that matches the request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReuseDecision {
-    /// Answer with it.
+    /// Serve it.
     Serve {
-        /// For the Age field, in seconds.
+        /// The value of the Age field, in seconds.
         age: u32,
         /// Freshness left, in seconds; negative or 0 if the client accepted it stale.
         ttl: i64,
@@ -57,8 +57,8 @@ pub enum ReuseDecision {
 
 /// RFC 9111 §4, §5.2.1.
 ///
-/// `no-store` in the request does not matter here: it forbids storing the answer to that
-/// request, and a stored response may still be used for it (§5.2.1.5).
+/// `no-store` in the request has no effect here: it forbids storing the response to that request,
+/// but a stored response may still be used (§5.2.1.5).
 pub fn judge(meta: &StoredMeta, request: &RequestDirectives, now: u64) -> ReuseDecision {
     let age = current_age(meta.initial_age_s, meta.response_time, now);
     let ttl = i64::from(meta.lifetime_s) - i64::from(age);
@@ -72,7 +72,7 @@ pub fn judge(meta: &StoredMeta, request: &RequestDirectives, now: u64) -> ReuseD
     let is_refused = request.no_cache
         || request.max_age.is_some_and(|max_age| is_older(age, max_age))
         || request.min_fresh.is_some_and(|least| ttl < i64::from(least))
-        // §3.5: without leave to share, the answer to a known user may differ from this one.
+        // §3.5: unless the response may be shared, the response for an authorized user may differ.
         || request.is_authorized && !meta.permits_authorized;
     if is_refused {
         return ReuseDecision::Validate(ForwardReason::Request);
@@ -80,14 +80,14 @@ pub fn judge(meta: &StoredMeta, request: &RequestDirectives, now: u64) -> ReuseD
     ReuseDecision::Serve { age, ttl }
 }
 
-/// RFC 9111 §5.2.1.2, within §4.2.4: `staleness` is how long it has been stale, in seconds.
+/// RFC 9111 §5.2.1.2, within §4.2.4. `staleness` is the time since it became stale, in seconds.
 fn accepts_stale(meta: &StoredMeta, request: &RequestDirectives, staleness: i64) -> bool {
     let limit = request.max_stale.filter(|_| !meta.forbids_stale);
     limit.is_some_and(|limit| staleness <= i64::from(limit))
 }
 
-/// RFC 9111 §5.2.1.1. In whole seconds an age of 0 may be nearly 1, so `max-age=0`, which is how
-/// a browser asks for validation, accepts no age at all.
+/// RFC 9111 §5.2.1.1. In whole seconds an age of 0 may be nearly 1. Browsers ask for validation by
+/// `max-age=0`, so that accepts no age at all.
 fn is_older(age: u32, max_age: u32) -> bool {
     max_age == 0 || age > max_age
 }

@@ -1,4 +1,4 @@
-//! May a response be kept, and is it worth keeping (RFC 9111 §3)?
+//! Decides whether a response may be stored, and is worth storing (RFC 9111 §3).
 
 use crate::fields::FieldId;
 use crate::policy::etag::EntityTag;
@@ -7,37 +7,38 @@ use crate::policy::exchange::{CacheRules, ClientRequest, OriginResponse};
 use crate::policy::freshness::freshness_lifetime;
 use crate::policy::vary::{Vary, vary_names};
 
-/// Why a response is not kept; the first reason found.
+/// The first reason why a response is not stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotStorable {
     /// Not a GET.
     Method,
-    /// The request has content, and the key does not cover it.
+    /// The request has content, which the key does not cover.
     RequestBody,
     /// The request asked for a range.
     Range,
     /// The request said `no-store`.
     RequestNoStore,
-    /// Not final, partial, or an answer to a precondition or to a range.
+    /// The status is not final, or is a partial response, or the response to a precondition or a
+    /// range.
     Status,
-    /// `must-understand` with a status that has no meaning here.
+    /// `must-understand` with a status that Forebay does not understand.
     MustUnderstand,
     /// The response said `no-store`.
     NoStore,
     /// The response said `private`.
     Private,
-    /// The request had Authorization and the response does not open it to others.
+    /// The request had Authorization, and the response does not allow sharing.
     Authorization,
-    /// `Vary: *`, or a Vary that cannot be understood.
+    /// `Vary: *`, or an invalid Vary.
     Vary,
-    /// Set-Cookie in a response that the origin did not declare to be for everybody.
+    /// Set-Cookie in a response that the origin did not declare public.
     SetCookie,
     /// Neither fresh nor possible to validate, so it could never be used.
     NoFreshness,
 }
 
 impl NotStorable {
-    /// The `detail` of Cache-Status; a token.
+    /// The `detail` in Cache-Status; a token.
     pub const fn detail(self) -> &'static str {
         match self {
             NotStorable::Method => "method",
@@ -56,7 +57,7 @@ impl NotStorable {
     }
 }
 
-/// RFC 9111 §3, narrowed to complete answers to GET that a later request could use.
+/// RFC 9111 §3, limited to complete responses to GET that a later request could use.
 pub fn storable(
     request: &ClientRequest<'_>,
     response: &OriginResponse<'_>,
@@ -89,8 +90,8 @@ fn check_request(request: &ClientRequest<'_>) -> Result<(), NotStorable> {
 }
 
 fn check_status(response: &OriginResponse<'_>) -> Result<(), NotStorable> {
-    // 206, 304, 412 and 416 answer a range or a precondition of one request, not the resource;
-    // from 600 on a code is invalid (RFC 9110 §15).
+    // 206, 304, 412 and 416 concern a range or a precondition of one request, not the resource;
+    // codes from 600 on are invalid (RFC 9110 §15).
     if !matches!(response.status, 200..=599) || matches!(response.status, 206 | 304 | 412 | 416) {
         return Err(NotStorable::Status);
     }
@@ -100,7 +101,7 @@ fn check_status(response: &OriginResponse<'_>) -> Result<(), NotStorable> {
     Ok(())
 }
 
-/// Status codes of RFC 9110 §15 whose caching asks for nothing beyond RFC 9111.
+/// Status codes of RFC 9110 §15 that need nothing beyond RFC 9111 for caching.
 fn is_understood(status: u16) -> bool {
     matches!(status, 200 | 203 | 204 | 300..=303 | 307 | 308 | 404 | 405 | 410 | 414 | 501)
 }
@@ -110,7 +111,8 @@ fn check_directives(
     response: &OriginResponse<'_>,
 ) -> Result<(), NotStorable> {
     let directives = &response.directives;
-    // RFC 9111 §5.2.2.3: `no-store` beside `must-understand` is for caches that do not.
+    // RFC 9111 §5.2.2.3: `no-store` next to `must-understand` is meant for caches that do not know
+    // it.
     if directives.no_store && !directives.must_understand {
         return Err(NotStorable::NoStore);
     }
@@ -130,8 +132,8 @@ fn check_use(
 ) -> Result<(), NotStorable> {
     let lifetime = freshness_lifetime(response, rules, response_time);
     let is_for_all = response.directives.public || lifetime.is_explicit() && lifetime.seconds > 0;
-    // RFC 9111 §7.3 leaves this to us: a validated response would hand one user's cookie to the
-    // next, and most origins that send one with a bare ETag do not mean that.
+    // RFC 9111 §7.3 leaves this open: a validated response would pass one user's cookie to the
+    // next, and most origins that send a cookie with a bare ETag do not intend that.
     if response.fields.contains(FieldId::SetCookie) && !is_for_all {
         return Err(NotStorable::SetCookie);
     }

@@ -1,18 +1,18 @@
-//! Lists of strings as structured fields have them (RFC 9651).
+//! Lists of strings in structured fields (RFC 9651).
 //!
-//! What is malformed, or has members of another type, counts as absent as a whole: half of a list
-//! is not what anybody said.
+//! A list that is malformed, or has a member of another type, is ignored as a whole: a part of a
+//! list is not what its sender meant.
 
-/// The strings of a List whose members are all Strings; `None` if it is malformed or holds
-/// anything else. Parameters are checked and dropped: nobody here knows any.
+/// Parses a List whose members are all Strings; `None` if it is malformed or has other members.
+/// Parameters are validated and dropped, because none is defined for these fields.
 ///
-/// RFC 9651 §4.2: the lines are one value, joined by commas.
+/// RFC 9651 §4.2: the lines are joined by commas into one value.
 pub(crate) fn string_list<'a>(lines: impl Iterator<Item = &'a [u8]>) -> Option<Vec<Vec<u8>>> {
     let joined = lines.collect::<Vec<_>>().join(&b", "[..]);
     let mut rest = joined.as_slice();
     let mut strings = Vec::new();
     skip(&mut rest, is_blank);
-    // RFC 9651 §3.1: an empty List is one that is not there.
+    // RFC 9651 §3.1: an empty List is an absent one.
     while !rest.is_empty() {
         strings.push(string(&mut rest)?);
         parameters(&mut rest)?;
@@ -23,7 +23,7 @@ pub(crate) fn string_list<'a>(lines: impl Iterator<Item = &'a [u8]>) -> Option<V
         expect(&mut rest, b',')?;
         skip(&mut rest, is_blank);
         if rest.is_empty() {
-            // Nothing stands behind the last comma.
+            // A trailing comma is an error.
             return None;
         }
     }
@@ -64,7 +64,7 @@ fn parameters(rest: &mut &[u8]) -> Option<()> {
     Some(())
 }
 
-/// RFC 9651 §4.2.3.1: anything that a parameter's value can be.
+/// RFC 9651 §4.2.3.1: any type that the value of a parameter can have.
 fn bare_item(rest: &mut &[u8]) -> Option<()> {
     match *rest.first()? {
         b'"' => string(rest).map(drop),
@@ -95,7 +95,7 @@ fn bare_item(rest: &mut &[u8]) -> Option<()> {
     }
 }
 
-/// RFC 9651 §4.2.4, without its limits for the number of digits: the value is not used.
+/// RFC 9651 §4.2.4, without limiting the number of digits, because the value is not used.
 fn number(rest: &mut &[u8]) -> Option<()> {
     *rest = rest.strip_prefix(b"-").unwrap_or(rest);
     digits(rest)?;

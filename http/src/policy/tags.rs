@@ -1,8 +1,8 @@
-//! Tags: words under which an origin has responses kept, to have them dropped together later.
+//! Tags: labels that an origin gives to responses, so that they can later be dropped together.
 //!
-//! Four fields bring them. Two are words between blanks (`Surrogate-Key`, `xkey`), one is words
-//! between commas (`Cache-Tag`), and one is a standard (`Cache-Groups`, RFC 9875). A tag is bytes
-//! that are compared as they are, case included, whichever field brought it.
+//! Four fields carry tags. `Surrogate-Key` and `xkey` separate them by white space, `Cache-Tag` by
+//! commas, and `Cache-Groups` is a standard (RFC 9875). Tags are compared byte by byte, with case,
+//! whichever field they come from.
 
 use std::borrow::Cow;
 
@@ -10,18 +10,18 @@ use crate::bytes::trim_space;
 use crate::fields::{FieldId, FieldSet, Fields};
 use crate::policy::strings::string_list;
 
-/// Fields that tags can be read from.
+/// The fields that can carry tags.
 pub const TAG_FIELDS: [FieldId; 4] =
     [FieldId::SurrogateKey, FieldId::CacheTag, FieldId::Xkey, FieldId::CacheGroups];
 
-/// Those of them that are for caches on the way and no client's affair.
+/// Those of them that are meant for caches and not forwarded to clients.
 pub const SURROGATE_FIELDS: FieldSet =
     FieldSet::of(&[FieldId::SurrogateKey, FieldId::CacheTag, FieldId::Xkey]);
 
-/// The tags of a response, of those fields that are `read`, in no order and perhaps doubled; none
-/// of them is empty. (A request to purge by tags has them in the same fields.)
+/// Returns the tags of a response from the fields in `read`, in no particular order and possibly
+/// repeated; none is empty. (A request to purge by tags carries them in the same fields.)
 ///
-/// RFC 9875 §2: a `Cache-Groups` that is no list of strings counts as absent.
+/// RFC 9875 §2: a `Cache-Groups` that is not a list of strings is ignored.
 pub fn tags<'a>(fields: Fields<'a>, read: FieldSet) -> Vec<Cow<'a, [u8]>> {
     let mut tags = Vec::new();
     if !fields.seen().intersects(read) {
@@ -31,7 +31,7 @@ pub fn tags<'a>(fields: Fields<'a>, read: FieldSet) -> Vec<Cow<'a, [u8]>> {
     for line in lines(FieldId::SurrogateKey) {
         tags.extend(words(line, is_blank));
     }
-    // Its authors split at commas too, since version 0.16 of varnish-modules.
+    // Since version 0.16, varnish-modules splits this field at commas too.
     for line in lines(FieldId::Xkey) {
         tags.extend(words(line, |byte| is_blank(byte) || byte == b','));
     }
@@ -43,11 +43,11 @@ pub fn tags<'a>(fields: Fields<'a>, read: FieldSet) -> Vec<Cow<'a, [u8]>> {
     tags
 }
 
-/// The groups of its origin that a response to an unsafe request drops, for a request that
-/// [invalidates](crate::policy::invalidate::invalidates).
+/// Returns the groups of the origin that a response to an unsafe request invalidates, for a request
+/// that [invalidates](crate::policy::invalidate::invalidates).
 ///
-/// RFC 9875 §3: what is no list of strings counts as absent; what a group drops drops no further
-/// groups.
+/// RFC 9875 §3: a field that is not a list of strings is ignored; invalidating a group does not
+/// invalidate further groups.
 pub fn invalidated_groups(response: Fields<'_>) -> Vec<Vec<u8>> {
     let mut groups = string_list(response.all(FieldId::CacheGroupInvalidation)).unwrap_or_default();
     groups.retain(|group| !group.is_empty());

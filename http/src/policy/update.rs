@@ -1,4 +1,4 @@
-//! A 304 from the origin updates a stored response (RFC 9111 §3.2, §4.3.4).
+//! Updates a stored response with a 304 from the origin (RFC 9111 §3.2, §4.3.4).
 
 use std::collections::BTreeSet;
 
@@ -8,11 +8,11 @@ use crate::policy::etag::EntityTag;
 use crate::policy::exchange::date_field;
 use crate::policy::meta::StoredMeta;
 
-/// Does this 304, which answers our [`validator_fields`], speak of the stored response?
+/// Whether this 304, the response to our [`validator_fields`], refers to the stored response.
 ///
-/// RFC 9111 §4.3.4: a strong validator must be the stored one, a weak one must correspond to it.
-/// A 304 without any validator answers the only validators that we sent. If false the caller
-/// fetches again without a precondition.
+/// RFC 9111 §4.3.4: a strong validator must be equal to the stored one, a weak one must match it. A
+/// 304 without a validator refers to the only validators that we sent. If false, the caller fetches
+/// again without a precondition.
 ///
 /// [`validator_fields`]: crate::policy::conditional::validator_fields
 pub fn may_update(meta: &StoredMeta, block: &[u8], not_modified: Fields<'_>) -> bool {
@@ -30,16 +30,16 @@ fn tag_matches(stored: Option<EntityTag<'_>>, not_modified: Fields<'_>) -> bool 
     let (Some(tag), Some(stored)) = (tag, stored) else {
         return false;
     };
-    // A weak tag in the 304 asks for no more than weak comparison; a strong one asks for both.
+    // A weak tag in the 304 needs only a weak match; a strong one needs a strong match.
     tag.matches_strongly(stored) || tag.is_weak && tag.matches_weakly(stored)
 }
 
-/// Fields that a 304 never changes, beside those that end at this hop.
+/// Fields that a 304 never changes, besides those of the connection.
 ///
-/// RFC 9111 §3.2 leaves out Content-Length and what the stored bytes depend on: they stay in
-/// their coding and range. Set-Cookie is left out against the letter of §3.2: the cookie is for
-/// the client whose request was validated, not for all later ones. Age and Cache-Status belong to
-/// the message and are never stored.
+/// RFC 9111 §3.2 excludes Content-Length and the fields that describe the coding and range of the
+/// stored bytes. Set-Cookie is excluded against the letter of §3.2: the cookie is meant for the
+/// client whose request was validated, not for all later ones. Age and Cache-Status describe a
+/// message and are never stored.
 const UNCHANGED: FieldSet = FieldSet::of(&[
     FieldId::Age,
     FieldId::CacheStatus,
@@ -50,13 +50,13 @@ const UNCHANGED: FieldSet = FieldSet::of(&[
     FieldId::Trailer,
 ]);
 
-/// The stored fields after a 304: each name in it replaces all stored lines of that name.
+/// Returns the stored fields after a 304: each field in it replaces all stored lines of that name.
 ///
-/// RFC 9111 §3.2. Stored Age and Date go even if the 304 has none: they told of the old message,
-/// and would age the response that was just confirmed. (A recipient gives a message without Date
-/// one, RFC 9110 §6.6.1, so that the 304 normally brings it.)
+/// RFC 9111 §3.2. The stored Age and Date are dropped even if the 304 has none: they describe the
+/// old message, and would age the response that was just validated. (A recipient adds Date to a
+/// message without one, RFC 9110 §6.6.1, so the 304 normally has it.)
 pub fn merge_304(stored: &FieldBlock, not_modified: Fields<'_>) -> FieldBlock {
-    // Whoever read the 304's head has refused one that names too many.
+    // The reader of the 304 has refused a head that names too many.
     let hop = HopFields::of(not_modified).unwrap_or_default();
     let updates = not_modified.iter().filter(|field| {
         let is_proxys_own = field.name.eq_ignore_ascii_case(b"proxy-authentication-info");

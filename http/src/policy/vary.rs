@@ -1,8 +1,7 @@
-//! Vary (RFC 9110 §12.5.5) and the secondary key made of the fields that it names
-//! (RFC 9111 §4.1).
+//! Vary (RFC 9110 §12.5.5), and the secondary key of the fields that it names (RFC 9111 §4.1).
 //!
-//! Names are kept as bytes: lower case, sorted, each once, separated by commas. So the base
-//! record of a resource can hold them, and a hit reads them where they lie.
+//! Names are encoded as bytes: lower case, sorted, unique, separated by commas. A base record
+//! stores them in this form, and a hit reads them in place.
 
 use std::collections::BTreeSet;
 
@@ -10,22 +9,22 @@ use crate::bytes::is_token;
 use crate::fields::{FieldId, Fields};
 use crate::policy::lists;
 
-/// Most names of one Vary. A response that varies by more is not stored: it would hardly ever
-/// match, and each name costs a search on every lookup.
+/// Largest number of names in Vary. A response that varies by more is not stored: it would hardly
+/// ever match, and each name costs a search on every lookup.
 pub const VARY_NAMES_MAX: usize = 32;
 
-/// By which request fields a response varies.
+/// The request fields by which a response varies.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Vary {
-    /// By none.
+    /// No fields.
     None,
-    /// By something that no key can hold: `*`, a malformed name, too many names.
+    /// Something that a key cannot express: `*`, a malformed name, too many names.
     Any,
-    /// By these, encoded for [`FieldNames::decode`].
+    /// These fields, encoded for [`FieldNames::decode`].
     Names(Vec<u8>),
 }
 
-/// RFC 9110 §12.5.5: the names of every line; `*` anywhere stands for anything.
+/// RFC 9110 §12.5.5: collects the names of all lines; a `*` anywhere means [`Vary::Any`].
 pub fn vary_names(response: Fields<'_>) -> Vary {
     let mut names = BTreeSet::new();
     for member in response.all(FieldId::Vary).flat_map(lists::members) {
@@ -44,12 +43,12 @@ pub fn vary_names(response: Fields<'_>) -> Vary {
     Vary::Names(names.join(&b','))
 }
 
-/// Encoded field names, checked.
+/// Validated encoded field names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FieldNames<'a>(&'a [u8]);
 
 impl<'a> FieldNames<'a> {
-    /// Accepts what [`vary_names`] encodes and nothing else.
+    /// Accepts only the encoding of [`vary_names`].
     pub fn decode(bytes: &'a [u8]) -> Option<FieldNames<'a>> {
         let names = FieldNames(bytes);
         let is_lower_token =
@@ -60,21 +59,21 @@ impl<'a> FieldNames<'a> {
         is_valid.then_some(names)
     }
 
-    /// The names in their order.
+    /// Iterates over the names, in order.
     pub fn iter(self) -> impl Iterator<Item = &'a [u8]> + Clone {
         self.0.split(|byte| *byte == b',')
     }
 }
 
-/// Bytes that precede each value in a secondary key: its length, little-endian.
+/// Bytes before each value in a secondary key: its length, little-endian.
 const LEN_BYTES: usize = 4;
-/// The length of a field that is absent, which is not the same as an empty one.
+/// The length of an absent field, which differs from an empty one.
 const ABSENT: u32 = u32::MAX;
 
-/// Appends the secondary key of a request: for each name the normalised value, its length first.
+/// Appends the secondary key of a request: for each name the length and the normalised value.
 ///
-/// RFC 9111 §4.1 allows to combine the lines of a field and to change white space around commas.
-/// Nothing more is normalised, since case and order matter in some fields.
+/// RFC 9111 §4.1 allows combining the lines of a field and changing white space around commas.
+/// Nothing else is normalised, because case and order matter in some fields.
 pub fn secondary_key(names: FieldNames<'_>, request: Fields<'_>, out: &mut Vec<u8>) {
     for name in names.iter() {
         let len_at = out.len();
@@ -99,7 +98,8 @@ pub fn secondary_key(names: FieldNames<'_>, request: Fields<'_>, out: &mut Vec<u
     }
 }
 
-/// The value with one space behind each comma and none before it, quoted strings untouched.
+/// Writes the value with one space after each comma and none before it; quoted strings are
+/// unchanged.
 fn write_normalised(value: &[u8], out: &mut Vec<u8>) {
     for (index, member) in lists::split(value).enumerate() {
         if index > 0 {
@@ -111,7 +111,7 @@ fn write_normalised(value: &[u8], out: &mut Vec<u8>) {
 
 fn write_len(len_at: usize, out: &mut [u8]) {
     let len = out.len() - len_at - LEN_BYTES;
-    // A head is limited far below 4 GiB; ABSENT itself must not come out as a length.
+    // Heads are far smaller than 4 GiB; the clamp only ensures that no length equals ABSENT.
     let len = u32::try_from(len).map_or(ABSENT - 1, |len| len.min(ABSENT - 1));
     if let Some(place) = out.get_mut(len_at..len_at + LEN_BYTES) {
         place.copy_from_slice(&len.to_le_bytes());

@@ -1,12 +1,12 @@
-//! Request heads against the grammar written down a second time.
+//! Compares the request parser with a second implementation of the grammar.
 
 use super::*;
 use crate::testing::{LIMITS, Random};
 
-/// Method, target, is it 1.0, fields: what an accepted head says.
+/// Method, target, whether it is HTTP/1.0, and the fields of an accepted head.
 type Said = (usize, String, String, bool, Vec<(String, String)>);
 
-/// The grammar written down once more, slowly: split at CRLF, look at each part.
+/// The slow second implementation: splits at CRLF and checks each part.
 fn oracle(bytes: &[u8]) -> Option<Said> {
     let is_control = |c: char| (c < ' ' && c != '\t') || c == '\x7f';
     let is_token = |text: &str| {

@@ -1,4 +1,4 @@
-//! An answer that rules give without asking anybody: a redirect, a refusal.
+//! Responses that rules make without the origin: a redirect, a refusal.
 
 use std::{borrow::Cow, ops::Range};
 
@@ -6,18 +6,18 @@ use forebay_http::write;
 
 use crate::run::{Effects, RunBuffers};
 
-/// What an answer of our own is if its author has written all of it.
+/// Content type of a body that comes entirely from the author of the rules.
 pub(super) const HTML: &[u8] = b"text/html; charset=utf-8";
 
 pub(super) const TEXT: &[u8] = b"text/plain; charset=utf-8";
 
-/// An answer that rules have made.
+/// A response that rules have made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OwnAnswer {
     status: u16,
     location: Option<Box<[u8]>>,
     body: Option<Box<[u8]>>,
-    /// Nobody but the rules' author has written any of it.
+    /// Every part of the body comes from the author of the rules.
     body_is_constant: bool,
 }
 
@@ -32,12 +32,12 @@ impl OwnAnswer {
         }
     }
 
-    /// Its status.
+    /// The status.
     pub fn status(&self) -> u16 {
         self.status
     }
 
-    /// What the rules have for a body, else the reason in a line of text.
+    /// Returns the body that rules have set, else the reason phrase as a line of text.
     pub fn body(&self) -> Cow<'_, [u8]> {
         match &self.body {
             _ if !has_body(self.status) => Cow::Borrowed(b""),
@@ -46,9 +46,9 @@ impl OwnAnswer {
         }
     }
 
-    /// Appends its field lines.
+    /// Appends the field lines.
     pub fn write_fields(&self, text: &mut Vec<u8>) {
-        // With something of the client's in it, it must not be taken for a page of the site's.
+        // A body with text from the client must not be taken for a page of the site.
         let kind = if self.body.is_some() && self.body_is_constant { HTML } else { TEXT };
         if has_body(self.status) {
             write::field(text, b"content-type", kind);
@@ -60,8 +60,8 @@ impl OwnAnswer {
     }
 }
 
-/// The body that an answer of our own is sent with, when the last rules have run: theirs, if they
-/// have one. A status without a body keeps it (RFC 9110 §6.4.1).
+/// Returns the body of a response that Forebay makes itself after its last rules have run: theirs,
+/// if they have set one. A status that allows no body keeps the given one (RFC 9110 §6.4.1).
 pub fn body_of<'a>(status: u16, body: &'a [u8], ruled: Option<&'a [u8]>) -> &'a [u8] {
     ruled.filter(|_| has_body(status)).unwrap_or(body)
 }

@@ -1,4 +1,4 @@
-//! A message that rules are about to change, what they see beside it, and how large it may become.
+//! A message before rules change it: the context of the run, and the limits of its size.
 
 use std::sync::LazyLock;
 
@@ -20,32 +20,32 @@ use crate::{
 static CONTENT_TYPE: LazyLock<FieldName> =
     LazyLock::new(|| FieldName::parse(b"content-type").expect("it is a token"));
 
-/// Buffers of rules that run one after the other.
+/// Buffers that are reused from run to run.
 #[derive(Debug, Default)]
 pub struct RuleScratch {
     pub(super) table: EditTable,
     pub(super) buffers: RunBuffers,
-    /// A line that is being put together.
+    /// A line that is being built.
     pub(super) line: Vec<u8>,
 }
 
-/// How large rules may make a head.
+/// Limits of a head after rules have changed it.
 #[derive(Clone, Copy, Debug)]
 pub struct MessageLimits {
     /// Of its field lines.
     pub edit: EditLimits,
-    /// Of a request that they have changed.
+    /// Of a changed request.
     pub head: HeadLimits,
 }
 
 impl MessageLimits {
-    /// So much is room for rules, beyond the largest head that is received.
+    /// Returns limits that leave room for rules beyond the largest head that is received.
     pub fn beyond(received: HeadLimits) -> MessageLimits {
         let HeadLimits { head_bytes_max, field_count_max, target_bytes_max } = received;
         let bytes_max = head_bytes_max.saturating_add(RULED_BYTES_MAX);
         let line_count_max = u32::from(field_count_max) + RULED_LINE_COUNT_MAX;
         let head = HeadLimits {
-            // The request line, and what is short of it.
+            // The request line, and some slack.
             head_bytes_max: bytes_max.saturating_add(target_bytes_max).saturating_add(64),
             field_count_max: u16::try_from(line_count_max).unwrap_or(u16::MAX),
             target_bytes_max,
@@ -57,13 +57,13 @@ impl MessageLimits {
 /// The client's request as rules see it.
 #[derive(Clone, Copy, Debug)]
 pub struct RequestView<'a> {
-    /// Its method.
+    /// The method.
     pub method: &'a [u8],
-    /// As it stands now.
+    /// The current URL.
     pub url: Url<'a>,
-    /// As the client asked it.
+    /// The URL that the client requested.
     pub original: Url<'a>,
-    /// As they stand now.
+    /// The current fields.
     pub fields: Fields<'a>,
 }
 
@@ -76,21 +76,22 @@ pub struct RuledMessage<'m, 'b> {
 }
 
 impl<'b> RuledMessage<'_, 'b> {
-    /// The same message for somebody who keeps it.
+    /// Reborrows the message.
     pub(super) fn reborrow(&mut self) -> RuledMessage<'_, 'b> {
         let RuledMessage { edit, status, is_client_request } = self;
         RuledMessage { edit, status: *status, is_client_request: *is_client_request }
     }
 
-    /// With something of the client's in its body, it must not be taken for a page of the site's:
-    /// unless its author has named another type, it is text. False if there is no room to say so.
+    /// Labels an HTML body as text, because it contains text from the client and must not be taken
+    /// for a page of the site. A type that the author has set stays. Returns false if there is no
+    /// room.
     pub(super) fn mark_as_text(&mut self) -> bool {
         let html = self.edit.find(&CONTENT_TYPE).filter(|at| self.edit.value(*at) == HTML);
         let text = FieldValue::parse(TEXT);
         html.zip(text).is_none_or(|(at, text)| self.edit.set_value(at, text).is_ok())
     }
 
-    /// All that its rules see.
+    /// Returns the context in which its rules run.
     pub fn run_context<'a, S: RuleEnvironment>(
         &'a mut self,
         view: &RequestView<'a>,
@@ -111,17 +112,17 @@ impl<'b> RuledMessage<'_, 'b> {
     }
 }
 
-/// The field lines at the end of a text, which rules are to change.
+/// Field lines at the end of a buffer, which rules are about to change.
 pub(super) struct EditedLines<'t> {
     pub(super) text: &'t mut Vec<u8>,
     pub(super) start: usize,
-    /// Of a response.
+    /// The status; `None` in a request.
     pub(super) status: Option<u16>,
     pub(super) is_client_request: bool,
 }
 
 impl EditedLines<'_> {
-    /// What the rules want beside, and whether they changed any line.
+    /// Runs the rules; returns their effects and whether any line changed.
     pub(super) fn rule(
         self,
         limits: EditLimits,

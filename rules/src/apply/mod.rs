@@ -1,7 +1,7 @@
-//! Rules around a message: what it is when they see it, and what becomes of it when they have run.
+//! Applies rules to a message: prepares what they see, and carries out what they decide.
 //!
-//! A server and the tools that try rules without one both go through here, so that what
-//! `forebay rules explain` shows is what a server does.
+//! Both a server and the tools that try rules without one use this module, so that `forebay rules
+//! explain` shows exactly what a server does.
 //!
 //! | hook | function | on |
 //! |---|---|---|
@@ -10,7 +10,8 @@
 //! | `ReadResponse` | [`rule_incoming`] | the origin's answer |
 //! | `SendResponse` | [`rule_answer`] | the head that goes to the client |
 //!
-//! Each is given what runs the program: a server measures it, a tool writes down what it sees.
+//! Each function takes the code that runs the program as an argument: a server measures it, a tool
+//! records it.
 
 mod answer;
 mod error;

@@ -1,7 +1,7 @@
-//! Rules that change a request before it is looked up.
+//! Applies rules that change a request before the lookup.
 //!
-//! What they leave is written as a request head and parsed like one that has come from a client:
-//! nothing that a rule makes is believed more than that, and all later steps see one request.
+//! The changed request is written as a head and parsed like one from a client: it is trusted no
+//! more than that, and all later steps see a single form of request.
 
 use std::sync::LazyLock;
 
@@ -19,26 +19,26 @@ use super::{
 };
 use crate::run::{Effects, RunBuffers, Url};
 
-/// A request head with the text that it lies in; the buffers are used again.
+/// A request head with the text that it points into; the buffers are reused.
 #[derive(Debug, Default)]
 pub struct RequestText {
     text: Vec<u8>,
     parts: RequestParts,
 }
 
-/// What rules made of a request.
+/// A request after its rules have run.
 #[derive(Debug)]
 pub enum RuledRequest<'b> {
-    /// It stays as it is.
+    /// Unchanged.
     Same,
-    /// It is this one now.
+    /// Replaced by this head.
     Changed(RequestHead<'b>),
-    /// It is answered, and goes no further.
+    /// Answered by the rules, and not processed further.
     Answer(OwnAnswer),
 }
 
 impl RequestText {
-    /// From a whole head, the empty line included.
+    /// Parses a whole head, including the empty line.
     ///
     /// # Errors
     /// [`ApplyError::Request`]
@@ -48,17 +48,17 @@ impl RequestText {
         Ok(request)
     }
 
-    /// The head, once it was parsed.
+    /// Returns the parsed head.
     pub fn head(&self) -> RequestHead<'_> {
         self.parts.head(&self.text)
     }
 
-    /// As it goes on the wire.
+    /// The head in wire form.
     pub fn bytes(&self) -> &[u8] {
         &self.text
     }
 
-    /// Gives memory beyond this back.
+    /// Frees memory beyond this size.
     pub fn reset(&mut self, bytes_kept_max: usize) {
         self.text.clear();
         self.text.shrink_to(bytes_kept_max);
@@ -77,7 +77,7 @@ impl RequestText {
 /// Runs the rules of an early hook on a request.
 ///
 /// # Errors
-/// [`ApplyError`]: what they made of it is no request.
+/// Returns [`ApplyError`] if the changed request is not valid.
 pub fn rule_request<'b>(
     (view, version): (&RequestView<'_>, Version),
     limits: &MessageLimits,
@@ -96,14 +96,14 @@ pub fn rule_request<'b>(
     if let Some(status) = effects.status {
         return Ok(RuledRequest::Answer(OwnAnswer::new(status, &effects, buffers)));
     }
-    // `*` is the whole server (RFC 9110 §9.3.7): it has no parts to change.
+    // `*` stands for the whole server (RFC 9110 §9.3.7): it has no parts to change.
     let is_whole_server = view.url.path == b"*";
     if !is_changed && (!effects.url_changed || is_whole_server) {
         return Ok(RuledRequest::Same);
     }
     let url = buffers.url().filter(|_| !is_whole_server).unwrap_or(view.url);
     let has_host = view.fields.contains(FieldId::Host);
-    // The target is written without its authority, which HTTP/1.0 may have named nowhere else.
+    // The target is written without its authority, which an HTTP/1.0 request may have nowhere else.
     let is_lost = !has_host && !url.host.is_empty();
     if is_lost || (url.host, url.port) != (view.url.host, view.url.port) {
         set_host(text, table, line, url)?;
@@ -115,7 +115,7 @@ pub fn rule_request<'b>(
     Ok(RuledRequest::Changed(into.head()))
 }
 
-/// Host follows the URL, as whoever is asked needs it (RFC 9110 §7.2).
+/// Host follows the URL, as the recipient of the request needs it (RFC 9110 §7.2).
 fn set_host(
     text: &mut Vec<u8>,
     table: &mut EditTable,
@@ -130,7 +130,7 @@ fn set_host(
     }
     let is_authority = Authority::parse(host).is_some();
     let value = FieldValue::parse(host).filter(|_| is_authority).ok_or(ApplyError::Host)?;
-    // The head as a whole is measured when it is parsed.
+    // The size of the whole head is checked when it is parsed.
     let limits = EditLimits { bytes_max: u32::MAX, line_count_max: u32::MAX };
     let mut edit = FieldEdit::new(text, 0, table, limits);
     edit.set(&HOST, value).map_err(|_| ApplyError::Host)?;
@@ -140,7 +140,7 @@ fn set_host(
 static HOST: LazyLock<FieldName> =
     LazyLock::new(|| FieldName::parse(b"Host").expect("it is a token"));
 
-/// Appends the request line; how many bytes it has.
+/// Appends the request line; returns its length.
 fn write_request_line(text: &mut Vec<u8>, method: &[u8], url: Url<'_>, version: Version) -> usize {
     let before = text.len();
     text.extend_from_slice(method);

@@ -1,4 +1,4 @@
-//! Rules around an exchange with an origin, and on an answer's way to the client.
+//! Applies rules to an exchange with an origin, and to the response to the client.
 
 use std::sync::LazyLock;
 
@@ -11,21 +11,20 @@ use forebay_http::{
 use super::{ApplyError, RuleScratch, RuledMessage, message::EditedLines};
 use crate::run::{Effects, RunBuffers};
 
-/// The status of an answer, and where its head stands in a text whose end it is: all lines are
-/// written but for the empty one.
+/// The head of a response that ends a buffer, without its final empty line.
 #[derive(Clone, Copy, Debug)]
 pub struct AnswerHead {
-    /// As it was written.
+    /// The status as written.
     pub status: u16,
     /// First byte of the status line.
     pub head_start: usize,
-    /// First byte behind it.
+    /// First byte after the status line.
     pub fields_start: usize,
-    /// It is an answer of our own, whose body rules may replace.
+    /// Forebay made this response itself, so rules may replace its body.
     pub is_own: bool,
 }
 
-/// Runs rules on the fields of a request that is about to go to the origin.
+/// Runs rules on the fields of a request to the origin.
 ///
 /// # Errors
 /// [`ApplyError::Fields`], which would be a bug.
@@ -38,8 +37,8 @@ pub fn rule_outgoing(
     rule_block(fields, None, limits, scratch, run).map(|(fields, _)| fields)
 }
 
-/// Runs rules on an origin's answer before anything is decided about it: the fields and the status
-/// that it has then. Its reason is not sent on, and neither is one that is set here.
+/// Runs rules on an origin's response before anything is decided about it; returns the status and
+/// the fields. The reason phrase, whether received or set here, is not forwarded.
 ///
 /// # Errors
 /// [`ApplyError::Fields`], which would be a bug.
@@ -53,8 +52,8 @@ pub fn rule_incoming(
     Ok((new_status(status, &effects), fields))
 }
 
-/// Runs rules on the head that ends `text`: the status that it has then, and the body that they
-/// have for an answer of our own (see [`body_of`](super::body_of)).
+/// Runs rules on the head that ends `text`; returns the status and, for a response that Forebay
+/// makes itself, the body that they set (see [`body_of`](super::body_of)).
 pub fn rule_answer(
     text: &mut Vec<u8>,
     head: AnswerHead,
@@ -99,11 +98,10 @@ fn rule_block(
     Ok((fields, effects))
 }
 
-/// A response points elsewhere, if its status can be changed.
+/// Sets Location, if the status of the response can be changed.
 pub(super) fn redirect(edit: &mut FieldEdit<'_>, status: u16, location: &[u8]) {
     if let Some(value) = FieldValue::parse(location).filter(|_| may_change(status)) {
-        // What the origin has set does not stand for it where there is no room, as with
-        // `set-header`.
+        // If there is no room, the origin's own Location must not stay, as with `set-header`.
         if edit.set(&LOCATION, value).is_err() {
             edit.remove_all(&LOCATION);
         }
@@ -117,8 +115,8 @@ fn new_status(status: u16, effects: &Effects) -> u16 {
     effects.status.filter(|_| may_change(status)).unwrap_or(status)
 }
 
-/// The body is that of the first status: one that says what the body is, or that there is none,
-/// stays (RFC 9110 §15.3.5, §15.3.7, §15.4.5).
+/// The body belongs to the original status: a status that describes the body, or says that there is
+/// none, cannot be changed (RFC 9110 §15.3.5, §15.3.7, §15.4.5).
 fn may_change(status: u16) -> bool {
     !matches!(status, 204 | 206 | 304)
 }

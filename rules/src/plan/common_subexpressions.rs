@@ -1,12 +1,12 @@
-//! Subjects that several conditions look at while nothing changes them: each gets a number, under
-//! which a run keeps its text.
+//! Common subexpressions: subjects that several conditions test while nothing changes them. Each
+//! gets a slot, in which a run caches its text.
 
 use std::collections::BTreeMap;
 
 use super::{HookProgram, Instruction, NONE, regex_sets::EvaluationSites};
 use crate::ast::{Matcher, Variable};
 
-/// Conditions by the text of their subject and its version.
+/// Groups conditions by subject and version.
 pub(super) fn by_subject<'p>(
     part: &'p HookProgram,
     looks: &'p EvaluationSites,
@@ -23,8 +23,8 @@ pub(super) fn by_subject<'p>(
     subjects
 }
 
-/// Gives numbers to subjects that have to be searched for, if several conditions look at them; a
-/// single one is remembered itself.
+/// Assigns slots to subjects that must be searched for and that several conditions test; a
+/// condition that repeats is memoized itself.
 pub(super) fn assign_subject_slots(part: &mut HookProgram, looks: &EvaluationSites) {
     let is_searched = |test: &super::PlannedCondition| {
         matches!(test.subject, Variable::Header(..) | Variable::Cookie(_) | Variable::Url(..))
@@ -39,8 +39,8 @@ pub(super) fn assign_subject_slots(part: &mut HookProgram, looks: &EvaluationSit
     }
 }
 
-/// Makes the commonest conditions a step of their own, with their text among the others: how a kept
-/// text compares with this one.
+/// Turns the most common conditions into an instruction of their own: it compares a cached text
+/// with a constant that lies in the program.
 pub(super) fn fuse_compares(part: &mut HookProgram) {
     for op in &mut part.code {
         let Instruction::Test { test, memo: NONE, subject_slot, yes, no } = *op else {

@@ -1,4 +1,4 @@
-//! Rules of one hook as a flat list of steps.
+//! Compiles the rules of one hook to a flat list of instructions.
 
 use std::collections::HashMap;
 
@@ -15,7 +15,7 @@ use super::{
 };
 use crate::ast::{self, Branch, ConditionTree, Hook, Operation, Operator, Rule, Step};
 
-/// Compiles the rules of one hook. `captures`: one of them asks for what a regex has found.
+/// Compiles the rules of one hook. `captures`: whether any of them uses captured groups.
 pub(super) fn part(lists: &[Vec<(u32, Rule)>], hook: Hook, captures: bool) -> HookProgram {
     let at_hook = |list: &'_ Vec<(u32, Rule)>| -> Vec<(u32, Rule)> {
         list.iter().filter(|(_, rule)| rule.hook == hook).cloned().collect()
@@ -34,14 +34,14 @@ pub(super) fn part(lists: &[Vec<(u32, Rule)>], hook: Hook, captures: bool) -> Ho
     compile.finish()
 }
 
-/// A place in the code that is not known yet.
+/// A jump target that is not known yet.
 #[derive(Clone, Copy)]
 struct CodeLabel(u32);
 
-/// How often operators touch the lines of one name.
+/// How often operators change the lines of one name.
 #[derive(Clone, Copy, Default)]
 struct UseCounts {
-    /// By constants that are added.
+    /// Uses that add a constant line.
     added_count: usize,
     count: usize,
 }
@@ -49,19 +49,19 @@ struct UseCounts {
 #[derive(Default)]
 struct HookCompiler {
     part: HookProgram,
-    /// Somebody asks what a regex has found.
+    /// Whether any rule uses captured groups.
     captures: bool,
-    /// Where the labels of this unit are.
+    /// Positions of the labels of the current unit.
     labels: Vec<u32>,
-    /// Constant lines of names that no other operator touches, those of steps before too.
+    /// Constant lines of names that no other operator changes, from all steps so far.
     lines: Vec<ConstantLine>,
-    /// How many of them are in the code.
+    /// How many of them have been emitted.
     placed_count: usize,
     /// How often the lines of each name are changed.
     uses: HashMap<DataItem, UseCounts>,
-    /// Conditions by their texts.
+    /// Numbers of the conditions, by their text keys.
     tests: HashMap<String, u32>,
-    /// How often each place was changed so far.
+    /// How often each data item has been changed so far.
     versions: HashMap<DataItem, u32>,
     looks: EvaluationSites,
 }
@@ -90,7 +90,7 @@ impl HookCompiler {
         self.labels[label.0 as usize] = self.part.code.len() as u32;
     }
 
-    /// Nested as deep as the parser let rules be nested.
+    /// Recurses as deep as the parser allows rules to nest.
     fn branches(&mut self, branches: &[Branch], is_rule: bool) {
         let end = self.label();
         for (index, branch) in branches.iter().enumerate() {
@@ -111,7 +111,7 @@ impl HookCompiler {
         self.place(end);
     }
 
-    /// Goes on at `yes` or at `no`. The right side, on which trees grow long, is a loop.
+    /// Continues at `yes` or at `no`. The right side, along which trees grow long, is a loop.
     fn condition(&mut self, mut tree: &ConditionTree, mut yes: CodeLabel, mut no: CodeLabel) {
         loop {
             match tree {
@@ -136,7 +136,7 @@ impl HookCompiler {
         }
     }
 
-    /// How often it may have changed so far.
+    /// Returns how often the item may have changed so far.
     fn version(&self, place: &DataItem) -> u32 {
         let count_of = |changed| self.versions.get(changed).copied().unwrap_or_default();
         let by_filters =
@@ -198,13 +198,14 @@ impl HookCompiler {
         }
     }
 
-    /// Does nothing else touch lines of its name, so that only the head as it comes may have some?
+    /// Whether no other operator changes lines of its name, so that only the original head can have
+    /// some.
     fn is_alone(&self, line: &ConstantLine) -> bool {
         let uses = self.uses.get(&DataItem::field(line.name())).copied().unwrap_or_default();
         uses.count == if line.is_set() { 1 } else { uses.added_count }
     }
 
-    /// Writes the constant lines that wait.
+    /// Emits the pending constant lines.
     fn flush(&mut self) {
         let (start, end) = (self.placed_count as u32, self.lines.len() as u32);
         if start < end {
@@ -219,12 +220,12 @@ impl HookCompiler {
         self.part.code.push(Instruction::Act(self.part.actions.len() as u32 - 1));
     }
 
-    /// Puts places for labels. All of them lead on, so that a run comes to an end.
+    /// Replaces labels by positions. All of them lead forward, so that every run ends.
     fn resolve(&mut self, start: usize) {
         let labels = &self.labels;
         let resolve = |at: usize, label: &mut u32| {
             *label = labels[*label as usize];
-            assert!(*label as usize > at, "a program has no way back");
+            assert!(*label as usize > at, "a program has no backward jump");
         };
         for (offset, op) in self.part.code[start..].iter_mut().enumerate() {
             let at = start + offset;

@@ -4,7 +4,7 @@ use forebay_http::edit::{ConstantLine, FieldValue};
 
 use crate::ast::{Operator, Template};
 
-/// The line, if it is the same in every run and there is one.
+/// Returns the line if it is the same in every run and not empty.
 pub(super) fn constant_line(operator: &Operator) -> Option<ConstantLine> {
     let constant = |value: &Template| value.constant().map(<[u8]>::to_vec);
     let (name, value, is_set) = match operator {

@@ -1,19 +1,19 @@
-//! What an operator may change, and what a condition looks at: whether one can touch the other.
+//! Dependences: what operators write, what conditions read, and whether one affects the other.
 
 use forebay_http::{edit::FieldName, fields::FieldId};
 
 use crate::ast::{Condition, Matcher, Operator, Variable};
 
-/// A part of the world that rules change.
+/// A data item that rules can change.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum DataItem {
-    /// Lines of this name, in lower case, of whatever message.
+    /// Lines of this name, in lower case, in any message.
     Field(Box<[u8]>),
     Url,
     /// State variables of both lifetimes.
     State,
     Controls,
-    /// Any field, and state variables: what a filter does is its own affair.
+    /// Any field, and state variables: the effects of a filter are not known in detail.
     Fields,
 }
 
@@ -22,7 +22,7 @@ impl DataItem {
         DataItem::Field(name.as_bytes().to_ascii_lowercase().into())
     }
 
-    /// May it be another after this was changed?
+    /// Whether a change of `changed` may affect it.
     pub(super) fn is_of(&self, changed: &DataItem) -> bool {
         self == changed
             || *changed == DataItem::Fields && matches!(self, DataItem::Field(_) | DataItem::State)
@@ -33,7 +33,7 @@ impl DataItem {
     }
 }
 
-/// What an operator changes of what conditions look at.
+/// Returns the item that an operator writes, if conditions can read it.
 pub(super) fn written_by(operator: &Operator) -> Option<DataItem> {
     match operator {
         Operator::SetHeader(name, _)
@@ -50,7 +50,7 @@ pub(super) fn written_by(operator: &Operator) -> Option<DataItem> {
         }
         Operator::SetControl(..) => Some(DataItem::Controls),
         Operator::Filter(_) => Some(DataItem::Fields),
-        // A status that is set is not seen before the next hook.
+        // A changed status is visible only from the next hook on.
         Operator::SetRedirect { .. }
         | Operator::SetStatus(_)
         | Operator::SetReason(_)
@@ -61,19 +61,19 @@ pub(super) fn written_by(operator: &Operator) -> Option<DataItem> {
     }
 }
 
-/// What a condition looks at.
+/// What a condition depends on.
 pub(super) enum Dependence {
-    /// It is the same all the time of a run.
+    /// Its value is constant during a run.
     None,
     On(DataItem),
-    /// It may be different each time.
+    /// Its value may differ at every evaluation.
     Volatile,
 }
 
-/// What a condition looks at.
+/// Returns what a condition depends on.
 pub(super) fn dependence_of(test: &Condition, captures: bool) -> Dependence {
     if captures && matches!(test.matcher, Matcher::Regex(_)) {
-        // Looking has an effect: somebody asks for what was found last.
+        // The evaluation has a side effect: it sets the captured groups.
         return Dependence::Volatile;
     }
     match &test.subject {

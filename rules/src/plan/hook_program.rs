@@ -14,17 +14,17 @@ pub(crate) struct HookProgram {
     pub(crate) code: Vec<Instruction>,
     pub(crate) tests: Vec<PlannedCondition>,
     pub(crate) actions: Vec<Action>,
-    /// Constant lines of names that no other operator touches.
+    /// Constant lines of names that no other operator changes.
     pub(crate) lines: ConstantLines,
-    /// Conditions that are remembered.
+    /// Number of memoized conditions.
     pub(crate) memo_count: usize,
-    /// Texts that are kept.
+    /// Number of subjects whose text is cached.
     pub(crate) subject_slot_count: usize,
-    /// What texts are compared with, one behind the other.
+    /// Constants of comparisons, concatenated.
     pub(crate) texts: Vec<u8>,
-    /// Regexes that look at the same text.
+    /// Sets of regexes on the same subject.
     pub(crate) filters: Vec<RegexFilter>,
-    /// For each memo the number of its filter, or a number that no filter has.
+    /// The filter of each memo, or a number that no filter has.
     pub(crate) filter_of_memo: Vec<u32>,
     /// Fields that some rule may change.
     pub(crate) changed: Vec<FieldName>,
@@ -33,37 +33,37 @@ pub(crate) struct HookProgram {
 /// A rule, or several that run as one.
 #[derive(Clone, Debug)]
 pub(crate) struct RuleGroup {
-    /// Their numbers in the program.
+    /// Numbers of the rules in the program.
     pub(crate) rules: Range<u32>,
-    /// The first of its operations.
+    /// The first instruction.
     pub(crate) start: u32,
     /// The first group of the next list.
     pub(crate) list_end: u32,
-    /// No rule of this list runs after it.
+    /// If it matches, no later rule of this list runs.
     pub(crate) last: bool,
 }
 
-/// No memo, no filter, no kept text.
+/// No memo, no filter, no slot.
 pub(crate) const NONE: u32 = u32::MAX;
 
-/// Behind the last step of every program: going on there ends the group.
+/// Beyond every program: jumping there ends the group.
 pub(crate) const END: u32 = u32::MAX;
 
-/// One step.
+/// One instruction.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Instruction {
-    /// Goes on at `yes` if the condition holds, else at `no`.
+    /// Jumps to `yes` if the condition holds, else to `no`.
     Test {
         test: u32,
-        /// Under which it is remembered, or [`NONE`].
+        /// The memo of the condition, or [`NONE`].
         memo: u32,
-        /// Under which the text that it looks at is kept, or [`NONE`].
+        /// The slot of its subject's text, or [`NONE`].
         subject_slot: u32,
         yes: u32,
         no: u32,
     },
-    /// The same for a condition that is not remembered and compares a kept text: with this part of
-    /// the program's texts.
+    /// The same for a condition without a memo that compares a cached text with this part of the
+    /// program's constants.
     Compare {
         test: u32,
         how: Comparison,
@@ -77,10 +77,10 @@ pub(crate) enum Instruction {
     },
     /// A branch of a rule is taken.
     Matched,
-    /// No rule of this list runs after this group.
+    /// No later rule of this list runs after this group.
     Last,
     Act(u32),
-    /// Some of the program's constant lines; goes on at `next`.
+    /// Applies a range of the program's constant lines and jumps to `next`.
     Lines {
         start: u32,
         end: u32,
@@ -90,26 +90,26 @@ pub(crate) enum Instruction {
     End,
 }
 
-/// Many regexes on one text, as one automaton: if that finds nothing, none of them does.
+/// Many regexes on one subject as one automaton: if it does not match, none of them does.
 #[derive(Clone, Debug)]
 pub(crate) struct RegexFilter {
     pub(crate) set: RegexSet,
-    /// Of its regexes.
+    /// The memos of its regexes.
     pub(crate) memos: Range<usize>,
-    /// Says whether the set was asked.
+    /// The memo that records whether the set has been evaluated.
     pub(crate) asked: usize,
 }
 
-/// One condition, its `[NOT]` left aside.
+/// One condition, without its `[NOT]`.
 #[derive(Clone, Debug)]
 pub(crate) struct PlannedCondition {
     pub(crate) subject: Variable,
     pub(crate) matcher: Matcher,
-    /// Of a regex, if somebody may want to know what it has found.
+    /// Capture buffers of a regex, if any rule uses captured groups.
     pub(crate) locations: Option<Box<RefCell<CaptureLocations>>>,
 }
 
-/// What is done.
+/// An action of an instruction.
 #[derive(Clone, Debug)]
 pub(crate) enum Action {
     Line(ConstantLine),

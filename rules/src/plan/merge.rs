@@ -1,12 +1,12 @@
-//! Rules that follow each other and are one: the same condition, and nothing in between that could
-//! change what it looks at.
+//! Merges consecutive rules that have the same condition, if nothing in between can change its
+//! value.
 
 use std::{fmt::Write, ops::Range};
 
 use super::dependence::{DataItem, Dependence, dependence_of, written_by};
 use crate::ast::{Branch, Condition, ConditionTree, Rule, Step};
 
-/// A rule, or several that run as one.
+/// A rule, or several merged into one.
 #[derive(Debug)]
 pub(super) struct MergedRule {
     pub(super) rules: Range<u32>,
@@ -14,7 +14,7 @@ pub(super) struct MergedRule {
     pub(super) last: bool,
 }
 
-/// Puts together what may be.
+/// Merges rules where possible.
 pub(super) fn units<'r>(
     rules: impl Iterator<Item = &'r (u32, Rule)>,
     captures: bool,
@@ -46,10 +46,10 @@ pub(super) fn units<'r>(
     units
 }
 
-/// What the next rule has to be to join.
+/// The state that the next rule must match to be merged.
 #[derive(Default)]
 struct MergeCandidate {
-    /// `None`: no rule can join.
+    /// `None`: no rule can be merged.
     condition: Option<String>,
     changed: Vec<DataItem>,
 }
@@ -74,8 +74,8 @@ impl MergeCandidate {
     }
 }
 
-/// The condition of a rule that has but one branch, as a text, and what it looks at; `None` if it
-/// has several or may hold once and fail the next time.
+/// Returns the condition of a rule with a single branch as a text, with the items it depends on;
+/// `None` if the rule has several branches or a volatile condition.
 fn only_condition(rule: &Rule, captures: bool) -> Option<(String, Vec<DataItem>)> {
     let [branch] = rule.branches.as_slice() else {
         return None;
@@ -119,12 +119,12 @@ fn write_tree(
     }
 }
 
-/// A condition, its `[NOT]` left aside, as a text that tells it from all others.
+/// Returns a text that identifies a condition, without its `[NOT]`.
 pub(super) fn test_key(test: &Condition) -> String {
     format!("{:?} {:?}", test.subject, test.matcher)
 }
 
-/// Every operator of these branches, nested ones too.
+/// Visits every operator of these branches, including nested ones.
 pub(super) fn each_step<'b>(
     branches: &'b [Branch],
     see: &mut impl FnMut(&'b crate::ast::Operation),

@@ -1,4 +1,4 @@
-//! From rules to a flat program: what can be decided before the first request is decided here.
+//! Plans rules: compiles them to a flat program, with all decisions that do not need a request.
 
 mod common_subexpressions;
 mod compile;
@@ -23,10 +23,10 @@ use crate::{
     diagnostic::RuleSpan,
 };
 
-/// Rules of several lists, ready to run.
+/// A program of several lists of rules, ready to run.
 ///
-/// It has no way back in it: every jump leads on, so its length bounds a run. A worker has a clone
-/// of its own, so that no two share what a regex keeps between searches.
+/// It has no backward jumps, so its length bounds a run. Each worker has its own clone, so that
+/// workers do not share the caches of regexes.
 #[derive(Clone, Debug, Default)]
 pub struct Program {
     parts: [HookProgram; Hook::COUNT],
@@ -36,23 +36,23 @@ pub struct Program {
     lists: Arc<[Vec<(u32, Rule)>]>,
 }
 
-/// Where a rule of a program comes from.
+/// The origin of a rule in a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RuleInfo {
-    /// The file's name.
+    /// The name of its file.
     pub file: Arc<str>,
-    /// Its first line.
+    /// The span of its first line.
     pub at: RuleSpan,
-    /// Where it runs.
+    /// The hook at which it runs.
     pub hook: Hook,
-    /// Number of the rule with which it is counted: the first of those that run as one.
+    /// The rule under which it is counted: the first of those that run as one.
     pub counted_at: u32,
-    /// So many they are; 1 if it runs alone.
+    /// How many rules run as one; 1 if it runs alone.
     pub run_with: u32,
 }
 
 impl Program {
-    /// Puts lists together: the server's, the site's, the route's. `[L]` ends only its own list.
+    /// Plans the lists of the server, the site and the route. `[L]` ends only its own list.
     pub fn plan(lists: &[&RuleList]) -> Program {
         let mut counters = Vec::new();
         let mut infos = Vec::new();
@@ -85,17 +85,17 @@ impl Program {
         Program { parts, infos: infos.into(), counters: counters.into(), lists: planned.into() }
     }
 
-    /// Is there a rule for this hook?
+    /// Whether any rule runs at this hook.
     pub fn has(&self, hook: Hook) -> bool {
         !self.at(hook).groups.is_empty()
     }
 
-    /// Its rules; their place here is their number.
+    /// The rules, indexed by number.
     pub fn rules(&self) -> &[RuleInfo] {
         &self.infos
     }
 
-    /// Names of the counters that it counts, by their numbers.
+    /// Names of the counters, indexed by number.
     pub fn counters(&self) -> &[String] {
         &self.counters
     }
@@ -105,7 +105,7 @@ impl Program {
         &self.at(hook).changed
     }
 
-    /// Steps that a run of this hook takes at most.
+    /// Largest number of instructions that a run at this hook executes.
     pub fn step_count_max(&self, hook: Hook) -> usize {
         self.at(hook).code.len()
     }

@@ -1,9 +1,9 @@
-//! Fewer steps for the same program.
+//! Peephole optimisation: fewer instructions for the same program.
 
 use super::{END, Instruction};
 
-/// Takes the steps that do no work into those before them. Each step is a jump that a processor has
-/// to guess, which costs more than most conditions.
+/// Folds instructions that do no work into their predecessors. Each instruction is a jump that the
+/// processor has to predict, which costs more than most conditions.
 pub(super) fn shorten(code: &mut [Instruction]) {
     let of = |code: &[Instruction], at: u32| code.get(at as usize).copied();
     for at in 0..code.len() {

@@ -1,5 +1,5 @@
-//! Regexes that look at the same text are asked together whether any of them matches: most rules
-//! with a regex are there for a few requests of many.
+//! Combines regexes on the same subject into one set, which is matched first: most rules with a
+//! regex apply to few requests.
 
 use std::collections::BTreeMap;
 
@@ -11,14 +11,15 @@ use crate::{
     limits::{REGEX_BYTES_MAX, REGEX_CACHE_BYTES_MAX},
 };
 
-/// Fewer are asked one by one as fast.
+/// Fewer regexes are as fast one by one.
 const REGEX_COUNT_MIN: usize = 4;
 
-/// Steps that look at the same condition while nothing has changed what it looks at, by test and
-/// version of what it looks at.
+/// Positions that evaluate the same condition while its value cannot change, by condition and
+/// version.
 pub(super) type EvaluationSites = BTreeMap<(u32, u32), Vec<usize>>;
 
-/// Gives a memo to each condition that is looked at more than once, and to each regex of a filter.
+/// Assigns a memo to each condition that is evaluated more than once, and to each regex of a
+/// filter.
 pub(super) fn assign_memos(part: &mut HookProgram, looks: &EvaluationSites) {
     let by_text = by_subject(part, looks, |test| {
         matches!(test.matcher, Matcher::Regex(_)) && test.locations.is_none()
@@ -45,13 +46,13 @@ pub(super) fn assign_memos(part: &mut HookProgram, looks: &EvaluationSites) {
     }
 }
 
-/// `None` if all of them together are too large.
+/// Returns `None` if all of them together are too large.
 fn set_of(part: &HookProgram, group: &[(u32, u32)]) -> Option<RegexSet> {
     let patterns = group.iter().filter_map(|(test, _)| match &part.tests[*test as usize].matcher {
         Matcher::Regex(regex) => Some(regex.as_str()),
         _ => None,
     });
-    // As the regexes themselves are built.
+    // The same options as for single regexes.
     RegexSetBuilder::new(patterns)
         .unicode(false)
         .size_limit(REGEX_BYTES_MAX)

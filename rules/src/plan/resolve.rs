@@ -1,12 +1,12 @@
-//! Names that mean something else at another hook, and numbers of counters.
+//! Resolves names that depend on the hook, and numbers of counters.
 
 use crate::ast::{
     Branch, ConditionTree, Hook, MessageKind, Operator, Rule, Step, Template, TemplatePart,
     Variable,
 };
 
-/// The rule, with messages as its hook has them and counters by their numbers in the program; and
-/// whether it asks for what a regex has found.
+/// Returns the rule with messages resolved for its hook and counters numbered in the program; and
+/// whether it uses captured groups.
 pub(super) fn rule(rule: &Rule, names: &[String], counters: &mut Vec<String>) -> (Rule, bool) {
     let mut rule = rule.clone();
     let mut resolve = HookResolver { hook: rule.hook, names, counters, asks_for_captures: false };
@@ -23,7 +23,7 @@ struct HookResolver<'r> {
 }
 
 impl HookResolver<'_> {
-    /// Nested as deep as the parser let rules be nested.
+    /// Recurses as deep as the parser allows rules to nest.
     fn branches(&mut self, branches: &mut [Branch]) {
         for branch in branches {
             if let Some(condition) = &mut branch.condition {
@@ -82,18 +82,18 @@ impl HookResolver<'_> {
             return;
         };
         *message = match (*message, self.hook) {
-            // Before there is another message, the client's request is the one at hand.
+            // Before another message exists, the client's request is the current one.
             (_, Hook::ReadRequest | Hook::Remap) => MessageKind::AtHand,
             (MessageKind::ServerRequest, Hook::SendRequest) => MessageKind::AtHand,
             (MessageKind::AtHand, _) => MessageKind::AtHand,
-            // Of the request to the origin nothing is kept once it is answered.
+            // The request to the origin is not kept after the response has arrived.
             (MessageKind::ClientRequest | MessageKind::ServerRequest, _) => {
                 MessageKind::ClientRequest
             }
         };
     }
 
-    /// Counters of the same name are one.
+    /// Counters of the same name are one counter.
     fn counter(&mut self, number: u32) -> u32 {
         let name = self.names.get(number as usize).map(String::as_str).unwrap_or_default();
         let known = self.counters.iter().position(|counter| counter == name);

@@ -1,4 +1,4 @@
-//! Buffers of a run: what rules made, and what they look at that lies nowhere in one piece.
+//! Buffers of a run: texts that rules made, and values that are not contiguous in memory.
 
 use std::ops::Range;
 
@@ -6,10 +6,10 @@ use forebay_http::edit::{ConflictingLines, FieldIndex};
 
 use super::{Url, destination::UrlBuilder, subject_cache::SubjectCache};
 
-/// What rules may make.
+/// Limits for values that rules make.
 #[derive(Clone, Copy, Debug)]
 pub struct RunLimits {
-    /// Bytes of one value: of a field, a cookie, a Location.
+    /// Bytes of one value: a field, a cookie or a Location.
     pub value_bytes_max: u32,
     /// Bytes of a URL's path and query.
     pub target_bytes_max: u32,
@@ -28,40 +28,40 @@ impl Default for RunLimits {
     }
 }
 
-/// Groups of a regex that rules can ask for: `LAST-CAPTURE:0` to `:9`.
+/// Groups of a regex that rules can use: `LAST-CAPTURE:0` to `:9`.
 pub(super) const GROUP_COUNT: usize = 10;
 
-/// Buffers of a run, reused from run to run: texts that rules made, and the URL in the making.
+/// Buffers that are reused from run to run: texts that rules made, and the URL in its new form.
 #[derive(Debug, Default)]
 pub struct RunBuffers {
     pub(super) limits: RunLimits,
-    /// Reason, Location, body, as [`Effects`](super::Effects) name them.
+    /// Reason, Location and body, which [`Effects`](super::Effects) refer to.
     pub(super) made: Vec<u8>,
-    /// The value that an operator is about to use.
+    /// The value of the current operator.
     pub(super) value: Vec<u8>,
-    /// A value that is being put together from another one.
+    /// A value that is built from another one.
     pub(super) second: Vec<u8>,
     pub(super) lookup: LookupBuffers,
     pub(super) captured: CaptureGroups,
-    /// What conditions were found to be: see `machine`.
+    /// Memoized results of conditions; see `machine`.
     pub(super) memo: Vec<u8>,
     pub(super) subjects: SubjectCache,
-    /// Constant lines of the program whose names the head has, once that was looked at.
+    /// Constant lines of the program whose names occur in the head, once that has been checked.
     pub(super) conflicts: ConflictingLines,
     pub(super) conflicts_known: bool,
 }
 
-/// What looking at a variable needs.
+/// Buffers for evaluating variables.
 #[derive(Debug, Default)]
 pub(super) struct LookupBuffers {
-    /// A value that lies nowhere in one piece.
+    /// A value that is not contiguous in memory.
     pub(super) joined: Vec<u8>,
-    /// By name, the lines of the client's request.
+    /// The lines of the client's request, by name.
     pub(super) client: FieldIndex,
     pub(super) url: UrlBuilder,
 }
 
-/// What the last regex that matched has found.
+/// The groups captured by the last regex that matched.
 #[derive(Debug, Default)]
 pub(super) struct CaptureGroups {
     pub(super) bytes: Vec<u8>,
@@ -69,22 +69,22 @@ pub(super) struct CaptureGroups {
 }
 
 impl RunBuffers {
-    /// With other limits than the usual.
+    /// Creates buffers with other limits than the default.
     pub fn new(limits: RunLimits) -> RunBuffers {
         RunBuffers { limits, ..RunBuffers::default() }
     }
 
-    /// A text that the last run made, as its [`Effects`](super::Effects) name it.
+    /// Returns a text that the last run made, by its range in [`Effects`](super::Effects).
     pub fn get(&self, range: &Range<usize>) -> &[u8] {
         self.made.get(range.clone()).unwrap_or_default()
     }
 
-    /// The URL that the last run left; `None` if it changed nothing about it.
+    /// Returns the URL after the last run; `None` if the run did not change it.
     pub fn url(&self) -> Option<Url<'_>> {
         self.lookup.url.changed()
     }
 
-    /// A run begins: what the last one made is forgotten.
+    /// Starts a run: drops everything that the last one made.
     pub(super) fn begin(&mut self) {
         self.made.clear();
         self.lookup.client.clear();
@@ -106,7 +106,7 @@ impl CaptureGroups {
         self.groups = [(0, 0); GROUP_COUNT];
     }
 
-    /// Empty if the group was not part of the match.
+    /// Returns a captured group; empty if it was not part of the match.
     pub(super) fn group(&self, number: u8) -> &[u8] {
         let (start, end) = self.groups.get(usize::from(number)).copied().unwrap_or_default();
         self.bytes.get(start as usize..end as usize).unwrap_or_default()

@@ -1,28 +1,28 @@
-//! Cookies of a request: `name=value` pairs with semicolons between them (RFC 6265 §4.2).
+//! Cookies of a request: `name=value` pairs separated by semicolons (RFC 6265 §4.2).
 
 use std::sync::LazyLock;
 
 use forebay_http::edit::FieldName;
 
-/// The name of the field that holds them.
+/// The name of the field that holds cookies.
 pub(super) fn field_name() -> &'static FieldName {
     static NAME: LazyLock<FieldName> =
         LazyLock::new(|| FieldName::parse(b"Cookie").expect("it is a token"));
     &NAME
 }
 
-/// Where one pair stands in a line.
+/// The position of one pair in a line.
 struct CookiePair {
-    /// Its first byte, white space left out.
+    /// First byte, after white space.
     start: usize,
     value_start: usize,
-    /// Behind the value, white space left out.
+    /// End of the value, before white space.
     end: usize,
-    /// The semicolon behind it, or the end of the line.
+    /// Position of the semicolon, or the end of the line.
     stop: usize,
 }
 
-/// Value of the first cookie of this name in a line.
+/// Returns the value of the first cookie of this name in a line.
 pub(super) fn find<'l>(line: &'l [u8], name: &[u8]) -> Option<&'l [u8]> {
     let pair = locate(line, name)?;
     line.get(pair.value_start..pair.end)
@@ -41,7 +41,7 @@ fn locate(line: &[u8], name: &[u8]) -> Option<CookiePair> {
     None
 }
 
-/// The pair between two semicolons and its name.
+/// Parses the pair between two semicolons; returns it with its name.
 fn pair_at(line: &[u8], from: usize, stop: usize) -> Option<(CookiePair, &[u8])> {
     let text = line.get(from..stop)?;
     let start = from + (text.len() - text.trim_ascii_start().len());
@@ -53,12 +53,12 @@ fn pair_at(line: &[u8], from: usize, stop: usize) -> Option<(CookiePair, &[u8])>
     Some((CookiePair { start, value_start, end, stop }, name))
 }
 
-/// May this be the value of a cookie? A semicolon would begin another one.
+/// Whether this is valid as a cookie's value. A semicolon would start another cookie.
 pub(super) fn is_value(value: &[u8]) -> bool {
     !value.iter().any(|byte| *byte == b';' || byte.is_ascii_control())
 }
 
-/// Writes the line with another value for this cookie; false if it has none.
+/// Writes the line with a new value for this cookie; returns false if it has none.
 pub(super) fn write_changed(line: &[u8], name: &[u8], value: &[u8], out: &mut Vec<u8>) -> bool {
     let Some(pair) = locate(line, name) else {
         return false;
@@ -69,7 +69,7 @@ pub(super) fn write_changed(line: &[u8], name: &[u8], value: &[u8], out: &mut Ve
     true
 }
 
-/// Writes the line with one more cookie.
+/// Writes the line with a cookie appended.
 pub(super) fn write_added(line: &[u8], name: &[u8], value: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(line);
     if !line.is_empty() {
@@ -80,8 +80,8 @@ pub(super) fn write_added(line: &[u8], name: &[u8], value: &[u8], out: &mut Vec<
     out.extend_from_slice(value);
 }
 
-/// Writes the line without the first cookie of this name, and without the semicolon that is then
-/// too many; false if it has none.
+/// Writes the line without the first cookie of this name and its separator; returns false if the
+/// line has none.
 pub(super) fn write_removed(line: &[u8], name: &[u8], out: &mut Vec<u8>) -> bool {
     let Some(pair) = locate(line, name) else {
         return false;

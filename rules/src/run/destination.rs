@@ -1,5 +1,5 @@
-//! The URL of a request, being changed. What stands in it is always valid: a part is checked before
-//! it gets in.
+//! The URL of a request while rules change it. It is valid at all times: each part is checked
+//! before it is set.
 
 use std::ops::Range;
 
@@ -11,10 +11,10 @@ use forebay_http::{
 use super::Url;
 use crate::ast::UrlPart;
 
-/// A URL in the making.
+/// A URL that is being changed.
 #[derive(Debug, Default)]
 pub(super) struct UrlBuilder {
-    /// Parts, one behind the other; those that were replaced stay in it until the next run.
+    /// All parts, concatenated; replaced parts stay until the next run.
     bytes: Vec<u8>,
     host: Range<usize>,
     port: Option<u16>,
@@ -23,7 +23,7 @@ pub(super) struct UrlBuilder {
     is_changed: bool,
 }
 
-/// The part is not valid, or the URL would be too large: it stays as it was.
+/// The part is invalid, or the URL would be too large; the URL is unchanged.
 #[derive(Debug)]
 pub(super) struct InvalidUrlPart;
 
@@ -32,7 +32,7 @@ impl UrlBuilder {
         self.is_changed = false;
     }
 
-    /// The URL, if it was changed.
+    /// Returns the URL if it was changed.
     pub(super) fn changed(&self) -> Option<Url<'_>> {
         let part = |range: &Range<usize>| self.bytes.get(range.clone()).unwrap_or_default();
         self.is_changed.then(|| Url {
@@ -64,7 +64,7 @@ impl UrlBuilder {
         }
     }
 
-    /// Takes a part out; false if that is not possible.
+    /// Removes a part; returns false if that is not possible.
     pub(super) fn remove(&mut self, now: Url<'_>, part: &UrlPart) -> bool {
         match part {
             UrlPart::Path => self.set_path(now, b"", 1).is_ok(),
@@ -114,7 +114,7 @@ impl UrlBuilder {
     fn set_port(&mut self, now: Url<'_>, value: &[u8]) -> Result<(), InvalidUrlPart> {
         let port = str::from_utf8(value).ok().and_then(|port| port.parse::<u16>().ok());
         let port = port.filter(|port| *port > 0).ok_or(InvalidUrlPart)?;
-        // HTTP/1.0 may name no host, and a port alone is no authority.
+        // An HTTP/1.0 request may have no host, and a port alone is not an authority.
         if self.now_or(now).host.is_empty() {
             return Err(InvalidUrlPart);
         }
@@ -123,7 +123,7 @@ impl UrlBuilder {
         Ok(())
     }
 
-    /// Without the slash at its beginning, which is put there.
+    /// Sets the path; `value` has no leading slash.
     fn set_path(
         &mut self,
         now: Url<'_>,
@@ -143,7 +143,7 @@ impl UrlBuilder {
         Ok(())
     }
 
-    /// `None` takes it out.
+    /// Sets the query; `None` removes it.
     pub(super) fn set_query(
         &mut self,
         now: Url<'_>,
@@ -160,7 +160,7 @@ impl UrlBuilder {
         Ok(())
     }
 
-    /// `http://host[:port][/path][?query]`
+    /// Parses and sets `http://host[:port][/path][?query]`.
     fn set_whole(
         &mut self,
         now: Url<'_>,

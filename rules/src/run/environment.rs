@@ -1,53 +1,53 @@
-//! What a rule can ask of the world.
+//! The environment that rules can query.
 
 use std::net::IpAddr;
 
 use crate::ast::{AddressKind, PortKind};
 
-/// What rules ask of the server that runs them. Every answer is at hand: nothing waits.
+/// The environment of rules: the server that runs them. Every method answers at once.
 pub trait RuleEnvironment {
-    /// An address; `None` if there is none (yet).
+    /// An address; `None` if it does not exist or is not known yet.
     fn address(&self, which: AddressKind) -> Option<IpAddr>;
     /// A port of the client's connection.
     fn port(&self, which: PortKind) -> u16;
-    /// What the lookup found.
+    /// The result of the cache lookup.
     fn cache(&self) -> CacheResult;
     /// Unix time, in seconds.
     fn now(&self) -> u64;
-    /// Any number.
+    /// A random number.
     fn random(&self) -> u64;
-    /// A number that no other request of this process has.
+    /// The number of this request, unique in this process.
     fn request_number(&self) -> u64;
     /// A UUID of this process, as text.
     fn process_id(&self) -> &str;
-    /// Requests on this connection so far, this one included.
+    /// Requests on this connection so far, including this one.
     fn transaction_count(&self) -> u64;
-    /// The origin's name.
+    /// The origin's host name.
     fn next_hop_host(&self) -> &str;
     /// The origin's port.
     fn next_hop_port(&self) -> u16;
-    /// A rule counts: the number is that of the counter in its program.
+    /// Adds 1 to a counter, given by its number in the program.
     fn count(&self, counter: u32);
 }
 
-/// What the lookup found, in the words of `%{CACHE}`.
+/// The result of the cache lookup, as `%{CACHE}` shows it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CacheResult {
-    /// Nothing was looked up yet.
+    /// Not looked up yet.
     #[default]
     None,
     /// Nothing is stored.
     Miss,
-    /// What is stored has to be validated.
+    /// The stored response must be validated.
     HitStale,
-    /// What is stored answers.
+    /// The stored response answers the request.
     HitFresh,
-    /// The request is not for the cache.
+    /// The request bypasses the cache.
     Skipped,
 }
 
 impl CacheResult {
-    /// As rules see it.
+    /// Returns the value of `%{CACHE}`.
     pub fn as_str(self) -> &'static str {
         match self {
             CacheResult::None => "none",

@@ -1,4 +1,4 @@
-//! What a variable has for a value.
+//! Evaluates variables.
 
 use std::{io::Write, net::IpAddr};
 
@@ -14,7 +14,7 @@ use crate::ast::{
     Variable,
 };
 
-/// The value of a variable, as it is compared.
+/// The value of a variable, typed for comparison.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum SubjectValue<'v> {
     Text(&'v [u8]),
@@ -25,7 +25,7 @@ pub(super) enum SubjectValue<'v> {
 }
 
 impl SubjectValue<'_> {
-    /// Appends it as text.
+    /// Appends the value as text.
     pub(super) fn write(self, out: &mut Vec<u8>) {
         // Writing to a vector cannot fail.
         let _ = match self {
@@ -40,7 +40,7 @@ impl SubjectValue<'_> {
     }
 }
 
-/// Looks at a variable.
+/// Evaluates a variable.
 pub(super) fn evaluate<'v, S: RuleEnvironment>(
     variable: &Variable,
     context: &'v mut RunContext<'_, '_, S>,
@@ -80,7 +80,7 @@ pub(super) fn evaluate<'v, S: RuleEnvironment>(
     }
 }
 
-/// Variables that rules set themselves.
+/// Evaluates variables that rules set.
 fn of_state<'v, S>(variable: &Variable, context: &RunContext<'_, '_, S>) -> SubjectValue<'v> {
     let state = |lifetime: &Lifetime| match lifetime {
         Lifetime::Transaction => context.transaction.state,
@@ -95,7 +95,7 @@ fn of_state<'v, S>(variable: &Variable, context: &RunContext<'_, '_, S>) -> Subj
         }
         Variable::Int16(lifetime) => SubjectValue::Number(i64::from(state(lifetime).int16)),
         Variable::Control(control) => {
-            // A request is logged unless a rule says otherwise.
+            // Requests are logged unless a rule says otherwise.
             let unless_set = *control == HttpControl::Logging;
             SubjectValue::Flag(context.transaction.controls.of(*control).unwrap_or(unless_set))
         }
@@ -103,7 +103,7 @@ fn of_state<'v, S>(variable: &Variable, context: &RunContext<'_, '_, S>) -> Subj
     }
 }
 
-/// RFC 9110 §5.3: the values of all lines of a name are one value, with commas between them.
+/// RFC 9110 §5.3: the values of all lines of a name, joined by commas.
 fn header<'v, S>(
     message: MessageKind,
     name: &FieldName,
@@ -129,7 +129,7 @@ fn header<'v, S>(
     joined(places.map(|at| fields.value(at)), &mut lookup.joined)
 }
 
-/// One value as it stands, several with commas between them.
+/// Returns a single value as it is, several joined by commas.
 fn joined<'v>(mut values: impl Iterator<Item = &'v [u8]>, out: &'v mut Vec<u8>) -> &'v [u8] {
     let Some(first) = values.next() else {
         return b"";
@@ -146,7 +146,7 @@ fn joined<'v>(mut values: impl Iterator<Item = &'v [u8]>, out: &'v mut Vec<u8>) 
     out
 }
 
-/// A cookie of the client's request: the first of this name.
+/// Returns the first cookie of this name in the client's request.
 fn client_cookie<'v, S>(name: &[u8], context: &'v mut RunContext<'_, '_, S>) -> &'v [u8] {
     if let Some(client) = context.client {
         let found = client.all(FieldId::Cookie).find_map(|line| cookie::find(line, name));
@@ -160,7 +160,7 @@ fn client_cookie<'v, S>(name: &[u8], context: &'v mut RunContext<'_, '_, S>) -> 
     places.find_map(|at| cookie::find(fields.value(at), name)).unwrap_or_default()
 }
 
-/// The URL that is meant. What is asked of the origin is the request's URL under the origin's name.
+/// Resolves a kind of URL. The URL for the origin is the request's URL with the origin's name.
 pub(super) fn url_of<'v, S: RuleEnvironment>(
     of: UrlKind,
     context: &RunContext<'v, '_, S>,
@@ -203,7 +203,7 @@ fn url_part<'v, S: RuleEnvironment>(
     }
 }
 
-/// Value of the first parameter of this name.
+/// Returns the value of the first parameter of this name.
 fn parameter<'q>(query: &'q [u8], name: &[u8]) -> &'q [u8] {
     let found = query.split(|byte| *byte == b'&').find_map(|parameter| {
         let rest = parameter.strip_prefix(name)?;
@@ -212,7 +212,7 @@ fn parameter<'q>(query: &'q [u8], name: &[u8]) -> &'q [u8] {
     found.unwrap_or_default()
 }
 
-/// `http://host:port/path?query`
+/// Writes `http://host:port/path?query`.
 fn write_url(url: Url<'_>, out: &mut Vec<u8>) {
     out.extend_from_slice(b"http://");
     out.extend_from_slice(url.host);
@@ -246,7 +246,7 @@ fn id<'v, S: RuleEnvironment>(
     }
 }
 
-/// The address with only its first bits left.
+/// Reduces an address to its first bits.
 fn cidr(address: IpAddr, v4_bits: u8, v6_bits: u8) -> IpAddr {
     match address {
         IpAddr::V4(address) => {
@@ -262,7 +262,7 @@ fn cidr(address: IpAddr, v4_bits: u8, v6_bits: u8) -> IpAddr {
 
 fn connection<S: RuleEnvironment>(part: ConnectionPart, environment: &S) -> &'static [u8] {
     let is_v6 = match environment.address(AddressKind::Client) {
-        // A socket that takes both families shows IPv4 addresses mapped.
+        // A dual-stack socket shows IPv4 addresses in mapped form.
         Some(IpAddr::V6(address)) => address.to_ipv4_mapped().is_none(),
         _ => false,
     };
@@ -271,7 +271,7 @@ fn connection<S: RuleEnvironment>(part: ConnectionPart, environment: &S) -> &'st
         (ConnectionPart::IpFamily | ConnectionPart::Ipv6, true) => b"ipv6",
         (ConnectionPart::Stack, false) => b"http/1.1,tcp,ipv4",
         (ConnectionPart::Stack, true) => b"http/1.1,tcp,ipv6",
-        // Neither TLS nor HTTP/2 is spoken to clients.
+        // Clients do not use TLS or HTTP/2 yet.
         _ => b"",
     }
 }

@@ -1,4 +1,4 @@
-//! Running the flat program.
+//! Runs the flat program.
 
 use super::{
     Effects, OperatorOutcome, RuleEnvironment, RunBuffers, RunContext, RunObserver, RunReport,
@@ -11,16 +11,16 @@ use crate::{
     plan::{Action, HookProgram, Instruction, NONE, PlannedCondition, RegexFilter, RuleGroup},
 };
 
-/// A condition was not looked at yet, does not hold, holds.
+/// States of a memo: not evaluated, does not hold, holds.
 const UNKNOWN: u8 = 0;
 const FAILS: u8 = 1;
 const HOLDS: u8 = 2;
 
-/// What a group does to the run.
+/// The result of running a group.
 #[derive(Default)]
 struct GroupResult {
     matched: bool,
-    /// No rule of this list runs after this group.
+    /// No later rule of this list runs.
     last: bool,
     failed_count: u32,
 }
@@ -136,7 +136,7 @@ fn test_memoized<S: RuleEnvironment>(
     held
 }
 
-/// Asks once whether any regex of the filter matches; if none does, all of them are known.
+/// Evaluates the whole set once; if none of its regexes matches, all their memos are set.
 fn rules_out<S: RuleEnvironment>(
     filter: &RegexFilter,
     test: &PlannedCondition,
@@ -158,7 +158,7 @@ fn rules_out<S: RuleEnvironment>(
     true
 }
 
-/// Looks at the text that is kept under this number, or at the subject itself.
+/// Tests the cached text of this slot, or evaluates the subject.
 fn evaluate_test<S: RuleEnvironment>(
     test: &PlannedCondition,
     subject_slot: u32,
@@ -179,7 +179,7 @@ fn evaluate_test<S: RuleEnvironment>(
     holds(&test.matcher, seen, value)
 }
 
-/// Does the condition, its `[NOT]` left aside, hold now? What was looked at is shown in `shown`.
+/// Tests a condition, without its `[NOT]`. Writes the subject's value to `shown`.
 pub(super) fn test_condition<S: RuleEnvironment>(
     test: &PlannedCondition,
     context: &mut RunContext<'_, '_, S>,
@@ -193,7 +193,7 @@ pub(super) fn test_condition<S: RuleEnvironment>(
     }
     match (&test.matcher, &test.locations) {
         (Matcher::Regex(regex), Some(locations)) => {
-            // The text may be what the last regex captured, which this one is about to replace.
+            // The text may be a captured group, which this regex is about to replace.
             second.clear();
             second.extend_from_slice(as_text(seen, value));
             captures(regex, locations, second, captured)
@@ -202,7 +202,7 @@ pub(super) fn test_condition<S: RuleEnvironment>(
     }
 }
 
-/// Applies some of the program's constant lines; how many found no room.
+/// Applies a range of the program's constant lines; returns how many found no room.
 fn apply<S>(
     part: &HookProgram,
     some: std::ops::Range<usize>,
@@ -217,7 +217,7 @@ fn apply<S>(
     context.fields.apply_range(&part.lines, some, conflicts)
 }
 
-/// How many operators failed.
+/// Performs an action; returns how many operators failed.
 fn act<S: RuleEnvironment>(
     action: &Action,
     context: &mut RunContext<'_, '_, S>,

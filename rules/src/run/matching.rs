@@ -1,4 +1,4 @@
-//! Does a value have to be what a condition says?
+//! Matches values against the operands of conditions.
 
 use std::{cell::RefCell, net::IpAddr};
 
@@ -10,7 +10,7 @@ use super::{
 };
 use crate::ast::{AddressRange, Comparison, Matcher};
 
-/// Does the condition hold for this value? `text` is a buffer for values that are no text.
+/// Whether the value matches. `text` is a buffer for values that are not text.
 pub(super) fn holds(matcher: &Matcher, seen: SubjectValue<'_>, text: &mut Vec<u8>) -> bool {
     match matcher {
         Matcher::Is => is(seen),
@@ -30,7 +30,7 @@ pub(super) fn holds(matcher: &Matcher, seen: SubjectValue<'_>, text: &mut Vec<u8
     }
 }
 
-/// The same for a regex of which somebody may want to know what it has found.
+/// The same for a regex whose captured groups are used later.
 pub(super) fn captures(
     regex: &Regex,
     locations: &RefCell<CaptureLocations>,
@@ -53,7 +53,7 @@ pub(super) fn captures(
     true
 }
 
-/// A value as text; one that is no text is written into the buffer.
+/// Returns a value as text; other types are written to the buffer.
 pub(super) fn as_text<'v>(seen: SubjectValue<'v>, text: &'v mut Vec<u8>) -> &'v [u8] {
     if let SubjectValue::Text(seen) = seen {
         return seen;
@@ -98,13 +98,13 @@ fn address(seen: SubjectValue<'_>) -> Option<IpAddr> {
 }
 
 fn within(ranges: &[AddressRange], address: IpAddr) -> bool {
-    // A socket that takes both families shows IPv4 addresses mapped.
+    // A dual-stack socket shows IPv4 addresses in mapped form.
     let address = address.to_canonical();
-    // Addresses of one family sort among themselves.
+    // Addresses of one family are ordered among themselves.
     ranges.iter().any(|range| (range.first..=range.last).contains(&address))
 }
 
-/// `with` is in lower case if `nocase`.
+/// Compares two texts; `with` is in lower case if `nocase`.
 #[inline]
 pub(super) fn compare_text(how: Comparison, text: &[u8], with: &[u8], nocase: bool) -> bool {
     let same = |text: &[u8]| match nocase {

@@ -1,4 +1,4 @@
-//! Running a program at one hook: conditions look, operators change.
+//! Runs a program at one hook: conditions read the message, operators change it.
 
 mod buffers;
 mod cookie;
@@ -23,44 +23,44 @@ use forebay_http::{authority::Authority, edit::FieldEdit, fields::Fields};
 
 use crate::{ast::Hook, plan::Program};
 
-/// Everything that the rules of one hook see.
+/// Everything that the rules of one hook can read and change.
 pub struct RunContext<'a, 'b, S> {
-    /// The message that the hook is about, being changed: the client's request, the request to the
-    /// origin, its answer, the answer to the client.
+    /// The message that the hook is about: the client's request, the request to the origin, its
+    /// response, or the response to the client.
     pub fields: &'a mut FieldEdit<'b>,
     /// The client's request, if `fields` is another message.
     pub client: Option<Fields<'a>>,
     /// The request's method.
     pub method: &'a [u8],
-    /// The URL as the request now stands.
+    /// The current URL of the request.
     pub url: Url<'a>,
-    /// The URL as the client asked it.
+    /// The URL that the client requested.
     pub original: Url<'a>,
-    /// Of the response that `fields` are of.
+    /// The status of the response; `None` in a request.
     pub status: Option<u16>,
-    /// What this request carries from hook to hook.
+    /// The state that this request keeps from hook to hook.
     pub transaction: &'a mut TransactionState,
-    /// What the connection carries from request to request.
+    /// The variables that the connection keeps from request to request.
     pub session: &'a mut RuleVariables,
-    /// The world.
+    /// The environment.
     pub environment: &'a S,
 }
 
-/// A URL in parts, as they go on the wire.
+/// A URL in parts, in wire form.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Url<'a> {
-    /// Without port, in brackets if it is an IPv6 address; empty if the client named none.
+    /// Host without port, in brackets if it is an IPv6 address; empty if the client gave none.
     pub host: &'a [u8],
-    /// If one is named.
+    /// The port, if one is given.
     pub port: Option<u16>,
-    /// Begins with `/` (or is `*`), up to the question mark.
+    /// The path up to the question mark; begins with `/` or is `*`.
     pub path: &'a [u8],
-    /// Behind the question mark; `None` without one.
+    /// The part after the question mark; `None` without one.
     pub query: Option<&'a [u8]>,
 }
 
 impl<'a> Url<'a> {
-    /// Of the parts of a request's target.
+    /// Splits a request's target.
     pub fn new(authority: Option<Authority<'a>>, path_query: &'a [u8]) -> Url<'a> {
         let mut parts = path_query.splitn(2, |byte| *byte == b'?');
         Url {
@@ -82,10 +82,10 @@ impl<'a> Url<'a> {
 }
 
 impl Program {
-    /// Runs the rules of one hook. What they made lies in `buffers` until the next run.
+    /// Runs the rules of one hook. The texts that they make stay in `buffers` until the next run.
     ///
-    /// It comes to an end: a program has no way back, so a run takes no more steps than it has.
-    /// Allocates nothing once `buffers` and the buffer of the fields have grown.
+    /// A run ends: a program has no backward jumps, so a run executes no more instructions than it
+    /// has. Allocates nothing once `buffers` and the buffer of the fields have grown.
     pub fn run<S: RuleEnvironment, W: RunObserver>(
         &self,
         hook: Hook,

@@ -1,36 +1,37 @@
-//! Who looks on while rules run.
+//! Observers of a run.
 
 use std::ops::Range;
 
 use crate::ast::{Branch, Condition, Operation};
 
-/// Looks on while rules run: counts, takes the time, explains. Nothing by default; what is not
-/// overridden is compiled away.
+/// Observes a run: to count, to measure time, to explain. Methods do nothing by default and are
+/// then compiled away.
 pub trait RunObserver {
-    /// Every condition and operator is shown, in order; nothing is put together or remembered.
+    /// Whether every condition and operator is reported in order, without merging or memoizing.
     const DETAILED: bool = false;
 
-    /// These rules of the program begin: one, or several that run as one.
+    /// Called before these rules run: one, or several that run as one.
     fn begin(&mut self, rules: Range<u32>) {
         let _ = rules;
     }
 
-    /// They have ended.
+    /// Called after they have run.
     fn end(&mut self, rules: Range<u32>, report: RunReport) {
         let _ = (rules, report);
     }
 
-    /// In detail: a condition of this rule was looked at. `value` is its subject as text.
+    /// In detailed runs: called after a condition was tested. `value` is its subject as text.
     fn tested(&mut self, rule: u32, test: &Condition, value: &[u8], holds: bool) {
         let _ = (rule, test, value, holds);
     }
 
-    /// In detail: of the branches of this rule, or of an `if` in it, the one at this place runs.
+    /// In detailed runs: called before the branch with this index runs, in a rule or in a nested
+    /// `if`.
     fn entered(&mut self, rule: u32, place: usize, branch: &Branch) {
         let _ = (rule, place, branch);
     }
 
-    /// In detail: an operator of this rule has run. `value` is what it was given.
+    /// In detailed runs: called after an operator has run. `value` is its argument.
     fn operated(
         &mut self,
         rule: u32,
@@ -42,27 +43,27 @@ pub trait RunObserver {
     }
 }
 
-/// Nobody looks on.
+/// Observes nothing.
 impl RunObserver for () {}
 
-/// What a rule, or several that run as one, did.
+/// The effects of one rule, or of several that run as one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RunReport {
-    /// A branch of it was taken.
+    /// Whether a branch was taken.
     pub matched: bool,
-    /// Bytes written into the head.
+    /// Bytes written to the head.
     pub added_bytes: u32,
-    /// Operators that could not do what they should.
+    /// Operators that failed.
     pub failed_count: u32,
 }
 
-/// What became of an operator.
+/// The outcome of an operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OperatorOutcome {
-    /// It did something.
+    /// It changed something.
     Done,
-    /// There was nothing to do: the field is not there, the value is empty.
+    /// There was nothing to change: the field is absent or the value is empty.
     Nothing,
-    /// It could not: the result would be too large, or no valid value, target or number.
+    /// It failed: the result would be too large, or is not a valid value, target or number.
     Failed,
 }

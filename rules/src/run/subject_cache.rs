@@ -1,13 +1,12 @@
-//! Texts that conditions have looked up, so that many which look at one field look it up once.
+//! Caches the texts of subjects, so that many conditions on one field look it up once.
 
-/// Bytes that are kept at most: a text beyond them is looked up each time.
+/// Largest number of cached bytes: further texts are looked up each time.
 const CACHE_BYTES_MAX: usize = 64 * 1024;
 
-/// Place of a text that was not looked up yet: beyond the end of all texts.
+/// Range of a text that was not looked up yet: beyond the end of all texts.
 const UNKNOWN: (u32, u32) = (u32::MAX, u32::MAX);
 
-/// Texts by the numbers that planning gave them. A number stands for a subject while nothing that
-/// it shows changes.
+/// Cached texts by slot. A slot stands for a subject as long as its value does not change.
 #[derive(Debug, Default)]
 pub(super) struct SubjectCache {
     bytes: Vec<u8>,
@@ -15,7 +14,7 @@ pub(super) struct SubjectCache {
 }
 
 impl SubjectCache {
-    /// A run begins that has this many numbers.
+    /// Starts a run with this many slots.
     pub(super) fn begin(&mut self, count: usize) {
         self.bytes.clear();
         self.places.clear();
@@ -28,7 +27,7 @@ impl SubjectCache {
         self.bytes.get(start as usize..end as usize)
     }
 
-    /// Keeps it, if it has a number and there is room.
+    /// Caches a text if it has a slot and there is room.
     pub(super) fn insert(&mut self, number: u32, text: &[u8]) {
         let Some(place) = self.places.get_mut(number as usize) else {
             return;

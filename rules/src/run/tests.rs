@@ -1,4 +1,4 @@
-//! What a program does with heads, from rules that are put together by hand.
+//! Runs a program that is assembled by hand.
 
 use std::net::IpAddr;
 

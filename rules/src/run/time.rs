@@ -4,14 +4,14 @@ use crate::ast::TimePart;
 
 const DAY_S: u64 = 86_400;
 
-/// A part of this Unix time.
+/// Returns a part of this Unix time.
 pub(super) fn part_of(now: u64, part: TimePart) -> i64 {
     let days = now / DAY_S;
     let value = match part {
         TimePart::Epoch => now,
         TimePart::Hour => now % DAY_S / 3_600,
         TimePart::Minute => now % 3_600 / 60,
-        // The first of January 1970 was a Thursday.
+        // 1 January 1970 was a Thursday.
         TimePart::Weekday => (days + 4) % 7,
         TimePart::Year => civil(days).year,
         TimePart::Month => civil(days).month - 1,
@@ -23,18 +23,18 @@ pub(super) fn part_of(now: u64, part: TimePart) -> i64 {
 
 struct CivilDate {
     year: u64,
-    /// From 1.
+    /// 1 to 12.
     month: u64,
-    /// From 1.
+    /// 1 to 31.
     day: u64,
-    /// From 0.
+    /// 0 to 365.
     year_day: u64,
 }
 
-/// The date of a day counted from 1970, by the Gregorian calendar.
+/// Converts a day counted from 1970 to a Gregorian date.
 ///
-/// Counts in years that begin in March, so that the day that may be missing is the last of its
-/// year (Howard Hinnant, "chrono-compatible low-level date algorithms", 2013).
+/// Years count from March, so that the leap day is the last day of its year (Howard Hinnant,
+/// "chrono-compatible low-level date algorithms", 2013).
 fn civil(days: u64) -> CivilDate {
     const ERA_DAYS: u64 = 146_097;
     let shifted = days + 719_468;
@@ -58,8 +58,8 @@ mod tests {
 
     #[test]
     fn parts_of_the_time_are_those_of_the_calendar() {
-        // What `date -u -d @N '+%Y %m %d %H %M %w %j'` prints, with month and day of the year
-        // counted from 0.
+        // As printed by `date -u -d @N '+%Y %m %d %H %M %w %j'`, with the month and the day of the
+        // year counted from 0.
         for (now, expected) in [
             (0, [1970, 0, 1, 0, 0, 4, 0]),
             (951_782_399, [2000, 1, 28, 23, 59, 1, 58]),

@@ -1,5 +1,5 @@
-//! Running rules as they are written, one step after the other: what `explain` shows, and what the
-//! flat program is tested against.
+//! Runs rules as they are written, step by step: for `explain`, and as the reference that the flat
+//! program is tested against.
 
 use super::{
     Effects, OperatorOutcome, RuleEnvironment, RunBuffers, RunContext, RunObserver, RunReport,
@@ -52,7 +52,7 @@ pub(super) fn run<S: RuleEnvironment, W: RunObserver>(
 }
 
 impl<S: RuleEnvironment, W: RunObserver> TreeWalker<'_, '_, '_, S, W> {
-    /// Runs the first branch that holds. Nested as deep as the parser let rules be nested.
+    /// Runs the first branch that holds. Recurses as deep as the parser allows rules to nest.
     fn branches(&mut self, branches: &[Branch]) -> bool {
         let taken = branches.iter().enumerate().find(|(_, branch)| {
             branch.condition.as_ref().is_none_or(|condition| self.holds(condition))

@@ -1,4 +1,4 @@
-//! What a request carries from hook to hook, and what rules want done with it.
+//! State that a request keeps from hook to hook, and effects that rules request.
 
 use std::ops::Range;
 
@@ -15,22 +15,22 @@ pub struct RuleVariables {
     pub int16: u16,
 }
 
-/// What was switched by `set-http-cntl`, and to what.
+/// The controls that `set-http-cntl` has set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ControlSet {
-    /// One bit for each control that was set, in the order of [`Control`].
+    /// One bit for each control that was set, in the order of [`HttpControl`].
     set: u8,
     on: u8,
 }
 
 impl ControlSet {
-    /// What a control was set to; `None` if no rule has said anything.
+    /// The value that a control was set to; `None` if no rule has set it.
     pub fn of(self, control: HttpControl) -> Option<bool> {
         let bit = 1 << control as u8;
         (self.set & bit != 0).then_some(self.on & bit != 0)
     }
 
-    /// A rule has said so.
+    /// Sets a control.
     pub fn set(&mut self, control: HttpControl, on: bool) {
         let bit = 1 << control as u8;
         self.set |= bit;
@@ -38,7 +38,7 @@ impl ControlSet {
     }
 }
 
-/// What one request carries from hook to hook.
+/// The state that one request keeps from hook to hook.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TransactionState {
     /// `STATE-…`
@@ -47,19 +47,19 @@ pub struct TransactionState {
     pub controls: ControlSet,
 }
 
-/// What the rules of one hook want done beside changed fields. Texts lie in
+/// Effects that the rules of one hook request besides changed fields. Texts are in
 /// [`RunBuffers`](super::RunBuffers).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Effects {
-    /// `set-status`, `set-redirect`: in early hooks an answer of our own with this status.
+    /// `set-status`, `set-redirect`: in early hooks, answer with this status.
     pub status: Option<u16>,
     /// `set-status-reason`
     pub reason: Option<Range<usize>>,
-    /// `set-redirect`: Location of the answer.
+    /// `set-redirect`: the Location of the response.
     pub location: Option<Range<usize>>,
     /// `set-body`
     pub body: Option<Range<usize>>,
-    /// No variable is in it: nobody else has written any of it.
+    /// The body has no variables, so no part of it comes from a request.
     pub body_is_constant: bool,
     /// The URL has changed; its parts are in [`RunBuffers::url`](super::RunBuffers::url).
     pub url_changed: bool,

@@ -33,7 +33,7 @@ impl Request {
         let mut words = line.split_whitespace();
         let (first, second) = (words.next().unwrap_or("/"), words.next());
         if words.next().is_some_and(|word| !word.starts_with("HTTP/")) {
-            return Err(format!("{line}: that is no request line"));
+            return Err(format!("{line}: not a valid request line"));
         }
         let (method, target) = second.map_or(("GET", first), |target| (first, target));
         let (host, target) = match target.strip_prefix("http://") {
@@ -59,7 +59,7 @@ impl Request {
     /// # Errors
     /// A sentence: it asks for nothing that a server could find.
     pub(super) fn check(text: RequestText) -> Result<Request, String> {
-        request_target(text.head()).map_err(|why| format!("that is no request: {why}"))?;
+        request_target(text.head()).map_err(|why| format!("not a valid request: {why}"))?;
         Ok(Request(text))
     }
 

@@ -1,4 +1,4 @@
-//! Tables of cases. A row is a sentence, what goes in, and what must come out; field lines are
+//! Tables of cases. A row has a sentence, the inputs and the expected result; field lines are
 //! written as text, one per line.
 
 use crate::fields::FieldBlock;
@@ -22,11 +22,11 @@ mod vary;
 /// Sun, 06 Nov 1994 08:49:37 GMT, the date of RFC 9110's examples.
 const NOW: u64 = 784_111_777;
 
-/// Heuristic freshness as it is typical (RFC 9111 §4.2.2).
+/// Typical heuristic freshness (RFC 9111 §4.2.2).
 const RULES: CacheRules =
     CacheRules { heuristic_percent: 10, heuristic_s_max: 86_400, default_freshness_s: 0 };
 
-/// A block of the lines of `text`.
+/// Returns a block with the lines of `text`.
 fn block(text: &str) -> FieldBlock {
     let mut block = FieldBlock::new();
     for line in text.lines() {
@@ -42,7 +42,7 @@ fn date(seconds: i64) -> String {
     httpdate::fmt_http_date(std::time::UNIX_EPOCH + std::time::Duration::from_secs(at))
 }
 
-/// Decides about a stored 200 that was asked for and came at `NOW`.
+/// Returns the facts of a stored 200 that was requested and arrived at `NOW`.
 fn stored(text: &str) -> (StoredMeta, FieldBlock) {
     let block = block(text);
     let arrival = ResponseTiming::new(block.fields(), NOW, NOW);

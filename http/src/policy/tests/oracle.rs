@@ -1,7 +1,7 @@
 //! Random exchanges, decided here and by another implementation of the same RFC.
 //!
-//! Where that one departs from the RFC, or we are stricter on purpose, the exchange is not
-//! generated or not compared:
+//! Where that implementation departs from the RFC, or Forebay is stricter on purpose, the exchange
+//! is not generated or not compared:
 //! - It reads `max-stale=N` as staleness below N (RFC 9111 §5.2.1.2: no more than N), lets
 //!   `max-stale` override `no-cache` and `s-maxage`, and counts `proxy-revalidate` as stale.
 //! - It counts age from Age and its own clock only, not from Date (§4.2.3), so Date is never past.
@@ -9,8 +9,8 @@
 //! - It knows IMF-fixdate only, and gives 302 no heuristic even with a validator.
 //! - It heeds Pragma beside Cache-Control (§5.4: only without).
 //! - It lets `max-stale` override `min-fresh=0`; we heed both.
-//! - We take `max-age=0` in a request as a wish to validate, even at age 0.
-//! - We do not store what could never be used, nor cookies that are not declared public.
+//! - We treat `max-age=0` in a request as a demand to validate, even at age 0.
+//! - We do not store responses that could never be used, nor cookies that are not declared public.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -27,7 +27,7 @@ use crate::policy::storable::{NotStorable, storable};
 const SEED: u64 = 0x0f0e_bab5_9111;
 const EXCHANGE_COUNT: usize = 20_000;
 
-/// SplitMix64: small, and the same everywhere.
+/// SplitMix64: small, and the same on every machine.
 struct Random(u64);
 
 impl Random {
@@ -46,7 +46,7 @@ impl Random {
         choices[self.below(choices.len())]
     }
 
-    /// One choice in three, as lines of one head.
+    /// Picks one of three choices for the lines of a head.
     fn lines(&mut self, choices: &[&str]) -> String {
         let mut lines = Vec::new();
         for choice in choices {
@@ -141,7 +141,7 @@ impl Exchange {
         StoredMeta::new(self.status, &block, &arrival, &RULES)
     }
 
-    /// The departures that the generator cannot leave out.
+    /// Departures that the generator cannot avoid.
     fn is_known_difference(&self, asked: &RequestDirectives) -> bool {
         let meta = self.meta();
         let age = u64::from(meta.initial_age_s) + self.later_s;
@@ -195,7 +195,7 @@ fn another_implementation_decides_alike() {
         compared_count += 1;
         served_count += usize::from(is_served);
     }
-    // The comparison is worth something only if both answers occur often.
+    // The comparison is meaningful only if both results occur often.
     assert!(stored_count > EXCHANGE_COUNT / 10, "{stored_count} stored");
     assert!(served_count > compared_count / 10, "{served_count} of {compared_count} served");
     assert!(served_count < compared_count * 9 / 10, "{served_count} of {compared_count} served");

@@ -1,4 +1,4 @@
-//! Cookies of a request.
+//! Operators on cookies of a request.
 
 use forebay_http::edit::{EditError, FieldValue};
 
@@ -8,8 +8,8 @@ use crate::{
     run::{OperatorOutcome, RuleEnvironment, RunBuffers, RunContext, cookie},
 };
 
-/// `add-cookie` and `set-cookie`: the first line that has the cookie, else one more in the first
-/// line.
+/// `add-cookie` and `set-cookie`: changes the first line that has the cookie, else appends to the
+/// first line.
 pub(super) fn set_cookie<S: RuleEnvironment>(
     name: &[u8],
     template: &Template,
@@ -48,7 +48,7 @@ fn set_line<T>(
     FieldValue::parse(text).map_or(OperatorOutcome::Failed, |value| of_edit(set(value)))
 }
 
-/// Every line of it loses the cookie; a line without any is taken out.
+/// Removes the cookie from every line; removes lines that become empty.
 pub(super) fn remove_cookie<S>(
     name: &[u8],
     context: &mut RunContext<'_, '_, S>,

@@ -1,4 +1,4 @@
-//! Lines of the message at hand.
+//! Operators on lines of the current message.
 
 use forebay_http::edit::{FieldName, FieldValue};
 
@@ -8,7 +8,7 @@ use crate::{
     run::{OperatorOutcome, RuleEnvironment, RunBuffers, RunContext},
 };
 
-/// `set-header`, else `add-header`.
+/// `set-header` if `is_set`, else `add-header`.
 pub(super) fn header<S: RuleEnvironment>(
     name: &FieldName,
     template: &Template,
@@ -30,7 +30,7 @@ pub(super) fn header<S: RuleEnvironment>(
     }
 }
 
-/// A value that cannot be set: what a client has sent under that name does not stand for it.
+/// The value cannot be set: a line of this name that a client has sent must not take its place.
 fn refuse<S>(
     name: &FieldName,
     is_set: bool,

@@ -1,4 +1,4 @@
-//! Filters in Rust.
+//! Runs native filters.
 
 use forebay_http::edit::FieldEdit;
 
@@ -30,14 +30,18 @@ pub(super) fn filter<S: RuleEnvironment>(
     let outcome = of_edit(call.filter.run(&mut message));
     if let Some(before) = before {
         let after = lines_beside(call, message.fields);
-        assert_eq!(before, after, "{}: `changes` does not name what it has changed", call.name);
+        assert_eq!(
+            before, after,
+            "{}: the filter changed a field that `changes` does not name",
+            call.name
+        );
     }
-    // What a filter has there is no value of an operator's.
+    // The filter used this buffer; it is not the value of an operator.
     buffers.value.clear();
     outcome
 }
 
-/// The lines that a filter says it does not change, in some order.
+/// Returns the lines that the filter says it does not change, sorted.
 fn lines_beside(call: &FilterCall, fields: &mut FieldEdit<'_>) -> Vec<(Vec<u8>, Vec<u8>)> {
     let changes = call.filter.changes();
     let is_beside =

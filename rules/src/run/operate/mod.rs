@@ -1,4 +1,4 @@
-//! What an operator does.
+//! Runs operators.
 
 mod cookies;
 mod fields;
@@ -20,7 +20,7 @@ use self::{
 use super::{Effects, OperatorOutcome, RuleEnvironment, RunBuffers, RunContext};
 use crate::ast::{Operator, Template};
 
-/// Does it. What it was given stays in `buffers.value`.
+/// Runs an operator. Its expanded argument stays in `buffers.value`.
 pub(super) fn operate<S: RuleEnvironment>(
     operator: &Operator,
     context: &mut RunContext<'_, '_, S>,

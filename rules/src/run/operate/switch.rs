@@ -1,4 +1,4 @@
-//! Operators that touch no text of a message.
+//! Operators on counters, variables and controls.
 
 use super::value::expand_value;
 use crate::{
@@ -6,7 +6,7 @@ use crate::{
     run::{Effects, OperatorOutcome, RuleEnvironment, RuleVariables, RunBuffers, RunContext},
 };
 
-/// Does it.
+/// Runs such an operator.
 pub(super) fn switch<S: RuleEnvironment>(
     operator: &Operator,
     context: &mut RunContext<'_, '_, S>,
@@ -51,7 +51,7 @@ fn state<'s, S>(
     }
 }
 
-/// The number at the beginning of a value; 0 if there is none, as C's `strtol` has it.
+/// Parses the number at the beginning of a value; 0 if there is none, like C's `strtol`.
 fn int<S: RuleEnvironment>(
     template: &Template,
     context: &mut RunContext<'_, '_, S>,

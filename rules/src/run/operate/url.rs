@@ -1,4 +1,4 @@
-//! The URL of a request, and where a redirect leads.
+//! Operators on the request's URL, and redirects.
 
 use super::value::expand_value;
 use crate::{
@@ -35,7 +35,7 @@ pub(super) fn set_destination<S: RuleEnvironment>(
     OperatorOutcome::Done
 }
 
-/// Parameters whose names are in the list go; or all others do.
+/// Removes the listed parameters, or all others if `keep`.
 pub(super) fn filter_query<S: RuleEnvironment>(
     names: &[Box<[u8]>],
     keep: bool,

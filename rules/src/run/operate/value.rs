@@ -1,11 +1,11 @@
-//! Values with variables in them.
+//! Expands values with variables.
 
 use crate::{
     ast::{Template, TemplatePart},
     run::{RuleEnvironment, RunBuffers, RunContext, evaluate::evaluate},
 };
 
-/// Fills in a template: into `buffers.value`. False if that becomes larger than it may.
+/// Expands a template into `buffers.value`; returns false if it exceeds the limit.
 pub(super) fn expand<S: RuleEnvironment>(
     template: &Template,
     bytes_max: u32,
@@ -28,7 +28,7 @@ pub(super) fn expand<S: RuleEnvironment>(
     true
 }
 
-/// The same, as large as a value may be.
+/// The same, with the limit for a value.
 pub(super) fn expand_value<S: RuleEnvironment>(
     template: &Template,
     context: &mut RunContext<'_, '_, S>,
