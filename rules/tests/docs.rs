@@ -1,4 +1,4 @@
-//! docs/rules.md says what is so: its examples are read without a finding.
+//! Checks docs/rules.md: its examples are read without a finding, its limits are those of the code.
 
 use std::{fs, path::Path};
 
@@ -75,7 +75,7 @@ fn the_limits_of_the_page_are_those_of_the_program() {
         ("depth of `if` and of `%{GROUP}`", NESTING_MAX),
         ("bytes of a compiled regex", REGEX_BYTES_MAX),
         ("bytes of all compiled regexes of a file", REGEXES_BYTES_MAX),
-        ("bytes that a regex keeps at work, for each worker", REGEX_CACHE_BYTES_MAX),
+        ("bytes of a regex's automaton, per worker", REGEX_CACHE_BYTES_MAX),
         ("findings that are shown", FINDINGS_MAX),
     ] {
         assert!(page.contains(&format!("\n| {name} | {limit} |")), "{name} is {limit}");
