@@ -9,7 +9,7 @@ use super::table::sealed::Sealed;
 use super::{Bravo, ByStore, BySwap, Claim, OwnTable, SlotRow, SlotTable};
 use crate::atomic::{AtomicU64, Ordering, Relaxed, UnsafeCell, spin_loop};
 use crate::model::{breaks_within, holds_within};
-use crate::thread_index::{Numbers, become_thread};
+use crate::thread_index::{IndexPool, become_thread};
 
 /// Enough for each failure that a weakening brings about.
 const BOUND: Option<usize> = Some(4);
@@ -238,7 +238,7 @@ fn threads_that_share_a_row_keep_apart() {
 /// A thread gives its number back while it still reads. Another one takes the number and reads
 /// another lock, beside a writer of the first lock.
 fn number_with_a_late_guard() {
-    let numbers = Arc::new(Numbers::new());
+    let numbers = Arc::new(IndexPool::new());
     let table = Arc::new(OwnTable::<ByStore, 1>::new());
     let [first, second] = [Guarded::biased(Arc::clone(&table)), Guarded::biased(table)];
     let others = Arc::clone(&numbers);
