@@ -16,12 +16,12 @@ use std::sync::atomic::Ordering::Relaxed;
 use rustix::thread::nanosleep;
 use rustix::time::Timespec;
 
-static GATE: Gate = Gate(AtomicU64::new(0));
+static GATE: CallGate = CallGate(AtomicU64::new(0));
 
 /// As long as this lives, calls may be made, and no handler of a signal runs in this thread: one
 /// that never returns would leave others waiting for what is half made, and one that comes again
 /// and again would let no call come to its end.
-pub(crate) struct Calls {
+pub(crate) struct CallPermit {
     /// The signals that were held back before.
     before: libc::sigset_t,
 }
@@ -30,14 +30,14 @@ pub(crate) struct Calls {
 const FAULTS: [c_int; 6] =
     [libc::SIGSEGV, libc::SIGBUS, libc::SIGILL, libc::SIGFPE, libc::SIGTRAP, libc::SIGSYS];
 
-impl Calls {
+impl CallPermit {
     /// `None` if there is a filter.
-    pub(crate) fn begin() -> Option<Calls> {
-        GATE.enter().then(|| Calls { before: hold_signals_back() })
+    pub(crate) fn begin() -> Option<CallPermit> {
+        GATE.enter().then(|| CallPermit { before: hold_signals_back() })
     }
 }
 
-impl Drop for Calls {
+impl Drop for CallPermit {
     fn drop(&mut self) {
         // SAFETY: a set of signals; where the one before is put nobody wants to know. It does not
         // fail, and leaves errno alone.
@@ -75,7 +75,7 @@ pub(crate) fn forked() {
 /// Upper half: filters that are set up, or are about to be. Lower half: how often calls are being
 /// made.
 #[derive(Debug)]
-struct Gate(AtomicU64);
+struct CallGate(AtomicU64);
 
 const FILTER: u64 = 1 << 32;
 const AT_WORK: u64 = FILTER - 1;
@@ -84,7 +84,7 @@ const AT_WORK: u64 = FILTER - 1;
 /// that is stopped, or is the one that waits, never comes to an end with them.
 const WAITS_MAX: usize = 1000;
 
-impl Gate {
+impl CallGate {
     fn enter(&self) -> bool {
         let one_more = |state: u64| (state < FILTER).then_some(state + 1);
         self.0.fetch_update(Relaxed, Relaxed, one_more).is_ok()
@@ -126,7 +126,7 @@ mod tests {
 
     #[test]
     fn a_filter_waits_for_who_makes_calls_and_then_nobody_does() {
-        let (gate, has_left) = (Gate(AtomicU64::new(0)), AtomicBool::new(false));
+        let (gate, has_left) = (CallGate(AtomicU64::new(0)), AtomicBool::new(false));
         assert!(gate.enter());
         thread::scope(|scope| {
             let filter = scope.spawn(|| gate.shut_by(|| has_left.load(Relaxed).into()));
@@ -149,7 +149,7 @@ mod tests {
 
     #[test]
     fn a_filter_that_could_not_be_set_up_shuts_nothing_and_who_stays_at_work_is_not_waited_for() {
-        let gate = Gate(AtomicU64::new(0));
+        let gate = CallGate(AtomicU64::new(0));
         assert_eq!(gate.shut_by(|| -1), -1);
         assert!(gate.enter());
         assert_eq!(gate.shut_by(|| 0), 0);

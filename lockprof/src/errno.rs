@@ -2,7 +2,7 @@
 
 /// Does something that may change it, such as waiting for another thread, and puts it back.
 #[cold]
-pub(crate) fn kept<T>(work: impl FnOnce() -> T) -> T {
+pub(crate) fn preserved<T>(work: impl FnOnce() -> T) -> T {
     // SAFETY: this only says where it lies.
     let errno = unsafe { libc::__errno_location() };
     // SAFETY: it is this thread's own, and lives as long as the thread.
@@ -27,7 +27,7 @@ mod tests {
         };
         fail(c"/no such directory");
         assert_eq!(Error::last_os_error().raw_os_error(), Some(libc::ENOENT));
-        kept(|| fail(c"/dev/null"));
+        preserved(|| fail(c"/dev/null"));
         assert_eq!(Error::last_os_error().raw_os_error(), Some(libc::ENOENT));
     }
 }

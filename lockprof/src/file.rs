@@ -13,21 +13,21 @@ use rustix::param::page_size;
 use rustix::process::{Resource, getrlimit};
 use rustix::rand::GetRandomFlags;
 
-use crate::proc::Buffer;
+use crate::proc::ScratchBuffer;
 
 /// A path with a zero behind it, put together without allocating.
-struct Path {
-    buffer: Buffer,
+struct PathBuffer {
+    buffer: ScratchBuffer,
 }
 
-impl Path {
+impl PathBuffer {
     /// `base`, and what `suffix` writes behind it; `None` if there is no room.
-    fn new(base: &[u8], suffix: std::fmt::Arguments<'_>) -> Option<Path> {
-        let mut buffer = Buffer::new()?;
+    fn new(base: &[u8], suffix: std::fmt::Arguments<'_>) -> Option<PathBuffer> {
+        let mut buffer = ScratchBuffer::new()?;
         let (_, mut rest) = buffer.bytes().split_last_mut()?;
         rest.write_all(base).ok()?;
         rest.write_fmt(suffix).ok()?;
-        Some(Path { buffer })
+        Some(PathBuffer { buffer })
     }
 
     fn text(&mut self) -> Option<&CStr> {
@@ -42,7 +42,7 @@ const LIVES_MAX: u32 = 100;
 const NAMES_MAX: u32 = 100;
 
 /// A file in memory.
-pub(crate) struct Mapped {
+pub(crate) struct MappedFile {
     pub(crate) words: &'static [AtomicU64],
     /// All of it is allocated. Else what lies behind the head must be [allocated](populate) before
     /// it is written: with a full disk the program would be killed.
@@ -56,7 +56,7 @@ pub(crate) fn is_wanted(base: &[u8], processes_max: u64) -> bool {
 }
 
 fn count_in(base: &[u8], processes_max: u64) -> Option<bool> {
-    let mut path = Path::new(base, format_args!(""))?;
+    let mut path = PathBuffer::new(base, format_args!(""))?;
     let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
     let file = rustix::fs::open(path.text()?, flags, Mode::empty()).ok()?;
     let found = rustix::fs::fstat(&file).ok()?;
@@ -85,7 +85,7 @@ pub(crate) fn make<T>(
     base: &[u8],
     head_bytes: u64,
     bytes: u64,
-    fill: impl FnOnce(Mapped) -> Option<T>,
+    fill: impl FnOnce(MappedFile) -> Option<T>,
 ) -> Option<T> {
     let pid = std::process::id();
     let (mut unnamed, file) = create(base, pid)?;
@@ -99,10 +99,10 @@ pub(crate) fn make<T>(
 
 /// Makes an empty file of a name that nobody has, nor could know: what others have put into the
 /// directory is neither opened nor removed.
-fn create(base: &[u8], pid: u32) -> Option<(Path, OwnedFd)> {
+fn create(base: &[u8], pid: u32) -> Option<(PathBuffer, OwnedFd)> {
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC | OFlags::NOFOLLOW;
     for _ in 0..NAMES_MAX {
-        let mut path = Path::new(base, format_args!(".{pid}.{:016x}.new", random()?))?;
+        let mut path = PathBuffer::new(base, format_args!(".{pid}.{:016x}.new", random()?))?;
         match rustix::fs::open(path.text()?, flags, Mode::RUSR | Mode::WUSR) {
             Ok(file) => return Some((path, file)),
             Err(Errno::EXIST | Errno::INTR) => {}
@@ -119,7 +119,7 @@ fn random() -> Option<u64> {
     (count == bytes.len()).then(|| u64::from_le_bytes(bytes))
 }
 
-fn map(file: &OwnedFd, head_bytes: u64, bytes: u64) -> Option<Mapped> {
+fn map(file: &OwnedFd, head_bytes: u64, bytes: u64) -> Option<MappedFile> {
     // Beyond its limit a process is killed, instead of told.
     if getrlimit(Resource::Fsize).current.is_some_and(|limit| limit < bytes) {
         return None;
@@ -140,7 +140,7 @@ fn map(file: &OwnedFd, head_bytes: u64, bytes: u64) -> Option<Mapped> {
     if is_whole {
         allocate(file, bytes)?;
     }
-    Some(Mapped { words, is_whole })
+    Some(MappedFile { words, is_whole })
 }
 
 /// Allocates the part of a file that these words are; `None` if the disk is full, or the system
@@ -186,7 +186,7 @@ fn write_zeros(file: &OwnedFd, start: u64, end: u64) -> Option<()> {
     if end - start > ZEROS_MAX {
         return None;
     }
-    let mut zeros = Buffer::new()?;
+    let mut zeros = ScratchBuffer::new()?;
     let zeros = zeros.bytes();
     let (mut offset, mut interruptions) = (start, 0);
     while offset < end {
@@ -204,9 +204,9 @@ fn write_zeros(file: &OwnedFd, start: u64, end: u64) -> Option<()> {
 fn name(unnamed: &CStr, base: &[u8], pid: u32) -> Option<()> {
     for life in 0..LIVES_MAX {
         let mut path = match life {
-            0 => Path::new(base, format_args!(""))?,
-            1 => Path::new(base, format_args!(".{pid}"))?,
-            _ => Path::new(base, format_args!(".{pid}.{life}"))?,
+            0 => PathBuffer::new(base, format_args!(""))?,
+            1 => PathBuffer::new(base, format_args!(".{pid}"))?,
+            _ => PathBuffer::new(base, format_args!(".{pid}.{life}"))?,
         };
         match rustix::fs::linkat(CWD, unnamed, CWD, path.text()?, AtFlags::empty()) {
             Ok(()) => return Some(()),

@@ -10,7 +10,7 @@
 //! | `hooks/` | the functions that stand in, and where each goes on to |
 //! | `real.rs` | the functions that they stand in for |
 //! | `record.rs` | an attempt, a hold, a sleep: step by step |
-//! | `place.rs`, `stack.rs` | where a lock is taken: the callers |
+//! | `call_site.rs`, `stack.rs` | where a lock is taken: the callers |
 //! | `thread.rs` | what belongs to one thread: its recorder, its stack |
 //! | `process.rs`, `file.rs` | what belongs to the process: the profile and its file |
 //! | `modules.rs`, `proc.rs` | what lies where in memory; reading what the system says of us |
@@ -26,12 +26,12 @@
 //!   system's allocator takes a lock) only goes on to the real function.
 #![deny(missing_docs)]
 
+mod call_site;
 mod calls;
 mod errno;
 mod file;
 mod hooks;
 mod modules;
-mod place;
 mod proc;
 mod process;
 mod real;

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 
 use forebay_sync::profile::Profile;
 
-use crate::calls::Calls;
+use crate::calls::CallPermit;
 use crate::errno;
 use crate::proc::{self, Mapping};
 
@@ -17,19 +17,19 @@ const KNOWN_MAX: usize = 1024;
 
 /// The modules that the profile has been told of: none if all is zero.
 #[derive(Debug)]
-pub(crate) struct Modules {
+pub(crate) struct ModuleTable {
     is_busy: AtomicBool,
     /// A library was taken out of memory since somebody looked.
     is_in_doubt: AtomicBool,
     /// How often somebody looked.
     looks: AtomicU64,
     count: AtomicUsize,
-    known: [Known; KNOWN_MAX],
+    known: [KnownModule; KNOWN_MAX],
 }
 
 /// A module; none if `end` is 0.
 #[derive(Debug)]
-struct Known {
+struct KnownModule {
     start: AtomicU64,
     end: AtomicU64,
     /// [Which file](Mapping::identity).
@@ -38,7 +38,7 @@ struct Known {
     seen: AtomicU64,
 }
 
-impl Known {
+impl KnownModule {
     fn range(&self) -> Range<u64> {
         self.start.load(Relaxed)..self.end.load(Relaxed)
     }
@@ -54,14 +54,14 @@ impl Known {
     }
 }
 
-impl Modules {
+impl ModuleTable {
     /// Is the module known that an address lies in?
     pub(crate) fn knows(&self, address: u64) -> bool {
         let is_in_doubt = self.is_in_doubt.load(Relaxed);
         !is_in_doubt && self.all().iter().any(|known| known.range().contains(&address))
     }
 
-    fn all(&self) -> &[Known] {
+    fn all(&self) -> &[KnownModule] {
         &self.known[..self.count.load(Relaxed).min(KNOWN_MAX)]
     }
 
@@ -74,12 +74,12 @@ impl Modules {
     /// if that can be found out; does nothing if somebody does so.
     #[cold]
     pub(crate) fn look(&self, profile: &Profile) {
-        if let Some(calls) = Calls::begin() {
-            errno::kept(|| self.look_by(&calls, profile));
+        if let Some(calls) = CallPermit::begin() {
+            errno::preserved(|| self.look_by(&calls, profile));
         }
     }
 
-    pub(crate) fn look_by(&self, calls: &Calls, profile: &Profile) {
+    pub(crate) fn look_by(&self, calls: &CallPermit, profile: &Profile) {
         if self.is_busy.swap(true, Relaxed) {
             return;
         }
@@ -105,7 +105,7 @@ impl Modules {
         if let Some(same) = self.all().iter().find(|known| known.is(&range, file)) {
             return same.seen.store(look, Relaxed);
         }
-        let lies_here = |known: &&Known| {
+        let lies_here = |known: &&KnownModule| {
             let other = known.range();
             other.start < range.end && range.start < other.end
         };
@@ -133,7 +133,7 @@ impl Modules {
     /// Tells the profile what is there no more, where nothing else lies now.
     fn forget_all_but(&self, profile: &Profile, look: u64) {
         let is_gone =
-            |known: &&Known| known.seen.load(Relaxed) != look && !known.range().is_empty();
+            |known: &&KnownModule| known.seen.load(Relaxed) != look && !known.range().is_empty();
         for gone in self.all().iter().filter(is_gone) {
             let range = gone.range();
             profile.add_module(range.start, range.end, 0, "");

@@ -8,20 +8,20 @@ use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags};
 
-use crate::calls::Calls;
+use crate::calls::CallPermit;
 
 /// Bytes that are read at a time. Longer lines, which no path makes, are passed over.
 const BUFFER_BYTES: usize = 1 << 16;
 
 /// Memory of our own for a moment: the stacks of foreign threads may be small.
-pub(crate) struct Buffer {
+pub(crate) struct ScratchBuffer {
     start: *mut u8,
 }
 
-impl Buffer {
-    pub(crate) fn new() -> Option<Buffer> {
+impl ScratchBuffer {
+    pub(crate) fn new() -> Option<ScratchBuffer> {
         let start = map_zeros(BUFFER_BYTES)?;
-        Some(Buffer { start })
+        Some(ScratchBuffer { start })
     }
 
     pub(crate) fn bytes(&mut self) -> &mut [u8] {
@@ -30,7 +30,7 @@ impl Buffer {
     }
 }
 
-impl Drop for Buffer {
+impl Drop for ScratchBuffer {
     fn drop(&mut self) {
         // SAFETY: we mapped it, and nobody has a reference any more.
         let unmapped = unsafe { rustix::mm::munmap(self.start.cast(), BUFFER_BYTES) };
@@ -87,14 +87,14 @@ impl<'a> Mapping<'a> {
 }
 
 /// Calls `each` for what lies in memory, until it says `false`. Was it called for all?
-pub(crate) fn mappings(_calls: &Calls, each: impl FnMut(&Mapping<'_>) -> bool) -> bool {
+pub(crate) fn mappings(_calls: &CallPermit, each: impl FnMut(&Mapping<'_>) -> bool) -> bool {
     let mut each = each;
     lines(c"/proc/self/maps", |line| Mapping::parse(line).is_none_or(|found| each(&found)))
 }
 
 /// Calls `each` for each line of a file, until it says `false`. Was it called for all?
 fn lines(path: &CStr, mut each: impl FnMut(&[u8]) -> bool) -> bool {
-    let Some(mut buffer) = Buffer::new() else {
+    let Some(mut buffer) = ScratchBuffer::new() else {
         return false;
     };
     let Ok(file) = rustix::fs::open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()) else {
@@ -225,7 +225,7 @@ mod tests {
     fn our_own_code_is_found() {
         let address = our_own_code_is_found as *const () as usize;
         let mut path = Vec::new();
-        mappings(&Calls::begin().unwrap(), |mapping| {
+        mappings(&CallPermit::begin().unwrap(), |mapping| {
             if mapping.is_code && mapping.range.contains(&address) {
                 path = mapping.path.to_vec();
             }

@@ -3,8 +3,8 @@
 //!
 //! | what | written by | read by |
 //! |---|---|---|
-//! | `Wiped::epoch` | who finds it zero; the system empties it in a child | every hook |
-//! | `Wiped::owner` | the same | who begins a process |
+//! | `WipedMemory::epoch` | who finds it zero; the system empties it in a child | every hook |
+//! | `WipedMemory::owner` | the same | who begins a process |
 //! | `FORKS` | who is about to write the first | the same |
 //! | `PROCESSES[epoch - 1]` | who first asks | threads that begin in that epoch |
 //!
@@ -18,11 +18,11 @@ use forebay_sync::profile::{Clock, ProcessIdentity, Profile, SiteKind};
 use rustix::mm::Advice;
 use rustix::time::ClockId;
 
-use crate::calls::{self, Calls};
+use crate::calls::{self, CallPermit};
 use crate::file;
-use crate::modules::Modules;
+use crate::modules::ModuleTable;
 use crate::proc;
-use crate::settings::{Settings, settings};
+use crate::settings::{RecordSettings, settings};
 
 /// Forks from one process to a child, to its child, and so on, that are followed.
 const FORKS_MAX: usize = 32;
@@ -35,9 +35,9 @@ const THREADS_AHEAD: usize = 32;
 
 /// The process that we are, while it records.
 #[derive(Debug)]
-pub(crate) struct Process {
+pub(crate) struct ProcessState {
     pub(crate) profile: Profile,
-    pub(crate) modules: &'static Modules,
+    pub(crate) modules: &'static ModuleTable,
     /// Callers of a place.
     pub(crate) frame_count: usize,
     pub(crate) is_by_lock: bool,
@@ -45,7 +45,7 @@ pub(crate) struct Process {
     threads: AtomicUsize,
 }
 
-impl Process {
+impl ProcessState {
     /// Another thread wants a block.
     pub(crate) fn join(&self) {
         self.threads.fetch_add(1, Relaxed);
@@ -54,7 +54,7 @@ impl Process {
     /// Sees to it that there is memory behind as many blocks as there are threads. If the disk is
     /// full, some thread finds no block, and loses what it would record.
     pub(crate) fn make_room(&self) {
-        if let Some(calls) = Calls::begin() {
+        if let Some(calls) = CallPermit::begin() {
             self.make_room_for(self.threads.load(Relaxed), &calls);
         }
     }
@@ -62,12 +62,12 @@ impl Process {
     /// Does what needs system calls that may be forbidden soon.
     pub(crate) fn prepare_for_filter(&self) {
         self.modules.look(&self.profile);
-        if let Some(calls) = Calls::begin() {
+        if let Some(calls) = CallPermit::begin() {
             self.make_room_for(self.threads.load(Relaxed) + THREADS_AHEAD, &calls);
         }
     }
 
-    fn make_room_for(&self, threads: usize, _calls: &Calls) {
+    fn make_room_for(&self, threads: usize, _calls: &CallPermit) {
         let wanted = threads.min(self.profile.plan().threads as usize);
         for index in self.profile.blocks()..wanted {
             if file::populate(self.profile.block(index)).is_none() {
@@ -77,7 +77,7 @@ impl Process {
         }
     }
 
-    /// A thread that [joined](Process::join) has given its block back.
+    /// A thread that [joined](ProcessState::join) has given its block back.
     pub(crate) fn part(&self) {
         self.threads.fetch_sub(1, Relaxed);
     }
@@ -85,7 +85,7 @@ impl Process {
 
 /// What a child finds empty, however it was forked.
 #[derive(Debug)]
-struct Wiped {
+struct WipedMemory {
     /// In which process we are: 0 if nobody has said so yet.
     epoch: AtomicU64,
     /// The number of the process that this memory is for; 0 in one that was forked past the C
@@ -93,17 +93,18 @@ struct Wiped {
     owner: AtomicU64,
 }
 
-static WIPED: OnceLock<Option<&'static Wiped>> = OnceLock::new();
+static WIPED: OnceLock<Option<&'static WipedMemory>> = OnceLock::new();
 static FORKS: AtomicU64 = AtomicU64::new(0);
-static PROCESSES: [OnceLock<Option<Process>>; FORKS_MAX] = [const { OnceLock::new() }; FORKS_MAX];
+static PROCESSES: [OnceLock<Option<ProcessState>>; FORKS_MAX] =
+    [const { OnceLock::new() }; FORKS_MAX];
 
-fn wiped() -> Option<&'static Wiped> {
+fn wiped() -> Option<&'static WipedMemory> {
     *WIPED.get_or_init(|| {
         let start = proc::map_zeros(WIPED_BYTES)?;
         // SAFETY: we have just mapped it, and it holds nothing.
         unsafe { rustix::mm::madvise(start.cast(), WIPED_BYTES, Advice::LinuxWipeOnFork) }.ok()?;
         // SAFETY: mapped for good, zeros at first, aligned to a page.
-        Some(unsafe { &*start.cast::<Wiped>() })
+        Some(unsafe { &*start.cast::<WipedMemory>() })
     })
 }
 
@@ -117,7 +118,7 @@ pub(crate) fn loaded() {
 /// In a child, before anything else: the only thread, which may hold any lock.
 unsafe extern "C" fn forked() {
     calls::forked();
-    if let Some(_calls) = Calls::begin() {
+    if let Some(_calls) = CallPermit::begin() {
         is_memory_ours();
     }
 }
@@ -142,15 +143,15 @@ pub(crate) fn epoch_word() -> Option<&'static AtomicU64> {
 /// the profile would be the parent's.
 pub(crate) fn may_begin(word: &AtomicU64) -> bool {
     // With a filter there will be no profile, whoever begins.
-    process_of(word).is_some() || Calls::begin().is_none_or(|_calls| is_memory_ours())
+    process_of(word).is_some() || CallPermit::begin().is_none_or(|_calls| is_memory_ours())
 }
 
 /// What belongs to this process, if it records already.
-pub(crate) fn begun() -> Option<&'static Process> {
+pub(crate) fn begun() -> Option<&'static ProcessState> {
     process_of(epoch_word()?)?.as_ref()
 }
 
-fn process_of(word: &AtomicU64) -> Option<&'static Option<Process>> {
+fn process_of(word: &AtomicU64) -> Option<&'static Option<ProcessState>> {
     place_of(word.load(Relaxed))?.get()
 }
 
@@ -170,26 +171,26 @@ pub(crate) fn epoch(word: &AtomicU64) -> u64 {
     }
 }
 
-fn place_of(epoch: u64) -> Option<&'static OnceLock<Option<Process>>> {
+fn place_of(epoch: u64) -> Option<&'static OnceLock<Option<ProcessState>>> {
     PROCESSES.get((epoch as usize).checked_sub(1)?)
 }
 
 /// What belongs to the process of this number, which is ours; `None` if nothing is recorded.
-pub(crate) fn process(epoch: u64) -> Option<&'static Process> {
+pub(crate) fn process(epoch: u64) -> Option<&'static ProcessState> {
     let place = place_of(epoch)?;
     if let Some(known) = place.get() {
         return known.as_ref();
     }
     // Begun before the place is taken: nothing may keep us from filling it in.
-    let calls = Calls::begin();
+    let calls = CallPermit::begin();
     place.get_or_init(|| make(settings()?, calls.as_ref()?)).as_ref()
 }
 
-fn make(settings: &Settings, calls: &Calls) -> Option<Process> {
+fn make(settings: &RecordSettings, calls: &CallPermit) -> Option<ProcessState> {
     if !file::is_wanted(settings.path(), settings.processes) {
         return None;
     }
-    let modules = map_array::<Modules>(1)?.first()?;
+    let modules = map_array::<ModuleTable>(1)?.first()?;
     let clock = Clock::fastest();
     let head_bytes = settings.plan.blocks_start() as u64 * 8;
     let profile = file::make(settings.path(), head_bytes, settings.plan.bytes(), |made| {
@@ -202,7 +203,7 @@ fn make(settings: &Settings, calls: &Calls) -> Option<Process> {
         profile.turn(settings.is_on);
         Some(profile)
     })?;
-    Some(Process {
+    Some(ProcessState {
         profile,
         modules,
         frame_count: settings.plan.frames as usize,
@@ -211,7 +212,11 @@ fn make(settings: &Settings, calls: &Calls) -> Option<Process> {
     })
 }
 
-fn new_profile(words: &'static [AtomicU64], settings: &Settings, clock: Clock) -> Option<Profile> {
+fn new_profile(
+    words: &'static [AtomicU64],
+    settings: &RecordSettings,
+    clock: Clock,
+) -> Option<Profile> {
     let mut program = [0; 256];
     let count = proc::head_of(c"/proc/self/cmdline", &mut program);
     let program = program_of(&mut program[..count]);
@@ -249,4 +254,4 @@ fn map_array<T: ZerosAreFine>(count: usize) -> Option<&'static [T]> {
 unsafe trait ZerosAreFine {}
 
 // SAFETY: atomic numbers, and a truth value of which 0 is one.
-unsafe impl ZerosAreFine for Modules {}
+unsafe impl ZerosAreFine for ModuleTable {}

@@ -48,7 +48,7 @@ impl<F: Copy> Real<F> {
     /// Looks for the function. The dynamic linker allocates nothing for what it finds.
     #[cold]
     pub(crate) fn find(&self) -> usize {
-        errno::kept(|| self.look())
+        errno::preserved(|| self.look())
     }
 
     fn look(&self) -> usize {
@@ -72,9 +72,9 @@ extern "C" fn missing() -> c_int {
     libc::ENOSYS
 }
 
-type OfMutex = unsafe extern "C" fn(*mut pthread_mutex_t) -> c_int;
-type OfRwlock = unsafe extern "C" fn(*mut pthread_rwlock_t) -> c_int;
-type OfSpin = unsafe extern "C" fn(*mut pthread_spinlock_t) -> c_int;
+type MutexFunction = unsafe extern "C" fn(*mut pthread_mutex_t) -> c_int;
+type RwlockFunction = unsafe extern "C" fn(*mut pthread_rwlock_t) -> c_int;
+type SpinFunction = unsafe extern "C" fn(*mut pthread_spinlock_t) -> c_int;
 
 /// Any system call.
 pub(crate) type Syscall = unsafe extern "C" fn(c_long, ...) -> c_long;
@@ -99,39 +99,39 @@ macro_rules! functions {
 }
 
 functions! {
-    MUTEX_LOCK = c"pthread_mutex_lock": OfMutex,
-    MUTEX_UNLOCK = c"pthread_mutex_unlock": OfMutex,
-    MUTEX_TRYLOCK = c"pthread_mutex_trylock": OfMutex,
+    MUTEX_LOCK = c"pthread_mutex_lock": MutexFunction,
+    MUTEX_UNLOCK = c"pthread_mutex_unlock": MutexFunction,
+    MUTEX_TRYLOCK = c"pthread_mutex_trylock": MutexFunction,
     MUTEX_TIMEDLOCK = c"pthread_mutex_timedlock":
         unsafe extern "C" fn(*mut pthread_mutex_t, *const timespec) -> c_int,
     MUTEX_CLOCKLOCK = c"pthread_mutex_clocklock":
         unsafe extern "C" fn(*mut pthread_mutex_t, clockid_t, *const timespec) -> c_int,
     MUTEX_INIT = c"pthread_mutex_init":
         unsafe extern "C" fn(*mut pthread_mutex_t, *const pthread_mutexattr_t) -> c_int,
-    MUTEX_DESTROY = c"pthread_mutex_destroy": OfMutex,
+    MUTEX_DESTROY = c"pthread_mutex_destroy": MutexFunction,
 
-    RWLOCK_RDLOCK = c"pthread_rwlock_rdlock": OfRwlock,
-    RWLOCK_TRYRDLOCK = c"pthread_rwlock_tryrdlock": OfRwlock,
+    RWLOCK_RDLOCK = c"pthread_rwlock_rdlock": RwlockFunction,
+    RWLOCK_TRYRDLOCK = c"pthread_rwlock_tryrdlock": RwlockFunction,
     RWLOCK_TIMEDRDLOCK = c"pthread_rwlock_timedrdlock":
         unsafe extern "C" fn(*mut pthread_rwlock_t, *const timespec) -> c_int,
     RWLOCK_CLOCKRDLOCK = c"pthread_rwlock_clockrdlock":
         unsafe extern "C" fn(*mut pthread_rwlock_t, clockid_t, *const timespec) -> c_int,
-    RWLOCK_WRLOCK = c"pthread_rwlock_wrlock": OfRwlock,
-    RWLOCK_TRYWRLOCK = c"pthread_rwlock_trywrlock": OfRwlock,
+    RWLOCK_WRLOCK = c"pthread_rwlock_wrlock": RwlockFunction,
+    RWLOCK_TRYWRLOCK = c"pthread_rwlock_trywrlock": RwlockFunction,
     RWLOCK_TIMEDWRLOCK = c"pthread_rwlock_timedwrlock":
         unsafe extern "C" fn(*mut pthread_rwlock_t, *const timespec) -> c_int,
     RWLOCK_CLOCKWRLOCK = c"pthread_rwlock_clockwrlock":
         unsafe extern "C" fn(*mut pthread_rwlock_t, clockid_t, *const timespec) -> c_int,
-    RWLOCK_UNLOCK = c"pthread_rwlock_unlock": OfRwlock,
+    RWLOCK_UNLOCK = c"pthread_rwlock_unlock": RwlockFunction,
     RWLOCK_INIT = c"pthread_rwlock_init":
         unsafe extern "C" fn(*mut pthread_rwlock_t, *const pthread_rwlockattr_t) -> c_int,
-    RWLOCK_DESTROY = c"pthread_rwlock_destroy": OfRwlock,
+    RWLOCK_DESTROY = c"pthread_rwlock_destroy": RwlockFunction,
 
-    SPIN_LOCK = c"pthread_spin_lock": OfSpin,
-    SPIN_TRYLOCK = c"pthread_spin_trylock": OfSpin,
-    SPIN_UNLOCK = c"pthread_spin_unlock": OfSpin,
+    SPIN_LOCK = c"pthread_spin_lock": SpinFunction,
+    SPIN_TRYLOCK = c"pthread_spin_trylock": SpinFunction,
+    SPIN_UNLOCK = c"pthread_spin_unlock": SpinFunction,
     SPIN_INIT = c"pthread_spin_init": unsafe extern "C" fn(*mut pthread_spinlock_t, c_int) -> c_int,
-    SPIN_DESTROY = c"pthread_spin_destroy": OfSpin,
+    SPIN_DESTROY = c"pthread_spin_destroy": SpinFunction,
 
     COND_WAIT = c"pthread_cond_wait" of second:
         unsafe extern "C-unwind" fn(*mut pthread_cond_t, *mut pthread_mutex_t) -> c_int,
@@ -154,11 +154,11 @@ functions! {
     SYSCALL = c"syscall": Syscall,
     DLCLOSE = c"dlclose": unsafe extern "C" fn(*mut c_void) -> c_int,
 
-    MTX_LOCK = c"mtx_lock": OfMutex,
-    MTX_TRYLOCK = c"mtx_trylock": OfMutex,
+    MTX_LOCK = c"mtx_lock": MutexFunction,
+    MTX_TRYLOCK = c"mtx_trylock": MutexFunction,
     MTX_TIMEDLOCK = c"mtx_timedlock":
         unsafe extern "C" fn(*mut pthread_mutex_t, *const timespec) -> c_int,
-    MTX_UNLOCK = c"mtx_unlock": OfMutex,
+    MTX_UNLOCK = c"mtx_unlock": MutexFunction,
     MTX_INIT = c"mtx_init": unsafe extern "C" fn(*mut pthread_mutex_t, c_int) -> c_int,
     MTX_DESTROY = c"mtx_destroy": unsafe extern "C" fn(*mut pthread_mutex_t),
     CND_WAIT = c"cnd_wait":

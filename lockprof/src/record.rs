@@ -4,35 +4,35 @@ use std::ffi::c_long;
 
 use forebay_sync::profile::{Acquisition, LockWait, ProfiledHold, Stamp};
 
-use crate::place::Place;
-use crate::process::{self, Process};
+use crate::call_site::CallSite;
+use crate::process::{self, ProcessState};
 use crate::settings::settings;
-use crate::thread::{self, Entered, Thread};
+use crate::thread::{self, HookGuard, ThreadState};
 use crate::{calls, errno};
 
 /// How an attempt ended, as the functions of the C library say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Outcome {
-    Taken,
+pub(crate) enum AttemptOutcome {
+    Acquired,
     /// The last owner died while it had the lock.
-    TakenFromDead,
+    AcquiredFromDead,
     Busy,
     TimedOut,
     Failed,
 }
 
 /// How an attempt began.
-pub(crate) enum Begun<'thread> {
+pub(crate) enum AttemptStart<'thread> {
     /// Nothing is recorded now.
     Off,
     /// Not this one: it [ends silently](end_silently).
     PassedOver,
     /// It [ends](end).
-    Recorded(Entered<'thread>),
+    Recorded(HookGuard<'thread>),
 }
 
 /// A lock that is about to be left.
-pub(crate) struct Left {
+pub(crate) struct EndingHold {
     hold: ProfiledHold,
     at: Stamp,
 }
@@ -40,127 +40,144 @@ pub(crate) struct Left {
 /// Begins an attempt, if it is recorded: finds out where it is made. What is given back may be kept
 /// while the lock is tried, but not while it is waited for.
 #[inline(always)]
-pub(crate) fn begin<'thread>(place: &mut Place) -> Begun<'thread> {
-    let Some(mut entered) = thread::enter() else {
-        return Begun::Off;
+pub(crate) fn begin<'thread>(site: &mut CallSite) -> AttemptStart<'thread> {
+    let Some(mut guard) = thread::enter() else {
+        return AttemptStart::Off;
     };
-    let process = entered.process;
-    let thread = entered.thread();
+    let process = guard.process;
+    let thread = guard.thread();
     if !process.profile.is_on() {
-        return Begun::Off;
+        return AttemptStart::Off;
     }
     if !thread.begin(process) {
-        return Begun::PassedOver;
+        return AttemptStart::PassedOver;
     }
     if process.frame_count > 1 {
-        look_up(place, thread, process);
+        look_up(site, thread, process);
     }
-    place.seal(process.is_by_lock);
-    Begun::Recorded(entered)
+    site.seal(process.is_by_lock);
+    AttemptStart::Recorded(guard)
 }
 
 #[cold]
-fn look_up(place: &mut Place, thread: &mut Thread, process: &Process) {
-    let caller = place.caller;
-    place.fill(|frames| thread.stack.callers(caller, &mut frames[..process.frame_count]));
+fn look_up(site: &mut CallSite, thread: &mut ThreadState, process: &ProcessState) {
+    let caller = site.caller;
+    site.fill(|frames| thread.stack.callers(caller, &mut frames[..process.frame_count]));
 }
 
 /// The lock is found held, and is now waited for.
 #[cold]
-pub(crate) fn begin_wait(place: &Place) -> Option<LockWait> {
-    let mut entered = thread::enter_ready()?;
-    let process = entered.process;
-    let wait = entered.thread().recorder.begin_wait(&process.profile, place, place.lock);
-    if place.take_is_new() {
-        look(process, place.frames());
+pub(crate) fn begin_wait(site: &CallSite) -> Option<LockWait> {
+    let mut guard = thread::enter_ready()?;
+    let process = guard.process;
+    let wait = guard.thread().recorder.begin_wait(&process.profile, site, site.lock);
+    if site.take_is_new() {
+        look(process, site.frames());
     }
     Some(wait)
 }
 
 /// An attempt of [`begin`] is over, after a wait.
 #[cold]
-pub(crate) fn end_wait(place: &Place, outcome: Outcome, wait: Option<LockWait>) {
-    if let Some(entered) = thread::enter_ready() {
-        end(entered, place, outcome, wait);
+pub(crate) fn end_wait(site: &CallSite, outcome: AttemptOutcome, wait: Option<LockWait>) {
+    if let Some(guard) = thread::enter_ready() {
+        end(guard, site, outcome, wait);
     }
 }
 
 /// An attempt of [`begin`] is over.
 #[inline(always)]
-pub(crate) fn end(entered: Entered<'_>, place: &Place, outcome: Outcome, wait: Option<LockWait>) {
+pub(crate) fn end(
+    guard: HookGuard<'_>,
+    site: &CallSite,
+    outcome: AttemptOutcome,
+    wait: Option<LockWait>,
+) {
     match outcome {
-        Outcome::Taken => taken(entered, place, wait, false),
-        Outcome::TakenFromDead => taken_from_dead(entered, place, wait),
-        outcome => not_taken(entered, place, outcome, wait),
+        AttemptOutcome::Acquired => acquired(guard, site, wait, false),
+        AttemptOutcome::AcquiredFromDead => acquired_from_dead(guard, site, wait),
+        outcome => not_acquired(guard, site, outcome, wait),
     }
 }
 
 #[cold]
 #[inline(never)]
-fn taken_from_dead(entered: Entered<'_>, place: &Place, wait: Option<LockWait>) {
-    taken(entered, place, wait, true);
+fn acquired_from_dead(guard: HookGuard<'_>, site: &CallSite, wait: Option<LockWait>) {
+    acquired(guard, site, wait, true);
 }
 
 #[inline(always)]
-fn taken(mut entered: Entered<'_>, place: &Place, wait: Option<LockWait>, has_owner_died: bool) {
-    let process = entered.process;
-    let thread = entered.thread();
-    let is_shared = place.kind.is_shared();
-    let taken = Acquisition { lock: place.lock, wait, is_shared, has_owner_died };
-    thread.recorder.acquired(&process.profile, place, &taken);
-    if place.take_is_new() {
-        thread.must_look |= !place.frames().iter().all(|at| process.modules.knows(*at));
+fn acquired(
+    mut guard: HookGuard<'_>,
+    site: &CallSite,
+    wait: Option<LockWait>,
+    has_owner_died: bool,
+) {
+    let process = guard.process;
+    let thread = guard.thread();
+    let is_shared = site.kind.is_shared();
+    let acquired = Acquisition { lock: site.lock, wait, is_shared, has_owner_died };
+    thread.recorder.acquired(&process.profile, site, &acquired);
+    if site.take_is_new() {
+        thread.must_look |= !site.frames().iter().all(|at| process.modules.knows(*at));
     }
 }
 
 /// An attempt is over that was passed over.
 #[inline]
-pub(crate) fn end_silently(lock: usize, outcome: Outcome) {
-    if !matches!(outcome, Outcome::Taken | Outcome::TakenFromDead) {
+pub(crate) fn end_silently(lock: usize, outcome: AttemptOutcome) {
+    if !matches!(outcome, AttemptOutcome::Acquired | AttemptOutcome::AcquiredFromDead) {
         return;
     }
-    if let Some(mut entered) = thread::enter_ready() {
-        let process = entered.process;
-        entered.thread().recorder.acquired_silently(&process.profile, lock);
+    if let Some(mut guard) = thread::enter_ready() {
+        let process = guard.process;
+        guard.thread().recorder.acquired_silently(&process.profile, lock);
     }
 }
 
 #[cold]
-fn not_taken(mut entered: Entered<'_>, place: &Place, outcome: Outcome, wait: Option<LockWait>) {
-    let process = entered.process;
-    let (profile, recorder) = (&process.profile, &mut entered.thread().recorder);
+fn not_acquired(
+    mut guard: HookGuard<'_>,
+    site: &CallSite,
+    outcome: AttemptOutcome,
+    wait: Option<LockWait>,
+) {
+    let process = guard.process;
+    let (profile, recorder) = (&process.profile, &mut guard.thread().recorder);
     match (outcome, wait) {
-        (Outcome::Busy, None) => {
-            let holder = profile.holder_of(place.lock);
-            recorder.try_failed(profile, place, place.lock, holder);
+        (AttemptOutcome::Busy, None) => {
+            let holder = profile.holder_of(site.lock);
+            recorder.try_failed(profile, site, site.lock, holder);
         }
-        (Outcome::TimedOut, Some(wait)) => recorder.timed_out(profile, place, place.lock, wait),
+        (AttemptOutcome::TimedOut, Some(wait)) => {
+            recorder.timed_out(profile, site, site.lock, wait)
+        }
         (_, Some(_)) => recorder.give_up(),
         (_, None) => {}
     }
-    if place.take_is_new() {
-        look(process, place.frames());
+    if site.take_is_new() {
+        look(process, site.frames());
     }
 }
 
 /// The lock is about to be left; `None` if nobody recorded that it was taken.
 #[inline(always)]
-pub(crate) fn leave(lock: usize) -> Option<Left> {
-    let mut entered = thread::enter_ready()?;
-    let process = entered.process;
-    let hold = entered.thread().recorder.find_hold(lock)?;
-    Some(Left { hold, at: process.profile.clock().now() })
+pub(crate) fn begin_release(lock: usize) -> Option<EndingHold> {
+    let mut guard = thread::enter_ready()?;
+    let process = guard.process;
+    let hold = guard.thread().recorder.find_hold(lock)?;
+    Some(EndingHold { hold, at: process.profile.clock().now() })
 }
 
 /// The lock is left.
 #[inline(always)]
-pub(crate) fn left(left: &Left) {
-    let Some(mut entered) = thread::enter_ready() else {
+pub(crate) fn released(ending: &EndingHold) {
+    let Some(mut guard) = thread::enter_ready() else {
         return;
     };
-    let process = entered.process;
-    let thread = entered.thread();
-    thread.recorder.released_at(&process.profile, &left.hold, left.at);
+    let process = guard.process;
+    let thread = guard.thread();
+    thread.recorder.released_at(&process.profile, &ending.hold, ending.at);
     // Not before: it takes long, and nobody waits for us now.
     if thread.must_look {
         thread.must_look = false;
@@ -169,7 +186,7 @@ pub(crate) fn left(left: &Left) {
 }
 
 #[cold]
-fn look(process: &Process, frames: &[u64]) {
+fn look(process: &ProcessState, frames: &[u64]) {
     if !frames.iter().all(|at| process.modules.knows(*at)) {
         process.modules.look(&process.profile);
     }
@@ -185,18 +202,21 @@ pub(crate) fn fall_asleep() -> Option<Stamp> {
 
 /// It has taken its lock back. Whether it found that held cannot be seen.
 #[inline]
-pub(crate) fn wake_up(place: &mut Place, since: Stamp, outcome: Outcome) {
-    let has_lock = matches!(outcome, Outcome::Taken | Outcome::TakenFromDead | Outcome::TimedOut);
+pub(crate) fn wake_up(site: &mut CallSite, since: Stamp, outcome: AttemptOutcome) {
+    let has_lock = matches!(
+        outcome,
+        AttemptOutcome::Acquired | AttemptOutcome::AcquiredFromDead | AttemptOutcome::TimedOut
+    );
     if !has_lock {
         return;
     }
-    match begin(place) {
-        Begun::Off => {}
-        Begun::PassedOver => end_silently(place.lock, Outcome::Taken),
-        Begun::Recorded(mut entered) => {
-            let process = entered.process;
-            entered.thread().recorder.slept(&process.profile, place, since);
-            taken(entered, place, None, outcome == Outcome::TakenFromDead);
+    match begin(site) {
+        AttemptStart::Off => {}
+        AttemptStart::PassedOver => end_silently(site.lock, AttemptOutcome::Acquired),
+        AttemptStart::Recorded(mut guard) => {
+            let process = guard.process;
+            guard.thread().recorder.slept(&process.profile, site, since);
+            acquired(guard, site, None, outcome == AttemptOutcome::AcquiredFromDead);
         }
     }
 }
@@ -204,11 +224,11 @@ pub(crate) fn wake_up(place: &mut Place, since: Stamp, outcome: Outcome) {
 /// There is no lock here any more, or a new one.
 #[inline]
 pub(crate) fn forget(lock: usize) {
-    let Some(mut entered) = thread::enter_ready() else {
+    let Some(mut guard) = thread::enter_ready() else {
         return;
     };
-    let process = entered.process;
-    let thread = entered.thread();
+    let process = guard.process;
+    let thread = guard.thread();
     thread.recorder.destroyed(lock);
     // A hold that never ended, such as one of a lock in memory that was used again.
     let forgotten = thread.recorder.forget_holds(lock);
@@ -239,9 +259,9 @@ pub(crate) fn doubt_modules() {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Limit {
     /// System calls, by a filter.
-    Calls,
+    Syscalls,
     /// All system calls but a few, and with them the processor's clock.
-    StrictCalls,
+    StrictSyscalls,
     /// The processor's clock: who reads it is sent a signal.
     Clock,
 }
@@ -255,30 +275,30 @@ pub(crate) fn set_limit(limit: Limit, set: impl FnOnce() -> c_long) -> c_long {
         return set();
     }
     // With a filter already there we ask the system nothing, and have nothing to prepare.
-    let is_free = calls::Calls::begin().is_some();
-    if is_free && !process::is_memory_ours() || !is_free && limit == Limit::Calls {
+    let is_free = calls::CallPermit::begin().is_some();
+    if is_free && !process::is_memory_ours() || !is_free && limit == Limit::Syscalls {
         return set();
     }
     if limit != Limit::Clock {
-        errno::kept(prepare_for_filter);
+        errno::preserved(prepare_for_filter);
     }
     match limit {
-        Limit::Calls => calls::set_up_filter(set),
+        Limit::Syscalls => calls::set_up_filter(set),
         // No threads can be begun any more.
-        Limit::StrictCalls => thread::stop_by(false, || calls::set_up_filter(set)),
+        Limit::StrictSyscalls => thread::stop_by(false, || calls::set_up_filter(set)),
         Limit::Clock => thread::stop_by(true, set),
     }
 }
 
 fn prepare_for_filter() {
-    if let Some(mut entered) = thread::enter() {
-        entered.process.prepare_for_filter();
-        entered.thread().stack.look();
+    if let Some(mut guard) = thread::enter() {
+        guard.process.prepare_for_filter();
+        guard.thread().stack.look();
     }
 }
 
 /// The system's number of this thread, as locks note their owners; 0 while nothing is recorded.
 #[cold]
 pub(crate) fn own_number() -> u32 {
-    thread::enter().map_or(0, |mut entered| entered.thread().tid)
+    thread::enter().map_or(0, |mut guard| guard.thread().tid)
 }

@@ -28,7 +28,7 @@ const PLAN: ProfilePlan = ProfilePlan {
 const PROCESSES: u32 = 1000;
 
 /// What is asked for.
-pub(crate) struct Settings {
+pub(crate) struct RecordSettings {
     path: [u8; PATH_BYTES_MAX],
     path_bytes: usize,
     /// How much the profile has room for.
@@ -43,21 +43,21 @@ pub(crate) struct Settings {
     pub(crate) is_by_lock: bool,
 }
 
-impl Settings {
+impl RecordSettings {
     /// Where the profile is to be, without a zero behind it.
     pub(crate) fn path(&self) -> &[u8] {
         &self.path[..self.path_bytes]
     }
 }
 
-static SETTINGS: OnceLock<Option<Settings>> = OnceLock::new();
+static SETTINGS: OnceLock<Option<RecordSettings>> = OnceLock::new();
 
 /// What is asked for; `None` if that is nothing, or makes no sense. There is a profile of its plan.
-pub(crate) fn settings() -> Option<&'static Settings> {
+pub(crate) fn settings() -> Option<&'static RecordSettings> {
     SETTINGS.get_or_init(read).as_ref()
 }
 
-fn read() -> Option<Settings> {
+fn read() -> Option<RecordSettings> {
     let found = variable(c"LOCKPROF_FILE")?;
     let mut path = [0; PATH_BYTES_MAX];
     path.get_mut(..found.len()).filter(|_| !found.is_empty())?.copy_from_slice(found);
@@ -73,7 +73,7 @@ fn read() -> Option<Settings> {
     if plan.fault().is_some() {
         return None;
     }
-    Some(Settings {
+    Some(RecordSettings {
         path,
         path_bytes: found.len(),
         plan,

@@ -6,8 +6,8 @@
 
 use std::ops::Range;
 
-use crate::calls::Calls;
-use crate::place::Caller;
+use crate::call_site::Caller;
+use crate::calls::CallPermit;
 use crate::{errno, proc};
 
 /// The most callers that are looked at.
@@ -19,14 +19,14 @@ const LOOKS_MAX: u32 = 32;
 
 /// Where this thread's stack lies, as far as it has looked.
 #[derive(Debug)]
-pub(crate) struct Stack {
+pub(crate) struct ThreadStack {
     own: Range<usize>,
     looks: u32,
 }
 
-impl Stack {
-    pub(crate) const fn new() -> Stack {
-        Stack { own: 0..0, looks: 0 }
+impl ThreadStack {
+    pub(crate) const fn new() -> ThreadStack {
+        ThreadStack { own: 0..0, looks: 0 }
     }
 
     /// Fills in the callers, from the nearest on, and says how many.
@@ -47,9 +47,9 @@ impl Stack {
             return;
         }
         self.looks += 1;
-        if let Some(calls) = Calls::begin() {
+        if let Some(calls) = CallPermit::begin() {
             let local = std::ptr::from_ref(self).addr();
-            let found = errno::kept(|| own_stack(&calls, here, local));
+            let found = errno::preserved(|| own_stack(&calls, here, local));
             self.own = found.unwrap_or(self.own.clone());
         }
     }
@@ -60,7 +60,7 @@ impl Stack {
 ///
 /// The first thread's is what the system says it is. The C library puts other threads' own memory
 /// above their stacks, and below them what nobody may touch: what lies between is one piece.
-fn own_stack(calls: &Calls, here: usize, local: usize) -> Option<Range<usize>> {
+fn own_stack(calls: &CallPermit, here: usize, local: usize) -> Option<Range<usize>> {
     let (mut found, mut guard_end) = (None, 0);
     proc::mappings(calls, |mapping| {
         if mapping.range.contains(&here) {
@@ -144,16 +144,16 @@ mod tests {
         std::hint::black_box(&stack);
     }
 
-    type Found = Option<Range<usize>>;
+    type FoundStack = Option<Range<usize>>;
 
     /// An address of the stack that is lower than all of its caller's, and what is found from there
     /// and from elsewhere.
     #[inline(never)]
-    fn find(above: usize) -> (usize, Found, Found, Found) {
+    fn find(above: usize) -> (usize, FoundStack, FoundStack, FoundStack) {
         let (here, heap) = (0_u8, Box::new(0_u8));
         let here = std::ptr::from_ref(std::hint::black_box(&here)).addr();
         let heap = std::ptr::from_ref(&*heap).addr();
-        let calls = Calls::begin().unwrap();
+        let calls = CallPermit::begin().unwrap();
         let own = own_stack(&calls, here, above);
         (here, own, own_stack(&calls, heap, heap + 1), own_stack(&calls, here, heap))
     }

@@ -12,15 +12,15 @@ use std::sync::atomic::{AtomicU32, AtomicU64, compiler_fence};
 
 use forebay_sync::profile::{Recorder, ThreadIdentity};
 
-use crate::calls::Calls;
+use crate::calls::CallPermit;
 use crate::hooks::mutex;
-use crate::process::{self, Process};
-use crate::stack::Stack;
+use crate::process::{self, ProcessState};
+use crate::stack::ThreadStack;
 use crate::{errno, real};
 
 /// A thread that records.
 #[repr(C)]
-pub(crate) struct Thread {
+pub(crate) struct ThreadState {
     // What each attempt needs comes first: few lines of memory.
     /// A place turned up whose module is not known.
     pub(crate) must_look: bool,
@@ -29,29 +29,29 @@ pub(crate) struct Thread {
     /// The system's number of the thread, as the C library knows it.
     pub(crate) tid: u32,
     pub(crate) recorder: Recorder,
-    pub(crate) stack: Stack,
+    pub(crate) stack: ThreadStack,
 }
 
 /// A thread that has recorded nothing yet.
-static NEW: Thread = Thread {
+static NEW: ThreadState = ThreadState {
     must_look: false,
     has_joined: false,
     tid: 0,
     recorder: Recorder::new(),
-    stack: Stack::new(),
+    stack: ThreadStack::new(),
 };
 
 /// What lies in the thread's memory; all zeros at first.
 #[repr(C, align(64))]
-struct Shell {
+struct ThreadShell {
     /// A hook is at work: another one, in a signal handler or below this one, does nothing. Or the
     /// thread records nothing any more.
     is_busy: Cell<bool>,
     /// The process that `process` and `thread` are for; 0 while there are none.
     epoch: Cell<u64>,
     word: Cell<Option<&'static AtomicU64>>,
-    process: Cell<Option<&'static Process>>,
-    thread: UnsafeCell<MaybeUninit<Thread>>,
+    process: Cell<Option<&'static ProcessState>>,
+    thread: UnsafeCell<MaybeUninit<ThreadState>>,
 }
 
 global_asm!(
@@ -64,13 +64,13 @@ global_asm!(
     "lockprof_thread:",
     ".zero {bytes}",
     ".popsection",
-    bytes = const size_of::<Shell>(),
+    bytes = const size_of::<ThreadShell>(),
 );
 
 /// This thread's shell. It must not leave the thread.
 #[inline(always)]
-fn shell<'thread>() -> &'thread Shell {
-    let shell: *const Shell;
+fn shell<'thread>() -> &'thread ThreadShell {
+    let shell: *const ThreadShell;
     #[cfg(target_arch = "x86_64")]
     // SAFETY: how this machine finds thread-local memory; nothing is written.
     unsafe {
@@ -99,10 +99,10 @@ fn shell<'thread>() -> &'thread Shell {
     unsafe { &*shell }
 }
 
-impl Shell {
+impl ThreadShell {
     /// The process that this thread is ready to record for.
     #[inline(always)]
-    fn ready(&self) -> Option<Option<&'static Process>> {
+    fn ready(&self) -> Option<Option<&'static ProcessState>> {
         let word = self.word.get()?;
         (word.load(Relaxed) == self.epoch.get()).then(|| self.process.get())
     }
@@ -110,11 +110,11 @@ impl Shell {
     /// Makes this thread ready: it is new, or the only one of a child that was forked off.
     #[cold]
     #[inline(never)]
-    fn prepare(&self) -> Option<&'static Process> {
-        errno::kept(|| self.begin())
+    fn prepare(&self) -> Option<&'static ProcessState> {
+        errno::preserved(|| self.begin())
     }
 
-    fn begin(&self) -> Option<&'static Process> {
+    fn begin(&self) -> Option<&'static ProcessState> {
         let word = process::epoch_word()?;
         if !process::may_begin(word) {
             return None;
@@ -122,7 +122,7 @@ impl Shell {
         let epoch = process::epoch(word);
         let has_clock = CLOCKS_LOST.load(Relaxed) == 0;
         let process = has_clock.then(|| process::process(epoch)).flatten();
-        let thread = self.thread.get().cast::<Thread>();
+        let thread = self.thread.get().cast::<ThreadState>();
         // SAFETY: ours alone, and we are busy: nobody has a reference to it. What is copied has no
         // owner: nothing in it is ever dropped. Stacks are too small for a copy between.
         unsafe { thread.copy_from_nonoverlapping(&NEW, 1) };
@@ -137,7 +137,10 @@ impl Shell {
     /// Begins a hook's work with this thread's own; `None` if one is at work already, or there is
     /// no process to record for.
     #[inline(always)]
-    fn enter(&self, process: impl FnOnce() -> Option<&'static Process>) -> Option<Entered<'_>> {
+    fn enter(
+        &self,
+        process: impl FnOnce() -> Option<&'static ProcessState>,
+    ) -> Option<HookGuard<'_>> {
         if self.is_busy.get() {
             return None;
         }
@@ -148,20 +151,20 @@ impl Shell {
             self.is_busy.set(false);
             return None;
         };
-        Some(Entered { shell: self, process })
+        Some(HookGuard { shell: self, process })
     }
 }
 
 /// A hook at work: as long as this lives, no other one is in this thread.
-pub(crate) struct Entered<'thread> {
-    shell: &'thread Shell,
-    pub(crate) process: &'static Process,
+pub(crate) struct HookGuard<'thread> {
+    shell: &'thread ThreadShell,
+    pub(crate) process: &'static ProcessState,
 }
 
-impl Entered<'_> {
+impl HookGuard<'_> {
     /// This thread's own.
     #[inline(always)]
-    pub(crate) fn thread(&mut self) -> &mut Thread {
+    pub(crate) fn thread(&mut self) -> &mut ThreadState {
         // SAFETY: it is ours alone, and while we are busy nobody comes here a second time.
         let thread = unsafe { &mut *self.shell.thread.get() };
         // SAFETY: it was written when we became ready.
@@ -169,7 +172,7 @@ impl Entered<'_> {
     }
 }
 
-impl Drop for Entered<'_> {
+impl Drop for HookGuard<'_> {
     #[inline(always)]
     fn drop(&mut self) {
         // ORDER: pairs with the fence in `enter`, for a signal handler in this thread.
@@ -180,14 +183,14 @@ impl Drop for Entered<'_> {
 
 /// Begins a hook's work, if there is a profile; makes one if need be.
 #[inline(always)]
-pub(crate) fn enter<'thread>() -> Option<Entered<'thread>> {
+pub(crate) fn enter<'thread>() -> Option<HookGuard<'thread>> {
     let shell = shell();
     shell.enter(|| shell.ready().unwrap_or_else(|| shell.prepare()))
 }
 
 /// Begins a hook's work, if this thread has recorded in this process.
 #[inline(always)]
-pub(crate) fn enter_ready<'thread>() -> Option<Entered<'thread>> {
+pub(crate) fn enter_ready<'thread>() -> Option<HookGuard<'thread>> {
     let shell = shell();
     shell.enter(|| shell.ready().flatten())
 }
@@ -212,13 +215,13 @@ pub(crate) fn stop_by(is_inherited: bool, call: impl FnOnce() -> c_long) -> c_lo
     code
 }
 
-impl Thread {
+impl ThreadState {
     /// Is this thread to record now? It finds a block if it has none.
     #[inline(always)]
-    pub(crate) fn begin(&mut self, process: &Process) -> bool {
+    pub(crate) fn begin(&mut self, process: &ProcessState) -> bool {
         let (tid, has_joined) = (self.tid, &mut self.has_joined);
         self.recorder.begin(&process.profile, || {
-            let identity = errno::kept(|| Thread::identity(tid))?;
+            let identity = errno::preserved(|| ThreadState::identity(tid))?;
             if !*has_joined {
                 *has_joined = true;
                 process.join();
@@ -237,13 +240,13 @@ impl Thread {
         if refused != 0 {
             return None;
         }
-        Some(ThreadIdentity { tid, name: Thread::name() })
+        Some(ThreadIdentity { tid, name: ThreadState::name() })
     }
 
     /// Its name; zeros if the system can't be asked.
     fn name() -> [u8; 16] {
         let mut name = [0_u8; 16];
-        if let Some(_calls) = Calls::begin() {
+        if let Some(_calls) = CallPermit::begin() {
             // SAFETY: this writes at most 16 bytes, the last of them zero.
             let _ = unsafe { real::PRCTL.get()(libc::PR_GET_NAME, name.as_mut_ptr()) };
         }

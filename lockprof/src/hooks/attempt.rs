@@ -4,32 +4,32 @@ use std::ffi::c_int;
 
 use libc::{clockid_t, timespec};
 
-use crate::place::Place;
-use crate::record::{self, Begun, Outcome};
+use crate::call_site::CallSite;
+use crate::record::{self, AttemptOutcome, AttemptStart};
 
 /// What a function of POSIX threads answered.
 #[inline(always)]
-pub(super) fn of_posix(code: c_int) -> Outcome {
+pub(super) fn of_posix(code: c_int) -> AttemptOutcome {
     match code {
-        0 => Outcome::Taken,
-        libc::EOWNERDEAD => Outcome::TakenFromDead,
-        libc::EBUSY => Outcome::Busy,
-        libc::ETIMEDOUT => Outcome::TimedOut,
-        _ => Outcome::Failed,
+        0 => AttemptOutcome::Acquired,
+        libc::EOWNERDEAD => AttemptOutcome::AcquiredFromDead,
+        libc::EBUSY => AttemptOutcome::Busy,
+        libc::ETIMEDOUT => AttemptOutcome::TimedOut,
+        _ => AttemptOutcome::Failed,
     }
 }
 
 /// What a function of C11 threads answered.
 #[inline(always)]
-pub(super) fn of_c11(code: c_int) -> Outcome {
+pub(super) fn of_c11(code: c_int) -> AttemptOutcome {
     const SUCCESS: c_int = 0;
     const BUSY: c_int = 1;
     const TIMED_OUT: c_int = 4;
     match code {
-        SUCCESS => Outcome::Taken,
-        BUSY => Outcome::Busy,
-        TIMED_OUT => Outcome::TimedOut,
-        _ => Outcome::Failed,
+        SUCCESS => AttemptOutcome::Acquired,
+        BUSY => AttemptOutcome::Busy,
+        TIMED_OUT => AttemptOutcome::TimedOut,
+        _ => AttemptOutcome::Failed,
     }
 }
 
@@ -57,84 +57,84 @@ pub(super) fn is_clock(clock: clockid_t) -> bool {
 /// Takes a lock by `wait`, after it was tried: who finds it free has not waited.
 #[inline(always)]
 pub(super) fn lock(
-    mut place: Place,
-    outcome: impl Fn(c_int) -> Outcome,
+    mut site: CallSite,
+    outcome: impl Fn(c_int) -> AttemptOutcome,
     try_once: impl FnOnce() -> c_int,
     wait: impl FnOnce() -> c_int,
 ) -> c_int {
-    let entered = match record::begin(&mut place) {
-        Begun::Off => return wait(),
-        Begun::PassedOver => return pass_over(&place, outcome, wait),
-        Begun::Recorded(entered) => entered,
+    let guard = match record::begin(&mut site) {
+        AttemptStart::Off => return wait(),
+        AttemptStart::PassedOver => return pass_over(&site, outcome, wait),
+        AttemptStart::Recorded(guard) => guard,
     };
     let code = try_once();
-    if outcome(code) == Outcome::Busy {
-        drop(entered);
-        return wait_for(&place, outcome, wait);
+    if outcome(code) == AttemptOutcome::Busy {
+        drop(guard);
+        return wait_for(&site, outcome, wait);
     }
-    record::end(entered, &place, outcome(code), None);
+    record::end(guard, &site, outcome(code), None);
     code
 }
 
 /// Takes a lock by `wait` that cannot be tried, but was looked at.
 #[cold]
 pub(super) fn lock_seen(
-    mut place: Place,
-    outcome: impl Fn(c_int) -> Outcome,
+    mut site: CallSite,
+    outcome: impl Fn(c_int) -> AttemptOutcome,
     is_held: bool,
     wait: impl FnOnce() -> c_int,
 ) -> c_int {
-    let entered = match record::begin(&mut place) {
-        Begun::Off => return wait(),
-        Begun::PassedOver => return pass_over(&place, outcome, wait),
-        Begun::Recorded(entered) => entered,
+    let guard = match record::begin(&mut site) {
+        AttemptStart::Off => return wait(),
+        AttemptStart::PassedOver => return pass_over(&site, outcome, wait),
+        AttemptStart::Recorded(guard) => guard,
     };
-    drop(entered);
+    drop(guard);
     if is_held {
-        return wait_for(&place, outcome, wait);
+        return wait_for(&site, outcome, wait);
     }
     let code = wait();
-    record::end_wait(&place, outcome(code), None);
+    record::end_wait(&site, outcome(code), None);
     code
 }
 
 #[cold]
 #[inline(never)]
 fn wait_for(
-    place: &Place,
-    outcome: impl Fn(c_int) -> Outcome,
+    site: &CallSite,
+    outcome: impl Fn(c_int) -> AttemptOutcome,
     wait: impl FnOnce() -> c_int,
 ) -> c_int {
-    let began = record::begin_wait(place);
+    let wait_start = record::begin_wait(site);
     let code = wait();
-    record::end_wait(place, outcome(code), began);
+    record::end_wait(site, outcome(code), wait_start);
     code
 }
 
 #[inline(never)]
 fn pass_over(
-    place: &Place,
-    outcome: impl Fn(c_int) -> Outcome,
+    site: &CallSite,
+    outcome: impl Fn(c_int) -> AttemptOutcome,
     wait: impl FnOnce() -> c_int,
 ) -> c_int {
     let code = wait();
-    record::end_silently(place.lock, outcome(code));
+    record::end_silently(site.lock, outcome(code));
     code
 }
 
 /// Tries a lock.
 #[inline(always)]
 pub(super) fn try_lock(
-    mut place: Place,
-    outcome: impl Fn(c_int) -> Outcome,
+    mut site: CallSite,
+    outcome: impl Fn(c_int) -> AttemptOutcome,
     try_once: impl FnOnce() -> c_int,
 ) -> c_int {
-    let begun = record::begin(&mut place);
+    let start = record::begin(&mut site);
     let code = try_once();
-    match begun {
-        Begun::Off => {}
-        Begun::PassedOver => record::end_silently(place.lock, outcome(code)),
-        Begun::Recorded(entered) => record::end(entered, &place, outcome(code), None),
+    match start {
+        AttemptStart::Off => {}
+        AttemptStart::PassedOver => record::end_silently(site.lock, outcome(code)),
+        AttemptStart::Recorded(guard) => record::end(guard, &site, outcome(code), None),
     }
     code
 }
@@ -142,10 +142,10 @@ pub(super) fn try_lock(
 /// Leaves a lock: the hold has ended just before others can take it.
 #[inline(always)]
 pub(super) fn unlock(lock: usize, unlock: impl FnOnce() -> c_int) -> c_int {
-    let left = record::leave(lock);
+    let ending = record::begin_release(lock);
     let code = unlock();
-    if let Some(left) = left {
-        record::left(&left);
+    if let Some(ending) = ending {
+        record::released(&ending);
     }
     code
 }

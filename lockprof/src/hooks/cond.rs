@@ -14,35 +14,35 @@ use libc::{CLOCK_REALTIME, clockid_t, pthread_cond_t, pthread_mutex_t, timespec}
 use super::attempt::{is_moment, of_c11, of_posix};
 use super::mutex::is_inner_unlock;
 use super::stub;
-use crate::place::{Caller, Kind, Place};
+use crate::call_site::{CallSite, Caller, LockKind};
 use crate::real;
-use crate::record::{self, Outcome};
+use crate::record::{self, AttemptOutcome};
 
-type Cond = *mut pthread_cond_t;
-type Mutex = *mut pthread_mutex_t;
+type CondPtr = *mut pthread_cond_t;
+type MutexPtr = *mut pthread_mutex_t;
 
 /// # Safety
 /// - `mutex` points to a mutex.
 #[inline(always)]
 unsafe fn sleep(
-    mutex: Mutex,
+    mutex: MutexPtr,
     (address, frame): (usize, usize),
-    outcome: impl Fn(c_int) -> Outcome,
+    outcome: impl Fn(c_int) -> AttemptOutcome,
     wait: impl FnOnce() -> c_int,
 ) -> c_int {
     // SAFETY: the caller says so.
     if unsafe { is_inner_unlock(mutex) } {
         return wait();
     }
-    if let Some(left) = record::leave(mutex.addr()) {
-        record::left(&left);
+    if let Some(ending) = record::begin_release(mutex.addr()) {
+        record::released(&ending);
     }
     let since = record::fall_asleep();
     let code = wait();
     if let Some(since) = since {
         let caller = Caller { address, frame };
-        let mut place = Place::new(Kind::MutexAfterSleep, mutex.addr(), caller);
-        record::wake_up(&mut place, since, outcome(code));
+        let mut site = CallSite::new(LockKind::MutexAfterSleep, mutex.addr(), caller);
+        record::wake_up(&mut site, since, outcome(code));
     }
     code
 }
@@ -54,10 +54,10 @@ unsafe fn sleep(
 /// - `until` points to a time, or is null.
 #[inline(always)]
 unsafe fn sleep_until(
-    mutex: Mutex,
+    mutex: MutexPtr,
     caller: (usize, usize),
     (clock, until): (clockid_t, *const timespec),
-    outcome: impl Fn(c_int) -> Outcome,
+    outcome: impl Fn(c_int) -> AttemptOutcome,
     wait: impl FnOnce() -> c_int,
 ) -> c_int {
     // SAFETY: the caller says so.
@@ -68,7 +68,7 @@ unsafe fn sleep_until(
     unsafe { sleep(mutex, caller, outcome, wait) }
 }
 
-unsafe extern "C-unwind" fn wait(c: Cond, m: Mutex, address: usize, frame: usize) -> c_int {
+unsafe extern "C-unwind" fn wait(c: CondPtr, m: MutexPtr, address: usize, frame: usize) -> c_int {
     // SAFETY: the program says that they are a condition and a mutex.
     let wait = || unsafe { real::COND_WAIT.get()(c, m) };
     // SAFETY: as above.
@@ -76,8 +76,8 @@ unsafe extern "C-unwind" fn wait(c: Cond, m: Mutex, address: usize, frame: usize
 }
 
 unsafe extern "C-unwind" fn timedwait(
-    c: Cond,
-    m: Mutex,
+    c: CondPtr,
+    m: MutexPtr,
     until: *const timespec,
     address: usize,
     frame: usize,
@@ -89,8 +89,8 @@ unsafe extern "C-unwind" fn timedwait(
 }
 
 unsafe extern "C-unwind" fn clockwait(
-    c: Cond,
-    m: Mutex,
+    c: CondPtr,
+    m: MutexPtr,
     clock: clockid_t,
     until: *const timespec,
     address: usize,
@@ -102,7 +102,12 @@ unsafe extern "C-unwind" fn clockwait(
     unsafe { sleep_until(m, (address, frame), (clock, until), of_posix, wait) }
 }
 
-unsafe extern "C-unwind" fn wait_c11(c: Cond, m: Mutex, address: usize, frame: usize) -> c_int {
+unsafe extern "C-unwind" fn wait_c11(
+    c: CondPtr,
+    m: MutexPtr,
+    address: usize,
+    frame: usize,
+) -> c_int {
     // SAFETY: the program says that they are a condition and a mutex.
     let wait = || unsafe { real::CND_WAIT.get()(c, m) };
     // SAFETY: as above.
@@ -110,8 +115,8 @@ unsafe extern "C-unwind" fn wait_c11(c: Cond, m: Mutex, address: usize, frame: u
 }
 
 unsafe extern "C-unwind" fn timedwait_c11(
-    c: Cond,
-    m: Mutex,
+    c: CondPtr,
+    m: MutexPtr,
     until: *const timespec,
     address: usize,
     frame: usize,
@@ -122,10 +127,12 @@ unsafe extern "C-unwind" fn timedwait_c11(
     unsafe { sleep_until(m, (address, frame), (CLOCK_REALTIME, until), of_c11, wait) }
 }
 
-stub!(2 "C-unwind" pthread_cond_wait(c: Cond, m: Mutex) => wait);
-stub!(3 "C-unwind" pthread_cond_timedwait(c: Cond, m: Mutex, until: *const timespec) => timedwait);
+stub!(2 "C-unwind" pthread_cond_wait(c: CondPtr, m: MutexPtr) => wait);
+stub!(3 "C-unwind" pthread_cond_timedwait(c: CondPtr, m: MutexPtr, until: *const timespec)
+    => timedwait);
 stub!(4 "C-unwind" pthread_cond_clockwait(
-    c: Cond, m: Mutex, clock: clockid_t, until: *const timespec
+    c: CondPtr, m: MutexPtr, clock: clockid_t, until: *const timespec
 ) => clockwait);
-stub!(2 "C-unwind" cnd_wait(c: Cond, m: Mutex) => wait_c11);
-stub!(3 "C-unwind" cnd_timedwait(c: Cond, m: Mutex, until: *const timespec) => timedwait_c11);
+stub!(2 "C-unwind" cnd_wait(c: CondPtr, m: MutexPtr) => wait_c11);
+stub!(3 "C-unwind" cnd_timedwait(c: CondPtr, m: MutexPtr, until: *const timespec)
+    => timedwait_c11);

@@ -19,8 +19,8 @@ unsafe extern "C" fn prctl(option: c_int, a: c_ulong, b: c_ulong, c: c_ulong, d:
 /// What a call of this option would limit.
 fn limit_of_prctl(option: c_int, first: c_ulong) -> Option<Limit> {
     match (option, first as i64) {
-        (libc::PR_SET_SECCOMP, STRICT) => Some(Limit::StrictCalls),
-        (libc::PR_SET_SECCOMP, _) => Some(Limit::Calls),
+        (libc::PR_SET_SECCOMP, STRICT) => Some(Limit::StrictSyscalls),
+        (libc::PR_SET_SECCOMP, _) => Some(Limit::Syscalls),
         (libc::PR_SET_TSC, NO_CLOCK) => Some(Limit::Clock),
         _ => None,
     }
@@ -32,8 +32,8 @@ const NO_CLOCK: i64 = libc::PR_TSC_SIGSEGV as i64;
 /// What this call would limit.
 fn limit_of(number: c_long, first: c_long, second: c_long) -> Option<Limit> {
     match (number, first as c_uint) {
-        (libc::SYS_seccomp, libc::SECCOMP_SET_MODE_STRICT) => Some(Limit::StrictCalls),
-        (libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER) => Some(Limit::Calls),
+        (libc::SYS_seccomp, libc::SECCOMP_SET_MODE_STRICT) => Some(Limit::StrictSyscalls),
+        (libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER) => Some(Limit::Syscalls),
         (libc::SYS_prctl, _) => limit_of_prctl(first as c_int, second as c_ulong),
         _ => None,
     }

@@ -8,14 +8,14 @@ use libc::{clockid_t, pthread_mutex_t, pthread_mutexattr_t, timespec};
 
 use super::attempt::{is_clock, lock, lock_seen, of_c11, of_posix, try_lock, unlock};
 use super::stub;
-use crate::place::{Caller, Kind, Place};
+use crate::call_site::{CallSite, Caller, LockKind};
 use crate::real::{self, Real};
-use crate::record::{self, Outcome};
+use crate::record::{self, AttemptOutcome};
 
 /// The beginning of a mutex, which glibc can never change: programs have initialisers of it
 /// compiled in.
 #[repr(C)]
-struct Words {
+struct MutexWords {
     lock: AtomicI32,
     /// How often the owner has taken it, if it may do so again and again.
     count: AtomicI32,
@@ -37,13 +37,13 @@ const THREAD_MASK: i32 = 0x3fff_ffff;
 
 /// # Safety
 /// - `mutex` points to a mutex.
-unsafe fn words<'a>(mutex: *mut pthread_mutex_t) -> &'a Words {
-    const { assert!(size_of::<pthread_mutex_t>() >= size_of::<Words>()) };
+unsafe fn words<'a>(mutex: *mut pthread_mutex_t) -> &'a MutexWords {
+    const { assert!(size_of::<pthread_mutex_t>() >= size_of::<MutexWords>()) };
     // SAFETY: the caller says so; all words are atomic, whoever else writes them.
-    unsafe { &*mutex.cast::<Words>() }
+    unsafe { &*mutex.cast::<MutexWords>() }
 }
 
-impl Words {
+impl MutexWords {
     fn is(&self, kind: i32) -> bool {
         self.kind.load(Relaxed) & KIND_MASK == kind
     }
@@ -117,19 +117,19 @@ pub(crate) fn own_number() -> u32 {
     owner.unsigned_abs()
 }
 
-fn place(mutex: *mut pthread_mutex_t, address: usize, frame: usize) -> Place {
-    Place::new(Kind::Mutex, mutex.addr(), Caller { address, frame })
+fn call_site(mutex: *mut pthread_mutex_t, address: usize, frame: usize) -> CallSite {
+    CallSite::new(LockKind::Mutex, mutex.addr(), Caller { address, frame })
 }
 
-type OfMutex = Real<unsafe extern "C" fn(*mut pthread_mutex_t) -> c_int>;
+type RealMutexFunction = Real<unsafe extern "C" fn(*mut pthread_mutex_t) -> c_int>;
 
 /// # Safety
 /// - `mutex` points to a mutex.
 #[inline]
 unsafe fn take(
-    place: Place,
+    site: CallSite,
     mutex: *mut pthread_mutex_t,
-    (outcome, try_once): (impl Fn(c_int) -> Outcome, &OfMutex),
+    (outcome, try_once): (impl Fn(c_int) -> AttemptOutcome, &RealMutexFunction),
     wait: impl FnOnce() -> c_int,
 ) -> c_int {
     // SAFETY: the caller says so.
@@ -138,17 +138,17 @@ unsafe fn take(
         return wait();
     }
     if words.is_robust() {
-        return lock_seen(place, outcome, words.is_held(), wait);
+        return lock_seen(site, outcome, words.is_held(), wait);
     }
     // SAFETY: as above.
-    lock(place, outcome, || unsafe { try_once.get()(mutex) }, wait)
+    lock(site, outcome, || unsafe { try_once.get()(mutex) }, wait)
 }
 
 unsafe extern "C" fn lock_mutex(m: *mut pthread_mutex_t, address: usize, frame: usize) -> c_int {
     // SAFETY: the program says that it is a mutex.
     let wait = || unsafe { real::MUTEX_LOCK.get()(m) };
     // SAFETY: as above.
-    unsafe { take(place(m, address, frame), m, (of_posix, &real::MUTEX_TRYLOCK), wait) }
+    unsafe { take(call_site(m, address, frame), m, (of_posix, &real::MUTEX_TRYLOCK), wait) }
 }
 
 unsafe extern "C" fn timedlock_mutex(
@@ -160,7 +160,7 @@ unsafe extern "C" fn timedlock_mutex(
     // SAFETY: the program says that they are a mutex and a time.
     let wait = || unsafe { real::MUTEX_TIMEDLOCK.get()(m, until) };
     // SAFETY: as above.
-    unsafe { take(place(m, address, frame), m, (of_posix, &real::MUTEX_TRYLOCK), wait) }
+    unsafe { take(call_site(m, address, frame), m, (of_posix, &real::MUTEX_TRYLOCK), wait) }
 }
 
 unsafe extern "C" fn clocklock_mutex(
@@ -172,29 +172,29 @@ unsafe extern "C" fn clocklock_mutex(
 ) -> c_int {
     // SAFETY: the program says that they are a mutex and a time.
     let wait = || unsafe { real::MUTEX_CLOCKLOCK.get()(m, clock, until) };
-    let place = place(m, address, frame);
+    let site = call_site(m, address, frame);
     // SAFETY: as above.
     let words = unsafe { words(m) };
     if is_clock(clock) && !words.is_inheriting() || words.is_inner_lock() {
         // SAFETY: as above.
-        return unsafe { take(place, m, (of_posix, &real::MUTEX_TRYLOCK), wait) };
+        return unsafe { take(site, m, (of_posix, &real::MUTEX_TRYLOCK), wait) };
     }
     // By some clocks it can't be taken, be it free or not.
-    lock_seen(place, of_posix, words.is_held(), wait)
+    lock_seen(site, of_posix, words.is_held(), wait)
 }
 
 unsafe extern "C" fn trylock_mutex(m: *mut pthread_mutex_t, address: usize, frame: usize) -> c_int {
     // SAFETY: the program says that it is a mutex.
-    unsafe { try_mutex(place(m, address, frame), m, of_posix, &real::MUTEX_TRYLOCK) }
+    unsafe { try_mutex(call_site(m, address, frame), m, of_posix, &real::MUTEX_TRYLOCK) }
 }
 
 /// # Safety
 /// - `mutex` points to a mutex.
 unsafe fn try_mutex(
-    place: Place,
+    site: CallSite,
     mutex: *mut pthread_mutex_t,
-    outcome: impl Fn(c_int) -> Outcome,
-    try_once: &OfMutex,
+    outcome: impl Fn(c_int) -> AttemptOutcome,
+    try_once: &RealMutexFunction,
 ) -> c_int {
     // SAFETY: the caller says so.
     let try_once = || unsafe { try_once.get()(mutex) };
@@ -202,12 +202,12 @@ unsafe fn try_mutex(
     if unsafe { words(mutex) }.is_inner_lock() {
         return try_once();
     }
-    try_lock(place, outcome, try_once)
+    try_lock(site, outcome, try_once)
 }
 
 /// # Safety
 /// - `mutex` points to a mutex.
-unsafe fn unlock_mutex(mutex: *mut pthread_mutex_t, real: &OfMutex) -> c_int {
+unsafe fn unlock_mutex(mutex: *mut pthread_mutex_t, real: &RealMutexFunction) -> c_int {
     // SAFETY: the caller says so.
     let unlock_once = || unsafe { real.get()(mutex) };
     // SAFETY: as above.
@@ -255,7 +255,7 @@ unsafe extern "C" fn lock_mtx(m: *mut pthread_mutex_t, address: usize, frame: us
     // SAFETY: the program says that it is a mutex.
     let wait = || unsafe { real::MTX_LOCK.get()(m) };
     // SAFETY: as above.
-    unsafe { take(place(m, address, frame), m, (of_c11, &real::MTX_TRYLOCK), wait) }
+    unsafe { take(call_site(m, address, frame), m, (of_c11, &real::MTX_TRYLOCK), wait) }
 }
 
 unsafe extern "C" fn timedlock_mtx(
@@ -267,12 +267,12 @@ unsafe extern "C" fn timedlock_mtx(
     // SAFETY: the program says that they are a mutex and a time.
     let wait = || unsafe { real::MTX_TIMEDLOCK.get()(m, until) };
     // SAFETY: as above.
-    unsafe { take(place(m, address, frame), m, (of_c11, &real::MTX_TRYLOCK), wait) }
+    unsafe { take(call_site(m, address, frame), m, (of_c11, &real::MTX_TRYLOCK), wait) }
 }
 
 unsafe extern "C" fn trylock_mtx(m: *mut pthread_mutex_t, address: usize, frame: usize) -> c_int {
     // SAFETY: the program says that it is a mutex.
-    unsafe { try_mutex(place(m, address, frame), m, of_c11, &real::MTX_TRYLOCK) }
+    unsafe { try_mutex(call_site(m, address, frame), m, of_c11, &real::MTX_TRYLOCK) }
 }
 
 stub!(1 "C" mtx_lock(m: *mut pthread_mutex_t) => lock_mtx);

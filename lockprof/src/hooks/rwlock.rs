@@ -6,10 +6,10 @@ use libc::{CLOCK_REALTIME, clockid_t, pthread_rwlock_t, pthread_rwlockattr_t, ti
 
 use super::attempt::{is_moment, lock, lock_seen, of_posix, try_lock, unlock};
 use super::stub;
-use crate::place::{Caller, Kind, Place};
+use crate::call_site::{CallSite, Caller, LockKind};
 use crate::{real, record};
 
-type Lock = *mut pthread_rwlock_t;
+type RwlockPtr = *mut pthread_rwlock_t;
 
 /// How a lock is taken for reading, or for writing.
 macro_rules! side {
@@ -21,23 +21,23 @@ macro_rules! side {
         mod $side {
             use super::*;
 
-            fn place(lock: Lock, address: usize, frame: usize) -> Place {
-                Place::new(Kind::$kind, lock.addr(), Caller { address, frame })
+            fn call_site(lock: RwlockPtr, address: usize, frame: usize) -> CallSite {
+                CallSite::new(LockKind::$kind, lock.addr(), Caller { address, frame })
             }
 
-            fn try_once(lock: Lock) -> impl FnOnce() -> c_int {
+            fn try_once(lock: RwlockPtr) -> impl FnOnce() -> c_int {
                 // SAFETY: the program says that it is a lock.
                 move || unsafe { real::$real_try.get()(lock) }
             }
 
-            unsafe extern "C" fn take(l: Lock, address: usize, frame: usize) -> c_int {
+            unsafe extern "C" fn take(l: RwlockPtr, address: usize, frame: usize) -> c_int {
                 // SAFETY: the program says that it is a lock.
                 let wait = || unsafe { real::$real_lock.get()(l) };
-                lock(place(l, address, frame), of_posix, try_once(l), wait)
+                lock(call_site(l, address, frame), of_posix, try_once(l), wait)
             }
 
             unsafe extern "C" fn take_timed(
-                l: Lock,
+                l: RwlockPtr,
                 until: *const timespec,
                 address: usize,
                 frame: usize,
@@ -46,11 +46,11 @@ macro_rules! side {
                 let wait = || unsafe { real::$real_timed.get()(l, until) };
                 // SAFETY: as above.
                 let is_moment = unsafe { is_moment(CLOCK_REALTIME, until) };
-                take_until(place(l, address, frame), is_moment, try_once(l), wait)
+                take_until(call_site(l, address, frame), is_moment, try_once(l), wait)
             }
 
             unsafe extern "C" fn take_by_clock(
-                l: Lock,
+                l: RwlockPtr,
                 clock: clockid_t,
                 until: *const timespec,
                 address: usize,
@@ -60,17 +60,17 @@ macro_rules! side {
                 let wait = || unsafe { real::$real_clock.get()(l, clock, until) };
                 // SAFETY: as above.
                 let is_moment = unsafe { is_moment(clock, until) };
-                take_until(place(l, address, frame), is_moment, try_once(l), wait)
+                take_until(call_site(l, address, frame), is_moment, try_once(l), wait)
             }
 
-            unsafe extern "C" fn try_to_take(l: Lock, address: usize, frame: usize) -> c_int {
-                try_lock(place(l, address, frame), of_posix, try_once(l))
+            unsafe extern "C" fn try_to_take(l: RwlockPtr, address: usize, frame: usize) -> c_int {
+                try_lock(call_site(l, address, frame), of_posix, try_once(l))
             }
 
-            stub!(1 "C" $lock(l: Lock) => take);
-            stub!(1 "C" $try(l: Lock) => try_to_take);
-            stub!(2 "C" $timed(l: Lock, until: *const timespec) => take_timed);
-            stub!(3 "C" $clock(l: Lock, clock: clockid_t, until: *const timespec)
+            stub!(1 "C" $lock(l: RwlockPtr) => take);
+            stub!(1 "C" $try(l: RwlockPtr) => try_to_take);
+            stub!(2 "C" $timed(l: RwlockPtr, until: *const timespec) => take_timed);
+            stub!(3 "C" $clock(l: RwlockPtr, clock: clockid_t, until: *const timespec)
                 => take_by_clock);
         }
     };
@@ -79,14 +79,14 @@ macro_rules! side {
 /// With what is no moment it can't be taken, be it free or not.
 #[inline(always)]
 fn take_until(
-    place: Place,
+    site: CallSite,
     is_moment: bool,
     try_once: impl FnOnce() -> c_int,
     wait: impl FnOnce() -> c_int,
 ) -> c_int {
     match is_moment {
-        true => lock(place, of_posix, try_once, wait),
-        false => lock_seen(place, of_posix, false, wait),
+        true => lock(site, of_posix, try_once, wait),
+        false => lock_seen(site, of_posix, false, wait),
     }
 }
 
@@ -105,14 +105,14 @@ side! {
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn pthread_rwlock_unlock(lock: Lock) -> c_int {
+unsafe extern "C" fn pthread_rwlock_unlock(lock: RwlockPtr) -> c_int {
     // SAFETY: the program says that it is a lock.
     unlock(lock.addr(), || unsafe { real::RWLOCK_UNLOCK.get()(lock) })
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn pthread_rwlock_init(
-    lock: Lock,
+    lock: RwlockPtr,
     attributes: *const pthread_rwlockattr_t,
 ) -> c_int {
     record::forget(lock.addr());
@@ -121,7 +121,7 @@ unsafe extern "C" fn pthread_rwlock_init(
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn pthread_rwlock_destroy(lock: Lock) -> c_int {
+unsafe extern "C" fn pthread_rwlock_destroy(lock: RwlockPtr) -> c_int {
     // SAFETY: the program says that it is a lock.
     let code = unsafe { real::RWLOCK_DESTROY.get()(lock) };
     if code == 0 {

@@ -9,7 +9,7 @@ use crate::stack::FRAMES_MAX;
 
 /// What kind of lock, and what for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum LockKind {
     Mutex = 1,
     MutexAfterSleep,
     RwlockForReading,
@@ -17,21 +17,21 @@ pub(crate) enum Kind {
     Spinlock,
 }
 
-impl Kind {
+impl LockKind {
     /// As tools show it.
     fn name(self) -> &'static str {
         match self {
-            Kind::Mutex => "mutex",
-            Kind::MutexAfterSleep => "mutex, after a condition",
-            Kind::RwlockForReading => "rwlock, reading",
-            Kind::RwlockForWriting => "rwlock, writing",
-            Kind::Spinlock => "spinlock",
+            LockKind::Mutex => "mutex",
+            LockKind::MutexAfterSleep => "mutex, after a condition",
+            LockKind::RwlockForReading => "rwlock, reading",
+            LockKind::RwlockForWriting => "rwlock, writing",
+            LockKind::Spinlock => "spinlock",
         }
     }
 
     /// May others have the lock at the same time?
     pub(crate) fn is_shared(self) -> bool {
-        self == Kind::RwlockForReading
+        self == LockKind::RwlockForReading
     }
 }
 
@@ -46,8 +46,8 @@ pub(crate) struct Caller {
 
 /// A place where a lock is taken, from the attempt on.
 #[repr(C)]
-pub(crate) struct Place {
-    pub(crate) kind: Kind,
+pub(crate) struct CallSite {
+    pub(crate) kind: LockKind,
     pub(crate) lock: usize,
     pub(crate) caller: Caller,
     key: u64,
@@ -59,10 +59,10 @@ pub(crate) struct Place {
     frames: [MaybeUninit<u64>; FRAMES_MAX],
 }
 
-impl Place {
+impl CallSite {
     #[inline]
-    pub(crate) fn new(kind: Kind, lock: usize, caller: Caller) -> Place {
-        Place {
+    pub(crate) fn new(kind: LockKind, lock: usize, caller: Caller) -> CallSite {
+        CallSite {
             kind,
             lock,
             caller,
@@ -128,7 +128,7 @@ impl Place {
     }
 }
 
-impl ProfiledSite for Place {
+impl ProfiledSite for CallSite {
     #[inline]
     fn key(&self) -> u64 {
         self.key
@@ -151,29 +151,29 @@ mod tests {
 
     #[test]
     fn other_callers_other_kinds_and_on_demand_other_locks_are_other_places() {
-        let place = |kind, lock, address, callers: &[u64], is_by_lock| {
-            let mut place = Place::new(kind, lock, Caller { address, frame: 0 });
+        let site = |kind, lock, address, callers: &[u64], is_by_lock| {
+            let mut site = CallSite::new(kind, lock, Caller { address, frame: 0 });
             if !callers.is_empty() {
-                place.fill(|frames| {
+                site.fill(|frames| {
                     frames[..callers.len()].copy_from_slice(callers);
                     callers.len()
                 });
             }
-            place.seal(is_by_lock);
-            place.key()
+            site.seal(is_by_lock);
+            site.key()
         };
-        let one = place(Kind::Mutex, 64, 5, &[], false);
-        assert_eq!(one, place(Kind::Mutex, 128, 5, &[], false), "any lock");
-        let by_lock = place(Kind::Mutex, 64, 5, &[], true);
+        let one = site(LockKind::Mutex, 64, 5, &[], false);
+        assert_eq!(one, site(LockKind::Mutex, 128, 5, &[], false), "any lock");
+        let by_lock = site(LockKind::Mutex, 64, 5, &[], true);
         let keys = [
             one,
             by_lock,
-            place(Kind::Mutex, 128, 5, &[], true),
-            place(Kind::Spinlock, 64, 5, &[], false),
-            place(Kind::Mutex, 64, 6, &[], false),
-            place(Kind::Mutex, 64, 5, &[5, 6], false),
-            place(Kind::Mutex, 64, 5, &[5, 7], false),
-            place(Kind::Mutex, 64, 5, &[5, 6], true),
+            site(LockKind::Mutex, 128, 5, &[], true),
+            site(LockKind::Spinlock, 64, 5, &[], false),
+            site(LockKind::Mutex, 64, 6, &[], false),
+            site(LockKind::Mutex, 64, 5, &[5, 6], false),
+            site(LockKind::Mutex, 64, 5, &[5, 7], false),
+            site(LockKind::Mutex, 64, 5, &[5, 6], true),
         ];
         for (index, key) in keys.iter().enumerate() {
             assert!(*key != 0 && !keys[..index].contains(key), "{index}: {keys:?}");
