@@ -42,14 +42,14 @@ impl UnnamedProfile {
             return Err(CounterError::definition(what));
         }
         let bytes = usize::try_from(plan.bytes())
-            .map_err(|_| CounterError::definition("how large it is"))?;
+            .map_err(|_| CounterError::definition("the size of the profile"))?;
         let (words, temp) = file::make(path, &[], bytes)?;
         let words = Box::leak(Box::new(words)).all();
         let Writer { pid, start_ticks, boot_id } = Writer::this_process();
         let kind = SiteKind::Places;
         let us = ProcessIdentity { pid, start_ticks, boot_id, unix_ns, program, kind };
         let profile = Profile::new(words, plan, Clock::fastest(), &us)
-            .ok_or_else(|| CounterError::definition("how large it is"))?;
+            .ok_or_else(|| CounterError::definition("the size of the profile"))?;
         if plan.modules > 0 {
             modules::tell(&profile);
         }
@@ -262,7 +262,7 @@ mod tests {
         let path = dir.path().join("run/1.locks");
         let error =
             UnnamedProfile::prepare(&path, ProfilePlan { sites: 3, ..PLAN }, "", 0).unwrap_err();
-        assert!(error.to_string().contains("how many sites there are"), "{error}");
+        assert!(error.to_string().contains("the number of sites"), "{error}");
         assert!(!dir.path().join("run").exists());
     }
 }

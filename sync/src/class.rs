@@ -1,12 +1,11 @@
 //! The table of lock classes: every lock of Forebay belongs to one.
 //!
-//! `docs/locks.md` is made from it. A class stands here if a lock of it is made somewhere: a test
-//! of the tree looks for the other ones.
+//! `docs/locks.md` is made from it. A test of the tree fails for a class without a lock.
 
 /// Defines the classes, one line each: name, text form, what the lock protects.
 macro_rules! lock_classes {
     ($($(#[doc = $doc:literal])+ $class:ident = $name:literal;)+) => {
-        /// What kind of lock this is: what it protects, not where it is taken.
+        /// The kind of a lock: what it protects, not where it is taken.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         pub enum LockClass {
             $($(#[doc = $doc])+ $class,)+
@@ -36,23 +35,23 @@ macro_rules! lock_classes {
 }
 
 lock_classes! {
-    /// The fetches of one part of the key space that can be joined.
+    /// Fetches that requests can join, for one part of the key space.
     Shard = "cache.shard";
-    /// One response that is arriving, and who waits for more of it.
+    /// One response that is arriving, and the followers that wait for more of it.
     Flight = "cache.flight";
     /// Interim answers (1xx) between an origin's connection and the client that waits.
     Interim = "server.interim";
     /// Names of origins with their addresses.
     Hosts = "server.hosts";
-    /// Which segment is reclaimed, and how far that is; between processes.
+    /// The segment that is being reclaimed, and the progress; between processes.
     Eviction = "cache.eviction";
-    /// The number of the last purge, and what it takes out; between processes.
+    /// The number of the last purge, and its predicate; between processes.
     Purge = "cache.purge";
     /// Names of the maps of a region; between processes.
     Directory = "ordmap.directory";
-    /// Changes of one ordered map, or of a part of one that is split; between processes.
+    /// Changes of one ordered map, or of one shard of a split map; between processes.
     Map = "ordmap.map";
-    /// Which keys which part of an ordered map has that is split; between processes.
+    /// The key range of each shard of a split ordered map; between processes.
     Move = "ordmap.move";
     /// A lock of a test, an example, a study or a benchmark.
     Test = "test";

@@ -1,15 +1,15 @@
-//! What threads need to share memory rightly, below everything that shares any.
+//! What threads share memory with: atomics, locks with classes and a profiler, pins and leases.
 //!
 //! Protocols are written against [`atomic`], which is std's or loom's, and against [`Words`], an
-//! array of words that may lie in mapped memory. Each ordering that a protocol stands on has a
-//! name ([`atomic::order`]), and a model that fails when just this one is weakened: the table is
-//! `docs/why/orderings.md`.
+//! array of words that may lie in mapped memory. Each ordering that a protocol needs has a name
+//! ([`atomic::order`]) and a model that fails when only this ordering is weakened:
+//! `docs/why/orderings.md` has the table.
 //!
 //! Invariants:
 //! - Every lock between threads is made here and has a [`LockClass`]. (The lock between processes
 //!   lies in a region: `forebay_shm::RobustLock`.)
-//! - What happens at these locks can be recorded: [`profile`].
-//! - Nothing here knows of HTTP, of caches or of files.
+//! - Each of these locks can be recorded: [`profile`].
+//! - Nothing here knows HTTP, caches or files.
 #![deny(missing_docs)]
 
 pub mod atomic;

@@ -1,4 +1,4 @@
-//! The mutex as models see it: loom's, with the interface of ours. Nobody observes a model.
+//! The mutex of models: loom's, with the interface of ours. A model has no observer.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::PoisonError;
@@ -15,39 +15,39 @@ pub struct Mutex<T> {
     inner: raw::Mutex<T>,
 }
 
-/// The right to use what a [`Mutex`] protects, until it is dropped.
+/// Access to the value of a [`Mutex`]; dropping it releases the mutex.
 #[derive(Debug)]
 pub struct MutexGuard<'a, T> {
     inner: raw::MutexGuard<'a, T>,
 }
 
 impl<T> Mutex<T> {
-    /// An open mutex around `value`.
+    /// A free mutex around `value`.
     pub fn new(class: LockClass, value: T) -> Mutex<T> {
         Mutex { class, inner: raw::Mutex::new(value) }
     }
 
-    /// What kind of lock this is.
+    /// The class of this lock.
     pub fn class(&self) -> LockClass {
         self.class
     }
 
-    /// Waits until the mutex is this thread's.
+    /// Waits until this thread has the mutex.
     pub fn lock(&self) -> MutexGuard<'_, T> {
         MutexGuard { inner: self.inner.lock().unwrap_or_else(PoisonError::into_inner) }
     }
 
-    /// The mutex, if nobody has it now.
+    /// Takes the mutex if it is free.
     pub fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
         self.inner.try_lock().ok().map(|inner| MutexGuard { inner })
     }
 
-    /// The mutex, if nobody has it now: in a model no time passes.
+    /// Takes the mutex if it is free: no time passes in a model.
     pub fn try_lock_for(&self, _wait_max: Duration) -> Option<MutexGuard<'_, T>> {
         self.try_lock()
     }
 
-    /// The value, which nobody else can reach now.
+    /// The value; the exclusive borrow makes a lock unnecessary.
     pub fn get_mut(&mut self) -> &mut T {
         self.inner.get_mut().unwrap_or_else(PoisonError::into_inner)
     }

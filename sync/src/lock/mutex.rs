@@ -14,14 +14,14 @@ use crate::class::LockClass;
 
 /// A mutex that belongs to a [`LockClass`].
 ///
-/// It is not poisoned: who panics while holding it leaves what it protects as it is.
+/// It is not poisoned: a thread that panics while holding it leaves the value as it is.
 #[derive(Debug)]
 pub struct Mutex<T> {
     watch: Watch,
     inner: lock_api::Mutex<RawMutex, T>,
 }
 
-/// The right to use what a [`Mutex`] protects, until it is dropped.
+/// Access to the value of a [`Mutex`]; dropping it releases the mutex.
 ///
 /// It stays on its thread:
 ///
@@ -31,26 +31,26 @@ pub struct Mutex<T> {
 /// send(mutex.lock());
 /// ```
 #[derive(Debug)]
-#[must_use = "the mutex is left at once"]
+#[must_use = "the mutex is released at once"]
 pub struct MutexGuard<'a, T> {
-    // Fields are dropped in this order: the observer is told while the mutex is still held.
+    // Fields are dropped in this order: the observer is called while the mutex is still held.
     _hold: WatchedHold<'a>,
     inner: lock_api::MutexGuard<'a, RawMutex, T>,
     _stays: PhantomData<GuardNoSend>,
 }
 
 impl<T> Mutex<T> {
-    /// An open mutex around `value`.
+    /// A free mutex around `value`.
     pub const fn new(class: LockClass, value: T) -> Mutex<T> {
         Mutex { watch: Watch::new(class), inner: lock_api::Mutex::new(value) }
     }
 
-    /// What kind of lock this is.
+    /// The class of this lock.
     pub fn class(&self) -> LockClass {
         self.watch.class()
     }
 
-    /// Waits until the mutex is this thread's.
+    /// Waits until this thread has the mutex.
     #[inline]
     #[track_caller]
     pub fn lock(&self) -> MutexGuard<'_, T> {
@@ -70,7 +70,7 @@ impl<T> Mutex<T> {
         MutexGuard::new(WatchedHold::SILENT, self.inner.lock())
     }
 
-    /// The mutex, if nobody has it now.
+    /// Takes the mutex if it is free.
     #[inline]
     #[track_caller]
     pub fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
@@ -85,7 +85,7 @@ impl<T> Mutex<T> {
         Some(MutexGuard::new(WatchedHold::SILENT, self.inner.try_lock()?))
     }
 
-    /// The mutex, if it becomes this thread's within a time.
+    /// Takes the mutex, waiting for at most `wait_max`.
     #[inline]
     #[track_caller]
     pub fn try_lock_for(&self, wait_max: Duration) -> Option<MutexGuard<'_, T>> {
@@ -104,7 +104,7 @@ impl<T> Mutex<T> {
         Some(MutexGuard::new(WatchedHold::SILENT, wait()?))
     }
 
-    /// The value, which nobody else can reach now.
+    /// The value; the exclusive borrow makes a lock unnecessary.
     pub fn get_mut(&mut self) -> &mut T {
         self.inner.get_mut()
     }

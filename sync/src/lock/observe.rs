@@ -1,21 +1,21 @@
-//! Who watches the locks: one observer or one profile for the whole process, switched on and off
-//! while it runs.
+//! The watcher of the locks: one observer or one profile for the whole process, switched on and off
+//! while the process runs.
 //!
 //! While it is off, a lock does two relaxed loads and one branch more than its raw lock when it is
-//! taken, and one branch on its own guard when it is left. While it is on, every lock is first
-//! tried, so that it is known whether somebody was in the way, and who. A lock that ends costs a
-//! branch too.
+//! acquired, and one branch on its guard when it is released. While it is on, every acquisition
+//! first tries the lock, to learn whether another thread holds it and where that thread took it.
+//! Dropping a lock costs a branch too.
 //!
 //! Invariants:
-//! - Events come in pairs, whenever the switch is turned: whatever was told as acquired is told as
-//!   released, once, and nothing else is told as released. So a hold that
-//!   began while off is silent to its end, and one that began while on is told to its end.
-//! - Whatever was told as waiting is next told, by the same thread, as acquired or as failed.
-//! - A thread that has 31 told locks is silent about further ones.
-//! - An observer takes no lock of this crate (it would be told of it, without end), does not panic
-//!   (the hold would count as told for ever), and is quick: it is told while the lock is held.
+//! - Events come in pairs, whenever the switch is turned: each `acquired` is followed by exactly
+//!   one `released`, and there is no `released` without it. A hold that began while off is silent
+//!   to its end, and one that began while on is reported to its end.
+//! - After `waiting` the same thread next reports `acquired` or `try_failed` for that attempt.
+//! - A thread that has 31 reported holds is silent about further ones.
+//! - An observer takes no lock of this crate (it would be called again without end), does not panic
+//!   (the hold would count as reported for ever), and is quick: it runs while the lock is held.
 //!
-//! Nothing here reads a clock: times are the observer's own, taken when it is told.
+//! Nothing here reads a clock: an observer takes its own times when it is called.
 
 use std::panic::Location;
 use std::sync::OnceLock;
@@ -49,47 +49,47 @@ pub struct LockUse {
     pub mode: LockMode,
 }
 
-/// What stood in the way of an attempt.
+/// Whether the lock was held when an attempt began, and by which call site.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LockState {
-    /// Nobody.
+    /// No thread held it.
     Free,
-    /// Somebody who took the lock here; nobody knows where if that was while off. Of several
-    /// readers it is the one who came last.
+    /// It was held. Of several readers this is the one that came last.
     Held {
-        /// Where the holder took it.
+        /// The call site of the holder; `None` if the holder took the lock while off.
         by: Option<LockSite>,
     },
 }
 
-/// Is told what happens to the locks.
+/// Receives the events of the locks.
 pub trait Observer: Sync {
-    /// The attempt found the lock held, and waits from now on.
+    /// The attempt found the lock held and waits from now on.
     fn waiting(&self, attempt: &LockUse, holder: Option<LockSite>);
 
-    /// The lock is taken; if it was found held, this ends the wait.
+    /// The lock is acquired; if it was found held, the wait ends here.
     fn acquired(&self, hold: &LockUse, found: LockState);
 
-    /// The lock is about to be left. Was it wanted by another attempt meanwhile?
+    /// The lock is about to be released; `was_wanted` says whether another attempt failed or waited
+    /// during the hold.
     fn released(&self, hold: &LockUse, was_wanted: bool);
 
-    /// The attempt has failed: at once, or because its time is over.
+    /// The attempt failed: at once, or because its time is over.
     fn try_failed(&self, attempt: &LockUse, holder: Option<LockSite>);
 }
 
-/// There is an observer already, or a profile.
+/// The process already has an observer or a profile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AlreadySet;
 
 impl std::fmt::Display for AlreadySet {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        out.write_str("the locks have an observer or a profile already")
+        out.write_str("the locks already have an observer or a profile")
     }
 }
 
 impl std::error::Error for AlreadySet {}
 
-/// Who is told.
+/// The receiver of the events.
 #[derive(Clone, Copy)]
 pub(super) enum Watcher {
     Observer(&'static dyn Observer),
@@ -101,18 +101,17 @@ static WATCHER: OnceLock<Watcher> = OnceLock::new();
 /// The switch of an observer.
 static OWN_SWITCH: AtomicU64 = AtomicU64::new(0);
 
-/// The switch that counts: a profile has one that others can reach.
+/// The switch in use: a profile has its own, which other processes can reach.
 static SWITCH: AtomicPtr<AtomicU64> = AtomicPtr::new((&raw const OWN_SWITCH).cast_mut());
 
-/// Names the observer of this process, for good. It is told nothing before [`on`].
+/// Sets the observer of this process, for good. It receives no events before [`on`].
 ///
-/// # Errors
-/// Another one was named before, or there is a profile.
+/// There is an observer already, or a profile.
 pub fn set(observer: &'static dyn Observer) -> Result<(), AlreadySet> {
     WATCHER.set(Watcher::Observer(observer)).map_err(|_| AlreadySet)
 }
 
-/// The same for a profile, which may be on.
+/// Sets the profile of this process, for good. It may be on already.
 pub(crate) fn watch_by_profile(profile: &'static Profile) -> Result<(), AlreadySet> {
     WATCHER.set(Watcher::Profile(profile)).map_err(|_| AlreadySet)?;
     SWITCH.store(std::ptr::from_ref(profile.switch()).cast_mut(), Relaxed);
@@ -127,18 +126,18 @@ pub(crate) fn profile() -> Option<&'static Profile> {
     }
 }
 
-/// Attempts that begin from now on are told, if there is an observer or a profile; other threads
-/// see it a moment later.
+/// Attempts that begin from now on are reported, if there is an observer or a profile; other
+/// threads see the switch a moment later.
 pub fn on() {
     turn(true);
 }
 
-/// Attempts that begin from now on are silent; other threads see it a moment later.
+/// Attempts that begin from now on are silent; other threads see the switch a moment later.
 pub fn off() {
     turn(false);
 }
 
-/// The switch of a profile tells the times in which it is on apart.
+/// Turns the switch; a profile gives each period in which it is on another value.
 fn turn(is_on: bool) {
     match profile() {
         Some(profile) => profile.turn(is_on),
@@ -146,14 +145,14 @@ fn turn(is_on: bool) {
     }
 }
 
-/// Is what begins now told?
+/// Whether attempts that begin now are reported.
 #[inline(always)]
 #[must_use]
 pub fn is_on() -> bool {
     on_since() != 0
 }
 
-/// What tells the time in which a profile is on from those before; 0 while off.
+/// A value that differs between the periods in which a profile is on; 0 while off.
 #[inline(always)]
 pub(super) fn on_since() -> u64 {
     switch().load(Relaxed)
@@ -162,11 +161,11 @@ pub(super) fn on_since() -> u64 {
 #[inline(always)]
 #[allow(unsafe_code)]
 fn switch() -> &'static AtomicU64 {
-    // SAFETY: whatever was stored there comes from a reference that is valid for ever.
+    // SAFETY: every pointer stored there comes from a reference that is valid for ever.
     unsafe { &*SWITCH.load(Relaxed) }
 }
 
-/// Who was named.
+/// The observer or profile, if one was set.
 #[inline]
 pub(super) fn watcher() -> Option<Watcher> {
     WATCHER.get().copied()

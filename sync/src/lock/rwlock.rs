@@ -14,23 +14,25 @@ use crate::class::LockClass;
 
 /// A reader-writer lock that belongs to a [`LockClass`].
 ///
-/// It is not poisoned: who panics while writing leaves what it protects as it is.
+/// It is not poisoned: a thread that panics while writing leaves the value as it is.
 pub struct RwLock<T, R: RawRwLock = parking_lot::RawRwLock> {
     watch: Watch,
     inner: lock_api::RwLock<R, T>,
 }
 
-/// The right to read what an [`RwLock`] protects, until it is dropped. It stays on its thread.
-#[must_use = "the lock is left at once"]
+/// Read access to the value of an [`RwLock`]; dropping it releases the lock. It stays on its
+/// thread.
+#[must_use = "the lock is released at once"]
 pub struct RwLockReadGuard<'a, T, R: RawRwLock = parking_lot::RawRwLock> {
-    // Fields are dropped in this order: the observer is told while the lock is still held.
+    // Fields are dropped in this order: the observer is called while the lock is still held.
     _hold: WatchedHold<'a>,
     inner: lock_api::RwLockReadGuard<'a, R, T>,
     _stays: PhantomData<GuardNoSend>,
 }
 
-/// The right to change what an [`RwLock`] protects, until it is dropped. It stays on its thread.
-#[must_use = "the lock is left at once"]
+/// Write access to the value of an [`RwLock`]; dropping it releases the lock. It stays on its
+/// thread.
+#[must_use = "the lock is released at once"]
 pub struct RwLockWriteGuard<'a, T, R: RawRwLock = parking_lot::RawRwLock> {
     // As in the guard of a reader.
     _hold: WatchedHold<'a>,
@@ -39,22 +41,22 @@ pub struct RwLockWriteGuard<'a, T, R: RawRwLock = parking_lot::RawRwLock> {
 }
 
 impl<T, R: RawRwLock> RwLock<T, R> {
-    /// An open lock around `value`.
+    /// A free lock around `value`.
     pub const fn new(class: LockClass, value: T) -> RwLock<T, R> {
         RwLock { watch: Watch::new(class), inner: lock_api::RwLock::new(value) }
     }
 
-    /// The same over a raw lock that was made with settings of its own.
+    /// A free lock over a raw lock that has settings of its own.
     pub const fn with_raw(class: LockClass, raw: R, value: T) -> RwLock<T, R> {
         RwLock { watch: Watch::new(class), inner: lock_api::RwLock::from_raw(raw, value) }
     }
 
-    /// What kind of lock this is.
+    /// The class of this lock.
     pub fn class(&self) -> LockClass {
         self.watch.class()
     }
 
-    /// Waits until no writer is in the way.
+    /// Waits until no writer has the lock, and reads.
     #[inline]
     #[track_caller]
     pub fn read(&self) -> RwLockReadGuard<'_, T, R> {
@@ -74,7 +76,7 @@ impl<T, R: RawRwLock> RwLock<T, R> {
         RwLockReadGuard::new(WatchedHold::SILENT, self.inner.read())
     }
 
-    /// Waits until nobody else has the lock.
+    /// Waits until no other thread has the lock, and writes.
     #[inline]
     #[track_caller]
     pub fn write(&self) -> RwLockWriteGuard<'_, T, R> {
@@ -94,7 +96,7 @@ impl<T, R: RawRwLock> RwLock<T, R> {
         RwLockWriteGuard::new(WatchedHold::SILENT, self.inner.write())
     }
 
-    /// The lock for reading, if no writer is in the way now.
+    /// Takes the lock for reading if no writer has it.
     #[inline]
     #[track_caller]
     pub fn try_read(&self) -> Option<RwLockReadGuard<'_, T, R>> {
@@ -109,7 +111,7 @@ impl<T, R: RawRwLock> RwLock<T, R> {
         Some(RwLockReadGuard::new(WatchedHold::SILENT, self.inner.try_read()?))
     }
 
-    /// The lock for writing, if nobody has it now.
+    /// Takes the lock for writing if no thread has it.
     #[inline]
     #[track_caller]
     pub fn try_write(&self) -> Option<RwLockWriteGuard<'_, T, R>> {
@@ -124,7 +126,7 @@ impl<T, R: RawRwLock> RwLock<T, R> {
         Some(RwLockWriteGuard::new(WatchedHold::SILENT, self.inner.try_write()?))
     }
 
-    /// The value, which nobody else can reach now.
+    /// The value; the exclusive borrow makes a lock unnecessary.
     pub fn get_mut(&mut self) -> &mut T {
         self.inner.get_mut()
     }
@@ -136,7 +138,7 @@ impl<T, R: RawRwLock> RwLock<T, R> {
 }
 
 impl<T, R: RawRwLockTimed<Duration = Duration>> RwLock<T, R> {
-    /// The lock for reading, if no writer is in the way within a time.
+    /// Takes the lock for reading, waiting for at most `wait_max`.
     #[inline]
     #[track_caller]
     pub fn try_read_for(&self, wait_max: Duration) -> Option<RwLockReadGuard<'_, T, R>> {
@@ -155,7 +157,7 @@ impl<T, R: RawRwLockTimed<Duration = Duration>> RwLock<T, R> {
         Some(RwLockReadGuard::new(WatchedHold::SILENT, wait()?))
     }
 
-    /// The lock for writing, if it becomes this thread's within a time.
+    /// Takes the lock for writing, waiting for at most `wait_max`.
     #[inline]
     #[track_caller]
     pub fn try_write_for(&self, wait_max: Duration) -> Option<RwLockWriteGuard<'_, T, R>> {

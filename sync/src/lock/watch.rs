@@ -1,23 +1,23 @@
-//! What a lock keeps for an observer or a profile, and how these are told.
+//! The part of a lock that reports to an observer or a profile.
 //!
 //! | field | written by | read by |
 //! |---|---|---|
-//! | `class` | nobody | everybody |
-//! | `state` | attempts and holds that an observer is told of | who leaves a told hold |
-//! | `holder` | who takes the lock, or leaves it, in such a hold | who finds it held |
+//! | `class` | never | all threads |
+//! | `state` | observed attempts and holds | the release of an observed hold |
+//! | `holder` | start and end of an observed hold | attempts that find the lock held |
 //!
-//! Nothing is written while off, nor for a profile, which has what threads hold in their blocks. No
-//! ordering is needed: the lock itself orders its holders, and the rest are counts. `state`, bit by
-//! bit:
+//! Nothing is written while off, nor for a profile, which keeps holds in the blocks of its threads.
+//! No ordering is needed: the lock itself orders its holders, and the rest are counts. The bits of
+//! `state`:
 //!
 //! | bits | meaning |
 //! |---|---|
-//! | 0 | somebody failed to get the lock, or began to wait, during the present holds |
+//! | 0 | an attempt failed, or began to wait, during the present holds |
 //! | 1–31 | attempts that wait now |
-//! | 32–63 | told holds now: at most one, or the readers |
+//! | 32–63 | observed holds now: at most one, or the readers |
 //!
-//! The mark in bit 0 is wiped by the first told hold that finds no other. An attempt marks after it
-//! failed, so a mark may fall on the hold after the one that was in the way.
+//! The first observed hold that finds no other clears bit 0. An attempt sets it after it failed, so
+//! it may fall on the hold after the one that was in the way.
 
 use std::panic::Location;
 use std::ptr::null_mut;
@@ -32,13 +32,13 @@ const WANTED: u64 = 1;
 const WAITER: u64 = 1 << 1;
 const HOLD: u64 = 1 << 32;
 
-/// The part of a lock that belongs to who watches it: each lock has one, wherever it lies.
+/// The watched part of a lock: each lock has one, wherever it lies.
 #[derive(Debug)]
 pub struct Watch {
     class: LockClass,
     state: AtomicU64,
-    /// Where the lock was taken by the told hold that came last; null if a later one was passed
-    /// over, or all have been left.
+    /// The call site of the last observed hold; null if a later acquisition was not reported, or if
+    /// all holds have ended.
     holder: AtomicPtr<Location<'static>>,
 }
 
@@ -54,8 +54,8 @@ impl Watch {
         self.class
     }
 
-    /// Begins an attempt that is told; none if there is nobody to tell, or if this one is passed
-    /// over. To be asked for while [`is_on`](super::observe::is_on).
+    /// Begins an attempt that is reported; `None` without a watcher, or if this attempt is passed
+    /// over. Call it only while [`is_on`](super::observe::is_on).
     #[inline(always)]
     pub fn attempt(&self, mode: LockMode, site: LockSite) -> Option<WatchedAttempt<'_>> {
         let watcher = watcher()?;
@@ -66,8 +66,8 @@ impl Watch {
         is_told.then_some(WatchedAttempt { told: AttemptInfo { watch: self, site, mode }, watcher })
     }
 
-    /// While on: tries, and if that fails, waits. `take` says whether it has the lock; what it has
-    /// of it then it keeps by itself, so that nothing comes back through memory but the hold.
+    /// While on: tries, and waits if that fails. `take` returns whether it has the lock; it keeps
+    /// the guard itself, so that only the hold comes back through memory.
     #[inline(never)]
     pub(super) fn acquire(
         &self,
@@ -111,7 +111,7 @@ impl Watch {
         WatchedHold::SILENT
     }
 
-    /// An attempt that was not told got the lock: it is held from a place that nobody knows.
+    /// An attempt that was not reported has the lock: its call site is unknown.
     pub fn acquired_silently(&self) {
         match watcher() {
             Some(Watcher::Profile(profile)) => current::acquired_silently(profile, self.address()),
@@ -124,7 +124,7 @@ impl Watch {
         let holder = self.holder.load(Relaxed);
         // SAFETY:
         // - it is null or came from a `LockSite`, which is valid for ever;
-        // - nobody writes to a `Location`.
+        // - a `Location` is never written.
         unsafe { holder.as_ref() }
     }
 
@@ -137,7 +137,7 @@ impl Watch {
     }
 }
 
-/// What an attempt does next.
+/// The next step of an acquisition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum AcquireStep {
     /// Takes the lock if it is free.
@@ -146,7 +146,7 @@ pub(super) enum AcquireStep {
     Wait,
 }
 
-/// An attempt at a lock that is told.
+/// An attempt at a lock that is reported.
 ///
 /// It ends with [`acquired`](WatchedAttempt::acquired),
 /// [`try_failed`](WatchedAttempt::try_failed) or [`timed_out`](WatchedAttempt::timed_out).
@@ -155,7 +155,8 @@ pub struct WatchedAttempt<'a> {
     watcher: Watcher,
 }
 
-/// A wait that was told: who is in the way, and since when if somebody measures.
+/// A reported wait: the call site of the holder, for an observer, and the start time, for a
+/// profile.
 #[derive(Clone, Copy, Debug)]
 pub struct ObservedWait {
     by: Option<LockSite>,
@@ -163,15 +164,15 @@ pub struct ObservedWait {
 }
 
 impl<'a> WatchedAttempt<'a> {
-    /// The lock is held by somebody else, and is waited for from now on. Is that who took it last
-    /// as far as the watch knows?
+    /// The lock is held by another thread, and this attempt waits from now on. `is_last` says
+    /// whether the thread that took it last, as far as the watch knows, is the holder.
     #[cold]
     pub fn begin_wait(&self, is_last: bool) -> ObservedWait {
         let watch = self.told.watch;
         match self.watcher {
             Watcher::Observer(observer) => {
-                // Marked as wanted before the observer is told: what the observer sets free by that
-                // is known to be wanted.
+                // Marked as wanted before the observer is called: whatever the observer sets free
+                // by the call finds the lock wanted.
                 watch.state.update(Relaxed, Relaxed, |state| (state | WANTED) + WAITER);
                 let by = watch.holder().filter(|_| is_last);
                 observer.waiting(&self.told.lock_use(), by);
@@ -191,7 +192,7 @@ impl<'a> WatchedAttempt<'a> {
         }
     }
 
-    /// The lock was tried only, and is held by somebody else: by whom, see
+    /// A try-lock failed: another thread holds the lock. `is_last` as in
     /// [`begin_wait`](WatchedAttempt::begin_wait).
     #[cold]
     pub fn try_failed(self, is_last: bool) {
@@ -208,7 +209,7 @@ impl<'a> WatchedAttempt<'a> {
         }
     }
 
-    /// The lock was waited for until time was up.
+    /// The wait reached its time limit.
     #[cold]
     pub fn timed_out(self, begun: ObservedWait) {
         self.end_wait();
@@ -224,7 +225,7 @@ impl<'a> WatchedAttempt<'a> {
         }
     }
 
-    /// The lock is this thread's.
+    /// This thread has the lock.
     #[inline(always)]
     #[must_use = "the hold is over when this is dropped"]
     pub fn acquired(self, way: AcquiredHow) -> WatchedHold<'a> {
@@ -265,14 +266,14 @@ impl<'a> WatchedAttempt<'a> {
     }
 }
 
-/// How a lock came to be this thread's.
+/// How this thread acquired a lock.
 #[derive(Clone, Copy, Debug)]
 pub enum AcquiredHow {
     /// It was free.
     Free,
     /// After a wait.
     Waited(ObservedWait),
-    /// Its last owner died; it may have been waited for.
+    /// Its last owner died; the attempt may have waited.
     OwnerDied(Option<ObservedWait>),
 }
 
@@ -286,7 +287,7 @@ impl AcquiredHow {
     }
 }
 
-/// What an attempt has to remember.
+/// The facts of an attempt.
 #[derive(Clone, Copy)]
 struct AttemptInfo<'a> {
     watch: &'a Watch,
@@ -295,7 +296,7 @@ struct AttemptInfo<'a> {
 }
 
 impl AttemptInfo<'_> {
-    /// A lock of threads is held by who took it last.
+    /// The holder of a lock between threads is always the last thread that took it.
     const KNOWN: bool = true;
 
     fn lock_use(self) -> LockUse {
@@ -304,17 +305,17 @@ impl AttemptInfo<'_> {
     }
 }
 
-/// A part of every guard, dropped before the lock is left: was it told how the lock was taken? By
-/// value throughout and small, so that it stays in registers.
+/// A part of every guard, dropped before the lock is released: whether its acquisition was
+/// reported. It is passed by value and small, so that it stays in registers.
 pub struct WatchedHold<'a> {
-    /// None if the hold began while off.
+    /// `None` if the hold began while off.
     watch: Option<&'a Watch>,
-    /// Where the thread keeps the rest.
+    /// The slot in which the thread keeps the rest.
     slot: u32,
 }
 
 impl WatchedHold<'_> {
-    /// The hold began while off.
+    /// A hold that began while off.
     pub const SILENT: WatchedHold<'static> = WatchedHold { watch: None, slot: 0 };
 }
 
@@ -328,7 +329,8 @@ impl Drop for Watch {
 }
 
 impl Watch {
-    /// The lock is no more: what this thread owes it, it must not owe the next one at its address.
+    /// The lock ends: this thread's failed try-locks of it must not count for the next lock at its
+    /// address.
     #[cold]
     fn end(&self) {
         current::destroyed(self.address());
@@ -358,7 +360,7 @@ impl Watch {
 
 impl std::fmt::Debug for WatchedHold<'_> {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        out.write_str(if self.watch.is_some() { "Told" } else { "Silent" })
+        out.write_str(if self.watch.is_some() { "Reported" } else { "Silent" })
     }
 }
 

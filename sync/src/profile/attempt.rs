@@ -1,19 +1,19 @@
-//! What a recorder is told of attempts at locks, and what it knows of holds.
+//! The events that a recorder records, and the state of a hold.
 
 use super::clock::Stamp;
 use super::shared::SiteDescription;
 
-/// A place where a lock is taken.
+/// A call site at which a lock is taken.
 pub trait ProfiledSite {
-    /// What stands for it: by [`hash_words`](super::hash_words), so that different places have
-    /// different keys. Never 0.
+    /// The key of the site, from [`hash_words`](super::hash_words): different sites have different
+    /// keys. Never 0.
     fn key(&self) -> u64;
 
-    /// What tools are told of it; asked for once, when the thread first comes by.
+    /// The description for tools; called once, when a thread first records the site.
     fn describe(&self) -> SiteDescription<'_>;
 
-    /// How the thread came here, as return addresses, the innermost first: fills them in and says
-    /// how many. Asked for in samples only.
+    /// Fills in the return addresses that led here, the innermost first, and returns their number.
+    /// Called for samples only.
     fn callers(&self, _out: &mut [u64]) -> usize {
         0
     }
@@ -22,31 +22,31 @@ pub trait ProfiledSite {
 /// A wait that has begun.
 #[derive(Clone, Copy, Debug)]
 pub struct LockWait {
-    /// When.
+    /// The start of the wait.
     pub since: Stamp,
-    /// The key of the site at which the holder took the lock; 0 if nobody knows.
+    /// The key of the call site of the holder; 0 if unknown.
     pub holder: u64,
 }
 
-/// A lock that was just taken.
+/// A lock that was just acquired.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Acquisition {
-    /// Where it lies.
+    /// The address of the lock.
     pub lock: usize,
-    /// How long it was waited for, if it was found held.
+    /// The wait, if the lock was found held.
     pub wait: Option<LockWait>,
-    /// It was taken beside others, for reading.
+    /// Whether it was acquired for reading, which others may share.
     pub is_shared: bool,
-    /// Its last owner died while it had the lock.
+    /// Whether its last owner died while holding it.
     pub has_owner_died: bool,
 }
 
-/// What is known of a hold.
+/// The state of a hold.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct HoldRecord {
     pub(super) key: u64,
     pub(super) since: Stamp,
-    /// Low half of that in which it began.
+    /// Low half of the generation in which it began.
     pub(super) generation: u32,
     pub(super) row: u32,
 }

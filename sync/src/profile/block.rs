@@ -1,4 +1,4 @@
-//! The rows and pairs of one thread, which that thread alone writes: no locked instruction.
+//! The rows and pairs of one thread. Only that thread writes them, so no instruction is locked.
 
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
@@ -9,24 +9,24 @@ use super::holds::Holds;
 use super::plan::{KEYS_START, ProfilePlan, block, bucket_of, pair, row, sample};
 use super::shared::{Profile, word_of};
 
-/// Rows, or pairs, that are looked at before a table counts as full for a key.
+/// Rows or pairs that a probe visits before the table counts as full for a key.
 const PROBES_MAX: usize = 16;
 
-/// The row of all that finds no other.
+/// The shared row of all keys that find no row of their own.
 const OTHERS: usize = 0;
 
-/// Which thread this is, for tools.
+/// The identity of a thread, for tools.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ThreadIdentity {
-    /// The system's number of the thread; 0 counts as 1.
+    /// The thread id; 0 counts as 1.
     pub tid: u32,
-    /// Its name, zeros behind it.
+    /// The name, padded with zeros.
     pub name: [u8; 16],
 }
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ThreadBlock {
-    /// Which of the blocks it is.
+    /// The index of the block.
     pub(super) index: usize,
     head: &'static BlockHead,
     keys: &'static [AtomicU64],
@@ -40,7 +40,7 @@ type BlockHead = [AtomicU64; block::HEAD_WORDS];
 type BlockRow = [AtomicU64; row::WORDS];
 type BlockPair = [AtomicU64; pair::WORDS];
 
-/// How a key was found in a table.
+/// The result of a probe for a key.
 pub(super) enum KeySlot {
     Old(usize),
     New(usize),
@@ -65,7 +65,7 @@ impl ThreadBlock {
         }
     }
 
-    /// Says whose it is from now on.
+    /// Writes the identity of the new owner.
     pub(super) fn enter(&self, thread: &ThreadIdentity) {
         let (first, second) = thread.name.split_at(8);
         self.head[block::TID].store(thread.tid.into(), Relaxed);
@@ -79,11 +79,11 @@ impl ThreadBlock {
         self.head[block::GENERATION].load(Relaxed)
     }
 
-    /// Forgets what was recorded, and begins a generation.
+    /// Clears the counts and begins a generation.
     #[cold]
     pub(super) fn clear(&self, generation: u64) {
         self.head[block::OWNERS].store(1, Relaxed);
-        // What is held stays so.
+        // Holds stay: they have not ended.
         let counts = self.head[block::ROWS_USED..block::HOLDS_USED].iter().chain(self.keys);
         let counts = counts.chain(self.rows.as_flattened()).chain(self.pairs.as_flattened());
         let counts = counts.chain(self.samples);
@@ -95,8 +95,7 @@ impl ThreadBlock {
         add(&self.head[index], 1);
     }
 
-    /// The row of a key: `is_new` is called if it gets one now. Without room it is the row of all
-    /// others.
+    /// The row of a key; calls `is_new` if the key gets one now. Without room it is the shared row.
     #[inline]
     pub(super) fn row_of(&self, key: u64, is_new: impl FnOnce()) -> usize {
         let first = key as usize & (self.keys.len() - 1);
@@ -126,7 +125,7 @@ impl ThreadBlock {
         }
     }
 
-    /// Has the key a row? Nothing is counted.
+    /// Whether the key has a row. Counts nothing.
     #[cold]
     pub(super) fn has(&self, key: u64) -> bool {
         let mask = self.keys.len() - 1;
@@ -136,12 +135,12 @@ impl ThreadBlock {
         found.find(|found| *found == key || *found == 0) == Some(key)
     }
 
-    /// Is this the row of this key?
+    /// Whether this row belongs to this key.
     pub(super) fn is_row_of(&self, row: usize, key: u64) -> bool {
         row == OTHERS || self.keys.get(row - 1).is_some_and(|found| found.load(Relaxed) == key)
     }
 
-    /// The pair of a holder, or 0, and a waiter; `None` without room.
+    /// The pair of a holder (0 if unknown) and a waiter; `None` without room.
     #[cold]
     pub(super) fn pair_of(&self, holder: u64, waiter: u64) -> Option<usize> {
         let key = hash_words(&[holder, waiter]);
@@ -169,7 +168,7 @@ impl ThreadBlock {
         }
     }
 
-    /// Looks for a key from its own place on; `at` gives the key that is there, 0 for none.
+    /// Probes for a key from its own index on; `at` returns the key at an index, 0 for none.
     pub(super) fn probe(
         &self,
         key: u64,
@@ -188,8 +187,8 @@ impl ThreadBlock {
         KeySlot::Nowhere
     }
 
-    /// The row, or that of all others: which one it is stands in the file at times, which others
-    /// may write.
+    /// The row at an index, or the shared row: the index may come from the file, which other
+    /// programs may write.
     #[inline(always)]
     pub(super) fn row(&self, index: usize) -> &'static BlockRow {
         self.rows.get(index).unwrap_or(&self.rows[OTHERS])

@@ -1,12 +1,12 @@
-//! Which thread has which block: one word for each block, 0 while nobody has it.
+//! The owner of each block: one word for each block, 0 while it is free.
 //!
 //! Invariants:
-//! - A block has one owner at a time, and that one alone writes to it.
-//! - Who takes a block finds everything that its former owners wrote.
+//! - A block has one owner at a time, and only the owner writes to it.
+//! - A thread that takes a block sees everything that its former owners wrote.
 
 use crate::atomic::{AtomicU64, Relaxed, acquire, release};
 
-/// Takes the first block that nobody has, for the thread with this number, which is not 0.
+/// Takes the first free block for the thread with this number, which is not 0.
 pub(super) fn take(owners: &[AtomicU64], tid: u64) -> Option<usize> {
     owners.iter().position(|owner| {
         // ORDER: pairs with the release in `give_back`: we go on with what the former owner wrote.

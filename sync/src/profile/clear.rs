@@ -1,21 +1,21 @@
-//! When a block begins a generation: tools look at it only if its generation is the profile's.
+//! A block begins a generation. Tools read a block only if its generation is the profile's.
 //!
-//! Invariant: who finds the generation finds nothing that was counted before it.
+//! Invariant: a reader that sees the generation sees no count from before it.
 
 use crate::atomic::{AtomicU64, Relaxed, release};
 
-/// Makes all counts zero, then says for which generation they are.
+/// Sets all counts to zero, then stores the generation.
 pub(super) fn clear<'a>(
     current: &AtomicU64,
     generation: u64,
     counts: impl Iterator<Item = &'a AtomicU64>,
 ) {
     for count in counts {
-        // What is zero stays untouched: most of a block is.
+        // Zeros stay unwritten: most of a block is zero.
         if count.load(Relaxed) != 0 {
             count.store(0, Relaxed);
         }
     }
-    // ORDER: pairs with whoever reads the generation before the counts: tools, which read the file.
+    // ORDER: pairs with tools, which read the file: the generation before the counts.
     current.store(generation, release("profile.clear"));
 }

@@ -5,23 +5,22 @@ use std::arch::x86_64::{__cpuid, _rdtsc};
 
 use rustix::time::{ClockId, Timespec, clock_gettime};
 
-/// Where time stamps come from.
+/// The source of time stamps.
 ///
-/// The processor's counter, where it runs at one speed whatever the processor does; the system's
-/// clock elsewhere. A thread that moves to a processor whose counter is behind may see a stamp that
-/// is earlier than one before: such a time counts as 0.
+/// The processor's counter, if its rate is constant; else the system's clock. A thread that moves
+/// to a processor whose counter lags may see an earlier stamp than before: that time counts as 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Clock {
-    /// Nanoseconds of a tick, times 2^32; 0 for the system's clock.
+    /// Nanoseconds per tick, times 2^32; 0 for the system's clock.
     ns_per_tick: u64,
 }
 
-/// A moment, by the clock that gave it.
+/// A moment of the clock that made it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Stamp(u64);
 
-/// How long the processor's counter is compared with the system's clock: an error of the length of
-/// a look at that, some 50 ns, is one in 40000.
+/// How long the counter is compared with the system's clock. An error of one clock call, some 50
+/// ns, is then one part in 40,000.
 const COMPARE_NS: u64 = 2_000_000;
 
 const NS_PER_S: u64 = 1_000_000_000;
@@ -47,7 +46,7 @@ impl Clock {
     /// The system's clock.
     pub const SYSTEM: Clock = Clock { ns_per_tick: 0 };
 
-    /// The fastest clock that this machine has. Takes two milliseconds.
+    /// The fastest clock of this machine. Takes two milliseconds.
     #[must_use]
     pub fn fastest() -> Clock {
         if has_steady_ticks() { compared() } else { Clock::SYSTEM }
@@ -64,7 +63,7 @@ impl Clock {
     #[inline]
     #[must_use]
     pub fn ns_between(self, from: Stamp, to: Stamp) -> u64 {
-        // A counter that is behind is so by little: a difference below zero is no long time.
+        // A counter lags only a little, so a negative difference counts as 0.
         let ticks = to.0.saturating_sub(from.0);
         if self.ns_per_tick == 0 {
             return ticks;
@@ -72,7 +71,7 @@ impl Clock {
         ((u128::from(ticks) * u128::from(self.ns_per_tick)) >> 32) as u64
     }
 
-    /// Ticks a second.
+    /// Ticks per second.
     #[must_use]
     pub fn hz(self) -> u64 {
         (NS_PER_S << 32).checked_div(self.ns_per_tick).unwrap_or(NS_PER_S)
@@ -86,12 +85,13 @@ fn compared() -> Clock {
     }
     let (ns, ticks_now) = both();
     let ns_per_tick = ((ns - ns_start) << 32).checked_div(ticks_now.saturating_sub(ticks_start));
-    // From 16 MHz to 64 GHz: anything else is no counter to go by.
+    // Counters run at 16 MHz to 64 GHz; other rates are measuring errors.
     let is_likely = |ns_per_tick: &u64| (1 << 26..1 << 38).contains(ns_per_tick);
     ns_per_tick.filter(is_likely).map_or(Clock::SYSTEM, |ns_per_tick| Clock { ns_per_tick })
 }
 
-/// Both clocks at one moment, as near as can be: who is stopped between two looks looks again.
+/// Both clocks at the same moment: the closest of several readings, since a thread may be preempted
+/// between two.
 fn both() -> (u64, u64) {
     const LOOKS: usize = 20;
     let look = |_| {
@@ -108,8 +108,7 @@ fn system_ns() -> u64 {
     (tv_sec as u64).wrapping_mul(NS_PER_S).wrapping_add(tv_nsec as u64)
 }
 
-/// The counter of the processor, where it is; the system's clock elsewhere, which nobody asks for
-/// here then.
+/// The processor's counter, or the system's clock where there is none (never called there).
 #[inline]
 #[cfg_attr(target_arch = "x86_64", allow(unsafe_code))]
 fn ticks() -> u64 {
@@ -122,7 +121,7 @@ fn ticks() -> u64 {
     system_ns()
 }
 
-/// Does the counter run at one speed, also while the processor sleeps?
+/// Whether the counter has a constant rate, also while the processor sleeps.
 fn has_steady_ticks() -> bool {
     #[cfg(target_arch = "x86_64")]
     {
@@ -143,7 +142,7 @@ mod tests {
     fn the_fastest_clock_goes_as_the_systems_does() {
         let fastest = Clock::fastest();
         let system = || Clock::SYSTEM.now();
-        // Between two looks this thread may be stopped: what lies between others is known.
+        // This thread may be preempted between two calls, so the bounds come from the calls around.
         let (start, stamp, late_start) = (system(), fastest.now(), system());
         while Clock::SYSTEM.ns_between(start, system()) < 20_000_000 {}
         let (early_end, stamp_end, end) = (system(), fastest.now(), system());

@@ -1,4 +1,4 @@
-//! The profile of this crate's own locks: one for the whole process, for good.
+//! The profile of the locks of this crate: one for the whole process, for good.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -15,34 +15,33 @@ use super::stack;
 use crate::class::LockClass;
 use crate::lock::observe::{self, LockMode, LockSite};
 
-/// The locks are observed already, or have a profile.
+/// The locks already have an observer or a profile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AlreadyWatched;
 
 impl fmt::Display for AlreadyWatched {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str("the locks have a profile or an observer already")
+        out.write_str("the locks already have a profile or an observer")
     }
 }
 
 impl std::error::Error for AlreadyWatched {}
 
-/// From now on this profile is where the locks of this crate are recorded, while it is on: by
-/// itself, or by a tool that has its words too.
+/// Records the locks of this crate into this profile from now on, while the profile is on. The
+/// process itself switches it, or a tool that has the profile's words too.
 ///
-/// # Errors
-/// There is one already, or an observer.
+/// The process already has a profile or an observer.
 pub fn install(profile: &'static Profile) -> Result<(), AlreadyWatched> {
     observe::watch_by_profile(profile).map_err(|_| AlreadyWatched)
 }
 
-/// The profile of this process's locks, if there is one.
+/// The profile of this process's locks, if one is installed.
 #[must_use]
 pub fn installed() -> Option<&'static Profile> {
     observe::profile()
 }
 
-/// A place in the source, for locks of one class.
+/// A place in the source at which locks of one class are taken.
 #[derive(Clone, Copy)]
 pub(crate) struct ClassSite {
     pub(crate) site: LockSite,
@@ -71,19 +70,18 @@ impl ProfiledSite for ClassSite {
     }
 }
 
-/// Locks that a thread can have at a time so that an observer is told of them; with more, attempts
-/// are silent.
+/// Locks of a thread that an observer is told of; with more, attempts are silent.
 const HELD_MAX: usize = HOLDS_MAX;
 
-/// What a thread tells with, and for an observer what it has to remember of the locks that it has:
-/// guards need not carry that.
+/// The recorder of a thread, and for an observer the locks that the thread holds: guards need not
+/// carry these.
 struct ThreadLocal {
     recorder: Recorder,
     held: [Option<(LockSite, LockMode)>; HELD_MAX],
 }
 
 thread_local! {
-    /// Has no destructor, so it can be used until the thread's last instruction.
+    /// Has no destructor, so it works until the thread's last instruction.
     static LOCAL: RefCell<ThreadLocal> = const {
         RefCell::new(ThreadLocal { recorder: Recorder::new(), held: [None; HELD_MAX] })
     };
@@ -101,7 +99,7 @@ impl Drop for LeaveOnExit {
     }
 }
 
-/// Is the attempt that begins now recorded?
+/// Whether the attempt that begins now is recorded.
 #[inline(always)]
 pub(crate) fn begin(profile: &Profile) -> bool {
     LOCAL.with_borrow_mut(|local| match local.recorder.has_room() {
@@ -110,13 +108,13 @@ pub(crate) fn begin(profile: &Profile) -> bool {
     })
 }
 
-/// Can an observer be told of one more lock?
+/// Whether there is room to report one more lock to an observer.
 #[cold]
 pub(crate) fn has_room() -> bool {
     LOCAL.with_borrow(|local| local.held.iter().any(Option::is_none))
 }
 
-/// An observer was told that this thread has a lock; gives what [`unhold`] wants.
+/// Remembers a hold that an observer was told of; returns the argument for [`unhold`].
 #[cold]
 pub(crate) fn hold(site: LockSite, mode: LockMode) -> u32 {
     LOCAL.with_borrow_mut(|local| {
@@ -126,19 +124,19 @@ pub(crate) fn hold(site: LockSite, mode: LockMode) -> u32 {
     })
 }
 
-/// The thread has it no more.
+/// Forgets a hold, and returns its site and mode.
 #[cold]
 pub(crate) fn unhold(index: u32) -> Option<(LockSite, LockMode)> {
     LOCAL.with_borrow_mut(|local| local.held.get_mut(index as usize)?.take())
 }
 
-/// A wait for a lock begins.
+/// Begins a wait for a lock.
 #[cold]
 pub(crate) fn begin_wait(profile: &Profile, place: ClassSite, lock: usize) -> LockWait {
     LOCAL.with_borrow(|local| local.recorder.begin_wait(profile, &place, lock))
 }
 
-/// The lock is this thread's; gives what [`released`] wants.
+/// Records an acquisition; returns the argument for [`released`].
 #[inline(always)]
 pub(crate) fn acquired(profile: &Profile, place: ClassSite, taken: &Acquisition) -> u32 {
     LOCAL.with_borrow_mut(|local| {
@@ -147,13 +145,13 @@ pub(crate) fn acquired(profile: &Profile, place: ClassSite, taken: &Acquisition)
     })
 }
 
-/// The lock is this thread's by an attempt that is not recorded.
+/// Notes an acquisition whose attempt is not recorded.
 #[inline]
 pub(crate) fn acquired_silently(profile: &Profile, lock: usize) {
     LOCAL.with_borrow_mut(|local| local.recorder.acquired_silently(profile, lock));
 }
 
-/// The lock is about to be left.
+/// Records a release, just before it happens.
 #[inline(always)]
 pub(crate) fn released(profile: &Profile, index: u32) {
     LOCAL.with_borrow_mut(|local| {
@@ -163,7 +161,7 @@ pub(crate) fn released(profile: &Profile, index: u32) {
     });
 }
 
-/// The lock is no more.
+/// Forgets failed try-locks of a lock that ends.
 #[cold]
 pub(crate) fn destroyed(lock: usize) {
     LOCAL.with_borrow_mut(|local| local.recorder.destroyed(lock));
@@ -180,7 +178,7 @@ pub(crate) fn timed_out(profile: &Profile, place: ClassSite, lock: usize, wait: 
     LOCAL.with_borrow_mut(|local| local.recorder.timed_out(profile, &place, lock, wait));
 }
 
-/// This thread, if it will be able to give a block back.
+/// The identity of this thread, if it will be able to give a block back.
 fn this_thread() -> Option<ThreadIdentity> {
     LEAVE.try_with(|_| ()).ok()?;
     let mut name = [0; 16];

@@ -1,4 +1,4 @@
-//! Keys: 64 bits that stand for a place, and for what a row says.
+//! Keys: 64 bits that stand for a call site, a stack or a row.
 
 /// A mix of which each bit depends on all bits of `word`.
 #[inline]
@@ -9,7 +9,7 @@ pub(crate) fn mix(word: u64) -> u64 {
     word ^ word >> 31
 }
 
-/// What stands for these words, in this order; never 0.
+/// The key of these words, in this order; never 0.
 #[inline]
 #[must_use]
 pub fn hash_words(words: &[u64]) -> u64 {

@@ -1,14 +1,14 @@
-//! The locks that a thread has, and the one that it waits for: in its block, where who finds a lock
-//! taken can look for the holder, and where tools see it, also when the program is stuck or gone.
+//! The locks that a thread holds, and the one that it waits for. They lie in the thread's block,
+//! where a waiter looks for the holder, and where tools see them even when the program hangs or has
+//! ended.
 //!
 //! | words | written by | read by |
 //! |---|---|---|
-//! | which rows are in use | the thread that has the block | it; who waits for a lock; tools |
+//! | which rows are in use | the thread that has the block | that thread; waiters; tools |
 //! | the rows | the same | the same |
 //!
-//! No ordering is needed: who waits takes what it finds, and counts it. A row that is being written
-//! may be another's for a moment: a wait is then laid at the door of who had the lock just before,
-//! or of nobody.
+//! No ordering is needed: a waiter takes and counts whatever it reads. A row that is being written
+//! may look like another's for a moment: the wait then counts for the previous holder, or for none.
 
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
@@ -22,7 +22,7 @@ type HoldRow = [AtomicU64; hold::WORDS];
 
 const _: () = assert!(HOLDS_MAX < 64, "a word has a bit for each");
 
-/// The part of a block that is about now.
+/// The part of a block that shows the present.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Holds {
     /// Bit *n* is set while row *n* is in use.
@@ -31,8 +31,7 @@ pub(super) struct Holds {
     awaited: &'static HoldRow,
 }
 
-/// A lock that a thread has [acquired](super::Recorder::acquired), until it has
-/// [released](super::Recorder::released) it.
+/// A lock between [acquired](super::Recorder::acquired) and [released](super::Recorder::released).
 #[derive(Clone, Copy, Debug)]
 pub struct ProfiledHold {
     pub(super) held: HoldRecord,
@@ -40,7 +39,7 @@ pub struct ProfiledHold {
 }
 
 impl ProfiledHold {
-    /// Which of the thread's holds it is.
+    /// The index among the thread's holds.
     #[must_use]
     #[inline(always)]
     pub fn index(&self) -> u32 {
@@ -49,20 +48,20 @@ impl ProfiledHold {
 }
 
 impl Holds {
-    /// Those of a block.
+    /// The holds in the words of a block.
     pub(super) fn of(block: &'static [AtomicU64]) -> Holds {
         let (rows, _) = block[block::HEAD_WORDS..].as_chunks();
         let (rows, rest) = rows.split_first_chunk().expect("a block has rows for holds");
         Holds { used: &block[block::HOLDS_USED], rows, awaited: &rest[0] }
     }
 
-    /// Nothing is held, nor waited for.
+    /// Forgets all holds and the wait.
     pub(super) fn clear(&self) {
         self.used.store(0, Relaxed);
         self.awaited[hold::LOCK].store(0, Relaxed);
     }
 
-    /// Which rows are in use: others may have written more than there are.
+    /// The rows in use; masked, since other programs may write these words.
     #[inline(always)]
     fn used(&self) -> u64 {
         self.used.load(Relaxed) & ((1 << HOLDS_MAX) - 1)
@@ -73,7 +72,7 @@ impl Holds {
         self.used().trailing_ones() < HOLDS_MAX as u32
     }
 
-    /// Adds a hold. Without room it takes the place of the oldest.
+    /// Adds a hold; without room it replaces the oldest.
     #[inline(always)]
     pub(super) fn add(&self, taken: &Acquisition, held: HoldRecord) -> ProfiledHold {
         let used = self.used();
@@ -96,7 +95,7 @@ impl Holds {
         (0..HOLDS_MAX).min_by_key(since).unwrap_or(0)
     }
 
-    /// The latest hold of a lock, and whether others may have it too.
+    /// The latest hold of a lock, and whether it is shared.
     #[inline(always)]
     pub(super) fn find(&self, lock: usize) -> Option<(ProfiledHold, bool)> {
         let mut latest: Option<(ProfiledHold, bool)> = None;
@@ -116,7 +115,7 @@ impl Holds {
         latest
     }
 
-    /// The hold that was added there.
+    /// The hold at an index.
     #[inline(always)]
     pub(super) fn at(&self, index: u32) -> Option<ProfiledHold> {
         let row = self.rows.get(index as usize)?;
@@ -124,20 +123,20 @@ impl Holds {
         is_used.then(|| ProfiledHold { held: held_in(row), row: index })
     }
 
-    /// Takes out a hold that was found.
+    /// Removes a hold.
     #[inline(always)]
     pub(super) fn remove(&self, hold: &ProfiledHold) {
         self.used.store(self.used() & !(1 << hold.row), Relaxed);
     }
 
-    /// The thread waits for a lock from now on.
+    /// Begins a wait for a lock.
     pub(super) fn wait_for(&self, lock: usize, key: u64, since: Stamp) {
         self.awaited[hold::KEY].store(key, Relaxed);
         self.awaited[hold::SINCE].store(since.ticks(), Relaxed);
         self.awaited[hold::LOCK].store(lock as u64, Relaxed);
     }
 
-    /// It waits no more.
+    /// Ends the wait.
     pub(super) fn stop_waiting(&self) {
         self.awaited[hold::LOCK].store(0, Relaxed);
     }
@@ -154,20 +153,20 @@ fn held_in(row: &HoldRow) -> HoldRecord {
     }
 }
 
-/// Blocks that are searched for a holder: with more threads than these, it may not be found. Each
-/// of them costs a line of memory that another thread writes.
+/// Blocks that are searched for a holder: with more threads than these it may not be found. Each
+/// costs a cache line that another thread writes.
 const SEARCHED_MAX: usize = 256;
 
-/// Looks for who has a lock, so many times: who has just taken it may not have said so yet. The key
-/// of the site where it was taken; 0 if nobody is known to have it.
+/// The key of the call site of a lock's holder; 0 if none is found. Searches `looks` times, since a
+/// holder that has just acquired the lock may not have recorded it yet.
 #[cold]
 pub(super) fn holder_of(profile: &Profile, lock: usize, looks: usize) -> u64 {
     let held = (0..looks).find_map(|_| look_for_holder(profile, lock));
     held.map_or(0, |held| held.key)
 }
 
-/// Of those who seem to have the lock, the one who came last: the others have just left it, or
-/// left it to another thread to leave. A reader is any of them.
+/// Of several exclusive holders the one that came last: the others have just released the lock, or
+/// handed the release over to another thread. For a shared lock any reader will do.
 fn look_for_holder(profile: &Profile, lock: usize) -> Option<HoldRecord> {
     let mut latest: Option<HoldRecord> = None;
     for (index, owner) in profile.owners().iter().take(SEARCHED_MAX).enumerate() {

@@ -1,4 +1,4 @@
-//! The lock profiler: what happens at the locks, written into words that outlive the program.
+//! The lock profiler: records what happens at locks into words that outlive the program.
 //!
 //! A [`Profile`] lies in words that may be mapped from a file; `docs/format/locks.md` describes
 //! them. Each thread has a [`Recorder`] and a block of the profile that it alone writes, with plain
@@ -9,10 +9,10 @@
 //! |---|---|
 //! | `plan.rs` | where everything lies |
 //! | `shared.rs` | switches, tables of sites, modules and text |
-//! | `block.rs`, `claim.rs`, `clear.rs` | what one thread writes, which thread that is, a reset |
-//! | `holds.rs` | which locks a thread has now, for those who wait and for tools |
+//! | `block.rs`, `claim.rs`, `clear.rs` | what one thread writes, its owner, a reset |
+//! | `holds.rs` | the locks that a thread holds now, for waiters and for tools |
 //! | `recorder.rs`, `attempt.rs` | attempts and holds of a thread, for any kind of lock |
-//! | `samples.rs`, `stack.rs` | of some waits and tries in vain: how the thread came there |
+//! | `samples.rs`, `stack.rs` | the call stacks of some waits and failed try-locks |
 //! | `current.rs` | the profile of this process's own locks |
 //! | `processes.rs` | how many processes of a recording there are |
 //! | `read/` | reading |
@@ -20,7 +20,7 @@
 //!
 //! Invariants:
 //! - Recording allocates nothing, takes no lock and does no I/O.
-//! - What finds no room is counted where there is room.
+//! - Events without room in their table are counted in another one that has room.
 //! - A reset, a switch or a reader never makes a thread wait.
 
 #[cfg(not(loom))]

@@ -1,22 +1,22 @@
-//! Where everything lies in the words of a lock profile, from a few counts: `docs/format/locks.md`.
+//! The layout of the words of a lock profile, from a few counts: `docs/format/locks.md`.
 
 /// First word of a profile, "FBYLOCKS" as little-endian bytes.
 pub(super) const MAGIC: u64 = u64::from_le_bytes(*b"FBYLOCKS");
 
-/// Layout version that this program writes and reads.
+/// The layout version that this program writes and reads.
 pub(super) const LAYOUT_VERSION: u32 = 2;
 
 /// Words of the header.
 pub(super) const HEADER_WORDS: usize = 128;
 
-/// Bytes of the program's name in the header, zeros behind it.
+/// Bytes of the program's name in the header, padded with zeros.
 pub(super) const PROGRAM_BYTES: usize = 256;
 
-/// Words of the header, by what they hold.
+/// Words of the header.
 pub(super) mod header {
-    /// Behind the magic number. Low half: layout version; high half: bytes of the header.
+    /// After the magic number. Low half: layout version; high half: bytes of the header.
     pub(in crate::profile) const VERSION: usize = 1;
-    /// Low half: process; high half: what the sites are.
+    /// Low half: process; high half: kind of sites.
     pub(in crate::profile) const PID: usize = 2;
     pub(in crate::profile) const START_TICKS: usize = 3;
     pub(in crate::profile) const BOOT_ID: usize = 4;
@@ -34,20 +34,20 @@ pub(super) mod header {
     pub(in crate::profile) const STACKS: usize = 13;
     /// Samples in a block.
     pub(in crate::profile) const SAMPLES: usize = 14;
-    /// What [`hash_words`](crate::profile::hash_words) says of the words before.
+    /// The hash of the words before, by [`hash_words`](crate::profile::hash_words).
     pub(in crate::profile) const CHECK: usize = 15;
 
-    /// Others switch these while the program runs.
+    /// Control words, which other programs write while this one runs.
     pub(in crate::profile) const ENABLED: usize = 16;
     pub(in crate::profile) const SKIP: usize = 17;
     pub(in crate::profile) const GENERATION: usize = 18;
     pub(in crate::profile) const RESET_UNIX_NS: usize = 19;
     pub(in crate::profile) const STACK_SAMPLE: usize = 20;
 
-    /// What the profile's clock said when it was made.
+    /// The profile's clock when it was made.
     pub(in crate::profile) const CREATED_TICKS: usize = 24;
 
-    /// All threads count here, each seldom.
+    /// Counts that all threads share; each changes seldom.
     pub(in crate::profile) const SITES_USED: usize = 32;
     pub(in crate::profile) const SITES_REJECTED: usize = 33;
     pub(in crate::profile) const SITE_COLLISIONS: usize = 34;
@@ -62,29 +62,30 @@ pub(super) mod header {
     pub(in crate::profile) const STACKS_USED: usize = 42;
     pub(in crate::profile) const STACKS_REJECTED: usize = 43;
     pub(in crate::profile) const STACK_COLLISIONS: usize = 44;
-    /// In the same: those that were refused one.
+    /// In the first profile: processes that were refused one.
     pub(in crate::profile) const PROCESSES_REFUSED: usize = 45;
 
     pub(in crate::profile) const PROGRAM: usize = 48;
 }
 
-/// A word that others than its program set, while that runs.
+/// A control word, which other programs set while its program runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Switch {
-    /// Not 0: attempts at locks are recorded. Another number each time that it is turned on.
+    /// Not 0 while attempts are recorded; another number each time it is switched on.
     Enabled = header::ENABLED as isize,
-    /// Attempts that a thread passes over behind each that it records.
+    /// Attempts that a thread skips after each that it records.
     Skip = header::SKIP as isize,
-    /// Whoever adds 1 resets the profile.
+    /// Adding 1 resets the profile.
     Generation = header::GENERATION as isize,
-    /// When that was done, in nanoseconds since 1970.
+    /// The time of the last reset, in nanoseconds since 1970.
     ResetUnixNs = header::RESET_UNIX_NS as isize,
-    /// Of how many waits and tries in vain of a thread one has its stack taken; 0: of none.
+    /// The call stack is taken of one in this many waits and failed try-locks of a thread; 0: of
+    /// none.
     StackSample = header::STACK_SAMPLE as isize,
 }
 
 impl Switch {
-    /// Where the word lies, in bytes from the beginning of the profile.
+    /// The offset of the word from the beginning of the profile, in bytes.
     #[must_use]
     pub fn offset_bytes(self) -> u64 {
         self as u64 * 8
@@ -94,25 +95,26 @@ impl Switch {
 /// Words of a row of the site table, before its return addresses.
 pub(super) mod site {
     pub(in crate::profile) const KEY: usize = 0;
-    /// What `hash_words` says of all other words of the row.
+    /// The hash of all other words of the row.
     pub(in crate::profile) const CHECK: usize = 1;
-    /// Text: the lock's class, or what kind of lock it is.
+    /// Text: the lock's class, or the kind of lock.
     pub(in crate::profile) const NAME: usize = 2;
     /// Text: the file of the source.
     pub(in crate::profile) const PLACE: usize = 3;
     /// Low half: line; high half: column.
     pub(in crate::profile) const LINE: usize = 4;
-    /// Where the lock lies, if the site is for one lock.
+    /// The address of the lock, if the site is for one lock.
     pub(in crate::profile) const LOCK: usize = 5;
-    /// How many return addresses follow the fixed words.
+    /// Number of return addresses after the fixed words.
     pub(in crate::profile) const FRAME_COUNT: usize = 6;
     pub(in crate::profile) const FIXED_WORDS: usize = 8;
 }
 
-/// Words of a row of the stack table, before its return addresses: how a thread came to a site.
+/// Words of a row of the stack table, before its return addresses: a call stack that led to a
+/// site.
 pub(super) mod stack {
     pub(in crate::profile) const KEY: usize = 0;
-    /// As that of a site.
+    /// As in a site.
     pub(in crate::profile) const CHECK: usize = 1;
     /// The key of the site.
     pub(in crate::profile) const SITE: usize = 2;
@@ -120,7 +122,7 @@ pub(super) mod stack {
     pub(in crate::profile) const FIXED_WORDS: usize = 8;
 }
 
-/// Words of a row of the module table: a piece of a program or library in memory.
+/// Words of a row of the module table: a mapped part of a program or library.
 pub(super) mod module {
     pub(in crate::profile) const START: usize = 0;
     pub(in crate::profile) const END: usize = 1;
@@ -154,27 +156,27 @@ pub(super) mod block {
     pub(in crate::profile) const HEAD_WORDS: usize = 32;
 }
 
-/// Words of a row of the holds: a lock that the thread has. The last row of all is for the lock
-/// that it waits for.
+/// Words of a row of the holds: a lock that the thread holds. The last row is for the lock that it
+/// waits for.
 pub(super) mod hold {
-    /// Where it lies; 0 in the last row while the thread does not wait.
+    /// The address of the lock; 0 in the last row while the thread does not wait.
     pub(in crate::profile) const LOCK: usize = 0;
-    /// The key of the site where it was taken, or is wanted.
+    /// The key of the call site.
     pub(in crate::profile) const KEY: usize = 1;
-    /// Since when, by the profile's clock.
+    /// The start, by the profile's clock.
     pub(in crate::profile) const SINCE: usize = 2;
-    /// Low half: the row of its site in this block, and whether it is [shared](SHARED); high half:
-    /// low half of the generation in which it was taken.
+    /// Low half: the row of its site in this block, and the flag [`SHARED`]; high half: the low
+    /// half of the generation in which it began.
     pub(in crate::profile) const ROW: usize = 3;
-    /// In the low half of that word: others may have the lock, too.
+    /// A flag in the low half of `ROW`: other threads may hold the lock too.
     pub(in crate::profile) const SHARED: u64 = 1 << 31;
     pub(in crate::profile) const WORDS: usize = 4;
 }
 
-/// Locks that a thread has at a time, so that it is known.
+/// Holds of a thread that are recorded at a time.
 pub(super) const HOLDS_MAX: usize = 31;
 
-/// Words of a row of a block: what one thread did at one site.
+/// Words of a row of a block: one thread at one site.
 pub(super) mod row {
     pub(in crate::profile) const COUNT: usize = 0;
     pub(in crate::profile) const HOLD_NS: usize = 1;
@@ -197,9 +199,9 @@ pub(super) mod row {
     pub(in crate::profile) const WORDS: usize = WAIT_BUCKETS + super::BUCKET_COUNT;
 }
 
-/// Words of a pair: who held while whom waited.
+/// Words of a pair: a holder's site and the site of a waiter.
 pub(super) mod pair {
-    /// 0 if nobody knows where the holder took the lock.
+    /// 0 if the site of the holder is unknown.
     pub(in crate::profile) const HOLDER: usize = 0;
     pub(in crate::profile) const WAITER: usize = 1;
     pub(in crate::profile) const WAIT_COUNT: usize = 2;
@@ -210,12 +212,12 @@ pub(super) mod pair {
     pub(in crate::profile) const WORDS: usize = 8;
 }
 
-/// Words of a sample: what one thread lost on one way to a site, to one holder.
+/// Words of a sample: the time that one thread lost on one call stack to one holder.
 pub(super) mod sample {
-    /// The key of the stack, which has that of the site in it.
+    /// The key of the stack, which includes that of the site.
     pub(in crate::profile) const STACK: usize = 0;
     pub(in crate::profile) const WAITER: usize = 1;
-    /// 0 if nobody knows where the holder took the lock.
+    /// 0 if the site of the holder is unknown.
     pub(in crate::profile) const HOLDER: usize = 2;
     pub(in crate::profile) const WAIT_COUNT: usize = 3;
     pub(in crate::profile) const WAIT_NS: usize = 4;
@@ -231,8 +233,8 @@ pub const BUCKET_COUNT: usize = 32;
 /// Times below 2 to this power, in nanoseconds, fall into the first bucket.
 const FIRST_BUCKET_BITS: u32 = 5;
 
-/// The bucket of a time: the first is below 32 ns, each of the others twice as wide as the one
-/// before, and the last has no end.
+/// The bucket of a time: the first is below 32 ns, each other one is twice as wide as the one
+/// before, and the last is open.
 #[must_use]
 #[inline]
 pub(super) fn bucket_of(ns: u64) -> usize {
@@ -240,19 +242,19 @@ pub(super) fn bucket_of(ns: u64) -> usize {
     (bits.saturating_sub(FIRST_BUCKET_BITS) as usize).min(BUCKET_COUNT - 1)
 }
 
-/// The time below which a bucket's times lie; `None` for the last, which has no end.
+/// The upper end of a bucket; `None` for the last, which is open.
 #[must_use]
 pub fn bucket_end_ns(bucket: usize) -> Option<u64> {
     (bucket + 1 < BUCKET_COUNT).then(|| 1 << (bucket as u32 + FIRST_BUCKET_BITS))
 }
 
-/// Parts begin on lines of their own.
+/// Parts begin on cache lines of their own.
 const LINE_WORDS: usize = 16;
 
-/// From the beginning of a block to its keys.
+/// The offset of the keys in a block.
 pub(super) const KEYS_START: usize = block::HEAD_WORDS + (HOLDS_MAX + 1) * hold::WORDS;
 
-/// How much room there is for sampled stacks.
+/// The room for sampled call stacks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StackPlan {
     /// Rows of the stack table; a power of two.
@@ -264,7 +266,7 @@ pub struct StackPlan {
 }
 
 impl StackPlan {
-    /// No stack is ever taken.
+    /// No call stack is ever taken.
     pub const NONE: StackPlan = StackPlan { stacks: 0, frames: 0, samples: 0 };
 
     /// The largest of each count.
@@ -280,7 +282,7 @@ impl StackPlan {
     }
 }
 
-/// How much of everything a profile has room for.
+/// The room of a profile for each of its parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProfilePlan {
     /// Rows of the site table; a power of two.
@@ -291,9 +293,9 @@ pub struct ProfilePlan {
     pub modules: u32,
     /// Bytes of names and paths; a multiple of 8.
     pub text_bytes: u32,
-    /// Blocks: threads that are recorded at a time.
+    /// Blocks: threads that record at the same time.
     pub threads: u32,
-    /// Rows of a block, beside the one for all that finds no other; a power of two.
+    /// Rows of a block, besides the shared row; a power of two.
     pub rows: u32,
     /// Pairs of a block; a power of two.
     pub pairs: u32,
@@ -317,26 +319,28 @@ impl ProfilePlan {
     /// Bytes of the largest profile.
     pub(in crate::profile) const BYTES_MAX: u64 = 1 << 32;
 
-    /// Why there is no profile of this plan; `None` if there is.
+    /// The reason why a profile of this plan is impossible; `None` if it is possible.
     #[must_use]
     pub fn fault(&self) -> Option<&'static str> {
         let max = ProfilePlan::MAX;
         let is_table = |count: u32, max: u32| count.is_power_of_two() && count <= max;
         let faults = [
-            (!is_table(self.sites, max.sites), "how many sites there are"),
-            (self.frames > max.frames, "how many return addresses a site has"),
-            (self.modules > max.modules, "how many modules there are"),
+            (!is_table(self.sites, max.sites), "the number of sites"),
+            (self.frames > max.frames, "the number of return addresses of a site"),
+            (self.modules > max.modules, "the number of modules"),
             (
                 self.text_bytes > max.text_bytes || !self.text_bytes.is_multiple_of(8),
-                "how much text there is",
+                "the size of the text",
             ),
-            (!(1..=max.threads).contains(&self.threads), "how many threads there are"),
-            (!is_table(self.rows, max.rows), "how many rows a thread has"),
-            (!is_table(self.pairs, max.pairs), "how many pairs a thread has"),
-            (!self.stacks.is_sound(), "how many stacks there are"),
+            (!(1..=max.threads).contains(&self.threads), "the number of threads"),
+            (!is_table(self.rows, max.rows), "the number of rows of a thread"),
+            (!is_table(self.pairs, max.pairs), "the number of pairs of a thread"),
+            (!self.stacks.is_sound(), "the number of stacks"),
         ];
         let first = faults.into_iter().find_map(|(is_wrong, what)| is_wrong.then_some(what));
-        first.or_else(|| (self.bytes() > ProfilePlan::BYTES_MAX).then_some("how large it is"))
+        first.or_else(|| {
+            (self.bytes() > ProfilePlan::BYTES_MAX).then_some("the size of the profile")
+        })
     }
 
     /// First word of the owners of the blocks, one word each.
@@ -387,20 +391,19 @@ impl ProfilePlan {
         lines(self.text_start() + self.text_bytes as usize / 8)
     }
 
-    /// From the beginning of a block to its rows: the head, the holds, then a key for each row.
+    /// The offset of the rows in a block: after the head, the holds, and a key for each row.
     #[must_use]
     pub fn rows_start(&self) -> usize {
         lines(KEYS_START + self.rows as usize)
     }
 
-    /// From the beginning of a block to its pairs. The first row has no key: it is for all that
-    /// finds no other.
+    /// The offset of the pairs in a block. The first row has no key: it is the shared row.
     #[must_use]
     pub fn pairs_start(&self) -> usize {
         lines(self.rows_start() + (1 + self.rows as usize) * row::WORDS)
     }
 
-    /// From the beginning of a block to its samples.
+    /// The offset of the samples in a block.
     #[must_use]
     pub fn samples_start(&self) -> usize {
         lines(self.pairs_start() + self.pairs as usize * pair::WORDS)
@@ -424,7 +427,7 @@ impl ProfilePlan {
         (self.word_count() as u64).saturating_mul(8)
     }
 
-    /// The same with as many threads as fit into a number of bytes; `None` if not one does.
+    /// This plan with as many threads as fit into `bytes`; `None` if not one does.
     #[must_use]
     pub fn within(self, bytes: u64) -> Option<ProfilePlan> {
         // The owners take a word for each thread, rounded up to lines.

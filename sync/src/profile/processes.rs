@@ -1,4 +1,5 @@
-//! How many processes of one recording have a profile: counted in that of the first.
+//! The number of processes of one recording that have a profile: counted in the profile of the
+//! first.
 
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
@@ -9,9 +10,9 @@ use super::plan::{HEADER_WORDS, LAYOUT_VERSION, MAGIC, header};
 /// Bytes of a profile that [`count_process`] needs.
 pub const COUNTED_BYTES: usize = HEADER_WORDS * 8;
 
-/// Counts another process, which wants a profile beside the one that begins with these words:
-/// `false`, and counted as refused, if so many have one. What is no profile of this layout counts
-/// nothing, and refuses nothing.
+/// Counts another process that wants a profile beside the one that begins with these words. Returns
+/// false, and counts a refusal, if `max` processes have one. Words that are no profile of this
+/// layout count and refuse nothing.
 #[must_use]
 pub fn count_process(first: &[AtomicU64; HEADER_WORDS], max: u64) -> bool {
     if !is_profile(first) {

@@ -1,4 +1,4 @@
-//! What one thread does to record its locks. Allocates nothing, takes no lock, does no I/O.
+//! Recording the locks of one thread. Allocates nothing, takes no lock, does no I/O.
 
 use super::attempt::{Acquisition, HoldRecord, LockWait, ProfiledSite};
 use super::block::{ThreadBlock, ThreadIdentity, add, add_max, add_time, raise};
@@ -9,44 +9,45 @@ use super::plan::{HOLDS_MAX, block, header, pair, row, sample};
 use super::samples::Sampler;
 use super::shared::Profile;
 
-/// Locks of which a thread remembers that it has tried them in vain.
+/// Failed try-locks that a thread remembers.
 const TRIES_MAX: usize = 16;
 
-/// How long a try in vain waits for the next one. Who wants a lock asks again, within milliseconds
-/// mostly; after this long nobody can say that the thread wants it still, nor that the lock is the
-/// same: one that was freed without a word may have left its address to another.
+/// How long a failed try-lock waits for the next attempt. A thread that wants a lock mostly asks
+/// again within milliseconds. After this long it may no longer want the lock, and the lock may be
+/// another one: a lock that was freed without notice may have left its address to the next.
 pub(super) const TRY_NS_MAX: u64 = 10_000_000_000;
 
-/// Attempts that are lost before a thread without a block looks for one again.
+/// Attempts that a thread without a block loses before it looks for one again.
 const LOST_BEFORE_LOOK: u32 = 256;
 
-/// A lock that was tried in vain.
+/// A failed try-lock, until the thread acquires the lock.
 #[derive(Clone, Copy, Debug)]
 struct FailedTry {
     lock: usize,
     key: u64,
-    /// The first time, and the last.
+    /// The first failed try-lock, and the last.
     since: Stamp,
     last: Stamp,
     row: u32,
-    /// One above the pair; 0 for none.
+    /// The pair plus one; 0 for none.
     pair: u32,
-    /// One above the sample; 0 for none.
+    /// The sample plus one; 0 for none.
     sample: u32,
-    /// The profile was on [since then](Profile::on_since).
+    /// The value of [`Profile::on_since`] at the first failure.
     on_since: u64,
 }
 
-/// How a thread records: its own, wherever it keeps it. All calls are for the same profile.
+/// The recording state of one thread, which may keep it anywhere. All calls are for the same
+/// profile.
 ///
-/// An attempt goes `begin`, then `begin_wait` if it has to, then `acquired`, `try_failed`,
+/// An attempt calls `begin`, then `begin_wait` if it has to wait, then `acquired`, `try_failed`,
 /// `timed_out` or `give_up`; a hold ends with `released` or `forget_holds`. An attempt that is not
-/// recorded goes `begin`, then `acquired_silently` if it gets the lock. Before a thread ends it
-/// calls `leave`.
+/// recorded calls `begin`, then `acquired_silently` if it acquires the lock. A thread calls `leave`
+/// before it ends.
 #[derive(Debug)]
 #[repr(C)]
 pub struct Recorder {
-    // What each attempt needs comes first: few lines of memory.
+    // The fields that each attempt needs come first, so that they share few cache lines.
     skip_left: u64,
     generation: u64,
     tried_count: usize,
@@ -79,8 +80,9 @@ impl Recorder {
         }
     }
 
-    /// Is this attempt recorded? To be asked first, while the profile is on. `thread` is asked for
-    /// when the thread gets a block; none for a thread that could not give it back.
+    /// Whether this attempt is recorded. Called first, while the profile is on. `thread` is called
+    /// when the thread gets a block; it returns `None` for a thread that could not give the block
+    /// back.
     #[inline(always)]
     pub fn begin(
         &mut self,
@@ -97,7 +99,7 @@ impl Recorder {
         self.prepare(profile, thread)
     }
 
-    /// This attempt cannot be recorded, for want of room where the caller keeps its holds.
+    /// Counts an attempt as lost because the caller has no room for its hold; returns false.
     #[cold]
     pub fn pass_over(&mut self, profile: &Profile) -> bool {
         profile.count(header::LOST, 1);
@@ -106,7 +108,7 @@ impl Recorder {
 
     #[inline(never)]
     fn skip(&mut self, profile: &Profile) -> bool {
-        // Sampling may have been changed meanwhile.
+        // Sampling may have changed since.
         self.skip_left = (self.skip_left - 1).min(profile.skip());
         if let Some(block) = &self.block {
             block.count(block::SKIPPED);
@@ -154,8 +156,8 @@ impl Recorder {
         Some(block)
     }
 
-    /// The lock is this thread's from now on: others see at once that it is. Without room for that
-    /// the oldest hold of the thread is forgotten, and counts as lost.
+    /// Records an acquisition; other threads see the hold at once. Without room, the oldest hold of
+    /// the thread is forgotten and counts as lost.
     #[inline(always)]
     pub fn acquired(
         &mut self,
@@ -191,36 +193,36 @@ impl Recorder {
         Some(hold)
     }
 
-    /// Is there room for one more hold?
+    /// Whether there is room for one more hold.
     #[inline(always)]
     #[must_use]
     pub fn has_room(&self) -> bool {
         self.block.as_ref().is_none_or(|block| block.holds.has_room())
     }
 
-    /// The hold that has this [index](ProfiledHold::index).
+    /// The hold with this [index](ProfiledHold::index).
     #[inline(always)]
     #[must_use]
     pub fn hold_at(&self, index: u32) -> Option<ProfiledHold> {
         self.block.as_ref()?.holds.at(index)
     }
 
-    /// The latest hold of a lock by this thread. It goes on.
+    /// The latest hold of a lock by this thread, which goes on.
     #[inline(always)]
     #[must_use]
     pub fn find_hold(&self, lock: usize) -> Option<ProfiledHold> {
         self.block.as_ref()?.holds.find(lock).map(|(hold, _)| hold)
     }
 
-    /// The lock is no more, or another: holds of it are over, and nobody knows since when. Says how
-    /// many there were.
+    /// Forgets the holds of a lock that ended, or that was replaced by another at its address:
+    /// their lengths are unknown. Returns how many there were.
     #[inline]
     pub fn forget_holds(&mut self, lock: usize) -> u64 {
         let Some(block) = &self.block else {
             return 0;
         };
         let mut count = 0;
-        // No more than there can be: others may write what is looked at.
+        // Bounded, since other programs may write the words that this loop reads.
         while let Some((hold, _)) = block.holds.find(lock).filter(|_| count < HOLDS_MAX as u64) {
             block.holds.remove(&hold);
             count += 1;
@@ -228,15 +230,15 @@ impl Recorder {
         count
     }
 
-    /// The lock is found held, and is waited for from now on: until it is `acquired`, or the wait
-    /// has `timed_out`, or is [given up](Recorder::give_up).
+    /// Begins a wait for a held lock. It ends with `acquired`, `timed_out` or
+    /// [`give_up`](Recorder::give_up).
     #[cold]
     #[must_use]
     pub fn begin_wait(&self, profile: &Profile, site: &impl ProfiledSite, lock: usize) -> LockWait {
         let since = profile.clock().now();
         if let Some(block) = &self.block {
             let key = site.key();
-            // The wait may be the last thing that this thread does: tools are told now.
+            // The thread may wait for ever, so tools must be able to name the site now.
             if !block.has(key) {
                 profile.describe(key, &site.describe());
             }
@@ -245,7 +247,7 @@ impl Recorder {
         LockWait { since, holder: profile.holder_in_the_way(lock) }
     }
 
-    /// The wait ended with an error, and without the lock.
+    /// Ends a wait that failed without the lock.
     #[cold]
     pub fn give_up(&self) {
         if let Some(block) = &self.block {
@@ -253,7 +255,7 @@ impl Recorder {
         }
     }
 
-    /// The lock is this thread's by an attempt that is not recorded.
+    /// Notes an acquisition whose attempt is not recorded.
     #[inline]
     pub fn acquired_silently(&mut self, profile: &Profile, lock: usize) {
         if self.tried_count > 0 {
@@ -261,21 +263,20 @@ impl Recorder {
         }
     }
 
-    /// The lock is left.
+    /// Records a release that happens now.
     #[inline(always)]
     pub fn released(&mut self, profile: &Profile, hold: &ProfiledHold) {
         self.released_at(profile, hold, profile.clock().now());
     }
 
-    /// The lock was left at that moment, just before other threads could take it.
+    /// Records a release at `now`, just before other threads could take the lock.
     #[inline(always)]
     pub fn released_at(&mut self, profile: &Profile, hold: &ProfiledHold, now: Stamp) {
         let Some(block) = &self.block else {
             return;
         };
         block.holds.remove(hold);
-        // What began before a reset is no part of what is recorded now. In one generation a row
-        // stays what it is.
+        // A hold that began before a reset does not count. Within a generation a row keeps its key.
         let held = &hold.held;
         if held.generation == self.generation as u32 {
             let ns = profile.clock().ns_between(held.since, now);
@@ -284,7 +285,7 @@ impl Recorder {
         }
     }
 
-    /// The lock was tried, and somebody had it; `holder` as in [`LockWait`].
+    /// Records a failed try-lock; `holder` as in [`LockWait`].
     #[cold]
     pub fn try_failed(
         &mut self,
@@ -307,7 +308,7 @@ impl Recorder {
         self.remember(profile, (lock, key), row, (pair, sample));
     }
 
-    /// The lock was waited for until time was up.
+    /// Records a wait that reached its time limit.
     #[cold]
     pub fn timed_out(
         &mut self,
@@ -328,8 +329,8 @@ impl Recorder {
         self.remember(profile, (lock, key), row, (block.pair_of(wait.holder, key), sample));
     }
 
-    /// This thread waited for something to happen, without the lock, and has just taken it back:
-    /// how long both took together. Called before [`Recorder::acquired`].
+    /// Records a wait on a condition: from `since`, when the lock was given up, until now, when it
+    /// is taken back. Called before [`Recorder::acquired`].
     #[cold]
     pub fn slept(&mut self, profile: &Profile, site: &impl ProfiledSite, since: Stamp) {
         let Some(block) = self.block else {
@@ -343,7 +344,7 @@ impl Recorder {
         add(&row[row::ASLEEP_COUNT], 1);
     }
 
-    /// The lock is no more: another may come to lie where it lay.
+    /// Forgets failed try-locks of a lock that ends: another may come to lie at its address.
     #[inline]
     pub fn destroyed(&mut self, lock: usize) {
         if self.tried_count > 0 {
@@ -351,24 +352,24 @@ impl Recorder {
         }
     }
 
-    /// Gives the block back, with its counts, for another thread to go on with. Nothing is recorded
-    /// any more.
+    /// Gives the block back with its counts, for another thread to continue. Records nothing from
+    /// now on.
     pub fn leave(&mut self, profile: &Profile) {
         self.has_left = true;
         if let Some(block) = self.block.take() {
-            // What it still has nobody will leave; and nobody is to take it for the next owner's.
+            // These holds will never be released; the next owner must not inherit them.
             block.holds.clear();
             claim::give_back(&profile.owners()[block.index]);
         }
     }
 
-    /// In a child that was forked off: the block is still the parent's. The next call finds another
-    /// one, in whatever profile the child has.
+    /// Starts over in a forked child: the block is still the parent's. The next call finds another
+    /// one, in the child's profile.
     pub fn forked(&mut self) {
         *self = Recorder::new();
     }
 
-    /// From the first try in vain until now the lock kept this thread from what it was to do.
+    /// Counts the delay from the first failed try-lock until now.
     #[cold]
     fn settle(&mut self, profile: &Profile, lock: usize, now: Stamp) {
         self.forget_old_tries(profile, now);
@@ -404,7 +405,7 @@ impl Recorder {
             known.last = now;
             return;
         }
-        // A free place, or that of the one that was given up longest ago.
+        // A free slot, or the one whose last failure is the oldest.
         let oldest = self.tried.iter_mut().min_by_key(|tried| tried.map(|tried| tried.last));
         let Some(place) = oldest else {
             return;
@@ -425,8 +426,9 @@ impl Recorder {
         tried
     }
 
-    /// While the profile was off, nobody told us which locks we got. What is merely too old is
-    /// counted: its delay is not known.
+    /// Forgets failed try-locks from before the profile was last switched on, since acquisitions in
+    /// between were not recorded. Those that are merely too old are counted: their delay is
+    /// unknown.
     fn forget_old_tries(&mut self, profile: &Profile, now: Stamp) {
         let on_since = profile.on_since();
         for place in &mut self.tried {
@@ -444,7 +446,7 @@ impl Recorder {
         }
     }
 
-    /// As if all tries had been made earlier.
+    /// Moves all failed try-locks into the past.
     #[cfg(test)]
     pub(super) fn age_tries(&mut self, ns: u64) {
         for tried in self.tried.iter_mut().flatten() {
@@ -458,8 +460,8 @@ impl Recorder {
     }
 }
 
-/// Counts a wait that is over, in the waiter's row and for the pair of holder and waiter; says how
-/// long it was.
+/// Counts a finished wait, in the waiter's row and for the pair of holder and waiter; returns its
+/// length.
 #[cold]
 fn waited(
     block: &ThreadBlock,

@@ -1,7 +1,7 @@
-//! Samples: of some waits and tries in vain, how the thread had come there and what it lost.
+//! Samples: the call stacks of some waits and failed try-locks, and the time that was lost there.
 //!
-//! They are counted apart, so a place counts the same with and without them. Nothing of this is on
-//! the way of an attempt that finds its lock free.
+//! Samples have counts of their own, so a site counts the same with and without them. An attempt
+//! that finds its lock free never comes here.
 
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
@@ -12,7 +12,7 @@ use super::hash::hash_words;
 use super::plan::{StackPlan, block, header, sample, stack};
 use super::shared::{KeyRow, Profile, close_row};
 
-/// When a thread's next sample is due.
+/// Counts down to a thread's next sample.
 #[derive(Debug)]
 pub(super) struct Sampler {
     left: u64,
@@ -23,7 +23,8 @@ impl Sampler {
         Sampler { left: 0 }
     }
 
-    /// A wait is over: gives where a delay counts that follows, if it is of the sample.
+    /// Samples a finished wait; returns the sample to which a later delay belongs, if this wait is
+    /// sampled.
     #[cold]
     pub(super) fn waited(
         &mut self,
@@ -39,7 +40,8 @@ impl Sampler {
         Some(index)
     }
 
-    /// A lock was tried in vain: gives where the delay counts that follows, if it is of the sample.
+    /// Samples a failed try-lock; returns the sample to which the delay belongs, if this one is
+    /// sampled.
     #[cold]
     pub(super) fn try_failed(
         &mut self,
@@ -52,7 +54,7 @@ impl Sampler {
         Some(index)
     }
 
-    /// Takes the stack, if it is its turn and there is room.
+    /// Takes the call stack, if it is this event's turn and there is room.
     #[inline(never)]
     fn sample(
         &mut self,
@@ -64,7 +66,7 @@ impl Sampler {
         if every == 0 || block.samples.is_empty() {
             return None;
         }
-        // How many may have been changed meanwhile.
+        // The rate may have changed since.
         self.left = self.left.min(every - 1);
         if self.left > 0 {
             self.left -= 1;
@@ -82,7 +84,7 @@ impl Sampler {
 }
 
 impl ThreadBlock {
-    /// The sample of a stack, and of a holder or 0; `None` without room. `is_new` is called if it
+    /// The sample of a stack and a holder (0 if unknown); `None` without room. Calls `is_new` if it
     /// gets one now.
     fn sample_of(
         &self,
@@ -130,18 +132,18 @@ impl ThreadBlock {
 }
 
 impl Profile {
-    /// Of how many waits and tries in vain of a thread one has its stack taken; 0: of none.
+    /// Takes the call stack of one in `every` waits and failed try-locks of a thread; 0 takes none.
     pub fn set_stack_sample(&self, every: u64) {
         self.part(header::STACK_SAMPLE, 1)[0].store(every, Relaxed);
     }
 
-    /// What [`set_stack_sample`](Profile::set_stack_sample) has set.
+    /// The rate set by [`set_stack_sample`](Profile::set_stack_sample).
     #[must_use]
     pub fn stack_sample(&self) -> u64 {
         self.part(header::STACK_SAMPLE, 1)[0].load(Relaxed)
     }
 
-    /// Tells tools what the key of a stack stands for. Everybody may say the same again.
+    /// Describes the key of a stack for tools. Any thread may repeat the description.
     fn describe_stack(&self, key: u64, site: u64, frames: &[u64]) {
         let plan = self.plan();
         let table = (plan.stacks_start(), plan.stacks.stacks as usize, plan.stack_words());

@@ -2,13 +2,13 @@
 //!
 //! | words | written by | read by |
 //! |---|---|---|
-//! | what it is, up to `CHECK` | who makes it, before anybody else sees it | tools |
+//! | identity and plan, up to `CHECK` | its process, before it shares the profile | tools |
 //! | the switches, from `ENABLED` on | tools, at any time | every attempt at a lock |
 //! | counts | all threads, when a table fills or has no room | tools |
-//! | sites, modules, text | who meets one first; then nobody | tools |
+//! | sites, modules, text | the first thread that meets one; then never | tools |
 //!
-//! No ordering is needed: a row of a table carries a check of what it says, and who finds that it
-//! does not fit does not believe the row.
+//! No ordering is needed: a row of a table carries a check of its contents, and a reader ignores a
+//! row whose check does not match.
 
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicU64, AtomicUsize};
@@ -20,13 +20,13 @@ use super::plan::{
     HEADER_WORDS, LAYOUT_VERSION, MAGIC, PROGRAM_BYTES, ProfilePlan, header, module, site,
 };
 
-/// Rows that are looked at before a table counts as full.
+/// Rows that a probe visits before the table counts as full.
 const PROBES_MAX: usize = 64;
 
 /// The longest text of a table, in bytes.
 pub(super) const TEXT_BYTES_MAX: usize = 4096;
 
-/// What the sites of a profile are.
+/// The kind of the sites of a profile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SiteKind {
     /// Places in the source, each for one lock class.
@@ -35,35 +35,35 @@ pub enum SiteKind {
     Stacks = 1,
 }
 
-/// Whose profile it is.
+/// The process of a profile.
 #[derive(Clone, Copy, Debug)]
 pub struct ProcessIdentity<'a> {
-    /// Process number.
+    /// Process id.
     pub pid: u32,
-    /// When it started, in clock ticks since boot; 0 if unknown.
+    /// Its start, in clock ticks since boot; 0 if unknown.
     pub start_ticks: u64,
     /// The kernel's random id of this boot; zeros if unknown.
     pub boot_id: [u8; 16],
     /// Now, in nanoseconds since 1970.
     pub unix_ns: u64,
-    /// The program, as it was called.
+    /// The program, as it was started.
     pub program: &'a str,
-    /// What its sites are.
+    /// The kind of its sites.
     pub kind: SiteKind,
 }
 
 impl<'a> ProcessIdentity<'a> {
-    /// A process of which nothing but its name is known.
+    /// The identity of a process of which only the name is known.
     #[must_use]
     pub const fn unknown(program: &'a str, kind: SiteKind) -> ProcessIdentity<'a> {
         ProcessIdentity { pid: 0, start_ticks: 0, boot_id: [0; 16], unix_ns: 0, program, kind }
     }
 }
 
-/// What tools are told of a place where locks are taken.
+/// The description of a call site for tools.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SiteDescription<'a> {
-    /// The lock's class, or what kind of lock it is.
+    /// The lock's class, or the kind of lock.
     pub name: &'a str,
     /// The file of the source; empty if there are return addresses instead.
     pub place: &'a str,
@@ -71,7 +71,7 @@ pub struct SiteDescription<'a> {
     pub line: u32,
     /// Column of that line.
     pub column: u32,
-    /// Where the lock lies, if the site is for one lock; else 0.
+    /// The address of the lock, if the site is for one lock; else 0.
     pub lock: u64,
     /// Return addresses, the innermost first.
     pub frames: &'a [u64],
@@ -84,7 +84,7 @@ pub struct Profile {
     header: &'static [AtomicU64; HEADER_WORDS],
     plan: ProfilePlan,
     clock: Clock,
-    /// The first blocks, as many as threads may take.
+    /// The number of blocks that threads may take, from the first on.
     blocks: AtomicUsize,
 }
 
@@ -142,13 +142,13 @@ impl Profile {
         }
     }
 
-    /// How much it has room for.
+    /// The room of its parts.
     #[must_use]
     pub fn plan(&self) -> &ProfilePlan {
         &self.plan
     }
 
-    /// The clock that it goes by.
+    /// The clock of its times.
     #[must_use]
     #[inline]
     pub fn clock(&self) -> Clock {
@@ -162,7 +162,7 @@ impl Profile {
         &self.header[header::ENABLED]
     }
 
-    /// Is an attempt that begins now recorded?
+    /// Whether attempts that begin now are recorded.
     #[must_use]
     #[inline]
     pub fn is_on(&self) -> bool {
@@ -177,32 +177,32 @@ impl Profile {
         }
     }
 
-    /// What tells the time in which it is on from those before; 0 while it is off.
+    /// A value that differs between the periods in which the profile is on; 0 while it is off.
     #[must_use]
     #[inline]
     pub fn on_since(&self) -> u64 {
         self.switch().load(Relaxed)
     }
 
-    /// Of how many attempts of a thread all but one are passed over: 0 records each.
+    /// Records one in `skip + 1` attempts of each thread: 0 records each.
     pub fn set_skip(&self, skip: u64) {
         self.header[header::SKIP].store(skip, Relaxed);
     }
 
-    /// Attempts that a thread passes over behind each that it records.
+    /// Attempts that a thread skips after each that it records.
     #[must_use]
     #[inline]
     pub fn skip(&self) -> u64 {
         self.header[header::SKIP].load(Relaxed)
     }
 
-    /// Each thread clears what it has recorded before it goes on.
+    /// Resets the profile: each thread clears its counts before it records on.
     pub fn reset(&self, unix_ns: u64) {
         self.header[header::GENERATION].fetch_add(1, Relaxed);
         self.header[header::RESET_UNIX_NS].store(unix_ns, Relaxed);
     }
 
-    /// Grows with each reset.
+    /// The generation, which grows with each reset.
     #[must_use]
     #[inline]
     pub fn generation(&self) -> u64 {
@@ -215,30 +215,30 @@ impl Profile {
         self.header[index].fetch_add(n, Relaxed);
     }
 
-    /// Counts attempts that were not recorded, or holds whose end was not.
+    /// Counts attempts that were not recorded, or holds without a recorded end.
     pub fn count_lost(&self, n: u64) {
         self.count(header::LOST, n);
     }
 
-    /// Words from one on; for blocks.
+    /// Words from `start` on; for blocks.
     pub(super) fn part(&self, start: usize, count: usize) -> &'static [AtomicU64] {
         &self.words[start..start + count]
     }
 
-    /// Threads take no block until [`raise_blocks`](Profile::raise_blocks) says so: there is no
-    /// memory behind them yet. To be called before others have the profile.
+    /// Lets threads take no block until [`raise_blocks`](Profile::raise_blocks) allows it, since
+    /// there is no memory behind the blocks yet. Called before the profile is shared.
     #[must_use]
     pub fn without_blocks(self) -> Profile {
         Profile { blocks: AtomicUsize::new(0), ..self }
     }
 
-    /// From now on threads may take the first blocks, of this number: there is memory behind them.
+    /// Lets threads take the first `count` blocks: there is memory behind them now.
     pub fn raise_blocks(&self, count: usize) {
-        // Never less than before: those that were taken are given back.
+        // Never fewer than before: threads may have taken the others.
         self.blocks.fetch_max(count.min(self.plan.threads as usize), Relaxed);
     }
 
-    /// How many blocks threads may take.
+    /// The number of blocks that threads may take.
     #[must_use]
     pub fn blocks(&self) -> usize {
         self.blocks.load(Relaxed)
@@ -251,26 +251,26 @@ impl Profile {
         self.part(self.plan.blocks_start() + index * words, words)
     }
 
-    /// Who has which block, of those that may be taken.
+    /// The owners of the blocks that may be taken.
     #[must_use]
     pub fn owners(&self) -> &'static [AtomicU64] {
         self.part(self.plan.owners(), self.blocks())
     }
 
-    /// The key of the site where somebody took a lock who has [acquired](super::Recorder::acquired)
-    /// it and not left; 0 if nobody is known to. Looks through what all threads hold.
+    /// The key of the call site at which the present holder took a lock; 0 if none is known.
+    /// Searches the holds of all threads.
     #[must_use]
     pub fn holder_of(&self, lock: usize) -> u64 {
         holds::holder_of(self, lock, 1)
     }
 
-    /// The same for who waits anyway: takes longer, and finds more.
+    /// As [`holder_of`](Profile::holder_of) for a waiter, which has the time to search longer.
     #[must_use]
     pub(super) fn holder_in_the_way(&self, lock: usize) -> u64 {
         holds::holder_of(self, lock, 2)
     }
 
-    /// Tells tools what a key stands for. Everybody may say the same again.
+    /// Describes a key for tools. Any thread may repeat the description.
     pub fn describe(&self, key: u64, described: &SiteDescription<'_>) {
         let plan = &self.plan;
         let table = (plan.sites_start(), plan.sites as usize, plan.site_words());
@@ -281,8 +281,8 @@ impl Profile {
         }
     }
 
-    /// Looks for the row of a key in a table whose rows begin with their keys: where it begins, how
-    /// many rows of how many words it has.
+    /// Finds the row of a key in a table whose rows begin with their keys, given the table's start,
+    /// number of rows and words per row.
     pub(super) fn row_for(
         &self,
         key: u64,
@@ -321,7 +321,7 @@ impl Profile {
         close_row(key, row);
     }
 
-    /// Tells tools what lies in memory from `start` to `end`: a file, from `file_offset` on.
+    /// Records that the range from `start` to `end` maps a file from `file_offset` on.
     pub fn add_module(&self, start: u64, end: u64, file_offset: u64, path: &str) {
         let index = self.header[header::MODULES_USED].load(Relaxed);
         let index = if index < u64::from(self.plan.modules) {
@@ -346,8 +346,8 @@ impl Profile {
         row[module::CHECK].store(check(0, &row[..module::CHECK]), Relaxed);
     }
 
-    /// Where the text lies (low half) and how long it is (high half); 0 without text, or without
-    /// room for it.
+    /// Stores a text; returns its offset (low half) and length (high half), or 0 without text or
+    /// without room for it.
     fn add_text(&self, text: &str) -> u64 {
         let bytes = text.as_bytes();
         let bytes = &bytes[..bytes.len().min(TEXT_BYTES_MAX)];
@@ -357,7 +357,7 @@ impl Profile {
         }
         let needed = bytes.len().next_multiple_of(8) as u64;
         let used = &self.header[header::TEXT_USED];
-        // Asked first, so that the count stays near the truth once there is no room any more.
+        // Checked first, so that the count stays near the truth once the room is used up.
         let has_room = |offset: u64| offset.checked_add(needed).is_some_and(|end| end <= room);
         let offset = has_room(used.load(Relaxed))
             .then(|| used.fetch_add(needed, Relaxed))
@@ -380,27 +380,27 @@ impl Profile {
     }
 }
 
-/// How a key was looked for in a table that all threads share.
+/// The result of a search for a key in a shared table.
 pub(super) enum KeyRow {
-    /// It is there.
+    /// The key has a row.
     Known,
-    /// It has this row from now on, for us to fill.
+    /// The key gets this row now, for the caller to fill.
     New(&'static [AtomicU64]),
-    /// There is no room.
+    /// The table has no room.
     None,
 }
 
-/// A row that begins with a key and its check says all that it has to say.
+/// Stores the check of a complete row, which makes it valid.
 pub(super) fn close_row(key: u64, row: &[AtomicU64]) {
     row[site::CHECK].store(check(key, &row[site::CHECK + 1..]), Relaxed);
 }
 
-/// What stands for the rest of a row: it is stored last.
+/// The check of a row: a hash of its other words, stored last.
 fn check(key: u64, words: &[AtomicU64]) -> u64 {
     check_of(key, words.iter().map(|word| word.load(Relaxed)))
 }
 
-/// The same of words that were read.
+/// The check of words that were read.
 pub(super) fn check_of(key: u64, words: impl Iterator<Item = u64>) -> u64 {
     words.fold(hash_words(&[key]), |hash, word| hash_words(&[hash, word]))
 }
@@ -409,7 +409,7 @@ fn halves(low: u32, high: u32) -> u64 {
     u64::from(low) | u64::from(high) << 32
 }
 
-/// Up to eight bytes as a word, zeros behind them.
+/// Up to eight bytes as a word, padded with zeros.
 pub(super) fn word_of(bytes: &[u8]) -> u64 {
     let mut word = [0; 8];
     for (to, from) in word.iter_mut().zip(bytes) {

@@ -1,29 +1,29 @@
-//! How a thread came to a lock: the return addresses of its frames, for a sample.
+//! The call stack of a thread at a lock: return addresses for a sample.
 //!
-//! They are found by frame pointers, with which the workspace is built (`.cargo/config.toml`). To
-//! unwind by tables would need none, but whether that takes a lock or allocates depends on the
-//! versions of two libraries of the system, and it takes longer. This walk reads two words a frame,
-//! of memory that is ours, and does nothing else.
+//! The walk follows frame pointers, with which the workspace is built (`.cargo/config.toml`).
+//! Unwinding by tables needs none, but whether that takes a lock or allocates depends on the
+//! versions of two system libraries, and it is slower. This walk reads two words of our own memory
+//! per frame and does nothing else.
 //!
 //! Invariants:
-//! - What is read are words of this thread's own stack, between the innermost frame and that of
-//!   [`with_known_stack`], which is alive: there is no fault, whatever lies there.
-//! - A thread that did not say where its stack lies has no frames; nor has one while it runs on
+//! - The walk reads only words of this thread's own stack, between the innermost frame and that of
+//!   [`with_known_stack`], which is alive: it cannot fault, whatever lies there.
+//! - A thread that did not call [`with_known_stack`] has no frames, nor has one while it runs on
 //!   another stack, such as a signal handler's.
-//! - Code that keeps no frame pointers ends the walk early, or adds an address that is none. Who
-//!   gives them names leaves out what lies in no program.
+//! - Code without frame pointers ends the walk early, or adds a wrong address. Tools that name
+//!   addresses drop those that lie in no program.
 
 use std::cell::Cell;
 use std::mem::MaybeUninit;
 use std::ops::Range;
 
 thread_local! {
-    /// From where to where this thread's stack is walked. Has no destructor, so it can be used
-    /// until the thread's last instruction.
+    /// The range of this thread's stack that is walked. Has no destructor, so it works until the
+    /// thread's last instruction.
     static KNOWN: Cell<(usize, usize)> = const { Cell::new((0, 0)) };
 }
 
-/// Knows less again when it is dropped.
+/// Restores the range when it is dropped.
 struct KnownStackGuard {
     before: (usize, usize),
 }
@@ -34,8 +34,8 @@ impl Drop for KnownStackGuard {
     }
 }
 
-/// Does the work of a thread with its stack known: samples have frames, as far as here. Asks the
-/// system, which may allocate.
+/// Runs `work` with the thread's stack known, so that samples have frames down to this call. Asks
+/// the system, which may allocate.
 #[inline(never)]
 pub fn with_known_stack<R>(work: impl FnOnce() -> R) -> R {
     let here = 0_u8;
@@ -45,7 +45,7 @@ pub fn with_known_stack<R>(work: impl FnOnce() -> R) -> R {
     work()
 }
 
-/// Where this thread's stack begins.
+/// The lowest address of this thread's stack.
 fn own_stack_start() -> Option<usize> {
     let mut attributes = MaybeUninit::uninit();
     // SAFETY: no conditions.
@@ -59,12 +59,12 @@ fn own_stack_start() -> Option<usize> {
     let (mut start, mut bytes) = (std::ptr::null_mut(), 0);
     // SAFETY: attributes, and places for an address and a number.
     let got = unsafe { libc::pthread_attr_getstack(&attributes, &mut start, &mut bytes) };
-    // SAFETY: attributes that nobody uses any more.
+    // SAFETY: the attributes are not used any more.
     unsafe { libc::pthread_attr_destroy(&mut attributes) };
     (got == 0).then_some(start.addr())
 }
 
-/// Fills in where this thread's calls return to, the innermost first, and says how many.
+/// Fills in the return addresses of this thread, the innermost first, and returns their number.
 #[inline(never)]
 pub(super) fn callers(out: &mut [u64]) -> usize {
     let here = 0_u8;
@@ -77,7 +77,7 @@ pub(super) fn callers(out: &mut [u64]) -> usize {
     unsafe { walk(frame_pointer(), here..end, out) }
 }
 
-/// The register that points to the present frame, in code that keeps it.
+/// The frame pointer, in code that keeps one.
 #[inline(always)]
 fn frame_pointer() -> usize {
     let frame: usize;
@@ -98,11 +98,11 @@ fn frame_pointer() -> usize {
     frame
 }
 
-/// Goes from frame to frame while they lie in `stack`, each above the last, and fills in where they
-/// return to; says how many.
+/// Walks the frames in `stack`, each above the last, fills in their return addresses and returns
+/// their number.
 ///
-/// A frame has the address of the next one and, behind it, where to return to; this is so on both
-/// kinds of machine that we know.
+/// A frame holds the address of the next one and, above it, the return address; so on both
+/// supported architectures.
 ///
 /// # Safety
 /// - Every word in `stack` can be read until this returns.

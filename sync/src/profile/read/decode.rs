@@ -18,10 +18,10 @@ use crate::profile::plan::{
 use crate::profile::shared::{SiteKind, check_of};
 
 impl ProfileHeader {
-    /// Reads what does not change of a profile.
+    /// Reads the part of a profile that does not change.
     ///
     /// # Errors
-    /// It is none, is cut off or damaged, or the bytes can't be read.
+    /// The bytes are not a profile, are cut off or damaged, or cannot be read.
     pub fn of(bytes: &(impl ProfileBytes + ?Sized)) -> Result<ProfileHeader, ProfileError> {
         about(&header_words(bytes)?, bytes.byte_count())
     }
@@ -31,13 +31,13 @@ impl ProfileSnapshot {
     /// Reads a profile.
     ///
     /// # Errors
-    /// It is none, is cut off or damaged, or the bytes can't be read.
+    /// The bytes are not a profile, are cut off or damaged, or cannot be read.
     pub fn of(bytes: &(impl ProfileBytes + ?Sized)) -> Result<ProfileSnapshot, ProfileError> {
         let head = header_words(bytes)?;
         let about = about(&head, bytes.byte_count())?;
         let plan = about.plan;
         let control = control(&head);
-        // First: what a thread means by a key was told before it wrote that.
+        // Threads first: a thread describes a key before it writes the key.
         let (threads, now) = threads(bytes, &about, control.generation)?;
         let mut texts = Texts::of(bytes, &plan);
         let mut sites = BTreeMap::new();
@@ -64,7 +64,7 @@ impl ProfileSnapshot {
     }
 }
 
-/// Words of a profile, or zeros where an index is wrong: a layout has none that is.
+/// The word at an index, or 0 beyond the end, where no layout has a word.
 fn at(words: &[u64], index: usize) -> u64 {
     words.get(index).copied().unwrap_or(0)
 }
@@ -103,7 +103,7 @@ fn about(head: &[u64], byte_count: u64) -> Result<ProfileHeader, ProfileError> {
     }
     let expected = at(head, header::FILE_BYTES);
     if expected != plan.bytes() {
-        return damaged("how large it is");
+        return damaged("the size of the profile");
     }
     if byte_count < expected {
         return Err(ProfileErrorKind::CutOff { expected, found: byte_count }.into());
@@ -111,7 +111,7 @@ fn about(head: &[u64], byte_count: u64) -> Result<ProfileHeader, ProfileError> {
     let kind = match high(at(head, header::PID)) {
         0 => SiteKind::Places,
         1 => SiteKind::Stacks,
-        _ => return damaged("what its sites are"),
+        _ => return damaged("the kind of its sites"),
     };
     let boot_id = bytes_of(head.get(header::BOOT_ID..header::BOOT_ID + 2));
     let program = head.get(header::PROGRAM..header::PROGRAM + PROGRAM_BYTES / 8);
@@ -221,7 +221,7 @@ fn module_of(
     Ok(Some(ModuleRead { start, end, file_offset, path }))
 }
 
-/// What was recorded in the blocks, and what their owners do now.
+/// The records of the blocks, and the present of their owners.
 fn threads(
     bytes: &(impl ProfileBytes + ?Sized),
     about: &ProfileHeader,

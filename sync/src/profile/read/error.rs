@@ -8,12 +8,12 @@ use crate::profile::plan::LAYOUT_VERSION;
 #[derive(Debug)]
 pub struct ProfileError(pub ProfileErrorKind);
 
-/// What is wrong.
+/// The kind of a read error.
 #[derive(Debug)]
 pub enum ProfileErrorKind {
-    /// The system refused.
+    /// The system reported an error.
     Io(io::Error),
-    /// It does not begin as one does.
+    /// The magic number is missing.
     NotAProfile,
     /// A newer program wrote it.
     NewerLayout {
@@ -27,14 +27,14 @@ pub enum ProfileErrorKind {
     },
     /// It ends before its contents do.
     CutOff {
-        /// Bytes that should be there.
+        /// Bytes that the header promises.
         expected: u64,
-        /// Bytes that are there.
+        /// Bytes that exist.
         found: u64,
     },
     /// Its header contradicts itself.
     Damaged {
-        /// Which part.
+        /// The damaged part.
         what: &'static str,
     },
 }
@@ -47,10 +47,10 @@ impl fmt::Display for ProfileError {
             Io(error) => write!(out, "cannot be read: {error}"),
             NotAProfile => out.write_str("is not a lock profile"),
             NewerLayout { found } => {
-                write!(out, "has layout {found}, this program reads {known}: use a newer one")
+                write!(out, "has layout {found}, this program reads {known}: use a newer program")
             }
             OlderLayout { found } => {
-                write!(out, "has layout {found}, this program reads {known}: record it anew")
+                write!(out, "has layout {found}, this program reads {known}: record it again")
             }
             CutOff { expected, found } => {
                 write!(out, "is cut off: {found} of {expected} bytes are there")

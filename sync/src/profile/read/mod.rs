@@ -1,9 +1,9 @@
-//! Reading a profile: a look at a moment, while its program runs or long after.
+//! Reading a profile: a snapshot, while its program runs or long after.
 //!
 //! Invariants:
-//! - Nothing that is read is believed: no number leads out of the profile, and none to a panic.
-//! - Memory is taken for what is there, not for what a header says: a text is kept once, and what
-//!   is empty is not kept.
+//! - Nothing that is read is trusted: no number leads out of the profile or to a panic.
+//! - Memory is allocated for contents, not for the counts in a header: each text is kept once, and
+//!   empty rows are not kept.
 
 mod decode;
 mod error;
@@ -21,15 +21,14 @@ pub use snapshot::{
     SampleRead, SharedCounts, SiteRead, SiteTotals, StackRead, ThreadCounts, ThreadNow, ThreadRead,
 };
 
-/// Bytes of a profile, wherever they are.
+/// Access to the bytes of a profile, in memory or in a file.
 pub trait ProfileBytes {
-    /// How many there are.
+    /// The number of bytes.
     fn byte_count(&self) -> u64;
 
     /// Fills `out` from `offset` on.
     ///
-    /// # Errors
-    /// They can't be read, or end before.
+    /// The bytes cannot be read, or end before.
     fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()>;
 }
 

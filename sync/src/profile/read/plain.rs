@@ -1,7 +1,7 @@
-//! Text that others wrote, for terminals and pages.
+//! Text from other programs, made safe for terminals and pages.
 
-/// The text without what a terminal would obey, what turns the order of letters round, and what no
-/// page of XML may have: a mark stands there instead.
+/// Replaces control characters, characters that change the direction of text, and characters that
+/// XML forbids.
 #[must_use]
 pub fn plain_text(text: &str) -> String {
     let is_plain = |c: char| {

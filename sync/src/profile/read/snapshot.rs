@@ -1,4 +1,4 @@
-//! What a profile says, as plain numbers and text.
+//! A profile as plain numbers and text.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -6,138 +6,141 @@ use std::sync::Arc;
 use crate::profile::plan::{BUCKET_COUNT, ProfilePlan};
 use crate::profile::shared::SiteKind;
 
-/// What a profile says.
+/// A profile at one moment.
 #[derive(Clone, Debug)]
 pub struct ProfileSnapshot {
-    /// Whose it is, and what it has room for.
+    /// Its process, and the room of its parts.
     pub about: ProfileHeader,
-    /// How it is switched.
+    /// Its control words.
     pub control: ProfileControl,
-    /// What all threads count together.
+    /// Counts that all threads share.
     pub counts: SharedCounts,
-    /// What the keys stand for. A key without a site found no room for one, or is being described.
+    /// The call sites by their keys. A key without a site found no room for one, or is just being
+    /// described.
     pub sites: BTreeMap<u64, SiteRead>,
-    /// What the keys of sampled stacks stand for; as with sites.
+    /// The sampled call stacks by their keys; a key may be missing as with sites.
     pub stacks: BTreeMap<u64, StackRead>,
-    /// What lies where in the program's memory.
+    /// The mapped parts of programs and libraries.
     pub modules: Vec<ModuleRead>,
-    /// The blocks that have been in use since the last reset.
+    /// The blocks that were in use since the last reset.
     pub threads: Vec<ThreadRead>,
-    /// What the threads that live, or lived to the program's end, have and wait for.
+    /// The present holds and waits of threads that live, or lived when the program ended.
     pub now: Vec<ThreadNow>,
 }
 
-/// What a thread has and waits for, as this was read, or as the program ended.
+/// The present holds and the wait of a thread: at the time of the snapshot, or when the program
+/// ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ThreadNow {
-    /// Its number.
+    /// Thread id.
     pub tid: u32,
     /// Its name.
     pub name: String,
-    /// Locks that it has, the oldest hold first.
+    /// Its holds, the oldest first.
     pub holds: Vec<LockNow>,
     /// The lock that it waits for.
     pub awaited: Option<LockNow>,
 }
 
-/// A lock that a thread has, or waits for.
+/// A lock that a thread holds or waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LockNow {
-    /// Since when, in nanoseconds since 1970.
+    /// The start, in nanoseconds since 1970.
     pub since_unix_ns: u64,
     /// Where it lies.
     pub lock: u64,
-    /// The site where it was taken, or is wanted.
+    /// The key of the call site.
     pub site: u64,
-    /// Others may have it at the same time.
+    /// Whether other threads may hold it at the same time.
     pub is_shared: bool,
 }
 
 /// The part of the header that does not change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProfileHeader {
-    /// Process number.
+    /// Process id.
     pub pid: u32,
-    /// When it started, in clock ticks since boot; 0 if unknown.
+    /// Its start, in clock ticks since boot; 0 if unknown.
     pub start_ticks: u64,
     /// The kernel's id of that boot; zeros if unknown.
     pub boot_id: [u8; 16],
     /// When the profile was made, in nanoseconds since 1970.
     pub created_unix_ns: u64,
-    /// Ticks a second of the clock that it was recorded with; times are nanoseconds all the same.
+    /// Ticks per second of the clock of the recording; times in this snapshot are nanoseconds.
     pub clock_hz: u64,
-    /// The program, as it was called.
+    /// The program, as it was started.
     pub program: String,
-    /// What that clock said when the profile was made.
+    /// That clock when the profile was made.
     pub created_ticks: u64,
-    /// What the sites are.
+    /// The kind of the sites.
     pub kind: SiteKind,
-    /// What there is room for.
+    /// The room of its parts.
     pub plan: ProfilePlan,
 }
 
-/// How a profile is switched.
+/// The control words of a profile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProfileControl {
-    /// Are attempts recorded?
+    /// Whether attempts are recorded.
     pub is_on: bool,
-    /// Attempts that a thread passes over behind each that it records.
+    /// Attempts that a thread skips after each that it records.
     pub skip: u64,
-    /// Of how many waits and tries in vain of a thread one has its stack taken; 0: of none.
+    /// The call stack is taken of one in this many waits and failed try-locks of a thread; 0: of
+    /// none.
     pub stack_sample: u64,
-    /// Grows with each reset.
+    /// The generation, which grows with each reset.
     pub generation: u64,
     /// When the last reset was, or when the profile was made, in nanoseconds since 1970.
     pub reset_unix_ns: u64,
 }
 
-/// What all threads count together, since the profile was made.
+/// Counts that all threads share, since the profile was made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SharedCounts {
     /// Rows of the site table that are in use.
     pub sites_used: u64,
-    /// Times that a thread's new row found no room for its site.
+    /// New rows of threads that found no room for their site.
     pub sites_rejected: u64,
-    /// Rows of the site table that were taken for another key when one was looked for.
+    /// Probed rows of the site table that belonged to another key.
     pub site_collisions: u64,
-    /// Names and paths without room.
+    /// Names and paths that found no room.
     pub texts_rejected: u64,
-    /// Modules without room.
+    /// Modules that found no room.
     pub modules_rejected: u64,
     /// Threads that got a block.
     pub threads_started: u64,
     /// Attempts that were not recorded for want of a block.
     pub lost: u64,
-    /// Other processes of the same recording that have a profile, if this one was the first.
+    /// Other processes of the recording that have a profile, in the profile of the first process.
     pub processes: u64,
-    /// Other processes that wanted one and were too many.
+    /// Other processes that were refused a profile.
     pub processes_refused: u64,
     /// Rows of the stack table that are in use.
     pub stacks_used: u64,
-    /// Times that a thread's new sample found no room for its stack.
+    /// New samples of threads that found no room for their stack.
     pub stacks_rejected: u64,
-    /// Rows of the stack table that were taken for another key when one was looked for.
+    /// Probed rows of the stack table that belonged to another key.
     pub stack_collisions: u64,
 }
 
-/// A place where locks are taken.
+/// A call site at which locks are taken.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SiteRead {
-    /// The lock's class, or its kind.
+    /// The lock's class, or the kind of lock.
     pub name: Arc<str>,
-    /// The file; empty if there are return addresses.
+    /// The source file; empty if the site has return addresses.
     pub place: Arc<str>,
     /// Line of that file.
     pub line: u32,
     /// Column of that line.
     pub column: u32,
-    /// Where the lock lies; 0 if the site is for many.
+    /// The address of the lock; 0 if the site is for many.
     pub lock: u64,
     /// Return addresses, the innermost first.
     pub frames: Vec<u64>,
 }
 
-/// A way to a place where locks are taken.
+/// A call stack that led to a call site.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StackRead {
     /// The key of the site.
@@ -146,14 +149,14 @@ pub struct StackRead {
     pub frames: Vec<u64>,
 }
 
-/// A piece of a program or library in memory.
+/// A mapped part of a program or library.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ModuleRead {
     /// First address.
     pub start: u64,
-    /// First address behind it.
+    /// The end of the range.
     pub end: u64,
-    /// Where it lies in its file.
+    /// The offset in its file.
     pub file_offset: u64,
     /// The file.
     pub path: Arc<str>,
@@ -162,85 +165,85 @@ pub struct ModuleRead {
 /// One block: a thread, or several, one after another.
 #[derive(Clone, Debug)]
 pub struct ThreadRead {
-    /// The number of the last thread.
+    /// Thread id of the last owner.
     pub tid: u32,
     /// Its name.
     pub name: String,
-    /// Does it live still, as far as the profile knows?
+    /// Whether a thread owns the block, as far as the profile knows.
     pub is_taken: bool,
-    /// How many threads had the block since the last reset.
+    /// Number of owners since the last reset.
     pub owner_count: u64,
-    /// What went wrong for want of room.
+    /// Counts of its tables.
     pub counts: ThreadCounts,
-    /// What was done at which site; a key of 0 is for all that found no row of their own.
+    /// The totals by site; key 0 is for sites without a row of their own.
     pub rows: Vec<(u64, SiteTotals)>,
-    /// Who was in whose way.
+    /// Waits and failed try-locks of one holder's site and one waiter's site.
     pub pairs: Vec<PairRead>,
-    /// How it had come to where it lost time, of some of these times.
+    /// Sampled call stacks of lost time.
     pub samples: Vec<SampleRead>,
 }
 
-/// Rows and pairs of a thread.
+/// Use of the tables of a thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ThreadCounts {
     /// Rows in use.
     pub rows_used: u64,
-    /// Records that went into the row of all others.
+    /// Events that were counted in the shared row.
     pub rows_rejected: u64,
-    /// Rows that were another's when one was looked for.
+    /// Probed rows that belonged to another key.
     pub row_collisions: u64,
     /// Pairs in use.
     pub pairs_used: u64,
-    /// Records that found no pair.
+    /// Events that found no pair.
     pub pairs_rejected: u64,
-    /// Pairs that were another's when one was looked for.
+    /// Probed pairs that belonged to another key.
     pub pair_collisions: u64,
-    /// Locks tried in vain whose delay was given up: for that of another, or after too long.
+    /// Failed try-locks whose delay was given up: for that of another lock, or after too long.
     pub tries_forgotten: u64,
-    /// Attempts that were passed over for a sample.
+    /// Attempts that were skipped by sampling.
     pub skipped: u64,
     /// Rows of samples in use.
     pub samples_used: u64,
     /// Samples that found no row.
     pub samples_rejected: u64,
-    /// Rows that were another sample's when one was looked for.
+    /// Probed sample rows that belonged to another key.
     pub sample_collisions: u64,
 }
 
-/// What happened at a site. Sums stop at the largest number.
+/// The totals of a site. Sums saturate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SiteTotals {
-    /// Times that the lock was taken.
+    /// Number of acquisitions.
     pub count: u64,
-    /// Of these, for reading beside others.
+    /// Of these, shared with other readers.
     pub shared_count: u64,
     /// Of these, from an owner that had died.
     pub owner_died_count: u64,
-    /// How long it was held.
+    /// Total time held.
     pub hold_ns: u64,
     /// The longest hold.
     pub hold_ns_max: u64,
-    /// How long it was waited for.
+    /// Total time waited.
     pub wait_ns: u64,
     /// The longest wait.
     pub wait_ns_max: u64,
-    /// Times that it was waited for, with or without success.
+    /// Number of waits, with or without success.
     pub contended_count: u64,
-    /// Times that it was tried in vain.
+    /// Number of failed try-locks.
     pub try_failed_count: u64,
-    /// Times that it was waited for until time was up.
+    /// Number of waits that reached their time limit.
     pub timed_out_count: u64,
-    /// From the first try in vain until this thread had the lock.
+    /// Total delay from a first failed try-lock until the thread had the lock.
     pub try_delay_ns: u64,
     /// The longest such delay.
     pub try_delay_ns_max: u64,
-    /// How many such delays have ended.
+    /// Number of such delays that have ended.
     pub try_delay_count: u64,
-    /// Waits on a condition, each until the lock was taken back.
+    /// Total time of waits on a condition, each until the lock was taken back.
     pub asleep_ns: u64,
-    /// The longest of them.
+    /// The longest such wait.
     pub asleep_ns_max: u64,
-    /// How many there were.
+    /// Number of such waits.
     pub asleep_count: u64,
     /// Holds by length.
     pub holds: [u64; BUCKET_COUNT],
@@ -248,47 +251,47 @@ pub struct SiteTotals {
     pub waits: [u64; BUCKET_COUNT],
 }
 
-/// Who was in whose way.
+/// Waits and failed try-locks of one holder's site and one waiter's site.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PairRead {
-    /// The site at which the holder took the lock; 0 if nobody knows.
+    /// The site of the holder; 0 if unknown.
     pub holder: u64,
-    /// The site of who wanted it.
+    /// The site of the waiter.
     pub waiter: u64,
-    /// What came of it.
+    /// The totals.
     pub totals: PairTotals,
 }
 
-/// What was lost on one way to a site, as far as it was sampled.
+/// The time lost on one call stack to a site, as far as it was sampled.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SampleRead {
     /// The key of the stack.
     pub stack: u64,
-    /// The site at which the holder took the lock; 0 if nobody knows.
+    /// The site of the holder; 0 if unknown.
     pub holder: u64,
-    /// The site of who wanted it.
+    /// The site of the waiter.
     pub waiter: u64,
-    /// What came of it.
+    /// The totals.
     pub totals: PairTotals,
 }
 
-/// What came of two sites that were in each other's way.
+/// The waits at one site for a holder at another.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PairTotals {
-    /// Waits.
+    /// Number of waits.
     pub wait_count: u64,
-    /// How long they were.
+    /// Their total time.
     pub wait_ns: u64,
-    /// The longest.
+    /// The longest of them.
     pub wait_ns_max: u64,
-    /// Tries in vain.
+    /// Number of failed try-locks.
     pub try_failed_count: u64,
-    /// The delay until the lock was taken after all.
+    /// Total delay until the lock was acquired after failed try-locks.
     pub try_delay_ns: u64,
 }
 
 impl ProfileHeader {
-    /// The moment, in nanoseconds since 1970, at which the clock of the profile stood so.
+    /// The time of a clock value, in nanoseconds since 1970.
     #[must_use]
     pub fn unix_ns(&self, ticks: u64) -> u64 {
         const NS_PER_S: u128 = 1_000_000_000;
@@ -299,13 +302,13 @@ impl ProfileHeader {
 }
 
 impl SiteTotals {
-    /// Times that the lock was not got: tried in vain, or waited for until time was up.
+    /// Attempts without success: failed try-locks, and waits that reached their time limit.
     #[must_use]
     pub fn failed_count(&self) -> u64 {
         self.try_failed_count.saturating_add(self.timed_out_count)
     }
 
-    /// Adds what happened elsewhere.
+    /// Adds the totals of another site.
     pub fn add(&mut self, other: &SiteTotals) {
         for (sum, n) in [
             (&mut self.count, other.count),
@@ -335,19 +338,19 @@ impl SiteTotals {
 }
 
 impl PairTotals {
-    /// The time that was lost: by waiting, and until a lock was taken that had been tried in vain.
+    /// The time lost: waits, and delays after failed try-locks.
     #[must_use]
     pub fn lost_ns(&self) -> u64 {
         self.wait_ns.saturating_add(self.try_delay_ns)
     }
 
-    /// How often another was in the way.
+    /// Number of events: waits and failed try-locks.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.wait_count.saturating_add(self.try_failed_count)
     }
 
-    /// Adds what came of it elsewhere.
+    /// Adds the totals of another pair.
     pub fn add(&mut self, other: &PairTotals) {
         for (sum, n) in [
             (&mut self.wait_count, other.wait_count),

@@ -8,12 +8,11 @@ use super::{ProfileBytes, ProfileError};
 use crate::profile::plan::ProfilePlan;
 use crate::profile::shared::TEXT_BYTES_MAX;
 
-/// The most bytes of text that are kept. No two texts of a sound profile share a byte, so those
-/// that are kept are never more than there are; where rows overlap, the text would be as long as
-/// the rows are many.
+/// The most text that is kept, in bytes. No two texts of a sound profile overlap, so its kept texts
+/// never exceed this room; in a damaged one, overlapping rows could repeat a text for each row.
 const KEPT_BYTES_MAX: usize = 64 << 20;
 
-/// Where the text lies, and what of it was read.
+/// The text of a profile, and the part of it that was read.
 pub(super) struct Texts<'a, B: ?Sized> {
     bytes: &'a B,
     /// First byte.
@@ -23,7 +22,7 @@ pub(super) struct Texts<'a, B: ?Sized> {
     room: usize,
     known: BTreeMap<u64, Arc<str>>,
     none: Arc<str>,
-    /// Texts that are not kept for want of room.
+    /// Texts that were dropped for want of room.
     pub(super) rejected: u64,
 }
 
@@ -40,7 +39,7 @@ impl<'a, B: ProfileBytes + ?Sized> Texts<'a, B> {
         }
     }
 
-    /// The text that a word of a row means; empty if there is none there.
+    /// The text that a word of a row names; empty if the word names none.
     pub(super) fn at(&mut self, word: u64) -> Result<Arc<str>, ProfileError> {
         if let Some(known) = self.known.get(&word) {
             return Ok(Arc::clone(known));
@@ -64,7 +63,8 @@ impl<'a, B: ProfileBytes + ?Sized> Texts<'a, B> {
     }
 }
 
-/// Text up to the first zero. What is no text, and what a terminal would obey, is replaced.
+/// Text up to the first zero. Bytes that are not UTF-8, and characters that a terminal would obey,
+/// are replaced.
 pub(super) fn text_of(bytes: &[u8]) -> String {
     let bytes = bytes.split(|byte| *byte == 0).next().unwrap_or_default();
     plain_text(&String::from_utf8_lossy(bytes))

@@ -1,11 +1,11 @@
-//! Words of a profile, some at a time: a file may be long and hold nothing.
+//! Words of a profile, read piece by piece: a file may be long and nearly empty.
 
 use super::{ProfileBytes, ProfileError};
 
 /// Words that are read at once.
 const PIECE_WORDS: usize = 1 << 13;
 
-/// All of a part. Call for what is kept or small.
+/// All words of a part. For small parts, and for those that are kept.
 pub(super) fn words(
     bytes: &(impl ProfileBytes + ?Sized),
     start: usize,
@@ -19,7 +19,7 @@ pub(super) fn words(
     Ok(all)
 }
 
-/// Shows each row of a part, of so many words each.
+/// Calls `see` for each row of a part, given the words per row and the number of rows.
 pub(super) fn each_row(
     bytes: &(impl ProfileBytes + ?Sized),
     start: usize,

@@ -19,10 +19,10 @@ fn error(bytes: &[u8]) -> String {
 }
 
 #[test]
-fn what_is_cut_off_is_said_to_be() {
+fn a_profile_that_is_cut_off_is_reported_as_such() {
     let whole = used();
     assert_eq!(error(&whole), "");
-    assert_eq!(error(&[&whole[..], &[0; 8]].concat()), "", "what lies behind is not its");
+    assert_eq!(error(&[&whole[..], &[0; 8]].concat()), "", "bytes after the profile are ignored");
     let all = whole.len();
     for (length, expected) in [
         (0, "is not a lock profile".to_owned()),
@@ -37,7 +37,7 @@ fn what_is_cut_off_is_said_to_be() {
 }
 
 #[test]
-fn a_change_of_what_it_is_is_noticed() {
+fn every_changed_bit_of_the_header_is_noticed() {
     let whole = used();
     for byte in 0..(header::CHECK + 1) * 8 {
         for bit in 0..8 {
@@ -48,10 +48,10 @@ fn a_change_of_what_it_is_is_noticed() {
     }
     let mut newer = whole.clone();
     newer[8] = 3;
-    assert_eq!(error(&newer), "has layout 3, this program reads 2: use a newer one");
+    assert_eq!(error(&newer), "has layout 3, this program reads 2: use a newer program");
     let mut older = whole.clone();
     older[8] = 1;
-    assert_eq!(error(&older), "has layout 1, this program reads 2: record it anew");
+    assert_eq!(error(&older), "has layout 1, this program reads 2: record it again");
     let mut other = whole;
     other[0] = b'X';
     assert_eq!(error(&other), "is not a lock profile");

@@ -107,18 +107,18 @@ fn tries_beyond_those_that_are_remembered_are_counted() {
 fn a_plan_has_bounds_and_fits_into_what_it_is_given() {
     assert_eq!(SMALL.fault(), None);
     for (plan, expected) in [
-        (ProfilePlan { sites: 15, ..SMALL }, "how many sites there are"),
-        (ProfilePlan { rows: 0, ..SMALL }, "how many rows a thread has"),
-        (ProfilePlan { pairs: 3, ..SMALL }, "how many pairs a thread has"),
-        (ProfilePlan { threads: 0, ..SMALL }, "how many threads there are"),
-        (with_stacks(StackPlan { stacks: 3, ..STACKS }), "how many stacks there are"),
-        (with_stacks(StackPlan { samples: 0, ..STACKS }), "how many stacks there are"),
-        (with_stacks(StackPlan { frames: 65, ..STACKS }), "how many stacks there are"),
-        (with_stacks(StackPlan { frames: 0, ..STACKS }), "how many stacks there are"),
-        (with_stacks(StackPlan { stacks: 1 << 17, ..STACKS }), "how many stacks there are"),
-        (ProfilePlan { text_bytes: 9, ..SMALL }, "how much text there is"),
-        (ProfilePlan { frames: 65, ..SMALL }, "how many return addresses a site has"),
-        (ProfilePlan::MAX, "how large it is"),
+        (ProfilePlan { sites: 15, ..SMALL }, "the number of sites"),
+        (ProfilePlan { rows: 0, ..SMALL }, "the number of rows of a thread"),
+        (ProfilePlan { pairs: 3, ..SMALL }, "the number of pairs of a thread"),
+        (ProfilePlan { threads: 0, ..SMALL }, "the number of threads"),
+        (with_stacks(StackPlan { stacks: 3, ..STACKS }), "the number of stacks"),
+        (with_stacks(StackPlan { samples: 0, ..STACKS }), "the number of stacks"),
+        (with_stacks(StackPlan { frames: 65, ..STACKS }), "the number of stacks"),
+        (with_stacks(StackPlan { frames: 0, ..STACKS }), "the number of stacks"),
+        (with_stacks(StackPlan { stacks: 1 << 17, ..STACKS }), "the number of stacks"),
+        (ProfilePlan { text_bytes: 9, ..SMALL }, "the size of the text"),
+        (ProfilePlan { frames: 65, ..SMALL }, "the number of return addresses of a site"),
+        (ProfilePlan::MAX, "the size of the profile"),
     ] {
         assert_eq!(plan.fault(), Some(expected), "{plan:?}");
     }
