@@ -5,8 +5,8 @@ use super::select::KeyIndexDamaged;
 use super::store::Store;
 use super::worker::{Own, StoreWorker};
 use crate::key_index::{KeyMap, key_entry, split_key_entry, split_tag_entry};
-use crate::tool::view::View;
-use crate::tool::{CheckDepth, Progress, ReadError, Report, check};
+use crate::tool::view::RegionView;
+use crate::tool::{CheckDepth, CheckProgress, StoreReadError, StoreReport, check};
 
 impl Store {
     /// Walks over everything and tells what is wrong; others go on meanwhile, and what they are
@@ -17,9 +17,9 @@ impl Store {
     pub fn check(
         &self,
         depth: CheckDepth,
-        progress: impl FnMut(Progress),
-    ) -> Result<Report, ReadError> {
-        let view = View::of(self.shared.region.clone())?;
+        progress: impl FnMut(CheckProgress),
+    ) -> Result<StoreReport, StoreReadError> {
+        let view = RegionView::of(self.shared.region.clone())?;
         Ok(check::check(&view, depth, progress))
     }
 }

@@ -4,7 +4,7 @@ use std::fmt;
 
 /// How much something matters that a check has found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Weight {
+pub enum Severity {
     /// It must not be.
     Fault,
     /// A count is off. While others work that may be, by what they are doing; it is exact when
@@ -16,7 +16,7 @@ pub enum Weight {
 
 /// What was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum What {
+pub enum FindingKind {
     /// A word of the index names a place that is in no segment.
     NoSegment,
     /// A word of the index has a state that nobody writes.
@@ -122,105 +122,105 @@ pub enum What {
     OrphanVariant,
 }
 
-impl What {
+impl FindingKind {
     /// How much it matters.
-    pub fn weight(&self) -> Weight {
+    pub fn severity(&self) -> Severity {
         match self {
-            What::LiveBytes { .. } => Weight::Drift,
-            What::Dead { .. }
-            | What::Suspect
-            | What::Drained
-            | What::FragmentsMissing { .. }
-            | What::OrphanFragments { .. }
-            | What::OrphanVariant => Weight::Note,
-            _ => Weight::Fault,
+            FindingKind::LiveBytes { .. } => Severity::Drift,
+            FindingKind::Dead { .. }
+            | FindingKind::Suspect
+            | FindingKind::Drained
+            | FindingKind::FragmentsMissing { .. }
+            | FindingKind::OrphanFragments { .. }
+            | FindingKind::OrphanVariant => Severity::Note,
+            _ => Severity::Fault,
         }
     }
 
     /// A short name that stays the same, for programs.
     pub fn name(&self) -> &'static str {
         match self {
-            What::NoSegment => "no_segment",
-            What::WordState => "word_state",
-            What::FreeSegment => "free_segment",
-            What::DrainedSegment => "drained_segment",
-            What::NotFilled => "not_filled",
-            What::NoRecord { .. } => "no_record",
-            What::Checksum => "checksum",
-            What::Marks => "marks",
-            What::OtherKey => "other_key",
-            What::SizeClass { .. } => "size_class",
-            What::Sequence { .. } => "sequence",
-            What::Unchecked => "unchecked",
-            What::Duplicate { .. } => "duplicate",
-            What::LongHead => "long_head",
-            What::SegmentState { .. } => "segment_state",
-            What::FreeNotEmpty => "free_not_empty",
-            What::Filled { .. } => "filled",
-            What::NoOwner => "no_owner",
-            What::OpenTwice { .. } => "open_twice",
-            What::Walk { .. } => "walk",
-            What::Pins { .. } => "pins",
-            What::LiveBytes { .. } => "live_bytes",
-            What::Dead { .. } => "dead",
-            What::Suspect => "suspect",
-            What::Drained => "drained",
-            What::FragmentsMissing { .. } => "fragments_missing",
-            What::OrphanFragments { .. } => "orphan_fragments",
-            What::OrphanVariant => "orphan_variant",
+            FindingKind::NoSegment => "no_segment",
+            FindingKind::WordState => "word_state",
+            FindingKind::FreeSegment => "free_segment",
+            FindingKind::DrainedSegment => "drained_segment",
+            FindingKind::NotFilled => "not_filled",
+            FindingKind::NoRecord { .. } => "no_record",
+            FindingKind::Checksum => "checksum",
+            FindingKind::Marks => "marks",
+            FindingKind::OtherKey => "other_key",
+            FindingKind::SizeClass { .. } => "size_class",
+            FindingKind::Sequence { .. } => "sequence",
+            FindingKind::Unchecked => "unchecked",
+            FindingKind::Duplicate { .. } => "duplicate",
+            FindingKind::LongHead => "long_head",
+            FindingKind::SegmentState { .. } => "segment_state",
+            FindingKind::FreeNotEmpty => "free_not_empty",
+            FindingKind::Filled { .. } => "filled",
+            FindingKind::NoOwner => "no_owner",
+            FindingKind::OpenTwice { .. } => "open_twice",
+            FindingKind::Walk { .. } => "walk",
+            FindingKind::Pins { .. } => "pins",
+            FindingKind::LiveBytes { .. } => "live_bytes",
+            FindingKind::Dead { .. } => "dead",
+            FindingKind::Suspect => "suspect",
+            FindingKind::Drained => "drained",
+            FindingKind::FragmentsMissing { .. } => "fragments_missing",
+            FindingKind::OrphanFragments { .. } => "orphan_fragments",
+            FindingKind::OrphanVariant => "orphan_variant",
         }
     }
 }
 
-impl fmt::Display for What {
+impl fmt::Display for FindingKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = match self {
-            What::NoSegment => "a word names a place in no segment",
-            What::WordState => "a word has a state that nobody writes",
-            What::FreeSegment => "a word names a place in a free segment",
-            What::DrainedSegment => "a word names a place in a segment that was drained",
-            What::NotFilled => "a word names a place behind what is filled",
-            What::NoRecord { why } => return write!(f, "a word names no record: {why}"),
-            What::Checksum => "the checksum is wrong",
-            What::Marks => "the marks have bits that mean nothing",
-            What::OtherKey => "the word is not one of the record's key",
-            What::SizeClass { found, expected } => {
+            FindingKind::NoSegment => "a word names a place in no segment",
+            FindingKind::WordState => "a word has a state that nobody writes",
+            FindingKind::FreeSegment => "a word names a place in a free segment",
+            FindingKind::DrainedSegment => "a word names a place in a segment that was drained",
+            FindingKind::NotFilled => "a word names a place behind what is filled",
+            FindingKind::NoRecord { why } => return write!(f, "a word names no record: {why}"),
+            FindingKind::Checksum => "the checksum is wrong",
+            FindingKind::Marks => "the marks have bits that mean nothing",
+            FindingKind::OtherKey => "the word is not one of the record's key",
+            FindingKind::SizeClass { found, expected } => {
                 return write!(f, "the word has size class {found}, the record {expected}");
             }
-            What::Sequence { sequence } => {
+            FindingKind::Sequence { sequence } => {
                 return write!(f, "sequence {sequence} was never given");
             }
-            What::Unchecked => "a word stays unchecked",
-            What::Duplicate { other_location } => {
+            FindingKind::Unchecked => "a word stays unchecked",
+            FindingKind::Duplicate { other_location } => {
                 return write!(f, "the record at unit {other_location} is live under the same key");
             }
-            What::LongHead => "a long body's head does not say where it is",
-            What::SegmentState { found } => return write!(f, "{found:#x} is no state"),
-            What::FreeNotEmpty => "a free segment has words that are not zero",
-            What::Filled { filled_bytes } => {
+            FindingKind::LongHead => "a long body's head does not say where it is",
+            FindingKind::SegmentState { found } => return write!(f, "{found:#x} is no state"),
+            FindingKind::FreeNotEmpty => "a free segment has words that are not zero",
+            FindingKind::Filled { filled_bytes } => {
                 return write!(f, "a segment is filled up to {filled_bytes}, which cannot be");
             }
-            What::NoOwner => "a segment's owner does not take part",
-            What::OpenTwice { other_segment } => {
+            FindingKind::NoOwner => "a segment's owner does not take part",
+            FindingKind::OpenTwice { other_segment } => {
                 return write!(f, "its owner has segment {other_segment} open in the same queue");
             }
-            What::Walk { why } => return write!(f, "a walk meets no record: {why}"),
-            What::Pins { count } => return write!(f, "{count} pins are up of nobody"),
-            What::LiveBytes { counted, named } => {
+            FindingKind::Walk { why } => return write!(f, "a walk meets no record: {why}"),
+            FindingKind::Pins { count } => return write!(f, "{count} pins are up of nobody"),
+            FindingKind::LiveBytes { counted, named } => {
                 return write!(f, "{counted} bytes count as live, words name {named}");
             }
-            What::Dead { pins } => {
+            FindingKind::Dead { pins } => {
                 return write!(f, "a participant died with {pins} pins and was not swept");
             }
-            What::Suspect => "a segment of a dead participant waits to be checked",
-            What::Drained => "a segment is drained and waits to be freed",
-            What::FragmentsMissing { missing, count } => {
+            FindingKind::Suspect => "a segment of a dead participant waits to be checked",
+            FindingKind::Drained => "a segment is drained and waits to be freed",
+            FindingKind::FragmentsMissing { missing, count } => {
                 return write!(f, "{missing} of {count} fragments are missing");
             }
-            What::OrphanFragments { count, bytes } => {
+            FindingKind::OrphanFragments { count, bytes } => {
                 return write!(f, "{count} fragments of {bytes} bytes have no head");
             }
-            What::OrphanVariant => "no base names the variant",
+            FindingKind::OrphanVariant => "no base names the variant",
         };
         f.write_str(text)
     }
@@ -230,7 +230,7 @@ impl fmt::Display for What {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
     /// What.
-    pub what: What,
+    pub kind: FindingKind,
     /// The word of the index.
     pub slot: Option<u64>,
     /// The place, in units of 64 bytes.
@@ -244,24 +244,24 @@ pub struct Finding {
 }
 
 impl Finding {
-    pub(super) fn of(what: What) -> Finding {
-        Finding { what, slot: None, location: None, segment: None, row: None, key: Vec::new() }
+    pub(super) fn of(kind: FindingKind) -> Finding {
+        Finding { kind, slot: None, location: None, segment: None, row: None, key: Vec::new() }
     }
 
     /// How much it matters.
-    pub fn weight(&self) -> Weight {
-        self.what.weight()
+    pub fn severity(&self) -> Severity {
+        self.kind.severity()
     }
 }
 
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let weight = match self.weight() {
-            Weight::Fault => "fault",
-            Weight::Drift => "drift",
-            Weight::Note => "note",
+        let severity = match self.severity() {
+            Severity::Fault => "fault",
+            Severity::Drift => "drift",
+            Severity::Note => "note",
         };
-        write!(f, "{weight}: {}", self.what)?;
+        write!(f, "{severity}: {}", self.kind)?;
         let row = self.row.map(u64::from);
         let location = self.location.map(u64::from);
         let segment = self.segment.map(u64::from);

@@ -22,7 +22,7 @@ mod report;
 pub(crate) mod view;
 
 pub use check::CheckDepth;
-pub use finding::{Finding, Weight, What};
-pub use reader::{ReadError, RegionStats, SegmentCounts, StoreReader};
+pub use finding::{Finding, FindingKind, Severity};
+pub use reader::{RegionStats, SegmentCounts, StoreReadError, StoreReader};
 pub use records::{CopiedRecord, KeyParts, ListedRecord, RecordKind};
-pub use report::{Progress, Report};
+pub use report::{CheckProgress, StoreReport};

@@ -9,8 +9,8 @@ use forebay_shm::{Listed, Region, RegionError, RegionReader};
 
 use super::check::{self, CheckDepth};
 use super::records::{CopiedRecord, ListedRecord};
-use super::report::{Progress, Report};
-use super::view::{ATTEMPTS_MAX, View};
+use super::report::{CheckProgress, StoreReport};
+use super::view::{ATTEMPTS_MAX, RegionView};
 use crate::index::{BUCKET_WORDS, IndexWord, KeyHash, WordState};
 use crate::segment::{CopyError, ScannedRecord, SegmentPhase};
 use crate::store::layout::{STORE_VERSION, word};
@@ -20,12 +20,12 @@ use crate::store::{Accounts, accounts};
 /// A store that is looked at from outside. What it says was so at some moment while it looked.
 #[derive(Debug)]
 pub struct StoreReader {
-    view: View<RegionReader>,
+    view: RegionView<RegionReader>,
 }
 
 /// Why a store cannot be looked at.
 #[derive(Debug)]
-pub enum ReadError {
+pub enum StoreReadError {
     /// The region cannot be.
     Region(RegionError),
     /// Another version of this program made the store.
@@ -106,10 +106,10 @@ impl StoreReader {
     /// Opens the store in the region under this name.
     ///
     /// # Errors
-    /// See [`ReadError`].
-    pub fn open(path: &Path) -> Result<StoreReader, ReadError> {
-        let region = Region::attach_read_only(path).map_err(ReadError::Region)?;
-        Ok(StoreReader { view: View::of(region)? })
+    /// See [`StoreReadError`].
+    pub fn open(path: &Path) -> Result<StoreReader, StoreReadError> {
+        let region = Region::attach_read_only(path).map_err(StoreReadError::Region)?;
+        Ok(StoreReader { view: RegionView::of(region)? })
     }
 
     /// A copy of what stands under a key: a primary one, or any whole key that
@@ -200,7 +200,7 @@ impl StoreReader {
     }
 
     /// Walks over everything and tells what is wrong: see [`Store::check`](crate::Store::check).
-    pub fn check(&self, depth: CheckDepth, progress: impl FnMut(Progress)) -> Report {
+    pub fn check(&self, depth: CheckDepth, progress: impl FnMut(CheckProgress)) -> StoreReport {
         check::check(&self.view, depth, progress)
     }
 }
@@ -235,23 +235,23 @@ impl ListedKeys {
     }
 }
 
-impl fmt::Display for ReadError {
+impl fmt::Display for StoreReadError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            ReadError::Region(error) => error.fmt(f),
-            ReadError::OtherVersion { found } => {
+            StoreReadError::Region(error) => error.fmt(f),
+            StoreReadError::OtherVersion { found } => {
                 write!(f, "the store has version {found}; this program knows {STORE_VERSION}")
             }
-            ReadError::Damaged(what) => write!(f, "there is no whole store: {what}"),
+            StoreReadError::Damaged(what) => write!(f, "there is no whole store: {what}"),
         }
     }
 }
 
-impl std::error::Error for ReadError {
+impl std::error::Error for StoreReadError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            ReadError::Region(error) => Some(error),
-            ReadError::OtherVersion { .. } | ReadError::Damaged(_) => None,
+            StoreReadError::Region(error) => Some(error),
+            StoreReadError::OtherVersion { .. } | StoreReadError::Damaged(_) => None,
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::finding::{Finding, Weight};
+use super::finding::{Finding, Severity};
 
 /// So many findings of each weight are kept; the others are counted. Who has that many needs no
 /// more.
@@ -10,7 +10,7 @@ const FINDINGS_MAX: u64 = 1000;
 
 /// How far a check is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Progress {
+pub struct CheckProgress {
     /// Buckets of the index and segments that were looked at.
     pub done: u64,
     /// How many there are.
@@ -19,7 +19,7 @@ pub struct Progress {
 
 /// What a check has found, and what it has looked at.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Report {
+pub struct StoreReport {
     /// What was found, up to a thousand of each weight.
     pub findings: Vec<Finding>,
     /// Further ones.
@@ -50,7 +50,7 @@ pub struct Report {
     pub is_deep: bool,
 }
 
-impl Report {
+impl StoreReport {
     /// Was nothing found that must not be?
     #[must_use]
     pub fn is_sound(&self) -> bool {
@@ -58,10 +58,10 @@ impl Report {
     }
 
     pub(super) fn add(&mut self, finding: Finding) {
-        let count = match finding.weight() {
-            Weight::Fault => &mut self.fault_count,
-            Weight::Drift => &mut self.drift_count,
-            Weight::Note => &mut self.note_count,
+        let count = match finding.severity() {
+            Severity::Fault => &mut self.fault_count,
+            Severity::Drift => &mut self.drift_count,
+            Severity::Note => &mut self.note_count,
         };
         *count += 1;
         if *count <= FINDINGS_MAX {
@@ -72,7 +72,7 @@ impl Report {
     }
 }
 
-impl fmt::Display for Report {
+impl fmt::Display for StoreReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for finding in &self.findings {
             writeln!(f, "{finding}")?;

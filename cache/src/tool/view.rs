@@ -4,7 +4,7 @@ use forebay_shm::{Area, Listed, ReadOnlyArea, Region, RegionReader};
 use forebay_sync::atomic::AtomicU64;
 use forebay_sync::pins::Pins;
 
-use super::reader::ReadError;
+use super::reader::StoreReadError;
 use crate::index::{BUCKET_WORDS, IndexWord, KeyHash, words_needed};
 use crate::segment::{
     CopyError, Geometry, LoadWords, Location, RecordCopy, SEGMENT_WORDS, ScannedRecord,
@@ -17,7 +17,7 @@ use crate::store::layout::{ROW_WORDS, STORE_VERSION, kind, word};
 pub(super) const ATTEMPTS_MAX: usize = 16;
 
 /// A region that is looked at: by who takes part in it, or by who may only read.
-pub(crate) trait Looked {
+pub(crate) trait RegionAccess {
     /// The words of an area.
     type Words: LoadWords;
 
@@ -33,7 +33,7 @@ pub(crate) trait Looked {
     fn participants(&self) -> Vec<Listed>;
 }
 
-impl Looked for Region {
+impl RegionAccess for Region {
     type Words = Area;
 
     fn area(&self, kind: u32) -> Option<(Area, u32)> {
@@ -53,7 +53,7 @@ impl Looked for Region {
     }
 }
 
-impl Looked for RegionReader {
+impl RegionAccess for RegionReader {
     type Words = ReadOnlyArea;
 
     fn area(&self, kind: u32) -> Option<(ReadOnlyArea, u32)> {
@@ -75,7 +75,7 @@ impl Looked for RegionReader {
 
 /// The areas of a store. All sizes were checked, so that no index that is below them is missing.
 #[derive(Debug)]
-pub(crate) struct View<R: Looked> {
+pub(crate) struct RegionView<R: RegionAccess> {
     pub(super) region: R,
     store: R::Words,
     segments: R::Words,
@@ -89,23 +89,25 @@ pub(crate) struct View<R: Looked> {
     hasher: Hasher,
 }
 
-impl<R: Looked> View<R> {
+impl<R: RegionAccess> RegionView<R> {
     /// The store in a region; its sizes are those that stand in it.
-    pub(crate) fn of(region: R) -> Result<View<R>, ReadError> {
+    pub(crate) fn of(region: R) -> Result<RegionView<R>, StoreReadError> {
         let area = |kind| match region.area(kind) {
-            None => Err(ReadError::Damaged("an area is missing")),
-            Some((_, found)) if found != STORE_VERSION => Err(ReadError::OtherVersion { found }),
+            None => Err(StoreReadError::Damaged("an area is missing")),
+            Some((_, found)) if found != STORE_VERSION => {
+                Err(StoreReadError::OtherVersion { found })
+            }
             Some((words, _)) => Ok(words),
         };
-        let too_few = || ReadError::Damaged("an area is too small for the sizes that it says");
+        let too_few = || StoreReadError::Damaged("an area is too small for the sizes that it says");
         let store = area(kind::STORE)?;
         if store.word_count() < word::COUNT {
-            return Err(ReadError::Damaged("the area of sizes is too small"));
+            return Err(StoreReadError::Damaged("the area of sizes is too small"));
         }
         let (segments, data) = (area(kind::SEGMENTS)?, area(kind::DATA)?);
         let geometry =
             Geometry::of(store.load(word::SEGMENT_BYTES), store.load(word::SEGMENT_COUNT))
-                .map_err(|_| ReadError::Damaged("it says impossible sizes of segments"))?;
+                .map_err(|_| StoreReadError::Damaged("it says impossible sizes of segments"))?;
         UnpinnedReader::new(&segments, &data, geometry).map_err(|_| too_few())?;
         let index = area(kind::INDEX)?;
         let bucket_count = bucket_count(store.load(word::BUCKET_COUNT), index.word_count())?;
@@ -118,7 +120,7 @@ impl<R: Looked> View<R> {
             return Err(too_few());
         }
         let hasher = Hasher::of_seed(region.seed());
-        Ok(View {
+        Ok(RegionView {
             store,
             segments,
             index,
@@ -241,8 +243,8 @@ impl<R: Looked> View<R> {
     }
 }
 
-fn bucket_count(found: u64, word_count: usize) -> Result<usize, ReadError> {
-    let damaged = ReadError::Damaged("it says an impossible size of the index");
+fn bucket_count(found: u64, word_count: usize) -> Result<usize, StoreReadError> {
+    let damaged = StoreReadError::Damaged("it says an impossible size of the index");
     let Ok(count) = usize::try_from(found) else {
         return Err(damaged);
     };

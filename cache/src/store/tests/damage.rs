@@ -11,7 +11,7 @@ use forebay_sync::{LINE_WORDS, Words};
 use super::super::layout::{kind, word};
 use super::super::put::Put;
 use super::*;
-use crate::What;
+use crate::FindingKind;
 use crate::segment::{HeaderKind, Location, SEGMENT_WORDS, SegmentQueue, UNIT_BYTES};
 
 const KEY: &[u8] = b"site\0http\0h\0/key";
@@ -101,10 +101,10 @@ impl Made {
         }
     }
 
-    fn found(&self, weight: Weight) -> BTreeSet<&'static str> {
+    fn found(&self, severity: Severity) -> BTreeSet<&'static str> {
         let report = check(&self.store);
-        let of_weight = report.findings.iter().filter(|finding| finding.weight() == weight);
-        of_weight.map(|finding| finding.what.name()).collect()
+        let of_weight = report.findings.iter().filter(|finding| finding.severity() == severity);
+        of_weight.map(|finding| finding.kind.name()).collect()
     }
 }
 
@@ -186,7 +186,7 @@ fn make_duplicate(made: &Made) {
     let (_, first) = made.word_of(KEY);
     store_as(made, HeaderKind::Whole, KEY, b"newer");
     assert!(put(&made.worker, b"further", b"head", b"body"));
-    assert_eq!(made.found(Weight::Fault), BTreeSet::new());
+    assert_eq!(made.found(Severity::Fault), BTreeSet::new());
     // The first one comes back, into an empty word of the other one's bucket.
     let bucket = made.word_of(KEY).0 / 8;
     let words = made.area(kind::INDEX);
@@ -264,9 +264,11 @@ fn each_fault_that_is_made_is_found_and_no_other() {
         damage(&made);
         let report = check(&made.store);
         let expected: BTreeSet<_> = expected.iter().copied().collect();
-        assert_eq!(made.found(Weight::Fault), expected, "{name}: {report}");
+        assert_eq!(made.found(Severity::Fault), expected, "{name}: {report}");
         for finding in report.findings {
-            assert!(finding.to_string().starts_with("fault: ") || finding.weight() > Weight::Fault);
+            assert!(
+                finding.to_string().starts_with("fault: ") || finding.severity() > Severity::Fault
+            );
         }
         made.restore(&before);
         assert_sound(&made.store);
@@ -282,7 +284,9 @@ fn a_count_that_is_off_is_told_apart() {
     assert!(report.is_sound() && report.drift_count == 1, "{report}");
     let finding = &report.findings[0];
     assert_eq!(finding.segment, Some(segment));
-    assert!(matches!(finding.what, What::LiveBytes { counted, named } if counted == named + 64));
+    assert!(
+        matches!(finding.kind, FindingKind::LiveBytes { counted, named } if counted == named + 64)
+    );
     made.write_segment(segment, LIVE, |live| live - 64);
     assert_sound(&made.store);
 }
@@ -310,9 +314,9 @@ fn a_finding_says_where_it_is_and_of_what_key() {
 }
 
 /// The notes that a check makes of a store, after which nothing else is wrong.
-fn notes(store: &Store) -> Vec<What> {
+fn notes(store: &Store) -> Vec<FindingKind> {
     assert_sound(store);
-    check(store).findings.into_iter().map(|finding| finding.what).collect()
+    check(store).findings.into_iter().map(|finding| finding.kind).collect()
 }
 
 #[test]
@@ -327,9 +331,9 @@ fn what_a_dead_participant_left_is_noted_until_it_is_mended() {
         std::panic::resume_unwind(Box::new(()));
     });
     assert!(died.join().is_err());
-    assert_eq!(notes(&store), [What::Dead { pins: 1 }]);
+    assert_eq!(notes(&store), [FindingKind::Dead { pins: 1 }]);
     assert_eq!(store.sweep().unwrap(), 1);
-    assert_eq!(notes(&store), [What::Suspect]);
+    assert_eq!(notes(&store), [FindingKind::Suspect]);
     assert_eq!(worker.mend(), 1);
     assert_eq!(notes(&store), []);
     assert!(get(&worker, KEY).is_some());
@@ -350,7 +354,7 @@ fn what_a_dead_participant_has_not_counted_is_counted_when_its_segment_is_checke
         assert!(died.join().is_err());
         let segment = made.segment_of(KEY);
         made.write_segment(segment, LIVE, |bytes| bytes.strict_add_signed(drift_bytes));
-        assert_eq!(made.found(Weight::Drift), BTreeSet::from(["live_bytes"]));
+        assert_eq!(made.found(Severity::Drift), BTreeSet::from(["live_bytes"]));
         assert_eq!(made.store.sweep().unwrap(), 1);
         assert_eq!(made.worker.mend(), 1);
         assert_sound(&made.store);
@@ -362,7 +366,7 @@ fn what_a_dead_participant_has_not_counted_is_counted_when_its_segment_is_checke
 fn a_segment_that_waits_to_be_freed_is_noted() {
     let made = made();
     made.write_segment(made.free(), STATE, |state| state | DRAINING);
-    assert_eq!(notes(&made.store), [What::Drained]);
+    assert_eq!(notes(&made.store), [FindingKind::Drained]);
     made.write_segment(made.free(), STATE, |state| state & !7);
     assert_eq!(notes(&made.store), []);
 }
@@ -373,7 +377,7 @@ fn fragments_and_heads_without_each_other_are_noted() {
     let mut filling = lead(&worker, KEY, None).begin(b"head", None, None, fresh()).unwrap();
     append(&mut filling, &[7; 300_000]);
     let found = notes(&store);
-    let [What::OrphanFragments { count, bytes }] = found[..] else {
+    let [FindingKind::OrphanFragments { count, bytes }] = found[..] else {
         panic!("{found:?}");
     };
     assert!(count > 1 && bytes > 65_536, "{found:?}");
@@ -388,11 +392,11 @@ fn fragments_and_heads_without_each_other_are_noted() {
     drop(head);
     worker.own.remove_fragments(long.id(), 2);
     let count = u64::from(long.fragments(0..long.bytes()).end);
-    assert_eq!(notes(&store), [What::FragmentsMissing { missing: 2, count }]);
+    assert_eq!(notes(&store), [FindingKind::FragmentsMissing { missing: 2, count }]);
     assert_eq!(worker.own.index.remove(&worker.own.pins, &worker.own.key(KEY)), 1);
     // They stay for who is sending them, and leave by themselves.
     worker.own.demote_orphans();
-    let [What::OrphanFragments { count: left, .. }] = notes(&store)[..] else {
+    let [FindingKind::OrphanFragments { count: left, .. }] = notes(&store)[..] else {
         panic!("{:?}", notes(&store));
     };
     assert_eq!(left, count - 2);
@@ -439,7 +443,7 @@ fn a_variant_without_its_base_is_noted() {
     assert!(fill(lead(&worker, KEY, None), b"head", Some(base), b"body"));
     assert_eq!(notes(&store), []);
     assert_eq!(worker.own.index.remove(&worker.own.pins, &worker.own.key(KEY)), 1);
-    assert_eq!(notes(&store), [What::OrphanVariant]);
+    assert_eq!(notes(&store), [FindingKind::OrphanVariant]);
 }
 
 #[test]

@@ -14,8 +14,8 @@ mod uses;
 use std::task::{Context, Poll, Waker};
 
 use crate::{
-    CheckDepth, CollapseResult, Fill, Leader, Lookup, RecordTimes, Report, Store, StoreConfig,
-    StoreWorker, StoredRecord, VariantKey, Weight,
+    CheckDepth, CollapseResult, Fill, Leader, Lookup, RecordTimes, Severity, Store, StoreConfig,
+    StoreReport, StoreWorker, StoredRecord, VariantKey,
 };
 
 /// When everything in these tests happens.
@@ -31,7 +31,7 @@ fn open(budget_bytes: u64) -> (Store, StoreWorker) {
     (store, worker)
 }
 
-fn check(store: &Store) -> Report {
+fn check(store: &Store) -> StoreReport {
     let mut last = None;
     let report = store.check(CheckDepth::Checksums, |progress| last = Some(progress)).unwrap();
     let last = last.expect("it told how far it was");
@@ -42,7 +42,7 @@ fn check(store: &Store) -> Report {
 /// Nothing is wrong with a store in which nobody works, and all its counts are right.
 fn assert_sound(store: &Store) {
     let report = check(store);
-    let wrong = report.findings.iter().any(|finding| finding.weight() != Weight::Note);
+    let wrong = report.findings.iter().any(|finding| finding.severity() != Severity::Note);
     assert!(!wrong, "{report}");
 }
 

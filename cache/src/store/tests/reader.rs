@@ -14,7 +14,7 @@ use forebay_testkit::StopFlag;
 use super::super::layout::{kind, word};
 use super::*;
 use crate::store::config::tables_bytes;
-use crate::{KeyParts, ReadError, RecordKind, StoreReader};
+use crate::{KeyParts, RecordKind, StoreReadError, StoreReader};
 
 /// A store in a file, the folder that it lies in, and its path.
 pub(super) fn in_file(budget_bytes: u64) -> (Store, tempfile::TempDir, PathBuf) {
@@ -248,7 +248,7 @@ fn a_key_that_is_replaced_during_a_listing_is_listed_once() {
 fn what_is_no_store_is_refused() {
     let (store, folder, path) = in_file(4 << 20);
     let missing = StoreReader::open(&folder.path().join("other"));
-    assert!(matches!(missing, Err(ReadError::Region(_))));
+    assert!(matches!(missing, Err(StoreReadError::Region(_))));
     let sizes = store.shared.region.area(kind::STORE).unwrap();
     let cases = [
         (word::SEGMENT_BYTES, 0, "sizes of segments"),

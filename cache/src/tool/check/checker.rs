@@ -6,11 +6,11 @@ use std::thread;
 use forebay_shm::Listed;
 
 use super::CheckDepth;
-use super::related::Fragments;
+use super::related::FragmentTotals;
 use crate::segment::{Location, RecordHeader, SegmentPhase, UNIT_BYTES};
-use crate::tool::finding::{Finding, What};
-use crate::tool::report::Report;
-use crate::tool::view::{Looked, View};
+use crate::tool::finding::{Finding, FindingKind};
+use crate::tool::report::StoreReport;
+use crate::tool::view::{RegionAccess, RegionView};
 
 /// So often a fault is seen before it is told.
 const LOOKS: usize = 3;
@@ -19,12 +19,12 @@ const LOOKS: usize = 3;
 const YIELDS: usize = 4;
 
 /// What is known while a check goes on.
-pub(super) struct Checker<'a, R: Looked> {
-    pub(super) view: &'a View<R>,
+pub(super) struct Checker<'a, R: RegionAccess> {
+    pub(super) view: &'a RegionView<R>,
     pub(super) is_deep: bool,
-    pub(super) report: Report,
+    pub(super) report: StoreReport,
     /// The bodies of which fragments were seen.
-    pub(super) fragments: HashMap<u64, Fragments>,
+    pub(super) fragments: HashMap<u64, FragmentTotals>,
     /// Who takes part, as it was lately.
     pub(super) participants: Vec<Listed>,
     /// The key of the record that is looked at, if it has one.
@@ -32,14 +32,14 @@ pub(super) struct Checker<'a, R: Looked> {
     pub(super) other_key: Vec<u8>,
 }
 
-impl<'a, R: Looked> Checker<'a, R> {
-    pub(super) fn new(view: &'a View<R>, depth: CheckDepth) -> Self {
+impl<'a, R: RegionAccess> Checker<'a, R> {
+    pub(super) fn new(view: &'a RegionView<R>, depth: CheckDepth) -> Self {
         let is_deep = depth == CheckDepth::Checksums;
-        let report = Report {
+        let report = StoreReport {
             is_deep,
             bucket_count: view.bucket_count as u64,
             segment_count: u64::from(view.geometry.segment_count()),
-            ..Report::default()
+            ..StoreReport::default()
         };
         Checker {
             view,
@@ -53,7 +53,7 @@ impl<'a, R: Looked> Checker<'a, R> {
     }
 
     /// What `look` says, if it says the same each time.
-    pub(super) fn stands<T: PartialEq>(
+    pub(super) fn confirm<T: PartialEq>(
         &mut self,
         mut look: impl FnMut(&mut Self) -> Option<T>,
     ) -> Option<T> {
@@ -67,8 +67,8 @@ impl<'a, R: Looked> Checker<'a, R> {
         Some(first)
     }
 
-    pub(super) fn add(&mut self, what: What, location: impl FnOnce(&mut Finding)) {
-        let mut finding = Finding::of(what);
+    pub(super) fn add(&mut self, kind: FindingKind, location: impl FnOnce(&mut Finding)) {
+        let mut finding = Finding::of(kind);
         location(&mut finding);
         self.report.add(finding);
     }

@@ -22,8 +22,8 @@ mod segments;
 mod words;
 
 use self::checker::Checker;
-use super::report::{Progress, Report};
-use super::view::{Looked, View};
+use super::report::{CheckProgress, StoreReport};
+use super::view::{RegionAccess, RegionView};
 use crate::index::BUCKET_WORDS;
 
 /// So many buckets are looked at between two reports of progress.
@@ -40,18 +40,18 @@ pub enum CheckDepth {
 
 /// Checks a store; `progress` is called now and then, so that it can show how far it is, or let
 /// others go first.
-pub(crate) fn check<R: Looked>(
-    view: &View<R>,
+pub(crate) fn check<R: RegionAccess>(
+    view: &RegionView<R>,
     depth: CheckDepth,
-    mut progress: impl FnMut(Progress),
-) -> Report {
+    mut progress: impl FnMut(CheckProgress),
+) -> StoreReport {
     let mut checker = Checker::new(view, depth);
     let segment_count = view.geometry.segment_count();
     let total = view.bucket_count as u64 + u64::from(segment_count);
     let mut done = 0;
     let mut tell = |count: u64| {
         done += count;
-        progress(Progress { done, total });
+        progress(CheckProgress { done, total });
     };
     for first in (0..view.bucket_count).step_by(BUCKETS_AT_ONCE) {
         let end = (first + BUCKETS_AT_ONCE).min(view.bucket_count);

@@ -8,19 +8,19 @@ use crate::index::{IndexWord, WordState};
 use crate::segment::{HeaderKind, Location, ScannedRecord};
 use crate::store::long::{LongBody, fragment_key, split_fragment_key};
 use crate::store::variants::{BaseBody, split_variant_key};
-use crate::tool::finding::What;
-use crate::tool::view::Looked;
+use crate::tool::finding::FindingKind;
+use crate::tool::view::RegionAccess;
 
 /// What was seen of a long body's fragments.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Fragments {
+pub(super) struct FragmentTotals {
     /// The number of one of them.
     number: u32,
     count: u64,
     bytes: u64,
 }
 
-impl<R: Looked> Checker<'_, R> {
+impl<R: RegionAccess> Checker<'_, R> {
     /// Looks for what belongs to a live record, whose key is in `key`.
     pub(super) fn check_related(&mut self, slot: usize, word: &IndexWord, scanned: &ScannedRecord) {
         match scanned.header.kind {
@@ -35,16 +35,16 @@ impl<R: Looked> Checker<'_, R> {
 
     /// Are all fragments there that a head names?
     fn check_long_head(&mut self, slot: usize, word: IndexWord) {
-        let found = self.stands(|checker| checker.look_at_long(slot, word));
-        if let Some(what) = found {
-            self.add_record(what, slot, word);
+        let found = self.confirm(|checker| checker.look_at_long(slot, word));
+        if let Some(kind) = found {
+            self.add_record(kind, slot, word);
         }
     }
 
-    fn look_at_long(&self, slot: usize, word: IndexWord) -> Option<What> {
+    fn look_at_long(&self, slot: usize, word: IndexWord) -> Option<FindingKind> {
         let copied = self.view.copy((slot, word)).ok()?;
         let Some(long) = LongBody::decode(copied.record().body()) else {
-            return Some(What::LongHead);
+            return Some(FindingKind::LongHead);
         };
         let all = long.fragments(0..long.bytes());
         let count = all.len() as u64;
@@ -54,14 +54,14 @@ impl<R: Looked> Checker<'_, R> {
         let there = looked.filter(|number| self.view.has(&fragment_key(long.id(), *number)));
         let missing = count - there.count() as u64;
         let is_there = self.view.word(slot).is_same_record(word);
-        (missing > 0 && is_there).then_some(What::FragmentsMissing { missing, count })
+        (missing > 0 && is_there).then_some(FindingKind::FragmentsMissing { missing, count })
     }
 
     fn note_fragment(&mut self, scanned: &ScannedRecord) {
         let Some((id, number)) = split_fragment_key(&self.key) else {
             return;
         };
-        let none = Fragments { number, count: 0, bytes: 0 };
+        let none = FragmentTotals { number, count: 0, bytes: 0 };
         let fragments = self.fragments.entry(id).or_insert(none);
         fragments.count += 1;
         fragments.bytes += scanned.header.record_bytes();
@@ -78,12 +78,12 @@ impl<R: Looked> Checker<'_, R> {
                 self.fragments.remove(&long.id());
             }
         }
-        for (id, Fragments { number, count, bytes }) in std::mem::take(&mut self.fragments) {
+        for (id, FragmentTotals { number, count, bytes }) in std::mem::take(&mut self.fragments) {
             let key = fragment_key(id, number);
             // The head may have been taken out meanwhile, and then the fragments go, too.
-            if self.stands(|checker| checker.view.has(&key).then_some(())).is_some() {
-                let what = What::OrphanFragments { count, bytes };
-                self.add(what, |finding| finding.key = key.to_vec());
+            if self.confirm(|checker| checker.view.has(&key).then_some(())).is_some() {
+                let kind = FindingKind::OrphanFragments { count, bytes };
+                self.add(kind, |finding| finding.key = key.to_vec());
             }
         }
     }
@@ -105,7 +105,7 @@ impl<R: Looked> Checker<'_, R> {
     fn check_variant(&mut self, slot: usize, word: IndexWord) {
         let key = std::mem::take(&mut self.key);
         if let Some((primary, epoch, hash)) = split_variant_key(&key) {
-            let orphan = self.stands(|checker| {
+            let orphan = self.confirm(|checker| {
                 let base = checker.view.find(primary);
                 let is_named = base.as_ref().is_some_and(|(_, base)| {
                     let record = base.record();
@@ -114,21 +114,21 @@ impl<R: Looked> Checker<'_, R> {
                         && body.is_some_and(|b| b.epoch == epoch && b.hashes().contains(hash))
                 });
                 let is_there = checker.view.word(slot).is_same_record(word);
-                (is_there && !is_named).then_some(What::OrphanVariant)
+                (is_there && !is_named).then_some(FindingKind::OrphanVariant)
             });
             self.key.clone_from(&key);
-            if let Some(what) = orphan {
-                self.add_record(what, slot, word);
+            if let Some(kind) = orphan {
+                self.add_record(kind, slot, word);
             }
         }
         self.key = key;
     }
 
     /// Adds a finding about the record whose key is in `key`.
-    pub(super) fn add_record(&mut self, what: What, slot: usize, word: IndexWord) {
+    pub(super) fn add_record(&mut self, kind: FindingKind, slot: usize, word: IndexWord) {
         let segment = self.view.geometry.segment_of(Location(word.location()));
         let key = self.key.clone();
-        self.add(what, |finding| {
+        self.add(kind, |finding| {
             finding.slot = Some(slot as u64);
             finding.location = Some(word.location());
             finding.segment = segment;

@@ -2,10 +2,10 @@
 
 use super::checker::Checker;
 use super::segments::is_dead;
-use crate::tool::finding::What;
-use crate::tool::view::Looked;
+use crate::tool::finding::FindingKind;
+use crate::tool::view::RegionAccess;
 
-impl<R: Looked> Checker<'_, R> {
+impl<R: RegionAccess> Checker<'_, R> {
     /// Checks the rows of all participants, in use or not.
     pub(super) fn check_rows(&mut self) {
         for row in 0..self.view.region.participants_max() {
@@ -25,7 +25,7 @@ impl<R: Looked> Checker<'_, R> {
 
     /// A dead participant is told of until it is swept: what it had is still its own.
     fn check_dead(&mut self, row: u32) {
-        let dead = self.stands(|checker| {
+        let dead = self.confirm(|checker| {
             checker.participants = checker.view.region.participants();
             checker.participants.iter().find(|l| l.id.row == row && is_dead(l)).map(|l| l.id)
         });
@@ -34,7 +34,7 @@ impl<R: Looked> Checker<'_, R> {
         }
         let all = 0..self.view.geometry.segment_count();
         let pins = all.map(|segment| self.view.pin_count(row, segment)).sum();
-        self.add(What::Dead { pins }, |finding| finding.row = Some(row));
+        self.add(FindingKind::Dead { pins }, |finding| finding.row = Some(row));
     }
 
     /// Is a pin up in a row that nobody has? Who has just joined may raise one.
@@ -42,14 +42,14 @@ impl<R: Looked> Checker<'_, R> {
         if self.view.pin_count(row, segment) == 0 {
             return;
         }
-        let count = self.stands(|checker| {
+        let count = self.confirm(|checker| {
             checker.participants = checker.view.region.participants();
             let count = checker.view.pin_count(row, segment);
             let is_nobodys = !checker.is_in_use(row) && count != 0;
             is_nobodys.then_some(count)
         });
         if let Some(count) = count {
-            self.add(What::Pins { count }, |finding| {
+            self.add(FindingKind::Pins { count }, |finding| {
                 finding.row = Some(row);
                 finding.segment = Some(segment);
             });

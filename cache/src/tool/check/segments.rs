@@ -5,10 +5,10 @@ use forebay_shm::{Listed, ParticipantStatus};
 use super::checker::Checker;
 use crate::segment::{RecordDamage, SegmentPhase, SegmentSnapshot, SegmentState, UNIT_BYTES};
 use crate::store::layout::word;
-use crate::tool::finding::{Finding, What};
-use crate::tool::view::Looked;
+use crate::tool::finding::{Finding, FindingKind};
+use crate::tool::view::RegionAccess;
 
-impl<R: Looked> Checker<'_, R> {
+impl<R: RegionAccess> Checker<'_, R> {
     /// Checks one segment.
     pub(super) fn check_segment(&mut self, segment: u32) {
         if self
@@ -20,12 +20,12 @@ impl<R: Looked> Checker<'_, R> {
             self.report.free_segment_count += 1;
         }
         if self.segment_fault(segment).is_some() {
-            let fault = self.stands(|checker| {
+            let fault = self.confirm(|checker| {
                 checker.participants = checker.view.region.participants();
                 checker.segment_fault(segment)
             });
-            if let Some((what, row)) = fault {
-                self.add(what, |finding| {
+            if let Some((kind, row)) = fault {
+                self.add(kind, |finding| {
                     finding.segment = Some(segment);
                     finding.row = row;
                 });
@@ -36,51 +36,56 @@ impl<R: Looked> Checker<'_, R> {
     }
 
     /// What is wrong with a segment's words, and the row that it is about.
-    fn segment_fault(&self, segment: u32) -> Option<(What, Option<u32>)> {
+    fn segment_fault(&self, segment: u32) -> Option<(FindingKind, Option<u32>)> {
         if self.view.unpinned().state(segment).is_none() {
-            return Some((What::SegmentState { found: self.view.state_word(segment) }, None));
+            return Some((
+                FindingKind::SegmentState { found: self.view.state_word(segment) },
+                None,
+            ));
         }
         let described = self.view.unpinned().snapshot(segment)?;
         let SegmentSnapshot { state, order, filled_bytes, live_bytes, expires } = described;
         let segment_bytes = u64::from(self.view.geometry.segment_bytes());
         if filled_bytes > segment_bytes || !filled_bytes.is_multiple_of(u64::from(UNIT_BYTES)) {
-            return Some((What::Filled { filled_bytes }, None));
+            return Some((FindingKind::Filled { filled_bytes }, None));
         }
         let is_empty = (order, filled_bytes, live_bytes, expires) == (0, 0, 0, 0);
         match state.phase {
-            SegmentPhase::Free => (!is_empty).then_some((What::FreeNotEmpty, None)),
+            SegmentPhase::Free => (!is_empty).then_some((FindingKind::FreeNotEmpty, None)),
             SegmentPhase::Open => self.owner_fault(state),
-            SegmentPhase::Suspect if state.owner.is_none() => Some((What::Suspect, None)),
+            SegmentPhase::Suspect if state.owner.is_none() => Some((FindingKind::Suspect, None)),
             SegmentPhase::Suspect => self.owner_fault(state),
-            SegmentPhase::Draining => self.is_left(segment).then_some((What::Drained, None)),
+            SegmentPhase::Draining => {
+                self.is_drained(segment).then_some((FindingKind::Drained, None))
+            }
             SegmentPhase::Sealed => None,
         }
     }
 
     /// Nobody drains a segment, and nobody pins it.
-    fn is_left(&self, segment: u32) -> bool {
+    fn is_drained(&self, segment: u32) -> bool {
         let rows = 0..self.view.region.participants_max();
         self.view.shared(word::DRAINING) != u64::from(segment) + 1
             && rows.map(|row| self.view.pin_count(row, segment)).all(|count| count == 0)
     }
 
     /// Does the owner of a segment take part? Of a dead one it is told once, with its row.
-    fn owner_fault(&self, state: SegmentState) -> Option<(What, Option<u32>)> {
+    fn owner_fault(&self, state: SegmentState) -> Option<(FindingKind, Option<u32>)> {
         let owner = state.owner?;
         let is_there = self.participants.iter().any(|listed| listed.id.row == owner);
-        (!is_there).then_some((What::NoOwner, Some(owner)))
+        (!is_there).then_some((FindingKind::NoOwner, Some(owner)))
     }
 
     /// Does a walk meet records only?
     fn check_walk(&mut self, segment: u32) {
-        let damage = self.stands(|checker| {
+        let damage = self.confirm(|checker| {
             let walked = checker.view.unpinned().walk(segment)?;
             Some((walked.state.generation, walked.damage?))
         });
         let Some((_, RecordDamage { location, why })) = damage else {
             return;
         };
-        self.add(What::Walk { why: why.text() }, |finding| {
+        self.add(FindingKind::Walk { why: why.text() }, |finding| {
             finding.segment = Some(segment);
             finding.location = Some(location.0);
         });
@@ -88,12 +93,12 @@ impl<R: Looked> Checker<'_, R> {
 
     /// Are the bytes that count as live those of records that words name?
     fn check_live_bytes(&mut self, segment: u32) {
-        if let Some(what) = self.stands(|checker| checker.drift(segment)) {
-            self.add(what, |finding| finding.segment = Some(segment));
+        if let Some(kind) = self.confirm(|checker| checker.drift(segment)) {
+            self.add(kind, |finding| finding.segment = Some(segment));
         }
     }
 
-    fn drift(&mut self, segment: u32) -> Option<What> {
+    fn drift(&mut self, segment: u32) -> Option<FindingKind> {
         let view = self.view;
         let described = view.unpinned().snapshot(segment)?;
         // While it is drained its count stands still; a dead owner's is mended by the check.
@@ -119,7 +124,7 @@ impl<R: Looked> Checker<'_, R> {
         }
         let counted = described.live_bytes;
         (counted != named && counted != named + last_bytes)
-            .then_some(What::LiveBytes { counted, named })
+            .then_some(FindingKind::LiveBytes { counted, named })
     }
 
     /// Has each participant one segment open in each queue, at most?
@@ -141,13 +146,13 @@ impl<R: Looked> Checker<'_, R> {
     }
 
     fn check_open_twice(&mut self, one: (u32, SegmentState), other: (u32, SegmentState)) {
-        let twice = self.stands(|checker| {
+        let twice = self.confirm(|checker| {
             let outside = checker.view.unpinned();
             let is_open = |(segment, state)| outside.state(segment) == Some(state);
             (is_open(one) && is_open(other)).then_some(())
         });
         if twice.is_some() {
-            self.add(What::OpenTwice { other_segment: other.0 }, |finding: &mut Finding| {
+            self.add(FindingKind::OpenTwice { other_segment: other.0 }, |finding: &mut Finding| {
                 finding.segment = Some(one.0);
                 finding.row = one.1.owner;
             });

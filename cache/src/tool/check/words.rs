@@ -6,27 +6,27 @@ use crate::segment::{
     CopyError, Location, SEQUENCE_MAX, ScannedRecord, SegmentPhase, SegmentSnapshot,
 };
 use crate::store::layout::word;
-use crate::tool::finding::What;
-use crate::tool::view::{ATTEMPTS_MAX, Looked};
+use crate::tool::finding::FindingKind;
+use crate::tool::view::{ATTEMPTS_MAX, RegionAccess};
 
 /// A word, what it names, and what is wrong with it.
 #[derive(Clone, Debug)]
-pub(super) struct Seen {
+pub(super) struct CheckedWord {
     pub(super) word: IndexWord,
     /// `None` if there is no record, or if its segment cannot be read.
     pub(super) scanned: Option<ScannedRecord>,
-    fault: Option<What>,
+    fault: Option<FindingKind>,
 }
 
-impl<R: Looked> Checker<'_, R> {
+impl<R: RegionAccess> Checker<'_, R> {
     /// Checks what one word names.
     pub(super) fn check_word(&mut self, slot: usize) {
-        let Some(seen) = self.see(slot) else {
+        let Some(seen) = self.read_slot(slot) else {
             return;
         };
         self.report.word_count += 1;
         if seen.fault.is_some() {
-            self.tell_fault(slot, &seen);
+            self.report_fault(slot, &seen);
             return;
         }
         let Some(scanned) = seen.scanned else {
@@ -43,25 +43,25 @@ impl<R: Looked> Checker<'_, R> {
     }
 
     /// Tells the fault of a word if it is there the next times, too.
-    fn tell_fault(&mut self, slot: usize, first: &Seen) {
-        let fault = self.stands(|checker| {
-            let seen = checker.see(slot)?;
+    fn report_fault(&mut self, slot: usize, first: &CheckedWord) {
+        let fault = self.confirm(|checker| {
+            let seen = checker.read_slot(slot)?;
             (seen.word.is_same_record(first.word)).then_some(seen.fault?)
         });
-        if let Some(what) = fault {
-            self.add_record(what, slot, first.word);
+        if let Some(kind) = fault {
+            self.add_record(kind, slot, first.word);
         }
     }
 
     /// Looks at a word until it stands still. `None`: it is empty, or never stands still. The key
     /// of its record is in `key` then, if it has one.
-    fn see(&mut self, slot: usize) -> Option<Seen> {
+    fn read_slot(&mut self, slot: usize) -> Option<CheckedWord> {
         for _ in 0..ATTEMPTS_MAX {
             let word = self.view.word(slot);
             if word.is_empty() {
                 return None;
             }
-            if let Some(seen) = self.see_word(slot, word) {
+            if let Some(seen) = self.read_word(slot, word) {
                 return Some(seen);
             }
         }
@@ -70,11 +70,11 @@ impl<R: Looked> Checker<'_, R> {
     }
 
     /// `None` if the word changed meanwhile.
-    fn see_word(&mut self, slot: usize, word: IndexWord) -> Option<Seen> {
+    fn read_word(&mut self, slot: usize, word: IndexWord) -> Option<CheckedWord> {
         self.key.clear();
         let (scanned, fault) = self.look_at(slot, word)?;
         let is_there = self.view.word(slot).is_same_record(word);
-        is_there.then_some(Seen { word, scanned, fault })
+        is_there.then_some(CheckedWord { word, scanned, fault })
     }
 
     /// The record that a word names, and what is wrong with either. `None`: look at the word again.
@@ -82,12 +82,12 @@ impl<R: Looked> Checker<'_, R> {
         &mut self,
         slot: usize,
         word: IndexWord,
-    ) -> Option<(Option<ScannedRecord>, Option<What>)> {
+    ) -> Option<(Option<ScannedRecord>, Option<FindingKind>)> {
         if !word.is_in_memory() {
-            return Some((None, Some(What::WordState)));
+            return Some((None, Some(FindingKind::WordState)));
         }
         let Some(segment) = self.view.geometry.segment_of(Location(word.location())) else {
-            return Some((None, Some(What::NoSegment)));
+            return Some((None, Some(FindingKind::NoSegment)));
         };
         let Some(before) = self.view.unpinned().state(segment) else {
             // That is the segment's fault, and told there.
@@ -102,7 +102,7 @@ impl<R: Looked> Checker<'_, R> {
             && glimpsed != Err(CopyError::Gone)
             && self.view.unpinned().state(segment) == Some(before);
         if is_free {
-            return Some((None, Some(What::FreeSegment)));
+            return Some((None, Some(FindingKind::FreeSegment)));
         }
         match glimpsed {
             Ok(scanned) => {
@@ -110,9 +110,9 @@ impl<R: Looked> Checker<'_, R> {
                 Some((Some(scanned), fault))
             }
             Err(CopyError::Damaged(damage)) => {
-                Some((None, Some(What::NoRecord { why: damage.why.text() })))
+                Some((None, Some(FindingKind::NoRecord { why: damage.why.text() })))
             }
-            Err(CopyError::BadChecksum) => Some((None, Some(What::Checksum))),
+            Err(CopyError::BadChecksum) => Some((None, Some(FindingKind::Checksum))),
             Err(CopyError::Gone) => None,
         }
     }
@@ -124,23 +124,23 @@ impl<R: Looked> Checker<'_, R> {
         word: IndexWord,
         scanned: &ScannedRecord,
         segment: u32,
-    ) -> Option<What> {
+    ) -> Option<FindingKind> {
         let hash = self.view.hash(&self.key);
         let buckets = hash.buckets(self.view.bucket_count);
         if !buckets.contains(&(slot / BUCKET_WORDS)) || hash.fingerprint() != word.fingerprint() {
-            return Some(What::OtherKey);
+            return Some(FindingKind::OtherKey);
         }
         let expected = size_class(scanned.header.record_bytes() as u32);
         if word.size_class() != expected {
-            return Some(What::SizeClass { found: word.size_class(), expected });
+            return Some(FindingKind::SizeClass { found: word.size_class(), expected });
         }
         if scanned.marks.is_damaged() {
-            return Some(What::Marks);
+            return Some(FindingKind::Marks);
         }
         // The counter is looked at after the record, and it only grows.
         let sequence = scanned.header.sequence;
         if sequence > self.view.shared(word::SEQUENCE).min(SEQUENCE_MAX) {
-            return Some(What::Sequence { sequence });
+            return Some(FindingKind::Sequence { sequence });
         }
         if let Some(described) = self.view.unpinned().snapshot(segment)
             && let Some(fault) = self.fault_of_location(scanned, segment, &described)
@@ -149,7 +149,9 @@ impl<R: Looked> Checker<'_, R> {
         }
         match word.state() {
             WordState::Live => self.duplicate(slot, word, scanned),
-            _ => self.is_published(scanned.location, &scanned.header).then_some(What::Unchecked),
+            _ => self
+                .is_published(scanned.location, &scanned.header)
+                .then_some(FindingKind::Unchecked),
         }
     }
 
@@ -159,18 +161,23 @@ impl<R: Looked> Checker<'_, R> {
         scanned: &ScannedRecord,
         segment: u32,
         described: &SegmentSnapshot,
-    ) -> Option<What> {
+    ) -> Option<FindingKind> {
         if described.state.phase == SegmentPhase::Draining {
             // It was drained if it is not the one under way. What is filled of it is cleared first.
             let under_way = self.view.shared(word::DRAINING);
-            return (under_way != u64::from(segment) + 1).then_some(What::DrainedSegment);
+            return (under_way != u64::from(segment) + 1).then_some(FindingKind::DrainedSegment);
         }
         let end_bytes = self.end_bytes(scanned.location, &scanned.header);
-        (described.filled_bytes < end_bytes).then_some(What::NotFilled)
+        (described.filled_bytes < end_bytes).then_some(FindingKind::NotFilled)
     }
 
     /// Another live record of the same key, in a later slot, if both publishers have looked.
-    fn duplicate(&mut self, slot: usize, word: IndexWord, scanned: &ScannedRecord) -> Option<What> {
+    fn duplicate(
+        &mut self,
+        slot: usize,
+        word: IndexWord,
+        scanned: &ScannedRecord,
+    ) -> Option<FindingKind> {
         let hash = self.view.hash(&self.key);
         let mut other_key = std::mem::take(&mut self.other_key);
         let found = self.view.slots(hash).filter(|other| *other > slot).find_map(|other| {
@@ -185,7 +192,7 @@ impl<R: Looked> Checker<'_, R> {
                 && self.is_published(glimpsed.location, &glimpsed.header)
                 // Both are looked at again after that: this one here, the own one by the caller.
                 && self.view.word(other).is_same_record(other_word);
-            is_twice.then_some(What::Duplicate { other_location: other_word.location() })
+            is_twice.then_some(FindingKind::Duplicate { other_location: other_word.location() })
         });
         self.other_key = other_key;
         found

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use clap::ArgMatches;
-use forebay_cache::{CheckDepth, Finding, Report, StoreReader, Weight};
+use forebay_cache::{CheckDepth, Finding, Severity, StoreReader, StoreReport};
 use forebay_server::KeyText;
 use serde_json::{Value, json};
 
@@ -30,7 +30,7 @@ pub(super) fn run(reader: &StoreReader, args: &ArgMatches) -> ExitCode {
     if report.is_sound() { ExitCode::SUCCESS } else { ExitCode::from(EXIT_FOUND) }
 }
 
-fn report_json(report: &Report) -> Value {
+fn report_json(report: &StoreReport) -> Value {
     json!({
         "sound": report.is_sound(),
         "deep": report.is_deep,
@@ -51,16 +51,16 @@ fn report_json(report: &Report) -> Value {
 }
 
 fn finding_json(finding: &Finding) -> Value {
-    let weight = match finding.weight() {
-        Weight::Fault => "fault",
-        Weight::Drift => "drift",
-        Weight::Note => "note",
+    let severity = match finding.severity() {
+        Severity::Fault => "fault",
+        Severity::Drift => "drift",
+        Severity::Note => "note",
     };
     let key = (!finding.key.is_empty()).then(|| finding.key.escape_ascii().to_string());
     json!({
-        "weight": weight,
-        "name": finding.what.name(),
-        "text": finding.what.to_string(),
+        "weight": severity,
+        "name": finding.kind.name(),
+        "text": finding.kind.to_string(),
         "slot": finding.slot,
         "unit": finding.location,
         "segment": finding.segment,
