@@ -29,7 +29,7 @@ pub struct InsertRequest {
 /// A record whose word is published, but not live. Its publisher makes it live or withdraws it, and
 /// keeps its segment open until then.
 #[derive(Debug)]
-#[must_use = "a word that stays unchecked takes room and is never found"]
+#[must_use = "an unchecked word takes room and is never found"]
 pub struct UncheckedWord {
     own: PublishedWord,
 }

@@ -31,9 +31,9 @@ pub enum IndexError {
 impl fmt::Display for IndexError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(match self {
-            IndexError::TooFewBuckets => "an index has at least two buckets",
-            IndexError::TooFewWords => "the words are too few for the buckets",
-            IndexError::NotOnALine => "the words do not begin on a line of 64 bytes",
+            IndexError::TooFewBuckets => "an index needs at least two buckets",
+            IndexError::TooFewWords => "there are too few words for the buckets",
+            IndexError::NotOnALine => "the words do not start at a cache line (64 bytes)",
         })
     }
 }

@@ -36,7 +36,7 @@ pub(crate) fn slots_for(region_bytes: u64) -> usize {
 
 /// Whether a fetched response may be found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[must_use = "what was purged must not be found"]
+#[must_use = "a purged record must not be found"]
 pub(crate) enum PurgeVerdict {
     /// No newer purge matches it.
     Clear {
@@ -61,8 +61,8 @@ pub(crate) enum RingError {
 impl fmt::Display for RingError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(match self {
-            RingError::Slots => "a ring has a power of two of slots, at least two",
-            RingError::TooFewWords => "the words are too few for the ring",
+            RingError::Slots => "the number of slots must be a power of two, at least two",
+            RingError::TooFewWords => "there are too few words for the ring",
         })
     }
 }

@@ -53,7 +53,7 @@ impl fmt::Display for AppendError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             AppendError::Full => out.write_str("the segment is full"),
-            AppendError::Impossible(why) => write!(out, "no such record: {why}"),
+            AppendError::Impossible(why) => write!(out, "invalid record: {why}"),
         }
     }
 }
@@ -64,7 +64,7 @@ impl std::error::Error for AppendError {}
 ///
 /// Dropping it does not change the segment, which stays open until the end of its owner is found.
 #[derive(Debug)]
-#[must_use = "it stays open"]
+#[must_use = "a dropped segment stays open"]
 pub(crate) struct OpenSegment<W> {
     segments: Segments<W>,
     segment: u32,

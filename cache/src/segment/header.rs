@@ -87,12 +87,12 @@ impl HeaderError {
     /// A description for messages.
     pub(crate) fn text(self) -> &'static str {
         match self {
-            HeaderError::NoRoom => "there is no room for a header",
-            HeaderError::Kind => "the kind of record does not exist",
-            HeaderError::Spare => "bits are set that are zero so far",
+            HeaderError::NoRoom => "the segment ends before the header",
+            HeaderError::Kind => "unknown record kind",
+            HeaderError::Spare => "reserved bits are set",
             HeaderError::Sequence => "the sequence is missing or too high",
-            HeaderError::Length => "there is no key, or something in a filler",
-            HeaderError::TooLong => "the record goes beyond its segment",
+            HeaderError::Length => "the key is empty, or a filler is not",
+            HeaderError::TooLong => "the record exceeds its segment",
         }
     }
 }

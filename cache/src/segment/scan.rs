@@ -28,7 +28,7 @@ pub(crate) struct RecordDamage {
 
 impl fmt::Display for RecordDamage {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "no record at unit {}: {}", self.location.0, self.why)
+        write!(out, "invalid record at unit {}: {}", self.location.0, self.why)
     }
 }
 

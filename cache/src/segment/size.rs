@@ -63,7 +63,7 @@ impl fmt::Display for SizeError {
             SizeError::TooLarge { maximum_bytes } => {
                 write!(out, "segments can take at most {maximum_bytes} bytes")
             }
-            SizeError::Damaged => out.write_str("the sizes of segments are damaged"),
+            SizeError::Damaged => out.write_str("the stored segment sizes are damaged"),
         }
     }
 }

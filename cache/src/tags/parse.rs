@@ -82,13 +82,13 @@ impl ExprParser {
         check(tag).map_err(|error| TagExprError {
             at,
             what: match error {
-                TagsError::TooLong { .. } => "no tag is so long: 250 bytes are the most",
-                _ => "a tag has bytes, and no NUL among them",
+                TagsError::TooLong { .. } => "the tag is too long: the limit is 250 bytes",
+                _ => "a tag must not be empty or contain a NUL byte",
             },
         })?;
         self.terms += 1;
         if self.terms > TERMS_MAX {
-            return Err(TagExprError { at, what: "an expression names 64 tags at most" });
+            return Err(TagExprError { at, what: "an expression can have at most 64 tags" });
         }
         push(&mut self.bytes, ExprPart::Tag(tag));
         self.is_behind_operand = true;
@@ -114,7 +114,7 @@ impl ExprParser {
         self.give_out(PendingToken::Or);
         match self.waiting.pop() {
             Some((PendingToken::Open, _)) => Ok(()),
-            _ => Err(TagExprError { at, what: "no parenthesis was opened for this one" }),
+            _ => Err(TagExprError { at, what: "this parenthesis has no opening one" }),
         }
     }
 
@@ -189,7 +189,7 @@ fn quoted(bytes: &[u8], at: usize) -> Result<(Vec<u8>, usize), TagExprError> {
             b'\\' => match rest.next() {
                 Some((_, escaped @ (b'"' | b'\\'))) => tag.push(*escaped),
                 _ => {
-                    let what = "a backslash stands before a quote or a backslash";
+                    let what = "a backslash must precede a quote or a backslash";
                     return Err(TagExprError { at: place, what });
                 }
             },

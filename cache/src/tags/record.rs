@@ -117,7 +117,7 @@ impl fmt::Display for TagsError {
         match self {
             TagsError::TooMany { max } => write!(out, "a response has at most {max} tags"),
             TagsError::TooLong { max } => write!(out, "a tag has at most {max} bytes"),
-            TagsError::Malformed => out.write_str("a tag has bytes, and no NUL among them"),
+            TagsError::Malformed => out.write_str("a tag must not be empty or contain a NUL byte"),
         }
     }
 }

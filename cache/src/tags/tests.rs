@@ -70,7 +70,7 @@ fn as_many_terms_as_can_be_are_counted_right() {
         assert!(!expr.encoded().matches(but_one.as_bytes()), "{expr}");
     }
     let refused = format!("{} or x", names.join(" or ")).parse::<TagExpr>();
-    assert_eq!(refused.map_err(|error| error.what), Err("an expression names 64 tags at most"));
+    assert_eq!(refused.map_err(|error| error.what), Err("an expression can have at most 64 tags"));
 }
 
 #[test]
@@ -92,10 +92,10 @@ fn what_is_wrong_is_said_with_its_place() {
         ("a and or b", 6, "a tag is missing before this"),
         ("()", 1, "a tag is missing before this"),
         ("(a", 0, "this parenthesis is not closed"),
-        ("a)", 1, "no parenthesis was opened for this one"),
+        ("a)", 1, "this parenthesis has no opening one"),
         ("a and \"b", 6, "this quote is not closed"),
-        ("\"\"", 0, "a tag has bytes, and no NUL among them"),
-        ("\"a\\n\"", 2, "a backslash stands before a quote or a backslash"),
+        ("\"\"", 0, "a tag must not be empty or contain a NUL byte"),
+        ("\"a\\n\"", 2, "a backslash must precede a quote or a backslash"),
     ] {
         assert_eq!(text.parse::<TagExpr>(), Err(TagExprError { at, what }), "{text}");
     }

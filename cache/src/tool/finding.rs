@@ -1,129 +1,129 @@
-//! What a check can find.
+//! The findings of a check.
 
 use std::fmt;
 
-/// How much something matters that a check has found.
+/// The severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
-    /// It must not be.
+    /// The store violates an invariant.
     Fault,
-    /// A count is off. While others work that may be, by what they are doing; it is exact when
-    /// nobody works, and after a death when the dead one's segments were checked.
+    /// A count is off. Work in progress may cause that; the count is exact in an idle store, and
+    /// after a death once the segments of the dead participant were checked.
     Drift,
-    /// It may be, and is worth knowing.
+    /// Legal, but worth knowing.
     Note,
 }
 
-/// What was found.
+/// The kind of a finding.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FindingKind {
-    /// A word of the index names a place that is in no segment.
+    /// A word of the index names a location in no segment.
     NoSegment,
-    /// A word of the index has a state that nobody writes.
+    /// A word of the index has an unused state.
     WordState,
-    /// A word names a place in a free segment.
+    /// A word names a location in a free segment.
     FreeSegment,
-    /// A word names a place in a segment whose words have all been taken out.
+    /// A word names a location in a drained segment.
     DrainedSegment,
-    /// A word names a place that its segment is not filled up to.
+    /// A word names a location beyond the filled part of its segment.
     NotFilled,
-    /// A word names a place where no record is.
+    /// A word names a location without a valid record.
     NoRecord {
-        /// What is wrong there.
+        /// What is wrong with the header.
         why: &'static str,
     },
     /// The checksum of a record is wrong.
     Checksum,
-    /// The marks of a record have bits that mean nothing.
+    /// The marks of a record have unused bits set.
     Marks,
-    /// The hash of the record's key chooses other buckets, or another fingerprint.
+    /// The key of the record has other buckets, or another fingerprint.
     OtherKey,
-    /// The size class of a word is not its record's.
+    /// The size class of a word differs from that of its record.
     SizeClass {
         /// The word's.
         found: u8,
         /// The record's.
         expected: u8,
     },
-    /// A record has a higher sequence than was ever given.
+    /// The sequence of a record is higher than any that was assigned.
     Sequence {
-        /// The record's.
+        /// The sequence of the record.
         sequence: u64,
     },
-    /// A word stays unchecked: who published it has done something else since.
+    /// A word is still unchecked, though its publisher has moved on.
     Unchecked,
     /// Two records of one key are live.
     Duplicate {
-        /// Where the other one lies.
+        /// The location of the other record.
         other_location: u32,
     },
-    /// The head of a long body does not say where it is.
+    /// The head of a long body does not describe that body.
     LongHead,
-    /// The state of a segment is none.
+    /// The state of a segment is invalid.
     SegmentState {
-        /// The word.
+        /// The word of the state.
         found: u64,
     },
-    /// A free segment whose words are not zero.
+    /// The words of a free segment are not zero.
     FreeNotEmpty,
     /// A segment is filled beyond its end, or not to a whole unit.
     Filled {
-        /// How far.
+        /// The value of `filled_bytes`.
         filled_bytes: u64,
     },
-    /// A segment has an owner who does not take part.
+    /// The owner of a segment is not attached.
     NoOwner,
     /// A participant has two segments open in one queue.
     OpenTwice {
-        /// The other one.
+        /// The other segment.
         other_segment: u32,
     },
-    /// A walk over a segment's records meets something that is none.
+    /// A scan of a segment meets an invalid record.
     Walk {
-        /// What is wrong there.
+        /// What is wrong with the header.
         why: &'static str,
     },
-    /// A row of pins is up that no participant has.
+    /// A row without a participant has pins.
     Pins {
-        /// How many pins.
+        /// The number of pins.
         count: u64,
     },
-    /// The bytes that count as live are not those of the records that words name.
+    /// `live_bytes` is not the sum of the records that words name.
     LiveBytes {
-        /// What counts as live.
+        /// The value of `live_bytes`.
         counted: u64,
-        /// What words name.
+        /// The bytes of the named records.
         named: u64,
     },
-    /// A participant died, and nobody has cleaned up after it.
+    /// A dead participant was not swept.
     Dead {
-        /// Pins of it that are up.
+        /// The pins of its row.
         pins: u64,
     },
-    /// A segment of a dead participant waits to be checked.
+    /// A segment of a dead participant was not checked yet.
     Suspect,
-    /// A segment is empty and waits to be freed, which who needs one does.
+    /// A segment is drained and will be freed when one is needed.
     Drained,
-    /// Fragments of a long body are missing; who needs them fetches them.
+    /// Fragments of a long body are missing; a reader that needs them fetches them.
     FragmentsMissing {
-        /// How many.
+        /// How many are missing.
         missing: u64,
-        /// Of how many.
+        /// How many the body has.
         count: u64,
     },
-    /// Fragments have no head: their body is still arriving, or who wrote it died.
+    /// Fragments have no head: their body is still arriving, or its fill died.
     OrphanFragments {
-        /// How many.
+        /// How many there are.
         count: u64,
-        /// How long they are, with their headers.
+        /// Their bytes, headers included.
         bytes: u64,
     },
-    /// A variant that the base of its resource does not name: nobody finds it.
+    /// The base of its resource does not name a variant, so no lookup finds it.
     OrphanVariant,
 }
 
 impl FindingKind {
-    /// How much it matters.
+    /// The severity of such a finding.
     pub fn severity(&self) -> Severity {
         match self {
             FindingKind::LiveBytes { .. } => Severity::Drift,
@@ -137,7 +137,7 @@ impl FindingKind {
         }
     }
 
-    /// A short name that stays the same, for programs.
+    /// A short, stable name for programs.
     pub fn name(&self) -> &'static str {
         match self {
             FindingKind::NoSegment => "no_segment",
@@ -175,69 +175,77 @@ impl FindingKind {
 impl fmt::Display for FindingKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = match self {
-            FindingKind::NoSegment => "a word names a place in no segment",
-            FindingKind::WordState => "a word has a state that nobody writes",
-            FindingKind::FreeSegment => "a word names a place in a free segment",
-            FindingKind::DrainedSegment => "a word names a place in a segment that was drained",
-            FindingKind::NotFilled => "a word names a place behind what is filled",
-            FindingKind::NoRecord { why } => return write!(f, "a word names no record: {why}"),
+            FindingKind::NoSegment => "a word names a location in no segment",
+            FindingKind::WordState => "a word has an unused state",
+            FindingKind::FreeSegment => "a word names a location in a free segment",
+            FindingKind::DrainedSegment => "a word names a location in a drained segment",
+            FindingKind::NotFilled => {
+                "a word names a location beyond the filled part of its segment"
+            }
+            FindingKind::NoRecord { why } => {
+                return write!(f, "a word names an invalid record: {why}");
+            }
             FindingKind::Checksum => "the checksum is wrong",
-            FindingKind::Marks => "the marks have bits that mean nothing",
-            FindingKind::OtherKey => "the word is not one of the record's key",
+            FindingKind::Marks => "the marks have unused bits set",
+            FindingKind::OtherKey => "the word does not match the key of its record",
             FindingKind::SizeClass { found, expected } => {
-                return write!(f, "the word has size class {found}, the record {expected}");
+                return write!(f, "the word has size class {found}, its record {expected}");
             }
             FindingKind::Sequence { sequence } => {
-                return write!(f, "sequence {sequence} was never given");
+                return write!(f, "sequence {sequence} was never assigned");
             }
-            FindingKind::Unchecked => "a word stays unchecked",
+            FindingKind::Unchecked => {
+                "a word is still unchecked, though its publisher has moved on"
+            }
             FindingKind::Duplicate { other_location } => {
-                return write!(f, "the record at unit {other_location} is live under the same key");
+                return write!(f, "the record at unit {other_location} is live for the same key");
             }
-            FindingKind::LongHead => "a long body's head does not say where it is",
-            FindingKind::SegmentState { found } => return write!(f, "{found:#x} is no state"),
-            FindingKind::FreeNotEmpty => "a free segment has words that are not zero",
+            FindingKind::LongHead => "the head of a long body does not describe that body",
+            FindingKind::SegmentState { found } => {
+                return write!(f, "{found:#x} is not a valid segment state");
+            }
+            FindingKind::FreeNotEmpty => "the words of a free segment are not zero",
             FindingKind::Filled { filled_bytes } => {
-                return write!(f, "a segment is filled up to {filled_bytes}, which cannot be");
+                return write!(f, "a segment cannot be filled up to {filled_bytes}");
             }
-            FindingKind::NoOwner => "a segment's owner does not take part",
+            FindingKind::NoOwner => "the owner of the segment is not attached",
             FindingKind::OpenTwice { other_segment } => {
                 return write!(f, "its owner has segment {other_segment} open in the same queue");
             }
-            FindingKind::Walk { why } => return write!(f, "a walk meets no record: {why}"),
-            FindingKind::Pins { count } => return write!(f, "{count} pins are up of nobody"),
+            FindingKind::Walk { why } => return write!(f, "a scan meets an invalid record: {why}"),
+            FindingKind::Pins { count } => return write!(f, "{count} pins have no owner"),
             FindingKind::LiveBytes { counted, named } => {
-                return write!(f, "{counted} bytes count as live, words name {named}");
+                return write!(f, "{counted} bytes are counted as live, but words name {named}");
             }
             FindingKind::Dead { pins } => {
-                return write!(f, "a participant died with {pins} pins and was not swept");
+                return write!(f, "a participant died with {pins} pins and was not swept yet");
             }
-            FindingKind::Suspect => "a segment of a dead participant waits to be checked",
-            FindingKind::Drained => "a segment is drained and waits to be freed",
+            FindingKind::Suspect => "a segment of a dead participant was not checked yet",
+            FindingKind::Drained => "a segment is drained, but not freed yet",
             FindingKind::FragmentsMissing { missing, count } => {
                 return write!(f, "{missing} of {count} fragments are missing");
             }
             FindingKind::OrphanFragments { count, bytes } => {
-                return write!(f, "{count} fragments of {bytes} bytes have no head");
+                return write!(f, "{count} fragments with {bytes} bytes have no head");
             }
-            FindingKind::OrphanVariant => "no base names the variant",
+            FindingKind::OrphanVariant => "no base record names the variant",
         };
         f.write_str(text)
     }
 }
 
-/// Something that a check has found, and where.
+/// One finding of a check, and its subject.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// What.
+    /// The kind of the finding.
     pub kind: FindingKind,
-    /// The word of the index.
+    /// The slot of the index word.
     pub slot: Option<u64>,
-    /// The place, in units of 64 bytes.
+    /// The location, in units of 64 bytes.
     pub location: Option<u32>,
-    /// The segment.
+    /// The number of the segment.
     pub segment: Option<u32>,
-    /// The participant's row.
+    /// The row of the participant.
     pub row: Option<u32>,
     /// The key, if it is known; else empty.
     pub key: Vec<u8>,
@@ -248,7 +256,7 @@ impl Finding {
         Finding { kind, slot: None, location: None, segment: None, row: None, key: Vec::new() }
     }
 
-    /// How much it matters.
+    /// The severity of the finding.
     pub fn severity(&self) -> Severity {
         self.kind.severity()
     }

@@ -1,18 +1,18 @@
-//! Looking at a store without taking part in it: reading it from another process, and checking it.
+//! Reading a store without being a participant: from another process, and to check it.
 //!
-//! Nothing here pins or writes. What is looked at may be taken out, moved and written over in the
-//! meantime, so everything is copied between two looks at a segment's generation, as
-//! `segment/unpinned.rs` says, and a fault is told only if it stands still.
+//! Nothing here pins or writes. Records may be removed, moved and overwritten at any time, so
+//! everything is copied between two loads of a segment's generation, as `segment/unpinned.rs`
+//! describes, and a fault is reported only if it persists.
 //!
-//! | file | what |
+//! | file | holds |
 //! |---|---|
-//! | `view.rs` | the areas of a region, in the hands of who takes part or of who may only read |
-//! | `reader.rs`, `records.rs` | [`StoreReader`]: what a tool asks for |
+//! | `view.rs` | the areas of a region, for participants and for read-only tools |
+//! | `reader.rs`, `records.rs` | [`StoreReader`], the interface for tools |
 //! | `check/` | the one checker: [`StoreReader::check`] and [`Store::check`](crate::Store::check) |
-//! | `report.rs`, `finding.rs` | what a check has found |
+//! | `report.rs`, `finding.rs` | the results of a check |
 //!
 //! Invariants:
-//! - Whatever the region holds, nothing here panics, reads outside of it, or goes on for ever.
+//! - Whatever the region contains, nothing here panics, reads outside of it, or loops forever.
 
 pub(crate) mod check;
 mod finding;

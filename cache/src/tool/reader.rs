@@ -1,4 +1,4 @@
-//! A store as a tool sees it, from another process: it may only read, and takes no part.
+//! A store as a tool in another process sees it: read-only, and not a participant.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -17,75 +17,75 @@ use crate::store::layout::{STORE_VERSION, word};
 use crate::store::long::{LongBody, fragment_key};
 use crate::store::{Accounts, accounts};
 
-/// A store that is looked at from outside. What it says was so at some moment while it looked.
+/// A store that is read from outside. Each result was true at some moment during the call.
 #[derive(Debug)]
 pub struct StoreReader {
     view: RegionView<RegionReader>,
 }
 
-/// Why a store cannot be looked at.
+/// Why a store cannot be read.
 #[derive(Debug)]
 pub enum StoreReadError {
-    /// The region cannot be.
+    /// The region cannot be read.
     Region(RegionError),
-    /// Another version of this program made the store.
+    /// Another version of the program made the store.
     OtherVersion {
         /// Its version.
         found: u32,
     },
-    /// It is not what a store is, or not yet: its first process writes the sizes when it opens it.
+    /// The store is damaged, or not complete yet: its first process writes the sizes on opening it.
     Damaged(&'static str),
 }
 
-/// How a region is shared out: what [`Stats`](crate::Stats) says, as far as the region tells.
+/// How the memory of a region is used: [`Stats`](crate::Stats), as far as the region shows it.
 ///
 /// `region = free + live + dead + metadata + pinned`, each counted by itself, as in `Stats`; a
-/// segment whose state is not known is in none. What is still arriving, and copies for slow
-/// clients, are the server's own memory.
+/// segment of unknown state counts in none. Arriving responses and copies for slow clients are in
+/// the server's own memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RegionStats {
-    /// Size of the region.
+    /// The size of the region.
     pub region_bytes: u64,
-    /// Free segments, and what is not filled of others.
+    /// Free segments, and the unfilled parts of others.
     pub free_bytes: u64,
     /// Records that can be found.
     pub live_bytes: u64,
-    /// What was written into segments and is not live.
+    /// Filled bytes of segments that are not live.
     pub dead_bytes: u64,
-    /// Index, pins, ghosts, purges, the region's header: fixed.
+    /// Index, pins, ghosts, purges, header of the region: fixed.
     pub metadata_bytes: u64,
-    /// Segments that are out of use but for somebody who still sends from them.
+    /// Segments out of use that readers still send from.
     pub pinned_bytes: u64,
-    /// Segments in all.
+    /// The number of all segments.
     pub segment_count: u64,
-    /// Size of a segment.
+    /// The size of a segment.
     pub segment_bytes: u64,
-    /// Segments by state.
+    /// The segments by state.
     pub segments: SegmentCounts,
-    /// Words of the index.
+    /// The number of words in the index.
     pub index_word_count: u64,
-    /// Sequences that were given: records, bodies and bases that were ever begun.
+    /// The last sequence: records, bodies and bases that were ever begun.
     pub sequence: u64,
-    /// Purges so far.
+    /// The number of purges so far.
     pub purge_count: u64,
-    /// Who takes part, the dead included that nobody has swept.
+    /// The number of participants, including dead ones that were not swept.
     pub participant_count: u64,
 }
 
-/// How many segments are in which state: see `docs/format/store.md`.
+/// The number of segments in each state: see `docs/format/store.md`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SegmentCounts {
-    /// Nobody's.
+    /// Without an owner.
     pub free: u64,
-    /// Appended to.
+    /// Being appended to.
     pub open: u64,
     /// Complete.
     pub sealed: u64,
-    /// Words are being taken out, or somebody still sends from them.
+    /// Their words are being removed, or readers still send from them.
     pub draining: u64,
-    /// Were open when their owner died.
+    /// Open when their owner died.
     pub suspect: u64,
-    /// Their state changed at each look, or is damaged.
+    /// Damaged, or changed at each read.
     pub unknown: u64,
 }
 
@@ -103,7 +103,7 @@ impl SegmentCounts {
 }
 
 impl StoreReader {
-    /// Opens the store in the region under this name.
+    /// Opens the store in the region file at this path.
     ///
     /// # Errors
     /// See [`StoreReadError`].
@@ -112,15 +112,15 @@ impl StoreReader {
         Ok(StoreReader { view: RegionView::of(region)? })
     }
 
-    /// A copy of what stands under a key: a primary one, or any whole key that
-    /// [`list`](StoreReader::list) has shown.
+    /// Copies the record of a key: a primary one, or any whole key that [`list`](StoreReader::list)
+    /// has shown.
     ///
-    /// It may miss a record that is being replaced or moved all the time.
+    /// It may miss a record that is replaced or moved all the time.
     pub fn get(&self, key: &[u8]) -> Option<CopiedRecord> {
         self.view.find(key).map(|(word, copied)| CopiedRecord::new(word, copied))
     }
 
-    /// A copy of a fragment of a long body.
+    /// Copies a fragment of a long body.
     pub fn fragment(&self, long: &LongBody, number: u32) -> Option<CopiedRecord> {
         self.get(&fragment_key(long.id(), number))
     }
@@ -144,7 +144,7 @@ impl StoreReader {
         }
     }
 
-    /// The live record that a slot names, its key in `key`.
+    /// The live record of a slot; leaves its key in `key`.
     fn live_record(&self, slot: usize, key: &mut Vec<u8>) -> Option<(IndexWord, ScannedRecord)> {
         for _ in 0..ATTEMPTS_MAX {
             let word = self.view.word(slot);
@@ -160,13 +160,13 @@ impl StoreReader {
         None
     }
 
-    /// How the region is shared out.
+    /// How the memory of the region is used.
     pub fn stats(&self) -> RegionStats {
         let view = &self.view;
         let outside = view.unpinned();
         let segment_bytes = u64::from(view.geometry.segment_bytes());
         let mut segments = SegmentCounts::default();
-        // A segment that changes at this moment counts as what the next look says.
+        // A segment that changes right now counts as the next read finds it.
         let described = (0..view.geometry.segment_count()).filter_map(|segment| {
             let found = (0..ATTEMPTS_MAX).find_map(|_| outside.snapshot(segment));
             segments.add(found.map(|found| found.state.phase));
@@ -194,12 +194,12 @@ impl StoreReader {
         }
     }
 
-    /// Who takes part.
+    /// The attached participants.
     pub fn participants(&self) -> Vec<Listed> {
         self.view.region.list()
     }
 
-    /// Walks over everything and tells what is wrong: see [`Store::check`](crate::Store::check).
+    /// Checks everything and reports findings: see [`Store::check`](crate::Store::check).
     pub fn check(&self, depth: CheckDepth, progress: impl FnMut(CheckProgress)) -> StoreReport {
         check::check(&self.view, depth, progress)
     }
@@ -240,9 +240,14 @@ impl fmt::Display for StoreReadError {
         match self {
             StoreReadError::Region(error) => error.fmt(f),
             StoreReadError::OtherVersion { found } => {
-                write!(f, "the store has version {found}; this program knows {STORE_VERSION}")
+                write!(
+                    f,
+                    "the store has version {found}; this program reads version {STORE_VERSION}"
+                )
             }
-            StoreReadError::Damaged(what) => write!(f, "there is no whole store: {what}"),
+            StoreReadError::Damaged(what) => {
+                write!(f, "the store is damaged or not complete yet: {what}")
+            }
         }
     }
 }

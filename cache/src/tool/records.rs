@@ -1,20 +1,20 @@
-//! Records as a tool gets them.
+//! Records as tools see them.
 
 use crate::index::IndexWord;
 use crate::segment::{HeaderKind, RecordCopy, RecordHeader, RecordMarks, ScannedRecord};
 use crate::store::long::{LongBody, split_fragment_key};
 use crate::store::variants::split_variant_key;
 
-/// What a record is.
+/// The kind of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RecordKind {
     /// A whole response.
     Whole,
-    /// The head of a long body, which lies in fragments.
+    /// The head of a long body, which is stored in fragments.
     LongHead,
-    /// A piece of a long body.
+    /// One fragment of a long body.
     Fragment,
-    /// The names that choose among variants.
+    /// The field names that choose among variants.
     Base,
 }
 
@@ -30,58 +30,58 @@ impl RecordKind {
     }
 }
 
-/// A live record, without what it holds.
+/// A live record, without its content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ListedRecord<'a> {
-    /// Its whole key: of a variant, with epoch and hash.
+    /// The whole key; for a variant with epoch and hash.
     pub key: &'a [u8],
-    /// What it is.
+    /// The kind of the record.
     pub kind: RecordKind,
-    /// What it takes in its segment.
+    /// The bytes that it takes in its segment.
     pub record_bytes: u64,
-    /// Length of its head.
+    /// The length of its head.
     pub head_bytes: u16,
-    /// Length of what is stored as its body: of a long head, not that of the long body.
+    /// The length of its body; for a long head not that of the long body.
     pub body_bytes: u32,
-    /// From which Unix second on it is stale.
+    /// The Unix second from which it is stale.
     pub stale_from: u64,
-    /// Was it purged softly?
+    /// Whether it was softly purged.
     pub is_soft: bool,
-    /// When it was received, in Unix seconds.
+    /// The time of the response, in Unix seconds.
     pub response_time: u32,
-    /// How often it was used lately, up to three.
+    /// Its recent uses, up to three.
     pub uses: u8,
-    /// Of two records of a key the higher one counts.
+    /// Of two records of a key the one with the higher sequence counts.
     pub sequence: u64,
-    /// Where it lies, in units of 64 bytes.
+    /// Its location, in units of 64 bytes.
     pub location: u32,
 }
 
-/// What a record's key is made of.
+/// The parts of a record's key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyParts<'a> {
-    /// The user's own key: of a whole response, the head of a long one, or a base.
+    /// The key as given to the store: of a whole response, the head of a long one, or a base.
     Primary(&'a [u8]),
-    /// That of a resource, and what tells the variant from others.
+    /// The key of a variant.
     Variant {
         /// The key of the resource.
         primary: &'a [u8],
         /// Only the base with this epoch names it.
         epoch: u64,
-        /// Hash of the values that it is the variant for.
+        /// The hash of the field values of the variant.
         hash: &'a [u8; 16],
     },
-    /// A part of a long body.
+    /// A fragment of a long body.
     Fragment {
-        /// The body's number.
+        /// The id of the body.
         body: u64,
-        /// Its place among the fragments.
+        /// The number of the fragment.
         number: u32,
     },
 }
 
 impl<'a> ListedRecord<'a> {
-    /// What its key is made of.
+    /// The parts of its key.
     pub fn parts(&self) -> KeyParts<'a> {
         let key = self.key;
         match self.kind {
@@ -95,7 +95,7 @@ impl<'a> ListedRecord<'a> {
         .unwrap_or(KeyParts::Primary(key))
     }
 
-    /// Is there a time from which on it is stale? Fragments and bases have none: their heads and
+    /// Whether it has a time from which it is stale. Fragments and bases have none; their heads and
     /// variants have.
     pub fn expires(&self) -> bool {
         matches!(self.kind, RecordKind::Whole | RecordKind::LongHead)
@@ -127,7 +127,7 @@ impl<'a> ListedRecord<'a> {
     }
 }
 
-/// A live record and all that it holds, as it was when it was copied.
+/// A copy of a live record, with its content.
 #[derive(Clone, Debug)]
 pub struct CopiedRecord {
     word: IndexWord,
@@ -139,13 +139,13 @@ impl CopiedRecord {
         CopiedRecord { word, copied }
     }
 
-    /// What is told of it in a list.
+    /// The record without its content.
     pub fn listed(&self) -> ListedRecord<'_> {
         let record = self.copied.record();
         ListedRecord::with(self.word, &record.header, record.marks, record.key())
     }
 
-    /// The response's head; of a variant, with its values before it; of a base, the names.
+    /// The head of the response; of a variant, after its values; of a base, the field names.
     pub fn head(&self) -> &[u8] {
         self.copied.record().head()
     }
@@ -160,7 +160,7 @@ impl CopiedRecord {
         self.copied.record().tags()
     }
 
-    /// Of the head of a long body: where that is.
+    /// The long body of a long head.
     pub fn long_body(&self) -> Option<LongBody> {
         let record = self.copied.record();
         (record.header.kind == HeaderKind::LongHead)

@@ -1,57 +1,56 @@
-//! What a check has found in all.
+//! The report of a check.
 
 use std::fmt;
 
 use super::finding::{Finding, Severity};
 
-/// So many findings of each weight are kept; the others are counted. Who has that many needs no
-/// more.
+/// The findings of each severity that are kept; more are only counted.
 const FINDINGS_MAX: u64 = 1000;
 
-/// How far a check is.
+/// The progress of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CheckProgress {
-    /// Buckets of the index and segments that were looked at.
+    /// Buckets and segments that were checked.
     pub done: u64,
-    /// How many there are.
+    /// All buckets and segments.
     pub total: u64,
 }
 
-/// What a check has found, and what it has looked at.
+/// The findings of a check, and counts of what it has checked.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StoreReport {
-    /// What was found, up to a thousand of each weight.
+    /// The findings, up to a thousand of each severity.
     pub findings: Vec<Finding>,
-    /// Further ones.
+    /// Further findings.
     pub left_out_count: u64,
-    /// How many faults were found, in all.
+    /// All faults.
     pub fault_count: u64,
-    /// How many counts are off.
+    /// All counts that are off.
     pub drift_count: u64,
-    /// How many things are worth knowing.
+    /// All notes.
     pub note_count: u64,
     /// Buckets of the index.
     pub bucket_count: u64,
-    /// Words that name something.
+    /// Words that are not empty.
     pub word_count: u64,
-    /// Records that can be found.
+    /// Live records.
     pub live_count: u64,
-    /// Records that are about to be stored.
+    /// Unchecked records.
     pub unchecked_count: u64,
-    /// Bytes of both, with headers.
+    /// Bytes of both, headers included.
     pub record_bytes: u64,
-    /// Words that changed each time they were looked at, or whose segment cannot be read.
+    /// Words that changed at each read, or whose segment cannot be read.
     pub passed_over_count: u64,
     /// Segments.
     pub segment_count: u64,
     /// Free segments.
     pub free_segment_count: u64,
-    /// Were checksums looked at?
+    /// Whether checksums were checked.
     pub is_deep: bool,
 }
 
 impl StoreReport {
-    /// Was nothing found that must not be?
+    /// Whether there are no faults.
     #[must_use]
     pub fn is_sound(&self) -> bool {
         self.fault_count == 0

@@ -1,4 +1,4 @@
-//! The areas of a store, as they are seen without a pin.
+//! The areas of a store, as read without a pin.
 
 use forebay_shm::{Area, Listed, ReadOnlyArea, Region, RegionReader};
 use forebay_sync::atomic::AtomicU64;
@@ -13,10 +13,10 @@ use crate::segment::{
 use crate::store::hash::Hasher;
 use crate::store::layout::{ROW_WORDS, STORE_VERSION, kind, word};
 
-/// How often a word is read again that others change meanwhile.
+/// The attempts to read a word that other threads keep changing.
 pub(super) const ATTEMPTS_MAX: usize = 16;
 
-/// A region that is looked at: by who takes part in it, or by who may only read.
+/// A region that is read by a participant or by a read-only tool.
 pub(crate) trait RegionAccess {
     /// The words of an area.
     type Words: LoadWords;
@@ -26,10 +26,10 @@ pub(crate) trait RegionAccess {
 
     fn seed(&self) -> [u8; 16];
 
-    /// How many rows there are for participants.
+    /// The number of rows for participants.
     fn participants_max(&self) -> u32;
 
-    /// Those that are in use.
+    /// The rows that are in use.
     fn participants(&self) -> Vec<Listed>;
 }
 
@@ -73,7 +73,7 @@ impl RegionAccess for RegionReader {
     }
 }
 
-/// The areas of a store. All sizes were checked, so that no index that is below them is missing.
+/// The areas of a store. All sizes were checked, so every index below them exists.
 #[derive(Debug)]
 pub(crate) struct RegionView<R: RegionAccess> {
     pub(super) region: R,
@@ -84,13 +84,13 @@ pub(crate) struct RegionView<R: RegionAccess> {
     data: R::Words,
     pub(super) geometry: Geometry,
     pub(super) bucket_count: usize,
-    /// From one row of pins to the next.
+    /// The distance between two rows of pins.
     pin_row_words: usize,
     hasher: Hasher,
 }
 
 impl<R: RegionAccess> RegionView<R> {
-    /// The store in a region; its sizes are those that stand in it.
+    /// The store in a region, with the sizes that it states.
     pub(crate) fn of(region: R) -> Result<RegionView<R>, StoreReadError> {
         let area = |kind| match region.area(kind) {
             None => Err(StoreReadError::Damaged("an area is missing")),
@@ -99,15 +99,15 @@ impl<R: RegionAccess> RegionView<R> {
             }
             Some((words, _)) => Ok(words),
         };
-        let too_few = || StoreReadError::Damaged("an area is too small for the sizes that it says");
+        let too_few = || StoreReadError::Damaged("an area is too small for the stated sizes");
         let store = area(kind::STORE)?;
         if store.word_count() < word::COUNT {
-            return Err(StoreReadError::Damaged("the area of sizes is too small"));
+            return Err(StoreReadError::Damaged("the area with the sizes is too small"));
         }
         let (segments, data) = (area(kind::SEGMENTS)?, area(kind::DATA)?);
         let geometry =
             Geometry::of(store.load(word::SEGMENT_BYTES), store.load(word::SEGMENT_COUNT))
-                .map_err(|_| StoreReadError::Damaged("it says impossible sizes of segments"))?;
+                .map_err(|_| StoreReadError::Damaged("the stated segment sizes are impossible"))?;
         UnpinnedReader::new(&segments, &data, geometry).map_err(|_| too_few())?;
         let index = area(kind::INDEX)?;
         let bucket_count = bucket_count(store.load(word::BUCKET_COUNT), index.word_count())?;
@@ -135,7 +135,7 @@ impl<R: RegionAccess> RegionView<R> {
     }
 
     pub(super) fn unpinned(&self) -> UnpinnedReader<'_, R::Words, R::Words> {
-        // `of` has seen that they are large enough.
+        // `of` has checked their sizes.
         UnpinnedReader::over(&self.segments, &self.data, self.geometry)
     }
 
@@ -143,22 +143,22 @@ impl<R: RegionAccess> RegionView<R> {
         self.bucket_count * BUCKET_WORDS
     }
 
-    /// A word of the index, relaxed.
+    /// Loads a word of the index, relaxed.
     pub(super) fn word(&self, slot: usize) -> IndexWord {
         IndexWord::from_bits(self.index.load(slot))
     }
 
-    /// A word of the area `store`, relaxed.
+    /// Loads a word of the area `store`, relaxed.
     pub(super) fn shared(&self, number: usize) -> u64 {
         self.store.load(number)
     }
 
-    /// The word of a segment's state, whatever it says.
+    /// Loads the state word of a segment without decoding it.
     pub(super) fn state_word(&self, segment: u32) -> u64 {
         self.segments.load(segment as usize * SEGMENT_WORDS)
     }
 
-    /// How often a row pins a segment.
+    /// The pins of a row on a segment.
     pub(super) fn pin_count(&self, row: u32, segment: u32) -> u64 {
         self.pins.load(row as usize * self.pin_row_words + segment as usize)
     }
@@ -167,13 +167,13 @@ impl<R: RegionAccess> RegionView<R> {
         self.hasher.key(key)
     }
 
-    /// The slots in which the word of a key may stand.
+    /// The slots that may hold the word of a key.
     pub(super) fn slots(&self, hash: KeyHash) -> impl Iterator<Item = usize> + use<R> {
         let buckets = hash.buckets(self.bucket_count);
         buckets.into_iter().flat_map(|bucket| bucket * BUCKET_WORDS..(bucket + 1) * BUCKET_WORDS)
     }
 
-    /// Header and key of the record that a slot's word names, if the word is this one still.
+    /// Copies header and key of the record of a slot, if its word is still this one.
     pub(super) fn copy_header(
         &self,
         (slot, word): (usize, IndexWord),
@@ -184,14 +184,14 @@ impl<R: RegionAccess> RegionView<R> {
         self.unpinned().copy_header(Location(word.location()), is_checked, key, is_there)
     }
 
-    /// The whole record, likewise.
+    /// Copies the whole record, likewise.
     pub(super) fn copy(&self, (slot, word): (usize, IndexWord)) -> Result<RecordCopy, CopyError> {
         let is_there = || self.word(slot).is_same_record(word);
         self.unpinned().copy(Location(word.location()), is_there)
     }
 
-    /// Tries `look` on each live word that may be the one of a key, until it finds something. What
-    /// `look` says is gone is read again.
+    /// Calls `look` on each live word that may be that of a key, until it finds something. A word
+    /// whose record is gone is read again.
     fn find_by<T>(
         &self,
         key: &[u8],
@@ -222,7 +222,7 @@ impl<R: RegionAccess> RegionView<R> {
         })
     }
 
-    /// Is there a live record of a key?
+    /// Whether there is a live record of a key.
     pub(super) fn has(&self, key: &[u8]) -> bool {
         let mut found_key = Vec::new();
         let found = self.find_by(key, |named| {
@@ -232,7 +232,7 @@ impl<R: RegionAccess> RegionView<R> {
         found.is_some()
     }
 
-    /// Does a word of the index name this place, for a key of this hash?
+    /// Whether a word of the index names this location, for a key with this hash.
     pub(super) fn is_named(&self, hash: KeyHash, location: Location) -> bool {
         self.slots(hash).any(|slot| {
             let word = self.word(slot);
@@ -244,7 +244,7 @@ impl<R: RegionAccess> RegionView<R> {
 }
 
 fn bucket_count(found: u64, word_count: usize) -> Result<usize, StoreReadError> {
-    let damaged = StoreReadError::Damaged("it says an impossible size of the index");
+    let damaged = StoreReadError::Damaged("the stated size of the index is impossible");
     let Ok(count) = usize::try_from(found) else {
         return Err(damaged);
     };

@@ -16,7 +16,7 @@ fn the_document_describes_the_words() {
         bits("`size class`", IndexWord::new(0, WordState::Unchecked, 0, SIZE_CLASS_MAX)),
         bits("`fingerprint`", IndexWord::from_bits(!0 << FINGERPRINT_SHIFT)),
         format!("0 to {USE_MAX}; written only when it changes"),
-        format!("{} unchecked: readers miss;", WordState::Unchecked as u8),
+        format!("{} unchecked: lookups miss;", WordState::Unchecked as u8),
         format!(" {} live in memory;", WordState::Live as u8),
         format!(" {} on disk;", WordState::Disk as u8),
         format!(" {} reserved", WordState::Reserved as u8),

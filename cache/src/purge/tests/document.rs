@@ -13,9 +13,9 @@ fn the_page_has_the_numbers_of_the_code() {
         format!("| 2–{} | the predicate's bytes", SLOT_WORDS - 1),
         format!("up to {PREDICATE_BYTES_MAX} |"),
         format!("{} a whole key;", kind::KEY),
-        format!("{} the beginning of keys;", kind::PREFIX),
+        format!("{} a prefix of keys;", kind::PREFIX),
         format!("{} everything;", kind::ALL),
-        format!("{} the beginning of keys and a tag expression;", kind::TAGS),
+        format!("{} a prefix of keys and a tag expression;", kind::TAGS),
         format!("1/{REGION_SHARE} of the region, but {SLOTS_MIN} to {SLOTS_MAX} slots"),
         format!("({} KiB to {} MiB)", bytes(SLOTS_MIN) >> 10, bytes(SLOTS_MAX) >> 20),
     ];

@@ -181,5 +181,5 @@ fn a_filler_is_no_record() {
     let copied = made.segments.unpinned().copy(Location(0), || true);
     let damage = RecordDamage { location: Location(0), why };
     assert_eq!(copied.err(), Some(CopyError::Damaged(damage)));
-    assert_eq!(damage.to_string(), "no record at unit 0: the kind of record does not exist");
+    assert_eq!(damage.to_string(), "invalid record at unit 0: unknown record kind");
 }

@@ -36,7 +36,7 @@ fn the_document_describes_areas_and_words() {
         format!("| {} | `revoke` |", row::REVOKE),
         format!("| {} | `handles` |", row::HANDLES),
         format!("| {} | `inserting` |", row::INSERTING),
-        format!("{first}–{last} | the order |"),
+        format!("{first}–{last} | the key index |"),
         format!("version {STORE_VERSION} of the store's areas"),
     ];
     for row in rows {

@@ -251,9 +251,9 @@ fn what_is_no_store_is_refused() {
     assert!(matches!(missing, Err(StoreReadError::Region(_))));
     let sizes = store.shared.region.area(kind::STORE).unwrap();
     let cases = [
-        (word::SEGMENT_BYTES, 0, "sizes of segments"),
+        (word::SEGMENT_BYTES, 0, "segment sizes"),
         (word::SEGMENT_BYTES, 1 << 20, "too small"),
-        (word::SEGMENT_COUNT, u64::MAX, "sizes of segments"),
+        (word::SEGMENT_COUNT, u64::MAX, "segment sizes"),
         (word::SEGMENT_COUNT, 1 << 20, "too small"),
         (word::BUCKET_COUNT, 1, "size of the index"),
         (word::BUCKET_COUNT, u64::MAX, "size of the index"),

@@ -1,4 +1,4 @@
-//! What is known while a check goes on, and how a fault is told from what others are doing.
+//! The state of a running check, and how it tells a fault from work in progress.
 
 use std::collections::HashMap;
 use std::thread;
@@ -12,22 +12,22 @@ use crate::tool::finding::{Finding, FindingKind};
 use crate::tool::report::StoreReport;
 use crate::tool::view::{RegionAccess, RegionView};
 
-/// So often a fault is seen before it is told.
+/// The reads that must agree before a fault is reported.
 const LOOKS: usize = 3;
 
-/// Between two looks others are let go on, so often.
+/// The times that other threads may run between two reads.
 const YIELDS: usize = 4;
 
-/// What is known while a check goes on.
+/// The state of a running check.
 pub(super) struct Checker<'a, R: RegionAccess> {
     pub(super) view: &'a RegionView<R>,
     pub(super) is_deep: bool,
     pub(super) report: StoreReport,
-    /// The bodies of which fragments were seen.
+    /// The fragments seen so far, by body.
     pub(super) fragments: HashMap<u64, FragmentTotals>,
-    /// Who takes part, as it was lately.
+    /// The attached participants, as last read.
     pub(super) participants: Vec<Listed>,
-    /// The key of the record that is looked at, if it has one.
+    /// The key of the current record; empty if it has none.
     pub(super) key: Vec<u8>,
     pub(super) other_key: Vec<u8>,
 }
@@ -52,7 +52,7 @@ impl<'a, R: RegionAccess> Checker<'a, R> {
         }
     }
 
-    /// What `look` says, if it says the same each time.
+    /// The result of `look`, if it is the same each time.
     pub(super) fn confirm<T: PartialEq>(
         &mut self,
         mut look: impl FnMut(&mut Self) -> Option<T>,
@@ -73,8 +73,8 @@ impl<'a, R: RegionAccess> Checker<'a, R> {
         self.report.add(finding);
     }
 
-    /// Has the publisher of a record that a word names done all that it does with that word? Who
-    /// looks at the word after this sees it.
+    /// Whether the publisher of a record that a word names is done with that word. A later read of
+    /// the word sees the final state.
     pub(super) fn is_published(&self, location: Location, header: &RecordHeader) -> bool {
         let Some(segment) = self.view.geometry.segment_of(location) else {
             return false;
@@ -89,7 +89,7 @@ impl<'a, R: RegionAccess> Checker<'a, R> {
         }
     }
 
-    /// Where in its segment a record ends.
+    /// The offset in its segment at which a record ends.
     pub(super) fn end_bytes(&self, location: Location, header: &RecordHeader) -> u64 {
         let segment_bytes = u64::from(self.view.geometry.segment_bytes());
         let start = u64::from(location.0) * u64::from(UNIT_BYTES) % segment_bytes;

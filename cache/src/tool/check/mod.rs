@@ -1,18 +1,17 @@
-//! The checker: walks over everything while the store is in use, and tells what is wrong.
+//! The checker walks over everything, while the store is in use, and reports faults.
 //!
-//! It is not told what others are doing, so it tells a fault only if it stands still: it is seen
-//! several times, with the same words. Where a step of somebody is expected to follow, as behind
-//! an unchecked word, this does not do, since who is to take it may be put aside by the system.
-//! There the checker waits for a sign that the publisher has gone on: something else was appended
-//! behind the record, or its segment is sealed, which nobody does before the words of what is there
-//! are as they are to be.
+//! It cannot see what other threads are about to do, so it reports a fault only if it persists:
+//! several reads must find it with the same words. That is not enough where the next step of
+//! another thread is due, as after an unchecked word, since the system may suspend that thread for
+//! any time. There the checker waits for a sign that the publisher has moved on: another record
+//! behind this one, or a sealed segment. No publisher does either before its words are final.
 //!
-//! | file | looks at |
+//! | file | checks |
 //! |---|---|
-//! | `checker.rs` | what all of these need |
-//! | `words.rs` | the index: each word, the record that it names, a second record of the key |
-//! | `segments.rs` | the table of segments: states, owners, walks, live bytes |
-//! | `rows.rs` | who takes part, and pins |
+//! | `checker.rs` | nothing; it holds the shared state |
+//! | `words.rs` | the index: each word, its record, a second record of the key |
+//! | `segments.rs` | the table of segments: states, owners, scans, live bytes |
+//! | `rows.rs` | participants and pins |
 //! | `related.rs` | long bodies and their fragments, bases and their variants |
 
 mod checker;
@@ -26,10 +25,10 @@ use super::report::{CheckProgress, StoreReport};
 use super::view::{RegionAccess, RegionView};
 use crate::index::BUCKET_WORDS;
 
-/// So many buckets are looked at between two reports of progress.
+/// The buckets that are checked between two reports of progress.
 const BUCKETS_AT_ONCE: usize = 256;
 
-/// How much is looked at.
+/// The depth of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CheckDepth {
     /// Headers and keys.
@@ -38,8 +37,7 @@ pub enum CheckDepth {
     Checksums,
 }
 
-/// Checks a store; `progress` is called now and then, so that it can show how far it is, or let
-/// others go first.
+/// Checks a store. `progress` is called regularly, so that the caller can show it or yield.
 pub(crate) fn check<R: RegionAccess>(
     view: &RegionView<R>,
     depth: CheckDepth,

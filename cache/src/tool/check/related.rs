@@ -1,7 +1,7 @@
-//! Records that belong together: long bodies and their fragments, bases and their variants.
+//! Related records: long bodies and their fragments, bases and their variants.
 //!
-//! Each of them comes and goes by itself, so that something is missing is no fault; but it says
-//! what memory is used for.
+//! Each record is stored and evicted by itself, so a missing one is no fault. The findings show how
+//! memory is used.
 
 use super::checker::Checker;
 use crate::index::{IndexWord, WordState};
@@ -11,7 +11,7 @@ use crate::store::variants::{BaseBody, split_variant_key};
 use crate::tool::finding::FindingKind;
 use crate::tool::view::RegionAccess;
 
-/// What was seen of a long body's fragments.
+/// The fragments of a long body that the check has seen.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct FragmentTotals {
     /// The number of one of them.
@@ -21,7 +21,7 @@ pub(super) struct FragmentTotals {
 }
 
 impl<R: RegionAccess> Checker<'_, R> {
-    /// Looks for what belongs to a live record, whose key is in `key`.
+    /// Checks the relations of a live record, whose key is in `key`.
     pub(super) fn check_related(&mut self, slot: usize, word: &IndexWord, scanned: &ScannedRecord) {
         match scanned.header.kind {
             HeaderKind::LongHead => self.check_long_head(slot, *word),
@@ -33,7 +33,7 @@ impl<R: RegionAccess> Checker<'_, R> {
         }
     }
 
-    /// Are all fragments there that a head names?
+    /// Checks that all fragments of a head are there.
     fn check_long_head(&mut self, slot: usize, word: IndexWord) {
         let found = self.confirm(|checker| checker.look_at_long(slot, word));
         if let Some(kind) = found {
@@ -48,8 +48,8 @@ impl<R: RegionAccess> Checker<'_, R> {
         };
         let all = long.fragments(0..long.bytes());
         let count = all.len() as u64;
-        // There are no more fragments than words: who says more says what is damaged, or has been
-        // larger than the store.
+        // There are no more fragments than words. A head with more is damaged, or of a body larger
+        // than the store.
         let looked = all.take(self.view.slot_count());
         let there = looked.filter(|number| self.view.has(&fragment_key(long.id(), *number)));
         let missing = count - there.count() as u64;
@@ -67,8 +67,8 @@ impl<R: RegionAccess> Checker<'_, R> {
         fragments.bytes += scanned.header.record_bytes();
     }
 
-    /// Has each fragment that was seen a head? It is stored after them, so heads are looked for
-    /// when all fragments have been seen.
+    /// Checks that each fragment has a head. A head is stored after its fragments, so heads are
+    /// looked up after all fragments were seen.
     pub(super) fn check_fragments(&mut self) {
         for slot in 0..self.view.slot_count() {
             if self.fragments.is_empty() {
@@ -80,7 +80,7 @@ impl<R: RegionAccess> Checker<'_, R> {
         }
         for (id, FragmentTotals { number, count, bytes }) in std::mem::take(&mut self.fragments) {
             let key = fragment_key(id, number);
-            // The head may have been taken out meanwhile, and then the fragments go, too.
+            // The head may have been removed in between, and then its fragments are removed, too.
             if self.confirm(|checker| checker.view.has(&key).then_some(())).is_some() {
                 let kind = FindingKind::OrphanFragments { count, bytes };
                 self.add(kind, |finding| finding.key = key.to_vec());
@@ -88,7 +88,7 @@ impl<R: RegionAccess> Checker<'_, R> {
         }
     }
 
-    /// The long body whose head a slot names.
+    /// The long body of the head in a slot.
     fn long_body(&mut self, slot: usize) -> Option<LongBody> {
         let word = self.view.word(slot);
         if !word.is_in_memory() || word.state() != WordState::Live {
@@ -101,7 +101,7 @@ impl<R: RegionAccess> Checker<'_, R> {
         LongBody::decode(self.view.copy((slot, word)).ok()?.record().body())
     }
 
-    /// If the key is one of a variant: does its base name it?
+    /// If the key is that of a variant, checks that its base names it.
     fn check_variant(&mut self, slot: usize, word: IndexWord) {
         let key = std::mem::take(&mut self.key);
         if let Some((primary, epoch, hash)) = split_variant_key(&key) {

@@ -1,4 +1,4 @@
-//! Who takes part, and the pins of who does not.
+//! Participants, and pins in rows without a participant.
 
 use super::checker::Checker;
 use super::segments::is_dead;
@@ -23,7 +23,7 @@ impl<R: RegionAccess> Checker<'_, R> {
         self.participants.iter().any(|listed| listed.id.row == row)
     }
 
-    /// A dead participant is told of until it is swept: what it had is still its own.
+    /// Reports a dead participant that was not swept; what it had is still its own.
     fn check_dead(&mut self, row: u32) {
         let dead = self.confirm(|checker| {
             checker.participants = checker.view.region.participants();
@@ -37,7 +37,8 @@ impl<R: RegionAccess> Checker<'_, R> {
         self.add(FindingKind::Dead { pins }, |finding| finding.row = Some(row));
     }
 
-    /// Is a pin up in a row that nobody has? Who has just joined may raise one.
+    /// Checks that a row without a participant has no pin. A new participant may raise one at any
+    /// time.
     fn check_pin(&mut self, row: u32, segment: u32) {
         if self.view.pin_count(row, segment) == 0 {
             return;

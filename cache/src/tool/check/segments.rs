@@ -1,4 +1,4 @@
-//! The table of segments, and walks over their records.
+//! The table of segments, and scans of their records.
 
 use forebay_shm::{Listed, ParticipantStatus};
 
@@ -35,7 +35,7 @@ impl<R: RegionAccess> Checker<'_, R> {
         self.check_live_bytes(segment);
     }
 
-    /// What is wrong with a segment's words, and the row that it is about.
+    /// The first fault in the words of a segment, and the row that it concerns.
     fn segment_fault(&self, segment: u32) -> Option<(FindingKind, Option<u32>)> {
         if self.view.unpinned().state(segment).is_none() {
             return Some((
@@ -62,21 +62,21 @@ impl<R: RegionAccess> Checker<'_, R> {
         }
     }
 
-    /// Nobody drains a segment, and nobody pins it.
+    /// Whether a segment is neither being drained nor pinned.
     fn is_drained(&self, segment: u32) -> bool {
         let rows = 0..self.view.region.participants_max();
         self.view.shared(word::DRAINING) != u64::from(segment) + 1
             && rows.map(|row| self.view.pin_count(row, segment)).all(|count| count == 0)
     }
 
-    /// Does the owner of a segment take part? Of a dead one it is told once, with its row.
+    /// Checks that the owner of a segment is attached. A dead owner is reported once, by its row.
     fn owner_fault(&self, state: SegmentState) -> Option<(FindingKind, Option<u32>)> {
         let owner = state.owner?;
         let is_there = self.participants.iter().any(|listed| listed.id.row == owner);
         (!is_there).then_some((FindingKind::NoOwner, Some(owner)))
     }
 
-    /// Does a walk meet records only?
+    /// Checks that a scan meets valid records only.
     fn check_walk(&mut self, segment: u32) {
         let damage = self.confirm(|checker| {
             let walked = checker.view.unpinned().walk(segment)?;
@@ -91,7 +91,7 @@ impl<R: RegionAccess> Checker<'_, R> {
         });
     }
 
-    /// Are the bytes that count as live those of records that words name?
+    /// Checks that `live_bytes` is the sum of the records that words name.
     fn check_live_bytes(&mut self, segment: u32) {
         if let Some(kind) = self.confirm(|checker| checker.drift(segment)) {
             self.add(kind, |finding| finding.segment = Some(segment));
@@ -101,7 +101,7 @@ impl<R: RegionAccess> Checker<'_, R> {
     fn drift(&mut self, segment: u32) -> Option<FindingKind> {
         let view = self.view;
         let described = view.unpinned().snapshot(segment)?;
-        // While it is drained its count stands still; a dead owner's is mended by the check.
+        // The count stands still during a drain; the checker of a dead owner's segment corrects it.
         let under_way = view.shared(word::DRAINING) == u64::from(segment) + 1;
         if under_way || matches!(described.state.phase, SegmentPhase::Free | SegmentPhase::Suspect)
         {
@@ -127,7 +127,7 @@ impl<R: RegionAccess> Checker<'_, R> {
             .then_some(FindingKind::LiveBytes { counted, named })
     }
 
-    /// Has each participant one segment open in each queue, at most?
+    /// Checks that each participant has at most one open segment in each queue.
     pub(super) fn check_owners(&mut self) {
         let outside = self.view.unpinned();
         let all = 0..self.view.geometry.segment_count();
@@ -160,7 +160,7 @@ impl<R: RegionAccess> Checker<'_, R> {
     }
 }
 
-/// Is it gone, and its row not yet cleaned up?
+/// Whether a participant has ended and its row is not cleaned up yet.
 pub(super) fn is_dead(listed: &Listed) -> bool {
     matches!(listed.status, ParticipantStatus::Dead | ParticipantStatus::Sweeping)
 }

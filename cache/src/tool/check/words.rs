@@ -9,7 +9,7 @@ use crate::store::layout::word;
 use crate::tool::finding::FindingKind;
 use crate::tool::view::{ATTEMPTS_MAX, RegionAccess};
 
-/// A word, what it names, and what is wrong with it.
+/// A word, its record, and the fault of either.
 #[derive(Clone, Debug)]
 pub(super) struct CheckedWord {
     pub(super) word: IndexWord,
@@ -19,7 +19,7 @@ pub(super) struct CheckedWord {
 }
 
 impl<R: RegionAccess> Checker<'_, R> {
-    /// Checks what one word names.
+    /// Checks the word in a slot.
     pub(super) fn check_word(&mut self, slot: usize) {
         let Some(seen) = self.read_slot(slot) else {
             return;
@@ -42,7 +42,7 @@ impl<R: RegionAccess> Checker<'_, R> {
         self.check_related(slot, &seen.word, &scanned);
     }
 
-    /// Tells the fault of a word if it is there the next times, too.
+    /// Reports the fault of a word if it persists.
     fn report_fault(&mut self, slot: usize, first: &CheckedWord) {
         let fault = self.confirm(|checker| {
             let seen = checker.read_slot(slot)?;
@@ -53,8 +53,8 @@ impl<R: RegionAccess> Checker<'_, R> {
         }
     }
 
-    /// Looks at a word until it stands still. `None`: it is empty, or never stands still. The key
-    /// of its record is in `key` then, if it has one.
+    /// Reads a slot until its word stays the same. `None` if the word is empty or never stays the
+    /// same. Leaves the key of the record in `key`, if it has one.
     fn read_slot(&mut self, slot: usize) -> Option<CheckedWord> {
         for _ in 0..ATTEMPTS_MAX {
             let word = self.view.word(slot);
@@ -69,7 +69,7 @@ impl<R: RegionAccess> Checker<'_, R> {
         None
     }
 
-    /// `None` if the word changed meanwhile.
+    /// Reads the record of a word; `None` if the word has changed.
     fn read_word(&mut self, slot: usize, word: IndexWord) -> Option<CheckedWord> {
         self.key.clear();
         let (scanned, fault) = self.look_at(slot, word)?;
@@ -77,7 +77,7 @@ impl<R: RegionAccess> Checker<'_, R> {
         is_there.then_some(CheckedWord { word, scanned, fault })
     }
 
-    /// The record that a word names, and what is wrong with either. `None`: look at the word again.
+    /// The record of a word, and the fault of either. `None`: read the word again.
     fn look_at(
         &mut self,
         slot: usize,
@@ -90,14 +90,14 @@ impl<R: RegionAccess> Checker<'_, R> {
             return Some((None, Some(FindingKind::NoSegment)));
         };
         let Some(before) = self.view.unpinned().state(segment) else {
-            // That is the segment's fault, and told there.
+            // This is the segment's fault, and reported there.
             return Some((None, None));
         };
         let mut key = std::mem::take(&mut self.key);
         let glimpsed = self.view.copy_header((slot, word), self.is_deep, &mut key);
         self.key = key;
-        // Free before the word was seen and after it: then it was free when it was seen, as who
-        // opens a segment and gives it back has published nothing.
+        // It was free before the word was read and after it, so also at that time: a participant
+        // that opens a segment and gives it back has published nothing.
         let is_free = before.phase == SegmentPhase::Free
             && glimpsed != Err(CopyError::Gone)
             && self.view.unpinned().state(segment) == Some(before);
@@ -117,7 +117,7 @@ impl<R: RegionAccess> Checker<'_, R> {
         }
     }
 
-    /// The first thing that is wrong with a word and its record, whose key is in `key`.
+    /// The first fault of a word and its record, whose key is in `key`.
     fn fault_of(
         &mut self,
         slot: usize,
@@ -137,7 +137,7 @@ impl<R: RegionAccess> Checker<'_, R> {
         if scanned.marks.is_damaged() {
             return Some(FindingKind::Marks);
         }
-        // The counter is looked at after the record, and it only grows.
+        // The counter is loaded after the record, and it only grows.
         let sequence = scanned.header.sequence;
         if sequence > self.view.shared(word::SEQUENCE).min(SEQUENCE_MAX) {
             return Some(FindingKind::Sequence { sequence });
@@ -155,7 +155,7 @@ impl<R: RegionAccess> Checker<'_, R> {
         }
     }
 
-    /// May a word name a place in a segment that is as described?
+    /// Checks that a word may name a location in this segment.
     fn fault_of_location(
         &self,
         scanned: &ScannedRecord,
@@ -163,7 +163,7 @@ impl<R: RegionAccess> Checker<'_, R> {
         described: &SegmentSnapshot,
     ) -> Option<FindingKind> {
         if described.state.phase == SegmentPhase::Draining {
-            // It was drained if it is not the one under way. What is filled of it is cleared first.
+            // Drained, unless it is the segment being drained; `filled_bytes` is cleared first.
             let under_way = self.view.shared(word::DRAINING);
             return (under_way != u64::from(segment) + 1).then_some(FindingKind::DrainedSegment);
         }
@@ -171,7 +171,7 @@ impl<R: RegionAccess> Checker<'_, R> {
         (described.filled_bytes < end_bytes).then_some(FindingKind::NotFilled)
     }
 
-    /// Another live record of the same key, in a later slot, if both publishers have looked.
+    /// Another live record of the same key in a later slot, if both publishers have moved on.
     fn duplicate(
         &mut self,
         slot: usize,
@@ -190,7 +190,7 @@ impl<R: RegionAccess> Checker<'_, R> {
             let is_twice = other_key == self.key
                 && self.is_published(scanned.location, &scanned.header)
                 && self.is_published(glimpsed.location, &glimpsed.header)
-                // Both are looked at again after that: this one here, the own one by the caller.
+                // Both words are loaded again after that: this one here, the own one by the caller.
                 && self.view.word(other).is_same_record(other_word);
             is_twice.then_some(FindingKind::Duplicate { other_location: other_word.location() })
         });

@@ -58,7 +58,7 @@ fn finding_json(finding: &Finding) -> Value {
     };
     let key = (!finding.key.is_empty()).then(|| finding.key.escape_ascii().to_string());
     json!({
-        "weight": severity,
+        "severity": severity,
         "name": finding.kind.name(),
         "text": finding.kind.to_string(),
         "slot": finding.slot,
