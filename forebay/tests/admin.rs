@@ -32,7 +32,7 @@ fn every_page_answers_on_both_kinds_of_address() {
         ("POST /purge", "http://example.test/a b", 400, "path"),
         ("POST /purge", "http://example.test/#a", 400, "path"),
         ("POST /purge", "http://other.test/", 400, "no site serves this host"),
-        ("POST /purge", &long, 400, "did not arrive whole"),
+        ("POST /purge", &long, 400, "did not arrive completely"),
         ("POST /purge?host=example.test", "", 200, "\"purged\":0"),
         ("POST /purge?host=example.test", "http://example.test/a", 400, "body"),
         ("POST /purge?prefix=http://example.test/a&tag=b&soft", "", 200, "\"purged\":0"),
@@ -40,7 +40,7 @@ fn every_page_answers_on_both_kinds_of_address() {
         ("POST /purge?soft", " HTTP://example.test\n", 200, "\"purged\":0"),
         ("POST /purge?dry-run", "http://example.test/", 200, "\"would_purge\":0"),
         ("POST /purge?site=a", "http://example.test/", 200, "\"purged\":0"),
-        ("POST /purge?site=b", "http://example.test/", 400, "no site of this name"),
+        ("POST /purge?site=b", "http://example.test/", 400, "no site with this name"),
         ("POST /purge?sofd", "http://example.test/", 400, "no such parameter"),
         ("POST /purge?soft=maybe", "http://example.test/", 400, "true or false"),
         ("POST /purge?tag=(", "", 400, "\"argument\":\"tag\",\"at\":"),
@@ -50,7 +50,7 @@ fn every_page_answers_on_both_kinds_of_address() {
         ("GET /ls?limit=-1", "", 400, "whole number"),
         ("GET /ls?after=x", "", 400, "\"argument\":\"after\""),
         ("GET /ls?soft", "", 400, "no such parameter"),
-        ("POST /ls", "", 405, "needed"),
+        ("POST /ls", "", 405, "use "),
         ("GET /locks", "", 200, "{\"generation\":1,\"is_on\":false,\"sample\":1,\"stacks\":0}"),
         ("POST /locks?on&sample=50&stacks=9", "", 200, "\"sample\":50,\"stacks\":9}"),
         ("POST /locks?reset", "", 200, "{\"generation\":2,\"is_on\":true,\"sample\":50,\"sta"),
@@ -58,21 +58,21 @@ fn every_page_answers_on_both_kinds_of_address() {
         ("POST /locks?on", "", 200, "\"is_on\":true,\"sample\":1,\"stacks\":9}"),
         ("POST /locks?off&stacks=2", "", 400, "\"argument\":\"stacks\""),
         ("POST /locks?on&stacks=1000000001", "", 400, "\"argument\":\"stacks\""),
-        ("POST /locks", "", 400, "say on, off or reset"),
-        ("POST /locks?on&off", "", 400, "say on, off or reset"),
-        ("POST /locks?sample=2", "", 400, "say on, off or reset"),
+        ("POST /locks", "", 400, "one of on, off and reset"),
+        ("POST /locks?on&off", "", 400, "one of on, off and reset"),
+        ("POST /locks?sample=2", "", 400, "one of on, off and reset"),
         ("POST /locks?on&sample=0", "", 400, "\"argument\":\"sample\""),
         ("POST /locks?onn", "", 400, "no such parameter"),
-        ("DELETE /locks", "", 405, "needed"),
+        ("DELETE /locks", "", 405, "use "),
         ("POST /reload", "", 200, "\"reloaded\":true"),
-        ("GET /nothing", "", 404, "GET / lists them"),
-        ("POST /healthz/", "", 404, "GET / lists them"),
-        ("POST /", "", 405, "needed"),
-        ("POST /healthz", "", 405, "needed"),
-        ("DELETE /metrics", "", 405, "needed"),
-        ("PUT /stats", "", 405, "needed"),
-        ("GET /purge", "", 405, "needed"),
-        ("GET /reload", "", 405, "needed"),
+        ("GET /nothing", "", 404, "GET / lists all"),
+        ("POST /healthz/", "", 404, "GET / lists all"),
+        ("POST /", "", 405, "use "),
+        ("POST /healthz", "", 405, "use "),
+        ("DELETE /metrics", "", 405, "use "),
+        ("PUT /stats", "", 405, "use "),
+        ("GET /purge", "", 405, "use "),
+        ("GET /reload", "", 405, "use "),
     ];
     for server in [over_unix(&origin), over_tcp(&origin)] {
         for (line, body, status, fragment) in cases {
@@ -208,7 +208,7 @@ fn the_socket_is_for_its_owner_and_an_address_for_everybody_is_refused() {
         assert_eq!(output.status.code(), Some(1), "{address}: {said}");
         assert!(output.stdout.is_empty(), "{address} is listened on");
         assert!(said.contains("--admin") && said.contains(address), "{said}");
-        assert!(said.contains("loopback or a Unix socket only"), "{said}");
+        assert!(said.contains("loopback or a Unix socket"), "{said}");
     }
 }
 

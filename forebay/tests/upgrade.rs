@@ -205,7 +205,7 @@ fn a_new_process_that_does_not_fit_leaves_the_old_one_serving() {
     let cases: [(&str, &str, &str, bool); 7] = [
         ("--cache-size", "1KiB", "cache_size", false),
         ("--listen", &other_ip, "this server listens on", true),
-        ("--listen", "127.0.0.1:0", "has to name the port", false),
+        ("--listen", "127.0.0.1:0", "must have the port", false),
         ("--cache-dir", &elsewhere, "another `cache_dir`", true),
         ("--cache-dir", "none", "another `cache_dir`", true),
         ("--admin", &in_use, "cannot listen for admin requests", true),

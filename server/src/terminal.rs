@@ -1,7 +1,7 @@
-//! What others have sent, on its way to a terminal.
+//! Text from outside, made safe for a terminal.
 
-/// Would a terminal obey this character instead of showing it? The control characters, those of
-/// C1 too, what ends a line in Unicode, and what turns the direction of text around.
+/// Whether a terminal would obey this character instead of showing it: control characters, C1
+/// included, line separators of Unicode, and characters that change the direction of text.
 pub fn steers_terminal(character: char) -> bool {
     character.is_control()
         || matches!(
@@ -14,7 +14,7 @@ pub fn steers_terminal(character: char) -> bool {
         )
 }
 
-/// JSON with such characters, which can stand only within its strings, as escapes.
+/// Escapes such characters in JSON, where they can occur only inside strings.
 pub(crate) fn escaped_json(json: &str) -> String {
     let mut escaped = String::with_capacity(json.len());
     for character in json.chars() {
@@ -33,7 +33,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn json_says_the_same_and_steers_nothing() {
+    fn escaped_json_reads_back_the_same_and_steers_no_terminal() {
         let text = "a\"\\é\u{1b}[2J\u{7f}\u{9b}2J\u{85}\u{202e}b\u{2066}\u{200f}\u{2028}€😀";
         let escaped = escaped_json(&serde_json::json!([text]).to_string());
         assert!(!escaped.chars().any(steers_terminal), "{escaped:?}");

@@ -141,7 +141,7 @@ fn who_asks_for_nonsense_hears_where_it_is() {
     for (flags, parts) in [
         (&["--tag", "a and"][..], &["--tag: ", "\n  a and\n       ^\n"][..]),
         (&["--tag", "(a or b"], &["--tag: ", "\n  (a or b\n"]),
-        (&["--tag", "a", "--site", "x"], &["--site: there is no site of this name: x"]),
+        (&["--tag", "a", "--site", "x"], &["--site: there is no site with this name: x"]),
         (&["--host", "http://a"], &["--host: ", "*.example.org"]),
         (&["--prefix", "shop.test/"], &["--prefix: ", "begins with http://"]),
         (&["http://shop.test/a", "--site", "x"], &["--site: there is no site"]),

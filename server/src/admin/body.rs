@@ -1,4 +1,4 @@
-//! Bodies of admin answers: whole, or lines that come one after another.
+//! Bodies of admin answers: complete, or streamed line by line.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -19,18 +19,18 @@ pub(super) type AdminResponse = Response<AdminBody>;
 /// Its body.
 pub(super) enum AdminBody {
     Whole(Full<Bytes>),
-    /// Lines, for as long as somebody writes them.
+    /// Lines, streamed until the [`LineSender`] is dropped.
     Lines(mpsc::Receiver<Bytes>),
 }
 
-/// Writes the lines of an answer.
+/// Sends the lines of a streamed answer.
 pub(super) struct LineSender(mpsc::Sender<Bytes>);
 
 /// The client has gone.
 pub(super) struct ClientGone;
 
 impl LineSender {
-    /// An answer, and the way to write its lines: JSON objects, one on each.
+    /// Returns an answer and the sender of its lines, each of which is a JSON object.
     pub(super) fn answer() -> (LineSender, AdminResponse) {
         let (lines, written) = mpsc::channel(ADMIN_PIECES_MAX);
         let mut answer = Response::new(AdminBody::Lines(written));
@@ -47,7 +47,7 @@ impl LineSender {
         self.0.send(lines.into()).await.map_err(|_| ClientGone)
     }
 
-    /// The same for one object.
+    /// Writes one object as a line.
     ///
     /// # Errors
     /// [`ClientGone`].

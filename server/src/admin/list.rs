@@ -1,4 +1,4 @@
-//! `GET /ls`: what is stored, in the order of keys, a line for each resource.
+//! `GET /ls`: stored responses in the order of keys, a line for each resource.
 
 use std::fmt::Write;
 use std::rc::Rc;
@@ -20,10 +20,10 @@ use crate::terminal::escaped_json;
 
 const KNOWN: &[&str] = &["host", "prefix", "tag", "site", "after", "limit"];
 
-/// What is still to be listed.
+/// The rest of a list.
 struct Listing {
     selections: Vec<Selection>,
-    /// The key behind which it goes on: at last that of the last line.
+    /// The key after which the list continues; at the end, the key of the last line.
     after: Option<Vec<u8>>,
     left: u64,
     listed: u64,
@@ -31,7 +31,7 @@ struct Listing {
 
 pub(super) fn list(control: &Rc<Control>, query: Option<&str>) -> AdminResponse {
     if !control.store_is_used() {
-        let text = "another process serves from a cache of its own now; ask again";
+        let text = "another process serves from a cache of its own; try again";
         return json_answer(StatusCode::SERVICE_UNAVAILABLE, &json!({ "error": text }));
     }
     let read = control.with_config(|config| Listing::read(config, query));
@@ -42,7 +42,7 @@ pub(super) fn list(control: &Rc<Control>, query: Option<&str>) -> AdminResponse 
     let (lines, answer) = LineSender::answer();
     let control = Rc::clone(control);
     tokio::task::spawn_local(async move {
-        // Who has seen enough goes.
+        // A client that has read enough may close the connection.
         let _ = listing.write(&control, &lines).await;
     });
     answer
@@ -60,8 +60,8 @@ impl Listing {
         Ok(Listing { selections, after, left, listed: 0 })
     }
 
-    /// Writes a slice at a time, so that others have their turns, and at last how many there were,
-    /// with the place to go on if there may be more.
+    /// Writes the list slice by slice, so that other tasks get their turns. The last line has the
+    /// count and, if there may be more, the key to continue after.
     async fn write(mut self, control: &Control, lines: &LineSender) -> Result<(), ClientGone> {
         let selections = std::mem::take(&mut self.selections);
         'all: for selection in &selections {
@@ -86,14 +86,14 @@ impl Listing {
                 after = next;
             }
         }
-        // Behind the last line of one selection there may be others that nobody has looked at.
+        // Selections after this one have not been listed.
         let goes_on = self.after.filter(|_| self.left == 0);
         let after = goes_on.and_then(|key| KeyText::of(&key));
         let after = after.map(|text| format!("{} {}", text.site, text.url));
         lines.write_json(&json!({ "listed": self.listed, "after": after })).await
     }
 
-    /// Some lines, and the key behind which there may be more.
+    /// Lists some lines; returns them and the key after which there may be more.
     fn slice(
         &mut self,
         control: &Control,
@@ -115,19 +115,19 @@ impl Listing {
     }
 }
 
-/// `SITE URL`, as the last line of a list has it.
+/// Parses `SITE URL`, as in the last line of a list.
 ///
-/// Any site will do: what a site that is configured no more has stored is listed too.
+/// The site need not be configured: responses of a removed site are listed too.
 fn key_after(text: &str) -> Result<Vec<u8>, QueryError> {
     let Some((site, url)) = text.split_once(' ') else {
-        return Err(QueryError::new("after", "this is the name of a site, a blank and a URL"));
+        return Err(QueryError::new("after", "write the name of a site, a space and a URL"));
     };
     let mut key = Vec::new();
     site_url_key(site, url.as_bytes(), &mut key).map_err(|text| QueryError::new("after", text))?;
     Ok(key)
 }
 
-/// Is there room behind this key for what begins so?
+/// Whether keys that begin with `within` can follow the key `after`.
 fn reaches_behind(within: &[u8], after: &[u8]) -> bool {
     after.starts_with(within) || within > after
 }
@@ -149,7 +149,7 @@ fn write_line(text: &mut String, resource: &ListedResource<'_>, now: u64) {
         "tags": tags.collect::<Vec<_>>(),
         "soft": resource.is_soft,
     });
-    // A string takes everything.
+    // Writing to a string does not fail.
     let _ = writeln!(text, "{}", escaped_json(&line.to_string()));
 }
 
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_goes_on_behind_a_key_and_leaves_out_what_lies_before() {
+    fn a_list_continues_after_a_key_and_leaves_out_earlier_keys() {
         for (query, expected) in [
             ("host=a.org", &["org.a\0", "org.a:"][..]),
             ("host=a.org&after=a+http://a.org/x", &["org.a\0", "org.a:"]),

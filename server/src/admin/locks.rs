@@ -1,4 +1,4 @@
-//! Switching the profile of this process's locks.
+//! Switching the lock profile of this process.
 
 use forebay_sync::profile::{Profile, StackPlan, installed};
 use http::StatusCode;
@@ -9,10 +9,10 @@ use super::query::{AdminQuery, QueryError};
 use crate::clock;
 use crate::engine::Control;
 
-/// A sample of fewer says nothing.
+/// A sparser sample shows nothing.
 const SAMPLE_MAX: u64 = 1_000_000_000;
 
-/// Is it on? Its numbers are in the file.
+/// Returns whether the profile is on; its numbers are in the file.
 pub(super) fn look(control: &Control) -> AdminResponse {
     there(control).map_or_else(|| nothing(control), state)
 }
@@ -33,16 +33,16 @@ fn change(profile: &Profile, query: Option<&str>) -> Result<(), QueryError> {
     let (on, off, reset) = (query.is_set("on")?, query.is_set("off")?, query.is_set("reset")?);
     let (sample, stacks) = (query.number("sample")?, query.number("stacks")?);
     if !on && !off && !reset || on && off {
-        return Err(QueryError::new("on", "say on, off or reset"));
+        return Err(QueryError::new("on", "give one of on, off and reset"));
     }
     if sample.is_some_and(|sample| !on || !(1..=SAMPLE_MAX).contains(&sample)) {
-        return Err(QueryError::new("sample", "beside on, from 1 to a thousand million"));
+        return Err(QueryError::new("sample", "give it with on, from 1 to 1000000000"));
     }
     if stacks.is_some_and(|stacks| !on || stacks > SAMPLE_MAX) {
-        return Err(QueryError::new("stacks", "beside on, at most a thousand million"));
+        return Err(QueryError::new("stacks", "give it with on, at most 1000000000"));
     }
     if stacks.is_some_and(|stacks| stacks > 0) && profile.plan().stacks == StackPlan::NONE {
-        return Err(QueryError::new("stacks", "there is no room for them: see lock_profile_size"));
+        return Err(QueryError::new("stacks", "no room for call stacks; raise lock_profile_size"));
     }
     if reset {
         profile.reset(clock::unix_ns());
@@ -67,7 +67,7 @@ fn state(profile: &'static Profile) -> AdminResponse {
     json_answer(StatusCode::OK, &state)
 }
 
-/// One that could not be made whole is as good as none.
+/// The installed profile; a profile that failed to start counts as none.
 fn there(control: &Control) -> Option<&'static Profile> {
     installed().filter(|_| control.lock_profile_fault().is_none())
 }

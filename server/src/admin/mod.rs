@@ -1,8 +1,8 @@
 //! The admin interface: HTTP on a Unix socket or a loopback port.
 //!
-//! It is served by the control thread through hyper; no worker waits for it. On TCP a request
-//! must name a loopback host and must not come from a page of another site, so that a browser
-//! on the same machine can't be made to purge (DNS rebinding, cross-site requests).
+//! The control thread serves it through hyper; no worker waits for it. On TCP a request must name a
+//! loopback host and must not come from a page of another site, so that no page can make a browser
+//! on this machine purge (DNS rebinding, cross-site requests).
 
 mod body;
 mod list;
@@ -55,7 +55,7 @@ where
             let control = Rc::clone(&control);
             async move { routes::answer(&control, request, is_tcp).await }
         });
-        // A client that breaks off, or is not HTTP, is its own affair.
+        // Errors of the client's connection need no report.
         let _ = http1::Builder::new()
             .timer(TokioTimer::new())
             .header_read_timeout(Duration::from_millis(ADMIN_IDLE_MS_MAX))

@@ -1,5 +1,4 @@
-//! `POST /purge`: of one URL, or of all that is meant by its host, the beginning of its URL or its
-//! tags.
+//! `POST /purge`: purges one URL, or every response selected by host, URL prefix or tags.
 
 use std::time::Duration;
 
@@ -21,7 +20,7 @@ use crate::purger::{PurgeError, PurgeEvent, PurgeHandle, PurgeWork};
 
 const KNOWN: &[&str] = &["host", "prefix", "tag", "site", "soft", "dry-run"];
 
-/// How it is to be purged.
+/// Options of a purge.
 #[derive(Clone, Copy)]
 struct PurgeOptions {
     is_soft: bool,
@@ -31,7 +30,7 @@ struct PurgeOptions {
 pub(super) async fn purge(control: &Control, request: Request<Incoming>) -> AdminResponse {
     if !control.store_is_used() {
         control.count(Counter::PurgesFailed, 1);
-        let text = "another process serves from a cache of its own now; ask again";
+        let text = "another process serves from a cache of its own; try again";
         return unavailable(text);
     }
     let read = AdminQuery::parse(request.uri().query(), KNOWN).and_then(|query| {
@@ -39,7 +38,7 @@ pub(super) async fn purge(control: &Control, request: Request<Incoming>) -> Admi
             PurgeOptions { is_soft: query.is_set("soft")?, is_dry_run: query.is_set("dry-run")? };
         let selections = match query.selects() {
             true if !request.body().is_end_stream() => {
-                let text = "a URL in the body and this cannot be given together";
+                let text = "cannot be combined with a URL in the body";
                 return Err(QueryError::new("host, prefix or tag", text));
             }
             true => Some(control.with_config(|config| query.selections(config))?),
@@ -71,7 +70,7 @@ async fn purge_url(
     let body = Limited::new(request.into_body(), ADMIN_BODY_BYTES_MAX).collect();
     let limit = Duration::from_millis(ADMIN_IDLE_MS_MAX);
     let Ok(Ok(body)) = tokio::time::timeout(limit, body).await else {
-        return refused(&QueryError::new("url", "the URL did not arrive whole"));
+        return refused(&QueryError::new("url", "the URL did not arrive completely"));
     };
     let body = body.to_bytes();
     let url = body.trim_ascii();
@@ -87,7 +86,7 @@ async fn purge_url(
     }
 }
 
-/// Purges what a URL is stored under.
+/// Purges the keys of a URL.
 fn purge_keys(control: &Control, keys: &[Vec<u8>], url: &[u8], is_soft: bool) -> AdminResponse {
     let (mut records, mut fetches) = (0, 0);
     for key in keys {
@@ -111,7 +110,7 @@ fn purge_keys(control: &Control, keys: &[Vec<u8>], url: &[u8], is_soft: bool) ->
     json_answer(StatusCode::OK, &json!({ "purged": records, "fetches": fetches }))
 }
 
-/// The resource of a key comes first among all that begins with it.
+/// Counts the responses of a URL. In key order, a key precedes all longer keys that begin with it.
 fn weigh_url(control: &Control, keys: &[Vec<u8>]) -> AdminResponse {
     let mut weighed = SelectionSize { walked: WalkProgress::default(), sample: Vec::new() };
     for key in keys {
@@ -147,7 +146,7 @@ async fn purge_selected(
             return unavailable(&failed.to_string());
         }
     };
-    // Most are done at once, and then the status tells how it went.
+    // Most purges are complete at once; then the status code has the outcome.
     let first = Duration::from_millis(PURGE_PROGRESS_MS);
     match tokio::time::timeout(first, asked.next()).await {
         Ok(PurgeEvent::Progress(walked)) => tell_progress(asked, walked),
@@ -163,7 +162,8 @@ fn ended(told: &PurgeEvent) -> AdminResponse {
     }
 }
 
-/// Lines of progress until it ends, and one that says how. The purge goes on without a client.
+/// Streams lines of progress, and a last line with the outcome. The purge continues if the client
+/// leaves.
 fn tell_progress(mut asked: PurgeHandle, walked: WalkProgress) -> AdminResponse {
     let (lines, answer) = LineSender::answer();
     tokio::task::spawn_local(async move {
@@ -171,7 +171,7 @@ fn tell_progress(mut asked: PurgeHandle, walked: WalkProgress) -> AdminResponse 
         while lines.write_json(&told_json(&told)).await.is_ok()
             && matches!(told, PurgeEvent::Progress(_))
         {
-            // It may wait for others: who listens has to hear that it is not forgotten.
+            // The job may still be queued: repeating the line keeps the client waiting.
             let repeat = Duration::from_millis(PURGE_REPEAT_MS);
             if let Ok(next) = tokio::time::timeout(repeat, asked.next()).await {
                 told = next;

@@ -1,4 +1,4 @@
-//! The query of an admin request: which stored responses are meant, and how.
+//! The query of an admin request: the selection of stored responses, and options.
 
 use std::collections::BTreeMap;
 
@@ -8,19 +8,19 @@ use serde_json::{Value, json};
 use crate::config::Config;
 use crate::key::{host_beginnings, site_beginnings, url_beginnings};
 
-/// Parameters by their names, each once.
+/// Parameters by name, each at most once.
 #[derive(Debug)]
 pub(super) struct AdminQuery {
     values: BTreeMap<&'static str, String>,
 }
 
-/// What is wrong with a parameter.
+/// An invalid parameter.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct QueryError {
-    /// Its name.
+    /// Name of the parameter.
     pub(super) argument: String,
     pub(super) text: String,
-    /// The byte of its value at which it was noticed.
+    /// Offset of the error in the parameter's value.
     pub(super) at: Option<usize>,
 }
 
@@ -39,8 +39,8 @@ impl QueryError {
 }
 
 impl AdminQuery {
-    /// Reads a query of which these names are known, in the form of HTML's forms. A misspelt name
-    /// is an error: without its parameter, a purge would be another one.
+    /// Parses a query in the encoding of HTML forms. An unknown name is an error: without a
+    /// misspelt parameter, a purge would select other responses.
     pub(super) fn parse(
         query: Option<&str>,
         known: &[&'static str],
@@ -49,14 +49,14 @@ impl AdminQuery {
         for part in query.unwrap_or_default().split('&').filter(|part| !part.is_empty()) {
             let (name, value) = part.split_once('=').unwrap_or((part, ""));
             let Some(name) = known.iter().find(|known| **known == name) else {
-                let text = format!("there is no such parameter here; known: {}", known.join(", "));
+                let text = format!("no such parameter; known: {}", known.join(", "));
                 return Err(QueryError::new(name, text));
             };
             let Some(value) = decode(value) else {
-                return Err(QueryError::new(*name, "this is not percent-encoded UTF-8"));
+                return Err(QueryError::new(*name, "the value is not percent-encoded UTF-8"));
             };
             if values.insert(*name, value).is_some() {
-                return Err(QueryError::new(*name, "this can be given once only"));
+                return Err(QueryError::new(*name, "give it only once"));
             }
         }
         Ok(AdminQuery { values })
@@ -66,27 +66,27 @@ impl AdminQuery {
         self.values.get(name).map(String::as_str)
     }
 
-    /// A parameter that is there or not.
+    /// Whether a boolean parameter is given and true.
     pub(super) fn is_set(&self, name: &str) -> Result<bool, QueryError> {
         match self.text(name) {
             None => Ok(false),
             Some("" | "1" | "true") => Ok(true),
             Some("0" | "false") => Ok(false),
-            Some(_) => Err(QueryError::new(name, "this is true or false")),
+            Some(_) => Err(QueryError::new(name, "give true or false")),
         }
     }
 
     pub(super) fn number(&self, name: &str) -> Result<Option<u64>, QueryError> {
         let parsed = self.text(name).map(str::parse).transpose();
-        parsed.map_err(|_| QueryError::new(name, "this is a whole number"))
+        parsed.map_err(|_| QueryError::new(name, "give a whole number"))
     }
 
-    /// Is something meant by its host, the beginning of its URL or its tags?
+    /// Whether the query selects by host, URL prefix or tags.
     pub(super) fn selects(&self) -> bool {
         ["host", "prefix", "tag"].iter().any(|name| self.values.contains_key(name))
     }
 
-    /// What is meant: all that begins with one of these keys, in their order, and has the tags.
+    /// The selections of the query, in key order: a key prefix each, with the tags.
     pub(super) fn selections(&self, config: &Config) -> Result<Vec<Selection>, QueryError> {
         let site = self.text("site");
         if let Some(site) = site {
@@ -119,7 +119,7 @@ impl AdminQuery {
 pub(super) fn has_site(config: &Config, name: &str) -> Result<(), QueryError> {
     match config.sites.iter().any(|site| site.name == name) {
         true => Ok(()),
-        false => Err(QueryError::new("site", "there is no site of this name")),
+        false => Err(QueryError::new("site", "there is no site with this name")),
     }
 }
 
@@ -131,7 +131,7 @@ fn tag_expr(text: &str) -> Result<TagExpr, QueryError> {
     })
 }
 
-/// `application/x-www-form-urlencoded`: a plus is a blank.
+/// Decodes `application/x-www-form-urlencoded`, in which a plus is a space.
 fn decode(text: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said_of_the_parameter_to_blame() {
+    fn an_error_names_the_parameter_at_fault() {
         let site = "[[site]]\nname = 'a'\nnames = ['a.org']\norigin = 'http://o'\n";
         let config = Config::from_toml(site, "f.toml").expect("it is right");
         for (query, argument, at) in [

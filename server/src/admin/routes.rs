@@ -1,4 +1,4 @@
-//! What the admin interface answers.
+//! The routes of the admin interface.
 
 use std::convert::Infallible;
 use std::net::Ipv4Addr;
@@ -27,7 +27,7 @@ pub(super) async fn answer(
     is_tcp: bool,
 ) -> Result<AdminResponse, Infallible> {
     if is_tcp && !is_local(request.headers()) {
-        let text = "admin requests come from this machine and not from another site's page\n";
+        let text = "admin requests must come from this machine, and not from a page of a site\n";
         return Ok(plain(StatusCode::FORBIDDEN, text));
     }
     let path = request.uri().path().to_owned();
@@ -45,32 +45,32 @@ pub(super) async fn answer(
         (_, "/healthz" | "/metrics" | "/stats" | "/rules" | "/ls" | "/") => not_allowed("GET"),
         (_, "/purge" | "/reload") => not_allowed("POST"),
         (_, "/locks") => not_allowed("GET, POST"),
-        _ => plain(StatusCode::NOT_FOUND, "there is no such page; GET / lists them\n"),
+        _ => plain(StatusCode::NOT_FOUND, "no such path; GET / lists all of them\n"),
     })
 }
 
-/// RFC 9110 §15.5.6: says which method is meant.
+/// RFC 9110 §15.5.6: the answer names the allowed methods.
 fn not_allowed(method: &'static str) -> AdminResponse {
-    let mut answer = plain(StatusCode::METHOD_NOT_ALLOWED, format!("{method} is needed here\n"));
+    let mut answer = plain(StatusCode::METHOD_NOT_ALLOWED, format!("use {method}\n"));
     answer.headers_mut().insert(header::ALLOW, header::HeaderValue::from_static(method));
     answer
 }
 
-const INDEX: &str = "GET  /healthz  is the server alive
+const INDEX: &str = "GET  /healthz  answers 200 while the server runs
 GET  /metrics  all counters, for Prometheus
 GET  /stats    all counters and the cache, as JSON
-GET  /rules    what each header rule does and costs, as JSON
-GET  /ls       what is stored, a JSON object on each line
-GET  /locks    is the lock profile on
-POST /locks    ?on, ?off or ?reset: switches it; ?on&sample=100 records one of a hundred attempts
-POST /purge    drops the stored responses of the URL in the body, or of ?host=, ?prefix=, ?tag=
+GET  /rules    counts and cost of each header rule, as JSON
+GET  /ls       stored responses, a JSON object on each line
+GET  /locks    state of the lock profile
+POST /locks    switches the lock profile: ?on, ?off or ?reset; ?on&sample=100 records 1 in 100
+POST /purge    purges the URL in the body, or the responses selected by ?host=, ?prefix=, ?tag=
 POST /reload   reads the configuration again
 ";
 
-/// A browser names the site that it means and the page that asks.
+/// Whether a request names a loopback host and comes from no page: browsers send both.
 fn is_local(headers: &HeaderMap) -> bool {
     let mut hosts = headers.get_all(header::HOST).iter();
-    // Of two names one could be a foreign one.
+    // With two Host fields, one could name another site.
     let host = hosts.next().filter(|_| hosts.next().is_none()).map(|host| host.as_bytes());
     let host = host.and_then(Authority::parse).map(|authority| authority.host);
     let is_loopback = host.is_some_and(|host| {
@@ -98,7 +98,7 @@ fn stats(control: &Control) -> Value {
             CounterValue::Number(value) => {
                 values.insert(def.name.to_owned(), json!(value));
             }
-            // Its buckets are in `/metrics`, and in the counter file.
+            // The buckets are in `/metrics` and in the counter file.
             CounterValue::Histogram(value) => {
                 values.insert(format!("{}_count", def.name), json!(value.count()));
                 values.insert(format!("{}_sum", def.name), json!(value.sum));

@@ -1,4 +1,4 @@
-//! What is wrong with a configuration: every error at once, each with its place.
+//! Errors of a configuration, all reported at once, each with its position.
 
 use std::fmt;
 use std::ops::Range;
@@ -7,20 +7,20 @@ use std::path::Path;
 use super::setting::ValueProblem;
 use crate::limits::{CONFIG_ERRORS_MAX, CONFIG_LINE_CHARS_MAX};
 
-/// One thing that is wrong.
+/// One error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfigError {
-    /// Where.
+    /// The position of the error.
     pub place: SourceSpan,
-    /// What.
+    /// The error.
     pub message: String,
-    /// What would be right.
+    /// A description of valid values.
     pub expected: Option<String>,
-    /// What to do.
+    /// A suggestion to fix it.
     pub hint: Option<String>,
 }
 
-/// Where an error is.
+/// The position of an error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SourceSpan {
     /// In a file.
@@ -33,7 +33,7 @@ pub enum SourceSpan {
         column: usize,
         /// The line.
         text: String,
-        /// How many characters of it are meant.
+        /// Number of characters at fault.
         width: usize,
     },
     /// A file as a whole.
@@ -42,15 +42,16 @@ pub enum SourceSpan {
     Flag(String),
 }
 
-/// The errors of a configuration, in the order of their places; never empty. Of very many only the
-/// first are kept.
+/// The errors of a configuration in the order of the file; never empty. Only the first
+/// `CONFIG_ERRORS_MAX` are kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfigErrors {
     count: usize,
     errors: Vec<ConfigError>,
 }
 
-/// Where a problem is while the file is read; a [`SourceSpan`] costs more and is made for few.
+/// The position of a problem while the file is read. A [`SourceSpan`] costs more, and is made only
+/// for errors that are reported.
 #[derive(Clone, Debug)]
 pub(crate) enum ProblemSpan {
     /// These bytes of the file.
@@ -75,7 +76,7 @@ impl<'a> FileText<'a> {
         FileText { name, text, line_starts: std::iter::once(0).chain(behind_breaks).collect() }
     }
 
-    /// The directory that it is in; empty for the present one.
+    /// The directory of the file; empty for the current one.
     pub(crate) fn dir(&self) -> &'a Path {
         Path::new(self.name).parent().unwrap_or(Path::new(""))
     }
@@ -86,13 +87,13 @@ impl<'a> FileText<'a> {
         format!("{}:{line}:{column}", self.name)
     }
 
-    /// What stands before a byte, in its line.
+    /// The text before a byte in its line.
     pub(crate) fn line_before(&self, offset: usize) -> &'a str {
         let (_, _, line_start) = self.line_of(offset);
         &self.text[line_start..floor(self.text, offset)]
     }
 
-    /// Line and column from 1, and where the line begins.
+    /// Line and column from 1, and the offset of the line.
     fn line_of(&self, offset: usize) -> (usize, usize, usize) {
         let offset = floor(self.text, offset);
         let line = self.line_starts.partition_point(|start| *start <= offset);
@@ -155,12 +156,12 @@ impl ConfigErrors {
         Err(ConfigErrors { count, errors: errors.collect() })
     }
 
-    /// The first errors, in the order of their places.
+    /// The errors that were kept, in the order of the file.
     pub fn iter(&self) -> std::slice::Iter<'_, ConfigError> {
         self.errors.iter()
     }
 
-    /// How many there are in all.
+    /// Number of all errors.
     pub fn count(&self) -> usize {
         self.count
     }
@@ -212,7 +213,7 @@ impl fmt::Display for ConfigError {
     }
 }
 
-/// The line with carets under the columns that are meant. The file may hold anything: control
+/// Writes the line, with carets under the columns at fault. The file may have any content: control
 /// characters become spaces, and a very long line is cut.
 fn write_line(
     f: &mut fmt::Formatter<'_>,

@@ -1,4 +1,4 @@
-//! Files of a configuration.
+//! Reading the files of a configuration.
 
 use std::fs::File;
 use std::io::Read;
@@ -11,7 +11,7 @@ use crate::limits::CONFIG_BYTES_MAX;
 /// Reads a configuration file.
 ///
 /// # Errors
-/// It cannot be read, is not UTF-8, or is larger than any configuration.
+/// The file cannot be read, is not UTF-8, or is larger than any configuration.
 pub fn read_file(path: &Path) -> Result<String, ConfigErrors> {
     String::from_utf8(read_bytes(path)?).map_err(|error| {
         let bytes = error.as_bytes();
@@ -27,7 +27,7 @@ pub fn read_file(path: &Path) -> Result<String, ConfigErrors> {
 /// Reads any file of a configuration.
 ///
 /// # Errors
-/// It cannot be read, or is larger than any configuration.
+/// The file cannot be read, or is larger than any configuration.
 pub(super) fn read_bytes(path: &Path) -> Result<Vec<u8>, ConfigErrors> {
     let failed = |message: String| {
         let place = SourceSpan::File(path.display().to_string());
@@ -38,7 +38,7 @@ pub(super) fn read_bytes(path: &Path) -> Result<Vec<u8>, ConfigErrors> {
         .and_then(|file| file.take(CONFIG_BYTES_MAX as u64 + 1).read_to_end(&mut bytes))
         .map_err(|error| failed(format!("cannot read the file: {error}")))?;
     if bytes.len() > CONFIG_BYTES_MAX {
-        return Err(failed(format!("is larger than {CONFIG_BYTES_MAX} bytes")));
+        return Err(failed(format!("the file is larger than {CONFIG_BYTES_MAX} bytes")));
     }
     Ok(bytes)
 }

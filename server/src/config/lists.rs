@@ -14,23 +14,23 @@ use crate::limits::ADDRESS_RANGES_MAX;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AddressList(Vec<Network>);
 
-/// The addresses that begin with the same bits.
+/// Addresses with a common prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Network {
-    /// Its bits beyond the first are 0.
+    /// Its bits after the prefix are 0.
     address: IpAddr,
     bits: u8,
 }
 
 impl AddressList {
-    /// Is the address one of these?
+    /// Whether the list contains the address.
     pub fn contains(&self, address: IpAddr) -> bool {
-        // A socket that takes both families shows IPv4 addresses mapped.
+        // A dual-stack socket reports IPv4 addresses in their mapped form.
         let address = address.to_canonical();
         self.0.iter().any(|network| network_of(address, network.bits) == Some(network.address))
     }
 
-    /// Is there none?
+    /// Whether the list is empty.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -43,7 +43,7 @@ impl Network {
             Some((address, bits)) => (address, Some(bits)),
             None => (text, None),
         };
-        let not_an_address = || "an address stands here without brackets and port".to_owned();
+        let not_an_address = || "write an IP address without brackets and port".to_owned();
         let address: IpAddr = address.parse().map_err(|_| not_an_address())?;
         let bits_max: u8 = if address.is_ipv4() { 32 } else { 128 };
         let bits = match bits {
@@ -57,9 +57,9 @@ impl Network {
         if let IpAddr::V6(mapped) = address
             && let Some(plain) = mapped.to_ipv4_mapped()
         {
-            // Clients are never seen under such an address.
+            // Clients never have such an address.
             let bits = bits.saturating_sub(96);
-            return Err(format!("an IPv4 address stands here as one: write \"{plain}/{bits}\""));
+            return Err(format!("the address is IPv4: write \"{plain}/{bits}\""));
         }
         match network_of(address, bits) {
             Some(first) if first != address => Err(format!("write \"{first}/{bits}\"")),
@@ -68,7 +68,7 @@ impl Network {
     }
 }
 
-/// The first address with the same first bits; `None` if the family has fewer.
+/// Returns the lowest address with the same first `bits`; `None` if the family has fewer bits.
 fn network_of(address: IpAddr, bits: u8) -> Option<IpAddr> {
     match address {
         IpAddr::V4(address) => {
@@ -98,7 +98,7 @@ impl Readable for AddressList {
     }
 }
 
-/// The fields of a response that its tags are read from.
+/// The response fields that tags are read from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TagFields(FieldSet);
 
@@ -129,8 +129,8 @@ impl Readable for TagFields {
 }
 
 impl RouteSettings {
-    /// Fields of an answer that its client does not get: they were for us. `Cache-Groups` is for
-    /// the client's own cache too (RFC 9875 §1).
+    /// Fields that are removed from answers to clients. `Cache-Groups` is kept: it is meant for the
+    /// client's own cache too (RFC 9875 §1).
     pub(crate) fn hidden_fields(&self) -> FieldSet {
         match self.tags_shown {
             true => FieldSet::EMPTY,

@@ -1,8 +1,8 @@
 //! Configuration: read once, checked whole, never changed.
 //!
-//! Every setting stands in one table (`table.rs`). A [`Config`] comes from a file or from the URL
-//! of an origin, with flags on top; it is correct in all its parts or does not exist, and all
-//! errors are reported together, each with its line, column and a hint.
+//! Every setting is in one table (`table.rs`). A [`Config`] comes from a file or from the URL of an
+//! origin, with flags on top. A `Config` that exists is valid; all errors of an invalid one are
+//! reported together, each with its line, column and a hint.
 //!
 //! The innermost value of a route setting wins: `[[site.route]]`, `[[site]]`, the top of the file
 //! (or a flag, which stands for the top of the file), the default.
@@ -45,19 +45,19 @@ use table::Settings;
 pub struct Config {
     /// Settings of the server.
     pub server: ServerSettings,
-    /// What it serves.
+    /// The sites that it serves.
     pub sites: Sites,
-    /// Header rules: the first for requests that no site serves, one for each list of files that
-    /// some route has; those hold the first too.
+    /// Sets of header rules. The first is for requests that no site serves; each list of files in a
+    /// route has one, which includes the first.
     rule_sets: Vec<RuleSet>,
     /// What the rules of this copy have done.
     pub(crate) rule_counters: RuleCounters,
 }
 
-/// Where a configuration comes from.
+/// The source of a configuration.
 #[derive(Clone, Copy, Debug)]
 pub enum ConfigSource<'a> {
-    /// The text of a TOML file, and the name that errors call it.
+    /// The text of a TOML file, and the file's name for errors.
     Toml {
         /// The text.
         text: &'a str,
@@ -81,7 +81,7 @@ impl Config {
     /// Reads a TOML file's text.
     ///
     /// # Errors
-    /// Everything that is wrong with it.
+    /// All errors of the file.
     pub fn from_toml(text: &str, file: &str) -> Result<Config, ConfigErrors> {
         Config::load(ConfigSource::Toml { text, file }, &[])
     }
@@ -89,15 +89,15 @@ impl Config {
     /// Reads a source, then flags: a flag wins over the same setting at the top of a file.
     ///
     /// # Errors
-    /// Everything that is wrong with either.
+    /// All errors of both.
     pub fn load(source: ConfigSource<'_>, flags: &[FlagValue<'_>]) -> Result<Config, ConfigErrors> {
         Config::load_with(source, flags, &Filters::default())
     }
 
-    /// The same where header rules may run these filters.
+    /// Like [`Config::load`], with filters that header rules may run.
     ///
     /// # Errors
-    /// Everything that is wrong with either.
+    /// All errors of both.
     pub fn load_with(
         source: ConfigSource<'_>,
         flags: &[FlagValue<'_>],
@@ -106,7 +106,7 @@ impl Config {
         read::read(source, flags, filters)
     }
 
-    /// The settings that differ and that a reload cannot change: they need a restart.
+    /// Settings that differ in `new` but that only a restart can change.
     pub fn reload_conflicts(&self, new: &Config) -> Vec<&'static Setting> {
         let differences = self.server.differences(&new.server);
         differences.into_iter().filter(|setting| !setting.reloads).collect()

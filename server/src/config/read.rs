@@ -1,7 +1,7 @@
-//! From the text of a file, or the URL of an origin, and flags to a [`Config`].
+//! Reading a [`Config`] from the text of a file, or the URL of an origin, and from flags.
 //!
-//! Reading goes on after an error, so that all of them are reported; what depends on a value that
-//! could not be read uses the default meanwhile, and the result is thrown away at the end.
+//! Reading continues after an error, so that all errors are reported. An invalid value is replaced
+//! by its default, and the result is discarded at the end.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -47,7 +47,7 @@ fn read_toml(
 ) -> Result<Config, ConfigErrors> {
     let (document, syntax_errors) = DeTable::parse_recoverable(text);
     let problems = syntax_errors.iter().map(|error| syntax_problem(&file, error)).collect();
-    // The rest of a broken document is a guess, and would be blamed for what is not its fault.
+    // The parser guesses the rest of a broken document, so errors in it would mislead.
     ConfigErrors::check(&file, problems, Vec::new())?;
     let mut reader = Reader { file, problems: Vec::new(), filters };
     let mut top = TopLevel::default();
@@ -79,13 +79,13 @@ fn syntax_problem(file: &FileText<'_>, error: &toml::de::Error) -> (ProblemSpan,
     let before = file.line_before(span.start);
     let is_value = before.contains('=') && !before.trim_end().ends_with('"');
     let problem = match is_value {
-        true => problem.hint("text stands in double quotes, also a number with a unit: \"64KiB\""),
+        true => problem.hint("put text in double quotes, also a number with a unit: \"64KiB\""),
         false => problem,
     };
     (ProblemSpan::Span(span), problem)
 }
 
-/// What stands before the first section, and where each value of it was given.
+/// The settings before the first section, and the position of each value.
 #[derive(Default)]
 struct TopLevel {
     server: ServerSettings,
@@ -113,7 +113,7 @@ impl TopLevel {
 pub(crate) struct Reader<'a> {
     pub(crate) file: FileText<'a>,
     problems: Vec<(ProblemSpan, ValueProblem)>,
-    /// What header rules may run.
+    /// Filters that header rules may run.
     pub(crate) filters: &'a Filters,
 }
 
@@ -174,13 +174,13 @@ impl Reader<'_> {
                     top.set(setting, RawValue::Flag(&all.join(",")), at.clone())
                 }
                 Some(setting) => top.set(setting, RawValue::Flag(flag.value), at.clone()),
-                None => Err(ValueProblem::new("is not the flag of a setting")),
+                None => Err(ValueProblem::new("no setting has this flag")),
             };
             self.keep(at, read);
         }
     }
 
-    /// `known` are the words that may stand here.
+    /// Reports an unknown key; `known` are the valid ones.
     pub(crate) fn unknown<'k>(
         &mut self,
         key: &Key<'_>,
@@ -194,8 +194,8 @@ impl Reader<'_> {
             (None, Some(near)) => format!("did you mean `{near}`?"),
             (None, None) if word == "route" => "a route belongs to a site: [[site.route]]".into(),
             (None, None) if value.get_ref().is_table() => {
-                "sections are [[site]] and [[site.route]]; settings of the server stand before the \
-                 first of them, without a section"
+                "the sections are [[site]] and [[site.route]]; settings of the server come before \
+                 the first section"
                     .to_owned()
             }
             (None, None) => "`forebay config --defaults` lists every setting".to_owned(),
@@ -213,7 +213,7 @@ pub(crate) fn find(
     settings.find(|setting| setting.name == name)
 }
 
-/// Where a setting belongs, for who wrote it elsewhere.
+/// The hint for a setting in the wrong section.
 fn belongs(setting: &Setting) -> &'static str {
     match setting.scope {
         SettingScope::Server => "it is a setting of the server: write it before the first section",
@@ -243,8 +243,8 @@ pub(crate) fn raw<'v>(value: &'v DeValue<'_>) -> RawValue<'v> {
     }
 }
 
-/// Values that are right alone and wrong together, by the setting that is to blame. A default never
-/// is, where the other value simply limits it.
+/// Values that are valid alone but not together, by the setting at fault. A default is never at
+/// fault if the other value merely limits it.
 fn contradictions(top: &TopLevel) -> Vec<(&'static str, ValueProblem)> {
     let server = &top.server;
     let given = |name: &str| top.places.contains_key(name);
@@ -286,7 +286,8 @@ fn contradictions(top: &TopLevel) -> Vec<(&'static str, ValueProblem)> {
     found
 }
 
-/// A cache that has no room for its own tables and a few segments for each worker.
+/// The error of a cache that is too small for its tables and a few segments for each worker, or
+/// that is too large.
 fn cache_problem(
     server: &ServerSettings,
     size_is_to_blame: bool,
@@ -303,7 +304,7 @@ fn cache_problem(
             let most = kind_of("cache_size").show(maximum_bytes);
             ValueProblem::new("`cache_size` is too large").hint(format!("at most {most:?}"))
         }
-        other => ValueProblem::new(format!("the cache cannot work: {other}")),
+        other => ValueProblem::new(format!("the cache's settings are invalid: {other}")),
     };
     Some((if size_is_to_blame { "cache_size" } else { "workers" }, problem))
 }

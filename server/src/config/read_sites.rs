@@ -13,7 +13,7 @@ use super::site::{HostPattern, OriginAddress, Route, Site, read_name, read_prefi
 use super::table::{self, NAME, NAMES, ORIGIN, PATH_PREFIX, ROUTE, RULES, RouteSettings, Settings};
 use crate::limits::ROUTES_PER_SITE_MAX;
 
-/// Where names were given first, over all sites, as offsets in the file.
+/// First uses of names over all sites, as offsets in the file.
 #[derive(Default)]
 struct FirstUses {
     site_names: HashMap<String, usize>,
@@ -27,8 +27,8 @@ impl Reader<'_> {
         defaults: &RouteSettings,
     ) -> Vec<Site> {
         let Some(value) = value else {
-            let problem = ValueProblem::new("there is no [[site]], so nothing to serve")
-                .hint("`forebay config --defaults` shows one");
+            let problem = ValueProblem::new("there is no [[site]], so there is nothing to serve")
+                .hint("`forebay config --defaults` shows an example");
             self.problem(ProblemSpan::File, problem);
             return Vec::new();
         };
@@ -152,7 +152,7 @@ impl Reader<'_> {
         let text = NAMES.text(raw(value.get_ref()));
         let pattern = self.keep_at(value.span(), text.and_then(HostPattern::parse))?;
         if let Some(first) = seen.hosts.get(&pattern) {
-            self.clash(value, *first, format!("`{pattern}` is served already"));
+            self.clash(value, *first, format!("a site serves `{pattern}` already"));
             return None;
         }
         seen.hosts.insert(pattern.clone(), value.span().start);

@@ -1,7 +1,7 @@
-//! The rule files that a configuration names: read, checked and planned with it.
+//! The rule files of a configuration, which are read, checked and planned with it.
 //!
-//! Rules of the server come first, then those of the site, then those of the route: each route has
-//! one program of them all.
+//! Each route has one program: rules of the server come first, then rules of the site, then rules
+//! of the route.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -21,16 +21,16 @@ use super::{Config, Route, Site};
 use crate::limits::RULE_FILES_MAX;
 use crate::rules::RuleCounters;
 
-/// The rules that hold for the requests of one route, or for those that no site serves.
+/// The rules for requests of one route, or for requests that no site serves.
 #[derive(Clone, Debug, Default)]
 pub struct RuleSet {
-    /// What runs.
+    /// The planned rules.
     pub program: Program,
-    /// Number of its first rule among those of all sets of the configuration.
+    /// Number of its first rule, over all sets of the configuration.
     pub first: usize,
-    /// Number of its first counter among those of all sets.
+    /// Number of its first counter, over all sets.
     pub first_counter: usize,
-    /// Names and texts of the files, by which two sets are told apart.
+    /// Names and texts of the files, which identify a set.
     sources: Vec<(PathBuf, Arc<str>)>,
 }
 
@@ -41,7 +41,7 @@ impl PartialEq for RuleSet {
 }
 
 impl Config {
-    /// Are there any rules?
+    /// Whether there are any rules.
     pub(crate) fn has_rules(&self) -> bool {
         !self.rule_counters.is_empty()
     }
@@ -51,14 +51,14 @@ impl Config {
         &self.rule_sets
     }
 
-    /// The rules for requests of this route; without one, for those that no site serves.
+    /// The rules for requests of this route; without a route, for requests that no site serves.
     pub(crate) fn rules_of(&self, route: Option<&Route>) -> &RuleSet {
         let number = route.map_or(0, |route| route.rule_set);
         self.rule_sets.get(number).expect("each route has a set of its configuration")
     }
 }
 
-/// A rule file that was named somewhere.
+/// A rule file, and the position that names it.
 #[derive(Clone, Debug)]
 pub(crate) struct NamedFile {
     path: PathBuf,
@@ -87,26 +87,26 @@ pub(crate) fn named_files(
     named.collect()
 }
 
-/// The same for the flag, which may be given more than once.
+/// Reads the flag `--rules`, which may be repeated.
 pub(crate) fn named_by_flag(value: &str) -> NamedFile {
     NamedFile { path: PathBuf::from(value), at: ProblemSpan::Flag("--rules".to_owned()) }
 }
 
-/// What stands in a rule file, and its text.
+/// The rules of a file, and its text.
 type CheckedFile = (RuleList, Arc<str>);
 
 /// Every rule file of a configuration, each read once for each scope.
 #[derive(Default)]
 pub(crate) struct RuleLibrary {
     files: HashMap<(PathBuf, bool), Option<CheckedFile>>,
-    /// Findings in the files themselves.
+    /// Errors in the files themselves.
     errors: Vec<ConfigError>,
     rule_count: usize,
     counter_count: usize,
 }
 
 impl RuleLibrary {
-    /// Plans the rules of the server, and those of routes: what has the same files is planned once.
+    /// Plans the rules of the server and of the routes; routes with the same files share a plan.
     pub(crate) fn plan(
         &mut self,
         reader: &mut Reader<'_>,
@@ -135,12 +135,12 @@ impl RuleLibrary {
         sets
     }
 
-    /// For all rules that were planned.
+    /// Counters for all planned rules.
     pub(crate) fn rule_counters(&self) -> RuleCounters {
         RuleCounters::new(self.rule_count, self.counter_count)
     }
 
-    /// What was found in the files.
+    /// The errors in the files.
     pub(crate) fn into_errors(self) -> Vec<ConfigError> {
         self.errors
     }
@@ -198,7 +198,7 @@ impl RuleLibrary {
     }
 }
 
-/// A finding as an error of the configuration.
+/// Turns a diagnostic of a rule file into an error of the configuration.
 fn error_of(file: &str, text: &str, found: &Diagnostic) -> ConfigError {
     let line = text.lines().nth(found.at.line.saturating_sub(1) as usize).unwrap_or_default();
     let before = line.get(..found.at.column.saturating_sub(1) as usize).unwrap_or_default();

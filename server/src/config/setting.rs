@@ -1,4 +1,4 @@
-//! What a setting is, and how its value is read from TOML or from a flag.
+//! A setting, and reading its value from TOML or from a flag.
 
 use toml::Spanned;
 use toml::de::{DeArray, DeValue};
@@ -14,9 +14,9 @@ pub struct Setting {
     pub name: &'static str,
     /// Type and limits.
     pub kind: SettingKind,
-    /// As it would be given to the flag; `None` where there is no default and a value is needed.
+    /// In the form of a flag's value; `None` if a value is required.
     pub default: Option<&'static str>,
-    /// Where it may stand.
+    /// The sections in which it may be given.
     pub scope: SettingScope,
     /// Whether a reload applies it; otherwise it needs a restart.
     pub reloads: bool,
@@ -26,7 +26,7 @@ pub struct Setting {
     pub reason: &'static str,
 }
 
-/// Where a setting may stand.
+/// The sections in which a setting may be given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SettingScope {
     /// Before the first section.
@@ -73,7 +73,7 @@ pub enum SettingKind {
         min: u64,
         /// Largest allowed.
         max: u64,
-        /// What is counted.
+        /// The unit of the count, for messages.
         unit: &'static str,
     },
     /// `true` or `false`.
@@ -94,14 +94,14 @@ pub enum SettingKind {
     },
 }
 
-/// A value as it was written.
+/// A value as written.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum RawValue<'a> {
     /// Argument of a flag: text, whatever the type.
     Flag(&'a str),
     /// TOML string.
     Text(&'a str),
-    /// TOML integer; larger ones are cut to this.
+    /// TOML integer; larger ones saturate.
     Integer(i128),
     /// TOML boolean.
     Bool(bool),
@@ -111,7 +111,7 @@ pub(crate) enum RawValue<'a> {
     Other(&'static str),
 }
 
-/// What is wrong with a value; the place is added by who knows it.
+/// An error of a value, without its position, which the reader adds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ValueProblem {
     pub(crate) message: String,
@@ -191,7 +191,7 @@ impl Setting {
     fn element<'a>(&self, element: &'a Spanned<DeValue<'a>>) -> Result<&'a str, ValueProblem> {
         match element.get_ref() {
             DeValue::String(text) => Ok(text),
-            _ => Err(self.problem("has something else than text in it")),
+            _ => Err(self.problem("has an element that is not text")),
         }
     }
 
@@ -295,7 +295,7 @@ impl SettingKind {
         }
     }
 
-    /// The place-holder of `--help`.
+    /// The placeholder in `--help`.
     pub fn value_hint(&self) -> String {
         match self {
             SettingKind::Bytes { .. } => "SIZE".to_owned(),

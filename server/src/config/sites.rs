@@ -13,13 +13,14 @@ pub struct Sites {
     sites: Vec<Site>,
     exact: HashMap<Box<[u8]>, usize, RandomState>,
     below: HashMap<Box<[u8]>, usize, RandomState>,
-    /// Most labels of a key of `below`: longer suffixes of a host need no look.
+    /// Most labels of a key of `below`; longer suffixes of a host cannot match.
     below_labels_max: usize,
     any: Option<usize>,
 }
 
 impl Sites {
-    /// Where two sites have the same name, the first has it; the reader refuses that before.
+    /// Builds the index. If two sites have the same name, the first one wins; the reader refuses
+    /// such a configuration before.
     pub(crate) fn new(mut sites: Vec<Site>) -> Sites {
         for (number, site) in sites.iter_mut().enumerate() {
             site.set_numbers(number as u32);
@@ -48,17 +49,17 @@ impl Sites {
         }
     }
 
-    /// A site of this configuration, and one of its routes.
+    /// Returns a route of this configuration, and its site.
     ///
     /// # Panics
-    /// The number is of another configuration.
+    /// The number belongs to another configuration.
     pub(crate) fn place(&self, number: RouteNumber) -> (&Site, &Route) {
         let site = self.sites.get(number.site as usize).expect("it is of this configuration");
         (site, site.routes().get(number.route as usize).expect("it is of this site"))
     }
 
-    /// The site that serves a host (in any case, without port): the one with exactly that name,
-    /// else with the longest `*.` name, else with `*`.
+    /// Returns the site of a host (in any case, without port): the site with exactly that name,
+    /// else with the longest matching `*.` name, else with `*`.
     pub fn lookup(&self, host: &[u8]) -> Option<&Site> {
         let named = match self.exact.is_empty() && self.below.is_empty() {
             true => None,

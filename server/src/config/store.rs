@@ -1,4 +1,4 @@
-//! The store that the settings ask for.
+//! The store's configuration, derived from the settings.
 
 use forebay_cache::StoreConfig;
 
@@ -7,7 +7,7 @@ use crate::engine::allowed_cpus;
 use crate::limits::DECLINED_MS;
 
 impl ServerSettings {
-    /// How many threads serve: one for each processor if nothing else is said.
+    /// Number of workers; by default one for each processor.
     pub(crate) fn worker_count(&self) -> usize {
         match self.workers {
             0 => allowed_cpus().len(),
@@ -15,7 +15,7 @@ impl ServerSettings {
         }
     }
 
-    /// Its sizes, for so many workers; without a file.
+    /// The store's sizes for this number of workers; without a file.
     pub(crate) fn store(&self, worker_count: usize) -> StoreConfig {
         let store = StoreConfig {
             growing_percent: self.growing_percent_max,

@@ -1,8 +1,8 @@
-//! The known word that a misspelt one was probably meant to be.
+//! Suggestions for misspelt words.
 
-/// The nearest of `known`, if at most a third of its letters are wrong.
+/// Returns the nearest of `known`, if at most a third of its letters are wrong.
 pub(crate) fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    // Far longer than any known word: no need to measure what cannot be near.
+    // Far longer than any known word, so none can be near.
     if word.len() > 64 {
         return None;
     }

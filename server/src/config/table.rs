@@ -347,7 +347,7 @@ settings! {
         doc: "Lowest level of events that are logged to standard error.",
         kind: SettingKind::Choice(LEVEL_WORDS),
         reloads: true,
-        reason: "ProblemSpan `info` the server logs nothing about single requests.",
+        reason: "At `info` the server logs nothing about single requests.",
     }
 }
 

@@ -11,9 +11,9 @@ const TIME_UNITS: &[(&str, u64)] =
 /// Why a text is not a quantity.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum UnitError {
-    /// It does not begin with a digit, or has more than digits and a unit.
+    /// It does not begin with a digit, or has more than a number and a unit.
     NotANumber,
-    /// The unit is unknown; perhaps this was meant.
+    /// The unit is unknown; the suggestion replaces the text.
     Unit(Option<String>),
     /// More than 64 bits hold.
     TooLarge,
@@ -53,8 +53,8 @@ fn parse(text: &str, units: &[(&str, u64)], plain_unit: &str) -> Result<u64, Uni
     number.checked_mul(*factor).ok_or(UnitError::TooLarge)
 }
 
-/// `kb`, `K`, ` MiB`, `sec`: the unit with the same first letter, in either case. Of `m` and `ms`
-/// the first letter tells nothing, so there a whole word has to.
+/// Guesses the unit of `kb`, `K`, ` MiB` or `sec` by its first letter, in either case. `m` and `ms`
+/// have the same one, so `ms` needs a longer match.
 fn meant<'a>(unit: &str, units: &[(&'a str, u64)]) -> Option<&'a str> {
     let unit = unit.trim().to_ascii_lowercase();
     let same = |name: &&(&str, u64)| name.0.to_ascii_lowercase() == unit;

@@ -1,4 +1,4 @@
-//! Types of settings that are more than a number or a truth value.
+//! Types of settings that are not plain numbers or booleans.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -8,18 +8,18 @@ use super::setting::{RawValue, Readable, Setting, ValueProblem};
 /// A Unix socket's path has 108 bytes in the kernel's structure, and ends with a zero byte.
 const SOCKET_PATH_BYTES_MAX: usize = 107;
 
-/// Where the admin interface listens, or is asked.
+/// Address of the admin interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AdminAddress {
-    /// A Unix socket that the server makes in its runtime directory.
+    /// A Unix socket that the server creates in its runtime directory.
     Auto,
-    /// A port of this machine; no other can reach it.
+    /// A loopback port, which no other machine can reach.
     Loopback(SocketAddr),
     /// A Unix socket.
     Path(PathBuf),
 }
 
-/// Where the access log goes.
+/// Destination of the access log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AccessLog {
     /// Nowhere.
@@ -30,7 +30,7 @@ pub enum AccessLog {
     File(PathBuf),
 }
 
-/// How a line of the access log looks.
+/// Format of a line of the access log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AccessLogFormat {
     /// One JSON object a line.
@@ -39,22 +39,22 @@ pub enum AccessLogFormat {
     Combined,
 }
 
-/// Least important event that is logged.
+/// Lowest level of events that are logged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LogLevel {
-    /// Something failed and needs someone.
+    /// A failure that needs an operator.
     Error,
-    /// Something is odd.
+    /// An anomaly.
     Warn,
-    /// The server's own life.
+    /// Start, reload, upgrade and stop of the server.
     Info,
-    /// What it does, for who looks for a fault.
+    /// Details for finding a fault.
     Debug,
     /// Everything.
     Trace,
 }
 
-/// Where the server keeps what lives as long as it does: counters, the admin socket.
+/// Directory for files that live as long as the server: counters, the admin socket.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RuntimeDir {
     /// `$XDG_RUNTIME_DIR/forebay`, or `/tmp/forebay-UID` without one.
@@ -63,10 +63,10 @@ pub enum RuntimeDir {
     Path(PathBuf),
 }
 
-/// Where the cache lies that outlives the server.
+/// Directory of a cache that outlives the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CacheDir {
-    /// Nowhere: it ends with the server.
+    /// None: the cache ends with the server.
     None,
     /// In this directory.
     Path(PathBuf),
@@ -78,10 +78,10 @@ pub(crate) const FORMAT_WORDS: &[&str] = &["json", "combined"];
 pub(crate) const LEVEL_WORDS: &[&str] = &["error", "warn", "info", "debug", "trace"];
 
 impl AdminAddress {
-    /// Reads `auto`, `127.0.0.1:9000` or a path; what has a `/` is a path.
+    /// Reads `auto`, `127.0.0.1:9000` or a path, which must contain a `/`.
     ///
     /// # Errors
-    /// One sentence that says what is wrong.
+    /// One sentence that describes the error.
     pub fn parse(text: &str) -> Result<AdminAddress, String> {
         if text == "auto" {
             return Ok(AdminAddress::Auto);
@@ -96,8 +96,8 @@ impl AdminAddress {
         }
         match text.parse::<SocketAddr>() {
             Ok(address) if address.ip().is_loopback() => Ok(AdminAddress::Loopback(address)),
-            Ok(_) => Err("who reaches the admin interface controls the server, so it listens on \
-                          loopback or a Unix socket only"
+            Ok(_) => Err("the admin interface controls the server, so it must listen on loopback \
+                          or a Unix socket"
                 .to_owned()),
             Err(_) => Err("for a socket in this directory write \"./admin\", for a port \
                            \"127.0.0.1:9000\""
@@ -117,11 +117,11 @@ impl std::fmt::Display for AdminAddress {
 }
 
 impl RuntimeDir {
-    /// The directory, given `$XDG_RUNTIME_DIR` and the number of the user.
+    /// Returns the directory, given `$XDG_RUNTIME_DIR` and the user's ID.
     pub fn resolve(&self, xdg_runtime_dir: Option<&Path>, uid: u32) -> PathBuf {
         match (self, xdg_runtime_dir) {
             (RuntimeDir::Path(path), _) => path.clone(),
-            // The specification says to ignore a relative one.
+            // The XDG specification says to ignore a relative path.
             (RuntimeDir::Auto, Some(dir)) if dir.is_absolute() => dir.join("forebay"),
             (RuntimeDir::Auto, _) => PathBuf::from(format!("/tmp/forebay-{uid}")),
         }
@@ -187,7 +187,7 @@ impl Readable for CacheDir {
 }
 
 impl CacheDir {
-    /// The directory, if there is to be one.
+    /// The directory, if one is configured.
     pub fn path(&self) -> Option<&Path> {
         match self {
             CacheDir::None => None,

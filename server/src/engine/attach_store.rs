@@ -1,5 +1,5 @@
-//! Taking part in the store: there are places for two processes, and one that was taken over from
-//! may still be finishing its requests when the next one comes.
+//! Attaching a thread to the store. The store has room for two processes, and a process that has
+//! handed over may still be finishing its requests when the next successor starts.
 
 use std::time::Duration;
 
@@ -10,10 +10,10 @@ use super::start::StartError;
 use crate::clock;
 use crate::limits::{STORE_JOIN_MS_MAX, STORE_JOIN_RETRY_MS};
 
-/// Takes part for the calling thread, as soon as there is a place.
+/// Attaches the calling thread to the store as soon as there is room.
 ///
 /// # Errors
-/// There is none for too long, or the system refuses.
+/// There is no room for `STORE_JOIN_MS_MAX`, or the system refuses.
 pub(super) async fn attach_store(store: &Store) -> Result<StoreWorker, StartError> {
     let until_ms = clock::monotonic_ms() + STORE_JOIN_MS_MAX;
     loop {
@@ -21,7 +21,7 @@ pub(super) async fn attach_store(store: &Store) -> Result<StoreWorker, StartErro
             Err(JoinError::Full { .. }) if clock::monotonic_ms() < until_ms => {}
             joined => return joined.map_err(StartError::Join),
         }
-        // If the system does not tell who has died, there may still be one who leaves.
+        // If dead processes cannot be detected, a living one may still leave.
         let _ = store.sweep();
         tokio::time::sleep(Duration::from_millis(STORE_JOIN_RETRY_MS)).await;
     }

@@ -1,4 +1,4 @@
-//! The control thread: signals, reloads, purges, and the end.
+//! The control thread: signals, reloads, purges, upgrades and the stop.
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::fmt;
@@ -31,25 +31,26 @@ use crate::log::LogWriter;
 use crate::purger::{PurgeError, PurgeHandle, PurgeWork, PurgerThread};
 use crate::rules::RuleReport;
 
-/// What a server asks of the program that it runs in.
+/// Callbacks into the program that the server runs in.
 pub struct Hooks {
-    /// Reads the configuration anew, for a reload.
+    /// Reads the configuration again, for a reload.
     pub load: Box<dyn Fn() -> Result<Config, ConfigErrors>>,
-    /// Hears of the configuration that holds now, after a reload.
+    /// Is called with the configuration in use after a reload.
     pub applied: Box<dyn Fn(&Config)>,
 }
 
-/// What the control thread knows.
+/// State of the control thread.
 pub(crate) struct Control {
     config: RefCell<Config>,
     hooks: Hooks,
     workers: RefCell<Vec<WorkerThread>>,
     pub(crate) store: Store,
-    /// This thread's part in it, for purges, and to clean up after others.
+    /// The control thread's attachment to the store, for purges and to clean up after dead
+    /// processes.
     pub(crate) store_worker: StoreWorker,
-    /// Answers come from the store: false if another process serves from one of its own.
+    /// Whether answers come from the store; false if another process serves from one of its own.
     store_is_used: Cell<bool>,
-    /// The thread for purges that walk; none once the server stops.
+    /// The thread for purges that walk; `None` once the server stops.
     purger: RefCell<Option<PurgerThread>>,
     hosts: Arc<Hosts>,
     pub(crate) counters: CounterFile,
@@ -62,7 +63,7 @@ pub(crate) struct Control {
     pub(crate) started_ms: u64,
 }
 
-/// What a [`Control`] is made of.
+/// The parts of a [`Control`].
 pub(crate) struct ControlParts {
     pub(crate) config: Config,
     pub(crate) hooks: Hooks,
@@ -77,7 +78,7 @@ pub(crate) struct ControlParts {
     pub(crate) guard: Option<DirGuard>,
 }
 
-/// Why a new configuration is not in use.
+/// Why a new configuration was refused.
 #[derive(Debug)]
 pub(crate) enum ReloadError {
     /// It has errors.
@@ -125,12 +126,12 @@ impl Control {
         self.workers.borrow().len()
     }
 
-    /// Calls `read` with the settings that hold now.
+    /// Calls `read` with the current configuration.
     pub(crate) fn with_config<T>(&self, read: impl FnOnce(&Config) -> T) -> T {
         read(&self.config.borrow())
     }
 
-    /// What the header rules have done since the configuration was read, all workers together.
+    /// Counts of the header rules since the configuration was read, summed over the workers.
     pub(crate) async fn rule_report(&self) -> RuleReport {
         if !self.config.borrow().has_rules() {
             return RuleReport::default();
@@ -144,30 +145,30 @@ impl Control {
         }
         let mut reports = Vec::new();
         for told in asked {
-            // A worker that ended meanwhile tells nothing.
+            // A worker that has ended reports nothing.
             reports.extend(told.await);
         }
         RuleReport::sum(reports)
     }
 
-    /// Counts something that no worker does.
+    /// Counts an occurrence outside of the workers.
     pub(crate) fn count(&self, counter: Counter, amount: u64) {
         self.slot.add(counter.index(), amount);
     }
 
-    /// The lock profile could not be made.
+    /// Reports that the lock profile could not be created.
     pub(super) fn lock_profile_failed(&self, error: &CounterError) {
         Event::LockProfileFailed.log(error);
         self.count(Counter::LockProfileFailed, 1);
         self.lock_profile_fault.get_or_init(|| error.to_string());
     }
 
-    /// Why there is no lock profile, if it could not be made.
+    /// Why there is no lock profile, if creating it failed.
     pub(crate) fn lock_profile_fault(&self) -> Option<&str> {
         self.lock_profile_fault.get().map(String::as_str)
     }
 
-    /// Purges or counts what is selected; nobody else waits for it.
+    /// Queues a purge or a count of the selections with the purge thread.
     ///
     /// # Errors
     /// [`PurgeError`].
@@ -180,31 +181,31 @@ impl Control {
         purger.ok_or(PurgeError::Stopping)?.ask(selections, work)
     }
 
-    /// What is counted over all processes that followed each other.
+    /// Counts that are carried over from process to process.
     pub(super) fn upgrade_totals(&self) -> UpgradeTotals {
         let count = |counter: Counter| self.counters.sum(counter.index());
         let upgrades_failed = count(Counter::UpgradesFailed);
         UpgradeTotals { upgrades: count(Counter::Upgrades), upgrades_failed }
     }
 
-    /// Lets the workers accept; the last ones get these sockets.
+    /// Lets the workers accept; the last workers get the sockets in `further`.
     pub(super) fn accept(&self, further: Vec<std::net::TcpListener>) {
         let workers = self.workers.borrow();
         let mut further = further.into_iter();
         let idle_from = workers.len().saturating_sub(further.len());
         for (index, worker) in workers.iter().enumerate() {
             let further = if index < idle_from { None } else { further.next() };
-            // A worker that has ended meanwhile has panicked; the others go on.
+            // A worker that has ended has panicked; the others continue.
             let _ = worker.commands.send(WorkerCommand::Accept { further });
         }
     }
 
-    /// Would a purge by this process reach all that is served?
+    /// Whether a purge by this process reaches every response that is being served.
     pub(crate) fn store_is_used(&self) -> bool {
         self.store_is_used.get()
     }
 
-    /// When this returns, no worker answers from the store, or all do again.
+    /// Switches the use of the store; when this returns, every worker has switched.
     pub(super) async fn use_store(&self, is_used: bool) {
         self.store_is_used.set(is_used);
         let mut taken = Vec::new();
@@ -215,20 +216,20 @@ impl Control {
             }
         }
         for applied in taken {
-            // A worker that ended meanwhile answers nothing.
+            // A worker that has ended uses no store.
             let _ = applied.await;
         }
     }
 
-    /// Runs until told to stop or until another process took over, then stops the workers. True if
-    /// all requests finished in time.
+    /// Runs until the process is told to stop or another one has taken over, then stops the
+    /// workers. Returns whether all requests finished in time.
     pub(super) fn run(
         self,
         sockets: ControlSockets,
         (runtime, signals): (Runtime, Signals),
         stop: mpsc::UnboundedReceiver<()>,
     ) -> io::Result<bool> {
-        // The counter file stays: it tells what was, also after a crash.
+        // The counter file stays, so that its numbers can be read after the end, even of a crash.
         let serve =
             || LocalSet::new().block_on(&runtime, Rc::new(self).serve(sockets, signals, stop));
         with_known_stack(serve)
@@ -247,7 +248,7 @@ impl Control {
         Event::Started.log(&format_args!("{} workers", self.worker_count()));
         let handed_over = self.wait(upgrades, sockets.handover, (signals, stop)).await;
         sockets.upgrade.name.set_ours(handed_over.is_none());
-        // At once: the next server may want the name while this one finishes.
+        // Removed at once: the next server may need the name while this one finishes.
         drop(sockets.upgrade.name);
         if handed_over.is_some_and(|handed_over| handed_over.has_admin) {
             admin.abort();
@@ -256,7 +257,7 @@ impl Control {
         Ok(self.stop(handed_over.is_some()).await)
     }
 
-    /// Until somebody says that this process is to end, or another one has taken over.
+    /// Waits until this process is told to stop, or another one has taken over.
     async fn wait(
         &self,
         upgrades: UnixListener,
@@ -271,14 +272,15 @@ impl Control {
                 _ = signals.interrupt.recv() => return None,
                 _ = stop.recv() => return None,
                 _ = signals.hang_up.recv() => {
-                    // The event and the counters tell how it went.
+                    // An event and a counter report the outcome.
                     let _ = self.reload().await;
                 }
             }
         }
     }
 
-    /// Takes back what others had of the store who have died, and checks what they were at.
+    /// Frees the resources of dead processes in the store, and checks the segments that they had
+    /// open.
     async fn sweep_store(self: Rc<Self>) {
         let mut ticks = tokio::time::interval(Duration::from_millis(STORE_SWEEP_MS));
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -296,7 +298,8 @@ impl Control {
         }
     }
 
-    /// Checks the configuration anew and hands it to every worker; a bad one changes nothing.
+    /// Reads the configuration again and applies it to every worker. An invalid one changes
+    /// nothing.
     ///
     /// # Errors
     /// See [`ReloadError`].
@@ -322,7 +325,7 @@ impl Control {
             let names = conflicts.iter().map(|setting| setting.name).collect();
             return Err(ReloadError::NeedsRestart(names));
         }
-        // Opened anew even if nothing changed: log rotation renames the file and then reloads.
+        // Opened again even if nothing changed: log rotation renames the file and then reloads.
         let writer = LogWriter::open(&config.server).map_err(ReloadError::AccessLog)?;
         let mut taken = Vec::new();
         for worker in &*self.workers.borrow() {
@@ -335,13 +338,13 @@ impl Control {
             }
         }
         for applied in taken {
-            // A worker that ended meanwhile serves nothing by the old settings either.
+            // A worker that has ended does not serve with the old settings either.
             let _ = applied.await;
         }
         self.hosts.retain(&config.sites);
         (self.hooks.applied)(&config);
         *self.config.borrow_mut() = config;
-        // The old one ends by itself when it has written what it got, however long that takes.
+        // The old writer ends when it has written its queue, however long that takes.
         drop(self.log_writer.replace(writer));
         Ok(())
     }
@@ -353,7 +356,7 @@ impl Control {
         let deadline_ms = clock::monotonic_ms() + limit_ms;
         let workers = self.workers.take();
         for worker in &workers {
-            // A worker that ended already has nothing under way.
+            // A worker that has ended has no requests in flight.
             let _ = worker
                 .commands
                 .send(WorkerCommand::Drain { deadline_ms, queues_are_passed_on: was_handed_over });
@@ -369,7 +372,8 @@ impl Control {
             let undone = purger.finish(PURGER_FINISH_MS_MAX, STOP_POLL).await;
             if undone > 0 {
                 self.count(Counter::PurgesFailed, undone);
-                Event::PurgeFailed.log(&format_args!("{undone} at the end of the server"));
+                Event::PurgeFailed
+                    .log(&format_args!("{undone} unfinished when the server stopped"));
             }
         }
         if let Some(writer) = self.log_writer.take() {
@@ -381,5 +385,5 @@ impl Control {
     }
 }
 
-/// How long the control thread waits between two looks at its workers while they stop.
+/// Interval at which the control thread checks its workers while they stop.
 const STOP_POLL: Duration = Duration::from_millis(10);

@@ -1,4 +1,4 @@
-//! Which CPUs the process may use, and pinning a thread to one.
+//! The CPUs that the process may use, and pinning a thread to one.
 
 use std::io;
 

@@ -1,19 +1,19 @@
-//! How many files the process may have open.
+//! The limit of open files of the process.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::config::ServerSettings;
 use crate::events::Event;
 
-/// Files that are open beside connections: sockets of the control thread, logs, libraries.
+/// Open files besides connections: sockets of the control thread, logs, libraries.
 const OTHER_FILES: u64 = 64;
 
-/// Raises the soft limit to the hard one: shells leave it at 1024, which is fewer than the
-/// connections that the settings permit. Warns if even that is fewer.
+/// Raises the soft limit to the hard limit: shells set it to 1024, fewer than the connections that
+/// the settings permit. Warns if the hard limit is too low as well.
 pub(super) fn raise_limit(settings: &ServerSettings, worker_count: usize) {
     let limit = getrlimit(Resource::Nofile);
     let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
-    // A sandbox may forbid it; then the warning tells.
+    // A sandbox may forbid it; the warning below covers that.
     let _ = setrlimit(Resource::Nofile, raised);
     let per_worker = u64::from(settings.connections_per_worker_max)
         + u64::from(settings.origin_connections_max)

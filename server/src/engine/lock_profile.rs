@@ -1,5 +1,5 @@
-//! The profile of this process's locks. A server that can't have one serves all the same: that is
-//! told once, and counted, and whoever asks for the profile hears why there is none.
+//! The lock profile of this process. A server that cannot create one serves without it: it logs an
+//! event once, counts the failure, and tells clients of the admin interface why there is none.
 
 use std::path::Path;
 
@@ -11,8 +11,8 @@ use super::runtime_paths::lock_profile_file;
 use crate::clock;
 use crate::config::ServerSettings;
 
-/// Room for each place where we take a lock, several times over; the size in bytes says for how
-/// many threads.
+/// Room for several times as many lock sites as we have. The file size decides the number of
+/// threads.
 const PLAN: ProfilePlan = ProfilePlan {
     sites: 256,
     frames: 0,
@@ -27,7 +27,7 @@ const PLAN: ProfilePlan = ProfilePlan {
 const PLAN_WITHOUT_STACKS: ProfilePlan =
     ProfilePlan { modules: 0, stacks: StackPlan::NONE, ..PLAN };
 
-/// Makes the profile and records from now on, if the settings say so. The file has its name when
+/// Creates the profile, and starts recording if the settings say so. The file gets its name once
 /// the server serves.
 pub(super) fn prepare(
     settings: &ServerSettings,
@@ -41,7 +41,7 @@ pub(super) fn prepare(
     let unix_ns = clock::unix_ns();
     let path = lock_profile_file(runtime_dir, port);
     let made = UnnamedProfile::prepare(&path, plan, &program.to_string_lossy(), unix_ns)?;
-    // Of several servers in one process the first has the locks.
+    // Of several servers in one process, only the first profiles.
     if profile::install(made.profile()).is_err() {
         return Ok(None);
     }
@@ -50,17 +50,17 @@ pub(super) fn prepare(
     Ok(Some(made))
 }
 
-/// Has a file of this size room for stacks?
+/// Whether a file of this size has room for call stacks.
 pub(crate) fn has_room_for_stacks(bytes: u64) -> bool {
     plan(bytes).is_some_and(|plan| plan.stacks != StackPlan::NONE)
 }
 
-/// The plan for a file of this size: a small one has no room for stacks.
+/// The plan for a file of this size; a small file has no room for call stacks.
 fn plan(bytes: u64) -> Option<ProfilePlan> {
     PLAN.within(bytes).or_else(|| PLAN_WITHOUT_STACKS.within(bytes))
 }
 
-/// What was made, if anything; an error is the operator's to know.
+/// Returns the profile, if there is one; reports an error to the operator.
 pub(super) fn told(
     control: &Control,
     made: Result<Option<UnnamedProfile>, CounterError>,
@@ -71,7 +71,7 @@ pub(super) fn told(
     })
 }
 
-/// Gives the file its name. If that fails nobody could read what is recorded: then nothing is.
+/// Gives the file its name. If that fails, the profile could not be read, so recording stops.
 pub(super) fn name(control: &Control, made: Option<UnnamedProfile>) {
     let Some(made) = made else {
         return;

@@ -1,7 +1,7 @@
 //! Threads and their life: start, reload, upgrade, stop.
 //!
 //! One pinned thread per worker, each with its own event loop, listener, origin connections and
-//! counters; one more, the control thread, which hears signals and serves the admin interface.
+//! counters; one more, the control thread, which handles signals and serves the admin interface.
 //! The control thread talks to a worker only by commands that the worker takes between two turns
 //! of its loop.
 

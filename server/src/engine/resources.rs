@@ -1,5 +1,5 @@
-//! What a server holds of the system: its sockets, with their names, and its cache directory.
-//! Bound anew, or taken over from a running server.
+//! The sockets of a server, with their names, and its cache directory: bound by this process, or
+//! taken over from a running server.
 
 use std::io;
 
@@ -11,23 +11,24 @@ use super::upgrade::{Handover, InheritedSockets, UpgradeError};
 use crate::config::ServerSettings;
 use crate::transport::Listeners;
 
-/// Dropped, it is as if it had never been: names of sockets that are ours alone are removed.
+/// Everything that a server holds of the system. Dropping it removes the names of sockets that no
+/// other process uses.
 pub(super) struct ServerResources {
     pub(super) listeners: Listeners,
     pub(super) sockets: ControlSockets,
     pub(super) guard: Option<DirGuard>,
     pub(super) worker_count: usize,
-    /// Another server uses all this too, and may have to go on with it.
+    /// Another server still uses all this, and continues with it if the upgrade fails.
     pub(super) has_predecessor: bool,
-    /// The admin socket was the other server's.
+    /// Whether the admin socket was inherited from that server.
     pub(super) has_its_admin: bool,
 }
 
-/// Where the control thread is asked for something.
+/// Sockets on which the control thread listens.
 pub(super) struct ControlSockets {
     pub(super) admin: AdminListener,
     pub(super) upgrade: UnixSocket,
-    /// What is given to who asks at the second.
+    /// The descriptors that a successor gets over `upgrade`.
     pub(super) handover: Handover,
 }
 
@@ -42,7 +43,7 @@ impl ControlSockets {
         Ok(ControlSockets { admin, upgrade, handover })
     }
 
-    /// From now on the names are ours.
+    /// From now on this process removes the names when it ends.
     pub(super) fn own(&self) {
         self.upgrade.name.set_ours(true);
         if let AdminListener::Unix(socket) = &self.admin {
@@ -55,7 +56,7 @@ impl ServerResources {
     /// Binds everything.
     ///
     /// # Errors
-    /// Something is in use, or cannot be had.
+    /// An address, a socket or the cache directory is in use, or the system refuses it.
     pub(super) fn bind(
         settings: &ServerSettings,
         worker_count: usize,
@@ -83,10 +84,10 @@ impl ServerResources {
         })
     }
 
-    /// Goes on with what a running server gave, and binds what that lacks.
+    /// Continues with the sockets of a running server, and binds the missing ones.
     ///
     /// # Errors
-    /// Something of it is not what the settings want, or cannot be had.
+    /// A socket does not match the settings, or the system refuses one.
     pub(super) fn take_over(
         taken: InheritedSockets,
         settings: &ServerSettings,

@@ -1,5 +1,5 @@
-//! Where a server keeps its sockets for the admin interface and for upgrades, and its files of
-//! counters and of locks.
+//! Paths in the runtime directory: the sockets for admin requests and upgrades, the counter file
+//! and the lock profile.
 
 use std::cell::Cell;
 use std::io;
@@ -13,34 +13,34 @@ use tokio::net::{TcpListener, UnixListener};
 
 use crate::config::{AdminAddress, RuntimeDir, ServerSettings};
 
-/// The directory for what lives as long as a server does.
+/// The directory for files that live as long as their server.
 pub fn runtime_dir(setting: &RuntimeDir) -> PathBuf {
     let xdg = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
     setting.resolve(xdg.as_deref(), rustix::process::geteuid().as_raw())
 }
 
-/// Admin sockets in a runtime directory are named by the port that their server listens on, so
-/// that servers with the same settings do not meet, and a client finds the only one.
+/// The admin socket of a server. Sockets in a runtime directory are named by the port of their
+/// server, so that servers with the same settings do not collide, and a client finds the only one.
 pub fn admin_socket(runtime_dir: &Path, port: u16) -> PathBuf {
     runtime_dir.join(format!("{port}.admin"))
 }
 
-/// The socket at which a server waits for the process that takes over from it.
+/// The socket at which a server waits for a process that takes over.
 pub fn upgrade_socket(runtime_dir: &Path, port: u16) -> PathBuf {
     runtime_dir.join(format!("{port}.upgrade"))
 }
 
-/// The file with a server's counters.
+/// The counter file of a server.
 pub(super) fn counter_file(runtime_dir: &Path, port: u16) -> PathBuf {
     runtime_dir.join(format!("{port}.counters"))
 }
 
-/// The file with what happens at a server's locks.
+/// The lock profile of a server.
 pub(super) fn lock_profile_file(runtime_dir: &Path, port: u16) -> PathBuf {
     runtime_dir.join(format!("{port}.locks"))
 }
 
-/// The name of a Unix socket; removed when this is dropped, if the socket is ours alone by then.
+/// The name of a Unix socket. Dropping it removes the name, unless another process uses the socket.
 #[derive(Debug)]
 pub(super) struct SocketName {
     path: PathBuf,
@@ -48,7 +48,7 @@ pub(super) struct SocketName {
 }
 
 impl SocketName {
-    /// A name that another process still needs, or needs from now on, or not any more.
+    /// Sets whether this process removes the name when it ends.
     pub(super) fn set_ours(&self, is_ours: bool) {
         self.is_ours.set(is_ours);
     }
@@ -57,7 +57,7 @@ impl SocketName {
 impl Drop for SocketName {
     fn drop(&mut self) {
         if self.is_ours.get() {
-            // Whoever removed it already has done our work.
+            // It may be gone already.
             let _ = std::fs::remove_file(&self.path);
         }
     }
@@ -71,7 +71,7 @@ pub(super) struct UnixSocket {
 }
 
 impl UnixSocket {
-    /// A socket that nobody answers at is what a killed server left, and is replaced.
+    /// Binds a socket. One at which no server answers was left by a killed server, and is replaced.
     pub(super) fn bind(path: PathBuf) -> io::Result<UnixSocket> {
         if UnixStream::connect(&path).is_ok() {
             let message = "another server answers at this socket";
@@ -89,7 +89,7 @@ impl UnixSocket {
         Ok(UnixSocket { listener, name })
     }
 
-    /// A socket of another process, with its name, which stays that process's.
+    /// A socket inherited from another process, whose name that process still owns.
     pub(super) fn take_over(
         listener: std::os::unix::net::UnixListener,
         path: PathBuf,
@@ -99,7 +99,7 @@ impl UnixSocket {
     }
 }
 
-/// Where an admin listener is.
+/// Address of an admin listener.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AdminEndpoint {
     /// A TCP port on loopback.
@@ -131,7 +131,7 @@ pub(crate) enum AdminAcceptor {
 }
 
 impl AdminListener {
-    /// Binds what the settings name; `port` is the one that clients use.
+    /// Binds the endpoint of the settings; `port` is the port for clients.
     pub(super) fn bind(settings: &ServerSettings, port: u16) -> io::Result<AdminListener> {
         match wanted(settings, port) {
             AdminEndpoint::Tcp(address) => {
@@ -143,7 +143,7 @@ impl AdminListener {
         }
     }
 
-    /// Goes on with the listener of another process, if that is where the settings want it.
+    /// Continues with the listener of another process, if it is at the endpoint of the settings.
     pub(super) fn take_over(
         passed: OwnedFd,
         settings: &ServerSettings,
@@ -164,7 +164,7 @@ impl AdminListener {
         }
     }
 
-    /// Another descriptor of it.
+    /// Duplicates its descriptor.
     pub(super) fn copy(&self) -> io::Result<OwnedFd> {
         match self {
             AdminListener::Tcp(listener) => Ok(listener.try_clone()?.into()),
@@ -179,7 +179,8 @@ impl AdminListener {
         }
     }
 
-    /// Enters the event loop of the calling thread; gives back the name to be removed at the end.
+    /// Registers it with the event loop of the calling thread. Returns the name to remove at the
+    /// end.
     pub(super) fn enter(self) -> io::Result<(AdminAcceptor, Option<SocketName>)> {
         match self {
             AdminListener::Tcp(listener) => {

@@ -1,22 +1,22 @@
-//! The control thread's event loop and the signals that it hears.
+//! The control thread's event loop and the signals that it handles.
 
 use std::io;
 
 use tokio::runtime::{Builder, Runtime};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// What a supervisor or an operator tells the process.
+/// Streams of the signals that control the process.
 pub(super) struct Signals {
     pub(super) terminate: Signal,
     pub(super) interrupt: Signal,
     pub(super) hang_up: Signal,
 }
 
-/// Makes the event loop and takes the signals over from the system's defaults, which would end
-/// the process: before anybody is told that it runs.
+/// Creates the event loop and replaces the default actions of the signals, which would end the
+/// process. Must run before the server reports that it runs.
 ///
 /// # Errors
-/// The system gives no event loop.
+/// The system cannot create an event loop.
 pub(super) fn event_loop() -> io::Result<(Runtime, Signals)> {
     let runtime = Builder::new_current_thread().enable_all().build()?;
     let entered = runtime.enter();

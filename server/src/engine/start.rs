@@ -34,9 +34,9 @@ use crate::transport::Listeners;
 
 /// A started server: its workers serve; [`Running::run`] serves admin requests and waits.
 pub struct Running {
-    /// Where clients connect to.
+    /// The address for clients.
     pub address: SocketAddr,
-    /// Where the admin interface is.
+    /// The address of the admin interface.
     pub admin: AdminEndpoint,
     control: Control,
     sockets: ControlSockets,
@@ -50,9 +50,9 @@ pub struct Running {
 pub struct Stopper(mpsc::UnboundedSender<()>);
 
 impl Stopper {
-    /// Tells the server to stop; it finishes what is under way.
+    /// Tells the server to stop; it finishes requests in flight.
     pub fn stop(&self) {
-        // A server that has stopped already needs no telling.
+        // The server may have stopped already.
         let _ = self.0.send(());
     }
 }
@@ -66,23 +66,23 @@ pub enum StartError {
     Admin(String, io::Error),
     /// The socket for upgrades can't be listened on.
     UpgradeSocket(PathBuf, io::Error),
-    /// A running server does not hand over, or what it gives is of no use.
+    /// A running server does not hand over, or its sockets are unusable.
     Upgrade(UpgradeError),
     /// There are too few descriptors.
     Descriptors(io::Error),
-    /// The counter file can't be made.
+    /// The counter file cannot be created.
     Counters(CounterError),
-    /// The cache directory can't be had.
+    /// The cache directory cannot be used.
     CacheDir(GuardError),
-    /// The cache directory is another server's, and not that of one that could be taken over.
+    /// The cache directory belongs to another server, from which this one cannot take over.
     CacheDirKept(GuardError),
-    /// The cache can't be made.
+    /// The cache cannot be created.
     Cache(OpenError),
-    /// A thread can't take part in the cache.
+    /// A thread cannot attach to the cache.
     Join(JoinError),
     /// The access log can't be opened.
     AccessLog(io::Error),
-    /// A thread or its event loop can't be made.
+    /// A thread or its event loop cannot be created.
     Thread(io::Error),
 }
 
@@ -100,18 +100,18 @@ impl fmt::Display for StartError {
             }
             StartError::Upgrade(error) => write!(f, "cannot take over: {error}"),
             StartError::Descriptors(error) => write!(f, "cannot copy a socket: {error}"),
-            StartError::Counters(error) => write!(f, "cannot make the counter file: {error}"),
+            StartError::Counters(error) => write!(f, "cannot create the counter file: {error}"),
             StartError::CacheDir(error @ GuardError::Held { .. }) => {
-                write!(f, "cannot use the cache directory {error}; `--upgrade` takes over from it")
+                write!(f, "cannot use the cache directory {error}; use `--upgrade` to take over")
             }
             StartError::CacheDirKept(error) => write!(
                 f,
-                "cannot use the cache directory {error}, whose server has another `runtime_dir` \
-                 or `listen`, or has handed over and still finishes"
+                "cannot use the cache directory {error}; its server has another `runtime_dir` or \
+                 `listen`, or has handed over and is finishing its requests"
             ),
             StartError::CacheDir(error) => write!(f, "cannot use the cache directory {error}"),
-            StartError::Cache(error) => write!(f, "cannot make the cache: {error}"),
-            StartError::Join(error) => write!(f, "cannot take part in the cache: {error}"),
+            StartError::Cache(error) => write!(f, "cannot create the cache: {error}"),
+            StartError::Join(error) => write!(f, "cannot attach to the cache: {error}"),
             StartError::AccessLog(error) => write!(f, "cannot open the access log: {error}"),
             StartError::Thread(error) => write!(f, "cannot start a worker: {error}"),
         }
@@ -153,11 +153,11 @@ pub fn start_with_resolver(
     Ok(built.running)
 }
 
-/// Starts a server that takes over from the one that runs with the same runtime directory and
-/// address. If none runs, it starts as [`start`] does.
+/// Starts a server that takes over from the server with the same runtime directory and address. If
+/// there is none, it starts as [`start`] does.
 ///
 /// # Errors
-/// See [`StartError`]; the running server goes on then as if nothing had happened.
+/// See [`StartError`]; the running server then continues unchanged.
 pub fn upgrade(config: Config, hooks: Hooks) -> Result<Running, StartError> {
     let worker_count = prepare(&config)?;
     let dir = runtime_dir(&config.server.runtime_dir);
@@ -190,9 +190,9 @@ pub fn upgrade(config: Config, hooks: Hooks) -> Result<Running, StartError> {
     Ok(built.take_over(totals))
 }
 
-/// Does what comes before all else; gives the number of workers.
+/// Prepares the process before it starts threads; returns the number of workers.
 fn prepare(config: &Config) -> Result<usize, StartError> {
-    // While there is one thread, the kernel does it at once.
+    // Registration with the kernel is immediate while there is only one thread.
     forebay_sync::bravo::prepare();
     let worker_count = config.server.worker_count();
     files::raise_limit(&config.server, worker_count);
@@ -201,14 +201,14 @@ fn prepare(config: &Config) -> Result<usize, StartError> {
     Ok(worker_count)
 }
 
-/// A server that could serve, but accepts nothing and has no name yet.
+/// A server that is ready to serve, but accepts nothing and has not named its files yet.
 struct PreparedServer {
     running: Running,
     counters_name: UnnamedCounters,
     profile_name: Option<UnnamedProfile>,
-    /// Names the cache, if it is not the one that was there.
+    /// The cache file, if it is new and has no name yet.
     region_name: Option<UnnamedRegion>,
-    /// A socket for each of the last workers, which have none otherwise.
+    /// Sockets for the last workers, which have none otherwise.
     further: Vec<std::net::TcpListener>,
 }
 
@@ -224,7 +224,7 @@ impl PreparedServer {
         let address = listeners.address;
         let runtime_dir = runtime_dir(&config.server.runtime_dir);
         let counters_path = counter_file(&runtime_dir, address.port());
-        // One slot for each worker, one for the control thread and one for that which purges.
+        // One slot for each worker, one for the control thread and one for the purge thread.
         let counters_name = CounterFile::prepare(&counters_path, COUNTERS, worker_count + 2)
             .map_err(StartError::Counters)?;
         let counters = counters_name.file();
@@ -235,16 +235,16 @@ impl PreparedServer {
         let event_loop = signals::event_loop().map_err(StartError::Thread)?;
         let cache_file = config.server.cache_dir.path().map(|dir| dir.join(REGION_FILE));
         let wanted = StoreConfig { path: cache_file, ..config.server.store(worker_count) };
-        // What is there is another server's until that one has handed over.
+        // Until the handover, the existing file belongs to the running server.
         let opened = match has_predecessor {
             true => Store::prepare(wanted),
             false => Store::open(wanted).map(|store| (store, None)),
         };
         let (store, region_name) = opened.map_err(StartError::Cache)?;
         let store_worker = event_loop.0.block_on(attach_store(&store))?;
-        // What others left behind in the middle of something is checked before anybody finds it.
+        // Segments that dead processes left open are checked before lookups can find them.
         store_worker.mend();
-        // Behind what is needed: it must not take the last room from that.
+        // The profile is optional, so it comes last: it must not take the last room.
         let profile = lock_profile::prepare(&config.server, &runtime_dir, address.port());
         let joined = store.clone();
         let purger = PurgerThread::start(
@@ -275,11 +275,11 @@ impl PreparedServer {
         Ok(PreparedServer { running, counters_name, profile_name, region_name, further })
     }
 
-    /// Serves in the place of another server, which has handed over: what fails now is told, and
-    /// is no reason to end.
+    /// Serves in place of a server that has handed over. Failures are logged from here on, and do
+    /// not end the process.
     fn take_over(self, totals: UpgradeTotals) -> Running {
         let PreparedServer { running, counters_name, profile_name, region_name, further } = self;
-        // First: whoever starts after us must not find what we no longer keep up to date.
+        // First: a later process must not find the old file, which is no longer up to date.
         if let Some(Err(error)) = region_name.map(UnnamedRegion::name) {
             Event::UpgradeIncomplete.log(&error);
         }
@@ -305,12 +305,12 @@ impl PreparedServer {
     }
 }
 
-/// For the thread that purges, while it waits for its place in the store.
+/// The event loop of the purge thread, for attaching to the store.
 fn purger_loop() -> Result<Runtime, StartError> {
     tokio::runtime::Builder::new_current_thread().enable_time().build().map_err(StartError::Thread)
 }
 
-/// Starts a thread for each worker, and waits until all of them could accept.
+/// Starts a thread for each worker, and waits until all of them are ready to accept.
 fn start_workers(
     parts: &ControlParts,
     address: SocketAddr,
@@ -341,48 +341,48 @@ fn start_workers(
 }
 
 impl Running {
-    /// The server's counters, as they are counted.
+    /// The server's live counters.
     pub fn counters(&self) -> CounterFile {
         self.control.counters.clone()
     }
 
-    /// A way to stop this server from another thread.
+    /// A handle that stops this server from another thread.
     pub fn stopper(&self) -> Stopper {
         self.stopper.clone()
     }
 
-    /// Serves admin requests and hears signals until the server is told to stop, then waits for
-    /// the requests under way. True if all of them finished in time.
+    /// Serves admin requests and handles signals until the server is told to stop, then waits for
+    /// requests in flight. Returns whether all of them finished in time.
     ///
     /// # Errors
-    /// The control thread's event loop can't be made.
+    /// The control thread's event loop cannot be created.
     pub fn run(self) -> io::Result<bool> {
         let Running { control, sockets, event_loop, stop, stopper, .. } = self;
         let finished = control.run(sockets, event_loop, stop);
-        // Until now, or the channel by which the server is told to stop would close.
+        // Kept until here: dropping the last sender would close the stop channel.
         drop(stopper);
         finished
     }
 }
 
-/// Says if the cache is warm, and if not, why.
+/// Logs whether the cache is warm and, if it is not, why.
 fn tell_opened(opened: &Opened) {
     let why = match opened {
-        Opened::Created => return Event::CacheOpened.log(&"made, empty"),
-        Opened::Attached => return Event::CacheOpened.log(&"found, with what it holds"),
+        Opened::Created => return Event::CacheOpened.log(&"created empty"),
+        Opened::Attached => return Event::CacheOpened.log(&"found, with its content"),
         Opened::Replaced { why } => why,
     };
     match why {
-        ReplacedWhy::OtherBoot => Event::CacheReplaced.log(&"it was made before the last boot"),
+        ReplacedWhy::OtherBoot => Event::CacheReplaced.log(&"it was created before the last boot"),
         ReplacedWhy::OtherLayout { found } => {
             Event::CacheReplaced.log(&format_args!("it has layout version {found}"));
         }
         ReplacedWhy::OtherPlan => {
-            Event::CacheReplaced.log(&"it was made for another size or number of workers");
+            Event::CacheReplaced.log(&"it was created for another size or number of workers");
         }
         ReplacedWhy::Damaged { what, kept } => Event::CacheReplaced.log(&format_args!(
             "it is damaged ({what}); {}",
-            kept.as_ref().map_or("it had to make room".to_owned(), |path| {
+            kept.as_ref().map_or("removed, for want of room".to_owned(), |path| {
                 format!("kept as {}", path.display())
             })
         )),
@@ -405,7 +405,8 @@ fn process_id() -> String {
     )
 }
 
-/// A name that no other server has, so that a request that comes back is known (RFC 9110 §7.6.3).
+/// A name that no other server has, by which a request that loops back is recognised (RFC 9110
+/// §7.6.3).
 fn via_name(address: SocketAddr) -> String {
     use std::hash::{BuildHasher, Hasher};
     let mut random = std::hash::RandomState::new().build_hasher();

@@ -1,4 +1,4 @@
-//! One worker's thread: its event loop, its accept loop, its commands.
+//! A worker's thread: event loop, accept loop and commands.
 
 use std::io;
 use std::rc::Rc;
@@ -30,17 +30,17 @@ use crate::rules::RuleReport;
 use crate::transport::{Listener, TcpConnector, TcpListener};
 use crate::worker::{Worker, WorkerParts};
 
-/// What the control thread tells a worker.
+/// A command of the control thread to a worker.
 pub(crate) enum WorkerCommand {
-    /// Accept from now on, from one more socket if there is one.
+    /// Start accepting, also from `further` if there is one.
     Accept { further: Option<std::net::TcpListener> },
-    /// Take these settings from now on; `done` hears when they hold.
+    /// Use these settings from now on; `done` is signalled once they are in use.
     Reconfigure { config: Box<Config>, access_log: Option<LogSender>, done: oneshot::Sender<()> },
-    /// Say what the header rules have done.
+    /// Report the counts of the header rules.
     CountRules { tell: oneshot::Sender<RuleReport> },
-    /// Answer from the store, or look at it no more; `done` hears when that holds.
+    /// Start or stop answering from the store; `done` is signalled afterwards.
     UseStore { is_used: bool, done: oneshot::Sender<()> },
-    /// Accept no more, finish what is under way, at the longest until `deadline_ms`.
+    /// Stop accepting, and finish requests in flight until `deadline_ms`.
     Drain { deadline_ms: u64, queues_are_passed_on: bool },
 }
 
@@ -59,10 +59,10 @@ pub(crate) struct WorkerStart {
     pub(crate) via: Arc<str>,
 }
 
-/// The control thread's view of a worker.
+/// The control thread's handle on a worker.
 pub(crate) struct WorkerThread {
     pub(crate) commands: mpsc::UnboundedSender<WorkerCommand>,
-    /// Ends with true if every connection finished in time.
+    /// Returns whether every connection finished in time.
     pub(crate) thread: JoinHandle<bool>,
     is_up: std::sync::mpsc::Receiver<Result<(), StartError>>,
 }
@@ -71,7 +71,7 @@ impl WorkerThread {
     /// Starts the thread, which accepts nothing before [`WorkerCommand::Accept`].
     ///
     /// # Errors
-    /// The thread can't be made.
+    /// The thread cannot be created.
     pub(crate) fn start(start: WorkerStart) -> io::Result<WorkerThread> {
         let (commands, received) = mpsc::unbounded_channel();
         let (up, is_up) = std::sync::mpsc::channel();
@@ -83,13 +83,13 @@ impl WorkerThread {
                 let runtime = match event_loop() {
                     Ok(runtime) => runtime,
                     Err(error) => {
-                        // Who started this thread hears of it, if anybody does.
+                        // The starting thread may have given up.
                         let _ = up.send(Err(StartError::Thread(error)));
                         return false;
                     }
                 };
                 let finished = with_known_stack(|| run(&runtime, start, &up, received));
-                // Nobody knows how long the system takes for a name, and nobody waits for it now.
+                // A name resolution may take long, and no request waits for it any more.
                 runtime.shutdown_background();
                 finished
             },
@@ -97,29 +97,28 @@ impl WorkerThread {
         Ok(WorkerThread { commands, thread, is_up })
     }
 
-    /// Waits until nothing can keep the worker from accepting.
+    /// Waits until the worker is ready to accept.
     ///
-    /// # Errors
-    /// Its event loop can't be made, or a socket can't enter it, or it can't take part in the
-    /// store.
+    /// # Errors Its event loop cannot be created, a socket cannot be registered with it, or the
+    /// worker cannot attach to the store.
     pub(crate) fn wait_until_up(&self) -> Result<(), StartError> {
         let ended = |_| Err(StartError::Thread(io::Error::other("a worker has ended")));
         self.is_up.recv().unwrap_or_else(ended)
     }
 }
 
-/// The event loop of the calling thread. Made by the thread itself, it lies in memory of its own:
-/// what it writes for every request then shares no cache line with another worker's.
+/// Creates the event loop of the calling thread. The thread creates it itself, so that its memory,
+/// which every request writes, shares no cache line with another worker's.
 fn event_loop() -> io::Result<Runtime> {
     Builder::new_current_thread().enable_all().max_blocking_threads(BLOCKING_THREADS_MAX).build()
 }
 
-/// The sockets in the event loop of the calling thread.
+/// Registers the sockets with the event loop of the calling thread.
 fn enter(sockets: Vec<std::net::TcpListener>) -> io::Result<Vec<Box<dyn Listener>>> {
     sockets.into_iter().map(TcpListener::register).collect()
 }
 
-/// Runs a worker to its end; true if every connection finished in time.
+/// Runs a worker to its end; returns whether every connection finished in time.
 fn run(
     runtime: &Runtime,
     start: WorkerStart,
@@ -127,7 +126,7 @@ fn run(
     commands: mpsc::UnboundedReceiver<WorkerCommand>,
 ) -> bool {
     let tasks = LocalSet::new();
-    // Who started this thread hears of it; if nobody does, there are no commands either.
+    // If the starting thread has given up, there will be no commands either.
     let (worker, listeners) = match tasks.block_on(runtime, prepare(start)) {
         Ok(prepared) => {
             let _ = up.send(Ok(()));
@@ -142,8 +141,8 @@ fn run(
     runtime.block_on(timed(turns, |ns| worker.observe(Histogram::LoopTurn, ns)))
 }
 
-/// Tells of each poll of `turns` how many nanoseconds it took. Polled by an event loop, that is
-/// what happens between two looks at the sockets.
+/// Reports the nanoseconds of each poll of `turns`. An event loop polls it once between two polls
+/// of the sockets.
 async fn timed<T>(turns: impl Future<Output = T>, tell: impl Fn(u64)) -> T {
     let mut turns = std::pin::pin!(turns);
     std::future::poll_fn(|context| {
@@ -155,7 +154,7 @@ async fn timed<T>(turns: impl Future<Output = T>, tell: impl Fn(u64)) -> T {
     .await
 }
 
-/// Makes a worker that can serve, with the sockets that it accepts from.
+/// Creates a worker that is ready to serve, and registers its sockets.
 async fn prepare(start: WorkerStart) -> Result<(Rc<Worker>, Vec<Box<dyn Listener>>), StartError> {
     let store = attach_store(&start.store).await?;
     let listeners = enter(start.listeners).map_err(StartError::Thread)?;
@@ -174,7 +173,7 @@ async fn prepare(start: WorkerStart) -> Result<(Rc<Worker>, Vec<Box<dyn Listener
     Ok((Rc::new(worker), listeners))
 }
 
-/// Does what the control thread says, beside what the worker does by itself.
+/// Starts the worker's own tasks, then executes commands of the control thread.
 async fn work(
     worker: Rc<Worker>,
     mut listeners: Vec<Box<dyn Listener>>,
@@ -189,7 +188,7 @@ async fn work(
             WorkerCommand::Accept { further } => {
                 match enter(further.into_iter().collect()) {
                     Ok(further) => listeners.extend(further),
-                    // It gets no connections when it is closed; the others go on.
+                    // The failed socket is closed, so it gets no connections; the others continue.
                     Err(error) => Event::AcceptFailed.log(&error),
                 }
                 let (worker, listeners) = (Rc::clone(&worker), std::mem::take(&mut listeners));
@@ -198,11 +197,11 @@ async fn work(
             }
             WorkerCommand::Reconfigure { config, access_log, done } => {
                 worker.reconfigure(*config, access_log);
-                // The control thread may have given up waiting; the settings hold all the same.
+                // The control thread may have given up waiting; the settings are in use anyway.
                 let _ = done.send(());
             }
             WorkerCommand::CountRules { tell } => {
-                // Who asked may have gone.
+                // The control thread may have given up waiting.
                 let _ = tell.send(RuleReport::new(&worker.config()));
             }
             WorkerCommand::UseStore { is_used, done } => {
@@ -218,7 +217,7 @@ async fn work(
     false
 }
 
-/// Waits for the accept queue, the connections and the fetches; true if all ended in time.
+/// Waits for the accept queue, the connections and the fetches; returns whether all ended in time.
 async fn drained(
     worker: &Worker,
     accepting: Option<tokio::task::JoinHandle<()>>,
@@ -239,7 +238,7 @@ async fn drained(
     }
 }
 
-/// Ends waits that have lasted too long.
+/// Enforces deadlines, and lets the store do its maintenance.
 async fn sweep_periodically(worker: Rc<Worker>) {
     let mut ticks = tokio::time::interval(Duration::from_millis(SWEEP_MS));
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -255,7 +254,7 @@ async fn sweep_periodically(worker: Rc<Worker>) {
     }
 }
 
-/// Idle origin connections are looked at once a second.
+/// Idle origin connections are swept once a second.
 const ORIGIN_SWEEP_TICKS: u64 = 1000 / SWEEP_MS;
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use forebay_http::request::RequestHead;
 use super::line::AccessEntry;
 use crate::accept::Client;
 
-/// A line in the making; empty unless the answer is one of those that are logged.
+/// A log entry that is being filled; empty if sampling leaves this request out.
 #[derive(Default)]
 pub(crate) struct Access(Option<Box<AccessEntry>>);
 

@@ -9,15 +9,15 @@ use forebay_http::request::{RequestHead, Version};
 
 use crate::clock;
 
-/// How a line looks.
+/// Format of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LineFormat {
     Json,
-    /// The format of Apache's and nginx's `combined`, with duration and Cache-Status behind it.
+    /// The `combined` format of Apache and nginx, followed by duration and Cache-Status.
     Combined,
 }
 
-/// What the log says of one answer. Made only for answers that are logged.
+/// The log entry of one answer; exists only for answers that are logged.
 #[derive(Debug)]
 pub(crate) struct AccessEntry {
     time_ms: u64,
@@ -36,7 +36,7 @@ pub(crate) struct AccessEntry {
 }
 
 impl AccessEntry {
-    /// Notes what the request says.
+    /// Records the request.
     pub(crate) fn begin(head: RequestHead<'_>, client: IpAddr) -> AccessEntry {
         let fields = head.fields();
         AccessEntry {
@@ -59,7 +59,7 @@ impl AccessEntry {
         }
     }
 
-    /// Notes what was answered.
+    /// Records the answer.
     pub(crate) fn end(&mut self, status: u16, body_bytes: u64, cache: &CacheStatus) {
         (self.status, self.body_bytes) = (status, body_bytes);
         let mut value = Vec::new();
@@ -68,7 +68,7 @@ impl AccessEntry {
         self.duration_us = clock::monotonic_us().saturating_sub(self.started_us);
     }
 
-    /// Appends the line. What came from outside is escaped: a client can't forge a line.
+    /// Appends the line. Text from outside is escaped, so no client can forge a line.
     pub(crate) fn write(&self, format: LineFormat, lines: &mut Vec<u8>) {
         match format {
             LineFormat::Json => self.write_json(lines),
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn the_combined_line_is_what_log_readers_expect() {
+    fn the_combined_line_has_the_form_that_log_tools_expect() {
         let mut lines = Vec::new();
         entry().write(LineFormat::Combined, &mut lines);
         assert_eq!(

@@ -1,7 +1,7 @@
 //! The access log: one line for each answer, written by a thread of its own.
 //!
-//! A worker never waits for the disk: it hands batches of lines over a bounded channel, and what
-//! does not fit is dropped and counted.
+//! A worker never waits for the disk: it sends batches of lines through a bounded channel, and
+//! drops and counts the lines that do not fit.
 
 mod access;
 mod line;

@@ -1,4 +1,4 @@
-//! The thread that writes the access log, and the workers' way to it.
+//! The thread that writes the access log, and the senders of the workers.
 
 use std::cell::{Cell, RefCell};
 use std::fs::{File, OpenOptions};
@@ -20,10 +20,10 @@ use crate::events::Event;
 use crate::limits::{LOG_BATCH_BYTES, LOG_BATCHES_MAX, LOG_FINISH_POLL_MS, LOG_FLUSH_MS};
 use crate::worker::Worker;
 
-/// Batches of whole lines.
+/// Whole lines.
 type LogBatch = Vec<u8>;
 
-/// One worker's way into the access log.
+/// A worker's handle on the access log.
 pub(crate) struct LogSender {
     batches: SyncSender<LogBatch>,
     lines: RefCell<LogBatch>,
@@ -34,7 +34,7 @@ pub(crate) struct LogSender {
     dropped: Cell<u64>,
 }
 
-/// The writing thread; it ends when the last sender is gone.
+/// The writing thread; it ends when the last sender is dropped.
 pub(crate) struct LogWriter {
     batches: SyncSender<LogBatch>,
     format: LineFormat,
@@ -68,7 +68,7 @@ impl LogWriter {
         Ok(Some(LogWriter { batches, format, sample, thread }))
     }
 
-    /// A worker's way into this log.
+    /// Creates a worker's handle on this log.
     pub(crate) fn sender(&self) -> LogSender {
         LogSender {
             batches: self.batches.clone(),
@@ -80,8 +80,8 @@ impl LogWriter {
         }
     }
 
-    /// Waits until everything that was handed over is written, at the longest so many
-    /// milliseconds: whoever reads the log may have stopped. The senders are gone by then.
+    /// Waits until the queue is written, up to `limit_ms`: the reader of a FIFO may have stopped.
+    /// The senders must have been dropped.
     pub(crate) async fn finish(self, limit_ms: u64) {
         drop(self.batches);
         let deadline_ms = clock::monotonic_ms() + limit_ms;
@@ -91,7 +91,7 @@ impl LogWriter {
     }
 }
 
-/// Opens for appending. A FIFO that nobody reads is an error and not a wait.
+/// Opens a file for appending. A FIFO without a reader is an error, not a wait.
 fn open(path: &Path) -> io::Result<File> {
     let file = OpenOptions::new()
         .create(true)
@@ -99,13 +99,13 @@ fn open(path: &Path) -> io::Result<File> {
         .mode(0o640)
         .custom_flags(OFlags::NONBLOCK.bits() as i32)
         .open(path)?;
-    // Its thread may wait for a slow reader; only the opening must not.
+    // The log's thread may wait for a slow reader; only opening must not.
     let flags = fcntl_getfl(&file)?;
     fcntl_setfl(&file, flags - OFlags::NONBLOCK)?;
     Ok(file)
 }
 
-/// What the log is written to.
+/// The destination of the log.
 enum LogTarget {
     Stdout(io::Stdout),
     File(File),
@@ -116,8 +116,8 @@ fn write_batches(batches: &Receiver<LogBatch>, mut target: LogTarget) {
     while let Ok(batch) = batches.recv() {
         match target.write(&batch) {
             Ok(()) => failing = false,
-            // Said once for each time that it begins to fail: a full disk is no reason to fill
-            // another log.
+            // Logged once until a write succeeds again: a full disk is no reason to fill another
+            // log.
             Err(error) if !failing => {
                 failing = true;
                 Event::LogFailed.log(&error);
@@ -128,7 +128,7 @@ fn write_batches(batches: &Receiver<LogBatch>, mut target: LogTarget) {
 }
 
 impl LogTarget {
-    /// Writes whole lines or, to a file, nothing of them.
+    /// Writes a batch; into a file, either all of it or nothing.
     fn write(&mut self, batch: &[u8]) -> io::Result<()> {
         match self {
             LogTarget::Stdout(out) => out.write_all(batch).and_then(|()| out.flush()),
@@ -137,8 +137,8 @@ impl LogTarget {
     }
 }
 
-/// A disk that fills up takes a part of a batch: that part is taken back, unless somebody has
-/// appended behind it, so that no half line stays for the next one to be glued to.
+/// Writes a batch to a file. A full disk may take only a part of it; that part is removed again, so
+/// that the next line does not continue half a line, unless another process has appended since.
 fn write_whole(file: &mut File, batch: &[u8]) -> io::Result<()> {
     let before_bytes = file.metadata()?.len();
     let mut written = 0;
@@ -159,7 +159,7 @@ fn write_whole(file: &mut File, batch: &[u8]) -> io::Result<()> {
 }
 
 impl LogSender {
-    /// Is the answer that begins now one of those that are logged?
+    /// Whether sampling logs the answer that begins now.
     pub(crate) fn samples(&self) -> bool {
         let left = self.countdown.get();
         self.countdown.set(if left == 0 { self.sample - 1 } else { left - 1 });
@@ -175,7 +175,7 @@ impl LogSender {
         }
     }
 
-    /// Hands over what has gathered; tells how many lines were dropped since the last time.
+    /// Sends the collected lines; returns the number of lines dropped since the last call.
     pub(crate) fn flush(&self) -> u64 {
         self.hand_over(&mut self.lines.borrow_mut());
         self.dropped.replace(0)
@@ -199,7 +199,7 @@ impl Drop for LogSender {
     }
 }
 
-/// Hands a worker's lines over from time to time, so that a quiet server's log is current.
+/// Flushes a worker's lines periodically, so that a quiet server's log is current.
 pub(crate) async fn flush_periodically(worker: Rc<Worker>) {
     let mut ticks = tokio::time::interval(Duration::from_millis(LOG_FLUSH_MS));
     loop {

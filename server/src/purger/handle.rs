@@ -1,4 +1,4 @@
-//! What is asked of the purging thread, and what is heard of it.
+//! Jobs of the purge thread, and the events that it reports.
 
 use std::fmt;
 
@@ -9,12 +9,12 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 
 use crate::counters::Counter;
 
-/// What is to be done with what is selected.
+/// The work to do with the selected records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PurgeWork {
-    /// Take it out, or if `is_soft` have it validated before it is used.
+    /// Remove them or, if `is_soft`, mark them to be validated before use.
     Purge { is_soft: bool, counter: Counter },
-    /// Count it.
+    /// Count them.
     Weigh,
 }
 
@@ -24,58 +24,58 @@ pub(super) struct PurgeJob {
     pub(super) tell: UnboundedSender<PurgeEvent>,
 }
 
-/// What becomes of it.
+/// Progress or outcome of a job.
 #[derive(Debug)]
 pub(crate) enum PurgeEvent {
-    /// It goes on; now and then.
+    /// The job is running; sent now and then.
     Progress(WalkProgress),
-    /// It is done.
+    /// The purge is complete.
     Purged(PurgeResult),
     Counted(SelectionSize),
     Failed(PurgeError),
 }
 
-/// Why it is not done, or not to the end.
+/// Why a job failed, or stopped before its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PurgeError {
-    /// Too many others wait.
+    /// The queue is full.
     Queue,
     Busy {
         busy: PurgeBusy,
         purged: u64,
     },
     KeyIndex(KeyIndexDamaged),
-    /// An error of our own.
+    /// The job panicked: a bug.
     Panicked,
-    /// The server stops.
+    /// The server is stopping.
     Stopping,
 }
 
 impl fmt::Display for PurgeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            PurgeError::Queue => f.write_str("too many other purges wait; try again"),
+            PurgeError::Queue => f.write_str("too many purges are queued; try again"),
             PurgeError::Busy { busy, .. } => busy.fmt(f),
             PurgeError::KeyIndex(damaged) => damaged.fmt(f),
-            PurgeError::Panicked => f.write_str("an error of this server's own ended the purge"),
-            PurgeError::Stopping => f.write_str("the server stops"),
+            PurgeError::Panicked => f.write_str("an internal error of this server ended the purge"),
+            PurgeError::Stopping => f.write_str("the server is stopping"),
         }
     }
 }
 
-/// A purge that was asked for. It goes on if nobody listens.
+/// A handle on a queued job. The job continues if the handle is dropped.
 #[derive(Debug)]
 pub(crate) struct PurgeHandle {
     pub(super) told: UnboundedReceiver<PurgeEvent>,
 }
 
 impl PurgeHandle {
-    /// What is heard of it next.
+    /// Waits for the job's next event.
     pub(crate) async fn next(&mut self) -> PurgeEvent {
         self.told.recv().await.unwrap_or(PurgeEvent::Failed(PurgeError::Stopping))
     }
 
-    /// How a purge has ended.
+    /// Waits for the outcome of a purge.
     ///
     /// # Errors
     /// [`PurgeError`].

@@ -1,4 +1,4 @@
-//! Doing what was asked: each selection after the other, with word now and then of how far it is.
+//! Running a job: one selection after the other, with progress reports now and then.
 
 use forebay_cache::{
     KeyIndexDamaged, PurgeBusy, PurgeResult, Selection, SelectionSize, StoreWorker, WalkProgress,
@@ -33,7 +33,8 @@ pub(super) fn do_job(store: &StoreWorker, job: &PurgeJob, counters: &CounterSlot
     }
 }
 
-/// What was taken out, and why not all of it; each part is tried for so long.
+/// Purges every selection, and tries each for up to `tried_ms`. Returns the sum of the results, and
+/// the error if one of them stayed busy.
 pub(super) fn purge<F>(
     job: &PurgeJob,
     tried_ms: u64,
@@ -49,7 +50,7 @@ where
         let purged = loop {
             match purge_part(selection, &mut progress) {
                 Ok(purged) => break purged,
-                // It has waited already.
+                // `purge_part` has already waited.
                 Err(PurgeBusy) if clock::monotonic_ms() < deadline_ms => {}
                 Err(busy) => return (sum, Some(busy)),
             }
@@ -78,11 +79,11 @@ fn weigh(store: &StoreWorker, job: &PurgeJob) -> Result<SelectionSize, KeyIndexD
     Ok(sum)
 }
 
-/// Tells how far a job has come, over all its parts and not too often.
+/// Reports the progress of a job over all its selections, at most every `PURGE_PROGRESS_MS`.
 pub(super) struct ProgressReporter<'a> {
     to: &'a UnboundedSender<PurgeEvent>,
     told_ms: u64,
-    /// What the parts before have walked.
+    /// Progress of the selections that are complete.
     before: WalkProgress,
     last: WalkProgress,
 }
@@ -100,8 +101,7 @@ impl<'a> ProgressReporter<'a> {
             records: records + walked.records,
             bytes: bytes + walked.bytes,
         };
-        // Here it holds no lock of the order: who has to give up the processor with one keeps all
-        // that store from theirs.
+        // No lock of the key index is held here, so that losing the processor blocks no worker.
         std::thread::yield_now();
         let now_ms = clock::monotonic_ms();
         if now_ms - self.told_ms >= PURGE_PROGRESS_MS {
@@ -115,7 +115,7 @@ impl<'a> ProgressReporter<'a> {
     }
 }
 
-/// For the log.
+/// The selections of a job as text for the log.
 pub(super) fn described(selections: &[Selection]) -> String {
     let one = |selection: &Selection| {
         let tags = selection.tags.as_ref().map(|tags| format!(" with tags {tags}"));

@@ -1,6 +1,6 @@
-//! The thread that purges by host, prefix and tags. Such a purge walks over everything that it
-//! takes out, which may be all that is stored: no worker waits for that, nor does the control
-//! thread. One purge follows the other.
+//! The thread that purges by host, prefix and tags. Such a purge walks over every record that it
+//! removes, which may be the whole cache, so neither a worker nor the control thread runs it. The
+//! thread runs one job after the other.
 
 mod handle;
 mod job;

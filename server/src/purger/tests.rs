@@ -1,4 +1,4 @@
-//! What becomes of jobs, whatever doing them comes to.
+//! Queue limits, and jobs that stay busy or panic.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -25,7 +25,7 @@ fn purger(places: usize) -> (Purger, Receiver<PurgeJob>) {
 }
 
 #[test]
-fn unsafe_requests_leave_places_to_operators() {
+fn unsafe_requests_leave_queue_slots_to_operators() {
     let (purger, _received) = purger(PURGES_QUEUED_MAX);
     let parts = || vec![Selection::within(b"a")];
     let taken =
@@ -45,7 +45,7 @@ fn pass(ms: u64) {
 }
 
 #[test]
-fn each_part_is_tried_for_its_time_and_what_was_purged_before_is_told() {
+fn each_selection_is_tried_for_its_time_and_earlier_results_are_reported() {
     let (tell, _told) = unbounded_channel();
     let (job, tried_ms) = (job(2, tell), 50);
     for stays_busy in [false, true] {
@@ -66,7 +66,7 @@ fn each_part_is_tried_for_its_time_and_what_was_purged_before_is_told() {
 }
 
 #[test]
-fn a_job_that_panics_is_told_and_counted_and_the_next_one_is_done() {
+fn a_job_that_panics_is_reported_and_counted_and_the_next_one_runs() {
     let (purger, received) = purger(2);
     let parts = || vec![Selection::within(b"a")];
     let work_asked = PurgeWork::Purge { is_soft: false, counter: Counter::Purged };

@@ -1,4 +1,4 @@
-//! The thread, the ways to it, and how many wait there.
+//! The purge thread, handles on it, and its queue.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -20,23 +20,23 @@ use crate::counters::Counter;
 use crate::events::Event;
 use crate::limits::{PURGER_NICENESS, PURGES_QUEUED_MAX, PURGES_RESERVED};
 
-/// A way to the thread.
+/// A handle on the thread, with which jobs are queued.
 #[derive(Clone)]
 pub(crate) struct Purger {
     pub(super) jobs: SyncSender<PurgeJob>,
     pub(super) left: Arc<QueueDepth>,
 }
 
-/// What waits or is under way.
+/// Number of jobs that are queued or running.
 #[derive(Debug, Default)]
 pub(super) struct QueueDepth {
     pub(super) jobs: AtomicUsize,
-    /// Those of them that are not only counts.
+    /// The purges among them; the others only count.
     pub(super) purges: AtomicU64,
 }
 
 impl QueueDepth {
-    /// Takes a place, if fewer than this are taken.
+    /// Takes one of the `places`; returns whether one was free.
     fn take(&self, work: PurgeWork, places: usize) -> bool {
         if self.jobs.fetch_add(1, Relaxed) >= places {
             self.jobs.fetch_sub(1, Relaxed);
@@ -52,7 +52,7 @@ impl QueueDepth {
     }
 }
 
-/// The thread; it ends when the last way to it is gone.
+/// The thread; it ends when the last [`Purger`] is dropped.
 pub(crate) struct PurgerThread {
     jobs: SyncSender<PurgeJob>,
     left: Arc<QueueDepth>,
@@ -60,7 +60,7 @@ pub(crate) struct PurgerThread {
 }
 
 impl Purger {
-    /// Has the work done, after what others have asked for.
+    /// Queues a job.
     ///
     /// # Errors
     /// [`PurgeError::Queue`], or that the server stops.
@@ -72,7 +72,7 @@ impl Purger {
         self.ask_for(selections, work, PURGES_QUEUED_MAX)
     }
 
-    /// The same for somebody who may be anybody: some places are left to operators.
+    /// Queues a job for a client; some slots are reserved for operators.
     ///
     /// # Errors
     /// [`PurgeError::Queue`], or that the server stops.
@@ -107,7 +107,7 @@ impl Purger {
 }
 
 impl PurgerThread {
-    /// Starts the thread; `join` takes part in the store for it.
+    /// Starts the thread; `join` attaches it to the store.
     ///
     /// # Errors
     /// The thread can't be made, or can't take part.
@@ -120,7 +120,7 @@ impl PurgerThread {
         let left_there = Arc::clone(&left);
         let (up, is_up) = std::sync::mpsc::channel();
         let thread = std::thread::Builder::new().name("purger".to_owned()).spawn(move || {
-            // Who serves comes first. It is only a wish.
+            // Workers come first. If the kernel refuses, the purger runs at normal priority.
             let _ = rustix::process::nice(PURGER_NICENESS);
             let joined = join();
             let store = match joined {
@@ -138,12 +138,12 @@ impl PurgerThread {
         Ok(PurgerThread { jobs, left, thread })
     }
 
-    /// A way to it.
+    /// A handle on it.
     pub(crate) fn purger(&self) -> Purger {
         Purger { jobs: self.jobs.clone(), left: Arc::clone(&self.left) }
     }
 
-    /// Lets it end, and waits for that for so long; returns how many purges are left undone.
+    /// Ends the thread, and waits for it up to `ms_max`. Returns the number of unfinished purges.
     pub(crate) async fn finish(self, ms_max: u64, poll: Duration) -> u64 {
         drop(self.jobs);
         let deadline_ms = clock::monotonic_ms() + ms_max;
@@ -154,7 +154,7 @@ impl PurgerThread {
     }
 }
 
-/// A panic ends one job, not those that follow.
+/// Runs jobs until the last sender is dropped. A panic ends one job, not the following ones.
 pub(super) fn work(
     jobs: &Receiver<PurgeJob>,
     left: &QueueDepth,
@@ -168,7 +168,7 @@ pub(super) fn work(
             PurgeEvent::Failed(PurgeError::Panicked)
         });
         left.give_back(job.work);
-        // Who asked may have gone.
+        // The handle may have been dropped.
         let _ = job.tell.send(told);
     }
 }

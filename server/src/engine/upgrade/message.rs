@@ -1,4 +1,4 @@
-//! What the two sides of an upgrade say, as bytes.
+//! Messages of an upgrade, and their bytes.
 //!
 //! A message is its kind and the length of its contents, four bytes each, and the contents. All
 //! numbers are little-endian. `Hello` begins with the version and `Refused` never changes, so that
@@ -18,40 +18,40 @@ pub(super) const HEAD_BYTES: usize = 8;
 pub(super) enum UpgradeMessage {
     /// The new process asks to take over.
     Hello(Hello),
-    /// Whoever says it goes on without the other; the reason is for people.
+    /// The sender continues without the other side; the reason is for people.
     Refused(String),
     /// The old process agrees; descriptors follow.
     Offer(Offer),
-    /// So many descriptors come with this message.
+    /// This many descriptors come with this message.
     Descriptors(u32),
-    /// The new process could serve.
+    /// The new process is ready to serve.
     Ready(Readiness),
     /// The new process serves from now on.
     Yours,
 }
 
-/// What the new process is.
+/// The request of the new process, with its identity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Hello {
     pub(super) version: u32,
     pub(super) listen: SocketAddr,
-    /// Its cache directory; one that is not there yet is no other's.
+    /// Its cache directory; one that does not exist yet belongs to no server.
     pub(super) cache_dir: CacheDirId,
 }
 
-/// Which directory a server keeps its cache in.
+/// Identity of a server's cache directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CacheDirId {
-    /// In none.
+    /// It has none.
     None,
-    /// In one that is not there yet.
+    /// The directory does not exist yet.
     Absent,
-    /// In this one.
+    /// The directory exists.
     Is(DirId),
 }
 
-/// What the old process gives: first its sockets for upgrades and for admin, then the lock of its
-/// cache directory, if it has one, then its listening sockets.
+/// The offer of the old process. The descriptors follow in this order: its sockets for upgrades and
+/// for admin, the lock of its cache directory if it has one, its listening sockets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Offer {
     pub(super) has_guard: bool,
@@ -59,16 +59,16 @@ pub(super) struct Offer {
     pub(super) totals: UpgradeTotals,
 }
 
-/// What the new process goes on with of the old one's.
+/// Which parts of the old process the new one continues to use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Readiness {
     /// Its admin socket.
     pub(crate) has_admin: bool,
-    /// Its store. Otherwise each has one of its own for as long as both run.
+    /// Its store. Otherwise each process has a store of its own while both run.
     pub(crate) shares_store: bool,
 }
 
-/// What is counted over all processes that followed each other.
+/// Counts that are carried over from process to process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct UpgradeTotals {
     pub(crate) upgrades: u64,
@@ -92,7 +92,7 @@ impl UpgradeMessage {
         [&kind.to_le_bytes()[..], &length.to_le_bytes(), &contents].concat()
     }
 
-    /// Kind, and length of the contents; `None` if it is longer than any message.
+    /// Kind, and length of the contents; `None` if the length is over the limit.
     pub(super) fn head(head: [u8; HEAD_BYTES]) -> Option<(u32, usize)> {
         let mut rest = ContentsReader(&head);
         let (kind, length) = (rest.u32()?, rest.u32()?);
@@ -100,7 +100,7 @@ impl UpgradeMessage {
         (length <= UPGRADE_MESSAGE_BYTES_MAX).then_some((kind, length))
     }
 
-    /// A message of this kind; `None` if there is none, or the contents are not its.
+    /// Decodes a message; `None` if the kind is unknown or the contents are invalid.
     pub(super) fn decode(kind: u32, contents: &[u8]) -> Option<UpgradeMessage> {
         let mut rest = ContentsReader(contents);
         let message = match kind {
@@ -138,7 +138,8 @@ impl Hello {
         contents
     }
 
-    /// Of another version only the version is read, since the rest may be anything.
+    /// Decodes a request. Of another protocol version only the version is read, since the rest may
+    /// have any form.
     fn decode(contents: &[u8]) -> Option<Hello> {
         let mut rest = ContentsReader(contents);
         let version = rest.u32()?;
@@ -168,7 +169,7 @@ impl Offer {
     }
 }
 
-/// What of the contents is not read yet.
+/// The unread rest of a message's contents.
 struct ContentsReader<'a>(&'a [u8]);
 
 impl ContentsReader<'_> {

@@ -1,29 +1,28 @@
-//! Live upgrade: a new process takes over from a running server, without a request that fails.
+//! Live upgrade: a new process takes over from a running server without failing a request.
 //!
-//! Every server listens at the Unix socket `PORT.upgrade` in its runtime directory. A process
-//! that was started to take over speaks there with the running one:
+//! Every server listens at the Unix socket `PORT.upgrade` in its runtime directory. A process that
+//! was started to take over connects there:
 //!
 //! ```text
 //! new                                   old
 //!  Hello ───────────────────────────────►   version, listen address, cache directory
 //!  ◄─────────────────────── Offer or Refused
 //!  ◄──────────────────────────── Descriptors   sockets, the cache directory's lock; in pieces
-//!  (makes everything it needs)
+//!  (prepares everything)
 //!  Ready ───────────────────────────────►
 //!  ◄───────────────────────── Yours or Refused
 //! ```
 //!
-//! - A new process that has a store of its own says so with `Ready`: from before `Yours` on the old
-//!   one answers nothing from its store, since purges reach the new one's only.
-//! - `Yours` is the moment. Until it is written the old process does as if nothing happened, and
-//!   the new one does nothing that others see: it accepts nothing, names no file, removes none.
-//!   From then on the new one accepts, and the old one finishes what it has.
-//! - Writing it succeeds only if the new process can still read it: the kernel decides on both at
-//!   once. Who gives up waiting first closes its reading side, then looks once more.
-//! - Listening sockets are shared, not made anew: no queue is ever without a descriptor. So are
-//!   the sockets for admin and for upgrades, which keep their names.
-//! - Every wait has an end, every message a limit, on both sides. The other side must be of our
-//!   own user.
+//! - A new process with a store of its own says so in `Ready`. The old process then stops answering
+//!   from its store before it sends `Yours`, because purges reach only the new store.
+//! - `Yours` is the handover. Until it is written, the old process serves as before, and the new
+//!   process changes nothing that others can see: it accepts nothing, and names or removes no file.
+//!   From then on the new process accepts, and the old one finishes its requests.
+//! - Writing `Yours` succeeds only if the new process can still read it: the kernel decides both at
+//!   once. A new process that gives up waiting closes its reading side, then reads once more.
+//! - Listening sockets are shared, not bound again: no accept queue is ever without a descriptor.
+//!   The sockets for admin and for upgrades are shared too, and keep their names.
+//! - On both sides every wait and every message has a limit. The other side must run as our user.
 
 mod message;
 mod new_process;

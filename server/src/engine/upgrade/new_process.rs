@@ -1,7 +1,7 @@
-//! The new process: it asks the running server for what it holds, and takes over when it could
-//! serve.
+//! The new process of an upgrade: it asks the running server for its sockets, and takes over once
+//! it is ready to serve.
 //!
-//! It has one thread then, and blocks, each time for a bounded while.
+//! The process has one thread then. Waits block, each for a bounded time.
 
 use std::fmt;
 use std::io;
@@ -27,7 +27,7 @@ pub(in crate::engine) struct Predecessor {
     stream: UnixStream,
 }
 
-/// What a running server gave. Until [`Predecessor::commit`] it uses all of it itself.
+/// The sockets that a running server offered. It uses them itself until [`Predecessor::commit`].
 pub(in crate::engine) struct InheritedSockets {
     /// The socket at which it waits for upgrades.
     pub(in crate::engine) upgrade: UnixListener,
@@ -39,24 +39,24 @@ pub(in crate::engine) struct InheritedSockets {
     pub(in crate::engine) totals: UpgradeTotals,
 }
 
-/// Why a process could not take over; the running server goes on.
+/// Why a process could not take over; the running server continues.
 #[derive(Debug)]
 pub enum UpgradeError {
-    /// `listen` has no port, so nobody knows which server is meant.
+    /// `listen` has no port, so it does not say which server is meant.
     NoPort,
-    /// Nobody could be asked at this socket.
+    /// No connection to the server at this socket.
     Unreachable(PathBuf, io::Error),
-    /// Who answered there is not of our user.
+    /// The server at this socket runs as another user.
     NotOurUser(PathBuf),
-    /// The running server does not agree; it says why.
+    /// The running server refuses, for this reason.
     Refused(String),
-    /// It ended, or was told to stop.
+    /// The running server ended, or was told to stop.
     Gone,
-    /// It did not answer in time.
+    /// The running server did not answer in time.
     TimedOut,
-    /// It does not speak as it should.
+    /// The running server sent an invalid message.
     Garbled,
-    /// What it gave cannot be used.
+    /// The sockets of the running server cannot be used.
     Unusable(io::Error),
 }
 
@@ -64,24 +64,24 @@ impl fmt::Display for UpgradeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             UpgradeError::NoPort => {
-                f.write_str("`listen` has to name the port of the server that is taken over")
+                f.write_str("`listen` must have the port of the running server")
             }
             UpgradeError::Unreachable(path, error) => {
-                write!(f, "no connection to the running server at {}: {error}", path.display())
+                write!(f, "cannot connect to the running server at {}: {error}", path.display())
             }
             UpgradeError::NotOurUser(path) => {
-                write!(f, "the server at {} is not of the same user", path.display())
+                write!(f, "the server at {} runs as another user", path.display())
             }
             UpgradeError::Refused(why) => write!(f, "the running server refuses: {why}"),
             UpgradeError::Gone => f.write_str("the running server ended before it handed over"),
             UpgradeError::TimedOut => f.write_str(
-                "the running server does not answer; perhaps another upgrade is under way",
+                "the running server does not answer; another upgrade may be in progress",
             ),
             UpgradeError::Garbled => {
-                f.write_str("what answers in the running server's place is not a Forebay server")
+                f.write_str("the process at the upgrade socket is not a Forebay server")
             }
             UpgradeError::Unusable(error) => {
-                write!(f, "what the running server gave cannot be used: {error}")
+                write!(f, "cannot use the sockets of the running server: {error}")
             }
         }
     }
@@ -102,7 +102,7 @@ impl From<io::Error> for UpgradeError {
 }
 
 impl Predecessor {
-    /// Asks the server at this socket for what it holds; `None` if there is none.
+    /// Asks the server at this socket to hand over; `None` if there is no server.
     ///
     /// # Errors
     /// See [`UpgradeError`].
@@ -127,7 +127,7 @@ impl Predecessor {
             Some(dir) => DirId::of(dir).map_or(CacheDirId::Absent, CacheDirId::Is),
         };
         let hello = Hello { version: VERSION, listen: settings.listen, cache_dir };
-        // If it closed instead, it has said why.
+        // If the server closed instead, its last message says why.
         let said = predecessor.say(&UpgradeMessage::Hello(hello));
         let mut passed = Vec::new();
         let offer = match predecessor.hear(&mut passed) {
@@ -176,7 +176,8 @@ impl Predecessor {
         })
     }
 
-    /// Says why we don't take over. If it hears nothing, it sees that we have gone.
+    /// Tells the running server why we do not take over. If that fails, it notices that we are
+    /// gone.
     pub(in crate::engine) fn decline(&self, why: &dyn fmt::Display) {
         let _ = self.say(&UpgradeMessage::Refused(why.to_string()));
     }
@@ -184,12 +185,12 @@ impl Predecessor {
     /// Takes over: once this returns without an error, the other process accepts nothing more.
     ///
     /// # Errors
-    /// The other one goes on, or has ended.
+    /// The running server continues, or has ended.
     pub(in crate::engine) fn commit(self, ready: Readiness) -> Result<(), UpgradeError> {
         let said = self.say(&UpgradeMessage::Ready(ready));
         let answer = match self.hear(&mut Vec::new()) {
             Err(UpgradeError::TimedOut) => {
-                // From here on nothing more can be sent to us, so that both sides agree.
+                // From here on the server cannot send any more, so both sides agree on the outcome.
                 self.stream.shutdown(Shutdown::Read)?;
                 let last = self.hear(&mut Vec::new());
                 last.map_err(|error| match error {
@@ -228,14 +229,14 @@ impl Predecessor {
 fn connect(path: &Path) -> io::Result<UnixStream> {
     let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
     let limit = Some(Duration::from_millis(UPGRADE_ANSWER_MS_MAX));
-    // Before it connects: that waits too, while the queue of the other side is full.
+    // Set before connecting, which waits too while the queue of the other side is full.
     socket.set_write_timeout(limit)?;
     socket.set_read_timeout(limit)?;
     socket.connect(&SockAddr::unix(path)?)?;
     Ok(socket.into())
 }
 
-/// No such socket, or one whose server was killed.
+/// Whether there is no socket, or only that of a killed server.
 fn is_nobody(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused)
 }

@@ -1,4 +1,4 @@
-//! The old process: it waits for a successor, and hands over to one that is ready.
+//! The old process of an upgrade: it waits for a successor, and hands over once that is ready.
 
 use std::fmt;
 use std::io;
@@ -29,24 +29,24 @@ pub(in crate::engine) struct Handover {
     pub(in crate::engine) admin: OwnedFd,
 }
 
-/// Another process serves from now on.
+/// A handover is complete: another process serves from now on.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::engine) struct HandoverOutcome {
-    /// Its admin socket is ours.
+    /// Whether the other process uses our admin socket.
     pub(in crate::engine) has_admin: bool,
 }
 
-/// Why a process did not take over.
+/// Why a handover failed.
 enum HandoverError {
-    /// It only looked whether somebody answers.
+    /// The process only tested whether a server answers.
     Nothing,
-    /// We refused, or no longer wait.
+    /// We refused, or stopped waiting.
     Refused(String),
-    /// It said that it cannot.
+    /// The new process gave up, and said why.
     Declined(String),
-    /// It closed, or died.
+    /// The new process closed the connection, or died.
     Gone,
-    /// It does not speak as it should.
+    /// The new process sent an invalid message.
     Garbled,
     Io(io::Error),
 }
@@ -58,7 +58,7 @@ impl fmt::Display for HandoverError {
             HandoverError::Refused(why) => f.write_str(why),
             HandoverError::Declined(why) => write!(f, "the new process: {why}"),
             HandoverError::Gone => f.write_str("the new process ended before it was ready"),
-            HandoverError::Garbled => f.write_str("what asked is not a Forebay server"),
+            HandoverError::Garbled => f.write_str("the connecting process is not a Forebay server"),
             HandoverError::Io(error) => error.fmt(f),
         }
     }
@@ -84,7 +84,7 @@ pub(in crate::engine) async fn serve_upgrades(
 ) -> HandoverOutcome {
     loop {
         let mut stream = accept(&listener).await;
-        // Who comes meanwhile waits in the queue, which a successor shares.
+        // Other processes wait in the accept queue, which a successor shares.
         let ended = converse(control, (&listener, &handover), &mut stream).await;
         let failure = match ended {
             Ok(handed_over) => return handed_over,
@@ -111,7 +111,7 @@ async fn accept(listener: &UnixListener) -> UnixStream {
     }
 }
 
-/// Says so if the other side still listens; there is nothing to be done if not.
+/// Tells the other side why. If it no longer listens, there is nothing to do.
 fn refuse(stream: &UnixStream, why: &str) {
     let _ = wire::send(stream, &UpgradeMessage::Refused(why.to_owned()).encode(), &[]);
 }
@@ -122,11 +122,11 @@ async fn converse(
     stream: &mut UnixStream,
 ) -> Result<HandoverOutcome, HandoverError> {
     if !wire::is_of_our_user(&*stream) {
-        return Err(HandoverError::Refused("the other process is not of the same user".to_owned()));
+        return Err(HandoverError::Refused("the other process runs as another user".to_owned()));
     }
     let hello_limit = Duration::from_millis(UPGRADE_HELLO_MS_MAX);
     let Ok(hello) = timeout(hello_limit, receive(stream)).await else {
-        return Err(HandoverError::Refused("it did not say in time what it wants".to_owned()));
+        return Err(HandoverError::Refused("it sent no request in time".to_owned()));
     };
     let hello = match hello? {
         Some(UpgradeMessage::Hello(hello)) => hello,
@@ -141,7 +141,9 @@ async fn converse(
     let answer_limit = Duration::from_millis(UPGRADE_ANSWER_MS_MAX);
     let offered = offer(control, (listener, handover), stream);
     let Ok(offered) = timeout(answer_limit, offered).await else {
-        return Err(HandoverError::Refused("it did not take what it was given".to_owned()));
+        return Err(HandoverError::Refused(
+            "it did not read the offered sockets in time".to_owned(),
+        ));
     };
     offered?;
     forebay_shm::crash_point!("upgrade.offered");
@@ -170,7 +172,7 @@ async fn hand_over(stream: &UnixStream) -> Result<(), HandoverError> {
     let yours = UpgradeMessage::Yours.encode();
     let answer_limit = Duration::from_millis(UPGRADE_ANSWER_MS_MAX);
     let Ok(handed_over) = timeout(answer_limit, say(stream, &yours, &[])).await else {
-        return Err(HandoverError::Refused("it did not listen any more".to_owned()));
+        return Err(HandoverError::Refused("it no longer reads messages".to_owned()));
     };
     Ok(handed_over?)
 }
@@ -183,8 +185,8 @@ fn objection(
 ) -> Option<String> {
     if hello.version != VERSION {
         return Some(format!(
-            "upgrades between these versions are not possible ({VERSION} and {}): stop this server \
-             and start the new one",
+            "cannot upgrade between protocol versions {VERSION} and {}: stop this server and start \
+             the new one",
             hello.version
         ));
     }
@@ -228,8 +230,8 @@ async fn say(
     stream.async_io(Interest::WRITABLE, || wire::send(stream, message, descriptors)).await
 }
 
-/// The next message, `None` if the other side closed instead. Descriptors that come with it are
-/// not wanted, and the kernel closes them.
+/// Returns the next message, or `None` if the other side closed instead. The kernel closes
+/// descriptors that come with it; none are expected.
 async fn receive(stream: &mut UnixStream) -> Result<Option<UpgradeMessage>, HandoverError> {
     let mut head = [0; HEAD_BYTES];
     let (first, rest) = head.split_at_mut(1);

@@ -14,7 +14,7 @@ use crate::limits::UPGRADE_DESCRIPTORS_MAX;
 
 const SPACE_BYTES: usize = rustix::cmsg_space!(ScmRights(UPGRADE_DESCRIPTORS_MAX));
 
-/// Does the process at the other end run as our user?
+/// Whether the process at the other end runs as our user.
 pub(super) fn is_of_our_user(socket: impl AsFd) -> bool {
     sockopt::socket_peercred(socket).is_ok_and(|peer| peer.uid == geteuid())
 }
@@ -22,7 +22,7 @@ pub(super) fn is_of_our_user(socket: impl AsFd) -> bool {
 /// Sends a message whole, with descriptors.
 ///
 /// # Errors
-/// The other end is closed, or the message does not fit, or not now.
+/// The other end is closed, or the message does not fit into the socket's buffer.
 pub(super) fn send(
     socket: impl AsFd,
     message: &[u8],
@@ -36,15 +36,15 @@ pub(super) fn send(
     let sent = rustix::io::retry_on_intr(|| {
         sendmsg(&socket, &[IoSlice::new(message)], &mut control, SendFlags::NOSIGNAL)
     })?;
-    // The kernel takes so little at once, or nothing.
+    // The kernel takes messages this small whole, or not at all.
     if sent == message.len() { Ok(()) } else { Err(io::ErrorKind::WriteZero.into()) }
 }
 
-/// Fills `bytes`, and adds the descriptors that come with them. False if the other end closed
-/// before the first byte.
+/// Fills `bytes`, and appends the descriptors that come with them. Returns false if the other end
+/// closed before the first byte.
 ///
 /// # Errors
-/// It closed later, or nothing more came in time, or there was no room for descriptors.
+/// The other end closed later, a read timed out, or there was no room for descriptors.
 pub(super) fn receive(
     socket: impl AsFd,
     bytes: &mut [u8],
@@ -105,9 +105,9 @@ mod tests {
         assert!(!receive(&other, &mut [0], &mut passed).unwrap(), "it is closed");
     }
 
-    /// On this the moment of an upgrade rests.
+    /// The handover depends on this.
     #[test]
-    fn who_closes_its_reading_side_gets_what_was_sent_and_nothing_else_is_sent() {
+    fn after_closing_its_reading_side_a_process_gets_only_the_bytes_sent_before() {
         let (one, other) = UnixStream::pair().unwrap();
         send(&one, b"before", &[]).unwrap();
         other.shutdown(std::net::Shutdown::Read).unwrap();
