@@ -1,5 +1,5 @@
-//! What must be true of any bytes: one function for each fuzz target, run by the fuzzer and, over
-//! the checked-in corpora, by a plain test. A broken promise panics.
+//! Properties that hold for any bytes: one function per fuzz target, run by the fuzzer and, over
+//! the checked-in corpora, by a plain test. A violated property panics.
 
 use forebay_http::{
     chunked::{ChunkedDecoder, ChunkedEvent, ChunkedLimits},
@@ -29,13 +29,14 @@ const CHUNKED_LIMITS: ChunkedLimits =
 const RULES: CacheRules =
     CacheRules { heuristic_percent: 10, heuristic_s_max: 86_400, default_freshness_s: 0 };
 
-/// A place to cut `bytes` that depends on all of them.
+/// A position at which to split `bytes`, derived from all of them.
 fn cut(bytes: &[u8]) -> usize {
     let sum: usize = bytes.iter().map(|byte| usize::from(*byte)).sum();
     sum % (bytes.len() + 1)
 }
 
-/// The verdict does not depend on arrival; an accepted head, written again, reads the same.
+/// The result does not depend on how the bytes arrive; an accepted head, written again, parses to
+/// the same parts.
 pub(crate) fn request_head(bytes: &[u8]) {
     let mut parts = RequestParts::default();
     let whole = parse_request(bytes, &HEAD_LIMITS, &mut parts);
@@ -45,7 +46,7 @@ pub(crate) fn request_head(bytes: &[u8]) {
     };
     assert!(len <= bytes.len() && bytes[..len].ends_with(b"\r\n\r\n"));
     let head = parts.head(bytes);
-    // An error is fine, a panic is not.
+    // An error is allowed, a panic is not.
     let _ = (request_target(head), request_framing(head), expects_continue(head));
     let _ = (keeps_alive(head.version(), head.fields()), HopFields::of(head.fields()).is_ok());
 
@@ -82,7 +83,7 @@ fn write_request(head: RequestHead<'_>) -> Vec<u8> {
     out
 }
 
-/// An accepted head has no connection-specific field, and its block reads back.
+/// An accepted head has no connection-specific field, and its block parses again.
 pub(crate) fn response_head(bytes: &[u8]) {
     for method in [Method::Get, Method::Head] {
         let Ok(Some((len, head))) = parse_response(bytes, method, &ORIGIN_LIMITS) else {
@@ -99,7 +100,7 @@ pub(crate) fn response_head(bytes: &[u8]) {
     }
 }
 
-/// Data, trailers, end and error do not depend on how the body is cut.
+/// Data, trailers, end and error do not depend on how the body is split.
 pub(crate) fn chunked(bytes: &[u8]) {
     let whole = decode(&[bytes]);
     let (one, other) = bytes.split_at(cut(bytes));
@@ -127,7 +128,7 @@ fn decode(pieces: &[&[u8]]) -> Result<(Vec<u8>, Vec<u8>, usize), ChunkedError> {
     Ok((data, decoder.into_trailers().bytes().to_vec(), consumed_total))
 }
 
-/// Lines of a block as a corpus file has them: `name: value`, one on each line.
+/// Parses a block from a corpus file: `name: value`, one per line.
 fn block(bytes: &[u8]) -> FieldBlock {
     let mut block = FieldBlock::new();
     for line in bytes.split(|byte| *byte == b'\n') {
@@ -139,7 +140,7 @@ fn block(bytes: &[u8]) -> FieldBlock {
     block
 }
 
-/// A part lies within the body, and Content-Range says so.
+/// A part lies within the body, and Content-Range agrees with it.
 pub(crate) fn range(bytes: &[u8]) {
     let request = block(bytes);
     let stored = block(b"ETag: \"v1\"\nLast-Modified: Sun, 06 Nov 1994 08:49:37 GMT");
@@ -156,7 +157,7 @@ pub(crate) fn range(bytes: &[u8]) {
     }
 }
 
-/// A repeated line restricts no less, and every decision about a hit comes to an end.
+/// A repeated line restricts at least as much, and every decision about a hit terminates.
 pub(crate) fn cache_control(bytes: &[u8]) {
     let once = block(bytes);
     let twice = block(&[bytes, b"\n", bytes].concat());
@@ -171,7 +172,7 @@ pub(crate) fn cache_control(bytes: &[u8]) {
     }
 }
 
-/// No tag is empty, and groups that are written as a list of strings are the same groups again.
+/// No tag is empty, and groups that are written as a list of strings parse to the same groups.
 pub(crate) fn tags(bytes: &[u8]) {
     let fields = block(bytes);
     let found = tags_of(fields.fields(), FieldSet::of(&TAG_FIELDS));

@@ -1,6 +1,6 @@
-//! What must be true of any bytes as a rule file: one function for each fuzz target of the crate
-//! `rules`, run by the fuzzer and, over the checked-in corpora, by a plain test. A broken promise
-//! panics.
+//! Properties that hold for any bytes as a rule file: one function per fuzz target of the crate
+//! `rules`, run by the fuzzer and, over the checked-in corpora, by a plain test. A violated
+//! property panics.
 
 use forebay_rules::{
     ParsedFile,
@@ -9,7 +9,8 @@ use forebay_rules::{
     read,
 };
 
-/// The file is read to its end; every finding has a place in it; no template has a control byte.
+/// The file is read to its end; every finding has a span in it; no template contains a control
+/// byte.
 pub(crate) fn rules_read(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     for scope in [RuleScope::Server, RuleScope::Route] {

@@ -1,5 +1,5 @@
-//! What must be true of any rule file that is accepted, run at every hook: the body of the fuzz
-//! target `rules_run`. A broken promise panics.
+//! Properties of every accepted rule file, run at every hook: the body of the fuzz target
+//! `rules_run`. A violated property panics.
 
 #[path = "../rules/tests/common/world.rs"]
 mod world;
@@ -22,7 +22,7 @@ use world::World;
 const HEAD: &str = "Host: a.example\nA: 1\nX-A:  two words \nVia: b\nvia: c\nCookie: k=1; j=2\n\
     Cache-Control: max-age=1\nContent-Type: text/html\n";
 
-/// So large that no run meets them: then the order in which lines come does not matter.
+/// Limits that no run reaches, so that the order of lines does not matter.
 const WIDE: EditLimits = EditLimits { bytes_max: 1 << 28, line_count_max: 1 << 20 };
 
 const TIGHT: EditLimits = EditLimits { bytes_max: 512, line_count_max: 12 };
@@ -40,8 +40,8 @@ impl<const DETAILED: bool> RunObserver for Failures<DETAILED> {
     }
 }
 
-/// Rules; behind a NUL, if there is one, the lines of the head they run on. Whatever they do, a
-/// valid head is left, and the flat program does what the rules do one by one.
+/// The input is a rule file, optionally followed by a NUL and the lines of a head. Any rules leave
+/// a valid head, and the flat program has the same effects as running the rules one by one.
 pub(crate) fn rules_run(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     let (text, head) = text.split_once('\0').unwrap_or((&text, HEAD));
@@ -63,7 +63,7 @@ pub(crate) fn rules_run(bytes: &[u8]) {
     }
 }
 
-/// As the server writes what its parser let through.
+/// Writes a line in the form in which the server writes parsed lines.
 fn line(line: &str) -> Option<String> {
     let (name, value) = line.split_once(':')?;
     FieldName::parse(name.as_bytes())?;
@@ -71,7 +71,7 @@ fn line(line: &str) -> Option<String> {
     Some(format!("{name}: {}\r\n", str::from_utf8(value.as_bytes()).ok()?))
 }
 
-/// What rules made: field lines sorted by name, then everything else.
+/// The result of the rules: field lines sorted by name, then all other effects.
 fn run<const DETAILED: bool>(
     program: &Program,
     hook: Hook,

@@ -1,5 +1,5 @@
 #![no_main]
-//! Feeds `bodies::response_head`, which holds what must be true.
+//! Feeds `bodies::response_head`, which states the properties.
 
 #[path = "../bodies.rs"]
 #[expect(dead_code, reason = "each target uses one body")]

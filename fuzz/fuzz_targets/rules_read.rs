@@ -1,5 +1,5 @@
 #![no_main]
-//! Feeds `rules_bodies::rules_read`, which holds what must be true.
+//! Feeds `rules_bodies::rules_read`, which states the properties.
 
 #[path = "../rules_bodies.rs"]
 mod bodies;

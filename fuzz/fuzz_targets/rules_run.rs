@@ -1,5 +1,5 @@
 #![no_main]
-//! Feeds `rules_run_body::rules_run`, which holds what must be true.
+//! Feeds `rules_run_body::rules_run`, which states the properties.
 
 #[path = "../rules_run_body.rs"]
 mod body;

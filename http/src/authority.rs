@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn an_ipv4_address_is_what_std_takes_for_one() {
+    fn ipv4_addresses_are_those_that_std_accepts() {
         let parts = [
             "", "0", "00", "1", "01", "9", "10", "99", "099", "100", "199", "200", "249", "250",
             "255", "256", "260", "300", "999", "1000", "a", "-1", "+1", "0x1",
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn what_two_readers_could_read_differently_is_no_authority() {
+    fn an_ambiguous_authority_is_refused() {
         let long = "a".repeat(HOST_BYTES_MAX + 1);
         for text in [
             "",
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn hosts_compare_in_any_case_and_with_the_default_port() {
+    fn hosts_compare_ignoring_case_and_the_default_port() {
         for (one, other, same) in [
             ("a.b", "A.B:80", true),
             ("a.b:80", "a.b:80", true),

@@ -167,7 +167,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_control_byte_is_found_at_every_place_among_every_byte() {
+    fn a_control_byte_is_found_at_every_position() {
         for byte in 0..=255u8 {
             for filler in [b'a', b'\t', b' ', 0x80, 0xff, b'~'] {
                 for place in 0..20 {
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn classes_are_those_of_the_grammar() {
+    fn byte_classes_are_those_of_the_grammar() {
         for byte in 0..=255u8 {
             let token = byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
             assert_eq!(is_token_byte(byte), token, "{byte}");

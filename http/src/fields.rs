@@ -208,7 +208,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn removed_fields_are_gone_and_the_rest_stays_in_order() {
+    fn removal_keeps_the_other_fields_in_order() {
         let mut block = FieldBlock::new();
         for (name, value) in [("X", "1"), ("xkey", "a"), ("Vary", "b"), ("Xkey", "c"), ("y", "")] {
             block.push(name.as_bytes(), value.as_bytes());

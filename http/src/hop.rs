@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn connection_removes_what_it_may_name_and_no_more() {
+    fn connection_removes_only_the_fields_that_it_may_name() {
         for (connection, expected) in [
             ("", "Host X-A Cookie Trailer"),
             ("close", "Host X-A Cookie Trailer"),

@@ -7,7 +7,7 @@ use std::{fs, path::Path};
 mod bodies;
 
 #[test]
-fn every_corpus_file_keeps_its_promises() {
+fn every_corpus_file_has_the_properties() {
     let corpora = Path::new(env!("CARGO_MANIFEST_DIR")).join("../fuzz/corpus");
     for (target, body) in [
         ("request_head", bodies::request_head as fn(&[u8])),

@@ -140,7 +140,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn carets_stand_below_what_is_meant_and_no_control_character_is_printed() {
+    fn carets_mark_the_span_and_control_characters_are_replaced() {
         for (line, column, len, expected) in [
             ("a bcd e", 3, 3, "  a bcd e\n    ^^^\n"),
             ("\ta bc", 4, 2, "  \ta bc\n  \t  ^^\n"),

@@ -1,7 +1,7 @@
-//! Running rules allocates nothing on the heap, once the buffers have grown: not with 100 rules of
-//! every kind of condition and operator, among them some that add and set fields.
+//! Running rules allocates nothing on the heap once the buffers have grown. Covers 100 rules with
+//! every kind of condition and operator, including rules that add and set fields.
 //!
-//! The whole process is counted, so this file holds one test.
+//! The counter covers the whole process, so this file holds a single test.
 
 use std::alloc::System;
 
@@ -25,7 +25,7 @@ static HEAP: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
 const RUN_COUNT: usize = 1_000;
 
-/// Ten rules; ten times over they are a hundred, each time with other names in place of `@`.
+/// Ten rules; repeated ten times with other names in place of `@` they are a hundred.
 const RULES: &str = "\
 cond %{SEND_RESPONSE_HDR_HOOK}
 add-header X-Add-@ one

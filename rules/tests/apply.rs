@@ -1,5 +1,5 @@
-//! What becomes of a message whose rules have run: Host follows the URL, a status that says what
-//! the body is stays, an answer of our own has the fields and the body that belong to it.
+//! Messages after their rules have run: Host follows the URL, a status that describes the body
+//! stays, and a response that Forebay makes itself has fields and a body that fit.
 
 #[path = "common/world.rs"]
 mod world;
@@ -34,7 +34,7 @@ const HOOKS: [(Hook, &str); 4] = [
     (Hook::SendResponse, "SEND_RESPONSE_HDR_HOOK"),
 ];
 
-/// Rules for one hook, with ` ; ` between their lines.
+/// Rules for one hook; ` ; ` separates lines.
 struct Rules(Program, Hook);
 
 impl Rules {
@@ -69,7 +69,7 @@ fn shown(bytes: &[u8]) -> String {
     text.trim_end().replace("\r\n", " | ")
 }
 
-/// What early rules make of a request: its head, or the answer's status, fields and body.
+/// The result of early rules: the head of the request, or status, fields and body of the response.
 fn early(lines: &str, request: &str) -> Result<String, ApplyError> {
     let (text, mut parts) = (head(request), RequestParts::default());
     parse_request(&text, &RECEIVED, &mut parts).expect("a request");
@@ -102,7 +102,7 @@ fn answer_text(answer: &OwnAnswer) -> String {
 }
 
 #[test]
-fn a_changed_request_is_one_that_a_client_could_have_sent() {
+fn a_changed_request_is_valid_as_a_client_request() {
     let long = format!("set-destination QUERY {}", "q".repeat(1100));
     for (lines, request, expected) in [
         ("no-op", "GET /a HTTP/1.1 | Host: A.example", "same"),
@@ -111,7 +111,7 @@ fn a_changed_request_is_one_that_a_client_could_have_sent() {
             "GET /a?b HTTP/1.0 | Host: A.example",
             "GET /a?b HTTP/1.0 | Host: A.example | X: y",
         ),
-        // Host follows the URL, and is left alone while it is the same.
+        // Host follows the URL, and is unchanged if the URL is.
         (
             "set-destination HOST b.example",
             "GET /a HTTP/1.1 | Host: a.example:81",
@@ -132,13 +132,13 @@ fn a_changed_request_is_one_that_a_client_could_have_sent() {
             "GET http://A.EXAMPLE/a HTTP/1.1 | Host: a.example",
             "GET /c HTTP/1.1 | Host: a.example",
         ),
-        // The only place that names the host.
+        // The only place with the host.
         (
             "set-header X y",
             "GET http://a.example/a HTTP/1.0",
             "GET /a HTTP/1.0 | X: y | Host: a.example",
         ),
-        // The whole server has no parts.
+        // `*` has no parts.
         ("set-destination PATH c", "OPTIONS * HTTP/1.1 | Host: a.example", "same"),
         (
             "set-destination PATH c ; set-header X y",
@@ -153,7 +153,7 @@ fn a_changed_request_is_one_that_a_client_could_have_sent() {
 }
 
 #[test]
-fn an_answer_of_our_own_has_what_belongs_to_its_status() {
+fn a_response_made_by_rules_fits_its_status() {
     let plain = "content-type: text/plain; charset=utf-8 | cache-control: no-store";
     let html = "content-type: text/html; charset=utf-8 | cache-control: no-store";
     for (lines, expected) in [
@@ -174,7 +174,7 @@ fn an_answer_of_our_own_has_what_belongs_to_its_status() {
         ),
     ] {
         let seen = early(lines, "GET /a HTTP/1.1 | Host: a.example | A: <i>");
-        // An empty line stands before the body.
+        // An empty line precedes the body.
         let seen = seen.map(|text| text.replace(" |  | ", " | "));
         assert_eq!(seen, Ok(expected), "{lines}");
     }
@@ -183,7 +183,7 @@ fn an_answer_of_our_own_has_what_belongs_to_its_status() {
     assert_eq!(body_of(204, b"", Some(b"last")), b"");
 }
 
-/// What rules make of an answer at this hook.
+/// The response after the rules of this hook.
 fn answered(hook: Hook, lines: &str, answer: &str, limits: MessageLimits) -> String {
     let view_fields = FieldBlock::parse(b"Host: a.example\r\n").expect("fields");
     let authority = Authority::parse(b"a.example");
@@ -215,12 +215,12 @@ fn answered(hook: Hook, lines: &str, answer: &str, limits: MessageLimits) -> Str
 }
 
 #[test]
-fn an_answer_keeps_what_says_what_its_body_is() {
+fn a_response_keeps_a_status_that_describes_its_body() {
     let (read, send) = (Hook::ReadResponse, Hook::SendResponse);
     let away = "set-redirect 302 http://b.example/";
     let page = "403 Forbidden | content-type: text/html; charset=utf-8";
     for (hook, lines, answer, expected) in [
-        // With something of the client's in it a body is text, unless its author says what it is.
+        // A body with text from the client is plain text, unless the author sets the type.
         (send, "set-body new", page, page),
         (
             send,
@@ -247,14 +247,14 @@ fn an_answer_keeps_what_says_what_its_body_is() {
         let seen = answered(hook, lines, answer, MessageLimits::beyond(RECEIVED));
         assert_eq!(seen, expected, "{hook:?} {lines}: {answer}");
     }
-    // A head without room for the Location is as it was, but for its status.
+    // If there is no room for the Location, only the status changes.
     let mut tight = MessageLimits::beyond(RECEIVED);
     tight.edit.line_count_max = 1;
     assert_eq!(answered(send, away, "200 OK | A: 1", tight), "302 Found | A: 1");
 }
 
 #[test]
-fn rules_see_the_clients_request_beside_the_one_that_goes_out() {
+fn rules_read_the_client_request_besides_the_outgoing_one() {
     let client = FieldBlock::parse(b"Host: a.example\r\nA: of-client\r\n").expect("fields");
     let url = Url::new(None, b"/");
     let view = RequestView { method: b"GET", url, original: url, fields: client.fields() };

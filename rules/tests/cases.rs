@@ -1,10 +1,10 @@
-//! Every case of `tests/cases`: rules, what they are given, what has to come out.
+//! Runs every case of `tests/cases`: rules, inputs and expected results.
 //!
-//! A file holds blocks with empty lines between them. A block is the text of a rule file (`#` at
-//! its beginning says what it shows), then pairs of lines: `> what is given`, `< what comes out`;
-//! see `common` for the items in them. A first line `: HOOK` puts the rules into the server's list
-//! and runs that hook; without it the rules are a route's and run at the remap hook. Each case is
-//! run by the flat program and step by step. Rules may run the filter `put NAME VALUE`.
+//! A file holds blocks separated by empty lines. A block is the text of a rule file (a `#` line at
+//! its beginning says what it shows), then pairs of lines: `> inputs` and `< expected results`;
+//! `common` describes the items in them. A first line `: HOOK` puts the rules into the server's
+//! list and runs that hook; without it the rules are a route's and run at the remap hook. Each case
+//! is run by the flat program and step by step. Rules may run the filter `put NAME VALUE`.
 
 mod common;
 
@@ -19,7 +19,7 @@ use forebay_rules::{
     read_with,
 };
 
-/// Fewer would mean that some are not found.
+/// A smaller number would mean that some files are not found.
 const CASE_COUNT_MIN: usize = 150;
 
 /// A filter that sets one field, and STATE-FLAG:0 unless the field was there.
@@ -51,7 +51,7 @@ impl Filter for Put {
 }
 
 #[test]
-fn every_case_comes_out_as_it_says() {
+fn every_case_has_its_expected_result() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases");
     let (mut problems, mut case_count) = (Vec::new(), 0);
     let mut files: Vec<_> = fs::read_dir(folder)
@@ -90,7 +90,7 @@ fn check_block(block: &str, shown: &str, problems: &mut Vec<String>) -> usize {
     let is_rule = |line: &&str| !line.starts_with([':', '>', '<']);
     let text: Vec<_> = block.lines().filter(is_rule).collect();
     let mut program = Program::default();
-    // Parts of a block between lines of dashes are lists of their own, in their order.
+    // In a block, lines of dashes separate several lists, in order.
     let lists: Vec<_> = text
         .split(|line| line.starts_with("----"))
         .map(|lines| read_with(shown, &lines.join("\n"), scope, &filters))

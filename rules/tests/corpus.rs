@@ -1,6 +1,6 @@
-//! Replays every corpus file of the fuzz targets, so that a plain `cargo test` keeps what the
-//! fuzzer has found. With `FUZZ_RUNS=n` each target also runs on n mutations of its corpus, for
-//! where there is no fuzzer; a failure prints the seed and the text.
+//! Replays every corpus file of the fuzz targets, so that a plain `cargo test` covers the fuzzer's
+//! findings. With `FUZZ_RUNS=n` each target also runs on n mutations of its corpus, where no fuzzer
+//! is available; a failure prints the seed and the text.
 
 use std::{fs, path::Path};
 
@@ -63,7 +63,7 @@ fn mutate(target: &str, corpus: &[(String, Vec<u8>)], run_count: u64, body: fn(&
     }
 }
 
-/// Swaps lines, bytes and stretches with those of another file.
+/// Swaps lines, bytes and ranges with those of another file.
 fn change(bytes: &mut Vec<u8>, other: &[u8], random: &mut Random) {
     let stretch = |text: &[u8], random: &mut Random| {
         let start = random.below(text.len());

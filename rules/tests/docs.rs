@@ -17,7 +17,7 @@ fn page() -> String {
     fs::read_to_string(path).expect("the page is there")
 }
 
-/// Reads a text as rules of a site; every finding fails.
+/// Reads a text as rules of a site; any finding fails the test.
 fn check(text: &str) {
     let found = read("docs/rules.md", text, RuleScope::Route).diagnostics;
     let show =
@@ -34,7 +34,7 @@ fn every_block_of_rules_is_read_without_a_finding() {
     blocks.into_iter().for_each(check);
 }
 
-/// The last cell of each line of a table under this heading, without its backquotes.
+/// The last cell of each row of a table under this heading, without backquotes.
 fn examples<'a>(page: &'a str, heading: &str) -> Vec<&'a str> {
     let section = page.split(&format!("## {heading}\n")).nth(1).unwrap_or_default();
     let section = section.split("\n## ").next().unwrap_or_default();

@@ -5,7 +5,7 @@ use std::{env, fmt::Write as _, fs, path::Path};
 use forebay_rules::{ast::RuleScope, diagnostic::DiagnosticDisplay, read};
 
 #[test]
-fn typical_mistakes_are_named_with_their_place_and_a_way_out() {
+fn typical_mistakes_get_a_span_and_a_hint() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
     let text = fs::read_to_string(folder.join("mistakes.conf")).expect("the file is there");
     let mut found = String::new();

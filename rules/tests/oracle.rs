@@ -1,5 +1,5 @@
-//! The flat program, with its rules put together and its conditions remembered, does what the
-//! rules do one by one: on random rules and heads. A failure prints its seed; `SEED=n` runs it.
+//! Compares the flat program, which merges rules and memoizes conditions, with running the rules
+//! one by one, on random rules and heads. A failure prints its seed; `SEED=n` repeats it.
 
 mod common;
 
@@ -12,7 +12,7 @@ use forebay_rules::{
 
 const SEED_COUNT: u64 = 1_000;
 
-/// Few names and values, so that rules meddle with each other.
+/// Few names and values, so that rules affect each other.
 const NAMES: &[&str] = &["A", "b", "X-Long", "Cookie"];
 const VALUES: &[&str] = &["1", "2", "ab", "\"k=1\"", "\"k=2; j=3\""];
 const VARIABLES: &[&str] = &[
@@ -54,7 +54,7 @@ impl Random {
 struct Writer<'r> {
     random: &'r mut Random,
     text: String,
-    /// Rules ask what a regex has found.
+    /// Whether rules use captured groups.
     captures: bool,
     hook: &'static str,
 }
@@ -71,7 +71,7 @@ impl Writer<'_> {
                 self.conditions(count, self.hook.is_empty(), true);
                 again = self.text[start..].to_owned();
             } else {
-                // The same condition as before: such rules may run as one.
+                // The same condition as in the previous rule: such rules may be merged.
                 self.text += &again;
             }
             self.operators(2);
@@ -135,7 +135,7 @@ impl Writer<'_> {
         self.text += &format!("cond {test} [{joint}{flags}]\n");
     }
 
-    /// A condition on what other rules have set.
+    /// A condition on state that other rules set.
     fn kept(&mut self) -> String {
         let number = self.random.below(2);
         match self.random.below(5) {
@@ -150,7 +150,7 @@ impl Writer<'_> {
     fn query_or_chance(&mut self) -> String {
         let number = self.random.below(3);
         match self.random.below(4) {
-            // Each look is another number.
+            // Each evaluation gives another number.
             0 => format!("%{{RANDOM:3}} ={number}"),
             1 => format!("%{{URL:QUERY:k}} ={number}"),
             2 => format!("%{{URL:QUERY}} =\"k={number}\""),
@@ -189,7 +189,7 @@ impl Writer<'_> {
             1 => format!("set-session-int8 0 {number}"),
             2 => format!("set-session-int16 {number}"),
             3 => format!("set-state-int16 {}", self.random.pick(&["1", "\"%{URL:QUERY:k}\""])),
-            // A value may be no number, which fails.
+            // A value may not be a number; then the operator fails.
             _ => format!("set-state-int8 0 \"%{{HEADER:{}}}\"", self.random.pick(NAMES)),
         }
     }
@@ -214,7 +214,7 @@ impl Writer<'_> {
             15 if self.hook.is_empty() => self.set_query(),
             16 if self.hook.is_empty() => {
                 let (control, value) = (self.random.pick(CONTROLS), self.random.pick(SWITCH));
-                // What the origin and the client forbid cannot be allowed.
+                // Rules cannot allow what the origin or the client forbids.
                 let off = control.ends_with("CACHEABLE");
                 format!("set-http-cntl {control} {}", if off { "off" } else { value })
             }
@@ -280,7 +280,7 @@ fn check(seed: u64) -> bool {
         let flat = run::<false>(&program, hook, &given);
         let stepwise = run::<true>(&program, hook, &given);
         if given.limits.line_count_max == 6 {
-            // Lines that are left out because others overwrite them can make room.
+            // Lines that are skipped because later ones overwrite them can leave room.
             continue;
         }
         assert_eq!(flat, stepwise, "seed {seed}: {given:?}\n{shown}");
@@ -290,7 +290,7 @@ fn check(seed: u64) -> bool {
 }
 
 #[test]
-fn what_runs_as_one_does_what_it_does_one_by_one() {
+fn the_flat_program_equals_running_rules_one_by_one() {
     if let Some(seed) = std::env::var("SEED").ok().and_then(|seed| seed.parse().ok()) {
         check(seed);
         return;

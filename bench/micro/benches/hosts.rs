@@ -1,9 +1,10 @@
-//! Where is an origin? One read of a table of names, as every new connection to an origin does it,
-//! by the lock around the table; beside it what it takes the place of, the system's resolver.
+//! The address of an origin: one read of a table of names, as every new connection to an origin
+//! does it, for several locks around the table; compared with the system's resolver, which it
+//! replaces.
 //!
 //! `alone`: no other thread uses the table. `beside`: threads on all other processors read it all
-//! the time, so that the lock's own word goes back and forth if it has one that readers write.
-//! `cargo bench -p forebay-micro --bench hosts`.
+//! the time, so that the cache line of the lock's word moves between processors if readers write
+//! it. `cargo bench -p forebay-micro --bench hosts`.
 #![allow(missing_docs, reason = "criterion's macros make functions without documentation")]
 
 use std::collections::HashMap;
@@ -15,7 +16,7 @@ use std::thread;
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 use forebay_sync::{BravoRwLock, LockClass, RwLock};
 
-/// The table of the server, without what tells when a name was resolved.
+/// The server's table, without the times of resolution.
 type Table = HashMap<Box<str>, Vec<SocketAddr>>;
 
 const NAMES: usize = 100;
@@ -30,7 +31,7 @@ fn benches(criterion: &mut Criterion) {
     system(criterion);
 }
 
-/// One kind of lock, without others and with them.
+/// One kind of lock, without and with other threads.
 fn reads(
     criterion: &mut Criterion,
     lock: &str,
@@ -70,7 +71,7 @@ fn read_until(
     }
 }
 
-/// What each new connection cost before: a resolution on a thread that may block.
+/// The former cost of a new connection: a resolution on a thread that may block.
 fn system(criterion: &mut Criterion) {
     let runtime = tokio::runtime::Builder::new_current_thread().build().expect("an event loop");
     let mut group = criterion.benchmark_group("hosts/alone");
@@ -96,7 +97,7 @@ fn name(number: usize) -> String {
     format!("origin-{number}.example.org:8080")
 }
 
-/// A copy: nobody connects while holding a lock.
+/// Returns a copy: no connection is made while the lock is held.
 fn found(table: &Table, name: &str) -> Vec<SocketAddr> {
     table.get(name).cloned().unwrap_or_default()
 }

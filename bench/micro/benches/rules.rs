@@ -1,7 +1,8 @@
-//! What header rules cost: a run over a head of eight lines, by number and kind of rules.
+//! The cost of header rules: a run over a head of eight lines, by number and kind of rules.
 //!
-//! `cargo bench -p forebay-micro --bench rules`; a word behind `--` picks a kind. The slope is
-//! what one more rule costs: the difference between two numbers of rules, divided by theirs.
+//! `cargo bench -p forebay-micro --bench rules`; a word after `--` selects a kind. The cost of one
+//! more rule is the slope: the difference between two measurements, divided by the difference of
+//! their numbers of rules.
 #![allow(missing_docs, reason = "criterion's macros make functions without documentation")]
 
 use std::hint::black_box;
@@ -26,20 +27,20 @@ const HEAD: &[u8] = b"date: Fri, 02 Jan 2026 10:00:00 GMT\r\n\
     content-length: 1024\r\n\
     cache-status: forebay; hit; ttl=85166\r\n";
 
-/// Of 101 bytes.
+/// A value of 101 bytes.
 const AGENT: &str = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) \
     Chrome/120.0.0.0 Safari/537.36";
 
 const RULE_COUNTS: &[usize] = &[0, 1, 4, 16, 64, 100, 400];
 
-/// Kinds of rules, each with its condition. `@` is the number of the rule.
+/// Kinds of rules, each with its condition. `@` is replaced by the number of the rule.
 const KINDS: &[(&str, &str)] = &[
     ("constant", "cond %{SEND_RESPONSE_HDR_HOOK}\n"),
-    // Each is a condition of its own, and holds.
+    // Each rule has a condition of its own, which holds.
     ("equal", "cond %{SEND_RESPONSE_HDR_HOOK}\ncond %{CLIENT-HEADER:X-Test} =no-@ [NOT]\n"),
-    // All look at one field, each for another value; the head has none of them.
+    // All conditions read one field and compare it with different values; none of them holds.
     ("unequal", "cond %{SEND_RESPONSE_HDR_HOOK}\ncond %{CLIENT-HEADER:X-Test} =yes-@\n"),
-    // The same condition in all of them, and it holds.
+    // All rules have the same condition, which holds.
     ("same", "cond %{SEND_RESPONSE_HDR_HOOK}\ncond %{CLIENT-HEADER:X-Test} =yes\n"),
     (
         "regex",
@@ -84,7 +85,7 @@ impl RuleEnvironment for World {
     fn count(&self, _: u32) {}
 }
 
-/// Counts as a server does: so that what it costs is in the figures.
+/// Counts as a server does, so that the figures include the cost of counting.
 #[derive(Default)]
 struct Counts(Vec<[u64; 3]>);
 

@@ -1,1 +1,1 @@
-//! Holds nothing: the benchmarks of this package are in `benches`.
+//! Empty: the benchmarks of this package are in `benches`.

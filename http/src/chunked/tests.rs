@@ -45,7 +45,7 @@ fn check(bytes: &[u8], expected: &Decoded) {
 }
 
 #[test]
-fn chunks_are_decoded_and_what_follows_is_left() {
+fn chunks_are_decoded_and_following_bytes_are_left() {
     for (text, data, trailers, left_over) in [
         ("0\r\n\r\n", "", "", 0),
         ("5\r\nhello\r\n0\r\n\r\n", "hello", "", 0),
@@ -72,7 +72,7 @@ fn chunks_are_decoded_and_what_follows_is_left() {
 }
 
 #[test]
-fn everything_else_is_an_error() {
+fn malformed_chunks_are_errors() {
     for (text, error) in MALFORMED {
         check(text.as_bytes(), &Err(*error));
     }
@@ -152,7 +152,7 @@ fn an_unfinished_body_asks_for_more() {
 }
 
 #[test]
-fn an_error_and_an_end_stay() {
+fn an_error_and_the_end_are_final() {
     let mut decoder = ChunkedDecoder::new(LIMITS);
     assert_eq!(decoder.step(b"x"), Err(InvalidSize));
     assert_eq!(decoder.step(b"0\r\n\r\n"), Err(InvalidSize));
@@ -162,7 +162,7 @@ fn an_error_and_an_end_stay() {
 }
 
 #[test]
-fn a_chunk_larger_than_memory_is_decoded_as_it_comes() {
+fn a_chunk_larger_than_memory_is_decoded_piece_by_piece() {
     let mut decoder = ChunkedDecoder::new(LIMITS);
     assert_eq!(decoder.step(b"ffffffffffffffff\r\nab"), Ok((20, ChunkedEvent::Data(18..20))));
     assert_eq!(decoder.step(b"cd"), Ok((2, ChunkedEvent::Data(0..2))));
@@ -170,7 +170,7 @@ fn a_chunk_larger_than_memory_is_decoded_as_it_comes() {
 }
 
 #[test]
-fn a_chunk_head_is_the_shortest_hexadecimal() {
+fn a_chunk_head_is_the_shortest_hexadecimal_number() {
     let mut buffer = [0; CHUNK_HEAD_BYTES_MAX];
     for power in 0..64 {
         for size in [(1u64 << power) - 1, 1 << power, u64::MAX >> power] {
@@ -181,7 +181,7 @@ fn a_chunk_head_is_the_shortest_hexadecimal() {
 }
 
 #[test]
-fn mutated_bodies_decode_the_same_however_they_are_cut() {
+fn mutated_bodies_decode_the_same_however_they_are_split() {
     const BODIES: [&[u8]; 3] = [
         b"5\r\nhello\r\n0\r\n\r\n",
         b"1;a=\"b\\\"\";c\r\nx\r\nA\r\n0123456789\r\n0\r\nX-Sum: 1\r\nHost: a\r\n\r\n",

@@ -152,7 +152,7 @@ fn change_one(
 }
 
 #[test]
-fn an_edit_leaves_what_a_list_of_lines_would_hold() {
+fn an_edit_equals_the_same_changes_to_a_list_of_lines() {
     let mut table = EditTable::default();
     for seed in 1..3_000 {
         let mut random = Random(seed << 32 | 0x9e37_79b9);
@@ -195,7 +195,7 @@ fn a_value_cannot_end_a_line() {
 }
 
 #[test]
-fn white_space_around_an_old_value_goes_with_its_line() {
+fn white_space_around_a_removed_value_is_removed() {
     let mut head = b"a:  x \t\r\nb:y\r\nc: \r\n".to_vec();
     let mut table = EditTable::default();
     let mut edit = FieldEdit::new(&mut head, 0, &mut table, EditLimits::default());
@@ -210,7 +210,7 @@ fn white_space_around_an_old_value_goes_with_its_line() {
 }
 
 #[test]
-fn a_head_does_not_outgrow_its_limits() {
+fn a_head_does_not_exceed_its_limits() {
     let limits = EditLimits { bytes_max: 24, line_count_max: 3 };
     let mut table = EditTable::default();
     for indexed in [false, true] {
@@ -243,7 +243,7 @@ fn a_head_does_not_outgrow_its_limits() {
 /// 400 rules that each set a field of their own, one by one, under conditions in between, or as
 /// blocks: a few steps for each, whatever came before.
 #[test]
-fn steps_grow_with_the_lines_and_not_with_their_square() {
+fn steps_grow_linearly_with_the_lines() {
     for block_len in [1, 2, 10, 400] {
         for looks_between in [false, true] {
             let count_for = |rule_count: usize| {
@@ -303,7 +303,7 @@ fn steps_for(seed: name::HashSeed, names: &[String]) -> usize {
 
 /// Clients choose the names of their fields: what they know to collide must not collide here.
 #[test]
-fn names_that_were_made_to_collide_take_a_few_steps_each() {
+fn names_made_to_collide_take_few_steps_each() {
     const COUNT: usize = 1_000;
     let known = name::HashSeed::new(0);
     let same_slot = |name: &String| known.hash(name.as_bytes()) % 2_048 == 7;
@@ -321,7 +321,7 @@ fn names_that_were_made_to_collide_take_a_few_steps_each() {
 }
 
 #[test]
-fn hashes_differ_by_seed_and_not_by_case() {
+fn hashes_depend_on_the_seed_but_not_on_case() {
     let (one, other) = (name::HashSeed::new(1), name::HashSeed::new(2));
     for text in ["A", "etag", "Host", "Accept", "X-Forwarded-For", "Z^~z_|`!", "content-TYPE-09aZ"]
     {

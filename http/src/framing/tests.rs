@@ -6,7 +6,7 @@ use crate::{
 };
 
 #[test]
-fn the_end_of_a_request_body_is_certain() {
+fn the_end_of_a_request_body_is_unambiguous() {
     check(BODIES);
 }
 
@@ -111,7 +111,7 @@ const BODIES: &[Vector] = &[
 ];
 
 #[test]
-fn a_connection_goes_on_unless_told_otherwise() {
+fn a_connection_persists_unless_a_side_closes_it() {
     use Version::{Http10, Http11};
     for (version, connection, expected) in [
         (Http11, &[][..], true),

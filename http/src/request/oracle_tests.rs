@@ -50,7 +50,7 @@ fn parsed(bytes: &[u8], parts: &mut RequestParts) -> Option<Said> {
 }
 
 #[test]
-fn mutated_heads_are_read_as_the_oracle_reads_them() {
+fn mutated_heads_parse_as_in_the_oracle() {
     const HEADS: [&[u8]; 4] = [
         b"GET /a?b HTTP/1.1\r\nHost: a.example:8080\r\nAccept: */*\r\n\r\n",
         b"\r\nPOST http://a/ HTTP/1.0\r\nContent-Length: 3\r\nX-Long-Name-Here:\tv w \r\n\r\nabc",

@@ -117,7 +117,7 @@ const AN_EXPECTATION_IS_100_CONTINUE_OR_REFUSED: &[Vector] = &[
 ];
 
 #[test]
-fn limits_hold_to_the_byte() {
+fn limits_are_exact_to_the_byte() {
     let head = |target: usize, field_count: usize, value: usize| {
         let mut head = format!("GET /{} HTTP/1.1\r\nHost: a\r\n", "t".repeat(target - 1));
         (1..field_count).for_each(|_| head += "x:\r\n");
@@ -164,7 +164,7 @@ fn a_field_name_has_a_limit_of_its_own() {
 }
 
 #[test]
-fn no_byte_is_searched_twice() {
+fn each_byte_is_searched_once() {
     let limits = HeadLimits { head_bytes_max: 1 << 20, field_count_max: 9, target_bytes_max: 99 };
     let mut parts = RequestParts::default();
     let text = format!("GET / HTTP/1.1\r\nCookie: {}", "c".repeat(5_000));
@@ -178,7 +178,7 @@ fn no_byte_is_searched_twice() {
 }
 
 #[test]
-fn parts_start_over_after_each_verdict() {
+fn parts_restart_after_each_result() {
     let mut parts = RequestParts::default();
     let good = b"POST /x HTTP/1.1\r\nHost: a\r\nX: y\r\n\r\n";
     for _ in 0..2 {
@@ -192,7 +192,7 @@ fn parts_start_over_after_each_verdict() {
 }
 
 #[test]
-fn statuses_are_those_the_rfc_names() {
+fn error_statuses_are_those_of_the_rfc() {
     for (error, status) in [
         (RequestError::InvalidMethod, 400),
         (RequestError::TargetTooLong, 414),

@@ -42,7 +42,7 @@ fn check(method: Method<'_>, vectors: &[Vector]) {
 }
 
 #[test]
-fn a_good_answer_keeps_its_end_to_end_fields() {
+fn a_valid_response_keeps_its_end_to_end_fields() {
     check(Method::Get, GOOD);
     check(
         Method::Head,
@@ -87,7 +87,7 @@ const GOOD: &[Vector] = &[
 ];
 
 #[test]
-fn a_hostile_answer_is_refused() {
+fn a_hostile_response_is_refused() {
     check(Method::Get, HOSTILE);
 }
 
@@ -158,7 +158,7 @@ const HOSTILE: &[Vector] = &[
 ];
 
 #[test]
-fn lines_from_a_library_are_checked_again() {
+fn lines_from_a_library_are_validated_again() {
     let limits = OriginLimits { head_bytes_max: 70_000, field_count_max: 2 };
     let long = vec![b'n'; usize::from(u16::MAX) + 1];
     for (name, value, expected) in [

@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_nearest_word_is_found_if_it_is_near() {
+    fn a_suggestion_is_near_the_word() {
         for (word, expected) in [
             ("HEDAER", Some("HEADER")),
             ("header", Some("HEADER")),

@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_text_is_kept_under_its_number_while_there_is_room() {
+    fn a_text_is_cached_in_its_slot_while_there_is_room() {
         let mut cache = SubjectCache::default();
         for _ in 0..2 {
             cache.begin(3);

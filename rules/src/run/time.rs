@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parts_of_the_time_are_those_of_the_calendar() {
+    fn parts_of_the_time_agree_with_the_calendar() {
         // As printed by `date -u -d @N '+%Y %m %d %H %M %w %j'`, with the month and the day of the
         // year counted from 0.
         for (now, expected) in [

@@ -11,7 +11,7 @@ fn field(name: &str) -> FieldName {
     FieldName::parse(name.as_bytes()).expect("a name")
 }
 
-/// Each with an operand of its kind, in SEND_RESPONSE_HDR_HOOK.
+/// Each condition has an operand of its type, at SEND_RESPONSE_HDR_HOOK.
 fn check(cases: &[(&str, Variable)]) {
     for (condition, subject) in cases {
         let found = test_at("SEND_RESPONSE_HDR_HOOK", &format!("cond %{{{condition}"));
@@ -21,7 +21,7 @@ fn check(cases: &[(&str, Variable)]) {
 }
 
 #[test]
-fn every_condition_is_read_as_what_it_looks_at() {
+fn every_condition_is_parsed_to_its_variable() {
     let parameter = UrlPart::QueryParameter(b"page".as_slice().into());
     check(&[
         ("TRUE}", Variable::Constant(true)),
@@ -112,13 +112,13 @@ fn conditions_on_variables_and_captures_are_read() {
 }
 
 #[test]
-fn the_request_to_the_origin_is_looked_at_until_it_is_answered() {
+fn the_origin_request_is_readable_until_its_response() {
     let found = test_at("SEND_REQUEST_HDR_HOOK", "cond %{SERVER-HEADER:X-A} =a");
     assert_eq!(found.subject, Variable::Header(MessageKind::ServerRequest, field("x-a")));
 }
 
 #[test]
-fn which_url_is_meant_depends_on_the_hook() {
+fn the_meaning_of_url_depends_on_the_hook() {
     for (hook, condition, of) in [
         ("READ_REQUEST_HDR_HOOK", "CLIENT-URL", UrlKind::Client),
         ("READ_REQUEST_HDR_HOOK", "URL", UrlKind::Client),

@@ -3,7 +3,7 @@ use crate::ast::{Operator, UrlPart};
 use super::{operator_at, operators::text};
 
 #[test]
-fn operators_on_the_url_are_read() {
+fn operators_on_the_url_are_parsed() {
     let set = |part, value, append_query| Operator::SetDestination {
         part,
         value: text(value),
@@ -29,7 +29,7 @@ fn operators_on_the_url_are_read() {
         ("rm-destination QUERY a,b [I]", filter(&["a", "b"], true)),
         ("rm-destination QUERY a [INV,LAST]", filter(&["a"], true)),
     ] {
-        // A word in brackets at the end of a line would be its flags.
+        // Brackets at the end of a line would be taken for flags.
         let operator = operator.replace("[::1]", "[::1] [L]");
         assert_eq!(operator_at("REMAP_PSEUDO_HOOK", &operator), expected, "{operator}");
     }

@@ -1,7 +1,7 @@
 use crate::check::{CONDITIONS, OPERATORS};
 
 #[test]
-fn the_page_has_every_condition_and_every_operator() {
+fn the_page_lists_every_condition_and_operator() {
     let page = include_str!("../../../docs/rules.md");
     for name in CONDITIONS {
         let shown = [format!("`{name}`"), format!("`{name}:"), format!("`%{{{name}}}`")];

@@ -9,7 +9,7 @@ use crate::{
 
 use super::{findings, shown};
 
-/// The one finding of a line behind the hook SEND_RESPONSE_HDR_HOOK, which is line 1.
+/// Checks the only finding of a line after the hook, which is line 1.
 fn check(cases: &[(&str, &str, &str, &str)], hook: &str) {
     for (line, place, message, hint) in cases {
         let rest = if line.starts_with("cond") { "\nno-op" } else { "" };
@@ -28,7 +28,7 @@ fn check(cases: &[(&str, &str, &str, &str)], hook: &str) {
 }
 
 #[test]
-fn wrong_conditions_are_refused_with_place_and_hint() {
+fn wrong_conditions_are_refused_with_span_and_hint() {
     check(
         &[
             ("cond %{FOOBAR} =a", "8+6", "there is no condition FOOBAR", "docs/rules.md"),
@@ -83,7 +83,7 @@ fn wrong_conditions_are_refused_with_place_and_hint() {
 }
 
 #[test]
-fn wrong_operands_are_refused_with_place_and_hint() {
+fn wrong_operands_are_refused_with_span_and_hint() {
     check(
         &[
             ("cond %{STATUS} /4../", "16+5", "cannot be compared", "=5, <5"),
@@ -143,13 +143,13 @@ fn wrong_operands_are_refused_with_place_and_hint() {
 }
 
 #[test]
-fn a_request_to_the_origin_keeps_what_tells_of_a_loop() {
+fn a_request_to_the_origin_keeps_its_loop_detection() {
     check(&[("rm-header Via", "11+3", "loop back", "add-header")], "SEND_REQUEST_HDR_HOOK");
     check(&[("set-header via x", "12+3", "loop back", "add-header")], "SEND_REQUEST_HDR_HOOK");
 }
 
 #[test]
-fn a_word_too_many_has_a_hint_where_it_belongs() {
+fn a_surplus_word_gets_a_fitting_hint() {
     check(
         &[
             ("set-status 410 # why", "16+1", "too many", "put the comment on a line"),
@@ -164,7 +164,7 @@ fn a_word_too_many_has_a_hint_where_it_belongs() {
 }
 
 #[test]
-fn wrong_operators_are_refused_with_place_and_hint() {
+fn wrong_operators_are_refused_with_span_and_hint() {
     check(
         &[
             ("foo-bar X", "1+7", "there is no operator foo-bar", "docs/rules.md"),
@@ -236,7 +236,7 @@ fn wrong_operators_are_refused_with_place_and_hint() {
 }
 
 #[test]
-fn what_forebay_has_not_is_refused_with_what_to_use_instead() {
+fn unsupported_words_are_refused_with_an_alternative() {
     check(
         &[
             ("set-body-from http://a/", "1+13", "second request", "set-body"),
@@ -260,7 +260,7 @@ fn what_forebay_has_not_is_refused_with_what_to_use_instead() {
 }
 
 #[test]
-fn wrong_destinations_are_refused_with_place_and_hint() {
+fn wrong_destinations_are_refused_with_span_and_hint() {
     check(
         &[
             ("set-destination HSOT a", "17+4", "unknown qualifier", "did you mean HOST?"),
@@ -287,7 +287,7 @@ fn wrong_destinations_are_refused_with_place_and_hint() {
 }
 
 #[test]
-fn broken_structure_is_named_where_it_begins() {
+fn broken_structure_is_reported_where_it_begins() {
     const A: &str = "cond %{HEADER:A} =a";
     for (lines, expected) in [
         ("else / no-op".to_owned(), "1:1+4 `else` has no rule before it"),
@@ -324,7 +324,7 @@ fn broken_structure_is_named_where_it_begins() {
 }
 
 #[test]
-fn every_finding_of_a_file_is_reported_in_its_order() {
+fn all_findings_of_a_file_are_reported_in_order() {
     let text = "set-haeder X a\ncond %{FOO} =a [BAR]\nset-header Host b\n\
                 cond %{HEADER:A} /(/\nset-header \"a b\" %{BAZ} [Q]\n";
     let found = findings(text, RuleScope::Route);
@@ -358,19 +358,19 @@ fn a_file_that_is_not_utf_8_is_refused_at_its_first_bad_byte() {
         &Filters::default(),
     );
     assert!(read.is_usable() && read.rules.rules.len() == 1, "{text}: {read:?}");
-    // Cut where it became too large, perhaps in the middle of a character.
+    // The text is cut where it becomes too large, perhaps in the middle of a character.
     let large = "\u{e9}".repeat(FILE_BYTES_MAX).into_bytes()[..FILE_BYTES_MAX + 1].to_vec();
     let (_, read) = read_bytes("test", large, RuleScope::Route, &Filters::default());
     assert!(read.diagnostics[0].message.contains("are allowed"), "{:?}", read.diagnostics[0]);
 }
 
 #[test]
-fn no_control_byte_gets_into_a_value() {
+fn a_value_contains_no_control_byte() {
     for byte in (0..0x20u8).chain([0x7f]).filter(|byte| *byte != b'\n') {
         for text in ["set-header A \"b?c\"", "set-redirect 301 http://a/?b", "set-body \"b?c\""] {
             let text = text.replace('?', &char::from(byte).to_string());
             let usable = read("test", &text, RuleScope::Route).is_usable();
-            // A tab is a blank between words, and no control byte is in a word then.
+            // A tab separates words, so no word contains it.
             let blank = byte == b'\t' && text.starts_with("set-redirect");
             assert!(!usable, "{byte:#x} in {text:?}, blank {blank}");
         }
@@ -378,7 +378,7 @@ fn no_control_byte_gets_into_a_value() {
 }
 
 #[test]
-fn a_control_byte_is_refused_wherever_it_stands_but_in_a_comment() {
+fn a_control_byte_is_refused_except_in_a_comment() {
     for (line, place) in [
         ("cond %{HEADER:A} =\"a\u{b}b\"", "1:21+1"),
         ("cond %{HEADER:A} /a\0b/", "1:20+1"),
@@ -394,7 +394,7 @@ fn a_control_byte_is_refused_wherever_it_stands_but_in_a_comment() {
     assert_eq!(findings("# a\u{c}b\nno-op\t\r\n\t", RuleScope::Route), [""; 0]);
 }
 
-/// A filter that says it changes the field of its first argument.
+/// A filter that claims to change the field of its first argument.
 struct Changes([FieldName; 1]);
 
 impl Filter for Changes {
@@ -408,7 +408,7 @@ impl Filter for Changes {
 }
 
 #[test]
-fn a_filter_changes_no_field_that_rules_cannot_change() {
+fn a_filter_cannot_change_a_field_that_rules_cannot() {
     let filters = Filters::default().with("changes", |arguments| {
         let name = arguments.first().and_then(|name| FieldName::parse(name.as_bytes()));
         name.map(|name| Changes([name])).ok_or_else(|| "a field, please".to_owned())

@@ -14,7 +14,7 @@ const HOOKS: [(&str, Hook); 5] = [
 ];
 
 #[test]
-fn every_hook_is_one_of_the_flow() {
+fn every_hook_maps_to_a_point_of_the_flow() {
     for (name, scope, expected) in [
         ("READ_REQUEST_HDR_HOOK", RuleScope::Server, Hook::ReadRequest),
         ("READ_REQUEST_PRE_REMAP_HOOK", RuleScope::Server, Hook::ReadRequest),
@@ -25,7 +25,7 @@ fn every_hook_is_one_of_the_flow() {
         ("SEND_REQUEST_HDR_HOOK", RuleScope::Route, Hook::SendRequest),
         ("READ_RESPONSE_HDR_HOOK", RuleScope::Route, Hook::ReadResponse),
         ("SEND_RESPONSE_HDR_HOOK", RuleScope::Route, Hook::SendResponse),
-        // Flags that change nothing are common there.
+        // Flags without effect are common on hooks.
         ("SEND_RESPONSE_HDR_HOOK} [AND", RuleScope::Server, Hook::SendResponse),
     ] {
         let name = name.replace("} [AND", "} [AND]").replace("HOOK}", "HOOK");
@@ -38,9 +38,9 @@ fn every_hook_is_one_of_the_flow() {
     }
 }
 
-/// Which of the five hooks take a line: `x` does, `-` does not.
+/// The hooks, of five, that accept a line: `x` does, `-` does not.
 #[test]
-fn conditions_and_operators_are_allowed_where_they_mean_something() {
+fn conditions_and_operators_are_allowed_where_they_have_a_meaning() {
     for (line, allowed) in [
         ("cond %{HEADER:A} =a", "xxxxx"),
         ("cond %{STATUS} =200", "---xx"),
@@ -82,7 +82,7 @@ fn conditions_and_operators_are_allowed_where_they_mean_something() {
 }
 
 #[test]
-fn a_hook_of_another_scope_is_refused_with_the_one_to_use() {
+fn a_hook_of_another_scope_is_refused_with_the_right_one() {
     for (name, scope, hint) in [
         ("READ_REQUEST_HDR_HOOK", RuleScope::Route, "REMAP_PSEUDO_HOOK here"),
         ("READ_REQUEST_PRE_REMAP_HOOK", RuleScope::Route, "REMAP_PSEUDO_HOOK here"),

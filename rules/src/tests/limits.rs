@@ -10,7 +10,7 @@ use crate::{
 use super::findings;
 
 #[test]
-fn what_is_just_within_a_limit_is_accepted_and_one_more_is_not() {
+fn a_limit_is_accepted_and_one_more_is_refused() {
     let conditions = |count| "cond %{METHOD} =A\n".repeat(count) + "no-op";
     let rules = |count| "cond %{METHOD} =A\nno-op\n".repeat(count);
     let ifs = |count| "if\n".repeat(count) + "no-op\n" + &"endif\n".repeat(count);
@@ -39,10 +39,10 @@ fn what_is_just_within_a_limit_is_accepted_and_one_more_is_not() {
 }
 
 #[test]
-fn the_regexes_of_a_file_have_a_limit_together_and_are_not_compiled_beyond_it() {
+fn regexes_beyond_the_limit_of_a_file_are_not_compiled() {
     for (regex, size) in [("a", 4 << 10), ("[a-z]{99}", 32 << 10), ("[a-z]{1500}", 256 << 10)] {
         let rule = format!("{}no-op\n", format!("cond %{{METHOD}} /{regex}/\n").repeat(8));
-        // To find that it does not fit into a smaller size counts, too.
+        // The attempts with smaller sizes are charged too.
         let counts = REGEX_SIZES.iter().filter(|other| **other <= size).sum::<usize>();
         let rule_count = REGEXES_BYTES_MAX / counts / 8;
         let text = rule.repeat(rule_count);
@@ -58,7 +58,7 @@ fn the_regexes_of_a_file_have_a_limit_together_and_are_not_compiled_beyond_it() 
 }
 
 #[test]
-fn findings_beyond_the_limit_are_left_out_and_that_is_said() {
+fn findings_beyond_the_limit_are_dropped_with_a_notice() {
     let found = findings(&"foo\n".repeat(FINDINGS_MAX * 2), RuleScope::Route);
     assert_eq!(found.len(), FINDINGS_MAX + 1);
     assert!(found[FINDINGS_MAX].contains("more than 200 findings"), "{}", found[FINDINGS_MAX]);

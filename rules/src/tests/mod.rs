@@ -1,4 +1,4 @@
-//! The language as tables: what a text is read as, and what is said about it.
+//! The language as tables: texts with their meaning and their findings.
 
 mod conditions;
 mod destinations;
@@ -20,20 +20,20 @@ use crate::{
     read::{ParsedFile, read},
 };
 
-/// The rules of a text that has nothing wrong with it but warnings.
+/// Returns the rules of a text without errors.
 fn rules(text: &str, scope: RuleScope) -> Vec<Rule> {
     let read = read("test", text, scope);
     assert!(read.is_usable(), "{text}\n{}", shown(text, &read));
     read.rules.rules
 }
 
-/// All findings, as they are printed.
+/// All findings in printed form.
 fn shown(text: &str, read: &ParsedFile) -> String {
     let show = |diagnostic| DiagnosticDisplay { file: "test", text, diagnostic }.to_string();
     read.diagnostics.iter().map(show).collect()
 }
 
-/// The one condition of a rule for a site at this hook.
+/// Returns the only condition of a rule for a site at this hook.
 fn test_at(hook: &str, condition: &str) -> Condition {
     let text = format!("cond %{{{hook}}}\n{condition}\nno-op");
     let scope = if hook.starts_with("READ_REQUEST") { RuleScope::Server } else { RuleScope::Route };
@@ -45,7 +45,7 @@ fn test_at(hook: &str, condition: &str) -> Condition {
     }
 }
 
-/// The one operator of a rule for a site at this hook.
+/// Returns the only operator of a rule for a site at this hook.
 fn operator_at(hook: &str, operator: &str) -> Operator {
     let text = format!("cond %{{{hook}}}\n{operator}");
     let scope = if hook.starts_with("READ_REQUEST") { RuleScope::Server } else { RuleScope::Route };
@@ -57,7 +57,7 @@ fn operator_at(hook: &str, operator: &str) -> Operator {
     }
 }
 
-/// One finding of a text: `line:column+len message | hint`.
+/// Returns the findings of a text as `line:column+len message | hint`.
 fn findings(text: &str, scope: RuleScope) -> Vec<String> {
     read("test", text, scope)
         .diagnostics

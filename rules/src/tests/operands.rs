@@ -5,7 +5,7 @@ use crate::{
 
 use super::test_at;
 
-/// A matcher in few letters.
+/// Shows a matcher in short form.
 fn show(matcher: &Matcher) -> String {
     let how_text = |how: Comparison, nocase: bool| {
         let name = match how {
@@ -36,7 +36,7 @@ fn show(matcher: &Matcher) -> String {
 }
 
 #[test]
-fn an_operand_is_read_by_its_first_character() {
+fn the_first_character_of_an_operand_tells_its_kind() {
     for (condition, expected) in [
         ("%{HEADER:A} =a", "='a'"),
         ("%{HEADER:A} = a", "='a'"),
@@ -101,7 +101,7 @@ fn an_operand_is_read_by_its_first_character() {
     ] {
         let found = test_at("SEND_RESPONSE_HDR_HOOK", &format!("cond {condition}"));
         assert_eq!(show(&found.matcher), expected, "{condition}");
-        // `cond` may be left out.
+        // `cond` may be omitted.
         let bare = test_at("SEND_RESPONSE_HDR_HOOK", condition);
         assert_eq!(show(&bare.matcher), expected, "{condition}");
     }

@@ -24,7 +24,7 @@ fn bytes(text: &str) -> Box<[u8]> {
 }
 
 #[test]
-fn operators_on_fields_and_cookies_are_read() {
+fn operators_on_fields_and_cookies_are_parsed() {
     for (operator, expected) in [
         ("set-header X-A b", Operator::SetHeader(field("X-A"), text("b"))),
         ("set-header X-A \"b c\"", Operator::SetHeader(field("X-A"), text("b c"))),
@@ -52,7 +52,7 @@ fn operators_on_fields_and_cookies_are_read() {
 }
 
 #[test]
-fn operators_on_the_answer_and_on_variables_are_read() {
+fn operators_on_the_response_and_on_variables_are_parsed() {
     let one = |name: &str| Template {
         parts: vec![TemplatePart::Variable(Variable::Cookie(bytes(name)))],
     };
@@ -81,7 +81,7 @@ fn operators_on_the_answer_and_on_variables_are_read() {
 }
 
 #[test]
-fn what_is_stored_is_switched_before_it_is_decided() {
+fn storing_is_switched_before_it_is_decided() {
     for (control, expected) in [
         ("RESP_CACHEABLE FALSE", Operator::SetControl(HttpControl::ResponseCacheable, false)),
         ("REQ_CACHEABLE 0", Operator::SetControl(HttpControl::RequestCacheable, false)),
@@ -93,7 +93,7 @@ fn what_is_stored_is_switched_before_it_is_decided() {
 }
 
 #[test]
-fn values_are_texts_with_variables_in_them() {
+fn values_are_texts_with_variables() {
     let variable = |variable| TemplatePart::Variable(variable);
     for (value, expected) in [
         ("%{METHOD}", vec![variable(Variable::Method)]),
@@ -118,7 +118,7 @@ fn values_are_texts_with_variables_in_them() {
 }
 
 #[test]
-fn a_redirect_takes_old_names_and_the_query() {
+fn a_redirect_accepts_old_names_and_the_query() {
     let path = TemplatePart::Variable(Variable::Url(UrlKind::Client, UrlPart::Path));
     let location = Template { parts: vec![part("http://x/"), path] };
     let found = operator_at("REMAP_PSEUDO_HOOK", "set-redirect 301 http://x/%{PATH} [QSA,L]");
@@ -126,7 +126,7 @@ fn a_redirect_takes_old_names_and_the_query() {
 }
 
 #[test]
-fn a_counter_has_one_number_in_its_file() {
+fn a_counter_has_one_number_per_file() {
     let text = "counter a\ncounter b\ncounter a";
     let read = crate::read("test", text, crate::ast::RuleScope::Route);
     assert_eq!(read.rules.counters, ["a", "b"]);
@@ -138,7 +138,7 @@ fn a_counter_has_one_number_in_its_file() {
 }
 
 #[test]
-fn fields_can_be_read_that_cannot_be_set() {
+fn some_fields_can_be_read_but_not_set() {
     let name = field("Content-Length");
     let parts = vec![TemplatePart::Variable(Variable::Header(MessageKind::ClientRequest, name))];
     let found = operator_at("REMAP_PSEUDO_HOOK", "set-header A %{CLIENT-HEADER:Content-Length}");

@@ -2,9 +2,9 @@ use crate::ast::RuleScope;
 
 use super::findings;
 
-/// Each with where in it the finding begins, and how long that is.
+/// Each pattern with the offset and the length of its finding.
 #[test]
-fn patterns_that_are_read_in_two_ways_or_take_too_long_are_refused() {
+fn ambiguous_or_slow_patterns_are_refused() {
     for (pattern, place, message) in [
         (r"(a)\1", "4+2", "back-references"),
         (r"(?P<x>a)(?P=x)", "9+4", "back-references"),
@@ -46,7 +46,7 @@ fn patterns_that_are_read_in_two_ways_or_take_too_long_are_refused() {
 }
 
 #[test]
-fn the_hint_for_what_must_not_be_there_is_a_condition_that_says_so() {
+fn the_hint_for_negative_look_ahead_is_an_equal_condition() {
     const GENERAL: &str = "write a separate condition for it";
     for (pattern, hint) in [
         ("^(?!.*bot)", "write /bot/ [NOT] instead"),
@@ -57,14 +57,14 @@ fn the_hint_for_what_must_not_be_there_is_a_condition_that_says_so() {
         ("^(?!foo)bar", GENERAL),
         ("^(?!a)(?!b)", GENERAL),
         ("a(?=b)", GENERAL),
-        // `b` is looked for at the beginning alone.
+        // `b` would be searched at the beginning only.
         ("^(?!.*a|b).*$", GENERAL),
         ("^(?!.*?bot)", "write /bot/ [NOT] instead"),
         ("^(?!.**bot)", GENERAL),
-        // An empty text has no match of `.+`, and none of `bot` either.
+        // An empty text matches neither `.+` nor `bot`.
         ("^(?!.*bot).+$", GENERAL),
         ("^(?!foo).+", GENERAL),
-        // At the end of a text it is not looked for.
+        // The pattern does not look at the end of a text.
         ("^((?!a*).)*$", GENERAL),
         ("^((?!a|$).)*$", GENERAL),
     ] {
@@ -79,7 +79,7 @@ fn the_hint_for_what_must_not_be_there_is_a_condition_that_says_so() {
 }
 
 #[test]
-fn patterns_of_daily_use_are_accepted() {
+fn common_patterns_are_accepted() {
     for pattern in [
         r"^/images/.*\.(?:png|jpe?g)$".replace('/', "\\/").as_str(),
         r"(?i)mozilla",

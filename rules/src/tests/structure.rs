@@ -2,7 +2,7 @@ use crate::ast::{Branch, ConditionTree, Hook, Rule, RuleScope, Step};
 
 use super::rules;
 
-/// A condition is shown as its line.
+/// Shows a condition as its line.
 fn show_tree(tree: &ConditionTree) -> String {
     match tree {
         ConditionTree::Leaf(test) if test.negated => format!("!{}", test.at.line),
@@ -36,7 +36,7 @@ fn show(rules: &[Rule]) -> Vec<String> {
     rules.iter().map(|rule| show_branches(&rule.branches)).collect()
 }
 
-/// Lines are given with `/` between them.
+/// `/` separates the given lines.
 fn shown(lines: &str) -> Vec<String> {
     show(&rules(&lines.replace(" / ", "\n"), RuleScope::Route))
 }
@@ -44,7 +44,7 @@ fn shown(lines: &str) -> Vec<String> {
 const A: &str = "cond %{HEADER:A} =a";
 
 #[test]
-fn and_and_or_bind_alike_and_nest_to_the_right() {
+fn and_and_or_have_one_precedence_and_nest_to_the_right() {
     for (flags, expected) in [
         (["", "", ""], "(1 & (2 & 3)): 4"),
         (["[AND]", "[OR]", ""], "(1 & (2 | 3)): 4"),
@@ -63,7 +63,7 @@ fn and_and_or_bind_alike_and_nest_to_the_right() {
 }
 
 #[test]
-fn groups_are_parentheses_with_the_flags_of_their_beginning() {
+fn a_group_has_the_flags_of_its_first_line() {
     let (g, end) = ("cond %{GROUP}", "cond %{GROUP:END}");
     for (lines, expected) in [
         (format!("{g} [OR] / {A} / {A} / {end} / {A} / no-op"), "((2 & 3) | 5): 6"),
@@ -77,7 +77,7 @@ fn groups_are_parentheses_with_the_flags_of_their_beginning() {
 }
 
 #[test]
-fn a_condition_behind_an_operator_begins_a_rule() {
+fn a_condition_after_an_operator_begins_a_rule() {
     for (lines, expected) in [
         ("no-op / no-op".to_owned(), vec!["*: 1 2"]),
         (format!("no-op / {A} / no-op / no-op / {A} / no-op"), vec!["*: 1", "2: 3 4", "5: 6"]),
@@ -105,7 +105,7 @@ fn a_condition_behind_an_operator_begins_a_rule() {
 }
 
 #[test]
-fn a_rule_has_the_hook_that_it_begins_with_or_the_one_of_its_scope() {
+fn a_rule_has_its_own_hook_or_the_default_of_its_scope() {
     let text = "no-op\ncond %{SEND_REQUEST_HDR_HOOK}\nno-op\ncond %{TRUE}\nno-op";
     let of = |scope| rules(text, scope).iter().map(|rule| rule.hook).collect::<Vec<_>>();
     assert_eq!(of(RuleScope::Route), [Hook::Remap, Hook::SendRequest, Hook::Remap]);
@@ -114,13 +114,13 @@ fn a_rule_has_the_hook_that_it_begins_with_or_the_one_of_its_scope() {
 }
 
 #[test]
-fn line_breaks_of_other_systems_are_line_breaks() {
+fn cr_lf_ends_a_line() {
     let found = rules("cond %{HEADER:A} =a\r\nset-header A \"b\"\r\n", RuleScope::Route);
     assert_eq!(show(&found), ["1: 2"]);
 }
 
 #[test]
-fn last_at_a_condition_belongs_to_the_rule() {
+fn the_last_flag_of_a_condition_belongs_to_the_rule() {
     let found = rules(&format!("{A} [L]\nno-op\n{A}\nno-op"), RuleScope::Route);
     assert_eq!(found.iter().map(|rule| rule.last).collect::<Vec<_>>(), [true, false]);
     assert_eq!(found.iter().map(|rule| rule.at.line).collect::<Vec<_>>(), [1, 3]);

@@ -3,7 +3,7 @@ use crate::{ast::RuleScope, read::read};
 use super::{findings, shown};
 
 #[test]
-fn what_is_hardly_meant_is_a_warning() {
+fn a_suspicious_line_is_a_warning() {
     for (lines, expected) in [
         ("cond %{HEADER:A} / no-op", &["1:8+8 without an operand this holds if %{HEADER:A}"][..]),
         ("cond %{INBOUND:TLS} / no-op", &["1:8+11 without an operand"]),
@@ -61,7 +61,7 @@ fn what_is_hardly_meant_is_a_warning() {
 }
 
 #[test]
-fn an_operand_that_never_occurs_is_a_warning_with_the_form_that_does() {
+fn an_impossible_operand_is_a_warning_with_a_possible_form() {
     each_is_one_warning(&[
         (
             "IP:CLIENT} =2001:DB8::1",
@@ -126,7 +126,7 @@ fn an_operand_that_never_occurs_is_a_warning_with_the_form_that_does() {
 }
 
 #[test]
-fn what_a_method_or_a_part_of_a_url_never_is_is_a_warning_with_the_form_that_is() {
+fn an_impossible_method_or_url_part_is_a_warning_with_a_possible_form() {
     each_is_one_warning(&[
         ("URL:PATH} /^\\/x/", "18+6 PATH excludes the first | remove the first slash"),
         ("URL:PATH} (a,/b)", "21+2 PATH excludes the first | remove the first slash"),
@@ -161,7 +161,7 @@ fn what_a_method_or_a_part_of_a_url_never_is_is_a_warning_with_the_form_that_is(
     ]);
 }
 
-/// Each with what is meant; behind the condition stands `no-op`.
+/// Each case is a condition with its finding and hint; `no-op` follows the condition.
 fn each_is_one_warning(cases: &[(&str, &str)]) {
     for (condition, finding) in cases {
         let text = format!("cond %{{{condition}\nno-op");
@@ -176,7 +176,7 @@ fn each_is_one_warning(cases: &[(&str, &str)]) {
 }
 
 #[test]
-fn a_value_that_is_hardly_meant_is_a_warning_with_what_is() {
+fn a_suspicious_value_is_a_warning_with_the_likely_form() {
     for (line, finding) in [
         ("set-header A max-age=5, b", "1:22+2 the value is read as | write \"max-age=5, b\""),
         ("set-header A a==b", "1:16+1 the value is read as \"a = b\" | write \"a==b\""),
@@ -217,9 +217,9 @@ fn a_value_that_is_hardly_meant_is_a_warning_with_what_is() {
     }
 }
 
-/// Each behind a regex with two groups.
+/// Each case follows a regex with two groups.
 #[test]
-fn a_group_of_a_regex_of_the_rule_in_the_manner_of_others_is_a_warning() {
+fn a_dollar_group_of_a_regex_of_the_rule_is_a_warning() {
     const REGEX: &str = "cond %{CLIENT-URL:PATH} /^(a)\\/(b)/\n";
     for (lines, finding) in [
         ("set-header A $1", "2:1+15 $1 is plain text | %{LAST-CAPTURE:1}"),
@@ -272,7 +272,7 @@ fn a_rule_ends_only_the_hook_of_its_name() {
 }
 
 #[test]
-fn conditions_of_a_rule_with_a_wrong_operator_are_looked_at() {
+fn conditions_of_a_rule_with_a_wrong_operator_are_checked() {
     let conditions = "cond %{METHOD} =GET\ncond %{METHOD} =HEAD\n";
     let found = findings(&format!("{conditions}set-haeder A b"), RuleScope::Route);
     let wanted = ["2:1+20 this can never hold together", "3:1+10 there is no operator"];
@@ -285,7 +285,7 @@ fn conditions_of_a_rule_with_a_wrong_operator_are_looked_at() {
 }
 
 #[test]
-fn an_operand_that_may_occur_is_no_warning() {
+fn a_possible_operand_gives_no_warning() {
     for condition in [
         "IP:CLIENT} =2001:db8::1",
         "IP:CLIENT} =2001:DB8::1 [NOCASE]",
@@ -341,7 +341,7 @@ fn an_operand_that_may_occur_is_no_warning() {
 }
 
 #[test]
-fn what_makes_sense_is_no_warning() {
+fn a_sensible_rule_gives_no_warning() {
     for lines in [
         "cond %{METHOD} =A [OR] / cond %{METHOD} =B / no-op",
         "cond %{METHOD} =A / cond %{METHOD} =A / no-op",

@@ -1,7 +1,7 @@
 use crate::lex::lex;
 
 #[test]
-fn a_line_falls_into_words_as_in_the_original() {
+fn a_line_splits_into_words_as_in_the_original() {
     for (line, expected) in [
         ("", &[][..]),
         ("   ", &[]),
@@ -51,7 +51,7 @@ fn a_line_falls_into_words_as_in_the_original() {
 }
 
 #[test]
-fn every_word_knows_where_it_stands() {
+fn every_word_knows_its_span() {
     for (line, expected) in [
         ("a bc", &[(1, 1), (3, 2)][..]),
         ("  \"a b\" c", &[(3, 5), (9, 1)]),

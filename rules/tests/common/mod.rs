@@ -1,4 +1,4 @@
-//! A head, a world around it, and what rules make of both; as text, to be read and compared.
+//! A head, its environment, and the effects of rules on both, as text for comparison.
 
 mod world;
 
@@ -19,8 +19,8 @@ use forebay_rules::{
 
 pub(crate) use world::World;
 
-/// What a run begins with. Written as items with ` | ` between them: `Name: value` is a line of the
-/// head, `@word value` something else.
+/// The inputs of a run. Written as items separated by ` | `: `Name: value` is a line of the head,
+/// `@word value` another input.
 #[derive(Clone, Debug)]
 pub(crate) struct Given {
     pub(crate) fields: Vec<(String, String)>,
@@ -114,7 +114,7 @@ impl Given {
     }
 }
 
-/// Parts of a URL that is known to be one.
+/// The parts of a URL that is known to be valid.
 pub(crate) fn url(text: &str) -> Url<'_> {
     let rest = text.strip_prefix("http://").unwrap_or(text);
     let (authority, target) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
@@ -136,7 +136,7 @@ fn url_text(url: Url<'_>) -> String {
     format!("http://{}{port}{}{query}", text(url.host), text(url.path))
 }
 
-/// Sums up what rules did.
+/// Sums up the effects of rules.
 #[derive(Debug, Default)]
 pub(crate) struct Sum<const DETAILED: bool> {
     pub(crate) failed_count: u32,
@@ -154,8 +154,8 @@ impl<const DETAILED: bool> RunObserver for Sum<DETAILED> {
     }
 }
 
-/// Runs the rules of one hook; what they made as items like those of [`Given`], fields sorted by
-/// name, those of one name in their order.
+/// Runs the rules of one hook; returns the results as items like those of [`Given`], fields sorted
+/// by name, lines of one name in order.
 pub(crate) fn run<const DETAILED: bool>(
     program: &Program,
     hook: Hook,

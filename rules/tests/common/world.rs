@@ -1,4 +1,4 @@
-//! The world around rules that are tried; also of the fuzz target `rules_run`.
+//! An environment for rules in tests, also used by the fuzz target `rules_run`.
 
 use std::{
     cell::{Cell, RefCell},
@@ -10,12 +10,12 @@ use forebay_rules::{
     run::{CacheResult, RuleEnvironment},
 };
 
-/// The answers that rules get.
+/// The values that rules get.
 pub(crate) struct World {
     pub(crate) client: Option<IpAddr>,
     pub(crate) cache: CacheResult,
     pub(crate) now: u64,
-    /// The next random number: each is one more than the last.
+    /// The next random number: each is one larger than the last.
     pub(crate) random: Cell<u64>,
     /// Counters that were counted.
     pub(crate) counted: RefCell<Vec<u32>>,

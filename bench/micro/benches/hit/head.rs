@@ -1,4 +1,4 @@
-//! The head of a hit: the stored field lines, then what is new in each response.
+//! The head of a hit: the stored field lines, and the lines that each response adds.
 
 use std::hint::black_box;
 use std::io::Write;
@@ -7,14 +7,14 @@ use criterion::{BenchmarkId, Criterion};
 use forebay_http::policy::cache_status::CacheStatus;
 use forebay_http::write;
 
-/// Field lines as they are stored.
+/// Field lines in stored form.
 const STORED: &[u8] = b"date: Fri, 02 Jan 2026 10:00:00 GMT\r\n\
     content-type: text/plain\r\n\
     last-modified: Fri, 02 Jan 2026 10:00:00 GMT\r\n\
     etag: \"1024\"\r\n\
     cache-control: public, max-age=86400\r\n";
 
-/// Ours against the formatting of the standard library; both write the same bytes.
+/// Compares our writer with the formatting of the standard library; both write the same bytes.
 pub(crate) fn benches(criterion: &mut Criterion) {
     let (age, length, ttl) = (1234, 1024, 85_166);
     let mut out = Vec::with_capacity(1024);

@@ -1,6 +1,6 @@
-//! The key of a URL: site, then the bytes that the store finds it by.
+//! The key of a URL: its site, then the bytes by which the store finds it.
 //!
-//! Nothing stands beside it: what a key is made of is our own affair.
+//! There is no other implementation to compare with.
 
 use std::hint::black_box;
 
@@ -15,7 +15,7 @@ names = ["example.org", "*.example.org"]
 origin = "http://127.0.0.1:3000"
 "#;
 
-/// One host by its exact name, and one that a wildcard finds.
+/// One host with its exact name, and one that a wildcard matches.
 pub(crate) fn benches(criterion: &mut Criterion) {
     let config = Config::from_toml(SITES, "bench").expect("a valid configuration");
     let mut key = Vec::with_capacity(256);

@@ -1,5 +1,5 @@
-//! Key to record: one hot record, and 100,000 in an order that the processor's caches cannot
-//! follow.
+//! From the key to the record: one hot record, and 100,000 in an order that defeats the processor's
+//! caches.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use quick_cache::sync::Cache;
 const BODY: [u8; 1024] = [b'x'; 1024];
 const HEAD: &[u8] = b"content-type: text/plain\r\netag: \"1024\"\r\n";
 const BUDGET_BYTES: u64 = 1 << 30;
-/// Far from one another, and without a common factor with the counts.
+/// A long stride without a common factor with the counts.
 const STRIDE: usize = 7919;
 
 /// Lookups that hit.
@@ -64,7 +64,7 @@ fn full_store(keys: &[Vec<u8>]) -> StoreWorker {
 }
 
 fn full_cache(keys: &[Vec<u8>]) -> Cache<Vec<u8>, Arc<[u8]>> {
-    // Room for more than there is, so that no key is evicted.
+    // Larger than needed, so that no key is evicted.
     let cache = Cache::new(keys.len() * 2 + 64);
     for key in keys {
         cache.insert(key.clone(), Arc::from(BODY.as_slice()));

@@ -1,7 +1,8 @@
-//! The steps of a hit by themselves, in processor time without I/O: parse, key, lookup, head write.
+//! The steps of a hit one by one, in CPU time without I/O: parse, key, lookup, write the head.
 //!
-//! `cargo bench -p forebay-micro` runs all of them; a word behind `--` picks those whose names
-//! contain it. Beside each of ours stands what it must beat, doing no more than it.
+//! `cargo bench -p forebay-micro` runs all of them; a word after `--` selects those whose names
+//! contain it. Each of our implementations is compared with one that it must beat, which does no
+//! more work.
 #![allow(missing_docs, reason = "criterion's macros make functions without documentation")]
 
 mod head;

@@ -1,4 +1,5 @@
-//! Request head to fields; then to target and framing, which httparse leaves to its user.
+//! From the request head to its fields, then to target and framing, which httparse leaves to its
+//! caller.
 
 use std::hint::black_box;
 use std::mem::MaybeUninit;
@@ -13,7 +14,7 @@ use crate::requests::HEADS;
 const LIMITS: HeadLimits =
     HeadLimits { head_bytes_max: 32 * 1024, field_count_max: 100, target_bytes_max: 8 * 1024 };
 
-/// The scan of a head, and all that is decided about it before its key.
+/// Parses a head, and makes all decisions that precede the key.
 pub(crate) fn benches(criterion: &mut Criterion) {
     for (name, head) in HEADS {
         let mut group = criterion.benchmark_group(format!("parse/{name}"));

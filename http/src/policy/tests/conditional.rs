@@ -10,7 +10,7 @@ fn answer(stored_text: &str, request: &str) -> ConditionalResult {
 }
 
 #[test]
-fn if_none_match_compares_weakly_and_goes_first() {
+fn if_none_match_compares_weakly_and_has_precedence() {
     const TAG: &str = "ETag: \"a\"";
     let modified = format!("ETag: \"a\"\nLast-Modified: {}", date(-60));
     let newer = format!("If-None-Match: \"x\"\nIf-Modified-Since: {}", date(0));
@@ -93,7 +93,7 @@ fn only_a_stored_200_is_compared() {
 }
 
 #[test]
-fn preconditions_about_the_current_state_go_to_the_origin() {
+fn preconditions_on_the_current_state_go_to_the_origin() {
     let cases = [
         ("If-Match: \"a\"", true),
         ("If-Match: *", true),
@@ -108,7 +108,7 @@ fn preconditions_about_the_current_state_go_to_the_origin() {
 }
 
 #[test]
-fn validation_sends_every_validator_that_is_stored() {
+fn validation_sends_every_stored_validator() {
     let both = format!("X: y\nETag: W/\"a\"\nLast-Modified: {}", date(-60));
     let tag: Option<&[u8]> = Some(b"W/\"a\"");
     let time = Some(super::NOW - 60);

@@ -2,7 +2,7 @@ use super::block;
 use crate::policy::directives::{DELTA_S_MAX, RequestDirectives, ResponseDirectives};
 
 #[test]
-fn response_directives_are_read_as_the_rfc_and_caution_demand() {
+fn response_directives_are_parsed_by_the_rfc_and_with_caution() {
     type Set = fn(&mut ResponseDirectives);
     let cases: &[(&str, &str, Set)] = &[
         ("nothing is said without the field", "X: max-age=5", |_| {}),
@@ -104,7 +104,7 @@ fn response_directives_are_read_as_the_rfc_and_caution_demand() {
 }
 
 #[test]
-fn request_directives_are_read_as_the_rfc_and_caution_demand() {
+fn request_directives_are_parsed_by_the_rfc_and_with_caution() {
     type Set = fn(&mut RequestDirectives);
     let cases: &[(&str, &str, Set)] = &[
         ("a plain request says nothing", "Host: a\nCookie: b", |_| {}),

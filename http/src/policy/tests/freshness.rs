@@ -22,7 +22,7 @@ fn check(
 }
 
 #[test]
-fn explicit_freshness_goes_before_everything_else() {
+fn explicit_freshness_has_precedence() {
     let (now, later, past) = (date(0), date(60), date(-60));
     let cases = [
         ("s-maxage goes first", "Cache-Control: max-age=5, s-maxage=7".into(), 7, SharedMaxAge),
@@ -135,7 +135,7 @@ fn explicit_freshness_goes_before_everything_else() {
 }
 
 #[test]
-fn heuristics_fill_in_only_where_they_may() {
+fn heuristics_apply_only_where_they_are_allowed() {
     let old = format!("Date: {}\nLast-Modified: {}", date(0), date(-1000));
     let cases = [
         ("a tenth of the unchanged time", 200, old.clone(), 100, Heuristic),
@@ -180,7 +180,7 @@ fn heuristics_fill_in_only_where_they_may() {
 }
 
 #[test]
-fn the_default_of_a_route_counts_only_if_the_origin_says_nothing() {
+fn the_default_of_a_route_applies_only_without_explicit_freshness() {
     let rules = CacheRules { default_freshness_s: 30, ..RULES };
     let no_heuristic = CacheRules { heuristic_percent: 0, ..rules };
     let old = format!("Last-Modified: {}", date(-1000));
@@ -199,7 +199,7 @@ fn the_default_of_a_route_counts_only_if_the_origin_says_nothing() {
 }
 
 #[test]
-fn age_on_arrival_is_the_worse_of_date_and_age() {
+fn age_on_arrival_is_the_larger_of_date_and_age() {
     let (now, past, future) = (date(0), date(-30), date(30));
     let cases = [
         ("nothing known", "X: y".into(), 0, 0),

@@ -10,7 +10,7 @@ const TARGET: TargetUri<'static> = TargetUri {
 };
 
 #[test]
-fn only_an_unsafe_request_that_worked_invalidates() {
+fn only_a_successful_unsafe_request_invalidates() {
     let cases = [
         (false, 200, true),
         (false, 201, true),
@@ -100,7 +100,7 @@ fn ports_belong_to_the_origin() {
 }
 
 #[test]
-fn location_and_content_location_are_both_followed() {
+fn location_and_content_location_are_both_invalidated() {
     let cases: &[(&str, &[&str])] = &[
         ("X: y", &[]),
         ("Location: /x", &["/x"]),

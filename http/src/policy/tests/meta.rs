@@ -9,7 +9,7 @@ fn encoded(meta: &StoredMeta) -> Vec<u8> {
 }
 
 #[test]
-fn what_is_encoded_is_decoded() {
+fn encoded_facts_decode_to_themselves() {
     let texts = [
         "X: y".to_owned(),
         "Cache-Control: no-cache, public, s-maxage=5\nETag: W/\"a\"\nAge: 7".to_owned(),
@@ -27,7 +27,7 @@ fn what_is_encoded_is_decoded() {
 }
 
 #[test]
-fn the_layout_is_the_one_that_is_documented() {
+fn the_layout_is_as_documented() {
     let text = format!("ETag: \"ab\"\nCache-Control: no-cache, max-age=258\nDate: {}", date(-3));
     let (mut meta, _) = stored(&text);
     meta.body_bytes = Some(0x0102);
@@ -64,7 +64,7 @@ fn bytes_of_another_layout_are_refused() {
 }
 
 #[test]
-fn the_etag_is_found_in_the_block_wherever_it_stands() {
+fn the_etag_is_found_anywhere_in_the_block() {
     let cases = [
         ("alone", "ETag: \"a\"", Some("\"a\"")),
         ("behind others", "X: \nVary: a\nETag: W/\"a,b\"\nY: z", Some("W/\"a,b\"")),
@@ -89,7 +89,7 @@ fn an_etag_position_beyond_the_block_is_no_etag() {
 }
 
 #[test]
-fn entity_tags_are_read_and_compared_by_the_rfc() {
+fn entity_tags_are_parsed_and_compared_by_the_rfc() {
     // The table of RFC 9110 §8.8.3.2, then what is no tag.
     let cases = [
         ("W/\"1\"", "W/\"1\"", false, true),

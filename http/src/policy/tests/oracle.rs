@@ -167,7 +167,7 @@ fn at(unix_s: u64) -> SystemTime {
 }
 
 #[test]
-fn another_implementation_decides_alike() {
+fn another_implementation_makes_the_same_decisions() {
     let mut random = Random(SEED);
     let (mut stored_count, mut compared_count, mut served_count) = (0, 0, 0);
     for index in 0..EXCHANGE_COUNT {

@@ -7,7 +7,7 @@ fn part(first: u64, last: u64) -> RangeDecision {
 }
 
 #[test]
-fn one_byte_range_is_cut_out_and_everything_else_gets_the_whole() {
+fn one_byte_range_gets_a_part_and_everything_else_the_whole() {
     const HUGE: &str = "Range: bytes=0-99999999999999999999999";
     let cases = [
         ("no Range", "X: y", 10, Whole),

@@ -3,7 +3,7 @@ use crate::policy::directives::RequestDirectives;
 use crate::policy::reuse::{ForwardReason, ReuseDecision, judge};
 
 #[test]
-fn a_stored_response_is_used_as_far_as_both_sides_allow() {
+fn a_stored_response_is_used_only_if_both_sides_allow_it() {
     let serve = |age, ttl| ReuseDecision::Serve { age, ttl };
     let stale = ReuseDecision::Validate(ForwardReason::Stale);
     let request = ReuseDecision::Validate(ForwardReason::Request);
@@ -132,7 +132,7 @@ fn every_reason_has_the_token_of_rfc_9211() {
 }
 
 #[test]
-fn a_response_goes_stale_when_no_request_may_use_it_unasked_any_more() {
+fn a_response_is_stale_when_no_request_may_use_it_without_validation() {
     for fields in [
         "Cache-Control: max-age=60",
         "Cache-Control: max-age=60\nAge: 50",

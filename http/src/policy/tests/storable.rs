@@ -195,7 +195,7 @@ fn only_a_get_without_content_is_stored() {
 }
 
 #[test]
-fn a_heuristic_is_reason_enough_to_store() {
+fn a_heuristic_suffices_to_store() {
     let old = format!("Last-Modified: {}\nSet-Cookie: a=b", date(-1000));
     assert_eq!(verdict("", 200, &old), Err(NotStorable::SetCookie));
     let old = format!("Last-Modified: {}", date(-1000));

@@ -11,7 +11,7 @@ fn read(text: &str, read: FieldSet) -> Vec<String> {
 }
 
 #[test]
-fn each_field_has_its_own_way_to_part_words() {
+fn each_field_has_its_own_separators() {
     let cases: &[(&str, &[&str])] = &[
         ("X: y", &[]),
         ("Surrogate-Key: a b-1 ,c", &["a", "b-1", ",c"]),
@@ -35,7 +35,7 @@ fn each_field_has_its_own_way_to_part_words() {
 }
 
 #[test]
-fn a_list_of_strings_is_taken_whole_or_not_at_all() {
+fn a_list_of_strings_is_valid_as_a_whole_or_ignored() {
     // RFC 9651, by its sections.
     let cases: &[(&str, &[&str])] = &[
         ("\"a\"", &["a"]),
@@ -87,7 +87,7 @@ fn a_list_of_strings_is_taken_whole_or_not_at_all() {
 }
 
 #[test]
-fn only_the_fields_that_are_asked_for_are_read() {
+fn only_the_selected_fields_are_read() {
     let text = "Surrogate-Key: s\nCache-Tag: c\nxkey: x\nCache-Groups: \"g\"";
     for (id, expected) in TAG_FIELDS.into_iter().zip(["s", "c", "x", "g"]) {
         assert_eq!(read(text, FieldSet::of(&[id])), [expected]);

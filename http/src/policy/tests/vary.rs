@@ -59,7 +59,7 @@ fn only_encoded_names_are_decoded() {
 }
 
 #[test]
-fn requests_share_a_key_only_if_their_fields_mean_the_same() {
+fn requests_share_a_key_only_if_their_fields_are_equivalent() {
     let cases = [
         ("the same value", "A: 1", "A: 1", true),
         ("another value", "A: 1", "A: 2", false),
