@@ -7,7 +7,7 @@ const EIGHTHS: [char; 8] = ['▏', '▎', '▍', '▌', '▋', '▊', '▉', '�
 
 /// How bars are drawn, and whether words are stressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Style {
+pub(crate) enum BarStyle {
     /// With block characters and colour.
     Blocks,
     /// In ASCII, without colour.
@@ -16,16 +16,16 @@ pub(crate) enum Style {
 
 /// What a piece of text is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Paint {
+pub(crate) enum Highlight {
     Bar,
     Changed,
 }
 
-impl Style {
+impl BarStyle {
     /// Of standard output. See <https://no-color.org>.
-    pub(crate) fn of_output() -> Style {
+    pub(crate) fn of_output() -> BarStyle {
         let is_without = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-        if io::stdout().is_terminal() && !is_without { Style::Blocks } else { Style::Plain }
+        if io::stdout().is_terminal() && !is_without { BarStyle::Blocks } else { BarStyle::Plain }
     }
 
     /// As long as the share, `cells` for the whole. What is there at all is seen.
@@ -36,8 +36,8 @@ impl Style {
             usize::from(share > 0).max(steps as usize)
         };
         match self {
-            Style::Plain => "#".repeat(filled(cells)),
-            Style::Blocks => {
+            BarStyle::Plain => "#".repeat(filled(cells)),
+            BarStyle::Blocks => {
                 let eighths = filled(cells * 8);
                 let mut text = EIGHTHS[7].to_string().repeat(eighths / 8);
                 text.extend((eighths % 8).checked_sub(1).map(|rest| EIGHTHS[rest]));
@@ -47,14 +47,14 @@ impl Style {
     }
 
     /// The text in its colour.
-    pub(crate) fn paint(self, paint: Paint, text: &str) -> String {
+    pub(crate) fn paint(self, paint: Highlight, text: &str) -> String {
         let colour = match paint {
-            Paint::Bar => "36",
-            Paint::Changed => "1;32",
+            Highlight::Bar => "36",
+            Highlight::Changed => "1;32",
         };
         match self {
-            Style::Blocks if !text.is_empty() => format!("\x1b[{colour}m{text}\x1b[0m"),
-            Style::Blocks | Style::Plain => text.to_owned(),
+            BarStyle::Blocks if !text.is_empty() => format!("\x1b[{colour}m{text}\x1b[0m"),
+            BarStyle::Blocks | BarStyle::Plain => text.to_owned(),
         }
     }
 }
@@ -78,15 +78,15 @@ mod tests {
             (0, 0, "", ""),
         ];
         for (share, whole, plain, blocks) in cases {
-            assert_eq!(Style::Plain.bar(share, whole, 40), plain, "{share} of {whole}");
-            assert_eq!(Style::Blocks.bar(share, whole, 40), blocks, "{share} of {whole}");
+            assert_eq!(BarStyle::Plain.bar(share, whole, 40), plain, "{share} of {whole}");
+            assert_eq!(BarStyle::Blocks.bar(share, whole, 40), blocks, "{share} of {whole}");
         }
     }
 
     #[test]
     fn text_has_colour_only_where_it_is_wanted() {
-        assert_eq!(Style::Plain.paint(Paint::Bar, "##"), "##");
-        assert_eq!(Style::Blocks.paint(Paint::Bar, "██"), "\x1b[36m██\x1b[0m");
-        assert_eq!(Style::Blocks.paint(Paint::Bar, ""), "", "nothing is not coloured");
+        assert_eq!(BarStyle::Plain.paint(Highlight::Bar, "##"), "##");
+        assert_eq!(BarStyle::Blocks.paint(Highlight::Bar, "██"), "\x1b[36m██\x1b[0m");
+        assert_eq!(BarStyle::Blocks.paint(Highlight::Bar, ""), "", "nothing is not coloured");
     }
 }

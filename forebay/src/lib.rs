@@ -18,8 +18,8 @@ mod commands;
 mod example;
 mod logging;
 mod runtime_files;
-mod say;
 mod screen;
+mod stdout;
 mod symbols;
 
 use std::process::ExitCode;

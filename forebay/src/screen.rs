@@ -9,7 +9,7 @@ use clap::ArgMatches;
 use forebay_server::clock::monotonic_ms;
 use terminal_size::{Height, Width, terminal_size_of};
 
-use crate::say::say;
+use crate::stdout::outln;
 
 const INTERVAL_MS_DEFAULT: u64 = 1000;
 
@@ -79,8 +79,8 @@ impl Screen {
 }
 
 /// Something that is read again and again.
-pub(crate) trait Watched {
-    type Reading;
+pub(crate) trait WatchTarget {
+    type Snapshot;
 
     /// What is said beside the reason while it cannot be read.
     const AWAY: &'static str;
@@ -89,16 +89,16 @@ pub(crate) trait Watched {
     ///
     /// # Errors
     /// A sentence for the user; it may be there again next time.
-    fn read(&mut self) -> Result<Self::Reading, String>;
+    fn read(&mut self) -> Result<Self::Snapshot, String>;
 
     /// Shows what was read, beside what was read so many seconds before, if it could be read then.
     /// False if nobody looks any more.
-    fn show(&self, now: &Self::Reading, before: Option<(&Self::Reading, f64)>) -> bool;
+    fn show(&self, now: &Self::Snapshot, before: Option<(&Self::Snapshot, f64)>) -> bool;
 }
 
 /// How often something is read, and where it is shown.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Pace {
+pub(crate) struct WatchLoop {
     pub(crate) interval_ms: u64,
     /// Without an end if there is no number.
     pub(crate) tables: Option<u64>,
@@ -106,15 +106,15 @@ pub(crate) struct Pace {
     pub(crate) is_live: bool,
 }
 
-impl Pace {
+impl WatchLoop {
     /// A table after each interval. While there is nothing to read there is none, but that is said.
     ///
     /// # Errors
     /// There was nothing to read at the end.
-    pub(crate) fn watch<W: Watched>(
+    pub(crate) fn watch<W: WatchTarget>(
         self,
-        watched: &mut W,
-        first: W::Reading,
+        target: &mut W,
+        first: W::Snapshot,
     ) -> Result<ExitCode, String> {
         let mut before = Some((first, monotonic_ms()));
         let mut away = None;
@@ -122,7 +122,7 @@ impl Pace {
         while self.tables.is_none_or(|tables| turn < tables) {
             pause(self.interval_ms);
             turn += 1;
-            let (now, now_ms) = match watched.read() {
+            let (now, now_ms) = match target.read() {
                 Ok(reading) => (reading, monotonic_ms()),
                 Err(why) => {
                     self.say_away(&why, W::AWAY, away.is_none());
@@ -134,7 +134,7 @@ impl Pace {
             let seconds = |then_ms: u64| now_ms.saturating_sub(then_ms).max(1) as f64 / 1000.0;
             let then = before.as_ref().map(|(reading, then_ms)| (reading, seconds(*then_ms)));
             // Who has seen enough (`| head`) needs no more.
-            if !watched.show(&now, then) {
+            if !target.show(&now, then) {
                 break;
             }
             before = Some((now, now_ms));
@@ -144,7 +144,7 @@ impl Pace {
 
     fn say_away(self, why: &str, what: &str, is_first: bool) {
         if self.is_live {
-            say!("{CLEAR}{why}\n{what} again and again until Ctrl-C.");
+            outln!("{CLEAR}{why}\n{what} again and again until Ctrl-C.");
         } else if is_first {
             eprintln!("forebay: {why}; {what} again");
         }

@@ -1,7 +1,7 @@
 //! Names of functions and lines for addresses in programs and libraries that others have run.
 //!
 //! What is read are files as they are now. A file that was replaced since gives wrong names:
-//! [`changed_since`] tells.
+//! [`file_change_since`] tells.
 
 mod debug;
 mod names;
@@ -39,18 +39,18 @@ thread_local! {
     static FILES: RefCell<Files> = const { RefCell::new(BTreeMap::new()) };
 }
 
-type Files = BTreeMap<PathBuf, Option<Rc<Binary>>>;
+type Files = BTreeMap<PathBuf, Option<Rc<BinaryFile>>>;
 
 /// A program or library.
-struct Binary {
+struct BinaryFile {
     /// From where to where it lies in the file, and where that is to lie in memory.
-    segments: Vec<Segment>,
+    segments: Vec<FileSegment>,
     symbols: Loader,
     /// What was taken out of it.
     debug: Option<Loader>,
 }
 
-struct Segment {
+struct FileSegment {
     file_offset: u64,
     byte_count: u64,
     address: u64,
@@ -76,15 +76,15 @@ pub(crate) fn callers(path: &str, file_offset: u64) -> Vec<String> {
 }
 
 fn plain(name: &str) -> String {
-    plain_text(&shortened(&plain_cpp(&cut(name, RAW_CHARS_MAX))))
+    plain_text(&shortened(&plain_cpp(&truncated(name, RAW_CHARS_MAX))))
 }
 
 /// A name that is not too long: its beginning and its end.
 pub(crate) fn shortened(name: &str) -> Cow<'_, str> {
-    cut(name, NAME_CHARS_MAX)
+    truncated(name, NAME_CHARS_MAX)
 }
 
-fn cut(name: &str, chars_max: usize) -> Cow<'_, str> {
+fn truncated(name: &str, chars_max: usize) -> Cow<'_, str> {
     // A letter has a byte at least.
     if name.len() <= chars_max || name.chars().count() <= chars_max {
         return Cow::Borrowed(name);
@@ -99,7 +99,7 @@ fn cut(name: &str, chars_max: usize) -> Cow<'_, str> {
 
 /// What became of a program or library.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Change {
+pub(crate) enum FileChange {
     /// It was written or put in place anew.
     Changed,
     /// It is not there, or can't be read.
@@ -110,43 +110,44 @@ pub(crate) enum Change {
 ///
 /// It goes by when its inode was changed last: whoever installs a program gives it the time when it
 /// was made. Another name for the file, or other rights, change that time too.
-pub(crate) fn changed_since(path: &str, unix_ns: u64) -> Option<Change> {
+pub(crate) fn file_change_since(path: &str, unix_ns: u64) -> Option<FileChange> {
     let Ok(found) = fs::metadata(path) else {
-        return Some(Change::Missing);
+        return Some(FileChange::Missing);
     };
     let ns = i128::from(found.ctime()) * 1_000_000_000 + i128::from(found.ctime_nsec());
-    (ns > i128::from(unix_ns)).then_some(Change::Changed)
+    (ns > i128::from(unix_ns)).then_some(FileChange::Changed)
 }
 
-fn binary(path: &Path) -> Option<Rc<Binary>> {
+fn binary(path: &Path) -> Option<Rc<BinaryFile>> {
     FILES.with_borrow_mut(|files| {
         if let Some(known) = files.get(path) {
             return known.clone();
         }
         let opened_count = files.values().flatten().count();
-        let binary = (opened_count < FILES_MAX).then(|| Binary::open(path)).flatten().map(Rc::new);
+        let binary =
+            (opened_count < FILES_MAX).then(|| BinaryFile::open(path)).flatten().map(Rc::new);
         files.insert(path.to_owned(), binary.clone());
         binary
     })
 }
 
-impl Binary {
-    fn open(path: &Path) -> Option<Binary> {
+impl BinaryFile {
+    fn open(path: &Path) -> Option<BinaryFile> {
         let file = open::plain_file(path)?;
         // Reads what is asked for: most of a file is not.
         let cache = ReadCache::new(&file);
         let object = object::File::parse(&cache).ok()?;
         let segments = object.segments().map(|segment| {
             let (file_offset, byte_count) = segment.file_range();
-            Segment { file_offset, byte_count, address: segment.address() }
+            FileSegment { file_offset, byte_count, address: segment.address() }
         });
         let segments = segments.collect();
         let debug = debug::load(Path::new(debug::ROOT), path, &object);
-        Some(Binary { segments, symbols: open::load(&file, None)?, debug })
+        Some(BinaryFile { segments, symbols: open::load(&file, None)?, debug })
     }
 
     fn address_of(&self, file_offset: u64) -> Option<u64> {
-        let inside = |segment: &&Segment| {
+        let inside = |segment: &&FileSegment| {
             file_offset.checked_sub(segment.file_offset).is_some_and(|at| at < segment.byte_count)
         };
         let segment = self.segments.iter().find(inside)?;
@@ -238,7 +239,7 @@ mod tests {
     }
 
     fn file_offset_of(path: &Path, name: &str) -> u64 {
-        let binary = Binary::open(path).expect("a program");
+        let binary = BinaryFile::open(path).expect("a program");
         let bytes = fs::read(path).expect("readable");
         let object = object::File::parse(&*bytes).expect("a program");
         let symbols = object.symbol_map();
@@ -322,16 +323,16 @@ mod tests {
         let dir = tempfile::tempdir().expect("a folder");
         let path = dir.path().join("program");
         let name = path.to_str().expect("text");
-        assert_eq!(changed_since(name, 0), Some(Change::Missing));
+        assert_eq!(file_change_since(name, 0), Some(FileChange::Missing));
         fs::write(&path, "").expect("written");
         let found = fs::metadata(&path).expect("it is there");
         let ns = found.ctime() as u64 * 1_000_000_000 + found.ctime_nsec() as u64;
-        assert_eq!(changed_since(name, ns), None);
-        assert_eq!(changed_since(name, ns - 1), Some(Change::Changed));
+        assert_eq!(file_change_since(name, ns), None);
+        assert_eq!(file_change_since(name, ns - 1), Some(FileChange::Changed));
         // As a package manager does: the file is as old as its package.
         let file = fs::File::open(&path).expect("it is there");
         file.set_modified(std::time::UNIX_EPOCH).expect("ours");
-        assert_eq!(changed_since(name, ns - 1), Some(Change::Changed));
+        assert_eq!(file_change_since(name, ns - 1), Some(FileChange::Changed));
     }
 
     #[test]

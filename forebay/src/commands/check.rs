@@ -9,7 +9,7 @@ use forebay_server::config::{self, Config, ConfigErrors, ConfigSource, SourceSpa
 use serde_json::{Value, json};
 
 use super::is_set;
-use crate::say::say;
+use crate::stdout::outln;
 
 pub(super) fn run(args: &ArgMatches, filters: &Filters) -> Result<ExitCode, String> {
     let file = args.get_one::<String>("file").map(String::as_str).unwrap_or_default();
@@ -20,14 +20,14 @@ pub(super) fn run(args: &ArgMatches, filters: &Filters) -> Result<ExitCode, Stri
         Ok(config) => {
             let sites = config.sites.iter().count();
             match json {
-                true => say!("{}", json!({ "valid": true, "sites": sites })),
-                false => say!("{file}: valid; sites: {sites}"),
+                true => outln!("{}", json!({ "valid": true, "sites": sites })),
+                false => outln!("{file}: valid; sites: {sites}"),
             }
             Ok(ExitCode::SUCCESS)
         }
         Err(errors) => {
             match json {
-                true => say!("{}", errors_json(&errors)),
+                true => outln!("{}", errors_json(&errors)),
                 false => eprintln!("{errors}"),
             }
             Ok(ExitCode::FAILURE)
@@ -58,8 +58,8 @@ fn errors_json(errors: &ConfigErrors) -> Value {
 
 pub(super) fn print_defaults(args: &ArgMatches) -> ExitCode {
     match args.get_one::<String>("format").map(String::as_str) {
-        Some("markdown") => say!("{}", config::settings_markdown().trim_end()),
-        _ => say!("{}", config::defaults_toml().trim_end()),
+        Some("markdown") => outln!("{}", config::settings_markdown().trim_end()),
+        _ => outln!("{}", config::defaults_toml().trim_end()),
     }
     ExitCode::SUCCESS
 }

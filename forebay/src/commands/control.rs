@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::is_set;
 use super::selection::{query, refusal, size};
 use crate::admin_client::{AdminAnswer, ask, ask_by_line, find};
-use crate::say::say;
+use crate::stdout::outln;
 
 pub(super) fn purge(args: &ArgMatches) -> Result<ExitCode, String> {
     let address = find(args.get_one("admin"))?;
@@ -23,7 +23,7 @@ pub(super) fn purge(args: &ArgMatches) -> Result<ExitCode, String> {
     }
     let (answer, ended) = purge_selected(&address, &path)?;
     if !answer.is_success && is_set(args, "json") {
-        say!("{}", answer.body.trim_end());
+        outln!("{}", answer.body.trim_end());
         return Ok(ExitCode::FAILURE);
     }
     if !answer.is_success {
@@ -31,7 +31,7 @@ pub(super) fn purge(args: &ArgMatches) -> Result<ExitCode, String> {
     }
     let ended = ended.ok_or("the server broke off: it is not known whether all was purged")?;
     if is_set(args, "json") {
-        say!("{ended}");
+        outln!("{ended}");
     } else if let Some(error) = ended.get("error").and_then(Value::as_str) {
         return Err(error.to_owned());
     } else {
@@ -53,7 +53,7 @@ fn purge_urls<'a>(
         let value = with(&answer.body, "url", url);
         let argument = value.get("argument").and_then(Value::as_str);
         if is_set(args, "json") {
-            say!("{value}");
+            outln!("{value}");
         } else if argument.is_some_and(|argument| argument != "url") {
             return Err(refusal(args, &answer.body));
         } else if let Some(error) = value.get("error").and_then(Value::as_str) {
@@ -101,16 +101,16 @@ fn tell(args: &ArgMatches, what: &str, value: &Value) {
     let is_soft = is_set(args, "soft");
     if let Some(would) = count("would_purge") {
         let verb = if is_soft { "would be marked to be validated" } else { "would be dropped" };
-        say!("{what}{would} stored responses {verb}{bytes}");
+        outln!("{what}{would} stored responses {verb}{bytes}");
         for one in value["sample"].as_array().into_iter().flatten() {
-            say!("  {}", one["url"].as_str().unwrap_or("-"));
+            outln!("  {}", one["url"].as_str().unwrap_or("-"));
         }
         return;
     }
     let verb = if is_soft { "marked to be validated" } else { "dropped" };
-    say!("{what}{} stored responses {verb}{bytes}", count("purged").unwrap_or(0));
+    outln!("{what}{} stored responses {verb}{bytes}", count("purged").unwrap_or(0));
     if let Some(fetches @ 1..) = count("fetches") {
-        say!("{what}{fetches} fetches under way will not be stored");
+        outln!("{what}{fetches} fetches under way will not be stored");
     }
 }
 
@@ -126,9 +126,9 @@ pub(super) fn reload(args: &ArgMatches) -> Result<ExitCode, String> {
     let address = find(args.get_one("admin"))?;
     let answer = ask(&address, "POST", "/reload", "")?;
     if is_set(args, "json") {
-        say!("{}", answer.body.trim_end());
+        outln!("{}", answer.body.trim_end());
     } else if answer.is_success {
-        say!("reloaded: every worker has the new configuration");
+        outln!("reloaded: every worker has the new configuration");
     } else {
         let value: Value = serde_json::from_str(&answer.body).unwrap_or_default();
         let error = value.get("error").and_then(Value::as_str).unwrap_or(&answer.body);

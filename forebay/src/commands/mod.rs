@@ -1,17 +1,17 @@
 //! What each command does.
 
+mod breakdown;
 mod cache;
 mod check;
 mod control;
 mod counters;
-mod listed;
+mod list;
 pub(crate) mod locks;
 mod rules;
 mod selection;
 mod serve;
-mod shares;
 mod stats;
-mod try_it;
+mod try_example;
 
 use std::process::ExitCode;
 
@@ -24,12 +24,12 @@ use forebay_rules::filter::Filters;
 /// A sentence for the user.
 pub(crate) fn run(matches: &ArgMatches, filters: &Filters) -> Result<ExitCode, String> {
     match matches.subcommand() {
-        Some(("try", args)) => try_it::run(args, filters),
+        Some(("try", args)) => try_example::run(args, filters),
         Some(("serve", args)) => serve::run(args, filters),
         Some(("check", args)) => check::run(args, filters),
         Some(("config", args)) => Ok(check::print_defaults(args)),
         Some(("purge", args)) => control::purge(args),
-        Some(("ls", args)) => listed::run(args),
+        Some(("ls", args)) => list::run(args),
         Some(("stats", args)) => stats::run(args),
         Some(("counters", args)) => counters::run(args),
         Some(("locks", args)) => locks::run(args),

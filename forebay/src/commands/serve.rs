@@ -18,7 +18,7 @@ use crate::logging;
 const FURTHER_PORTS: u16 = 20;
 
 pub(super) fn run(args: &ArgMatches, filters: &Filters) -> Result<ExitCode, String> {
-    let inputs = Inputs::of(args, filters);
+    let inputs = ConfigInputs::of(args, filters);
     let running = match is_set(args, "upgrade") {
         true => upgrade_with(inputs)?,
         false => start_with(inputs)?,
@@ -41,8 +41,8 @@ const EXIT_CUT: u8 = 3;
 
 /// Where the configuration comes from: read at the start and again at each reload.
 #[derive(Clone)]
-pub(super) struct Inputs {
-    pub(super) source: From,
+pub(super) struct ConfigInputs {
+    pub(super) source: ConfigSource,
     /// Name and value of each flag.
     pub(super) flags: Vec<(String, String)>,
     /// The port was not asked for: another one will do if it is in use.
@@ -53,31 +53,31 @@ pub(super) struct Inputs {
 
 /// A file, or an origin without a file.
 #[derive(Clone)]
-pub(super) enum From {
+pub(super) enum ConfigSource {
     File(PathBuf),
     Origin(String),
 }
 
-impl Inputs {
-    fn of(args: &ArgMatches, filters: &Filters) -> Inputs {
+impl ConfigInputs {
+    fn of(args: &ArgMatches, filters: &Filters) -> ConfigInputs {
         let flags = flags(args);
         let source = match (args.get_one::<String>("config"), args.get_one::<String>("origin")) {
-            (Some(file), _) => From::File(PathBuf::from(file)),
-            (None, origin) => From::Origin(origin.cloned().unwrap_or_default()),
+            (Some(file), _) => ConfigSource::File(PathBuf::from(file)),
+            (None, origin) => ConfigSource::Origin(origin.cloned().unwrap_or_default()),
         };
-        let any_port =
-            matches!(source, From::Origin(_)) && flags.iter().all(|(name, _)| name != "listen");
-        Inputs { source, flags, any_port, filters: filters.clone() }
+        let any_port = matches!(source, ConfigSource::Origin(_))
+            && flags.iter().all(|(name, _)| name != "listen");
+        ConfigInputs { source, flags, any_port, filters: filters.clone() }
     }
 
     fn load(&self) -> Result<Config, ConfigErrors> {
         let flags = self.flags.iter().map(|(name, value)| FlagValue { name, value });
         let flags: Vec<_> = flags.collect();
         match &self.source {
-            From::Origin(url) => {
-                Config::load_with(ConfigSource::Origin(url), &flags, &self.filters)
+            ConfigSource::Origin(url) => {
+                Config::load_with(Source::Origin(url), &flags, &self.filters)
             }
-            From::File(path) => {
+            ConfigSource::File(path) => {
                 let text = config::read_file(path)?;
                 let file = path.display().to_string();
                 let source = ConfigSource::Toml { text: &text, file: &file };
@@ -104,7 +104,7 @@ pub(super) fn flags(args: &ArgMatches) -> Vec<(String, String)> {
 ///
 /// # Errors
 /// A sentence for the user; for a configuration, everything that is wrong with it.
-pub(super) fn start_with(inputs: Inputs) -> Result<Running, String> {
+pub(super) fn start_with(inputs: ConfigInputs) -> Result<Running, String> {
     let config = inputs.load().map_err(|errors| errors.to_string())?;
     let level = Rc::new(logging::begin(config.server.log_level));
     let first = config.server.listen;
@@ -131,16 +131,16 @@ pub(super) fn start_with(inputs: Inputs) -> Result<Running, String> {
 ///
 /// # Errors
 /// A sentence for the user; that server goes on then.
-fn upgrade_with(inputs: Inputs) -> Result<Running, String> {
+fn upgrade_with(inputs: ConfigInputs) -> Result<Running, String> {
     // Another port than that server's is no upgrade.
-    let inputs = Inputs { any_port: false, ..inputs };
+    let inputs = ConfigInputs { any_port: false, ..inputs };
     let config = inputs.load().map_err(|errors| errors.to_string())?;
     let level = Rc::new(logging::begin(config.server.log_level));
     let hooks = hooks(&inputs, config.server.listen.port(), &level);
     upgrade(config, hooks).map_err(|error| error.to_string())
 }
 
-fn hooks(inputs: &Inputs, port: u16, level: &Rc<logging::LogLevelHandle>) -> Hooks {
+fn hooks(inputs: &ConfigInputs, port: u16, level: &Rc<logging::LogLevelHandle>) -> Hooks {
     let (inputs, level) = (inputs.clone(), Rc::clone(level));
     Hooks {
         load: Box::new(move || {

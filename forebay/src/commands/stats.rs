@@ -5,14 +5,14 @@ use std::process::ExitCode;
 use clap::ArgMatches;
 use serde_json::{Map, Value};
 
-use super::{is_set, shares};
+use super::{breakdown, is_set};
 use crate::admin_client::{ask, find};
-use crate::say::say;
+use crate::stdout::outln;
 
 pub(super) fn run(args: &ArgMatches) -> Result<ExitCode, String> {
     let values = from_server(args)?;
     if is_set(args, "json") {
-        say!("{}", Value::Object(values));
+        outln!("{}", Value::Object(values));
     } else {
         print_table(&values);
     }
@@ -31,18 +31,18 @@ fn from_server(args: &ArgMatches) -> Result<Map<String, Value>, String> {
 fn print_table(values: &Map<String, Value>) {
     let width = values.keys().map(String::len).max().unwrap_or(0);
     for (name, value) in values {
-        say!("{name:width$}  {value:>14}");
+        outln!("{name:width$}  {value:>14}");
     }
     let number = |name: &str| values.get(name).and_then(Value::as_f64).unwrap_or(0.0);
     let (hits, requests) = (number("hits_total"), number("requests_total"));
     if requests > 0.0 {
-        say!("{:width$}  {:>13.1}%", "hit ratio", 100.0 * hits / requests);
+        outln!("{:width$}  {:>13.1}%", "hit ratio", 100.0 * hits / requests);
     }
     for name in values.keys().filter_map(|name| name.strip_suffix("_sum")) {
         let (sum, count) = (number(&format!("{name}_sum")), number(&format!("{name}_count")));
         if count > 0.0 {
             let name = format!("mean of {name}");
-            say!("{name:width$}  {:>14.1}", sum / count);
+            outln!("{name:width$}  {:>14.1}", sum / count);
         }
     }
     print_shares(values);
@@ -56,6 +56,6 @@ fn print_shares(values: &Map<String, Value>) {
     };
     let names = ["live", "dead", "pinned", "growing", "copied", "metadata", "free"];
     let shares = names.map(|name| (name, number(name).unwrap_or(0)));
-    say!("");
-    shares::print("budget", budget, &shares);
+    outln!("");
+    breakdown::print("budget", budget, &shares);
 }

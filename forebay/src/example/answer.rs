@@ -4,7 +4,7 @@ use std::io::{self, BufRead, BufReader, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
-use super::pages::{self, Page, page};
+use super::pages::{self, ExamplePage, page};
 
 /// Longest line of a request head, and most lines: Forebay's own limits are lower.
 const LINE_BYTES_MAX: u64 = 64 << 10;
@@ -51,7 +51,7 @@ fn read_head(reader: &mut BufReader<&TcpStream>) -> io::Result<Option<(String, S
     Err(io::ErrorKind::InvalidData.into())
 }
 
-fn write_page(mut stream: &TcpStream, method: &str, page: &Page) -> io::Result<()> {
+fn write_page(mut stream: &TcpStream, method: &str, page: &ExamplePage) -> io::Result<()> {
     let framing = match page.length() {
         Some(length) => format!("Content-Length: {length}"),
         None => "Transfer-Encoding: chunked".to_owned(),
@@ -66,18 +66,18 @@ fn write_page(mut stream: &TcpStream, method: &str, page: &Page) -> io::Result<(
         return Ok(());
     }
     match &page.body {
-        pages::Body::Text { text, delay_ms, .. } => {
+        pages::PageBody::Text { text, delay_ms, .. } => {
             std::thread::park_timeout(Duration::from_millis(*delay_ms));
             stream.write_all(text.as_bytes())
         }
-        pages::Body::Slow { lines, pause_ms } => {
+        pages::PageBody::Slow { lines, pause_ms } => {
             for line in lines {
                 write!(stream, "{:x}\r\n{line}\r\n", line.len())?;
                 std::thread::park_timeout(Duration::from_millis(*pause_ms));
             }
             stream.write_all(b"0\r\n\r\n")
         }
-        pages::Body::Large { bytes } => write_large(stream, *bytes),
+        pages::PageBody::Large { bytes } => write_large(stream, *bytes),
     }
 }
 

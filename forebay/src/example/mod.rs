@@ -32,7 +32,7 @@ fn accept(listener: &TcpListener) {
             open.fetch_sub(1, Ordering::Relaxed);
             continue;
         }
-        let place = Place(Arc::clone(&open));
+        let place = ConnectionSlot(Arc::clone(&open));
         // Without a thread the connection is closed, and Forebay answers 502.
         let _ = std::thread::Builder::new().name("example-page".to_owned()).spawn(move || {
             let _place = place;
@@ -43,9 +43,9 @@ fn accept(listener: &TcpListener) {
 }
 
 /// One of the connections at once.
-struct Place(Arc<AtomicUsize>);
+struct ConnectionSlot(Arc<AtomicUsize>);
 
-impl Drop for Place {
+impl Drop for ConnectionSlot {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }

@@ -3,14 +3,14 @@
 use std::time::SystemTime;
 
 /// A page as the origin serves it.
-pub(super) struct Page {
+pub(super) struct ExamplePage {
     pub(super) content_type: &'static str,
     pub(super) cache_control: &'static str,
-    pub(super) body: Body,
+    pub(super) body: PageBody,
 }
 
 /// How a page's body comes.
-pub(super) enum Body {
+pub(super) enum PageBody {
     /// At once, after a moment.
     Text { text: String, delay_ms: u64, missing: bool },
     /// In chunks, with a pause behind each.
@@ -19,19 +19,19 @@ pub(super) enum Body {
     Large { bytes: u64 },
 }
 
-impl Page {
+impl ExamplePage {
     /// Length of the body, if the origin says it beforehand.
     pub(super) fn length(&self) -> Option<u64> {
         match &self.body {
-            Body::Text { text, .. } => Some(text.len() as u64),
-            Body::Slow { .. } => None,
-            Body::Large { bytes } => Some(*bytes),
+            PageBody::Text { text, .. } => Some(text.len() as u64),
+            PageBody::Slow { .. } => None,
+            PageBody::Large { bytes } => Some(*bytes),
         }
     }
 
     /// There is no such page.
     pub(super) fn is_missing(&self) -> bool {
-        matches!(self.body, Body::Text { missing: true, .. })
+        matches!(self.body, PageBody::Text { missing: true, .. })
     }
 }
 
@@ -44,24 +44,24 @@ const LARGE_BYTES: u64 = 256 << 20;
 const HTML: &str = "text/html; charset=utf-8";
 
 /// The page at a path.
-pub(super) fn page(path: &str) -> Page {
+pub(super) fn page(path: &str) -> ExamplePage {
     let path = path.split('?').next().unwrap_or_default();
     match path {
         "/" => text(HTML, "public, max-age=60", front_page()),
         "/style.css" => text("text/css", "public, max-age=3600", STYLE.to_owned()),
         "/time" => text(HTML, "no-store", time_page()),
-        "/slow" => Page {
+        "/slow" => ExamplePage {
             content_type: "text/plain; charset=utf-8",
             cache_control: "public, max-age=60",
-            body: Body::Slow {
+            body: PageBody::Slow {
                 lines: (1..=10).map(|n| format!("line {n} of 10, made at {}\n", now())).collect(),
                 pause_ms: 300,
             },
         },
-        "/large" => Page {
+        "/large" => ExamplePage {
             content_type: "application/octet-stream",
             cache_control: "public, max-age=3600",
-            body: Body::Large { bytes: LARGE_BYTES },
+            body: PageBody::Large { bytes: LARGE_BYTES },
         },
         _ => match path.strip_prefix("/picture/").and_then(|name| name.strip_suffix(".svg")) {
             Some(name) if !name.is_empty() => {
@@ -72,15 +72,15 @@ pub(super) fn page(path: &str) -> Page {
     }
 }
 
-fn text(content_type: &'static str, cache_control: &'static str, text: String) -> Page {
-    let body = Body::Text { text, delay_ms: RENDER_MS, missing: false };
-    Page { content_type, cache_control, body }
+fn text(content_type: &'static str, cache_control: &'static str, text: String) -> ExamplePage {
+    let body = PageBody::Text { text, delay_ms: RENDER_MS, missing: false };
+    ExamplePage { content_type, cache_control, body }
 }
 
-fn missing() -> Page {
+fn missing() -> ExamplePage {
     let text = "there is no such page\n".to_owned();
-    let body = Body::Text { text, delay_ms: 0, missing: true };
-    Page { content_type: "text/plain; charset=utf-8", cache_control: "no-store", body }
+    let body = PageBody::Text { text, delay_ms: 0, missing: true };
+    ExamplePage { content_type: "text/plain; charset=utf-8", cache_control: "no-store", body }
 }
 
 /// Seconds since 1970: enough to see which copy one looks at.

@@ -19,10 +19,10 @@ fn a_program_is_run_and_the_report_names_its_functions_and_lines() {
         assert!(report_text.contains(part), "no {part:?} in {report_text}");
     }
     let report = report(&dir.join("locks.locks"));
-    let places = report["places"].as_array().expect("places");
+    let sites = report["sites"].as_array().expect("sites");
     // What was lost most comes first: five tries in vain, and a delay of five naps.
-    assert_eq!(places[0]["numbers"]["try_failed"], 5, "{report}");
-    let delay_ns = places[0]["numbers"]["try_delay_ns"].as_u64();
+    assert_eq!(sites[0]["numbers"]["try_failed"], 5, "{report}");
+    let delay_ns = sites[0]["numbers"]["try_delay_ns"].as_u64();
     assert!(delay_ns > Some(10_000_000), "{report}");
     let pair = &report["pairs"][0];
     assert!(pair["holder"]["name"].to_string().contains("take_mutex"), "{report}");
@@ -46,8 +46,8 @@ fn the_page_finds_the_lock_that_is_in_the_way() {
     let name = |side: &str| pair[side]["name"].to_string();
     assert!(name("holder").contains("rebuild hot_lock.c:"), "{report}");
     assert!(name("waiter").contains("look_up hot_lock.c:"), "{report}");
-    let places = report["places"].as_array().expect("places");
-    let tried = places.iter().find(|place| place["place"]["name"].to_string().contains("log_hits"));
+    let sites = report["sites"].as_array().expect("sites");
+    let tried = sites.iter().find(|site| site["site"]["name"].to_string().contains("log_hits"));
     let numbers = &tried.expect("it tried")["numbers"];
     assert_eq!(numbers["wait_total_ns"], 0, "{numbers}");
     assert!(numbers["try_delay_ns"].as_u64() > Some(2_000_000), "{numbers}");
@@ -62,22 +62,22 @@ fn callers_samples_and_locks_are_told_apart_on_demand() {
         let (code, _, error) = run(dir, &[&all[..], &["recursive", "100"]].concat());
         assert_eq!((code, &*error), (Some(0), ""), "{arguments:?}");
         let report = report(&dir.join("x"));
-        (report["places"][0]["place"].clone(), report)
+        (report["sites"][0]["site"].clone(), report)
     };
-    let (place, _) = first(&[]);
-    assert_eq!(place["stack"].as_array().map(Vec::len), Some(1), "{place}");
-    assert_eq!(place["lock"], "mutex");
-    let (place, _) = first(&["--stacks", "3"]);
-    assert!(place["stack"][1].to_string().contains("main locks.c:"), "{place}");
-    let (place, _) = first(&["--per-lock"]);
-    assert!(place["lock"].to_string().contains("mutex 0x"), "{place}");
+    let (site, _) = first(&[]);
+    assert_eq!(site["stack"].as_array().map(Vec::len), Some(1), "{site}");
+    assert_eq!(site["lock"], "mutex");
+    let (site, _) = first(&["--stacks", "3"]);
+    assert!(site["stack"][1].to_string().contains("main locks.c:"), "{site}");
+    let (site, _) = first(&["--per-lock"]);
+    assert!(site["lock"].to_string().contains("mutex 0x"), "{site}");
     let (_, sampled) = first(&["--sample", "10"]);
     assert_eq!((&sampled["skip"], &sampled["is_on"]), (&9.into(), &true.into()));
     let (code, _, error) = run(dir, &["--quiet", "--out", "x", "./locks", "conditions", "5"]);
     assert_eq!((code, &*error), (Some(0), ""));
     let sleep = report(&dir.join("x"));
-    let places = sleep["places"].as_array().expect("places").iter();
-    let slept: u64 = places.filter_map(|place| place["asleep_count"].as_u64()).sum();
+    let sites = sleep["sites"].as_array().expect("sites").iter();
+    let slept: u64 = sites.filter_map(|site| site["asleep_count"].as_u64()).sum();
     assert!(slept >= 7, "{sleep}");
     let asleep = |row: &str| locks(dir, &["report", "--sort", "asleep", row]);
     assert!(asleep("x").contains(" try_delay asleep name\n"), "{}", asleep("x"));

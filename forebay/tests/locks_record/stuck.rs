@@ -25,19 +25,19 @@ fn threads_that_wait_for_one_another_are_seen_while_they_do_and_after_they_were_
     eventually("both wait", || {
         let found: Value = serde_json::from_str(&now(&file, &["--json"])).unwrap_or_default();
         stuck = found["processes"][0].clone();
-        stuck["circles"][0].is_array()
+        stuck["deadlocks"][0].is_array()
     });
     let threads = stuck["threads"].as_array().expect("threads");
     let of = |name: &str| threads.iter().find(|thread| thread["name"] == name).expect(name);
     let (left, right) = (of("left"), of("right"));
     let mut both = [left["tid"].as_u64(), right["tid"].as_u64()];
     both.sort();
-    assert_eq!(stuck["circles"], serde_json::json!([both]));
+    assert_eq!(stuck["deadlocks"], serde_json::json!([both]));
     for (one, other) in [(left, right), (right, left)] {
         assert_eq!(one["awaits"]["lock"], other["holds"][0]["lock"], "{stuck}");
         assert_eq!(one["awaits"]["held_by"], serde_json::json!([other["tid"]]));
-        let place = one["awaits"]["place"]["name"].to_string();
-        assert!(place.contains("_first deadlock.c:"), "{place}");
+        let site = one["awaits"]["site"]["name"].to_string();
+        assert!(site.contains("_first deadlock.c:"), "{site}");
     }
     what_goes_on_is_not_denied(dir.path());
     let pid = stuck["pid"].as_i64().and_then(|pid| Pid::from_raw(pid as i32)).expect("a process");
@@ -58,8 +58,8 @@ fn what_goes_on_is_not_denied(dir: &Path) {
         serde_json::from_str(&locks(dir, &["report", "--json", file])).expect("JSON");
     assert_eq!(report["waiting_threads"], 2);
     let top = locks(dir, &["top", "--interval", "100ms", "--count", "2", file]);
-    for place in ["left_first", "right_first"] {
-        assert!(top.contains(place), "no {place} in {top}");
+    for site in ["left_first", "right_first"] {
+        assert!(top.contains(site), "no {site} in {top}");
     }
     let mut flame = Command::new(PROGRAM);
     let output = flame.args(["locks", "flame", file]).current_dir(dir).output().expect("it runs");

@@ -131,7 +131,7 @@ fn each_stack_of_each_thread_is_shown_with_its_numbers_and_bars() {
     let threads: Vec<_> = text.split("\nthread ").skip(1).collect();
     assert_eq!(threads.len(), 2, "{text}");
     assert!(threads.iter().all(|thread| thread.contains("(has gone)\n")), "{text}");
-    // Who tried in vain comes first, and of its places that one.
+    // Who tried in vain comes first, and of its sites that one.
     let entries: Vec<_> = threads[0].split("\n\tmutex ::: ").skip(1).collect();
     assert_eq!(entries.len(), 2, "{text}");
     let numbers = "enter count 1 ::: try-lock failure count 1 ::: try-lock delay ";
@@ -148,7 +148,7 @@ fn each_stack_of_each_thread_is_shown_with_its_numbers_and_bars() {
     }
     let calm = "take program.c:7\n\t\tcalm program.c:8\n\t\tmain program.c:";
     assert!(threads[1].contains("enter count 7 ") && threads[1].contains(calm), "{text}");
-    // In one line for each place, the way is what tells two of them apart.
+    // In one line for each site, the way is what tells two of them apart.
     let table = locks(dir, &["report", "program.locks"]);
     assert!(table.contains("take program.c:7 (mutex) < calm program.c:8 < main"), "{table}");
 }
@@ -170,7 +170,10 @@ fn lists_have_the_order_and_the_length_that_are_asked_for_or_it_is_refused() {
     }
 
     let none = locks(dir, &["report", "--stacks", "program.locks"]);
-    assert!(none.contains("\ncallers are part of the places: see forebay locks report "), "{none}");
+    assert!(
+        none.contains("\ncallers are part of the call sites: see forebay locks report "),
+        "{none}"
+    );
 
     let whole = report(&dir.join("program.locks"));
     let count = |value: &serde_json::Value| value.as_array().map_or(0, Vec::len);
@@ -179,15 +182,15 @@ fn lists_have_the_order_and_the_length_that_are_asked_for_or_it_is_refused() {
         serde_json::from_str::<serde_json::Value>(&json).expect("JSON")
     };
     let one = cut(&["--lines", "1", "--sort", "count"]);
-    assert_eq!((count(&one["places"]), count(&one["pairs"])), (1, 1), "{one}");
-    assert_eq!(one["places"][0]["numbers"]["count"], 7, "{one}");
+    assert_eq!((count(&one["sites"]), count(&one["pairs"])), (1, 1), "{one}");
+    assert_eq!(one["sites"][0]["numbers"]["count"], 7, "{one}");
     let left_out = |list: &str| one["left_out"][list].as_u64().expect("a number") as usize;
-    for list in ["places", "pairs", "stacks"] {
+    for list in ["sites", "pairs", "stacks"] {
         assert_eq!(left_out(list) + count(&one[list]), count(&whole[list]), "{list}: {one}");
     }
     let threads = whole["threads"].as_array().expect("threads").iter();
-    let of_threads: usize = threads.map(|thread| count(&thread["places"]) - 1).sum();
-    assert_eq!((left_out("places_of_threads"), of_threads > 0), (of_threads, true), "{one}");
+    let of_threads: usize = threads.map(|thread| count(&thread["sites"]) - 1).sum();
+    assert_eq!((left_out("thread_sites"), of_threads > 0), (of_threads, true), "{one}");
 
     fs::write(dir.join("one.json"), one.to_string()).expect("ours");
     for (arguments, part) in [
@@ -206,11 +209,11 @@ fn lists_have_the_order_and_the_length_that_are_asked_for_or_it_is_refused() {
         let said = String::from_utf8_lossy(&output.stderr);
         assert!(!output.status.success() && said.contains(part), "{arguments:?}: {said}");
     }
-    fs::write(dir.join("none.json"), "{\"places\": []}").expect("ours");
+    fs::write(dir.join("none.json"), "{\"sites\": []}").expect("ours");
     let changes = locks(dir, &["diff", "--json", "--lines", "1", "none.json", "program.locks"]);
     let changes: serde_json::Value = serde_json::from_str(&changes).expect("JSON");
-    assert_eq!(count(&changes["places"]), 1, "{changes}");
-    assert_eq!(changes["left_out"], count(&whole["places"]) - 1, "{changes}");
+    assert_eq!(count(&changes["sites"]), 1, "{changes}");
+    assert_eq!(changes["left_out"], count(&whole["sites"]) - 1, "{changes}");
 }
 
 #[test]
@@ -263,10 +266,10 @@ fn places_of_two_runs_are_matched_wherever_the_program_lay() {
         for before in ["a", "a.json"] {
             let text = locks(dir, &["diff", "--json", before, "b"]);
             let changes: serde_json::Value = serde_json::from_str(&text).expect("JSON");
-            let places = changes["places"].as_array().expect("places");
-            assert!(places.len() >= 2, "{flags:?} {text}");
-            let is_same = |place: &serde_json::Value| place["change"]["count"] == 0;
-            assert!(places.iter().all(is_same), "{flags:?} {text}");
+            let sites = changes["sites"].as_array().expect("sites");
+            assert!(sites.len() >= 2, "{flags:?} {text}");
+            let is_same = |site: &serde_json::Value| site["change"]["count"] == 0;
+            assert!(sites.iter().all(is_same), "{flags:?} {text}");
         }
     }
 }
@@ -296,14 +299,14 @@ fn the_locks_of_cpp_are_taken_by_who_calls_them() {
         }
         assert!(!text.contains("basic_string"), "{text}");
         let report = report(&dir.join("x"));
-        for place in report["places"].as_array().expect("places") {
-            let name = place["place"]["name"].as_str().expect("text");
+        for site in report["sites"].as_array().expect("sites") {
+            let name = site["site"]["name"].as_str().expect("text");
             assert!(name.starts_with("Store<std::string >::"), "{optimised} {name}");
         }
         let note = "only the C++ library: record with --stacks 8";
         assert!(!text.contains(note), "{optimised} {text}");
         let (_, _, error) = run(dir, &["--out", "y", "--", "./program"]);
-        let is_noted = error.contains(&format!("\n2 places show {note}"));
+        let is_noted = error.contains(&format!("\n2 call sites show {note}"));
         assert!(is_noted || optimised == "-O2", "{error}");
     }
     // Without lines: how far into which function.

@@ -22,14 +22,14 @@ fn refusal(arguments: &[&str]) -> String {
 
 /// How often locks of a class were taken, wherever.
 fn count(report: &Value, class: &str) -> u64 {
-    let places = report["places"].as_array().expect("places");
-    let of_class = places.iter().filter(|place| place["place"]["lock"] == class);
-    of_class.map(|place| place["numbers"]["count"].as_u64().expect("a number")).sum()
+    let sites = report["sites"].as_array().expect("sites");
+    let of_class = sites.iter().filter(|site| site["site"]["lock"] == class);
+    of_class.map(|site| site["numbers"]["count"].as_u64().expect("a number")).sum()
 }
 
 fn all(report: &Value) -> u64 {
-    let places = report["places"].as_array().expect("places");
-    places.iter().map(|place| place["numbers"]["count"].as_u64().expect("a number")).sum()
+    let sites = report["sites"].as_array().expect("sites");
+    sites.iter().map(|site| site["numbers"]["count"].as_u64().expect("a number")).sum()
 }
 
 #[test]
@@ -176,7 +176,7 @@ fn a_dead_server_leaves_its_profile_and_nothing_switches_it() {
     }
     assert!(table.contains("(cache.shard)"), "{table}");
     let sorted = text_of(&["report", &file, "--sort", "count", "--lines", "1"]);
-    assert!(sorted.contains("more places not shown"), "{sorted}");
+    assert!(sorted.contains("more call sites not shown"), "{sorted}");
     let threads = text_of(&["report", &file, "--threads"]);
     assert!(threads.contains("thread ") && threads.contains("::: enter count "), "{threads}");
     let bars = text_of(&["report", &file, "--histograms"]);
@@ -227,12 +227,12 @@ fn two_reports_are_compared_saved_or_not() {
     }
     let text = text_of(&["diff", "--json", &before, &file]);
     let changes: Value = serde_json::from_str(&text).expect("JSON");
-    let taken: i64 = changes["places"]
+    let taken: i64 = changes["sites"]
         .as_array()
-        .expect("places")
+        .expect("sites")
         .iter()
-        .filter(|place| place["name"].as_str().is_some_and(|name| name.contains("cache.shard")))
-        .map(|place| place["change"]["count"].as_i64().expect("a number"))
+        .filter(|site| site["name"].as_str().is_some_and(|name| name.contains("cache.shard")))
+        .map(|site| site["change"]["count"].as_i64().expect("a number"))
         .sum();
     let saved: Value =
         serde_json::from_slice(&std::fs::read(&before).expect("it is ours")).expect("JSON");

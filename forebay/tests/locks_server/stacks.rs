@@ -61,9 +61,9 @@ fn stacks_say_who_called_what_waits() {
         (&found["stack_sample"], found["room"]["rejected"]["stacks"].as_u64()),
         (&1.into(), Some(0))
     );
-    // Each wait was sampled, so the stacks have what the places have.
+    // Each wait was sampled, so the stacks have what the sites have.
     for column in ["cnt_lock", "wait_total_ns", "try_delay_ns"] {
-        let of_places = sum(&found["places"], |place| &place["numbers"][column]);
+        let of_places = sum(&found["sites"], |site| &site["numbers"][column]);
         let name = if column == "cnt_lock" { "wait_count" } else { column };
         let of_stacks = sum(&found["stacks"], |stack| &stack[name]);
         assert_eq!(of_stacks, of_places, "{column}");
@@ -72,9 +72,9 @@ fn stacks_say_who_called_what_waits() {
     for row in rows {
         let callers: Vec<&str> =
             row["callers"].as_array().expect("callers").iter().filter_map(Value::as_str).collect();
-        // The innermost is where the lock is taken, as the place says.
-        let place = row["waiter"]["stack"][0].as_str().expect("a place");
-        assert!(callers.first().is_some_and(|caller| caller.ends_with(place)), "{place}: {row}");
+        // The innermost is where the lock is taken, as the site says.
+        let site = row["waiter"]["stack"][0].as_str().expect("a site");
+        assert!(callers.first().is_some_and(|caller| caller.ends_with(site)), "{site}: {row}");
         assert!(!callers.iter().any(|caller| caller.contains("sync/src/")), "{row}");
     }
     let is_of_server = |row: &Value| row["callers"].to_string().contains(" server/src/");
@@ -101,19 +101,19 @@ fn a_hit_takes_no_lock_and_has_no_stack() {
     let mut ask = || client.ask("GET", "/", &[]).expect("served").status;
     text_of(&["on", "--stacks", "1", &file]);
     assert_eq!((ask(), ask()), (200, 200));
-    let places = |found: &Value| found["places"].as_array().map(Vec::len);
-    assert!(places(&report(&file)) > Some(0), "a miss takes some");
+    let sites = |found: &Value| found["sites"].as_array().map(Vec::len);
+    assert!(sites(&report(&file)) > Some(0), "a miss takes some");
     // The fetch may end after its client has its answer.
     forebay_testkit::eventually("the fetch has ended", || {
         text_of(&["reset", &file]);
-        let goes_on = || places(&report(&file)) > Some(0);
+        let goes_on = || sites(&report(&file)) > Some(0);
         !forebay_testkit::clock::holds_within(Duration::from_millis(50), goes_on)
     });
     for _ in 0..100 {
         assert_eq!(ask(), 200);
     }
     let found = report(&file);
-    assert_eq!((places(&found), &found["room"]["samples"]), (Some(0), &0.into()), "{found}");
+    assert_eq!((sites(&found), &found["room"]["samples"]), (Some(0), &0.into()), "{found}");
     let said = |end: &str| {
         let text = text_of(&["report", "--stacks", &file]);
         assert!(text.ends_with(end), "{end}: {text}");

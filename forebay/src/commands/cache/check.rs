@@ -8,23 +8,23 @@ use forebay_server::KeyText;
 use serde_json::{Value, json};
 
 use super::EXIT_FOUND;
-use super::meter::Meter;
+use super::progress_meter::ProgressMeter;
 use crate::commands::is_set;
-use crate::say::say;
+use crate::stdout::outln;
 
 pub(super) fn run(reader: &StoreReader, args: &ArgMatches) -> ExitCode {
     let depth = match is_set(args, "deep") {
         true => CheckDepth::Checksums,
         false => CheckDepth::Headers,
     };
-    let mut meter = Meter::begin("checking");
+    let mut meter = ProgressMeter::begin("checking");
     let report = reader.check(depth, |progress| meter.show(progress.done, progress.total));
     drop(meter);
     match is_set(args, "json") {
-        true => say!("{}", report_json(&report)),
+        true => outln!("{}", report_json(&report)),
         false => {
-            say!("{report}");
-            say!("{}", if report.is_sound() { "sound" } else { "not sound" });
+            outln!("{report}");
+            outln!("{}", if report.is_sound() { "sound" } else { "not sound" });
         }
     }
     if report.is_sound() { ExitCode::SUCCESS } else { ExitCode::from(EXIT_FOUND) }

@@ -14,7 +14,7 @@ use super::name_of;
 use crate::commands::is_set;
 
 /// A record as it is shown.
-struct Shown<'a> {
+struct ListedEntry<'a> {
     record: &'a ListedRecord<'a>,
     parts: KeyParts<'a>,
     text: Option<KeyText>,
@@ -23,8 +23,8 @@ struct Shown<'a> {
     fresh_s: Option<i64>,
 }
 
-impl<'a> Shown<'a> {
-    fn of(record: &'a ListedRecord<'a>, now: u64) -> Shown<'a> {
+impl<'a> ListedEntry<'a> {
+    fn of(record: &'a ListedRecord<'a>, now: u64) -> ListedEntry<'a> {
         let parts = record.parts();
         let text = match parts {
             KeyParts::Primary(key) | KeyParts::Variant { primary: key, .. } => KeyText::of(key),
@@ -34,7 +34,7 @@ impl<'a> Shown<'a> {
             i64::try_from(record.stale_from).unwrap_or(i64::MAX).saturating_sub_unsigned(now)
         });
         let age_s = now.saturating_sub(u64::from(record.response_time));
-        Shown { record, parts, text, age_s, fresh_s }
+        ListedEntry { record, parts, text, age_s, fresh_s }
     }
 
     fn begins_with(&self, prefix: &str) -> bool {
@@ -110,7 +110,7 @@ pub(super) fn run(reader: &StoreReader, args: &ArgMatches) -> ExitCode {
         let _ = writeln!(out, "{kind:<8} {bytes:>10} {age:>8} {fresh:>8} {uses:>3}  SITE URL");
     }
     reader.list(|record| {
-        let shown = Shown::of(record, now);
+        let shown = ListedEntry::of(record, now);
         if !shown.begins_with(prefix) {
             return ControlFlow::Continue(());
         }

@@ -5,7 +5,7 @@
 mod check;
 mod get;
 mod list;
-mod meter;
+mod progress_meter;
 mod stats;
 
 use std::fs;

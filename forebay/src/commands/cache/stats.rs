@@ -10,8 +10,8 @@ use forebay_shm::ParticipantStatus;
 use serde_json::{Map, Value, json};
 
 use super::name_of;
-use crate::commands::{is_set, shares};
-use crate::say::say;
+use crate::commands::{breakdown, is_set};
+use crate::stdout::outln;
 
 const KINDS: [RecordKind; 4] =
     [RecordKind::Whole, RecordKind::LongHead, RecordKind::Fragment, RecordKind::Base];
@@ -21,13 +21,13 @@ const USES: usize = 4;
 
 /// The records of one kind.
 #[derive(Clone, Copy, Debug, Default)]
-struct Tally {
+struct KindTotals {
     count: u64,
     bytes: u64,
     by_uses: [u64; USES],
 }
 
-impl Tally {
+impl KindTotals {
     fn add(&mut self, record: &ListedRecord<'_>) {
         self.count += 1;
         self.bytes += record.record_bytes;
@@ -36,7 +36,7 @@ impl Tally {
 }
 
 pub(super) fn run(reader: &StoreReader, file: &Path, args: &ArgMatches) -> ExitCode {
-    let mut tallies = [Tally::default(); KINDS.len()];
+    let mut tallies = [KindTotals::default(); KINDS.len()];
     reader.list(|record| {
         if let Some(at) = KINDS.iter().position(|kind| *kind == record.kind) {
             tallies[at].add(record);
@@ -45,7 +45,7 @@ pub(super) fn run(reader: &StoreReader, file: &Path, args: &ArgMatches) -> ExitC
     });
     let stats = reader.stats();
     match is_set(args, "json") {
-        true => say!("{}", stats_json(&stats, &tallies)),
+        true => outln!("{}", stats_json(&stats, &tallies)),
         false => print(reader, (&stats, &tallies), file),
     }
     ExitCode::SUCCESS
@@ -86,26 +86,26 @@ fn participants(reader: &StoreReader) -> String {
 
 fn print(
     reader: &StoreReader,
-    (stats, tallies): (&RegionStats, &[Tally; KINDS.len()]),
+    (stats, tallies): (&RegionStats, &[KindTotals; KINDS.len()]),
     file: &Path,
 ) {
-    say!("{}", file.display());
-    say!("{}; {} purges so far\n", participants(reader), stats.purge_count);
-    shares::print("region", stats.region_bytes, &shares_of(stats));
+    outln!("{}", file.display());
+    outln!("{}; {} purges so far\n", participants(reader), stats.purge_count);
+    breakdown::print("region", stats.region_bytes, &shares_of(stats));
     let segments = segments_of(stats).map(|(name, count)| format!("{count} {name}")).join(", ");
-    say!("\nsegments of {} bytes: {segments}", stats.segment_bytes);
-    say!("\n{:<9} {:>10} {:>15}  used 0, 1, 2, 3 times lately", "records", "count", "bytes");
+    outln!("\nsegments of {} bytes: {segments}", stats.segment_bytes);
+    outln!("\n{:<9} {:>10} {:>15}  used 0, 1, 2, 3 times lately", "records", "count", "bytes");
     for (kind, tally) in KINDS.iter().zip(tallies) {
         let [none, one, two, more] = tally.by_uses;
         let (name, count, bytes) = (name_of(*kind), tally.count, tally.bytes);
-        say!("{name:<9} {count:>10} {bytes:>15}  {none}, {one}, {two}, {more}");
+        outln!("{name:<9} {count:>10} {bytes:>15}  {none}, {one}, {two}, {more}");
     }
     let count: u64 = tallies.iter().map(|tally| tally.count).sum();
     let bytes: u64 = tallies.iter().map(|tally| tally.bytes).sum();
-    say!("{:<9} {count:>10} {bytes:>15}  of {} places", "sum", stats.index_word_count);
+    outln!("{:<9} {count:>10} {bytes:>15}  of {} places", "sum", stats.index_word_count);
 }
 
-fn stats_json(stats: &RegionStats, tallies: &[Tally; KINDS.len()]) -> Value {
+fn stats_json(stats: &RegionStats, tallies: &[KindTotals; KINDS.len()]) -> Value {
     let mut values = Map::new();
     values.insert("region_bytes".to_owned(), json!(stats.region_bytes));
     for (name, bytes) in shares_of(stats) {
@@ -113,7 +113,7 @@ fn stats_json(stats: &RegionStats, tallies: &[Tally; KINDS.len()]) -> Value {
     }
     let segments = segments_of(stats).map(|(name, count)| (name.to_owned(), json!(count)));
     let records = KINDS.iter().zip(tallies).map(|(kind, tally)| {
-        let Tally { count, bytes, by_uses } = tally;
+        let KindTotals { count, bytes, by_uses } = tally;
         (name_of(*kind).to_owned(), json!({ "count": count, "bytes": bytes, "by_uses": by_uses }))
     });
     let others = [

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use forebay_shm::{CounterReader, CounterValue, ReadDef};
 
 /// A counter file that is read again and again.
-pub(super) struct Follower {
+pub(super) struct FileFollower {
     path: PathBuf,
     reader: Rc<CounterReader>,
     /// Who wrote the file that was there before.
@@ -14,7 +14,7 @@ pub(super) struct Follower {
 }
 
 /// What a counter file said at one time.
-pub(super) struct Reading {
+pub(super) struct CounterSnapshot {
     reader: Rc<CounterReader>,
     values: Vec<CounterValue>,
     pub(super) pid: u32,
@@ -25,12 +25,12 @@ pub(super) struct Reading {
     pub(super) is_removed: bool,
 }
 
-impl Follower {
+impl FileFollower {
     /// # Errors
     /// A sentence for the user.
-    pub(super) fn open(path: PathBuf) -> Result<Follower, String> {
+    pub(super) fn open(path: PathBuf) -> Result<FileFollower, String> {
         let reader = open(&path)?;
-        Ok(Follower { path, reader, earlier_pid: None })
+        Ok(FileFollower { path, reader, earlier_pid: None })
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -42,7 +42,7 @@ impl Follower {
     ///
     /// # Errors
     /// There is another file, and it is none of counters, or a damaged one.
-    pub(super) fn read(&mut self) -> Result<Reading, String> {
+    pub(super) fn read(&mut self) -> Result<CounterSnapshot, String> {
         let place = self.reader.is_at(&self.path);
         if place == Some(false) {
             let newer = open(&self.path)?;
@@ -52,7 +52,7 @@ impl Follower {
         // First the numbers: of a writer that lives afterwards they are not the last.
         let values = self.reader.values().map(|(_, value)| value).collect();
         let writer = self.reader.writer();
-        Ok(Reading {
+        Ok(CounterSnapshot {
             reader: Rc::clone(&self.reader),
             values,
             pid: writer.pid,
@@ -67,9 +67,9 @@ fn open(path: &Path) -> Result<Rc<CounterReader>, String> {
     CounterReader::open(path).map(Rc::new).map_err(|error| error.to_string())
 }
 
-impl Reading {
+impl CounterSnapshot {
     /// Do the numbers of the other one go on in these?
-    pub(super) fn is_of_same_file(&self, other: &Reading) -> bool {
+    pub(super) fn is_of_same_file(&self, other: &CounterSnapshot) -> bool {
         Rc::ptr_eq(&self.reader, &other.reader)
     }
 
@@ -78,7 +78,7 @@ impl Reading {
         self.reader.defs().iter().zip(&self.values)
     }
 
-    /// What each counter said, in the order of [`Reading::counters`].
+    /// What each counter said, in the order of [`CounterSnapshot::counters`].
     pub(super) fn values(&self) -> &[CounterValue] {
         &self.values
     }
@@ -103,9 +103,9 @@ mod tests {
             file.slot(0).add(0, count);
             file
         };
-        let number = |reading: &Reading| reading.values()[0].clone();
+        let number = |reading: &CounterSnapshot| reading.values()[0].clone();
         let old = make(1);
-        let mut follower = Follower::open(path.clone()).expect("it is there");
+        let mut follower = FileFollower::open(path.clone()).expect("it is there");
         let first = follower.read().expect("whole");
         assert_eq!((first.earlier_pid, first.is_removed), (None, false));
         old.slot(0).add(0, 1);

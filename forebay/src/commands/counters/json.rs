@@ -5,11 +5,15 @@ use std::path::Path;
 use forebay_shm::{CounterValue, HistogramValue};
 use serde_json::{Map, Value, json};
 
-use super::follow::Reading;
+use super::follow::CounterSnapshot;
 use super::rows::{change, count};
 
 /// What was read, and if that is known, the changes of the counts per second.
-pub(super) fn table(path: &Path, now: &Reading, before: Option<(&Reading, f64)>) -> Value {
+pub(super) fn table(
+    path: &Path,
+    now: &CounterSnapshot,
+    before: Option<(&CounterSnapshot, f64)>,
+) -> Value {
     let counters = now.counters().map(|(def, value)| (def.name.clone(), value_json(value)));
     let mut object = json!({
         "file": path.display().to_string(),

@@ -12,54 +12,54 @@ use std::process::ExitCode;
 use clap::ArgMatches;
 
 use super::is_set;
-use crate::bars::Style;
-use crate::say::is_read;
-use crate::screen::{CLEAR, Pace, Screen, Watched, interval_of};
-use follow::{Follower, Reading};
-use table::Table;
+use crate::bars::BarStyle;
+use crate::screen::{CLEAR, Screen, WatchLoop, WatchTarget, interval_of};
+use crate::stdout::write_line;
+use follow::{CounterSnapshot, FileFollower};
+use table::CounterTable;
 
 pub(super) fn run(args: &ArgMatches) -> Result<ExitCode, String> {
     let (is_json, is_watch) = (is_set(args, "json"), is_set(args, "watch"));
     let is_live = is_watch && !is_json && io::stdout().is_terminal();
-    let follower = Follower::open(find::find(args.get_one("file"))?)?;
+    let follower = FileFollower::open(find::find(args.get_one("file"))?)?;
     let mut counters = Counters { follower, is_json, is_watch, is_live };
     let first = counters.read()?;
     if !counters.show(&first, None) || !is_watch {
         return Ok(ExitCode::SUCCESS);
     }
     let tables = args.get_one::<u64>("count").map(|count| count - 1);
-    Pace { interval_ms: interval_of(args), tables, is_live }.watch(&mut counters, first)
+    WatchLoop { interval_ms: interval_of(args), tables, is_live }.watch(&mut counters, first)
 }
 
 /// What was asked for.
 struct Counters {
-    follower: Follower,
+    follower: FileFollower,
     is_json: bool,
     is_watch: bool,
     /// The screen is taken for each table.
     is_live: bool,
 }
 
-impl Watched for Counters {
-    type Reading = Reading;
+impl WatchTarget for Counters {
+    type Snapshot = CounterSnapshot;
 
     const AWAY: &'static str = "the file is looked at";
 
-    fn read(&mut self) -> Result<Reading, String> {
+    fn read(&mut self) -> Result<CounterSnapshot, String> {
         self.follower.read()
     }
 
-    fn show(&self, now: &Reading, before: Option<(&Reading, f64)>) -> bool {
+    fn show(&self, now: &CounterSnapshot, before: Option<(&CounterSnapshot, f64)>) -> bool {
         // The numbers of a new file begin anew.
         let before = before.filter(|(before, _)| before.is_of_same_file(now));
         let path = self.follower.path();
         match self.is_json {
-            true => is_read(format_args!("{}", json::table(path, now, before))),
+            true => write_line(format_args!("{}", json::table(path, now, before))),
             false => {
-                let table = Table { path, now, before, has_rates: self.is_watch };
+                let table = CounterTable { path, now, before, has_rates: self.is_watch };
                 let clear = if self.is_live { CLEAR } else { "" };
                 let screen = self.is_live.then(Screen::of_output);
-                is_read(format_args!("{clear}{}", table.text(screen, Style::of_output())))
+                write_line(format_args!("{clear}{}", table.text(screen, BarStyle::of_output())))
             }
         }
     }

@@ -4,7 +4,7 @@ use forebay_shm::{Bucket, CounterValue, HistogramValue};
 
 /// One row, not yet written.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Row {
+pub(super) struct CounterRow {
     pub(super) name: String,
     /// Of the largest bar of the histogram that it belongs to.
     pub(super) bar: Option<(u64, u64)>,
@@ -15,9 +15,9 @@ pub(super) struct Row {
 
 /// A histogram: its own row, and the bars below.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Bars {
-    pub(super) head: Row,
-    pub(super) buckets: Vec<Row>,
+pub(super) struct HistogramRows {
+    pub(super) head: CounterRow,
+    pub(super) buckets: Vec<CounterRow>,
 }
 
 /// The part of a value that has a rate: for a histogram, how many values there were.
@@ -33,10 +33,10 @@ pub(super) fn change(now: u64, before: u64) -> i64 {
     now.wrapping_sub(before).cast_signed()
 }
 
-impl Row {
-    pub(super) fn number(name: &str, now: u64, before: Option<u64>) -> Row {
+impl CounterRow {
+    pub(super) fn number(name: &str, now: u64, before: Option<u64>) -> CounterRow {
         let change = before.map(|before| change(now, before));
-        Row { name: name.to_owned(), bar: None, value: now, change }
+        CounterRow { name: name.to_owned(), bar: None, value: now, change }
     }
 
     pub(super) fn has_changed(&self) -> bool {
@@ -49,9 +49,13 @@ impl Row {
     }
 }
 
-impl Bars {
-    pub(super) fn new(name: &str, now: &HistogramValue, before: Option<&HistogramValue>) -> Bars {
-        let head = Row::number(
+impl HistogramRows {
+    pub(super) fn new(
+        name: &str,
+        now: &HistogramValue,
+        before: Option<&HistogramValue>,
+    ) -> HistogramRows {
+        let head = CounterRow::number(
             &format!("{name}{}", summary(now)),
             now.count(),
             before.map(HistogramValue::count),
@@ -63,16 +67,16 @@ impl Bars {
         let bucket = |index: usize| {
             let before = before.and_then(|before| before.buckets.get(index));
             let bucket = now.buckets[index];
-            Row::number(&label(now, index), bucket.count, before.map(|before| before.count))
+            CounterRow::number(&label(now, index), bucket.count, before.map(|before| before.count))
         };
-        Bars { head, buckets: span.map(bucket).collect() }
+        HistogramRows { head, buckets: span.map(bucket).collect() }
     }
 
     /// Neighbours drawn as one, so that no more than so many bars are left, each with its part of
     /// the largest.
-    pub(super) fn drawn(&self, bars_max: usize) -> Vec<Row> {
+    pub(super) fn drawn(&self, bars_max: usize) -> Vec<CounterRow> {
         let together = self.buckets.len().div_ceil(bars_max.max(1)).max(1);
-        let mut bars: Vec<Row> = self.buckets.chunks(together).filter_map(merged).collect();
+        let mut bars: Vec<CounterRow> = self.buckets.chunks(together).filter_map(merged).collect();
         let largest = bars.iter().map(|row| row.value).max().unwrap_or(0);
         for row in &mut bars {
             row.bar = Some((row.value, largest));
@@ -82,10 +86,10 @@ impl Bars {
 }
 
 /// Neighbours as one: up to the bound of the last.
-fn merged(rows: &[Row]) -> Option<Row> {
+fn merged(rows: &[CounterRow]) -> Option<CounterRow> {
     let value = rows.iter().fold(0, |sum: u64, row| sum.wrapping_add(row.value));
     let change = rows.iter().map(|row| row.change).sum();
-    rows.last().map(|last| Row { value, change, ..last.clone() })
+    rows.last().map(|last| CounterRow { value, change, ..last.clone() })
 }
 
 fn label(histogram: &HistogramValue, index: usize) -> String {
@@ -123,7 +127,7 @@ mod tests {
         }
     }
 
-    fn names(rows: &[Row]) -> Vec<(&str, u64)> {
+    fn names(rows: &[CounterRow]) -> Vec<(&str, u64)> {
         rows.iter().map(|row| (row.name.as_str(), row.value)).collect()
     }
 
@@ -134,7 +138,7 @@ mod tests {
             ([0, 5, 0, 1, 0, 0], vec![("≤ 32", 5), ("≤ 64", 0), ("≤ 128", 1)]),
             ([0, 0, 0, 0, 2, 7], vec![("≤ 256", 2), ("> 256", 7)]),
         ] {
-            let bars = Bars::new("turn_us", &histogram(counts, 9), None);
+            let bars = HistogramRows::new("turn_us", &histogram(counts, 9), None);
             assert_eq!(names(&bars.drawn(usize::MAX)), expected, "{counts:?}");
         }
     }
@@ -142,7 +146,7 @@ mod tests {
     #[test]
     fn bars_without_room_are_drawn_together_and_nothing_is_lost() {
         let (then, now) = (histogram([1, 1, 1, 1, 1, 0], 0), histogram([1, 2, 4, 8, 1, 0], 0));
-        let bars = Bars::new("turn_us", &now, Some(&then));
+        let bars = HistogramRows::new("turn_us", &now, Some(&then));
         for (bars_max, expected) in [
             (5, vec![("≤ 16", 1), ("≤ 32", 2), ("≤ 64", 4), ("≤ 128", 8), ("≤ 256", 1)]),
             (4, vec![("≤ 32", 3), ("≤ 128", 12), ("≤ 256", 1)]),
@@ -166,7 +170,7 @@ mod tests {
             ([0, 199, 0, 0, 0, 1], 6000, "t: mean 30, 99% ≤ 32"),
             ([0, 0, 0, 0, 0, 1], 900, "t: mean 900, 99% > 256"),
         ] {
-            assert_eq!(Bars::new("t", &histogram(counts, sum), None).head.name, expected);
+            assert_eq!(HistogramRows::new("t", &histogram(counts, sum), None).head.name, expected);
         }
     }
 
@@ -178,7 +182,7 @@ mod tests {
             (0, Some(0), Some(0), true),
             (0, None, None, true),
         ] {
-            let row = Row::number("a", now, before);
+            let row = CounterRow::number("a", now, before);
             assert_eq!((row.change, row.is_nothing()), (change, is_nothing), "{row:?}");
         }
     }

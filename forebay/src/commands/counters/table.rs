@@ -4,9 +4,9 @@ use std::path::Path;
 
 use forebay_shm::CounterValue;
 
-use super::follow::Reading;
-use super::rows::{Bars, Row};
-use crate::bars::{Paint, Style};
+use super::follow::CounterSnapshot;
+use super::rows::{CounterRow, HistogramRows};
+use crate::bars::{BarStyle, Highlight};
 use crate::screen::Screen;
 
 /// The longest names, and what histograms say beside theirs.
@@ -19,32 +19,32 @@ const LABEL_CELLS: usize = 8;
 const BARS_MIN: usize = 3;
 
 /// All that is shown at once.
-pub(super) struct Table<'a> {
+pub(super) struct CounterTable<'a> {
     pub(super) path: &'a Path,
-    pub(super) now: &'a Reading,
+    pub(super) now: &'a CounterSnapshot,
     /// What was read so many seconds before.
-    pub(super) before: Option<(&'a Reading, f64)>,
+    pub(super) before: Option<(&'a CounterSnapshot, f64)>,
     /// There is a column for the changes, known or not.
     pub(super) has_rates: bool,
 }
 
 /// What is in a table, of which a screen shows a part.
-struct Content {
-    numbers: Vec<Row>,
-    histograms: Vec<Bars>,
+struct TableContent {
+    numbers: Vec<CounterRow>,
+    histograms: Vec<HistogramRows>,
 }
 
 /// The part that is shown.
-struct Shown {
-    rows: Vec<Row>,
+struct VisibleRows {
+    rows: Vec<CounterRow>,
     hidden: usize,
     /// So many of the hidden ones are more than 0.
     hidden_counts: usize,
 }
 
-impl Table<'_> {
+impl CounterTable<'_> {
     /// As many rows as a screen has room for, or all.
-    pub(super) fn text(&self, screen: Option<Screen>, style: Style) -> String {
+    pub(super) fn text(&self, screen: Option<Screen>, style: BarStyle) -> String {
         let head = format!("{}\n{}\n", self.title(), self.columns());
         let shown = self.content().shown(screen.map_or(usize::MAX, |screen| {
             // Each row is as long as the names of the columns, and below all there may be a note.
@@ -77,35 +77,35 @@ impl Table<'_> {
         format!("{:<NAME_CELLS$} {:>15} {rate:>12}", "COUNTER", "VALUE").trim_end().to_owned()
     }
 
-    fn content(&self) -> Content {
-        let mut content = Content { numbers: Vec::new(), histograms: Vec::new() };
+    fn content(&self) -> TableContent {
+        let mut content = TableContent { numbers: Vec::new(), histograms: Vec::new() };
         for (index, (def, now)) in self.now.counters().enumerate() {
             let before = self.before.and_then(|(before, _)| before.values().get(index));
             match (now, before) {
                 (CounterValue::Number(now), Some(CounterValue::Number(before))) => {
-                    content.numbers.push(Row::number(&def.name, *now, Some(*before)));
+                    content.numbers.push(CounterRow::number(&def.name, *now, Some(*before)));
                 }
                 (CounterValue::Number(now), _) => {
-                    content.numbers.push(Row::number(&def.name, *now, None));
+                    content.numbers.push(CounterRow::number(&def.name, *now, None));
                 }
                 (CounterValue::Histogram(now), Some(CounterValue::Histogram(before))) => {
-                    content.histograms.push(Bars::new(&def.name, now, Some(before)));
+                    content.histograms.push(HistogramRows::new(&def.name, now, Some(before)));
                 }
                 (CounterValue::Histogram(now), _) => {
-                    content.histograms.push(Bars::new(&def.name, now, None));
+                    content.histograms.push(HistogramRows::new(&def.name, now, None));
                 }
             }
         }
         content
     }
 
-    fn line(&self, row: &Row, style: Style) -> String {
+    fn line(&self, row: &CounterRow, style: BarStyle) -> String {
         let name = match row.bar {
             None => format!("{:<NAME_CELLS$}", row.name),
             Some((share, whole)) => {
                 let cells = NAME_CELLS - LABEL_CELLS - 3;
                 let bar = style.bar(share, whole, cells as u64);
-                let bar = style.paint(Paint::Bar, &format!("{bar:<cells$}"));
+                let bar = style.paint(Highlight::Bar, &format!("{bar:<cells$}"));
                 format!("  {:<LABEL_CELLS$} {bar}", row.name)
             }
         };
@@ -116,22 +116,22 @@ impl Table<'_> {
         };
         let numbers = format!("{:>15} {rate:>12}", row.value);
         let numbers = match row.has_changed() {
-            true => style.paint(Paint::Changed, &numbers),
+            true => style.paint(Highlight::Changed, &numbers),
             false => numbers,
         };
         format!("{name} {numbers}").trim_end().to_owned()
     }
 }
 
-impl Content {
+impl TableContent {
     /// What is 0 makes room first; then bars are drawn together, down to a few; then the last
     /// numbers make room.
-    fn shown(self, room: usize) -> Shown {
-        let Content { numbers, histograms } = self;
+    fn shown(self, room: usize) -> VisibleRows {
+        let TableContent { numbers, histograms } = self;
         let counts = numbers.iter().filter(|row| !row.is_nothing()).count();
         let beside_bars = room.saturating_sub(counts + histograms.len());
         let bars_max = (beside_bars / histograms.len().max(1)).max(BARS_MIN);
-        let below: Vec<Row> = histograms
+        let below: Vec<CounterRow> = histograms
             .into_iter()
             .flat_map(|bars| {
                 let drawn = bars.drawn(bars_max);
@@ -149,11 +149,11 @@ impl Content {
         rows.extend(below);
         // At least one, whatever the screen says.
         rows.truncate(room.max(1));
-        Shown { rows, hidden, hidden_counts }
+        VisibleRows { rows, hidden, hidden_counts }
     }
 }
 
-impl Shown {
+impl VisibleRows {
     fn note(&self) -> Option<String> {
         match (self.hidden, self.hidden_counts) {
             (0, _) => None,

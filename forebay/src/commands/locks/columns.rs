@@ -2,7 +2,7 @@
 
 use forebay_sync::profile::SiteTotals;
 
-use super::summary::Happened;
+use super::summary::SiteTotals;
 
 /// What can be sorted by, in the order of the table.
 pub(crate) const COLUMNS: [&str; 12] = [
@@ -30,9 +30,9 @@ const TRY_DELAY: usize = 10;
 /// conditions.
 const ASLEEP: usize = COLUMNS.len() - 1;
 
-/// The numbers of a place in the order of [`COLUMNS`]; times are nanoseconds.
-pub(super) fn numbers(happened: &Happened) -> [u64; COLUMNS.len()] {
-    numbers_of(&happened.totals, happened.wanted_count)
+/// The numbers of a site in the order of [`COLUMNS`]; times are nanoseconds.
+pub(super) fn numbers(site_totals: &SiteTotals) -> [u64; COLUMNS.len()] {
+    numbers_of(&site_totals.totals, site_totals.wanted_count)
 }
 
 /// The same of what one thread did, if it is known how often others wanted what it held.
@@ -54,7 +54,7 @@ pub(super) fn numbers_of(totals: &SiteTotals, wanted_count: u64) -> [u64; COLUMN
     ]
 }
 
-/// The columns that a table has in which any place has such numbers.
+/// The columns that a table has in which any site has such numbers.
 pub(super) fn shown<'a>(mut rows: impl Iterator<Item = &'a [u64; COLUMNS.len()]>) -> usize {
     match rows.any(|numbers| numbers[ASLEEP] != 0) {
         true => COLUMNS.len(),
@@ -67,25 +67,25 @@ pub(super) fn is_time(column: usize) -> bool {
     !matches!(COLUMNS.get(column), Some(&("count" | "cnt_hold" | "cnt_lock" | "try_failed")))
 }
 
-/// What decides the order of places: a column, or what was lost by waiting and trying.
+/// What decides the order of sites: a column, or what was lost by waiting and trying.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Sort {
+pub(super) enum SortOrder {
     Lost,
     Column(usize),
 }
 
-impl Sort {
-    pub(super) fn named(name: Option<&String>) -> Sort {
+impl SortOrder {
+    pub(super) fn named(name: Option<&String>) -> SortOrder {
         let column = name.and_then(|name| COLUMNS.iter().position(|column| column == name));
-        column.map_or(Sort::Lost, Sort::Column)
+        column.map_or(SortOrder::Lost, SortOrder::Column)
     }
 
     /// The larger, the earlier; what is equal so far is in the order of holds.
     pub(super) fn weight(self, numbers: &[u64]) -> (u64, u64) {
         let at = |column: usize| numbers.get(column).copied().unwrap_or(0);
         match self {
-            Sort::Column(column) => (at(column), at(TOTAL)),
-            Sort::Lost => (at(WAIT_TOTAL).saturating_add(at(TRY_DELAY)), at(TOTAL)),
+            SortOrder::Column(column) => (at(column), at(TOTAL)),
+            SortOrder::Lost => (at(WAIT_TOTAL).saturating_add(at(TRY_DELAY)), at(TOTAL)),
         }
     }
 }

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use forebay_sync::profile::{ProfileSnapshot, SiteKind};
 
-use super::names::Names;
-use super::summary::Place;
+use super::names::SiteNames;
+use super::summary::LockSite;
 use crate::symbols::is_wrapper;
 
 /// What to do about them, if there are any.
@@ -13,16 +13,16 @@ pub(super) fn line(reading: &ProfileSnapshot) -> Option<String> {
     if reading.about.kind != SiteKind::Stacks {
         return None;
     }
-    let mut names = Names::of(reading);
-    let places: BTreeSet<_> = reading.sites.keys().map(|key| names.place(*key)).collect();
-    let what = match places.iter().filter(|place| is_cpp_only(place)).count() {
+    let mut names = SiteNames::of(reading);
+    let sites: BTreeSet<_> = reading.sites.keys().map(|key| names.site(*key)).collect();
+    let what = match sites.iter().filter(|site| is_cpp_only(site)).count() {
         0 => return None,
-        1 => "1 place shows".to_owned(),
-        count => format!("{count} places show"),
+        1 => "1 site shows".to_owned(),
+        count => format!("{count} sites show"),
     };
     Some(format!("{what} only the C++ library: record with --stacks 8 (needs frame pointers)"))
 }
 
-fn is_cpp_only(place: &Place) -> bool {
-    !place.stack.is_empty() && place.stack.iter().all(|line| is_wrapper(line))
+fn is_cpp_only(site: &LockSite) -> bool {
+    !site.stack.is_empty() && site.stack.iter().all(|line| is_wrapper(line))
 }

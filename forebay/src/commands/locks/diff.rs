@@ -9,19 +9,19 @@ use clap::ArgMatches;
 use forebay_shm::ProfileFile;
 use serde_json::{Map, Value, json};
 
-use super::columns::{COLUMNS, Sort, is_time, numbers, shown, us};
-use super::short::short;
-use super::summary::{Place, Summary};
-use super::table::Row;
-use super::{changed, counted, json, lines_max, table};
+use super::abbreviate::abbreviate;
+use super::columns::{COLUMNS, SortOrder, is_time, numbers, shown, us};
+use super::summary::{LockSite, Summary};
+use super::table::TableRow;
+use super::{counted, json, lines_max, stale_binaries, table};
 use crate::commands::is_set;
-use crate::say::say;
+use crate::stdout::outln;
 
 /// The longest report that is read, in bytes.
 const REPORT_BYTES_MAX: u64 = 256 << 20;
 
-type Numbers = [u64; COLUMNS.len()];
-type Changes = [i128; COLUMNS.len()];
+type ColumnValues = [u64; COLUMNS.len()];
+type ColumnChanges = [i128; COLUMNS.len()];
 
 pub(super) fn run(args: &ArgMatches) -> Result<ExitCode, String> {
     let side = |name: &str| {
@@ -29,18 +29,18 @@ pub(super) fn run(args: &ArgMatches) -> Result<ExitCode, String> {
         numbers_of(path).map_err(|why| format!("{}: {why}", path.display()))
     };
     let changes = changes(&side("before")?, &side("after")?);
-    let sort = Sort::named(args.get_one("sort"));
+    let sort = SortOrder::named(args.get_one("sort"));
     let mut rows: Vec<_> = changes.into_iter().collect();
     rows.sort_by_key(|(_, changes)| std::cmp::Reverse(sort.weight(&sizes(changes))));
     match is_set(args, "json") {
-        true => say!("{}", as_json(&rows, lines_max(args))),
-        false => say!("{}", text(&rows, lines_max(args))),
+        true => outln!("{}", as_json(&rows, lines_max(args))),
+        false => outln!("{}", text(&rows, lines_max(args))),
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// By the names of places, what a profile or a saved report says.
-fn numbers_of(path: &Path) -> Result<BTreeMap<String, Numbers>, String> {
+/// By the names of sites, what a profile or a saved report says.
+fn numbers_of(path: &Path) -> Result<BTreeMap<String, ColumnValues>, String> {
     let length = std::fs::metadata(path).map_err(|error| error.to_string())?.len();
     let mut first = [0; 1];
     let is_report = std::fs::File::open(path)
@@ -56,31 +56,32 @@ fn numbers_of(path: &Path) -> Result<BTreeMap<String, Numbers>, String> {
     let read = ProfileFile::open(path).and_then(|file| file.read());
     // The error has the path in front already.
     let reading = read.map_err(|error| error.kind.to_string())?;
-    for line in changed::lines(&reading) {
+    for line in stale_binaries::lines(&reading) {
         eprintln!("forebay: {}: {line}", path.display());
     }
     let summary = Summary::of(&reading);
-    let places = summary.places.iter();
-    Ok(places.map(|(place, happened)| (place.full_name(), numbers(happened))).collect())
+    let sites = summary.sites.iter();
+    Ok(sites.map(|(site, site_totals)| (site.full_name(), numbers(site_totals))).collect())
 }
 
-fn of_report(text: &[u8]) -> Result<BTreeMap<String, Numbers>, String> {
+fn of_report(text: &[u8]) -> Result<BTreeMap<String, ColumnValues>, String> {
     let value: Value = serde_json::from_slice(text)
         .map_err(|error| format!("is neither a lock profile nor a report: {error}"))?;
-    let places = value.get("places").and_then(Value::as_array);
-    let places = places.ok_or("is no report of `forebay locks report --json`: it has no places")?;
+    let sites = value.get("sites").and_then(Value::as_array);
+    let sites = sites.ok_or("is no report of `forebay locks report --json`: it has no sites")?;
     // What is not there would count as 0.
-    let left_out = value.pointer("/left_out/places").and_then(Value::as_u64).unwrap_or(0);
+    let left_out = value.pointer("/left_out/sites").and_then(Value::as_u64).unwrap_or(0);
     if left_out > 0 {
-        let count = counted(usize::try_from(left_out).unwrap_or(usize::MAX), "place", "places");
+        let count =
+            counted(usize::try_from(left_out).unwrap_or(usize::MAX), "call site", "call sites");
         return Err(format!("leaves out {count}: compare profiles, or reports without --lines"));
     }
     let mut all = BTreeMap::new();
-    for place in places {
-        let name = full_name(place).ok_or("is damaged: a place has no name")?;
-        let mut numbers = Numbers::default();
+    for site in sites {
+        let name = full_name(site).ok_or("is damaged: a call site has no name")?;
+        let mut numbers = ColumnValues::default();
         for (column, number) in numbers.iter_mut().enumerate() {
-            let found = place.pointer(&format!("/numbers/{}", json::key(column)));
+            let found = site.pointer(&format!("/numbers/{}", json::key(column)));
             let found = found.and_then(Value::as_u64);
             *number =
                 found.ok_or_else(|| format!("is damaged: {name} has no {}", json::key(column)))?;
@@ -90,26 +91,27 @@ fn of_report(text: &[u8]) -> Result<BTreeMap<String, Numbers>, String> {
     Ok(all)
 }
 
-/// As [`Place::full_name`](super::summary::Place::full_name).
-fn full_name(place: &Value) -> Option<String> {
-    let place = place.get("place")?;
-    let text = |name: &str| place.get(name).and_then(Value::as_str).map(str::to_owned);
-    let frames = place.get("stack").and_then(Value::as_array).into_iter().flatten();
+/// As [`LockSite::full_name`](super::summary::LockSite::full_name).
+fn full_name(site: &Value) -> Option<String> {
+    let site = site.get("site")?;
+    let text = |name: &str| site.get(name).and_then(Value::as_str).map(str::to_owned);
+    let frames = site.get("stack").and_then(Value::as_array).into_iter().flatten();
     let stack = frames.map(|frame| frame.as_str().map(Rc::from)).collect::<Option<_>>()?;
-    Some(Place { lock: text("lock")?, stack }.full_name())
+    Some(LockSite { lock: text("lock")?, stack }.full_name())
 }
 
 /// What is in one of them only counts as 0 in the other.
 fn changes(
-    before: &BTreeMap<String, Numbers>,
-    after: &BTreeMap<String, Numbers>,
-) -> BTreeMap<String, Changes> {
+    before: &BTreeMap<String, ColumnValues>,
+    after: &BTreeMap<String, ColumnValues>,
+) -> BTreeMap<String, ColumnChanges> {
     let names = before.keys().chain(after.keys());
     let change = |name: &String| {
-        let at = |side: &BTreeMap<String, Numbers>| side.get(name).copied().unwrap_or_default();
+        let at =
+            |side: &BTreeMap<String, ColumnValues>| side.get(name).copied().unwrap_or_default();
         let (before, after) = (at(before), at(after));
         let change = |column: usize| {
-            let number = |side: Numbers| side.get(column).copied().map_or(0, i128::from);
+            let number = |side: ColumnValues| side.get(column).copied().map_or(0, i128::from);
             number(after) - number(before)
         };
         (name.clone(), std::array::from_fn(change))
@@ -117,38 +119,38 @@ fn changes(
     names.map(change).collect()
 }
 
-fn text(rows: &[(String, Changes)], lines_max: usize) -> String {
+fn text(rows: &[(String, ColumnChanges)], lines_max: usize) -> String {
     let changed: Vec<_> =
         rows.iter().filter(|(_, changes)| *changes != [0; COLUMNS.len()]).collect();
     let sizes: Vec<_> = changed.iter().map(|(_, changes)| sizes(changes)).collect();
     let columns = shown(sizes.iter());
     let mut names = BTreeMap::<_, usize>::new();
     for (name, _) in &changed {
-        *names.entry(without_way(name)).or_default() += 1;
+        *names.entry(without_callers(name)).or_default() += 1;
     }
     let lines = changed.iter().take(lines_max).map(|(name, changes)| {
         let cell = |(column, change): (usize, &i128)| signed(*change, is_time(column));
-        let alone = without_way(name);
+        let alone = without_callers(name);
         let name = if names.get(alone) == Some(&1) { alone } else { name };
-        Row::new(changes.iter().enumerate().map(cell), short(name))
+        TableRow::new(changes.iter().enumerate().map(cell), abbreviate(name))
     });
     let headings = COLUMNS.get(..columns).unwrap_or(&COLUMNS);
     let mut lines = table::grid(headings, "name", lines.collect());
     match changed.is_empty() {
         true => lines.push("nothing has changed".to_owned()),
-        false => lines.extend(table::note(changed.len(), lines_max, "place")),
+        false => lines.extend(table::note(changed.len(), lines_max, "call site")),
     }
     lines.join("\n")
 }
 
-/// The name of a place without its callers.
-fn without_way(full_name: &str) -> &str {
+/// The name of a site without its callers.
+fn without_callers(full_name: &str) -> &str {
     let end = full_name.find(") < ").map(|at| at + 1);
     end.and_then(|end| full_name.get(..end)).unwrap_or(full_name)
 }
 
 /// How large changes are, whatever their direction.
-fn sizes(changes: &Changes) -> Numbers {
+fn sizes(changes: &ColumnChanges) -> ColumnValues {
     changes.map(|change| u64::try_from(change.unsigned_abs()).unwrap_or(u64::MAX))
 }
 
@@ -162,16 +164,16 @@ fn signed(change: i128, is_time: bool) -> String {
     }
 }
 
-fn as_json(rows: &[(String, Changes)], lines_max: usize) -> Value {
-    let row = |(name, changes): &(String, Changes)| {
+fn as_json(rows: &[(String, ColumnChanges)], lines_max: usize) -> Value {
+    let row = |(name, changes): &(String, ColumnChanges)| {
         let numbers = changes.iter().enumerate().map(|(column, change)| {
             (json::key(column), json!(i64::try_from(*change).unwrap_or(i64::MAX)))
         });
         json!({ "name": name, "change": numbers.collect::<Map<_, _>>() })
     };
-    let mut list = json::List::new(lines_max);
-    let places = list.of(rows, row);
-    json!({ "places": places, "left_out": list.left_out })
+    let mut list = json::BoundedList::new(lines_max);
+    let sites = list.of(rows, row);
+    json!({ "sites": sites, "left_out": list.left_out })
 }
 
 #[cfg(test)]
@@ -179,12 +181,12 @@ mod tests {
     use super::*;
 
     fn report(rows: &[(&str, u64)]) -> Vec<u8> {
-        let places = rows.iter().map(|(name, count)| {
+        let sites = rows.iter().map(|(name, count)| {
             let numbers: Map<_, _> =
                 (0..COLUMNS.len()).map(|column| (json::key(column), json!(count))).collect();
-            json!({ "place": { "lock": name }, "numbers": numbers })
+            json!({ "site": { "lock": name }, "numbers": numbers })
         });
-        json!({ "places": places.collect::<Vec<_>>() }).to_string().into_bytes()
+        json!({ "sites": sites.collect::<Vec<_>>() }).to_string().into_bytes()
     }
 
     #[test]
@@ -203,14 +205,14 @@ mod tests {
     }
 
     #[test]
-    fn places_that_only_their_way_tells_apart_stay_apart() {
+    fn call_sites_that_differ_only_in_callers_stay_apart() {
         let numbers: Map<_, _> =
             (0..COLUMNS.len()).map(|column| (json::key(column), json!(1))).collect();
-        let place = |caller: &str| {
-            let place = json!({ "lock": "mutex", "stack": ["f", caller] });
-            json!({ "place": place, "numbers": numbers })
+        let site = |caller: &str| {
+            let site = json!({ "lock": "mutex", "stack": ["f", caller] });
+            json!({ "site": site, "numbers": numbers })
         };
-        let report = json!({ "places": [place("a"), place("b")] }).to_string();
+        let report = json!({ "sites": [site("a"), site("b")] }).to_string();
         let names: Vec<_> = of_report(report.as_bytes()).expect("whole").into_keys().collect();
         assert_eq!(names, ["f (mutex) < a", "f (mutex) < b"]);
         let rows = |names: &[&str]| {
@@ -226,10 +228,10 @@ mod tests {
     fn what_is_no_report_is_said_to_be_none() {
         for (text, expected) in [
             ("{", "is neither a lock profile nor a report"),
-            ("{}", "it has no places"),
-            ("{\"places\": [], \"left_out\": {\"places\": 7}}", "leaves out 7 places"),
-            ("{\"places\": [{}]}", "a place has no name"),
-            ("{\"places\": [{\"place\": {\"lock\": \"x\"}}]}", "x has no max_ns"),
+            ("{}", "it has no sites"),
+            ("{\"sites\": [], \"left_out\": {\"sites\": 7}}", "leaves out 7 call sites"),
+            ("{\"sites\": [{}]}", "a call site has no name"),
+            ("{\"sites\": [{\"site\": {\"lock\": \"x\"}}]}", "x has no max_ns"),
         ] {
             let error = of_report(text.as_bytes()).expect_err(text);
             assert!(error.contains(expected), "{text}: {error}");

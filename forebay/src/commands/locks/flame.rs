@@ -11,13 +11,13 @@ use forebay_server::clock::unix_ns;
 use forebay_shm::is_alive;
 use forebay_sync::profile::ProfileControl;
 
-use super::names::Names;
+use super::call_stacks::{self, SampledStacks, apportioned};
+use super::names::SiteNames;
 use super::report::read;
-use super::summary::{Happened, Pair, Place, Summary};
-use super::ways::{self, Ways, divided};
-use super::{changed, counted, matrix, under_way};
+use super::summary::{LockPair, LockSite, SiteTotals, Summary};
+use super::{counted, in_progress, matrix, stale_binaries};
 use crate::commands::is_set;
-use crate::say::say;
+use crate::stdout::outln;
 
 const NS_PER_US: u64 = 1000;
 
@@ -29,18 +29,18 @@ type Stacks = BTreeMap<Vec<Rc<str>>, u64>;
 
 pub(super) fn run(args: &ArgMatches) -> Result<ExitCode, String> {
     let (file, reading) = read(args)?;
-    let mut names = Names::of(&reading);
+    let mut names = SiteNames::of(&reading);
     let summary = Summary::named(&mut names);
-    let ways = ways::of(&mut names, &reading.threads);
-    let stacks = stacks(&summary, &ways);
+    let samples = call_stacks::of(&mut names, &reading.threads);
+    let stacks = stacks(&summary, &samples);
     if stacks.is_empty() {
         let now_ns = is_alive(&reading.about).then(unix_ns);
-        let why = under_way::line(&reading, now_ns)
+        let why = in_progress::line(&reading, now_ns)
             .map(|waiting| format!("nothing to draw yet: {waiting}"))
             .unwrap_or_else(|| nothing(&summary, &reading.control));
         return Err(format!("{}: {why}", file.path().display()));
     }
-    for line in changed::lines(&reading) {
+    for line in stale_binaries::lines(&reading) {
         eprintln!("forebay: {line}");
     }
     let about = &reading.about;
@@ -53,7 +53,7 @@ pub(super) fn run(args: &ArgMatches) -> Result<ExitCode, String> {
         }
     };
     match args.get_one::<String>("out") {
-        None => say!("{}", text.trim_end()),
+        None => outln!("{}", text.trim_end()),
         Some(out) => {
             std::fs::write(out, text).map_err(|error| format!("{out}: cannot write: {error}"))?;
         }
@@ -62,19 +62,19 @@ pub(super) fn run(args: &ArgMatches) -> Result<ExitCode, String> {
 }
 
 #[cfg(test)]
-pub(super) fn picture(names: &mut Names<'_>, summary: &Summary) -> [String; 2] {
-    let stacks = stacks(summary, &ways::of(names, &names.reading.threads));
+pub(super) fn picture(names: &mut SiteNames<'_>, summary: &Summary) -> [String; 2] {
+    let stacks = stacks(summary, &call_stacks::of(names, &names.reading.threads));
     [svg::draw(&stacks, "title"), folded(&stacks)]
 }
 
 /// Why there is nothing to draw.
-fn nothing(summary: &Summary, control: &ProfileControl) -> String {
-    let sum = |of: fn(&Happened) -> u64| {
-        summary.places.values().fold(0_u64, |sum, happened| sum.saturating_add(of(happened)))
+fn nothing(summary: &Summary, control: &Control) -> String {
+    let sum = |of: fn(&SiteTotals) -> u64| {
+        summary.sites.values().fold(0_u64, |sum, site_totals| sum.saturating_add(of(site_totals)))
     };
-    let count = sum(|happened| happened.totals.count);
-    let failed = sum(|happened| happened.totals.try_failed_count);
-    let slept = sum(|happened| happened.totals.asleep_count);
+    let count = sum(|site_totals| site_totals.totals.count);
+    let failed = sum(|site_totals| site_totals.totals.try_failed_count);
+    let slept = sum(|site_totals| site_totals.totals.asleep_count);
     match (count, failed) {
         (0, 0) if !control.is_on => "nothing to draw: it is off, see `forebay locks on`".to_owned(),
         (0, 0) => "nothing to draw: no lock has been taken yet".to_owned(),
@@ -94,20 +94,21 @@ fn nothing(summary: &Summary, control: &ProfileControl) -> String {
 }
 
 /// A stack for each pair that cost anything: how the waiter came there, what it wanted, and who had
-/// it. If its stack was taken sometimes, there is one for each way that it came.
-fn stacks(summary: &Summary, ways: &Ways) -> Stacks {
-    let mut drawn = Drawn::default();
+/// it. If its stack was taken sometimes, there is one for each callers that it came.
+fn stacks(summary: &Summary, samples: &SampledStacks) -> Stacks {
+    let mut drawn = FlameStacks::default();
     for (pair, totals) in matrix::sorted(summary) {
         let lost = totals.lost_ns();
         if lost == 0 {
             continue;
         }
-        let parts = ways.get(pair).map(|by_way| divided(lost, by_way)).unwrap_or_default();
+        let parts =
+            samples.get(pair).map(|by_stack| apportioned(lost, by_stack)).unwrap_or_default();
         if parts.is_empty() {
             drawn.add(pair, &pair.waiter.stack, lost);
         }
-        for (way, part) in parts {
-            drawn.add(pair, way, part);
+        for (callers, part) in parts {
+            drawn.add(pair, callers, part);
         }
     }
     drawn.all()
@@ -115,16 +116,16 @@ fn stacks(summary: &Summary, ways: &Ways) -> Stacks {
 
 /// Stacks while there is room, and what the others are together.
 #[derive(Default)]
-struct Drawn {
+struct FlameStacks {
     stacks: Stacks,
     other_count: u64,
     other_ns: u64,
 }
 
-impl Drawn {
-    fn add(&mut self, pair: &Pair, way: &[Rc<str>], ns: u64) {
+impl FlameStacks {
+    fn add(&mut self, pair: &LockPair, callers: &[Rc<str>], ns: u64) {
         let sum = match self.stacks.len() {
-            0..STACKS_MAX => self.stacks.entry(stack(pair, way)).or_default(),
+            0..STACKS_MAX => self.stacks.entry(stack(pair, callers)).or_default(),
             _ => {
                 self.other_count += 1;
                 &mut self.other_ns
@@ -142,22 +143,22 @@ impl Drawn {
     }
 }
 
-/// From below: the way to the lock, the lock, and who held it.
-fn stack(pair: &Pair, way: &[Rc<str>]) -> Vec<Rc<str>> {
+/// From below: the callers to the lock, the lock, and who held it.
+fn stack(pair: &LockPair, callers: &[Rc<str>]) -> Vec<Rc<str>> {
     let stack = pair.holder.stack.iter().take(1).cloned().collect();
-    let holder = Place { lock: String::new(), stack };
+    let holder = LockSite { lock: String::new(), stack };
     let held = format!("held by {}", holder.name()).into();
     let lock: Rc<str> = pair.waiter.lock.as_str().into();
-    // One place in the source says less than the lock does; of a stack the beginning is common to
+    // One site in the source says less than the lock does; of a stack the beginning is common to
     // many locks.
-    match way {
+    match callers {
         [] => [lock]
             .into_iter()
             .chain(pair.waiter.stack.iter().rev().cloned())
             .chain([held])
             .collect(),
-        [place] => vec![lock, place.clone(), held],
-        way => way.iter().rev().cloned().chain([lock, held]).collect(),
+        [site] => vec![lock, site.clone(), held],
+        callers => callers.iter().rev().cloned().chain([lock, held]).collect(),
     }
 }
 
@@ -177,18 +178,18 @@ mod tests {
 
     use super::*;
 
-    fn place(lock: &str, stack: &[&str]) -> Place {
-        Place { lock: lock.into(), stack: stack.iter().map(|frame| (*frame).into()).collect() }
+    fn site(lock: &str, stack: &[&str]) -> LockSite {
+        LockSite { lock: lock.into(), stack: stack.iter().map(|frame| (*frame).into()).collect() }
     }
 
-    fn summary(pairs: &[(Place, Place, u64, u64)]) -> Summary {
+    fn summary(pairs: &[(LockSite, LockSite, u64, u64)]) -> Summary {
         let pairs = pairs.iter().map(|(holder, waiter, wait_ns, try_delay_ns)| {
             let totals = PairTotals {
                 wait_ns: *wait_ns,
                 try_delay_ns: *try_delay_ns,
                 ..PairTotals::default()
             };
-            (Pair { holder: holder.clone().into(), waiter: waiter.clone().into() }, totals)
+            (LockPair { holder: holder.clone().into(), waiter: waiter.clone().into() }, totals)
         });
         Summary { pairs: pairs.collect(), ..Summary::default() }
     }
@@ -203,10 +204,12 @@ mod tests {
             reset_unix_ns: 0,
         };
         let of = |count, try_failed_count, asleep_count| {
-            let totals =
-                SiteTotals { count, try_failed_count, asleep_count, ..SiteTotals::default() };
-            let happened = Happened { totals, wanted_count: 0 };
-            Summary { places: [(place("a", &["x"]).into(), happened)].into(), ..Summary::default() }
+            let totals = Totals { count, try_failed_count, asleep_count, ..Totals::default() };
+            let site_totals = SiteTotals { totals, wanted_count: 0 };
+            Summary {
+                sites: [(site("a", &["x"]).into(), site_totals)].into(),
+                ..Summary::default()
+            }
         };
         for (summary, is_on, part) in [
             (Summary::default(), false, "it is off"),
@@ -224,12 +227,12 @@ mod tests {
     #[test]
     fn a_stack_ends_with_the_lock_and_who_held_it() {
         let summary = summary(&[
-            (place("a", &["x.rs:1"]), place("a", &["y.rs:2"]), 3000, 1),
-            (Place::default(), place("b 0x1", &["in;ner", "main"]), 5000, 0),
-            (place("a", &["x.rs:1"]), place("a", &["z.rs:3"]), 0, 0),
+            (site("a", &["x.rs:1"]), site("a", &["y.rs:2"]), 3000, 1),
+            (LockSite::default(), site("b 0x1", &["in;ner", "main"]), 5000, 0),
+            (site("a", &["x.rs:1"]), site("a", &["z.rs:3"]), 0, 0),
         ]);
         assert_eq!(
-            folded(&stacks(&summary, &Ways::new())),
+            folded(&stacks(&summary, &SampledStacks::new())),
             "a;y.rs:2;held by x.rs:1 4\nmain;in:ner;b 0x1;held by (unknown) 5\n"
         );
     }
@@ -237,11 +240,11 @@ mod tests {
     #[test]
     fn stacks_that_are_too_many_are_counted_and_no_nanosecond_is_lost() {
         let pair = |at: usize| {
-            let place = place("a", &[&format!("x.rs:{at}")]);
-            (place.clone(), place, (STACKS_MAX + 3 - at) as u64 * 1000, 0)
+            let site = site("a", &[&format!("x.rs:{at}")]);
+            (site.clone(), site, (STACKS_MAX + 3 - at) as u64 * 1000, 0)
         };
         let pairs: Vec<_> = (0..STACKS_MAX + 3).map(pair).collect();
-        let stacks = stacks(&summary(&pairs), &Ways::new());
+        let stacks = stacks(&summary(&pairs), &SampledStacks::new());
         assert_eq!(stacks.len(), STACKS_MAX + 1);
         let others = [Rc::from("(others: 3 that cost less each)")];
         assert_eq!(stacks.get(&others[..]), Some(&6000));
@@ -251,12 +254,12 @@ mod tests {
     #[test]
     fn a_picture_has_a_box_for_each_frame_and_names_are_no_markup() {
         let summary = summary(&[
-            (place("a", &["x.rs:1"]), place("a", &["y<T>.rs:2"]), 3_000_000, 0),
-            (place("a", &["x.rs:1"]), place("a", &["z.rs:3"]), 1_000_000, 0),
+            (site("a", &["x.rs:1"]), site("a", &["y<T>.rs:2"]), 3_000_000, 0),
+            (site("a", &["x.rs:1"]), site("a", &["z.rs:3"]), 1_000_000, 0),
         ]);
-        let svg = svg::draw(&stacks(&summary, &Ways::new()), "a & b");
+        let svg = svg::draw(&stacks(&summary, &SampledStacks::new()), "a & b");
         assert!(svg.starts_with("<svg ") && svg.ends_with("</svg>\n"), "{svg}");
-        // All, the lock, two places, two holders.
+        // All, the lock, two sites, two holders.
         assert_eq!(svg.matches("<rect class=\"f\"").count(), 6, "{svg}");
         assert!(svg.contains("y&lt;T&gt;.rs:2: 3.0 ms, 75.0 %"), "{svg}");
         assert!(svg.contains("a &amp; b") && !svg.contains("<T>"), "{svg}");
@@ -264,20 +267,20 @@ mod tests {
 
     #[test]
     fn what_was_sampled_is_drawn_by_the_way_that_led_there_and_the_rest_by_place() {
-        let (at, by) = (place("a", &["y.rs:2"]), place("a", &["x.rs:1"]));
+        let (at, by) = (site("a", &["y.rs:2"]), site("a", &["x.rs:1"]));
         let summary = summary(&[
             (by.clone(), at.clone(), 9000, 0),
-            (by.clone(), place("b", &["z.rs:3"]), 2000, 0),
+            (by.clone(), site("b", &["z.rs:3"]), 2000, 0),
         ]);
         let sampled = |wait_ns| PairTotals { wait_ns, ..PairTotals::default() };
-        let way = |names: &[&str]| names.iter().map(|name| Rc::from(*name)).collect::<Rc<[_]>>();
-        let by_way = [
-            (way(&["lock", "first", "main"]), sampled(20)),
-            (way(&["lock", "second", "main"]), sampled(10)),
+        let frames = |names: &[&str]| names.iter().map(|name| Rc::from(*name)).collect::<Rc<[_]>>();
+        let by_stack = [
+            (frames(&["lock", "first", "main"]), sampled(20)),
+            (frames(&["lock", "second", "main"]), sampled(10)),
         ];
-        let ways = [(Pair { holder: by.into(), waiter: at.into() }, by_way.into())].into();
+        let samples = [(LockPair { holder: by.into(), waiter: at.into() }, by_stack.into())].into();
         assert_eq!(
-            folded(&stacks(&summary, &ways)),
+            folded(&stacks(&summary, &samples)),
             "b;z.rs:3;held by x.rs:1 2\n\
              main;first;lock;a;held by x.rs:1 6\n\
              main;second;lock;a;held by x.rs:1 3\n"

@@ -9,46 +9,52 @@ use forebay_shm::is_alive;
 use forebay_sync::profile::{BUCKET_COUNT, PairTotals, SiteTotals, bucket_end_ns};
 use serde_json::{Map, Value, json};
 
-use super::columns::{COLUMNS, Sort, is_time, numbers};
-use super::names::Names;
-use super::summary::{Happened, Pair, Place, Room, Summary};
+use super::call_stacks::{self, CallStack, SampledStacks};
+use super::columns::{COLUMNS, SortOrder, is_time, numbers};
+use super::names::SiteNames;
+use super::summary::{LockPair, LockSite, SiteTotals, Summary, TableUsage};
 use super::table::sorted;
-use super::ways::{self, Way, Ways};
-use super::{changed, matrix, threads};
+use super::{matrix, stale_binaries, threads};
 
 /// Bytes of each list; what there is no room for is counted only.
 const LIST_BYTES_MAX: usize = 32 << 20;
 
 /// What is printed of the lists.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Form {
-    /// The order of places.
-    pub(super) sort: Sort,
+pub(super) struct ReportOptions {
+    /// The order of sites.
+    pub(super) sort: SortOrder,
     /// Entries of each list.
     pub(super) lines_max: usize,
 }
 
-pub(super) fn report(path: &Path, names: &mut Names<'_>, summary: &Summary, form: Form) -> Value {
+pub(super) fn report(
+    path: &Path,
+    names: &mut SiteNames<'_>,
+    summary: &Summary,
+    form: ReportOptions,
+) -> Value {
     let reading = names.reading;
     let is_running = is_alive(&reading.about);
-    let [mut places, mut pairs, mut stacks, mut of_threads] = [List::new(form.lines_max); 4];
-    let places_listed = places.of(sorted(summary, form.sort), |(at, happened)| entry(at, happened));
+    let [mut sites, mut pairs, mut stacks, mut of_threads] = [BoundedList::new(form.lines_max); 4];
+    let sites_listed =
+        sites.of(sorted(summary, form.sort), |(at, site_totals)| entry(at, site_totals));
     let pairs_listed = pairs.of(matrix::sorted(summary), |(pair, totals)| of_pair(pair, totals));
-    let ways = ways::of(names, &reading.threads);
-    let stacks_listed = stacks.of(costly_first(&ways), |(pair, way, totals)| {
+    let samples = call_stacks::of(names, &reading.threads);
+    let stacks_listed = stacks.of(costly_first(&samples), |(pair, callers, totals)| {
         let mut object = of_pair(pair, totals);
-        object["callers"] = json!(texts(way));
+        object["callers"] = json!(texts(callers));
         object
     });
     let threads = threads::sorted(reading, summary, form.sort);
-    let threads = threads.into_iter().map(|(thread, places)| {
+    let threads = threads.into_iter().map(|(thread, sites)| {
         json!({
             "tid": thread.tid,
             "name": thread.name,
             "is_alive": is_running && thread.is_taken,
             "threads": thread.owner_count,
-            "places": of_threads.of(places, |(at, totals)| {
-                json!({ "place": place(at), "numbers": thread_numbers(totals) })
+            "sites": of_threads.of(sites, |(at, totals)| {
+                json!({ "site": site(at), "numbers": thread_numbers(totals) })
             }),
         })
     });
@@ -64,33 +70,33 @@ pub(super) fn report(path: &Path, names: &mut Names<'_>, summary: &Summary, form
         "since_unix_ms": reading.control.reset_unix_ns / 1_000_000,
         "read_unix_ms": unix_ms(),
         "waiting_threads": reading.now.iter().filter(|thread| thread.awaited.is_some()).count(),
-        "changed_files": changed::as_json(reading),
+        "changed_files": stale_binaries::as_json(reading),
         "room": room(&summary.room),
-        "places": places_listed,
+        "sites": sites_listed,
         "pairs": pairs_listed,
         "stacks": stacks_listed,
         "threads": threads,
         "left_out": {
-            "places": places.left_out,
+            "sites": sites.left_out,
             "pairs": pairs.left_out,
             "stacks": stacks.left_out,
-            "places_of_threads": of_threads.left_out,
+            "thread_sites": of_threads.left_out,
         },
     })
 }
 
 /// A list that has an end.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct List {
+pub(super) struct BoundedList {
     lines_max: usize,
     room: usize,
     /// How many entries came after it, or found no room.
     pub(super) left_out: u64,
 }
 
-impl List {
-    pub(super) fn new(lines_max: usize) -> List {
-        List { lines_max, room: LIST_BYTES_MAX, left_out: 0 }
+impl BoundedList {
+    pub(super) fn new(lines_max: usize) -> BoundedList {
+        BoundedList { lines_max, room: LIST_BYTES_MAX, left_out: 0 }
     }
 
     pub(super) fn of<T>(
@@ -112,25 +118,25 @@ impl List {
     }
 }
 
-/// What was sampled, by the way that led to a place and who held the lock.
-fn costly_first(ways: &Ways) -> Vec<(&Pair, &Way, &PairTotals)> {
-    let each = ways
-        .iter()
-        .flat_map(|(pair, by_way)| by_way.iter().map(move |(way, totals)| (pair, way, totals)));
-    let mut ways: Vec<_> = each.collect();
-    ways.sort_by_key(|(_, _, totals)| Reverse(matrix::weight(totals)));
-    ways
+/// What was sampled, by the callers that led to a site and who held the lock.
+fn costly_first(samples: &SampledStacks) -> Vec<(&LockPair, &CallStack, &PairTotals)> {
+    let each = samples.iter().flat_map(|(pair, by_stack)| {
+        by_stack.iter().map(move |(callers, totals)| (pair, callers, totals))
+    });
+    let mut samples: Vec<_> = each.collect();
+    samples.sort_by_key(|(_, _, totals)| Reverse(matrix::weight(totals)));
+    samples
 }
 
-fn of_pair(pair: &Pair, totals: &PairTotals) -> Value {
+fn of_pair(pair: &LockPair, totals: &PairTotals) -> Value {
     let mut object = pair_numbers(totals);
-    object["holder"] = place(&pair.holder);
-    object["waiter"] = place(&pair.waiter);
+    object["holder"] = site(&pair.holder);
+    object["waiter"] = site(&pair.waiter);
     object
 }
 
-pub(super) fn place(place: &Place) -> Value {
-    json!({ "name": place.name(), "lock": place.lock, "stack": texts(&place.stack) })
+pub(super) fn site(site: &LockSite) -> Value {
+    json!({ "name": site.name(), "lock": site.lock, "stack": texts(&site.stack) })
 }
 
 fn texts(texts: &[Rc<str>]) -> Vec<&str> {
@@ -143,12 +149,12 @@ pub(super) fn key(column: usize) -> String {
     if is_time(column) { format!("{name}_ns") } else { name.to_owned() }
 }
 
-fn entry(at: &Place, happened: &Happened) -> Value {
-    let numbers = numbers(happened).into_iter().enumerate();
+fn entry(at: &LockSite, site_totals: &SiteTotals) -> Value {
+    let numbers = numbers(site_totals).into_iter().enumerate();
     let numbers: Map<_, _> = numbers.map(|(column, n)| (key(column), json!(n))).collect();
-    let totals = &happened.totals;
+    let totals = &site_totals.totals;
     json!({
-        "place": place(at),
+        "site": site(at),
         "numbers": numbers,
         "shared_count": totals.shared_count,
         "owner_died_count": totals.owner_died_count,
@@ -192,7 +198,7 @@ fn thread_numbers(totals: &SiteTotals) -> Value {
     })
 }
 
-fn room(room: &Room) -> Value {
+fn room(room: &TableUsage) -> Value {
     let rejected = room.rejected.iter().map(|(what, n)| ((*what).to_owned(), json!(n)));
     json!({
         "records": room.records,
@@ -210,11 +216,11 @@ mod tests {
 
     #[test]
     fn what_a_list_has_no_room_for_is_counted() {
-        let mut list = List { room: 100, ..List::new(usize::MAX) };
+        let mut list = BoundedList { room: 100, ..BoundedList::new(usize::MAX) };
         let long = |_| json!("x".repeat(38));
         assert_eq!((list.of(0..2, long).len(), list.left_out), (2, 0));
         assert_eq!((list.of(0..5, long).len(), list.left_out), (1, 4));
-        let mut list = List::new(2);
+        let mut list = BoundedList::new(2);
         assert_eq!((list.of(0..5, long).len(), list.left_out), (2, 3));
         assert_eq!((list.of(0..1, long).len(), list.left_out), (1, 3));
     }

@@ -5,14 +5,14 @@ use std::cmp::Reverse;
 use forebay_sync::profile::PairTotals;
 
 use super::columns::us;
-use super::summary::{Pair, Summary};
-use super::table::{PAGE_BYTES_MAX, Row, fitting, grid, names_of, note};
+use super::summary::{LockPair, Summary};
+use super::table::{PAGE_BYTES_MAX, TableRow, fitting, grid, names_of, note};
 
 pub(super) const COLUMNS: [&str; 6] =
     ["waits", "wait_total", "wait_max", "wait_avg", "try_failed", "try_delay"];
 
 /// Pairs, the most costly first.
-pub(super) fn sorted(summary: &Summary) -> Vec<(&Pair, &PairTotals)> {
+pub(super) fn sorted(summary: &Summary) -> Vec<(&LockPair, &PairTotals)> {
     let mut pairs: Vec<_> = summary.pairs.iter().collect();
     pairs.sort_by_key(|(_, totals)| Reverse(weight(totals)));
     pairs
@@ -23,9 +23,9 @@ pub(super) fn text(summary: &Summary, lines_max: usize) -> String {
     let name = names_of(pairs.iter().flat_map(|(pair, _)| [&*pair.holder, &*pair.waiter]));
     let rows = pairs.iter().take(lines_max).map(|(pair, totals)| {
         let names = format!("{} -> {}", name(&pair.holder), name(&pair.waiter));
-        Row::new(cells(totals).into_iter(), names)
+        TableRow::new(cells(totals).into_iter(), names)
     });
-    let rows = fitting(&mut { PAGE_BYTES_MAX }, rows, Row::byte_count);
+    let rows = fitting(&mut { PAGE_BYTES_MAX }, rows, TableRow::byte_count);
     let shown_count = rows.len();
     let mut lines = grid(&COLUMNS, "holder -> waiter", rows);
     match pairs.is_empty() {
@@ -54,20 +54,20 @@ pub(super) fn cells(totals: &PairTotals) -> [String; COLUMNS.len()] {
 
 #[cfg(test)]
 mod tests {
-    use super::super::summary::Place;
+    use super::super::summary::LockSite;
     use super::*;
 
     #[test]
-    fn places_that_only_their_callers_tell_apart_are_shown_with_them() {
-        let place = |stack: &[&str]| Place {
+    fn call_sites_that_differ_only_in_callers_are_shown_with_them() {
+        let site = |stack: &[&str]| LockSite {
             lock: "mutex".to_owned(),
             stack: stack.iter().map(|frame| (*frame).into()).collect(),
         };
-        let fill = place(&["fill x.cc:3", "main x.cc:9"]);
-        let get = |caller: &str| place(&["get x.cc:8", caller]);
-        let pair = |holder: &Place, waiter: Place, wait_ns| {
+        let fill = site(&["fill x.cc:3", "main x.cc:9"]);
+        let get = |caller: &str| site(&["get x.cc:8", caller]);
+        let pair = |holder: &LockSite, waiter: LockSite, wait_ns| {
             let totals = PairTotals { wait_ns, wait_count: 1, ..PairTotals::default() };
-            (Pair { holder: holder.clone().into(), waiter: waiter.into() }, totals)
+            (LockPair { holder: holder.clone().into(), waiter: waiter.into() }, totals)
         };
         let pairs = [
             pair(&fill, get("handler_a x.cc:20"), 2000),

@@ -1,12 +1,14 @@
 //! `forebay locks`: lock profiles of processes that run, or have gone.
 
-mod changed;
+mod abbreviate;
+mod call_stacks;
 mod columns;
 mod cpp_only;
 mod diff;
 mod files;
 mod find;
 mod flame;
+mod in_progress;
 mod json;
 mod matrix;
 mod modules;
@@ -14,7 +16,7 @@ mod names;
 mod now;
 mod record;
 mod report;
-mod short;
+mod stale_binaries;
 mod summary;
 mod switch;
 mod table;
@@ -22,8 +24,6 @@ mod table;
 mod tests;
 mod threads;
 mod top;
-mod under_way;
-mod ways;
 
 use std::process::ExitCode;
 

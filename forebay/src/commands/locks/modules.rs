@@ -6,7 +6,7 @@ use forebay_sync::profile::ModuleRead;
 
 /// What lies at an address.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Lies<'a> {
+pub(super) struct ModuleAt<'a> {
     /// None if nobody knows its file.
     pub(super) module: Option<&'a ModuleRead>,
     /// Another that lay there before.
@@ -16,11 +16,11 @@ pub(super) struct Lies<'a> {
 }
 
 /// By the first address of each piece, up to the next: what lies there, if anything does.
-pub(super) struct Modules<'a>(Vec<(u64, Option<Lies<'a>>)>);
+pub(super) struct ModuleMap<'a>(Vec<(u64, Option<ModuleAt<'a>>)>);
 
-impl<'a> Modules<'a> {
+impl<'a> ModuleMap<'a> {
     /// Takes as long as there are modules, however they lie across one another.
-    pub(super) fn of(modules: &'a [ModuleRead]) -> Modules<'a> {
+    pub(super) fn of(modules: &'a [ModuleRead]) -> ModuleMap<'a> {
         let mut ends = Vec::new();
         for (index, module) in modules.iter().enumerate() {
             if module.start < module.end {
@@ -28,25 +28,29 @@ impl<'a> Modules<'a> {
             }
         }
         ends.sort_unstable();
-        let mut open =
-            Open { modules, all: BTreeSet::new(), of: BTreeMap::new(), last: BTreeSet::new() };
-        let mut pieces: Vec<(u64, Option<Lies<'a>>)> = Vec::new();
+        let mut open = OpenModules {
+            modules,
+            all: BTreeSet::new(),
+            of: BTreeMap::new(),
+            last: BTreeSet::new(),
+        };
+        let mut pieces: Vec<(u64, Option<ModuleAt<'a>>)> = Vec::new();
         for (at, begins, index) in ends {
             open.turn(index, begins);
             pieces.pop_if(|(start, _)| *start == at);
             pieces.push((at, open.lies()));
         }
-        Modules(pieces)
+        ModuleMap(pieces)
     }
 
-    pub(super) fn at(&self, address: u64) -> Option<Lies<'a>> {
+    pub(super) fn at(&self, address: u64) -> Option<ModuleAt<'a>> {
         let behind = self.0.partition_point(|(start, _)| *start <= address);
         self.0.get(behind.checked_sub(1)?)?.1
     }
 }
 
-/// Modules that lie at an address, by their numbers.
-struct Open<'a> {
+/// ModuleMap that lie at an address, by their numbers.
+struct OpenModules<'a> {
     modules: &'a [ModuleRead],
     all: BTreeSet<usize>,
     /// Those of each file.
@@ -55,7 +59,7 @@ struct Open<'a> {
     last: BTreeSet<usize>,
 }
 
-impl<'a> Open<'a> {
+impl<'a> OpenModules<'a> {
     fn turn(&mut self, index: usize, is_open: bool) {
         let Some(module) = self.modules.get(index) else { return };
         let same = self.of.entry(&module.path).or_default();
@@ -72,11 +76,11 @@ impl<'a> Open<'a> {
         self.last.extend(last);
     }
 
-    fn lies(&self) -> Option<Lies<'a>> {
+    fn lies(&self) -> Option<ModuleAt<'a>> {
         let newest = self.modules.get(*self.all.last()?)?;
         let mut named = self.last.iter().rev().filter_map(|index| self.modules.get(*index));
         let (module, before) = (named.next(), named.next());
-        Some(Lies { module, before, is_gone: newest.path.is_empty() })
+        Some(ModuleAt { module, before, is_gone: newest.path.is_empty() })
     }
 }
 
@@ -100,7 +104,7 @@ mod tests {
                     path: ["", "a", "b", "c"][next(4) as usize].into(),
                 })
                 .collect();
-            let found = Modules::of(&modules);
+            let found = ModuleMap::of(&modules);
             for address in 0..32 {
                 let covers = |module: &&ModuleRead| (module.start..module.end).contains(&address);
                 let all: Vec<_> = modules.iter().rev().filter(covers).collect();

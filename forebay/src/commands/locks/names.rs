@@ -1,15 +1,15 @@
-//! Names of the places of a profile, each looked up once.
+//! SiteNames of the places of a profile, each looked up once.
 //!
 //! A profile may come from anybody: its rows are as many as its file has room for, and each may
-//! mean the longest text and the deepest stack. Names are kept while there is room for them.
+//! mean the longest text and the deepest stack. SiteNames are kept while there is room for them.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use forebay_sync::profile::{ModuleRead, ProfileSnapshot, SiteKind, SiteRead, plain_text};
 
-use super::modules::{Lies, Modules};
-use super::summary::Place;
+use super::modules::{ModuleAt, ModuleMap};
+use super::summary::LockSite;
 use crate::symbols;
 
 /// Bytes of all names together. Those of a large program with deep stacks take a few megabytes.
@@ -25,39 +25,39 @@ const STACK_MAX: usize = 128;
 pub(super) type Frames = Rc<[Rc<str>]>;
 
 /// Gives keys their places.
-pub(super) struct Names<'a> {
-    pub(super) reading: &'a ProfileSnapshot,
-    modules: Modules<'a>,
-    known: BTreeMap<u64, Rc<Place>>,
+pub(super) struct SiteNames<'a> {
+    pub(super) reading: &'a Reading,
+    modules: ModuleMap<'a>,
+    known: BTreeMap<u64, Rc<LockSite>>,
     frames: BTreeMap<u64, Frames>,
     /// The same in few words.
     brief: BTreeMap<u64, Frames>,
     /// How threads had come to their places, by keys of stacks.
-    ways: BTreeMap<u64, Frames>,
-    unknown: Rc<Place>,
+    call_stacks: BTreeMap<u64, Frames>,
+    unknown: Rc<LockSite>,
     room: usize,
 }
 
-impl<'a> Names<'a> {
-    pub(super) fn of(reading: &'a ProfileSnapshot) -> Names<'a> {
-        Names::with_room(reading, NAMES_BYTES_MAX)
+impl<'a> SiteNames<'a> {
+    pub(super) fn of(reading: &'a Reading) -> SiteNames<'a> {
+        SiteNames::with_room(reading, NAMES_BYTES_MAX)
     }
 
-    fn with_room(reading: &'a ProfileSnapshot, room: usize) -> Names<'a> {
-        Names {
+    fn with_room(reading: &'a Reading, room: usize) -> SiteNames<'a> {
+        SiteNames {
             reading,
-            modules: Modules::of(&reading.modules),
+            modules: ModuleMap::of(&reading.modules),
             known: BTreeMap::new(),
             frames: BTreeMap::new(),
             brief: BTreeMap::new(),
-            ways: BTreeMap::new(),
+            call_stacks: BTreeMap::new(),
             unknown: Rc::default(),
             room,
         }
     }
 
     /// The place of a row; key 0 is for what found no row of its own.
-    pub(super) fn place(&mut self, key: u64) -> Rc<Place> {
+    pub(super) fn site(&mut self, key: u64) -> Rc<LockSite> {
         if let Some(known) = self.known.get(&key) {
             return Rc::clone(known);
         }
@@ -67,31 +67,31 @@ impl<'a> Names<'a> {
     }
 
     /// The place of a holder; key 0 is for what nobody knows.
-    pub(super) fn holder(&mut self, key: u64) -> Rc<Place> {
+    pub(super) fn holder(&mut self, key: u64) -> Rc<LockSite> {
         match key {
             0 => Rc::clone(&self.unknown),
-            key => self.place(key),
+            key => self.site(key),
         }
     }
 
     /// The way of a stack, which is made once of the functions in it; none of them if the stack
     /// found no room, or its thread didn't know where it lay.
-    pub(super) fn way(
+    pub(super) fn call_stack(
         &mut self,
         stack: u64,
         brief: impl Fn(&str) -> String,
         made: impl FnOnce(Vec<Rc<str>>) -> Vec<Rc<str>>,
     ) -> Frames {
-        if let Some(known) = self.ways.get(&stack) {
+        if let Some(known) = self.call_stacks.get(&stack) {
             return Rc::clone(known);
         }
-        let way = self.brief_stack(stack, brief).map(made).and_then(|way| {
-            self.take_room(way.len() * size_of::<Rc<str>>())?;
-            Some(Frames::from(way))
+        let frames = self.brief_stack(stack, brief).map(made).and_then(|stack| {
+            self.take_room(stack.len() * size_of::<Rc<str>>())?;
+            Some(Frames::from(stack))
         });
-        let way = way.unwrap_or_else(|| [Rc::from("(no room for its names)")].into());
-        self.ways.insert(stack, Rc::clone(&way));
-        way
+        let frames = frames.unwrap_or_else(|| [Rc::from("(no room for its names)")].into());
+        self.call_stacks.insert(stack, Rc::clone(&frames));
+        frames
     }
 
     fn brief_stack(&mut self, stack: u64, brief: impl Fn(&str) -> String) -> Option<Vec<Rc<str>>> {
@@ -118,27 +118,27 @@ impl<'a> Names<'a> {
         Some(names)
     }
 
-    fn look_up(&mut self, key: u64) -> Place {
+    fn look_up(&mut self, key: u64) -> LockSite {
         let site = match (key, self.reading.sites.get(&key)) {
-            (0, _) => return Place::others(),
+            (0, _) => return LockSite::others(),
             (_, None) => None,
-            (_, Some(site)) => self.place_of(site),
+            (_, Some(site)) => self.resolve(site),
         };
-        site.unwrap_or_else(|| Place {
+        site.unwrap_or_else(|| LockSite {
             lock: format!("(no room for its name: {key:016x})"),
             stack: Vec::new(),
         })
     }
 
     /// None without room for it.
-    fn place_of(&mut self, site: &SiteRead) -> Option<Place> {
+    fn resolve(&mut self, site: &SiteRead) -> Option<LockSite> {
         let name = symbols::shortened(&site.name);
         self.take_room(name.len())?;
         let lock = match site.lock {
             0 => name.into_owned(),
             lock => format!("{name} {lock:#x}"),
         };
-        Some(Place { lock, stack: self.stack_of(site)? })
+        Some(LockSite { lock, stack: self.stack_of(site)? })
     }
 
     fn stack_of(&mut self, site: &SiteRead) -> Option<Vec<Rc<str>>> {
@@ -185,7 +185,7 @@ impl<'a> Names<'a> {
 }
 
 /// Which of those that lay there took the lock nobody has noted.
-fn callers(address: u64, lies: Lies<'_>, module: &ModuleRead) -> Vec<String> {
+fn callers(address: u64, lies: ModuleAt<'_>, module: &ModuleRead) -> Vec<String> {
     let file_offset = (address - module.start).saturating_add(module.file_offset);
     let mut callers = symbols::callers(&module.path, file_offset);
     if let (Some(before), Some(first)) = (lies.before, callers.first_mut()) {
@@ -210,7 +210,7 @@ mod tests {
         ModuleRead { start, end, file_offset, path: path.into() }
     }
 
-    fn stack_at(names: &mut Names<'_>, frame: u64) -> Vec<String> {
+    fn stack_at(names: &mut SiteNames<'_>, frame: u64) -> Vec<String> {
         let site = SiteRead { frames: vec![frame], ..SiteRead::default() };
         let stack = names.stack_of(&site).expect("there is room");
         stack.iter().map(ToString::to_string).collect()
@@ -224,7 +224,7 @@ mod tests {
             module(0x5000, 0x6000, 0x1000, "/usr/lib/libx.so"),
             module(0x1000, 0x2000, 0x1000, "/bin/y"),
         ];
-        let mut names = Names::of(&reading);
+        let mut names = SiteNames::of(&reading);
         for (frame, expected) in [
             (0x5010, "libx.so+0x1010"),
             (0x6000, "0x6000"),
@@ -247,7 +247,7 @@ mod tests {
             module(0x7800, 0x8000, 0, ""),
             module(0x8000, 0x9000, 0, ""),
         ];
-        let mut names = Names::of(&reading);
+        let mut names = SiteNames::of(&reading);
         for (frame, expected) in [
             (0x5010, "a\u{fffd}.so+0x10"),
             (0x6010, "b.so+0x10, or a\u{fffd}.so that lay there before"),
@@ -272,9 +272,9 @@ mod tests {
             reading.sites.insert(key, site);
         }
         const ROOM: usize = 100_000;
-        let mut names = Names::with_room(&reading, ROOM);
-        let places: Vec<_> = (100..200).map(|key| names.place(key)).collect();
-        let bytes = |place: &Place| place.lock.len() + place.stack.len() * size_of::<Rc<str>>();
+        let mut names = SiteNames::with_room(&reading, ROOM);
+        let places: Vec<_> = (100..200).map(|key| names.site(key)).collect();
+        let bytes = |place: &LockSite| place.lock.len() + place.stack.len() * size_of::<Rc<str>>();
         let (with, without): (Vec<_>, Vec<_>) =
             places.iter().partition(|place| !place.lock.contains("no room"));
         assert!(with.iter().map(|place| bytes(place)).sum::<usize>() <= ROOM);
@@ -282,11 +282,12 @@ mod tests {
         assert_eq!(without.last().expect("many").lock, "(no room for its name: 00000000000000c7)");
         assert!(with.iter().all(|place| place.stack.len() == 64));
 
-        let mut names = Names::with_room(&reading, ROOM);
-        let ways: Vec<_> =
-            (100..200).map(|key| names.way(key, str::to_owned, |names| names)).collect();
-        let without = ways.iter().filter(|way| *way[0] == *"(no room for its names)").count();
-        let with: Vec<_> = ways.iter().filter(|way| way.len() == 64).collect();
+        let mut names = SiteNames::with_room(&reading, ROOM);
+        let call_stacks: Vec<_> =
+            (100..200).map(|key| names.call_stack(key, str::to_owned, |names| names)).collect();
+        let without =
+            call_stacks.iter().filter(|stack| *stack[0] == *"(no room for its names)").count();
+        let with: Vec<_> = call_stacks.iter().filter(|stack| stack.len() == 64).collect();
         assert!(with.len() > 10 && without > 10 && with.len() + without == 100);
         assert!(with.len() * 64 * size_of::<Rc<str>>() <= ROOM);
     }
@@ -294,9 +295,9 @@ mod tests {
     #[test]
     fn a_name_is_looked_up_once() {
         let reading = reading();
-        let mut names = Names::of(&reading);
+        let mut names = SiteNames::of(&reading);
         for key in [0, 11, 7_777] {
-            assert!(Rc::ptr_eq(&names.place(key), &names.place(key)), "{key}");
+            assert!(Rc::ptr_eq(&names.site(key), &names.site(key)), "{key}");
         }
     }
 
@@ -308,8 +309,8 @@ mod tests {
         let frames = vec![5; 10 * STACK_MAX];
         reading.stacks.insert(1, StackRead { site: 1, frames: frames.clone() });
         let site = SiteRead { frames, ..SiteRead::default() };
-        let mut names = Names::of(&reading);
+        let mut names = SiteNames::of(&reading);
         assert_eq!(names.stack_of(&site).expect("there is room").len(), STACK_MAX);
-        assert_eq!(names.way(1, str::to_owned, |names| names).len(), STACK_MAX);
+        assert_eq!(names.call_stack(1, str::to_owned, |names| names).len(), STACK_MAX);
     }
 }

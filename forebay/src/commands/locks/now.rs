@@ -1,6 +1,6 @@
 //! `forebay locks now`: which thread has which lock, and who waits for whom.
 
-mod circles;
+mod deadlocks;
 
 use std::cell::RefCell;
 use std::process::ExitCode;
@@ -12,14 +12,14 @@ use forebay_shm::{ProfileFile, is_alive};
 use forebay_sync::profile::{LockNow, ProfileSnapshot, ThreadNow};
 use serde_json::{Value, json};
 
-use self::circles::{Circles, Holders};
+use self::deadlocks::{Deadlocks, Holders};
 use super::files::of_run;
 use super::find::find;
-use super::json::List;
-use super::names::Names;
-use super::summary::Place;
+use super::json::BoundedList;
+use super::names::SiteNames;
+use super::summary::LockSite;
 use crate::commands::is_set;
-use crate::say::say;
+use crate::stdout::outln;
 
 pub(super) fn run(args: &ArgMatches) -> Result<ExitCode, String> {
     let path = find(args.get_one("file"))?;
@@ -32,15 +32,15 @@ pub(super) fn run(args: &ArgMatches) -> Result<ExitCode, String> {
     for file in &files {
         let read = ProfileFile::open(file).and_then(|file| file.read());
         let reading = read.map_err(|error| error.to_string())?;
-        let view = View::of(&reading);
+        let view = ThreadsView::of(&reading);
         views.push(match is_set(args, "json") {
             true => view.json(&file.display().to_string()).to_string(),
             false => view.titled(&file.display().to_string()),
         });
     }
     match is_set(args, "json") {
-        true => say!("{{\"processes\":[{}]}}", views.join(",")),
-        false => say!("{}", views.join("\n")),
+        true => outln!("{{\"processes\":[{}]}}", views.join(",")),
+        false => outln!("{}", views.join("\n")),
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -52,21 +52,21 @@ const TEXT_BYTES_MAX: usize = 32 << 20;
 const HOLDERS_MAX: usize = 64;
 
 /// A moment of a process.
-struct View<'a> {
-    reading: &'a ProfileSnapshot,
-    names: RefCell<Names<'a>>,
+struct ThreadsView<'a> {
+    reading: &'a Reading,
+    names: RefCell<SiteNames<'a>>,
     holders: Holders,
     is_alive: bool,
     /// When that was, in nanoseconds since 1970; of a process that has gone, when it began.
     origin_ns: u64,
 }
 
-impl View<'_> {
-    fn of(reading: &ProfileSnapshot) -> View<'_> {
+impl ThreadsView<'_> {
+    fn of(reading: &Reading) -> ThreadsView<'_> {
         let is_alive = is_alive(&reading.about);
         let origin_ns = if is_alive { unix_ns() } else { reading.about.created_unix_ns };
-        let (names, holders) = (Names::of(reading).into(), Holders::of(&reading.now));
-        View { reading, names, holders, is_alive, origin_ns }
+        let (names, holders) = (SiteNames::of(reading).into(), Holders::of(&reading.now));
+        ThreadsView { reading, names, holders, is_alive, origin_ns }
     }
 
     fn titled(&self, file: &str) -> String {
@@ -95,9 +95,9 @@ impl View<'_> {
         if lines.is_empty() {
             lines.push("no thread has a lock that was recorded, nor waits for one".to_owned());
         }
-        let circles = Circles::of(&self.reading.now, &self.holders);
-        lines.extend(circles.found.iter().map(|circle| circle_line(circle)));
-        if circles.is_cut_off {
+        let deadlocks = Deadlocks::of(&self.reading.now, &self.holders);
+        lines.extend(deadlocks.cycles.iter().map(|cycle| deadlock_line(cycle)));
+        if deadlocks.is_cut_off {
             lines.push("too many threads wait for one another: not all was looked at".to_owned());
         }
         lines.join("\n")
@@ -109,17 +109,17 @@ impl View<'_> {
         lines.extend(holds.map(|hold| format!("  has        {}", self.lock(hold))));
         if let Some(awaited) = &thread.awaited {
             lines.push(format!("  waits for  {}", self.lock(awaited)));
-            lines.push(format!("             {}", held_by(self.holders.have(awaited.lock))));
+            lines.push(format!("             {}", held_by(self.holders.of_lock(awaited.lock))));
         }
         lines
     }
 
     fn lock(&self, now: &LockNow) -> String {
-        format!("{:#x}, {}, {}", now.lock, self.since(now), self.place(now).name())
+        format!("{:#x}, {}, {}", now.lock, self.since(now), self.site(now).name())
     }
 
-    fn place(&self, now: &LockNow) -> Rc<Place> {
-        self.names.borrow_mut().place(now.site)
+    fn site(&self, now: &LockNow) -> Rc<LockSite> {
+        self.names.borrow_mut().site(now.site)
     }
 
     fn since(&self, now: &LockNow) -> String {
@@ -131,7 +131,7 @@ impl View<'_> {
     }
 
     fn json(&self, file: &str) -> Value {
-        let mut list = List::new(usize::MAX);
+        let mut list = BoundedList::new(usize::MAX);
         let threads = list.of(&self.reading.now, |thread| {
             json!({
                 "tid": thread.tid,
@@ -139,20 +139,20 @@ impl View<'_> {
                 "holds": thread.holds.iter().map(|hold| self.lock_json(hold)).collect::<Vec<_>>(),
                 "awaits": thread.awaited.as_ref().map(|awaited| {
                     let mut object = self.lock_json(awaited);
-                    object["held_by"] = self.holders.have(awaited.lock).into();
+                    object["held_by"] = self.holders.of_lock(awaited.lock).into();
                     object
                 }),
             })
         });
-        let circles = Circles::of(&self.reading.now, &self.holders);
+        let deadlocks = Deadlocks::of(&self.reading.now, &self.holders);
         json!({
             "file": file,
             "pid": self.reading.about.pid,
             "program": self.reading.about.program,
             "is_alive": self.is_alive,
             "threads": threads,
-            "circles": circles.found,
-            "left_out": { "threads": list.left_out, "circles": circles.is_cut_off },
+            "deadlocks": deadlocks.cycles,
+            "left_out": { "threads": list.left_out, "deadlocks": deadlocks.is_cut_off },
         })
     }
 
@@ -160,14 +160,14 @@ impl View<'_> {
         json!({
             "lock": format!("{:#x}", now.lock),
             "since_unix_ns": now.since_unix_ns,
-            "place": super::json::place(&self.place(now)),
+            "site": super::json::site(&self.site(now)),
         })
     }
 }
 
 #[cfg(test)]
-pub(super) fn shown(reading: &ProfileSnapshot) -> [String; 2] {
-    let view = View::of(reading);
+pub(super) fn shown(reading: &Reading) -> [String; 2] {
+    let view = ThreadsView::of(reading);
     [view.text(), view.json("x").to_string()]
 }
 
@@ -192,8 +192,8 @@ fn held_by(holders: &[u32]) -> String {
     }
 }
 
-fn circle_line(circle: &[u32]) -> String {
-    match circle {
+fn deadlock_line(cycle: &[u32]) -> String {
+    match cycle {
         [one] => format!("deadlock: thread {one} waits for itself"),
         many => format!(
             "deadlock: threads {} wait for one another, unless one of them gives up",

@@ -8,55 +8,63 @@ use forebay_server::clock::unix_ns;
 use forebay_shm::{ProfileFile, is_alive};
 use forebay_sync::profile::{ProfileSnapshot, SiteKind, StackPlan};
 
-use super::columns::{CNT_HOLD, Sort};
+use super::columns::{CNT_HOLD, SortOrder};
 use super::files::of_run;
 use super::find::find;
-use super::names::Names;
+use super::names::SiteNames;
 use super::summary::Summary;
-use super::{UNSEEN, changed, counted, json, lines_max, matrix, table, threads, under_way, ways};
+use super::{
+    UNSEEN, call_stacks, counted, in_progress, json, lines_max, matrix, stale_binaries, table,
+    threads,
+};
 use crate::commands::is_set;
-use crate::say::say;
+use crate::stdout::outln;
 
 pub(super) fn run(args: &ArgMatches) -> Result<ExitCode, String> {
-    if is_set(args, "threads") && Sort::named(args.get_one("sort")) == Sort::Column(CNT_HOLD) {
+    if is_set(args, "threads")
+        && SortOrder::named(args.get_one("sort")) == SortOrder::Column(CNT_HOLD)
+    {
         return Err("--sort cnt_hold: whose hold another wanted is not known by thread".to_owned());
     }
     let (file, reading) = read(args)?;
-    let mut names = Names::of(&reading);
+    let mut names = SiteNames::of(&reading);
     let summary = Summary::named(&mut names);
-    let sort = Sort::named(args.get_one("sort"));
+    let sort = SortOrder::named(args.get_one("sort"));
     let lines = lines_max(args);
     if is_set(args, "json") {
-        let form = json::Form { sort, lines_max: lines };
-        say!("{}", json::report(file.path(), &mut names, &summary, form));
+        let form = json::ReportOptions { sort, lines_max: lines };
+        outln!("{}", json::report(file.path(), &mut names, &summary, form));
         return Ok(ExitCode::SUCCESS);
     }
-    say!("{}", head(&file, &reading, &summary));
+    outln!("{}", head(&file, &reading, &summary));
     if reading.about.kind == SiteKind::Stacks {
-        others(file.path()).iter().for_each(|line| say!("{line}"));
+        others(file.path()).iter().for_each(|line| outln!("{line}"));
     }
     let wants = |name: &str| is_set(args, name);
     if !["threads", "matrix", "histograms", "stacks"].iter().any(|name| wants(name)) {
-        say!("{}", table::text(&summary, sort, lines));
+        outln!("{}", table::text(&summary, sort, lines));
     }
     if wants("threads") {
         let with_bars = wants("histograms");
         let is_running = is_alive(&reading.about);
-        let form = threads::Form { sort, lines_max: lines, with_bars, is_running };
-        say!("{}", threads::text(&mut names, &summary, form));
+        let form = threads::ThreadOptions { sort, lines_max: lines, with_bars, is_running };
+        outln!("{}", threads::text(&mut names, &summary, form));
     }
     if wants("matrix") {
-        say!("{}", matrix::text(&summary, lines));
+        outln!("{}", matrix::text(&summary, lines));
     }
     if wants("stacks") {
-        let nothing = ways::nothing(&reading.about, reading.control.stack_sample);
-        say!("{}", ways::text(&ways::of(&mut names, &reading.threads), lines, nothing));
+        let nothing = call_stacks::nothing(&reading.about, reading.control.stack_sample);
+        outln!(
+            "{}",
+            call_stacks::text(&call_stacks::of(&mut names, &reading.threads), lines, nothing)
+        );
     }
     if wants("histograms") && !wants("threads") {
-        say!("{}", table::histograms(&summary, sort, lines));
+        outln!("{}", table::histograms(&summary, sort, lines));
     }
     if reading.about.kind == SiteKind::Stacks {
-        say!("{UNSEEN}");
+        outln!("{UNSEEN}");
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -120,7 +128,7 @@ pub(super) fn head(file: &ProfileFile, reading: &ProfileSnapshot, summary: &Summ
     ));
     let without_room = room.rejected.iter().filter(|(_, n)| *n > 0);
     lines.extend(without_room.map(|(what, n)| format!("  rejected: {n} {what}")));
-    lines.extend(under_way::line(reading, now_ns));
-    lines.extend(changed::lines(reading));
+    lines.extend(in_progress::line(reading, now_ns));
+    lines.extend(stale_binaries::lines(reading));
     lines.join("\n")
 }

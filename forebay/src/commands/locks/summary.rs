@@ -1,22 +1,22 @@
-//! What a profile says, by names: blocks added up, and keys of the same place taken for one.
+//! What a profile says, by names: blocks added up, and keys of the same site taken for one.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use forebay_sync::profile::{PairTotals, ProfileSnapshot, SiteTotals, ThreadRead};
 
-use super::names::Names;
+use super::names::SiteNames;
 
 /// Where a lock is taken, as people read it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Place {
+pub(super) struct LockSite {
     /// The lock's class or kind.
     pub(super) lock: String,
     /// Where it is taken; the innermost function first, if it is known how one came there.
     pub(super) stack: Vec<Rc<str>>,
 }
 
-impl Place {
+impl LockSite {
     /// As one word of a table: `file:line (class)`.
     pub(super) fn name(&self) -> String {
         match (self.stack.first(), &*self.lock) {
@@ -27,36 +27,36 @@ impl Place {
         }
     }
 
-    /// The same with the way that led there, if it is known: no two places have the same.
+    /// The same with the way that led there, if it is known: no two sites have the same.
     pub(super) fn full_name(&self) -> String {
         let way = self.stack.iter().skip(1).map(|frame| format!(" < {frame}"));
         std::iter::once(self.name()).chain(way).collect()
     }
 
     /// What found no row of its own.
-    pub(super) fn others() -> Place {
-        Place { lock: "(others: the tables are full)".to_owned(), stack: Vec::new() }
+    pub(super) fn others() -> LockSite {
+        LockSite { lock: "(others: the tables are full)".to_owned(), stack: Vec::new() }
     }
 }
 
-/// What happened at a place.
+/// What site_totals at a site.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Happened {
-    pub(super) totals: SiteTotals,
+pub(super) struct SiteTotals {
+    pub(super) totals: Totals,
     /// How often another wanted the lock while it was held from here.
     pub(super) wanted_count: u64,
 }
 
 /// Who held while whom waited.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Pair {
-    pub(super) holder: Rc<Place>,
-    pub(super) waiter: Rc<Place>,
+pub(super) struct LockPair {
+    pub(super) holder: Rc<LockSite>,
+    pub(super) waiter: Rc<LockSite>,
 }
 
 /// What went on for want of room, and how much was in use.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Room {
+pub(super) struct TableUsage {
     pub(super) records: u64,
     pub(super) maximum: u64,
     /// What found no room, by what it was.
@@ -70,60 +70,60 @@ pub(super) struct Room {
 /// All of it.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Summary {
-    pub(super) places: BTreeMap<Rc<Place>, Happened>,
-    pub(super) pairs: BTreeMap<Pair, PairTotals>,
+    pub(super) sites: BTreeMap<Rc<LockSite>, SiteTotals>,
+    pub(super) pairs: BTreeMap<LockPair, PairTotals>,
     /// What each of the threads did, in the order of the reading.
-    pub(super) threads: Vec<BTreeMap<Rc<Place>, SiteTotals>>,
-    pub(super) room: Room,
+    pub(super) threads: Vec<BTreeMap<Rc<LockSite>, Totals>>,
+    pub(super) room: TableUsage,
 }
 
 impl Summary {
-    pub(super) fn of(reading: &ProfileSnapshot) -> Summary {
-        Summary::named(&mut Names::of(reading))
+    pub(super) fn of(reading: &Reading) -> Summary {
+        Summary::named(&mut SiteNames::of(reading))
     }
 
     /// With names that others need as well.
-    pub(super) fn named(names: &mut Names<'_>) -> Summary {
+    pub(super) fn named(names: &mut SiteNames<'_>) -> Summary {
         let reading = names.reading;
         let mut summary = Summary { room: room(reading), ..Summary::default() };
         for thread in &reading.threads {
             let mut of_thread = BTreeMap::<_, SiteTotals>::new();
             for (key, totals) in &thread.rows {
-                let place = names.place(*key);
-                of_thread.entry(Rc::clone(&place)).or_default().add(totals);
-                summary.at(place).totals.add(totals);
+                let site = names.site(*key);
+                of_thread.entry(Rc::clone(&site)).or_default().add(totals);
+                summary.at(site).totals.add(totals);
             }
             summary.threads.push(of_thread);
             for pair in &thread.pairs {
-                let (holder, waiter) = (names.holder(pair.holder), names.place(pair.waiter));
+                let (holder, waiter) = (names.holder(pair.holder), names.site(pair.waiter));
                 let wanted = pair.totals.count();
                 if pair.holder != 0 {
                     let count = &mut summary.at(Rc::clone(&holder)).wanted_count;
                     *count = count.saturating_add(wanted);
                 }
-                summary.pairs.entry(Pair { holder, waiter }).or_default().add(&pair.totals);
+                summary.pairs.entry(LockPair { holder, waiter }).or_default().add(&pair.totals);
             }
         }
         summary
     }
 
-    pub(super) fn at(&mut self, place: Rc<Place>) -> &mut Happened {
-        self.places.entry(place).or_default()
+    pub(super) fn at(&mut self, site: Rc<LockSite>) -> &mut SiteTotals {
+        self.sites.entry(site).or_default()
     }
 }
 
-fn room(reading: &ProfileSnapshot) -> Room {
+fn room(reading: &Reading) -> TableUsage {
     let sum = |count: fn(&ThreadRead) -> u64| {
         reading.threads.iter().fold(0_u64, |sum, thread| sum.saturating_add(count(thread)))
     };
     let counts = &reading.counts;
     let collisions =
         sum(|thread| thread.counts.row_collisions.saturating_add(thread.counts.pair_collisions));
-    Room {
+    TableUsage {
         records: counts.sites_used,
         maximum: reading.about.plan.sites.into(),
         rejected: vec![
-            ("places without a name", counts.sites_rejected),
+            ("call sites without a name", counts.sites_rejected),
             ("names without text", counts.texts_rejected),
             ("modules", counts.modules_rejected),
             ("records that count as others", sum(|thread| thread.counts.rows_rejected)),
@@ -228,21 +228,22 @@ pub(super) mod tests {
         let summary = Summary::of(&reading());
         let at = |line: u64| {
             let name = format!("x.rs:{line} (class)");
-            let found = summary.places.iter().find(|(place, _)| place.name() == name);
-            *found.unwrap_or_else(|| panic!("no {name}: {:?}", summary.places)).1
+            let found = summary.sites.iter().find(|(site, _)| site.name() == name);
+            *found.unwrap_or_else(|| panic!("no {name}: {:?}", summary.sites)).1
         };
-        assert_eq!(summary.places.len(), 3);
+        assert_eq!(summary.sites.len(), 3);
         assert_eq!((at(1).totals.count, at(1).wanted_count), (4, 8));
         assert_eq!((at(2).totals.count, at(2).totals.contended_count), (8, 6));
         assert_eq!((at(3).totals.count, at(3).totals.try_failed_count), (0, 6));
-        let unknown = summary.pairs.iter().filter(|(pair, _)| *pair.holder == Place::default());
+        let unknown = summary.pairs.iter().filter(|(pair, _)| *pair.holder == LockSite::default());
         let unblamed: u64 =
             unknown.map(|(_, totals)| totals.wait_count + totals.try_failed_count).sum();
-        let sum = |of: fn(&Happened) -> u64| summary.places.values().map(of).sum::<u64>();
+        let sum = |of: fn(&SiteTotals) -> u64| summary.sites.values().map(of).sum::<u64>();
         assert_eq!(unblamed, 4);
         assert_eq!(
-            sum(|happened| happened.wanted_count) + unblamed,
-            sum(|happened| happened.totals.contended_count + happened.totals.try_failed_count)
+            sum(|site_totals| site_totals.wanted_count) + unblamed,
+            sum(|site_totals| site_totals.totals.contended_count
+                + site_totals.totals.try_failed_count)
         );
     }
 
@@ -255,9 +256,9 @@ pub(super) mod tests {
             thread.rows.push((0, totals));
         }
         let summary = Summary::of(&reading);
-        let others = summary.places.get(&Place::others()).expect("a line for the others");
+        let others = summary.sites.get(&LockSite::others()).expect("a line for the others");
         assert_eq!(others.totals.count, 10);
-        let nameless = summary.places.keys().filter(|place| place.name().contains("no room"));
+        let nameless = summary.sites.keys().filter(|site| site.name().contains("no room"));
         assert_eq!(nameless.count(), 4);
     }
 }

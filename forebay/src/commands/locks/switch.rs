@@ -7,9 +7,9 @@ use forebay_server::clock;
 use forebay_shm::{ProfileFile, is_alive};
 use forebay_sync::profile::{StackPlan, Switch};
 
+use super::call_stacks;
 use super::find::find;
-use super::ways;
-use crate::say::say;
+use crate::stdout::outln;
 
 pub(super) fn on(args: &ArgMatches) -> Result<ExitCode, String> {
     let file = open(args)?;
@@ -29,7 +29,7 @@ pub(super) fn on(args: &ArgMatches) -> Result<ExitCode, String> {
         Some(0) => ", no stacks".to_owned(),
         Some(stacks) => format!(", stacks of one of {stacks} waits and tries in vain"),
     };
-    say!("{}: on{of_attempts}{of_stacks}", file.path().display());
+    outln!("{}: on{of_attempts}{of_stacks}", file.path().display());
     Ok(ExitCode::SUCCESS)
 }
 
@@ -38,21 +38,23 @@ fn set_stacks(file: &ProfileFile, stacks: u64) -> Result<(), String> {
     match (about.plan.stacks == StackPlan::NONE, stacks) {
         (false, stacks) => set(file, Switch::StackSample, stacks),
         (true, 0) => Ok(()),
-        (true, _) => Err(format!("{}: {}", file.path().display(), ways::nothing(&about, stacks))),
+        (true, _) => {
+            Err(format!("{}: {}", file.path().display(), call_stacks::nothing(&about, stacks)))
+        }
     }
 }
 
 pub(super) fn off(args: &ArgMatches) -> Result<ExitCode, String> {
     let file = open(args)?;
     set(&file, Switch::Enabled, 0)?;
-    say!("{}: off", file.path().display());
+    outln!("{}: off", file.path().display());
     Ok(ExitCode::SUCCESS)
 }
 
 pub(super) fn reset(args: &ArgMatches) -> Result<ExitCode, String> {
     let file = open(args)?;
     file.reset(clock::unix_ns()).map_err(|error| error.to_string())?;
-    say!("{}: begins anew", file.path().display());
+    outln!("{}: begins anew", file.path().display());
     Ok(ExitCode::SUCCESS)
 }
 

@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use forebay_sync::profile::{BUCKET_COUNT, SiteTotals, bucket_end_ns};
 
-use super::columns::{COLUMNS, Sort, is_time, numbers, shown, us};
+use super::abbreviate::abbreviate;
+use super::columns::{COLUMNS, SortOrder, is_time, numbers, shown, us};
 use super::counted;
-use super::short::short;
-use super::summary::{Happened, Place, Summary};
-use crate::bars::{Paint, Style};
+use super::summary::{LockSite, SiteTotals, Summary};
+use crate::bars::{BarStyle, Highlight};
 
 /// Letters of a table, about: a profile may have millions of rows with names as long as they can
 /// be. Further lines are counted.
@@ -18,59 +18,61 @@ pub(super) const PAGE_BYTES_MAX: usize = 64 << 20;
 const BAR_CELLS: u64 = 40;
 
 /// Places and their numbers, the first by some order first.
-pub(super) fn sorted(summary: &Summary, sort: Sort) -> Vec<(&Place, &Happened)> {
-    let mut places: Vec<_> =
-        summary.places.iter().map(|(place, happened)| (&**place, happened)).collect();
-    places.sort_by_key(|(_, happened)| std::cmp::Reverse(sort.weight(&numbers(happened))));
-    places
+pub(super) fn sorted(summary: &Summary, sort: SortOrder) -> Vec<(&LockSite, &SiteTotals)> {
+    let mut sites: Vec<_> =
+        summary.sites.iter().map(|(site, site_totals)| (&**site, site_totals)).collect();
+    sites.sort_by_key(|(_, site_totals)| std::cmp::Reverse(sort.weight(&numbers(site_totals))));
+    sites
 }
 
-pub(super) fn text(summary: &Summary, sort: Sort, lines_max: usize) -> String {
+pub(super) fn text(summary: &Summary, sort: SortOrder, lines_max: usize) -> String {
     text_within(PAGE_BYTES_MAX, summary, sort, lines_max)
 }
 
-fn text_within(mut room: usize, summary: &Summary, sort: Sort, lines_max: usize) -> String {
-    let places = sorted(summary, sort);
-    let name = names_of(places.iter().map(|(place, _)| *place));
-    let numbers: Vec<_> = places.iter().map(|(_, happened)| numbers(happened)).collect();
+fn text_within(mut room: usize, summary: &Summary, sort: SortOrder, lines_max: usize) -> String {
+    let sites = sorted(summary, sort);
+    let name = names_of(sites.iter().map(|(site, _)| *site));
+    let numbers: Vec<_> = sites.iter().map(|(_, site_totals)| numbers(site_totals)).collect();
     let columns = shown(numbers.iter());
-    let rows = numbers.iter().zip(&places).take(lines_max).map(|(numbers, (place, _))| {
+    let rows = numbers.iter().zip(&sites).take(lines_max).map(|(numbers, (site, _))| {
         let cell = |(column, number): (usize, &u64)| match is_time(column) {
             true => us(*number),
             false => number.to_string(),
         };
-        Row::new(numbers.iter().enumerate().map(cell), name(place))
+        TableRow::new(numbers.iter().enumerate().map(cell), name(site))
     });
-    let rows = fitting(&mut room, rows, Row::byte_count);
+    let rows = fitting(&mut room, rows, TableRow::byte_count);
     let shown_count = rows.len();
     let mut lines = grid(COLUMNS.get(..columns).unwrap_or(&COLUMNS), "name", rows);
-    lines.extend(note(places.len(), shown_count, "place"));
+    lines.extend(note(sites.len(), shown_count, "call site"));
     lines.join("\n")
 }
 
-/// Names places, with their callers where nothing else tells them apart from the others. The same
-/// place may come several times. Each name is made when it is asked for: all of them may be more
+/// SiteNames sites, with their callers where nothing else tells them apart from the others. The same
+/// site may come several times. Each name is made when it is asked for: all of them may be more
 /// than there is room for.
-pub(super) fn names_of<'a>(places: impl Iterator<Item = &'a Place>) -> impl Fn(&Place) -> String {
+pub(super) fn names_of<'a>(
+    sites: impl Iterator<Item = &'a LockSite>,
+) -> impl Fn(&LockSite) -> String {
     let mut counts = BTreeMap::<_, usize>::new();
-    for place in places.collect::<BTreeSet<_>>() {
-        *counts.entry(place.name()).or_default() += 1;
+    for site in sites.collect::<BTreeSet<_>>() {
+        *counts.entry(site.name()).or_default() += 1;
     }
-    move |place| match counts.get(&place.name()) {
-        Some(2..) => short(&place.full_name()),
-        _ => short(&place.name()),
+    move |site| match counts.get(&site.name()) {
+        Some(2..) => abbreviate(&site.full_name()),
+        _ => abbreviate(&site.name()),
     }
 }
 
 /// A line of a table: numbers, and whose they are.
-pub(super) struct Row {
+pub(super) struct TableRow {
     cells: Vec<String>,
     name: String,
 }
 
-impl Row {
-    pub(super) fn new(cells: impl Iterator<Item = String>, name: String) -> Row {
-        Row { cells: cells.collect(), name }
+impl TableRow {
+    pub(super) fn new(cells: impl Iterator<Item = String>, name: String) -> TableRow {
+        TableRow { cells: cells.collect(), name }
     }
 
     /// About as many bytes as its line has.
@@ -81,8 +83,8 @@ impl Row {
 
 /// A table with a line of headings, each column as wide as what is in it. Cells that have no
 /// heading are left out.
-pub(super) fn grid(headings: &[&str], last: &str, rows: Vec<Row>) -> Vec<String> {
-    let heading = Row::new(headings.iter().map(ToString::to_string), last.to_owned());
+pub(super) fn grid(headings: &[&str], last: &str, rows: Vec<TableRow>) -> Vec<String> {
+    let heading = TableRow::new(headings.iter().map(ToString::to_string), last.to_owned());
     let rows: Vec<_> = std::iter::once(heading).chain(rows).collect();
     let width = |column: usize| {
         let cells = rows.iter().filter_map(|row| row.cells.get(column));
@@ -92,7 +94,7 @@ pub(super) fn grid(headings: &[&str], last: &str, rows: Vec<Row>) -> Vec<String>
     rows.iter().map(|row| line(&widths, row)).collect()
 }
 
-fn line(widths: &[usize], row: &Row) -> String {
+fn line(widths: &[usize], row: &TableRow) -> String {
     let cells = row.cells.iter().zip(widths);
     let mut line: String = cells.map(|(cell, width)| format!("{cell:>width$} ")).collect();
     line += &row.name;
@@ -125,20 +127,20 @@ pub(super) fn note(count: usize, lines_max: usize, one: &str) -> Option<String> 
     }
 }
 
-pub(super) fn histograms(summary: &Summary, sort: Sort, lines_max: usize) -> String {
-    let places = sorted(summary, sort);
-    let parts = places.iter().take(lines_max).map(|(place, happened)| {
-        let name = std::iter::once(place.full_name());
-        name.chain(bars_of(&happened.totals, "  ")).collect::<Vec<_>>().join("\n")
+pub(super) fn histograms(summary: &Summary, sort: SortOrder, lines_max: usize) -> String {
+    let sites = sorted(summary, sort);
+    let parts = sites.iter().take(lines_max).map(|(site, site_totals)| {
+        let name = std::iter::once(site.full_name());
+        name.chain(bars_of(&site_totals.totals, "  ")).collect::<Vec<_>>().join("\n")
     });
     let mut lines = fitting(&mut { PAGE_BYTES_MAX }, parts, String::len);
-    lines.extend(note(places.len(), lines.len(), "place"));
+    lines.extend(note(sites.len(), lines.len(), "call site"));
     lines.join("\n")
 }
 
 /// How long waits and holds were, those of which there were any.
-pub(super) fn bars_of(totals: &SiteTotals, indent: &str) -> Vec<String> {
-    let style = Style::of_output();
+pub(super) fn bars_of(totals: &Totals, indent: &str) -> Vec<String> {
+    let style = BarStyle::of_output();
     let mut lines = Vec::new();
     for (what, buckets) in [("wait time", &totals.waits), ("hold time", &totals.holds)] {
         if buckets.iter().any(|count| *count > 0) {
@@ -150,7 +152,7 @@ pub(super) fn bars_of(totals: &SiteTotals, indent: &str) -> Vec<String> {
 }
 
 /// From the first bucket with anything in it to the last.
-fn bars(buckets: &[u64; BUCKET_COUNT], style: Style) -> impl Iterator<Item = String> {
+fn bars(buckets: &[u64; BUCKET_COUNT], style: BarStyle) -> impl Iterator<Item = String> {
     let largest = buckets.iter().copied().max().unwrap_or(0);
     let first = buckets.iter().position(|count| *count > 0).unwrap_or(0);
     let last = buckets.iter().rposition(|count| *count > 0).unwrap_or(0);
@@ -159,7 +161,7 @@ fn bars(buckets: &[u64; BUCKET_COUNT], style: Style) -> impl Iterator<Item = Str
             bucket_end_ns(bucket).map_or("longer".to_owned(), |end| format!("< {}", us(end)));
         let bar = style.bar(*count, largest, BAR_CELLS);
         let cells = BAR_CELLS as usize;
-        let bar = style.paint(Paint::Bar, &format!("{bar:<cells$}"));
+        let bar = style.paint(Highlight::Bar, &format!("{bar:<cells$}"));
         format!("{label:>12} {bar} {count:>10}")
     })
 }
@@ -169,16 +171,15 @@ mod tests {
     use super::*;
 
     fn summary(asleep_ns: u64) -> Summary {
-        let place = Place { lock: "mutex".to_owned(), stack: vec!["f x.c:1".into()] };
-        let totals =
-            SiteTotals { count: 7, hold_ns: 1_234_567, asleep_ns, ..SiteTotals::default() };
-        let happened = Happened { totals, wanted_count: 0 };
-        Summary { places: [(place.into(), happened)].into(), ..Summary::default() }
+        let site = LockSite { lock: "mutex".to_owned(), stack: vec!["f x.c:1".into()] };
+        let totals = Totals { count: 7, hold_ns: 1_234_567, asleep_ns, ..Totals::default() };
+        let site_totals = SiteTotals { totals, wanted_count: 0 };
+        Summary { sites: [(site.into(), site_totals)].into(), ..Summary::default() }
     }
 
     #[test]
     fn a_column_is_as_wide_as_what_is_in_it() {
-        let text = text(&summary(0), Sort::Lost, usize::MAX);
+        let text = text(&summary(0), SortOrder::Lost, usize::MAX);
         let lines: Vec<_> = text.lines().collect();
         assert_eq!(
             lines,
@@ -193,7 +194,7 @@ mod tests {
 
     #[test]
     fn time_asleep_is_a_column_where_there_is_any() {
-        let column = |asleep_ns| text(&summary(asleep_ns), Sort::Lost, usize::MAX);
+        let column = |asleep_ns| text(&summary(asleep_ns), SortOrder::Lost, usize::MAX);
         assert!(!column(0).contains("asleep"), "{}", column(0));
         let text = column(5_000_000);
         let lines: Vec<Vec<_>> =
@@ -202,14 +203,14 @@ mod tests {
     }
 
     #[test]
-    fn places_of_one_name_are_shown_with_their_callers() {
-        let place = |stack: &[&str]| Place {
+    fn call_sites_of_one_name_are_shown_with_their_callers() {
+        let site = |stack: &[&str]| LockSite {
             lock: "mutex".to_owned(),
             stack: stack.iter().map(|frame| (*frame).into()).collect(),
         };
-        let places = [place(&["f", "a"]), place(&["f", "b"]), place(&["g", "c"])];
-        let name = names_of(places.iter().chain(&places));
-        assert_eq!(places.each_ref().map(name), ["f (mutex) < a", "f (mutex) < b", "g (mutex)"]);
+        let sites = [site(&["f", "a"]), site(&["f", "b"]), site(&["g", "c"])];
+        let name = names_of(sites.iter().chain(&sites));
+        assert_eq!(sites.each_ref().map(name), ["f (mutex) < a", "f (mutex) < b", "g (mutex)"]);
     }
 
     #[test]
@@ -219,26 +220,26 @@ mod tests {
         assert_eq!(take(&mut room).len(), 3);
         assert_eq!(take(&mut room).len(), 0);
         let shown = |count: usize| {
-            let place = |at: usize| {
+            let site = |at: usize| {
                 let stack = vec![format!("{at} {}", "x".repeat(100)).into()];
-                (Place { lock: String::new(), stack }.into(), Happened::default())
+                (LockSite { lock: String::new(), stack }.into(), SiteTotals::default())
             };
-            let places = (0..count).map(place).collect();
-            let summary = Summary { places, ..Summary::default() };
-            text_within(8 * 100, &summary, Sort::Lost, usize::MAX)
+            let sites = (0..count).map(site).collect();
+            let summary = Summary { sites, ..Summary::default() };
+            text_within(8 * 100, &summary, SortOrder::Lost, usize::MAX)
         };
         let most = shown(20);
-        assert!(most.ends_with(" more places not shown"), "{most}");
+        assert!(most.ends_with(" more call sites not shown"), "{most}");
         assert!(!shown(3).contains("not shown"));
     }
 
     #[test]
     fn what_is_not_shown_is_counted() {
-        let said = |count| note(count, 2, "place");
+        let said = |count| note(count, 2, "call site");
         assert_eq!(said(0).as_deref(), Some("nothing has been recorded"));
         assert_eq!(said(2), None);
-        assert_eq!(said(3).as_deref(), Some("1 more place not shown"));
-        assert_eq!(said(4).as_deref(), Some("2 more places not shown"));
+        assert_eq!(said(3).as_deref(), Some("1 more call site not shown"));
+        assert_eq!(said(4).as_deref(), Some("2 more call sites not shown"));
     }
 
     #[test]

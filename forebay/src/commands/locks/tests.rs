@@ -7,11 +7,11 @@ use forebay_sync::profile::{
     hash_words,
 };
 
-use super::columns::Sort;
-use super::names::Names;
+use super::columns::SortOrder;
+use super::names::SiteNames;
 use super::summary::Summary;
 use super::summary::tests::bytes;
-use super::{changed, flame, json, matrix, now, table, threads, ways};
+use super::{call_stacks, flame, json, matrix, now, stale_binaries, table, threads};
 
 #[test]
 fn whatever_a_profile_says_can_be_shown() {
@@ -45,19 +45,20 @@ fn whatever_a_profile_says_can_be_shown() {
 }
 
 /// All that can be said of a profile.
-fn shown(reading: &ProfileSnapshot) -> Vec<String> {
-    let mut names = Names::of(reading);
+fn shown(reading: &Reading) -> Vec<String> {
+    let mut names = SiteNames::of(reading);
     let summary = Summary::named(&mut names);
-    let sort = Sort::Lost;
-    let form = threads::Form { sort, lines_max: usize::MAX, with_bars: true, is_running: false };
-    let listed = json::Form { sort, lines_max: usize::MAX };
-    changed::lines(reading);
+    let sort = SortOrder::Lost;
+    let form =
+        threads::ThreadOptions { sort, lines_max: usize::MAX, with_bars: true, is_running: false };
+    let listed = json::ReportOptions { sort, lines_max: usize::MAX };
+    stale_binaries::lines(reading);
     let mut shown = vec![
-        table::text(&summary, Sort::Lost, usize::MAX),
-        table::histograms(&summary, Sort::Lost, usize::MAX),
+        table::text(&summary, SortOrder::Lost, usize::MAX),
+        table::histograms(&summary, SortOrder::Lost, usize::MAX),
         threads::text(&mut names, &summary, form),
         matrix::text(&summary, usize::MAX),
-        ways::text(&ways::of(&mut names, &reading.threads), usize::MAX, "none"),
+        call_stacks::text(&call_stacks::of(&mut names, &reading.threads), usize::MAX, "none"),
         json::report(Path::new("x"), &mut names, &summary, listed).to_string(),
     ];
     let [svg, folded] = flame::picture(&mut names, &summary);

@@ -14,16 +14,17 @@ use forebay_sync::profile::{ProfileHeader, ProfileSnapshot, SiteKind};
 use self::rows::{headings, rows};
 use super::files::of_run;
 use super::find::find;
-use super::names::Names;
+use super::names::SiteNames;
 use super::report::head;
 use super::summary::Summary;
-use super::{counted, lines_max, under_way};
-use crate::say::is_read;
-use crate::screen::{CLEAR, Pace, Screen, Watched, interval_of};
+use super::{counted, in_progress, lines_max};
+use crate::screen::{CLEAR, Screen, WatchLoop, WatchTarget, interval_of};
+use crate::stdout::write_line;
 
 pub(super) fn run(args: &ArgMatches) -> Result<ExitCode, String> {
     let is_live = io::stdout().is_terminal();
-    let mut top = Top { path: find(args.get_one("file"))?, is_live, lines_max: lines_max(args) };
+    let mut top =
+        LocksTop { path: find(args.get_one("file"))?, is_live, lines_max: lines_max(args) };
     let first = top.read()?;
     if first.has_ended() {
         return Err(format!(
@@ -33,32 +34,32 @@ pub(super) fn run(args: &ArgMatches) -> Result<ExitCode, String> {
         ));
     }
     let tables = args.get_one::<u64>("count").copied();
-    Pace { interval_ms: interval_of(args), tables, is_live }.watch(&mut top, first)
+    WatchLoop { interval_ms: interval_of(args), tables, is_live }.watch(&mut top, first)
 }
 
-struct Top {
+struct LocksTop {
     path: PathBuf,
     is_live: bool,
     lines_max: usize,
 }
 
 /// What the profiles of a run said at one time.
-struct Look {
-    /// Processes that run; a server stays when it has gone, for another may take its place.
-    processes: Vec<Process>,
+struct RunSnapshot {
+    /// Processes that run; a server stays when it has gone, for another may take its site.
+    processes: Vec<ProcessSnapshot>,
     /// Those of a foreign program that have ended.
     gone: Vec<ProfileHeader>,
 }
 
-struct Process {
+struct ProcessSnapshot {
     file: ProfileFile,
     reading: ProfileSnapshot,
     summary: Summary,
 }
 
-impl Look {
-    fn at(path: &Path) -> Result<Look, String> {
-        let mut look = Look { processes: Vec::new(), gone: Vec::new() };
+impl RunSnapshot {
+    fn at(path: &Path) -> Result<RunSnapshot, String> {
+        let mut look = RunSnapshot { processes: Vec::new(), gone: Vec::new() };
         let mut files = of_run(path);
         if files.is_empty() {
             // The error says why.
@@ -84,12 +85,12 @@ impl Look {
             return Ok(());
         }
         let reading = file.read().map_err(|error| error.to_string())?;
-        let mut names = Names::of(&reading);
+        let mut names = SiteNames::of(&reading);
         let mut summary = Summary::named(&mut names);
         if is_alive(&about) {
-            under_way::add(&mut summary, &mut names, unix_ns());
+            in_progress::add(&mut summary, &mut names, unix_ns());
         }
-        self.processes.push(Process { summary, file, reading });
+        self.processes.push(ProcessSnapshot { summary, file, reading });
         Ok(())
     }
 
@@ -135,19 +136,19 @@ impl Look {
     }
 }
 
-impl Watched for Top {
-    type Reading = Look;
+impl WatchTarget for LocksTop {
+    type Snapshot = RunSnapshot;
 
     const AWAY: &'static str = "the file is looked at";
 
-    fn read(&mut self) -> Result<Look, String> {
-        Look::at(&self.path)
+    fn read(&mut self) -> Result<RunSnapshot, String> {
+        RunSnapshot::at(&self.path)
     }
 
-    fn show(&self, now: &Look, before: Option<(&Look, f64)>) -> bool {
+    fn show(&self, now: &RunSnapshot, before: Option<(&RunSnapshot, f64)>) -> bool {
         if now.has_ended() {
             // Below the last table, which stays.
-            let _ = is_read(format_args!("{}", now.end(&self.path)));
+            let _ = write_line(format_args!("{}", now.end(&self.path)));
             return false;
         }
         let head = now.head(&self.path);
@@ -162,11 +163,11 @@ impl Watched for Top {
         };
         let shown = rows.get(..room.min(self.lines_max)).unwrap_or(&rows).join("\n");
         let clear = if self.is_live { CLEAR } else { "" };
-        is_read(format_args!("{clear}{head}\n{shown}"))
+        write_line(format_args!("{clear}{head}\n{shown}"))
     }
 }
 
-impl Top {
+impl LocksTop {
     /// Where lines end.
     fn width(&self) -> usize {
         if self.is_live { Screen::of_output().width } else { usize::MAX }

@@ -10,18 +10,18 @@ use serde_json::{Value, json};
 use super::files::{RuleFile, name_of, whose};
 use super::{plural, scope_of, texts};
 use crate::commands::is_set;
-use crate::say::say;
+use crate::stdout::outln;
 
 /// What was found in all files.
 #[derive(Default)]
-struct Sum {
+struct CheckTotals {
     files: usize,
     errors: usize,
     warnings: usize,
 }
 
 pub(super) fn run(args: &ArgMatches, filters: &Filters) -> ExitCode {
-    let mut sum = Sum::default();
+    let mut sum = CheckTotals::default();
     let (mut files, mut findings) = (Vec::new(), Vec::new());
     let is_json = is_set(args, "json");
     for name in texts(args, "files") {
@@ -43,26 +43,26 @@ pub(super) fn run(args: &ArgMatches, filters: &Filters) -> ExitCode {
             }
         }
     }
-    let Sum { files: file_count, errors, warnings } = sum;
+    let CheckTotals { files: file_count, errors, warnings } = sum;
     if is_json {
-        say!(
+        outln!(
             "{}",
             json!({ "files": files, "findings": findings, "errors": errors, "warnings": warnings })
         );
     } else {
         let (files, errors) = (plural(file_count, "file"), plural(errors, "error"));
-        say!("{files}, {errors}, {}", plural(warnings, "warning"));
+        outln!("{files}, {errors}, {}", plural(warnings, "warning"));
     }
     if errors == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 fn print(file: &RuleFile) {
-    file.findings().for_each(|finding| say!("{finding}"));
+    file.findings().for_each(|finding| outln!("{finding}"));
     let name = &file.name;
     match file.valid.as_slice() {
-        [] => say!("{name}: refused as {}", whose(file.scope)),
-        [scope] => say!("{name}: valid as {}", whose(*scope)),
-        _ => say!("{name}: valid as rules of the server, of a site and of a route"),
+        [] => outln!("{name}: refused as {}", whose(file.scope)),
+        [scope] => outln!("{name}: valid as {}", whose(*scope)),
+        _ => outln!("{name}: valid as rules of the server, of a site and of a route"),
     }
 }
 

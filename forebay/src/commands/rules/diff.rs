@@ -2,7 +2,7 @@
 
 /// A line of one list or of both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Line<'a> {
+pub(super) struct DiffLine<'a> {
     /// A blank if it is in both, `-` if in the first only, `+` if in the second only.
     pub(super) mark: char,
     pub(super) text: &'a str,
@@ -11,7 +11,7 @@ pub(super) struct Line<'a> {
 /// The second list, with the lines between that only the first has: as few as can be.
 ///
 /// A table of lengths takes the product of both counts; heads have 1,000 lines at most.
-pub(super) fn diff<'a>(old: &'a [String], new: &'a [String]) -> Vec<Line<'a>> {
+pub(super) fn diff<'a>(old: &'a [String], new: &'a [String]) -> Vec<DiffLine<'a>> {
     let width = new.len() + 1;
     // At `i, j`: how many lines are common to what follows in both.
     let mut common = vec![0_u32; (old.len() + 1) * width];
@@ -35,7 +35,7 @@ pub(super) fn diff<'a>(old: &'a [String], new: &'a [String]) -> Vec<Line<'a>> {
         };
         i += usize::from(mark != '+');
         j += usize::from(mark != '-');
-        lines.push(Line { mark, text });
+        lines.push(DiffLine { mark, text });
     }
     lines
 }

@@ -4,12 +4,16 @@ use forebay_rules::run::OperatorOutcome;
 use serde_json::{Value, json};
 
 use super::files::name_of;
-use super::flow::{Course, Exchange};
+use super::flow::{TrialExchange, TrialResult};
 use super::message::shown;
-use super::planned::Planned;
-use super::trace::{HookTrace, RuleTrace, Step};
+use super::planned::PlannedRules;
+use super::trace::{HookTrace, RuleTrace, TraceStep};
 
-pub(super) fn course(planned: &Planned, exchange: &Exchange, course: &Course) -> Value {
+pub(super) fn course(
+    planned: &PlannedRules,
+    exchange: &TrialExchange,
+    course: &TrialResult,
+) -> Value {
     let file =
         |file: &super::files::RuleFile| json!({ "file": file.name, "scope": name_of(file.scope) });
     let counters = planned.program.counters();
@@ -28,27 +32,27 @@ pub(super) fn course(planned: &Planned, exchange: &Exchange, course: &Course) ->
     })
 }
 
-fn hook(planned: &Planned, trace: &HookTrace) -> Value {
+fn hook(planned: &PlannedRules, trace: &HookTrace) -> Value {
     let rules = trace.rules.iter().map(|it| rule(planned, it)).collect::<Vec<_>>();
     json!({ "hook": trace.hook.name(), "rules": rules })
 }
 
-fn rule(planned: &Planned, trace: &RuleTrace) -> Value {
+fn rule(planned: &PlannedRules, trace: &RuleTrace) -> Value {
     let (file, line) = planned.place(trace.number);
     let steps: Vec<_> = trace.steps.iter().map(|it| step(planned, file, it)).collect();
     json!({ "file": file, "line": line, "runs": trace.matched, "steps": steps })
 }
 
-fn step(planned: &Planned, file: &str, step: &Step) -> Value {
+fn step(planned: &PlannedRules, file: &str, step: &TraceStep) -> Value {
     match step {
-        Step::Else => json!({ "else": true }),
-        Step::Test { at, value, holds } => json!({
+        TraceStep::Else => json!({ "else": true }),
+        TraceStep::Test { at, value, holds } => json!({
             "line": at.line,
             "text": planned.line(file, at.line).trim(),
             "value": shown(value),
             "holds": holds,
         }),
-        Step::Operate { at, value, outcome, why } => {
+        TraceStep::Operate { at, value, outcome, why } => {
             let name = match outcome {
                 OperatorOutcome::Done => "done",
                 OperatorOutcome::Nothing => "nothing",

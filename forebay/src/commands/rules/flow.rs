@@ -9,29 +9,29 @@ use forebay_rules::ast::Hook;
 use forebay_rules::plan::Program;
 use forebay_rules::run::{CacheResult, Effects, RuleVariables, RunBuffers, TransactionState, Url};
 
-use super::message::{Answer, Request, lines_of, rule_limits};
+use super::message::{TrialRequest, TrialResponse, lines_of, rule_limits};
 use super::trace::HookTrace;
-use super::world::World;
+use super::world::TrialWorld;
 
 /// What rules are tried on.
 #[derive(Debug)]
-pub(super) struct Exchange {
-    pub(super) request: Request,
+pub(super) struct TrialExchange {
+    pub(super) request: TrialRequest,
     /// The origin's, or the stored one on a hit.
-    pub(super) answer: Answer,
-    pub(super) world: World,
+    pub(super) answer: TrialResponse,
+    pub(super) world: TrialWorld,
 }
 
 /// What became of it.
 #[derive(Debug)]
-pub(super) struct Course {
+pub(super) struct TrialResult {
     pub(super) hooks: Vec<HookTrace>,
     /// The request as the origin gets it, without what the server adds; `None` if nobody is asked.
     pub(super) to_origin: Option<Vec<String>>,
     /// The answer before the rules for answers have seen it.
-    pub(super) before: Answer,
+    pub(super) before: TrialResponse,
     /// As the client gets it, without what the server adds.
-    pub(super) answer: Answer,
+    pub(super) answer: TrialResponse,
     /// Of an answer that rules gave.
     pub(super) body: Option<String>,
     /// The hook whose rules have answered.
@@ -44,11 +44,11 @@ pub(super) struct Course {
 /// A sentence: what they make of the request is none.
 pub(super) fn run(
     program: &Program,
-    exchange: &Exchange,
+    exchange: &TrialExchange,
     only: Option<Hook>,
-) -> Result<Course, String> {
-    let mut flow = Flow {
-        runner: Runner {
+) -> Result<TrialResult, String> {
+    let mut flow = TrialFlow {
+        runner: HookRunner {
             program,
             world: &exchange.world,
             only,
@@ -61,14 +61,14 @@ pub(super) fn run(
         limits: rule_limits(),
     };
     exchange.world.cache.set(CacheResult::None);
-    let mut changed: Option<Request> = None;
+    let mut changed: Option<TrialRequest> = None;
     for hook in [Hook::ReadRequest, Hook::Remap] {
         let request = changed.as_ref().unwrap_or(&exchange.request);
         let early = flow.early(hook, request);
         match early.map_err(|why| format!("rules at {}: {why}", hook.name()))? {
-            Early::Same => {}
-            Early::Changed(request) => changed = Some(request),
-            Early::Answered(own) => return flow.answered(hook, &own, request),
+            RequestOutcome::Same => {}
+            RequestOutcome::Changed(request) => changed = Some(request),
+            RequestOutcome::Answered(own) => return flow.answered(hook, &own, request),
         }
     }
     let request = changed.as_ref().unwrap_or(&exchange.request);
@@ -81,29 +81,29 @@ pub(super) fn run(
     }
     let (answer, _) = flow.send_response(answer, request, false)?;
     let hooks = flow.runner.hooks;
-    Ok(Course { hooks, to_origin, before, answer, body: None, answered_at: None })
+    Ok(TrialResult { hooks, to_origin, before, answer, body: None, answered_at: None })
 }
 
 /// What early rules made of a request.
-enum Early {
+enum RequestOutcome {
     Same,
-    Changed(Request),
+    Changed(TrialRequest),
     Answered(OwnAnswer),
 }
 
 /// What the last rules have for the body of an answer of our own.
 type NewBody = Option<Box<[u8]>>;
 
-struct Flow<'a> {
-    runner: Runner<'a>,
+struct TrialFlow<'a> {
+    runner: HookRunner<'a>,
     scratch: RuleScratch,
     limits: MessageLimits,
 }
 
 /// Runs the program, and writes down what it sees.
-struct Runner<'a> {
+struct HookRunner<'a> {
     program: &'a Program,
-    world: &'a World,
+    world: &'a TrialWorld,
     only: Option<Hook>,
     original: Url<'a>,
     transaction: TransactionState,
@@ -111,7 +111,7 @@ struct Runner<'a> {
     hooks: Vec<HookTrace>,
 }
 
-impl Runner<'_> {
+impl HookRunner<'_> {
     fn has(&self, hook: Hook) -> bool {
         self.program.has(hook) && self.only.is_none_or(|only| only == hook)
     }
@@ -119,7 +119,7 @@ impl Runner<'_> {
     fn run(
         &mut self,
         hook: Hook,
-        request: &Request,
+        request: &TrialRequest,
         mut message: RuledMessage<'_, '_>,
         texts: &mut RunBuffers,
     ) -> Effects {
@@ -133,11 +133,11 @@ impl Runner<'_> {
     }
 }
 
-impl Flow<'_> {
-    fn early(&mut self, hook: Hook, request: &Request) -> Result<Early, String> {
-        let Flow { runner, scratch, limits } = self;
+impl TrialFlow<'_> {
+    fn early(&mut self, hook: Hook, request: &TrialRequest) -> Result<RequestOutcome, String> {
+        let TrialFlow { runner, scratch, limits } = self;
         if !runner.has(hook) {
-            return Ok(Early::Same);
+            return Ok(RequestOutcome::Same);
         }
         let sees = (&request.view(runner.original), request.head().version());
         let mut into = RequestText::default();
@@ -145,11 +145,11 @@ impl Flow<'_> {
             runner.run(hook, request, message, texts)
         });
         match ruled.map_err(|why| why.to_string())? {
-            RuledRequest::Same => return Ok(Early::Same),
-            RuledRequest::Answer(own) => return Ok(Early::Answered(own)),
+            RuledRequest::Same => return Ok(RequestOutcome::Same),
+            RuledRequest::Answer(own) => return Ok(RequestOutcome::Answered(own)),
             RuledRequest::Changed(_) => {}
         }
-        Request::check(into).map(Early::Changed)
+        TrialRequest::check(into).map(RequestOutcome::Changed)
     }
 
     /// The end of a request that rules have answered.
@@ -157,19 +157,19 @@ impl Flow<'_> {
         mut self,
         hook: Hook,
         own: &OwnAnswer,
-        request: &Request,
-    ) -> Result<Course, String> {
-        let before = Answer::own(own)?;
+        request: &TrialRequest,
+    ) -> Result<TrialResult, String> {
+        let before = TrialResponse::own(own)?;
         let (answer, ruled) = self.send_response(before.clone(), request, true)?;
         let own_body = own.body();
         let body = body_of(own.status(), &own_body, ruled.as_deref());
         let body = String::from_utf8_lossy(body).into_owned();
         let (hooks, answered_at) = (self.runner.hooks, Some(hook));
-        Ok(Course { hooks, to_origin: None, before, answer, body: Some(body), answered_at })
+        Ok(TrialResult { hooks, to_origin: None, before, answer, body: Some(body), answered_at })
     }
 
-    fn send_request(&mut self, request: &Request) -> Result<Vec<String>, String> {
-        let Flow { runner, scratch, limits } = self;
+    fn send_request(&mut self, request: &TrialRequest) -> Result<Vec<String>, String> {
+        let TrialFlow { runner, scratch, limits } = self;
         let hook = Hook::SendRequest;
         if !runner.has(hook) {
             return Ok(request.lines());
@@ -184,8 +184,12 @@ impl Flow<'_> {
         Ok(lines)
     }
 
-    fn read_response(&mut self, answer: Answer, request: &Request) -> Result<Answer, String> {
-        let Flow { runner, scratch, limits } = self;
+    fn read_response(
+        &mut self,
+        answer: TrialResponse,
+        request: &TrialRequest,
+    ) -> Result<TrialResponse, String> {
+        let TrialFlow { runner, scratch, limits } = self;
         let hook = Hook::ReadResponse;
         if !runner.has(hook) {
             return Ok(answer);
@@ -195,17 +199,17 @@ impl Flow<'_> {
             runner.run(hook, request, message, texts)
         });
         let (status, fields) = ruled.map_err(|why| why.to_string())?;
-        Ok(Answer { status, fields, reason: None })
+        Ok(TrialResponse { status, fields, reason: None })
     }
 
     /// The answer that the client gets, and the body that rules have for one of our own.
     fn send_response(
         &mut self,
-        answer: Answer,
-        request: &Request,
+        answer: TrialResponse,
+        request: &TrialRequest,
         is_own: bool,
-    ) -> Result<(Answer, NewBody), String> {
-        let Flow { runner, scratch, limits } = self;
+    ) -> Result<(TrialResponse, NewBody), String> {
+        let TrialFlow { runner, scratch, limits } = self;
         let hook = Hook::SendResponse;
         if !runner.has(hook) {
             return Ok((answer, None));
@@ -216,6 +220,6 @@ impl Flow<'_> {
             rule_answer(&mut text, head, limits.edit, scratch, |message, texts| {
                 runner.run(hook, request, message, texts)
             });
-        Ok((Answer::read(status, &text)?, body))
+        Ok((TrialResponse::read(status, &text)?, body))
     }
 }

@@ -13,23 +13,23 @@ const HOST: &str = "example.org";
 
 /// A request head that was parsed as a server would. It has a Host line, and a target without it.
 #[derive(Debug)]
-pub(super) struct Request(RequestText);
+pub(super) struct TrialRequest(RequestText);
 
 /// The head of an answer.
 #[derive(Clone, Debug)]
-pub(super) struct Answer {
+pub(super) struct TrialResponse {
     pub(super) status: u16,
     /// If it is not the usual one.
     pub(super) reason: Option<Vec<u8>>,
     pub(super) fields: FieldBlock,
 }
 
-impl Request {
+impl TrialRequest {
     /// From `METHOD URL`, `METHOD /path` or `/path`, and lines `Name: value`.
     ///
     /// # Errors
     /// A sentence: a server would refuse it.
-    pub(super) fn new(line: &str, fields: &[String]) -> Result<Request, String> {
+    pub(super) fn new(line: &str, fields: &[String]) -> Result<TrialRequest, String> {
         let mut words = line.split_whitespace();
         let (first, second) = (words.next().unwrap_or("/"), words.next());
         if words.next().is_some_and(|word| !word.starts_with("HTTP/")) {
@@ -53,14 +53,14 @@ impl Request {
         text.extend_from_slice(lines.bytes());
         text.extend_from_slice(b"\r\n");
         let text = RequestText::parse(text, &rule_limits().head).map_err(|why| why.to_string());
-        text.and_then(Request::check).map_err(|why| format!("{line}: {why}"))
+        text.and_then(TrialRequest::check).map_err(|why| format!("{line}: {why}"))
     }
 
     /// # Errors
     /// A sentence: it asks for nothing that a server could find.
-    pub(super) fn check(text: RequestText) -> Result<Request, String> {
-        request_target(text.head()).map_err(|why| format!("not a valid request: {why}"))?;
-        Ok(Request(text))
+    pub(super) fn check(text: RequestText) -> Result<TrialRequest, String> {
+        request_target(text.head()).map_err(|why| format!("that is no request: {why}"))?;
+        Ok(TrialRequest(text))
     }
 
     pub(super) fn head(&self) -> RequestHead<'_> {
@@ -86,29 +86,29 @@ impl Request {
         target.map_or(Url::default(), |target| Url::new(target.authority, target.path_query))
     }
 
-    /// Request line and fields.
+    /// TrialRequest line and fields.
     pub(super) fn lines(&self) -> Vec<String> {
         let lines = self.0.bytes().split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii_end);
         lines.take_while(|line| !line.is_empty()).map(shown).collect()
     }
 }
 
-impl Answer {
+impl TrialResponse {
     /// # Errors
     /// A sentence: one of the lines is no field.
-    pub(super) fn new(status: u16, fields: &[String]) -> Result<Answer, String> {
-        Ok(Answer { status, reason: None, fields: block_of(fields)? })
+    pub(super) fn new(status: u16, fields: &[String]) -> Result<TrialResponse, String> {
+        Ok(TrialResponse { status, reason: None, fields: block_of(fields)? })
     }
 
     /// What a server makes of an answer by rules.
     ///
     /// # Errors
     /// A sentence: rules have left no field lines.
-    pub(super) fn own(own: &OwnAnswer) -> Result<Answer, String> {
+    pub(super) fn own(own: &OwnAnswer) -> Result<TrialResponse, String> {
         let mut lines = Vec::new();
         own.write_fields(&mut lines);
         let fields = FieldBlock::parse(&lines).ok_or(NO_FIELDS)?;
-        Ok(Answer { status: own.status(), reason: None, fields })
+        Ok(TrialResponse { status: own.status(), reason: None, fields })
     }
 
     /// Its head as it goes on the wire, but for the empty line; and where the fields begin.
@@ -124,13 +124,13 @@ impl Answer {
     ///
     /// # Errors
     /// A sentence: rules have left no field lines.
-    pub(super) fn read(status: u16, text: &[u8]) -> Result<Answer, String> {
+    pub(super) fn read(status: u16, text: &[u8]) -> Result<TrialResponse, String> {
         let mut parts = text.splitn(2, |byte| *byte == b'\n');
         let line = parts.next().unwrap_or_default().trim_ascii_end();
         let fields = FieldBlock::parse(parts.next().unwrap_or_default()).ok_or(NO_FIELDS)?;
         // Behind version and status.
         let reason = line.splitn(3, |byte| *byte == b' ').nth(2).map(<[u8]>::to_vec);
-        Ok(Answer { status, reason, fields })
+        Ok(TrialResponse { status, reason, fields })
     }
 
     /// Status line and fields.

@@ -9,12 +9,12 @@ use super::files::RuleFile;
 use super::message::shown;
 
 /// A program and the files that it is made of.
-pub(super) struct Planned {
+pub(super) struct PlannedRules {
     pub(super) program: Program,
     pub(super) files: Vec<RuleFile>,
 }
 
-impl Planned {
+impl PlannedRules {
     /// Puts files together in their order, but those of the server first.
     ///
     /// # Errors
@@ -22,7 +22,7 @@ impl Planned {
     pub(super) fn open(
         names: &[(String, Option<RuleScope>)],
         filters: &Filters,
-    ) -> Result<Planned, String> {
+    ) -> Result<PlannedRules, String> {
         let mut files = Vec::new();
         for (name, scope) in names {
             let file = RuleFile::open(name, *scope, filters)?;
@@ -33,7 +33,7 @@ impl Planned {
         }
         files.sort_by_key(|file| file.scope == RuleScope::Route);
         let lists: Vec<_> = files.iter().map(|file| &file.read.rules).collect();
-        Ok(Planned { program: Program::plan(&lists), files })
+        Ok(PlannedRules { program: Program::plan(&lists), files })
     }
 
     /// A line of one of the files, for a terminal.

@@ -8,13 +8,13 @@ use forebay_rules::filter::Filters;
 use serde_json::{Value, json};
 
 use super::files::text_of;
-use super::flow::{Course, run as run_flow};
+use super::flow::{TrialResult, run as run_flow};
 use super::message::shown;
-use super::planned::Planned;
-use super::test_file::{Case, TestFile, Wanted};
+use super::planned::PlannedRules;
+use super::test_file::{Expectation, TestCase, TestFile};
 use super::{plural, texts};
 use crate::commands::is_set;
-use crate::say::say;
+use crate::stdout::outln;
 
 /// What was expected and what was seen instead, as lines of a test file.
 struct Difference {
@@ -23,7 +23,7 @@ struct Difference {
 }
 
 #[derive(Default)]
-struct Sum {
+struct TestTotals {
     passed: usize,
     failed: usize,
     /// Files that hold no tests that could run.
@@ -32,7 +32,7 @@ struct Sum {
 }
 
 pub(super) fn run(args: &ArgMatches, filters: &Filters) -> ExitCode {
-    let mut sum = Sum::default();
+    let mut sum = TestTotals::default();
     let is_json = is_set(args, "json");
     for name in texts(args, "files") {
         if let Err(error) = run_file(name, is_json, filters, &mut sum) {
@@ -41,32 +41,37 @@ pub(super) fn run(args: &ArgMatches, filters: &Filters) -> ExitCode {
             sum.cases.push(json!({ "file": name, "ok": false, "error": error }));
         }
     }
-    let Sum { passed, failed, broken, cases } = sum;
+    let TestTotals { passed, failed, broken, cases } = sum;
     match is_json {
-        true => say!(
+        true => outln!(
             "{}",
             json!({ "tests": cases, "passed": passed, "failed": failed, "broken_files": broken })
         ),
         false => {
             let (tests, broken) = (plural(passed + failed, "test"), plural(broken, "file"));
-            say!("{tests}, {failed} failed, {broken} broken");
+            outln!("{tests}, {failed} failed, {broken} broken");
         }
     }
     if failed + broken == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-fn run_file(name: &str, is_json: bool, filters: &Filters, sum: &mut Sum) -> Result<(), String> {
+fn run_file(
+    name: &str,
+    is_json: bool,
+    filters: &Filters,
+    sum: &mut TestTotals,
+) -> Result<(), String> {
     let path = Path::new(name);
     let text = text_of(name)?;
     let file = TestFile::parse(path, &text).map_err(|why| format!("{name}:{why}"))?;
-    let planned = Planned::open(&file.rules, filters)?;
+    let planned = PlannedRules::open(&file.rules, filters)?;
     for case in &file.cases {
         let at = format!("{name}:{}", case.line);
         let outcome = try_case(&planned, case).map_err(|why| format!("{at}: {why}"))?;
         let ok = outcome.is_empty();
         *(if ok { &mut sum.passed } else { &mut sum.failed }) += 1;
         if !is_json {
-            say!("{:<6}  {at}  {}", if ok { "ok" } else { "FAILED" }, case.name);
+            outln!("{:<6}  {at}  {}", if ok { "ok" } else { "FAILED" }, case.name);
             outcome.iter().for_each(print);
         }
         let differences = outcome.iter();
@@ -84,11 +89,11 @@ fn run_file(name: &str, is_json: bool, filters: &Filters, sum: &mut Sum) -> Resu
 }
 
 fn print(difference: &Difference) {
-    difference.expected.iter().for_each(|line| say!("        - {line}"));
-    difference.seen.iter().for_each(|line| say!("        + {line}"));
+    difference.expected.iter().for_each(|line| outln!("        - {line}"));
+    difference.seen.iter().for_each(|line| outln!("        + {line}"));
 }
 
-fn try_case(planned: &Planned, case: &Case) -> Result<Vec<Difference>, String> {
+fn try_case(planned: &PlannedRules, case: &TestCase) -> Result<Vec<Difference>, String> {
     let course = run_flow(&planned.program, &case.exchange()?, None)?;
     let mut found = Vec::new();
     to_origin(case, &course, &mut found);
@@ -103,7 +108,7 @@ fn try_case(planned: &Planned, case: &Case) -> Result<Vec<Difference>, String> {
     Ok(found)
 }
 
-fn to_origin(case: &Case, course: &Course, found: &mut Vec<Difference>) {
+fn to_origin(case: &TestCase, course: &TrialResult, found: &mut Vec<Difference>) {
     let none = || vec![">> none".to_owned()];
     match &course.to_origin {
         Some(lines) if case.no_origin => {
@@ -127,7 +132,7 @@ fn start_of(lines: &[String]) -> &str {
     line.strip_suffix(" HTTP/1.1").unwrap_or(line)
 }
 
-fn compare(arrow: &str, wanted: &Wanted, lines: &[String], found: &mut Vec<Difference>) {
+fn compare(arrow: &str, wanted: &Expectation, lines: &[String], found: &mut Vec<Difference>) {
     let start = start_of(lines);
     if let Some(expected) = &wanted.start {
         // A status may be written without its reason.
@@ -147,7 +152,7 @@ fn compare(arrow: &str, wanted: &Wanted, lines: &[String], found: &mut Vec<Diffe
 }
 
 /// All lines of one name have to be those that are expected, in their order.
-fn of_name(arrow: &str, name: &str, wanted: &Wanted, lines: &[String]) -> Option<Difference> {
+fn of_name(arrow: &str, name: &str, wanted: &Expectation, lines: &[String]) -> Option<Difference> {
     let is_it = |other: &str| other.eq_ignore_ascii_case(name);
     let expected = wanted.fields.iter().filter(|(name, _)| is_it(name));
     let expected: Vec<&str> = expected.map(|(_, value)| value.as_str()).collect();

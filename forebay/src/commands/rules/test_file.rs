@@ -9,46 +9,46 @@ use forebay_rules::ast::RuleScope;
 use forebay_rules::run::CacheResult;
 
 use super::files::scope_named;
-use super::flow::Exchange;
-use super::message::{Answer, Request};
-use super::world::{LOOKUPS, World};
+use super::flow::TrialExchange;
+use super::message::{TrialRequest, TrialResponse};
+use super::world::{LOOKUPS, TrialWorld};
 
 /// A file of tests.
 #[derive(Debug, Default)]
 pub(super) struct TestFile {
     /// Rule files, and whose rules they are.
     pub(super) rules: Vec<(String, Option<RuleScope>)>,
-    pub(super) cases: Vec<Case>,
+    pub(super) cases: Vec<TestCase>,
 }
 
 /// One test.
 #[derive(Debug, Default)]
-pub(super) struct Case {
+pub(super) struct TestCase {
     pub(super) name: String,
     pub(super) line: usize,
-    asks: Message,
-    answers: Message,
+    asks: MessageLines,
+    answers: MessageLines,
     client: Option<std::net::IpAddr>,
     cache: Option<CacheResult>,
     now: Option<u64>,
     random: Option<u64>,
-    pub(super) to_origin: Wanted,
+    pub(super) to_origin: Expectation,
     /// Nothing may go to the origin.
     pub(super) no_origin: bool,
-    pub(super) to_client: Wanted,
+    pub(super) to_client: Expectation,
     pub(super) body: Option<String>,
 }
 
 /// What is asked or answered.
 #[derive(Debug, Default)]
-struct Message {
+struct MessageLines {
     start: Option<String>,
     fields: Vec<String>,
 }
 
 /// What has to come out.
 #[derive(Debug, Default)]
-pub(super) struct Wanted {
+pub(super) struct Expectation {
     /// Method and target, or the status.
     pub(super) start: Option<String>,
     /// All lines of each name that is here.
@@ -57,7 +57,7 @@ pub(super) struct Wanted {
     pub(super) absent: Vec<String>,
 }
 
-impl Wanted {
+impl Expectation {
     pub(super) fn is_empty(&self) -> bool {
         self.start.is_none() && self.fields.is_empty() && self.absent.is_empty()
     }
@@ -75,7 +75,7 @@ impl Wanted {
     }
 }
 
-impl Message {
+impl MessageLines {
     fn add(&mut self, text: &str) -> Result<(), String> {
         if is_field(text) {
             self.fields.push(text.to_owned());
@@ -125,7 +125,11 @@ impl TestFile {
         let rest = rest.trim();
         match (word, self.cases.last_mut()) {
             ("test", _) => {
-                self.cases.push(Case { name: rest.to_owned(), line: number, ..Case::default() });
+                self.cases.push(TestCase {
+                    name: rest.to_owned(),
+                    line: number,
+                    ..TestCase::default()
+                });
                 Ok(())
             }
             (_, Some(case)) => case.add(word, rest),
@@ -144,7 +148,7 @@ impl TestFile {
     }
 }
 
-impl Case {
+impl TestCase {
     fn add(&mut self, word: &str, rest: &str) -> Result<(), String> {
         match word {
             ">" => self.asks.add(rest)?,
@@ -177,19 +181,23 @@ impl Case {
     }
 
     /// What the rules are tried on.
-    pub(super) fn exchange(&self) -> Result<Exchange, String> {
+    pub(super) fn exchange(&self) -> Result<TrialExchange, String> {
         let line = self.asks.start.as_deref().unwrap_or("GET /");
-        let request = Request::new(line, &self.asks.fields)?;
+        let request = TrialRequest::new(line, &self.asks.fields)?;
         let status = self.answers.start.as_deref().unwrap_or("200");
         let code = status.split(' ').next().and_then(|code| code.parse().ok());
         let code = code.filter(|code| (200..=599).contains(code));
         let code = code.ok_or_else(|| format!("{status} is no status from 200 to 599"))?;
-        let mut world = World::default();
+        let mut world = TrialWorld::default();
         world.client = self.client.unwrap_or(world.client);
         world.found = self.cache.unwrap_or(world.found);
         world.now = self.now.unwrap_or(world.now);
         world.random = self.random.unwrap_or(world.random);
-        Ok(Exchange { request, answer: Answer::new(code, &self.answers.fields)?, world })
+        Ok(TrialExchange {
+            request,
+            answer: TrialResponse::new(code, &self.answers.fields)?,
+            world,
+        })
     }
 }
 

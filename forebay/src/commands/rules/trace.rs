@@ -22,11 +22,11 @@ pub(super) struct RuleTrace {
     pub(super) number: u32,
     /// One of its branches was taken.
     pub(super) matched: bool,
-    pub(super) steps: Vec<Step>,
+    pub(super) steps: Vec<TraceStep>,
 }
 
 #[derive(Debug)]
-pub(super) enum Step {
+pub(super) enum TraceStep {
     /// A condition was looked at.
     Test { at: RuleSpan, value: Vec<u8>, holds: bool },
     /// No condition before has held.
@@ -40,7 +40,7 @@ impl HookTrace {
         HookTrace { hook, rules: Vec::new() }
     }
 
-    fn step(&mut self, step: Step) {
+    fn step(&mut self, step: TraceStep) {
         if let Some(rule) = self.rules.last_mut() {
             rule.steps.push(step);
         }
@@ -61,19 +61,19 @@ impl RunObserver for HookTrace {
     }
 
     fn tested(&mut self, _: u32, test: &Condition, value: &[u8], holds: bool) {
-        self.step(Step::Test { at: test.at, value: value.to_vec(), holds });
+        self.step(TraceStep::Test { at: test.at, value: value.to_vec(), holds });
     }
 
     fn entered(&mut self, _: u32, place: usize, branch: &Branch) {
         if place > 0 && branch.condition.is_none() {
-            self.step(Step::Else);
+            self.step(TraceStep::Else);
         }
     }
 
     fn operated(&mut self, _: u32, operation: &Operation, value: &[u8], outcome: OperatorOutcome) {
         let why =
             if outcome == OperatorOutcome::Failed { why(&operation.operator, value) } else { "" };
-        self.step(Step::Operate { at: operation.at, value: value.to_vec(), outcome, why });
+        self.step(TraceStep::Operate { at: operation.at, value: value.to_vec(), outcome, why });
     }
 }
 

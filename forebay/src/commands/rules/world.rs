@@ -8,7 +8,7 @@ use forebay_rules::run::{CacheResult, RuleEnvironment};
 
 /// The world around one request.
 #[derive(Debug)]
-pub(super) struct World {
+pub(super) struct TrialWorld {
     pub(super) client: IpAddr,
     /// What the lookup is about to find.
     pub(super) found: CacheResult,
@@ -22,9 +22,9 @@ pub(super) struct World {
     pub(super) counted: RefCell<Vec<u32>>,
 }
 
-impl Default for World {
-    fn default() -> World {
-        World {
+impl Default for TrialWorld {
+    fn default() -> TrialWorld {
+        TrialWorld {
             client: IpAddr::V4(Ipv4Addr::LOCALHOST),
             found: CacheResult::Miss,
             now: forebay_server::clock::unix_seconds(),
@@ -39,7 +39,7 @@ impl Default for World {
 pub(super) const LOOKUPS: [CacheResult; 4] =
     [CacheResult::Miss, CacheResult::HitStale, CacheResult::HitFresh, CacheResult::Skipped];
 
-impl RuleEnvironment for World {
+impl RuleEnvironment for TrialWorld {
     fn address(&self, which: AddressKind) -> Option<IpAddr> {
         let local = match self.client {
             IpAddr::V4(_) => IpAddr::V4(Ipv4Addr::LOCALHOST),

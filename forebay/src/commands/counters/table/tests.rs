@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use forebay_shm::{CounterDef, CounterFile, CounterKind, CounterSlot};
 use forebay_testkit::server::Folder;
 
-use super::super::follow::Follower;
+use super::super::follow::FileFollower;
 use super::*;
 
 const BOUNDS: &[u64] = &[16, 32, 64, 128, 256, 512, 1024, 2048];
@@ -25,19 +25,19 @@ struct Followed {
     _folder: Folder,
     slot: CounterSlot,
     path: PathBuf,
-    follower: Follower,
+    follower: FileFollower,
 }
 
 fn followed() -> Followed {
     let folder = Folder::new();
     let path = folder.path("run/1.counters");
     let file = CounterFile::create(Some(&path), DEFS, 1).expect("a file");
-    let follower = Follower::open(path.clone()).expect("it is there");
+    let follower = FileFollower::open(path.clone()).expect("it is there");
     Followed { _folder: folder, slot: file.slot(0), path, follower }
 }
 
 impl Followed {
-    fn read(&mut self) -> Reading {
+    fn read(&mut self) -> CounterSnapshot {
         self.follower.read().expect("whole")
     }
 
@@ -57,8 +57,8 @@ fn a_table_has_each_number_and_a_bar_for_each_bucket_with_values_between() {
     followed.slot.set(1, 3);
     followed.turns();
     let now = followed.read();
-    let table = Table { path: &followed.path, now: &now, before: None, has_rates: false };
-    let text = table.text(None, Style::Plain);
+    let table = CounterTable { path: &followed.path, now: &now, before: None, has_rates: false };
+    let text = table.text(None, BarStyle::Plain);
     let lines: Vec<&str> = text.lines().collect();
     let pid = std::process::id();
     assert_eq!(lines[0], format!("{}: server {pid} runs", followed.path.display()));
@@ -99,7 +99,7 @@ fn what_has_changed_is_highlighted_on_a_terminal_only_and_has_a_rate() {
     followed.turns();
     let now = followed.read();
     let before = Some((&before, 2.0));
-    let table = Table { path: &followed.path, now: &now, before, has_rates: true };
+    let table = CounterTable { path: &followed.path, now: &now, before, has_rates: true };
     for (name, numbers, is_changed) in [
         ("hits_total", format!("{:>15} {:>12}", 35, "12.5"), true),
         ("connections_open", format!("{:>15} {:>12}", 2, "-1.5"), true),
@@ -109,14 +109,14 @@ fn what_has_changed_is_highlighted_on_a_terminal_only_and_has_a_rate() {
         ("  ≤ 16 ", format!("{:>15} {:>12}", 10, "5.0"), true),
         ("  ≤ 32 ", format!("{:>15} {:>12}", 0, "0.0"), false),
     ] {
-        let line = |style: Style| {
+        let line = |style: BarStyle| {
             let text = table.text(None, style);
             let line = text.lines().find(|line| line.starts_with(name)).map(str::to_owned);
             line.unwrap_or_else(|| panic!("no {name} in {text}"))
         };
         let stressed = format!("\x1b[1;32m{numbers}\x1b[0m");
         let wanted = if is_changed { &stressed } else { &numbers };
-        let (colourful, plain) = (line(Style::Blocks), line(Style::Plain));
+        let (colourful, plain) = (line(BarStyle::Blocks), line(BarStyle::Plain));
         assert!(colourful.ends_with(&format!(" {wanted}")), "{colourful:?}");
         assert_eq!(colourful.contains("\x1b[1;32m"), is_changed, "{colourful:?}");
         assert!(plain.ends_with(&numbers) && !plain.contains('\x1b'), "{plain:?}");
@@ -128,8 +128,8 @@ fn a_change_that_is_not_known_is_no_rate() {
     let mut followed = followed();
     followed.slot.add(0, 10);
     let now = followed.read();
-    let table = Table { path: &followed.path, now: &now, before: None, has_rates: true };
-    let text = table.text(None, Style::Blocks);
+    let table = CounterTable { path: &followed.path, now: &now, before: None, has_rates: true };
+    let text = table.text(None, BarStyle::Blocks);
     let rows = text.lines().skip(2);
     assert!(rows.clone().count() == 5 && rows.clone().all(|row| row.ends_with(" -")), "{text}");
     assert!(!text.contains('\x1b'), "what was before is not known: {text:?}");
@@ -142,13 +142,13 @@ fn a_screen_shows_what_it_has_room_for_and_bars_before_zeros() {
     followed.slot.add(3, 10);
     followed.turns();
     let now = followed.read();
-    let table = Table { path: &followed.path, now: &now, before: None, has_rates: true };
+    let table = CounterTable { path: &followed.path, now: &now, before: None, has_rates: true };
     let wide = followed.path.display().to_string().len() + 80;
     // Title, names of columns and the cursor take three lines; without room, a note one more.
     for (height, width, numbers, bars, note) in [
         (3 + 1 + 4 + 1 + 7, wide, 4, 7, None),
         (3 + 1 + 2 + 1 + 7, wide, 2, 7, Some("2 more are 0")),
-        // Bars that are drawn together leave room for more.
+        // HistogramRows that are drawn together leave room for more.
         (3 + 1 + 2 + 1 + 6, wide, 4, 4, None),
         (3 + 1 + 2 + 1 + 3, wide, 2, 3, Some("2 more are 0")),
         (3 + 1 + 1 + 1 + 3, wide, 1, 3, Some("3 not shown, 2 of them 0")),
@@ -158,7 +158,7 @@ fn a_screen_shows_what_it_has_room_for_and_bars_before_zeros() {
         // Each row takes two lines, and so do the names of the columns; the title some more.
         (followed.path.display().to_string().len() / 40 + 30, 40, 4, 7, None),
     ] {
-        let text = table.text(Some(Screen { height, width }), Style::Plain);
+        let text = table.text(Some(Screen { height, width }), BarStyle::Plain);
         let rows: Vec<&str> = text.lines().skip(2).collect();
         let begins = |start: &str| rows.iter().filter(|row| row.starts_with(start)).count();
         let shown_numbers =

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use super::Stacks;
-use crate::commands::locks::short::{cut, short};
+use crate::commands::locks::abbreviate::{abbreviate, truncate};
 
 const WIDTH: f64 = 1200.0;
 const MARGIN: f64 = 10.0;
@@ -27,7 +27,7 @@ const WIDTH_MIN: f64 = 0.3;
 const DEPTH_MAX: usize = 128;
 
 /// A box of the picture.
-struct Frame<'a> {
+struct FlameBox<'a> {
     name: &'a str,
     depth: usize,
     start_ns: u64,
@@ -39,7 +39,7 @@ pub(super) fn draw(stacks: &Stacks, title: &str) -> String {
     let frames = frames(stacks);
     let whole = stacks.values().fold(0, |sum: u64, ns| sum.saturating_add(*ns)).max(1);
     let scale = (WIDTH - 2.0 * MARGIN) / whole as f64;
-    let is_drawn = |frame: &&Frame<'_>| frame.ns as f64 * scale >= WIDTH_MIN;
+    let is_drawn = |frame: &&FlameBox<'_>| frame.ns as f64 * scale >= WIDTH_MIN;
     let depth = frames.iter().filter(is_drawn).map(|frame| frame.depth + 1).max().unwrap_or(1);
     let height = TITLE + depth as f64 * ROW + MARGIN;
     let mut svg = format!(
@@ -63,8 +63,8 @@ pub(super) fn draw(stacks: &Stacks, title: &str) -> String {
 }
 
 /// All boxes: in the order of the stacks, those that begin alike are one.
-fn frames(stacks: &Stacks) -> Vec<Frame<'_>> {
-    let mut frames = vec![Frame { name: "all", depth: 0, start_ns: 0, ns: 0 }];
+fn frames(stacks: &Stacks) -> Vec<FlameBox<'_>> {
+    let mut frames = vec![FlameBox { name: "all", depth: 0, start_ns: 0, ns: 0 }];
     // The boxes that the stack before lies in, from below.
     let mut open: Vec<usize> = vec![0];
     let mut at_ns = 0_u64;
@@ -76,7 +76,7 @@ fn frames(stacks: &Stacks) -> Vec<Frame<'_>> {
         let common = open.iter().skip(1).zip(stack).take_while(is_same).count();
         open.truncate(1 + common);
         for name in stack.iter().skip(common) {
-            frames.push(Frame { name, depth: open.len(), start_ns: at_ns, ns: 0 });
+            frames.push(FlameBox { name, depth: open.len(), start_ns: at_ns, ns: 0 });
             open.push(frames.len() - 1);
         }
         for index in &open {
@@ -89,7 +89,7 @@ fn frames(stacks: &Stacks) -> Vec<Frame<'_>> {
     frames
 }
 
-fn drawn(frame: &Frame<'_>, (x, y, width): (f64, f64, f64), whole: u64) -> String {
+fn drawn(frame: &FlameBox<'_>, (x, y, width): (f64, f64, f64), whole: u64) -> String {
     let share = frame.ns as f64 * 100.0 / whole as f64;
     let (colour, title) =
         (colour(frame), format!("{}: {}, {share:.1} %", frame.name, time(frame.ns)));
@@ -106,24 +106,24 @@ fn drawn(frame: &Frame<'_>, (x, y, width): (f64, f64, f64), whole: u64) -> Strin
 }
 
 /// As much of a name as there is room for.
-fn label(frame: &Frame<'_>, letters: usize) -> String {
+fn label(frame: &FlameBox<'_>, letters: usize) -> String {
     if letters < 4 {
         return String::new();
     }
     let name = match frame.depth {
         0 => format!("all: {}", time(frame.ns)),
-        _ => short(frame.name),
+        _ => abbreviate(frame.name),
     };
     match name.strip_prefix(HELD_BY) {
         // The colour says that as well.
-        Some(holder) if letters < 2 * HELD_BY.len() => cut(holder, letters),
-        Some(holder) => format!("{HELD_BY}{}", cut(holder, letters - HELD_BY.len())),
-        None => cut(&name, letters),
+        Some(holder) if letters < 2 * HELD_BY.len() => truncate(holder, letters),
+        Some(holder) => format!("{HELD_BY}{}", truncate(holder, letters - HELD_BY.len())),
+        None => truncate(&name, letters),
     }
 }
 
 /// The same name has the same colour; who held a lock is blue, all else is warm.
-fn colour(frame: &Frame<'_>) -> String {
+fn colour(frame: &FlameBox<'_>) -> String {
     let hash = frame
         .name
         .bytes()
@@ -163,7 +163,7 @@ mod tests {
             ("held by cache/src/maps.rs:12", 9, "…ps.rs:12"),
             (&long, 30, "a::B<…>::f(…) x.cc:1"),
         ] {
-            let frame = Frame { name, depth: 1, start_ns: 0, ns: 1 };
+            let frame = FlameBox { name, depth: 1, start_ns: 0, ns: 1 };
             assert_eq!(label(&frame, letters), expected, "{name}");
             assert!(label(&frame, letters).chars().count() <= letters, "{name}");
         }

@@ -20,13 +20,13 @@ pub(super) fn run(command: Command, name: &OsStr) -> Result<ExitStatus, String> 
 
 /// A signal that is heard; none if we were started to ignore it (`nohup`, jobs in the background of
 /// a script): then it stays ignored, by the program too.
-struct Heard(Option<Stream>);
+struct SignalReceiver(Option<Stream>);
 
-impl Heard {
-    fn new(kind: SignalKind, ignored: u64) -> Result<Heard, String> {
+impl SignalReceiver {
+    fn new(kind: SignalKind, ignored: u64) -> Result<SignalReceiver, String> {
         let is_ignored = ignored >> (kind.as_raw_value() - 1) & 1 != 0;
         let hear = |kind| signal(kind).map_err(|error| format!("cannot hear signals: {error}"));
-        (!is_ignored).then(|| hear(kind)).transpose().map(Heard)
+        (!is_ignored).then(|| hear(kind)).transpose().map(SignalReceiver)
     }
 
     /// Waits until it comes.
@@ -52,7 +52,7 @@ fn ignored_in(status: &str) -> Option<u64> {
 
 async fn wait(command: Command, name: &OsStr) -> Result<ExitStatus, String> {
     let ignored = ignored()?;
-    let hear = |kind| Heard::new(kind, ignored);
+    let hear = |kind| SignalReceiver::new(kind, ignored);
     let mut terminate = hear(SignalKind::terminate())?;
     let mut hang_up = hear(SignalKind::hangup())?;
     let mut first = hear(SignalKind::user_defined1())?;

@@ -13,7 +13,7 @@ use std::process::{Command, ExitCode, ExitStatus};
 use clap::ArgMatches;
 use forebay_shm::ProfileFile;
 
-use super::columns::Sort;
+use super::columns::SortOrder;
 use super::files::of_run;
 use super::report::head;
 use super::summary::Summary;
@@ -92,7 +92,7 @@ fn one(path: &Path) -> Result<String, String> {
     let file = ProfileFile::open(path).map_err(|error| error.to_string())?;
     let reading = file.read().map_err(|error| error.to_string())?;
     let summary = Summary::of(&reading);
-    let table = table::text(&summary, Sort::Lost, LINES_MAX);
+    let table = table::text(&summary, SortOrder::Lost, LINES_MAX);
     Ok(format!("{}\n{table}", head(&file, &reading, &summary)))
 }
 

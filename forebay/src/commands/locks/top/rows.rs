@@ -3,38 +3,38 @@
 use std::cmp::Reverse;
 use std::rc::Rc;
 
-use super::{Look, Process};
+use super::{ProcessSnapshot, RunSnapshot};
+use crate::commands::locks::abbreviate::truncate;
 use crate::commands::locks::columns::us;
-use crate::commands::locks::short::cut;
-use crate::commands::locks::summary::{Happened, Place, Summary};
-use crate::commands::locks::table::{Row, grid, names_of};
+use crate::commands::locks::summary::{LockSite, SiteTotals, Summary};
+use crate::commands::locks::table::{TableRow, grid, names_of};
 
 const COLUMNS: [&str; 8] =
     ["process", "waiting", "holding", "delayed", "locks/s", "waits/s", "fails/s", "wait_avg"];
 
-/// Names are not cut to fewer characters: rather the line goes on in the next.
+/// SiteNames are not cut to fewer characters: rather the line goes on in the next.
 const NAME_CHARS_MIN: usize = 12;
 
-struct Change<'a> {
+struct SiteChange<'a> {
     pid: u32,
-    place: &'a Place,
+    site: &'a LockSite,
     numbers: [u64; 6],
 }
 
 /// The line of headings alone.
-pub(super) fn headings(now: &Look) -> String {
+pub(super) fn headings(now: &RunSnapshot) -> String {
     grid(columns(now), "name", Vec::new()).remove(0)
 }
 
-fn columns(now: &Look) -> &'static [&'static str] {
+fn columns(now: &RunSnapshot) -> &'static [&'static str] {
     COLUMNS.get(usize::from(!now.is_of_several())..).unwrap_or(&COLUMNS)
 }
 
-/// Headings, and a line for each place at which anything happened meanwhile, the most waited for
+/// Headings, and a line for each site at which anything site_totals meanwhile, the most waited for
 /// first, none longer than so many characters.
 pub(super) fn rows(
-    before: &[Process],
-    now: &Look,
+    before: &[ProcessSnapshot],
+    now: &RunSnapshot,
     seconds: f64,
     width: usize,
 ) -> (String, Vec<String>) {
@@ -45,16 +45,16 @@ pub(super) fn rows(
         Reverse((wait_ns.saturating_add(delay_ns), hold_ns))
     });
     let is_of_several = now.is_of_several();
-    let name = names_of(changes.iter().map(|change| change.place));
+    let name = names_of(changes.iter().map(|change| change.site));
     let rows = changes.iter().map(|change| {
         let pid = is_of_several.then(|| change.pid.to_string());
         let cells = pid.into_iter().chain(cells(&change.numbers, seconds));
-        Row::new(cells, name(change.place))
+        TableRow::new(cells, name(change.site))
     });
     let mut lines = grid(columns(now), "name", rows.collect());
     let columns = lines.remove(0);
     for (line, change) in lines.iter_mut().zip(&changes) {
-        *line = fitted(line, &name(change.place), width);
+        *line = fitted(line, &name(change.site), width);
     }
     if lines.is_empty() {
         lines.push("nothing happens at the locks".to_owned());
@@ -68,7 +68,7 @@ fn fitted(line: &str, name: &str, width: usize) -> String {
     let room = width.saturating_sub(numbers.chars().count());
     match room {
         0..NAME_CHARS_MIN => line.to_owned(),
-        room => format!("{numbers}{}", cut(name, room)),
+        room => format!("{numbers}{}", truncate(name, room)),
     }
 }
 
@@ -92,22 +92,25 @@ fn cells(numbers: &[u64; 6], seconds: f64) -> [String; 7] {
 
 /// What a process did since a look at it. Whoever was not there then, or was reset since, has done
 /// all that it has done meanwhile.
-fn changes<'a>(before: &'a [Process], now: &'a Process) -> impl Iterator<Item = Change<'a>> {
-    let is_same = |before: &&Process| {
+fn changes<'a>(
+    before: &'a [ProcessSnapshot],
+    now: &'a ProcessSnapshot,
+) -> impl Iterator<Item = SiteChange<'a>> {
+    let is_same = |before: &&ProcessSnapshot| {
         before.reading.about == now.reading.about
             && before.reading.control.generation == now.reading.control.generation
     };
     let before = before.iter().find(is_same).map(|before| &before.summary);
-    let change = move |(place, happened): (&'a Rc<Place>, &Happened)| {
-        let numbers = change(before, place, happened);
-        Change { pid: now.reading.about.pid, place, numbers }
+    let change = move |(site, site_totals): (&'a Rc<LockSite>, &SiteTotals)| {
+        let numbers = change(before, site, site_totals);
+        SiteChange { pid: now.reading.about.pid, site, numbers }
     };
-    let changes = now.summary.places.iter().map(change);
+    let changes = now.summary.sites.iter().map(change);
     changes.filter(|change| change.numbers.iter().any(|n| *n > 0))
 }
 
-fn change(before: Option<&Summary>, place: &Place, now: &Happened) -> [u64; 6] {
-    let before = before.and_then(|before| before.places.get(place));
+fn change(before: Option<&Summary>, site: &LockSite, now: &SiteTotals) -> [u64; 6] {
+    let before = before.and_then(|before| before.sites.get(site));
     let (before, now) = (before.copied().unwrap_or_default().totals, &now.totals);
     [
         now.wait_ns.saturating_sub(before.wait_ns),

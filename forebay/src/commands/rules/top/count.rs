@@ -5,18 +5,18 @@ use std::collections::HashMap;
 use serde_json::Value;
 
 /// File, line and hook of a rule.
-type Place = (String, u64, String);
+type RuleKey = (String, u64, String);
 
 /// What a server has counted since its rules were loaded.
 #[derive(Debug, Default)]
-pub(super) struct Counts {
+pub(super) struct RuleCounts {
     /// In the order of the configuration.
-    places: Vec<Place>,
-    by_place: HashMap<Place, Count>,
+    places: Vec<RuleKey>,
+    by_place: HashMap<RuleKey, RuleCount>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-struct Count {
+struct RuleCount {
     runs: u64,
     matches: u64,
     bytes: u64,
@@ -28,7 +28,7 @@ struct Count {
 
 /// A line of the table: numbers in all, or in one second.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Line {
+pub(super) struct RuleLine {
     pub(super) rule: String,
     pub(super) hook: String,
     pub(super) runs: f64,
@@ -39,22 +39,22 @@ pub(super) struct Line {
     pub(super) mean_ns: Option<f64>,
 }
 
-impl Line {
+impl RuleLine {
     /// What all its runs took, by those that were timed.
     pub(super) fn ns(&self) -> f64 {
         self.runs * self.mean_ns.unwrap_or(0.0)
     }
 }
 
-impl Counts {
+impl RuleCounts {
     /// From what the admin interface answers.
-    pub(super) fn of(value: &Value) -> Counts {
-        let mut counts = Counts::default();
+    pub(super) fn of(value: &Value) -> RuleCounts {
+        let mut counts = RuleCounts::default();
         for rule in value["rules"].as_array().into_iter().flatten() {
             let text = |name: &str| rule[name].as_str().unwrap_or_default().to_owned();
             let number = |name: &str| rule[name].as_u64().unwrap_or_default();
             let place = (text("file"), number("line"), text("hook"));
-            let count = Count {
+            let count = RuleCount {
                 runs: number("runs"),
                 matches: number("matches"),
                 bytes: number("bytes"),
@@ -73,22 +73,22 @@ impl Counts {
     }
 
     /// All that was counted.
-    pub(super) fn since_reload(&self) -> Vec<Line> {
-        self.per_second(&Counts::default(), 1.0)
+    pub(super) fn since_reload(&self) -> Vec<RuleLine> {
+        self.per_second(&RuleCounts::default(), 1.0)
     }
 
     /// How fast the counts have grown.
-    pub(super) fn per_second(&self, before: &Counts, seconds: f64) -> Vec<Line> {
-        let line = |place: &Place| {
+    pub(super) fn per_second(&self, before: &RuleCounts, seconds: f64) -> Vec<RuleLine> {
+        let line = |place: &RuleKey| {
             let now = self.by_place.get(place).copied().unwrap_or_default();
             let then = before.by_place.get(place).copied().unwrap_or_default();
-            // Counts begin anew with a reload.
-            let then = if now.runs < then.runs { Count::default() } else { then };
+            // RuleCounts begin anew with a reload.
+            let then = if now.runs < then.runs { RuleCount::default() } else { then };
             let grown = |now: u64, then: u64| now.saturating_sub(then) as f64;
             let rate = |now, then| grown(now, then) / seconds;
             let mean = |timed: f64, ns: f64| (timed > 0.0).then(|| ns / timed);
             let lately = mean(grown(now.timed, then.timed), grown(now.timed_ns, then.timed_ns));
-            Line {
+            RuleLine {
                 rule: format!("{}:{}", place.0, place.1),
                 hook: place.2.clone(),
                 runs: rate(now.runs, then.runs),
@@ -114,7 +114,7 @@ mod tests {
             let rule = json!({ "file": "f", "line": 3, "hook": "H", "runs": runs,
                 "matches": runs / 2, "bytes": runs * 10, "failures": 1, "timed": timed,
                 "timed_ns": timed_ns });
-            Counts::of(&json!({ "rules": [rule] }))
+            RuleCounts::of(&json!({ "rules": [rule] }))
         };
         for (before, now, runs, mean) in [
             (counts(100, 1, 50), counts(300, 3, 250), 100.0, Some(100.0)),

@@ -11,19 +11,19 @@ use clap::ArgMatches;
 
 use crate::admin_client::find;
 use crate::commands::is_set;
-use crate::screen::{Pace, Watched as _, interval_of};
-use source::Top;
-use table::Sort;
+use crate::screen::{WatchLoop, WatchTarget as _, interval_of};
+use source::RulesTop;
+use table::RuleSort;
 
 pub(super) fn run(args: &ArgMatches) -> Result<ExitCode, String> {
     let is_json = is_set(args, "json");
     let is_live = io::stdout().is_terminal() && !is_json;
-    let mut top = Top {
+    let mut top = RulesTop {
         admin: args.get_one("admin").cloned(),
         address: find(args.get_one("admin"))?,
         is_json,
         is_live,
-        sort: Sort::named(args.get_one::<String>("sort").map_or("ns", String::as_str)),
+        sort: RuleSort::named(args.get_one::<String>("sort").map_or("ns", String::as_str)),
         lines_max: args.get_one::<u64>("lines").map_or(usize::MAX, |lines| *lines as usize),
     };
     let tables = args.get_one::<u64>("count").copied().or((!is_live).then_some(1));
@@ -32,5 +32,5 @@ pub(super) fn run(args: &ArgMatches) -> Result<ExitCode, String> {
         top.print(first.since_reload(), false);
         return Ok(ExitCode::SUCCESS);
     }
-    Pace { interval_ms: interval_of(args), tables, is_live }.watch(&mut top, first)
+    WatchLoop { interval_ms: interval_of(args), tables, is_live }.watch(&mut top, first)
 }

@@ -2,12 +2,12 @@
 
 use serde_json::{Value, json};
 
-use super::count::Line;
+use super::count::RuleLine;
 use crate::screen::Screen;
 
 /// By what lines are sorted, the largest first.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Sort {
+pub(super) enum RuleSort {
     Ns,
     Runs,
     Matches,
@@ -16,8 +16,8 @@ pub(super) enum Sort {
 }
 
 /// All that is shown at once.
-pub(super) struct Table {
-    pub(super) lines: Vec<Line>,
+pub(super) struct RuleTable {
+    pub(super) lines: Vec<RuleLine>,
     /// In one second; else since the rules were loaded.
     pub(super) is_rate: bool,
     /// So many rules are printed as text.
@@ -26,31 +26,31 @@ pub(super) struct Table {
     pub(super) screen: Option<Screen>,
 }
 
-impl Sort {
-    pub(super) fn named(word: &str) -> Sort {
+impl RuleSort {
+    pub(super) fn named(word: &str) -> RuleSort {
         match word {
-            "runs" => Sort::Runs,
-            "matches" => Sort::Matches,
-            "bytes" => Sort::Bytes,
-            "failures" => Sort::Failures,
-            _ => Sort::Ns,
+            "runs" => RuleSort::Runs,
+            "matches" => RuleSort::Matches,
+            "bytes" => RuleSort::Bytes,
+            "failures" => RuleSort::Failures,
+            _ => RuleSort::Ns,
         }
     }
 
-    pub(super) fn sorted(self, mut lines: Vec<Line>) -> Vec<Line> {
-        let key = |line: &Line| match self {
-            Sort::Ns => line.ns(),
-            Sort::Runs => line.runs,
-            Sort::Matches => line.matches,
-            Sort::Bytes => line.bytes,
-            Sort::Failures => line.failures,
+    pub(super) fn sorted(self, mut lines: Vec<RuleLine>) -> Vec<RuleLine> {
+        let key = |line: &RuleLine| match self {
+            RuleSort::Ns => line.ns(),
+            RuleSort::Runs => line.runs,
+            RuleSort::Matches => line.matches,
+            RuleSort::Bytes => line.bytes,
+            RuleSort::Failures => line.failures,
         };
         lines.sort_by(|left, right| key(right).total_cmp(&key(left)));
         lines
     }
 }
 
-impl Table {
+impl RuleTable {
     pub(super) fn text(&self) -> String {
         let names = match self.is_rate {
             true => ["runs/s", "matches/s", "%", "ns/run", "ns/s", "bytes/s", "failures/s"],
@@ -80,10 +80,10 @@ impl Table {
         out
     }
 
-    fn sum(&self) -> Line {
-        let of = |part: fn(&Line) -> f64| self.lines.iter().map(part).sum::<f64>();
-        let (runs, ns) = (of(|line| line.runs), of(Line::ns));
-        Line {
+    fn sum(&self) -> RuleLine {
+        let of = |part: fn(&RuleLine) -> f64| self.lines.iter().map(part).sum::<f64>();
+        let (runs, ns) = (of(|line| line.runs), of(RuleLine::ns));
+        RuleLine {
             rule: String::new(),
             hook: String::new(),
             runs,
@@ -95,7 +95,7 @@ impl Table {
     }
 
     pub(super) fn json(&self) -> Value {
-        let line = |line: &Line| {
+        let line = |line: &RuleLine| {
             let mut value = numbers_json(line);
             value["rule"] = json!(line.rule);
             value["hook"] = json!(line.hook);
@@ -109,7 +109,7 @@ impl Table {
     }
 }
 
-fn numbers_json(line: &Line) -> Value {
+fn numbers_json(line: &RuleLine) -> Value {
     json!({
         "runs": line.runs,
         "matches": line.matches,
@@ -120,7 +120,7 @@ fn numbers_json(line: &Line) -> Value {
     })
 }
 
-fn cells(line: &Line) -> [String; 7] {
+fn cells(line: &RuleLine) -> [String; 7] {
     let percent = if line.runs > 0.0 { 100.0 * line.matches / line.runs } else { 0.0 };
     let whole = |number: f64| format!("{number:.0}");
     [
@@ -147,10 +147,10 @@ mod tests {
 
     #[test]
     fn a_screen_shows_as_many_rules_as_it_has_room_for_and_says_how_many_it_leaves_out() {
-        let line = |number: usize| Line {
+        let line = |number: usize| RuleLine {
             rule: format!("a.rules:{number}"),
             hook: "REMAP_PSEUDO_HOOK".to_owned(),
-            ..Line::default()
+            ..RuleLine::default()
         };
         for (height, width, lines_max, shown) in [
             (24, 200, usize::MAX, 21),
@@ -163,7 +163,7 @@ mod tests {
         ] {
             let screen = Some(Screen { height, width });
             let lines = (1..=30).map(line).collect();
-            let text = Table { lines, is_rate: true, lines_max, screen }.text();
+            let text = RuleTable { lines, is_rate: true, lines_max, screen }.text();
             let case = format!("{height} x {width}, {lines_max}:\n{text}");
             assert_eq!(text.lines().count(), 1 + shown + 1, "{case}");
             let end = match 30 - shown {

@@ -1,4 +1,4 @@
-//! Names that are too long for a line of a table.
+//! SiteNames that are too long for a line of a table.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ const CHARS_MAX: usize = 60;
 
 /// A name without what C++ and Rust have in brackets, if it is long: what a function takes, and
 /// what it was made for. Its line says which it is.
-pub(super) fn short(name: &str) -> String {
+pub(super) fn abbreviate(name: &str) -> String {
     if name.chars().count() <= CHARS_MAX {
         return name.to_owned();
     }
@@ -42,7 +42,7 @@ pub(super) fn short(name: &str) -> String {
 
 /// So many characters of a name at most. What kind of lock it is goes first; then the line of a
 /// function, or the beginning of a path.
-pub(super) fn cut(name: &str, chars_max: usize) -> String {
+pub(super) fn truncate(name: &str, chars_max: usize) -> String {
     if name.chars().count() <= chars_max {
         return name.to_owned();
     }
@@ -120,7 +120,7 @@ mod tests {
             (format!("a<{long}"), format!("a<{long}")),
             (format!("{long}>>))"), format!("{long}>>))")),
         ] {
-            assert_eq!(short(&name), expected, "{name}");
+            assert_eq!(abbreviate(&name), expected, "{name}");
         }
     }
 
@@ -135,7 +135,7 @@ mod tests {
             ("f x.c:1 (mutex) < g x.c:2 < main", 20, "f x.c:1 < g x.c:2 <…"),
             (" (unknown)", 5, " (un…"),
         ] {
-            assert_eq!(cut(name, chars_max), expected);
+            assert_eq!(truncate(name, chars_max), expected);
         }
     }
 }

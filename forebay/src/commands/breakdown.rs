@@ -1,18 +1,18 @@
 //! How something is shared out: a line with a bar for each share.
 
-use crate::bars::{Paint, Style};
-use crate::say::say;
+use crate::bars::{BarStyle, Highlight};
+use crate::stdout::outln;
 
 /// A whole bar.
 const BAR_CELLS: u64 = 40;
 
 /// Prints each share with its part of the whole, then the sum, and whether it is the whole.
 pub(super) fn print(whole_name: &str, whole: u64, shares: &[(&str, u64)]) {
-    let style = Style::of_output();
+    let style = BarStyle::of_output();
     for (name, share) in shares {
-        let bar = style.paint(Paint::Bar, &style.bar(*share, whole, BAR_CELLS));
+        let bar = style.paint(Highlight::Bar, &style.bar(*share, whole, BAR_CELLS));
         let line = format!("{}  {bar}", line(name, *share, whole));
-        say!("{}", line.trim_end());
+        outln!("{}", line.trim_end());
     }
     let sum: u64 = shares.iter().map(|(_, share)| share).sum();
     let verdict = match sum == whole {
@@ -20,7 +20,7 @@ pub(super) fn print(whole_name: &str, whole: u64, shares: &[(&str, u64)]) {
         // Shares are looked at one after another, while others work.
         false => format!("{whole_name} is {whole}: off by {}", sum.abs_diff(whole)),
     };
-    say!("{}  {verdict}", line("sum", sum, whole));
+    outln!("{}  {verdict}", line("sum", sum, whole));
 }
 
 fn line(name: &str, share: u64, whole: u64) -> String {

@@ -8,10 +8,10 @@ use forebay_sync::profile::{ProfileSnapshot, SiteKind, plain_text};
 use serde_json::{Value, json};
 
 use super::cpp_only;
-use crate::symbols::{Change, changed_since};
+use crate::symbols::{FileChange, file_change_since};
 
 /// What became of the files that names are looked up in.
-pub(super) fn changed(reading: &ProfileSnapshot) -> BTreeMap<Arc<str>, Change> {
+pub(super) fn stale_binaries(reading: &Reading) -> BTreeMap<Arc<str>, FileChange> {
     if reading.about.kind != SiteKind::Stacks {
         return BTreeMap::new();
     }
@@ -25,31 +25,31 @@ pub(super) fn changed(reading: &ProfileSnapshot) -> BTreeMap<Arc<str>, Change> {
         frames.get(first).is_some_and(|frame| *frame < module.end)
     });
     let paths: BTreeSet<_> = named.map(|module| module.path.clone()).collect();
-    let change = |path: &str| changed_since(path, reading.about.created_unix_ns);
+    let change = |path: &str| file_change_since(path, reading.about.created_unix_ns);
     paths.into_iter().filter_map(|path| change(&path).map(|change| (path, change))).collect()
 }
 
 /// A line for each of them, and one if names say little.
-pub(super) fn lines(reading: &ProfileSnapshot) -> Vec<String> {
-    let line = |(path, change): (Arc<str>, Change)| match change {
-        Change::Changed => {
+pub(super) fn lines(reading: &Reading) -> Vec<String> {
+    let line = |(path, change): (Arc<str>, FileChange)| match change {
+        FileChange::Changed => {
             format!("{} was changed after this was recorded: names may be wrong", plain_text(&path))
         }
-        Change::Missing => {
+        FileChange::Missing => {
             format!("{} is not there any more: its functions have no names", plain_text(&path))
         }
     };
-    changed(reading).into_iter().map(line).chain(cpp_only::line(reading)).collect()
+    stale_binaries(reading).into_iter().map(line).chain(cpp_only::line(reading)).collect()
 }
 
 /// As a list of objects.
-pub(super) fn as_json(reading: &ProfileSnapshot) -> Value {
-    let object = |(path, change): (Arc<str>, Change)| {
+pub(super) fn as_json(reading: &Reading) -> Value {
+    let object = |(path, change): (Arc<str>, FileChange)| {
         let what = match change {
-            Change::Changed => "changed",
-            Change::Missing => "missing",
+            FileChange::Changed => "changed",
+            FileChange::Missing => "missing",
         };
         json!({ "path": &*path, "what": what })
     };
-    changed(reading).into_iter().map(object).collect()
+    stale_binaries(reading).into_iter().map(object).collect()
 }

@@ -3,7 +3,7 @@
 use forebay_sync::profile::{LockNow, ProfileSnapshot};
 
 use super::counted;
-use super::names::Names;
+use super::names::SiteNames;
 use super::summary::Summary;
 
 /// How many threads wait for locks, if any does, and how long the first of them has. `now_ns` is
@@ -28,17 +28,17 @@ pub(super) fn line(reading: &ProfileSnapshot, now_ns: Option<u64>) -> Option<Str
 
 /// Adds how long threads have waited and held until now. What began before a reset is not counted
 /// when it ends either.
-pub(super) fn add(summary: &mut Summary, names: &mut Names<'_>, now_ns: u64) {
+pub(super) fn add(summary: &mut Summary, names: &mut SiteNames<'_>, now_ns: u64) {
     let reading = names.reading;
     let is_counted = |lock: &&LockNow| lock.since_unix_ns >= reading.control.reset_unix_ns;
     let so_far = |lock: &LockNow| now_ns.saturating_sub(lock.since_unix_ns);
     for thread in &reading.now {
         for hold in thread.holds.iter().filter(is_counted) {
-            let sum = &mut summary.at(names.place(hold.site)).totals.hold_ns;
+            let sum = &mut summary.at(names.site(hold.site)).totals.hold_ns;
             *sum = sum.saturating_add(so_far(hold));
         }
         for wait in thread.awaited.iter().filter(is_counted) {
-            let sum = &mut summary.at(names.place(wait.site)).totals.wait_ns;
+            let sum = &mut summary.at(names.site(wait.site)).totals.wait_ns;
             *sum = sum.saturating_add(so_far(wait));
         }
     }

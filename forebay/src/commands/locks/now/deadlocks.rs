@@ -24,15 +24,15 @@ impl Holders {
                 holds.entry(lock).or_default().push((hold, thread.tid));
             }
         }
-        Holders(holds.into_iter().map(|(lock, holds)| (lock, who_has(&holds))).collect())
+        Holders(holds.into_iter().map(|(lock, holds)| (lock, current_holders(&holds))).collect())
     }
 
-    pub(super) fn have(&self, lock: u64) -> &[u32] {
+    pub(super) fn of_lock(&self, lock: u64) -> &[u32] {
         self.0.get(&lock).map_or(&[], |tids| tids)
     }
 }
 
-fn who_has(holds: &[(LockNow, u32)]) -> Vec<u32> {
+fn current_holders(holds: &[(LockNow, u32)]) -> Vec<u32> {
     let last_alone = holds.iter().filter(|(hold, _)| !hold.is_shared).max();
     let is_holder = |found: &&(LockNow, u32)| found.0.is_shared || Some(*found) == last_alone;
     holds.iter().filter(is_holder).map(|(_, tid)| *tid).collect()
@@ -41,38 +41,38 @@ fn who_has(holds: &[(LockNow, u32)]) -> Vec<u32> {
 /// Threads of which each waits for a lock that the next one has, and the last for one that the
 /// first has.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Circles {
+pub(super) struct Deadlocks {
     /// Each is there once, and begins with its smallest number.
-    pub(super) found: BTreeSet<Vec<u32>>,
+    pub(super) cycles: BTreeSet<Vec<u32>>,
     /// There may be more: that would have taken too long.
     pub(super) is_cut_off: bool,
 }
 
-impl Circles {
-    pub(super) fn of(now: &[ThreadNow], holders: &Holders) -> Circles {
-        Circles::within(now, holders, STEPS_MAX)
+impl Deadlocks {
+    pub(super) fn of(now: &[ThreadNow], holders: &Holders) -> Deadlocks {
+        Deadlocks::within(now, holders, STEPS_MAX)
     }
 
-    fn within(now: &[ThreadNow], holders: &Holders, steps_max: u64) -> Circles {
+    fn within(now: &[ThreadNow], holders: &Holders, steps_max: u64) -> Deadlocks {
         let awaited = |thread: &ThreadNow| Some((thread.tid, thread.awaited.as_ref()?.lock));
         let awaited = now.iter().filter_map(awaited).collect();
-        let mut search = Search { awaited, holders, steps: steps_max };
+        let mut search = CycleSearch { awaited, holders, steps: steps_max };
         let starts: Vec<u32> = search.awaited.keys().copied().collect();
-        let found = starts.into_iter().filter_map(|start| search.way_back(start)).collect();
-        Circles { found, is_cut_off: search.steps == 0 }
+        let cycles = starts.into_iter().filter_map(|start| search.shortest_cycle(start)).collect();
+        Deadlocks { cycles, is_cut_off: search.steps == 0 }
     }
 }
 
-struct Search<'a> {
+struct CycleSearch<'a> {
     /// The lock that each thread waits for.
     awaited: BTreeMap<u32, u64>,
     holders: &'a Holders,
     steps: u64,
 }
 
-impl Search<'_> {
+impl CycleSearch<'_> {
     /// The shortest way from a thread to itself, if it has the smallest number on it.
-    fn way_back(&mut self, start: u32) -> Option<Vec<u32>> {
+    fn shortest_cycle(&mut self, start: u32) -> Option<Vec<u32>> {
         // By whom each thread was come to.
         let mut before = BTreeMap::new();
         let mut locks = BTreeSet::new();
@@ -81,10 +81,10 @@ impl Search<'_> {
             let Some(lock) = self.awaited.get(&thread).filter(|lock| locks.insert(**lock)) else {
                 continue;
             };
-            for next in self.holders.have(*lock) {
+            for next in self.holders.of_lock(*lock) {
                 self.steps = self.steps.checked_sub(1)?;
                 if *next == start {
-                    return Some(way(&before, thread));
+                    return Some(path_to(&before, thread));
                 }
                 if *next > start && !before.contains_key(next) {
                     before.insert(*next, thread);
@@ -97,11 +97,11 @@ impl Search<'_> {
 }
 
 /// The way to a thread from the first, which has none before it.
-fn way(before: &BTreeMap<u32, u32>, last: u32) -> Vec<u32> {
-    let mut way: Vec<u32> =
+fn path_to(before: &BTreeMap<u32, u32>, last: u32) -> Vec<u32> {
+    let mut path: Vec<u32> =
         std::iter::successors(Some(last), |thread| before.get(thread).copied()).collect();
-    way.reverse();
-    way
+    path.reverse();
+    path
 }
 
 #[cfg(test)]
@@ -128,10 +128,10 @@ mod tests {
         let at = |since_unix_ns, is_shared| LockNow { since_unix_ns, is_shared, ..lock(10) };
         let now = [thread(1, &[at(5, false)], 0), thread(2, &[at(7, false), lock(20)], 0)];
         let holders = Holders::of(&now);
-        assert_eq!((holders.have(10), holders.have(20)), (&[2][..], &[2][..]));
-        assert!(holders.have(30).is_empty());
+        assert_eq!((holders.of_lock(10), holders.of_lock(20)), (&[2][..], &[2][..]));
+        assert!(holders.of_lock(30).is_empty());
         let now = [thread(1, &[at(5, true)], 0), thread(2, &[at(7, true)], 0)];
-        assert_eq!(Holders::of(&now).have(10), [1, 2]);
+        assert_eq!(Holders::of(&now).of_lock(10), [1, 2]);
     }
 
     #[test]
@@ -160,8 +160,8 @@ mod tests {
                     thread(*tid, &holds, *awaited)
                 })
                 .collect();
-            let circles = Circles::of(&now, &Holders::of(&now));
-            assert!(circles.found.iter().eq(expected) && !circles.is_cut_off, "{circles:?}");
+            let deadlocks = Deadlocks::of(&now, &Holders::of(&now));
+            assert!(deadlocks.cycles.iter().eq(expected) && !deadlocks.is_cut_off, "{deadlocks:?}");
         }
     }
 
@@ -172,8 +172,8 @@ mod tests {
         let thread = |tid| thread(tid, &[hold], 10);
         let now: Vec<_> = (1..100).map(thread).collect();
         let holders = Holders::of(&now);
-        assert_eq!(Circles::of(&now, &holders).found.len(), 99);
-        let circles = Circles::within(&now, &holders, 100);
-        assert!(circles.is_cut_off && circles.found.len() < 99, "{circles:?}");
+        assert_eq!(Deadlocks::of(&now, &holders).cycles.len(), 99);
+        let deadlocks = Deadlocks::within(&now, &holders, 100);
+        assert!(deadlocks.is_cut_off && deadlocks.cycles.len() < 99, "{deadlocks:?}");
     }
 }

@@ -7,15 +7,15 @@ use clap::ArgMatches;
 use forebay_rules::filter::Filters;
 use forebay_server::engine::Running;
 
-use super::serve::{From, Inputs, announce, finish, flags, start_with};
+use super::serve::{ConfigInputs, ConfigSource, announce, finish, flags, start_with};
 use crate::example;
 
 pub(super) fn run(args: &ArgMatches, filters: &Filters) -> Result<ExitCode, String> {
     let site = example::start().map_err(|error| format!("cannot start the site: {error}"))?;
     let flags = flags(args);
     let any_port = flags.iter().all(|(name, _)| name != "listen");
-    let source = From::Origin(format!("http://{site}"));
-    let running = start_with(Inputs { source, flags, any_port, filters: filters.clone() })?;
+    let source = ConfigSource::Origin(format!("http://{site}"));
+    let running = start_with(ConfigInputs { source, flags, any_port, filters: filters.clone() })?;
     let written = announce(&running).and_then(|()| explain(&running));
     written.map_err(|error| format!("cannot write to standard output: {error}"))?;
     finish(running)

@@ -13,7 +13,7 @@ use super::selection::{query, refusal, size, time};
 use crate::admin_client::{ask_by_line, find};
 
 /// How a list ended.
-enum End {
+enum ListEnd {
     /// The server has said so; behind which one there may be more.
     Whole {
         after: Option<String>,
@@ -28,7 +28,7 @@ pub(super) fn run(args: &ArgMatches) -> Result<ExitCode, String> {
     let is_json = is_set(args, "json");
     let mut out = BufWriter::new(io::stdout().lock());
     let mut header = if is_json { "" } else { HEADER };
-    let mut end = End::Broken("the list broke off".to_owned());
+    let mut end = ListEnd::Broken("the list broke off".to_owned());
     let answer = ask_by_line(&address, ("GET", &path, ""), &mut |line| {
         let written = match shown(line, is_json) {
             Ok(text) => write!(out, "{}{text}", std::mem::take(&mut header)).is_ok(),
@@ -47,28 +47,28 @@ pub(super) fn run(args: &ArgMatches) -> Result<ExitCode, String> {
         return Ok(ExitCode::SUCCESS);
     }
     match end {
-        End::Whole { after } => {
+        ListEnd::Whole { after } => {
             if let Some(after) = after {
                 eprintln!("there may be more: --after {}", quoted(&after));
             }
             Ok(ExitCode::SUCCESS)
         }
-        End::Broken(why) => Err(why),
+        ListEnd::Broken(why) => Err(why),
     }
 }
 
 const HEADER: &str = "    AGE   FRESH USE VARY       SIZE  URL  TAGS\n";
 
 /// A line of the answer as it is printed, or how the list ended with it.
-fn shown(line: &str, is_json: bool) -> Result<String, End> {
+fn shown(line: &str, is_json: bool) -> Result<String, ListEnd> {
     let Ok(value) = serde_json::from_str::<Value>(line) else {
-        return Err(End::Broken("the list broke off in the middle of a line".to_owned()));
+        return Err(ListEnd::Broken("the list broke off in the middle of a line".to_owned()));
     };
     if value.get("listed").is_some() {
-        return Err(End::Whole { after: value["after"].as_str().map(str::to_owned) });
+        return Err(ListEnd::Whole { after: value["after"].as_str().map(str::to_owned) });
     }
     if let Some(error) = value.get("error").and_then(Value::as_str) {
-        return Err(End::Broken(error.to_owned()));
+        return Err(ListEnd::Broken(error.to_owned()));
     }
     Ok(if is_json { line.to_owned() } else { row(&value) })
 }
@@ -116,9 +116,13 @@ mod tests {
         let soft = line.replace("\"soft\":false", "\"soft\":true");
         assert!(shown(&soft, false).is_ok_and(|row| row.contains("    soft   3")));
         let end = shown("{\"listed\":2,\"after\":\"s http://h/a\"}\n", true).err();
-        assert!(matches!(end, Some(End::Whole { after: Some(after) }) if after == "s http://h/a"));
-        assert!(matches!(shown("{\"url\":", true), Err(End::Broken(_))));
-        assert!(matches!(shown("{\"error\":\"x\"}", true), Err(End::Broken(why)) if why == "x"));
+        assert!(
+            matches!(end, Some(ListEnd::Whole { after: Some(after) }) if after == "s http://h/a")
+        );
+        assert!(matches!(shown("{\"url\":", true), Err(ListEnd::Broken(_))));
+        assert!(
+            matches!(shown("{\"error\":\"x\"}", true), Err(ListEnd::Broken(why)) if why == "x")
+        );
     }
 
     #[test]

@@ -10,17 +10,17 @@ const FIRST_MS: u64 = 500;
 const BETWEEN_MS: u64 = 100;
 
 /// Shows how far something is, on standard error, if that is a terminal.
-pub(super) struct Meter {
+pub(super) struct ProgressMeter {
     doing: &'static str,
     is_terminal: bool,
     next_ms: u64,
     is_shown: bool,
 }
 
-impl Meter {
-    pub(super) fn begin(doing: &'static str) -> Meter {
+impl ProgressMeter {
+    pub(super) fn begin(doing: &'static str) -> ProgressMeter {
         let is_terminal = io::stderr().is_terminal();
-        Meter { doing, is_terminal, next_ms: monotonic_ms() + FIRST_MS, is_shown: false }
+        ProgressMeter { doing, is_terminal, next_ms: monotonic_ms() + FIRST_MS, is_shown: false }
     }
 
     pub(super) fn show(&mut self, done: u64, total: u64) {
@@ -34,7 +34,7 @@ impl Meter {
     }
 }
 
-impl Drop for Meter {
+impl Drop for ProgressMeter {
     fn drop(&mut self) {
         if self.is_shown {
             let _ = write!(io::stderr(), "\r\x1b[K");

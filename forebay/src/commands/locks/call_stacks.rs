@@ -1,4 +1,4 @@
-//! How threads had come to the places where they lost time, of the times that were sampled.
+//! How threads had come to the sites where they lost time, of the times that were sampled.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -7,15 +7,15 @@ use std::rc::Rc;
 use forebay_sync::profile::{PairTotals, ProfileHeader, SiteKind, StackPlan, ThreadRead};
 
 use super::matrix::{self, cells};
-use super::names::{Frames, Names};
-use super::summary::{Pair, Place};
-use super::table::{PAGE_BYTES_MAX, Row, fitting, grid, names_of, note};
+use super::names::{Frames, SiteNames};
+use super::summary::{LockPair, LockSite};
+use super::table::{PAGE_BYTES_MAX, TableRow, fitting, grid, names_of, note};
 
 /// Functions that called one another, the innermost first.
-pub(super) type Way = Frames;
+pub(super) type CallStack = Frames;
 
-/// Who held while whom waited, by the way that the waiter had come.
-pub(super) type Ways = BTreeMap<Pair, BTreeMap<Way, PairTotals>>;
+/// Who held while whom waited, by the stack that the waiter had come.
+pub(super) type SampledStacks = BTreeMap<LockPair, BTreeMap<CallStack, PairTotals>>;
 
 /// Code between a lock and who wants it, by its files; or by its functions, if their files are not
 /// known.
@@ -37,20 +37,20 @@ const BEGINNING: &str = "with_known_stack";
 
 /// The samples of some threads.
 pub(super) fn of<'a>(
-    names: &mut Names<'_>,
+    names: &mut SiteNames<'_>,
     threads: impl IntoIterator<Item = &'a ThreadRead>,
-) -> Ways {
-    let mut ways = Ways::new();
+) -> SampledStacks {
+    let mut samples = SampledStacks::new();
     for sample in threads.into_iter().flat_map(|thread| &thread.samples) {
-        let (holder, waiter) = (names.holder(sample.holder), names.place(sample.waiter));
-        // A stack is one of one place.
-        let way = names.way(sample.stack, without_types, |names| {
-            from_place(&waiter, without_libraries(without_locks(names)))
+        let (holder, waiter) = (names.holder(sample.holder), names.site(sample.waiter));
+        // A stack is one of one site.
+        let stack = names.call_stack(sample.stack, without_types, |names| {
+            from_site(&waiter, without_libraries(without_locks(names)))
         });
-        let by_way = ways.entry(Pair { holder, waiter }).or_default();
-        by_way.entry(way).or_default().add(&sample.totals);
+        let by_stack = samples.entry(LockPair { holder, waiter }).or_default();
+        by_stack.entry(stack).or_default().add(&sample.totals);
     }
-    ways
+    samples
 }
 
 /// Leaves out the lock and the profiler, and what every thread begins with.
@@ -96,12 +96,12 @@ fn file_of(name: &str) -> &str {
     name.rsplit(' ').next().unwrap_or_default()
 }
 
-/// Ways to each place, whoever held the lock, the most costly first.
-fn sorted(ways: &Ways) -> Vec<((&Place, &Way), PairTotals)> {
+/// SampledStacks to each site, whoever held the lock, the most costly first.
+fn sorted(samples: &SampledStacks) -> Vec<((&LockSite, &CallStack), PairTotals)> {
     let mut sums = BTreeMap::<_, PairTotals>::new();
-    for (pair, by_way) in ways {
-        for (way, totals) in by_way {
-            sums.entry((&*pair.waiter, way)).or_default().add(totals);
+    for (pair, by_stack) in samples {
+        for (stack, totals) in by_stack {
+            sums.entry((&*pair.waiter, stack)).or_default().add(totals);
         }
     }
     let mut sums: Vec<_> = sums.into_iter().collect();
@@ -113,7 +113,7 @@ fn sorted(ways: &Ways) -> Vec<((&Place, &Way), PairTotals)> {
 pub(super) fn nothing(about: &ProfileHeader, stack_sample: u64) -> &'static str {
     match about.kind {
         SiteKind::Stacks if about.plan.frames > 1 => {
-            "callers are part of the places: see forebay locks report --threads"
+            "callers are part of the sites: see forebay locks report --threads"
         }
         SiteKind::Stacks => "recorded without callers: see forebay locks record --stacks",
         SiteKind::Places if about.plan.stacks == StackPlan::NONE => {
@@ -126,12 +126,12 @@ pub(super) fn nothing(about: &ProfileHeader, stack_sample: u64) -> &'static str 
     }
 }
 
-pub(super) fn text(ways: &Ways, lines_max: usize, nothing: &str) -> String {
-    let sums = sorted(ways);
-    let name = names_of(sums.iter().map(|((place, _), _)| *place));
-    let row = |((place, way), totals): &((&Place, &Way), _)| {
-        let callers: usize = way.iter().map(|frame| frame.len()).sum();
-        (Row::new(cells(totals).into_iter(), name(place)), callers)
+pub(super) fn text(samples: &SampledStacks, lines_max: usize, nothing: &str) -> String {
+    let sums = sorted(samples);
+    let name = names_of(sums.iter().map(|((site, _), _)| *site));
+    let row = |((site, stack), totals): &((&LockSite, &CallStack), _)| {
+        let callers: usize = stack.iter().map(|frame| frame.len()).sum();
+        (TableRow::new(cells(totals).into_iter(), name(site)), callers)
     };
     let rows = sums.iter().take(lines_max).map(row);
     let rows = fitting(&mut { PAGE_BYTES_MAX }, rows, |(row, callers)| row.byte_count() + callers);
@@ -139,9 +139,9 @@ pub(super) fn text(ways: &Ways, lines_max: usize, nothing: &str) -> String {
     let rows = rows.into_iter().map(|(row, _)| row).collect();
     let mut rows = grid(&matrix::COLUMNS, "name, callers", rows).into_iter();
     let mut lines: Vec<String> = rows.next().into_iter().collect();
-    for (row, ((_, way), _)) in rows.zip(&sums) {
+    for (row, ((_, stack), _)) in rows.zip(&sums) {
         lines.push(row);
-        lines.extend(way.iter().map(|frame| format!("    {frame}")));
+        lines.extend(stack.iter().map(|frame| format!("    {frame}")));
     }
     match sums.is_empty() {
         true => lines.push(nothing.to_owned()),
@@ -150,50 +150,53 @@ pub(super) fn text(ways: &Ways, lines_max: usize, nothing: &str) -> String {
     lines.join("\n")
 }
 
-/// Ways by where they led to, the most costly first.
-pub(super) type ByPlace<'a> = BTreeMap<&'a Place, Vec<(&'a Way, PairTotals)>>;
+/// SampledStacks by where they led to, the most costly first.
+pub(super) type BySite<'a> = BTreeMap<&'a LockSite, Vec<(&'a CallStack, PairTotals)>>;
 
-pub(super) fn by_place(ways: &Ways) -> ByPlace<'_> {
-    let mut by_place = ByPlace::new();
-    for ((place, way), totals) in sorted(ways) {
-        by_place.entry(place).or_default().push((way, totals));
+pub(super) fn by_site(samples: &SampledStacks) -> BySite<'_> {
+    let mut by_site = BySite::new();
+    for ((site, stack), totals) in sorted(samples) {
+        by_site.entry(site).or_default().push((stack, totals));
     }
-    by_place
+    by_site
 }
 
-/// The ways to a place, as lines below it.
-pub(super) fn below(ways: &ByPlace<'_>, place: &Place) -> Vec<String> {
-    let lines = ways.get(place).into_iter().flatten().flat_map(|(way, totals)| {
+/// The samples to a site, as lines below it.
+pub(super) fn below(samples: &BySite<'_>, site: &LockSite) -> Vec<String> {
+    let lines = samples.get(site).into_iter().flatten().flat_map(|(stack, totals)| {
         let (count, lost_us) = (totals.count(), totals.lost_ns() as f64 / 1e3);
         let title = format!("\t\t{count} of those with a stack, lost {lost_us:.2}us:");
-        std::iter::once(title).chain(way.iter().map(|frame| format!("\t\t\t{frame}")))
+        std::iter::once(title).chain(stack.iter().map(|frame| format!("\t\t\t{frame}")))
     });
     lines.collect()
 }
 
-/// Divides what a pair lost among the ways of its samples, in proportion to what these lost: the
+/// Divides what a pair lost among the samples of its samples, in proportion to what these lost: the
 /// parts add up to it. Nothing if there is no sample to go by.
-pub(super) fn divided(all: u64, by_way: &BTreeMap<Way, PairTotals>) -> Vec<(&Way, u64)> {
-    let whole: u128 = by_way.values().map(|totals| u128::from(totals.lost_ns())).sum();
+pub(super) fn apportioned(
+    all: u64,
+    by_stack: &BTreeMap<CallStack, PairTotals>,
+) -> Vec<(&CallStack, u64)> {
+    let whole: u128 = by_stack.values().map(|totals| u128::from(totals.lost_ns())).sum();
     if whole == 0 {
         return Vec::new();
     }
     let (mut before, mut given) = (0_u128, 0_u64);
-    let parts = by_way.iter().map(|(way, totals)| {
+    let parts = by_stack.iter().map(|(stack, totals)| {
         before += u128::from(totals.lost_ns());
         let until_here = u64::try_from(u128::from(all) * before / whole).unwrap_or(all);
         let part = until_here - given;
         given = until_here;
-        (way, part)
+        (stack, part)
     });
     parts.filter(|(_, part)| *part > 0).collect()
 }
 
-/// Leaves out what the place calls until it comes to the lock.
-fn from_place(place: &Place, mut way: Vec<Rc<str>>) -> Vec<Rc<str>> {
-    let place = place.stack.first();
-    let begin = way.iter().position(|name| place.is_some_and(|place| file_of(name) == &**place));
-    way.split_off(begin.unwrap_or(0))
+/// Leaves out what the site calls until it comes to the lock.
+fn from_site(site: &LockSite, mut stack: Vec<Rc<str>>) -> Vec<Rc<str>> {
+    let site = site.stack.first();
+    let begin = stack.iter().position(|name| site.is_some_and(|site| file_of(name) == &**site));
+    stack.split_off(begin.unwrap_or(0))
 }
 
 #[cfg(test)]
@@ -256,26 +259,27 @@ mod tests {
 
     #[test]
     fn a_way_begins_at_its_place() {
-        let place = |at: &str| Place { lock: "a".into(), stack: vec![at.into()] };
-        let way = ["inner a/src/x.rs:1", "at a/src/y.rs:12", "at a/src/y.rs:2", "out b/src/y.rs:2"];
+        let site = |at: &str| LockSite { lock: "a".into(), stack: vec![at.into()] };
+        let stack =
+            ["inner a/src/x.rs:1", "at a/src/y.rs:12", "at a/src/y.rs:2", "out b/src/y.rs:2"];
         for (at, expected) in [
-            ("a/src/y.rs:2", &way[2..]),
-            ("a/src/x.rs:1", &way),
-            ("a/src/q.rs:1", &way),
-            ("b/src/y.rs:2", &way[3..]),
+            ("a/src/y.rs:2", &stack[2..]),
+            ("a/src/x.rs:1", &stack),
+            ("a/src/q.rs:1", &stack),
+            ("b/src/y.rs:2", &stack[3..]),
         ] {
-            assert_eq!(from_place(&place(at), lines(&way)), lines(expected), "{at}");
+            assert_eq!(from_site(&site(at), lines(&stack)), lines(expected), "{at}");
         }
     }
 
     #[test]
-    fn places_that_only_their_callers_tell_apart_are_shown_with_them() {
-        let place = |caller: &str| Place { lock: "a".into(), stack: lines(&["f x.c:1", caller]) };
-        let ways = ["g x.c:2", "h x.c:3"].map(|caller| {
-            let pair = Pair { holder: Place::default().into(), waiter: place(caller).into() };
+    fn call_sites_that_differ_only_in_callers_are_shown_with_them() {
+        let site = |caller: &str| LockSite { lock: "a".into(), stack: lines(&["f x.c:1", caller]) };
+        let samples = ["g x.c:2", "h x.c:3"].map(|caller| {
+            let pair = LockPair { holder: LockSite::default().into(), waiter: site(caller).into() };
             (pair, [(lines(&["f x.c:1"]).into(), PairTotals::default())].into())
         });
-        let text = text(&ways.into(), usize::MAX, "none");
+        let text = text(&samples.into(), usize::MAX, "none");
         for name in [" f x.c:1 (a) < g x.c:2\n", " f x.c:1 (a) < h x.c:3\n"] {
             assert!(text.contains(name), "{text}");
         }
@@ -284,18 +288,19 @@ mod tests {
     #[test]
     fn what_a_pair_lost_is_divided_and_no_nanosecond_is_lost() {
         let totals = |wait_ns| PairTotals { wait_ns, ..PairTotals::default() };
-        let by_way: BTreeMap<_, _> = [("a", 1), ("b", 2), ("c", 0)]
-            .map(|(name, ns)| (Way::from([name.into()]), totals(ns)))
+        let by_stack: BTreeMap<_, _> = [("a", 1), ("b", 2), ("c", 0)]
+            .map(|(name, ns)| (CallStack::from([name.into()]), totals(ns)))
             .into();
         for (all, expected) in
             [(3, [1, 2]), (100, [33, 67]), (u64::MAX, [u64::MAX / 3, u64::MAX / 3 * 2])]
         {
-            let parts: Vec<u64> = divided(all, &by_way).into_iter().map(|(_, part)| part).collect();
+            let parts: Vec<u64> =
+                apportioned(all, &by_stack).into_iter().map(|(_, part)| part).collect();
             assert_eq!(parts, expected, "{all}");
             assert_eq!(parts.iter().sum::<u64>(), all);
         }
-        assert_eq!(divided(2, &by_way).len(), 1, "nothing is no part");
-        let nothing = [(Way::from(["c".into()]), totals(0))].into();
-        assert!(divided(5, &nothing).is_empty() && divided(5, &BTreeMap::new()).is_empty());
+        assert_eq!(apportioned(2, &by_stack).len(), 1, "nothing is no part");
+        let nothing = [(CallStack::from(["c".into()]), totals(0))].into();
+        assert!(apportioned(5, &nothing).is_empty() && apportioned(5, &BTreeMap::new()).is_empty());
     }
 }
