@@ -1,12 +1,12 @@
-//! SiteNames that are too long for a line of a table.
+//! Shortens names that are too long for a line of a table.
 
 use std::collections::BTreeMap;
 
-/// Longer names are shortened.
+/// Longer names are abbreviated.
 const CHARS_MAX: usize = 60;
 
-/// A name without what C++ and Rust have in brackets, if it is long: what a function takes, and
-/// what it was made for. Its line says which it is.
+/// Leaves out what C++ and Rust put in brackets, parameters and type arguments, if a name is long.
+/// The line number still tells functions apart.
 pub(super) fn abbreviate(name: &str) -> String {
     if name.chars().count() <= CHARS_MAX {
         return name.to_owned();
@@ -15,7 +15,7 @@ pub(super) fn abbreviate(name: &str) -> String {
     let brackets = brackets(name);
     let mut rest = name;
     while let Some(first) = rest.chars().next() {
-        // What a lock is stands in brackets behind a space, and so does the sign between callers:
+        // The lock's kind stands in brackets after a blank, and so does the mark between callers:
         // `f x.c:1 (mutex) < g x.c:2`.
         let may_open = matches!(first, '<' | '(') && !short.ends_with(' ');
         let at = name.len() - rest.len();
@@ -40,8 +40,8 @@ pub(super) fn abbreviate(name: &str) -> String {
     short
 }
 
-/// So many characters of a name at most. What kind of lock it is goes first; then the line of a
-/// function, or the beginning of a path.
+/// Cuts a name to at most `chars_max` characters: first the lock's kind, then the end of a
+/// function's line, or the beginning of a path.
 pub(super) fn truncate(name: &str, chars_max: usize) -> String {
     if name.chars().count() <= chars_max {
         return name.to_owned();
@@ -63,7 +63,7 @@ pub(super) fn truncate(name: &str, chars_max: usize) -> String {
     }
 }
 
-/// The place without what kind of lock it is: `f x.c:1 (mutex) < g x.c:2` is `f x.c:1 < g x.c:2`.
+/// The name without the lock's kind: `f x.c:1 (mutex) < g x.c:2` becomes `f x.c:1 < g x.c:2`.
 fn without_kind(name: &str) -> String {
     let Some((place, rest)) = name.split_once(" (") else {
         return name.to_owned();
@@ -72,22 +72,22 @@ fn without_kind(name: &str) -> String {
     format!("{place}{}", way.unwrap_or_default())
 }
 
-/// An operator of C++ whose name has brackets, at the beginning of the text.
+/// A C++ operator with brackets in its name, if the text starts with one.
 fn operator(text: &str) -> Option<&str> {
     let names = ["operator<=>", "operator<<", "operator<=", "operator<", "operator()"];
     let names = names.into_iter().chain(["operator->", "operator>>", "operator>=", "operator>"]);
     names.into_iter().find(|name| text.starts_with(name))
 }
 
-/// Where each bracket stands that is closed, and where what it opens ends. A name may open many and
-/// close none, so all are looked for at once.
+/// The start of each closed bracket, with the end of its content. One pass finds all pairs: a name
+/// may open many brackets and close none.
 fn brackets(text: &str) -> BTreeMap<usize, usize> {
     let (mut open, mut closed) = (Vec::new(), BTreeMap::new());
     let mut before = ' ';
     for (at, c) in text.char_indices() {
         match c {
             '<' | '(' => open.push(at),
-            // Not the arrow of a function's result.
+            // The arrow before a function's result closes nothing.
             '>' if before == '-' => {}
             '>' | ')' => closed.extend(open.pop().map(|start| (start, at + 1))),
             _ => {}
@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_long_name_goes_without_what_is_in_its_brackets() {
+    fn a_long_name_loses_the_content_of_its_brackets() {
         let long = "x".repeat(60);
         for (name, expected) in [
             ("f<int>(long) x.cc:1 (mutex)".to_owned(), "f<int>(long) x.cc:1 (mutex)".to_owned()),
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn the_kind_of_lock_goes_before_the_place() {
+    fn the_lock_kind_is_cut_first() {
         for (name, chars_max, expected) in [
             ("f x.c:1 (mutex)", 15, "f x.c:1 (mutex)"),
             ("f x.c:1 (mutex)", 14, "f x.c:1"),

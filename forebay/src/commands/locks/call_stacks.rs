@@ -1,10 +1,10 @@
-//! How threads had come to the sites where they lost time, of the times that were sampled.
+//! Sampled call stacks: how threads reached the call sites where they lost time.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use forebay_sync::profile::{PairTotals, ProfileHeader, SiteKind, StackPlan, ThreadRead};
+use forebay_sync::profile::{ProfileHeader, PairTotals, SiteKind, StackPlan, ThreadRead};
 
 use super::matrix::{self, cells};
 use super::names::{Frames, SiteNames};
@@ -14,11 +14,10 @@ use super::table::{PAGE_BYTES_MAX, TableRow, fitting, grid, names_of, note};
 /// Functions that called one another, the innermost first.
 pub(super) type CallStack = Frames;
 
-/// Who held while whom waited, by the stack that the waiter had come.
+/// Time lost between each holder and waiter, by the waiter's call stack.
 pub(super) type SampledStacks = BTreeMap<LockPair, BTreeMap<CallStack, PairTotals>>;
 
-/// Code between a lock and who wants it, by its files; or by its functions, if their files are not
-/// known.
+/// Code between a lock and its caller, by file, or by function where files are unknown.
 const LOCKS: [&str; 7] = [
     "sync/src/lock/",
     "sync/src/profile/",
@@ -29,13 +28,13 @@ const LOCKS: [&str; 7] = [
     "forebay_shm::robust_lock::",
 ];
 
-/// Code that calls ours, of which there is much in each stack: Rust's library and the event loop.
+/// Library code that only calls ours and fills every stack: Rust's library and the event loop.
 const LIBRARIES: [&str; 4] = ["core/src/", "std/src/", "alloc/src/", "tokio-"];
 
-/// Where a thread's own work begins.
+/// The function in which a thread's own work begins.
 const BEGINNING: &str = "with_known_stack";
 
-/// The samples of some threads.
+/// Collects the samples of some threads.
 pub(super) fn of<'a>(
     names: &mut SiteNames<'_>,
     threads: impl IntoIterator<Item = &'a ThreadRead>,
@@ -43,7 +42,7 @@ pub(super) fn of<'a>(
     let mut samples = SampledStacks::new();
     for sample in threads.into_iter().flat_map(|thread| &thread.samples) {
         let (holder, waiter) = (names.holder(sample.holder), names.site(sample.waiter));
-        // A stack is one of one site.
+        // All samples of a stack are from one call site.
         let stack = names.call_stack(sample.stack, without_types, |names| {
             from_site(&waiter, without_libraries(without_locks(names)))
         });
@@ -53,7 +52,7 @@ pub(super) fn of<'a>(
     samples
 }
 
-/// Leaves out the lock and the profiler, and what every thread begins with.
+/// Leaves out the lock and the profiler, and the start of each thread.
 fn without_locks(mut names: Vec<Rc<str>>) -> Vec<Rc<str>> {
     if let Some(end) = names.iter().position(|name| name.contains(BEGINNING)) {
         names.truncate(end);
@@ -66,15 +65,15 @@ fn without_locks(mut names: Vec<Rc<str>>) -> Vec<Rc<str>> {
     names.split_off(begin)
 }
 
-/// Leaves out what does nothing but call, unless there is nothing else.
+/// Leaves out library frames, unless there are no others.
 fn without_libraries(names: Vec<Rc<str>>) -> Vec<Rc<str>> {
     let is_ours = |name: &&Rc<str>| !LIBRARIES.iter().any(|part| file_of(name).starts_with(part));
     let ours: Vec<_> = names.iter().filter(is_ours).cloned().collect();
     if ours.is_empty() { names } else { ours }
 }
 
-/// Leaves out the types that a function was made for, which make names long: what stands between
-/// angles, but for the first word.
+/// Leaves out type arguments, which make names long: everything in angle brackets, unless the name
+/// starts with one.
 fn without_types(name: &str) -> String {
     let (mut depth, mut before) = (0_usize, ' ');
     let mut short = String::new();
@@ -91,12 +90,12 @@ fn without_types(name: &str) -> String {
     short.replace("::::", "::").replace(":: ", " ")
 }
 
-/// The file and line at the end of a name, if it has them.
+/// The file and line at the end of a name, if there are any.
 fn file_of(name: &str) -> &str {
     name.rsplit(' ').next().unwrap_or_default()
 }
 
-/// SampledStacks to each site, whoever held the lock, the most costly first.
+/// The call stacks of each call site, whatever the holder, the most costly first.
 fn sorted(samples: &SampledStacks) -> Vec<((&LockSite, &CallStack), PairTotals)> {
     let mut sums = BTreeMap::<_, PairTotals>::new();
     for (pair, by_stack) in samples {
@@ -109,20 +108,20 @@ fn sorted(samples: &SampledStacks) -> Vec<((&LockSite, &CallStack), PairTotals)>
     sums
 }
 
-/// Why there are none.
+/// Explains why a profile has no stacks.
 pub(super) fn nothing(about: &ProfileHeader, stack_sample: u64) -> &'static str {
     match about.kind {
         SiteKind::Stacks if about.plan.frames > 1 => {
-            "callers are part of the sites: see forebay locks report --threads"
+            "callers are part of the call sites: see `forebay locks report --threads`"
         }
-        SiteKind::Stacks => "recorded without callers: see forebay locks record --stacks",
+        SiteKind::Stacks => "recorded without callers: see `forebay locks record --stacks`",
         SiteKind::Places if about.plan.stacks == StackPlan::NONE => {
-            "there is no room for stacks: see lock_profile_size in the settings"
+            "the profile has no room for stacks: raise the setting `lock_profile_size`"
         }
         SiteKind::Places if stack_sample == 0 => {
-            "no stack was taken: see forebay locks on --stacks"
+            "no stacks are sampled: see `forebay locks on --stacks`"
         }
-        SiteKind::Places => "no wait or try in vain has been sampled yet",
+        SiteKind::Places => "no wait or failed try-lock has been sampled yet",
     }
 }
 
@@ -150,7 +149,7 @@ pub(super) fn text(samples: &SampledStacks, lines_max: usize, nothing: &str) -> 
     lines.join("\n")
 }
 
-/// SampledStacks by where they led to, the most costly first.
+/// Call stacks by call site, the most costly first.
 pub(super) type BySite<'a> = BTreeMap<&'a LockSite, Vec<(&'a CallStack, PairTotals)>>;
 
 pub(super) fn by_site(samples: &SampledStacks) -> BySite<'_> {
@@ -161,18 +160,18 @@ pub(super) fn by_site(samples: &SampledStacks) -> BySite<'_> {
     by_site
 }
 
-/// The samples to a site, as lines below it.
+/// The call stacks of a call site, as lines below it.
 pub(super) fn below(samples: &BySite<'_>, site: &LockSite) -> Vec<String> {
     let lines = samples.get(site).into_iter().flatten().flat_map(|(stack, totals)| {
         let (count, lost_us) = (totals.count(), totals.lost_ns() as f64 / 1e3);
-        let title = format!("\t\t{count} of those with a stack, lost {lost_us:.2}us:");
+        let title = format!("\t\t{count} sampled with this stack, lost {lost_us:.2}us:");
         std::iter::once(title).chain(stack.iter().map(|frame| format!("\t\t\t{frame}")))
     });
     lines.collect()
 }
 
-/// Divides what a pair lost among the samples of its samples, in proportion to what these lost: the
-/// parts add up to it. Nothing if there is no sample to go by.
+/// Divides a pair's lost time among its sampled stacks, in proportion to what each lost. The parts
+/// add up exactly; empty if no sample lost any time.
 pub(super) fn apportioned(
     all: u64,
     by_stack: &BTreeMap<CallStack, PairTotals>,
@@ -192,7 +191,7 @@ pub(super) fn apportioned(
     parts.filter(|(_, part)| *part > 0).collect()
 }
 
-/// Leaves out what the site calls until it comes to the lock.
+/// Leaves out the frames between the call site and the lock.
 fn from_site(site: &LockSite, mut stack: Vec<Rc<str>>) -> Vec<Rc<str>> {
     let site = site.stack.first();
     let begin = stack.iter().position(|name| site.is_some_and(|site| file_of(name) == &**site));
@@ -208,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn the_lock_and_the_beginning_of_a_thread_are_left_out() {
+    fn the_lock_and_the_start_of_a_thread_are_left_out() {
         let with_files = [
             "callers sync/src/profile/stack.rs:70",
             "with std/src/thread/local.rs:2",
@@ -235,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_calls_is_left_out_unless_it_is_all() {
+    fn library_frames_are_left_out_unless_there_are_no_others() {
         let names =
             ["find cache/src/find.rs:7", "call core/src/ops.rs:1", "poll tokio-1.5/src/x.rs:2"];
         assert_eq!(without_libraries(lines(&names)), lines(&names[..1]));
@@ -243,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn types_are_left_out_of_names() {
+    fn type_arguments_are_left_out_of_names() {
         for (name, expected) in [
             ("poll<a::B<c>, fn() -> d> x.rs:7", "poll x.rs:7"),
             ("{closure#0}<T> x.rs:7", "{closure#0} x.rs:7"),
@@ -258,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn a_way_begins_at_its_place() {
+    fn a_stack_begins_at_its_call_site() {
         let site = |at: &str| LockSite { lock: "a".into(), stack: vec![at.into()] };
         let stack =
             ["inner a/src/x.rs:1", "at a/src/y.rs:12", "at a/src/y.rs:2", "out b/src/y.rs:2"];
@@ -286,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_pair_lost_is_divided_and_no_nanosecond_is_lost() {
+    fn the_parts_of_a_pairs_lost_time_add_up() {
         let totals = |wait_ns| PairTotals { wait_ns, ..PairTotals::default() };
         let by_stack: BTreeMap<_, _> = [("a", 1), ("b", 2), ("c", 0)]
             .map(|(name, ns)| (CallStack::from([name.into()]), totals(ns)))
@@ -299,7 +298,7 @@ mod tests {
             assert_eq!(parts, expected, "{all}");
             assert_eq!(parts.iter().sum::<u64>(), all);
         }
-        assert_eq!(apportioned(2, &by_stack).len(), 1, "nothing is no part");
+        assert_eq!(apportioned(2, &by_stack).len(), 1, "a zero is no part");
         let nothing = [(CallStack::from(["c".into()]), totals(0))].into();
         assert!(apportioned(5, &nothing).is_empty() && apportioned(5, &BTreeMap::new()).is_empty());
     }

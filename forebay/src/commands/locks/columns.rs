@@ -1,10 +1,10 @@
-//! The columns of the table, by their names.
+//! The columns of the table.
 
 use forebay_sync::profile::SiteTotals;
 
-use super::summary::SiteTotals;
+use super::summary::SiteSummary;
 
-/// What can be sorted by, in the order of the table.
+/// Columns to sort by, in the order of the table.
 pub(crate) const COLUMNS: [&str; 12] = [
     "max",
     "wait_max",
@@ -20,22 +20,21 @@ pub(crate) const COLUMNS: [&str; 12] = [
     "asleep",
 ];
 
-// Where some of them are.
+// Positions of some columns.
 const TOTAL: usize = 2;
 const WAIT_TOTAL: usize = 3;
 pub(super) const CNT_HOLD: usize = 7;
 const TRY_DELAY: usize = 10;
 
-/// The column that a table goes without when nothing is in it: locks of a server go with no
-/// conditions.
+/// The column that a table omits if it is empty: a server's locks have no conditions.
 const ASLEEP: usize = COLUMNS.len() - 1;
 
-/// The numbers of a site in the order of [`COLUMNS`]; times are nanoseconds.
-pub(super) fn numbers(site_totals: &SiteTotals) -> [u64; COLUMNS.len()] {
-    numbers_of(&site_totals.totals, site_totals.wanted_count)
+/// The numbers of a call site in the order of [`COLUMNS`]; times are nanoseconds.
+pub(super) fn numbers(site_summary: &SiteSummary) -> [u64; COLUMNS.len()] {
+    numbers_of(&site_summary.totals, site_summary.wanted_count)
 }
 
-/// The same of what one thread did, if it is known how often others wanted what it held.
+/// The numbers of one thread; `wanted_count` is known for all threads together only.
 pub(super) fn numbers_of(totals: &SiteTotals, wanted_count: u64) -> [u64; COLUMNS.len()] {
     let of_each = |ns: u64| ns.checked_div(totals.count).unwrap_or(0);
     [
@@ -54,7 +53,7 @@ pub(super) fn numbers_of(totals: &SiteTotals, wanted_count: u64) -> [u64; COLUMN
     ]
 }
 
-/// The columns that a table has in which any site has such numbers.
+/// How many columns a table of these rows has.
 pub(super) fn shown<'a>(mut rows: impl Iterator<Item = &'a [u64; COLUMNS.len()]>) -> usize {
     match rows.any(|numbers| numbers[ASLEEP] != 0) {
         true => COLUMNS.len(),
@@ -62,12 +61,12 @@ pub(super) fn shown<'a>(mut rows: impl Iterator<Item = &'a [u64; COLUMNS.len()]>
     }
 }
 
-/// Is the column a time?
+/// Whether the column is a time.
 pub(super) fn is_time(column: usize) -> bool {
     !matches!(COLUMNS.get(column), Some(&("count" | "cnt_hold" | "cnt_lock" | "try_failed")))
 }
 
-/// What decides the order of sites: a column, or what was lost by waiting and trying.
+/// The order of call sites: by a column, or by the time lost to waits and failed try-locks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SortOrder {
     Lost,
@@ -80,7 +79,7 @@ impl SortOrder {
         column.map_or(SortOrder::Lost, SortOrder::Column)
     }
 
-    /// The larger, the earlier; what is equal so far is in the order of holds.
+    /// Sort key, the largest first; ties are ordered by hold time.
     pub(super) fn weight(self, numbers: &[u64]) -> (u64, u64) {
         let at = |column: usize| numbers.get(column).copied().unwrap_or(0);
         match self {
@@ -90,7 +89,7 @@ impl SortOrder {
     }
 }
 
-/// Microseconds, with as many digits as one reads.
+/// Microseconds, with about three significant digits.
 pub(super) fn us(ns: u64) -> String {
     match ns {
         0 => "0".to_owned(),
@@ -105,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn columns_are_where_their_names_say() {
+    fn each_position_is_that_of_its_column() {
         for (at, name) in [
             (TOTAL, "total"),
             (WAIT_TOTAL, "wait_total"),

@@ -1,4 +1,4 @@
-//! Places of which only C++'s own functions around a lock are known: who called these is not seen.
+//! Call sites of which only C++'s own lock wrappers are known: their callers were not recorded.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use super::names::SiteNames;
 use super::summary::LockSite;
 use crate::symbols::is_wrapper;
 
-/// What to do about them, if there are any.
+/// Advice for these call sites, if there are any.
 pub(super) fn line(reading: &ProfileSnapshot) -> Option<String> {
     if reading.about.kind != SiteKind::Stacks {
         return None;
@@ -17,8 +17,8 @@ pub(super) fn line(reading: &ProfileSnapshot) -> Option<String> {
     let sites: BTreeSet<_> = reading.sites.keys().map(|key| names.site(*key)).collect();
     let what = match sites.iter().filter(|site| is_cpp_only(site)).count() {
         0 => return None,
-        1 => "1 site shows".to_owned(),
-        count => format!("{count} sites show"),
+        1 => "1 call site shows".to_owned(),
+        count => format!("{count} call sites show"),
     };
     Some(format!("{what} only the C++ library: record with --stacks 8 (needs frame pointers)"))
 }

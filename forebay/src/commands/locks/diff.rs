@@ -1,4 +1,4 @@
-//! `forebay locks diff`: how much each number has changed from one report to another.
+//! `forebay locks diff`: the change of each number from one report to another.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -39,7 +39,7 @@ pub(super) fn run(args: &ArgMatches) -> Result<ExitCode, String> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// By the names of sites, what a profile or a saved report says.
+/// The numbers of a profile or a saved report, by the names of call sites.
 fn numbers_of(path: &Path) -> Result<BTreeMap<String, ColumnValues>, String> {
     let length = std::fs::metadata(path).map_err(|error| error.to_string())?.len();
     let mut first = [0; 1];
@@ -48,50 +48,50 @@ fn numbers_of(path: &Path) -> Result<BTreeMap<String, ColumnValues>, String> {
         .is_ok_and(|count| count == 1 && first == *b"{");
     if is_report {
         if length > REPORT_BYTES_MAX {
-            return Err(format!("is too long for a report: {length} bytes"));
+            return Err(format!("too long for a report: {length} bytes, at most {REPORT_BYTES_MAX}"));
         }
         let text = std::fs::read(path).map_err(|error| error.to_string())?;
         return of_report(&text);
     }
     let read = ProfileFile::open(path).and_then(|file| file.read());
-    // The error has the path in front already.
+    // The error's own text begins with the path, which the caller adds.
     let reading = read.map_err(|error| error.kind.to_string())?;
     for line in stale_binaries::lines(&reading) {
         eprintln!("forebay: {}: {line}", path.display());
     }
     let summary = Summary::of(&reading);
     let sites = summary.sites.iter();
-    Ok(sites.map(|(site, site_totals)| (site.full_name(), numbers(site_totals))).collect())
+    Ok(sites.map(|(site, site_summary)| (site.full_name(), numbers(site_summary))).collect())
 }
 
 fn of_report(text: &[u8]) -> Result<BTreeMap<String, ColumnValues>, String> {
     let value: Value = serde_json::from_slice(text)
-        .map_err(|error| format!("is neither a lock profile nor a report: {error}"))?;
+        .map_err(|error| format!("neither a lock profile nor a report: {error}"))?;
     let sites = value.get("sites").and_then(Value::as_array);
-    let sites = sites.ok_or("is no report of `forebay locks report --json`: it has no sites")?;
-    // What is not there would count as 0.
+    let sites = sites.ok_or("not a report of `forebay locks report --json`: it has no sites")?;
+    // A missing call site would count as 0.
     let left_out = value.pointer("/left_out/sites").and_then(Value::as_u64).unwrap_or(0);
     if left_out > 0 {
         let count =
             counted(usize::try_from(left_out).unwrap_or(usize::MAX), "call site", "call sites");
-        return Err(format!("leaves out {count}: compare profiles, or reports without --lines"));
+        return Err(format!("the report omits {count}; compare profiles, or reports without --lines"));
     }
     let mut all = BTreeMap::new();
     for site in sites {
-        let name = full_name(site).ok_or("is damaged: a call site has no name")?;
+        let name = full_name(site).ok_or("damaged report: a call site has no name")?;
         let mut numbers = ColumnValues::default();
         for (column, number) in numbers.iter_mut().enumerate() {
             let found = site.pointer(&format!("/numbers/{}", json::key(column)));
             let found = found.and_then(Value::as_u64);
             *number =
-                found.ok_or_else(|| format!("is damaged: {name} has no {}", json::key(column)))?;
+                found.ok_or_else(|| format!("damaged report: {name} has no {}", json::key(column)))?;
         }
         all.insert(name, numbers);
     }
     Ok(all)
 }
 
-/// As [`LockSite::full_name`](super::summary::LockSite::full_name).
+/// Same as [`LockSite::full_name`](super::summary::LockSite::full_name).
 fn full_name(site: &Value) -> Option<String> {
     let site = site.get("site")?;
     let text = |name: &str| site.get(name).and_then(Value::as_str).map(str::to_owned);
@@ -100,7 +100,7 @@ fn full_name(site: &Value) -> Option<String> {
     Some(LockSite { lock: text("lock")?, stack }.full_name())
 }
 
-/// What is in one of them only counts as 0 in the other.
+/// A call site that only one side has counts as 0 on the other.
 fn changes(
     before: &BTreeMap<String, ColumnValues>,
     after: &BTreeMap<String, ColumnValues>,
@@ -137,19 +137,19 @@ fn text(rows: &[(String, ColumnChanges)], lines_max: usize) -> String {
     let headings = COLUMNS.get(..columns).unwrap_or(&COLUMNS);
     let mut lines = table::grid(headings, "name", lines.collect());
     match changed.is_empty() {
-        true => lines.push("nothing has changed".to_owned()),
+        true => lines.push("no number has changed".to_owned()),
         false => lines.extend(table::note(changed.len(), lines_max, "call site")),
     }
     lines.join("\n")
 }
 
-/// The name of a site without its callers.
+/// The name of a call site without its callers.
 fn without_callers(full_name: &str) -> &str {
     let end = full_name.find(") < ").map(|at| at + 1);
     end.and_then(|end| full_name.get(..end)).unwrap_or(full_name)
 }
 
-/// How large changes are, whatever their direction.
+/// Absolute values of the changes.
 fn sizes(changes: &ColumnChanges) -> ColumnValues {
     changes.map(|change| u64::try_from(change.unsigned_abs()).unwrap_or(u64::MAX))
 }
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_is_the_difference_and_what_is_missing_counts_as_nothing() {
+    fn a_change_is_the_difference_and_a_missing_call_site_counts_as_zero() {
         let before = of_report(&report(&[("a", 5), ("gone", 7), ("same", 1)])).expect("whole");
         let after = of_report(&report(&[("a", 12_005), ("new", 3), ("same", 1)])).expect("whole");
         let changes: Vec<_> = changes(&before, &after).into_iter().collect();
@@ -225,11 +225,11 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_report_is_said_to_be_none() {
+    fn a_file_that_is_no_report_is_refused() {
         for (text, expected) in [
-            ("{", "is neither a lock profile nor a report"),
+            ("{", "neither a lock profile nor a report"),
             ("{}", "it has no sites"),
-            ("{\"sites\": [], \"left_out\": {\"sites\": 7}}", "leaves out 7 call sites"),
+            ("{\"sites\": [], \"left_out\": {\"sites\": 7}}", "omits 7 call sites"),
             ("{\"sites\": [{}]}", "a call site has no name"),
             ("{\"sites\": [{\"site\": {\"lock\": \"x\"}}]}", "x has no max_ns"),
         ] {

@@ -1,14 +1,14 @@
-//! The files of one run of a foreign program: one for each process, beside the one that was named.
+//! The profiles of one run of a program: one per process, next to the file that was named.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The profiles that are there, the first process's first.
+/// The existing profiles, the first process's first.
 pub(super) fn of_run(out: &Path) -> Vec<PathBuf> {
     beside(out, is_of)
 }
 
-/// Files in the directory of a run that are wanted, by their names and that of the run.
+/// Files next to the run's own for which `is_wanted(file name, name of the run)` holds.
 pub(super) fn beside(out: &Path, is_wanted: impl Fn(&str, &str) -> bool) -> Vec<PathBuf> {
     let (Some(dir), Some(name)) = (out.parent(), out.file_name().and_then(|name| name.to_str()))
     else {
@@ -24,8 +24,8 @@ pub(super) fn beside(out: &Path, is_wanted: impl Fn(&str, &str) -> bool) -> Vec<
     names.into_iter().map(|name| dir.join(name)).collect()
 }
 
-/// Is this the name of a run, or that with the number of a process behind it, or with that and the
-/// number of its life?
+/// Whether a file belongs to the run: its name is that of the run, alone, or with a process id, or
+/// with a process id and the count of its `exec`s.
 fn is_of(found: &str, name: &str) -> bool {
     let Some(rest) = found.strip_prefix(name) else {
         return false;
@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_run_has_the_file_that_was_named_and_one_for_each_further_process() {
+    fn a_run_has_the_named_file_and_one_for_each_further_process() {
         for (found, expected) in [
             ("a.locks", true),
             ("a.locks.17", true),

@@ -1,4 +1,4 @@
-//! Which profile is meant.
+//! Finds the lock profile that a command is about.
 
 use std::path::{Path, PathBuf};
 
@@ -10,7 +10,7 @@ use forebay_sync::profile::plain_text;
 use crate::admin_client::{self, AdminAnswer, ask};
 use crate::runtime_files::{list, with_extension};
 
-/// The file that was named; else that of the only server that runs, else the only one.
+/// The named file; without a name that of the only running server, else the only one found.
 pub(super) fn find(file: Option<&String>) -> Result<PathBuf, String> {
     match file {
         Some(file) => Ok(PathBuf::from(file)),
@@ -30,20 +30,20 @@ fn only_one(dir: &Path) -> Result<PathBuf, String> {
         (0, 1) => Ok(dead.remove(0)),
         (0, 0) => Err(format!("no lock profile found in {}; {}", dir.display(), why_none())),
         (0, _) => Err(format!(
-            "no server runs, and several have left a lock profile; choose one:\n{}",
+            "no server is running, and several left a lock profile; choose one:\n{}",
             list(&dead)
         )),
-        _ => Err(format!("several servers run; choose the file of one:\n{}", list(&alive))),
+        _ => Err(format!("several servers are running; choose the file of one:\n{}", list(&alive))),
     }
 }
 
-/// What the only server that runs says, if one does.
+/// The reason that the only running server gives, if one is running.
 fn why_none() -> String {
     let said = admin_client::find(None).and_then(|admin| ask(&admin, "GET", "/locks", ""));
     match said {
         Ok(AdminAnswer { is_success: false, body }) => {
-            format!("the server that runs says: {}", plain_text(body.trim()))
+            format!("the running server says: {}", plain_text(body.trim()))
         }
-        _ => "name the file, or see lock_profile_size in the settings".to_owned(),
+        _ => "name the file, or see the setting `lock_profile_size`".to_owned(),
     }
 }

@@ -1,4 +1,4 @@
-//! `forebay locks flame`: where time is lost at locks, as a picture.
+//! `forebay locks flame`: draws the time lost at locks.
 
 mod svg;
 
@@ -14,17 +14,17 @@ use forebay_sync::profile::ProfileControl;
 use super::call_stacks::{self, SampledStacks, apportioned};
 use super::names::SiteNames;
 use super::report::read;
-use super::summary::{LockPair, LockSite, SiteTotals, Summary};
+use super::summary::{LockPair, LockSite, SiteSummary, Summary};
 use super::{counted, in_progress, matrix, stale_binaries};
 use crate::commands::is_set;
 use crate::stdout::outln;
 
 const NS_PER_US: u64 = 1000;
 
-/// The most stacks that are drawn by themselves, the most costly; the others are one.
+/// Stacks that are drawn separately, the most costly first; the rest becomes one frame.
 const STACKS_MAX: usize = 10_000;
 
-/// What is on top of what, from below, and the nanoseconds lost there.
+/// Frames from bottom to top, and the nanoseconds lost there.
 type Stacks = BTreeMap<Vec<Rc<str>>, u64>;
 
 pub(super) fn run(args: &ArgMatches) -> Result<ExitCode, String> {
@@ -67,34 +67,34 @@ pub(super) fn picture(names: &mut SiteNames<'_>, summary: &Summary) -> [String; 
     [svg::draw(&stacks, "title"), folded(&stacks)]
 }
 
-/// Why there is nothing to draw.
-fn nothing(summary: &Summary, control: &Control) -> String {
-    let sum = |of: fn(&SiteTotals) -> u64| {
-        summary.sites.values().fold(0_u64, |sum, site_totals| sum.saturating_add(of(site_totals)))
+/// Explains why there is nothing to draw.
+fn nothing(summary: &Summary, control: &ProfileControl) -> String {
+    let sum = |of: fn(&SiteSummary) -> u64| {
+        summary.sites.values().fold(0_u64, |sum, site_summary| sum.saturating_add(of(site_summary)))
     };
-    let count = sum(|site_totals| site_totals.totals.count);
-    let failed = sum(|site_totals| site_totals.totals.try_failed_count);
-    let slept = sum(|site_totals| site_totals.totals.asleep_count);
+    let count = sum(|site_summary| site_summary.totals.count);
+    let failed = sum(|site_summary| site_summary.totals.try_failed_count);
+    let slept = sum(|site_summary| site_summary.totals.asleep_count);
     match (count, failed) {
-        (0, 0) if !control.is_on => "nothing to draw: it is off, see `forebay locks on`".to_owned(),
+        (0, 0) if !control.is_on => "nothing to draw: recording is off, see `forebay locks on`".to_owned(),
         (0, 0) => "nothing to draw: no lock has been taken yet".to_owned(),
         (_, 0) if slept > 0 => format!(
-            "nothing to draw: of {count} times that a lock was taken nobody waited for one; \
-             waiting for conditions is no loss"
+            "nothing to draw: no thread waited for a lock in {count} acquisitions; \
+             waits for conditions do not count"
         ),
         (_, 0) => {
             let times = counted(usize::try_from(count).unwrap_or(usize::MAX), "time", "times");
-            format!("nothing to draw: a lock was taken {times}, and nobody waited for one")
+            format!("nothing to draw: a lock was taken {times}, and no thread waited for one")
         }
         (_, failed) => format!(
-            "nothing to draw: nobody waited for a lock, and none of {failed} tries in vain was \
-             followed by taking the lock"
+            "nothing to draw: no thread waited for a lock, and none of {failed} failed try-locks \
+             was followed by an acquisition"
         ),
     }
 }
 
-/// A stack for each pair that cost anything: how the waiter came there, what it wanted, and who had
-/// it. If its stack was taken sometimes, there is one for each callers that it came.
+/// One stack for each pair that lost time: the callers, the lock, the holder. A pair with sampled
+/// stacks has one for each of them.
 fn stacks(summary: &Summary, samples: &SampledStacks) -> Stacks {
     let mut drawn = FlameStacks::default();
     for (pair, totals) in matrix::sorted(summary) {
@@ -114,7 +114,7 @@ fn stacks(summary: &Summary, samples: &SampledStacks) -> Stacks {
     drawn.all()
 }
 
-/// Stacks while there is room, and what the others are together.
+/// Stacks up to the limit, and the sum of the rest.
 #[derive(Default)]
 struct FlameStacks {
     stacks: Stacks,
@@ -136,21 +136,21 @@ impl FlameStacks {
 
     fn all(mut self) -> Stacks {
         if self.other_count > 0 {
-            let name = format!("(others: {} that cost less each)", self.other_count);
+            let name = format!("(others: {} less costly ones)", self.other_count);
             self.stacks.insert(vec![name.into()], self.other_ns);
         }
         self.stacks
     }
 }
 
-/// From below: the callers to the lock, the lock, and who held it.
+/// From bottom to top: the callers, the lock, the holder.
 fn stack(pair: &LockPair, callers: &[Rc<str>]) -> Vec<Rc<str>> {
     let stack = pair.holder.stack.iter().take(1).cloned().collect();
     let holder = LockSite { lock: String::new(), stack };
     let held = format!("held by {}", holder.name()).into();
     let lock: Rc<str> = pair.waiter.lock.as_str().into();
-    // One site in the source says less than the lock does; of a stack the beginning is common to
-    // many locks.
+    // A single call site is more specific than the lock, so the lock comes first; the outer callers
+    // are shared by many locks, so they come before the lock.
     match callers {
         [] => [lock]
             .into_iter()
@@ -162,7 +162,7 @@ fn stack(pair: &LockPair, callers: &[Rc<str>]) -> Vec<Rc<str>> {
     }
 }
 
-/// One line for each stack: `below;above;top microseconds`.
+/// One line per stack: `bottom;…;top microseconds`.
 fn folded(stacks: &Stacks) -> String {
     let clean = |frame: &Rc<str>| frame.replace(';', ":");
     let lines = stacks.iter().map(|(stack, ns)| {
@@ -195,29 +195,24 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_picture_says_why_it_is_empty() {
-        let control = |is_on| ProfileControl {
-            is_on,
-            skip: 0,
-            stack_sample: 0,
-            generation: 1,
-            reset_unix_ns: 0,
-        };
+    fn an_empty_flame_graph_says_why_it_is_empty() {
+        let control =
+            |is_on| ProfileControl { is_on, skip: 0, stack_sample: 0, generation: 1, reset_unix_ns: 0 };
         let of = |count, try_failed_count, asleep_count| {
-            let totals = Totals { count, try_failed_count, asleep_count, ..Totals::default() };
-            let site_totals = SiteTotals { totals, wanted_count: 0 };
+            let totals = SiteTotals { count, try_failed_count, asleep_count, ..SiteTotals::default() };
+            let site_summary = SiteSummary { totals, wanted_count: 0 };
             Summary {
-                sites: [(site("a", &["x"]).into(), site_totals)].into(),
+                sites: [(site("a", &["x"]).into(), site_summary)].into(),
                 ..Summary::default()
             }
         };
         for (summary, is_on, part) in [
-            (Summary::default(), false, "it is off"),
+            (Summary::default(), false, "recording is off"),
             (Summary::default(), true, "no lock has been taken"),
-            (of(7, 0, 0), true, "taken 7 times, and nobody waited"),
+            (of(7, 0, 0), true, "taken 7 times, and no thread waited"),
             (of(1, 0, 0), true, "taken 1 time, and"),
-            (of(7, 0, 1), true, "conditions is no loss"),
-            (of(7, 2, 0), true, "none of 2 tries"),
+            (of(7, 0, 1), true, "conditions do not count"),
+            (of(7, 2, 0), true, "none of 2 failed try-locks"),
         ] {
             let said = nothing(&summary, &control(is_on));
             assert!(said.contains(part), "{said}");
@@ -225,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stack_ends_with_the_lock_and_who_held_it() {
+    fn a_stack_ends_with_the_lock_and_its_holder() {
         let summary = summary(&[
             (site("a", &["x.rs:1"]), site("a", &["y.rs:2"]), 3000, 1),
             (LockSite::default(), site("b 0x1", &["in;ner", "main"]), 5000, 0),
@@ -238,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn stacks_that_are_too_many_are_counted_and_no_nanosecond_is_lost() {
+    fn surplus_stacks_are_counted_and_their_time_is_kept() {
         let pair = |at: usize| {
             let site = site("a", &[&format!("x.rs:{at}")]);
             (site.clone(), site, (STACKS_MAX + 3 - at) as u64 * 1000, 0)
@@ -246,27 +241,27 @@ mod tests {
         let pairs: Vec<_> = (0..STACKS_MAX + 3).map(pair).collect();
         let stacks = stacks(&summary(&pairs), &SampledStacks::new());
         assert_eq!(stacks.len(), STACKS_MAX + 1);
-        let others = [Rc::from("(others: 3 that cost less each)")];
+        let others = [Rc::from("(others: 3 less costly ones)")];
         assert_eq!(stacks.get(&others[..]), Some(&6000));
         assert_eq!(stacks.values().sum::<u64>(), pairs.iter().map(|pair| pair.2).sum::<u64>());
     }
 
     #[test]
-    fn a_picture_has_a_box_for_each_frame_and_names_are_no_markup() {
+    fn a_flame_graph_has_a_box_for_each_frame_and_escapes_names() {
         let summary = summary(&[
             (site("a", &["x.rs:1"]), site("a", &["y<T>.rs:2"]), 3_000_000, 0),
             (site("a", &["x.rs:1"]), site("a", &["z.rs:3"]), 1_000_000, 0),
         ]);
         let svg = svg::draw(&stacks(&summary, &SampledStacks::new()), "a & b");
         assert!(svg.starts_with("<svg ") && svg.ends_with("</svg>\n"), "{svg}");
-        // All, the lock, two sites, two holders.
+        // All, the lock, two call sites, two holders.
         assert_eq!(svg.matches("<rect class=\"f\"").count(), 6, "{svg}");
         assert!(svg.contains("y&lt;T&gt;.rs:2: 3.0 ms, 75.0 %"), "{svg}");
         assert!(svg.contains("a &amp; b") && !svg.contains("<T>"), "{svg}");
     }
 
     #[test]
-    fn what_was_sampled_is_drawn_by_the_way_that_led_there_and_the_rest_by_place() {
+    fn sampled_pairs_are_drawn_by_call_stack_and_the_others_by_call_site() {
         let (at, by) = (site("a", &["y.rs:2"]), site("a", &["x.rs:1"]));
         let summary = summary(&[
             (by.clone(), at.clone(), 9000, 0),

@@ -1,4 +1,4 @@
-//! Waits and holds that have not ended: they are counted when they do.
+//! Waits and holds in progress, which the counters do not include yet.
 
 use forebay_sync::profile::{LockNow, ProfileSnapshot};
 
@@ -6,28 +6,28 @@ use super::counted;
 use super::names::SiteNames;
 use super::summary::Summary;
 
-/// How many threads wait for locks, if any does, and how long the first of them has. `now_ns` is
-/// the time, in nanoseconds since 1970; none if the process has gone.
+/// Says how many threads are waiting and for how long at most; `None` if none is. `now_ns` is the
+/// time in nanoseconds since 1970, or `None` if the process has exited.
 pub(super) fn line(reading: &ProfileSnapshot, now_ns: Option<u64>) -> Option<String> {
     let waits = reading.now.iter().filter_map(|thread| thread.awaited.as_ref());
     let since_ns = waits.clone().map(|wait| wait.since_unix_ns).min()?;
     let threads = match now_ns {
-        Some(_) => counted(waits.count(), "thread waits now", "threads wait now"),
-        None => counted(waits.count(), "thread waited", "threads waited"),
+        Some(_) => counted(waits.count(), "thread is waiting now", "threads are waiting now"),
+        None => counted(waits.count(), "thread was waiting", "threads were waiting"),
     };
     let Some(now_ns) = now_ns else {
         return Some(format!(
-            "{threads} when it ended, which is not counted: see forebay locks now"
+            "{threads} when the process ended, which is not counted: see `forebay locks now`"
         ));
     };
     let seconds = now_ns.saturating_sub(since_ns) as f64 / 1e9;
     Some(format!(
-        "{threads}, for up to {seconds:.1} s, which counts when it is over: see forebay locks now"
+        "{threads}, for up to {seconds:.1} s; a wait counts when it ends: see `forebay locks now`"
     ))
 }
 
-/// Adds how long threads have waited and held until now. What began before a reset is not counted
-/// when it ends either.
+/// Adds the waits and holds in progress, up to now. One that began before a reset is left out, as
+/// it is when it ends.
 pub(super) fn add(summary: &mut Summary, names: &mut SiteNames<'_>, now_ns: u64) {
     let reading = names.reading;
     let is_counted = |lock: &&LockNow| lock.since_unix_ns >= reading.control.reset_unix_ns;

@@ -12,17 +12,17 @@ use serde_json::{Map, Value, json};
 use super::call_stacks::{self, CallStack, SampledStacks};
 use super::columns::{COLUMNS, SortOrder, is_time, numbers};
 use super::names::SiteNames;
-use super::summary::{LockPair, LockSite, SiteTotals, Summary, TableUsage};
+use super::summary::{LockPair, LockSite, SiteSummary, Summary, TableUsage};
 use super::table::sorted;
 use super::{matrix, stale_binaries, threads};
 
-/// Bytes of each list; what there is no room for is counted only.
+/// Size of each list in bytes; further entries are only counted.
 const LIST_BYTES_MAX: usize = 32 << 20;
 
-/// What is printed of the lists.
+/// Order and length of the lists.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ReportOptions {
-    /// The order of sites.
+    /// The order of call sites.
     pub(super) sort: SortOrder,
     /// Entries of each list.
     pub(super) lines_max: usize,
@@ -38,7 +38,7 @@ pub(super) fn report(
     let is_running = is_alive(&reading.about);
     let [mut sites, mut pairs, mut stacks, mut of_threads] = [BoundedList::new(form.lines_max); 4];
     let sites_listed =
-        sites.of(sorted(summary, form.sort), |(at, site_totals)| entry(at, site_totals));
+        sites.of(sorted(summary, form.sort), |(at, site_summary)| entry(at, site_summary));
     let pairs_listed = pairs.of(matrix::sorted(summary), |(pair, totals)| of_pair(pair, totals));
     let samples = call_stacks::of(names, &reading.threads);
     let stacks_listed = stacks.of(costly_first(&samples), |(pair, callers, totals)| {
@@ -85,12 +85,12 @@ pub(super) fn report(
     })
 }
 
-/// A list that has an end.
+/// A list with a limit.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct BoundedList {
     lines_max: usize,
     room: usize,
-    /// How many entries came after it, or found no room.
+    /// Entries beyond the limit.
     pub(super) left_out: u64,
 }
 
@@ -118,7 +118,7 @@ impl BoundedList {
     }
 }
 
-/// What was sampled, by the callers that led to a site and who held the lock.
+/// Sampled stacks with their pairs, the most costly first.
 fn costly_first(samples: &SampledStacks) -> Vec<(&LockPair, &CallStack, &PairTotals)> {
     let each = samples.iter().flat_map(|(pair, by_stack)| {
         by_stack.iter().map(move |(callers, totals)| (pair, callers, totals))
@@ -149,10 +149,10 @@ pub(super) fn key(column: usize) -> String {
     if is_time(column) { format!("{name}_ns") } else { name.to_owned() }
 }
 
-fn entry(at: &LockSite, site_totals: &SiteTotals) -> Value {
-    let numbers = numbers(site_totals).into_iter().enumerate();
+fn entry(at: &LockSite, site_summary: &SiteSummary) -> Value {
+    let numbers = numbers(site_summary).into_iter().enumerate();
     let numbers: Map<_, _> = numbers.map(|(column, n)| (key(column), json!(n))).collect();
-    let totals = &site_totals.totals;
+    let totals = &site_summary.totals;
     json!({
         "site": site(at),
         "numbers": numbers,
@@ -215,7 +215,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_list_has_no_room_for_is_counted() {
+    fn entries_beyond_the_limit_of_a_list_are_counted() {
         let mut list = BoundedList { room: 100, ..BoundedList::new(usize::MAX) };
         let long = |_| json!("x".repeat(38));
         assert_eq!((list.of(0..2, long).len(), list.left_out), (2, 0));

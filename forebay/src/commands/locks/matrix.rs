@@ -1,4 +1,4 @@
-//! Who held a lock while whom it kept waiting.
+//! The matrix: which call site held a lock while which one waited.
 
 use std::cmp::Reverse;
 
@@ -29,18 +29,18 @@ pub(super) fn text(summary: &Summary, lines_max: usize) -> String {
     let shown_count = rows.len();
     let mut lines = grid(&COLUMNS, "holder -> waiter", rows);
     match pairs.is_empty() {
-        true => lines.push("nobody was in anybody's way".to_owned()),
+        true => lines.push("no thread had to wait for another".to_owned()),
         false => lines.extend(note(pairs.len(), shown_count, "pair")),
     }
     lines.join("\n")
 }
 
-/// What decides the order: the time that was lost, then how often.
+/// Sort key: the lost time, then the number of waits and tries.
 pub(super) fn weight(totals: &PairTotals) -> (u64, u64) {
     (totals.lost_ns(), totals.count())
 }
 
-/// The numbers below [`COLUMNS`].
+/// The cells below [`COLUMNS`].
 pub(super) fn cells(totals: &PairTotals) -> [String; COLUMNS.len()] {
     [
         totals.wait_count.to_string(),

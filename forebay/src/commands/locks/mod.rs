@@ -1,4 +1,4 @@
-//! `forebay locks`: lock profiles of processes that run, or have gone.
+//! `forebay locks`: lock profiles of running and exited processes.
 
 mod abbreviate;
 mod call_stacks;
@@ -31,7 +31,7 @@ use clap::ArgMatches;
 
 pub(crate) use columns::COLUMNS;
 
-/// Runs one of the commands.
+/// Runs one of the subcommands.
 ///
 /// # Errors
 /// A sentence for the user.
@@ -46,22 +46,22 @@ pub(super) fn run(args: &ArgMatches) -> Result<ExitCode, String> {
         Some(("diff", args)) => diff::run(args),
         Some(("top", args)) => top::run(args),
         Some(("flame", args)) => flame::run(args),
-        _ => Err("no such command; see forebay locks --help".to_owned()),
+        _ => Err("no such command; see `forebay locks --help`".to_owned()),
     }
 }
 
-/// What profiles of foreign programs leave out.
+/// Limits of profiles of foreign programs.
 const UNSEEN: &str = "\
-not seen: locks that call no function of the C library (those of Rust's std and parking_lot, of \
-Go, of databases that make their own), locks within the C library, programs that are linked \
+not recorded: locks that call no function of the C library (Rust's std and parking_lot, Go, \
+databases with their own locks), locks within the C library, programs that are linked \
 statically or run with another user's rights";
 
-/// How many lines were asked for.
+/// The limit that `--lines` sets.
 fn lines_max(args: &ArgMatches) -> usize {
     args.get_one::<u64>("lines").map_or(usize::MAX, |lines| *lines as usize)
 }
 
-/// A number of things.
+/// A count with its noun.
 fn counted(count: usize, one: &str, many: &str) -> String {
     format!("{count} {}", if count == 1 { one } else { many })
 }

@@ -1,25 +1,26 @@
-//! What lies where in a program's memory: the module that was told of last is the one.
+//! Maps addresses of a program to its modules. Of several modules at one address the one that was
+//! reported last counts.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use forebay_sync::profile::ModuleRead;
 
-/// What lies at an address.
+/// The modules at an address.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct ModuleAt<'a> {
-    /// None if nobody knows its file.
+    /// `None` if its file is unknown.
     pub(super) module: Option<&'a ModuleRead>,
-    /// Another that lay there before.
+    /// A different module that lay there earlier.
     pub(super) before: Option<&'a ModuleRead>,
-    /// It was taken out since.
+    /// The module has been unloaded.
     pub(super) is_gone: bool,
 }
 
-/// By the first address of each piece, up to the next: what lies there, if anything does.
+/// Pieces of the address space by start address; each ends where the next begins.
 pub(super) struct ModuleMap<'a>(Vec<(u64, Option<ModuleAt<'a>>)>);
 
 impl<'a> ModuleMap<'a> {
-    /// Takes as long as there are modules, however they lie across one another.
+    /// Runs in O(n log n), however the modules overlap.
     pub(super) fn of(modules: &'a [ModuleRead]) -> ModuleMap<'a> {
         let mut ends = Vec::new();
         for (index, module) in modules.iter().enumerate() {
@@ -49,13 +50,13 @@ impl<'a> ModuleMap<'a> {
     }
 }
 
-/// ModuleMap that lie at an address, by their numbers.
+/// Modules at the current address, by index.
 struct OpenModules<'a> {
     modules: &'a [ModuleRead],
     all: BTreeSet<usize>,
-    /// Those of each file.
+    /// The modules of each file.
     of: BTreeMap<&'a str, BTreeSet<usize>>,
-    /// The last of each file.
+    /// The last module of each file.
     last: BTreeSet<usize>,
 }
 
@@ -71,7 +72,7 @@ impl<'a> OpenModules<'a> {
             self.all.remove(&index);
             same.remove(&index);
         }
-        // What has no path was taken out.
+        // A module without a path marks an unloading.
         let last = same.last().filter(|_| !module.path.is_empty());
         self.last.extend(last);
     }
@@ -89,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_found_at_once_is_what_a_look_at_all_finds() {
+    fn a_lookup_finds_the_same_as_a_scan_of_all_modules() {
         let mut random = 1_u64;
         let mut next = |below: u64| {
             random = forebay_sync::profile::hash_words(&[random]);

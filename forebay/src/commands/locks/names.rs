@@ -1,7 +1,7 @@
-//! SiteNames of the places of a profile, each looked up once.
+//! Resolves the names of a profile's call sites, each once.
 //!
-//! A profile may come from anybody: its rows are as many as its file has room for, and each may
-//! mean the longest text and the deepest stack. SiteNames are kept while there is room for them.
+//! A profile may come from an untrusted source: it has as many rows as its file has room for, and
+//! each may refer to the longest text and the deepest stack. So names are kept up to a limit.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -15,35 +15,35 @@ use crate::symbols;
 /// Bytes of all names together. Those of a large program with deep stacks take a few megabytes.
 const NAMES_BYTES_MAX: usize = 64 << 20;
 
-/// More than a name takes beside its letters.
+/// Upper bound of a name's overhead besides its text.
 const NAME_BYTES: usize = 64;
 
-/// Functions of one stack; those that were put into one another count.
+/// Functions of one stack, inlined ones included.
 const STACK_MAX: usize = 128;
 
 /// Functions that called one another, the innermost first.
 pub(super) type Frames = Rc<[Rc<str>]>;
 
-/// Gives keys their places.
+/// Resolves keys to call sites.
 pub(super) struct SiteNames<'a> {
-    pub(super) reading: &'a Reading,
+    pub(super) reading: &'a ProfileSnapshot,
     modules: ModuleMap<'a>,
     known: BTreeMap<u64, Rc<LockSite>>,
     frames: BTreeMap<u64, Frames>,
-    /// The same in few words.
+    /// Abbreviated frames.
     brief: BTreeMap<u64, Frames>,
-    /// How threads had come to their places, by keys of stacks.
+    /// Call stacks by key.
     call_stacks: BTreeMap<u64, Frames>,
     unknown: Rc<LockSite>,
     room: usize,
 }
 
 impl<'a> SiteNames<'a> {
-    pub(super) fn of(reading: &'a Reading) -> SiteNames<'a> {
+    pub(super) fn of(reading: &'a ProfileSnapshot) -> SiteNames<'a> {
         SiteNames::with_room(reading, NAMES_BYTES_MAX)
     }
 
-    fn with_room(reading: &'a Reading, room: usize) -> SiteNames<'a> {
+    fn with_room(reading: &'a ProfileSnapshot, room: usize) -> SiteNames<'a> {
         SiteNames {
             reading,
             modules: ModuleMap::of(&reading.modules),
@@ -56,7 +56,7 @@ impl<'a> SiteNames<'a> {
         }
     }
 
-    /// The place of a row; key 0 is for what found no row of its own.
+    /// The call site of a row; key 0 stands for rows without room.
     pub(super) fn site(&mut self, key: u64) -> Rc<LockSite> {
         if let Some(known) = self.known.get(&key) {
             return Rc::clone(known);
@@ -66,7 +66,7 @@ impl<'a> SiteNames<'a> {
         place
     }
 
-    /// The place of a holder; key 0 is for what nobody knows.
+    /// The call site of a holder; key 0 stands for an unknown one.
     pub(super) fn holder(&mut self, key: u64) -> Rc<LockSite> {
         match key {
             0 => Rc::clone(&self.unknown),
@@ -74,8 +74,8 @@ impl<'a> SiteNames<'a> {
         }
     }
 
-    /// The way of a stack, which is made once of the functions in it; none of them if the stack
-    /// found no room, or its thread didn't know where it lay.
+    /// The call stack of a sample, made once of its functions. It is empty if the stack found no
+    /// room or the thread's stack bounds were unknown.
     pub(super) fn call_stack(
         &mut self,
         stack: u64,
@@ -98,7 +98,7 @@ impl<'a> SiteNames<'a> {
         let frames = self.reading.stacks.get(&stack).map_or(&[][..], |stack| &stack.frames);
         let mut names = Vec::new();
         for address in frames.iter().take(STACK_MAX) {
-            // What lies in no program was no frame any more.
+            // An address outside of all modules is no frame, nor is anything beyond it.
             if self.modules.at(*address).is_none() {
                 break;
             }
@@ -130,7 +130,7 @@ impl<'a> SiteNames<'a> {
         })
     }
 
-    /// None without room for it.
+    /// `None` without room.
     fn resolve(&mut self, site: &SiteRead) -> Option<LockSite> {
         let name = symbols::shortened(&site.name);
         self.take_room(name.len())?;
@@ -153,12 +153,11 @@ impl<'a> SiteNames<'a> {
             stack.extend(frames.iter().take(STACK_MAX - stack.len()).cloned());
         }
         self.take_room(stack.len() * size_of::<Rc<str>>())?;
-        // Without optimisation each of them is a call.
+        // Without optimisation each wrapper is a call of its own.
         Some(symbols::without_wrappers(stack))
     }
 
-    /// Where a call was made that returns to this address: several, if functions were put into one
-    /// another.
+    /// The call that returns to this address; several functions if calls were inlined.
     fn frames_at(&mut self, address: u64) -> Option<Frames> {
         if let Some(known) = self.frames.get(&address) {
             return Some(Rc::clone(known));
@@ -184,17 +183,17 @@ impl<'a> SiteNames<'a> {
     }
 }
 
-/// Which of those that lay there took the lock nobody has noted.
+/// Names all modules that lay at the address: which one took the lock is not recorded.
 fn callers(address: u64, lies: ModuleAt<'_>, module: &ModuleRead) -> Vec<String> {
     let file_offset = (address - module.start).saturating_add(module.file_offset);
     let mut callers = symbols::callers(&module.path, file_offset);
     if let (Some(before), Some(first)) = (lies.before, callers.first_mut()) {
         let name = before.path.rsplit('/').next().unwrap_or_default();
         let name = plain_text(&symbols::shortened(name));
-        *first += &format!(", or {name} that lay there before");
+        *first += &format!(", or {name} that was loaded there before");
     }
     if let Some(first) = callers.first_mut().filter(|_| lies.is_gone) {
-        *first += ", taken out since";
+        *first += ", unloaded since";
     }
     callers
 }
@@ -217,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn a_return_address_is_a_place_in_its_module() {
+    fn a_return_address_is_named_by_its_module() {
         let mut reading = reading();
         reading.about.kind = SiteKind::Stacks;
         reading.modules = vec![
@@ -237,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn the_module_that_was_told_of_last_is_the_one_and_others_that_lay_there_are_said() {
+    fn the_last_module_names_an_address_and_earlier_ones_are_mentioned() {
         let mut reading = reading();
         reading.about.kind = SiteKind::Stacks;
         reading.modules = vec![
@@ -250,9 +249,9 @@ mod tests {
         let mut names = SiteNames::of(&reading);
         for (frame, expected) in [
             (0x5010, "a\u{fffd}.so+0x10"),
-            (0x6010, "b.so+0x10, or a\u{fffd}.so that lay there before"),
+            (0x6010, "b.so+0x10, or a\u{fffd}.so that was loaded there before"),
             (0x7010, "b.so+0x10"),
-            (0x7810, "b.so+0x810, taken out since"),
+            (0x7810, "b.so+0x810, unloaded since"),
             (0x8010, "0x8010"),
         ] {
             assert_eq!(stack_at(&mut names, frame), [expected]);
@@ -260,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn names_without_room_are_said_to_have_none_and_keep_their_counts() {
+    fn call_sites_without_room_for_names_stay_distinct() {
         let mut reading = reading();
         reading.about.kind = SiteKind::Stacks;
         reading.modules = vec![module(0, 1 << 40, 0, "/bin/y")];
@@ -293,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_is_looked_up_once() {
+    fn a_name_is_resolved_once() {
         let reading = reading();
         let mut names = SiteNames::of(&reading);
         for key in [0, 11, 7_777] {
@@ -302,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stack_has_an_end() {
+    fn a_stack_has_a_limit() {
         let mut reading = reading();
         reading.about.kind = SiteKind::Stacks;
         reading.modules = vec![module(0, 1 << 40, 0, "/bin/y")];

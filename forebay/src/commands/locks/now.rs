@@ -1,4 +1,4 @@
-//! `forebay locks now`: which thread has which lock, and who waits for whom.
+//! `forebay locks now`: the locks that each thread holds and awaits.
 
 mod deadlocks;
 
@@ -25,7 +25,7 @@ pub(super) fn run(args: &ArgMatches) -> Result<ExitCode, String> {
     let path = find(args.get_one("file"))?;
     let mut files = of_run(&path);
     if files.is_empty() {
-        // The error says why.
+        // Opening it gives the reason.
         files.push(path);
     }
     let mut views = Vec::new();
@@ -45,24 +45,24 @@ pub(super) fn run(args: &ArgMatches) -> Result<ExitCode, String> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Letters that are printed of all threads, about.
+/// ProfileHeader as many bytes are printed for all threads.
 const TEXT_BYTES_MAX: usize = 32 << 20;
 
 /// Holders of one lock that are named.
 const HOLDERS_MAX: usize = 64;
 
-/// A moment of a process.
+/// The locks of a process at one instant.
 struct ThreadsView<'a> {
-    reading: &'a Reading,
+    reading: &'a ProfileSnapshot,
     names: RefCell<SiteNames<'a>>,
     holders: Holders,
     is_alive: bool,
-    /// When that was, in nanoseconds since 1970; of a process that has gone, when it began.
+    /// That instant, in nanoseconds since 1970; the start time if the process has exited.
     origin_ns: u64,
 }
 
 impl ThreadsView<'_> {
-    fn of(reading: &Reading) -> ThreadsView<'_> {
+    fn of(reading: &ProfileSnapshot) -> ThreadsView<'_> {
         let is_alive = is_alive(&reading.about);
         let origin_ns = if is_alive { unix_ns() } else { reading.about.created_unix_ns };
         let (names, holders) = (SiteNames::of(reading).into(), Holders::of(&reading.now));
@@ -71,7 +71,7 @@ impl ThreadsView<'_> {
 
     fn titled(&self, file: &str) -> String {
         let about = &self.reading.about;
-        let life = if self.is_alive { "runs" } else { "has gone, this is how it ended" };
+        let life = if self.is_alive { "runs" } else { "has exited; this is its last state" };
         format!("{file}: process {} ({}) {life}\n{}", about.pid, about.program, self.text())
     }
 
@@ -93,12 +93,12 @@ impl ThreadsView<'_> {
             lines.push(format!("{hidden} more threads not shown"));
         }
         if lines.is_empty() {
-            lines.push("no thread has a lock that was recorded, nor waits for one".to_owned());
+            lines.push("no thread holds or awaits a recorded lock".to_owned());
         }
         let deadlocks = Deadlocks::of(&self.reading.now, &self.holders);
         lines.extend(deadlocks.cycles.iter().map(|cycle| deadlock_line(cycle)));
         if deadlocks.is_cut_off {
-            lines.push("too many threads wait for one another: not all was looked at".to_owned());
+            lines.push("too many threads wait for one another: the search for deadlocks was cut short".to_owned());
         }
         lines.join("\n")
     }
@@ -166,7 +166,7 @@ impl ThreadsView<'_> {
 }
 
 #[cfg(test)]
-pub(super) fn shown(reading: &Reading) -> [String; 2] {
+pub(super) fn shown(reading: &ProfileSnapshot) -> [String; 2] {
     let view = ThreadsView::of(reading);
     [view.text(), view.json("x").to_string()]
 }
@@ -180,14 +180,14 @@ fn title(thread: &ThreadNow) -> String {
 
 fn held_by(holders: &[u32]) -> String {
     match holders {
-        [] => "who has it is not known".to_owned(),
-        [one] => format!("which thread {one} has"),
+        [] => "holder unknown".to_owned(),
+        [one] => format!("held by thread {one}"),
         many => match many.get(..HOLDERS_MAX).filter(|some| some.len() < many.len()) {
             Some(some) => {
                 let others = many.len() - some.len();
-                format!("which threads {} and {others} more have", joined(some, ", "))
+                format!("held by threads {} and {others} more", joined(some, ", "))
             }
-            None => format!("which threads {} have", joined(many, ", ")),
+            None => format!("held by threads {}", joined(many, ", ")),
         },
     }
 }

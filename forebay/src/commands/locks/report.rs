@@ -24,7 +24,7 @@ pub(super) fn run(args: &ArgMatches) -> Result<ExitCode, String> {
     if is_set(args, "threads")
         && SortOrder::named(args.get_one("sort")) == SortOrder::Column(CNT_HOLD)
     {
-        return Err("--sort cnt_hold: whose hold another wanted is not known by thread".to_owned());
+        return Err("--sort cnt_hold: not available with --threads, since it is counted for all threads together".to_owned());
     }
     let (file, reading) = read(args)?;
     let mut names = SiteNames::of(&reading);
@@ -69,7 +69,7 @@ pub(super) fn run(args: &ArgMatches) -> Result<ExitCode, String> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Says that other processes of the same run have files too.
+/// Names the other profiles of the same run.
 fn others(path: &Path) -> Option<String> {
     const NAMES_MAX: usize = 4;
     let others = of_run(path).into_iter().filter(|other| other.file_name() != path.file_name());
@@ -79,11 +79,11 @@ fn others(path: &Path) -> Option<String> {
         names.truncate(NAMES_MAX - 1);
         names.push("…".to_owned());
     }
-    let what = counted(count, "more process of this run has a file", "more processes have files");
+    let what = counted(count, "more process of this run has a profile", "more processes of this run have profiles");
     (count > 0).then(|| format!("{what}: {}", names.join(", ")))
 }
 
-/// The file that is meant, and what it says.
+/// Reads the profile that the arguments name.
 pub(super) fn read(args: &ArgMatches) -> Result<(ProfileFile, ProfileSnapshot), String> {
     let path = find(args.get_one("file"))?;
     let file = ProfileFile::open(&path).map_err(|error| error.to_string())?;
@@ -91,7 +91,7 @@ pub(super) fn read(args: &ArgMatches) -> Result<(ProfileFile, ProfileSnapshot), 
     Ok((file, reading))
 }
 
-/// Whose the profile is, and whether it can be believed to be whole.
+/// The lines above a report: the process, its state, and how complete the profile is.
 pub(super) fn head(file: &ProfileFile, reading: &ProfileSnapshot, summary: &Summary) -> String {
     let (path, about) = (file.path().display(), &reading.about);
     let now_ns = is_alive(about).then(unix_ns);
@@ -99,16 +99,16 @@ pub(super) fn head(file: &ProfileFile, reading: &ProfileSnapshot, summary: &Summ
         (Some(now_ns), is_on) => {
             let ns = now_ns.saturating_sub(reading.control.reset_unix_ns);
             let switch = if is_on { "on" } else { "off" };
-            format!("runs; {switch}; counted for {:.1} s", ns as f64 / 1e9)
+            format!("runs; {switch}; recorded for {:.1} s", ns as f64 / 1e9)
         }
-        (None, true) => "has gone, these are its last numbers".to_owned(),
-        (None, false) => "has gone, these are its last numbers; it was off".to_owned(),
+        (None, true) => "has exited; these are its last numbers".to_owned(),
+        (None, false) => "has exited; these are its last numbers; recording was off".to_owned(),
     };
     let mut lines = vec![format!("{path}: process {} ({}) {life}", about.pid, about.program)];
     let room = &summary.room;
     if reading.control.skip > 0 || room.skipped > 0 {
         lines.push(format!(
-            "a sample: one of {} attempts of each thread is recorded; {} were passed over",
+            "sampled: one in {} lock attempts of each thread is recorded; {} were skipped",
             reading.control.skip.saturating_add(1),
             room.skipped
         ));
@@ -116,10 +116,10 @@ pub(super) fn head(file: &ProfileFile, reading: &ProfileSnapshot, summary: &Summ
     let every = reading.control.stack_sample;
     if about.plan.stacks != StackPlan::NONE && (every > 0 || room.samples > 0) {
         let now = match every {
-            0 => "of none".to_owned(),
-            every => format!("of one of {every}"),
+            0 => "off".to_owned(),
+            every => format!("one in {every}"),
         };
-        lines.push(format!("stacks: {now} waits and tries in vain; {} were taken", room.samples));
+        lines.push(format!("stacks of waits and failed try-locks: {now}; {} taken", room.samples));
     }
     let rejected: u64 = room.rejected.iter().fold(0, |sum, (_, n)| sum.saturating_add(*n));
     lines.push(format!(

@@ -1,5 +1,5 @@
-//! Programs and libraries that are others now than when a profile was made: names may be wrong.
-//! With it goes what else is to be known of names.
+//! Programs and libraries that were changed or removed since a profile was made, so that names may
+//! be wrong or missing.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -10,15 +10,15 @@ use serde_json::{Value, json};
 use super::cpp_only;
 use crate::symbols::{FileChange, file_change_since};
 
-/// What became of the files that names are looked up in.
-pub(super) fn stale_binaries(reading: &Reading) -> BTreeMap<Arc<str>, FileChange> {
+/// The stale files among those that names come from.
+pub(super) fn stale_binaries(reading: &ProfileSnapshot) -> BTreeMap<Arc<str>, FileChange> {
     if reading.about.kind != SiteKind::Stacks {
         return BTreeMap::new();
     }
     let mut frames: Vec<u64> =
         reading.sites.values().flat_map(|site| site.frames.iter().copied()).collect();
     frames.sort_unstable();
-    // What the system maps by itself has a name in brackets.
+    // Mappings of the system, such as the vDSO, have names in brackets.
     let modules = reading.modules.iter().filter(|module| module.path.starts_with('/'));
     let named = modules.filter(|module| {
         let first = frames.partition_point(|frame| *frame < module.start);
@@ -29,21 +29,21 @@ pub(super) fn stale_binaries(reading: &Reading) -> BTreeMap<Arc<str>, FileChange
     paths.into_iter().filter_map(|path| change(&path).map(|change| (path, change))).collect()
 }
 
-/// A line for each of them, and one if names say little.
-pub(super) fn lines(reading: &Reading) -> Vec<String> {
+/// A line for each stale file, and one if only C++'s wrappers are known.
+pub(super) fn lines(reading: &ProfileSnapshot) -> Vec<String> {
     let line = |(path, change): (Arc<str>, FileChange)| match change {
         FileChange::Changed => {
-            format!("{} was changed after this was recorded: names may be wrong", plain_text(&path))
+            format!("{} has changed since this was recorded: names may be wrong", plain_text(&path))
         }
         FileChange::Missing => {
-            format!("{} is not there any more: its functions have no names", plain_text(&path))
+            format!("{} is missing: its functions have no names", plain_text(&path))
         }
     };
     stale_binaries(reading).into_iter().map(line).chain(cpp_only::line(reading)).collect()
 }
 
-/// As a list of objects.
-pub(super) fn as_json(reading: &Reading) -> Value {
+/// The stale files as a list of objects.
+pub(super) fn as_json(reading: &ProfileSnapshot) -> Value {
     let object = |(path, change): (Arc<str>, FileChange)| {
         let what = match change {
             FileChange::Changed => "changed",

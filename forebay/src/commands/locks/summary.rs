@@ -1,23 +1,23 @@
-//! What a profile says, by names: blocks added up, and keys of the same site taken for one.
+//! A profile by names: the threads' blocks added up, and keys of the same call site merged.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use forebay_sync::profile::{PairTotals, ProfileSnapshot, SiteTotals, ThreadRead};
+use forebay_sync::profile::{PairTotals, ProfileSnapshot, ThreadRead, SiteTotals};
 
 use super::names::SiteNames;
 
-/// Where a lock is taken, as people read it.
+/// A call site as it is printed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct LockSite {
     /// The lock's class or kind.
     pub(super) lock: String,
-    /// Where it is taken; the innermost function first, if it is known how one came there.
+    /// The call site and, if known, its callers; the innermost function first.
     pub(super) stack: Vec<Rc<str>>,
 }
 
 impl LockSite {
-    /// As one word of a table: `file:line (class)`.
+    /// The name in a table: `file:line (class)`.
     pub(super) fn name(&self) -> String {
         match (self.stack.first(), &*self.lock) {
             (None, "") => "(unknown)".to_owned(),
@@ -27,62 +27,62 @@ impl LockSite {
         }
     }
 
-    /// The same with the way that led there, if it is known: no two sites have the same.
+    /// The name with its callers, if they are known: unique among call sites.
     pub(super) fn full_name(&self) -> String {
         let way = self.stack.iter().skip(1).map(|frame| format!(" < {frame}"));
         std::iter::once(self.name()).chain(way).collect()
     }
 
-    /// What found no row of its own.
+    /// All call sites without rows of their own.
     pub(super) fn others() -> LockSite {
         LockSite { lock: "(others: the tables are full)".to_owned(), stack: Vec::new() }
     }
 }
 
-/// What site_totals at a site.
+/// The numbers of a call site.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct SiteTotals {
-    pub(super) totals: Totals,
-    /// How often another wanted the lock while it was held from here.
+pub(super) struct SiteSummary {
+    pub(super) totals: SiteTotals,
+    /// How often another thread wanted the lock while it was held from here.
     pub(super) wanted_count: u64,
 }
 
-/// Who held while whom waited.
+/// The call site that held a lock, and the one that waited for it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct LockPair {
     pub(super) holder: Rc<LockSite>,
     pub(super) waiter: Rc<LockSite>,
 }
 
-/// What went on for want of room, and how much was in use.
+/// Used and missing room in the profile's tables.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct TableUsage {
     pub(super) records: u64,
     pub(super) maximum: u64,
-    /// What found no room, by what it was.
+    /// What found no room, by kind.
     pub(super) rejected: Vec<(&'static str, u64)>,
     pub(super) collisions: u64,
     pub(super) skipped: u64,
-    /// Waits and tries in vain of which the stack was taken.
+    /// Waits and failed try-locks with a sampled stack.
     pub(super) samples: u64,
 }
 
-/// All of it.
+/// All numbers of a profile.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Summary {
-    pub(super) sites: BTreeMap<Rc<LockSite>, SiteTotals>,
+    pub(super) sites: BTreeMap<Rc<LockSite>, SiteSummary>,
     pub(super) pairs: BTreeMap<LockPair, PairTotals>,
-    /// What each of the threads did, in the order of the reading.
-    pub(super) threads: Vec<BTreeMap<Rc<LockSite>, Totals>>,
+    /// The numbers of each thread, in the order of the profile.
+    pub(super) threads: Vec<BTreeMap<Rc<LockSite>, SiteTotals>>,
     pub(super) room: TableUsage,
 }
 
 impl Summary {
-    pub(super) fn of(reading: &Reading) -> Summary {
+    pub(super) fn of(reading: &ProfileSnapshot) -> Summary {
         Summary::named(&mut SiteNames::of(reading))
     }
 
-    /// With names that others need as well.
+    /// Makes a summary with names that the caller needs as well.
     pub(super) fn named(names: &mut SiteNames<'_>) -> Summary {
         let reading = names.reading;
         let mut summary = Summary { room: room(reading), ..Summary::default() };
@@ -107,12 +107,12 @@ impl Summary {
         summary
     }
 
-    pub(super) fn at(&mut self, site: Rc<LockSite>) -> &mut SiteTotals {
+    pub(super) fn at(&mut self, site: Rc<LockSite>) -> &mut SiteSummary {
         self.sites.entry(site).or_default()
     }
 }
 
-fn room(reading: &Reading) -> TableUsage {
+fn room(reading: &ProfileSnapshot) -> TableUsage {
     let sum = |count: fn(&ThreadRead) -> u64| {
         reading.threads.iter().fold(0_u64, |sum, thread| sum.saturating_add(count(thread)))
     };
@@ -124,15 +124,15 @@ fn room(reading: &Reading) -> TableUsage {
         maximum: reading.about.plan.sites.into(),
         rejected: vec![
             ("call sites without a name", counts.sites_rejected),
-            ("names without text", counts.texts_rejected),
+            ("texts of names", counts.texts_rejected),
             ("modules", counts.modules_rejected),
-            ("records that count as others", sum(|thread| thread.counts.rows_rejected)),
+            ("records counted as others", sum(|thread| thread.counts.rows_rejected)),
             ("pairs", sum(|thread| thread.counts.pairs_rejected)),
             ("stacks", counts.stacks_rejected),
-            ("samples of stacks", sum(|thread| thread.counts.samples_rejected)),
-            ("delays of tries", sum(|thread| thread.counts.tries_forgotten)),
+            ("stack samples", sum(|thread| thread.counts.samples_rejected)),
+            ("try-lock delays", sum(|thread| thread.counts.tries_forgotten)),
             ("attempts of threads without room", counts.lost),
-            ("processes, which have no profile", counts.processes_refused),
+            ("processes without a profile", counts.processes_refused),
         ],
         collisions: collisions
             .saturating_add(counts.site_collisions)
@@ -153,8 +153,8 @@ pub(super) mod tests {
 
     use forebay_sync::boxed_words;
     use forebay_sync::profile::{
-        Acquisition, Clock, LockWait, ProcessIdentity, Profile, ProfilePlan, ProfiledSite,
-        Recorder, SiteDescription, SiteKind, StackPlan, ThreadIdentity,
+        Clock, SiteDescription, ProcessIdentity, ProfilePlan, Profile, Recorder, ProfiledSite, SiteKind, StackPlan, Acquisition,
+        ThreadIdentity, LockWait,
     };
 
     use super::*;
@@ -170,7 +170,7 @@ pub(super) mod tests {
         stacks: StackPlan::NONE,
     };
 
-    /// Keys of which the last digit is the line.
+    /// Keys whose last digit is the line.
     struct Line(u64);
 
     impl ProfiledSite for Line {
@@ -184,7 +184,7 @@ pub(super) mod tests {
         }
     }
 
-    /// What two threads did: one was waited for and tried for by the other.
+    /// Two threads, each with waits and failed try-locks.
     pub(in super::super) fn reading() -> ProfileSnapshot {
         ProfileSnapshot::of(&bytes()[..]).expect("whole")
     }
@@ -205,18 +205,14 @@ pub(super) mod tests {
         for (tid, recorder) in (1..).zip(&mut threads) {
             let thread = || Some(ThreadIdentity { tid, name: [0; 16] });
             assert!(recorder.begin(&profile, thread));
-            // 11 and 21 are the same place, compiled twice.
+            // 11 and 21 are the same call site, compiled twice.
             for key in [11, 21, 32] {
                 let held = recorder.acquired(&profile, &Line(key), &Acquisition::default());
                 recorder.released(&profile, &held.expect("a block"));
             }
             for holder in [11, 21, 0] {
                 let wait = Some(LockWait { since: profile.clock().now(), holder });
-                let _ = recorder.acquired(
-                    &profile,
-                    &Line(32),
-                    &Acquisition { wait, ..Acquisition::default() },
-                );
+                let _ = recorder.acquired(&profile, &Line(32), &Acquisition { wait, ..Acquisition::default() });
                 recorder.try_failed(&profile, &Line(43), 64, holder);
             }
         }
@@ -224,7 +220,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn keys_of_one_place_are_one_line_and_holders_are_blamed() {
+    fn keys_of_one_call_site_are_merged_and_holders_are_counted() {
         let summary = Summary::of(&reading());
         let at = |line: u64| {
             let name = format!("x.rs:{line} (class)");
@@ -238,17 +234,17 @@ pub(super) mod tests {
         let unknown = summary.pairs.iter().filter(|(pair, _)| *pair.holder == LockSite::default());
         let unblamed: u64 =
             unknown.map(|(_, totals)| totals.wait_count + totals.try_failed_count).sum();
-        let sum = |of: fn(&SiteTotals) -> u64| summary.sites.values().map(of).sum::<u64>();
+        let sum = |of: fn(&SiteSummary) -> u64| summary.sites.values().map(of).sum::<u64>();
         assert_eq!(unblamed, 4);
         assert_eq!(
-            sum(|site_totals| site_totals.wanted_count) + unblamed,
-            sum(|site_totals| site_totals.totals.contended_count
-                + site_totals.totals.try_failed_count)
+            sum(|site_summary| site_summary.wanted_count) + unblamed,
+            sum(|site_summary| site_summary.totals.contended_count
+                + site_summary.totals.try_failed_count)
         );
     }
 
     #[test]
-    fn what_has_no_name_or_no_row_is_counted_as_such() {
+    fn call_sites_without_a_name_or_a_row_are_counted() {
         let mut reading = reading();
         reading.sites.clear();
         for thread in &mut reading.threads {

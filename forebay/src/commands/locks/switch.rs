@@ -1,4 +1,4 @@
-//! Switching what a process records, by the words of its profile.
+//! Switches recording on and off through the words of a profile.
 
 use std::process::ExitCode;
 
@@ -22,12 +22,12 @@ pub(super) fn on(args: &ArgMatches) -> Result<ExitCode, String> {
     set(&file, Switch::Enabled, clock::unix_ns().max(1))?;
     let of_attempts = match sample {
         1 => String::new(),
-        sample => format!(", one of {sample} attempts"),
+        sample => format!(", one in {sample} lock attempts"),
     };
     let of_stacks = match stacks {
         None => String::new(),
         Some(0) => ", no stacks".to_owned(),
-        Some(stacks) => format!(", stacks of one of {stacks} waits and tries in vain"),
+        Some(stacks) => format!(", stacks of one in {stacks} waits and failed try-locks"),
     };
     outln!("{}: on{of_attempts}{of_stacks}", file.path().display());
     Ok(ExitCode::SUCCESS)
@@ -54,18 +54,18 @@ pub(super) fn off(args: &ArgMatches) -> Result<ExitCode, String> {
 pub(super) fn reset(args: &ArgMatches) -> Result<ExitCode, String> {
     let file = open(args)?;
     file.reset(clock::unix_ns()).map_err(|error| error.to_string())?;
-    outln!("{}: begins anew", file.path().display());
+    outln!("{}: reset", file.path().display());
     Ok(ExitCode::SUCCESS)
 }
 
-/// The profile of a process that runs: the last records of one that has gone stay as they are.
+/// Opens the profile of a running process: the last numbers of an exited one stay as they are.
 fn open(args: &ArgMatches) -> Result<ProfileFile, String> {
     let path = find(args.get_one("file"))?;
     let file = ProfileFile::open_to_switch(&path).map_err(|error| error.to_string())?;
     let about = file.about().map_err(|error| error.to_string())?;
     match is_alive(&about) {
         true => Ok(file),
-        false => Err(format!("{}: process {} has gone", path.display(), about.pid)),
+        false => Err(format!("{}: process {} has exited", path.display(), about.pid)),
     }
 }
 
@@ -78,7 +78,7 @@ mod tests {
     use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
     use forebay_sync::boxed_words;
-    use forebay_sync::profile::{Clock, ProcessIdentity, Profile, ProfilePlan, SiteKind};
+    use forebay_sync::profile::{Clock, ProcessIdentity, ProfilePlan, Profile, SiteKind};
 
     use super::*;
 
@@ -94,13 +94,13 @@ mod tests {
     };
 
     #[test]
-    fn who_wants_stacks_where_there_is_no_room_is_told_why() {
+    fn a_refusal_to_sample_stacks_gives_the_reason() {
         let dir = tempfile::tempdir().expect("a folder");
         let path = dir.path().join("1.locks");
         for (kind, frames, why) in [
             (SiteKind::Stacks, 1, "see forebay locks record --stacks"),
             (SiteKind::Stacks, 2, "see forebay locks report --threads"),
-            (SiteKind::Places, 0, "see lock_profile_size in the settings"),
+            (SiteKind::Places, 0, "`lock_profile_size`"),
         ] {
             let plan = ProfilePlan { frames, ..PLAN };
             let us = ProcessIdentity {

@@ -7,21 +7,21 @@ use forebay_sync::profile::{BUCKET_COUNT, SiteTotals, bucket_end_ns};
 use super::abbreviate::abbreviate;
 use super::columns::{COLUMNS, SortOrder, is_time, numbers, shown, us};
 use super::counted;
-use super::summary::{LockSite, SiteTotals, Summary};
+use super::summary::{LockSite, SiteSummary, Summary};
 use crate::bars::{BarStyle, Highlight};
 
-/// Letters of a table, about: a profile may have millions of rows with names as long as they can
-/// be. Further lines are counted.
+/// ProfileHeader as many bytes are printed of a table: a profile may have millions of rows with the longest
+/// names. Further lines are only counted.
 pub(super) const PAGE_BYTES_MAX: usize = 64 << 20;
 
-/// The longest bar.
+/// Length of the longest bar.
 const BAR_CELLS: u64 = 40;
 
-/// Places and their numbers, the first by some order first.
-pub(super) fn sorted(summary: &Summary, sort: SortOrder) -> Vec<(&LockSite, &SiteTotals)> {
+/// Call sites with their numbers, in the given order.
+pub(super) fn sorted(summary: &Summary, sort: SortOrder) -> Vec<(&LockSite, &SiteSummary)> {
     let mut sites: Vec<_> =
-        summary.sites.iter().map(|(site, site_totals)| (&**site, site_totals)).collect();
-    sites.sort_by_key(|(_, site_totals)| std::cmp::Reverse(sort.weight(&numbers(site_totals))));
+        summary.sites.iter().map(|(site, site_summary)| (&**site, site_summary)).collect();
+    sites.sort_by_key(|(_, site_summary)| std::cmp::Reverse(sort.weight(&numbers(site_summary))));
     sites
 }
 
@@ -32,7 +32,7 @@ pub(super) fn text(summary: &Summary, sort: SortOrder, lines_max: usize) -> Stri
 fn text_within(mut room: usize, summary: &Summary, sort: SortOrder, lines_max: usize) -> String {
     let sites = sorted(summary, sort);
     let name = names_of(sites.iter().map(|(site, _)| *site));
-    let numbers: Vec<_> = sites.iter().map(|(_, site_totals)| numbers(site_totals)).collect();
+    let numbers: Vec<_> = sites.iter().map(|(_, site_summary)| numbers(site_summary)).collect();
     let columns = shown(numbers.iter());
     let rows = numbers.iter().zip(&sites).take(lines_max).map(|(numbers, (site, _))| {
         let cell = |(column, number): (usize, &u64)| match is_time(column) {
@@ -48,9 +48,9 @@ fn text_within(mut room: usize, summary: &Summary, sort: SortOrder, lines_max: u
     lines.join("\n")
 }
 
-/// SiteNames sites, with their callers where nothing else tells them apart from the others. The same
-/// site may come several times. Each name is made when it is asked for: all of them may be more
-/// than there is room for.
+/// Returns a function that names call sites, with their callers where the short name is ambiguous.
+/// Duplicates are allowed. Each name is made on demand: all of them together may not fit into
+/// memory.
 pub(super) fn names_of<'a>(
     sites: impl Iterator<Item = &'a LockSite>,
 ) -> impl Fn(&LockSite) -> String {
@@ -64,7 +64,7 @@ pub(super) fn names_of<'a>(
     }
 }
 
-/// A line of a table: numbers, and whose they are.
+/// A line of a table: numbers and a name.
 pub(super) struct TableRow {
     cells: Vec<String>,
     name: String,
@@ -75,14 +75,13 @@ impl TableRow {
         TableRow { cells: cells.collect(), name }
     }
 
-    /// About as many bytes as its line has.
+    /// ProfileHeader the length of its line in bytes.
     pub(super) fn byte_count(&self) -> usize {
         self.name.len() + self.cells.iter().map(|cell| cell.len() + 1).sum::<usize>()
     }
 }
 
-/// A table with a line of headings, each column as wide as what is in it. Cells that have no
-/// heading are left out.
+/// Aligns rows below a line of headings. Cells without a heading are left out.
 pub(super) fn grid(headings: &[&str], last: &str, rows: Vec<TableRow>) -> Vec<String> {
     let heading = TableRow::new(headings.iter().map(ToString::to_string), last.to_owned());
     let rows: Vec<_> = std::iter::once(heading).chain(rows).collect();
@@ -101,7 +100,7 @@ fn line(widths: &[usize], row: &TableRow) -> String {
     line
 }
 
-/// The first of what is to be shown, as long as there is room for their bytes.
+/// The first entries that fit into the room left.
 pub(super) fn fitting<T>(
     room: &mut usize,
     all: impl Iterator<Item = T>,
@@ -115,7 +114,7 @@ pub(super) fn fitting<T>(
     all.take_while(fits).collect()
 }
 
-/// Says what a table leaves out.
+/// Says how many entries a table omits.
 pub(super) fn note(count: usize, lines_max: usize, one: &str) -> Option<String> {
     match count.saturating_sub(lines_max) {
         _ if count == 0 => Some("nothing has been recorded".to_owned()),
@@ -129,17 +128,17 @@ pub(super) fn note(count: usize, lines_max: usize, one: &str) -> Option<String> 
 
 pub(super) fn histograms(summary: &Summary, sort: SortOrder, lines_max: usize) -> String {
     let sites = sorted(summary, sort);
-    let parts = sites.iter().take(lines_max).map(|(site, site_totals)| {
+    let parts = sites.iter().take(lines_max).map(|(site, site_summary)| {
         let name = std::iter::once(site.full_name());
-        name.chain(bars_of(&site_totals.totals, "  ")).collect::<Vec<_>>().join("\n")
+        name.chain(bars_of(&site_summary.totals, "  ")).collect::<Vec<_>>().join("\n")
     });
     let mut lines = fitting(&mut { PAGE_BYTES_MAX }, parts, String::len);
     lines.extend(note(sites.len(), lines.len(), "call site"));
     lines.join("\n")
 }
 
-/// How long waits and holds were, those of which there were any.
-pub(super) fn bars_of(totals: &Totals, indent: &str) -> Vec<String> {
+/// The histograms of waits and holds that are not empty.
+pub(super) fn bars_of(totals: &SiteTotals, indent: &str) -> Vec<String> {
     let style = BarStyle::of_output();
     let mut lines = Vec::new();
     for (what, buckets) in [("wait time", &totals.waits), ("hold time", &totals.holds)] {
@@ -151,7 +150,7 @@ pub(super) fn bars_of(totals: &Totals, indent: &str) -> Vec<String> {
     lines
 }
 
-/// From the first bucket with anything in it to the last.
+/// The bars from the first to the last bucket that is not empty.
 fn bars(buckets: &[u64; BUCKET_COUNT], style: BarStyle) -> impl Iterator<Item = String> {
     let largest = buckets.iter().copied().max().unwrap_or(0);
     let first = buckets.iter().position(|count| *count > 0).unwrap_or(0);
@@ -172,13 +171,13 @@ mod tests {
 
     fn summary(asleep_ns: u64) -> Summary {
         let site = LockSite { lock: "mutex".to_owned(), stack: vec!["f x.c:1".into()] };
-        let totals = Totals { count: 7, hold_ns: 1_234_567, asleep_ns, ..Totals::default() };
-        let site_totals = SiteTotals { totals, wanted_count: 0 };
-        Summary { sites: [(site.into(), site_totals)].into(), ..Summary::default() }
+        let totals = SiteTotals { count: 7, hold_ns: 1_234_567, asleep_ns, ..SiteTotals::default() };
+        let site_summary = SiteSummary { totals, wanted_count: 0 };
+        Summary { sites: [(site.into(), site_summary)].into(), ..Summary::default() }
     }
 
     #[test]
-    fn a_column_is_as_wide_as_what_is_in_it() {
+    fn a_column_is_as_wide_as_its_widest_cell() {
         let text = text(&summary(0), SortOrder::Lost, usize::MAX);
         let lines: Vec<_> = text.lines().collect();
         assert_eq!(
@@ -193,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn time_asleep_is_a_column_where_there_is_any() {
+    fn time_asleep_is_a_column_if_it_is_not_zero() {
         let column = |asleep_ns| text(&summary(asleep_ns), SortOrder::Lost, usize::MAX);
         assert!(!column(0).contains("asleep"), "{}", column(0));
         let text = column(5_000_000);
@@ -214,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn what_there_is_no_room_for_is_left_out() {
+    fn entries_without_room_are_left_out() {
         let mut room = 10;
         let take = |room: &mut usize| fitting(room, ["aaaa"; 5].into_iter(), |text| text.len());
         assert_eq!(take(&mut room).len(), 3);
@@ -222,7 +221,7 @@ mod tests {
         let shown = |count: usize| {
             let site = |at: usize| {
                 let stack = vec![format!("{at} {}", "x".repeat(100)).into()];
-                (LockSite { lock: String::new(), stack }.into(), SiteTotals::default())
+                (LockSite { lock: String::new(), stack }.into(), SiteSummary::default())
             };
             let sites = (0..count).map(site).collect();
             let summary = Summary { sites, ..Summary::default() };
@@ -234,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_shown_is_counted() {
+    fn omitted_entries_are_counted() {
         let said = |count| note(count, 2, "call site");
         assert_eq!(said(0).as_deref(), Some("nothing has been recorded"));
         assert_eq!(said(2), None);

@@ -1,4 +1,4 @@
-//! Damaged profiles, and such as somebody made to do harm.
+//! Damaged and malicious profiles.
 
 use std::path::Path;
 
@@ -14,7 +14,7 @@ use super::summary::tests::bytes;
 use super::{call_stacks, flame, json, matrix, now, stale_binaries, table, threads};
 
 #[test]
-fn whatever_a_profile_says_can_be_shown() {
+fn any_content_of_a_profile_can_be_shown() {
     const HEADER_BYTES: usize = 1024;
     let whole = bytes();
     let dir = tempfile::tempdir().expect("a folder");
@@ -44,8 +44,8 @@ fn whatever_a_profile_says_can_be_shown() {
     }
 }
 
-/// All that can be said of a profile.
-fn shown(reading: &Reading) -> Vec<String> {
+/// All texts that a profile gives.
+fn shown(reading: &ProfileSnapshot) -> Vec<String> {
     let mut names = SiteNames::of(reading);
     let summary = Summary::named(&mut names);
     let sort = SortOrder::Lost;
@@ -62,13 +62,13 @@ fn shown(reading: &Reading) -> Vec<String> {
         json::report(Path::new("x"), &mut names, &summary, listed).to_string(),
     ];
     let [svg, folded] = flame::picture(&mut names, &summary);
-    // Nothing is lost where nobody waited.
+    // A profile without waits has nothing to draw.
     shown.extend([svg, format!("{folded}.")]);
     shown.extend(now::shown(reading));
     shown
 }
 
-/// Modules, stacks, samples and locks of now, of which each may be anything.
+/// Replaces modules, stacks, samples and current locks by random ones.
 fn spoil(reading: &mut ProfileSnapshot, paths: &[&str], mut next: impl FnMut(u64) -> u64) {
     let keys: Vec<u64> = reading.sites.keys().copied().chain([0, 7]).collect();
     reading.modules = (0..next(20))

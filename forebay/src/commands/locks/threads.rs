@@ -1,8 +1,8 @@
-//! What each thread did, in the form that try-lock statistics have.
+//! The numbers of each thread, in the form of try-lock statistics.
 
 use std::cmp::Reverse;
 
-use forebay_sync::profile::{ProfileSnapshot, SiteTotals, ThreadRead};
+use forebay_sync::profile::{ProfileSnapshot, ThreadRead, SiteTotals};
 
 use super::call_stacks;
 use super::columns::{SortOrder, numbers_of};
@@ -12,23 +12,23 @@ use super::table::{PAGE_BYTES_MAX, bars_of, fitting, note};
 
 const NS_PER_US: f64 = 1e3;
 
-/// What is said of threads.
+/// How threads are printed.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ThreadOptions {
-    /// The order of sites.
+    /// The order of call sites.
     pub(super) sort: SortOrder,
-    /// Places of each thread.
+    /// Call sites of each thread.
     pub(super) lines_max: usize,
-    /// How long waits and holds were goes below each site.
+    /// Whether histograms follow each call site.
     pub(super) with_bars: bool,
-    /// Does the process run still?
+    /// Whether the process is running.
     pub(super) is_running: bool,
 }
 
-/// What a thread did at its sites.
-type OfThread<'a> = (&'a ThreadRead, Vec<(&'a LockSite, &'a Totals)>);
+/// A thread and the numbers of its call sites.
+type OfThread<'a> = (&'a ThreadRead, Vec<(&'a LockSite, &'a SiteTotals)>);
 
-/// Threads and their sites, those with the largest numbers first.
+/// Threads and their call sites, in the given order.
 pub(super) fn sorted<'a>(
     reading: &'a ProfileSnapshot,
     summary: &'a Summary,
@@ -49,8 +49,8 @@ pub(super) fn sorted<'a>(
     threads
 }
 
-/// What decides the order: a column, or who tried most in vain, then who waited longest.
-fn weight(totals: &Totals, sort: SortOrder) -> [u64; 3] {
+/// Sort key: a column, or failed try-locks, then wait time.
+fn weight(totals: &SiteTotals, sort: SortOrder) -> [u64; 3] {
     match sort {
         SortOrder::Lost => [totals.failed_count(), totals.wait_ns, totals.hold_ns],
         SortOrder::Column(_) => {
@@ -90,13 +90,13 @@ fn title(thread: &ThreadRead, is_running: bool) -> String {
     let name = if thread.name.is_empty() { String::new() } else { format!(" {}", thread.name) };
     let before = match thread.owner_count {
         0 | 1 => String::new(),
-        count => format!(", and {} before it that have gone", count - 1),
+        count => format!(", and {} earlier ones that have exited", count - 1),
     };
-    let life = if thread.is_taken && is_running { "" } else { " (has gone)" };
+    let life = if thread.is_taken && is_running { "" } else { " (exited)" };
     format!("thread {}{name}{life}{before}", thread.tid)
 }
 
-fn line(site: &LockSite, totals: &Totals) -> String {
+fn line(site: &LockSite, totals: &SiteTotals) -> String {
     let lock = if site.lock.is_empty() { "[unknown]" } else { &site.lock };
     let us = |ns: u64| ns as f64 / NS_PER_US;
     let asleep = match totals.asleep_ns {

@@ -1,4 +1,4 @@
-//! `forebay locks top`: which locks are waited for now.
+//! `forebay locks top`: lock contention live.
 
 mod rows;
 
@@ -43,11 +43,11 @@ struct LocksTop {
     lines_max: usize,
 }
 
-/// What the profiles of a run said at one time.
+/// The profiles of a run at one time.
 struct RunSnapshot {
-    /// Processes that run; a server stays when it has gone, for another may take its site.
+    /// Running processes. An exited server stays in the list: another one may replace it.
     processes: Vec<ProcessSnapshot>,
-    /// Those of a foreign program that have ended.
+    /// Processes of a foreign program that have exited.
     gone: Vec<ProfileHeader>,
 }
 
@@ -62,7 +62,7 @@ impl RunSnapshot {
         let mut look = RunSnapshot { processes: Vec::new(), gone: Vec::new() };
         let mut files = of_run(path);
         if files.is_empty() {
-            // The error says why.
+            // Opening it gives the reason.
             files.push(path.to_owned());
         }
         let mut fault = None;
@@ -98,7 +98,7 @@ impl RunSnapshot {
         self.processes.is_empty()
     }
 
-    /// Says that nothing runs any more.
+    /// Says that no process is running.
     fn end(&self, path: &Path) -> String {
         match &*self.gone {
             [only] => {
@@ -108,7 +108,7 @@ impl RunSnapshot {
         }
     }
 
-    /// Are there files of several?
+    /// Whether the run has several profiles.
     fn is_of_several(&self) -> bool {
         self.processes.len() + self.gone.len() > 1
     }
@@ -139,7 +139,7 @@ impl RunSnapshot {
 impl WatchTarget for LocksTop {
     type Snapshot = RunSnapshot;
 
-    const AWAY: &'static str = "the file is looked at";
+    const AWAY: &'static str = "trying again to read the file";
 
     fn read(&mut self) -> Result<RunSnapshot, String> {
         RunSnapshot::at(&self.path)
@@ -147,14 +147,14 @@ impl WatchTarget for LocksTop {
 
     fn show(&self, now: &RunSnapshot, before: Option<(&RunSnapshot, f64)>) -> bool {
         if now.has_ended() {
-            // Below the last table, which stays.
+            // Printed below the last table, which stays.
             let _ = write_line(format_args!("{}", now.end(&self.path)));
             return false;
         }
         let head = now.head(&self.path);
         let (columns, rows) = match before {
             Some((before, seconds)) => rows(&before.processes, now, seconds, self.width()),
-            None => (headings(now), vec!["the numbers begin anew".to_owned()]),
+            None => (headings(now), vec!["the numbers were reset".to_owned()]),
         };
         let head = format!("{head}\n{columns}");
         let room = match self.is_live {
@@ -168,7 +168,7 @@ impl WatchTarget for LocksTop {
 }
 
 impl LocksTop {
-    /// Where lines end.
+    /// The width at which lines are cut.
     fn width(&self) -> usize {
         if self.is_live { Screen::of_output().width } else { usize::MAX }
     }

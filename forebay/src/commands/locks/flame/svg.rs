@@ -1,4 +1,5 @@
-//! Boxes on boxes: as wide as what was lost in them, the beginning of a stack below.
+//! Draws stacks as boxes, the outermost frame at the bottom; a box is as wide as the time lost in
+//! it.
 
 use std::rc::Rc;
 
@@ -10,14 +11,14 @@ const MARGIN: f64 = 10.0;
 const ROW: f64 = 18.0;
 const TITLE: f64 = 60.0;
 
-/// What stands below the title.
-const LEGEND: &str = "width: time lost by waiting and by trying in vain; from below: where and \
-                      which lock was wanted, and in blue who held it meanwhile";
+/// The line below the title.
+const LEGEND: &str = "width: time lost by waits and failed try-locks; from bottom to top: where and \
+                      which lock was wanted; blue: its holder";
 
-/// In front of the name of who held a lock.
+/// Prefix of a holder's name.
 const HELD_BY: &str = "held by ";
 
-/// Of a letter of the font, about.
+/// Approximate width of a letter.
 const LETTER: f64 = 6.7;
 
 /// Narrower boxes are not drawn.
@@ -34,7 +35,7 @@ struct FlameBox<'a> {
     ns: u64,
 }
 
-/// The picture as a document.
+/// The picture as an SVG document.
 pub(super) fn draw(stacks: &Stacks, title: &str) -> String {
     let frames = frames(stacks);
     let whole = stacks.values().fold(0, |sum: u64, ns| sum.saturating_add(*ns)).max(1);
@@ -62,10 +63,10 @@ pub(super) fn draw(stacks: &Stacks, title: &str) -> String {
     svg + "</svg>\n"
 }
 
-/// All boxes: in the order of the stacks, those that begin alike are one.
+/// All boxes. Stacks that start with the same frames share their boxes.
 fn frames(stacks: &Stacks) -> Vec<FlameBox<'_>> {
     let mut frames = vec![FlameBox { name: "all", depth: 0, start_ns: 0, ns: 0 }];
-    // The boxes that the stack before lies in, from below.
+    // The boxes of the previous stack, from bottom to top.
     let mut open: Vec<usize> = vec![0];
     let mut at_ns = 0_u64;
     for (stack, ns) in stacks {
@@ -105,7 +106,7 @@ fn drawn(frame: &FlameBox<'_>, (x, y, width): (f64, f64, f64), whole: u64) -> St
     )
 }
 
-/// As much of a name as there is room for.
+/// As much of a name as fits into the box.
 fn label(frame: &FlameBox<'_>, letters: usize) -> String {
     if letters < 4 {
         return String::new();
@@ -115,14 +116,14 @@ fn label(frame: &FlameBox<'_>, letters: usize) -> String {
         _ => abbreviate(frame.name),
     };
     match name.strip_prefix(HELD_BY) {
-        // The colour says that as well.
+        // The colour shows the holder as well.
         Some(holder) if letters < 2 * HELD_BY.len() => truncate(holder, letters),
         Some(holder) => format!("{HELD_BY}{}", truncate(holder, letters - HELD_BY.len())),
         None => truncate(&name, letters),
     }
 }
 
-/// The same name has the same colour; who held a lock is blue, all else is warm.
+/// A colour that depends on the name only: blue for holders, warm for all others.
 fn colour(frame: &FlameBox<'_>) -> String {
     let hash = frame
         .name
@@ -152,7 +153,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_is_cut_where_it_tells_least() {
+    fn a_name_is_cut_at_its_least_specific_end() {
         let long = format!("a::B<{}>::f(int) x.cc:1", "x".repeat(60));
         for (name, letters, expected) in [
             ("f x.c:12", 3, ""),
@@ -170,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn a_picture_is_as_high_as_what_is_drawn() {
+    fn a_flame_graph_is_as_high_as_its_drawn_stacks() {
         let stack = |names: &[&str]| names.iter().map(|name| Rc::from(*name)).collect::<Vec<_>>();
         let narrow = stack(&["b", "c", "d", "e", "f"]);
         let stacks = Stacks::from([(stack(&["a"]), 1_000_000), (narrow, 1)]);

@@ -1,14 +1,14 @@
-//! Threads that wait for one another.
+//! Finds threads that wait for one another.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use forebay_sync::profile::{LockNow, ThreadNow};
 
-/// Threads that are looked at to find circles; a profile may say that all wait for all.
+/// Steps of a search; a damaged profile may say that all threads wait for all.
 const STEPS_MAX: u64 = 10_000_000;
 
-/// The threads that have each lock: of those that have it alone only the last, for the others have
-/// left it to be left by another thread.
+/// Holders of each lock. For an exclusive lock only the most recent holder counts: earlier ones
+/// handed the unlock over.
 pub(super) struct Holders(BTreeMap<u64, Vec<u32>>);
 
 impl Holders {
@@ -38,13 +38,12 @@ fn current_holders(holds: &[(LockNow, u32)]) -> Vec<u32> {
     holds.iter().filter(is_holder).map(|(_, tid)| *tid).collect()
 }
 
-/// Threads of which each waits for a lock that the next one has, and the last for one that the
-/// first has.
+/// Cycles of threads in which each waits for a lock that the next one holds.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Deadlocks {
-    /// Each is there once, and begins with its smallest number.
+    /// Each cycle once, from its smallest thread id.
     pub(super) cycles: BTreeSet<Vec<u32>>,
-    /// There may be more: that would have taken too long.
+    /// The search was cut short; there may be more.
     pub(super) is_cut_off: bool,
 }
 
@@ -71,9 +70,9 @@ struct CycleSearch<'a> {
 }
 
 impl CycleSearch<'_> {
-    /// The shortest way from a thread to itself, if it has the smallest number on it.
+    /// The shortest cycle through a thread, if it is the smallest thread id of it.
     fn shortest_cycle(&mut self, start: u32) -> Option<Vec<u32>> {
-        // By whom each thread was come to.
+        // The thread through which each thread was reached.
         let mut before = BTreeMap::new();
         let mut locks = BTreeSet::new();
         let mut threads = VecDeque::from([start]);
@@ -96,7 +95,7 @@ impl CycleSearch<'_> {
     }
 }
 
-/// The way to a thread from the first, which has none before it.
+/// The path to a thread from the first, which has no predecessor.
 fn path_to(before: &BTreeMap<u32, u32>, last: u32) -> Vec<u32> {
     let mut path: Vec<u32> =
         std::iter::successors(Some(last), |thread| before.get(thread).copied()).collect();
@@ -124,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn of_those_who_have_a_lock_alone_the_last_one_has_it() {
+    fn the_last_holder_of_an_exclusive_lock_counts() {
         let at = |since_unix_ns, is_shared| LockNow { since_unix_ns, is_shared, ..lock(10) };
         let now = [thread(1, &[at(5, false)], 0), thread(2, &[at(7, false), lock(20)], 0)];
         let holders = Holders::of(&now);
@@ -135,17 +134,17 @@ mod tests {
     }
 
     #[test]
-    fn each_circle_is_found_once() {
-        // Who has what, and waits for what; 0 for nothing.
+    fn each_cycle_is_found_once() {
+        // Thread, locks that it holds, lock that it awaits (0: none).
         for (threads, expected) in [
             (&[(1, &[10][..], 0)][..], &[][..]),
             (&[(1, &[10], 10)], &[&[1][..]]),
             (&[(1, &[10], 20), (2, &[20], 10)], &[&[1, 2]]),
             (&[(1, &[10], 20), (2, &[20], 0)], &[]),
             (&[(3, &[10], 20), (2, &[20], 30), (7, &[30], 10)], &[&[2, 7, 3]]),
-            // One that waits for those in a circle is not in it.
+            // A thread that waits for a cycle is not part of it.
             (&[(1, &[], 10), (2, &[10], 20), (3, &[20], 10)], &[&[2, 3]]),
-            // Two readers: with one of them there is a circle.
+            // Of two readers one is part of a cycle.
             (&[(1, &[10], 0), (2, &[10, 30], 20), (3, &[20], 10)], &[&[2, 3]]),
             (
                 &[(1, &[10], 20), (2, &[20], 10), (3, &[30], 40), (4, &[40], 30)],
@@ -166,8 +165,8 @@ mod tests {
     }
 
     #[test]
-    fn a_search_has_an_end_and_says_so() {
-        // All read under one lock, and wait for it.
+    fn a_search_that_is_cut_short_says_so() {
+        // All threads read under one lock and wait for it.
         let hold = LockNow { is_shared: true, ..lock(10) };
         let thread = |tid| thread(tid, &[hold], 10);
         let now: Vec<_> = (1..100).map(thread).collect();

@@ -1,4 +1,4 @@
-//! The program while it runs.
+//! Runs the program.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -8,28 +8,28 @@ use std::process::{Command, ExitStatus};
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::signal::unix::{Signal as Stream, SignalKind, signal};
 
-/// Runs a program to its end. Signals that somebody sends us are sent on.
+/// Runs a program to its end and forwards signals to it.
 ///
 /// # Errors
-/// It can't be started, or signals can't be heard.
+/// The program cannot be started, or signals cannot be handled.
 pub(super) fn run(command: Command, name: &OsStr) -> Result<ExitStatus, String> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| format!("cannot wait for a program: {error}"))?;
+    let runtime = runtime.map_err(|error| format!("cannot wait for the program: {error}"))?;
     runtime.block_on(wait(command, name))
 }
 
-/// A signal that is heard; none if we were started to ignore it (`nohup`, jobs in the background of
-/// a script): then it stays ignored, by the program too.
+/// Receives a signal, unless this process was started to ignore it (`nohup`, background jobs of a
+/// script): then it stays ignored, also in the program.
 struct SignalReceiver(Option<Stream>);
 
 impl SignalReceiver {
     fn new(kind: SignalKind, ignored: u64) -> Result<SignalReceiver, String> {
         let is_ignored = ignored >> (kind.as_raw_value() - 1) & 1 != 0;
-        let hear = |kind| signal(kind).map_err(|error| format!("cannot hear signals: {error}"));
+        let hear = |kind| signal(kind).map_err(|error| format!("cannot handle signals: {error}"));
         (!is_ignored).then(|| hear(kind)).transpose().map(SignalReceiver)
     }
 
-    /// Waits until it comes.
+    /// Waits for the signal.
     async fn recv(&mut self) {
         match &mut self.0 {
             Some(stream) => drop(stream.recv().await),
@@ -38,7 +38,7 @@ impl SignalReceiver {
     }
 }
 
-/// Which signals this process ignores, the first as the lowest bit.
+/// The signals that this process ignores, the first as the lowest bit.
 fn ignored() -> Result<u64, String> {
     let status = fs::read_to_string("/proc/self/status");
     let status = status.map_err(|error| format!("/proc/self/status: {error}"))?;
@@ -57,7 +57,7 @@ async fn wait(command: Command, name: &OsStr) -> Result<ExitStatus, String> {
     let mut hang_up = hear(SignalKind::hangup())?;
     let mut first = hear(SignalKind::user_defined1())?;
     let mut second = hear(SignalKind::user_defined2())?;
-    // Those of the keyboard go to the program too: we only have to outlive it.
+    // The keyboard's signals reach the program by themselves; we only have to outlive it.
     let _interrupt = hear(SignalKind::interrupt())?;
     let _quit = hear(SignalKind::quit())?;
 
@@ -73,7 +73,7 @@ async fn wait(command: Command, name: &OsStr) -> Result<ExitStatus, String> {
             _ = second.recv() => Signal::USR2,
         };
         if let Some(pid) = pid {
-            // It may have ended just now.
+            // The program may have ended just now.
             let _ = kill_process(pid, sent);
         }
     }

@@ -1,4 +1,4 @@
-//! Where the library is that is preloaded.
+//! Finds the library to preload.
 
 use std::env;
 use std::ffi::OsString;
@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 
 const NAME: &str = "liblockprof.so";
 
-/// The library: the one that the environment names, else one near this program.
+/// Returns the library that the environment names, else one near this program.
 ///
 /// # Errors
-/// A sentence that says where it was looked for, or why it can't be preloaded from there.
+/// There is none, or it cannot be preloaded from its path.
 pub(super) fn find() -> Result<PathBuf, String> {
     look().and_then(check)
 }
@@ -22,20 +22,20 @@ fn look() -> Result<PathBuf, String> {
         return absolute.map_err(|error| format!("{}: {error}", named.display()));
     }
     let program = env::current_exe().and_then(|path| path.canonicalize());
-    let program = program.map_err(|error| format!("cannot tell where this program is: {error}"))?;
+    let program = program.map_err(|error| format!("cannot find the path of this program: {error}"))?;
     let places = near(program.parent().unwrap_or(Path::new("/")));
     let found = places.iter().find(|path| path.is_file());
     found.cloned().ok_or_else(|| {
         let places: Vec<_> = places.iter().map(|path| format!("  {}", path.display())).collect();
         format!(
-            "the library that is preloaded is not there; name it in FOREBAY_LOCKPROF, or put it \
+            "cannot find the library to preload; name it in FOREBAY_LOCKPROF, or put it \
              at one of:\n{}",
             places.join("\n")
         )
     })
 }
 
-/// Where it lies after a build, and where it may be installed.
+/// Next to the program, as after a build, and in the usual library directories.
 fn near(dir: &Path) -> Vec<PathBuf> {
     let mut places = vec![dir.join(NAME)];
     if let Some(above) = dir.parent() {
@@ -45,11 +45,10 @@ fn near(dir: &Path) -> Vec<PathBuf> {
     places
 }
 
-/// Looks whether a path can stand in a list of libraries: nothing in it can keep what divides the
-/// list from doing so.
+/// Checks that a path can stand in `LD_PRELOAD`, where a blank or a colon cannot be escaped.
 ///
 /// # Errors
-/// It can't.
+/// The path contains one of them.
 fn check(library: PathBuf) -> Result<PathBuf, String> {
     match library.as_os_str().as_bytes().iter().any(|byte| b" :".contains(byte)) {
         true => Err(format!(
@@ -61,7 +60,7 @@ fn check(library: PathBuf) -> Result<PathBuf, String> {
     }
 }
 
-/// The library, before others that are preloaded already.
+/// The library, followed by those that are already preloaded.
 pub(super) fn first(library: &Path, others: Option<OsString>) -> OsString {
     let mut all = library.as_os_str().to_owned();
     if let Some(others) = others.filter(|others| !others.is_empty()) {
@@ -76,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_lies_beside_the_program_or_in_a_folder_for_libraries() {
+    fn it_is_next_to_the_program_or_in_a_library_directory() {
         let places = near(Path::new("/usr/bin"));
         let places: Vec<_> = places.iter().map(|path| path.to_string_lossy()).collect();
         assert_eq!(
@@ -90,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_that_would_be_two_is_refused() {
+    fn a_path_that_would_be_split_is_refused() {
         for path in ["/a b/l.so", "/a:b/l.so"] {
             let error = check(PathBuf::from(path)).unwrap_err();
             assert!(error.starts_with(path) && error.contains("a space or a colon"), "{error}");
@@ -99,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_preloaded_already_stays_so() {
+    fn libraries_that_are_already_preloaded_stay() {
         let library = Path::new("/l.so");
         assert_eq!(first(library, None), "/l.so");
         assert_eq!(first(library, Some("".into())), "/l.so");

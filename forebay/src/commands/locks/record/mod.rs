@@ -1,4 +1,4 @@
-//! `forebay locks record`: runs a program whose locks are recorded by a library that is preloaded.
+//! `forebay locks record`: runs a program with a preloaded library that records its locks.
 
 mod child;
 mod library;
@@ -20,12 +20,12 @@ use super::summary::Summary;
 use super::{UNSEEN, table};
 use crate::commands::is_set;
 
-/// Places that are shown of each process when the program has ended.
+/// Call sites that are shown of each process at the end.
 const LINES_MAX: usize = 20;
 
 pub(super) fn run(args: &ArgMatches) -> Result<ExitCode, String> {
     let mut command = args.get_many::<OsString>("command").into_iter().flatten();
-    let name = command.next().ok_or("which program?")?;
+    let name = command.next().ok_or("no program given")?;
     let program = program::find(name)?;
     program::check(&program)?;
     let library = library::find()?;
@@ -47,7 +47,7 @@ pub(super) fn run(args: &ArgMatches) -> Result<ExitCode, String> {
     Ok(code(status))
 }
 
-/// What the library is to know, as its environment.
+/// The library's settings, as environment variables.
 fn settings(args: &ArgMatches) -> Vec<(&'static str, String)> {
     let mut settings = Vec::new();
     let mut number = |name: &str, variable, of: fn(u64) -> u64| {
@@ -68,7 +68,7 @@ fn settings(args: &ArgMatches) -> Vec<(&'static str, String)> {
     settings
 }
 
-/// The profiles of all processes, in short.
+/// A short report of all processes.
 fn report(out: &Path) -> String {
     let files = of_run(out);
     let mut text = String::new();
@@ -80,8 +80,8 @@ fn report(out: &Path) -> String {
     }
     if files.is_empty() {
         text += &format!(
-            "\nno profile was made: no lock was taken by a function that a preloaded library can \
-             stand in for, or there was no room for {}, or the program may not write there\n",
+            "\nno profile was made: either no lock was taken by a function that a preloaded library \
+             can wrap, or there was no room for {}, or the program may not write there\n",
             out.display()
         );
     }
@@ -96,7 +96,7 @@ fn one(path: &Path) -> Result<String, String> {
     Ok(format!("{}\n{table}", head(&file, &reading, &summary)))
 }
 
-/// How the program ended, as a shell says it.
+/// The program's exit code, as a shell reports it.
 fn code(status: ExitStatus) -> ExitCode {
     let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal));
     ExitCode::from(code.and_then(|code| u8::try_from(code).ok()).unwrap_or(u8::MAX))

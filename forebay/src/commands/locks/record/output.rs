@@ -1,4 +1,4 @@
-//! The files of a run: one for each process, beside the one that was named.
+//! The profiles of a run: one per process, next to the named file.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -11,13 +11,13 @@ use crate::commands::locks::files::{beside, of_run};
 
 const PAGE_BYTES: u64 = 4096;
 
-/// What a process of one thread takes.
+/// Size of a profile of a process with one thread.
 const ROOM_BYTES: u64 = 1_250_000;
 
-/// Where the first profile of a run is to be: absolute, for the program may go elsewhere.
+/// The path of the first profile; absolute, since the program may change its directory.
 ///
 /// # Errors
-/// There is no such directory.
+/// The directory does not exist.
 pub(super) fn path(out: Option<&Path>, program: &Path) -> Result<PathBuf, String> {
     let out = match out {
         Some(out) => out.to_owned(),
@@ -28,24 +28,24 @@ pub(super) fn path(out: Option<&Path>, program: &Path) -> Result<PathBuf, String
         }
     };
     let fault = |error: &dyn std::fmt::Display| format!("{}: {error}", out.display());
-    let name = out.file_name().ok_or_else(|| fault(&"this names no file"))?;
+    let name = out.file_name().ok_or_else(|| fault(&"not a file name"))?;
     let dir = out.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let dir = dir.canonicalize().map_err(|error| fault(&error))?;
     Ok(dir.join(name))
 }
 
-/// Removes the profiles of an earlier run: all, or none if there is an error.
+/// Removes the profiles of an earlier run: all, or none on an error.
 ///
 /// # Errors
-/// What is there is no profile, is that of a process that still runs, or can't be removed.
+/// A file is not a profile, is still in use, or cannot be removed.
 pub(super) fn clear(out: &Path) -> Result<(), String> {
     let files = of_run(out);
     for path in &files {
         let file = ProfileFile::open(path).map_err(|error| error.to_string())?;
-        let about = file.about().map_err(|error| format!("{error}; choose another file"))?;
+        let about = file.about().map_err(|error| format!("{error}; choose another file with --out"))?;
         if is_alive(&about) {
             return Err(format!(
-                "{}: process {} still writes it; choose another file",
+                "{}: process {} is still writing it; choose another file with --out",
                 path.display(),
                 about.pid
             ));
@@ -58,37 +58,37 @@ pub(super) fn clear(out: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// Looks whether a profile can be made, by making a file as long as one for a single thread.
+/// Checks that a profile can be made, by making a file of the size for one thread.
 ///
 /// # Errors
-/// We may not write there, or there is no room.
+/// The directory is not writable, or its disk is full.
 pub(super) fn check(out: &Path) -> Result<(), String> {
     let mut name = out.as_os_str().to_owned();
     name.push(format!(".{}.new", std::process::id()));
     let path = PathBuf::from(name);
     let fault = |what: &dyn std::fmt::Display| format!("{}: {what}", out.display());
     let file = File::create_new(&path);
-    let file = file.map_err(|error| fault(&format!("cannot make a file there: {error}")))?;
+    let file = file.map_err(|error| fault(&format!("cannot create the profile: {error}")))?;
     let room = fallocate(&file, FallocateFlags::empty(), 0, room_bytes());
-    // It was ours alone.
+    // The name contains our process id, so it is our own file.
     let _ = fs::remove_file(&path);
     match room {
         Err(error @ (Errno::NOSPC | Errno::DQUOT)) => Err(fault(&format!(
-            "no room for a profile, which takes 0.9 MB and 0.35 MB for each thread: {error}"
+            "no room for a profile, which takes 0.9 MB and 0.35 MB per thread: {error}"
         ))),
         _ => Ok(()),
     }
 }
 
-/// How long a profile is at least; unknown if somebody chose what there is room for.
+/// The least size of a profile; unknown if the environment sets its capacity.
 fn room_bytes() -> u64 {
     let chosen = ["LOCKPROF_SITES", "LOCKPROF_ROWS", "LOCKPROF_PAIRS"];
     let is_chosen = chosen.iter().any(|name| std::env::var_os(name).is_some());
     if is_chosen { PAGE_BYTES } else { ROOM_BYTES }
 }
 
-/// Removes the profiles of processes that have gone and took no lock while it was on; a later one
-/// takes the place of the first.
+/// Removes profiles of exited processes that took no lock while recording was on. If the first
+/// profile is among them, the next one takes its name.
 pub(super) fn drop_empty(out: &Path) {
     drop_unfinished(out);
     for path in of_run(out) {
@@ -98,7 +98,7 @@ pub(super) fn drop_empty(out: &Path) {
             !has_recorded && !is_alive(&reading.about)
         });
         if is_empty {
-            // What can't be removed is shown as it is.
+            // A file that cannot be removed is shown as it is.
             let _ = fs::remove_file(&path);
         }
     }
@@ -107,19 +107,18 @@ pub(super) fn drop_empty(out: &Path) {
     }
 }
 
-/// Removes what processes that have gone left unfinished: they were killed while they made their
-/// profiles.
+/// Removes unfinished profiles of processes that were killed while making them.
 fn drop_unfinished(out: &Path) {
     for path in beside(out, |found, name| is_gone(maker(found, name))) {
         let is_file = fs::symlink_metadata(&path).is_ok_and(|found| found.is_file());
         if is_file {
-            // What can't be removed is in nobody's way.
+            // A file that cannot be removed does no harm.
             let _ = fs::remove_file(&path);
         }
     }
 }
 
-/// The process that makes a profile of the run in a file of this name, which it then renames.
+/// The process that is making a profile in a temporary file of this name.
 fn maker(found: &str, name: &str) -> Option<u32> {
     let rest = found.strip_prefix(name)?.strip_prefix('.')?.strip_suffix(".new")?;
     let (pid, random) = rest.split_once('.')?;
@@ -128,7 +127,7 @@ fn maker(found: &str, name: &str) -> Option<u32> {
     if is_random && is_number { pid.parse().ok() } else { None }
 }
 
-/// Is it a process that is there no more?
+/// Whether the process has exited.
 fn is_gone(pid: Option<u32>) -> bool {
     let has_gone = |pid| matches!(Path::new(&format!("/proc/{pid}")).try_exists(), Ok(false));
     Path::new("/proc/self").exists() && pid.is_some_and(has_gone)
@@ -139,9 +138,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_process_that_has_gone_left_unfinished_is_removed_and_nothing_else() {
+    fn only_unfinished_profiles_of_exited_processes_are_removed() {
         let dir = tempfile::tempdir().expect("a directory");
-        // No process has so large a number.
+        // No process id is this large.
         let (us, gone) = (std::process::id(), u32::MAX - 1);
         let left = format!("a.locks.{gone}.0123456789abcdef.new");
         let stays = [

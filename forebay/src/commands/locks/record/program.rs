@@ -1,4 +1,4 @@
-//! The program that is to be run: where it is, and whether a library can be preloaded into it.
+//! Finds the program, and checks that a library can be preloaded into it.
 
 use std::env;
 use std::ffi::OsStr;
@@ -16,13 +16,13 @@ const SET_GROUP: u32 = 0o2000;
 const GROUP_EXECUTABLE: u32 = 0o10;
 const EXECUTABLE: u32 = 0o111;
 
-/// Where the system notes rights that a program gets.
+/// The extended attribute with a file's capabilities.
 const CAPABILITIES: &str = "security.capability";
 
-/// The program of this name, as a shell finds it.
+/// Finds a program as a shell does.
 ///
 /// # Errors
-/// There is none.
+/// There is no such program.
 pub(super) fn find(name: &OsStr) -> Result<PathBuf, String> {
     let is_program = |path: &Path| {
         path.metadata()
@@ -35,25 +35,25 @@ pub(super) fn find(name: &OsStr) -> Result<PathBuf, String> {
     let mut paths = env::split_paths(&dirs).map(|dir| dir.join(name));
     let found = paths.find(|path| is_program(path));
     found.ok_or_else(|| match name.as_encoded_bytes().starts_with(b"-") {
-        true => format!("{}: neither a flag (see --help) nor a program", name.display()),
-        false => format!("{}: no such program", name.display()),
+        true => format!("{}: neither an option (see --help) nor a program", name.display()),
+        false => format!("{}: no such program in PATH", name.display()),
     })
 }
 
-/// Looks whether a library can be preloaded.
+/// Checks that a library can be preloaded.
 ///
 /// # Errors
-/// A sentence that says why not.
+/// It cannot be; the text says why.
 pub(super) fn check(path: &Path) -> Result<(), String> {
     let fault = |what: &dyn std::fmt::Display| format!("{}: {what}", path.display());
     let mut file = File::open(path).map_err(|error| fault(&error))?;
     let found = file.metadata().map_err(|error| fault(&error))?;
     if !found.is_file() {
-        return Err(fault(&"this is no program"));
+        return Err(fault(&"not a program"));
     }
     if has_other_rights(path, &found) {
         return Err(fault(
-            &"it runs with the rights of another user or group, or with more than yours, so the \
+            &"it runs with the rights of another user or group, or with capabilities, so the \
               system preloads nothing; run it as that user",
         ));
     }
@@ -62,12 +62,12 @@ pub(super) fn check(path: &Path) -> Result<(), String> {
     check_bytes(&bytes).map_err(|what| fault(&what))
 }
 
-/// Does the program get other rights than ours when we run it? Then the system is careful with it.
+/// Whether the system gives the program other rights than ours. It then ignores `LD_PRELOAD`.
 fn has_other_rights(path: &Path, found: &Metadata) -> bool {
     let (user, group) = (rustix::process::getuid(), rustix::process::getgid());
     let mode = found.mode();
     let as_another = mode & SET_USER != 0 && found.uid() != user.as_raw();
-    // Without the right to run it, the bit of the group means something else.
+    // Without the group's execute bit, the set-group-id bit means something else.
     let in_another = mode & SET_GROUP != 0 && mode & GROUP_EXECUTABLE != 0;
     let in_another = in_another && found.gid() != group.as_raw();
     let has_more = || rustix::fs::getxattr(path, CAPABILITIES, &mut [0_u8; 64]).is_ok();
@@ -75,12 +75,12 @@ fn has_other_rights(path: &Path, found: &Metadata) -> bool {
 }
 
 fn check_bytes(bytes: &[u8]) -> Result<(), &'static str> {
-    // A script: what runs it can be told by the system only.
+    // The interpreter of a script is known to the system only.
     if bytes.starts_with(b"#!") {
         return Ok(());
     }
     let Ok(elf) = ElfFile64::<Endianness>::parse(bytes) else {
-        return Err("this is no program of 64 bits for this machine");
+        return Err("not a 64-bit program for this machine");
     };
     let header = elf.elf_header();
     let machine = if cfg!(target_arch = "aarch64") {
@@ -89,12 +89,12 @@ fn check_bytes(bytes: &[u8]) -> Result<(), &'static str> {
         object::elf::EM_X86_64
     };
     if header.e_machine(elf.endian()) != machine {
-        return Err("this is no program of 64 bits for this machine");
+        return Err("not a 64-bit program for this machine");
     }
     let headers = elf.elf_program_headers();
     match headers.iter().any(|header| header.p_type(elf.endian()) == PT_INTERP) {
         true => Ok(()),
-        false => Err("it is linked statically, so no library can be preloaded into it"),
+        false => Err("statically linked, so no library can be preloaded into it"),
     }
 }
 
@@ -104,16 +104,16 @@ mod tests {
 
     #[test]
     fn programs_are_found_as_a_shell_finds_them() {
-        let shell = find(OsStr::new("sh")).expect("everybody has one");
+        let shell = find(OsStr::new("sh")).expect("every system has a shell");
         assert!(shell.is_absolute() && check(&shell).is_ok(), "{}", shell.display());
         assert_eq!(find(OsStr::new("./a")), Ok(PathBuf::from("./a")));
         assert!(find(OsStr::new("no such program")).is_err());
         let flag = find(OsStr::new("--stack")).unwrap_err();
-        assert!(flag.contains("neither a flag"), "{flag}");
+        assert!(flag.contains("neither an option"), "{flag}");
     }
 
     #[test]
-    fn a_program_with_the_rights_of_others_is_refused() {
+    fn a_program_that_gets_other_rights_is_refused() {
         let dir = tempfile::tempdir().expect("a directory");
         let path = dir.path().join("program");
         std::fs::copy(env::current_exe().expect("a path"), &path).expect("copied");
@@ -122,14 +122,14 @@ mod tests {
             std::fs::set_permissions(&path, mode).expect("ours");
             check(&path)
         };
-        // Our own rights are no others.
+        // Our own user id changes nothing.
         assert_eq!(with_mode(0o4755), Ok(()));
         if !rustix::process::geteuid().is_root() {
             return;
         }
         std::os::unix::fs::chown(&path, Some(65534), Some(65534)).expect("we are root");
         assert_eq!(with_mode(0o755), Ok(()));
-        // Without the right to run it: a lock's mark.
+        // Without the execute bit: mandatory locking.
         assert_eq!(with_mode(0o2745), Ok(()));
         for mode in [0o4755, 0o2755] {
             let error = with_mode(mode).unwrap_err();
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn what_takes_no_library_is_refused() {
+    fn a_file_that_takes_no_library_is_refused() {
         let us = std::fs::read(env::current_exe().expect("a path")).expect("readable");
         assert_eq!(check_bytes(&us), Ok(()));
         assert_eq!(check_bytes(b"#!/bin/sh\n"), Ok(()));

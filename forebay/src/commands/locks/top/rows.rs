@@ -1,4 +1,4 @@
-//! What has changed between two looks, as lines.
+//! The changes between two snapshots, as lines.
 
 use std::cmp::Reverse;
 use std::rc::Rc;
@@ -6,13 +6,13 @@ use std::rc::Rc;
 use super::{ProcessSnapshot, RunSnapshot};
 use crate::commands::locks::abbreviate::truncate;
 use crate::commands::locks::columns::us;
-use crate::commands::locks::summary::{LockSite, SiteTotals, Summary};
+use crate::commands::locks::summary::{LockSite, SiteSummary, Summary};
 use crate::commands::locks::table::{TableRow, grid, names_of};
 
 const COLUMNS: [&str; 8] =
     ["process", "waiting", "holding", "delayed", "locks/s", "waits/s", "fails/s", "wait_avg"];
 
-/// SiteNames are not cut to fewer characters: rather the line goes on in the next.
+/// Names are not cut to fewer characters; the line wraps instead.
 const NAME_CHARS_MIN: usize = 12;
 
 struct SiteChange<'a> {
@@ -30,8 +30,8 @@ fn columns(now: &RunSnapshot) -> &'static [&'static str] {
     COLUMNS.get(usize::from(!now.is_of_several())..).unwrap_or(&COLUMNS)
 }
 
-/// Headings, and a line for each site at which anything site_totals meanwhile, the most waited for
-/// first, none longer than so many characters.
+/// Headings, and a line for each call site with any activity since, the most waited for first, none
+/// longer than `width` characters.
 pub(super) fn rows(
     before: &[ProcessSnapshot],
     now: &RunSnapshot,
@@ -57,12 +57,12 @@ pub(super) fn rows(
         *line = fitted(line, &name(change.site), width);
     }
     if lines.is_empty() {
-        lines.push("nothing happens at the locks".to_owned());
+        lines.push("no lock activity".to_owned());
     }
     (columns, lines)
 }
 
-/// The line with its last word, the name, cut so that all of it fits.
+/// The line with its name cut so that all of it fits.
 fn fitted(line: &str, name: &str, width: usize) -> String {
     let numbers = line.strip_suffix(name).unwrap_or_default();
     let room = width.saturating_sub(numbers.chars().count());
@@ -90,8 +90,8 @@ fn cells(numbers: &[u64; 6], seconds: f64) -> [String; 7] {
     ]
 }
 
-/// What a process did since a look at it. Whoever was not there then, or was reset since, has done
-/// all that it has done meanwhile.
+/// The changes since an earlier snapshot. A process that is new or was reset counts with all its
+/// numbers.
 fn changes<'a>(
     before: &'a [ProcessSnapshot],
     now: &'a ProcessSnapshot,
@@ -101,15 +101,15 @@ fn changes<'a>(
             && before.reading.control.generation == now.reading.control.generation
     };
     let before = before.iter().find(is_same).map(|before| &before.summary);
-    let change = move |(site, site_totals): (&'a Rc<LockSite>, &SiteTotals)| {
-        let numbers = change(before, site, site_totals);
+    let change = move |(site, site_summary): (&'a Rc<LockSite>, &SiteSummary)| {
+        let numbers = change(before, site, site_summary);
         SiteChange { pid: now.reading.about.pid, site, numbers }
     };
     let changes = now.summary.sites.iter().map(change);
     changes.filter(|change| change.numbers.iter().any(|n| *n > 0))
 }
 
-fn change(before: Option<&Summary>, site: &LockSite, now: &SiteTotals) -> [u64; 6] {
+fn change(before: Option<&Summary>, site: &LockSite, now: &SiteSummary) -> [u64; 6] {
     let before = before.and_then(|before| before.sites.get(site));
     let (before, now) = (before.copied().unwrap_or_default().totals, &now.totals);
     [
@@ -127,7 +127,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_is_no_longer_than_the_screen_unless_nothing_of_its_name_were_left() {
+    fn a_line_fits_the_screen_unless_its_name_would_vanish() {
         let numbers = "0.905 0.942 ";
         for (name, width, expected) in [
             ("f hot_lock.c:26 (mutex)", 40, "0.905 0.942 f hot_lock.c:26 (mutex)"),
