@@ -1,4 +1,4 @@
-//! Asks the admin interface of a running server.
+//! A client for the admin interface of a running server.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -15,22 +15,22 @@ use crate::runtime_files::{list, with_extension};
 /// How long a server may take to answer.
 const ANSWER_LIMIT: Duration = Duration::from_secs(30);
 
-/// More than any line of an answer has, and any answer that tells of an error.
+/// Limit of a line of a successful response, and of the body of a failed one.
 const ANSWER_BYTES_MAX: u64 = 64 << 20;
 
-/// More than the head of any answer has.
+/// Limit of a response head.
 const HEAD_BYTES_MAX: u64 = 64 << 10;
 
-/// An answer of the admin interface.
+/// A response of the admin interface.
 pub(crate) struct AdminAnswer {
     pub(crate) is_success: bool,
     pub(crate) body: String,
 }
 
-/// Where a server's admin interface is: what `--admin` says, else the only one that answers.
+/// The admin interface that `--admin` names, else the only one that answers.
 ///
 /// # Errors
-/// A sentence for the user.
+/// The text is a message for the user.
 pub(crate) fn find(admin: Option<&String>) -> Result<AdminAddress, String> {
     if let Some(text) = admin {
         return match AdminAddress::parse(text)? {
@@ -50,14 +50,17 @@ fn only_one(dir: &Path) -> Result<AdminAddress, String> {
             dir.display()
         )),
         1 => Ok(AdminAddress::Path(sockets.remove(0))),
-        _ => Err(format!("several servers run; choose one with --admin:\n{}", list(&sockets))),
+        _ => Err(format!(
+            "several servers are running; choose one with --admin:\n{}",
+            list(&sockets)
+        )),
     }
 }
 
-/// Sends one request and reads the whole answer.
+/// Sends one request and reads the whole response.
 ///
 /// # Errors
-/// A sentence for the user: who could not be reached, and why.
+/// The text is a message for the user: which server failed to answer, and why.
 pub(crate) fn ask(
     address: &AdminAddress,
     method: &str,
@@ -72,11 +75,11 @@ pub(crate) fn ask(
     Ok(AdminAnswer { body: text + &answer.body, ..answer })
 }
 
-/// Sends one request: method, path and body. Of a successful answer `see` gets each line as it
-/// comes, with its end, and may break off; the body of another one is in what is returned.
+/// Sends one request: method, path and body. `see` gets each line of a successful response with its
+/// line end, as it arrives, and may stop early. The body of a failed response is in the result.
 ///
 /// # Errors
-/// A sentence for the user: who could not be reached, and why.
+/// The text is a message for the user: which server failed to answer, and why.
 pub(crate) fn ask_by_line(
     address: &AdminAddress,
     request: (&str, &str, &str),
@@ -93,7 +96,7 @@ pub(crate) fn ask_by_line(
     let mut answer = BufReader::new(stream);
     let is_success = read_head(&mut answer).map_err(failed)?;
     let is_success =
-        is_success.ok_or_else(|| format!("what answers at {address} is not a Forebay server"))?;
+        is_success.ok_or_else(|| format!("the server at {address} is not a Forebay server"))?;
     if !is_success {
         let mut body = String::new();
         answer.take(ANSWER_BYTES_MAX).read_to_string(&mut body).map_err(failed)?;
@@ -124,12 +127,12 @@ fn connect(address: &AdminAddress) -> Result<io::Result<Box<dyn Stream>>, String
     })
 }
 
-/// What an admin interface is asked over.
+/// A connection to an admin interface.
 trait Stream: Read + Write {}
 
 impl<T: Read + Write> Stream for T {}
 
-/// Reads up to the empty line: does the status tell of success? `None` if it is no answer.
+/// Reads up to the empty line: whether the status is a success. `None` if it is no HTTP response.
 fn read_head(answer: &mut impl BufRead) -> io::Result<Option<bool>> {
     let mut limited = answer.take(HEAD_BYTES_MAX);
     let mut line = Vec::new();
@@ -157,7 +160,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_answer_is_told_from_other_servers_output() {
+    fn a_response_is_told_from_the_output_of_other_servers() {
         let head = |text: &str| read_head(&mut text.as_bytes()).expect("bytes do not fail");
         assert_eq!(head("HTTP/1.0 200 OK\r\na: b\r\n\r\nbody"), Some(true));
         assert_eq!(head("HTTP/1.1 422 X\r\n\r\n"), Some(false));

@@ -1,11 +1,11 @@
-//! Bars and stressed words on standard output.
+//! Bars and highlighted text on standard output.
 
 use std::io::{self, IsTerminal};
 
-/// A cell that is filled to 1/8, 2/8 and so on.
+/// Block characters that fill 1/8, 2/8 … of a cell.
 const EIGHTHS: [char; 8] = ['▏', '▎', '▍', '▌', '▋', '▊', '▉', '█'];
 
-/// How bars are drawn, and whether words are stressed.
+/// How bars and highlights are printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BarStyle {
     /// With block characters and colour.
@@ -14,7 +14,7 @@ pub(crate) enum BarStyle {
     Plain,
 }
 
-/// What a piece of text is.
+/// The role of a piece of text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Highlight {
     Bar,
@@ -22,13 +22,14 @@ pub(crate) enum Highlight {
 }
 
 impl BarStyle {
-    /// Of standard output. See <https://no-color.org>.
+    /// The style for standard output. See <https://no-color.org>.
     pub(crate) fn of_output() -> BarStyle {
         let is_without = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         if io::stdout().is_terminal() && !is_without { BarStyle::Blocks } else { BarStyle::Plain }
     }
 
-    /// As long as the share, `cells` for the whole. What is there at all is seen.
+    /// A bar in proportion to the share; the whole has `cells` cells. A share above 0 is always
+    /// visible.
     pub(crate) fn bar(self, share: u64, whole: u64, cells: u64) -> String {
         let share = share.min(whole);
         let filled = |steps: u64| {
@@ -46,7 +47,7 @@ impl BarStyle {
         }
     }
 
-    /// The text in its colour.
+    /// The text in its role's colour.
     pub(crate) fn paint(self, paint: Highlight, text: &str) -> String {
         let colour = match paint {
             Highlight::Bar => "36",
@@ -84,9 +85,9 @@ mod tests {
     }
 
     #[test]
-    fn text_has_colour_only_where_it_is_wanted() {
+    fn only_text_in_the_block_style_has_colour() {
         assert_eq!(BarStyle::Plain.paint(Highlight::Bar, "##"), "##");
         assert_eq!(BarStyle::Blocks.paint(Highlight::Bar, "██"), "\x1b[36m██\x1b[0m");
-        assert_eq!(BarStyle::Blocks.paint(Highlight::Bar, ""), "", "nothing is not coloured");
+        assert_eq!(BarStyle::Blocks.paint(Highlight::Bar, ""), "", "an empty text stays empty");
     }
 }

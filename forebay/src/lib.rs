@@ -1,6 +1,6 @@
 //! The command `forebay`: `serve`, `try`, and the commands that look after a running server.
 //!
-//! A build of your own gives it filters that header rules can run, and is `forebay` in all else:
+//! A custom build adds filters that header rules can run, and is `forebay` in all else:
 //!
 //! ```no_run
 //! use forebay_rules::filter::Filters;
@@ -27,11 +27,11 @@ use std::process::ExitCode;
 use forebay_rules::filter::Filters;
 use mimalloc::MiMalloc;
 
-/// A hit allocates nothing; for what goes to the origin this halves the cost of allocation.
+/// A hit allocates nothing; on the way to the origin this halves the cost of allocation.
 #[global_allocator]
 static HEAP: MiMalloc = MiMalloc;
 
-/// Does what the command line of this process says; header rules may run these filters.
+/// Runs the command line of this process; header rules may run these filters.
 pub fn run(filters: &Filters) -> ExitCode {
     let matches = cli::command().get_matches();
     match commands::run(&matches, filters) {

@@ -1,4 +1,4 @@
-//! Events go to standard error, one line each; their least level can change while running.
+//! Writes events to standard error, one per line; the log level can change while running.
 
 use forebay_server::config::LogLevel;
 use tracing_subscriber::filter::LevelFilter;
@@ -6,10 +6,10 @@ use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{Registry, reload};
 
-/// Changes the least level that is logged.
+/// Changes the log level.
 pub(crate) struct LogLevelHandle(reload::Handle<LevelFilter, Registry>);
 
-/// Begins to log.
+/// Starts logging.
 pub(crate) fn begin(level: LogLevel) -> LogLevelHandle {
     let (filter, handle) = reload::Layer::new(filter(level));
     let is_terminal = std::io::IsTerminal::is_terminal(&std::io::stderr());
@@ -17,15 +17,15 @@ pub(crate) fn begin(level: LogLevel) -> LogLevelHandle {
         .with_writer(std::io::stderr)
         .with_ansi(is_terminal)
         .with_target(false);
-    // A second call in one process (tests) keeps the first one's subscriber.
+    // A second call in one process (tests) keeps the first subscriber.
     let _ = tracing_subscriber::registry().with(filter).with(lines).try_init();
     LogLevelHandle(handle)
 }
 
 impl LogLevelHandle {
-    /// From now on `level` and what is more important is logged.
+    /// Logs events of `level` and above from now on.
     pub(crate) fn set(&self, level: LogLevel) {
-        // It fails only if the subscriber is gone, and then nobody logs.
+        // It fails only if the subscriber is gone; then nothing is logged.
         let _ = self.0.modify(|current| *current = filter(level));
     }
 }

@@ -1,4 +1,4 @@
-//! The one binary, with no filters of its own.
+//! The standard binary, without custom filters.
 #![forbid(unsafe_code)]
 
 use std::process::ExitCode;

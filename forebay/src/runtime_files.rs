@@ -1,8 +1,8 @@
-//! What servers keep in their runtime directory, as commands look for it.
+//! Files in the servers' runtime directory.
 
 use std::path::{Path, PathBuf};
 
-/// The files with this extension, in the order of their names.
+/// The files with this extension, ordered by name.
 pub(crate) fn with_extension(dir: &Path, extension: &str) -> Vec<PathBuf> {
     let Ok(entries) = std::fs::read_dir(dir) else {
         return Vec::new();
@@ -14,7 +14,7 @@ pub(crate) fn with_extension(dir: &Path, extension: &str) -> Vec<PathBuf> {
     found
 }
 
-/// Paths for the user to choose from, a line each.
+/// Paths for the user to choose from, one per line.
 pub(crate) fn list(paths: &[PathBuf]) -> String {
     let lines: Vec<_> = paths.iter().map(|path| format!("  {}", path.display())).collect();
     lines.join("\n")

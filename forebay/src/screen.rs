@@ -1,4 +1,4 @@
-//! Tables that follow each other: the room that a terminal has for one, and the time between two.
+//! Tables that are printed repeatedly: the size of the terminal, and the loop that prints them.
 
 use std::io;
 use std::process::ExitCode;
@@ -13,15 +13,15 @@ use crate::stdout::outln;
 
 const INTERVAL_MS_DEFAULT: u64 = 1000;
 
-/// Less would cost the server more than what is looked at.
+/// A shorter interval would burden the server more than the values are worth.
 const INTERVAL_MS_MIN: u64 = 100;
 
 const INTERVAL_MS_MAX: u64 = 3_600_000;
 
-/// Takes the screen for the next table.
+/// Clears the screen for the next table.
 pub(crate) const CLEAR: &str = "\x1b[H\x1b[2J";
 
-/// A time as it is typed: `2s`, `500ms`, or seconds.
+/// Parses an interval: `2s`, `500ms`, or plain seconds.
 pub(crate) fn interval(text: &str) -> Result<u64, String> {
     let (number, unit_ms) = match (text.strip_suffix("ms"), text.strip_suffix('s')) {
         (Some(number), _) => (number, 1.0),
@@ -33,12 +33,12 @@ pub(crate) fn interval(text: &str) -> Result<u64, String> {
         .ok_or_else(|| "from 100ms to 3600s, such as 2s".to_owned())
 }
 
-/// Milliseconds between two tables, by the flag of that name.
+/// The interval of `--interval`, in milliseconds.
 pub(crate) fn interval_of(args: &ArgMatches) -> u64 {
     args.get_one("interval").copied().unwrap_or(INTERVAL_MS_DEFAULT)
 }
 
-/// Rows and columns of a terminal.
+/// Size of a terminal.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Screen {
     pub(crate) height: usize,
@@ -46,8 +46,7 @@ pub(crate) struct Screen {
 }
 
 impl Screen {
-    /// That of standard output, now: windows are made larger and smaller. The usual size if the
-    /// terminal does not say.
+    /// The current size of standard output's window, or the usual one if it is unknown.
     pub(crate) fn of_output() -> Screen {
         let size = terminal_size_of(io::stdout());
         let (width, height) =
@@ -55,7 +54,7 @@ impl Screen {
         Screen { height: usize::from(height), width: usize::from(width).max(1) }
     }
 
-    /// How many of these rows fit into it, beside others; one at least.
+    /// How many of these rows fit, next to other lines; at least one.
     pub(crate) fn room_for(self, rows: &[String], others: &str) -> usize {
         let room = self.lines_beside(others);
         let mut taken = 0;
@@ -66,51 +65,52 @@ impl Screen {
         rows.iter().take_while(fits).count().max(1).min(rows.len())
     }
 
-    /// Lines that are left beside these rows and the cursor, which stands below the last.
+    /// Lines left beside these rows and the cursor, which stands below the last.
     pub(crate) fn lines_beside(self, rows: &str) -> usize {
         let taken: usize = rows.lines().map(|row| self.lines_of(row)).sum();
         self.height.saturating_sub(taken + 1)
     }
 
-    /// How many lines of the screen a row takes: what is too long goes on in the next.
+    /// Lines that a row takes: a long one wraps.
     pub(crate) fn lines_of(self, row: &str) -> usize {
         row.trim_end().chars().count().div_ceil(self.width).max(1)
     }
 }
 
-/// Something that is read again and again.
+/// A source that is read repeatedly.
 pub(crate) trait WatchTarget {
     type Snapshot;
 
-    /// What is said beside the reason while it cannot be read.
+    /// Printed with the reason while the source cannot be read.
     const AWAY: &'static str;
 
     /// Reads it once.
     ///
     /// # Errors
-    /// A sentence for the user; it may be there again next time.
+    /// The text is a message for the user; the next read may succeed.
     fn read(&mut self) -> Result<Self::Snapshot, String>;
 
-    /// Shows what was read, beside what was read so many seconds before, if it could be read then.
-    /// False if nobody looks any more.
+    /// Shows a snapshot, with the previous one and the seconds between them, if there is one.
+    /// Returns false once the output's reader has gone.
     fn show(&self, now: &Self::Snapshot, before: Option<(&Self::Snapshot, f64)>) -> bool;
 }
 
-/// How often something is read, and where it is shown.
+/// How often and where snapshots are shown.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WatchLoop {
     pub(crate) interval_ms: u64,
-    /// Without an end if there is no number.
+    /// Number of tables; without a limit if there is none.
     pub(crate) tables: Option<u64>,
-    /// The screen is taken for each table.
+    /// Whether each table clears the screen.
     pub(crate) is_live: bool,
 }
 
 impl WatchLoop {
-    /// A table after each interval. While there is nothing to read there is none, but that is said.
+    /// Shows a table after each interval. While the source cannot be read, a notice takes its
+    /// place.
     ///
     /// # Errors
-    /// There was nothing to read at the end.
+    /// The source could not be read at the end.
     pub(crate) fn watch<W: WatchTarget>(
         self,
         target: &mut W,
@@ -133,7 +133,7 @@ impl WatchLoop {
             away = None;
             let seconds = |then_ms: u64| now_ms.saturating_sub(then_ms).max(1) as f64 / 1000.0;
             let then = before.as_ref().map(|(reading, then_ms)| (reading, seconds(*then_ms)));
-            // Who has seen enough (`| head`) needs no more.
+            // The output's reader (`| head`) has seen enough.
             if !target.show(&now, then) {
                 break;
             }
@@ -144,14 +144,14 @@ impl WatchLoop {
 
     fn say_away(self, why: &str, what: &str, is_first: bool) {
         if self.is_live {
-            outln!("{CLEAR}{why}\n{what} again and again until Ctrl-C.");
+            outln!("{CLEAR}{why}\n{what}, until Ctrl-C.");
         } else if is_first {
-            eprintln!("forebay: {why}; {what} again");
+            eprintln!("forebay: {why}; {what}");
         }
     }
 }
 
-/// Nobody ever sends: only the time runs out.
+/// Sleeps: the sender never sends, so the timeout always elapses.
 fn pause(ms: u64) {
     let (_sender, receiver) = mpsc::channel::<()>();
     let _ = receiver.recv_timeout(Duration::from_millis(ms));

@@ -1,20 +1,20 @@
-//! Lines on standard output. A reader that has seen enough (`| head`) is no error.
+//! Writes lines to standard output. A reader that closes the pipe early (`| head`) is no error.
 
 use std::fmt;
 use std::io::{self, Write};
 
-/// Writes one line, for somebody who may have gone.
+/// Writes one line, whether or not it is read.
 pub(crate) fn line(text: fmt::Arguments<'_>) {
     let _ = write_line(text);
 }
 
-/// Writes one line; false if nobody reads it any more.
+/// Writes one line; returns false once the reader has closed the pipe.
 pub(crate) fn write_line(text: fmt::Arguments<'_>) -> bool {
-    // The error is that of the write: what could not be written is not left for a flush.
+    // `writeln!` itself reports the error: nothing is buffered until a flush.
     writeln!(io::stdout().lock(), "{text}").is_ok()
 }
 
-/// `println!` that does not panic when nobody reads any more.
+/// `println!` without the panic when the reader has closed the pipe.
 macro_rules! outln {
     ($($text:tt)*) => { crate::stdout::line(format_args!($($text)*)) };
 }

@@ -1,7 +1,7 @@
-//! Names of functions and lines for addresses in programs and libraries that others have run.
+//! Function names and lines for addresses in programs and libraries of other processes.
 //!
-//! What is read are files as they are now. A file that was replaced since gives wrong names:
-//! [`file_change_since`] tells.
+//! Names come from the files as they are now. A file that has been replaced gives wrong names;
+//! [`file_change_since`] finds out.
 
 mod debug;
 mod names;
@@ -22,20 +22,20 @@ use object::{Object as _, ObjectSegment as _, ReadCache};
 use self::names::plain_cpp;
 pub(crate) use self::names::{is_wrapper, without_wrappers};
 
-/// Letters of a name; the middle of a longer one is left out.
+/// Characters of a name; the middle of a longer one is left out.
 const NAME_CHARS_MAX: usize = 512;
 
-/// The same of what a program says, before what everybody has is left out.
+/// The same for a symbol before common C++ parts are left out.
 const RAW_CHARS_MAX: usize = 16 * NAME_CHARS_MAX;
 
-/// Functions that were put into one another; further ones are left out.
+/// Inlined functions of one call; further ones are left out.
 const INLINED_MAX: usize = 64;
 
-/// Files that are looked at; what lies in further ones has no names.
+/// Files that are opened; addresses in further ones have no names.
 const FILES_MAX: usize = 1024;
 
 thread_local! {
-    /// Files that were looked at.
+    /// Files that were opened, or failed to.
     static FILES: RefCell<Files> = const { RefCell::new(BTreeMap::new()) };
 }
 
@@ -43,10 +43,10 @@ type Files = BTreeMap<PathBuf, Option<Rc<BinaryFile>>>;
 
 /// A program or library.
 struct BinaryFile {
-    /// From where to where it lies in the file, and where that is to lie in memory.
+    /// Loaded parts of the file, with their addresses in memory.
     segments: Vec<FileSegment>,
     symbols: Loader,
-    /// What was taken out of it.
+    /// Debug information from a separate file.
     debug: Option<Loader>,
 }
 
@@ -56,13 +56,13 @@ struct FileSegment {
     address: u64,
 }
 
-/// What the code before a return address was called: functions that were put into one another, the
-/// innermost first. `file_offset` is where that address lies in the file. Never empty, and with
-/// nothing that a terminal obeys.
+/// The functions that contain the call before a return address: several if calls were inlined, the
+/// innermost first. `file_offset` is the return address as an offset in the file. The result is
+/// never empty and contains no terminal control characters.
 pub(crate) fn callers(path: &str, file_offset: u64) -> Vec<String> {
     let module = path.rsplit('/').next().unwrap_or_default();
     let found = binary(Path::new(path)).and_then(|binary| {
-        // The call ends just before.
+        // The return address is behind the call.
         let address = binary.address_of(file_offset.checked_sub(1)?)?;
         let lines = without_wrappers(binary.lines(address));
         match lines.is_empty() {
@@ -71,7 +71,7 @@ pub(crate) fn callers(path: &str, file_offset: u64) -> Vec<String> {
         }
     });
     let names = found.unwrap_or_else(|| vec![format!("{module}+{file_offset:#x}")]);
-    // Whoever built a program chose them.
+    // The names come from a foreign file.
     names.iter().map(|name| plain(name)).collect()
 }
 
@@ -79,13 +79,13 @@ fn plain(name: &str) -> String {
     plain_text(&shortened(&plain_cpp(&truncated(name, RAW_CHARS_MAX))))
 }
 
-/// A name that is not too long: its beginning and its end.
+/// The beginning and the end of a name that is too long.
 pub(crate) fn shortened(name: &str) -> Cow<'_, str> {
     truncated(name, NAME_CHARS_MAX)
 }
 
 fn truncated(name: &str, chars_max: usize) -> Cow<'_, str> {
-    // A letter has a byte at least.
+    // A character has at least one byte.
     if name.len() <= chars_max || name.chars().count() <= chars_max {
         return Cow::Borrowed(name);
     }
@@ -97,19 +97,19 @@ fn truncated(name: &str, chars_max: usize) -> Cow<'_, str> {
     Cow::Owned(format!("{first}\u{2026}{last}"))
 }
 
-/// What became of a program or library.
+/// What happened to a program or library.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FileChange {
-    /// It was written or put in place anew.
+    /// It was modified or replaced.
     Changed,
-    /// It is not there, or can't be read.
+    /// It does not exist or is not readable.
     Missing,
 }
 
-/// Whether a file that was mapped at some time is another one now, as far as the system tells.
+/// Whether a file has changed since it was mapped, as far as the file system tells.
 ///
-/// It goes by when its inode was changed last: whoever installs a program gives it the time when it
-/// was made. Another name for the file, or other rights, change that time too.
+/// It compares the change time of the inode, since package managers set the modification time to
+/// that of the build. New links and permissions count as changes too.
 pub(crate) fn file_change_since(path: &str, unix_ns: u64) -> Option<FileChange> {
     let Ok(found) = fs::metadata(path) else {
         return Some(FileChange::Missing);
@@ -134,7 +134,7 @@ fn binary(path: &Path) -> Option<Rc<BinaryFile>> {
 impl BinaryFile {
     fn open(path: &Path) -> Option<BinaryFile> {
         let file = open::plain_file(path)?;
-        // Reads what is asked for: most of a file is not.
+        // The cache reads only the parts that are needed.
         let cache = ReadCache::new(&file);
         let object = object::File::parse(&cache).ok()?;
         let segments = object.segments().map(|segment| {
@@ -154,7 +154,7 @@ impl BinaryFile {
         segment.address.checked_add(file_offset - segment.file_offset)
     }
 
-    /// Functions with their lines; empty if nothing was compiled in that says so.
+    /// Functions with their lines; empty without debug information.
     fn lines(&self, address: u64) -> Vec<String> {
         let mut lines = Vec::new();
         let loader = self.debug.as_ref().unwrap_or(&self.symbols);
@@ -188,9 +188,9 @@ impl BinaryFile {
     }
 }
 
-/// The end of a path that tells files apart. Rust's are in folders named after their crates, where
-/// names such as `mod.rs` are many; what the libraries of C and C++ have for themselves is in
-/// folders that no program calls its own so; of others the last part says enough.
+/// The end of a path that tells files apart. Rust's files keep the directory of their crate, since
+/// names such as `mod.rs` are common. Private headers of the C and C++ libraries keep their
+/// directory, whose name no program uses. Others keep the last part.
 fn file_name(path: &str) -> &str {
     let last = path.rfind('/').map_or(0, |at| at + 1);
     let in_crate = path.ends_with(".rs").then(|| path.rfind("/src/")).flatten();
@@ -256,16 +256,16 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_plain_file_or_too_large_a_one_is_left_alone() {
+    fn special_files_and_huge_files_are_not_opened() {
         let dir = tempfile::tempdir().expect("a folder");
         let path = |name: &str| dir.path().join(name).display().to_string();
         let pipe = path("pipe");
         let made = std::process::Command::new("mkfifo").arg(&pipe).status();
         assert!(made.is_ok_and(|status| status.success()));
-        assert_eq!(callers(&pipe, 7), ["pipe+0x7"], "it waits for nobody");
+        assert_eq!(callers(&pipe, 7), ["pipe+0x7"], "opening it would wait for a writer");
         assert_eq!(callers(&path(""), 7), ["+0x7"]);
         let us = std::env::current_exe().expect("a path");
-        let name = "what_is_no_plain_file_or_too_large_a_one_is_left_alone";
+        let name = "special_files_and_huge_files_are_not_opened";
         let file_offset = file_offset_of(&us, name) + 1;
         let (small, huge) = (path("program"), path("huge"));
         fs::copy(&us, &small).expect("there is room");
@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_was_put_in_place_anew_has_changed() {
+    fn a_replaced_file_has_changed() {
         let dir = tempfile::tempdir().expect("a folder");
         let path = dir.path().join("program");
         let name = path.to_str().expect("text");
@@ -329,14 +329,14 @@ mod tests {
         let ns = found.ctime() as u64 * 1_000_000_000 + found.ctime_nsec() as u64;
         assert_eq!(file_change_since(name, ns), None);
         assert_eq!(file_change_since(name, ns - 1), Some(FileChange::Changed));
-        // As a package manager does: the file is as old as its package.
+        // Package managers set the modification time to that of the build.
         let file = fs::File::open(&path).expect("it is there");
         file.set_modified(std::time::UNIX_EPOCH).expect("ours");
         assert_eq!(file_change_since(name, ns - 1), Some(FileChange::Changed));
     }
 
     #[test]
-    fn what_has_no_name_is_a_place_in_its_file() {
+    fn an_address_without_a_symbol_is_an_offset_in_its_file() {
         assert_eq!(callers("/no/such/lib.so", 0x1234), ["lib.so+0x1234"]);
         assert_eq!(callers("/dev/zero", 7), ["zero+0x7"]);
         assert_eq!(callers("", 0), ["+0x0"]);

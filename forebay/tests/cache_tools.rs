@@ -355,7 +355,7 @@ fn damage_is_found_and_makes_the_exit_code() {
     file.set(record + 1200, !file.word(record + 1200));
     let said = text_of(&tool("check", &cache_dir(&server), &["--deep"]));
     assert!(said.starts_with("fault: the checksum is wrong, unit "), "{said}");
-    assert!(said.ends_with("not sound\n"), "{said}");
+    assert!(said.ends_with("corrupt\n"), "{said}");
 }
 
 #[test]
@@ -367,7 +367,7 @@ fn what_cannot_be_read_is_told_from_what_is_unsound() {
     std::fs::write(&other, "something else").expect("the folder is ours");
     let cases = [
         (folder.path("none"), "No such file or directory"),
-        (folder.path(""), "holds no cache"),
+        (folder.path(""), "no cache here"),
         (other, "not usable"),
         ("/dev/null".into(), "/dev/null: "),
     ];

@@ -43,7 +43,7 @@ fn what_try_prints_shows_what_it_says() {
     let command: Vec<_> = words(printed(&text, "a purge")).skip(2).collect();
     let output = Command::new(&command[0]).args(&command[1..]).output().expect("it runs");
     assert!(output.status.success(), "{command:?}: {output:?}");
-    assert!(String::from_utf8_lossy(&output.stdout).contains("1 stored responses dropped"));
+    assert!(String::from_utf8_lossy(&output.stdout).contains("1 stored response purged"));
     assert!(says(&ask(&server, &page, &[]), "fwd=uri-miss"), "it is still there");
 
     let range = ask(&server, &url("a range"), &["Range: bytes=0-99"]);
@@ -241,7 +241,7 @@ fn several_urls_are_purged_and_one_bad_one_makes_the_exit_code() {
     let urls = ["http://example.test/a", "gopher://example.test/", "http://example.test/b"];
     let output = server.command(&[&["purge"], &urls[..]].concat());
     assert_eq!(output.status.code(), Some(1));
-    assert_eq!(text_of(&output).matches(": 1 stored responses dropped").count(), 2, "{output:?}");
+    assert_eq!(text_of(&output).matches(": 1 stored response purged").count(), 2, "{output:?}");
     assert!(text_of_errors(&output).contains("gopher://example.test/: "), "{output:?}");
     assert_eq!(server.stat("purged_total"), 2.0);
     let output = server.command(&["purge", "--json", urls[0]]);

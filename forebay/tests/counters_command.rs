@@ -121,7 +121,7 @@ fn watch_sees_load_death_damage_and_the_next_server() {
     assert!(
         complaint.contains(&file.display().to_string())
             && complaint.contains("is not a counter file")
-            && complaint.ends_with("the file is looked at again"),
+            && complaint.ends_with("trying again to read the file"),
         "{complaint}"
     );
     let last = again(&server);
@@ -141,7 +141,7 @@ fn a_table_of_a_dead_server_says_so_and_what_is_no_counter_file_is_named() {
         String::from_utf8(output.stdout).expect("text")
     };
     let text = table();
-    let title = format!("{named}: server {} runs\n", server.id());
+    let title = format!("{named}: server {} is running\n", server.id());
     assert!(text.starts_with(&title), "{text}");
     assert!(!text.contains("PER SECOND") && !text.contains('\x1b'), "{text}");
     let row = |name: &str| {
@@ -155,7 +155,7 @@ fn a_table_of_a_dead_server_says_so_and_what_is_no_counter_file_is_named() {
 
     server.signal(Signal::KILL);
     assert!(server.wait().is_some_and(|status| !status.success()));
-    let title = format!("{named}: server {} is dead, these are its last numbers\n", server.id());
+    let title = format!("{named}: server {} is dead; these are its last values\n", server.id());
     let text = table();
     assert!(text.starts_with(&title), "{text}");
 
@@ -199,11 +199,11 @@ fn without_a_file_that_of_the_only_server_is_found() {
     assert_eq!(json_of(&look())["pid"], first.id());
     let mut second = start();
     let names = [&first, &second].map(|server| format!("{}.counters", server.address().port()));
-    refused(&["several servers run", &names[0], &names[1]]);
+    refused(&["several servers are running", &names[0], &names[1]]);
     second.stop();
     assert_eq!(json_of(&look())["pid"], first.id(), "the other one is dead");
     first.stop();
-    refused(&["no server runs", &names[0], &names[1]]);
+    refused(&["no server is running", &names[0], &names[1]]);
     std::fs::remove_file(run.join(&names[0])).expect("it is ours");
     let left = json_of(&look());
     assert_eq!((&left["pid"], &left["is_alive"]), (&second.id().into(), &false.into()));

@@ -41,11 +41,11 @@ fn check_says_whose_rules_a_file_can_hold() {
         (GOOD, None, 0, "valid as rules of the server, of a site and of a route\n1 file, 0 errors"),
         (GOOD, Some("server"), 0, "valid as rules of the server\n1 file"),
         (OF_ROUTES, None, 0, of_routes),
-        (OF_ROUTES, Some("server"), 1, "refused as rules of the server\n1 file, 1 error, 0 warn"),
+        (OF_ROUTES, Some("server"), 1, "invalid as rules of the server\n1 file, 1 error, 0 warn"),
         (OF_SERVER, None, 0, "valid as rules of the server\n1 file, 0 errors"),
-        (OF_SERVER, Some("route"), 1, "refused as rules of a site or a route\n1 file, 1 error,"),
+        (OF_SERVER, Some("route"), 1, "invalid as rules of a site or a route\n1 file, 1 error,"),
         (WARNED, None, 0, "1 file, 0 errors, 1 warning\n"),
-        (WRONG, None, 1, "refused as rules of a site or a route\n1 file, 1 error, 0 warnings\n"),
+        (WRONG, None, 1, "invalid as rules of a site or a route\n1 file, 1 error, 0 warnings\n"),
     ] {
         let file = write(&folder, "a.rules", text);
         let scope = scope.map_or(vec![], |scope| vec!["--scope", scope]);
@@ -137,7 +137,7 @@ fn explain_shows_each_step_and_what_has_changed() {
         "\n    19  cond %{CACHE} =hit-fresh             fails    \"miss\"\n        else\n",
         "\nrequest to the origin\n- GET /images/a?size=9 HTTP/1.1\n+ GET /img/9?size=9 HTTP/1.1\n  \
          Host: shop.test\n- Cookie: a=b\n+ X-Asked: GET\n",
-        "\nanswer to the client\n- HTTP/1.1 500 Internal Server Error\n- Server: x\n\
+        "\nresponse to the client\n- HTTP/1.1 500 Internal Server Error\n- Server: x\n\
          + HTTP/1.1 502 Not so good\n+ X-Cache: miss\n",
     ] {
         assert!(said.contains(expected), "{expected}\n in {said}");
@@ -149,11 +149,11 @@ fn explain_says_why_an_operator_failed() {
     let folder = Folder::new();
     let value = "%{CLIENT-HEADER:Q}";
     for (operator, request, expected) in [
-        ("set-state-int8 0", "Q: 700", "FAILED   \"700\"  (a number from 0 to 255 is needed)"),
-        ("set-state-int16", "Q: 70000", "\"70000\"  (a number from 0 to 65535 is needed)"),
-        ("set-destination PATH", "Q: x y", "FAILED   \"x y\"  (this is not valid there"),
-        ("set-cookie a", "Q: x;y", "FAILED   \"x;y\"  (this cannot be the value of a cookie"),
-        ("set-redirect 302", "R: 1", "FAILED     (this is no URL: it is empty"),
+        ("set-state-int8 0", "Q: 700", "FAILED   \"700\"  (not a number from 0 to 255)"),
+        ("set-state-int16", "Q: 70000", "\"70000\"  (not a number from 0 to 65535)"),
+        ("set-destination PATH", "Q: x y", "FAILED   \"x y\"  (not valid in this part of the URL"),
+        ("set-cookie a", "Q: x;y", "FAILED   \"x;y\"  (not a valid cookie value"),
+        ("set-redirect 302", "R: 1", "FAILED     (not a URL: empty"),
     ] {
         let text = format!("cond %{{REMAP_PSEUDO_HOOK}}\n{operator} \"{value}\"\n");
         let file = write(&folder, "a.rules", &text);
@@ -203,10 +203,10 @@ fn explain_refuses_what_a_server_would() {
     let from_file = format!("@{head}");
     for (file, flags, expected) in [
         (&wrong, &["--request", "GET /"][..], "wrong.rules:2:1: error: "),
-        (&good, &["--request", "GET /a b"], "GET /a b: not a valid request line"),
-        (&good, &["--request", "GET b"], "not a valid request"),
-        (&good, &["--request", "/", "--header", "X"], "\"X\" is no field"),
-        (&good, &["--request", "/", "--header", "X: a\nY: b"], "is no field"),
+        (&good, &["--request", "GET /a b"], "GET /a b: not a request line"),
+        (&good, &["--request", "GET b"], "invalid request"),
+        (&good, &["--request", "/", "--header", "X"], "\"X\": not a field"),
+        (&good, &["--request", "/", "--header", "X: a\nY: b"], ": not a field"),
         (&good, &["--request", "@/none"], "/none: No such file"),
     ] {
         let output = rules(&[&["explain", file], flags].concat());
@@ -448,15 +448,15 @@ fn a_test_file_that_is_wrong_is_named_with_its_line() {
         ("test a\n< 200\n", "a.test:1: no line `rules FILE`"),
         ("rules none.rules\ntest a\n< 200\n", "none.rules: No such file"),
         ("rules wrong.rules\ntest a\n< 200\n", "wrong.rules:2:1: error: "),
-        ("scope server\nrules shop.rules\ntest a\n< 200\n", "shop.rules is refused"),
+        ("scope server\nrules shop.rules\ntest a\n< 200\n", "shop.rules: invalid rules"),
         ("scope all\n", "a.test:1: a scope is `server` or `route`"),
-        ("rules shop.rules\n> GET /\n", "a.test:2: `>` is not known here"),
+        ("rules shop.rules\n> GET /\n", "a.test:2: `>` is not allowed here"),
         ("rules shop.rules\ntest a\n> GET /\n", "a.test:2: the test expects nothing"),
-        ("rules shop.rules\ntest a\n> GET /\n> GET /\n", "a.test:4: a second first line"),
-        ("rules shop.rules\ntest a\n= 200\n", "a.test:3: `=` is none of >, >>"),
-        ("rules shop.rules\ntest a\ncache hit\n", "a.test:3: hit is none of miss, "),
-        ("rules shop.rules\ntest a\n> GET x\n< 200\n", "a.test:2: GET x: not a valid request"),
-        ("rules shop.rules\ntest a\n<< 99\n< 200\n", "a.test:2: 99 is no status"),
+        ("rules shop.rules\ntest a\n> GET /\n> GET /\n", "a.test:4: a second start line"),
+        ("rules shop.rules\ntest a\n= 200\n", "a.test:3: `=`: expected one of >, >>"),
+        ("rules shop.rules\ntest a\ncache hit\n", "a.test:3: hit: expected one of miss, "),
+        ("rules shop.rules\ntest a\n> GET x\n< 200\n", "a.test:2: GET x: invalid request"),
+        ("rules shop.rules\ntest a\n<< 99\n< 200\n", "a.test:2: 99: not a status"),
     ] {
         let file = write(&folder, "a.test", text);
         let output = rules(&["test", &file]);

@@ -38,7 +38,10 @@ fn top_goes_on_when_the_server_was_away() {
     let builder = server.again();
     server.stop();
     let complaint = complaints.next().expect("a complaint").expect("a text");
-    assert!(complaint.contains("no answer") && complaint.ends_with("asked again"), "{complaint}");
+    assert!(
+        complaint.contains("no answer") && complaint.ends_with("trying again to reach the server"),
+        "{complaint}"
+    );
     let back = builder.start();
     assert!(next_table().contains("\"per_second\":true"));
     drop(back);

@@ -1,12 +1,12 @@
-//! How something is shared out: a line with a bar for each share.
+//! Prints how an amount is divided: a line with a bar for each part.
 
 use crate::bars::{BarStyle, Highlight};
 use crate::stdout::outln;
 
-/// A whole bar.
+/// Length of a whole bar.
 const BAR_CELLS: u64 = 40;
 
-/// Prints each share with its part of the whole, then the sum, and whether it is the whole.
+/// Prints each part with its percentage, then the sum and whether it is the whole.
 pub(super) fn print(whole_name: &str, whole: u64, shares: &[(&str, u64)]) {
     let style = BarStyle::of_output();
     for (name, share) in shares {
@@ -17,7 +17,7 @@ pub(super) fn print(whole_name: &str, whole: u64, shares: &[(&str, u64)]) {
     let sum: u64 = shares.iter().map(|(_, share)| share).sum();
     let verdict = match sum == whole {
         true => format!("= {whole_name}"),
-        // Shares are looked at one after another, while others work.
+        // The parts are read one after another while the server is working.
         false => format!("{whole_name} is {whole}: off by {}", sum.abs_diff(whole)),
     };
     outln!("{}  {verdict}", line("sum", sum, whole));

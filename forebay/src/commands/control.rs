@@ -29,7 +29,8 @@ pub(super) fn purge(args: &ArgMatches) -> Result<ExitCode, String> {
     if !answer.is_success {
         return Err(refusal(args, &answer.body));
     }
-    let ended = ended.ok_or("the server broke off: it is not known whether all was purged")?;
+    let ended =
+        ended.ok_or("the connection broke off: the purge may be incomplete; run it again")?;
     if is_set(args, "json") {
         outln!("{ended}");
     } else if let Some(error) = ended.get("error").and_then(Value::as_str) {
@@ -65,7 +66,8 @@ fn purge_urls<'a>(
     Ok(if all_purged { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Asks, and shows on a terminal how far it has come; the last line of the answer, if it is there.
+/// Sends a purge and shows its progress on a terminal. Returns the last line of the response, if it
+/// arrived.
 fn purge_selected(
     address: &AdminAddress,
     path: &str,
@@ -77,9 +79,9 @@ fn purge_selected(
         if let Some(seen) = value.get("seen") {
             if is_terminal {
                 is_shown = true;
-                // It is for who watches; the result is on standard output.
+                // Progress goes to standard error; the result goes to standard output.
                 let matched = &value["matched"];
-                let _ = write!(io::stderr(), "\rlooked at {seen}, of which {matched} match ");
+                let _ = write!(io::stderr(), "\r{seen} checked, {matched} match ");
             }
         } else if value.is_object() {
             ended = Some(value);
@@ -87,31 +89,36 @@ fn purge_selected(
         ControlFlow::Continue(())
     });
     if is_shown {
-        // Back, and clear the line.
+        // Back to the start, and clear the line.
         let _ = write!(io::stderr(), "\r\x1b[K");
     }
     Ok((answer?, ended))
 }
 
-/// Says what was purged, or would be.
+/// Prints how many responses were purged, or would be.
 fn tell(args: &ArgMatches, what: &str, value: &Value) {
     let count = |name| value.get(name).and_then(Value::as_u64);
     let bytes = count("bytes").filter(|bytes| *bytes > 0);
     let bytes = bytes.map_or(String::new(), |bytes| format!(" ({})", size(bytes)));
     let is_soft = is_set(args, "soft");
     if let Some(would) = count("would_purge") {
-        let verb = if is_soft { "would be marked to be validated" } else { "would be dropped" };
-        outln!("{what}{would} stored responses {verb}{bytes}");
+        let verb = if is_soft { "would be marked for validation" } else { "would be purged" };
+        outln!("{what}{} {verb}{bytes}", stored_responses(would));
         for one in value["sample"].as_array().into_iter().flatten() {
             outln!("  {}", one["url"].as_str().unwrap_or("-"));
         }
         return;
     }
-    let verb = if is_soft { "marked to be validated" } else { "dropped" };
-    outln!("{what}{} stored responses {verb}{bytes}", count("purged").unwrap_or(0));
+    let verb = if is_soft { "marked for validation" } else { "purged" };
+    let purged = stored_responses(count("purged").unwrap_or(0));
+    outln!("{what}{purged} {verb}{bytes}");
     if let Some(fetches @ 1..) = count("fetches") {
-        outln!("{what}{fetches} fetches under way will not be stored");
+        outln!("{what}{fetches} fetches in progress will not be stored");
     }
+}
+
+fn stored_responses(count: u64) -> String {
+    format!("{count} stored {}", if count == 1 { "response" } else { "responses" })
 }
 
 fn with(body: &str, name: &str, text: &str) -> Value {
@@ -132,7 +139,7 @@ pub(super) fn reload(args: &ArgMatches) -> Result<ExitCode, String> {
     } else {
         let value: Value = serde_json::from_str(&answer.body).unwrap_or_default();
         let error = value.get("error").and_then(Value::as_str).unwrap_or(&answer.body);
-        eprintln!("forebay: not reloaded, the old configuration stays:\n{error}");
+        eprintln!("forebay: not reloaded; the old configuration stays in use:\n{error}");
     }
     Ok(if answer.is_success { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

@@ -12,9 +12,9 @@ use super::is_set;
 use super::selection::{query, refusal, size, time};
 use crate::admin_client::{ask_by_line, find};
 
-/// How a list ended.
+/// The end of a list.
 enum ListEnd {
-    /// The server has said so; behind which one there may be more.
+    /// The server completed it; `after` is set if there may be more.
     Whole {
         after: Option<String>,
     },
@@ -28,7 +28,7 @@ pub(super) fn run(args: &ArgMatches) -> Result<ExitCode, String> {
     let is_json = is_set(args, "json");
     let mut out = BufWriter::new(io::stdout().lock());
     let mut header = if is_json { "" } else { HEADER };
-    let mut end = ListEnd::Broken("the list broke off".to_owned());
+    let mut end = ListEnd::Broken("the connection broke off: the list is incomplete".to_owned());
     let answer = ask_by_line(&address, ("GET", &path, ""), &mut |line| {
         let written = match shown(line, is_json) {
             Ok(text) => write!(out, "{}{text}", std::mem::take(&mut header)).is_ok(),
@@ -42,14 +42,14 @@ pub(super) fn run(args: &ArgMatches) -> Result<ExitCode, String> {
     if !answer.is_success {
         return Err(refusal(args, &answer.body));
     }
-    // Who has seen enough (`| head`) is no error, and needs no more.
+    // The output's reader (`| head`) has seen enough.
     if out.flush().is_err() {
         return Ok(ExitCode::SUCCESS);
     }
     match end {
         ListEnd::Whole { after } => {
             if let Some(after) = after {
-                eprintln!("there may be more: --after {}", quoted(&after));
+                eprintln!("there may be more; continue with --after {}", quoted(&after));
             }
             Ok(ExitCode::SUCCESS)
         }
@@ -59,10 +59,10 @@ pub(super) fn run(args: &ArgMatches) -> Result<ExitCode, String> {
 
 const HEADER: &str = "    AGE   FRESH USE VARY       SIZE  URL  TAGS\n";
 
-/// A line of the answer as it is printed, or how the list ended with it.
+/// A line of the response as it is printed, or the end of the list.
 fn shown(line: &str, is_json: bool) -> Result<String, ListEnd> {
     let Ok(value) = serde_json::from_str::<Value>(line) else {
-        return Err(ListEnd::Broken("the list broke off in the middle of a line".to_owned()));
+        return Err(ListEnd::Broken("the connection broke off: the list is incomplete".to_owned()));
     };
     if value.get("listed").is_some() {
         return Err(ListEnd::Whole { after: value["after"].as_str().map(str::to_owned) });
@@ -89,12 +89,12 @@ fn row(value: &Value) -> String {
     format!("{}\n", (row + &tags.join(",")).trim_end())
 }
 
-/// A tag is what an origin sent: nothing of it moves the cursor or turns the text around.
+/// Tags come from the origin: control characters and direction marks are replaced.
 fn printable(tag: &str) -> String {
     tag.chars().map(|c| if steers_terminal(c) { '\u{fffd}' } else { c }).collect()
 }
 
-/// As one word of a shell: a URL is what a client asked for, and this is meant to be copied.
+/// Quotes a text for a shell: a URL comes from a client, and the line is meant to be copied.
 fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }
@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_becomes_a_row_and_the_last_one_an_end() {
+    fn each_line_becomes_a_row_and_the_last_one_ends_the_list() {
         let line = "{\"url\":\"http://h/a\",\"site\":\"s\",\"age_s\":75,\"fresh_for_s\":-180,\
                     \"uses\":3,\"variants\":0,\"bytes\":1536,\
                     \"tags\":[\"a\",\"b\\u001b[2J\\u009bx\\u202ey\"],\
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_to_be_copied_is_one_word_of_a_shell() {
+    fn a_quoted_text_is_one_word_of_a_shell() {
         for text in ["s http://h/a", "s http://h/x';echo${IFS}evil;'", "'", "$(id)`id`\\\"!#"] {
             let script = format!("printf %s {}", quoted(text));
             let output = std::process::Command::new("sh").args(["-c", &script]).output();

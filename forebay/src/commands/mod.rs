@@ -1,4 +1,4 @@
-//! What each command does.
+//! The implementations of the commands.
 
 mod breakdown;
 mod cache;
@@ -18,10 +18,10 @@ use std::process::ExitCode;
 use clap::ArgMatches;
 use forebay_rules::filter::Filters;
 
-/// Runs the command that was given; header rules may run these filters.
+/// Runs the given command; header rules may run these filters.
 ///
 /// # Errors
-/// A sentence for the user.
+/// The text is a message for the user.
 pub(crate) fn run(matches: &ArgMatches, filters: &Filters) -> Result<ExitCode, String> {
     match matches.subcommand() {
         Some(("try", args)) => try_example::run(args, filters),
@@ -36,11 +36,11 @@ pub(crate) fn run(matches: &ArgMatches, filters: &Filters) -> Result<ExitCode, S
         Some(("cache", args)) => Ok(cache::run(args)),
         Some(("rules", args)) => rules::run(args, filters),
         Some(("reload", args)) => control::reload(args),
-        _ => Err("no such command; see forebay --help".to_owned()),
+        _ => Err("no such command; see `forebay --help`".to_owned()),
     }
 }
 
-/// A flag that was set.
+/// Whether a flag was given.
 fn is_set(args: &ArgMatches, name: &str) -> bool {
     args.get_flag(name)
 }

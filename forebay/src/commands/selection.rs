@@ -1,12 +1,12 @@
-//! What a command line means of what is stored, and what is said if a server refuses it.
+//! Selects stored responses through the admin interface, and prints refusals, sizes and times.
 
 use clap::ArgMatches;
 use serde_json::Value;
 
-/// Arguments that are parameters of the admin interface, under the same names.
+/// Arguments that are query parameters of the admin interface, under the same names.
 const VALUES: [&str; 5] = ["host", "prefix", "tag", "site", "after"];
 
-/// The query that says what is meant: `?host=…`, or nothing.
+/// The query for the selection, such as `?host=…`; empty without arguments.
 pub(super) fn query(args: &ArgMatches, more: &[(&str, Option<String>)]) -> String {
     let text = |name: &str| args.try_get_one::<String>(name).ok().flatten().cloned();
     let values = VALUES.iter().map(|name| (*name, text(name))).chain(more.iter().cloned());
@@ -15,7 +15,7 @@ pub(super) fn query(args: &ArgMatches, more: &[(&str, Option<String>)]) -> Strin
     if parts.is_empty() { String::new() } else { format!("?{}", parts.join("&")) }
 }
 
-/// Percent-encodes whatever a query does not hold as it is.
+/// Percent-encodes every byte that a query does not hold literally.
 fn encoded(text: &str) -> String {
     let mut encoded = String::new();
     for byte in text.bytes() {
@@ -29,7 +29,7 @@ fn encoded(text: &str) -> String {
     encoded
 }
 
-/// The words for a refusal: which argument is wrong, and where.
+/// The message for a refusal: the rejected argument, and where the error is in it.
 pub(super) fn refusal(args: &ArgMatches, body: &str) -> String {
     let answer: Value = serde_json::from_str(body).unwrap_or_default();
     let Some(error) = answer["error"].as_str() else {
@@ -55,7 +55,7 @@ fn with_caret(value: &str, at: usize) -> String {
     format!("  {shown}\n  {}^", " ".repeat(before.chars().count()))
 }
 
-/// Bytes as people read them.
+/// A size with a binary unit.
 pub(super) fn size(bytes: u64) -> String {
     const UNITS: [&str; 5] = ["KiB", "MiB", "GiB", "TiB", "PiB"];
     let mut value = bytes as f64;
@@ -69,12 +69,12 @@ pub(super) fn size(bytes: u64) -> String {
     if unit == "B" { format!("{bytes} B") } else { format!("{value:.1} {unit}") }
 }
 
-/// Seconds as people read them: the two digits that matter, and below 0 with a minus.
+/// A time in its largest useful unit, negative with a minus.
 pub(super) fn time(seconds: i64) -> String {
     const UNITS: [(u64, &str); 4] = [(86_400, "d"), (3_600, "h"), (60, "m"), (1, "s")];
     let sign = if seconds < 0 { "-" } else { "" };
     let seconds = seconds.unsigned_abs();
-    // From twice of a unit on it is counted by that unit.
+    // A unit is used from twice its length on.
     let unit = UNITS.iter().find(|(unit, _)| seconds >= 2 * unit);
     let (unit, name) = unit.copied().unwrap_or((1, "s"));
     format!("{sign}{}{name}", seconds / unit)
@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_place_of_an_error_is_under_its_value() {
+    fn a_caret_marks_the_error_in_a_value() {
         for (value, at, expected) in [
             ("a and", 5, "  a and\n       ^"),
             ("ä or", 3, "  ä or\n    ^"),
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn a_query_holds_whatever_was_typed() {
+    fn a_query_can_hold_any_text() {
         assert_eq!(encoded("a b&c=%/é\""), "a%20b%26c%3D%25%2F%C3%A9%22");
     }
 }

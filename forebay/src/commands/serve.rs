@@ -1,4 +1,4 @@
-//! `forebay serve`: from flags and file to a running server.
+//! `forebay serve`: starts a server from flags and configuration file.
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -14,7 +14,7 @@ use forebay_server::engine::{Hooks, Running, StartError, start, upgrade};
 use super::is_set;
 use crate::logging;
 
-/// Ports that are tried after the default one, if no port was asked for.
+/// Ports to try after the default one, if none was given.
 const FURTHER_PORTS: u16 = 20;
 
 pub(super) fn run(args: &ArgMatches, filters: &Filters) -> Result<ExitCode, String> {
@@ -27,27 +27,27 @@ pub(super) fn run(args: &ArgMatches, filters: &Filters) -> Result<ExitCode, Stri
     finish(running)
 }
 
-/// Waits for the end of a server.
+/// Runs the server to its end.
 pub(super) fn finish(running: Running) -> Result<ExitCode, String> {
     match running.run() {
         Ok(true) => Ok(ExitCode::SUCCESS),
         Ok(false) => Ok(ExitCode::from(EXIT_CUT)),
-        Err(error) => Err(format!("cannot run: {error}")),
+        Err(error) => Err(format!("the server failed: {error}")),
     }
 }
 
-/// Exit code when requests were cut because the time to stop was over.
+/// Exit code when requests were cut off because the drain time was over.
 const EXIT_CUT: u8 = 3;
 
-/// Where the configuration comes from: read at the start and again at each reload.
+/// The source of the configuration, read at the start and at each reload.
 #[derive(Clone)]
 pub(super) struct ConfigInputs {
     pub(super) source: ConfigSource,
     /// Name and value of each flag.
     pub(super) flags: Vec<(String, String)>,
-    /// The port was not asked for: another one will do if it is in use.
+    /// No port was given: another one will do if the default is in use.
     pub(super) any_port: bool,
-    /// What header rules may run.
+    /// Filters for header rules.
     pub(super) filters: Filters,
 }
 
@@ -100,10 +100,10 @@ pub(super) fn flags(args: &ArgMatches) -> Vec<(String, String)> {
     values.collect()
 }
 
-/// Starts a server, on a further port if the default one is in use and none was asked for.
+/// Starts a server; if no port was given and the default one is in use, on one of the next ports.
 ///
 /// # Errors
-/// A sentence for the user; for a configuration, everything that is wrong with it.
+/// The text is a message for the user, with all errors of a configuration.
 pub(super) fn start_with(inputs: ConfigInputs) -> Result<Running, String> {
     let config = inputs.load().map_err(|errors| errors.to_string())?;
     let level = Rc::new(logging::begin(config.server.log_level));
@@ -119,20 +119,20 @@ pub(super) fn start_with(inputs: ConfigInputs) -> Result<Running, String> {
         match start(config, hooks(&inputs, port, &level)) {
             Ok(running) => return Ok(running),
             Err(StartError::Listen(_, error)) if error.kind() == io::ErrorKind::AddrInUse => {
-                refused = format!("cannot listen on {}:{port}: it is in use", first.ip());
+                refused = format!("cannot listen on {}:{port}: the port is in use", first.ip());
             }
             Err(error) => return Err(error.to_string()),
         }
     }
-    Err(format!("{refused}; choose another with --listen IP:PORT"))
+    Err(format!("{refused}; choose another one with --listen IP:PORT"))
 }
 
-/// Takes over from the server that runs at the address of the settings.
+/// Takes over from the server that listens on the configured address.
 ///
 /// # Errors
-/// A sentence for the user; that server goes on then.
+/// The text is a message for the user; the running server continues.
 fn upgrade_with(inputs: ConfigInputs) -> Result<Running, String> {
-    // Another port than that server's is no upgrade.
+    // A server on another port cannot be upgraded.
     let inputs = ConfigInputs { any_port: false, ..inputs };
     let config = inputs.load().map_err(|errors| errors.to_string())?;
     let level = Rc::new(logging::begin(config.server.log_level));
@@ -154,7 +154,7 @@ fn hooks(inputs: &ConfigInputs, port: u16, level: &Rc<logging::LogLevelHandle>) 
     }
 }
 
-/// The lines that tell a user, or a supervisor, that the server is ready.
+/// Tells users and supervisors that the server is ready.
 pub(super) fn announce(running: &Running) -> io::Result<()> {
     let mut out = io::stdout().lock();
     writeln!(out, "listening on http://{}", running.address)?;

@@ -24,7 +24,7 @@ fn from_server(args: &ArgMatches) -> Result<Map<String, Value>, String> {
     let answer = ask(&address, "GET", "/stats", "")?;
     match serde_json::from_str(&answer.body) {
         Ok(Value::Object(values)) if answer.is_success => Ok(values),
-        _ => Err(format!("the server at {address} gave no statistics: {}", answer.body.trim())),
+        _ => Err(format!("the server at {address} sent no statistics: {}", answer.body.trim())),
     }
 }
 
@@ -48,7 +48,7 @@ fn print_table(values: &Map<String, Value>) {
     print_shares(values);
 }
 
-/// How the cache's budget is shared out: the seven numbers, and whether they add up.
+/// Prints how the cache's budget is divided: seven parts, and whether they add up.
 fn print_shares(values: &Map<String, Value>) {
     let number = |name: &str| values.get(&format!("cache_{name}_bytes")).and_then(Value::as_u64);
     let Some(budget) = number("budget") else {

@@ -11,7 +11,8 @@ use super::serve::{ConfigInputs, ConfigSource, announce, finish, flags, start_wi
 use crate::example;
 
 pub(super) fn run(args: &ArgMatches, filters: &Filters) -> Result<ExitCode, String> {
-    let site = example::start().map_err(|error| format!("cannot start the site: {error}"))?;
+    let site =
+        example::start().map_err(|error| format!("cannot start the example site: {error}"))?;
     let flags = flags(args);
     let any_port = flags.iter().all(|(name, _)| name != "listen");
     let source = ConfigSource::Origin(format!("http://{site}"));
@@ -21,7 +22,7 @@ pub(super) fn run(args: &ArgMatches, filters: &Filters) -> Result<ExitCode, Stri
     finish(running)
 }
 
-/// What to open and what to type to see a miss, a hit, a collapse and a purge.
+/// Prints what to open and type to see a miss, a hit, a collapse and a purge.
 fn explain(running: &Running) -> io::Result<()> {
     let url = format!("http://{}", running.address);
     let me = std::env::args().next().unwrap_or_else(|| "forebay".to_owned());

@@ -6,24 +6,24 @@ use std::time::Duration;
 
 use super::pages::{self, ExamplePage, page};
 
-/// Longest line of a request head, and most lines: Forebay's own limits are lower.
+/// Limits of a request head; Forebay's own are lower.
 const LINE_BYTES_MAX: u64 = 64 << 10;
 const LINES_MAX: usize = 1000;
 
-/// The pages can only be read.
+/// The pages are read-only.
 const REFUSAL: &str = "HTTP/1.1 405 Method Not Allowed\r\nAllow: GET, HEAD\r\n\
      Connection: close\r\nContent-Length: 0\r\n\r\n";
 
-/// Answers the requests of one connection until it ends.
+/// Serves the requests of one connection until it ends.
 ///
 /// # Errors
-/// The connection broke off, or what came is no request.
+/// The connection broke off, or the input is no request.
 pub(super) fn serve(stream: &TcpStream) -> io::Result<()> {
     stream.set_nodelay(true)?;
     let mut reader = BufReader::new(stream);
     while let Some((method, path)) = read_head(&mut reader)? {
         if method != "GET" && method != "HEAD" {
-            // It may have a body, which nobody reads: the connection ends here.
+            // The request may have a body, which is not read: close the connection.
             return { stream }.write_all(REFUSAL.as_bytes());
         }
         write_page(stream, &method, &page(&path))?;

@@ -1,7 +1,7 @@
 //! The built-in example site of `forebay try`: a small origin that is slow on purpose.
 //!
-//! Plain threads and blocking sockets: it is an origin to look at, not one to copy. It listens on
-//! loopback only, and only Forebay speaks to it.
+//! It uses plain threads and blocking sockets, listens on loopback only, and serves only Forebay.
+//! It is not a model of a good origin.
 
 mod answer;
 mod pages;
@@ -11,13 +11,13 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Connections at once; Forebay keeps far fewer.
+/// Concurrent connections; Forebay keeps far fewer.
 const CONNECTIONS_MAX: usize = 512;
 
-/// Starts the site on a free port of loopback.
+/// Starts the site on a free loopback port.
 ///
 /// # Errors
-/// No port can be listened on, or no thread started.
+/// No port or no thread is available.
 pub(crate) fn start() -> io::Result<SocketAddr> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
     let address = listener.local_addr()?;
@@ -36,13 +36,13 @@ fn accept(listener: &TcpListener) {
         // Without a thread the connection is closed, and Forebay answers 502.
         let _ = std::thread::Builder::new().name("example-page".to_owned()).spawn(move || {
             let _place = place;
-            // A connection that breaks off concerns nobody here.
+            // A connection that breaks off needs no handling.
             let _ = answer::serve(&stream);
         });
     }
 }
 
-/// One of the connections at once.
+/// Counts one open connection.
 struct ConnectionSlot(Arc<AtomicUsize>);
 
 impl Drop for ConnectionSlot {

@@ -1,4 +1,4 @@
-//! The pages of the example site, and how they may be cached.
+//! The pages of the example site and their cache headers.
 
 use std::time::SystemTime;
 
@@ -9,18 +9,18 @@ pub(super) struct ExamplePage {
     pub(super) body: PageBody,
 }
 
-/// How a page's body comes.
+/// How the body of a page is sent.
 pub(super) enum PageBody {
-    /// At once, after a moment.
+    /// At once, after a delay.
     Text { text: String, delay_ms: u64, missing: bool },
-    /// In chunks, with a pause behind each.
+    /// In chunks, with a pause after each.
     Slow { lines: Vec<String>, pause_ms: u64 },
-    /// So many bytes.
+    /// A body of this size.
     Large { bytes: u64 },
 }
 
 impl ExamplePage {
-    /// Length of the body, if the origin says it beforehand.
+    /// Length of the body, if it is known in advance.
     pub(super) fn length(&self) -> Option<u64> {
         match &self.body {
             PageBody::Text { text, .. } => Some(text.len() as u64),
@@ -29,16 +29,16 @@ impl ExamplePage {
         }
     }
 
-    /// There is no such page.
+    /// Whether there is no such page.
     pub(super) fn is_missing(&self) -> bool {
         matches!(self.body, PageBody::Text { missing: true, .. })
     }
 }
 
-/// Rendering a page takes this origin so long.
+/// Time that this origin takes to render a page.
 const RENDER_MS: u64 = 120;
 
-/// 1 GiB would be tedious to try; this is larger than what is stored by default.
+/// Larger than the default limit of stored bodies; 1 GiB would take too long to try.
 const LARGE_BYTES: u64 = 256 << 20;
 
 const HTML: &str = "text/html; charset=utf-8";
@@ -83,7 +83,7 @@ fn missing() -> ExamplePage {
     ExamplePage { content_type: "text/plain; charset=utf-8", cache_control: "no-store", body }
 }
 
-/// Seconds since 1970: enough to see which copy one looks at.
+/// Seconds since 1970: enough to recognise a stored copy.
 fn now() -> u64 {
     SystemTime::UNIX_EPOCH.elapsed().map_or(0, |elapsed| elapsed.as_secs())
 }
@@ -127,7 +127,7 @@ const STYLE: &str = "body { font: 17px/1.5 Georgia, serif; max-width: 46em; marg
      figure { margin: 0; text-align: center; font-size: 14px }\n\
      img { border-radius: 6px }\na { color: #0b6e7f }\n";
 
-/// A small picture whose colours and waves follow from its name.
+/// A small picture whose colours and waves depend on its name.
 fn picture(name: &str) -> String {
     let seed = name.bytes().fold(7u32, |sum, byte| sum.wrapping_mul(31) ^ u32::from(byte));
     let hue = 170 + seed % 60;

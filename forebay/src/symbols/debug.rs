@@ -1,7 +1,7 @@
-//! What was taken out of a program: functions and lines, in a file of their own.
+//! Finds debug information that was split into a separate file.
 //!
-//! A file is taken if it is that of this very build: it has the same build id, or, where there is
-//! none, the check that the program names it with.
+//! A file is used only if it belongs to this very build: the build ids are equal, or, where there
+//! are none, the checksum is the one that the program names.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -14,10 +14,10 @@ use object::{File, Object, ReadCache};
 
 use super::open;
 
-/// Where Debian and others put them.
+/// Directory for debug files on Debian and others.
 pub(super) const ROOT: &str = "/usr/lib/debug";
 
-/// Opens what was taken out of a program, if it is there.
+/// Opens a program's separate debug file, if there is one.
 pub(super) fn load<'data>(
     root: &Path,
     program: &Path,
@@ -30,16 +30,15 @@ pub(super) fn load<'data>(
     open::load(&file, shared.as_ref()).or_else(|| open::load(&file, None))
 }
 
-/// Where it may be, as debuggers look for it: by build id, then by the name that the program has
-/// for it.
+/// Paths to look at, in the order of debuggers: by build id, then by the name in `.gnu_debuglink`.
 fn candidates<'data>(root: &Path, program: &Path, object: &impl Object<'data>) -> Vec<PathBuf> {
     let by_id = object.build_id().ok().flatten().and_then(|id| by_id(root, id));
     let mut paths: Vec<_> = by_id.into_iter().collect();
     let link =
         object.gnu_debuglink().ok().flatten().map(|(name, _)| Path::new(OsStr::from_bytes(name)));
-    // A name, and no way to somewhere.
+    // A bare file name: it must not lead to another directory.
     let name = link.and_then(Path::file_name);
-    // Libraries are named by links.
+    // Libraries are often symbolic links.
     let program = program.canonicalize().unwrap_or_else(|_| program.to_owned());
     if let (Some(name), Some(dir)) = (name, program.parent()) {
         paths.push(dir.join(name));
@@ -55,10 +54,10 @@ fn by_id(root: &Path, id: &[u8]) -> Option<PathBuf> {
     Some(root.join(format!(".build-id/{first:02x}/{rest}.debug")))
 }
 
-/// The file, if it is of the same build.
+/// The file, if it belongs to the same build.
 fn fitting<'data>(path: &Path, program: &impl Object<'data>) -> Option<fs::File> {
     let file = open::plain_file(path)?;
-    // Reads what is asked for: most of a file is not.
+    // The cache reads only the parts that are needed.
     let cache = ReadCache::new(&file);
     let found = File::parse(&cache).ok()?;
     let id_of_program = program.build_id().ok().flatten();
@@ -69,13 +68,13 @@ fn fitting<'data>(path: &Path, program: &impl Object<'data>) -> Option<fs::File>
     fits.then_some(file)
 }
 
-/// A file from its first byte.
+/// The file from its first byte.
 fn beginning(mut file: &fs::File) -> Option<BufReader<&fs::File>> {
     file.rewind().ok()?;
     Some(BufReader::with_capacity(64 << 10, file))
 }
 
-/// What several such files have in common: Debian keeps it once for all files of a package.
+/// The shared part of several debug files, which Debian stores once per package.
 fn shared(root: &Path, debug: &Path, file: &fs::File) -> Option<fs::File> {
     let cache = ReadCache::new(file);
     let object = File::parse(&cache).ok()?;
@@ -90,7 +89,7 @@ fn shared(root: &Path, debug: &Path, file: &fs::File) -> Option<fs::File> {
     paths.filter_map(|path| open::plain_file(&path)).find(has_id)
 }
 
-/// The check of `.gnu_debuglink`: CRC-32 as in Ethernet and zip.
+/// The checksum of `.gnu_debuglink`: CRC-32 as in Ethernet and zip.
 fn crc32(mut bytes: impl io::BufRead) -> io::Result<u32> {
     const TABLE: [u32; 256] = table();
     let mut crc = u32::MAX;
@@ -131,8 +130,7 @@ mod tests {
     const SOURCE: &str = "int a_function(int n) { return n + 1; }\n\
                           int main(void) { return a_function(-1); }\n";
 
-    /// A program that was compiled in a folder, and its bytes in a file without what is for
-    /// debuggers; `None` without compilers.
+    /// Compiles a program and splits its debug information off.
     fn compiled(dir: &Path, flags: &[&str]) -> Option<()> {
         fs::write(dir.join("x.c"), SOURCE).expect("written");
         let run = |program: &str, arguments: &[&str]| {
@@ -161,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_taken_out_is_found_by_build_id_where_debian_puts_it() {
+    fn a_debug_file_is_found_by_build_id_where_debian_puts_it() {
         let dir = tempfile::tempdir().expect("a folder");
         let (dir, root) = (dir.path(), dir.path().join("root"));
         if compiled(dir, &["-Wl,--build-id=0x0123456789"]).is_none() {
@@ -175,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_taken_out_is_found_by_its_name_if_it_is_of_this_build() {
+    fn a_debug_file_is_found_by_its_name_if_it_is_of_this_build() {
         for flags in [&["-Wl,--build-id=none"][..], &["-Wl,--build-id=0x0123"]] {
             let dir = tempfile::tempdir().expect("a folder");
             let dir = dir.path().canonicalize().expect("a folder");
@@ -198,7 +196,7 @@ mod tests {
             other.truncate(other.len() / 2);
             fs::write(&now, &other).expect("ours");
             assert!(!is_found(&root, &program), "cut off");
-            // That of another build.
+            // The debug file of another build.
             compiled(dir, &["-Wl,--build-id=0x4567", "-DANOTHER"]).expect("they are there");
             fs::rename(dir.join("x.debug"), &now).expect("ours");
             fs::rename(dir.join("program"), dir.join("another")).expect("ours");
@@ -208,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn the_check_is_that_of_ethernet() {
+    fn the_checksum_is_that_of_ethernet() {
         let by_two = BufReader::with_capacity(2, &b"123456789"[..]);
         assert_eq!(crc32(by_two).expect("readable"), 0xcbf4_3926);
         assert_eq!(crc32(&b""[..]).expect("readable"), 0);

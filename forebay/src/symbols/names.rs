@@ -1,13 +1,13 @@
-//! Names as people read them.
+//! Shortens C++ names and skips wrapper functions around locks.
 
-/// Functions that stand between a lock and who wants it: what C++ has around those of C.
+/// Parts of the names of C++ functions that wrap the lock functions of C.
 const WRAPPERS: [&str; 3] = ["mutex", "lock", "condition_variable"];
 
-/// The same of the C library and its threads, by how they begin.
+/// Prefixes of wrapper functions of the C library.
 const WRAPPERS_OF_C: [&str; 2] = ["__gthread_", "__glibcxx_rwlock_"];
 
-/// Files of GCC's library and of LLVM's that have nothing but those. A compiler may name a function
-/// in them without what it is a member of.
+/// Files of GCC's and LLVM's C++ libraries that contain only lock wrappers. Compilers may name a
+/// function in them without its class.
 const FILES: [&str; 8] = [
     "condition_variable",
     "mutex",
@@ -19,10 +19,10 @@ const FILES: [&str; 8] = [
     "__mutex_base",
 ];
 
-/// Folders of LLVM's library that have nothing else.
+/// Directories of LLVM's library that contain only lock wrappers.
 const FOLDERS: [&str; 2] = ["__mutex/", "__condition_variable/"];
 
-/// How C++ calls a string, the later of which are parts of the earlier.
+/// Spellings of `std::string`; later ones are parts of earlier ones.
 const STRINGS: [&str; 4] = [
     "std::__cxx11::basic_string<char, std::char_traits<char>, std::allocator<char> >",
     "std::__cxx11::basic_string<char, std::char_traits<char>, std::allocator<char>>",
@@ -30,7 +30,7 @@ const STRINGS: [&str; 4] = [
     "std::basic_string<char, std::char_traits<char>, std::allocator<char>>",
 ];
 
-/// Leaves out the functions around the lock, unless there are no others.
+/// Leaves out lock wrappers at the start, unless there are no other functions.
 pub(crate) fn without_wrappers<T: AsRef<str>>(lines: Vec<T>) -> Vec<T> {
     match lines.iter().position(|line| !is_wrapper(line.as_ref())) {
         Some(first) => lines.into_iter().skip(first).collect(),
@@ -38,7 +38,7 @@ pub(crate) fn without_wrappers<T: AsRef<str>>(lines: Vec<T>) -> Vec<T> {
     }
 }
 
-/// Whether a function, maybe with file and line, only stands around a lock.
+/// Whether a function, perhaps with file and line, only wraps a lock.
 pub(crate) fn is_wrapper(line: &str) -> bool {
     if WRAPPERS_OF_C.iter().any(|word| line.starts_with(word)) {
         return true;
@@ -48,12 +48,12 @@ pub(crate) fn is_wrapper(line: &str) -> bool {
     if FILES.contains(&file) || FOLDERS.iter().any(|folder| file.starts_with(folder)) {
         return true;
     }
-    // Without a file what stands behind the space is a part of the function.
+    // Without a file, the part after the blank belongs to the function.
     let name = qualified_name(if file.is_empty() { line } else { function });
     name.starts_with("std::") && WRAPPERS.iter().any(|word| name.contains(word))
 }
 
-/// What a function is called, without its arguments, those of templates, and what it returns.
+/// A function's name without parameters, template arguments and return type.
 fn qualified_name(function: &str) -> String {
     let mut depth = 0_usize;
     let mut name = String::new();
@@ -70,8 +70,7 @@ fn qualified_name(function: &str) -> String {
     name
 }
 
-/// A name of C++ without what everybody has: `std::string` in one word, and no allocators where
-/// there is only the usual one.
+/// A C++ name with `std::string` in one word and without default allocators.
 pub(super) fn plain_cpp(name: &str) -> String {
     const ALLOCATOR: &str = ", std::allocator<";
     let mut name = name.to_owned();
@@ -85,7 +84,7 @@ pub(super) fn plain_cpp(name: &str) -> String {
         match end_of(name.get(inner..).unwrap_or_default()) {
             Some(length) => {
                 let end = inner + length;
-                // Between two brackets there may be a space.
+                // Older demanglers put a blank between two closing brackets.
                 let is_bare = !name.get(..start).is_some_and(|before| before.ends_with('>'));
                 let space = is_bare && name.get(end..).is_some_and(|rest| rest.starts_with(" >"));
                 name.replace_range(start..end + usize::from(space), "");
@@ -97,7 +96,7 @@ pub(super) fn plain_cpp(name: &str) -> String {
     name
 }
 
-/// Behind the bracket that closes one which was opened before the text.
+/// The offset behind the bracket that closes one opened before the text.
 fn end_of(text: &str) -> Option<usize> {
     let mut depth = 1_usize;
     for (at, c) in text.char_indices() {
@@ -118,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_everybody_has_is_left_out_of_a_name() {
+    fn default_arguments_are_left_out_of_cpp_names() {
         for (name, expected) in [
             (
                 "f(std::__cxx11::basic_string<char, std::char_traits<char>, std::allocator<char> > \
@@ -137,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cpp_has_around_its_locks_is_left_out() {
+    fn cpp_lock_wrappers_are_left_out() {
         let lines = |lines: &[&str]| lines.iter().map(ToString::to_string).collect::<Vec<_>>();
         for (before, after) in [
             (
@@ -166,7 +165,7 @@ mod tests {
                 &["work(std::vector<int>&) a.cc:4", "main a.cc:9"],
                 &["work(std::vector<int>&) a.cc:4", "main a.cc:9"],
             ),
-            // Of a program itself, whatever its functions take and its files are called.
+            // The program's own functions stay, whatever their parameters and files are called.
             (
                 &["f(int, std::mutex&) a.cc:4", "main b:9"],
                 &["f(int, std::mutex&) a.cc:4", "main b:9"],

@@ -1,4 +1,4 @@
-//! Opens programs: a profile may name anything.
+//! Opens programs for reading. A profile may name any path, so each file is checked.
 
 use std::fs::File;
 use std::os::fd::AsRawFd as _;
@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 use addr2line::Loader;
 use rustix::fs::{Mode, OFlags, open};
 
-/// Larger files are not looked at: no program is so large, with all that a compiler has to say.
+/// Larger files are not read: no program is this large, even with debug information.
 pub(super) const FILE_BYTES_MAX: u64 = 8 << 30;
 
-/// Opens a plain file of a likely size. Others need not end, and what opens a pipe may wait for its
-/// other end for ever.
+/// Opens a regular file of a plausible size. Device files may never end, and opening a pipe may
+/// block forever.
 pub(super) fn plain_file(path: &Path) -> Option<File> {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
     let file = File::from(open(path, flags, Mode::empty()).ok()?);
@@ -19,12 +19,12 @@ pub(super) fn plain_file(path: &Path) -> Option<File> {
     (found.is_file() && found.len() <= FILE_BYTES_MAX).then_some(file)
 }
 
-/// What a file that is open says, with what several have in common.
+/// The symbols of an open file, with those of its shared debug file.
 pub(super) fn load(file: &File, shared: Option<&File>) -> Option<Loader> {
     Loader::new_with_sup(path_of(file), shared.map(path_of)).ok()
 }
 
-/// Not by its own path: that could lead to another file by now.
+/// Uses the descriptor: the original path may lead to another file by now.
 fn path_of(file: &File) -> PathBuf {
     format!("/proc/self/fd/{}", file.as_raw_fd()).into()
 }

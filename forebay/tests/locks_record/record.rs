@@ -15,7 +15,7 @@ fn a_program_is_run_and_the_report_names_its_functions_and_lines() {
     let (code, said, report_text) = run(dir, &["--", "./locks", "tries", "2"]);
     assert_eq!(code, Some(0), "{report_text}");
     assert!(said.contains("expect|"), "what it says is not mixed with the report: {said}");
-    for part in ["tries locks.c:", "take_mutex locks.c:", "(mutex)", "not seen: "] {
+    for part in ["tries locks.c:", "take_mutex locks.c:", "(mutex)", "not recorded: "] {
         assert!(report_text.contains(part), "no {part:?} in {report_text}");
     }
     let report = report(&dir.join("locks.locks"));
@@ -148,7 +148,7 @@ fn profiles_that_are_still_written_are_not_replaced() {
     let second = ["--quiet", "--out", "x", "--", "sh", "-c", "touch ran"];
     let (code, _, error) = run(dir, &second);
     assert_eq!(code, Some(1), "{error}");
-    assert!(error.contains("still writes it; choose another file"), "{error}");
+    assert!(error.contains("is still writing it; choose another file"), "{error}");
     assert_eq!(names(dir), ["lives", "lives.c", "x"]);
 
     drop(first.stdin.take());
@@ -171,7 +171,7 @@ fn what_cannot_be_recorded_is_refused_before_it_runs() {
         (&["--out", "no/where", "--", "sh", "-c", "touch ran"], "no/where: "),
         // Nobody makes files there.
         (&["--out", "/proc/x", "--", "sh", "-c", "touch ran"], "/proc/x: cannot make a file"),
-        (&["--stack", "8", "--", "sh", "-c", "touch ran"], "--stack: neither a flag"),
+        (&["--stack", "8", "--", "sh", "-c", "touch ran"], "--stack: neither an option"),
     ] {
         let (code, _, error) = run(dir, arguments);
         assert_eq!(code, Some(1), "{arguments:?}: {error}");

@@ -44,7 +44,9 @@ fn threads_that_wait_for_one_another_are_seen_while_they_do_and_after_they_were_
     kill_process(pid, Signal::KILL).expect("it is there");
     child.wait().expect("it ends");
     let ended = now(&file, &[]);
-    for part in ["has gone, this is how it ended", "waits for", "wait for one another", "s after"] {
+    for part in
+        ["has exited; this is its last state", "waits for", "wait for one another", "s after"]
+    {
         assert!(ended.contains(part), "no {part:?} in {ended}");
     }
 }
@@ -53,7 +55,7 @@ fn threads_that_wait_for_one_another_are_seen_while_they_do_and_after_they_were_
 fn what_goes_on_is_not_denied(dir: &Path) {
     let file = "deadlock.locks";
     let report = locks(dir, &["report", file]);
-    assert!(report.contains("2 threads wait now, for up to "), "{report}");
+    assert!(report.contains("2 threads are waiting now, for up to "), "{report}");
     let report: Value =
         serde_json::from_str(&locks(dir, &["report", "--json", file])).expect("JSON");
     assert_eq!(report["waiting_threads"], 2);
@@ -64,5 +66,5 @@ fn what_goes_on_is_not_denied(dir: &Path) {
     let mut flame = Command::new(PROGRAM);
     let output = flame.args(["locks", "flame", file]).current_dir(dir).output().expect("it runs");
     let said = String::from_utf8_lossy(&output.stderr);
-    assert!(said.contains("nothing to draw yet: 2 threads wait now"), "{said}");
+    assert!(said.contains("nothing to draw yet: 2 threads are waiting now"), "{said}");
 }

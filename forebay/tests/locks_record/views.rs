@@ -96,7 +96,7 @@ fn all_processes_of_a_run_are_watched_until_the_last_has_ended() {
         assert!(seen.contains(&way), "{way}: {seen}");
     }
     let first = locks(dir, &["report", "two"]);
-    assert!(first.contains("1 more process of this run has a file: two."), "{first}");
+    assert!(first.contains("1 more process of this run has a profile: two."), "{first}");
 
     let mut watch = std::process::Command::new(PROGRAM);
     let watch = watch
@@ -130,7 +130,7 @@ fn each_stack_of_each_thread_is_shown_with_its_numbers_and_bars() {
     let text = locks(dir, &["report", "--threads", "--histograms", "program.locks"]);
     let threads: Vec<_> = text.split("\nthread ").skip(1).collect();
     assert_eq!(threads.len(), 2, "{text}");
-    assert!(threads.iter().all(|thread| thread.contains("(has gone)\n")), "{text}");
+    assert!(threads.iter().all(|thread| thread.contains("(exited)\n")), "{text}");
     // Who tried in vain comes first, and of its sites that one.
     let entries: Vec<_> = threads[0].split("\n\tmutex ::: ").skip(1).collect();
     assert_eq!(entries.len(), 2, "{text}");
@@ -171,7 +171,7 @@ fn lists_have_the_order_and_the_length_that_are_asked_for_or_it_is_refused() {
 
     let none = locks(dir, &["report", "--stacks", "program.locks"]);
     assert!(
-        none.contains("\ncallers are part of the call sites: see forebay locks report "),
+        none.contains("\ncallers are part of the call sites: see `forebay locks report "),
         "{none}"
     );
 
@@ -200,8 +200,8 @@ fn lists_have_the_order_and_the_length_that_are_asked_for_or_it_is_refused() {
         (&["report", "--json", "--matrix"], "cannot be used with"),
         (&["report", "--json", "--stacks"], "cannot be used with"),
         (&["report", "--json", "--histograms"], "cannot be used with"),
-        (&["report", "--threads", "--sort", "cnt_hold"], "not known by thread"),
-        (&["diff", "one.json"], "one.json: leaves out "),
+        (&["report", "--threads", "--sort", "cnt_hold"], "not available with --threads"),
+        (&["diff", "one.json"], "one.json: the report omits "),
     ] {
         let mut command = std::process::Command::new(PROGRAM);
         command.arg("locks").args(arguments).arg("program.locks").current_dir(dir);
@@ -227,7 +227,7 @@ fn a_program_that_was_changed_since_may_have_other_names() {
     assert!(code == Some(0) && !error.contains("names may be wrong"), "{error}");
     let none = locks(dir, &["report", "--stacks", "program.locks"]);
     assert!(
-        none.contains("\nrecorded without callers: see forebay locks record --stacks\n"),
+        none.contains("\nrecorded without callers: see `forebay locks record --stacks`\n"),
         "{none}"
     );
     let file = dir.join("program.locks");
@@ -236,7 +236,7 @@ fn a_program_that_was_changed_since_may_have_other_names() {
     fs::copy(&program, dir.join("another")).expect("copied");
     fs::rename(dir.join("another"), &program).expect("renamed");
     let line = format!(
-        "\n{} was changed after this was recorded: names may be wrong\n",
+        "\n{} has changed since this was recorded: names may be wrong\n",
         program.display()
     );
     let text = locks(dir, &["report", "program.locks"]);
@@ -245,7 +245,7 @@ fn a_program_that_was_changed_since_may_have_other_names() {
     assert_eq!(report(&file)["changed_files"], changed);
     fs::remove_file(&program).expect("ours");
     let text = locks(dir, &["report", "program.locks"]);
-    assert!(text.contains("is not there any more: its functions have no names\n"), "{text}");
+    assert!(text.contains("is missing: its functions have no names\n"), "{text}");
     assert_eq!(report(&file)["changed_files"][0]["what"], "missing");
 }
 

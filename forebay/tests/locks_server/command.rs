@@ -56,7 +56,7 @@ fn misses_take_locks_and_a_hit_takes_none() {
     // The last fetch may end after its client has its answer.
     assert_eq!(ask("/1"), 200);
     forebay_testkit::eventually("the fetches have ended", || {
-        assert!(text_of(&["reset", &file]).ends_with("begins anew\n"));
+        assert!(text_of(&["reset", &file]).ends_with("reset\n"));
         let goes_on = || all(&report(&file)) > 0;
         !forebay_testkit::clock::holds_within(Duration::from_millis(50), goes_on)
     });
@@ -125,7 +125,7 @@ fn a_server_without_room_for_a_profile_serves_and_says_so() {
     serves_without_profile(&server, "allocate the file");
     for command in ["on", "report"] {
         let said = refusal_in(&runtime_dir, command);
-        assert!(said.contains("the server that runs says: no lock profile:"), "{said}");
+        assert!(said.contains("the running server says: no lock profile:"), "{said}");
         assert!(said.contains("allocate the file"), "{said}");
     }
     assert!(server.stop().is_some_and(|status| status.success()));
@@ -167,10 +167,10 @@ fn a_dead_server_leaves_its_profile_and_nothing_switches_it() {
     assert!(count(&left, "cache.shard") >= 5, "{left}");
     for command in ["on", "off", "reset"] {
         let said = refusal(&[command, &file]);
-        assert!(said.contains(&file) && said.contains("has gone"), "{said}");
+        assert!(said.contains(&file) && said.contains("has exited"), "{said}");
     }
     let table = text_of(&["report", &file]);
-    assert!(table.contains("has gone, these are its last numbers"), "{table}");
+    assert!(table.contains("has exited; these are its last numbers"), "{table}");
     for column in ["max", "wait_total", "cnt_hold", "cnt_lock", "try_failed", "try_delay", "name"] {
         assert!(table.contains(column), "{column}: {table}");
     }
@@ -182,7 +182,7 @@ fn a_dead_server_leaves_its_profile_and_nothing_switches_it() {
     let bars = text_of(&["report", &file, "--histograms"]);
     assert!(bars.contains("  hold time (us)\n") && bars.contains('#'), "{bars}");
     let top = text_of(&["top", &file, "--count", "2", "--interval", "100ms"]);
-    assert_eq!(top.matches("nothing happens at the locks").count(), 2, "{top}");
+    assert_eq!(top.matches("no lock activity").count(), 2, "{top}");
 }
 
 #[test]

@@ -14,8 +14,9 @@ const CLIENTS: u64 = 8;
 /// How many stacks were taken: from the table, which looks up no names of functions.
 fn taken(file: &str) -> u64 {
     let table = text_of(&["report", "--lines", "1", file]);
-    let count =
-        table.split(" waits and tries in vain; ").nth(1).and_then(|rest| rest.split(' ').next());
+    let line =
+        table.lines().find(|line| line.starts_with("stacks of waits and failed try-locks: "));
+    let count = line.and_then(|line| line.split("; ").nth(1)?.split(' ').next());
     count.and_then(|count| count.parse().ok()).unwrap_or_else(|| panic!("{table}"))
 }
 
@@ -52,7 +53,7 @@ fn stacks_say_who_called_what_waits() {
     let server = ServerBuilder::new(PROGRAM).origin(&origin).flag("--workers", "2").start();
     let file = file_of(&server).display().to_string();
     let said = text_of(&["on", "--stacks", "1", &file]);
-    assert_eq!(said, format!("{file}: on, stacks of one of 1 waits and tries in vain\n"));
+    assert_eq!(said, format!("{file}: on, stacks of one in 1 waits and failed try-locks\n"));
     miss_until(&server, "workers wait for each other", || taken(&file) > 5);
     text_of(&["off", &file]);
 
@@ -81,10 +82,10 @@ fn stacks_say_who_called_what_waits() {
     assert!(rows.iter().any(is_of_server), "{found}");
 
     let text = text_of(&["report", "--stacks", &file]);
-    assert!(text.contains("stacks: of one of 1 waits and tries in vain; "), "{text}");
+    assert!(text.contains("stacks of waits and failed try-locks: one in 1; "), "{text}");
     assert!(text.contains(" server/src/"), "{text}");
     let threads = text_of(&["report", "--threads", &file]);
-    assert!(threads.contains(" of those with a stack, lost "), "{threads}");
+    assert!(threads.contains(" sampled with this stack, lost "), "{threads}");
     let folded = text_of(&["flame", "--folded", &file]);
     assert!(
         folded.lines().any(|line| line.contains(" server/src/") && line.contains(";held by ")),
@@ -118,9 +119,9 @@ fn a_hit_takes_no_lock_and_has_no_stack() {
         let text = text_of(&["report", "--stacks", &file]);
         assert!(text.ends_with(end), "{end}: {text}");
     };
-    said("\nno wait or try in vain has been sampled yet\n");
+    said("\nno wait or failed try-lock has been sampled yet\n");
     text_of(&["on", "--stacks", "0", &file]);
-    said("\nno stack was taken: see forebay locks on --stacks\n");
+    said("\nno stacks are sampled: see `forebay locks on --stacks`\n");
 }
 
 #[test]

@@ -108,7 +108,8 @@ fn all_pages(server: &Server, flags: &[&str]) -> (Vec<String>, String) {
             found.push(line["url"].as_str().expect("a URL").to_owned());
         }
         let said = said(&output);
-        let Some(rest) = said.trim_end().strip_prefix("there may be more: --after '") else {
+        let Some(rest) = said.trim_end().strip_prefix("there may be more; continue with --after '")
+        else {
             assert_eq!(said, "");
             return (found, after.unwrap_or_default());
         };

@@ -111,7 +111,7 @@ fn a_dry_run_counts_and_changes_nothing() {
     assert_eq!((list(&server, &[]).len(), server.stat("purged_total")), (30, 0.0));
     let output = server.command(&["purge", "--tag", "p", "--dry-run"]);
     let text = String::from_utf8_lossy(&output.stdout);
-    assert!(text.starts_with("30 stored responses would be dropped ("), "{text}");
+    assert!(text.starts_with("30 stored responses would be purged ("), "{text}");
     assert!(text.contains("\n  http://shop.test/p/09\n"), "{text}");
 }
 

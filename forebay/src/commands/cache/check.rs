@@ -24,7 +24,7 @@ pub(super) fn run(reader: &StoreReader, args: &ArgMatches) -> ExitCode {
         true => outln!("{}", report_json(&report)),
         false => {
             outln!("{report}");
-            outln!("{}", if report.is_sound() { "sound" } else { "not sound" });
+            outln!("{}", if report.is_sound() { "sound" } else { "corrupt" });
         }
     }
     if report.is_sound() { ExitCode::SUCCESS } else { ExitCode::from(EXIT_FOUND) }

@@ -15,34 +15,34 @@ pub(super) fn run(reader: &StoreReader, args: &ArgMatches) -> Result<ExitCode, S
     let mut key = Vec::new();
     site_url_key(site, url.as_bytes(), &mut key).map_err(|why| format!("{url}: {why}"))?;
     let Some(record) = reader.get(&key) else {
-        return Ok(missing(&format!("{url}: nothing is stored for it on site {site}")));
+        return Ok(missing(&format!("{url}: not stored on site {site}")));
     };
     if record.listed().kind == RecordKind::Base {
         let names = record.head().escape_ascii();
         return Ok(missing(&format!(
-            "{url}: which response it gets depends on the request's {names}; forebay cache ls \
-             --prefix {url} shows the variants"
+            "{url}: the response varies by the request fields {names}; `forebay cache ls \
+             --prefix {url}` lists the variants"
         )));
     }
     let mut head = Vec::new();
     if !write_stored_head(record.head(), &mut head) {
-        return Ok(missing(&format!("{url}: another version of this program stored it")));
+        return Ok(missing(&format!("{url}: stored by another version of this program")));
     }
     let mut out = io::stdout().lock();
-    // A reader that has seen enough is no error.
+    // The output's reader may close the pipe early.
     let _ = out.write_all(&head);
     let is_whole = write_body(reader, &record, &mut out);
     let _ = out.flush();
     match is_whole {
         true => Ok(ExitCode::SUCCESS),
-        false => Ok(missing(&format!("{url}: a part of the body has left the cache"))),
+        false => Ok(missing(&format!("{url}: incomplete: a part of the body has been evicted"))),
     }
 }
 
-/// `false` if a part of it is not there.
+/// Returns false if a part of the body is missing.
 fn write_body(reader: &StoreReader, record: &CopiedRecord, out: &mut impl Write) -> bool {
     let Some(long) = record.long_body() else {
-        // The head of a long body that does not say where it is has none.
+        // A head record of a long body without a body id has no body here.
         let is_whole = record.listed().kind == RecordKind::Whole;
         let _ = is_whole.then(|| out.write_all(record.body()));
         return is_whole;

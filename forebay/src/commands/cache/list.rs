@@ -13,7 +13,7 @@ use serde_json::json;
 use super::name_of;
 use crate::commands::is_set;
 
-/// A record as it is shown.
+/// A record with the values that are printed.
 struct ListedEntry<'a> {
     record: &'a ListedRecord<'a>,
     parts: KeyParts<'a>,
@@ -58,7 +58,7 @@ impl<'a> ListedEntry<'a> {
         match (&self.text, self.parts) {
             (Some(text), _) => write!(out, "{} {}", text.site, text.url)?,
             (None, KeyParts::Fragment { body, number }) => {
-                write!(out, "- part {number} of body {body}")?;
+                write!(out, "- fragment {number} of body {body}")?;
             }
             (None, _) => write!(out, "- {}", self.record.key.escape_ascii())?,
         }
@@ -118,7 +118,7 @@ pub(super) fn run(reader: &StoreReader, args: &ArgMatches) -> ExitCode {
             true => shown.write_json(&mut out),
             false => shown.write_line(&mut out),
         };
-        // Who has seen enough (`| head`) is no error, and needs no more.
+        // The output's reader (`| head`) has seen enough.
         if written.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     });
     let _ = out.flush();

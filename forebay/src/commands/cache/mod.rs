@@ -1,6 +1,6 @@
-//! `forebay cache`: looking at the cache of a server that runs, or of one that has gone.
+//! `forebay cache`: reads the cache of a running or stopped server.
 //!
-//! Nothing here writes to the cache, or makes who uses it wait.
+//! Nothing here writes to the cache or blocks its users.
 
 mod check;
 mod get;
@@ -17,10 +17,10 @@ use clap::ArgMatches;
 use forebay_cache::{RecordKind, StoreReader};
 use forebay_server::engine::REGION_FILE;
 
-/// Something is wrong with what was looked at, or it is not there.
+/// The cache is corrupt, or the response is not stored.
 const EXIT_FOUND: u8 = 1;
 
-/// It cannot be looked at.
+/// The cache cannot be read.
 const EXIT_UNREADABLE: u8 = 2;
 
 pub(super) fn run(args: &ArgMatches) -> ExitCode {
@@ -35,7 +35,7 @@ pub(super) fn run(args: &ArgMatches) -> ExitCode {
 
 fn begin(args: &ArgMatches) -> Result<ExitCode, String> {
     let Some((name, args)) = args.subcommand() else {
-        return Err("no such command; see forebay cache --help".to_owned());
+        return Err("no such command; see `forebay cache --help`".to_owned());
     };
     let path = args.get_one::<String>("path").map(String::as_str).unwrap_or_default();
     let file = file_at(Path::new(path))?;
@@ -48,7 +48,7 @@ fn begin(args: &ArgMatches) -> Result<ExitCode, String> {
     }
 }
 
-/// The file of a cache that was named by its directory, or by itself.
+/// The cache file, named by its directory or directly.
 fn file_at(place: &Path) -> Result<PathBuf, String> {
     let shown = place.display();
     let found = fs::metadata(place).map_err(|error| format!("{shown}: {error}"))?;
@@ -59,13 +59,13 @@ fn file_at(place: &Path) -> Result<PathBuf, String> {
     match fs::symlink_metadata(&file) {
         Ok(_) => Ok(file),
         Err(error) if error.kind() == ErrorKind::NotFound => {
-            Err(format!("{shown} holds no cache: there is no file `{REGION_FILE}` in it"))
+            Err(format!("{shown}: no cache here: the file `{REGION_FILE}` is missing"))
         }
         Err(error) => Err(format!("{}: {error}", file.display())),
     }
 }
 
-/// What a record is called.
+/// The printed name of a record kind.
 fn name_of(kind: RecordKind) -> &'static str {
     match kind {
         RecordKind::Whole => "whole",

@@ -1,15 +1,15 @@
-//! How far something long is: one line on a terminal, which goes away at the end.
+//! A progress line on the terminal, erased at the end.
 
 use std::io::{self, IsTerminal, Write};
 
 use forebay_server::clock::monotonic_ms;
 
-/// What is over sooner shows nothing.
+/// Shorter operations show nothing.
 const FIRST_MS: u64 = 500;
 
 const BETWEEN_MS: u64 = 100;
 
-/// Shows how far something is, on standard error, if that is a terminal.
+/// Prints progress to standard error, if that is a terminal.
 pub(super) struct ProgressMeter {
     doing: &'static str,
     is_terminal: bool,

@@ -16,7 +16,7 @@ use crate::stdout::outln;
 const KINDS: [RecordKind; 4] =
     [RecordKind::Whole, RecordKind::LongHead, RecordKind::Fragment, RecordKind::Base];
 
-/// Use classes: how often a record was used lately, up to the last.
+/// Values of the use count of a record.
 const USES: usize = 4;
 
 /// The records of one kind.
@@ -73,14 +73,14 @@ fn segments_of(stats: &RegionStats) -> [(&'static str, u64); 6] {
     ]
 }
 
-/// Who takes part: threads of the servers that use the cache.
+/// The number of threads attached to the cache, of all its servers.
 fn participants(reader: &StoreReader) -> String {
     let all = reader.participants();
     let is_dead = |status| matches!(status, ParticipantStatus::Dead | ParticipantStatus::Sweeping);
     let dead_count = all.iter().filter(|listed| is_dead(listed.status)).count();
     match dead_count {
-        0 => format!("{} threads use it", all.len()),
-        _ => format!("{} threads use it, {dead_count} died", all.len() - dead_count),
+        0 => format!("{} threads attached", all.len()),
+        _ => format!("{} threads attached, {dead_count} dead", all.len() - dead_count),
     }
 }
 
@@ -94,7 +94,7 @@ fn print(
     breakdown::print("region", stats.region_bytes, &shares_of(stats));
     let segments = segments_of(stats).map(|(name, count)| format!("{count} {name}")).join(", ");
     outln!("\nsegments of {} bytes: {segments}", stats.segment_bytes);
-    outln!("\n{:<9} {:>10} {:>15}  used 0, 1, 2, 3 times lately", "records", "count", "bytes");
+    outln!("\n{:<9} {:>10} {:>15}  recent uses: 0, 1, 2, 3", "records", "count", "bytes");
     for (kind, tally) in KINDS.iter().zip(tallies) {
         let [none, one, two, more] = tally.by_uses;
         let (name, count, bytes) = (name_of(*kind), tally.count, tally.bytes);
@@ -102,7 +102,7 @@ fn print(
     }
     let count: u64 = tallies.iter().map(|tally| tally.count).sum();
     let bytes: u64 = tallies.iter().map(|tally| tally.bytes).sum();
-    outln!("{:<9} {count:>10} {bytes:>15}  of {} places", "sum", stats.index_word_count);
+    outln!("{:<9} {count:>10} {bytes:>15}  of {} index slots", "sum", stats.index_word_count);
 }
 
 fn stats_json(stats: &RegionStats, tallies: &[KindTotals; KINDS.len()]) -> Value {
@@ -120,7 +120,7 @@ fn stats_json(stats: &RegionStats, tallies: &[KindTotals; KINDS.len()]) -> Value
         ("segment_bytes", json!(stats.segment_bytes)),
         ("segments", Value::Object(segments.into_iter().collect())),
         ("records", Value::Object(records.collect())),
-        ("index_places", json!(stats.index_word_count)),
+        ("index_slots", json!(stats.index_word_count)),
         ("sequence", json!(stats.sequence)),
         ("purges", json!(stats.purge_count)),
         ("participants", json!(stats.participant_count)),

@@ -1,4 +1,4 @@
-//! Which counter file is meant.
+//! Finds the counter file that a command is about.
 
 use std::path::{Path, PathBuf};
 
@@ -8,7 +8,7 @@ use forebay_shm::CounterReader;
 
 use crate::runtime_files::{list, with_extension};
 
-/// The file that was named; else that of the only server that runs, else the only one.
+/// The named file; without a name that of the only running server, else the only one found.
 pub(super) fn find(file: Option<&String>) -> Result<PathBuf, String> {
     match file {
         Some(file) => Ok(PathBuf::from(file)),
@@ -28,13 +28,13 @@ fn only_one(dir: &Path) -> Result<PathBuf, String> {
         (1, _) => Ok(alive.remove(0)),
         (0, 1) => Ok(dead.remove(0)),
         (0, 0) => Err(format!(
-            "no counter file found in {}; say where it is: forebay counters FILE",
+            "no counter file found in {}; name it with `forebay counters FILE`",
             dir.display()
         )),
         (0, _) => Err(format!(
-            "no server runs, and several have left a counter file; choose one:\n{}",
+            "no server is running, and several left a counter file; choose one:\n{}",
             list(&dead)
         )),
-        _ => Err(format!("several servers run; choose the file of one:\n{}", list(&alive))),
+        _ => Err(format!("several servers are running; choose the file of one:\n{}", list(&alive))),
     }
 }

@@ -1,33 +1,33 @@
-//! Reads a counter file again and again, also when another one takes its place.
+//! Reads a counter file repeatedly and follows its replacements.
 
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use forebay_shm::{CounterReader, CounterValue, ReadDef};
 
-/// A counter file that is read again and again.
+/// A counter file that is read repeatedly.
 pub(super) struct FileFollower {
     path: PathBuf,
     reader: Rc<CounterReader>,
-    /// Who wrote the file that was there before.
+    /// The process that wrote the previous file.
     earlier_pid: Option<u32>,
 }
 
-/// What a counter file said at one time.
+/// The values of a counter file at one time.
 pub(super) struct CounterSnapshot {
     reader: Rc<CounterReader>,
     values: Vec<CounterValue>,
     pub(super) pid: u32,
     pub(super) is_alive: bool,
-    /// Who wrote the file that was there before, if another one took its place.
+    /// The process that wrote the previous file, if the file was replaced.
     pub(super) earlier_pid: Option<u32>,
-    /// It has no name any more, but can be read for as long as it is mapped.
+    /// The file was deleted; its mapping is still readable.
     pub(super) is_removed: bool,
 }
 
 impl FileFollower {
     /// # Errors
-    /// A sentence for the user.
+    /// The text is a message for the user.
     pub(super) fn open(path: PathBuf) -> Result<FileFollower, String> {
         let reader = open(&path)?;
         Ok(FileFollower { path, reader, earlier_pid: None })
@@ -37,11 +37,10 @@ impl FileFollower {
         &self.path
     }
 
-    /// Reads the file that has the path now. A server that is started anew makes a new one, and
-    /// the numbers of the old one stand still.
+    /// Reads the file that has the path now: a server that restarts makes a new one.
     ///
     /// # Errors
-    /// There is another file, and it is none of counters, or a damaged one.
+    /// The new file is damaged or not a counter file.
     pub(super) fn read(&mut self) -> Result<CounterSnapshot, String> {
         let place = self.reader.is_at(&self.path);
         if place == Some(false) {
@@ -49,7 +48,7 @@ impl FileFollower {
             self.earlier_pid = Some(self.reader.writer().pid);
             self.reader = newer;
         }
-        // First the numbers: of a writer that lives afterwards they are not the last.
+        // Values first: if the writer is alive after they were read, they are not its last.
         let values = self.reader.values().map(|(_, value)| value).collect();
         let writer = self.reader.writer();
         Ok(CounterSnapshot {
@@ -68,17 +67,17 @@ fn open(path: &Path) -> Result<Rc<CounterReader>, String> {
 }
 
 impl CounterSnapshot {
-    /// Do the numbers of the other one go on in these?
+    /// Whether both snapshots are of the same file, so that values are comparable.
     pub(super) fn is_of_same_file(&self, other: &CounterSnapshot) -> bool {
         Rc::ptr_eq(&self.reader, &other.reader)
     }
 
-    /// Each counter, with what it said.
+    /// Each counter with its value.
     pub(super) fn counters(&self) -> impl Iterator<Item = (&ReadDef, &CounterValue)> {
         self.reader.defs().iter().zip(&self.values)
     }
 
-    /// What each counter said, in the order of [`CounterSnapshot::counters`].
+    /// The values in the order of [`CounterSnapshot::counters`].
     pub(super) fn values(&self) -> &[CounterValue] {
         &self.values
     }

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use super::follow::CounterSnapshot;
 use super::rows::{change, count};
 
-/// What was read, and if that is known, the changes of the counts per second.
+/// A snapshot and, if there is an earlier one, the changes per second.
 pub(super) fn table(
     path: &Path,
     now: &CounterSnapshot,

@@ -1,4 +1,4 @@
-//! `forebay counters`: the counter file of a server that runs, or of one that has gone.
+//! `forebay counters`: the counter file of a running or dead server.
 
 mod find;
 mod follow;
@@ -31,26 +31,26 @@ pub(super) fn run(args: &ArgMatches) -> Result<ExitCode, String> {
     WatchLoop { interval_ms: interval_of(args), tables, is_live }.watch(&mut counters, first)
 }
 
-/// What was asked for.
+/// The command's options.
 struct Counters {
     follower: FileFollower,
     is_json: bool,
     is_watch: bool,
-    /// The screen is taken for each table.
+    /// Whether each table clears the screen.
     is_live: bool,
 }
 
 impl WatchTarget for Counters {
     type Snapshot = CounterSnapshot;
 
-    const AWAY: &'static str = "the file is looked at";
+    const AWAY: &'static str = "trying again to read the file";
 
     fn read(&mut self) -> Result<CounterSnapshot, String> {
         self.follower.read()
     }
 
     fn show(&self, now: &CounterSnapshot, before: Option<(&CounterSnapshot, f64)>) -> bool {
-        // The numbers of a new file begin anew.
+        // A new file starts from zero.
         let before = before.filter(|(before, _)| before.is_of_same_file(now));
         let path = self.follower.path();
         match self.is_json {

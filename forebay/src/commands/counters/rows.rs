@@ -1,15 +1,15 @@
-//! The rows of a table: a number each; a histogram has one for itself and one for each bar.
+//! The rows of a counter table: one per number; a histogram has its own row and one per bar.
 
 use forebay_shm::{Bucket, CounterValue, HistogramValue};
 
-/// One row, not yet written.
+/// A row before formatting.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct CounterRow {
     pub(super) name: String,
-    /// Of the largest bar of the histogram that it belongs to.
+    /// The row's share of the largest bar of its histogram.
     pub(super) bar: Option<(u64, u64)>,
     pub(super) value: u64,
-    /// Since the last table; `None` if that is not known.
+    /// Change since the previous table; `None` if it is unknown.
     pub(super) change: Option<i64>,
 }
 
@@ -20,7 +20,7 @@ pub(super) struct HistogramRows {
     pub(super) buckets: Vec<CounterRow>,
 }
 
-/// The part of a value that has a rate: for a histogram, how many values there were.
+/// The part of a value that has a rate; for a histogram, the number of values.
 pub(super) fn count(value: &CounterValue) -> u64 {
     match value {
         CounterValue::Number(number) => *number,
@@ -28,7 +28,7 @@ pub(super) fn count(value: &CounterValue) -> u64 {
     }
 }
 
-/// A gauge may have become less.
+/// Negative if a gauge has fallen.
 pub(super) fn change(now: u64, before: u64) -> i64 {
     now.wrapping_sub(before).cast_signed()
 }
@@ -43,7 +43,7 @@ impl CounterRow {
         self.change.is_some_and(|change| change != 0)
     }
 
-    /// Neither is it anything, nor was it.
+    /// Whether the value is zero and was zero.
     pub(super) fn is_nothing(&self) -> bool {
         self.value == 0 && !self.has_changed()
     }
@@ -72,8 +72,8 @@ impl HistogramRows {
         HistogramRows { head, buckets: span.map(bucket).collect() }
     }
 
-    /// Neighbours drawn as one, so that no more than so many bars are left, each with its part of
-    /// the largest.
+    /// At most `bars_max` bars, each with its share of the largest; neighbours are merged as
+    /// needed.
     pub(super) fn drawn(&self, bars_max: usize) -> Vec<CounterRow> {
         let together = self.buckets.len().div_ceil(bars_max.max(1)).max(1);
         let mut bars: Vec<CounterRow> = self.buckets.chunks(together).filter_map(merged).collect();
@@ -85,7 +85,7 @@ impl HistogramRows {
     }
 }
 
-/// Neighbours as one: up to the bound of the last.
+/// Merges neighbours into one bar up to the bound of the last.
 fn merged(rows: &[CounterRow]) -> Option<CounterRow> {
     let value = rows.iter().fold(0, |sum: u64, row| sum.wrapping_add(row.value));
     let change = rows.iter().map(|row| row.change).sum();
@@ -104,7 +104,7 @@ fn above(histogram: &HistogramValue) -> String {
     format!("> {}", bound.unwrap_or(0))
 }
 
-/// The mean, and what nearly all values are not above.
+/// The mean and the 99th percentile.
 fn summary(histogram: &HistogramValue) -> String {
     let Some((mean, bucket)) = histogram.mean().zip(histogram.percentile(99)) else {
         return String::new();
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn bars_begin_and_end_where_there_are_values() {
+    fn bars_begin_and_end_with_buckets_that_have_values() {
         for (counts, expected) in [
             ([0; 6], vec![]),
             ([0, 5, 0, 1, 0, 0], vec![("≤ 32", 5), ("≤ 64", 0), ("≤ 128", 1)]),
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn bars_without_room_are_drawn_together_and_nothing_is_lost() {
+    fn bars_without_room_are_merged_and_keep_all_values() {
         let (then, now) = (histogram([1, 1, 1, 1, 1, 0], 0), histogram([1, 2, 4, 8, 1, 0], 0));
         let bars = HistogramRows::new("turn_us", &now, Some(&then));
         for (bars_max, expected) in [
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn a_histogram_says_its_mean_and_what_most_are_not_above() {
+    fn a_histogram_shows_its_mean_and_99th_percentile() {
         for (counts, sum, expected) in [
             ([0; 6], 0, "t"),
             ([3, 0, 0, 0, 0, 0], 7, "t: mean 2.3, 99% ≤ 16"),
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_may_be_downwards_and_a_row_that_fell_to_zero_is_something() {
+    fn a_change_may_be_negative_and_a_row_that_fell_to_zero_is_shown() {
         for (now, before, change, is_nothing) in [
             (5, Some(3), Some(2), false),
             (0, Some(3), Some(-3), false),

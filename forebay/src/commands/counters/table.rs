@@ -9,45 +9,45 @@ use super::rows::{CounterRow, HistogramRows};
 use crate::bars::{BarStyle, Highlight};
 use crate::screen::Screen;
 
-/// The longest names, and what histograms say beside theirs.
+/// Width of the names, with the summaries of histograms.
 const NAME_CELLS: usize = 44;
 
-/// Of a bucket's name; the rest of the column is for its bar.
+/// Width of a bucket's label; the rest of the column is for its bar.
 const LABEL_CELLS: usize = 8;
 
-/// A histogram has at least so many bars, though numbers have to make room for them.
+/// Each histogram keeps at least this many bars, at the expense of numbers.
 const BARS_MIN: usize = 3;
 
-/// All that is shown at once.
+/// The content of one table.
 pub(super) struct CounterTable<'a> {
     pub(super) path: &'a Path,
     pub(super) now: &'a CounterSnapshot,
-    /// What was read so many seconds before.
+    /// The previous snapshot, and the seconds since then.
     pub(super) before: Option<(&'a CounterSnapshot, f64)>,
-    /// There is a column for the changes, known or not.
+    /// Whether there is a column for changes, even if they are unknown.
     pub(super) has_rates: bool,
 }
 
-/// What is in a table, of which a screen shows a part.
+/// All rows of a table, of which a screen shows a part.
 struct TableContent {
     numbers: Vec<CounterRow>,
     histograms: Vec<HistogramRows>,
 }
 
-/// The part that is shown.
+/// The rows that are shown.
 struct VisibleRows {
     rows: Vec<CounterRow>,
     hidden: usize,
-    /// So many of the hidden ones are more than 0.
+    /// How many hidden rows are not zero.
     hidden_counts: usize,
 }
 
 impl CounterTable<'_> {
-    /// As many rows as a screen has room for, or all.
+    /// As many rows as fit on the screen, or all.
     pub(super) fn text(&self, screen: Option<Screen>, style: BarStyle) -> String {
         let head = format!("{}\n{}\n", self.title(), self.columns());
         let shown = self.content().shown(screen.map_or(usize::MAX, |screen| {
-            // Each row is as long as the names of the columns, and below all there may be a note.
+            // Each row is as long as the headings, and a note may follow.
             screen.lines_beside(&format!("{head}-")) / screen.lines_of(&self.columns())
         }));
         let rows = shown.rows.iter().map(|row| self.line(row, style));
@@ -60,14 +60,14 @@ impl CounterTable<'_> {
     fn title(&self) -> String {
         let (path, pid) = (self.path.display(), self.now.pid);
         let mut title = match self.now.is_alive {
-            true => format!("{path}: server {pid} runs"),
-            false => format!("{path}: server {pid} is dead, these are its last numbers"),
+            true => format!("{path}: server {pid} is running"),
+            false => format!("{path}: server {pid} is dead; these are its last values"),
         };
         if let Some(earlier) = self.now.earlier_pid {
-            title += &format!("; it came after {earlier}");
+            title += &format!("; it replaced server {earlier}");
         }
         if self.now.is_removed {
-            title += "; the file has been removed";
+            title += "; the file has been deleted";
         }
         title
     }
@@ -124,8 +124,8 @@ impl CounterTable<'_> {
 }
 
 impl TableContent {
-    /// What is 0 makes room first; then bars are drawn together, down to a few; then the last
-    /// numbers make room.
+    /// Hides rows in this order: zeros first, then bars are merged down to a few, then the last
+    /// numbers go.
     fn shown(self, room: usize) -> VisibleRows {
         let TableContent { numbers, histograms } = self;
         let counts = numbers.iter().filter(|row| !row.is_nothing()).count();
@@ -147,7 +147,7 @@ impl TableContent {
         }
         let (hidden, hidden_counts) = (all - rows.len(), counts.saturating_sub(rows.len()));
         rows.extend(below);
-        // At least one, whatever the screen says.
+        // At least one row on any screen.
         rows.truncate(room.max(1));
         VisibleRows { rows, hidden, hidden_counts }
     }

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use forebay_sync::profile::{ProfileHeader, PairTotals, SiteKind, StackPlan, ThreadRead};
+use forebay_sync::profile::{PairTotals, ProfileHeader, SiteKind, StackPlan, ThreadRead};
 
 use super::matrix::{self, cells};
 use super::names::{Frames, SiteNames};

@@ -48,7 +48,9 @@ fn numbers_of(path: &Path) -> Result<BTreeMap<String, ColumnValues>, String> {
         .is_ok_and(|count| count == 1 && first == *b"{");
     if is_report {
         if length > REPORT_BYTES_MAX {
-            return Err(format!("too long for a report: {length} bytes, at most {REPORT_BYTES_MAX}"));
+            return Err(format!(
+                "too long for a report: {length} bytes, at most {REPORT_BYTES_MAX}"
+            ));
         }
         let text = std::fs::read(path).map_err(|error| error.to_string())?;
         return of_report(&text);
@@ -74,7 +76,9 @@ fn of_report(text: &[u8]) -> Result<BTreeMap<String, ColumnValues>, String> {
     if left_out > 0 {
         let count =
             counted(usize::try_from(left_out).unwrap_or(usize::MAX), "call site", "call sites");
-        return Err(format!("the report omits {count}; compare profiles, or reports without --lines"));
+        return Err(format!(
+            "the report omits {count}; compare profiles, or reports without --lines"
+        ));
     }
     let mut all = BTreeMap::new();
     for site in sites {
@@ -83,8 +87,8 @@ fn of_report(text: &[u8]) -> Result<BTreeMap<String, ColumnValues>, String> {
         for (column, number) in numbers.iter_mut().enumerate() {
             let found = site.pointer(&format!("/numbers/{}", json::key(column)));
             let found = found.and_then(Value::as_u64);
-            *number =
-                found.ok_or_else(|| format!("damaged report: {name} has no {}", json::key(column)))?;
+            *number = found
+                .ok_or_else(|| format!("damaged report: {name} has no {}", json::key(column)))?;
         }
         all.insert(name, numbers);
     }

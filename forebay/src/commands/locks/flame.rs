@@ -76,7 +76,9 @@ fn nothing(summary: &Summary, control: &ProfileControl) -> String {
     let failed = sum(|site_summary| site_summary.totals.try_failed_count);
     let slept = sum(|site_summary| site_summary.totals.asleep_count);
     match (count, failed) {
-        (0, 0) if !control.is_on => "nothing to draw: recording is off, see `forebay locks on`".to_owned(),
+        (0, 0) if !control.is_on => {
+            "nothing to draw: recording is off, see `forebay locks on`".to_owned()
+        }
         (0, 0) => "nothing to draw: no lock has been taken yet".to_owned(),
         (_, 0) if slept > 0 => format!(
             "nothing to draw: no thread waited for a lock in {count} acquisitions; \
@@ -196,10 +198,16 @@ mod tests {
 
     #[test]
     fn an_empty_flame_graph_says_why_it_is_empty() {
-        let control =
-            |is_on| ProfileControl { is_on, skip: 0, stack_sample: 0, generation: 1, reset_unix_ns: 0 };
+        let control = |is_on| ProfileControl {
+            is_on,
+            skip: 0,
+            stack_sample: 0,
+            generation: 1,
+            reset_unix_ns: 0,
+        };
         let of = |count, try_failed_count, asleep_count| {
-            let totals = SiteTotals { count, try_failed_count, asleep_count, ..SiteTotals::default() };
+            let totals =
+                SiteTotals { count, try_failed_count, asleep_count, ..SiteTotals::default() };
             let site_summary = SiteSummary { totals, wanted_count: 0 };
             Summary {
                 sites: [(site("a", &["x"]).into(), site_summary)].into(),

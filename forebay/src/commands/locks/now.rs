@@ -98,7 +98,10 @@ impl ThreadsView<'_> {
         let deadlocks = Deadlocks::of(&self.reading.now, &self.holders);
         lines.extend(deadlocks.cycles.iter().map(|cycle| deadlock_line(cycle)));
         if deadlocks.is_cut_off {
-            lines.push("too many threads wait for one another: the search for deadlocks was cut short".to_owned());
+            lines.push(
+                "too many threads wait for one another: the search for deadlocks was cut short"
+                    .to_owned(),
+            );
         }
         lines.join("\n")
     }

@@ -24,7 +24,8 @@ pub(super) fn run(args: &ArgMatches) -> Result<ExitCode, String> {
     if is_set(args, "threads")
         && SortOrder::named(args.get_one("sort")) == SortOrder::Column(CNT_HOLD)
     {
-        return Err("--sort cnt_hold: not available with --threads, since it is counted for all threads together".to_owned());
+        let why = "it is counted for all threads together";
+        return Err(format!("--sort cnt_hold: not available with --threads, since {why}"));
     }
     let (file, reading) = read(args)?;
     let mut names = SiteNames::of(&reading);
@@ -79,7 +80,11 @@ fn others(path: &Path) -> Option<String> {
         names.truncate(NAMES_MAX - 1);
         names.push("…".to_owned());
     }
-    let what = counted(count, "more process of this run has a profile", "more processes of this run have profiles");
+    let what = counted(
+        count,
+        "more process of this run has a profile",
+        "more processes of this run have profiles",
+    );
     (count > 0).then(|| format!("{what}: {}", names.join(", ")))
 }
 

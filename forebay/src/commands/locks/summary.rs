@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use forebay_sync::profile::{PairTotals, ProfileSnapshot, ThreadRead, SiteTotals};
+use forebay_sync::profile::{PairTotals, ProfileSnapshot, SiteTotals, ThreadRead};
 
 use super::names::SiteNames;
 
@@ -153,8 +153,8 @@ pub(super) mod tests {
 
     use forebay_sync::boxed_words;
     use forebay_sync::profile::{
-        Clock, SiteDescription, ProcessIdentity, ProfilePlan, Profile, Recorder, ProfiledSite, SiteKind, StackPlan, Acquisition,
-        ThreadIdentity, LockWait,
+        Acquisition, Clock, LockWait, ProcessIdentity, Profile, ProfilePlan, ProfiledSite,
+        Recorder, SiteDescription, SiteKind, StackPlan, ThreadIdentity,
     };
 
     use super::*;
@@ -212,7 +212,11 @@ pub(super) mod tests {
             }
             for holder in [11, 21, 0] {
                 let wait = Some(LockWait { since: profile.clock().now(), holder });
-                let _ = recorder.acquired(&profile, &Line(32), &Acquisition { wait, ..Acquisition::default() });
+                let _ = recorder.acquired(
+                    &profile,
+                    &Line(32),
+                    &Acquisition { wait, ..Acquisition::default() },
+                );
                 recorder.try_failed(&profile, &Line(43), 64, holder);
             }
         }

@@ -78,7 +78,7 @@ mod tests {
     use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
     use forebay_sync::boxed_words;
-    use forebay_sync::profile::{Clock, ProcessIdentity, ProfilePlan, Profile, SiteKind};
+    use forebay_sync::profile::{Clock, ProcessIdentity, Profile, ProfilePlan, SiteKind};
 
     use super::*;
 
@@ -98,8 +98,8 @@ mod tests {
         let dir = tempfile::tempdir().expect("a folder");
         let path = dir.path().join("1.locks");
         for (kind, frames, why) in [
-            (SiteKind::Stacks, 1, "see forebay locks record --stacks"),
-            (SiteKind::Stacks, 2, "see forebay locks report --threads"),
+            (SiteKind::Stacks, 1, "see `forebay locks record --stacks`"),
+            (SiteKind::Stacks, 2, "see `forebay locks report --threads`"),
             (SiteKind::Places, 0, "`lock_profile_size`"),
         ] {
             let plan = ProfilePlan { frames, ..PLAN };

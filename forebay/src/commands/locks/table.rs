@@ -10,8 +10,8 @@ use super::counted;
 use super::summary::{LockSite, SiteSummary, Summary};
 use crate::bars::{BarStyle, Highlight};
 
-/// ProfileHeader as many bytes are printed of a table: a profile may have millions of rows with the longest
-/// names. Further lines are only counted.
+/// ProfileHeader as many bytes are printed of a table: a profile may have millions of rows with the
+/// longest names. Further lines are only counted.
 pub(super) const PAGE_BYTES_MAX: usize = 64 << 20;
 
 /// Length of the longest bar.
@@ -171,7 +171,8 @@ mod tests {
 
     fn summary(asleep_ns: u64) -> Summary {
         let site = LockSite { lock: "mutex".to_owned(), stack: vec!["f x.c:1".into()] };
-        let totals = SiteTotals { count: 7, hold_ns: 1_234_567, asleep_ns, ..SiteTotals::default() };
+        let totals =
+            SiteTotals { count: 7, hold_ns: 1_234_567, asleep_ns, ..SiteTotals::default() };
         let site_summary = SiteSummary { totals, wanted_count: 0 };
         Summary { sites: [(site.into(), site_summary)].into(), ..Summary::default() }
     }

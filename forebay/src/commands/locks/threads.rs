@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use forebay_sync::profile::{ProfileSnapshot, ThreadRead, SiteTotals};
+use forebay_sync::profile::{ProfileSnapshot, SiteTotals, ThreadRead};
 
 use super::call_stacks;
 use super::columns::{SortOrder, numbers_of};

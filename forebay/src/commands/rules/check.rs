@@ -12,7 +12,7 @@ use super::{plural, scope_of, texts};
 use crate::commands::is_set;
 use crate::stdout::outln;
 
-/// What was found in all files.
+/// The totals of all files.
 #[derive(Default)]
 struct CheckTotals {
     files: usize,
@@ -60,9 +60,9 @@ fn print(file: &RuleFile) {
     file.findings().for_each(|finding| outln!("{finding}"));
     let name = &file.name;
     match file.valid.as_slice() {
-        [] => outln!("{name}: refused as {}", whose(file.scope)),
+        [] => outln!("{name}: invalid as {}", whose(file.scope)),
         [scope] => outln!("{name}: valid as {}", whose(*scope)),
-        _ => outln!("{name}: valid as rules of the server, of a site and of a route"),
+        _ => outln!("{name}: valid as rules of the server, of a site or of a route"),
     }
 }
 

@@ -1,19 +1,19 @@
-//! What is different between two lists of lines.
+//! A line-by-line comparison of two lists.
 
 /// A line of one list or of both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct DiffLine<'a> {
-    /// A blank if it is in both, `-` if in the first only, `+` if in the second only.
+    /// A blank if it is in both, `-` if only in the first, `+` if only in the second.
     pub(super) mark: char,
     pub(super) text: &'a str,
 }
 
-/// The second list, with the lines between that only the first has: as few as can be.
+/// The second list, mixed with the lines that only the first has: the shortest such list.
 ///
-/// A table of lengths takes the product of both counts; heads have 1,000 lines at most.
+/// It builds a table with one cell per pair of lines; heads have at most 1,000.
 pub(super) fn diff<'a>(old: &'a [String], new: &'a [String]) -> Vec<DiffLine<'a>> {
     let width = new.len() + 1;
-    // At `i, j`: how many lines are common to what follows in both.
+    // At `i, j`: the length of the longest common subsequence of the rest of both.
     let mut common = vec![0_u32; (old.len() + 1) * width];
     for i in (0..old.len()).rev() {
         for j in (0..new.len()).rev() {
@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_that_stay_are_not_marked() {
+    fn common_lines_are_not_marked() {
         for (old, new, expected) in [
             ("a b c", "a b c", " a b c"),
             ("a b c", "a c", " a-b c"),

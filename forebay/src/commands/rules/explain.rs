@@ -18,7 +18,7 @@ use super::{explain_json, scope_of, texts};
 use crate::commands::is_set;
 use crate::stdout::outln;
 
-/// Lines that are longer push what is said of them to the right.
+/// Longer lines push their results to the right.
 const LINE_WIDTH_MAX: usize = 76;
 
 pub(super) fn run(args: &ArgMatches, filters: &Filters) -> Result<ExitCode, String> {
@@ -35,7 +35,7 @@ pub(super) fn run(args: &ArgMatches, filters: &Filters) -> Result<ExitCode, Stri
     Ok(ExitCode::SUCCESS)
 }
 
-/// What the arguments describe.
+/// The request, the response and the surroundings that the arguments describe.
 fn exchange(args: &ArgMatches) -> Result<TrialExchange, String> {
     let request = args.get_one::<String>("request").map(String::as_str).unwrap_or_default();
     let mut fields: Vec<String> = texts(args, "header").cloned().collect();
@@ -70,21 +70,21 @@ fn print(planned: &PlannedRules, exchange: &TrialExchange, course: &TrialResult)
         print_hook(planned, hook);
     }
     if course.hooks.is_empty() {
-        outln!("\nno rule is for a hook that this request comes by");
+        outln!("\nno rules for the hooks that this request passes");
     }
     let was = exchange.request.lines();
     match (&course.to_origin, course.answered_at) {
         (Some(lines), _) => print_lines("request to the origin", &was, lines),
         (None, Some(hook)) => outln!("\nno request to the origin: answered at {}", hook.name()),
-        (None, None) => outln!("\nno request to the origin: what is stored answers"),
+        (None, None) => outln!("\nno request to the origin: answered from the cache"),
     }
-    print_lines("answer to the client", &course.before.lines(), &course.answer.lines());
+    print_lines("response to the client", &course.before.lines(), &course.answer.lines());
     if let Some(body) = course.body.as_ref().filter(|body| !body.is_empty()) {
         outln!("\n  {}", shown(body.trim_end().as_bytes()));
     }
 }
 
-/// With `-` before what is no longer there, `+` before what is new.
+/// Marks removed lines with `-`, new ones with `+`.
 fn print_lines(title: &str, old: &[String], new: &[String]) {
     outln!("\n{title}");
     for line in diff(old, new) {
@@ -98,7 +98,7 @@ fn print_hook(planned: &PlannedRules, trace: &HookTrace) {
     for (number, info) in all.filter(|(_, info)| info.hook == trace.hook) {
         let place = format!("{}:{}", info.file, info.at.line);
         match trace.rules.iter().find(|rule| rule.number as usize == number) {
-            None => outln!("  {place}: not reached, [L] ended the rules of this file"),
+            None => outln!("  {place}: not reached: [L] ended the rules of this file"),
             Some(rule) => {
                 outln!("  {place}: {}", if rule.matched { "runs" } else { "does not run" });
                 rule.steps.iter().for_each(|step| print_step(planned, rule, step, width));
@@ -107,7 +107,7 @@ fn print_hook(planned: &PlannedRules, trace: &HookTrace) {
     }
 }
 
-/// Of the longest line that is shown.
+/// Width of the longest line that is shown.
 fn width_of(planned: &PlannedRules, trace: &HookTrace) -> usize {
     let widths = trace.rules.iter().flat_map(|rule| {
         let file = planned.place(rule.number).0;
@@ -129,7 +129,7 @@ fn print_step(planned: &PlannedRules, rule: &RuleTrace, step: &TraceStep, width:
     };
     let line = planned.line(planned.place(rule.number).0, at.line);
     let value = shown(value);
-    // What stands in the line as it is needs not be said again.
+    // A value that the line already shows is not repeated.
     let is_known = matches!(step, TraceStep::Operate { .. }) && line.contains(&value);
     let value = if is_known { String::new() } else { format!("\"{value}\"") };
     let why = if why.is_empty() { String::new() } else { format!("  ({why})") };

@@ -1,4 +1,4 @@
-//! The same that `forebay rules explain` prints, for programs.
+//! The output of `forebay rules explain` as JSON.
 
 use forebay_rules::run::OperatorOutcome;
 use serde_json::{Value, json};

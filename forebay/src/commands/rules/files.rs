@@ -1,4 +1,4 @@
-//! Rule files as they are named on a command line.
+//! Reads the rule files named on a command line.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -10,20 +10,20 @@ use forebay_rules::diagnostic::{DiagnosticDisplay, RuleSpan, Severity};
 use forebay_rules::filter::Filters;
 use forebay_rules::limits::FILE_BYTES_MAX;
 
-/// A rule file that was read.
+/// A rule file and its findings.
 pub(super) struct RuleFile {
-    /// As it was named.
+    /// The name as given.
     pub(super) name: String,
     pub(super) text: String,
-    /// Where it is right; if nowhere, where it comes nearest to it.
+    /// The scope in which it is valid; if none, the one with the fewest errors.
     pub(super) scope: RuleScope,
-    /// Every scope that was asked for and in which it is right.
+    /// The requested scopes in which it is valid.
     pub(super) valid: Vec<RuleScope>,
-    /// As rules of that scope.
+    /// The rules, read for `scope`.
     pub(super) read: ParsedFile,
 }
 
-/// How a scope is called on the command line.
+/// The name of a scope on the command line.
 pub(super) fn name_of(scope: RuleScope) -> &'static str {
     match scope {
         RuleScope::Server => "server",
@@ -31,7 +31,7 @@ pub(super) fn name_of(scope: RuleScope) -> &'static str {
     }
 }
 
-/// The same in a sentence.
+/// The name of a scope in a sentence.
 pub(super) fn whose(scope: RuleScope) -> &'static str {
     match scope {
         RuleScope::Server => "rules of the server",
@@ -44,10 +44,10 @@ pub(super) fn scope_named(word: &str) -> Option<RuleScope> {
 }
 
 impl RuleFile {
-    /// Reads a file as rules of this scope, or of the one that fits; they may run these filters.
+    /// Reads a file for this scope, or for the one that fits; rules may run these filters.
     ///
     /// # Errors
-    /// A sentence: it cannot be read.
+    /// The file cannot be read; the text is a message for the user.
     pub(super) fn open(
         name: &str,
         scope: Option<RuleScope>,
@@ -61,7 +61,7 @@ impl RuleFile {
             .collect();
         let usable = reads.iter().filter(|(_, (_, read))| read.is_usable());
         let valid = usable.map(|(scope, _)| *scope).collect();
-        // Of two with as many errors the first stays in front.
+        // The sort is stable: of two with as many errors the first stays in front.
         reads.sort_by_key(|(_, (_, read))| count(read, Severity::Error));
         let (scope, (text, read)) = reads.swap_remove(0);
         Ok(RuleFile { name: name.to_owned(), text, scope, valid, read })
@@ -86,7 +86,7 @@ fn count(read: &ParsedFile, severity: Severity) -> usize {
 /// The text of any file.
 ///
 /// # Errors
-/// A sentence with the file's name: it cannot be read, or is no text.
+/// The file cannot be read, or is not UTF-8; the text is a message with its name.
 pub(super) fn text_of(name: &str) -> Result<String, String> {
     let bytes = bytes_of(Path::new(name)).map_err(|error| format!("{name}: {error}"))?;
     forebay_rules::decode(bytes).map_err(|(_, problem)| {
@@ -95,7 +95,7 @@ pub(super) fn text_of(name: &str) -> Result<String, String> {
     })
 }
 
-/// No more is read than what tells that a file is too large.
+/// Reads at most one byte more than the limit, which shows that a file is too large.
 fn bytes_of(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     File::open(path)?.take(FILE_BYTES_MAX as u64 + 1).read_to_end(&mut bytes)?;

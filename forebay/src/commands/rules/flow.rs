@@ -1,5 +1,5 @@
-//! A request's way through the hooks, as it has it in a server, without one. What becomes of a
-//! message at a hook is decided where a server has it decided: in `forebay_rules::apply`.
+//! Sends a request through the hooks as a server does, without one. The rules' effects on a message
+//! are applied by the same code as in a server: `forebay_rules::apply`.
 
 use forebay_rules::apply::{
     AnswerHead, MessageLimits, OwnAnswer, RequestText, RuleScratch, RuledMessage, RuledRequest,
@@ -13,35 +13,35 @@ use super::message::{TrialRequest, TrialResponse, lines_of, rule_limits};
 use super::trace::HookTrace;
 use super::world::TrialWorld;
 
-/// What rules are tried on.
+/// The input of a trial.
 #[derive(Debug)]
 pub(super) struct TrialExchange {
     pub(super) request: TrialRequest,
-    /// The origin's, or the stored one on a hit.
+    /// The origin's response, or the stored one on a hit.
     pub(super) answer: TrialResponse,
     pub(super) world: TrialWorld,
 }
 
-/// What became of it.
+/// The result of a trial.
 #[derive(Debug)]
 pub(super) struct TrialResult {
     pub(super) hooks: Vec<HookTrace>,
-    /// The request as the origin gets it, without what the server adds; `None` if nobody is asked.
+    /// The request to the origin, without fields that the server adds; `None` if none is sent.
     pub(super) to_origin: Option<Vec<String>>,
-    /// The answer before the rules for answers have seen it.
+    /// The response before rules changed it.
     pub(super) before: TrialResponse,
-    /// As the client gets it, without what the server adds.
+    /// The response to the client, without fields that the server adds.
     pub(super) answer: TrialResponse,
-    /// Of an answer that rules gave.
+    /// The body of a response made by rules.
     pub(super) body: Option<String>,
-    /// The hook whose rules have answered.
+    /// The hook whose rules responded.
     pub(super) answered_at: Option<Hook>,
 }
 
-/// Runs the rules of all hooks, or of one, on an exchange.
+/// Runs the rules of all hooks, or of one.
 ///
 /// # Errors
-/// A sentence: what they make of the request is none.
+/// The rules made an invalid request.
 pub(super) fn run(
     program: &Program,
     exchange: &TrialExchange,
@@ -84,14 +84,14 @@ pub(super) fn run(
     Ok(TrialResult { hooks, to_origin, before, answer, body: None, answered_at: None })
 }
 
-/// What early rules made of a request.
+/// The result of a hook that runs before the cache lookup.
 enum RequestOutcome {
     Same,
     Changed(TrialRequest),
     Answered(OwnAnswer),
 }
 
-/// What the last rules have for the body of an answer of our own.
+/// The body that rules set for a response of our own.
 type NewBody = Option<Box<[u8]>>;
 
 struct TrialFlow<'a> {
@@ -100,7 +100,7 @@ struct TrialFlow<'a> {
     limits: MessageLimits,
 }
 
-/// Runs the program, and writes down what it sees.
+/// Runs the program and records a trace.
 struct HookRunner<'a> {
     program: &'a Program,
     world: &'a TrialWorld,
@@ -152,7 +152,7 @@ impl TrialFlow<'_> {
         TrialRequest::check(into).map(RequestOutcome::Changed)
     }
 
-    /// The end of a request that rules have answered.
+    /// The response to a request that rules answered.
     fn answered(
         mut self,
         hook: Hook,
@@ -202,7 +202,7 @@ impl TrialFlow<'_> {
         Ok(TrialResponse { status, fields, reason: None })
     }
 
-    /// The answer that the client gets, and the body that rules have for one of our own.
+    /// The response to the client, and the body that rules set for one of our own.
     fn send_response(
         &mut self,
         answer: TrialResponse,

@@ -1,4 +1,4 @@
-//! A request and an answer that rules are tried on.
+//! The request and the response that rules are tried on.
 
 use forebay_http::fields::FieldBlock;
 use forebay_http::request::RequestHead;
@@ -8,32 +8,32 @@ use forebay_rules::apply::{MessageLimits, OwnAnswer, RequestText, RequestView};
 use forebay_rules::run::Url;
 use forebay_server::config::ServerSettings;
 
-/// For a request that names no host.
+/// The host of a request that names none.
 const HOST: &str = "example.org";
 
-/// A request head that was parsed as a server would. It has a Host line, and a target without it.
+/// A request head, parsed as a server does. It has a Host line, and a target without a host.
 #[derive(Debug)]
 pub(super) struct TrialRequest(RequestText);
 
-/// The head of an answer.
+/// A response head.
 #[derive(Clone, Debug)]
 pub(super) struct TrialResponse {
     pub(super) status: u16,
-    /// If it is not the usual one.
+    /// The reason phrase, if it is not the usual one.
     pub(super) reason: Option<Vec<u8>>,
     pub(super) fields: FieldBlock,
 }
 
 impl TrialRequest {
-    /// From `METHOD URL`, `METHOD /path` or `/path`, and lines `Name: value`.
+    /// Parses `METHOD URL`, `METHOD /path` or `/path`, with lines `Name: value`.
     ///
     /// # Errors
-    /// A sentence: a server would refuse it.
+    /// A server would refuse the request.
     pub(super) fn new(line: &str, fields: &[String]) -> Result<TrialRequest, String> {
         let mut words = line.split_whitespace();
         let (first, second) = (words.next().unwrap_or("/"), words.next());
         if words.next().is_some_and(|word| !word.starts_with("HTTP/")) {
-            return Err(format!("{line}: not a valid request line"));
+            return Err(format!("{line}: not a request line; write it as 'METHOD URL'"));
         }
         let (method, target) = second.map_or(("GET", first), |target| (first, target));
         let (host, target) = match target.strip_prefix("http://") {
@@ -57,9 +57,9 @@ impl TrialRequest {
     }
 
     /// # Errors
-    /// A sentence: it asks for nothing that a server could find.
+    /// The request has no valid target.
     pub(super) fn check(text: RequestText) -> Result<TrialRequest, String> {
-        request_target(text.head()).map_err(|why| format!("that is no request: {why}"))?;
+        request_target(text.head()).map_err(|why| format!("invalid request: {why}"))?;
         Ok(TrialRequest(text))
     }
 
@@ -67,14 +67,14 @@ impl TrialRequest {
         self.0.head()
     }
 
-    /// As rules see it.
+    /// The request as rules see it.
     pub(super) fn view<'a>(&'a self, original: Url<'a>) -> RequestView<'a> {
         let head = self.head();
         let method = head.method().as_bytes();
         RequestView { method, url: self.url(), original, fields: head.fields() }
     }
 
-    /// Its field lines, as they go on the wire.
+    /// The field lines as sent.
     pub(super) fn fields(&self) -> FieldBlock {
         let mut block = FieldBlock::new();
         self.head().fields().iter().for_each(|field| block.push_field(field));
@@ -86,7 +86,7 @@ impl TrialRequest {
         target.map_or(Url::default(), |target| Url::new(target.authority, target.path_query))
     }
 
-    /// TrialRequest line and fields.
+    /// The request line and the fields.
     pub(super) fn lines(&self) -> Vec<String> {
         let lines = self.0.bytes().split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii_end);
         lines.take_while(|line| !line.is_empty()).map(shown).collect()
@@ -95,15 +95,15 @@ impl TrialRequest {
 
 impl TrialResponse {
     /// # Errors
-    /// A sentence: one of the lines is no field.
+    /// A line is not a field.
     pub(super) fn new(status: u16, fields: &[String]) -> Result<TrialResponse, String> {
         Ok(TrialResponse { status, reason: None, fields: block_of(fields)? })
     }
 
-    /// What a server makes of an answer by rules.
+    /// The response that a server makes for rules.
     ///
     /// # Errors
-    /// A sentence: rules have left no field lines.
+    /// The rules left invalid field lines.
     pub(super) fn own(own: &OwnAnswer) -> Result<TrialResponse, String> {
         let mut lines = Vec::new();
         own.write_fields(&mut lines);
@@ -111,7 +111,7 @@ impl TrialResponse {
         Ok(TrialResponse { status: own.status(), reason: None, fields })
     }
 
-    /// Its head as it goes on the wire, but for the empty line; and where the fields begin.
+    /// The head as sent, without the empty line, and the offset of the fields.
     pub(super) fn text(&self) -> (Vec<u8>, usize) {
         let mut text = Vec::new();
         write::status_line_with(&mut text, self.status, self.reason.as_deref());
@@ -120,20 +120,20 @@ impl TrialResponse {
         (text, fields_start)
     }
 
-    /// From such a text.
+    /// Parses such a text.
     ///
     /// # Errors
-    /// A sentence: rules have left no field lines.
+    /// The rules left invalid field lines.
     pub(super) fn read(status: u16, text: &[u8]) -> Result<TrialResponse, String> {
         let mut parts = text.splitn(2, |byte| *byte == b'\n');
         let line = parts.next().unwrap_or_default().trim_ascii_end();
         let fields = FieldBlock::parse(parts.next().unwrap_or_default()).ok_or(NO_FIELDS)?;
-        // Behind version and status.
+        // The reason follows version and status.
         let reason = line.splitn(3, |byte| *byte == b' ').nth(2).map(<[u8]>::to_vec);
         Ok(TrialResponse { status, reason, fields })
     }
 
-    /// Status line and fields.
+    /// The status line and the fields.
     pub(super) fn lines(&self) -> Vec<String> {
         let (text, fields_start) = self.text();
         let line = text.get(..fields_start).unwrap_or_default();
@@ -150,11 +150,11 @@ pub(super) fn lines_of(block: &FieldBlock) -> Vec<String> {
     fields.iter().map(|field| line(field.name, field.value)).collect()
 }
 
-/// From lines `Name: value`.
+/// Parses lines `Name: value`.
 fn block_of(lines: &[String]) -> Result<FieldBlock, String> {
     let mut text = Vec::new();
     for line in lines {
-        let no_field = || format!("{line:?} is no field: write it as 'Name: value'");
+        let no_field = || format!("{line:?}: not a field; write it as 'Name: value'");
         let (name, value) = line.split_once(':').ok_or_else(no_field)?;
         let name = forebay_http::edit::FieldName::parse(name.as_bytes()).ok_or_else(no_field)?;
         let value = value.trim().as_bytes();
@@ -164,14 +164,14 @@ fn block_of(lines: &[String]) -> Result<FieldBlock, String> {
     FieldBlock::parse(&text).ok_or_else(|| NO_FIELDS.to_owned())
 }
 
-const NO_FIELDS: &str = "these are no fields";
+const NO_FIELDS: &str = "invalid field lines";
 
-/// How large rules may make a head of a server that has no settings.
+/// The limits of a server with default settings for heads that rules change.
 pub(super) fn rule_limits() -> MessageLimits {
     ServerSettings::default().rule_limits()
 }
 
-/// Bytes of a message or a file for a terminal: control characters are shown as `?`.
+/// Bytes of a message or a file for a terminal; control characters become `?`.
 pub(super) fn shown(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(bytes);
     text.chars().map(|c| if c.is_control() { '?' } else { c }).collect()

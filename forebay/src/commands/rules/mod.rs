@@ -1,4 +1,4 @@
-//! `forebay rules`: looking after files of header rules.
+//! `forebay rules`: checks, explains, tests and measures header rules.
 
 mod check;
 mod diff;
@@ -21,18 +21,18 @@ use forebay_rules::ast::RuleScope;
 use forebay_rules::filter::Filters;
 
 /// # Errors
-/// A sentence for the user.
+/// The text is a message for the user.
 pub(super) fn run(args: &ArgMatches, filters: &Filters) -> Result<ExitCode, String> {
     match args.subcommand() {
         Some(("check", args)) => Ok(check::run(args, filters)),
         Some(("explain", args)) => explain::run(args, filters),
         Some(("top", args)) => top::run(args),
         Some(("test", args)) => Ok(test::run(args, filters)),
-        _ => Err("no such command; see forebay rules --help".to_owned()),
+        _ => Err("no such command; see `forebay rules --help`".to_owned()),
     }
 }
 
-/// All values of an argument that may be given more than once.
+/// All values of a repeatable argument.
 fn texts<'a>(args: &'a ArgMatches, name: &str) -> impl Iterator<Item = &'a String> {
     args.get_many::<String>(name).into_iter().flatten()
 }

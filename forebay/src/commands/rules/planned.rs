@@ -1,4 +1,4 @@
-//! Rule files put together to a program, with their texts.
+//! A program made of rule files, with their texts.
 
 use forebay_rules::ast::RuleScope;
 use forebay_rules::diagnostic::Severity;
@@ -15,10 +15,10 @@ pub(super) struct PlannedRules {
 }
 
 impl PlannedRules {
-    /// Puts files together in their order, but those of the server first.
+    /// Combines files in their order, those of the server first.
     ///
     /// # Errors
-    /// For the user: a file cannot be read, or what is wrong in it.
+    /// A file cannot be read or is invalid; the text is a message for the user.
     pub(super) fn open(
         names: &[(String, Option<RuleScope>)],
         filters: &Filters,
@@ -54,5 +54,5 @@ impl PlannedRules {
 fn errors_of(file: &RuleFile) -> String {
     let errors = file.findings().filter(|it| it.diagnostic.severity == Severity::Error);
     let errors: String = errors.map(|error| format!("\n{error}")).collect();
-    format!("{} is refused:\n{}", file.name, errors.trim_end())
+    format!("{}: invalid rules:\n{}", file.name, errors.trim_end())
 }

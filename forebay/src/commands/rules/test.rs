@@ -16,7 +16,7 @@ use super::{plural, texts};
 use crate::commands::is_set;
 use crate::stdout::outln;
 
-/// What was expected and what was seen instead, as lines of a test file.
+/// Expected and actual lines, as in a test file.
 struct Difference {
     expected: Vec<String>,
     seen: Vec<String>,
@@ -26,7 +26,7 @@ struct Difference {
 struct TestTotals {
     passed: usize,
     failed: usize,
-    /// Files that hold no tests that could run.
+    /// Files without runnable tests.
     broken: usize,
     cases: Vec<Value>,
 }
@@ -135,7 +135,7 @@ fn start_of(lines: &[String]) -> &str {
 fn compare(arrow: &str, wanted: &Expectation, lines: &[String], found: &mut Vec<Difference>) {
     let start = start_of(lines);
     if let Some(expected) = &wanted.start {
-        // A status may be written without its reason.
+        // A status may be expected without its reason phrase.
         let code = start.split(' ').next().unwrap_or_default();
         if start != expected && !(arrow == "<" && code == expected) {
             let line = |text: &str| vec![format!("{arrow} {text}")];
@@ -151,7 +151,7 @@ fn compare(arrow: &str, wanted: &Expectation, lines: &[String], found: &mut Vec<
     found.extend(names.into_iter().filter_map(|name| of_name(arrow, name, wanted, lines)));
 }
 
-/// All lines of one name have to be those that are expected, in their order.
+/// Compares all lines of one field name, in order.
 fn of_name(arrow: &str, name: &str, wanted: &Expectation, lines: &[String]) -> Option<Difference> {
     let is_it = |other: &str| other.eq_ignore_ascii_case(name);
     let expected = wanted.fields.iter().filter(|(name, _)| is_it(name));

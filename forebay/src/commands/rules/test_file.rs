@@ -1,7 +1,7 @@
-//! Files of tests of rules: what is asked and answered, and what has to come out.
+//! Test files for rules: requests, responses and expected results.
 //!
-//! The format is described in `docs/rules.md`. A line that begins with an arrow is part of a
-//! message: `>` from the client, `>>` to the origin, `<<` from the origin, `<` to the client.
+//! `docs/rules.md` describes the format. A line that starts with an arrow is part of a message: `>`
+//! from the client, `>>` to the origin, `<<` from the origin, `<` to the client.
 
 use std::path::Path;
 
@@ -13,10 +13,10 @@ use super::flow::TrialExchange;
 use super::message::{TrialRequest, TrialResponse};
 use super::world::{LOOKUPS, TrialWorld};
 
-/// A file of tests.
+/// A test file.
 #[derive(Debug, Default)]
 pub(super) struct TestFile {
-    /// Rule files, and whose rules they are.
+    /// Rule files with their scopes.
     pub(super) rules: Vec<(String, Option<RuleScope>)>,
     pub(super) cases: Vec<TestCase>,
 }
@@ -33,27 +33,27 @@ pub(super) struct TestCase {
     now: Option<u64>,
     random: Option<u64>,
     pub(super) to_origin: Expectation,
-    /// Nothing may go to the origin.
+    /// No request may go to the origin.
     pub(super) no_origin: bool,
     pub(super) to_client: Expectation,
     pub(super) body: Option<String>,
 }
 
-/// What is asked or answered.
+/// The start line and the fields of a request or response.
 #[derive(Debug, Default)]
 struct MessageLines {
     start: Option<String>,
     fields: Vec<String>,
 }
 
-/// What has to come out.
+/// An expected message.
 #[derive(Debug, Default)]
 pub(super) struct Expectation {
     /// Method and target, or the status.
     pub(super) start: Option<String>,
-    /// All lines of each name that is here.
+    /// For each name that occurs here, all its lines.
     pub(super) fields: Vec<(String, String)>,
-    /// There is no line of these names.
+    /// Names that must be absent.
     pub(super) absent: Vec<String>,
 }
 
@@ -69,7 +69,7 @@ impl Expectation {
             let (name, value) = text.split_once(':').unwrap_or_default();
             self.fields.push((name.to_owned(), value.trim().to_owned()));
         } else if self.start.replace(text.to_owned()).is_some() {
-            return Err(format!("a second first line: {text}"));
+            return Err(format!("a second start line: {text}"));
         }
         Ok(())
     }
@@ -80,13 +80,13 @@ impl MessageLines {
         if is_field(text) {
             self.fields.push(text.to_owned());
         } else if self.start.replace(text.to_owned()).is_some() {
-            return Err(format!("a second first line: {text}"));
+            return Err(format!("a second start line: {text}"));
         }
         Ok(())
     }
 }
 
-/// A colon in the first word: only a field has it there.
+/// A field has a colon in its first word.
 fn is_field(text: &str) -> bool {
     let word = text.split_whitespace().next().unwrap_or_default();
     word.contains(':') && !word.starts_with('/') && !word.starts_with("http://")
@@ -94,7 +94,7 @@ fn is_field(text: &str) -> bool {
 
 impl TestFile {
     /// # Errors
-    /// `line: what is wrong`
+    /// The text is `line: message`.
     pub(super) fn parse(path: &Path, text: &str) -> Result<TestFile, String> {
         let mut file = TestFile::default();
         let mut scope = None;
@@ -106,11 +106,11 @@ impl TestFile {
             file.add(path, &mut scope, (number, line)).map_err(|why| format!("{number}: {why}"))?;
         }
         if file.rules.is_empty() {
-            return Err("1: no line `rules FILE` says what is tested".to_owned());
+            return Err("1: no line `rules FILE` names the rules under test".to_owned());
         }
         let idle = file.cases.iter().find(|case| !case.expects());
         match idle {
-            Some(case) => Err(format!("{}: the test expects nothing", case.line)),
+            Some(case) => Err(format!("{}: the test has no expectations", case.line)),
             None => Ok(file),
         }
     }
@@ -143,7 +143,7 @@ impl TestFile {
                 self.rules.extend(named.map(|path| (path.display().to_string(), *scope)));
                 Ok(())
             }
-            _ => Err(format!("`{word}` is not known here: `scope`, `rules` or `test` is")),
+            _ => Err(format!("`{word}` is not allowed here; expected `scope`, `rules` or `test`")),
         }
     }
 }
@@ -157,19 +157,19 @@ impl TestCase {
             ">>" => self.to_origin.add(rest)?,
             "<" => self.to_client.add(rest)?,
             "client" => {
-                self.client = Some(rest.parse().map_err(|_| format!("no address: {rest}"))?)
+                self.client = Some(rest.parse().map_err(|_| format!("not an IP address: {rest}"))?)
             }
             "cache" => {
                 let found = LOOKUPS.into_iter().find(|result| result.as_str() == rest);
                 let all = LOOKUPS.map(CacheResult::as_str).join(", ");
-                self.cache = Some(found.ok_or_else(|| format!("{rest} is none of {all}"))?);
+                self.cache = Some(found.ok_or_else(|| format!("{rest}: expected one of {all}"))?);
             }
             "now" => self.now = Some(number(rest)?),
             "random" => self.random = Some(number(rest)?),
             "body" => self.body = Some(rest.to_owned()),
             _ => {
                 let known = ">, >>, <<, <, client, cache, now, random, body, test";
-                return Err(format!("`{word}` is none of {known}"));
+                return Err(format!("`{word}`: expected one of {known}"));
             }
         }
         Ok(())
@@ -180,14 +180,14 @@ impl TestCase {
         !is_empty || self.no_origin || self.body.is_some()
     }
 
-    /// What the rules are tried on.
+    /// The input of the trial.
     pub(super) fn exchange(&self) -> Result<TrialExchange, String> {
         let line = self.asks.start.as_deref().unwrap_or("GET /");
         let request = TrialRequest::new(line, &self.asks.fields)?;
         let status = self.answers.start.as_deref().unwrap_or("200");
         let code = status.split(' ').next().and_then(|code| code.parse().ok());
         let code = code.filter(|code| (200..=599).contains(code));
-        let code = code.ok_or_else(|| format!("{status} is no status from 200 to 599"))?;
+        let code = code.ok_or_else(|| format!("{status}: not a status from 200 to 599"))?;
         let mut world = TrialWorld::default();
         world.client = self.client.unwrap_or(world.client);
         world.found = self.cache.unwrap_or(world.found);
@@ -202,5 +202,5 @@ impl TestCase {
 }
 
 fn number(text: &str) -> Result<u64, String> {
-    text.parse().map_err(|_| format!("{text} is no number"))
+    text.parse().map_err(|_| format!("{text}: not a number"))
 }

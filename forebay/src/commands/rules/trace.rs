@@ -1,4 +1,4 @@
-//! What rules did, step by step.
+//! A trace of the steps of rules.
 
 use std::ops::Range;
 
@@ -7,31 +7,31 @@ use forebay_rules::ast::{Branch, Condition, Hook, Lifetime, Operation, Operator}
 use forebay_rules::diagnostic::RuleSpan;
 use forebay_rules::run::{OperatorOutcome, RunObserver, RunReport};
 
-/// What the rules of one hook did.
+/// The trace of one hook.
 #[derive(Debug)]
 pub(super) struct HookTrace {
     pub(super) hook: Hook,
-    /// In the order in which they ran.
+    /// The rules in the order in which they ran.
     pub(super) rules: Vec<RuleTrace>,
 }
 
-/// What one rule did.
+/// The trace of one rule.
 #[derive(Debug, Default)]
 pub(super) struct RuleTrace {
     /// Its number in the program.
     pub(super) number: u32,
-    /// One of its branches was taken.
+    /// Whether one of its branches was taken.
     pub(super) matched: bool,
     pub(super) steps: Vec<TraceStep>,
 }
 
 #[derive(Debug)]
 pub(super) enum TraceStep {
-    /// A condition was looked at.
+    /// A condition was evaluated.
     Test { at: RuleSpan, value: Vec<u8>, holds: bool },
-    /// No condition before has held.
+    /// All conditions before failed.
     Else,
-    /// An operator has run.
+    /// An operator ran.
     Operate { at: RuleSpan, value: Vec<u8>, outcome: OperatorOutcome, why: &'static str },
 }
 
@@ -77,26 +77,26 @@ impl RunObserver for HookTrace {
     }
 }
 
-/// Why an operator could not do what it should with this value.
+/// Explains why an operator failed with this value.
 fn why(operator: &Operator, value: &[u8]) -> &'static str {
     match operator {
         Operator::SetHeader(..) | Operator::AddHeader(..) => match FieldValue::parse(value) {
-            None => "this cannot be the value of a field",
+            None => "not a valid field value",
             Some(_) => "the head would be too large",
         },
         Operator::AddCookie(..) | Operator::SetCookie(..) | Operator::RemoveCookie(_) => {
-            "this cannot be the value of a cookie, or the head would be too large"
+            "not a valid cookie value, or the head would be too large"
         }
-        Operator::SetDestination { .. } => "this is not valid there, or too long",
-        Operator::RemoveDestination(_) => "the URL has none that could go",
+        Operator::SetDestination { .. } => "not valid in this part of the URL, or too long",
+        Operator::RemoveDestination(_) => "the URL has no such part",
         Operator::FilterQuery { .. } => "the URL would be too long",
-        Operator::SetRedirect { .. } => "this is no URL: it is empty, too long, or not in ASCII",
-        Operator::SetReason(_) => "this cannot stand in a status line",
+        Operator::SetRedirect { .. } => "not a URL: empty, too long, or not in ASCII",
+        Operator::SetReason(_) => "not valid in a status line",
         Operator::SetBody(_) => "the body would be too large",
-        Operator::SetInt8(..) => "a number from 0 to 255 is needed",
+        Operator::SetInt8(..) => "not a number from 0 to 255",
         Operator::SetInt16(Lifetime::Session | Lifetime::Transaction, _) => {
-            "a number from 0 to 65535 is needed"
+            "not a number from 0 to 65535"
         }
-        _ => "it could not",
+        _ => "failed",
     }
 }

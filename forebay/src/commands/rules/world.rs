@@ -1,4 +1,4 @@
-//! The answers that rules get when they are tried without a server.
+//! The surroundings of rules that are tried without a server.
 
 use std::cell::{Cell, RefCell};
 use std::net::{IpAddr, Ipv4Addr};
@@ -6,19 +6,19 @@ use std::net::{IpAddr, Ipv4Addr};
 use forebay_rules::ast::{AddressKind, PortKind};
 use forebay_rules::run::{CacheResult, RuleEnvironment};
 
-/// The world around one request.
+/// The surroundings of one request.
 #[derive(Debug)]
 pub(super) struct TrialWorld {
     pub(super) client: IpAddr,
-    /// What the lookup is about to find.
+    /// The result that the lookup will have.
     pub(super) found: CacheResult,
     /// Seconds since 1970.
     pub(super) now: u64,
-    /// What `%{RANDOM}` is made of.
+    /// Source of `%{RANDOM}`.
     pub(super) random: u64,
-    /// What it has found: nothing before it.
+    /// The result so far: none before the lookup.
     pub(super) cache: Cell<CacheResult>,
-    /// Numbers of the counters that were counted.
+    /// Numbers of the counters that rules increased.
     pub(super) counted: RefCell<Vec<u32>>,
 }
 
@@ -35,7 +35,7 @@ impl Default for TrialWorld {
     }
 }
 
-/// All results of a lookup that there are, by their names.
+/// All results of a lookup.
 pub(super) const LOOKUPS: [CacheResult; 4] =
     [CacheResult::Miss, CacheResult::HitStale, CacheResult::HitFresh, CacheResult::Skipped];
 

@@ -1,4 +1,4 @@
-//! What is shown of real files, where and how.
+//! Tables of real counter files, on terminals of different sizes.
 
 use std::path::PathBuf;
 
@@ -20,28 +20,28 @@ const DEFS: &[CounterDef] = &[
 
 const TURN_WORD: usize = 4;
 
-/// A counter file with one slot, and who follows it.
-struct Followed {
+/// A counter file with one slot, and its follower.
+struct FollowedFile {
     _folder: Folder,
     slot: CounterSlot,
     path: PathBuf,
     follower: FileFollower,
 }
 
-fn followed() -> Followed {
+fn followed() -> FollowedFile {
     let folder = Folder::new();
     let path = folder.path("run/1.counters");
     let file = CounterFile::create(Some(&path), DEFS, 1).expect("a file");
     let follower = FileFollower::open(path.clone()).expect("it is there");
-    Followed { _folder: folder, slot: file.slot(0), path, follower }
+    FollowedFile { _folder: folder, slot: file.slot(0), path, follower }
 }
 
-impl Followed {
+impl FollowedFile {
     fn read(&mut self) -> CounterSnapshot {
         self.follower.read().expect("whole")
     }
 
-    /// 20 turns, of which half were short.
+    /// 20 turns, half of them short.
     fn turns(&self) {
         for index in 0..20 {
             let value = if index % 2 == 0 { 10 } else { 100 << (index / 5) };
@@ -51,7 +51,7 @@ impl Followed {
 }
 
 #[test]
-fn a_table_has_each_number_and_a_bar_for_each_bucket_with_values_between() {
+fn a_table_has_each_number_and_a_bar_for_each_bucket_between_the_first_and_last() {
     let mut followed = followed();
     followed.slot.add(0, 12);
     followed.slot.set(1, 3);
@@ -61,7 +61,7 @@ fn a_table_has_each_number_and_a_bar_for_each_bucket_with_values_between() {
     let text = table.text(None, BarStyle::Plain);
     let lines: Vec<&str> = text.lines().collect();
     let pid = std::process::id();
-    assert_eq!(lines[0], format!("{}: server {pid} runs", followed.path.display()));
+    assert_eq!(lines[0], format!("{}: server {pid} is running", followed.path.display()));
     let row = |name: &str, value: u64| format!("{name:<44} {value:>15}");
     let bar = |label: &str, cells: usize, value: u64| {
         row(&format!("  {label:<8} {}", "#".repeat(cells)), value)
@@ -84,11 +84,11 @@ fn a_table_has_each_number_and_a_bar_for_each_bucket_with_values_between() {
             bar("≤ 1024", 9, 3),
         ]
     );
-    assert!(!text.contains('\x1b'), "colour in what is no terminal: {text}");
+    assert!(!text.contains('\x1b'), "colour without a terminal: {text}");
 }
 
 #[test]
-fn what_has_changed_is_highlighted_on_a_terminal_only_and_has_a_rate() {
+fn changed_values_have_a_rate_and_are_highlighted_on_a_terminal() {
     let mut followed = followed();
     followed.slot.add(0, 10);
     followed.slot.set(1, 5);
@@ -124,7 +124,7 @@ fn what_has_changed_is_highlighted_on_a_terminal_only_and_has_a_rate() {
 }
 
 #[test]
-fn a_change_that_is_not_known_is_no_rate() {
+fn an_unknown_change_has_no_rate() {
     let mut followed = followed();
     followed.slot.add(0, 10);
     let now = followed.read();
@@ -132,11 +132,11 @@ fn a_change_that_is_not_known_is_no_rate() {
     let text = table.text(None, BarStyle::Blocks);
     let rows = text.lines().skip(2);
     assert!(rows.clone().count() == 5 && rows.clone().all(|row| row.ends_with(" -")), "{text}");
-    assert!(!text.contains('\x1b'), "what was before is not known: {text:?}");
+    assert!(!text.contains('\x1b'), "no earlier value is known: {text:?}");
 }
 
 #[test]
-fn a_screen_shows_what_it_has_room_for_and_bars_before_zeros() {
+fn a_screen_shows_as_much_as_fits_and_prefers_bars_to_zeros() {
     let mut followed = followed();
     followed.slot.add(0, 10);
     followed.slot.add(3, 10);
@@ -144,18 +144,18 @@ fn a_screen_shows_what_it_has_room_for_and_bars_before_zeros() {
     let now = followed.read();
     let table = CounterTable { path: &followed.path, now: &now, before: None, has_rates: true };
     let wide = followed.path.display().to_string().len() + 80;
-    // Title, names of columns and the cursor take three lines; without room, a note one more.
+    // Title, headings and cursor take three lines; a note takes one more.
     for (height, width, numbers, bars, note) in [
         (3 + 1 + 4 + 1 + 7, wide, 4, 7, None),
         (3 + 1 + 2 + 1 + 7, wide, 2, 7, Some("2 more are 0")),
-        // HistogramRows that are drawn together leave room for more.
+        // Merged bars leave room for more numbers.
         (3 + 1 + 2 + 1 + 6, wide, 4, 4, None),
         (3 + 1 + 2 + 1 + 3, wide, 2, 3, Some("2 more are 0")),
         (3 + 1 + 1 + 1 + 3, wide, 1, 3, Some("3 not shown, 2 of them 0")),
         (3 + 1 + 1 + 3, wide, 0, 3, Some("4 not shown, 2 of them 0")),
-        // One row is left of the histogram.
+        // One row of the histogram is left.
         (0, wide, 0, 0, Some("4 not shown, 2 of them 0")),
-        // Each row takes two lines, and so do the names of the columns; the title some more.
+        // Each row takes two lines, as do the headings; the title takes more.
         (followed.path.display().to_string().len() / 40 + 30, 40, 4, 7, None),
     ] {
         let text = table.text(Some(Screen { height, width }), BarStyle::Plain);

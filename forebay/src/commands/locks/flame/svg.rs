@@ -12,8 +12,8 @@ const ROW: f64 = 18.0;
 const TITLE: f64 = 60.0;
 
 /// The line below the title.
-const LEGEND: &str = "width: time lost by waits and failed try-locks; from bottom to top: where and \
-                      which lock was wanted; blue: its holder";
+const LEGEND: &str = "width: time lost by waits and failed try-locks; from bottom to top: where \
+                      and which lock was wanted; blue: its holder";
 
 /// Prefix of a holder's name.
 const HELD_BY: &str = "held by ";

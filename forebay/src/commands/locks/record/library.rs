@@ -22,7 +22,8 @@ fn look() -> Result<PathBuf, String> {
         return absolute.map_err(|error| format!("{}: {error}", named.display()));
     }
     let program = env::current_exe().and_then(|path| path.canonicalize());
-    let program = program.map_err(|error| format!("cannot find the path of this program: {error}"))?;
+    let program =
+        program.map_err(|error| format!("cannot find the path of this program: {error}"))?;
     let places = near(program.parent().unwrap_or(Path::new("/")));
     let found = places.iter().find(|path| path.is_file());
     found.cloned().ok_or_else(|| {

@@ -80,8 +80,8 @@ fn report(out: &Path) -> String {
     }
     if files.is_empty() {
         text += &format!(
-            "\nno profile was made: either no lock was taken by a function that a preloaded library \
-             can wrap, or there was no room for {}, or the program may not write there\n",
+            "\nno profile was made: either no lock was taken by a function that a preloaded \
+             library can wrap, or there was no room for {}, or the program may not write there\n",
             out.display()
         );
     }

@@ -42,7 +42,8 @@ pub(super) fn clear(out: &Path) -> Result<(), String> {
     let files = of_run(out);
     for path in &files {
         let file = ProfileFile::open(path).map_err(|error| error.to_string())?;
-        let about = file.about().map_err(|error| format!("{error}; choose another file with --out"))?;
+        let about =
+            file.about().map_err(|error| format!("{error}; choose another file with --out"))?;
         if is_alive(&about) {
             return Err(format!(
                 "{}: process {} is still writing it; choose another file with --out",

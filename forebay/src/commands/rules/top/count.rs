@@ -1,4 +1,4 @@
-//! What a server has counted for each rule, and how fast that grows.
+//! A server's counts for each rule, and their rates.
 
 use std::collections::HashMap;
 
@@ -7,10 +7,10 @@ use serde_json::Value;
 /// File, line and hook of a rule.
 type RuleKey = (String, u64, String);
 
-/// What a server has counted since its rules were loaded.
+/// The counts since the rules were loaded.
 #[derive(Debug, Default)]
 pub(super) struct RuleCounts {
-    /// In the order of the configuration.
+    /// The rules in the order of the configuration.
     places: Vec<RuleKey>,
     by_place: HashMap<RuleKey, RuleCount>,
 }
@@ -21,12 +21,12 @@ struct RuleCount {
     matches: u64,
     bytes: u64,
     failures: u64,
-    /// Runs whose time was taken.
+    /// Runs with a measured time.
     timed: u64,
     timed_ns: u64,
 }
 
-/// A line of the table: numbers in all, or in one second.
+/// A line of the table, with totals or rates.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct RuleLine {
     pub(super) rule: String,
@@ -35,19 +35,19 @@ pub(super) struct RuleLine {
     pub(super) matches: f64,
     pub(super) bytes: f64,
     pub(super) failures: f64,
-    /// Of one run; `None` if none was timed yet.
+    /// Mean time of a run; `None` if none was measured yet.
     pub(super) mean_ns: Option<f64>,
 }
 
 impl RuleLine {
-    /// What all its runs took, by those that were timed.
+    /// Time of all runs, extrapolated from those measured.
     pub(super) fn ns(&self) -> f64 {
         self.runs * self.mean_ns.unwrap_or(0.0)
     }
 }
 
 impl RuleCounts {
-    /// From what the admin interface answers.
+    /// Reads the response of the admin interface.
     pub(super) fn of(value: &Value) -> RuleCounts {
         let mut counts = RuleCounts::default();
         for rule in value["rules"].as_array().into_iter().flatten() {
@@ -72,17 +72,17 @@ impl RuleCounts {
         self.places.is_empty()
     }
 
-    /// All that was counted.
+    /// The totals.
     pub(super) fn since_reload(&self) -> Vec<RuleLine> {
         self.per_second(&RuleCounts::default(), 1.0)
     }
 
-    /// How fast the counts have grown.
+    /// The rates since an earlier snapshot.
     pub(super) fn per_second(&self, before: &RuleCounts, seconds: f64) -> Vec<RuleLine> {
         let line = |place: &RuleKey| {
             let now = self.by_place.get(place).copied().unwrap_or_default();
             let then = before.by_place.get(place).copied().unwrap_or_default();
-            // RuleCounts begin anew with a reload.
+            // Counts restart with a reload.
             let then = if now.runs < then.runs { RuleCount::default() } else { then };
             let grown = |now: u64, then: u64| now.saturating_sub(then) as f64;
             let rate = |now, then| grown(now, then) / seconds;
@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rates_are_what_was_counted_between_and_start_again_after_a_reload() {
+    fn rates_are_differences_and_restart_after_a_reload() {
         let counts = |runs: u64, timed: u64, timed_ns: u64| {
             let rule = json!({ "file": "f", "line": 3, "hook": "H", "runs": runs,
                 "matches": runs / 2, "bytes": runs * 10, "failures": 1, "timed": timed,

@@ -1,4 +1,4 @@
-//! `forebay rules top`: what the rules of a running server do and cost.
+//! `forebay rules top`: the activity and cost of a running server's rules.
 
 mod count;
 mod source;

@@ -1,4 +1,4 @@
-//! The server whose rules are looked at.
+//! Reads the rule counts of a server.
 
 use forebay_server::config::AdminAddress;
 use serde_json::Value;
@@ -9,13 +9,13 @@ use crate::admin_client::{ask, find};
 use crate::screen::{CLEAR, Screen, WatchTarget};
 use crate::stdout::write_line;
 
-/// What was asked for.
+/// The command's options, and the server's address.
 pub(super) struct RulesTop {
-    /// As it was named, if it was.
+    /// The address as given, if any.
     pub(super) admin: Option<String>,
     pub(super) address: AdminAddress,
     pub(super) is_json: bool,
-    /// The screen is taken for each table.
+    /// Whether each table clears the screen.
     pub(super) is_live: bool,
     pub(super) sort: RuleSort,
     pub(super) lines_max: usize,
@@ -24,11 +24,11 @@ pub(super) struct RulesTop {
 impl WatchTarget for RulesTop {
     type Snapshot = RuleCounts;
 
-    const AWAY: &'static str = "it is asked";
+    const AWAY: &'static str = "trying again to reach the server";
 
     fn read(&mut self) -> Result<RuleCounts, String> {
         let counts = read(&self.address);
-        // A server that was started anew may have another socket.
+        // A restarted server may have another socket.
         if counts.is_err()
             && let Ok(address) = find(self.admin.as_ref())
         {
@@ -40,14 +40,14 @@ impl WatchTarget for RulesTop {
     fn show(&self, now: &RuleCounts, before: Option<(&RuleCounts, f64)>) -> bool {
         match before {
             Some((before, seconds)) => self.print(now.per_second(before, seconds), true),
-            // What was counted until now says nothing of a second.
+            // Totals cannot be shown as a rate.
             None => true,
         }
     }
 }
 
 impl RulesTop {
-    /// False if nobody reads it.
+    /// Returns false once the output's reader has gone.
     pub(super) fn print(&self, lines: Vec<RuleLine>, is_rate: bool) -> bool {
         let screen = self.is_live.then(Screen::of_output);
         let lines = self.sort.sorted(lines);
@@ -62,12 +62,16 @@ impl RulesTop {
     }
 }
 
-/// Asks the server once.
+/// Reads the counts once.
 fn read(address: &AdminAddress) -> Result<RuleCounts, String> {
     let answer = ask(address, "GET", "/rules", "")?;
     let value: Value = match serde_json::from_str(&answer.body) {
         Ok(value) if answer.is_success => value,
-        _ => return Err(format!("the server at {address} says nothing of rules: it is older")),
+        _ => {
+            return Err(format!(
+                "the server at {address} has no rule counts; it runs an older version"
+            ));
+        }
     };
     let counts = RuleCounts::of(&value);
     match counts.is_empty() {

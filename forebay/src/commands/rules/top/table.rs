@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::count::RuleLine;
 use crate::screen::Screen;
 
-/// By what lines are sorted, the largest first.
+/// The sort key, largest first.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum RuleSort {
     Ns,
@@ -15,14 +15,14 @@ pub(super) enum RuleSort {
     Failures,
 }
 
-/// All that is shown at once.
+/// The content of one table.
 pub(super) struct RuleTable {
     pub(super) lines: Vec<RuleLine>,
-    /// In one second; else since the rules were loaded.
+    /// Rates per second; else totals since the rules were loaded.
     pub(super) is_rate: bool,
-    /// So many rules are printed as text.
+    /// Limit of `--lines` for the text form.
     pub(super) lines_max: usize,
-    /// And no more than it has room for.
+    /// The terminal, whose height is a limit too.
     pub(super) screen: Option<Screen>,
 }
 
@@ -134,7 +134,7 @@ fn cells(line: &RuleLine) -> [String; 7] {
     ]
 }
 
-/// Numbers to the right, in columns; what they are of behind them.
+/// Numbers right-aligned in columns, then the rule's name.
 fn row(cells: &[String; 7], name: &str) -> String {
     let [runs, matches, percent, mean, ns, bytes, failures] = cells;
     let left = format!("{runs:>11} {matches:>11} {percent:>5} {mean:>8}");
@@ -146,7 +146,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_screen_shows_as_many_rules_as_it_has_room_for_and_says_how_many_it_leaves_out() {
+    fn a_screen_shows_as_many_rules_as_fit_and_says_how_many_it_omits() {
         let line = |number: usize| RuleLine {
             rule: format!("a.rules:{number}"),
             hook: "REMAP_PSEUDO_HOOK".to_owned(),
@@ -155,7 +155,7 @@ mod tests {
         for (height, width, lines_max, shown) in [
             (24, 200, usize::MAX, 21),
             (24, 200, 5, 5),
-            // Each rule takes two lines of a narrow one; the names of the columns fit into one.
+            // On a narrow screen each rule takes two lines and the headings one.
             (24, 90, usize::MAX, 10),
             (4, 200, usize::MAX, 1),
             (0, 1, usize::MAX, 1),
