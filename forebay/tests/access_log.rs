@@ -1,4 +1,4 @@
-//! The access log: what a line says, and that neither a client nor a slow reader harms anybody.
+//! The access log: the content of its lines, and that neither a client nor a slow reader does harm.
 
 use std::fs::{File, OpenOptions};
 use std::path::Path;
@@ -9,7 +9,7 @@ use forebay_testkit::server::Folder;
 use forebay_testkit::{Client, Origin, Script, Server, ServerBuilder, eventually};
 use serde_json::Value;
 
-/// Who asks, and from where they come.
+/// Clients with their addresses.
 const NAMED: &[&str] = &["Referer: http://example.test/before", "User-Agent: gauge/1.0"];
 
 #[test]
@@ -30,7 +30,7 @@ fn it_is_off_by_default_and_can_go_to_standard_output() {
     }
 }
 
-/// Method, target and further fields; status, bytes of body and Cache-Status.
+/// Method, target and further fields; expected status, body bytes and Cache-Status.
 type Answer = (&'static str, &'static str, &'static [&'static str], u16, u64, &'static str);
 
 const ANSWERS: &[Answer] = &[
@@ -75,7 +75,7 @@ fn a_line_of_json_has_every_field() {
             assert_eq!(line[name], *value, "{name} in {line}");
         }
         assert_eq!(line["status"], *status, "{line}");
-        // A second may pass between the answer that is stored and the one that is a hit.
+        // A second may pass between the response that is stored and the hit.
         let said = line["cache"].as_str().unwrap_or_default().replace("ttl=59", "ttl=60");
         assert_eq!(said, *cache, "{line}");
         if *status < 400 {
@@ -159,7 +159,7 @@ fn a_client_cannot_forge_a_line_or_a_field_of_one() {
 }
 
 #[test]
-fn one_answer_in_so_many_is_logged() {
+fn one_in_n_answers_is_logged() {
     for (sample, wanted) in [("1", 7), ("3", 3), ("100", 1)] {
         let origin = origin();
         let mut server = logging(&origin, &[("--access-log-sample", sample)]);
@@ -174,13 +174,13 @@ fn one_answer_in_so_many_is_logged() {
 }
 
 #[test]
-fn a_reload_opens_the_file_anew_for_log_rotation() {
+fn a_reload_reopens_the_file_for_log_rotation() {
     let origin = origin();
     let mut server = logging(&origin, &[]);
     let (log, rotated) = (server.path("access.log"), server.path("access.log.1"));
     let mut client = Client::connect(server.address());
     client.ask("GET", "/1", &[]).expect("served");
-    // A quiet server's lines come too, without any further request.
+    // Lines of a quiet server appear without another request.
     eventually("the first line is written", || json_lines(&log).len() == 1);
     std::fs::rename(&log, &rotated).expect("the folder is ours");
     client.ask("GET", "/2", &[]).expect("served");
@@ -195,14 +195,14 @@ fn a_reload_opens_the_file_anew_for_log_rotation() {
 }
 
 #[test]
-fn a_log_that_nobody_reads_holds_up_nothing() {
+fn a_log_without_a_reader_holds_up_no_request() {
     let origin = origin();
     let builder = builder(&origin, &[("--head-bytes-max", "128KiB")]);
     let path = builder.path("pipe");
     let _open = unread_pipe(&path);
     let mut server = builder.flag("--access-log", &path.display().to_string()).start();
     let mut client = Client::connect(server.address());
-    // Long lines fill the pipe, then the queue, and then some are dropped.
+    // Long lines fill the pipe, then the queue; after that some are dropped.
     let agent = format!("User-Agent: {}", "x".repeat(64 << 10));
     eventually("lines are dropped", || {
         for _ in 0..64 {
@@ -248,7 +248,7 @@ fn a_log_that_cannot_be_opened_is_refused_at_the_start_and_at_a_reload() {
     assert_eq!(client.ask("GET", "/a", &[]).expect("served").status, 200);
 }
 
-/// A named pipe that stays open and full: both ends are held, nothing is read.
+/// A named pipe that stays open and full: both ends are held, and no one reads.
 fn unread_pipe(path: &Path) -> File {
     let made = Command::new("mkfifo").arg(path).status().expect("mkfifo is there");
     assert!(made.success());

@@ -1,4 +1,4 @@
-//! The admin interface on both kinds of address, asked over real sockets.
+//! The admin interface on both kinds of address, over real sockets.
 
 use std::collections::BTreeSet;
 use std::io::{Read, Write};
@@ -10,7 +10,7 @@ use forebay_testkit::{Client, Origin, PATIENCE, Response, Script, Server, Server
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_forebay");
 
-/// A host that a browser on this machine may name.
+/// A host name that a browser on this machine may use.
 const HERE: &str = "localhost";
 
 #[test]
@@ -80,18 +80,19 @@ fn every_page_answers_on_both_kinds_of_address() {
             let what = format!("{line} {:.60} at {:?}: {response:?}", body, server.admin());
             assert_eq!(response.status, status, "{what}");
             assert!(response.text().contains(fragment), "{what}");
-            // RFC 9110 §15.5.6: which methods there are.
+            // RFC 9110 §15.5.6: Allow names the methods.
             assert_eq!(response.head.has("allow"), status == 405, "{what}");
         }
     }
 }
 
 #[test]
-fn a_browsers_page_of_another_site_gets_nothing_from_a_port() {
+fn a_web_page_of_another_site_is_refused_at_a_port() {
     let origin = Origin::echo();
     let (unix, tcp) = (over_unix(&origin), over_tcp(&origin));
     let port = tcp.admin().display().to_string();
-    // Fields of the request; status at the port. Nobody can lead a browser to a Unix socket.
+    // Fields of the request, and the status at the port. No web page can lead a browser to a Unix
+    // socket.
     let cases: &[(&[&str], u16)] = &[
         (&["Host: localhost"], 200),
         (&["Host: LOCALHOST:8080"], 200),
@@ -154,7 +155,7 @@ fn every_metric_has_help_type_and_number_and_is_in_the_statistics() {
     assert_eq!(names, shown);
 }
 
-/// Its buckets have growing bounds and include those before, up to all; then sum and count.
+/// Its buckets have growing bounds and are cumulative, up to all values; then come sum and count.
 fn is_histogram(name: &str, samples: &[(&str, u64)]) {
     let [buckets @ .., sum, count] = samples else { panic!("{name} is not whole: {samples:?}") };
     assert_eq!((sum.0, count.0), (&*format!("{name}_sum"), &*format!("{name}_count")));
@@ -196,7 +197,7 @@ fn a_purge_and_a_refused_reload_have_their_effect_and_no_other() {
 }
 
 #[test]
-fn the_socket_is_for_its_owner_and_an_address_for_everybody_is_refused() {
+fn the_socket_is_private_and_a_public_address_is_refused() {
     let origin = Origin::echo();
     let server = over_unix(&origin);
     let mode = std::fs::metadata(server.admin()).expect("it is there").permissions().mode();
@@ -228,7 +229,7 @@ fn over_tcp(origin: &Origin) -> Server {
     builder(origin).flag("--admin", "127.0.0.1:0").start()
 }
 
-/// One request on a connection of its own. `line` is method and target.
+/// One request on a connection of its own; `line` is method and target.
 fn ask(server: &Server, line: &str, fields: &[&str], body: &str) -> Response {
     let fields: String = fields.iter().map(|field| format!("{field}\r\n")).collect();
     let head = format!("{line} HTTP/1.1\r\n{fields}Connection: close\r\n");
@@ -252,7 +253,7 @@ fn ask(server: &Server, line: &str, fields: &[&str], body: &str) -> Response {
 }
 
 fn exchange(mut stream: impl Read + Write, request: &str) -> Vec<u8> {
-    // A refusal may come before the whole body was taken.
+    // A refusal may arrive before the whole body was read.
     let _ = stream.write_all(request.as_bytes());
     let mut answer = Vec::new();
     let mut buffer = [0; 4096];

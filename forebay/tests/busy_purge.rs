@@ -1,5 +1,5 @@
-//! What an unsafe request changes is dropped even if another purge takes long, and nobody else
-//! waits for that.
+//! An unsafe request takes effect even if another purge takes long, and other requests do not wait
+//! for it.
 
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader, Write};
@@ -14,7 +14,8 @@ use forebay_testkit::{Client, Origin, PATIENCE, Script, Server, ServerBuilder, e
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_forebay");
 
-/// Kind of the area with the store's own words, and which of them is the lock of purges: see
+/// The region's area with the store's own words, and the offset of the purge lock in it: see
+/// `docs/format/store.md`.
 /// `docs/format/store.md`.
 const STORE_KIND: u32 = 16;
 const PURGE_LOCK_WORD: u64 = 41;
@@ -23,7 +24,7 @@ const PURGE_LOCK_WORD: u64 = 41;
 const HELD: Duration = Duration::from_millis(1_500);
 
 #[test]
-fn who_waits_for_a_purge_holds_up_nobody_and_drops_what_it_must() {
+fn a_request_that_waits_for_a_purge_holds_up_no_other_and_takes_effect() {
     let (origin, server) = start();
     let lock = PurgeLock::of(&server);
     let mut reader = Client::connect(server.address()).with_patience(HELD / 2);
@@ -51,7 +52,7 @@ fn who_waits_for_a_purge_holds_up_nobody_and_drops_what_it_must() {
 }
 
 #[test]
-fn who_drops_a_group_waits_for_it_too() {
+fn a_request_that_invalidates_a_group_waits_for_it_too() {
     let (_origin, server) = start();
     let lock = PurgeLock::of(&server);
     let mut reader = Client::connect(server.address()).with_patience(HELD / 2);
@@ -73,7 +74,7 @@ fn who_drops_a_group_waits_for_it_too() {
 }
 
 #[test]
-fn an_answer_that_drops_groups_is_held_for_some_seconds_but_not_until_all_others_are_done() {
+fn an_answer_that_invalidates_groups_waits_some_seconds_but_not_for_all_purges() {
     let (_origin, server) = start();
     let lock = PurgeLock::of(&server);
     let mut reader = Client::connect(server.address());
@@ -91,7 +92,7 @@ fn an_answer_that_drops_groups_is_held_for_some_seconds_but_not_until_all_others
 }
 
 #[test]
-fn a_server_that_ends_says_how_many_purges_it_leaves() {
+fn a_server_that_stops_says_how_many_purges_are_left() {
     let (_origin, mut server) = start();
     let lock = PurgeLock::of(&server);
     lock.hold();
@@ -106,7 +107,7 @@ fn a_server_that_ends_says_how_many_purges_it_leaves() {
 }
 
 #[test]
-fn a_purge_that_does_not_end_is_counted_and_told() {
+fn a_purge_that_does_not_end_is_counted_and_reported() {
     let (_origin, server) = start();
     let lock = PurgeLock::of(&server);
     lock.hold();
@@ -118,7 +119,7 @@ fn a_purge_that_does_not_end_is_counted_and_told() {
 }
 
 #[test]
-fn a_purge_of_many_that_takes_long_tells_how_far_it_is_and_holds_up_nobody() {
+fn a_long_purge_reports_progress_and_holds_up_no_request() {
     let (_origin, server) = start();
     let lock = PurgeLock::of(&server);
     let mut reader = Client::connect(server.address()).with_patience(HELD / 2);
@@ -129,7 +130,7 @@ fn a_purge_of_many_that_takes_long_tells_how_far_it_is_and_holds_up_nobody() {
     assert!(first.contains("\"seen\":") && first.contains("\"matched\":"), "{first}");
     assert_eq!(reader.ask("GET", "/", &[]).expect("it is held up").status, 200);
     assert!(Admin::ask(&server, "GET /healthz").line().starts_with("ok"));
-    // It hears of it even if nothing changes.
+    // The caller sees progress even if nothing changes.
     assert!(purge.line().contains("\"seen\":"));
     assert_eq!(server.stat("purges_busy_total"), 0.0, "it was a line of the end");
     lock.release();
@@ -144,7 +145,7 @@ fn a_purge_of_many_that_takes_long_tells_how_far_it_is_and_holds_up_nobody() {
 }
 
 #[test]
-fn a_purge_goes_on_if_who_asked_for_it_goes() {
+fn a_purge_goes_on_if_its_caller_disconnects() {
     let (_origin, server) = start();
     let lock = PurgeLock::of(&server);
     let mut reader = Client::connect(server.address());
@@ -160,7 +161,7 @@ fn a_purge_goes_on_if_who_asked_for_it_goes() {
 }
 
 #[test]
-fn a_purge_of_many_that_cannot_begin_is_told_and_counted() {
+fn a_purge_that_cannot_begin_is_reported_and_counted() {
     let (_origin, server) = start();
     let lock = PurgeLock::of(&server);
     Client::connect(server.address()).ask("GET", "/", &[]).expect("served");
@@ -174,7 +175,7 @@ fn a_purge_of_many_that_cannot_begin_is_told_and_counted() {
 }
 
 #[test]
-fn a_client_that_cannot_purge_hears_so_and_it_is_counted_once() {
+fn a_failed_purge_of_a_client_is_answered_and_counted_once() {
     let (_origin, server) = start();
     let lock = PurgeLock::of(&server);
     lock.hold();
@@ -215,7 +216,7 @@ fn is_hit(client: &mut Client) -> bool {
     response.field("cache-status").is_some_and(|value| value.contains("hit"))
 }
 
-/// An admin answer, line by line.
+/// An admin response, line by line.
 struct Admin(BufReader<UnixStream>);
 
 impl Admin {
@@ -229,7 +230,7 @@ impl Admin {
         admin
     }
 
-    /// The next line, with its end; empty at the end of the answer.
+    /// The next line with its end; empty at the end of the response.
     fn line(&mut self) -> String {
         let mut line = String::new();
         self.0.read_line(&mut line).expect("the server answers");
@@ -254,7 +255,7 @@ fn start() -> (Origin, Server) {
     (origin, server)
 }
 
-/// The lock of purges in a server's cache, written as if another thread of it had it.
+/// Holds the purge lock of a server's cache, as another of its threads would.
 struct PurgeLock {
     file: File,
     offset: u64,
@@ -282,7 +283,7 @@ impl PurgeLock {
     }
 }
 
-/// Row and generation of who joined first.
+/// Row and generation of the first participant.
 fn word_of_the_control_thread(path: &Path) -> u64 {
     let participants = forebay_shm::Region::attach_read_only(path).map(|region: RegionReader| {
         let mut listed = region.list();
@@ -293,7 +294,7 @@ fn word_of_the_control_thread(path: &Path) -> u64 {
     (u64::from(first.row) + 1) | (u64::from(first.generation) << 32)
 }
 
-/// Where the area begins: `docs/format/region.md`.
+/// Offset of the area: `docs/format/region.md`.
 fn area_offset(file: &File) -> u64 {
     let mut head = [0; 4096];
     file.read_exact_at(&mut head, 0).expect("it is longer");

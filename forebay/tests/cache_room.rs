@@ -1,5 +1,4 @@
-//! What becomes of stored responses, and of those who are being sent them, when their room is
-//! needed for something else.
+//! Stored responses, and the clients that are reading them, when their memory is needed.
 
 use forebay_testkit::client::request_text;
 use forebay_testkit::message::Head;
@@ -18,18 +17,18 @@ fn says(response: &Response, parameter: &str) -> bool {
     response.field("cache-status").is_some_and(|status| status.contains(parameter))
 }
 
-/// Bytes that differ from place to place.
+/// Bytes that differ from position to position.
 fn bytes(count: usize) -> Vec<u8> {
     (0..count).map(|at| (at % 251 + at / 65_521) as u8).collect()
 }
 
-/// More than the kernel takes for a client that does not read.
+/// More than the kernel buffers for a client that does not read.
 const LONG_BYTES: usize = 8 << 20;
 
 /// More such pages than the cache has room for.
 const OTHERS: usize = 14;
 
-/// A long page, whole or from some byte on if the entity tag is still this one.
+/// A long page, whole or from an offset on if the entity tag is still this one.
 fn long_page(head: &Head, tag: &str) -> Script {
     let fields = ["Cache-Control: max-age=600".to_owned(), format!("ETag: {tag}")];
     let body = bytes(LONG_BYTES);
@@ -47,7 +46,8 @@ fn long_page(head: &Head, tag: &str) -> Script {
     Script::answer(status, &fields, body)
 }
 
-/// What it is, the stored entity tag and that of the origin's page now, whether the rest is asked
+/// Case, stored entity tag, the origin's entity tag now, whether the rest is requested, whether it
+/// arrives.
 /// for, whether it arrives.
 const RESTS: &[(&str, &str, &str, bool, bool)] = &[
     ("the same version", "\"a\"", "\"a\"", true, true),
@@ -65,14 +65,14 @@ fn a_long_answer_whose_source_was_purged_goes_on_with_the_same_version_or_is_cut
         let server = start(&origin, &[("--cache-size", "96MiB")]);
         let first = Client::connect(server.address()).ask("GET", "/long", &[]).expect("whole");
         assert!(first.body == bytes(LONG_BYTES), "{what}");
-        // Another one: for who has read much the kernel takes more.
+        // A second connection: the kernel buffers more for a client that has read much.
         let mut client = Client::connect(server.address());
         client.send(request_text("GET", "/long", &[]));
         let begun = client.peek("GET", |response| !response.body.is_empty()).expect("it begins");
         assert!(says(&begun, "hit"), "{what}: {:?}", begun.head);
         let purged = server.command(&["purge", "http://example.test/long"]);
         assert!(purged.status.success(), "{what}: {purged:?}");
-        // A purge leaves the rest to who has begun; only when others need the room it goes.
+        // A purge leaves the rest to readers that have begun; it goes when the memory is needed.
         for other in 0..OTHERS {
             let path = format!("/other/{other}");
             let mut client = Client::connect(server.address());
@@ -97,7 +97,7 @@ fn a_long_answer_whose_source_was_purged_goes_on_with_the_same_version_or_is_cut
 }
 
 #[test]
-fn a_long_response_of_which_parts_have_left_is_fetched_again() {
+fn a_long_response_with_evicted_parts_is_fetched_again() {
     const BYTES: usize = 300_000;
     let origin = Origin::start(|request| {
         let count = if request.target == "/long" { BYTES } else { 12_000 };
@@ -118,7 +118,7 @@ fn a_long_response_of_which_parts_have_left_is_fetched_again() {
         assert!(says(&again, "fwd=uri-miss"), "{field}: {:?}", again.head);
         assert!(bytes(BYTES).ends_with(&again.body), "{field}");
         assert_eq!(origin.count("/long"), 2 * (round + 1), "{field}");
-        // A range leaves nothing behind.
+        // A range request leaves nothing behind.
         let next = client.ask("GET", "/long", &[]).expect("whole");
         assert_eq!((says(&next, "hit"), next.body.len()), (round == 0, BYTES), "{field}");
         assert_eq!(origin.count("/long"), [2, 5][round], "{field}");
@@ -127,18 +127,18 @@ fn a_long_response_of_which_parts_have_left_is_fetched_again() {
 }
 
 #[test]
-fn who_does_not_read_loses_its_connection_when_the_memory_is_needed() {
+fn a_client_that_does_not_read_is_cut_off_when_the_memory_is_needed() {
     const BYTES: usize = 60_000;
     let origin =
         Origin::start(|_| Script::answer("200 OK", &["Cache-Control: max-age=600"], &bytes(BYTES)));
     let server = start(&origin, &[("--cache-size", "32MiB"), ("--body-rate-min", "0")]);
     let mut client = Client::connect(server.address());
-    // More than a quarter of the cache, so that it cannot be left alone.
+    // More than a quarter of the cache, so that it must be reclaimed.
     for page in 0..150 {
         client.ask("GET", &format!("/held/{page}"), &[]).expect("whole");
     }
-    // In one piece, so that many are answered before the first answer is sent; but one client keeps
-    // sixteen pieces at most.
+    // In one piece, so that many are answered before the first answer is sent; but one client may
+    // hold at most sixteen pieces.
     let mut asleep: Vec<Client> = (0..30)
         .map(|number| {
             let mut asleep = Client::connect(server.address());
@@ -157,7 +157,7 @@ fn who_does_not_read_loses_its_connection_when_the_memory_is_needed() {
     assert!(cut > 0 && cut <= asleep.len(), "{cut}");
     assert!(server.stat("cache_lent_lost_total") > 0.0);
     assert!(server.stat("cache_copied_out_total") > 0.0);
-    // What they got is right, and who was cut sees that there was more.
+    // Their bytes are right, and a client that was cut off can tell.
     let ends = asleep.iter_mut().map(|client| {
         for count in 0..300 {
             match client.response("GET") {
@@ -200,12 +200,12 @@ fn a_page_that_was_purged_while_the_origin_confirmed_it_is_fetched_whole() {
         assert_eq!((response.status, response.text().as_str()), (200, "page"));
         assert!(!says(&response, "stored"), "{:?}", response.head);
     }
-    // One for each: nobody may be served what was purged, however good it was said to be.
+    // One fetch each: no request may get the purged page, even if the origin confirmed it.
     assert_eq!(origin.request_count(), 4);
 }
 
 #[test]
-fn a_cache_that_cannot_work_ends_the_start_with_the_reason() {
+fn an_unusable_cache_fails_the_start_and_says_why() {
     let cases: &[(&[(&str, &str)], &str)] = &[(
         &[("--cache-size", "4MiB"), ("--workers", "64")],
         "--cache-size: `cache_size` is too small for 64 workers",

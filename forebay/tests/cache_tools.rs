@@ -1,5 +1,4 @@
-//! `forebay cache`: what it says of a cache whose server works, was killed, has stopped, and of
-//! one that is damaged.
+//! `forebay cache` on the cache of a running, killed or stopped server, and on a damaged one.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -19,7 +18,7 @@ const PROGRAM: &str = env!("CARGO_BIN_EXE_forebay");
 
 const LONG_BYTES: usize = 400_000;
 
-/// A client that asks more often than the test takes hangs.
+/// A limit that fails the test instead of letting a client run forever.
 const REQUESTS_MAX: u64 = 1_000_000_000;
 
 fn builder(origin: &Origin) -> ServerBuilder {
@@ -44,7 +43,8 @@ fn origin() -> Origin {
     })
 }
 
-/// A client of its own pace: hits, misses, variants, long bodies and purges, until all is over or
+/// A client that makes hits, misses, variants, long bodies and purges until the test is over or the
+/// server is killed.
 /// the server was killed.
 fn load(server: &Server, which: usize, stop: &StopFlag) {
     let mut client = Client::connect(server.address());
@@ -89,7 +89,7 @@ fn json_of(output: &Output) -> Value {
     serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output:?}"))
 }
 
-/// Checks the whole cache; what was found, counted by name.
+/// Checks the whole cache; returns the findings, counted by name.
 fn check(server: &Server) -> (Output, Value, BTreeMap<String, usize>) {
     let output = tool("check", &cache_dir(server), &["--deep", "--json"]);
     let report = json_of(&output);
@@ -101,7 +101,7 @@ fn check(server: &Server) -> (Output, Value, BTreeMap<String, usize>) {
 }
 
 #[test]
-fn a_check_finds_nothing_wrong_while_the_server_works_and_only_death_after_it_was_killed() {
+fn a_check_finds_no_fault_in_a_working_server_and_only_leftovers_of_a_killed_one() {
     let origin = origin();
     let builder = builder(&origin);
     let mut server = builder.clone().start();
@@ -158,7 +158,7 @@ fn stopped(origin: &Origin) -> Server {
     server
 }
 
-/// All that `ls` shows.
+/// The whole output of `ls`.
 fn listed(server: &Server, flags: &[&str]) -> Vec<Value> {
     let output = tool("ls", &cache_dir(server), &[&["--json"], flags].concat());
     assert_eq!(output.status.code(), Some(0), "{output:?}");
@@ -167,7 +167,7 @@ fn listed(server: &Server, flags: &[&str]) -> Vec<Value> {
 }
 
 #[test]
-fn what_is_stored_is_listed_got_and_summed_up() {
+fn stored_responses_are_listed_printed_and_added_up() {
     let origin = origin();
     let server = stopped(&origin);
     let (output, report, names) = check(&server);
@@ -207,7 +207,7 @@ fn what_is_stored_is_listed_got_and_summed_up() {
 }
 
 #[test]
-fn a_stored_response_is_printed_whole_or_it_is_said_why_not() {
+fn a_stored_response_is_printed_whole_or_the_reason_is_given() {
     let origin = origin();
     let server = stopped(&origin);
     let site = origin.address().to_string();
@@ -236,7 +236,7 @@ fn a_stored_response_is_printed_whole_or_it_is_said_why_not() {
 }
 
 #[test]
-fn a_reader_that_has_seen_enough_is_no_error() {
+fn a_closed_pipe_is_no_error() {
     let origin = origin();
     let server = stopped(&origin);
     let site = origin.address().to_string();
@@ -284,7 +284,7 @@ impl RegionFile {
         u32::from_le_bytes(self.bytes(64)).into()
     }
 
-    /// Where an area's entry in the directory stands.
+    /// Offset of an area's entry in the directory.
     fn entry(&self, kind: u32) -> u64 {
         let mut entries = (0..self.area_count()).map(|number| 128 + 32 * number);
         let is_it = |entry: &u64| u32::from_le_bytes(self.bytes(*entry)) == kind;
@@ -295,7 +295,7 @@ impl RegionFile {
         self.word(self.entry(kind) + 8)
     }
 
-    /// The word of the index that names a unit.
+    /// The index word that names a unit.
     fn index_word(&self, unit: u64) -> u64 {
         let bytes = self.word(self.entry(INDEX) + 16);
         let mut words = (0..bytes / 8).map(|number| self.area(INDEX) + 8 * number);
@@ -303,7 +303,7 @@ impl RegionFile {
         words.find(is_it).expect("a word names it")
     }
 
-    /// Makes the checksum fit what was changed.
+    /// Updates the checksum.
     fn seal(&self) {
         let mut covered = vec![0; 128 + 32 * self.area_count() as usize];
         self.0.read_exact_at(&mut covered, 0).expect("it is that long");
@@ -319,7 +319,7 @@ const INDEX: u32 = 18;
 const DATA: u32 = 24;
 
 #[test]
-fn damage_is_found_and_makes_the_exit_code() {
+fn damage_is_found_and_sets_the_exit_code() {
     let origin = origin();
     let server = stopped(&origin);
     let file = RegionFile::of(&server);
@@ -327,7 +327,7 @@ fn damage_is_found_and_makes_the_exit_code() {
     let unit = page["unit"].as_u64().expect("a number");
     let record = file.area(DATA) + unit * 64;
     let word = file.index_word(unit);
-    // What is damaged, where, which bits, what is found with checksums and without.
+    // Damage, its position and bits, the findings with checksums and without.
     let cases = [
         ("a body", record + 1200, 1 << 20, "checksum", ""),
         ("a word's fingerprint", word, 1 << 50, "other_key", "other_key"),
@@ -359,7 +359,7 @@ fn damage_is_found_and_makes_the_exit_code() {
 }
 
 #[test]
-fn what_cannot_be_read_is_told_from_what_is_unsound() {
+fn an_unreadable_cache_is_told_from_a_corrupt_one() {
     let origin = origin();
     let server = stopped(&origin);
     let folder = Folder::new();
@@ -379,7 +379,7 @@ fn what_cannot_be_read_is_told_from_what_is_unsound() {
 
     let file = RegionFile::of(&server);
     let version = file.entry(INDEX);
-    // Where, which bits, is the checksum made to fit, what is said.
+    // Position, bits, whether the checksum is updated, the message.
     let cases = [
         (0, 1, false, "not usable"),
         (8, 1 << 4, false, "another version of this program made it"),
@@ -399,7 +399,7 @@ fn what_cannot_be_read_is_told_from_what_is_unsound() {
         file.set(120, before.1);
     }
     assert_eq!(check(&server).0.status.code(), Some(0), "all is as before");
-    // Only root may try what others may do, and root may read everything.
+    // Only root can switch to another user, and root may read everything.
     let path = cache_dir(&server).join("store");
     if std::fs::metadata("/proc/self").is_ok_and(|of_us| of_us.uid() == 0) {
         let mut as_other = Command::new(PROGRAM);
@@ -425,7 +425,7 @@ fn refused(command: &str, place: &Path, text: &str) {
 }
 
 #[test]
-fn the_counters_of_a_server_end_with_what_its_cache_is_made_of() {
+fn the_counters_of_a_server_end_with_the_parts_of_its_cache() {
     let origin = origin();
     let server = builder(&origin).start();
     Client::connect(server.address()).ask("GET", "/long/1", &[]).expect("served");

@@ -40,7 +40,7 @@ fn every_conversation_goes_as_its_scenario_says() {
     assert_eq!(origin.faults(), Vec::<String>::new());
 }
 
-/// One scenario under way.
+/// A running scenario.
 struct Conversation<'a> {
     server: &'a Server,
     origin: &'a Origin,
@@ -103,7 +103,7 @@ impl<'a> Conversation<'a> {
         Ok(())
     }
 
-    /// Does one of the expectations of an answer hold?
+    /// Whether one of the expected alternatives of an answer holds.
     fn holds(&self, expectation: &str, answer: &Response) -> bool {
         let cache_status = || answer.field("cache-status").unwrap_or_default().split("; ");
         if let Some(count) = expectation.strip_prefix("seen=") {
@@ -141,7 +141,7 @@ impl<'a> Conversation<'a> {
         if output.status.success() { Ok(()) } else { Err(format!("{output:?}")) }
     }
 
-    /// What the origin saw of this scenario.
+    /// The requests that the origin got from this scenario.
     fn seen(&self) -> Vec<Request> {
         let prefix = format!("{}/", self.base);
         let mut seen = self.origin.requests();
@@ -181,7 +181,7 @@ impl Parts {
     }
 }
 
-/// Puts dates in the place of `{-60}` and `{+60}`.
+/// Replaces `{-60}` and `{+60}` by dates.
 fn with_dates(text: &str) -> Result<String, String> {
     let mut out = String::new();
     let mut rest = text;
@@ -195,7 +195,7 @@ fn with_dates(text: &str) -> Result<String, String> {
     Ok(out + rest)
 }
 
-/// `Name: value` must be there, `!Name` must not.
+/// `Name: value` must be present, `!Name` absent.
 fn has_field(head: &Head, expectation: &str) -> bool {
     match (expectation.strip_prefix('!'), expectation.split_once(": ")) {
         (Some(name), _) => !head.has(name),

@@ -1,5 +1,5 @@
 //! Collapse over real sockets: many requests for one missing URL make one request to the origin,
-//! and nobody is harmed by what becomes of it.
+//! and its failure harms no other request.
 
 use std::collections::HashSet;
 use std::thread;
@@ -81,7 +81,7 @@ fn a_fetch_without_any_client_left_is_stored() {
 }
 
 #[test]
-fn a_leader_that_fails_before_its_head_fails_nobody_for_good() {
+fn a_leader_that_fails_before_its_head_lets_its_followers_fetch() {
     let (gate, asked) = (Gate::new(), Gate::new());
     let (held, reached) = (gate.clone(), asked.clone());
     let origin = Origin::start(move |request| match request.nth {
@@ -150,7 +150,7 @@ fn a_slow_leader_holds_its_followers_only_for_a_while() {
 }
 
 #[test]
-fn a_leader_that_is_not_storable_gives_nobody_else_its_answer() {
+fn a_leader_that_is_not_storable_shares_its_answer_with_no_follower() {
     for field in ["Cache-Control: no-store", "Cache-Control: private", "Vary: *"] {
         let gate = Gate::new();
         let held = gate.clone();
@@ -206,7 +206,7 @@ fn halves(held: &Gate) -> Script {
     Script::new().send(answer_head("200 OK", STORABLE, 12)).send("first ").wait(held).send("second")
 }
 
-/// Clients that have asked for the slow page and read nothing yet.
+/// Clients that have requested the slow page and read nothing yet.
 fn waiting_clients(server: &Server, count: usize) -> Vec<Client> {
     let ask = |_| {
         let mut client = Client::connect(server.address());

@@ -1,5 +1,5 @@
-//! The commands as a user types them: `try` and what it prints, `check`, `config`, `stats`, and
-//! how servers and commands find each other.
+//! The commands as users type them: `try` and its hints, `check`, `config`, `stats`, and how
+//! commands find servers.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -14,7 +14,7 @@ use serde_json::Value;
 const PROGRAM: &str = env!("CARGO_BIN_EXE_forebay");
 
 #[test]
-fn what_try_prints_shows_what_it_says() {
+fn the_hints_of_try_show_their_effects() {
     let builder = ServerBuilder::bare(PROGRAM, "try").flag("--listen", "127.0.0.1:0");
     let run = builder.path("run").display().to_string();
     let server = builder.flag("--runtime-dir", &run).start();
@@ -54,7 +54,7 @@ fn what_try_prints_shows_what_it_says() {
     collapses(&server, &url("a collapse"));
 }
 
-/// Four clients at once: one request to the origin, and all lines for each client.
+/// Four concurrent clients: one request to the origin, and all lines for each client.
 fn collapses(server: &Server, target: &str) {
     let before = server.stats();
     let texts: Vec<String> = thread::scope(|scope| {
@@ -72,7 +72,7 @@ fn collapses(server: &Server, target: &str) {
 }
 
 #[test]
-fn check_says_where_and_what_is_wrong() {
+fn check_reports_errors_with_their_position() {
     let folder = Folder::new();
     let file = folder.path("forebay.toml");
     let site = "[[site]]\nname = \"a\"\nnames = [\"*\"]\norigin = \"http://127.0.0.1:1\"\n";
@@ -133,7 +133,7 @@ fn the_printed_defaults_are_a_valid_file() {
 }
 
 #[test]
-fn a_reader_that_has_seen_enough_is_no_error() {
+fn a_closed_pipe_is_no_error() {
     let origin = Origin::echo();
     let server = Server::before(PROGRAM, &origin);
     let admin = server.admin().display().to_string();
@@ -150,7 +150,7 @@ fn a_reader_that_has_seen_enough_is_no_error() {
         &["config", "--defaults", "--format", "markdown"],
     ];
     for arguments in cases {
-        // Nobody holds the reading end, as after `| head` has gone.
+        // The reading end is closed, as after `| head` has exited.
         let (reader, writer) = std::io::pipe().expect("descriptors are left");
         drop(reader);
         let output = Command::new(PROGRAM).args(*arguments).stdout(writer).output();
@@ -199,13 +199,13 @@ fn servers_with_default_settings_run_side_by_side_and_are_found() {
         }
     }
     drop(second);
-    // The killed server's socket is still there, and nobody answers at it.
+    // The killed server's socket still exists, and no server answers at it.
     assert!(found(&["reload"]).status.success());
     assert_eq!(first.stat("reloads_total"), 1.0);
 }
 
 #[test]
-fn an_address_in_use_that_was_asked_for_is_refused() {
+fn a_given_address_that_is_in_use_is_refused() {
     let origin = Origin::echo();
     let first = Server::before(PROGRAM, &origin);
     let address = first.address().to_string();
@@ -219,7 +219,7 @@ fn an_address_in_use_that_was_asked_for_is_refused() {
 }
 
 #[test]
-fn a_hang_up_right_after_the_start_reloads() {
+fn a_sighup_right_after_the_start_reloads() {
     let origin = Origin::echo();
     for _ in 0..5 {
         let server = Server::before(PROGRAM, &origin);
@@ -231,7 +231,7 @@ fn a_hang_up_right_after_the_start_reloads() {
 }
 
 #[test]
-fn several_urls_are_purged_and_one_bad_one_makes_the_exit_code() {
+fn several_urls_are_purged_and_a_bad_one_sets_the_exit_code() {
     let origin = Origin::start(|_| Script::answer("200 OK", &["Cache-Control: max-age=60"], b"x"));
     let server = Server::before(PROGRAM, &origin);
     let mut client = Client::connect(server.address());
@@ -261,7 +261,7 @@ fn text_of_errors(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// The line that `try` prints for this.
+/// The line that `try` prints under this title.
 fn printed<'a>(text: &'a str, title: &str) -> &'a str {
     let mut lines = text.lines().filter(|line| line.trim_start().starts_with(title));
     lines.next().unwrap_or_else(|| panic!("no {title} in {text}"))
@@ -271,7 +271,7 @@ fn words(line: &str) -> impl Iterator<Item = String> {
     line.split_whitespace().map(str::to_string)
 }
 
-/// As curl asks for a URL with the server's own address in it.
+/// Requests a URL as curl does, with the server's own address in it.
 fn ask(server: &Server, target: &str, fields: &[&str]) -> Response {
     let fields: String = fields.iter().map(|field| format!("{field}\r\n")).collect();
     let mut client = Client::connect(server.address());
@@ -279,7 +279,7 @@ fn ask(server: &Server, target: &str, fields: &[&str]) -> Response {
     client.response("GET").expect("an answer")
 }
 
-/// Has Cache-Status this parameter?
+/// Whether Cache-Status has this parameter.
 fn says(response: &Response, parameter: &str) -> bool {
     let value = response.field("cache-status").unwrap_or_default();
     value.split("; ").any(|part| part == parameter)

@@ -9,16 +9,18 @@ use forebay_testkit::{
     Broken, Client, Gate, Origin, Request, Script, Server, ServerBuilder, eventually,
 };
 
-/// Numbers that this test does not foresee; every other one whose name ends in `_total` it does.
+/// Counters that this test does not predict; it predicts every other one whose name ends in
+/// `_total`.
 const NOT_FORESEEN: &[&str] = &[
     // They depend on the length of heads that Forebay itself writes.
     "bytes_in_total",
     "bytes_out_total",
-    // One more or less, as the kernel lets go of a connection: limits.rs counts them.
+    // They vary by one with the time at which the kernel closes a connection: limits.rs counts
+    // them.
     "connections_accepted_total",
 ];
 
-/// What a step lets grow.
+/// Counters that a step increases.
 type Grown = &'static [(&'static str, u32)];
 
 #[test]
@@ -44,11 +46,11 @@ fn each_request_moves_its_counters_and_no_other() {
         server.command(arguments);
         tally.grows(what, grown);
     }
-    // Among what nobody caused, and so never grew:
+    // One of the counters that stayed at zero.
     assert_eq!(server.stat("panics_total"), 0.0);
 }
 
-/// A request to the site that has an origin; the server is sent CRLF for each line feed.
+/// A request to the site that has an origin; the server gets CRLF for each line feed.
 macro_rules! ask {
     ($line:literal $(, $field:literal)*) => {
         concat!($line, " HTTP/1.1\nHost: a.test\n" $(, $field, "\n")*)
@@ -63,7 +65,7 @@ const HIT: Grown = &[("hits_total", 1)];
 const CONFIRMED: Grown =
     &[("stale_total", 1), ("validated_total", 1), ("origin_requests_total", 1), REUSED];
 
-/// What it is, the request, its status (0: cut short), what grows beside `requests_total`.
+/// Case, request, status (0: cut short), counters that grow beside `requests_total`.
 const REQUESTS: &[(&str, &str, u16, Grown)] = &[
     (
         "the first",
@@ -215,7 +217,7 @@ const REQUESTS: &[(&str, &str, u16, Grown)] = &[
     ),
 ];
 
-/// What it is, the command, what grows.
+/// Case, command, counters that grow.
 const COMMANDS: &[(&str, &[&str], Grown)] = &[
     ("a purge", &["purge", "http://a.test/a"], &[("purged_total", 1)]),
     ("a purge of nothing", &["purge", "http://a.test/a"], &[]),
@@ -287,7 +289,7 @@ fn a_broken_answer_is_one_bad_answer_however_many_follow_it() {
 }
 
 #[test]
-fn an_answer_that_is_none_is_one_bad_answer_and_its_followers_ask_again() {
+fn an_invalid_answer_is_one_bad_answer_and_its_followers_ask_again() {
     let gate = Gate::new();
     let held = gate.clone();
     let origin = Origin::start(move |request| match request.nth {
@@ -308,7 +310,7 @@ fn an_answer_that_is_none_is_one_bad_answer_and_its_followers_ask_again() {
     }
 }
 
-/// Clients that ask for one page, while its fetch is under way.
+/// Clients that request one page while its fetch is in progress.
 fn waiting(server: &Server, count: usize) -> Vec<Client> {
     let before = server.stat("requests_total");
     let mut clients = Vec::new();
@@ -316,7 +318,7 @@ fn waiting(server: &Server, count: usize) -> Vec<Client> {
         let mut client = Client::connect(server.address());
         client.send(request_text("GET", "/held", &[]).replace("example.test", "a.test"));
         clients.push(client);
-        // The first one leads: the others come when it has asked.
+        // The first one leads: the others come once its request is at the origin.
         if asked == 1 || asked == count {
             let wanted = before + f64::from(u32::try_from(asked).unwrap_or(u32::MAX));
             eventually("it is read", || server.stat("requests_total") == wanted);
@@ -325,14 +327,14 @@ fn waiting(server: &Server, count: usize) -> Vec<Client> {
     clients
 }
 
-/// The counters as they were, to see what has grown.
+/// Earlier values of the counters, to see their growth.
 struct Tally<'a> {
     server: &'a Server,
     before: BTreeMap<String, i64>,
 }
 
 impl Tally<'_> {
-    /// Some are counted just after the answer; none is counted too often.
+    /// Some counters grow just after the answer; none is counted too often.
     fn grows(&mut self, what: &str, grown: &[(&str, u32)]) {
         let mut wanted = self.before.clone();
         for (name, count) in grown {
@@ -381,7 +383,7 @@ fn is_current(request: &Request) -> bool {
 }
 
 fn start(origin: &Origin) -> Server {
-    // A port that nobody listens at once the listener is gone.
+    // A port without a listener once this one is dropped.
     let nobody = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
     let config = format!(
         "workers = 1\norigin_first_byte_ms_max = \"300ms\"\n\

@@ -1,4 +1,4 @@
-//! `forebay counters` beside a server that works, dies and comes back.
+//! `forebay counters` beside a server that runs, dies and comes back.
 
 use std::io::{BufRead as _, BufReader, Lines};
 use std::os::unix::fs::PermissionsExt as _;
@@ -25,12 +25,12 @@ fn json_of(output: &Output) -> Value {
     serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("no JSON: {output:?}"))
 }
 
-/// A server with the port of one that has gone.
+/// A server with the port of an earlier one.
 fn again(server: &Server) -> Server {
     server.again().flag("--listen", &server.address().to_string()).start()
 }
 
-/// `counters --watch`, one JSON object for each table.
+/// `counters --watch`, one JSON object per table.
 struct Watcher {
     child: Child,
     tables: Lines<BufReader<ChildStdout>>,
@@ -54,7 +54,7 @@ impl Watcher {
         serde_json::from_str(&table).unwrap_or_else(|_| panic!("no JSON: {table}"))
     }
 
-    /// The first table of which that holds.
+    /// The first table that meets the condition.
     fn until(&mut self, what: &str, mut holds: impl FnMut(&Value) -> bool) -> Value {
         for _ in 0..300 {
             let table = self.next();
@@ -111,7 +111,7 @@ fn watch_sees_load_death_damage_and_the_next_server() {
     Client::connect(next.address()).ask("GET", "/", &[]).expect("served");
     watcher.until("its request", |table| table["counters"]["requests_total"] == 1);
 
-    // Another file in its place, of a program that is none of ours.
+    // A file of another program in its place.
     next.stop();
     let other = server.path("run/other");
     std::fs::write(&other, "GIF89a").expect("the folder is ours");
@@ -129,7 +129,7 @@ fn watch_sees_load_death_damage_and_the_next_server() {
 }
 
 #[test]
-fn a_table_of_a_dead_server_says_so_and_what_is_no_counter_file_is_named() {
+fn a_table_says_that_its_server_is_dead_and_other_files_are_refused() {
     let origin = Origin::echo();
     let mut server = Server::before(PROGRAM, &origin);
     Client::connect(server.address()).ask("GET", "/", &[]).expect("served");
@@ -176,7 +176,7 @@ fn a_table_of_a_dead_server_says_so_and_what_is_no_counter_file_is_named() {
 }
 
 #[test]
-fn without_a_file_that_of_the_only_server_is_found() {
+fn without_an_argument_the_file_of_the_only_server_is_found() {
     let (origin, folder) = (Origin::echo(), Folder::new());
     let run = folder.path("forebay");
     let start = || {
@@ -231,7 +231,7 @@ fn tables_in_a_pipe_follow_each_other_and_end() {
 }
 
 #[test]
-fn the_first_byte_of_an_origin_is_timed_until_it_is_there() {
+fn the_time_to_an_origins_first_byte_is_measured() {
     const HELD_MS: u64 = 40;
     let gate = Gate::new();
     let held = gate.clone();

@@ -1,4 +1,4 @@
-//! The documents know every number that a server shows, and no command that the binary has not.
+//! The documents list every number that a server shows, and only commands and flags that exist.
 
 use std::process::Command;
 
@@ -6,7 +6,7 @@ use forebay_testkit::{Origin, Server};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_forebay");
 
-/// What `stats` has beside the counters.
+/// Numbers of `stats` that are not counters.
 const NO_COUNTERS: &[&str] = &["workers", "uptime_ms"];
 
 fn text(path: &str) -> String {
@@ -15,13 +15,13 @@ fn text(path: &str) -> String {
 }
 
 #[test]
-fn the_page_of_counters_has_every_number_that_a_server_shows() {
+fn the_page_of_counters_lists_every_number_of_a_server() {
     let page = text("docs/counters.md");
     let server = Server::before(PROGRAM, &Origin::echo());
     let shown = server.stats();
     let is_listed = |name: &str| page.contains(&format!("\n| `{name}` |"));
     for name in shown.keys().filter(|name| !NO_COUNTERS.contains(&name.as_str())) {
-        // Of a histogram two numbers are shown.
+        // A histogram has two numbers here.
         let histogram = name.strip_suffix("_sum").or(name.strip_suffix("_count"));
         let is_known = is_listed(name) || histogram.is_some_and(is_listed);
         assert!(is_known, "docs/counters.md has no {name}");
@@ -34,7 +34,7 @@ fn the_page_of_counters_has_every_number_that_a_server_shows() {
 }
 
 #[test]
-fn the_documents_use_commands_and_flags_that_are_there() {
+fn the_documents_use_existing_commands_and_flags() {
     let pages = ["README.md", "docs/operations.md", "docs/lock-profiling.md"].map(text);
     let lines = pages.iter().flat_map(|page| page.lines());
     let commands: Vec<_> = lines.filter_map(|line| line.strip_prefix("forebay ")).collect();
@@ -50,7 +50,7 @@ fn the_documents_use_commands_and_flags_that_are_there() {
         let help = Command::new(PROGRAM).args(&names).arg("--help").output().expect("it was built");
         assert!(help.status.success(), "there is no command {name}: {command}");
         let help = String::from_utf8_lossy(&help.stdout).into_owned();
-        // What follows is for another program.
+        // The words after `--` are for another program.
         let own = words.take_while(|word| *word != "--");
         for flag in own.filter(|word| word.starts_with("--")) {
             let is_there = help.split_whitespace().any(|word| word == flag);

@@ -1,4 +1,4 @@
-//! A cache that is far too small for what comes: what it takes, and how well it uses that.
+//! A cache that is far too small for its load: its memory, and how well it uses that.
 
 use forebay_testkit::{Client, Origin, Request, Script, ServerBuilder, assert_adds_up, eventually};
 
@@ -7,20 +7,20 @@ const PROGRAM: &str = env!("CARGO_BIN_EXE_forebay");
 const MIB: usize = 1 << 20;
 const BUDGET_BYTES: usize = 16 * MIB;
 
-/// So many times the budget is written.
+/// Multiple of the budget that is written.
 const ROUNDS: usize = 5;
 
-/// `connection_bytes_max` as it is set here, and how many there are.
+/// `connection_bytes_max` of this test, and the number of connections.
 const CONNECTION_BYTES_MAX: usize = 64 << 10;
 const CLIENTS: usize = 3;
 
-/// What a server may take beside its budget and its connections: heap of the program, and what its
-/// allocator keeps of what was freed.
+/// Memory besides budget and connections: the program's heap, and freed memory that its allocator
+/// keeps.
 const BESIDE_BYTES: usize = 32 * MIB;
 
-/// A page of this number: few bytes mostly, now and then very many.
+/// The page of this number: mostly short, now and then very long.
 fn body(number: usize) -> Vec<u8> {
-    // A table of sizes that have little to do with each other.
+    // Unrelated sizes.
     let bytes = match number % 32 {
         0 => 60_000 + number * 7 % 300_000,
         1..4 => 20_000 + number * 11 % 40_000,
@@ -30,7 +30,7 @@ fn body(number: usize) -> Vec<u8> {
     (0..bytes).map(|at| (at % 251 + at / 4093 + number * 31) as u8).collect()
 }
 
-/// Every second one is stale after a second.
+/// Every second page is stale after a second.
 fn answer(request: &Request) -> Script {
     let number = request.target.trim_start_matches('/').parse().expect("a number");
     let field = match number % 2 {
@@ -40,12 +40,12 @@ fn answer(request: &Request) -> Script {
     Script::answer("200 OK", &[field], &body(number))
 }
 
-/// Asks for pages until so many bytes have come; the next number then.
+/// Requests pages until this many bytes have arrived; returns the next number.
 fn read(clients: &mut [Client], mut number: usize, bytes: usize) -> usize {
     let mut read_bytes = 0;
     while read_bytes < bytes {
         let client = &mut clients[number % CLIENTS];
-        // Now and then one that was asked for not long ago.
+        // Now and then a page that was requested not long ago.
         for wanted in [number, number - number * 7 % 50] {
             let response = client.ask("GET", &format!("/{wanted}"), &[]).expect("whole");
             assert_eq!(response.status, 200, "{wanted}");
@@ -58,7 +58,7 @@ fn read(clients: &mut [Client], mut number: usize, bytes: usize) -> usize {
 }
 
 #[test]
-fn however_much_comes_memory_stays_within_the_budget_and_little_of_it_is_dead() {
+fn memory_stays_within_the_budget_and_little_of_it_is_dead() {
     let origin = Origin::start(answer);
     let builder = ServerBuilder::new(PROGRAM).origin(&origin).flag("--workers", "2");
     let builder = builder.flag("--cache-size", &BUDGET_BYTES.to_string());

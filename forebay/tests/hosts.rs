@@ -1,4 +1,4 @@
-//! Origins by name, as the system resolves them: `localhost`, and a name that nobody has.
+//! Origins by name, as the system resolves them: `localhost`, and a name that does not exist.
 
 use std::net::{SocketAddr, ToSocketAddrs};
 
@@ -21,7 +21,7 @@ fn status(server: &Server) -> u16 {
     Client::connect(server.address()).ask("GET", "/", &[]).expect("an answer").status
 }
 
-/// How many addresses of `localhost` the system has before the one at which the origin listens.
+/// How many addresses of `localhost` come before the one at which the origin listens.
 fn addresses_before(origin: &Origin) -> usize {
     let found = ("localhost", origin.address().port()).to_socket_addrs();
     let found: Vec<SocketAddr> = found.expect("every system has localhost").collect();
@@ -34,8 +34,7 @@ fn localhost_is_resolved_once_and_its_address_that_fails_is_tried_once() {
     let origin = Origin::echo();
     let failing = addresses_before(&origin);
     let url = format!("http://localhost:{}", origin.address().port());
-    // The setting, how often the name is resolved in eight requests, how often each address that
-    // comes before the origin's is tried in vain.
+    // The setting, how often eight requests resolve the name, how often each earlier address fails.
     for (fresh, resolved_count, failed_count) in [("1h", 1, 1), ("0", 8, 8)] {
         let server = start(&url, &[UNPOOLED, ("--origin-address-ms-max", fresh)]);
         for turn in 0..8 {
@@ -61,7 +60,7 @@ fn an_address_instead_of_a_name_needs_no_resolver() {
 }
 
 #[test]
-fn a_name_that_nobody_has_is_told_and_remembered() {
+fn an_unknown_name_is_reported_and_remembered() {
     let server = start(&format!("http://{UNKNOWN}"), &[]);
     let started_ms = server.stat("uptime_ms");
     for turn in 0..20 {
@@ -79,7 +78,7 @@ fn a_name_that_nobody_has_is_told_and_remembered() {
 }
 
 #[test]
-fn a_name_that_a_reload_takes_out_is_forgotten() {
+fn a_name_that_a_reload_removes_is_forgotten() {
     let origin = Origin::echo();
     let port = origin.address().port();
     let config = |host: &str| {
@@ -90,7 +89,7 @@ fn a_name_that_a_reload_takes_out_is_forgotten() {
     };
     let server =
         ServerBuilder::new(env!("CARGO_BIN_EXE_forebay")).config(&config("localhost")).start();
-    // Where the origin is from now on, and how often a name was resolved after a request.
+    // The new origin, and how often a name was resolved after a request.
     for (host, resolved_count) in
         [("localhost", 1), ("localhost", 1), ("127.0.0.1", 1), ("localhost", 2)]
     {

@@ -1,4 +1,4 @@
-//! Every limit of a client connection, each with its answer and its counter.
+//! Every limit of a client connection, with its answer and its counter.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use forebay_testkit::{
     Broken, Client, Gate, Origin, PATIENCE, Script, Server, ServerBuilder, eventually,
 };
 
-/// How often a slow client sends a byte.
+/// Interval at which a slow client sends a byte.
 const DRIP: Duration = Duration::from_millis(20);
 
 fn start(origin: &Origin, flags: &[(&str, &str)]) -> Server {
@@ -80,7 +80,7 @@ fn a_head_that_takes_too_long_is_refused_however_it_moves() {
 }
 
 #[test]
-fn a_connection_that_asks_nothing_is_closed() {
+fn an_idle_connection_is_closed() {
     let origin = Origin::echo();
     let server = start(&origin, &[("--head-ms-max", "200ms"), ("--idle-ms-max", "200ms")]);
     let mut silent = Client::connect(server.address());
@@ -108,7 +108,7 @@ fn an_upload_below_the_least_rate_is_cut() {
 }
 
 #[test]
-fn a_client_that_does_not_read_is_cut() {
+fn a_client_that_does_not_read_is_cut_off() {
     let flags = [("--body-rate-min", "1000000"), ("--body-grace-ms", "200ms")];
     let content = vec![b'x'; 16 << 20];
     let origin = Origin::start(move |_| Script::answer("200 OK", &[], &content));
@@ -194,7 +194,7 @@ fn answers_over_a_connections_memory_go_out_early_and_in_order() {
     let server = start(&origin, &flags);
     let targets: Vec<_> = (0..100).map(|number| format!("/{}", number % 7)).collect();
     let mut client = Client::connect(server.address());
-    // All of them are stored, and only then asked for in one go.
+    // All of them are stored first, and then requested in one go.
     for target in &targets[..7] {
         client.ask("GET", target, &[]).expect("a sound answer");
     }

@@ -1,4 +1,4 @@
-//! Bugs that were, each as a scenario named by what broke.
+//! Fixed bugs, each a scenario named by what broke.
 
 use forebay_testkit::{Client, Gate, Origin, Request, Response, Script, Server, ServerBuilder};
 
@@ -44,7 +44,7 @@ fn an_answer_that_varies_by_what_forebay_writes_was_given_to_others() {
 }
 
 #[test]
-fn a_304_that_is_for_one_user_was_merged_into_what_all_get() {
+fn a_304_for_one_user_was_merged_into_a_shared_page() {
     let origin = Origin::start(|request| match request.head.field("if-none-match") {
         Some(_) => {
             let fields = ["Cache-Control: private, max-age=60", "ETag: \"v\"", "X-Account: alice"];
@@ -139,7 +139,7 @@ fn a_204_went_out_with_a_length_and_a_416_as_a_copy_of_the_page() {
 }
 
 #[test]
-fn the_cache_status_of_other_caches_was_stored_and_told_again() {
+fn the_cache_status_of_other_caches_was_stored_and_repeated() {
     let fields = ["Cache-Control: max-age=60", "Cache-Status: inner; hit; ttl=9"];
     let origin = Origin::start(move |_| Script::answer("200 OK", &fields, b"page"));
     let server = start(&origin, &[]);
@@ -176,7 +176,7 @@ fn a_client_that_waits_for_the_100_was_taken_for_a_slow_one() {
     let server = start(&origin, &[("--body-grace-ms", "1ms")]);
     let mut client = Client::connect(server.address());
     client.send("POST / HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 3\r\n\r\n");
-    // One that does not wait for anything is cut, so by then the time is over for both.
+    // A client that does not wait is cut off, so by then the time is over for both.
     let mut slow = Client::connect(server.address());
     slow.send("POST /slow HTTP/1.1\r\nHost: example.test\r\nContent-Length: 3\r\n\r\n");
     assert_eq!(slow.response("POST").expect("an answer").status, 408);

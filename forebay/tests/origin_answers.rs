@@ -1,5 +1,6 @@
-//! Hostile origins over real sockets: `vectors/answers.txt` says what the origin sends and what of
-//! it a client may get. Nothing broken is stored, and nothing broken looks whole to a client.
+//! Hostile origins over real sockets: `vectors/answers.txt` says what the origin sends and which
+//! part of it a client may get. Nothing broken is stored, and nothing broken looks complete to a
+//! client.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,7 +15,7 @@ use forebay_testkit::{Broken, Client, Gate, Origin, Script, Server, ServerBuilde
 /// Vectors that run at the same time.
 const SHARES: usize = 4;
 
-/// What the origin answers when it is asked again.
+/// The origin's answer to a second request.
 const SOUND: &str = "sound";
 
 #[test]
@@ -248,7 +249,7 @@ impl Case {
         let is_closed = || origin.connections()[number].is_closed;
         match self.connection {
             Some(Fate::Closed) => eventually(&self.title, is_closed),
-            // Another vector that used it after this one may have had it closed.
+            // Another vector may have closed it after this one used it.
             Some(Fate::Kept) if is_closed() && self.was_last_on(number, origin) => {
                 return Err("the connection was not kept".into());
             }

@@ -1,4 +1,4 @@
-//! Reloads under load: good and bad files in turn, not one failed request.
+//! Reloads under load: good and bad files in turn, without a failed request.
 
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::thread;
@@ -7,10 +7,10 @@ use forebay_testkit::{
     Client, Origin, Script, Server, ServerBuilder, Signal, StopFlag, eventually,
 };
 
-/// Clients that ask all the time.
+/// Clients that send requests all the time.
 const CLIENTS: usize = 4;
 
-/// A client that asks more often than the test takes hangs.
+/// A limit that fails the test instead of letting a client run forever.
 const REQUESTS_MAX: u64 = 1_000_000_000;
 
 #[test]
@@ -81,7 +81,7 @@ fn sighup_reloads_too_and_a_bad_file_leaves_the_old_one_running() {
     assert_eq!(response.expect("served").status, 200);
 }
 
-/// Odd turns are good files, even ones bad; each bad one has to be refused with its line.
+/// Odd turns are good files, even ones bad; each bad one is refused with its line.
 fn reload_once(server: &Server, origin: &Origin, turn: usize) -> Result<(), String> {
     if turn % 2 == 1 {
         server.write_config(&good(origin, turn));
@@ -100,7 +100,7 @@ fn reload_once(server: &Server, origin: &Origin, turn: usize) -> Result<(), Stri
     Ok(())
 }
 
-/// Asks for a stored and a forwarded page until told to stop; every answer has to be right.
+/// Requests a stored and a forwarded page until told to stop; every answer has to be right.
 fn load(
     server: &Server,
     number: usize,
@@ -139,7 +139,7 @@ fn start(config: &str) -> Server {
     builder.flag("--workers", "2").start()
 }
 
-/// A good configuration; another `turn` is another text.
+/// A good configuration, different for each `turn`.
 fn good(origin: &Origin, turn: usize) -> String {
     let address = origin.address();
     let idle_s = 60 + turn;
@@ -157,7 +157,7 @@ fn good(origin: &Origin, turn: usize) -> String {
     )
 }
 
-/// A bad configuration and the line that is at fault.
+/// A bad configuration and the line with the error.
 fn bad(origin: &Origin, turn: usize) -> (String, usize) {
     let good = good(origin, turn);
     let replaced = |from: &str, to: &str| {

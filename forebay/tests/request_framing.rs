@@ -1,5 +1,5 @@
-//! Request framing over real sockets: `vectors/requests.txt` says what is sent, what comes back,
-//! and what the origin may see. Each vector runs whole and cut at several places.
+//! Request framing over real sockets: `vectors/requests.txt` has the input, the answers, and the
+//! requests that the origin may see. Each vector runs whole and cut at several places.
 
 use std::thread;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use forebay_testkit::{Broken, Client, Origin, Request, Response, Server, ServerB
 /// Long enough for an answer, shorter than every timeout of the server.
 const SHORT: Duration = Duration::from_secs(5);
 
-/// Servers that share the vectors; each has an origin of its own, so records do not mix.
+/// Servers that share the vectors; each has its own origin, so records do not mix.
 const SHARES: usize = 4;
 
 #[test]
@@ -34,8 +34,8 @@ fn run_share<'a>(cases: impl Iterator<Item = &'a Case>) -> Vec<String> {
     let origin = Origin::echo();
     let server = Server::before(env!("CARGO_BIN_EXE_forebay"), &origin);
     let mut failures = Vec::new();
-    // An unfinished request may reach the record late, and so come among those of the next case:
-    // these cases run last, where an unfinished request more means nothing.
+    // An unfinished request may reach the record late, among those of the next case. So these cases
+    // run last, where a late one does no harm.
     let (unfinished, others): (Vec<_>, Vec<_>) = cases.partition(|case| case.is_unfinished());
     for case in others.into_iter().chain(unfinished) {
         for cuts in case.cuts() {
@@ -48,7 +48,7 @@ fn run_share<'a>(cases: impl Iterator<Item = &'a Case>) -> Vec<String> {
             }
         }
     }
-    // What was refused late would arrive before this does.
+    // A late refusal would arrive before this answer does.
     let last = Client::connect(server.address()).ask("GET", "/last-of-all", &[]);
     assert!(last.is_ok(), "the server does not answer any more: {last:?}");
     failures.extend(origin.faults());
@@ -84,7 +84,7 @@ struct Case {
     title: String,
     bytes: Vec<u8>,
     is_finished: bool,
-    /// Method asked and statuses allowed, one for each answer.
+    /// Request method and allowed statuses, one entry for each answer.
     answers: Vec<(String, Vec<u16>)>,
     end: Ending,
     origin: Vec<Seen>,
@@ -98,7 +98,7 @@ enum Ending {
     Any,
 }
 
-/// What the origin must have received.
+/// The requests that the origin must have received.
 enum Seen {
     Unfinished,
     Whole { method: String, target: String, checks: Vec<Check> },
@@ -154,7 +154,7 @@ impl Case {
         matches!(self.origin[..], [Seen::Unfinished])
     }
 
-    /// Whole, in two at four places, and in five pieces.
+    /// Whole, in two parts at four places, and in five parts.
     fn cuts(&self) -> Vec<Vec<usize>> {
         let size = self.bytes.len();
         let places = [1, size / 3, size * 2 / 3, size - 1];
@@ -207,7 +207,7 @@ impl Case {
 
 const STEP: &str = "/step";
 
-/// One more request and its own answer: neither side has lost count.
+/// One more request gets its own answer: neither side has lost count.
 fn still_in_step(client: &mut Client) -> Result<(), String> {
     match client.ask("GET", STEP, &[]) {
         Ok(response) if response.text() == format!("GET {STEP}") => Ok(()),

@@ -1,5 +1,5 @@
-//! What a server with a cache directory still knows after a stop, a kill and an upgrade, and what
-//! it does with a store that is not its own.
+//! The cache of a server with a cache directory after a stop, a kill and an upgrade; and stores
+//! that the server cannot use.
 
 use std::net::SocketAddr;
 use std::os::unix::process::ExitStatusExt;
@@ -17,26 +17,26 @@ use forebay_testkit::{
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_forebay");
 
-/// Pages that a server is filled with: small ones, some with variants, and long ones.
+/// Pages that fill a server: small ones, some with variants, and long ones.
 const PAGES: usize = 2000;
 
-/// From this number on they may be stored, too. Those between may not.
+/// From this number on pages may be stored, too; those in between may not.
 const FURTHER: usize = 10_000;
 
 /// Clients that load a server.
 const CLIENTS: usize = 4;
 
-/// A client that asks more often than the test takes hangs.
+/// A limit that fails the test instead of letting a client run forever.
 const REQUESTS_MAX: u64 = 1_000_000_000;
 
-/// One thing that may be asked for.
+/// A page to request.
 struct Page {
     target: String,
     language: &'static str,
     body: Vec<u8>,
 }
 
-/// The page of a number. Each part of its body differs from the same part of every other one.
+/// The page of a number. Each part of its body differs from the same part of every other page.
 fn page(number: usize, origin: &str) -> Page {
     let language = if number.is_multiple_of(2) { "de" } else { "fr" };
     let (kind, name, bytes) = match number % 50 {
@@ -57,7 +57,7 @@ fn is_private(number: usize) -> bool {
     (PAGES..FURTHER).contains(&number)
 }
 
-/// The target says which page it is.
+/// The page that a target names.
 fn answer(request: &Request, origin: &str) -> Script {
     let number = request.target.rsplit('/').next().expect("there is one");
     let number: usize = number.parse().expect("a number");
@@ -83,7 +83,7 @@ fn builder(origin: &Origin) -> ServerBuilder {
     builder.flag("--cache-dir", &cache_dir).flag("--cache-size", "64MiB")
 }
 
-/// Asks for a page, which has to be the right one of this origin; was it a hit?
+/// Requests a page, which has to be the right one of this origin; returns whether it was a hit.
 fn ask(client: &mut Client, number: usize, origin: &str) -> Result<bool, String> {
     let page = page(number, origin);
     let language = format!("Accept-Language: {}", page.language);
@@ -102,7 +102,7 @@ fn is_hit(response: &Response) -> bool {
     response.field("cache-status").is_some_and(|status| status.contains("; hit"))
 }
 
-/// Asks for these pages; how many were hits.
+/// Requests these pages; returns the number of hits.
 fn hits(server: &Server, pages: impl Iterator<Item = usize>, origin: &str) -> usize {
     let mut client = Client::connect(server.address());
     pages.filter(|number| ask(&mut client, *number, origin).expect("the right page")).count()
@@ -113,7 +113,7 @@ fn mixed() -> impl Iterator<Item = usize> {
     (0..PAGES).map(|at| at * 7919 % (PAGES + PAGES / 10))
 }
 
-/// A server that has all pages, and how many of a mix are hits.
+/// A server with all pages, and the number of hits of a mix.
 fn filled(builder: &ServerBuilder) -> (Server, usize) {
     let server = builder.clone().start();
     assert_eq!(hits(&server, 0..PAGES, "a"), 0);
@@ -122,7 +122,7 @@ fn filled(builder: &ServerBuilder) -> (Server, usize) {
     (server, hit_count)
 }
 
-/// The first answers come out of the store, every body is right, and as many are hits as before.
+/// The first answers come from the store, every body is right, and the hit ratio is as before.
 fn assert_is_warm(server: &Server, origin: &Origin, hit_count: usize) {
     eventually("it says so", || server.errors().contains("found, with what it holds"));
     let asked = origin.request_count();
@@ -149,7 +149,7 @@ fn store(server: &Server) -> PathBuf {
     server.path("cache/store")
 }
 
-/// Does `work` while clients ask for all kinds of pages, and for some for the first time; how many
+/// Runs `work` while clients request all kinds of pages, some for the first time. Returns how many
 /// requests failed, and why the first did.
 fn under_load<T>(address: SocketAddr, work: impl FnOnce() -> T) -> (T, Vec<String>) {
     let (stop, served) = (StopFlag::default(), AtomicUsize::new(0));
@@ -187,7 +187,7 @@ fn load(
 }
 
 #[test]
-fn after_a_stop_and_after_a_kill_everything_is_there() {
+fn the_cache_survives_a_stop_and_a_kill() {
     let origin = origin("a");
     let builder = builder(&origin);
     let (mut server, hit_count) = filled(&builder);
@@ -200,7 +200,7 @@ fn after_a_stop_and_after_a_kill_everything_is_there() {
 }
 
 #[test]
-fn what_was_found_is_verified_and_what_is_damaged_comes_from_the_origin() {
+fn recovered_records_are_verified_and_damaged_ones_are_fetched_again() {
     let origin = origin("a");
     let builder = builder(&origin);
     let (mut server, _) = filled(&builder);
@@ -215,7 +215,7 @@ fn what_was_found_is_verified_and_what_is_damaged_comes_from_the_origin() {
 
     let server = builder.start();
     eventually("all is verified", || {
-        // Who is asked has turns.
+        // A worker needs requests to have turns.
         assert_eq!(hits(&server, 0..10, "a"), 10);
         server.stat("cache_dropped_damaged_total") > 0.0
     });
@@ -228,7 +228,7 @@ fn what_was_found_is_verified_and_what_is_damaged_comes_from_the_origin() {
 }
 
 #[test]
-fn after_a_kill_in_the_middle_of_work_what_is_there_is_right() {
+fn after_a_kill_under_load_the_remaining_records_are_right() {
     let origin = origin("a");
     let builder = builder(&origin);
     let (mut server, hit_count) = filled(&builder);
@@ -281,7 +281,7 @@ fn a_second_server_is_refused_and_the_first_goes_on() {
     assert_is_sound(&server);
 }
 
-/// What it is, what is done to the file, which sentence tells of it, and is the old file kept?
+/// Case, damage to the file, the message, and whether the old file is kept.
 type Foreign = (&'static str, fn(&mut Vec<u8>), &'static str, bool);
 
 const FOREIGN: [Foreign; 5] = [
@@ -308,7 +308,7 @@ const FOREIGN: [Foreign; 5] = [
     ),
 ];
 
-/// Makes the header's checksum right: see docs/format/region.md.
+/// Updates the header's checksum: see docs/format/region.md.
 fn sign(file: &mut [u8]) {
     let area_count = u32::from_le_bytes(file[64..68].try_into().expect("four bytes")) as usize;
     let signed = file[..120].iter().chain(&file[128..128 + 32 * area_count]);
@@ -319,7 +319,7 @@ fn sign(file: &mut [u8]) {
 }
 
 #[test]
-fn a_store_that_is_of_no_use_is_replaced_and_the_log_says_why() {
+fn an_unusable_store_is_replaced_and_the_log_says_why() {
     let origin = origin("a");
     for (what, change, said, is_kept) in FOREIGN {
         let builder = builder(&origin);
@@ -358,7 +358,7 @@ fn another_cache_size_begins_cold_and_says_so() {
     assert_eq!(hits(&server, 0..100, "a"), 100);
 }
 
-/// Says that there is no file system to be had, and nothing was tried.
+/// Says that no file system is available, so nothing was tried.
 const NO_MOUNT: i32 = 77;
 
 #[test]
@@ -401,7 +401,7 @@ fn beside_a_small_disk(folder: &Path, program: &Command) -> Output {
     }
 }
 
-/// Did `unshare` itself fail?
+/// Whether `unshare` itself failed.
 fn is_denied(output: &Output) -> bool {
     output.stderr.starts_with(b"unshare:")
 }

@@ -1,5 +1,5 @@
-//! Header rules in a running server: every hook, sites and routes, what is stored, what is
-//! answered without asking, reloads, numbers.
+//! Header rules in a running server: every hook, sites and routes, storing, answers without the
+//! origin, reloads, counts.
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
@@ -9,7 +9,7 @@ use forebay_testkit::{Client, Origin, Response, Script, Server, ServerBuilder};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_forebay");
 
-/// Answers with what it got, one field for each line; what it answers with is asked for by
+/// Answers with the request's fields, one per line; the client sets fields of the answer by
 /// `X-Answer: name value`.
 fn origin() -> Origin {
     Origin::start(|request| {
@@ -24,7 +24,7 @@ fn origin() -> Origin {
     })
 }
 
-/// A server before `origin` with these rules for all sites.
+/// A server in front of `origin` with these rules for all sites.
 fn start(origin: &Origin, rules: &str) -> Server {
     let builder = ServerBuilder::new(PROGRAM).origin(origin);
     let path = builder.path("all.rules");
@@ -36,7 +36,7 @@ fn ask(server: &Server, target: &str, fields: &[&str]) -> Response {
     Client::connect(server.address()).ask("GET", target, fields).expect("an answer")
 }
 
-/// What the admin interface says to monitoring.
+/// The admin interface's output for monitoring.
 fn metrics(server: &Server) -> String {
     let mut stream = UnixStream::connect(server.admin()).expect("it listens");
     let request = b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
@@ -72,13 +72,13 @@ fn each_hook_changes_its_message_and_a_hit_runs_the_last_one_only() {
         assert_eq!(answer.field("ETag"), None);
     }
     assert_eq!(origin.request_count(), 1);
-    // What is stored stays as it is: its validator is there for who asks with it.
+    // The stored response stays as it is: a client can validate it.
     let third = ask(&server, "/", &["If-None-Match: \"v1\""]);
     assert_eq!((third.status, third.field("X-Cache")), (304, Some("hit-fresh")));
 }
 
 #[test]
-fn what_changes_the_url_comes_before_the_key() {
+fn changes_of_the_url_come_before_the_key() {
     let origin = origin();
     let server = start(
         &origin,
@@ -126,7 +126,7 @@ fn rules_of_server_site_and_route_follow_each_other() {
 }
 
 #[test]
-fn rules_answer_without_asking_and_change_answers_of_our_own() {
+fn rules_answer_without_the_origin_and_change_our_own_answers() {
     let origin = origin();
     let server = start(
         &origin,
@@ -139,7 +139,7 @@ fn rules_answer_without_asking_and_change_answers_of_our_own() {
     );
     let refused = ask(&server, "/private", &[]);
     assert_eq!((refused.status, refused.text().as_str()), (403, "not for 127.0.0.1"));
-    // A page that a client may have written part of is none.
+    // A page that a client can write parts of is not allowed.
     assert_eq!(refused.field("Content-Type"), Some("text/plain; charset=utf-8"));
     let away = ask(&server, "/away?a=1", &[]);
     assert_eq!((away.status, away.field("Location")), (301, Some("https://example.org/away?a=1")));
@@ -148,7 +148,7 @@ fn rules_answer_without_asking_and_change_answers_of_our_own() {
     assert_eq!((fault.status, fault.text().as_str()), (503, "we are closed"));
     assert_eq!(fault.head.start, "HTTP/1.1 503 Later, please");
     assert_eq!(origin.request_count(), 0);
-    // An answer in the middle of a connection: what follows is served.
+    // An answer in the middle of a connection: the requests after it are served.
     let mut client = Client::connect(server.address());
     for (target, status) in [("/private", 403), ("/x", 200), ("/away", 301), ("/x", 200)] {
         assert_eq!(client.ask("GET", target, &[]).expect("an answer").status, status, "{target}");
@@ -156,7 +156,7 @@ fn rules_answer_without_asking_and_change_answers_of_our_own() {
 }
 
 #[test]
-fn rules_say_what_is_stored_and_what_is_looked_up() {
+fn rules_decide_about_storing_and_lookup() {
     let origin = origin();
     let server = start(
         &origin,
@@ -175,7 +175,7 @@ fn rules_say_what_is_stored_and_what_is_looked_up() {
         ask(&server, "/kept", &["X-Answer: X-Keep no"]);
         assert_eq!(origin.count("/kept"), expected, "it is not stored");
     }
-    // The key is made of what the client sent, and the origin has seen something else.
+    // The key is made of the client's request, and the origin has seen another one.
     for expected in [1, 2] {
         let answer = ask(&server, "/varied", &["X-Answer: Vary X-Device", "User-Agent: a"]);
         assert_eq!(origin.count("/varied"), expected, "{answer:?}");
@@ -184,7 +184,7 @@ fn rules_say_what_is_stored_and_what_is_looked_up() {
 }
 
 #[test]
-fn a_request_that_rules_have_spoilt_is_answered_with_500_and_counted() {
+fn a_request_made_invalid_by_rules_is_answered_with_500_and_counted() {
     let origin = origin();
     let builder = ServerBuilder::new(PROGRAM).origin(&origin).flag("--target-bytes-max", "64");
     let path = builder.path("all.rules");
@@ -197,7 +197,7 @@ fn a_request_that_rules_have_spoilt_is_answered_with_500_and_counted() {
 }
 
 #[test]
-fn a_client_cannot_undo_what_rules_set() {
+fn a_client_cannot_undo_the_effect_of_rules() {
     let origin = origin();
     let server = start(
         &origin,
@@ -206,7 +206,7 @@ fn a_client_cannot_undo_what_rules_set() {
     );
     let named = ask(&server, "/1", &["Connection: X-Address", "X-Address: 10.0.0.1"]).text();
     assert!(named.contains("x-address: 127.0.0.1\n"), "{named}");
-    // What cannot be set leaves nothing of the client's in its place.
+    // A value that cannot be set does not leave the client's value in its place.
     let long = format!("X-Long: {}", "x".repeat(17_000));
     let spoofed = ask(&server, "/2", &["X-Kept: spoofed", &long]).text();
     assert!(!spoofed.contains("spoofed"), "{spoofed}");
@@ -253,7 +253,7 @@ fn variables_of_a_fetch_are_those_of_its_request() {
 }
 
 #[test]
-fn a_reload_exchanges_the_rules_and_a_bad_file_changes_nothing() {
+fn a_reload_replaces_the_rules_and_a_bad_file_changes_nothing() {
     let origin = origin();
     let server = start(&origin, "cond %{SEND_RESPONSE_HDR_HOOK}\nset-header X-Version 1");
     let mut client = Client::connect(server.address());
@@ -275,7 +275,7 @@ fn a_reload_exchanges_the_rules_and_a_bad_file_changes_nothing() {
 }
 
 #[test]
-fn a_file_that_is_not_there_or_wrong_keeps_the_server_from_starting() {
+fn a_missing_or_invalid_file_keeps_the_server_from_starting() {
     let origin = origin();
     let builder = ServerBuilder::new(PROGRAM).origin(&origin);
     let path = builder.path("wrong.rules").display().to_string();
@@ -295,7 +295,7 @@ fn a_file_that_is_not_there_or_wrong_keeps_the_server_from_starting() {
 }
 
 #[test]
-fn what_each_rule_does_is_counted() {
+fn the_effects_of_each_rule_are_counted() {
     let origin = origin();
     let server = start(
         &origin,

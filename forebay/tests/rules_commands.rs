@@ -1,4 +1,4 @@
-//! `forebay rules`: what its commands say of rule files, of requests, and of a running server.
+//! `forebay rules`: its commands on rule files, requests and a running server.
 
 use std::process::{Command, Output};
 
@@ -34,7 +34,7 @@ const WARNED: &str =
 const WRONG: &str = "cond %{SEND_RESPONSE_HDR_HOOK}\nset-heder X-A 1\n";
 
 #[test]
-fn check_says_whose_rules_a_file_can_hold() {
+fn check_says_which_scopes_a_file_is_valid_for() {
     let folder = Folder::new();
     let of_routes = "valid as rules of a site or a route\n1 file, 0 errors, 0 warnings\n";
     for (text, scope, code, expected) in [
@@ -57,7 +57,7 @@ fn check_says_whose_rules_a_file_can_hold() {
 }
 
 #[test]
-fn check_shows_every_finding_of_every_file_that_can_be_read() {
+fn check_shows_every_finding_of_every_readable_file() {
     let folder = Folder::new();
     let wrong = write(&folder, "wrong.rules", WRONG);
     let good = write(&folder, "good.rules", GOOD);
@@ -119,7 +119,7 @@ cond %{SEND_RESPONSE_HDR_HOOK}
 "#;
 
 #[test]
-fn explain_shows_each_step_and_what_has_changed() {
+fn explain_shows_each_step_and_each_change() {
     let folder = Folder::new();
     let file = write(&folder, "shop.rules", SHOP);
     let request = ["--request", "GET http://shop.test/images/a?size=9", "--header", "Cookie: a=b"];
@@ -164,7 +164,7 @@ fn explain_says_why_an_operator_failed() {
 }
 
 #[test]
-fn explain_runs_what_would_run() {
+fn explain_runs_the_rules_that_a_server_would_run() {
     let folder = Folder::new();
     let file = write(&folder, "shop.rules", SHOP);
     let hit: &[&str] = &["--cache", "hit-fresh"];
@@ -195,7 +195,7 @@ fn explain_runs_what_would_run() {
 }
 
 #[test]
-fn explain_refuses_what_a_server_would() {
+fn explain_refuses_requests_that_a_server_refuses() {
     let folder = Folder::new();
     let good = write(&folder, "good.rules", GOOD);
     let wrong = write(&folder, "wrong.rules", WRONG);
@@ -237,7 +237,7 @@ fn ask(server: &Server, target: &str) -> Response {
 }
 
 #[test]
-fn explain_says_what_a_server_does() {
+fn explain_predicts_a_servers_result() {
     let origin = Origin::start(|request: &Request| {
         let status = if request.target.contains("bad") { "500 Oh" } else { "200 OK" };
         Script::answer(status, &["Cache-Control: max-age=60", "Server: x"], b"body")
@@ -302,7 +302,7 @@ fn top(server: &Server, flags: &[&str]) -> Output {
 }
 
 #[test]
-fn top_shows_what_rules_have_done_and_how_fast() {
+fn top_shows_totals_and_rates_of_rules() {
     let origin =
         Origin::start(|_: &Request| Script::answer("200 OK", &["Cache-Control: max-age=60"], b"b"));
     let server = shop(&origin);
@@ -343,7 +343,7 @@ fn top_shows_what_rules_have_done_and_how_fast() {
 }
 
 #[test]
-fn a_file_that_is_not_utf_8_is_named_with_the_place_of_its_first_bad_byte() {
+fn a_file_that_is_not_utf_8_is_reported_with_its_first_bad_byte() {
     let folder = Folder::new();
     let path = folder.path("latin.rules");
     let name = path.display().to_string();
@@ -394,9 +394,9 @@ fn the_example_of_tests_in_the_docs_passes() {
     }
 }
 
-/// Each line of a test that does not hold, and what is said of it.
+/// Each failing line of a test, and its message.
 #[test]
-fn a_test_fails_by_what_is_not_as_expected() {
+fn a_failed_test_shows_the_differences() {
     let folder = Folder::new();
     write(&folder, "shop.rules", SHOP);
     let given =
@@ -440,7 +440,7 @@ fn a_test_fails_by_what_is_not_as_expected() {
 }
 
 #[test]
-fn a_test_file_that_is_wrong_is_named_with_its_line() {
+fn an_invalid_test_file_is_reported_with_its_line() {
     let folder = Folder::new();
     write(&folder, "shop.rules", SHOP);
     write(&folder, "wrong.rules", WRONG);
@@ -467,9 +467,9 @@ fn a_test_file_that_is_wrong_is_named_with_its_line() {
     }
 }
 
-/// What a server does beside running rules.
+/// Effects of a server besides those of rules.
 #[test]
-fn rules_are_tried_in_the_order_and_by_the_laws_of_the_server() {
+fn rules_are_tried_in_the_order_and_by_the_limits_of_the_server() {
     let folder = Folder::new();
     write(&folder, "first.rules", "cond %{SEND_REQUEST_HDR_HOOK}\nset-header X-A 1\n");
     let late = "cond %{SEND_REQUEST_HDR_HOOK}\nadd-header X-A 2\n\n\

@@ -63,9 +63,9 @@ fn top_that_ends_while_the_server_is_away_fails() {
 }
 
 #[test]
-fn top_ends_when_nobody_reads_it_any_more() {
+fn top_ends_when_its_reader_closes_the_pipe() {
     let server = start(&Origin::echo());
-    // What has line ends inside is written in another way.
+    // A file name with line ends is written in an escaped form.
     for format in [&["--json"][..], &[]] {
         let mut watcher =
             watch(&server, &[&["--count", "100", "--interval", "100ms"], format].concat());

@@ -1,4 +1,5 @@
-//! Settings that change what is asked, stored or served, from the top of a file to its routes.
+//! Settings that change requests to the origin, storing and answers, from the top of a file to its
+//! routes.
 
 use std::time::Duration;
 
@@ -32,7 +33,7 @@ fn no_more_connections_than_permitted_go_to_an_origin() {
     assert_eq!(origin.connections().len(), 1);
     gate.open();
     assert_eq!(first.response("GET").expect("whole").text(), "good");
-    // The place is free again, and so is the connection of the one that was refused.
+    // The slot is free again, and so is the connection of the refused request.
     assert_eq!(second.ask("GET", "/b", &[]).expect("an answer").text(), "good");
     assert_eq!((origin.count("/b"), origin.connections().len()), (1, 1));
 }
@@ -91,7 +92,7 @@ fn idle_connections_to_an_origin_are_kept_as_long_and_as_many_as_the_settings_sa
 }
 
 #[test]
-fn what_is_larger_than_the_limit_passes_through_whole() {
+fn a_response_above_the_limit_passes_through_whole() {
     let origin = Origin::start(|request| {
         let length = request.target[2..].parse().unwrap_or(0);
         let body = vec![b'x'; length];
@@ -105,7 +106,7 @@ fn what_is_larger_than_the_limit_passes_through_whole() {
         }
     });
     let server = before(&origin, &[("--object-bytes-max", "1KiB")]);
-    // `l`: with a length, `c`: in chunks; bytes; what Cache-Status says; is it stored?
+    // `l`: with a length, `c`: in chunks; bytes; Cache-Status; whether it is stored.
     let cases = [
         ("/l1024", "stored", true),
         ("/l1025", "detail=too-large", false),
@@ -132,7 +133,7 @@ fn what_is_larger_than_the_limit_passes_through_whole() {
 }
 
 #[test]
-fn what_is_arriving_leaves_room_for_what_is_stored() {
+fn arriving_responses_leave_room_for_stored_ones() {
     let gate = Gate::new();
     let held = gate.clone();
     const BYTES: usize = 30_000;
@@ -142,7 +143,7 @@ fn what_is_arriving_leaves_room_for_what_is_stored() {
         let script = if request.target == "/held" { script.wait(&held) } else { script };
         script.send("x")
     });
-    // One percent are about 40 KiB: room for one such response on its way, not for two.
+    // One percent is about 40 KiB: room for one such response in progress, not for two.
     let server = before(&origin, &[("--cache-size", "4MiB"), ("--growing-percent-max", "1")]);
     let mut first = Client::connect(server.address());
     first.send(request_text("GET", "/held", &[]));
@@ -161,11 +162,11 @@ fn what_is_arriving_leaves_room_for_what_is_stored() {
     }
 }
 
-/// What the origin says of its page, so that the setting decides how long it is fresh.
+/// The origin's answer has no lifetime, so the setting decides.
 type Says = fn() -> String;
 
-/// A setting, how its values are written, and what the origin says; each value makes as many
-/// seconds of freshness as the number below.
+/// A setting, the format of its values, and the origin's fields; each value gives as many seconds
+/// of freshness as the number below.
 const FRESHNESS: &[(&str, [&str; 4], Says)] = &[
     ("default_freshness_s", ["\"100s\"", "200", "\"5m\"", "0"], || "ETag: \"a\"".into()),
     ("heuristic_percent", ["10", "20", "30", "0"], || modified_before(1000)),
@@ -211,7 +212,7 @@ fn freshness_is_set_at_the_top_in_a_site_and_in_a_route() {
 }
 
 #[test]
-fn storing_and_its_largest_body_are_set_at_the_top_in_a_site_and_in_a_route() {
+fn storing_and_the_largest_stored_body_are_set_at_the_top_in_a_site_and_in_a_route() {
     let cases = [
         ("cache", ["true", "false", "true", "false"], "fwd=bypass"),
         ("object_bytes_max", ["1KiB", "10B", "1KiB", "10B"], "detail=too-large"),
@@ -312,7 +313,7 @@ fn the_log_level_changes_with_a_reload() {
 }
 
 #[test]
-fn an_origin_that_leads_back_is_found_out() {
+fn a_request_loop_is_detected() {
     let origin = Origin::echo();
     let site = |address| {
         format!("[[site]]\nname = \"a\"\nnames = [\"*\"]\norigin = \"http://{address}\"\n")
@@ -335,7 +336,7 @@ fn an_origin_that_leads_back_is_found_out() {
 }
 
 #[test]
-fn a_stalled_origin_is_left_after_its_time() {
+fn a_stalled_origin_is_given_up_after_its_time() {
     let origin = Origin::start(|request| match request.target.as_str() {
         "/silent" => Script::new().stall(),
         _ => Script::new().send(answer_head("200 OK", NEVER, 8)).send("half").stall(),
@@ -367,7 +368,7 @@ fn ask(server: &Server, host: &str, target: &str) -> Response {
     client.response("GET").expect("an answer")
 }
 
-/// Has Cache-Status this parameter?
+/// Whether Cache-Status has this parameter.
 fn says(response: &Response, parameter: &str) -> bool {
     let value = response.field("cache-status").unwrap_or_default();
     value.split("; ").any(|part| part == parameter)

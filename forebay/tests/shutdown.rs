@@ -1,4 +1,4 @@
-//! SIGTERM: what is in flight is finished, what is idle is closed, and the exit is clean.
+//! SIGTERM: open requests are finished, idle connections are closed, and the exit is clean.
 
 use std::net::TcpStream;
 
@@ -8,7 +8,7 @@ use forebay_testkit::{
 };
 
 #[test]
-fn requests_in_flight_are_finished_and_nothing_new_is_taken() {
+fn requests_in_flight_are_finished_and_no_new_ones_are_accepted() {
     let gate = Gate::new();
     let held = gate.clone();
     let origin = Origin::start(move |_| {
@@ -48,7 +48,7 @@ fn an_upload_in_flight_is_finished() {
 }
 
 #[test]
-fn an_idle_server_stops_at_once_and_takes_its_socket_away() {
+fn an_idle_server_stops_at_once_and_removes_its_socket() {
     let origin = Origin::echo();
     let mut server = Server::before(env!("CARGO_BIN_EXE_forebay"), &origin);
     let mut kept = Client::connect(server.address());
@@ -60,7 +60,7 @@ fn an_idle_server_stops_at_once_and_takes_its_socket_away() {
 }
 
 #[test]
-fn what_does_not_finish_is_cut_when_the_time_is_over() {
+fn unfinished_requests_are_cut_off_when_the_drain_time_is_over() {
     let origin =
         Origin::start(|_| Script::new().send(answer_head("200 OK", &[], 8)).send("part").stall());
     let mut server = ServerBuilder::new(env!("CARGO_BIN_EXE_forebay"))

@@ -1,5 +1,5 @@
-//! Clients that ask for much and do not read it: what they hold is bounded, and everybody else is
-//! served as before.
+//! Clients that request much and do not read it: their memory is bounded, and all others are served
+//! as before.
 
 use forebay_testkit::client::request_text;
 use forebay_testkit::{
@@ -12,28 +12,28 @@ const PROGRAM: &str = env!("CARGO_BIN_EXE_forebay");
 const MIB: usize = 1 << 20;
 const BUDGET_BYTES: usize = 32 * MIB;
 
-/// Clients that do not read, and the length of what each of them asks for.
+/// Clients that do not read, and the length of each one's response.
 const ASLEEP: usize = 150;
 const LONG_BYTES: usize = MIB;
 
-/// Small pages that others ask for all the time.
+/// Small pages that other clients request all the time.
 const HOT: usize = 40;
 const HOT_BYTES: usize = 3000;
 
-/// `connection_bytes_max` as it is set here.
+/// `connection_bytes_max` of this test.
 const CONNECTION_BYTES_MAX: usize = 64 << 10;
 
-/// What a server may take beside its budget and its connections: the program (this one is built
-/// for debugging), and what its allocator keeps of what was freed, a few MiB now and then.
+/// Memory besides budget and connections: the program (a debug build), and freed memory that its
+/// allocator keeps, a few MiB now and then.
 const BESIDE_BYTES: usize = 48 * MIB;
 
-/// Bytes that differ from place to place and from page to page.
+/// Bytes that differ from position to position and from page to page.
 fn bytes(name: &str, count: usize) -> Vec<u8> {
     let seed = name.bytes().fold(7_usize, |sum, byte| sum * 31 % 65_521 + usize::from(byte));
     (0..count).map(|at| (at % 251 + at / 4093 + seed) as u8).collect()
 }
 
-/// Every page has an entity tag, and the rest of it may be asked for.
+/// Every page has an entity tag, and its rest may be requested.
 fn answer(request: &Request) -> Script {
     let is_long = request.target.starts_with("/long");
     let body = bytes(&request.target, if is_long { LONG_BYTES } else { HOT_BYTES });
@@ -61,7 +61,7 @@ fn is_hit(response: &Response) -> bool {
     response.field("cache-status").is_some_and(|status| status.contains("; hit"))
 }
 
-/// Asks for a page, which has to be right; was it a hit?
+/// Requests a page, which has to be right; returns whether it was a hit.
 fn ask(client: &mut Client, target: &str, count: usize) -> bool {
     let response = client.ask("GET", target, &[]).expect("whole");
     assert_eq!((response.status, response.body.len()), (200, count), "{target}");
@@ -69,22 +69,22 @@ fn ask(client: &mut Client, target: &str, count: usize) -> bool {
     is_hit(&response)
 }
 
-/// Has a long response stored; on a machine that has no time for us it may take more than once.
+/// Stores a long response; on a busy machine this may take more than one attempt.
 fn is_stored(client: &mut Client, target: &str) -> bool {
     (0..5).any(|_| ask(client, target, LONG_BYTES))
 }
 
-/// How many hot pages are hits.
+/// The number of hot pages that are hits.
 fn hot_hits(client: &mut Client) -> usize {
     (0..HOT).filter(|page| ask(client, &format!("/hot/{page}"), HOT_BYTES)).count()
 }
 
-/// Clients that have asked, and have got the beginning of the answer.
+/// Clients that have sent a request and received the beginning of the answer.
 fn asleep(server: &Server, client: &mut Client) -> Vec<(String, Client)> {
     (0..ASLEEP)
         .map(|number| {
             let target = format!("/long/{number}");
-            // Most are sent what is stored, the others what is being stored.
+            // Most get stored responses, the others responses that are being stored.
             if number % 3 > 0 {
                 assert!(is_stored(client, &target), "{target}");
             }
@@ -101,7 +101,7 @@ fn asleep(server: &Server, client: &mut Client) -> Vec<(String, Client)> {
 }
 
 #[test]
-fn clients_that_do_not_read_hold_little_and_others_are_served_and_stored_for() {
+fn clients_that_do_not_read_hold_little_memory_and_others_are_served() {
     let origin = Origin::start(answer);
     let server = start(&origin);
     let mut client = Client::connect(server.address());
@@ -109,7 +109,7 @@ fn clients_that_do_not_read_hold_little_and_others_are_served_and_stored_for() {
         hot_hits(&mut client);
     }
     let mut asleep = asleep(&server, &mut client);
-    // What is new is stored as if nobody slept.
+    // New responses are stored as if no client slept.
     let mut stored_count = 0;
     for page in 0..2000 {
         let target = format!("/new/{page}");
@@ -128,9 +128,9 @@ fn clients_that_do_not_read_hold_little_and_others_are_served_and_stored_for() {
     for none in ["faults_sent_total", "panics_total", "cache_refused_no_room_total"] {
         assert_eq!(stats[none], 0.0, "{none}");
     }
-    // What is left are the heads of what they are being sent.
+    // The rest are the heads of the responses that are being sent.
     assert!(stats["cache_growing_bytes"] < 1000.0 * ASLEEP as f64, "{stats:#?}");
-    // Whether the share for copies lasts for all of them depends on who is asked first.
+    // Whether the share for copies lasts for all of them depends on the order of requests.
     assert!(stats["cache_copied_out_total"] > 0.0, "{stats:#?}");
     let (mut whole, mut cut) = (0, 0);
     // Some of them read on.
@@ -148,7 +148,7 @@ fn clients_that_do_not_read_hold_little_and_others_are_served_and_stored_for() {
             Err(other) => panic!("{target}: {other:?}"),
         }
     }
-    // What is no longer there goes on from the origin, as the same version.
+    // Evicted parts come from the origin, in the same version.
     assert!(whole > cut, "{whole} went on, {cut} were cut");
     assert!(server.stat("hits_continued_total") > 0.0, "{whole} went on, {cut} were cut");
     drop(asleep);
@@ -159,7 +159,7 @@ fn clients_that_do_not_read_hold_little_and_others_are_served_and_stored_for() {
 }
 
 #[test]
-fn who_stands_still_holds_no_connection_to_the_origin_that_others_wait_for() {
+fn a_stalled_client_gives_up_its_origin_connection_to_waiting_requests() {
     // One kind becomes a sliding window, the other is never stored.
     for (kind, field) in
         [("/window", "Cache-Control: max-age=600"), ("/pass", "Cache-Control: no-store")]

@@ -1,5 +1,5 @@
-//! Live upgrades with real processes: under load, refused, killed in the middle, with other
-//! numbers of workers; and the guard of the cache directory.
+//! Live upgrades with real processes: under load, refused, killed in the middle, with other numbers
+//! of workers; and the guard of the cache directory.
 
 use std::collections::BTreeSet;
 use std::io::{Read, Write};
@@ -20,16 +20,17 @@ use forebay_testkit::{
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_forebay");
 
-/// Clients that ask all the time: half of them on one connection, half on one for each request.
+/// Clients that send requests all the time: half of them on one connection, half on one for each
+/// request.
 const CLIENTS: usize = 6;
 
-/// More than clients ask before a test ends.
+/// More requests than clients send before a test ends.
 const REQUESTS_MAX: u64 = 1_000_000_000;
 
 /// Crash points are in builds with debug assertions only.
 const HAS_CRASH_POINTS: bool = cfg!(debug_assertions);
 
-/// Where a new process is killed, in its order, and where an old one.
+/// Crash points of a new process, in order, and of an old one.
 const NEW_DIES_AT: [&str; 2] = ["upgrade.taken", "upgrade.built"];
 const OLD_DIES_AT: &str = "upgrade.offered";
 
@@ -50,7 +51,7 @@ fn builder(origin: &Origin, workers: usize) -> ServerBuilder {
     builder.flag("--cache-dir", &cache_dir).flag("--workers", &workers.to_string())
 }
 
-/// Does all of `work` while clients ask; gives what went wrong for them.
+/// Runs `work` to its end while clients send requests; returns their errors.
 fn under_load<T>(address: SocketAddr, work: impl FnOnce() -> T) -> (T, Vec<String>) {
     let (stop, served) = (StopFlag::default(), AtomicUsize::new(0));
     thread::scope(|scope| {
@@ -70,7 +71,7 @@ fn under_load<T>(address: SocketAddr, work: impl FnOnce() -> T) -> (T, Vec<Strin
     })
 }
 
-/// Asks until told to stop; every answer has to be right and whole.
+/// Sends requests until told to stop; every answer has to be right and whole.
 fn load(
     address: SocketAddr,
     number: usize,
@@ -98,13 +99,13 @@ fn ask(server: &Server) -> u16 {
     Client::connect(server.address()).ask("GET", "/plain", &[]).expect("an answer").status
 }
 
-/// Is it answered from the cache?
+/// Whether it is answered from the cache.
 fn hits(server: &Server, target: &str) -> bool {
     let response = Client::connect(server.address()).ask("GET", target, &[]).expect("an answer");
     response.field("cache-status").is_some_and(|value| value.contains("hit"))
 }
 
-/// Whether it answers: it may be gone.
+/// Whether it answers: it may have exited.
 fn answers(server: &Server) -> bool {
     let Ok(mut stream) = TcpStream::connect(server.address()) else {
         return false;
@@ -117,12 +118,12 @@ fn answers(server: &Server) -> bool {
         && answer.starts_with("HTTP/1.1 200")
 }
 
-/// The socket at which a server waits for who takes over.
+/// The socket at which a server waits for its successor.
 fn upgrade_socket(server: &Server) -> PathBuf {
     server.path("run").join(format!("{}.upgrade", server.address().port()))
 }
 
-/// What is in the runtime directory: the files of one server and nothing that was left halfway.
+/// Checks that the runtime directory holds the files of one server and no leftovers.
 fn assert_is_tidy(server: &Server) {
     let port = server.address().port();
     let wanted = ["counters", "locks", "upgrade"].map(|kind| format!("{port}.{kind}"));
@@ -154,7 +155,7 @@ fn five_upgrades_in_a_row_under_load_fail_no_request() {
 }
 
 #[test]
-fn what_is_under_way_is_finished_by_the_old_process() {
+fn open_requests_are_finished_by_the_old_process() {
     let gate = Gate::new();
     let held = gate.clone();
     let origin = Origin::start(move |request| match request.target.as_str() {
@@ -191,7 +192,7 @@ fn cache_dir(server: &Server) -> String {
 }
 
 #[test]
-fn a_new_process_that_does_not_fit_leaves_the_old_one_serving() {
+fn a_new_process_that_cannot_take_over_leaves_the_old_one_serving() {
     let origin = origin();
     let old = builder(&origin, 2).start();
     let port = old.address().port();
@@ -267,7 +268,7 @@ fn a_new_process_killed_in_the_middle_leaves_the_old_one_serving() {
 }
 
 #[test]
-fn another_size_of_the_cache_begins_cold_says_so_and_fails_no_request() {
+fn another_cache_size_starts_cold_reports_it_and_fails_no_request() {
     let origin = origin();
     let mut old = builder(&origin, 2).start();
     let (new, failed) = under_load(old.address(), || {
@@ -304,7 +305,7 @@ fn processes_are_killed_at_every_crash_point_of_the_server() {
 }
 
 #[test]
-fn a_new_process_killed_at_any_moment_leaves_one_that_serves_or_has_taken_over() {
+fn a_new_process_killed_at_any_time_leaves_one_that_serves_or_has_taken_over() {
     let origin = origin();
     let mut old = builder(&origin, 1).start();
     let mut handed_over_count = 0;
@@ -317,7 +318,8 @@ fn a_new_process_killed_at_any_moment_leaves_one_that_serves_or_has_taken_over()
         new.wait().expect("it is our child");
         eventually("it serves or has ended", || !old.is_running() || answers(&old));
         if !old.is_running() {
-            // What the other one had taken over went with it. The next start has the way free.
+            // The sockets that the other process took over went with it. The next start finds the
+            // path free.
             assert!(old.wait().is_some_and(|status| status.success()), "{}", old.errors());
             handed_over_count += 1;
             old = old.successor().start();
@@ -352,7 +354,7 @@ fn other_numbers_of_workers_take_every_connection() {
             let new = old.successor().flag("--workers", &workers.to_string()).start();
             assert!(old.wait().is_some_and(|status| status.success()), "to {workers}");
             assert_eq!(new.stat("workers"), workers as f64);
-            // Each socket gets about a share of these.
+            // Each socket gets about an equal share of these.
             for turn in 0..48 {
                 assert_eq!(ask(&new), 200, "{workers} workers, connection {turn}");
             }
@@ -394,7 +396,7 @@ fn the_admin_interface_stays_where_it_is_or_goes_where_it_is_told() {
 }
 
 #[test]
-fn strangers_at_the_socket_change_nothing() {
+fn other_programs_at_the_socket_change_nothing() {
     let origin = origin();
     let old = builder(&origin, 1).start();
     let socket = upgrade_socket(&old);
@@ -424,7 +426,7 @@ fn strangers_at_the_socket_change_nothing() {
     }
     eventually("all are counted", || old.stat("upgrades_failed_total") == count);
 
-    // Who takes over waits behind one that says nothing, but not for ever.
+    // The successor waits behind a silent peer, but not for ever.
     let silent = connect();
     let new = old.successor().start();
     assert_eq!((ask(&new), new.stat("upgrades_total")), (200, 1.0));
@@ -446,7 +448,7 @@ fn an_old_process_that_hangs_is_not_waited_for() {
 }
 
 #[test]
-fn upgrades_that_are_asked_for_together_come_one_after_the_other() {
+fn concurrent_upgrades_run_one_after_the_other() {
     let origin = origin();
     let old = builder(&origin, 2).start();
     let (mut started, failed) = under_load(old.address(), || {
@@ -467,7 +469,7 @@ fn upgrades_that_are_asked_for_together_come_one_after_the_other() {
 }
 
 #[test]
-fn a_second_server_on_a_cache_directory_is_refused_until_the_first_has_gone() {
+fn a_second_server_on_a_cache_directory_is_refused_until_the_first_exits() {
     let origin = origin();
     let mut first = builder(&origin, 1).start();
     let second = builder(&origin, 1).flag("--cache-dir", &cache_dir(&first));

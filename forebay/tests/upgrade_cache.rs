@@ -1,4 +1,5 @@
-//! The cache in a live upgrade: purges hold for both processes; and whose directory it may be.
+//! The cache in a live upgrade: purges hold for both processes; and the owner of the directory is
+//! checked.
 
 use std::os::unix::fs::PermissionsExt;
 use std::sync::Arc;
@@ -15,7 +16,7 @@ fn builder(origin: &Origin, workers: usize) -> ServerBuilder {
     builder.flag("--cache-dir", &cache_dir).flag("--workers", &workers.to_string())
 }
 
-/// Is it answered from the cache?
+/// Whether it is answered from the cache.
 fn hits(server: &Server, target: &str) -> bool {
     let response = Client::connect(server.address()).ask("GET", target, &[]).expect("an answer");
     response.field("cache-status").is_some_and(|value| value.contains("hit"))
@@ -25,7 +26,7 @@ fn hits(server: &Server, target: &str) -> bool {
 type Flags = &'static [(&'static str, &'static str)];
 
 #[test]
-fn a_purge_during_an_upgrade_holds_for_what_the_old_process_still_answers() {
+fn a_purge_during_an_upgrade_holds_for_the_old_process_too() {
     let forms: [(&str, Flags, Flags); 3] = [
         ("one cache", &[], &[]),
         ("another plan", &[], &[("--cache-size", "64MiB")]),

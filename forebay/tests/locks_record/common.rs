@@ -1,4 +1,4 @@
-//! What the tests of recording share.
+//! Helpers of the recording tests.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ pub(crate) fn record(dir: &Path, arguments: &[&str]) -> Command {
     command
 }
 
-/// Where cargo has put the library for this test.
+/// Path of the library that cargo built for this test.
 pub(crate) fn library() -> PathBuf {
     let test = std::env::current_exe().expect("a path");
     test.parent().expect("a directory").join("liblockprof.so")
@@ -31,7 +31,7 @@ pub(crate) fn compiled() -> Option<tempfile::TempDir> {
     compiled_program("locks")
 }
 
-/// A program of the library's own tests, in a directory of its own; `None` without a compiler.
+/// Compiles one of the library's own test programs in a directory of its own.
 pub(crate) fn compiled_program(name: &str) -> Option<tempfile::TempDir> {
     let dir = tempfile::tempdir().expect("a directory");
     let programs = concat!(env!("CARGO_MANIFEST_DIR"), "/../lockprof/tests/programs");
@@ -52,7 +52,7 @@ pub(crate) fn report(file: &Path) -> Value {
     serde_json::from_slice(&output.stdout).expect("JSON")
 }
 
-/// What `forebay locks` prints.
+/// The output of `forebay locks`.
 pub(crate) fn locks(dir: &Path, arguments: &[&str]) -> String {
     let mut command = Command::new(PROGRAM);
     let output = command.arg("locks").args(arguments).current_dir(dir).output().expect("it runs");
@@ -68,7 +68,7 @@ pub(crate) fn names(dir: &Path) -> Vec<String> {
     names
 }
 
-/// A program of a source and flags, in a directory; false without a compiler.
+/// Compiles a program from source and flags.
 pub(crate) fn compile(dir: &Path, compiler: &str, source: &str, flags: &[&str]) -> bool {
     let name = if compiler == "cc" { "program.c" } else { "program.cc" };
     fs::write(dir.join(name), source).expect("written");

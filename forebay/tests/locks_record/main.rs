@@ -1,4 +1,4 @@
-//! `forebay locks` with foreign programs: those of C and C++ are run, recorded and looked at.
+//! `forebay locks` with foreign programs in C and C++: they are run, recorded and examined.
 
 mod common;
 mod record;

@@ -20,7 +20,7 @@ fn a_program_is_run_and_the_report_names_its_functions_and_lines() {
     }
     let report = report(&dir.join("locks.locks"));
     let sites = report["sites"].as_array().expect("sites");
-    // What was lost most comes first: five tries in vain, and a delay of five naps.
+    // The largest loss comes first: five failed try-locks, and a delay of five sleeps.
     assert_eq!(sites[0]["numbers"]["try_failed"], 5, "{report}");
     let delay_ns = sites[0]["numbers"]["try_delay_ns"].as_u64();
     assert!(delay_ns > Some(10_000_000), "{report}");
@@ -29,7 +29,7 @@ fn a_program_is_run_and_the_report_names_its_functions_and_lines() {
 }
 
 #[test]
-fn the_page_finds_the_lock_that_is_in_the_way() {
+fn the_walk_in_the_docs_finds_the_hot_lock() {
     let dir = tempfile::tempdir().expect("a directory");
     let dir = dir.path();
     let source = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/hot-lock/hot_lock.c");
@@ -54,7 +54,7 @@ fn the_page_finds_the_lock_that_is_in_the_way() {
 }
 
 #[test]
-fn callers_samples_and_locks_are_told_apart_on_demand() {
+fn callers_and_locks_are_told_apart_on_demand() {
     let Some(dir) = compiled() else { return };
     let dir = dir.path();
     let first = |arguments: &[&str]| {
@@ -88,7 +88,7 @@ fn callers_samples_and_locks_are_told_apart_on_demand() {
 }
 
 #[test]
-fn a_program_ends_as_it_would() {
+fn a_recorded_program_ends_as_it_would_alone() {
     let dir = tempfile::tempdir().expect("a directory");
     for (script, code) in [("exit 0", 0), ("exit 7", 7), ("kill -9 $$", 137), ("exit 255", 255)] {
         let (found, _, error) = run(dir.path(), &["--", "sh", "-c", script]);
@@ -108,7 +108,7 @@ fn a_program_ends_as_it_would() {
 }
 
 #[test]
-fn a_signal_that_is_ignored_stays_so() {
+fn an_ignored_signal_stays_ignored() {
     let dir = tempfile::tempdir().expect("a directory");
     for (before, expected) in [("trap '' HUP TERM", "lived"), ("true", "")] {
         let mut shell = Command::new("sh");
@@ -127,7 +127,7 @@ fn a_signal_that_is_ignored_stays_so() {
 fn profiles_that_are_still_written_are_not_replaced() {
     let dir = tempfile::tempdir().expect("a directory");
     let dir = dir.path();
-    // It lives until its input ends.
+    // It runs until its input ends.
     let source = "#include <pthread.h>\n#include <stdio.h>\n\
                   static pthread_mutex_t m = PTHREAD_MUTEX_INITIALIZER;\n\
                   int main(void) { pthread_mutex_lock(&m); puts(\"ready\"); fflush(stdout);\n\
@@ -159,18 +159,21 @@ fn profiles_that_are_still_written_are_not_replaced() {
 }
 
 #[test]
-fn what_cannot_be_recorded_is_refused_before_it_runs() {
+fn a_program_that_cannot_be_recorded_does_not_run() {
     let dir = tempfile::tempdir().expect("a directory");
     let dir = dir.path();
     fs::write(dir.join("text"), "no program").expect("written");
     fs::write(dir.join("precious"), "no profile").expect("written");
     for (arguments, part) in [
         (&["--", "no such program"][..], "no such program"),
-        (&["--", "./text"], "no program of 64 bits"),
+        (&["--", "./text"], "not a 64-bit program"),
         (&["--out", "precious", "--", "sh", "-c", "touch ran"], "choose another file"),
         (&["--out", "no/where", "--", "sh", "-c", "touch ran"], "no/where: "),
-        // Nobody makes files there.
-        (&["--out", "/proc/x", "--", "sh", "-c", "touch ran"], "/proc/x: cannot make a file"),
+        // No file can be created there.
+        (
+            &["--out", "/proc/x", "--", "sh", "-c", "touch ran"],
+            "/proc/x: cannot create the profile",
+        ),
         (&["--stack", "8", "--", "sh", "-c", "touch ran"], "--stack: neither an option"),
     ] {
         let (code, _, error) = run(dir, arguments);
@@ -187,7 +190,7 @@ fn what_cannot_be_recorded_is_refused_before_it_runs() {
 }
 
 #[test]
-fn a_disk_without_room_is_refused_before_the_program_runs() {
+fn a_full_disk_is_refused_before_the_program_runs() {
     let dir = tempfile::tempdir().expect("a directory");
     let dir = dir.path();
     for (size, refused) in [("1100k", true), ("4m", false)] {
@@ -209,7 +212,7 @@ fn a_disk_without_room_is_refused_before_the_program_runs() {
             refused,
             "{said}"
         );
-        // Neither a profile nor what was tried is left.
+        // Neither a profile nor the trial file is left.
         let expected: &[u8] = if refused { b"1\n" } else { b"0\n" };
         assert_eq!(output.stdout, expected, "{output:?}");
         assert_eq!(dir.join("ran").exists(), !refused, "{size}");

@@ -17,7 +17,7 @@ fn now(file: &Path, arguments: &[&str]) -> String {
 }
 
 #[test]
-fn threads_that_wait_for_one_another_are_seen_while_they_do_and_after_they_were_killed() {
+fn a_deadlock_is_reported_while_it_lasts_and_after_the_process_was_killed() {
     let Some(dir) = compiled_program("deadlock") else { return };
     let file = dir.path().join("deadlock.locks");
     let mut child = record(dir.path(), &["--quiet", "./deadlock"]).spawn().expect("it runs");
@@ -51,7 +51,7 @@ fn threads_that_wait_for_one_another_are_seen_while_they_do_and_after_they_were_
     }
 }
 
-/// Waits count when they end: those that have not are said, and `top` counts them as they go on.
+/// A wait counts when it ends: reports mention those in progress, and `top` counts them so far.
 fn what_goes_on_is_not_denied(dir: &Path) {
     let file = "deadlock.locks";
     let report = locks(dir, &["report", file]);

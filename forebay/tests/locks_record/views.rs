@@ -1,4 +1,4 @@
-//! What is shown of foreign programs.
+//! The views of foreign programs' profiles.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader};
@@ -7,7 +7,7 @@ use std::process::{Child, Stdio};
 
 use crate::common::{PROGRAM, compile, locks, record, report, run};
 
-/// Takes a lock again and again until its input ends, in two processes.
+/// Takes a lock repeatedly until its input ends, in two processes.
 const TWO: &str = r#"
 #include <poll.h>
 #include <pthread.h>
@@ -29,7 +29,7 @@ int main(void) {
 }
 "#;
 
-/// Two threads that take a lock, each by a way of its own; one of them tries in vain first.
+/// Two threads that take a lock through different callers; one of them fails a try-lock first.
 const WAYS: &str = r#"
 #include <pthread.h>
 #include <stdlib.h>
@@ -131,7 +131,7 @@ fn each_stack_of_each_thread_is_shown_with_its_numbers_and_bars() {
     let threads: Vec<_> = text.split("\nthread ").skip(1).collect();
     assert_eq!(threads.len(), 2, "{text}");
     assert!(threads.iter().all(|thread| thread.contains("(exited)\n")), "{text}");
-    // Who tried in vain comes first, and of its sites that one.
+    // The thread with a failed try-lock comes first, and that call site first among its own.
     let entries: Vec<_> = threads[0].split("\n\tmutex ::: ").skip(1).collect();
     assert_eq!(entries.len(), 2, "{text}");
     let numbers = "enter count 1 ::: try-lock failure count 1 ::: try-lock delay ";
@@ -148,13 +148,13 @@ fn each_stack_of_each_thread_is_shown_with_its_numbers_and_bars() {
     }
     let calm = "take program.c:7\n\t\tcalm program.c:8\n\t\tmain program.c:";
     assert!(threads[1].contains("enter count 7 ") && threads[1].contains(calm), "{text}");
-    // In one line for each site, the way is what tells two of them apart.
+    // In one line per call site, only the callers tell two of them apart.
     let table = locks(dir, &["report", "program.locks"]);
     assert!(table.contains("take program.c:7 (mutex) < calm program.c:8 < main"), "{table}");
 }
 
 #[test]
-fn lists_have_the_order_and_the_length_that_are_asked_for_or_it_is_refused() {
+fn lists_have_the_requested_order_and_length_or_the_request_is_refused() {
     let dir = tempfile::tempdir().expect("a directory");
     let dir = dir.path();
     if !compile(dir, "cc", WAYS, &["-g", "-O1", "-fno-omit-frame-pointer"]) {
@@ -217,7 +217,7 @@ fn lists_have_the_order_and_the_length_that_are_asked_for_or_it_is_refused() {
 }
 
 #[test]
-fn a_program_that_was_changed_since_may_have_other_names() {
+fn a_report_says_that_its_program_has_changed_since() {
     let dir = tempfile::tempdir().expect("a directory");
     let dir = dir.path();
     if !compile(dir, "cc", WAYS, &["-g"]) {
@@ -249,9 +249,9 @@ fn a_program_that_was_changed_since_may_have_other_names() {
     assert_eq!(report(&file)["changed_files"][0]["what"], "missing");
 }
 
-/// The system puts a program elsewhere each time.
+/// The system loads a program at another address each time.
 #[test]
-fn places_of_two_runs_are_matched_wherever_the_program_lay() {
+fn call_sites_of_two_runs_match_at_any_load_address() {
     for flags in [&["-g"][..], &[], &["-s"]] {
         let dir = tempfile::tempdir().expect("a directory");
         let dir = dir.path();
@@ -275,7 +275,7 @@ fn places_of_two_runs_are_matched_wherever_the_program_lay() {
 }
 
 #[test]
-fn the_locks_of_cpp_are_taken_by_who_calls_them() {
+fn cpp_locks_are_named_after_their_callers() {
     const SOURCE: &str = "#include <mutex>\n#include <shared_mutex>\n#include <string>\n\
          template <typename T> struct Store { std::mutex m; std::shared_mutex s; T t;\n\
          __attribute__((noinline)) void put(T const &t) { std::lock_guard g(m); this->t = t; }\n\
@@ -309,7 +309,7 @@ fn the_locks_of_cpp_are_taken_by_who_calls_them() {
         let is_noted = error.contains(&format!("\n2 call sites show {note}"));
         assert!(is_noted || optimised == "-O2", "{error}");
     }
-    // Without lines: how far into which function.
+    // Without lines: the function and the offset in it.
     let dir = tempfile::tempdir().expect("a directory");
     let dir = dir.path();
     assert!(compile(dir, "g++", SOURCE, &["-std=c++17"]));
@@ -320,8 +320,8 @@ fn the_locks_of_cpp_are_taken_by_who_calls_them() {
 }
 
 #[test]
-fn a_wait_for_a_condition_of_cpp_is_named_after_who_waits() {
-    // Who has the lock after `begun` knows that the other waits by now.
+fn a_cpp_condition_wait_is_named_after_its_caller() {
+    // The holder of the lock after `begun` knows that the other thread is waiting.
     const SOURCE: &str = "#include <condition_variable>\n#include <mutex>\n#include <thread>\n\
          std::mutex m; std::condition_variable c; bool begun, ready;\n\
          __attribute__((noinline)) void wait_here() { std::unique_lock<std::mutex> l(m);\n\

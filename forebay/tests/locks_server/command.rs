@@ -1,4 +1,4 @@
-//! `forebay locks` beside a server that works, dies, and leaves its profile.
+//! `forebay locks` beside a server that runs, dies, and leaves its profile.
 
 use std::fs;
 use std::io::{Read as _, Write as _};
@@ -13,14 +13,14 @@ use serde_json::Value;
 
 use crate::common::{PROGRAM, file_of, fresh, locks, report, text_of};
 
-/// What is said on standard error when it is refused.
+/// The error output of a refused command.
 fn refusal(arguments: &[&str]) -> String {
     let output = locks(arguments);
     assert_eq!(output.status.code(), Some(1), "{arguments:?}: {output:?}");
     String::from_utf8(output.stderr).expect("text")
 }
 
-/// How often locks of a class were taken, wherever.
+/// Acquisitions of a lock class at all call sites.
 fn count(report: &Value, class: &str) -> u64 {
     let sites = report["sites"].as_array().expect("sites");
     let of_class = sites.iter().filter(|site| site["site"]["lock"] == class);
@@ -66,7 +66,7 @@ fn misses_take_locks_and_a_hit_takes_none() {
     let hit = report(&file);
     assert_eq!(all(&hit), 0, "a hit takes no lock: {hit}");
     assert_eq!(server.stat("hits_total"), 201.0);
-    // Who asks for the numbers of the cache asks each shard.
+    // A request for the cache's numbers takes the lock of each shard.
     let asked = report(&file);
     assert!(count(&asked, "cache.shard") > 0 && all(&asked) == count(&asked, "cache.shard"));
 
@@ -77,7 +77,7 @@ fn misses_take_locks_and_a_hit_takes_none() {
     assert_eq!(all(&off), 0, "it is off: {off}");
 }
 
-/// What `forebay locks` says that looks for the files of servers in a folder.
+/// The output of `forebay locks` when it looks for the servers' files in a folder.
 fn refusal_in(runtime_dir: &Path, command: &str) -> String {
     let parent = runtime_dir.parent().expect("it has one");
     let mut run = Command::new(PROGRAM);
@@ -87,7 +87,7 @@ fn refusal_in(runtime_dir: &Path, command: &str) -> String {
     String::from_utf8(output.stderr).expect("text")
 }
 
-/// A server that serves and has no lock profile; whoever asks for it is told why.
+/// A server without a lock profile serves; commands that need the profile get the reason.
 fn serves_without_profile(server: &Server, why: &str) {
     let mut client = Client::connect(server.address());
     assert_eq!(client.ask("GET", "/", &[]).expect("served").status, 200);
@@ -102,13 +102,14 @@ fn serves_without_profile(server: &Server, why: &str) {
 }
 
 #[test]
-fn a_server_without_room_for_a_profile_serves_and_says_so() {
+fn a_server_without_room_for_a_profile_serves_and_reports_it() {
     let origin = fresh();
     let folder = forebay_testkit::server::Folder::new();
-    // As if the disk were full: no file may be longer than 30 or 60 MB, as shells count.
+    // As if the disk were full: the shell limits files to 30 or 60 MB.
     let program = folder.path("limited");
     let script = format!("#!/bin/sh\nulimit -f 60000\nexec {PROGRAM} \"$@\"\n");
-    // A program that this process has open to write, and so each child for a moment, can't be run.
+    // A program that is open for writing in this process, and so for a moment in each child, cannot
+    // be executed.
     let write = "printf %s \"$1\" > \"$0\" && chmod 700 \"$0\"";
     let mut shell = Command::new("sh");
     shell.args(["-c", write]).arg(&program).arg(script);
@@ -132,7 +133,7 @@ fn a_server_without_room_for_a_profile_serves_and_says_so() {
 }
 
 #[test]
-fn a_server_whose_profile_gets_no_name_serves_and_says_so() {
+fn a_server_that_cannot_name_its_profile_serves_and_reports_it() {
     let origin = fresh();
     let mut first = Server::before(PROGRAM, &origin);
     let file = file_of(&first);
@@ -151,7 +152,7 @@ fn a_server_whose_profile_gets_no_name_serves_and_says_so() {
 }
 
 #[test]
-fn a_dead_server_leaves_its_profile_and_nothing_switches_it() {
+fn a_dead_server_leaves_its_profile_which_cannot_be_switched() {
     let origin = fresh();
     let mut server =
         ServerBuilder::new(PROGRAM).origin(&origin).flag("--lock-profile", "true").start();
@@ -186,7 +187,7 @@ fn a_dead_server_leaves_its_profile_and_nothing_switches_it() {
 }
 
 #[test]
-fn what_is_no_profile_is_named_with_what_is_wrong_with_it() {
+fn a_file_that_is_no_profile_is_refused_with_the_reason() {
     let origin = fresh();
     let server = Server::before(PROGRAM, &origin);
     let path = file_of(&server);
@@ -213,7 +214,7 @@ fn what_is_no_profile_is_named_with_what_is_wrong_with_it() {
 }
 
 #[test]
-fn two_reports_are_compared_saved_or_not() {
+fn saved_reports_and_profiles_are_compared() {
     let origin = fresh();
     let server = ServerBuilder::new(PROGRAM).origin(&origin).flag("--lock-profile", "true").start();
     let file = file_of(&server).display().to_string();
@@ -240,7 +241,7 @@ fn two_reports_are_compared_saved_or_not() {
     assert!(now > then && then > 0, "{now} after {then}");
     assert_eq!(taken.unsigned_abs(), now - then);
     assert!(text_of(&["diff", &before, &file]).contains("+"));
-    assert!(text_of(&["diff", &before, &before]).ends_with("nothing has changed\n"));
+    assert!(text_of(&["diff", &before, &before]).ends_with("no number has changed\n"));
 }
 
 #[test]
@@ -255,7 +256,7 @@ fn a_server_without_a_profile_has_no_file() {
 }
 
 #[test]
-fn whoever_takes_over_has_a_profile_of_its_own_under_the_same_name() {
+fn an_upgraded_server_has_a_profile_of_its_own_under_the_same_name() {
     let origin = fresh();
     let mut first =
         ServerBuilder::new(PROGRAM).origin(&origin).flag("--lock-profile", "true").start();

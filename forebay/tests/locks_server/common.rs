@@ -1,4 +1,4 @@
-//! What the tests of a server's locks share.
+//! Helpers of the tests of a server's locks.
 
 use std::path::PathBuf;
 use std::process::{Command, Output};
@@ -26,7 +26,7 @@ pub(crate) fn file_of(server: &Server) -> PathBuf {
     server.path(&format!("run/{}.locks", server.address().port()))
 }
 
-/// An origin of which all is fresh.
+/// An origin whose responses are all fresh.
 pub(crate) fn fresh() -> Origin {
     Origin::start(|_| {
         Script::new()

@@ -1,4 +1,4 @@
-//! Stacks of those who wait for the locks of a real server: by `forebay locks on --stacks`.
+//! Call stacks of waits for a real server's locks: `forebay locks on --stacks`.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
@@ -8,10 +8,10 @@ use serde_json::Value;
 
 use crate::common::{PROGRAM, file_of, fresh, locks, report, text_of};
 
-/// Who asks at a time: more than workers, so that these have work while they wait.
+/// Concurrent clients: more than workers, so that work queues up.
 const CLIENTS: u64 = 8;
 
-/// How many stacks were taken: from the table, which looks up no names of functions.
+/// How many stacks were taken, from the table that resolves no function names.
 fn taken(file: &str) -> u64 {
     let table = text_of(&["report", "--lines", "1", file]);
     let line =
@@ -20,7 +20,7 @@ fn taken(file: &str) -> u64 {
     count.and_then(|count| count.parse().ok()).unwrap_or_else(|| panic!("{table}"))
 }
 
-/// Asks for what nobody asked for before, until something has happened.
+/// Requests new URLs until the condition holds.
 fn miss_until(server: &Server, what: &str, has_happened: impl Fn() -> bool) {
     let is_over = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -48,7 +48,7 @@ fn sum(rows: &Value, at: impl Fn(&Value) -> &Value) -> u64 {
 }
 
 #[test]
-fn stacks_say_who_called_what_waits() {
+fn stacks_name_the_callers_of_waits() {
     let origin = fresh();
     let server = ServerBuilder::new(PROGRAM).origin(&origin).flag("--workers", "2").start();
     let file = file_of(&server).display().to_string();
@@ -62,7 +62,7 @@ fn stacks_say_who_called_what_waits() {
         (&found["stack_sample"], found["room"]["rejected"]["stacks"].as_u64()),
         (&1.into(), Some(0))
     );
-    // Each wait was sampled, so the stacks have what the sites have.
+    // Each wait was sampled, so the stacks add up to the call sites.
     for column in ["cnt_lock", "wait_total_ns", "try_delay_ns"] {
         let of_places = sum(&found["sites"], |site| &site["numbers"][column]);
         let name = if column == "cnt_lock" { "wait_count" } else { column };
@@ -73,7 +73,7 @@ fn stacks_say_who_called_what_waits() {
     for row in rows {
         let callers: Vec<&str> =
             row["callers"].as_array().expect("callers").iter().filter_map(Value::as_str).collect();
-        // The innermost is where the lock is taken, as the site says.
+        // The innermost frame is the call site.
         let site = row["waiter"]["stack"][0].as_str().expect("a site");
         assert!(callers.first().is_some_and(|caller| caller.ends_with(site)), "{site}: {row}");
         assert!(!callers.iter().any(|caller| caller.contains("sync/src/")), "{row}");
@@ -133,13 +133,13 @@ fn a_small_profile_has_no_room_for_stacks_and_says_so() {
     let refused = locks(&["on", "--stacks", "5", &file]);
     let said = String::from_utf8(refused.stderr).expect("text");
     assert_eq!(refused.status.code(), Some(1), "{said}");
-    assert!(said.contains("there is no room for stacks: see lock_profile_size"), "{said}");
+    assert!(said.contains("the profile has no room for stacks"), "{said}");
     assert_eq!(report(&file)["is_on"], Value::from(false), "nothing is done by halves");
     assert_eq!(text_of(&["on", &file]), format!("{file}: on\n"));
 }
 
 #[test]
-fn stacks_are_taken_from_the_start_if_the_settings_say_so() {
+fn a_setting_samples_stacks_from_the_start() {
     let origin = fresh();
     let builder = ServerBuilder::new(PROGRAM).origin(&origin);
     let server = builder.flag("--lock-profile", "true").flag("--lock-profile-stacks", "7").start();

@@ -1,5 +1,5 @@
-//! A server with two sites, an origin that answers with the fields that the client wants, and what
-//! is looked at.
+//! A server with two sites, an origin that answers with the fields that the client wants, and
+//! helpers to look at the cache.
 
 use std::collections::BTreeSet;
 use std::process::Output;
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_forebay");
 
-/// Answers with the lines of the request's `X-Answer` fields; 304 to who validates.
+/// Answers with the lines of the request's `X-Answer` fields; 304 to conditional requests.
 pub(crate) fn origin() -> Origin {
     Origin::start(|request: &Request| {
         let mut fields = vec!["ETag: \"v\""];
@@ -25,7 +25,7 @@ pub(crate) fn origin() -> Origin {
     })
 }
 
-/// `top` stands before the sites.
+/// `top` goes before the sites.
 pub(crate) fn builder(origin: &Origin, top: &str) -> ServerBuilder {
     let site = |name: &str, names: &str| {
         let origin = origin.address();
@@ -51,7 +51,7 @@ pub(crate) fn ask(server: &Server, method: &str, url: &str, fields: &[&str]) -> 
     client.response(method).unwrap_or_else(|broken| panic!("{method} {url}: {broken:?}"))
 }
 
-/// Has it stored, with these fields of the origin's answer.
+/// Stores it, with these fields of the origin's answer.
 pub(crate) fn store(server: &Server, url: &str, answer: &[&str]) {
     let fields: Vec<_> = answer.iter().map(|field| format!("X-Answer: {field}")).collect();
     let fields: Vec<_> = fields.iter().map(String::as_str).collect();
@@ -59,14 +59,14 @@ pub(crate) fn store(server: &Server, url: &str, answer: &[&str]) {
     assert_eq!(response.status, 200, "{url}");
 }
 
-/// Is it answered from the cache?
+/// Whether it is answered from the cache.
 pub(crate) fn is_stored(server: &Server, url: &str) -> bool {
     let status = ask(server, "GET", url, &["Cache-Control: only-if-cached"]).status;
     assert!(matches!(status, 200 | 504), "{url}: {status}");
     status == 200
 }
 
-/// The URLs that the list has, in its order.
+/// The URLs of the list, in its order.
 pub(crate) fn listed(server: &Server, flags: &[&str]) -> Vec<String> {
     let lines = list(server, flags);
     lines.iter().map(|line| line["url"].as_str().expect("a URL").to_owned()).collect()
@@ -79,7 +79,7 @@ pub(crate) fn list(server: &Server, flags: &[&str]) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
 }
 
-/// Runs `forebay purge --json`, which has to work.
+/// Runs `forebay purge --json`, which has to succeed.
 pub(crate) fn purge(server: &Server, flags: &[&str]) -> Value {
     let output = server.command(&[&["purge", "--json"], flags].concat());
     assert!(output.status.success(), "{flags:?}: {output:?}");
@@ -90,7 +90,7 @@ pub(crate) fn said(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// Which of these are stored, by the list and by what a client gets.
+/// The URLs that are stored, both by the list and by a client's request.
 pub(crate) fn stored<'u>(server: &Server, urls: &[&'u str]) -> BTreeSet<&'u str> {
     let found: BTreeSet<_> = urls.iter().copied().filter(|url| is_stored(server, url)).collect();
     let listed = listed(server, &[]);

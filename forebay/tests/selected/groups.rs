@@ -1,4 +1,4 @@
-//! RFC 9875: groups, and what an unsafe request drops by them.
+//! RFC 9875: cache groups, and their invalidation by unsafe requests.
 
 use crate::common::{ask, builder, origin, start, store, stored};
 
@@ -14,10 +14,10 @@ const PAGES: &[(&str, &str)] = &[
 ];
 
 #[test]
-fn an_unsafe_request_drops_the_groups_that_its_answer_names_at_its_origin() {
+fn an_unsafe_request_invalidates_the_groups_that_its_answer_names_at_its_origin() {
     let (_origin, server) = start();
     let all: Vec<_> = PAGES.iter().map(|(url, _)| *url).collect();
-    // Method, status, the field, which of the pages go.
+    // Method, status, the field, the pages that are invalidated.
     let cases: &[(&str, &str, &str, &[usize])] = &[
         ("POST", "200 OK", "\"a\"", &[0, 1]),
         ("DELETE", "202 Accepted", "\"a\", \"c\"", &[0, 1]),
@@ -51,7 +51,7 @@ fn an_unsafe_request_drops_the_groups_that_its_answer_names_at_its_origin() {
 }
 
 #[test]
-fn groups_that_are_not_read_drop_nothing_and_many_are_dropped_at_once() {
+fn groups_that_are_not_read_invalidate_nothing_and_many_go_at_once() {
     let origin = origin();
     let without = builder(&origin, "tag_fields = [\"cache-tag\"]").start();
     let url = "http://shop.test/a";
@@ -74,14 +74,14 @@ fn groups_that_are_not_read_drop_nothing_and_many_are_dropped_at_once() {
 }
 
 #[test]
-fn an_answer_with_more_groups_than_are_dropped_drops_its_origin() {
+fn an_answer_with_too_many_groups_invalidates_its_whole_origin() {
     let (_origin, server) = start();
     let all: Vec<_> = PAGES.iter().map(|(url, _)| *url).collect();
     all.iter().for_each(|url| store(&server, url, &["Cache-Groups: \"z\""]));
     let groups: Vec<_> = (0..300).map(|number| format!("\"{number}\"")).collect();
     let field = format!("X-Answer: Cache-Group-Invalidation: {}", groups.join(", "));
     ask(&server, "POST", "http://shop.test/form", &[&field, "Content-Length: 0"]);
-    // Those of another port or host stay.
+    // Pages of another port or host stay.
     assert_eq!(stored(&server, &all), all[5..].iter().copied().collect());
     assert_eq!(server.stat("origins_invalidated_total"), 1.0);
 }

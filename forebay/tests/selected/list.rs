@@ -8,7 +8,7 @@ use forebay_testkit::{Origin, Request, Script, Server};
 use crate::common::{ask, builder, list, listed, origin, said, start, store};
 
 #[test]
-fn what_is_stored_is_listed_in_order_with_what_matters_of_it() {
+fn stored_responses_are_listed_in_order_with_their_properties() {
     let (_origin, server) = start();
     let urls = [
         "http://other.test/",
@@ -46,7 +46,7 @@ fn what_is_stored_is_listed_in_order_with_what_matters_of_it() {
     assert!(row.contains("  1    0 ") && row.ends_with("t1,t2"), "{text}");
 }
 
-/// U+009B begins what a terminal obeys, U+202E turns around the text behind it.
+/// U+009B starts a terminal control sequence; U+202E reverses the text after it.
 #[test]
 fn a_tag_does_not_steer_the_terminal() {
     let tag = "a\u{9b}2J\u{202e}b";
@@ -93,8 +93,7 @@ fn a_list_of_more_than_one_selection_goes_on_from_any_limit() {
     }
 }
 
-/// The URLs of all pages, each asked for where the one before ended, and where the last but one
-/// did.
+/// The URLs of all pages; each page starts where the one before ended.
 fn all_pages(server: &Server, flags: &[&str]) -> (Vec<String>, String) {
     let (mut found, mut after) = (Vec::new(), None::<String>);
     loop {
@@ -118,7 +117,7 @@ fn all_pages(server: &Server, flags: &[&str]) -> (Vec<String>, String) {
 }
 
 #[test]
-fn who_has_seen_enough_ends_it_quietly() {
+fn a_closed_pipe_ends_it_quietly() {
     let (_origin, server) = start();
     // More than a pipe holds.
     for number in 0..800 {
@@ -145,7 +144,7 @@ fn who_has_seen_enough_ends_it_quietly() {
 }
 
 #[test]
-fn who_asks_a_server_that_dies_hears_that_the_list_is_not_whole() {
+fn a_list_is_reported_as_incomplete_if_the_server_dies() {
     let origin = origin();
     let mut server = builder(&origin, "").start();
     store(&server, "http://shop.test/", &[]);

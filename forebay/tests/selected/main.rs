@@ -1,4 +1,4 @@
-//! Purging and listing what is stored by host, prefix and tags, and tags from the origin to the
+//! Purging and listing stored responses by host, prefix and tags, and tags from the origin to the
 //! purge.
 
 mod common;

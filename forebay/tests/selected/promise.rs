@@ -1,5 +1,5 @@
-//! No request that begins after a purge was acknowledged gets what was there before it, nor what
-//! was being fetched.
+//! No request that begins after the acknowledgement of a purge gets an older response, neither a
+//! stored one nor one whose fetch was in progress.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
@@ -11,7 +11,7 @@ use forebay_testkit::{Client, Gate, Origin, Request, Script, Server, ServerBuild
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_forebay");
 
-/// Ways to purge all of the pages. The last two are done by requests of clients.
+/// Ways to purge all of the pages. The last two are requests of clients.
 const WAYS: &[&[&str]] = &[
     &["--host", "example.test"],
     &["--prefix", "http://example.test/p"],
@@ -29,7 +29,7 @@ fn server(origin: &Origin) -> Server {
     builder.flag("--purge-from", "127.0.0.1").start()
 }
 
-/// Purges all pages, and returns when that is acknowledged.
+/// Purges all pages, and returns after the acknowledgement.
 fn purge(server: &Server, client: &mut Client, way: &[&str]) {
     let status = match way {
         ["PURGE"] => client.ask("PURGE", "/", &["Surrogate-Key: all"]),
@@ -43,7 +43,7 @@ fn purge(server: &Server, client: &mut Client, way: &[&str]) {
     assert_eq!(status.expect("answered").status, 200, "{way:?}");
 }
 
-/// Answers with the version at the moment that it is asked; it is its own entity tag.
+/// Answers with the version at the time of the request, which is its own entity tag.
 fn answer(request: &Request, version: u64, length: usize) -> Script {
     let tag = format!("\"{version}\"");
     let cache_control = match request.target.ends_with("/validated") {
@@ -70,14 +70,14 @@ fn version_of(client: &mut Client, target: &str) -> u64 {
 }
 
 #[test]
-fn what_was_on_its_way_is_neither_followed_nor_stored() {
+fn a_fetch_that_began_before_a_purge_is_neither_followed_nor_stored() {
     for way in WAYS {
         let gate = Gate::new();
         let version = Arc::new(AtomicU64::new(1));
         let (held, seen) = (gate.clone(), Arc::clone(&version));
         let origin = Origin::start(move |request| {
             let script = answer(request, seen.load(SeqCst), 8);
-            // The first one is held up with what it knows.
+            // The first fetch is held up with its old version.
             let is_held = request.target == "/p" && request.nth == 0;
             if !is_held {
                 return script;
@@ -105,7 +105,7 @@ fn what_was_on_its_way_is_neither_followed_nor_stored() {
 }
 
 #[test]
-fn whatever_happens_meanwhile_nothing_older_than_the_purge_is_served() {
+fn nothing_older_than_a_purge_is_served_under_load() {
     const TARGETS: &[&str] = &["/p/1", "/p/2", "/p/long", "/p/validated"];
     let version = Arc::new(AtomicU64::new(1));
     let seen = Arc::clone(&version);

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::common::{ask, list, purge, said, start, store, stored};
 
-/// URLs and the tags of what is stored for them.
+/// URLs and the tags of their stored responses.
 const STORED: &[(&str, &str)] = &[
     ("http://shop.test/", "home"),
     ("http://shop.test/a", "a x"),
@@ -17,7 +17,7 @@ const STORED: &[(&str, &str)] = &[
 ];
 
 #[test]
-fn what_is_selected_goes_and_everything_else_stays() {
+fn selected_responses_go_and_all_others_stay() {
     let (origin, server) = start();
     let cases: &[(&[&str], &[usize])] = &[
         (&["--host", "shop.test"], &[0, 1, 2, 3]),
@@ -65,7 +65,7 @@ fn what_is_selected_goes_and_everything_else_stays() {
 }
 
 #[test]
-fn what_is_purged_softly_is_validated_before_it_is_used() {
+fn a_softly_purged_response_is_validated_before_its_next_use() {
     let (origin, server) = start();
     for flags in [&["--tag", "a"][..], &["--host", "shop.test"], &["http://shop.test/1"]] {
         store(&server, "http://shop.test/1", &["Surrogate-Key: a"]);
@@ -79,7 +79,7 @@ fn what_is_purged_softly_is_validated_before_it_is_used() {
         assert_eq!(asked.len(), 1, "{flags:?}");
         assert!(asked[0].head.has("if-none-match"), "{flags:?}: fetched as a whole");
         let line = &list(&server, &[])[0];
-        // A 304 that says nothing about tags leaves them.
+        // A 304 without tags leaves them.
         assert_eq!((&line["soft"], &line["tags"][0]), (&false.into(), &"a".into()), "{flags:?}");
         ask(&server, "GET", "http://shop.test/1", &[]);
         assert_eq!(origin.request_count(), before + 1, "{flags:?}: it is fresh again");
@@ -116,7 +116,7 @@ fn a_dry_run_counts_and_changes_nothing() {
 }
 
 #[test]
-fn all_variants_of_what_is_selected_go() {
+fn all_variants_of_a_selected_response_go() {
     let (_origin, server) = start();
     for language in ["de", "en", "fr"] {
         let fields = [
@@ -127,7 +127,7 @@ fn all_variants_of_what_is_selected_go() {
         ask(&server, "GET", "http://shop.test/v", &fields);
     }
     assert_eq!(list(&server, &[])[0]["variants"], 3);
-    // A tag is that of a variant.
+    // A tag belongs to one variant.
     assert_eq!(purge(&server, &["--tag", "de"])["purged"], 1);
     assert_eq!(list(&server, &[])[0]["variants"], 2);
     assert_eq!(purge(&server, &["--host", "shop.test"])["purged"], 2);
@@ -135,7 +135,7 @@ fn all_variants_of_what_is_selected_go() {
 }
 
 #[test]
-fn who_asks_for_nonsense_hears_where_it_is() {
+fn an_invalid_selection_is_refused_with_its_position() {
     let (_origin, server) = start();
     store(&server, "http://shop.test/a", &["Surrogate-Key: a"]);
     for (flags, parts) in [

@@ -9,7 +9,7 @@ const SECOND: &str = "http://shop.test/2";
 const OTHER: &str = "http://other.test/1";
 
 #[test]
-fn who_may_purges_a_url_or_tags_of_its_site() {
+fn an_allowed_client_purges_a_url_or_tags_of_its_site() {
     let origin = origin();
     let server = builder(&origin, "purge_from = [\"127.0.0.0/8\"]").start();
     let all = [FIRST, SECOND, OTHER];
@@ -57,7 +57,7 @@ fn a_soft_purge_keeps_what_it_marks() {
 }
 
 #[test]
-fn who_may_not_is_refused_and_where_nobody_may_it_is_forwarded() {
+fn other_clients_are_refused_and_a_site_without_purging_forwards_it() {
     let origin = origin();
     let top = "purge_from = [\"192.0.2.0/24\", \"::1\"]";
     let server = builder(&origin, top).start();
@@ -103,7 +103,7 @@ fn a_field_without_tags_that_are_read_purges_nothing() {
 }
 
 #[test]
-fn who_may_purge_one_route_purges_no_other_by_its_tags() {
+fn a_client_allowed_on_one_route_purges_no_other_by_tags() {
     let origin = origin();
     let site = |top: &str, route: &str| {
         let address = origin.address();

@@ -42,7 +42,7 @@ fn every_field_brings_its_tags_and_clients_see_only_the_standards() {
             let response = ask(&server, method, URL, fields);
             for name in names {
                 let is_there = response.head.has(name);
-                // A 304 has what the client's copy needs, and no more.
+                // A 304 has the fields that the client's copy needs, and no others.
                 let is_expected = shown.contains(&name) && response.status == 200;
                 assert_eq!(is_there, is_expected, "{top} {method}: {response:?}");
             }
@@ -82,7 +82,7 @@ fn a_304_brings_more_tags_and_takes_none_away() {
 }
 
 #[test]
-fn what_was_stored_before_a_field_was_read_has_its_tags_after_a_304() {
+fn a_response_stored_before_a_tag_field_was_set_gets_its_tags_with_a_304() {
     let origin = origin();
     let server = builder(&origin, "tag_fields = [\"cache-tag\"]").start();
     store(&server, URL, &["xkey: a", "Cache-Tag: b"]);
@@ -92,7 +92,7 @@ fn what_was_stored_before_a_field_was_read_has_its_tags_after_a_304() {
     std::fs::write(&path, config).expect("the folder is ours");
     assert!(server.command(&["reload"]).status.success());
     assert_eq!(tags_of(&server, URL), ["b"]);
-    // The first 304 takes the field out of what is stored.
+    // The first 304 removes the field from the stored response.
     for _ in 0..2 {
         purge(&server, &[URL, "--soft"]);
         store(&server, URL, &[]);
@@ -103,7 +103,7 @@ fn what_was_stored_before_a_field_was_read_has_its_tags_after_a_304() {
 }
 
 #[test]
-fn what_has_tags_that_cannot_be_kept_passes_unstored() {
+fn a_response_whose_tags_cannot_be_stored_passes_unstored() {
     let (_origin, server) = start();
     let many = |count: usize| {
         let tags: Vec<_> = (0..count).map(|number| format!("t{number}")).collect();
@@ -127,12 +127,12 @@ fn what_has_tags_that_cannot_be_kept_passes_unstored() {
     assert_eq!(server.stat("tags_refused_total"), 2.0);
     eventually("it is in the log", || server.errors().contains("tags_refused"));
     assert!(server.errors().contains("/1: a response has at most 64 tags"), "{}", server.errors());
-    // Who asks next goes alone, and is not stored either.
+    // The next client fetches alone, and its response is not stored either.
     for _ in 0..3 {
         store(&server, "http://shop.test/again", &[&many(65)]);
     }
     assert_eq!(server.stat("tags_refused_total"), 3.0);
-    // A 304 with such tags is no reason to use what is stored.
+    // A 304 with such tags does not make the stored response usable.
     let url = "http://shop.test/304";
     store(&server, url, &["Surrogate-Key: a"]);
     purge(&server, &[url, "--soft"]);
@@ -141,7 +141,7 @@ fn what_has_tags_that_cannot_be_kept_passes_unstored() {
 }
 
 #[test]
-fn what_was_purged_stays_so_if_the_server_is_killed_at_once() {
+fn a_purge_lasts_if_the_server_is_killed_at_once() {
     let origin = origin();
     let builder = builder(&origin, "");
     let dir = builder.path("cache").display().to_string();
@@ -159,7 +159,7 @@ fn what_was_purged_stays_so_if_the_server_is_killed_at_once() {
         let left = stored(&server, &all);
         assert_eq!(left.len() as u64, 40 - dropped, "{flags:?}");
         assert!(dropped > 0 && purge(&server, flags)["purged"] == 0, "{flags:?}");
-        // What is marked stays marked.
+        // A soft purge lasts.
         let kept = purge(&server, &["--host", "*", "--soft"])["purged"].clone();
         server.signal(Signal::KILL);
         server.wait().expect("it ends");
@@ -187,7 +187,7 @@ fn rules_make_tags_and_hosts_and_purges_find_both() {
     let (moved, inner) = ("http://shop.test/moved", "http://inner.test/moved");
     store(&server, moved, &["Surrogate-Key: a"]);
     assert_eq!(tags_of(&server, inner), ["200", "a", "ruled"]);
-    // The site does not serve this host, but has stored for it.
+    // The site no longer serves this host, but has stored responses for it.
     assert_eq!(purge(&server, &["--host", "inner.test"])["purged"], 1);
     store(&server, moved, &["Surrogate-Key: a"]);
     assert_eq!(purge(&server, &["--prefix", inner, "--tag", "ruled"])["purged"], 1);
