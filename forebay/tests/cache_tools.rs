@@ -222,8 +222,8 @@ fn a_stored_response_is_printed_whole_or_the_reason_is_given() {
         assert!(target.bytes().cycle().take(byte_count).eq(body.iter().copied()), "{target}");
     }
     let cases = [
-        (site.as_str(), "http://example.test/page/4", 1, "nothing is stored"),
-        ("other", "http://example.test/page/3", 1, "nothing is stored"),
+        (site.as_str(), "http://example.test/page/4", 1, "not stored on site"),
+        ("other", "http://example.test/page/3", 1, "not stored on site"),
         (&site, "http://example.test/vary/1", 1, "accept-language"),
         (&site, "ftp://example.test/", 2, "http://"),
     ];

@@ -38,7 +38,7 @@ fn check_says_which_scopes_a_file_is_valid_for() {
     let folder = Folder::new();
     let of_routes = "valid as rules of a site or a route\n1 file, 0 errors, 0 warnings\n";
     for (text, scope, code, expected) in [
-        (GOOD, None, 0, "valid as rules of the server, of a site and of a route\n1 file, 0 errors"),
+        (GOOD, None, 0, "valid as rules of the server, of a site or of a route\n1 file, 0 errors"),
         (GOOD, Some("server"), 0, "valid as rules of the server\n1 file"),
         (OF_ROUTES, None, 0, of_routes),
         (OF_ROUTES, Some("server"), 1, "invalid as rules of the server\n1 file, 1 error, 0 warn"),
@@ -451,7 +451,7 @@ fn an_invalid_test_file_is_reported_with_its_line() {
         ("scope server\nrules shop.rules\ntest a\n< 200\n", "shop.rules: invalid rules"),
         ("scope all\n", "a.test:1: a scope is `server` or `route`"),
         ("rules shop.rules\n> GET /\n", "a.test:2: `>` is not allowed here"),
-        ("rules shop.rules\ntest a\n> GET /\n", "a.test:2: the test expects nothing"),
+        ("rules shop.rules\ntest a\n> GET /\n", "a.test:2: the test has no expectations"),
         ("rules shop.rules\ntest a\n> GET /\n> GET /\n", "a.test:4: a second start line"),
         ("rules shop.rules\ntest a\n= 200\n", "a.test:3: `=`: expected one of >, >>"),
         ("rules shop.rules\ntest a\ncache hit\n", "a.test:3: hit: expected one of miss, "),

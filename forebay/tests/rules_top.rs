@@ -59,7 +59,7 @@ fn top_that_ends_while_the_server_is_away_fails() {
     let ended = watcher.wait_with_output().expect("it ends");
     let complaint = String::from_utf8_lossy(&ended.stderr).into_owned();
     assert_eq!(ended.status.code(), Some(1), "{complaint}");
-    assert_eq!(complaint.matches("asked again").count(), 1, "{complaint}");
+    assert_eq!(complaint.matches("trying again").count(), 1, "{complaint}");
 }
 
 #[test]

@@ -42,7 +42,7 @@ const EXIT_CUT: u8 = 3;
 /// The source of the configuration, read at the start and at each reload.
 #[derive(Clone)]
 pub(super) struct ConfigInputs {
-    pub(super) source: ConfigSource,
+    pub(super) source: SiteSource,
     /// Name and value of each flag.
     pub(super) flags: Vec<(String, String)>,
     /// No port was given: another one will do if the default is in use.
@@ -53,7 +53,7 @@ pub(super) struct ConfigInputs {
 
 /// A file, or an origin without a file.
 #[derive(Clone)]
-pub(super) enum ConfigSource {
+pub(super) enum SiteSource {
     File(PathBuf),
     Origin(String),
 }
@@ -62,10 +62,10 @@ impl ConfigInputs {
     fn of(args: &ArgMatches, filters: &Filters) -> ConfigInputs {
         let flags = flags(args);
         let source = match (args.get_one::<String>("config"), args.get_one::<String>("origin")) {
-            (Some(file), _) => ConfigSource::File(PathBuf::from(file)),
-            (None, origin) => ConfigSource::Origin(origin.cloned().unwrap_or_default()),
+            (Some(file), _) => SiteSource::File(PathBuf::from(file)),
+            (None, origin) => SiteSource::Origin(origin.cloned().unwrap_or_default()),
         };
-        let any_port = matches!(source, ConfigSource::Origin(_))
+        let any_port = matches!(source, SiteSource::Origin(_))
             && flags.iter().all(|(name, _)| name != "listen");
         ConfigInputs { source, flags, any_port, filters: filters.clone() }
     }
@@ -74,10 +74,10 @@ impl ConfigInputs {
         let flags = self.flags.iter().map(|(name, value)| FlagValue { name, value });
         let flags: Vec<_> = flags.collect();
         match &self.source {
-            ConfigSource::Origin(url) => {
-                Config::load_with(Source::Origin(url), &flags, &self.filters)
+            SiteSource::Origin(url) => {
+                Config::load_with(ConfigSource::Origin(url), &flags, &self.filters)
             }
-            ConfigSource::File(path) => {
+            SiteSource::File(path) => {
                 let text = config::read_file(path)?;
                 let file = path.display().to_string();
                 let source = ConfigSource::Toml { text: &text, file: &file };

@@ -7,7 +7,7 @@ use clap::ArgMatches;
 use forebay_rules::filter::Filters;
 use forebay_server::engine::Running;
 
-use super::serve::{ConfigInputs, ConfigSource, announce, finish, flags, start_with};
+use super::serve::{ConfigInputs, SiteSource, announce, finish, flags, start_with};
 use crate::example;
 
 pub(super) fn run(args: &ArgMatches, filters: &Filters) -> Result<ExitCode, String> {
@@ -15,7 +15,7 @@ pub(super) fn run(args: &ArgMatches, filters: &Filters) -> Result<ExitCode, Stri
         example::start().map_err(|error| format!("cannot start the example site: {error}"))?;
     let flags = flags(args);
     let any_port = flags.iter().all(|(name, _)| name != "listen");
-    let source = ConfigSource::Origin(format!("http://{site}"));
+    let source = SiteSource::Origin(format!("http://{site}"));
     let running = start_with(ConfigInputs { source, flags, any_port, filters: filters.clone() })?;
     let written = announce(&running).and_then(|()| explain(&running));
     written.map_err(|error| format!("cannot write to standard output: {error}"))?;
