@@ -20,8 +20,7 @@ use forebay_testkit::{
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_forebay");
 
-/// Clients that send requests all the time: half of them on one connection, half on one for each
-/// request.
+/// Clients under load: half of them on one connection, half on one for each request.
 const CLIENTS: usize = 6;
 
 /// More requests than clients send before a test ends.
@@ -318,8 +317,7 @@ fn a_new_process_killed_at_any_time_leaves_one_that_serves_or_has_taken_over() {
         new.wait().expect("it is our child");
         eventually("it serves or has ended", || !old.is_running() || answers(&old));
         if !old.is_running() {
-            // The sockets that the other process took over went with it. The next start finds the
-            // path free.
+            // The sockets that it took over are gone. The next start finds the path free.
             assert!(old.wait().is_some_and(|status| status.success()), "{}", old.errors());
             handed_over_count += 1;
             old = old.successor().start();

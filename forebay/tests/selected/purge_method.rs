@@ -95,7 +95,7 @@ fn a_field_without_tags_that_are_read_purges_nothing() {
     for fields in no_tags {
         let response = ask(&server, "PURGE", FIRST, fields);
         assert_eq!(response.status, 400, "{fields:?}");
-        assert!(response.text().contains("no tag in the fields"), "{response:?}");
+        assert!(response.text().contains("no tags in the fields"), "{response:?}");
         assert_eq!(stored(&server, &[FIRST]).len(), 1, "{fields:?}");
     }
     assert_eq!(server.stat("requests_refused_total"), no_tags.len() as f64);
