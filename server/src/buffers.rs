@@ -1,14 +1,14 @@
 //! Buffers of a connection, lent by its worker while there is something in them.
 //!
-//! An idle connection holds none: it takes a set when bytes arrive and gives it back when all of
-//! them are answered. So a worker with many connections has as many sets as are busy at once.
+//! An idle connection holds none: it takes a set when bytes arrive, and gives the set back when all
+//! of them are answered. So a worker with many connections has as many sets as are busy at once.
 
 use std::cell::RefCell;
 
 use forebay_http::request::RequestParts;
 use forebay_rules::apply::RequestText;
 
-use crate::limits::{BUFFER_BYTES_KEPT_MAX, BUFFERS_POOLED_MAX, INPUT_BYTES};
+use crate::limits::{BODY_INPUT_BYTES_MIN, BUFFER_BYTES_KEPT_MAX, BUFFERS_POOLED_MAX, INPUT_BYTES};
 use crate::send_queue::SendQueue;
 
 /// All buffers that one connection needs while a request is under way.
@@ -17,32 +17,46 @@ pub(crate) struct Buffers {
     pub(crate) input: Input,
     /// Where the fields of the present head lie in `input`.
     pub(crate) parts: RequestParts,
-    /// The key of the present request.
+    pub(crate) queue: SendQueue,
+    pub(crate) transaction: TransactionBuffers,
+}
+
+/// Memory that the steps of a transaction write to.
+#[derive(Default)]
+pub(crate) struct TransactionBuffers {
+    /// The key of the request.
     pub(crate) key: Vec<u8>,
-    /// The secondary key of the present request, if the resource has variants.
+    /// The secondary key of the request, if the resource has variants.
     pub(crate) variant: Vec<u8>,
-    pub(crate) out: SendQueue,
-    /// The present request as rules left it before its site was known.
+    /// The strong entity tag of a response whose body is sent in fragments.
+    pub(crate) tag: Vec<u8>,
+    /// The request as rules left it before its site was known.
     pub(crate) pre_remap: RequestText,
-    /// The same before its key was known.
+    /// The request as rules left it before its key was known.
     pub(crate) post_remap: RequestText,
 }
 
 impl Buffers {
-    /// Nothing read that is not answered, nothing to send?
+    /// Whether every byte that was read is answered, and every answer is sent.
     pub(crate) fn is_idle(&self) -> bool {
-        self.input.is_empty() && self.out.is_empty()
+        self.input.is_empty() && self.queue.is_empty()
     }
 
     fn reset(&mut self) {
         self.input.reset();
-        // Or the next connection's head would be read on from where this one's broke off.
+        // Otherwise the parser would go on where the head of this connection broke off.
         self.parts.clear();
-        self.out.reset();
-        self.key.clear();
-        self.key.shrink_to(BUFFER_BYTES_KEPT_MAX);
-        self.variant.clear();
-        self.variant.shrink_to(BUFFER_BYTES_KEPT_MAX);
+        self.queue.reset();
+        self.transaction.reset();
+    }
+}
+
+impl TransactionBuffers {
+    fn reset(&mut self) {
+        for text in [&mut self.key, &mut self.variant, &mut self.tag] {
+            text.clear();
+            text.shrink_to(BUFFER_BYTES_KEPT_MAX);
+        }
         self.pre_remap.reset(BUFFER_BYTES_KEPT_MAX);
         self.post_remap.reset(BUFFER_BYTES_KEPT_MAX);
     }
@@ -57,7 +71,7 @@ pub(crate) struct Input {
 }
 
 impl Input {
-    /// No unused byte?
+    /// Whether every byte is used.
     pub(crate) fn is_empty(&self) -> bool {
         self.start == self.end
     }
@@ -102,6 +116,36 @@ impl Input {
         self.start = (self.start + count).min(self.end);
     }
 
+    /// Uses up a request head of `head_bytes` and lends it, beside the input behind it. While the
+    /// head is lent its bytes stay where they are: a body that `has_body` announces is read into
+    /// the space behind it.
+    pub(crate) fn split_head(
+        &mut self,
+        head_bytes: usize,
+        has_body: bool,
+    ) -> (&[u8], BodyInput<'_>) {
+        if has_body {
+            self.reserve_behind(head_bytes);
+        }
+        let head_start = self.start;
+        self.consume(head_bytes);
+        let body_start = self.start;
+        let (head, bytes) = self.bytes.split_at_mut(body_start);
+        let head = head.get(head_start..).unwrap_or_default();
+        let body = BodyInput { bytes, body_start, start: &mut self.start, end: &mut self.end };
+        (head, body)
+    }
+
+    fn reserve_behind(&mut self, head_bytes: usize) {
+        if self.bytes.len() - self.start >= head_bytes + BODY_INPUT_BYTES_MIN {
+            return;
+        }
+        self.bytes.copy_within(self.start..self.end, 0);
+        (self.start, self.end) = (0, self.end - self.start);
+        let least_bytes = head_bytes + BODY_INPUT_BYTES_MIN;
+        self.bytes.resize(self.bytes.len().max(least_bytes), 0);
+    }
+
     fn reset(&mut self) {
         (self.start, self.end) = (0, 0);
         if self.bytes.len() > BUFFER_BYTES_KEPT_MAX {
@@ -110,7 +154,44 @@ impl Input {
     }
 }
 
-/// Buffers that no connection holds just now.
+/// The input behind a request head that is still in use: the request's body, and the bytes of the
+/// requests behind it. Its space does not grow.
+pub(crate) struct BodyInput<'i> {
+    /// The input's bytes from `body_start` on.
+    bytes: &'i mut [u8],
+    body_start: usize,
+    start: &'i mut usize,
+    end: &'i mut usize,
+}
+
+impl BodyInput<'_> {
+    /// The unused bytes.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        let (start, end) = (*self.start - self.body_start, *self.end - self.body_start);
+        self.bytes.get(start..end).unwrap_or_default()
+    }
+
+    /// Space for the next read. Called when every byte is used, it is never empty if a body was
+    /// announced to [`Input::split_head`].
+    pub(crate) fn space(&mut self) -> &mut [u8] {
+        if self.start == self.end {
+            (*self.start, *self.end) = (self.body_start, self.body_start);
+        }
+        self.bytes.get_mut(*self.end - self.body_start..).unwrap_or_default()
+    }
+
+    /// `count` bytes were read into [`BodyInput::space`].
+    pub(crate) fn filled(&mut self, count: usize) {
+        *self.end = (*self.end + count).min(self.body_start + self.bytes.len());
+    }
+
+    /// The first `count` unused bytes are used.
+    pub(crate) fn consume(&mut self, count: usize) {
+        *self.start = (*self.start + count).min(*self.end);
+    }
+}
+
+/// Buffers that no connection holds at present.
 #[derive(Default)]
 pub(crate) struct BufferPool {
     #[expect(clippy::vec_box, reason = "a set is lent to a connection as one pointer")]
@@ -157,6 +238,40 @@ mod tests {
             input.consume(used);
         }
         assert!(read > 1_000_000 && input.bytes().len() == (written - read) as usize);
+    }
+
+    #[test]
+    fn a_body_is_read_behind_a_head_that_stays_where_it_is() {
+        for head_bytes in [1, 100, INPUT_BYTES - 1, INPUT_BYTES, INPUT_BYTES + 1] {
+            for used_before in [0, 10] {
+                let mut input = Input::default();
+                let head = vec![b'h'; head_bytes];
+                let mut text = [&vec![b'u'; used_before][..], &head, b"first"].concat();
+                while !text.is_empty() {
+                    let space = input.space(4 * INPUT_BYTES);
+                    let count = space.len().min(text.len());
+                    space[..count].copy_from_slice(&text[..count]);
+                    input.filled(count);
+                    text.drain(..count);
+                }
+                input.consume(used_before);
+                let case = format!("a head of {head_bytes} bytes behind {used_before}");
+                let (lent, mut body) = input.split_head(head_bytes, true);
+                assert_eq!(body.bytes(), b"first", "{case}");
+                body.consume(5);
+                for round in 0..10 {
+                    let space = body.space();
+                    assert!(space.len() >= BODY_INPUT_BYTES_MIN, "{case}");
+                    space.fill(round);
+                    let count = space.len();
+                    body.filled(count);
+                    assert!(body.bytes().iter().all(|byte| *byte == round), "{case}");
+                    body.consume(body.bytes().len() - usize::from(round == 9));
+                }
+                assert!(lent == head, "{case}");
+                assert_eq!(input.bytes(), [9], "{case}");
+            }
+        }
     }
 
     #[test]

@@ -2,18 +2,16 @@
 
 use std::rc::Rc;
 
-use forebay_http::policy::cache_status::CacheStatus;
-
 use crate::accept::{Admitted, Client};
 use crate::buffers::Buffers;
 use crate::counters::Counter;
-use crate::deliver::deliver_fault;
+use crate::deliver;
 use crate::fault::Fault;
-use crate::flow::{self, After};
+use crate::flow::{self, AfterResponse};
 use crate::parse::{ResponseForm, next_head};
 use crate::worker::Worker;
 
-/// Serves a connection that was let in, in a task of its own.
+/// Serves an admitted connection in a task of its own.
 pub(crate) fn spawn(worker: Rc<Worker>, admitted: Admitted) {
     let task = run(Rc::clone(&worker), admitted);
     worker.spawn(task);
@@ -41,11 +39,11 @@ async fn run(worker: Rc<Worker>, admitted: Admitted) {
 
 /// How a connection ends.
 enum End {
-    /// Nothing is under way.
+    /// There is nothing to send or to read.
     Close,
-    /// The last answer has to arrive.
+    /// The last response has to arrive.
     Linger,
-    /// An answer was cut short, and the client must see it.
+    /// A response was cut short, and the client must see it.
     Reset,
 }
 
@@ -69,15 +67,15 @@ async fn requests(client: &Client, slot: &mut Option<Box<Buffers>>) -> End {
         let last = full || client.worker.draining();
         match flow::answer(client, &config, buffers, head_bytes, last).await {
             Err(_) => return End::Reset,
-            // With unread bytes a plain close would reset, and the answer might not arrive.
-            Ok(After::Close) if buffers.input.is_empty() => {
+            // With unread bytes a plain close would reset, and the response might not arrive.
+            Ok(AfterResponse::Close) if buffers.input.is_empty() => {
                 return flushed(client, buffers, End::Close).await;
             }
-            Ok(After::Close | After::Linger) => {
+            Ok(AfterResponse::Close | AfterResponse::Linger) => {
                 return flushed(client, buffers, End::Linger).await;
             }
-            Ok(After::GoOn) => {
-                if let Err(fault) = client.flush_if_full(&mut buffers.out).await {
+            Ok(AfterResponse::KeepAlive) => {
+                if let Err(fault) = client.flush_if_full(&mut buffers.queue).await {
                     client.worker.fault(fault, client.peer.ip());
                     return End::Reset;
                 }
@@ -88,7 +86,7 @@ async fn requests(client: &Client, slot: &mut Option<Box<Buffers>>) -> End {
 }
 
 async fn flushed(client: &Client, buffers: &mut Buffers, end: End) -> End {
-    match client.flush(&mut buffers.out).await {
+    match client.flush(&mut buffers.queue).await {
         Ok(()) => end,
         Err(fault) => {
             client.worker.fault(fault, client.peer.ip());
@@ -97,7 +95,7 @@ async fn flushed(client: &Client, buffers: &mut Buffers, end: End) -> End {
     }
 }
 
-/// Answers a head that can't be parsed or did not come in time.
+/// Answers a head that cannot be parsed or did not arrive in time.
 async fn refuse(client: &Client, slot: &mut Option<Box<Buffers>>, fault: Fault) -> End {
     client.worker.fault(fault, client.peer.ip());
     match fault {
@@ -105,9 +103,8 @@ async fn refuse(client: &Client, slot: &mut Option<Box<Buffers>>, fault: Fault) 
         Fault::TooSlow | Fault::HitCut | Fault::GaveWay => return End::Reset,
         _ => {}
     }
-    client.worker.count(Counter::FaultsSent);
     let buffers = slot.get_or_insert_with(|| client.worker.buffers.take());
-    deliver_fault(&mut buffers.out, fault, ResponseForm::UNKNOWN, &CacheStatus::REFUSED, None);
+    deliver::refuse(client, &mut buffers.queue, fault, ResponseForm::UNKNOWN);
     flushed(client, buffers, End::Linger).await
 }
 

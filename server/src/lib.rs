@@ -1,9 +1,8 @@
-//! The server: connections in, answers out, with a cache between.
+//! The server: connections in, responses out, with a cache between.
 //!
 //! `flow.rs` is read first: it names the seven steps that a request takes, and each step is a
-//! folder of that name. A step uses only what earlier steps produce. Around them stand the engine
-//! (threads, start, reload, stop), the admin interface, the access log, and one table each for
-//! settings, counters and events.
+//! folder of that name. Around them stand the engine (threads, start, reload, stop), the admin
+//! interface, the access log, and one table each for settings, counters and events.
 #![forbid(unsafe_code)]
 
 mod accept;
@@ -19,6 +18,7 @@ pub mod events;
 mod fault;
 mod fetch;
 mod flow;
+mod forwarding;
 mod key;
 mod limits;
 mod log;
@@ -26,10 +26,12 @@ mod lookup;
 mod parse;
 mod poll_once;
 mod purger;
+mod response;
 mod rules;
 mod send_queue;
 mod store;
 mod terminal;
+mod transaction;
 mod transport;
 mod worker;
 

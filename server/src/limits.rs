@@ -65,6 +65,10 @@ pub(crate) const ROUTES_PER_SITE_MAX: usize = 256;
 /// uploads, in one read.
 pub(crate) const INPUT_BYTES: usize = 16 << 10;
 
+/// Least space for a request body behind a head that is still in use: one page, so that an upload
+/// does not arrive in drips after a large head.
+pub(crate) const BODY_INPUT_BYTES_MIN: usize = 4 << 10;
+
 /// A buffer that grew beyond this for a large head is freed, not kept for the next connection.
 pub(crate) const BUFFER_BYTES_KEPT_MAX: usize = 64 << 10;
 

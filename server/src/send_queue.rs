@@ -1,9 +1,9 @@
-//! What a connection has still to send: heads that are written here, bodies that stay where they
-//! lie.
+//! The send queue of a connection: heads that are written here, and bodies that stay where they
+//! are.
 //!
-//! Answers are appended; a flush sends everything in as few writes as possible and takes away
-//! what went. A small body is copied behind its head: one more piece costs the kernel more than
-//! the copy ([`INLINE_BODY_BYTES_MAX`]).
+//! Responses are appended; a flush sends everything in as few writes as possible and removes the
+//! bytes that were sent. A short body is copied behind its head: one more piece costs the kernel
+//! more than the copy ([`INLINE_BODY_BYTES_MAX`]).
 
 use std::collections::VecDeque;
 use std::io::IoSlice;
@@ -21,17 +21,17 @@ pub(crate) struct SendQueue {
     pieces: VecDeque<Piece>,
     /// Bytes of `text` that belong to a piece already, or have been sent.
     assigned: usize,
-    /// Bytes of bodies that were not lent by the store, or of what is arriving there.
+    /// Bytes of body pieces that the store has not lent.
     body_bytes: usize,
     lent_count: usize,
 }
 
-/// Whose memory a body's bytes are in.
+/// The owner of the memory that a body's bytes are in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Lender {
-    /// The store's, of a body that is arriving: it is copied if the client makes us wait.
+    /// The store, of a body that is arriving: the bytes are copied if the client makes us wait.
     Store,
-    /// An origin's connection's, which this connection keeps alive.
+    /// An origin's connection, which this connection keeps alive.
     Origin,
 }
 
@@ -46,28 +46,27 @@ enum Piece {
     /// A part of a body that is arriving, charged to the store's share for such.
     Growing(Bytes),
     /// A part of a stored body, which the store may want back.
-    BodyHandle(BodyHandle),
+    Stored(BodyHandle),
 }
 
 impl SendQueue {
-    /// Nothing to send?
+    /// Whether there is nothing to send.
     pub(crate) fn is_empty(&self) -> bool {
         self.pieces.is_empty() && self.assigned == self.text.len()
     }
 
-    /// Memory that this connection holds for what waits to be sent; what the store lends is not
-    /// in it.
+    /// Bytes of memory that the queue holds; memory that the store has lent is not counted.
     pub(crate) fn held_bytes(&self) -> usize {
         self.text.len() + self.body_bytes + self.pieces.len() * size_of::<Piece>()
     }
 
-    /// Appends text: the caller writes to the end of the vector and changes nothing before it.
+    /// Lends the text: the caller appends to it and changes nothing before.
     pub(crate) fn text(&mut self) -> &mut Vec<u8> {
         &mut self.text
     }
 
-    /// Appends body bytes: a few are copied, more are sent from where they lie.
-    pub(crate) fn body(&mut self, body: Bytes, lender: Lender) {
+    /// Appends body bytes: a few are copied, more are sent from where they are.
+    pub(crate) fn push_body(&mut self, body: Bytes, lender: Lender) {
         if body.len() <= INLINE_BODY_BYTES_MAX {
             self.text.extend_from_slice(&body);
             return;
@@ -80,9 +79,9 @@ impl SendQueue {
         });
     }
 
-    /// Copies what waits of bodies that are arriving: what a slow client has still to get is not
-    /// to keep others from being stored.
-    pub(crate) fn own_growing(&mut self) {
+    /// Copies the pieces of bodies that are arriving: a slow client must not keep other responses
+    /// from being stored.
+    pub(crate) fn copy_growing(&mut self) {
         for piece in &mut self.pieces {
             if let Piece::Growing(body) = piece {
                 *piece = Piece::Body(Bytes::copy_from_slice(body));
@@ -91,10 +90,10 @@ impl SendQueue {
     }
 
     /// Appends a part of a stored body.
-    pub(crate) fn lent(&mut self, lent: BodyHandle) {
+    pub(crate) fn push_lent(&mut self, lent: BodyHandle) {
         self.assign_text();
         self.lent_count += 1;
-        self.pieces.push_back(Piece::BodyHandle(lent));
+        self.pieces.push_back(Piece::Stored(lent));
     }
 
     /// Number of parts of stored bodies.
@@ -102,7 +101,7 @@ impl SendQueue {
         self.lent_count
     }
 
-    /// Forgets what was appended since `mark` was taken, none of which has been sent.
+    /// Removes everything that was appended since `mark` was taken, none of which has been sent.
     pub(crate) fn truncate(&mut self, mark: Mark) {
         self.assign_text();
         self.pieces.truncate(mark.pieces);
@@ -111,7 +110,7 @@ impl SendQueue {
         self.assigned = mark.text;
     }
 
-    /// A place to come back to before the next flush.
+    /// Marks the end of the queue, to come back to before the next flush.
     pub(crate) fn mark(&mut self) -> Mark {
         self.assign_text();
         Mark { pieces: self.pieces.len(), text: self.text.len() }
@@ -125,10 +124,10 @@ impl SendQueue {
         }
     }
 
-    /// Lends the next pieces for a vectored write; says how many of `slices` were filled.
+    /// Lends the next pieces for a vectored write; returns how many of `slices` were filled.
     ///
     /// # Errors
-    /// The store has taken back one of them.
+    /// The store has revoked one of them.
     pub(crate) fn slices<'a>(
         &'a mut self,
         reading: &'a SendGuard<'_>,
@@ -140,18 +139,16 @@ impl SendQueue {
             *slice = IoSlice::new(match piece {
                 Piece::Text { start, end } => self.text.get(*start..*end).unwrap_or_default(),
                 Piece::Body(body) | Piece::Growing(body) => body,
-                Piece::BodyHandle(lent) => lent.bytes(reading)?,
+                Piece::Stored(lent) => lent.bytes(reading)?,
             });
         }
         Ok(count)
     }
 
-    /// Takes away the first `sent` bytes.
+    /// Removes the first `sent` bytes.
     pub(crate) fn consume(&mut self, mut sent: usize) {
         while sent > 0 {
-            let Some(piece) = self.pieces.front_mut() else {
-                break;
-            };
+            let piece = self.pieces.front_mut().expect("no more is sent than was lent");
             if sent < piece.len() {
                 piece.advance(sent);
                 return;
@@ -160,13 +157,14 @@ impl SendQueue {
             self.lent_count -= usize::from(piece.is_lent());
             self.pieces.pop_front();
         }
-        if self.pieces.is_empty() && self.assigned == self.text.len() {
+        if self.is_empty() {
+            debug_assert_eq!(self.lent_count, 0, "an empty queue holds nothing that was lent");
             self.text.clear();
             (self.assigned, self.body_bytes) = (0, 0);
         }
     }
 
-    /// Drops everything and returns memory beyond what a usual answer needs.
+    /// Drops everything, and frees memory beyond the needs of a usual response.
     pub(crate) fn reset(&mut self) {
         self.pieces.clear();
         self.pieces.shrink_to(OUT_SLICES_MAX);
@@ -190,19 +188,19 @@ impl Piece {
         match self {
             Piece::Text { start, end } => end - start,
             Piece::Body(body) | Piece::Growing(body) => body.len(),
-            Piece::BodyHandle(lent) => lent.len(),
+            Piece::Stored(lent) => lent.len(),
         }
     }
 
     fn is_lent(&self) -> bool {
-        matches!(self, Piece::BodyHandle(_))
+        matches!(self, Piece::Stored(_))
     }
 
     fn advance(&mut self, bytes: usize) {
         match self {
             Piece::Text { start, .. } => *start += bytes,
             Piece::Body(body) | Piece::Growing(body) => body.advance(bytes),
-            Piece::BodyHandle(lent) => lent.advance(bytes),
+            Piece::Stored(lent) => lent.advance(bytes),
         }
     }
 }
@@ -254,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_leave_in_the_order_in_which_they_came_whatever_a_write_takes() {
+    fn bytes_leave_in_order_however_many_a_write_takes() {
         let large = Bytes::from(vec![b'L'; INLINE_BODY_BYTES_MAX + 1]);
         let store = store();
         put(&store, &STORED);
@@ -267,9 +265,9 @@ mod tests {
                 let body =
                     if round % 3 == 0 { large.clone() } else { Bytes::from_static(b"small") };
                 expected.extend_from_slice(&body);
-                out.body(body, Lender::Origin);
+                out.push_body(body, Lender::Origin);
                 if round % 4 == 0 {
-                    out.lent(lend(&store));
+                    out.push_lent(lend(&store));
                     expected.extend_from_slice(&STORED[100..]);
                 }
             }
@@ -279,15 +277,15 @@ mod tests {
     }
 
     #[test]
-    fn what_follows_a_mark_can_be_taken_back() {
+    fn pieces_behind_a_mark_can_be_removed() {
         let store = store();
         put(&store, &STORED);
         let mut out = SendQueue::default();
         out.text().extend_from_slice(b"kept");
         let mark = out.mark();
         out.text().extend_from_slice(b"dropped");
-        out.body(Bytes::from(vec![b'd'; 2 * INLINE_BODY_BYTES_MAX]), Lender::Store);
-        out.lent(lend(&store));
+        out.push_body(Bytes::from(vec![b'd'; 2 * INLINE_BODY_BYTES_MAX]), Lender::Store);
+        out.push_lent(lend(&store));
         out.text().extend_from_slice(b"and this");
         out.truncate(mark);
         out.text().extend_from_slice(b", and more");

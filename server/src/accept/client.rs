@@ -1,6 +1,6 @@
-//! One client's connection as the later steps see it: read into buffers, flush an output queue.
+//! One client's connection as the later steps see it: read into buffers, flush a send queue.
 //!
-//! Every wait has an end: idle time, head time, or the least rate at which a body may move.
+//! Every wait has an end: the idle time, the head time, or the least rate at which a body may move.
 
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
@@ -17,7 +17,6 @@ use crate::clock;
 use crate::counters::Counter;
 use crate::fault::Fault;
 use crate::limits::{LENT_PIECES_MAX, LINGER_BYTES_MAX, LINGER_MS_MAX, OUT_SLICES_MAX};
-use crate::rules::RequestFacts;
 use crate::send_queue::SendQueue;
 use crate::transport::Transport;
 use crate::worker::Worker;
@@ -28,20 +27,20 @@ pub(crate) struct Client {
     pub(crate) worker: Rc<Worker>,
     pub(crate) peer: SocketAddr,
     registered: Registered,
-    /// Bytes that it has taken so far.
+    /// Bytes that the client has taken so far.
     sent_bytes: Cell<u64>,
-    /// How far the client is behind in taking answers.
+    /// How far the client is behind in taking responses.
     sending: RefCell<Pace>,
     /// Variables that rules keep from request to request.
     pub(crate) session: Cell<RuleVariables>,
-    /// Ours, once somebody has asked.
+    /// Our address, once it was asked for.
     local: Cell<Option<SocketAddr>>,
     request_count: Cell<u64>,
-    /// How its packets are marked.
+    /// The code point that its packets are marked with.
     dscp: Cell<Option<u8>>,
 }
 
-/// The least rate at which a body has to move: `grace_ms` and then `rate_min` bytes a second.
+/// The least rate at which a body has to move: after `grace_ms`, `rate_min` bytes a second.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LeastRate {
     pub(crate) grace_ms: u64,
@@ -49,7 +48,7 @@ pub(crate) struct LeastRate {
 }
 
 impl LeastRate {
-    /// How long so many bytes take at the least rate.
+    /// Milliseconds that so many bytes take at the least rate.
     fn time_ms(self, bytes: u64) -> u64 {
         bytes.saturating_mul(1000) / self.rate_min.max(1)
     }
@@ -61,7 +60,7 @@ impl Client {
         worker: Rc<Worker>,
         registered: Registered,
     ) -> Client {
-        // A task keeps its waker for life, so that it need not be handed over at every wait.
+        // A task keeps its waker for life, so the waker is registered once and not at every wait.
         registered.set_waker(poll_fn(|cx| Poll::Ready(cx.waker().clone())).await);
         Client {
             peer: transport.peer(),
@@ -82,38 +81,44 @@ impl Client {
         self.registered.ticket()
     }
 
-    /// By this the worker's registry, and the store, know this connection.
+    /// The number by which the worker's registry and the store know this connection.
     pub(crate) fn tag(&self) -> u64 {
         self.registered.tag()
     }
 
-    /// One more request has come in.
+    /// Counts one more request of the connection.
     pub(crate) fn begin_request(&self) {
         self.request_count.update(|count| count + 1);
     }
 
-    /// Marks the packets of the connection, if they are not marked so (RFC 2474).
+    /// Marks the packets of the connection with a code point (RFC 2474), unless they are marked so
+    /// already.
     pub(crate) fn mark(&self, dscp: u8) {
         if self.dscp.replace(Some(dscp)) != Some(dscp) {
             self.transport.set_dscp(dscp);
         }
     }
 
-    /// What rules see, if there are any, of the connection and of the request that it brought last.
-    pub(crate) fn facts(&self, has_rules: bool) -> RequestFacts {
-        if has_rules && self.local.get().is_none() {
-            self.local.set(self.transport.local().map(canonical));
-        }
-        RequestFacts {
-            // A client of IPv4 is one, also where it comes to a socket for both families.
-            client: canonical(self.peer),
-            local: self.local.get(),
-            transaction_count: self.request_count.get(),
-            number: self.worker.request_number(),
-        }
+    /// The client's address and port. A client that uses IPv4 has an address of IPv4, even on a
+    /// socket for both families.
+    pub(crate) fn canonical_peer(&self) -> SocketAddr {
+        canonical(self.peer)
     }
 
-    /// Bytes that it has taken so far.
+    /// The address and port that the client connected to.
+    pub(crate) fn local(&self) -> Option<SocketAddr> {
+        if self.local.get().is_none() {
+            self.local.set(self.transport.local().map(canonical));
+        }
+        self.local.get()
+    }
+
+    /// Number of requests on the connection so far, the present one included.
+    pub(crate) fn request_count(&self) -> u64 {
+        self.request_count.get()
+    }
+
+    /// Bytes that the client has taken so far.
     pub(crate) fn sent_bytes(&self) -> u64 {
         self.sent_bytes.get()
     }
@@ -123,27 +128,24 @@ impl Client {
         let config = self.worker.config();
         let rate_min = config.server.body_rate_min;
         let grace_ms = match rate_min {
-            // Without a least rate a client may stand still for ever.
+            // Without a least rate a client may stall for ever.
             0 => u64::MAX / 2,
             _ => u64::from(config.server.body_grace_ms),
         };
         LeastRate { grace_ms, rate_min }
     }
 
-    /// One read into `input`, which holds at most `bytes_max` bytes; `Ready(0)` is the end.
+    /// Reads into `space`; `Ready(0)` is the end of the stream.
     ///
     /// The caller has armed the ticket, or does so on `Pending`, and asks it whether it is
     /// overdue.
     pub(crate) fn poll_read(
         &self,
         cx: &mut Context<'_>,
-        input: &mut Input,
-        bytes_max: usize,
+        space: &mut [u8],
     ) -> Poll<Result<usize, Fault>> {
-        let space = input.space(bytes_max);
         match self.transport.poll_read(cx, space) {
             Poll::Ready(Ok(count)) => {
-                input.filled(count);
                 self.worker.count_many(Counter::BytesIn, count as u64);
                 Poll::Ready(Ok(count))
             }
@@ -152,60 +154,60 @@ impl Client {
         }
     }
 
-    /// Sends all of `out`.
+    /// Sends all of `queue`.
     ///
     /// # Errors
-    /// The client is gone, or takes its bytes slower than the least rate; or the store has taken
-    /// back what was to be sent.
-    pub(crate) async fn flush(&self, out: &mut SendQueue) -> Result<(), Fault> {
-        if out.is_empty() {
+    /// The client is gone, or takes its bytes slower than the least rate; or the store has revoked
+    /// some of the bytes.
+    pub(crate) async fn flush(&self, queue: &mut SendQueue) -> Result<(), Fault> {
+        if queue.is_empty() {
             return Ok(());
         }
         let mut waited = false;
-        let sent = poll_fn(|cx| self.poll_flush(cx, out, &mut waited)).await;
+        let sent = poll_fn(|cx| self.poll_flush(cx, queue, &mut waited)).await;
         if waited {
             self.ticket().disarm();
         }
         sent
     }
 
-    /// Sends what waits if that is more than one connection may hold beside a request head, or
-    /// keeps too much of the store where it is; true if it was.
+    /// Sends all of `queue` if it holds more than one connection may beside a request head, or pins
+    /// too much of the store; returns whether it did.
     ///
     /// # Errors
     /// See [`Client::flush`].
-    pub(crate) async fn flush_if_full(&self, out: &mut SendQueue) -> Result<bool, Fault> {
+    pub(crate) async fn flush_if_full(&self, queue: &mut SendQueue) -> Result<bool, Fault> {
         let config = self.worker.config();
         let settings = &config.server;
         let bytes_max = settings.connection_bytes_max.saturating_sub(settings.head_bytes_max);
-        if out.held_bytes() <= bytes_max as usize && out.lent_count() < LENT_PIECES_MAX {
+        if queue.held_bytes() <= bytes_max as usize && queue.lent_count() < LENT_PIECES_MAX {
             return Ok(false);
         }
         self.worker.count(Counter::EarlyFlushes);
-        self.flush(out).await.map(|()| true)
+        self.flush(queue).await.map(|()| true)
     }
 
     fn poll_flush(
         &self,
         cx: &mut Context<'_>,
-        out: &mut SendQueue,
+        queue: &mut SendQueue,
         waited: &mut bool,
     ) -> Poll<Result<(), Fault>> {
-        while !out.is_empty() {
+        while !queue.is_empty() {
             if self.ticket().is_cut() {
                 return Poll::Ready(Err(Fault::HitCut));
             }
             let written = {
                 let reading = self.worker.store.send_guard();
                 let mut slices = [IoSlice::new(&[]); OUT_SLICES_MAX];
-                let Ok(count) = out.slices(&reading, &mut slices) else {
+                let Ok(count) = queue.slices(&reading, &mut slices) else {
                     return Poll::Ready(Err(Fault::HitCut));
                 };
                 self.transport.poll_write(cx, slices.get(..count).unwrap_or_default())
             };
             match written {
                 Poll::Ready(Ok(count)) if count > 0 => {
-                    out.consume(count);
+                    queue.consume(count);
                     self.sent_bytes.update(|sent| sent + count as u64);
                     self.worker.count_many(Counter::BytesOut, count as u64);
                     if *waited {
@@ -215,7 +217,7 @@ impl Client {
                 Poll::Ready(_) => return Poll::Ready(Err(Fault::ClientGone)),
                 Poll::Pending => {
                     *waited = true;
-                    out.own_growing();
+                    queue.copy_growing();
                     return self.sending.borrow_mut().wait(self.ticket(), self.least_rate());
                 }
             }
@@ -223,8 +225,8 @@ impl Client {
         Poll::Ready(Ok(()))
     }
 
-    /// Ends the connection so that the last answer arrives: FIN, then what still comes is read
-    /// and thrown away for a while, since a close with unread bytes resets (RFC 9112 §9.6).
+    /// Ends the connection so that the last response arrives: ends our side, then reads and drops
+    /// what the client sends for a while, since a close with unread bytes resets (RFC 9112 §9.6).
     pub(crate) async fn linger(&self, input: &mut Input) {
         self.ticket().arm(LINGER_MS_MAX);
         let mut left = LINGER_BYTES_MAX;
@@ -237,7 +239,7 @@ impl Client {
             }
             loop {
                 input.consume(usize::MAX >> 1);
-                match self.poll_read(cx, input, 0) {
+                match self.poll_read(cx, input.space(0)) {
                     Poll::Ready(Ok(count)) if count > 0 && count < left => left -= count,
                     Poll::Ready(_) => return Poll::Ready(()),
                     Poll::Pending => return Poll::Pending,
@@ -256,7 +258,8 @@ fn canonical(address: SocketAddr) -> SocketAddr {
 /// A leaky bucket that measures how far a client is behind the least rate.
 ///
 /// Waiting for the client fills it, bytes that move empty it at the least rate, and it holds the
-/// grace time. So nobody gains credit by being fast first, and waits for an origin do not count.
+/// grace time. So a client gains no credit by being fast at first, and waits for an origin do not
+/// count.
 #[derive(Debug, Default)]
 pub(crate) struct Pace {
     behind_ms: u64,
@@ -264,7 +267,7 @@ pub(crate) struct Pace {
 }
 
 impl Pace {
-    /// So many bytes have moved.
+    /// Notes that so many bytes have moved.
     pub(crate) fn moved(&mut self, bytes: u64, rate: LeastRate) {
         if let Some(since_ms) = self.waits_since_ms.take() {
             self.behind_ms += clock::monotonic_ms().saturating_sub(since_ms);
@@ -272,7 +275,7 @@ impl Pace {
         self.behind_ms = self.behind_ms.saturating_sub(rate.time_ms(bytes));
     }
 
-    /// Waits until something moves, at the longest until the bucket is full.
+    /// Waits until bytes move, at the longest until the bucket is full.
     pub(crate) fn wait<T>(&mut self, ticket: &Ticket, rate: LeastRate) -> Poll<Result<T, Fault>> {
         let now_ms = clock::monotonic_ms();
         let since_ms = *self.waits_since_ms.get_or_insert(now_ms);

@@ -1,155 +1,117 @@
-//! A response that is still arriving, as an answer: sent as it comes.
+//! A response that is being stored, sent to the client as it arrives.
 //!
-//! A client that makes us wait keeps nothing in the memory for what is arriving: what waits for it
-//! is copied, and what else it needs it gets from where it is stored.
+//! A client that makes us wait keeps nothing in the memory for growing records: the parts that wait
+//! for it are copied, and it gets the others from the stored record.
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
 
 use bytes::Bytes;
-use forebay_cache::{BodyHandle, BodyReader, ReadEvent};
-use forebay_http::chunked::{CHUNK_END, CHUNK_HEAD_BYTES_MAX, LAST_CHUNK, write_chunk_head};
-use forebay_http::fields::FieldBlock;
+use forebay_cache::{BodyReader, ReadEvent};
 use forebay_http::framing::BodyFraming;
 use forebay_http::policy::conditional::{ConditionalResult, conditional};
 use forebay_http::policy::freshness::current_age;
-use forebay_http::policy::meta::StoredMeta;
 
-use super::head::{Head, Written, can_chunk};
-use super::long::{LongAnswer, deliver_long};
-use super::rest::RestOf;
-use super::stored::not_modified;
-use super::{Answered, Broken, Reply};
+use super::chunks::{append_piece, end_chunks};
+use super::head::{Head, HeadContext, WrittenHead, can_chunk};
+use super::long::{LongBodyPart, deliver_long};
+use super::stored::queue_not_modified;
+use super::{DeliverError, Delivered};
 use crate::accept::Client;
 use crate::clock;
 use crate::fault::Fault;
 use crate::limits::READ_BYTES_MAX;
-use crate::lookup::stored_block;
+use crate::lookup::{stored_block, write_strong_tag};
 use crate::poll_once::poll_once;
+use crate::response::GrowingResponse;
 use crate::send_queue::{Lender, SendQueue};
+use crate::transaction::Transaction;
 
 /// Sends the growing record to its end.
 ///
 /// # Errors
 /// The fetch broke off, or the client is gone or too slow.
-pub(crate) async fn deliver_growing(
-    reply: &Reply<'_>,
-    out: &mut SendQueue,
-    (mut reader, meta): (BodyReader, &StoredMeta),
-    rest: &RestOf<'_>,
-) -> Result<Answered, Broken> {
-    let Reply { client, form, cache, rules } = *reply;
-    let asked = rest.request.head.fields();
-    let age = current_age(meta.initial_age_s, meta.response_time, clock::unix_seconds());
+pub(super) async fn deliver_growing(
+    transaction: &mut Transaction<'_>,
+    queue: &mut SendQueue,
+    response: GrowingResponse,
+) -> Result<Delivered, DeliverError> {
+    let GrowingResponse { mut reader, meta } = response;
     let block = stored_block(reader.head());
-    if conditional(asked, meta, block) == ConditionalResult::NotModified {
-        return Ok(not_modified(reply, out, (meta, block), age));
+    write_strong_tag(&meta, block, transaction.tag);
+    let transaction = &*transaction;
+    let (client, context) = (transaction.client, HeadContext::of(transaction));
+    let age = current_age(meta.initial_age_s, meta.response_time, clock::unix_seconds());
+    let fields = transaction.request.head.fields();
+    if conditional(fields, &meta, block) == ConditionalResult::NotModified {
+        return Ok(queue_not_modified(&context, queue, (&meta, block), age));
     }
-    let begin = out.mark();
+    let begin = queue.mark();
     let framing = match (meta.status, reader.body_bytes()) {
         (204, _) => BodyFraming::None,
         (_, Some(length)) => BodyFraming::Length(length),
         (_, None) => BodyFraming::Chunked,
     };
-    let (status, age) = (meta.status, Some(age));
-    let head = Head { status, reason: None, block, age, framing, cache, rules: Some(rules) };
-    let Written { status, keep_alive } = head.write(out.text(), form);
-    let chunked = framing == BodyFraming::Chunked && can_chunk(form);
-    let mut answered = Answered { status, body_bytes: 0, keep_alive };
+    let head = Head { status: meta.status, block, age: Some(age), framing };
+    let WrittenHead { status, keep_alive } = head.write(&context, queue.text());
+    let is_chunked = framing == BodyFraming::Chunked && can_chunk(context.form);
+    let mut delivered = Delivered { status, body_bytes: 0, keep_alive };
     let mut fragments = Vec::new();
     let mut begun = false;
     loop {
-        let event = read_or_flush(client, out, &mut reader, &mut fragments, &mut begun).await?;
+        let event = read_or_flush(client, queue, &mut reader, &mut fragments, &mut begun).await?;
         for fragment in fragments.drain(..) {
-            answered.body_bytes += fragment.len() as u64;
-            append(out, fragment, chunked, Lender::Store);
+            delivered.body_bytes += fragment.len() as u64;
+            append_piece(queue, fragment, is_chunked, Lender::Store);
         }
         match event {
             ReadEvent::Data => {}
             ReadEvent::Done => break,
             ReadEvent::Stored { long, offset } => {
-                answered.body_bytes = long.bytes();
+                delivered.body_bytes = long.bytes();
                 let part = offset..long.bytes();
-                let answer = LongAnswer { answered, long, part, chunked };
-                Box::pin(deliver_long(reply, out, answer, rest)).await?;
+                let rest = LongBodyPart { long, part, is_chunked };
+                Box::pin(deliver_long(transaction, queue, rest)).await?;
                 break;
             }
-            ReadEvent::Aborted if begun => return Err(Broken::Midway(Fault::OriginBroke)),
+            ReadEvent::Aborted if begun => return Err(DeliverError::Midway(Fault::OriginBroke)),
             ReadEvent::Aborted => {
-                out.truncate(begin);
-                return Err(Broken::Before(Fault::OriginBroke));
+                queue.truncate(begin);
+                return Err(DeliverError::Before(Fault::OriginBroke));
             }
         }
-        begun |= aside(&reader, client.flush_if_full(out)).await.map_err(Broken::Midway)?;
+        let flushed = flush_aside(&reader, client.flush_if_full(queue)).await;
+        begun |= flushed.map_err(DeliverError::Midway)?;
     }
-    if chunked {
-        end_chunks(out, None);
+    if is_chunked {
+        end_chunks(queue, None);
     }
-    Ok(answered)
+    Ok(delivered)
 }
 
-/// What has arrived; if that is nothing, what is ready to be sent goes out before the wait.
+/// Reads what has arrived; if that is nothing, flushes the queue before it waits.
 async fn read_or_flush(
     client: &Client,
-    out: &mut SendQueue,
+    queue: &mut SendQueue,
     reader: &mut BodyReader,
     fragments: &mut Vec<Bytes>,
     begun: &mut bool,
-) -> Result<ReadEvent, Broken> {
+) -> Result<ReadEvent, DeliverError> {
     let more = pin!(poll_fn(|cx| reader.poll_fragments(cx, READ_BYTES_MAX, fragments)));
     if let Some(event) = poll_once(more).await {
         return Ok(event);
     }
     *begun = true;
-    aside(reader, client.flush(out)).await.map_err(Broken::Midway)?;
+    flush_aside(reader, client.flush(queue)).await.map_err(DeliverError::Midway)?;
     Ok(poll_fn(|cx| reader.poll_fragments(cx, READ_BYTES_MAX, fragments)).await)
 }
 
-/// Flushes; if that takes long, nothing is held for this reader meanwhile.
-async fn aside<T>(reader: &BodyReader, flush: impl Future<Output = T>) -> T {
+/// Flushes; if that takes long, the store holds nothing for this reader in the meantime.
+async fn flush_aside<T>(reader: &BodyReader, flush: impl Future<Output = T>) -> T {
     let mut flush = pin!(flush);
     if let Some(flushed) = poll_once(flush.as_mut()).await {
         return flushed;
     }
     reader.step_aside();
     flush.await
-}
-
-/// Appends a piece of a body, in a chunk of its own if the body is chunked (RFC 9112 §7.1).
-pub(super) fn append(out: &mut SendQueue, piece: Bytes, chunked: bool, lender: Lender) {
-    if piece.is_empty() {
-        return;
-    }
-    if chunked {
-        let mut space = [0; CHUNK_HEAD_BYTES_MAX];
-        out.text().extend_from_slice(write_chunk_head(piece.len() as u64, &mut space));
-    }
-    out.body(piece, lender);
-    if chunked {
-        out.text().extend_from_slice(CHUNK_END);
-    }
-}
-
-/// Appends a part of a stored body in the same way.
-pub(super) fn append_lent(out: &mut SendQueue, lent: BodyHandle, chunked: bool) {
-    // An empty chunk would be the last one.
-    let chunked = chunked && !lent.is_empty();
-    if chunked {
-        let mut space = [0; CHUNK_HEAD_BYTES_MAX];
-        out.text().extend_from_slice(write_chunk_head(lent.len() as u64, &mut space));
-    }
-    out.lent(lent);
-    if chunked {
-        out.text().extend_from_slice(CHUNK_END);
-    }
-}
-
-/// Appends the last chunk and the trailers (RFC 9112 §7.1.2).
-pub(super) fn end_chunks(out: &mut SendQueue, trailers: Option<FieldBlock>) {
-    let text = out.text();
-    text.extend_from_slice(LAST_CHUNK);
-    if let Some(trailers) = trailers {
-        text.extend_from_slice(trailers.bytes());
-    }
-    text.extend_from_slice(CHUNK_END);
 }

@@ -1,4 +1,4 @@
-//! Heads of answers, written without an allocation.
+//! Heads of responses, written without an allocation.
 
 use forebay_http::framing::BodyFraming;
 use forebay_http::policy::cache_status::CacheStatus;
@@ -6,145 +6,178 @@ use forebay_http::request::Version;
 use forebay_http::write;
 use forebay_rules::apply::{AnswerHead, body_of};
 
-use super::Answered;
+use super::Delivered;
 use crate::parse::ResponseForm;
-use crate::rules::HookContext;
+use crate::transaction::Transaction;
 
-/// What stands in the head of an answer beside the stored or received field lines.
+/// What the head of a response depends on beside the response.
+#[derive(Clone, Copy)]
+pub(super) struct HeadContext<'a> {
+    pub(super) form: ResponseForm,
+    cache_status: &'a CacheStatus,
+    /// Its header rules change the head last; `None` for a request that could not be parsed.
+    transaction: Option<&'a Transaction<'a>>,
+}
+
+impl<'a> HeadContext<'a> {
+    /// The context of a transaction's response.
+    #[inline]
+    pub(super) fn of(transaction: &'a Transaction<'a>) -> HeadContext<'a> {
+        let (form, cache_status) = (transaction.form(), &transaction.cache_status);
+        HeadContext { form, cache_status, transaction: Some(transaction) }
+    }
+
+    /// The context of a response of this server's own: it does not wait for the request's body, so
+    /// the connection ends if some of that is unread.
+    pub(super) fn of_synthetic(transaction: &'a Transaction<'a>) -> HeadContext<'a> {
+        let mut context = HeadContext::of(transaction);
+        context.form.keep_alive &= !transaction.has_unread_body;
+        context
+    }
+
+    /// The context of a response to a request that could not be parsed.
+    pub(super) fn without_transaction(form: ResponseForm) -> HeadContext<'a> {
+        HeadContext { form, cache_status: &CacheStatus::REFUSED, transaction: None }
+    }
+}
+
+/// The parts of a head that differ between kinds of responses.
 #[derive(Clone, Copy)]
 pub(super) struct Head<'a> {
     pub(super) status: u16,
-    /// Another reason than the usual.
-    pub(super) reason: Option<&'a [u8]>,
     /// Field lines as they go on the wire.
     pub(super) block: &'a [u8],
     pub(super) age: Option<u32>,
-    /// How the body of this answer is framed; for HEAD, of the GET that it stands for.
+    /// How the body of this response is framed; for HEAD, the body of the GET that it stands for.
     pub(super) framing: BodyFraming,
-    pub(super) cache: &'a CacheStatus,
-    /// What has the last word.
-    pub(super) rules: Option<&'a HookContext<'a>>,
 }
 
-/// An answer of our own: its head, and its body, which rules may exchange.
-pub(super) struct OwnHead<'a> {
-    pub(super) head: Head<'a>,
+/// A response of this server's own: its status, field lines and body, which rules may replace.
+#[derive(Clone, Copy)]
+pub(super) struct SyntheticMessage<'a> {
+    pub(super) status: u16,
+    pub(super) block: &'a [u8],
     pub(super) body: &'a [u8],
 }
 
 /// A head that has been written.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Written {
-    /// The status that rules have left.
+pub(super) struct WrittenHead {
+    /// The status as rules left it.
     pub(super) status: u16,
-    /// Does the connection go on?
+    /// Whether the connection goes on.
     pub(super) keep_alive: bool,
 }
 
 impl Head<'_> {
     /// Appends the whole head.
-    pub(super) fn write(&self, out: &mut Vec<u8>, form: ResponseForm) -> Written {
-        self.write_with(out, form, |_| ())
+    pub(super) fn write(&self, context: &HeadContext<'_>, text: &mut Vec<u8>) -> WrittenHead {
+        self.write_with(context, text, |_| ())
     }
 
-    /// The same, with further field lines that `more` appends.
+    /// Appends the whole head, with further field lines that `more` appends.
     pub(super) fn write_with(
         &self,
-        out: &mut Vec<u8>,
-        form: ResponseForm,
+        context: &HeadContext<'_>,
+        text: &mut Vec<u8>,
         more: impl FnOnce(&mut Vec<u8>),
-    ) -> Written {
-        let head_start = out.len();
-        write::status_line_with(out, self.status, self.reason);
-        let fields_start = out.len();
-        out.extend_from_slice(self.block);
-        more(out);
+    ) -> WrittenHead {
+        let head_start = text.len();
+        write::status_line(text, self.status);
+        let fields_start = text.len();
+        text.extend_from_slice(self.block);
+        more(text);
         if let Some(age) = self.age {
-            out.extend_from_slice(b"age: ");
-            write::decimal(out, u64::from(age));
-            out.extend_from_slice(b"\r\n");
+            text.extend_from_slice(b"age: ");
+            write::decimal(text, u64::from(age));
+            text.extend_from_slice(b"\r\n");
         }
-        let keep_alive = self.write_framing(out, form);
+        let keep_alive = write_framing(text, self.framing, context.form);
         let at = AnswerHead { status: self.status, head_start, fields_start, is_own: false };
-        let (status, _) = self.end(out, form, keep_alive, at);
-        out.extend_from_slice(b"\r\n");
-        Written { status, keep_alive }
-    }
-
-    /// What stands last, and what rules make of it all: status, and the body of an answer of our
-    /// own.
-    fn end(
-        &self,
-        out: &mut Vec<u8>,
-        form: ResponseForm,
-        keep_alive: bool,
-        at: AnswerHead,
-    ) -> (u16, Option<Box<[u8]>>) {
-        out.extend_from_slice(b"cache-status: ");
-        self.cache.write(out);
-        out.extend_from_slice(b"\r\n");
-        write_connection(out, form.version, keep_alive);
-        self.rules.map_or((self.status, None), |rules| rules.respond(out, at))
-    }
-
-    /// Writes the fields that frame the body; false if only the end of the connection can.
-    fn write_framing(&self, out: &mut Vec<u8>, form: ResponseForm) -> bool {
-        match self.framing {
-            BodyFraming::None => form.keep_alive,
-            BodyFraming::Length(length) => {
-                out.extend_from_slice(b"content-length: ");
-                write::decimal(out, length);
-                out.extend_from_slice(b"\r\n");
-                form.keep_alive
-            }
-            BodyFraming::Chunked | BodyFraming::UntilClose if can_chunk(form) => {
-                out.extend_from_slice(b"transfer-encoding: chunked\r\n");
-                form.keep_alive
-            }
-            BodyFraming::Chunked | BodyFraming::UntilClose => form.keep_alive && form.head_only,
-        }
+        let (status, _) = context.end_head(text, keep_alive, at);
+        text.extend_from_slice(b"\r\n");
+        WrittenHead { status, keep_alive }
     }
 }
 
-impl OwnHead<'_> {
+impl SyntheticMessage<'_> {
     /// Appends head and body; `more` appends further field lines.
     pub(super) fn write_with(
         &self,
-        out: &mut Vec<u8>,
-        form: ResponseForm,
+        context: &HeadContext<'_>,
+        text: &mut Vec<u8>,
         more: impl FnOnce(&mut Vec<u8>),
-    ) -> Answered {
-        let (head, keep_alive) = (&self.head, form.keep_alive);
-        let head_start = out.len();
-        write::status_line_with(out, head.status, head.reason);
-        let fields_start = out.len();
-        out.extend_from_slice(head.block);
-        more(out);
-        let at = AnswerHead { status: head.status, head_start, fields_start, is_own: true };
-        let (status, body) = head.end(out, form, keep_alive, at);
-        let body = body_of(head.status, self.body, body.as_deref());
-        if !matches!(head.status, 204 | 304) {
-            write::number_field(out, b"content-length", body.len() as u64);
+    ) -> Delivered {
+        let keep_alive = context.form.keep_alive;
+        let head_start = text.len();
+        write::status_line(text, self.status);
+        let fields_start = text.len();
+        text.extend_from_slice(self.block);
+        more(text);
+        let at = AnswerHead { status: self.status, head_start, fields_start, is_own: true };
+        let (status, body) = context.end_head(text, keep_alive, at);
+        let body = body_of(self.status, self.body, body.as_deref());
+        if !matches!(self.status, 204 | 304) {
+            write::number_field(text, b"content-length", body.len() as u64);
         }
-        out.extend_from_slice(b"\r\n");
-        if form.head_only {
-            return Answered { status, body_bytes: 0, keep_alive };
+        text.extend_from_slice(b"\r\n");
+        if context.form.head_only {
+            return Delivered { status, body_bytes: 0, keep_alive };
         }
-        out.extend_from_slice(body);
-        Answered { status, body_bytes: body.len() as u64, keep_alive }
+        text.extend_from_slice(body);
+        Delivered { status, body_bytes: body.len() as u64, keep_alive }
     }
 }
 
-/// HTTP/1.0 has no chunks (RFC 9112 §6.1).
+impl HeadContext<'_> {
+    /// Appends the last fields, then runs rules on the head. Returns the status, and the body of a
+    /// response of this server's own, as rules left them.
+    fn end_head(
+        &self,
+        text: &mut Vec<u8>,
+        keep_alive: bool,
+        at: AnswerHead,
+    ) -> (u16, Option<Box<[u8]>>) {
+        text.extend_from_slice(b"cache-status: ");
+        self.cache_status.write(text);
+        text.extend_from_slice(b"\r\n");
+        write_connection(text, self.form.version, keep_alive);
+        match self.transaction {
+            Some(transaction) => transaction.run_response_rules(text, at),
+            None => (at.status, None),
+        }
+    }
+}
+
+/// Writes the fields that frame the body; returns false if only the end of the connection can end
+/// the body.
+fn write_framing(text: &mut Vec<u8>, framing: BodyFraming, form: ResponseForm) -> bool {
+    match framing {
+        BodyFraming::None => form.keep_alive,
+        BodyFraming::Length(length) => {
+            text.extend_from_slice(b"content-length: ");
+            write::decimal(text, length);
+            text.extend_from_slice(b"\r\n");
+            form.keep_alive
+        }
+        BodyFraming::Chunked | BodyFraming::UntilClose if can_chunk(form) => {
+            text.extend_from_slice(b"transfer-encoding: chunked\r\n");
+            form.keep_alive
+        }
+        BodyFraming::Chunked | BodyFraming::UntilClose => form.keep_alive && form.head_only,
+    }
+}
+
+/// Whether the client can take chunks; HTTP/1.0 has none (RFC 9112 §6.1).
 pub(super) fn can_chunk(form: ResponseForm) -> bool {
     form.version == Version::Http11
 }
 
-/// RFC 9112 §9.3: persistence is the default in HTTP/1.1 and has to be said in HTTP/1.0.
-fn write_connection(out: &mut Vec<u8>, version: Version, keep_alive: bool) {
+/// RFC 9112 §9.3: persistence is the default in HTTP/1.1 and has to be stated in HTTP/1.0.
+fn write_connection(text: &mut Vec<u8>, version: Version, keep_alive: bool) {
     match (version, keep_alive) {
         (Version::Http11, true) | (Version::Http10, false) => {}
-        (Version::Http11, false) => out.extend_from_slice(b"connection: close\r\n"),
-        (Version::Http10, true) => out.extend_from_slice(b"connection: keep-alive\r\n"),
+        (Version::Http11, false) => text.extend_from_slice(b"connection: close\r\n"),
+        (Version::Http10, true) => text.extend_from_slice(b"connection: keep-alive\r\n"),
     }
 }

@@ -1,53 +1,92 @@
-//! A long stored body: fragments, each lent when its turn has come.
+//! A long stored body: fragments, each of which the store lends when its turn has come.
 //!
-//! A client may take long for it, and the store may need the room: so few fragments are held at a
-//! time, and one that has gone before its turn is asked of the origin, with all that follow it.
+//! A client may take long for the body, and the store may need the room: so few fragments are lent
+//! at a time. If a fragment has left the store before its turn, the origin is asked for it and for
+//! everything behind it.
 
 use std::ops::Range;
 
 use forebay_cache::LongBody;
 
-use super::growing::append_lent;
-use super::rest::{Missing, RestOf};
-use super::{Answered, Broken, Reply};
+use super::DeliverError;
+use super::chunks::{append_lent, append_piece};
+use super::streamed::next_or_flush;
+use crate::counters::Counter;
+use crate::fault::Fault;
+use crate::fetch::{MissingRange, OriginPart, resume};
 use crate::limits::LENT_FRAGMENTS_MAX;
-use crate::send_queue::SendQueue;
+use crate::send_queue::{Lender, SendQueue};
+use crate::transaction::Transaction;
 
-/// An answer whose head is in the queue, and the part of a long body that follows it.
-pub(crate) struct LongAnswer {
-    pub(super) answered: Answered,
+/// A part of a long body, whose head is in the queue.
+pub(super) struct LongBodyPart {
     pub(super) long: LongBody,
     pub(super) part: Range<u64>,
-    /// Goes it in chunks, since its length was not known when it began?
-    pub(super) chunked: bool,
+    /// Whether it is sent in chunks, because its length was unknown at the start.
+    pub(super) is_chunked: bool,
 }
 
-/// Sends the body; the last of it stays in the queue.
+/// Sends the part; the end of it stays in the queue.
 ///
 /// # Errors
-/// A fragment has gone and the origin can't stand in, or the client is gone or too slow.
-pub(crate) async fn deliver_long(
-    reply: &Reply<'_>,
-    out: &mut SendQueue,
-    answer: LongAnswer,
-    rest: &RestOf<'_>,
-) -> Result<Answered, Broken> {
-    let LongAnswer { answered, long, mut part, chunked } = answer;
-    let client = reply.client;
+/// A fragment is gone and the origin cannot replace it, or the client is gone or too slow.
+pub(super) async fn deliver_long(
+    transaction: &Transaction<'_>,
+    queue: &mut SendQueue,
+    body: LongBodyPart,
+) -> Result<(), DeliverError> {
+    let LongBodyPart { long, mut part, is_chunked } = body;
+    let client = transaction.client;
     for number in long.fragments(part.clone()) {
         let piece = long.part_of(number, &part);
-        if out.lent_count() >= LENT_FRAGMENTS_MAX {
-            client.flush(out).await.map_err(Broken::Midway)?;
+        if queue.lent_count() >= LENT_FRAGMENTS_MAX {
+            client.flush(queue).await.map_err(DeliverError::Midway)?;
         }
         let piece_bytes = u64::from(piece.end - piece.start);
-        let Some(lent) = client.worker.store.pin_fragment(&long, number, piece, client.tag())
+        let Some(lent) = transaction.store().pin_fragment(&long, number, piece, client.tag())
         else {
-            let missing = Missing { part, body_bytes: long.bytes(), chunked };
-            Box::pin(rest.send(reply, out, &missing)).await?;
-            return Ok(answered);
+            let missing = MissingRange { part, body_bytes: long.bytes() };
+            return Box::pin(deliver_rest(transaction, queue, missing, is_chunked)).await;
         };
-        append_lent(out, lent, chunked);
+        append_lent(queue, lent, is_chunked);
         part.start += piece_bytes;
     }
-    Ok(answered)
+    Ok(())
+}
+
+/// The rest cannot be had.
+const CUT: DeliverError = DeliverError::Midway(Fault::HitCut);
+
+/// Sends the missing part of a body, which the origin still has; the end of it stays in the queue.
+async fn deliver_rest(
+    transaction: &Transaction<'_>,
+    queue: &mut SendQueue,
+    missing: MissingRange,
+    is_chunked: bool,
+) -> Result<(), DeliverError> {
+    let client = transaction.client;
+    if transaction.tag.is_empty() {
+        return Err(CUT);
+    }
+    // Parts that are there do not wait for the origin, nor pin memory of the store meanwhile.
+    client.flush(queue).await.map_err(DeliverError::Midway)?;
+    let mut body = resume(transaction, &missing).await.ok_or(CUT)?;
+    client.worker.count(Counter::HitsContinued);
+    let mut left_bytes = missing.part.end - missing.part.start;
+    loop {
+        match next_or_flush(client, queue, &mut body, &mut true).await {
+            Ok(OriginPart::Data(piece)) => {
+                left_bytes = left_bytes.checked_sub(piece.len() as u64).ok_or(CUT)?;
+                append_piece(queue, piece, is_chunked, Lender::Origin);
+            }
+            Ok(OriginPart::End(_)) if left_bytes == 0 => return Ok(()),
+            Ok(OriginPart::End(_)) => return Err(CUT),
+            Err(DeliverError::Before(fault) | DeliverError::Midway(fault)) => {
+                return Err(DeliverError::Midway(fault));
+            }
+        }
+        let permitted_by = body.permitted_by();
+        let flushed = permitted_by.sending(client, client.flush_if_full(queue)).await;
+        flushed.map_err(DeliverError::Midway)?;
+    }
 }

@@ -1,60 +1,91 @@
-//! Step seven: the answer goes to the client.
+//! Step seven: the response goes to the client.
+//!
+//! Only this step writes to clients. [`deliver`] takes a [`Response`], whatever it is made of, and
+//! leaves the end of it in the send queue, so that the responses to several requests that arrived
+//! together leave in one write.
 
-mod fault;
+mod chunks;
 mod growing;
 mod head;
 mod long;
-mod options;
-mod own;
-mod pass;
-mod purged;
 mod relay;
-mod rest;
-mod ruled;
 mod stored;
+mod streamed;
+mod synthetic;
 
-pub(crate) use fault::deliver_fault;
-pub(crate) use growing::deliver_growing;
-pub(crate) use long::deliver_long;
-pub(crate) use options::{deliver_options, is_for_us};
-pub(crate) use own::{Own, deliver_own};
-pub(crate) use pass::deliver_pass;
-pub(crate) use purged::deliver_purged;
-pub(crate) use relay::Relay;
-pub(crate) use rest::RestOf;
-pub(crate) use ruled::deliver_ruled;
-pub(crate) use stored::{Begun, deliver_stored};
-
-use forebay_http::policy::cache_status::CacheStatus;
+pub(crate) use relay::relay_interim;
 
 use crate::accept::Client;
+use crate::counters::Counter;
 use crate::fault::Fault;
 use crate::parse::ResponseForm;
-use crate::rules::HookContext;
+use crate::response::{Response, SyntheticResponse};
+use crate::send_queue::SendQueue;
+use crate::transaction::Transaction;
 
-/// To whom and how an answer goes.
-pub(crate) struct Reply<'a> {
-    pub(crate) client: &'a Client,
-    pub(crate) form: ResponseForm,
-    pub(crate) cache: &'a CacheStatus,
-    /// The header rules that have the last word about its head.
-    pub(crate) rules: &'a HookContext<'a>,
-}
+use growing::deliver_growing;
+use head::HeadContext;
+use long::deliver_long;
+use stored::queue_stored;
+use streamed::deliver_streamed;
+use synthetic::queue_synthetic;
 
-/// What was answered.
+/// A response that was delivered, or whose end stands in the send queue.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Answered {
+pub(crate) struct Delivered {
     pub(crate) status: u16,
     pub(crate) body_bytes: u64,
-    /// Does the client's connection go on?
+    /// Whether the response lets the client's connection go on.
     pub(crate) keep_alive: bool,
 }
 
-/// Why an answer is not whole.
+/// Why a response is not whole.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Broken {
-    /// Nothing of it has been sent: another answer can take its place.
+pub(crate) enum DeliverError {
+    /// None of it has been sent: another response can take its place.
     Before(Fault),
-    /// Part of it has been sent: the connection must be reset.
+    /// A part of it has been sent: the connection must be reset.
     Midway(Fault),
+}
+
+/// Sends a response; the end of it stays in the queue.
+///
+/// # Errors
+/// The client is gone or too slow, or the rest of the response cannot be had.
+pub(crate) async fn deliver(
+    transaction: &mut Transaction<'_>,
+    queue: &mut SendQueue,
+    response: Response<'_>,
+) -> Result<Delivered, DeliverError> {
+    match response {
+        Response::Stored(hit) => {
+            // Drops the hit: no record is pinned while the client is waited for.
+            let (delivered, long) = queue_stored(transaction, queue, hit);
+            if let Some(long) = long {
+                deliver_long(transaction, queue, long).await?;
+            }
+            Ok(delivered)
+        }
+        Response::Synthetic(response) => {
+            Ok(queue_synthetic(&HeadContext::of_synthetic(transaction), queue, &response))
+        }
+        Response::Growing(response) => {
+            Box::pin(deliver_growing(transaction, queue, *response)).await
+        }
+        Response::Streamed(response) => {
+            Box::pin(deliver_streamed(transaction, queue, *response)).await
+        }
+    }
+}
+
+/// Answers a request that is refused before there is a transaction.
+pub(crate) fn refuse(
+    client: &Client,
+    queue: &mut SendQueue,
+    fault: Fault,
+    form: ResponseForm,
+) -> Delivered {
+    client.worker.count(Counter::FaultsSent);
+    let context = HeadContext::without_transaction(form);
+    queue_synthetic(&context, queue, &SyntheticResponse::Fault(fault))
 }

@@ -1,75 +1,127 @@
-//! Interim answers (1xx) are passed on to the client while it waits for the final one
-//! (RFC 9110 §15.2).
+//! What a client gets while it waits for its response: the responses to earlier requests, and the
+//! interim responses (1xx) of the origin (RFC 9110 §15.2).
 
+use std::cell::OnceCell;
 use std::future::{Future, poll_fn};
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::task::Poll;
 
 use forebay_http::request::Version;
 use forebay_http::response::ResponseHead;
 use forebay_http::write;
 
-use super::Broken;
 use crate::accept::Client;
+use crate::fault::Fault;
 use crate::fetch::InterimQueue;
 use crate::parse::ResponseForm;
+use crate::poll_once::poll_once;
 use crate::send_queue::SendQueue;
 
-/// Hands interim answers to a client.
-pub(crate) struct Relay<'a> {
-    pub(crate) client: &'a Client,
-    pub(crate) form: ResponseForm,
-    pub(crate) queue: &'a InterimQueue,
+/// Runs `work` to its end, and passes on the interim responses that arrive in the meantime.
+///
+/// # Errors
+/// Those of `work`; or the client is gone or too slow.
+pub(crate) async fn relay_interim<T>(
+    client: &Client,
+    form: ResponseForm,
+    interim: &OnceCell<InterimQueue>,
+    queue: &mut SendQueue,
+    work: impl Future<Output = Result<T, Fault>>,
+) -> Result<T, Fault> {
+    let mut work = pin!(work);
+    // A hit ends here, and pays for nothing else.
+    if let Some(done) = poll_once(work.as_mut()).await {
+        return done;
+    }
+    Box::pin(Relay { client, form, interim, queue }.run(work)).await
 }
 
-enum Step<T> {
+struct Relay<'a> {
+    client: &'a Client,
+    form: ResponseForm,
+    interim: &'a OnceCell<InterimQueue>,
+    queue: &'a mut SendQueue,
+}
+
+enum RelayStep<T> {
     Done(T),
     Interim(Vec<ResponseHead>),
     Flush,
 }
 
 impl Relay<'_> {
-    /// Runs `work` to its end and sends what comes in meanwhile.
-    ///
-    /// # Errors
-    /// The client is gone or too slow.
-    pub(crate) async fn until<T>(
-        &self,
-        out: &mut SendQueue,
-        work: impl Future<Output = T>,
-    ) -> Result<T, Broken> {
-        let mut work = pin!(work);
+    async fn run<T>(
+        mut self,
+        mut work: Pin<&mut impl Future<Output = Result<T, Fault>>>,
+    ) -> Result<T, Fault> {
         loop {
             let step = poll_fn(|cx| {
-                // Interim answers first: what came before the final one is sent before it.
-                if let Poll::Ready(interim) = self.queue.poll_take(cx) {
-                    return Poll::Ready(Step::Interim(interim));
+                if let Poll::Ready(done) = work.as_mut().poll(cx) {
+                    return Poll::Ready(RelayStep::Done(done));
                 }
-                match work.as_mut().poll(cx) {
-                    Poll::Ready(done) => Poll::Ready(Step::Done(done)),
-                    // Answers to earlier requests must not wait for this one's origin.
-                    Poll::Pending if !out.is_empty() => Poll::Ready(Step::Flush),
-                    Poll::Pending => Poll::Pending,
+                if let Some(interim) = self.interim.get()
+                    && let Poll::Ready(heads) = interim.poll_take(cx)
+                {
+                    return Poll::Ready(RelayStep::Interim(heads));
                 }
+                // Responses to earlier requests must not wait for this one's origin.
+                if !self.queue.is_empty() {
+                    return Poll::Ready(RelayStep::Flush);
+                }
+                Poll::Pending
             });
             match step.await {
-                Step::Done(done) => {
-                    self.append(out, &self.queue.take());
-                    return Ok(done);
+                RelayStep::Done(done) => {
+                    self.end();
+                    return done;
                 }
-                Step::Interim(interim) => self.append(out, &interim),
-                Step::Flush => self.client.flush(out).await.map_err(Broken::Before)?,
+                RelayStep::Interim(heads) => self.append(&heads),
+                RelayStep::Flush => {
+                    if let Some(done) = self.flush_beside(work.as_mut()).await? {
+                        self.end();
+                        return done;
+                    }
+                }
             }
         }
     }
 
-    /// HTTP/1.0 has no interim answers.
-    fn append(&self, out: &mut SendQueue, interim: &[ResponseHead]) {
+    /// Flushes the queue beside the work, which may have to read from the client that it waits for.
+    /// If the work ends first, the rest of the queue goes out before the response: a response that
+    /// pins a record must not wait here.
+    async fn flush_beside<T>(
+        &mut self,
+        mut work: Pin<&mut impl Future<Output = Result<T, Fault>>>,
+    ) -> Result<Option<Result<T, Fault>>, Fault> {
+        let mut flush = pin!(self.client.flush(self.queue));
+        let ended = poll_fn(|cx| {
+            if let Poll::Ready(flushed) = flush.as_mut().poll(cx) {
+                return Poll::Ready(flushed.map(|()| None));
+            }
+            work.as_mut().poll(cx).map(|done| Ok(Some(done)))
+        });
+        let ended = ended.await;
+        if matches!(ended, Ok(Some(_))) {
+            self.client.ticket().disarm();
+        }
+        ended
+    }
+
+    /// An interim response that came before the final one is sent before it.
+    fn end(&mut self) {
+        if let Some(interim) = self.interim.get() {
+            let heads = interim.take();
+            self.append(&heads);
+        }
+    }
+
+    /// HTTP/1.0 has no interim responses.
+    fn append(&mut self, interim: &[ResponseHead]) {
         if self.form.version == Version::Http10 {
             return;
         }
         for head in interim {
-            let text = out.text();
+            let text = self.queue.text();
             write::status_line(text, head.status);
             text.extend_from_slice(head.block.bytes());
             text.extend_from_slice(b"\r\n");

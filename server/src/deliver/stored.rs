@@ -1,4 +1,4 @@
-//! A stored response as an answer: whole, a range of it, or 304.
+//! A stored response on its way to the client: whole, a range of it, or 304.
 
 use std::ops::Range;
 
@@ -8,76 +8,58 @@ use forebay_http::policy::conditional::write_fields_of_304;
 use forebay_http::policy::meta::StoredMeta;
 use forebay_http::policy::range::{RangeDecision, write_content_range};
 
-use super::head::{Head, Written};
-use super::long::LongAnswer;
-use super::{Answered, Reply};
+use super::Delivered;
+use super::head::{Head, HeadContext, WrittenHead};
+use super::long::LongBodyPart;
 use crate::limits::INLINE_BODY_BYTES_MAX;
 use crate::lookup::{Hit, SelectedPart, write_strong_tag};
 use crate::send_queue::SendQueue;
+use crate::transaction::Transaction;
 
-/// How far an answer has come without waiting.
-pub(crate) enum Begun {
-    /// All of it stands in the queue.
-    Whole(Answered),
-    /// Its head does; its body is long.
-    Long(LongAnswer),
-}
-
-/// Appends the answer. The stored response is let go with this: what is still to be sent of it was
-/// lent, or will be. `tag` receives what names its version, if its body is long.
-pub(crate) fn deliver_stored(
-    reply: &Reply<'_>,
-    out: &mut SendQueue,
+/// Appends the response, but for a long body, whose part is returned. Drops the hit: what is still
+/// to be sent of it is lent by the store, or will be.
+pub(super) fn queue_stored(
+    transaction: &mut Transaction<'_>,
+    queue: &mut SendQueue,
     hit: Hit<'_>,
-    tag: &mut Vec<u8>,
-) -> Begun {
-    let Reply { form, cache, rules, .. } = *reply;
+) -> (Delivered, Option<LongBodyPart>) {
     let (meta, block) = (&hit.stored.meta, hit.stored.block());
-    let decision = match hit.part {
-        SelectedPart::NotModified => {
-            return Begun::Whole(not_modified(reply, out, (meta, block), hit.age));
-        }
-        SelectedPart::Body(decision) => decision,
+    let context = HeadContext::of(transaction);
+    let SelectedPart::Body(decision) = hit.part else {
+        return (queue_not_modified(&context, queue, (meta, block), hit.age), None);
     };
     let body = hit.stored.found.body();
     let part = hit.part.bytes(body.bytes());
+    assert!(part.end <= body.bytes(), "the part of a body lies in the body");
     let count = part.end - part.start;
     let status = match decision {
         RangeDecision::Whole => meta.status,
         RangeDecision::Part { .. } => 206,
         RangeDecision::Unsatisfiable => 416,
     };
-    // A 416 is no copy of the response, and must not be taken for one by a cache before us.
+    // A 416 is no copy of the response, and a cache before us must not take it for one.
     let block = if status == 416 { b"cache-control: no-store\r\n" } else { block };
     let framing = body_framing(status, count);
-    let head = Head {
-        status,
-        reason: None,
-        block,
-        age: Some(hit.age),
-        framing,
-        cache,
-        rules: Some(rules),
-    };
-    let Written { status, keep_alive } = head.write_with(out.text(), form, |text| {
+    let head = Head { status, block, age: Some(hit.age), framing };
+    let WrittenHead { status, keep_alive } = head.write_with(&context, queue.text(), |text| {
         if decision != RangeDecision::Whole {
             text.extend_from_slice(b"content-range: ");
             write_content_range(decision, body.bytes(), text);
             text.extend_from_slice(b"\r\n");
         }
     });
-    if form.head_only {
-        return Begun::Whole(Answered { status, body_bytes: 0, keep_alive });
+    if context.form.head_only {
+        return (Delivered { status, body_bytes: 0, keep_alive }, None);
     }
-    let answered = Answered { status, body_bytes: count, keep_alive };
+    let delivered = Delivered { status, body_bytes: count, keep_alive };
     match body {
         StoredBody::Long(long) => {
-            write_strong_tag(meta, block, tag);
-            Begun::Long(LongAnswer { answered, long, part, chunked: false })
+            write_strong_tag(meta, block, transaction.tag);
+            (delivered, Some(LongBodyPart { long, part, is_chunked: false }))
         }
         StoredBody::Whole(_) => {
-            append_body(reply, out, &hit, part.start as u32..part.end as u32);
-            Begun::Whole(answered)
+            queue_body(transaction, queue, &hit, part.start as u32..part.end as u32);
+            (delivered, None)
         }
     }
 }
@@ -87,31 +69,32 @@ fn body_framing(status: u16, bytes: u64) -> BodyFraming {
     if status == 204 { BodyFraming::None } else { BodyFraming::Length(bytes) }
 }
 
-/// A little is copied; more is lent.
-fn append_body(reply: &Reply<'_>, out: &mut SendQueue, hit: &Hit<'_>, part: Range<u32>) {
+/// Copies a short body; a longer one is lent by the store.
+fn queue_body(
+    transaction: &Transaction<'_>,
+    queue: &mut SendQueue,
+    hit: &Hit<'_>,
+    part: Range<u32>,
+) {
     let found = &hit.stored.found;
     if part.len() > INLINE_BODY_BYTES_MAX {
-        out.lent(found.pin_body(part, reply.client.tag()));
+        queue.push_lent(found.pin_body(part, transaction.client.tag()));
         return;
     }
     let part = part.start as usize..part.end as usize;
-    out.text().extend_from_slice(found.whole_body().get(part).unwrap_or_default());
+    queue.text().extend_from_slice(found.whole_body().get(part).unwrap_or_default());
 }
 
-/// Appends a 304 for a stored response: its metadata and its field lines.
-pub(super) fn not_modified(
-    reply: &Reply<'_>,
-    out: &mut SendQueue,
+/// Appends a 304 for a stored response with this metadata and these field lines.
+pub(super) fn queue_not_modified(
+    context: &HeadContext<'_>,
+    queue: &mut SendQueue,
     (meta, block): (&StoredMeta, &[u8]),
     age: u32,
-) -> Answered {
-    let Reply { form, cache, rules, .. } = *reply;
-    let framing = BodyFraming::None;
-    let age = Some(age);
-    let head =
-        Head { status: 304, reason: None, block: &[], age, framing, cache, rules: Some(rules) };
-    let Written { status, keep_alive } = head.write_with(out.text(), form, |text| {
+) -> Delivered {
+    let head = Head { status: 304, block: &[], age: Some(age), framing: BodyFraming::None };
+    let WrittenHead { status, keep_alive } = head.write_with(context, queue.text(), |text| {
         write_fields_of_304(block, meta, text);
     });
-    Answered { status, body_bytes: 0, keep_alive }
+    Delivered { status, body_bytes: 0, keep_alive }
 }

@@ -1,11 +1,12 @@
-//! What an origin answers: a checked head, and a body that comes in pieces.
+//! The response of an origin: a checked head, and a body that arrives in pieces.
 
 use std::rc::Rc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use forebay_http::chunked::is_allowed_trailer;
-use forebay_http::fields::{Field, FieldBlock, FieldId};
+use forebay_http::fields::{Field, FieldBlock, FieldId, Fields};
+use forebay_http::policy::exchange::ResponseTiming;
 use forebay_http::response::ResponseHead;
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
@@ -20,18 +21,30 @@ use crate::counters::Counter;
 use crate::fault::Fault;
 use crate::worker::Worker;
 
-/// An origin's answer.
+/// The response of an origin.
 pub(crate) struct OriginAnswer {
-    /// As rules left it.
+    /// The head as rules left it.
     pub(crate) head: ResponseHead,
-    /// The fields as they came, if rules may have changed them.
-    pub(crate) received: Option<FieldBlock>,
-    /// Its status as it came.
+    /// The fields as they were received, if rules may have changed them.
+    pub(super) received: Option<FieldBlock>,
+    /// The status as it was received.
     pub(crate) received_status: u16,
     pub(crate) body: OriginBody,
-    /// When the request was sent, and when its answer's head was here, in unix seconds.
-    pub(crate) request_time: u64,
+    /// When the request was sent, and when the response's head was received, in Unix seconds.
+    pub(super) request_time: u64,
     pub(crate) response_time: u64,
+}
+
+impl OriginAnswer {
+    /// When the response was received, and how old it was then.
+    pub(super) fn timing(&self) -> ResponseTiming {
+        ResponseTiming::new(self.head.block.fields(), self.request_time, self.response_time)
+    }
+
+    /// The fields as they were received.
+    pub(super) fn received_fields(&self) -> Fields<'_> {
+        self.received.as_ref().unwrap_or(&self.head.block).fields()
+    }
 }
 
 /// A piece of an origin's body.
@@ -41,32 +54,32 @@ pub(crate) enum OriginPart {
     End(Option<FieldBlock>),
 }
 
-/// The body of an origin's answer. Dropped before its end, it closes the connection.
+/// The body of an origin's response. Dropped before its end, it closes the connection.
 pub(crate) struct OriginBody {
-    pub(crate) worker: Rc<Worker>,
+    pub(super) worker: Rc<Worker>,
     /// The origin's authority, for the log.
-    pub(crate) origin: Rc<str>,
-    pub(crate) incoming: Incoming,
-    /// Given back to the pool at the end of the body.
-    pub(crate) permit_held: Option<ConnectionPermit>,
-    pub(crate) idle_ms_max: u64,
+    pub(super) origin: Rc<str>,
+    pub(super) incoming: Incoming,
+    /// Returned to the pool at the end of the body.
+    pub(super) permit: Option<ConnectionPermit>,
+    pub(super) idle_ms_max: u64,
 }
 
-/// The connection that an answer comes on, and the leave for its exchange.
-pub(crate) struct ConnectionPermit {
-    pub(crate) connection: Connection,
-    pub(crate) pool: Rc<OriginPool>,
-    pub(crate) permit: OwnedSemaphorePermit,
+/// The connection that a response arrives on, and the permit for its exchange.
+pub(super) struct ConnectionPermit {
+    pub(super) connection: Connection,
+    pub(super) pool: Rc<OriginPool>,
+    pub(super) semaphore: OwnedSemaphorePermit,
 }
 
-/// The pool whose permit a body holds, if it does.
+/// The pool whose permit a body holds, if it holds one.
 pub(crate) struct PermittedBy(Option<Rc<OriginPool>>);
 
 impl PermittedBy {
-    /// Does what waits for a client. `moved` grows when the client takes something.
+    /// Runs `work`, which waits for a client. `moved` grows when the client takes bytes.
     ///
     /// # Errors
-    /// It took nothing for some time, and another request waited for the permit.
+    /// The client took no bytes for some time, and another request waited for the permit.
     pub(crate) async fn holding<T>(
         &self,
         work: impl Future<Output = T>,
@@ -78,7 +91,7 @@ impl PermittedBy {
         }
     }
 
-    /// Sends to a client what waits for it.
+    /// Runs `sending`, which writes to a client.
     ///
     /// # Errors
     /// Those of `sending`, or [`Fault::GaveWay`].
@@ -93,16 +106,16 @@ impl PermittedBy {
 }
 
 impl OriginBody {
-    /// Whose permit it holds; nobody's at its end.
+    /// The pool whose permit the body holds; none at its end.
     pub(crate) fn permitted_by(&self) -> PermittedBy {
-        PermittedBy(self.permit_held.as_ref().map(|permit_held| Rc::clone(&permit_held.pool)))
+        PermittedBy(self.permit.as_ref().map(|permit| Rc::clone(&permit.pool)))
     }
 
-    /// The next piece.
+    /// Returns the next piece.
     ///
     /// # Errors
     /// The origin stopped sending, closed too early, broke its framing, or sent more than it
-    /// announced: in each case what came before is not a whole body.
+    /// announced: in each case the pieces before are not a whole body.
     pub(crate) async fn next(&mut self) -> Result<OriginPart, Fault> {
         let part = self.next_part().await;
         if let Err(fault) = part {
@@ -136,14 +149,14 @@ impl OriginBody {
     }
 
     fn end(&mut self, trailers: Option<FieldBlock>) -> Result<OriginPart, Fault> {
-        if let Some(permit_held) = self.permit_held.take() {
+        if let Some(permit) = self.permit.take() {
             // The task that drives the connection has read past the end of this body before we
             // could see that end, so more bytes in the same read are known by now.
-            if permit_held.connection.link.unasked() {
+            if permit.connection.link.unasked() {
                 return Err(Fault::OriginAnswer("the origin sent more than it announced"));
             }
-            permit_held.pool.give(permit_held.connection);
-            drop(permit_held.permit);
+            permit.pool.give(permit.connection);
+            drop(permit.semaphore);
         }
         Ok(OriginPart::End(trailers))
     }

@@ -1,4 +1,4 @@
-//! A new connection to an origin: find its addresses, connect, hand it to hyper.
+//! A new connection to an origin: find its addresses, connect, hand the connection to hyper.
 
 use std::cell::Cell;
 use std::error::Error;
@@ -11,7 +11,7 @@ use hyper_util::rt::TokioIo;
 use tokio::time::timeout;
 
 use super::hosts;
-use super::upload::Upload;
+use super::upload::OutboundBody;
 use crate::clock;
 use crate::config::{OriginAddress, ServerSettings};
 use crate::counters::Counter;
@@ -21,32 +21,32 @@ use crate::limits::{ORIGIN_BUFFER_BYTES_MAX, ORIGIN_LIMITS};
 use crate::transport::{OriginConnection, OriginEnds, OriginIo};
 use crate::worker::Worker;
 
-/// What is known of a connection by the task that drives it.
+/// What the task that drives a connection has learned of it.
 #[derive(Debug, Default)]
-pub(crate) struct Link {
+pub(super) struct Link {
     unasked: Cell<bool>,
 }
 
 impl Link {
-    /// Did the origin send bytes beyond the answers it was asked for?
-    pub(crate) fn unasked(&self) -> bool {
+    /// Whether the origin sent bytes beyond the responses that it was asked for.
+    pub(super) fn unasked(&self) -> bool {
         self.unasked.get()
     }
 }
 
 /// A connection that can take a request.
-pub(crate) struct Connection {
-    pub(crate) sender: http1::SendRequest<Upload>,
-    pub(crate) link: Rc<Link>,
-    /// The addresses at its two ends.
-    pub(crate) ends: Option<OriginEnds>,
+pub(super) struct Connection {
+    pub(super) sender: http1::SendRequest<OutboundBody>,
+    pub(super) link: Rc<Link>,
+    /// The addresses at both ends.
+    pub(super) ends: Option<OriginEnds>,
 }
 
 /// Opens a connection to `origin`.
 ///
 /// # Errors
-/// The name has no address, nobody listens, or it takes too long.
-pub(crate) async fn connect(
+/// The name has no address, none of its addresses accepts, or it takes too long.
+pub(super) async fn connect(
     worker: &Rc<Worker>,
     origin: &OriginAddress,
     settings: &ServerSettings,
@@ -64,8 +64,8 @@ pub(crate) async fn connect(
     Ok(Connection { sender, link, ends })
 }
 
-/// Tries the origin's addresses in turn. Each gets its share of what is left of the time, so that
-/// one that answers nothing does not hide a good one behind it.
+/// Tries the origin's addresses in turn. Each gets its share of the time that is left, so that an
+/// address that does not answer does not hide a good one behind it.
 async fn open(
     worker: &Rc<Worker>,
     origin: &OriginAddress,
@@ -94,7 +94,7 @@ async fn open(
 /// Drives the connection until it ends, and notes how it ended.
 fn drive(
     worker: &Rc<Worker>,
-    connection: http1::Connection<TokioIo<Box<dyn OriginIo>>, Upload>,
+    connection: http1::Connection<TokioIo<Box<dyn OriginIo>>, OutboundBody>,
     link: Rc<Link>,
     authority: String,
 ) {

@@ -1,10 +1,10 @@
-//! One exchange with an origin: a connection, the request, the checked head of its answer.
+//! One exchange with an origin: a connection, the request, the checked head of the response.
 
 use std::future::Future;
 use std::rc::Rc;
 use std::time::Duration;
 
-use forebay_http::request::{Method as AskedMethod, Version};
+use forebay_http::request::{Method as RequestMethod, Version};
 use forebay_http::response::{ResponseHead, origin_head};
 use forebay_rules::ast::Hook;
 use http::{HeaderMap, Method, Request, Response};
@@ -17,145 +17,167 @@ use super::answer::{ConnectionPermit, OriginAnswer, OriginBody};
 use super::connect::{Connection, connect};
 use super::interim::InterimQueue;
 use super::origins::OriginPool;
-use super::outbound::{Outbound, Purpose};
-use super::upload::{Upload, UploadProgress};
+use super::outbound::{Outbound, OutboundMessage, Purpose};
+use super::upload::{OutboundBody, UploadProgress};
 use crate::clock;
 use crate::config::{OriginAddress, ServerSettings};
 use crate::counters::{Counter, Histogram};
 use crate::fault::{Fault, Side};
 use crate::limits::ORIGIN_LIMITS;
+use crate::rules::HookContext;
 use crate::worker::Worker;
 
-/// Everything that one exchange needs.
-pub(crate) struct Exchange<'a> {
-    pub(crate) worker: &'a Rc<Worker>,
-    pub(crate) origin: &'a OriginAddress,
-    pub(crate) settings: &'a ServerSettings,
-    pub(crate) outbound: Outbound<'a>,
-    /// Where the status and fields of interim answers (1xx) go.
-    pub(crate) interim: &'a InterimQueue,
+/// One exchange with an origin.
+pub(super) struct Exchange<'a> {
+    outbound: Outbound<'a>,
+    origin: &'a OriginAddress,
+    interim: &'a InterimQueue,
 }
 
-/// Sends the request and waits for the head of the final answer.
+impl<'a> Exchange<'a> {
+    /// An exchange for a request that was routed. Its interim responses (1xx) go to `interim`.
+    pub(super) fn new(
+        hook: HookContext<'a>,
+        message: OutboundMessage<'a>,
+        purpose: Purpose<'a>,
+        interim: &'a InterimQueue,
+    ) -> Exchange<'a> {
+        let route = hook.route.expect("only a routed request goes to an origin");
+        let outbound = Outbound { message, purpose, hook };
+        Exchange { outbound, origin: &route.site.origin, interim }
+    }
+
+    fn worker(&self) -> &'a Rc<Worker> {
+        self.outbound.hook.worker
+    }
+
+    fn settings(&self) -> &'a ServerSettings {
+        &self.outbound.hook.config.server
+    }
+}
+
+/// Sends the request and waits for the head of the final response.
 ///
 /// On a pooled connection that turns out dead, a request is sent once more if none of it went out,
 /// or if it may be repeated (RFC 9112 §9.3.1).
 ///
 /// # Errors
 /// A [`Fault`] of the origin's side, or [`Fault::OriginBusy`].
-pub(crate) async fn exchange(
+pub(super) async fn exchange(
     exchange: &Exchange<'_>,
-    upload: Option<(Upload, UploadProgress)>,
+    upload: Option<(OutboundBody, UploadProgress)>,
 ) -> Result<OriginAnswer, Fault> {
     let answered = exchange.run(upload).await;
     if let Err(fault) = answered
         && fault.side() == Side::Origin
     {
-        exchange.worker.origin_fault(fault, &exchange.origin.authority);
+        exchange.worker().origin_fault(fault, &exchange.origin.authority);
     }
     answered
 }
 
-/// An answer whose head hyper has parsed.
-struct Answered {
+/// A response whose head hyper has parsed.
+struct HeadReceived {
     response: Response<Incoming>,
     connection: Connection,
     request_time: u64,
 }
 
-/// Why there is no answer.
-enum Failed {
+/// Why there is no response.
+enum ExchangeError {
     /// The connection was closed before a byte of the request went out.
-    Unsent(Upload),
-    /// The connection was closed before a byte of an answer came.
+    Unsent(OutboundBody),
+    /// The connection was closed before a byte of a response arrived.
     Dead,
     Fault(Fault),
 }
 
-impl Failed {
+impl ExchangeError {
     fn fault(self) -> Fault {
         match self {
-            Failed::Unsent(_) | Failed::Dead => Fault::OriginBroke,
-            Failed::Fault(fault) => fault,
+            ExchangeError::Unsent(_) | ExchangeError::Dead => Fault::OriginBroke,
+            ExchangeError::Fault(fault) => fault,
         }
     }
 }
 
 impl Exchange<'_> {
-    async fn run(&self, upload: Option<(Upload, UploadProgress)>) -> Result<OriginAnswer, Fault> {
-        let pool = self.worker.origins.pool(self.origin, self.settings);
+    async fn run(
+        &self,
+        upload: Option<(OutboundBody, UploadProgress)>,
+    ) -> Result<OriginAnswer, Fault> {
+        let pool = self.worker().origins.pool(self.origin, self.settings());
         let permit = self.permit(&pool).await?;
-        let (upload, progress) = upload.map_or((Upload::None, None), |(u, p)| (u, Some(p)));
+        let (upload, progress) = upload.map_or((OutboundBody::None, None), |(u, p)| (u, Some(p)));
         let progress = progress.as_ref();
         let answered = match pool.take() {
             None => self.send(self.connect().await?, upload, progress).await,
             Some(pooled) => {
-                self.worker.count(Counter::OriginReused);
+                self.worker().count(Counter::OriginReused);
                 match self.send(pooled, upload, progress).await {
-                    Err(Failed::Unsent(upload)) => self.send_again(upload, progress).await,
-                    Err(Failed::Dead) if self.outbound.asked.repeatable() => {
-                        self.send_again(Upload::None, None).await
+                    Err(ExchangeError::Unsent(upload)) => self.send_again(upload, progress).await,
+                    Err(ExchangeError::Dead) if self.outbound.message.is_repeatable() => {
+                        self.send_again(OutboundBody::None, None).await
                     }
                     answered => answered,
                 }
             }
         };
-        self.check(answered.map_err(Failed::fault)?, pool, permit)
+        self.check(answered.map_err(ExchangeError::fault)?, pool, permit)
     }
 
     async fn send_again(
         &self,
-        upload: Upload,
+        upload: OutboundBody,
         progress: Option<&UploadProgress>,
-    ) -> Result<Answered, Failed> {
-        self.worker.count(Counter::OriginRetries);
-        let fresh = self.connect().await.map_err(Failed::Fault)?;
+    ) -> Result<HeadReceived, ExchangeError> {
+        self.worker().count(Counter::OriginRetries);
+        let fresh = self.connect().await.map_err(ExchangeError::Fault)?;
         self.send(fresh, upload, progress).await
     }
 
     async fn permit(&self, pool: &OriginPool) -> Result<OwnedSemaphorePermit, Fault> {
-        let limit = Duration::from_millis(u64::from(self.settings.origin_connect_ms_max));
+        let limit = Duration::from_millis(u64::from(self.settings().origin_connect_ms_max));
         let permit = timeout(limit, pool.permit()).await;
         permit.ok().flatten().ok_or(Fault::OriginBusy)
     }
 
     async fn connect(&self) -> Result<Connection, Fault> {
-        connect(self.worker, self.origin, self.settings).await
+        connect(self.worker(), self.origin, self.settings()).await
     }
 
     async fn send(
         &self,
         mut connection: Connection,
-        upload: Upload,
+        upload: OutboundBody,
         progress: Option<&UploadProgress>,
-    ) -> Result<Answered, Failed> {
-        let rules = &self.outbound.rules;
-        rules.rule_state.set_outbound(connection.ends);
+    ) -> Result<HeadReceived, ExchangeError> {
+        self.outbound.hook.rule_state.set_outbound(connection.ends);
         let mut request =
-            self.outbound.request(&self.origin.authority, upload).map_err(Failed::Fault)?;
+            self.outbound.request(&self.origin.authority, upload).map_err(ExchangeError::Fault)?;
         forward_interim(&mut request, self.interim.clone());
-        self.worker.count(Counter::OriginRequests);
+        self.worker().count(Counter::OriginRequests);
         let request_time = clock::unix_seconds();
         let began_us = clock::monotonic_us();
         let sent = connection.sender.try_send_request(request);
-        let response = self.first_byte(sent, progress).await.map_err(Failed::Fault)?;
+        let response = self.first_byte(sent, progress).await.map_err(ExchangeError::Fault)?;
         match response {
             Ok(response) => {
                 let took_us = clock::monotonic_us().saturating_sub(began_us);
-                self.worker.observe(Histogram::OriginFirstByte, took_us);
-                Ok(Answered { response, connection, request_time })
+                self.worker().observe(Histogram::OriginFirstByte, took_us);
+                Ok(HeadReceived { response, connection, request_time })
             }
             Err(error) => Err(failed(error)),
         }
     }
 
-    /// Waits for the head; the time starts anew as long as an upload moves.
+    /// Waits for the head; the time starts again whenever the upload moves.
     async fn first_byte<T>(
         &self,
         sent: impl Future<Output = T>,
         progress: Option<&UploadProgress>,
     ) -> Result<T, Fault> {
-        let limit_ms = u64::from(self.settings.origin_first_byte_ms_max);
+        let limit_ms = u64::from(self.settings().origin_first_byte_ms_max);
         let mut sent = std::pin::pin!(sent);
         let mut wait_ms = limit_ms;
         loop {
@@ -173,32 +195,32 @@ impl Exchange<'_> {
     /// Checks the head by our own rules.
     fn check(
         &self,
-        answered: Answered,
+        answered: HeadReceived,
         pool: Rc<OriginPool>,
         permit: OwnedSemaphorePermit,
     ) -> Result<OriginAnswer, Fault> {
-        let Answered { response, connection, request_time } = answered;
-        let mut head = checked_head(&response, self.outbound.asked.method())?;
+        let HeadReceived { response, connection, request_time } = answered;
+        let mut head = checked_head(&response, self.outbound.message.line.method())?;
         if !self.outbound.admits(head.status) {
             return Err(Fault::OriginAnswer("the answer is to a condition or range not sent"));
         }
         let received_status = head.status;
-        let rules = &self.outbound.rules;
+        let hook = &self.outbound.hook;
         let mut received = None;
-        if !matches!(self.outbound.purpose, Purpose::Rest(_)) && rules.has(Hook::ReadResponse) {
+        if !matches!(self.outbound.purpose, Purpose::Resume(_)) && hook.has(Hook::ReadResponse) {
             received = Some(head.block.clone());
-            rules.read_response(&mut head)?;
+            hook.read_response(&mut head)?;
         }
         Ok(OriginAnswer {
             head,
             received,
             received_status,
             body: OriginBody {
-                worker: Rc::clone(self.worker),
+                worker: Rc::clone(self.worker()),
                 origin: Rc::clone(&pool.authority),
                 incoming: response.into_body(),
-                permit_held: Some(ConnectionPermit { connection, pool, permit }),
-                idle_ms_max: u64::from(self.settings.origin_idle_ms_max),
+                permit: Some(ConnectionPermit { connection, pool, semaphore: permit }),
+                idle_ms_max: u64::from(self.settings().origin_idle_ms_max),
             },
             request_time,
             response_time: clock::unix_seconds(),
@@ -215,39 +237,39 @@ fn checked_head(response: &Response<Incoming>, method: &Method) -> Result<Respon
         }
     };
     let lines = lines(response.headers());
-    let method = AskedMethod::of(method.as_str().as_bytes());
+    let method = RequestMethod::of(method.as_str().as_bytes());
     origin_head(response.status().as_u16(), version, method, &ORIGIN_LIMITS, lines.iter().copied())
         .map_err(|error| Fault::OriginAnswer(error.reason()))
 }
 
-/// Names and values as they came.
+/// Names and values as they were received.
 fn lines(headers: &HeaderMap) -> Vec<(&[u8], &[u8])> {
     headers.iter().map(|(name, value)| (name.as_str().as_bytes(), value.as_bytes())).collect()
 }
 
-fn failed(mut error: TrySendError<Request<Upload>>) -> Failed {
+fn failed(mut error: TrySendError<Request<OutboundBody>>) -> ExchangeError {
     if let Some(request) = error.take_message() {
-        return Failed::Unsent(request.into_body());
+        return ExchangeError::Unsent(request.into_body());
     }
     let error = error.into_error();
     let broken = std::error::Error::source(&error).is_some_and(|s| s.is::<std::io::Error>());
     if error.is_incomplete_message() || error.is_canceled() || error.is_closed() || broken {
-        return Failed::Dead;
+        return ExchangeError::Dead;
     }
     if error.is_user() || error.is_body_write_aborted() {
-        return Failed::Fault(Fault::RequestBody);
+        return ExchangeError::Fault(Fault::RequestBody);
     }
-    Failed::Fault(Fault::OriginAnswer("the origin's answer is malformed"))
+    ExchangeError::Fault(Fault::OriginAnswer("the origin's answer is malformed"))
 }
 
-/// Passes interim answers on (RFC 9110 §15.2); a 101 that nobody asked for is no interim answer
-/// and comes out as the final one.
-fn forward_interim(request: &mut Request<Upload>, queue: InterimQueue) {
+/// Passes interim responses on (RFC 9110 §15.2). A 101 that was not asked for is no interim
+/// response: hyper returns it as the final one.
+fn forward_interim(request: &mut Request<OutboundBody>, queue: InterimQueue) {
     hyper::ext::on_informational(request, move |response| {
         let lines = lines(response.headers());
         let status = response.status().as_u16();
         let lines = lines.iter().copied();
-        let head = origin_head(status, Version::Http11, AskedMethod::Get, &ORIGIN_LIMITS, lines);
+        let head = origin_head(status, Version::Http11, RequestMethod::Get, &ORIGIN_LIMITS, lines);
         if let Ok(head) = head {
             queue.push(head);
         }

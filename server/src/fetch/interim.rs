@@ -1,4 +1,4 @@
-//! Interim answers (1xx) on their way from an origin's connection to the client that waits.
+//! Interim responses (1xx) on their way from an origin's connection to the client that waits.
 
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
@@ -8,15 +8,15 @@ use forebay_sync::{LockClass, Mutex};
 
 use crate::limits::INTERIM_COUNT_MAX;
 
-/// A short queue: hyper's callback puts in, the client's task takes out. Both are on one thread,
-/// but hyper wants what it calls to be shareable.
+/// A short queue from hyper's callback to the client's task. Both are on one thread, but hyper
+/// requires a callback that could be shared.
 #[derive(Clone)]
 pub(crate) struct InterimQueue(Arc<Mutex<State>>);
 
 #[derive(Default)]
 struct State {
     heads: Vec<ResponseHead>,
-    /// Put in so far; more than [`INTERIM_COUNT_MAX`] are dropped.
+    /// Number of heads so far; more than [`INTERIM_COUNT_MAX`] are dropped.
     count: u32,
     waker: Option<Waker>,
 }
@@ -27,7 +27,7 @@ impl InterimQueue {
         InterimQueue(Arc::new(Mutex::new(LockClass::Interim, State::default())))
     }
 
-    /// Puts in one answer and wakes the task that waits.
+    /// Puts a head in and wakes the task that waits.
     pub(super) fn push(&self, head: ResponseHead) {
         let mut state = self.0.lock();
         if state.count < INTERIM_COUNT_MAX {
@@ -39,13 +39,13 @@ impl InterimQueue {
         }
     }
 
-    /// Takes out what is there.
+    /// Takes all heads out.
     pub(crate) fn take(&self) -> Vec<ResponseHead> {
         let mut state = self.0.lock();
         std::mem::take(&mut state.heads)
     }
 
-    /// Takes out what is there, or is woken when something comes.
+    /// Takes all heads out, or wakes the task when one is put in.
     pub(crate) fn poll_take(&self, cx: &mut Context<'_>) -> Poll<Vec<ResponseHead>> {
         let mut state = self.0.lock();
         if state.heads.is_empty() {

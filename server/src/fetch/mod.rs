@@ -1,24 +1,32 @@
 //! Step five: ask the origin.
 //!
-//! Connections are pooled per worker over hyper's HTTP/1.1 client. An origin is hostile too: what
-//! it sends is checked again by our own rules before any of it is stored or passed on.
+//! Only this step talks to origins. [`resolve`] decides whether a request leads a fetch, follows
+//! one, or is passed through; `exchange.rs` is one exchange. Connections are pooled per worker over
+//! hyper's HTTP/1.1 client. An origin may be hostile too: everything that it sends is checked again
+//! by our own rules before any of it is stored or passed on.
 
 mod answer;
 mod connect;
 mod exchange;
+mod fill;
+mod follow;
 mod hosts;
 mod interim;
+mod lead;
 mod origins;
 mod outbound;
+mod owned_request;
+mod pass_through;
 mod preempt;
+mod resolve;
+mod resume;
 mod upload;
 
-pub(crate) use answer::{OriginAnswer, OriginBody, OriginPart, PermittedBy};
-pub(crate) use exchange::{Exchange, exchange};
+pub(crate) use answer::{OriginAnswer, OriginBody, OriginPart};
 pub(crate) use hosts::Hosts;
 pub use hosts::Resolver;
 pub(crate) use interim::InterimQueue;
 pub(crate) use origins::Origins;
-pub(crate) use outbound::{CONDITIONS, Outbound, OwnedRequest, Purpose, REWRITTEN};
-pub(crate) use preempt::Preempted;
-pub(crate) use upload::{Upload, UploadProgress, send_body};
+pub(crate) use resolve::resolve;
+pub(crate) use resume::{MissingRange, resume};
+pub(crate) use upload::BodyUpload;

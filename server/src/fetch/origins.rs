@@ -25,7 +25,7 @@ pub(crate) struct Origins {
 pub(crate) struct OriginPool {
     pub(super) authority: Rc<str>,
     idle: RefCell<Vec<Idle>>,
-    /// One permit for each exchange under way.
+    /// One permit for each exchange in progress.
     permits: Arc<Semaphore>,
     stalled: StalledExchanges,
     exchanges_max: u32,
@@ -44,7 +44,7 @@ pub(crate) struct OpenGuard {
 }
 
 impl Origins {
-    /// The pool of one origin, made anew when the settings that shape it have changed.
+    /// The pool of one origin; a new one when the settings that shape it have changed.
     pub(crate) fn pool(&self, origin: &OriginAddress, settings: &ServerSettings) -> Rc<OriginPool> {
         let mut pools = self.pools.borrow_mut();
         if let Some(pool) = pools.get(origin.authority.as_str())
@@ -106,13 +106,14 @@ impl OriginPool {
             && self.idle_ms_max == u64::from(settings.origin_pool_idle_ms_max)
     }
 
-    /// Leave for one exchange; waits while all permitted ones are under way.
+    /// Takes a permit for one exchange; waits while all of them are taken.
     pub(crate) async fn permit(&self) -> Option<OwnedSemaphorePermit> {
         let permit = Arc::clone(&self.permits).acquire_owned();
         self.stalled.preempt_while(permit).await.ok()
     }
 
-    /// Does what waits for a client while a permit is held: see [`StalledExchanges::wait`].
+    /// Runs `work`, which waits for a client while it holds a permit: see
+    /// [`StalledExchanges::wait`].
     pub(super) async fn holding<T>(
         &self,
         work: impl Future<Output = T>,
@@ -121,8 +122,8 @@ impl OriginPool {
         self.stalled.wait(work, moved).await
     }
 
-    /// The idle connection that was used last, if there is one that can take a request.
-    pub(crate) fn take(&self) -> Option<Connection> {
+    /// Takes the idle connection that was used last, if one can take a request.
+    pub(super) fn take(&self) -> Option<Connection> {
         let oldest_ms = clock::monotonic_ms().saturating_sub(self.idle_ms_max);
         let mut idle = self.idle.borrow_mut();
         while let Some(last) = idle.pop() {
@@ -135,7 +136,7 @@ impl OriginPool {
     }
 
     /// Takes back a connection whose exchange is complete.
-    pub(crate) fn give(self: &Rc<Self>, mut connection: Connection) {
+    pub(super) fn give(self: &Rc<Self>, mut connection: Connection) {
         if connection.sender.is_closed() || connection.link.unasked() {
             return;
         }
@@ -143,7 +144,7 @@ impl OriginPool {
             self.keep(connection);
             return;
         }
-        // hyper has yet to see that its side is done, which is a turn of the loop away.
+        // hyper sees in the next turn of the loop that its side is done.
         let pool = Rc::clone(self);
         tokio::task::spawn_local(async move {
             if connection.sender.ready().await.is_ok() && !connection.link.unasked() {

@@ -1,136 +1,96 @@
-//! The request that goes to the origin, made from the one that came.
+//! The request that goes to the origin, made from the received one.
 
 use forebay_http::authority::Authority;
 use forebay_http::error::RequestError;
-use forebay_http::fields::{Field, FieldBlock, FieldId, FieldSet};
+use forebay_http::fields::{Field, FieldBlock, FieldId, FieldSet, Fields};
 use forebay_http::hop::HopFields;
-use forebay_rules::apply::RequestView;
 use forebay_rules::ast::Hook;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::{Method, Request, Uri, Version};
 
-use super::upload::Upload;
+use super::upload::OutboundBody;
 use crate::fault::Fault;
+use crate::forwarding::{CONDITIONS, REWRITTEN};
 use crate::parse::Request as Received;
-use crate::rules::{HookContext, OwnedUrl, RuleState, view_of_copy};
+use crate::rules::HookContext;
 
-/// What a client asked, copied from its buffer: it outlives the client where a fetch does.
-pub(crate) struct OwnedRequest {
+/// Request line and host of a request, in the types of the HTTP client.
+pub(super) struct OutboundLine {
     method: Method,
     target: Uri,
     host: Option<HeaderValue>,
-    fields: FieldBlock,
-    pub(crate) rule_state: RuleState,
-    /// The URL as the client asked it, for rules.
-    original: OwnedUrl,
-    pub(crate) has_body: bool,
+}
+
+/// A request as the client sent it or rules left it, before it is prepared for the origin.
+#[derive(Clone, Copy)]
+pub(super) struct OutboundMessage<'a> {
+    pub(super) line: &'a OutboundLine,
+    pub(super) fields: Fields<'a>,
+    pub(super) has_body: bool,
 }
 
 /// Why the origin is asked.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Purpose<'a> {
-    /// The client's own exchange, forwarded as it stands.
-    Forward,
-    /// To store a whole response: the client's conditions and ranges stay behind.
+    /// To pass the request through as it stands.
+    PassThrough,
+    /// To store a whole response: the client's conditions and ranges are left out.
     Fill,
     /// To validate a stored response with these fields (RFC 9111 §4.3.1).
     Validate(&'a FieldBlock),
     /// For the rest of a response whose beginning was stored, with these fields: a range of this
     /// version and no other.
-    Rest(&'a FieldBlock),
+    Resume(&'a FieldBlock),
 }
 
-/// A request that is ready to be sent, as often as it takes.
-pub(crate) struct Outbound<'a> {
-    pub(crate) asked: &'a OwnedRequest,
-    pub(crate) purpose: Purpose<'a>,
-    /// What is added to `Via`.
-    pub(crate) via: &'a HeaderValue,
-    /// The rules that have the last word about its fields.
-    pub(crate) rules: HookContext<'a>,
+/// A request that can be sent, several times if need be.
+pub(super) struct Outbound<'a> {
+    pub(super) message: OutboundMessage<'a>,
+    pub(super) purpose: Purpose<'a>,
+    /// The rules that may change its fields last.
+    pub(super) hook: HookContext<'a>,
 }
 
-/// Fields that never go from the received head as they are: each is written anew, or left out.
-pub(crate) const REWRITTEN: FieldSet = FieldSet::of(&[
-    FieldId::ContentLength,
-    FieldId::XForwardedFor,
-    FieldId::XForwardedProto,
-    FieldId::Via,
-]);
-
-/// Fields that would make the origin answer less than a whole response.
-pub(crate) const CONDITIONS: FieldSet = FieldSet::of(&[
-    FieldId::IfNoneMatch,
-    FieldId::IfModifiedSince,
-    FieldId::IfRange,
-    FieldId::Range,
-    FieldId::Expect,
-]);
-
-impl OwnedRequest {
-    /// Copies a received request.
+impl OutboundLine {
+    /// The line of a received request.
     ///
     /// # Errors
-    /// [`Fault::TargetNotForwardable`]: the target can't be written as a URI.
-    pub(crate) fn copy(
-        request: &Received<'_>,
-        ruling: &HookContext<'_>,
-    ) -> Result<OwnedRequest, Fault> {
+    /// [`Fault::TargetNotForwardable`]: the target cannot be written as a URI. Connection may name
+    /// too many fields.
+    pub(super) fn new(request: &Received<'_>) -> Result<OutboundLine, Fault> {
         let refused = |_| Fault::TargetNotForwardable;
         HopFields::of(request.head.fields())
             .map_err(|_| Fault::Request(RequestError::TooManyOptions))?;
-        let received = request.head.fields();
-        let wire_bytes =
-            received.iter().map(|field| field.name.len() + field.value.len() + 4).sum();
-        let mut fields = FieldBlock::with_capacity(wire_bytes, received.count());
-        received.iter().for_each(|field| fields.push_field(field));
         let mut host = Vec::new();
         let host = request.write_host(&mut host).then(|| HeaderValue::from_bytes(&host));
-        Ok(OwnedRequest {
+        Ok(OutboundLine {
             method: Method::from_bytes(request.head.method().as_bytes())
                 .map_err(|_| Fault::TargetNotForwardable)?,
             target: Uri::try_from(request.target.path_query).map_err(refused)?,
             host: host.transpose().map_err(|_| Fault::TargetNotForwardable)?,
-            fields,
-            rule_state: ruling.rule_state.clone(),
-            original: OwnedUrl::copy(ruling.view.original),
-            has_body: request.has_body(),
         })
     }
 
-    /// What rules see of it.
-    pub(crate) fn view(&self) -> RequestView<'_> {
-        view_of_copy(self, &self.original)
-    }
-
     /// Host and port that the client asked for, if it named any.
-    pub(crate) fn authority(&self) -> Option<Authority<'_>> {
+    pub(super) fn authority(&self) -> Option<Authority<'_>> {
         Authority::parse(self.host.as_ref()?.as_bytes())
     }
 
     /// Path and query.
-    pub(crate) fn path_query(&self) -> &[u8] {
+    pub(super) fn path_query(&self) -> &[u8] {
         self.target.path_and_query().map_or("*", |target| target.as_str()).as_bytes()
     }
 
-    /// The fields as received.
-    pub(crate) fn fields(&self) -> &FieldBlock {
-        &self.fields
-    }
-
-    /// Is it a GET without a body, whose answer may be stored?
-    pub(crate) fn is_get(&self) -> bool {
-        self.method == Method::GET
-    }
-
-    /// May the request be sent again if a pooled connection turns out dead (RFC 9110 §9.2.2)?
-    pub(crate) fn repeatable(&self) -> bool {
-        self.method.is_idempotent() && !self.has_body
-    }
-
-    /// The method, as hyper names it.
-    pub(crate) fn method(&self) -> &Method {
+    pub(super) fn method(&self) -> &Method {
         &self.method
+    }
+}
+
+impl OutboundMessage<'_> {
+    /// Whether the request may be sent again if a pooled connection turns out dead (RFC 9110
+    /// §9.2.2).
+    pub(super) fn is_repeatable(&self) -> bool {
+        self.line.method.is_idempotent() && !self.has_body
     }
 }
 
@@ -139,59 +99,59 @@ impl Outbound<'_> {
     ///
     /// # Errors
     /// [`Fault::Rules`]
-    pub(crate) fn request(
+    pub(super) fn request(
         &self,
         authority: &str,
-        upload: Upload,
-    ) -> Result<Request<Upload>, Fault> {
+        upload: OutboundBody,
+    ) -> Result<Request<OutboundBody>, Fault> {
         let mut request = Request::new(upload);
-        *request.method_mut() = self.asked.method.clone();
-        *request.uri_mut() = self.asked.target.clone();
+        *request.method_mut() = self.message.line.method.clone();
+        *request.uri_mut() = self.message.line.target.clone();
         *request.version_mut() = Version::HTTP_11;
-        *request.headers_mut() = self.ruled(self.headers(authority))?;
+        *request.headers_mut() = self.run_rules(self.headers(authority))?;
         match *request.body() {
-            Upload::Stream { length: Some(length), .. } => {
+            OutboundBody::Stream { length: Some(length), .. } => {
                 request.headers_mut().insert(header::CONTENT_LENGTH, length.into());
             }
-            // Said outright, since hyper takes a GET for one without a body.
-            Upload::Stream { length: None, .. } => {
+            // Written explicitly, since hyper assumes that a GET has no body.
+            OutboundBody::Stream { length: None, .. } => {
                 let chunked = HeaderValue::from_static("chunked");
                 request.headers_mut().insert(header::TRANSFER_ENCODING, chunked);
             }
-            Upload::None => {}
+            OutboundBody::None => {}
         }
         Ok(request)
     }
 
-    /// Rules have the last word.
-    fn ruled(&self, headers: HeaderMap) -> Result<HeaderMap, Fault> {
-        if !self.rules.has(Hook::SendRequest) {
+    /// Runs the rules of this hook on the fields.
+    fn run_rules(&self, headers: HeaderMap) -> Result<HeaderMap, Fault> {
+        if !self.hook.has(Hook::SendRequest) {
             return Ok(headers);
         }
         let mut block = FieldBlock::new();
         for (name, value) in &headers {
             block.push(name.as_str().as_bytes(), value.as_bytes());
         }
-        let block = self.rules.send_request(block)?;
+        let block = self.hook.send_request(block)?;
         let mut headers = HeaderMap::with_capacity(block.fields().count());
         block.fields().iter().for_each(|field| append(&mut headers, field));
         Ok(headers)
     }
 
     fn headers(&self, authority: &str) -> HeaderMap {
-        let fields = self.asked.fields.fields();
+        let fields = self.message.fields;
         let mut headers = HeaderMap::with_capacity(fields.count() + 6);
-        let host = self.asked.host.clone().or_else(|| HeaderValue::from_str(authority).ok());
+        let host = self.message.line.host.clone().or_else(|| HeaderValue::from_str(authority).ok());
         headers.extend(host.map(|host| (header::HOST, host)));
-        // `OwnedRequest::copy` has seen that Connection names no more than it may.
+        // `OutboundLine::new` has checked that Connection names no more fields than it may.
         let hop = HopFields::of(fields).unwrap_or_default();
         for field in fields.iter().filter(|field| self.forwards(field)) {
-            // What rules have set is not the client's to take away.
-            if !hop.contains(field) || self.rules.sets(&field) {
+            // A client cannot remove fields that rules have set.
+            if !hop.contains(field) || self.hook.sets(&field) {
                 append(&mut headers, field);
             }
         }
-        if let Purpose::Validate(conditions) | Purpose::Rest(conditions) = self.purpose {
+        if let Purpose::Validate(conditions) | Purpose::Resume(conditions) = self.purpose {
             conditions.fields().iter().for_each(|field| append(&mut headers, field));
         }
         self.append_max_forwards(&mut headers);
@@ -201,50 +161,49 @@ impl Outbound<'_> {
 
     /// One hop less for an OPTIONS that counts them (RFC 9110 §7.6.2).
     fn append_max_forwards(&self, headers: &mut HeaderMap) {
-        let left = self.asked.fields.fields().only(FieldId::MaxForwards);
+        let left = self.message.fields.only(FieldId::MaxForwards);
         let left = left.and_then(|value| str::from_utf8(value).ok()?.parse::<u32>().ok());
-        if let Some(left) = left.filter(|_| self.asked.method == Method::OPTIONS) {
+        if let Some(left) = left.filter(|_| self.message.line.method == Method::OPTIONS) {
             headers.insert(header::MAX_FORWARDS, left.saturating_sub(1).into());
         }
     }
 
-    /// May the answer have this status? 304 answers a condition, 206 and 416 a range.
+    /// Whether the response may have this status: 304 answers a condition, 206 a range.
     pub(super) fn admits(&self, status: u16) -> bool {
         const ASKS_304: FieldSet = FieldSet::of(&[FieldId::IfNoneMatch, FieldId::IfModifiedSince]);
-        let asked = self.asked.fields.fields();
+        let fields = self.message.fields;
         match (status, self.purpose) {
-            (304, Purpose::Forward) => asked.seen().intersects(ASKS_304),
-            (206, Purpose::Forward) => asked.contains(FieldId::Range),
+            (304, Purpose::PassThrough) => fields.seen().intersects(ASKS_304),
+            (206, Purpose::PassThrough) => fields.contains(FieldId::Range),
             (304, purpose) => matches!(purpose, Purpose::Validate(_)),
-            (206, purpose) => matches!(purpose, Purpose::Rest(_)),
+            (206, purpose) => matches!(purpose, Purpose::Resume(_)),
             _ => true,
         }
     }
 
     fn forwards(&self, field: &Field<'_>) -> bool {
         let conditional = CONDITIONS.contains(field.id);
-        let forward = matches!(self.purpose, Purpose::Forward);
+        let passes_through = matches!(self.purpose, Purpose::PassThrough);
         let rewritten = REWRITTEN.contains(field.id) || field.id == FieldId::Host;
-        !rewritten && (forward || !conditional)
+        !rewritten && (passes_through || !conditional)
     }
 
-    /// Where the request has been: `Via` (RFC 9110 §7.6.3) and the customary address list.
+    /// Appends the way of the request: `Via` (RFC 9110 §7.6.3) and the usual list of addresses.
     fn append_path(&self, headers: &mut HeaderMap) {
-        for value in self.asked.fields.fields().all(FieldId::Via) {
+        for value in self.message.fields.all(FieldId::Via) {
             headers.extend(HeaderValue::from_bytes(value).ok().map(|via| (header::VIA, via)));
         }
-        headers.append(header::VIA, self.via.clone());
+        headers.append(header::VIA, self.hook.worker.via_line.clone());
         let mut addresses = String::new();
-        for value in self.asked.fields.fields().all(FieldId::XForwardedFor) {
+        for value in self.message.fields.all(FieldId::XForwardedFor) {
             addresses.push_str(&String::from_utf8_lossy(value));
             addresses.push_str(", ");
         }
-        addresses.push_str(&self.asked.rule_state.peer().to_string());
+        addresses.push_str(&self.hook.rule_state.peer().to_string());
         if let Ok(value) = HeaderValue::from_str(&addresses) {
             headers.insert(X_FORWARDED_FOR, value);
         }
-        // What the client says of it is not believed: a page made for another scheme would be
-        // stored.
+        // The client's own value is not believed: a page made for another scheme would be stored.
         headers.insert(X_FORWARDED_PROTO, HeaderValue::from_static("http"));
     }
 }
@@ -252,8 +211,8 @@ impl Outbound<'_> {
 const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 
-/// Both sides' rules for names and values are the same RFC's, so nothing is lost here; if hyper
-/// were stricter than our parser, the field would be left out rather than forwarded wrong.
+/// Our parser and hyper follow the same RFC for names and values, so no field is lost here. If
+/// hyper were stricter, a field would be left out rather than forwarded wrong.
 fn append(headers: &mut HeaderMap, field: Field<'_>) {
     let name = HeaderName::from_bytes(field.name);
     let value = HeaderValue::from_bytes(field.value);

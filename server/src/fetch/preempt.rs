@@ -1,9 +1,9 @@
-//! Exchanges that wait for a client that stands still give way to requests that wait for a permit.
+//! A request that waits for a permit preempts an exchange whose client has stalled.
 //!
-//! What is not stored passes on at its client's pace, and holds a permit of its origin meanwhile.
-//! Clients that do not read would thus hold all of them, and every miss would be answered with 503.
-//! So who waits for a permit for some time asks the exchange that has stood still for longest to
-//! break off.
+//! A response that is not stored arrives at its client's pace, and holds a permit of its origin all
+//! the time. Clients that do not read would hold all permits, and every miss would be answered with
+//! 503. So a request that has waited for a permit for some time asks the exchange that has stalled
+//! for longest to break off.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -17,29 +17,29 @@ use tokio::time::timeout;
 use crate::limits::{GIVE_WAY_ASK_MS, GIVE_WAY_MS};
 use crate::poll_once::poll_once;
 
-/// Another request needs the permit more.
+/// The exchange was asked to break off: another request waits for its permit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Preempted;
 
-/// The exchanges with one origin whose clients take nothing, the first one longest.
+/// The exchanges with one origin whose clients have stalled, the longest stall first.
 #[derive(Debug, Default)]
 pub(super) struct StalledExchanges {
-    /// Who has gone on since is still in it, for a while.
+    /// An exchange whose client has gone on since stays in it for a while.
     exchanges: RefCell<VecDeque<oneshot::Sender<()>>>,
 }
 
 impl StalledExchanges {
-    /// Does what waits for a client. `moved` grows when the client takes something.
+    /// Runs `work`, which waits for a client. `moved` grows when the client takes bytes.
     ///
     /// # Errors
-    /// The client took nothing for [`GIVE_WAY_MS`], and the exchange was asked to give way.
+    /// The client took no bytes for [`GIVE_WAY_MS`], and the exchange was asked to break off.
     pub(super) async fn wait<T>(
         &self,
         work: impl Future<Output = T>,
         moved: impl Fn() -> u64,
     ) -> Result<T, Preempted> {
         let mut work = pin!(work);
-        // Most need not wait at all, and a timer costs more than that.
+        // Most work need not wait, and a timer costs more than a poll.
         if let Some(done) = poll_once(work.as_mut()).await {
             return Ok(done);
         }
@@ -69,7 +69,8 @@ impl StalledExchanges {
         asked
     }
 
-    /// Does what waits for a permit; meanwhile others are asked to give way.
+    /// Runs `work`, which waits for a permit, and asks stalled exchanges to break off until it
+    /// ends.
     pub(super) async fn preempt_while<T>(&self, work: impl Future<Output = T>) -> T {
         let mut work = pin!(work);
         if let Some(done) = poll_once(work.as_mut()).await {
@@ -84,7 +85,7 @@ impl StalledExchanges {
         }
     }
 
-    /// Asks the first one that still stands still.
+    /// Asks the first exchange that is still stalled.
     fn ask(&self) {
         let mut exchanges = self.exchanges.borrow_mut();
         while let Some(ask) = exchanges.pop_front() {
@@ -113,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn the_one_that_has_stood_still_for_longest_gives_way_to_each_that_waits() {
+    fn each_request_that_waits_preempts_the_exchange_that_has_stalled_for_longest() {
         run(async {
             let standing = Rc::new(StalledExchanges::default());
             let stand = |standing: &Rc<StalledExchanges>| {
@@ -131,12 +132,12 @@ mod tests {
             give.send(7).expect("it waits");
             assert_eq!(waits.await.expect("it ends"), Ok(7));
             tokio::time::sleep(Duration::from_secs(3600)).await;
-            assert!(!second.is_finished(), "nobody waits");
+            assert!(!second.is_finished(), "no request waits");
         });
     }
 
     #[test]
-    fn who_moves_gives_way_to_nobody_and_is_forgotten() {
+    fn an_exchange_whose_client_goes_on_is_not_preempted_and_leaves_the_list() {
         run(async {
             let standing = StalledExchanges::default();
             for _ in 0..10 {

@@ -5,10 +5,12 @@
 //! The same normalised host and the same unchanged path are forwarded: nothing is stored under a
 //! key that the origin did not see.
 
+mod route;
 mod select;
 mod text;
 mod url;
 
+pub(crate) use route::{LocalRequest, RouteMatch, is_loop, local_request, match_route};
 pub(crate) use select::{
     host_beginnings, site_beginning, site_beginnings, url_beginnings, url_keys,
 };
@@ -16,52 +18,19 @@ pub use text::KeyText;
 pub use url::{site_url_key, url_key};
 
 use forebay_http::authority::Authority;
-use forebay_http::fields::FieldId;
 
-use crate::config::{Config, Route, Site};
-use crate::fault::Fault;
-use crate::parse::{Request, explicit_port};
+use crate::config::Site;
+use crate::parse::explicit_port;
 
-/// Where a request belongs.
-#[derive(Clone, Copy)]
-pub(crate) struct RouteMatch<'a> {
-    pub(crate) site: &'a Site,
-    pub(crate) route: &'a Route,
-}
-
-/// Finds site and route.
-///
-/// # Errors
-/// [`Fault::NoSite`]: no site serves the request's host.
-pub(crate) fn match_route<'a>(
-    config: &'a Config,
-    request: &Request<'_>,
-) -> Result<RouteMatch<'a>, Fault> {
-    let host = request.target.authority.map_or(&b""[..], |authority| authority.host);
-    let site = config.sites.lookup(host).ok_or(Fault::NoSite)?;
-    Ok(RouteMatch { site, route: site.route(path_of(request.target.path_query)) })
-}
-
-fn path_of(path_query: &[u8]) -> &[u8] {
-    let end = path_query.iter().position(|byte| *byte == b'?');
-    path_query.get(..end.unwrap_or(path_query.len())).unwrap_or_default()
-}
-
-/// Has the request been at this server before? Then the origin leads back to it (RFC 9110
-/// §7.6.3), and forwarding it again would never end.
-pub(crate) fn is_back_again(request: &Request<'_>, via: &str) -> bool {
-    let mut lines = request.head.fields().all(FieldId::Via);
-    lines.any(|line| line.windows(via.len()).any(|part| part == via.as_bytes()))
-}
-
-/// Writes the key of what `authority` serves at `path_query` into `key`.
+/// Writes the key of the resource that `authority` serves at `path_query` into `key`.
 pub(crate) fn write_key(
     key: &mut Vec<u8>,
     site: &Site,
     authority: Option<Authority<'_>>,
     path_query: &[u8],
 ) {
-    // Who names no host (HTTP/1.0) gets what the origin's own name gets, which is also forwarded.
+    // A client that names no host (HTTP/1.0) gets what the origin's own name gets: that name is
+    // forwarded, too.
     let authority = authority.or_else(|| Authority::parse(site.origin.authority.as_bytes()));
     write_key_of(key, &site.name, authority, path_query);
 }
@@ -90,7 +59,7 @@ fn write_authority(key: &mut Vec<u8>, authority: Authority<'_>) {
     }
 }
 
-/// `www.Example.org` as `org.example.www`; an address stays as it is.
+/// Writes `www.Example.org` as `org.example.www`, and an address as it is.
 fn write_reversed_host(key: &mut Vec<u8>, host: &[u8]) {
     if text::is_address(host) {
         key.extend(host.iter().map(u8::to_ascii_lowercase));
@@ -109,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_host_is_keyed_by_its_labels_in_reverse_and_without_case() {
+    fn a_host_is_keyed_by_its_reversed_labels_in_lower_case() {
         for (host, expected) in [
             ("www.Example.ORG", "org.example.www"),
             ("localhost", "localhost"),

@@ -6,21 +6,22 @@ use forebay_http::request::RequestHead;
 use super::line::AccessEntry;
 use crate::accept::Client;
 
-/// A log entry that is being filled; empty if sampling leaves this request out.
-#[derive(Default)]
+/// A line that is being made; empty unless the response is one of those that are logged.
 pub(crate) struct Access(Option<Box<AccessEntry>>);
 
 impl Access {
-    /// A request's head has been parsed.
-    pub(crate) fn begin(&mut self, client: &Client, head: RequestHead<'_>) {
+    /// Begins with a head that has been parsed.
+    pub(crate) fn begin(client: &Client, head: RequestHead<'_>) -> Access {
+        let mut entry = None;
         client.worker.with_access_log(|log| {
             if log.samples() {
-                self.0 = Some(Box::new(AccessEntry::begin(head, client.peer.ip())));
+                entry = Some(Box::new(AccessEntry::begin(head, client.peer.ip())));
             }
         });
+        Access(entry)
     }
 
-    /// The answer is complete, or has broken off.
+    /// Ends with a response that is complete, or has broken off.
     pub(crate) fn end(self, client: &Client, status: u16, body_bytes: u64, cache: &CacheStatus) {
         let Some(mut entry) = self.0 else { return };
         entry.end(status, body_bytes, cache);

@@ -9,7 +9,7 @@ use forebay_http::request::Method;
 use crate::config::Route;
 use crate::parse::Request;
 
-/// What can't be answered from a cache at all.
+/// Why a request cannot be answered from a cache at all; `None` if it can.
 pub(super) fn bypass(request: &Request<'_>, route: &Route) -> Option<ForwardReason> {
     if !matches!(request.head.method(), Method::Get | Method::Head) {
         return Some(ForwardReason::Method);
@@ -21,8 +21,8 @@ pub(super) fn bypass(request: &Request<'_>, route: &Route) -> Option<ForwardReas
     None
 }
 
-/// Does Connection name fields that the origin then does not see? A key made of them would be one
-/// that the origin's answer does not belong to.
+/// Whether Connection names fields, which the origin then does not see: a secondary key made of
+/// them would not be the key of the origin's response.
 fn hides(fields: Fields<'_>) -> bool {
     fields.contains(FieldId::Connection) && HopFields::of(fields).is_ok_and(|hop| hop.names_any())
 }

@@ -7,40 +7,50 @@ use forebay_http::policy::vary::{FieldNames, secondary_key};
 use forebay_http::request::Method;
 
 use super::bypass::bypass;
-use super::{Forward, Hit, LookupQuery, LookupResult, SelectedPart, StoredResponse};
+use super::{ForwardPlan, Hit, LookupQuery, LookupResult, SelectedPart, StoredResponse};
 use crate::parse::Request;
 
-/// Looks up; `variant` receives the secondary key if the resource has variants.
+/// Looks a request up; `variant` receives its secondary key if the resource has variants.
 pub(crate) fn lookup<'w>(
-    wanted: &LookupQuery<'w>,
+    query: &LookupQuery<'w>,
     request: &Request<'_>,
     variant: &mut Vec<u8>,
 ) -> LookupResult<'w> {
-    let ruled_out = wanted.is_ruled_out.then_some(ForwardReason::Bypass);
-    if let Some(reason) = bypass(request, wanted.route).or(ruled_out) {
-        return LookupResult::Forward(Forward { reason, fills: false, varies: false, stale: None });
+    let ruled_out = query.is_ruled_out.then_some(ForwardReason::Bypass);
+    if let Some(reason) = bypass(request, query.route).or(ruled_out) {
+        return LookupResult::Forward(ForwardPlan {
+            reason,
+            fills: false,
+            varies: false,
+            stale: None,
+        });
     }
-    if !wanted.is_used {
-        // Nor may it be shared with a fetch under way, which a purge may have overtaken.
+    if !query.is_used {
+        // A fetch in progress is not shared either: a purge may have overtaken it.
         let reason = ForwardReason::Miss;
-        return LookupResult::Forward(Forward { reason, fills: false, varies: false, stale: None });
+        return LookupResult::Forward(ForwardPlan {
+            reason,
+            fills: false,
+            varies: false,
+            stale: None,
+        });
     }
     variant.clear();
-    let selected = select(wanted, request.head.fields(), variant);
+    let selected = select(query, request.head.fields(), variant);
     // A secondary key has bytes for each name, so it is empty only without variants.
     let varies = !variant.is_empty();
     let stored = match selected {
         Ok(stored) => stored,
         Err(reason) => return forward(request, reason, varies, None),
     };
-    let Some(part) = wanted.part(request, &stored, varies.then_some(&*variant)) else {
+    let Some(part) = query.part(request, &stored, varies.then_some(&*variant)) else {
         return forward(request, ForwardReason::UriMiss, varies, None);
     };
-    match judge(&stored.meta, &request.directives, wanted.now) {
+    match judge(&stored.meta, &request.directives, query.now) {
         ReuseDecision::Serve { age, ttl } if !stored.found.is_soft() => {
             LookupResult::Hit(Hit { stored, part, age, ttl })
         }
-        // Purged softly: as if it were stale.
+        // A soft purge makes it stale.
         ReuseDecision::Serve { .. } => {
             forward(request, ForwardReason::Stale, varies, Some(&stored))
         }
@@ -48,24 +58,26 @@ pub(crate) fn lookup<'w>(
     }
 }
 
-/// The stored response that the origin has just declared good; `None` if it has gone meanwhile.
+/// Returns the stored response that the origin has just confirmed; `None` if it has left the store
+/// since.
 pub(crate) fn validated<'w>(
-    wanted: &LookupQuery<'w>,
+    query: &LookupQuery<'w>,
     request: &Request<'_>,
     variant: Option<&[u8]>,
     known: RecordVersion,
 ) -> Option<Hit<'w>> {
-    let found = wanted.store.find_version(wanted.key, variant, known)?;
+    let found = query.store.find_version(query.key, variant, known)?;
     let stored = StoredResponse::new(found)?;
-    let part = wanted.part(request, &stored, variant)?;
-    let age = stored.age(wanted.now);
+    let part = query.part(request, &stored, variant)?;
+    let age = stored.age(query.now);
     let ttl = i64::from(stored.meta.lifetime_s) - i64::from(age);
     Some(Hit { stored, part, age, ttl })
 }
 
 impl LookupQuery<'_> {
-    /// What of a stored response answers the request. `None` if some of it has gone: then the rest
-    /// is forgotten, since the next request could do no more with it.
+    /// Selects the part of a stored response that answers the request. `None` if a fragment of it
+    /// has left the store: then the rest is forgotten, since it is of no more use to the next
+    /// request.
     fn part(
         &self,
         request: &Request<'_>,
@@ -85,11 +97,11 @@ impl LookupQuery<'_> {
 }
 
 fn select<'w>(
-    wanted: &LookupQuery<'w>,
+    query: &LookupQuery<'w>,
     fields: Fields<'_>,
     variant: &mut Vec<u8>,
 ) -> Result<StoredResponse<'w>, ForwardReason> {
-    let found = match wanted.store.lookup(wanted.key) {
+    let found = match query.store.lookup(query.key) {
         Lookup::Miss => return Err(ForwardReason::UriMiss),
         Lookup::Record(found) => found,
         Lookup::Base(base) => {
@@ -100,14 +112,14 @@ fn select<'w>(
     };
     let known = found.version();
     StoredResponse::new(found).ok_or_else(|| {
-        // Another version's: it would stand in the way of what this one stores.
-        wanted.store.forget(wanted.key, (!variant.is_empty()).then_some(&*variant), known);
+        // Another version of the server wrote it, and it would be in the way of a new one.
+        query.store.forget(query.key, (!variant.is_empty()).then_some(&*variant), known);
         ForwardReason::Miss
     })
 }
 
-/// HEAD and ranges are answered from a stored response only: what the origin answers to them is
-/// not the whole. A request that says no-store leaves nothing behind.
+/// Plans to ask the origin. A response to HEAD or to a range is not whole and is not stored, nor is
+/// one to a request that says no-store.
 fn forward(
     request: &Request<'_>,
     reason: ForwardReason,
@@ -119,5 +131,5 @@ fn forward(
         && !fields.contains(FieldId::Range)
         && !request.directives.no_store;
     let stale = stale.filter(|_| fills).map(StoredResponse::to_stale);
-    LookupResult::Forward(Forward { reason, fills, varies, stale })
+    LookupResult::Forward(ForwardPlan { reason, fills, varies, stale })
 }

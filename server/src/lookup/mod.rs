@@ -15,41 +15,41 @@ use forebay_http::policy::reuse::ForwardReason;
 
 use crate::config::Route;
 
-/// What the cache says to a request.
+/// What a lookup has found.
 pub(crate) enum LookupResult<'w> {
-    /// It has the answer.
+    /// A stored response answers the request.
     Hit(Hit<'w>),
-    /// The origin has to be asked.
-    Forward(Forward),
+    /// The origin is to be asked.
+    Forward(ForwardPlan),
 }
 
 /// A stored response that may be served.
 pub(crate) struct Hit<'w> {
     pub(crate) stored: StoredResponse<'w>,
-    /// What of it answers the request; all of that is there.
+    /// The part that answers the request; all of it is in the store.
     pub(crate) part: SelectedPart,
     pub(crate) age: u32,
     pub(crate) ttl: i64,
 }
 
 /// Why and how the origin is asked.
-pub(crate) struct Forward {
+pub(crate) struct ForwardPlan {
     pub(crate) reason: ForwardReason,
-    /// May the answer be stored and shared with others who wait for it? Otherwise the exchange is
-    /// the client's own.
+    /// Whether the response may be stored, and shared with other requests that wait for it.
+    /// Otherwise the request is passed through.
     pub(crate) fills: bool,
-    /// The resource is known to have variants.
+    /// Whether the resource is known to have variants.
     pub(crate) varies: bool,
-    /// What is stored and has to be validated.
+    /// A stored response that is to be validated.
     pub(crate) stale: Option<Stale>,
 }
 
-/// Where to look.
+/// Where and when a stored response is looked for.
 pub(crate) struct LookupQuery<'a> {
     pub(crate) store: &'a StoreWorker,
-    /// May it be answered from?
+    /// Whether requests are answered from the store at present.
     pub(crate) is_used: bool,
-    /// Have rules said that the request is not for the cache?
+    /// Whether rules keep the request from being answered from the store.
     pub(crate) is_ruled_out: bool,
     pub(crate) route: &'a Route,
     pub(crate) key: &'a [u8],

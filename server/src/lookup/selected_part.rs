@@ -1,5 +1,5 @@
-//! What of a stored response a request gets: the client's conditions and ranges hold for what is
-//! stored (RFC 9110 §13, §14).
+//! The part of a stored response that answers a request: the client's conditions and ranges are
+//! evaluated against the stored response (RFC 9110 §13, §14).
 
 use std::ops::Range;
 
@@ -9,10 +9,10 @@ use forebay_http::policy::range::{RangeDecision, range};
 use super::StoredResponse;
 use crate::parse::Request;
 
-/// What of a stored response answers a request.
+/// The part of a stored response that answers a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SelectedPart {
-    /// Nothing: the client's copy is good.
+    /// None of it: the client's copy is still good.
     NotModified,
     /// Its body, or a range of it.
     Body(RangeDecision),
@@ -31,7 +31,7 @@ impl SelectedPart {
         })
     }
 
-    /// The bytes that it is, of a body of this length.
+    /// The range of bytes in a body of this length.
     pub(crate) fn bytes(self, body_bytes: u64) -> Range<u64> {
         match self {
             SelectedPart::Body(RangeDecision::Whole) => 0..body_bytes,

@@ -5,30 +5,30 @@ use forebay_http::policy::freshness::current_age;
 use forebay_http::policy::meta::{STORED_META_BYTES, StoredMeta};
 use forebay_http::write::status_line;
 
-/// A record of the store, read as a stored response. It is borrowed from the store: it is used
-/// and let go without waiting for anything.
+/// A record of the store, read as a stored response. It is borrowed from the store, so it is used
+/// and dropped without waiting.
 pub(crate) struct StoredResponse<'w> {
     pub(crate) found: StoredRecord<'w>,
     pub(crate) meta: StoredMeta,
 }
 
-/// A copy of a stored response's head, to ask the origin with: whether it is still good.
+/// A copy of a stored response's head, with which the origin is asked whether it is still good.
 pub(crate) struct Stale {
     pub(crate) meta: StoredMeta,
-    /// What the origin's answer is about.
+    /// The version of the record that is validated.
     pub(crate) known: RecordVersion,
     pub(crate) tags: RecordTags,
     head: Box<[u8]>,
 }
 
 impl<'w> StoredResponse<'w> {
-    /// `None` for a head that this version did not write.
+    /// Reads a record; `None` if this version of the server did not write its head.
     pub(crate) fn new(found: StoredRecord<'w>) -> Option<StoredResponse<'w>> {
         let meta = stored_meta(found.head())?;
         Some(StoredResponse { found, meta })
     }
 
-    /// How old it is, in seconds.
+    /// Its age in seconds.
     pub(crate) fn age(&self, now: u64) -> u32 {
         current_age(self.meta.initial_age_s, self.meta.response_time, now)
     }
@@ -38,12 +38,12 @@ impl<'w> StoredResponse<'w> {
         stored_block(self.found.head())
     }
 
-    /// What is needed of it to validate it.
+    /// Copies what validation needs.
     pub(super) fn to_stale(&self) -> Stale {
         Stale {
             meta: self.meta,
             known: self.found.version(),
-            // What was stored could be stored.
+            // Tags that were stored once fit into a record.
             tags: RecordTags::new(self.found.tags()).unwrap_or_default(),
             head: self.found.head().into(),
         }
@@ -57,8 +57,8 @@ impl Stale {
     }
 }
 
-/// Writes the strong entity tag of a response, by which the origin knows this version again, if it
-/// has one.
+/// Writes the strong entity tag of a response to `out`; empty if the response has none. The origin
+/// recognises this version by it.
 pub(crate) fn write_strong_tag(meta: &StoredMeta, block: &[u8], out: &mut Vec<u8>) {
     out.clear();
     if meta.etag(block).is_some_and(|tag| !tag.is_weak) {
@@ -66,7 +66,8 @@ pub(crate) fn write_strong_tag(meta: &StoredMeta, block: &[u8], out: &mut Vec<u8
     }
 }
 
-/// What a stored head begins with; `None` if this version did not write it.
+/// Reads the metadata that a stored head begins with; `None` if this version of the server did not
+/// write it.
 pub(crate) fn stored_meta(head: &[u8]) -> Option<StoredMeta> {
     StoredMeta::decode(head.get(..STORED_META_BYTES)?)
 }
@@ -76,8 +77,9 @@ pub(crate) fn stored_block(head: &[u8]) -> &[u8] {
     head.get(STORED_META_BYTES..).unwrap_or_default()
 }
 
-/// Writes a stored head as it would be sent, without what the server adds to an answer: status
-/// line, field lines, empty line. `false` if this version did not write it.
+/// Writes the status line, the field lines and the empty line of a stored head, without the fields
+/// that the server adds to a response. Returns false if this version of the server did not write
+/// the head.
 pub fn write_stored_head(head: &[u8], out: &mut Vec<u8>) -> bool {
     let Some(meta) = stored_meta(head) else {
         return false;

@@ -1,4 +1,4 @@
-//! A request body as it comes from the client, without its framing.
+//! A request body as it arrives from the client, without its framing.
 
 use std::future::poll_fn;
 use std::task::Poll;
@@ -8,25 +8,27 @@ use forebay_http::chunked::{ChunkedDecoder, ChunkedEvent};
 use forebay_http::fields::FieldBlock;
 use forebay_http::framing::BodyFraming;
 
+use super::Request;
 use crate::accept::{Client, Pace};
-use crate::buffers::Input;
+use crate::buffers::BodyInput;
 use crate::fault::Fault;
-use crate::limits::{CHUNKED_LIMITS, INPUT_BYTES};
+use crate::limits::CHUNKED_LIMITS;
 
-/// What is left of a request body.
-pub(crate) struct RequestBody {
-    left: Left,
+/// A request body that is being read.
+pub(crate) struct RequestBody<'i> {
+    input: BodyInput<'i>,
+    left: RemainingBody,
     taken_bytes: u64,
     bytes_max: u64,
     pace: Pace,
-    /// The client rightly waits for the origin's word; its time has not begun.
+    /// The client rightly waits for a 100; its time has not begun.
     awaits_continue: bool,
 }
 
-enum Left {
+enum RemainingBody {
     Length(u64),
     Chunked(Box<ChunkedDecoder>),
-    Nothing,
+    None,
 }
 
 /// A piece of a request body.
@@ -36,54 +38,60 @@ pub(crate) enum BodyPart {
     End(Option<FieldBlock>),
 }
 
-impl RequestBody {
-    /// A body of this framing and at most `bytes_max` bytes.
+impl<'i> RequestBody<'i> {
+    /// A body of at most `bytes_max` bytes, framed as `request` announces it.
     ///
     /// # Errors
     /// Content-Length announces more than that.
     pub(crate) fn new(
-        framing: BodyFraming,
-        awaits_continue: bool,
+        request: &Request<'_>,
         bytes_max: u64,
-    ) -> Result<RequestBody, Fault> {
-        let left = match framing {
+        input: BodyInput<'i>,
+    ) -> Result<RequestBody<'i>, Fault> {
+        let left = match request.framing {
             BodyFraming::Length(length) if length > bytes_max => {
                 return Err(Fault::RequestBodyTooLarge);
             }
-            BodyFraming::Length(length) => Left::Length(length),
-            BodyFraming::Chunked => Left::Chunked(Box::new(ChunkedDecoder::new(CHUNKED_LIMITS))),
+            BodyFraming::Length(length) => RemainingBody::Length(length),
+            BodyFraming::Chunked => {
+                RemainingBody::Chunked(Box::new(ChunkedDecoder::new(CHUNKED_LIMITS)))
+            }
             // A request without framing has no body (RFC 9112 §6.3).
-            BodyFraming::None | BodyFraming::UntilClose => Left::Nothing,
+            BodyFraming::None | BodyFraming::UntilClose => RemainingBody::None,
         };
-        Ok(RequestBody { left, taken_bytes: 0, bytes_max, pace: Pace::default(), awaits_continue })
+        Ok(RequestBody {
+            input,
+            left,
+            taken_bytes: 0,
+            bytes_max,
+            pace: Pace::default(),
+            awaits_continue: request.expects_continue,
+        })
     }
 
-    /// Was all of it taken?
+    /// Whether all of it was taken.
     pub(crate) fn is_whole(&self) -> bool {
-        matches!(self.left, Left::Nothing)
+        matches!(self.left, RemainingBody::None)
     }
 
-    /// The next piece, read from the client if the input holds none.
+    /// Returns the next piece, read from the client if the input holds none.
     ///
     /// # Errors
     /// Malformed chunks, too many bytes, a client that is gone or too slow.
-    pub(crate) async fn next(
-        &mut self,
-        client: &Client,
-        input: &mut Input,
-    ) -> Result<BodyPart, Fault> {
+    pub(crate) async fn next(&mut self, client: &Client) -> Result<BodyPart, Fault> {
         loop {
-            if let Some(part) = self.decode(input)? {
+            if let Some(part) = self.decode()? {
                 return Ok(part);
             }
             let (pace, rate) = (&mut self.pace, client.least_rate());
-            let awaits_continue = self.awaits_continue;
-            let read = poll_fn(|cx| match client.poll_read(cx, input, INPUT_BYTES) {
+            let (input, awaits_continue) = (&mut self.input, self.awaits_continue);
+            let read = poll_fn(|cx| match client.poll_read(cx, input.space()) {
                 Poll::Ready(read) => Poll::Ready(read),
                 Poll::Pending if awaits_continue => Poll::Pending,
                 Poll::Pending => pace.wait(client.ticket(), rate),
             });
             let count = read.await?;
+            self.input.filled(count);
             self.awaits_continue = false;
             self.pace.moved(count as u64, rate);
             client.ticket().disarm();
@@ -93,13 +101,14 @@ impl RequestBody {
         }
     }
 
-    fn decode(&mut self, input: &mut Input) -> Result<Option<BodyPart>, Fault> {
+    fn decode(&mut self) -> Result<Option<BodyPart>, Fault> {
+        let input = &mut self.input;
         match &mut self.left {
-            Left::Nothing | Left::Length(0) => {
-                self.left = Left::Nothing;
+            RemainingBody::None | RemainingBody::Length(0) => {
+                self.left = RemainingBody::None;
                 Ok(Some(BodyPart::End(None)))
             }
-            Left::Length(left) => {
+            RemainingBody::Length(left) => {
                 let count = usize::try_from(*left).unwrap_or(usize::MAX).min(input.bytes().len());
                 if count == 0 {
                     return Ok(None);
@@ -109,14 +118,15 @@ impl RequestBody {
                 input.consume(count);
                 Ok(Some(BodyPart::Data(data)))
             }
-            Left::Chunked(_) => self.decode_chunked(input),
+            RemainingBody::Chunked(_) => self.decode_chunked(),
         }
     }
 
-    fn decode_chunked(&mut self, input: &mut Input) -> Result<Option<BodyPart>, Fault> {
-        let Left::Chunked(decoder) = &mut self.left else {
+    fn decode_chunked(&mut self) -> Result<Option<BodyPart>, Fault> {
+        let RemainingBody::Chunked(decoder) = &mut self.left else {
             return Ok(None);
         };
+        let input = &mut self.input;
         let step = decoder.step(input.bytes()).map_err(|_| Fault::RequestBody)?;
         let (consumed, event) = step;
         match event {
@@ -135,9 +145,9 @@ impl RequestBody {
             }
             ChunkedEvent::End => {
                 input.consume(consumed);
-                let trailers = match std::mem::replace(&mut self.left, Left::Nothing) {
-                    Left::Chunked(decoder) => decoder.into_trailers(),
-                    Left::Length(_) | Left::Nothing => FieldBlock::new(),
+                let trailers = match std::mem::replace(&mut self.left, RemainingBody::None) {
+                    RemainingBody::Chunked(decoder) => decoder.into_trailers(),
+                    RemainingBody::Length(_) | RemainingBody::None => FieldBlock::new(),
                 };
                 Ok(Some(BodyPart::End((!trailers.is_empty()).then_some(trailers))))
             }

@@ -11,12 +11,12 @@ use crate::config::ServerSettings;
 use crate::counters::Counter;
 use crate::fault::Fault;
 
-/// The length of the next request head, which then stands at the start of the input; `None` when
-/// the connection ends between two requests.
+/// Waits until a whole request head stands at the start of the input, and returns its length;
+/// `None` when the connection ends between two requests.
 ///
-/// A head that is in the buffer already is taken before anything is read, and what is ready to be
-/// sent leaves in one write before the connection waits. While it waits with nothing read, the
-/// buffers are with the worker.
+/// A head that is in the buffer already is taken before anything is read, and everything that is
+/// queued leaves in one write before the connection waits. While it waits with nothing read, the
+/// worker has its buffers.
 ///
 /// # Errors
 /// The head is malformed or late, or the client is gone.
@@ -33,7 +33,7 @@ pub(crate) async fn next_head(
                 client.ticket().disarm();
                 return Ok(Some(head_bytes));
             }
-            client.flush(&mut buffers.out).await?;
+            client.flush(&mut buffers.queue).await?;
         }
         if read(client, slot, &mut waits_for_head).await? == 0 {
             return Ok(None);
@@ -49,7 +49,7 @@ fn head_limits(settings: &ServerSettings) -> HeadLimits {
     }
 }
 
-/// One read; 0 when the client has closed, was idle too long, or the server stops.
+/// Reads once; returns 0 when the client has closed, was idle too long, or the server stops.
 async fn read(
     client: &Client,
     slot: &mut Option<Box<Buffers>>,
@@ -63,7 +63,10 @@ async fn read(
         let buffers = slot.get_or_insert_with(|| worker.buffers.take());
         // One byte more than a head may have, so that the parser sees that it is too long.
         let bytes_max = settings.head_bytes_max as usize + 1;
-        if let Poll::Ready(read) = client.poll_read(cx, &mut buffers.input, bytes_max) {
+        if let Poll::Ready(read) = client.poll_read(cx, buffers.input.space(bytes_max)) {
+            if let Ok(count) = read {
+                buffers.input.filled(count);
+            }
             ticket.set_idle(false);
             return Poll::Ready(read);
         }

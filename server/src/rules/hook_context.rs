@@ -1,6 +1,7 @@
 //! What the rules of one request see.
 
 use std::net::{IpAddr, SocketAddr};
+use std::rc::Rc;
 
 use forebay_http::fields::Field;
 use forebay_http::request::HeadLimits;
@@ -13,30 +14,47 @@ use super::rule_counters::Meter;
 use crate::accept::Client;
 use crate::clock;
 use crate::config::{Config, OriginAddress, RuleSet, ServerSettings};
+use crate::key::RouteMatch;
 use crate::limits::ORIGIN_LIMITS;
 use crate::worker::Worker;
 
-/// The rules that hold for one request, and what they see of it.
+/// The rules of one request, and what they see at a hook.
 #[derive(Clone, Copy)]
 pub(crate) struct HookContext<'a> {
-    pub(crate) worker: &'a Worker,
-    /// `None` where a fetch goes on by itself.
+    pub(crate) worker: &'a Rc<Worker>,
+    /// `None` in a fetch that may outlive its client.
     pub(crate) client: Option<&'a Client>,
     pub(crate) config: &'a Config,
     pub(crate) rules: &'a RuleSet,
-    /// Where the request would go; `None` until its site is known.
-    pub(crate) origin: Option<&'a OriginAddress>,
+    /// `None` until the request's site is known.
+    pub(crate) route: Option<RouteMatch<'a>>,
     pub(crate) rule_state: &'a RuleState,
     pub(crate) view: RequestView<'a>,
 }
 
+impl<'a> HookContext<'a> {
+    /// The context of a request at this state, with the rules of its route.
+    #[inline]
+    pub(crate) fn new(
+        worker: &'a Rc<Worker>,
+        client: Option<&'a Client>,
+        config: &'a Config,
+        route: Option<RouteMatch<'a>>,
+        rule_state: &'a RuleState,
+        view: RequestView<'a>,
+    ) -> HookContext<'a> {
+        let rules = config.rules_of(route.map(|route| route.route));
+        HookContext { worker, client, config, rules, route, rule_state, view }
+    }
+}
+
 impl HookContext<'_> {
-    /// Is there anything to do at this hook?
+    /// Whether any rule runs at this hook.
     pub(crate) fn has(&self, hook: Hook) -> bool {
         self.rules.program.has(hook)
     }
 
-    /// Is this a field that rules may have set before the request was looked up?
+    /// Whether rules may have set this field before the request was looked up.
     pub(crate) fn sets(&self, field: &Field<'_>) -> bool {
         [Hook::ReadRequest, Hook::Remap].into_iter().any(|hook| {
             let names = self.rules.program.changed_names(hook);
@@ -70,8 +88,8 @@ impl HookContext<'_> {
         effects
     }
 
-    /// Marks the packets of the client's connection (RFC 2474); an exchange with the origin, which
-    /// others may wait for too, leaves it alone.
+    /// Marks the packets of the client's connection (RFC 2474). An exchange with the origin does
+    /// not: other clients may wait for it, too.
     fn mark(&self, hook: Hook, dscp: u8) {
         let is_origin = matches!(hook, Hook::SendRequest | Hook::ReadResponse);
         if let Some(client) = self.client.filter(|_| !is_origin) {
@@ -91,12 +109,16 @@ impl ServerSettings {
     }
 }
 
-/// The answers of a server to what rules ask of the world.
+/// What a server tells rules of their surroundings.
 struct World<'a>(&'a HookContext<'a>);
 
 impl World<'_> {
     fn local(&self) -> Option<SocketAddr> {
         self.0.rule_state.facts.local
+    }
+
+    fn origin(&self) -> Option<&OriginAddress> {
+        self.0.route.map(|route| &route.site.origin)
     }
 }
 
@@ -144,11 +166,11 @@ impl RuleEnvironment for World<'_> {
     }
 
     fn next_hop_host(&self) -> &str {
-        self.0.origin.map_or("", |origin| &origin.host)
+        self.origin().map_or("", |origin| &origin.host)
     }
 
     fn next_hop_port(&self) -> u16 {
-        self.0.origin.map_or(0, |origin| origin.port)
+        self.origin().map_or(0, |origin| origin.port)
     }
 
     fn count(&self, counter: u32) {

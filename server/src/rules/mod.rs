@@ -22,5 +22,5 @@ mod view;
 pub(crate) use hook_context::HookContext;
 pub(crate) use report::{RuleLine, RuleReport};
 pub(crate) use rule_counters::{RuleCount, RuleCounters};
-pub(crate) use rule_state::{RequestFacts, RuleProgress, RuleState};
-pub(crate) use view::{OwnedUrl, unseen, view_of, view_of_copy};
+pub(crate) use rule_state::{RuleProgress, RuleState};
+pub(crate) use view::{view_of, view_without_rules};

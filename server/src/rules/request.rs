@@ -8,11 +8,11 @@ use super::HookContext;
 use crate::fault::Fault;
 
 impl HookContext<'_> {
-    /// Runs the rules of an early hook on the request as it stands.
+    /// Runs the rules of a hook before the lookup on the request as it stands.
     ///
     /// # Errors
-    /// [`Fault::Rules`]: what they made of it is no request.
-    pub(crate) fn request<'b>(
+    /// [`Fault::Rules`]: the result is not a request.
+    pub(crate) fn run_on_request<'b>(
         &self,
         hook: Hook,
         version: Version,

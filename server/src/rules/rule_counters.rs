@@ -63,13 +63,13 @@ struct ColdCounters {
 /// What one rule has done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct RuleCount {
-    /// Times that it was come to.
+    /// RecordTimes that it was come to.
     pub(crate) runs: u64,
-    /// Times that its conditions held.
+    /// RecordTimes that its conditions held.
     pub(crate) matches: u64,
     /// Bytes that it has put into heads.
     pub(crate) bytes: u64,
-    /// Times that an operator could not do what it should.
+    /// RecordTimes that an operator could not do what it should.
     pub(crate) failures: u64,
     /// Runs of which the time was taken.
     pub(crate) timed: u64,

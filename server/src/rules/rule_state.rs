@@ -3,14 +3,14 @@
 use std::cell::Cell;
 use std::net::{IpAddr, SocketAddr};
 
-use forebay_http::policy::reuse::ForwardReason;
 use forebay_rules::ast::HttpControl;
 use forebay_rules::run::{CacheResult, RuleVariables, TransactionState};
 
 use crate::accept::Client;
 use crate::transport::OriginEnds;
 
-/// A request's way through the hooks. A copy goes with a fetch, which may outlive its client.
+/// What the rules of one request carry from hook to hook. A copy goes with a fetch, which may
+/// outlive its client.
 #[derive(Clone, Debug)]
 pub(crate) struct RuleState {
     pub(super) transaction: Cell<TransactionState>,
@@ -20,7 +20,7 @@ pub(crate) struct RuleState {
     pub(super) facts: RequestFacts,
 }
 
-/// What a fetch gives back to the request that it was made for.
+/// What a fetch returns to the request that it was made for.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RuleProgress {
     transaction: TransactionState,
@@ -28,31 +28,36 @@ pub(crate) struct RuleProgress {
     outbound: Option<OriginEnds>,
 }
 
-/// What does not change while a request is answered.
+/// Facts that do not change while a request is answered.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct RequestFacts {
-    pub(crate) client: SocketAddr,
-    /// Ours, that the client connected to.
-    pub(crate) local: Option<SocketAddr>,
-    /// Requests on the connection so far, this one included.
-    pub(crate) transaction_count: u64,
-    /// No other request of this process has it.
-    pub(crate) number: u64,
+pub(super) struct RequestFacts {
+    pub(super) client: SocketAddr,
+    /// The address that the client connected to; asked for only if there are rules.
+    pub(super) local: Option<SocketAddr>,
+    /// Number of requests on the connection so far, this one included.
+    pub(super) transaction_count: u64,
+    /// The number of this request, which no other request of this process has.
+    pub(super) number: u64,
 }
 
 impl RuleState {
-    /// Of the request that has just come in.
+    /// The state of a request that has just arrived.
     pub(crate) fn new(client: &Client, has_rules: bool) -> RuleState {
         RuleState {
             transaction: Cell::default(),
             session: Cell::new(client.session.get()),
             cache: Cell::default(),
             outbound: Cell::default(),
-            facts: client.facts(has_rules),
+            facts: RequestFacts {
+                client: client.canonical_peer(),
+                local: if has_rules { client.local() } else { None },
+                transaction_count: client.request_count(),
+                number: client.worker.request_number(),
+            },
         }
     }
 
-    /// The connection keeps what its variables were set to.
+    /// Gives the connection's variables back to the connection.
     pub(crate) fn end(&self, client: &Client) {
         client.session.set(self.session.get());
     }
@@ -62,44 +67,35 @@ impl RuleState {
         self.facts.client.ip()
     }
 
-    /// What the lookup has found.
-    pub(crate) fn forwarded(&self, reason: ForwardReason) {
-        self.cache.set(match reason {
-            ForwardReason::Bypass | ForwardReason::Method => CacheResult::Skipped,
-            ForwardReason::Stale | ForwardReason::Request => CacheResult::HitStale,
-            _ => CacheResult::Miss,
-        });
+    /// Sets what the lookup has found, as rules see it.
+    pub(crate) fn set_cache_result(&self, result: CacheResult) {
+        self.cache.set(result);
     }
 
-    /// What is stored answers.
-    pub(crate) fn is_hit(&self) {
-        self.cache.set(CacheResult::HitFresh);
-    }
-
-    /// What rules have switched off.
+    /// Whether rules have switched `control` off.
     pub(crate) fn is_off(&self, control: HttpControl) -> bool {
         self.transaction.get().controls.of(control) == Some(false)
     }
 
-    /// What rules have switched on.
+    /// Whether rules have switched `control` on.
     pub(crate) fn is_on(&self, control: HttpControl) -> bool {
         self.transaction.get().controls.of(control) == Some(true)
     }
 
-    /// What a fetch has made of its copy.
+    /// Returns what a fetch has changed in its copy.
     pub(crate) fn progress(&self) -> RuleProgress {
         let (transaction, session) = (self.transaction.get(), self.session.get());
         RuleProgress { transaction, session, outbound: self.outbound.get() }
     }
 
-    /// Goes on from there.
+    /// Takes over what a fetch has changed in its copy.
     pub(crate) fn resume(&self, progress: RuleProgress) {
         self.transaction.set(progress.transaction);
         self.session.set(progress.session);
         self.outbound.set(progress.outbound);
     }
 
-    /// The request goes out on this connection.
+    /// Sets the connection on which the request goes to the origin.
     pub(crate) fn set_outbound(&self, outbound: Option<OriginEnds>) {
         self.outbound.set(outbound);
     }

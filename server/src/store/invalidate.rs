@@ -1,11 +1,12 @@
-//! What an unsafe request has changed is dropped from the store (RFC 9111 §4.4).
+//! Invalidation: an unsafe request removes the stored responses that it has changed (RFC 9111
+//! §4.4).
 
 use std::rc::Rc;
 use std::time::Duration;
 
 use forebay_cache::{Selection, TAGS_MAX, TagExpr};
 use forebay_http::authority::Authority;
-use forebay_http::fields::FieldId;
+use forebay_http::fields::{FieldId, Fields};
 use forebay_http::policy::invalidate::{TargetUri, invalidated_targets, invalidates};
 use forebay_http::policy::tags::invalidated_groups;
 use forebay_http::target::Scheme;
@@ -14,7 +15,6 @@ use tokio::sync::oneshot;
 use crate::clock;
 use crate::counters::Counter;
 use crate::events::Event;
-use crate::fetch::OriginAnswer;
 use crate::key::{RouteMatch, write_key};
 use crate::limits::{
     INVALIDATE_MS_MAX, INVALIDATE_RETRY_MS, INVALIDATE_WAIT_US_MAX, INVALIDATED_GROUPS_MAX,
@@ -23,14 +23,14 @@ use crate::parse::Request;
 use crate::purger::{PurgeError, PurgeWork};
 use crate::worker::Worker;
 
-/// Host and path of an unsafe request, as they are keyed.
+/// Host and path of an unsafe request, as keys have them.
 pub(crate) struct UnsafeTarget {
     host: Option<Vec<u8>>,
     path_query: Vec<u8>,
 }
 
 impl UnsafeTarget {
-    /// Copies them; `None` for a request that changes nothing (RFC 9110 §9.2.1).
+    /// Copies the target of a request; `None` if its method is safe (RFC 9110 §9.2.1).
     pub(crate) fn of(request: &Request<'_>) -> Option<UnsafeTarget> {
         if request.head.method().is_safe() {
             return None;
@@ -41,20 +41,23 @@ impl UnsafeTarget {
         Some(UnsafeTarget { host: named.then_some(host), path_query })
     }
 
-    /// Drops what is stored for the target, for what the answer says was made or moved by it, and
-    /// for the groups that it names; a failed request has changed nothing. The answer may be sent
-    /// when this is done.
+    /// Removes the stored responses for the target, for the URLs that the origin's response names
+    /// as made or moved, and for the groups that it names. A response with an error status has
+    /// changed nothing. The response may be sent when this is done.
+    ///
+    /// `status` and `fields` are those of the response as the origin sent it, before rules ran.
     pub(crate) async fn invalidate(
         &self,
         worker: &Rc<Worker>,
-        place: RouteMatch<'_>,
-        answer: &OriginAnswer,
+        route: RouteMatch<'_>,
+        status: u16,
+        fields: Fields<'_>,
     ) {
-        if !invalidates(false, answer.received_status) {
+        if !invalidates(false, status) {
             return;
         }
-        let groups = self.groups(worker, place, answer);
-        let mut keys = self.keys(place, answer).into_iter();
+        let groups = self.groups(worker, route, fields);
+        let mut keys = self.keys(route, fields).into_iter();
         let is_busy = |key: &Vec<u8>| !drop_stored(worker, key);
         let mut left: Vec<_> = keys.find(is_busy).into_iter().collect();
         left.extend(keys);
@@ -62,31 +65,25 @@ impl UnsafeTarget {
             return;
         }
         let (done, ended) = oneshot::channel();
-        // A task of its own: it must happen, whatever becomes of the client.
+        // A task of its own does it, so that it happens even if the client leaves.
         worker.spawn(drop_patiently(Rc::clone(worker), (left, groups), done));
         let _ = ended.await;
     }
 
-    /// What the answer drops by its group, of the same origin (RFC 9875 §3).
-    fn groups(
-        &self,
-        worker: &Worker,
-        place: RouteMatch<'_>,
-        answer: &OriginAnswer,
-    ) -> Vec<Selection> {
-        let received = answer.received.as_ref().unwrap_or(&answer.head.block);
-        if !place.route.settings.tag_fields.set().contains(FieldId::CacheGroups) {
+    /// The stored responses of the same origin in the groups that the response names (RFC 9875 §3).
+    fn groups(&self, worker: &Worker, route: RouteMatch<'_>, fields: Fields<'_>) -> Vec<Selection> {
+        if !route.route.settings.tag_fields.set().contains(FieldId::CacheGroups) {
             return Vec::new();
         }
-        let mut groups = invalidated_groups(received.fields());
+        let mut groups = invalidated_groups(fields);
         groups.sort_unstable();
         groups.dedup();
-        // What can be no tag is in no stored response.
+        // A group that is no valid tag is in no stored response.
         groups.retain(|group| TagExpr::any_of([&**group]).is_ok());
         let mut within = Vec::new();
-        write_key(&mut within, place.site, self.host.as_deref().and_then(Authority::parse), b"");
+        write_key(&mut within, route.site, self.host.as_deref().and_then(Authority::parse), b"");
         if groups.len() > INVALIDATED_GROUPS_MAX {
-            // Rather too much than some of it left.
+            // Too much is removed rather than too little.
             worker.count(Counter::OriginsInvalidated);
             return vec![Selection { within, tags: None }];
         }
@@ -97,27 +94,26 @@ impl UnsafeTarget {
         groups.chunks(TAGS_MAX).filter_map(selection).collect()
     }
 
-    /// By what the origin said, whatever rules have made of it.
-    fn keys(&self, place: RouteMatch<'_>, answer: &OriginAnswer) -> Vec<Vec<u8>> {
-        let received = answer.received.as_ref().unwrap_or(&answer.head.block);
+    /// The keys of the target and of the URLs that the response names.
+    fn keys(&self, route: RouteMatch<'_>, fields: Fields<'_>) -> Vec<Vec<u8>> {
         let authority = self.host.as_deref().and_then(Authority::parse);
         let mut keys = Vec::new();
         let mut add = |path_query: &[u8]| {
             let mut key = Vec::new();
-            write_key(&mut key, place.site, authority, path_query);
+            write_key(&mut key, route.site, authority, path_query);
             keys.push(key);
         };
         add(&self.path_query);
         if let Some(authority) = authority {
             let path_query = &self.path_query;
             let target = TargetUri { scheme: Scheme::Http, authority, path_query };
-            invalidated_targets(target, received.fields()).for_each(|path| add(&path));
+            invalidated_targets(target, fields).for_each(|path| add(&path));
         }
         keys
     }
 }
 
-/// False if another purge does not end.
+/// Removes the stored response for a key; returns false if another purge does not end.
 fn drop_stored(worker: &Worker, key: &[u8]) -> bool {
     let dropped = worker.store.try_purge(key, Duration::from_micros(INVALIDATE_WAIT_US_MAX));
     if let Ok(purged) = &dropped {
@@ -126,7 +122,7 @@ fn drop_stored(worker: &Worker, key: &[u8]) -> bool {
     dropped.is_ok()
 }
 
-/// Tries again until it is done or takes too long; the event loop goes on between.
+/// Tries again until it is done or takes too long; the event loop goes on in between.
 async fn drop_patiently(
     worker: Rc<Worker>,
     (keys, groups): (Vec<Vec<u8>>, Vec<Selection>),
@@ -146,7 +142,7 @@ async fn drop_patiently(
             tokio::time::sleep(Duration::from_millis(INVALIDATE_RETRY_MS)).await;
         }
     }
-    // The client may have gone meanwhile.
+    // The client may have left.
     let _ = done.send(());
 }
 
@@ -161,7 +157,7 @@ async fn drop_groups(worker: &Worker, groups: Vec<Selection>, deadline_ms: u64) 
         }
     };
     match asked {
-        // Once asked for, it is done to its end, but its end is not waited for without limit.
+        // Once queued it will be done, but its end is not waited for without a limit.
         Ok(asked) => {
             let left = Duration::from_millis(deadline_ms.saturating_sub(clock::monotonic_ms()));
             if tokio::time::timeout(left, asked.purged()).await.is_err() {

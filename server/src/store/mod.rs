@@ -1,17 +1,15 @@
-//! Step six: a fetch whose answer may be stored, shared by all who wait for it.
+//! Step six: which responses are stored, under which tags, and what removes them.
 //!
-//! One request leads: a task of its own fetches and stores, and goes on if its client leaves. All
-//! others follow the same growing record. Whoever can't use what the leader brings asks the
-//! origin for itself.
+//! Nothing here talks to an origin or to a client. A fetch hands over the heads and bodies that it
+//! receives, so this step stands before `fetch` in the order of who may use whom.
 
 mod fill;
 mod invalidate;
-mod lead;
-mod obtain;
 mod purge;
+mod storable;
 mod tags;
 
+pub(crate) use fill::BodyWriter;
 pub(crate) use invalidate::UnsafeTarget;
-pub(crate) use lead::notice_storable;
-pub(crate) use obtain::{Needs, Source, obtain};
-pub(crate) use purge::{is_purge, purge_asked};
+pub(crate) use purge::purge;
+pub(crate) use storable::{MergedHead, StoreContext, note_storable};

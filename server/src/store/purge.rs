@@ -1,16 +1,14 @@
-//! PURGE requests: a client that may do so drops what is stored for a URL, or, if the request has
-//! tags as a response has them, what is stored under these tags for the URL's site.
+//! PURGE requests: a client that may do so removes the stored responses of a URL or, if the request
+//! has tags as a response has them, the stored responses of the URL's site with one of these tags.
 //!
-//! There is no standard for it: the method, the tags in `Surrogate-Key` or `xkey`, and
-//! `Fastly-Soft-Purge: 1` are what other caches have made usual.
+//! There is no standard for it. Other caches have made the method usual, the tags in
+//! `Surrogate-Key` or `xkey`, and `Fastly-Soft-Purge: 1`.
 
-use std::net::IpAddr;
 use std::time::Duration;
 
 use forebay_cache::{PurgeBusy, PurgeResult, Selection, TagExpr};
 use forebay_http::fields::FieldSet;
 use forebay_http::policy::tags::{SURROGATE_FIELDS, TAG_FIELDS, tags};
-use forebay_http::request::Method;
 
 use crate::clock;
 use crate::counters::Counter;
@@ -20,24 +18,19 @@ use crate::key::{RouteMatch, site_beginning};
 use crate::limits::{INVALIDATE_MS_MAX, INVALIDATE_RETRY_MS, INVALIDATE_WAIT_US_MAX};
 use crate::parse::Request;
 use crate::purger::PurgeWork;
+use crate::transaction::Transaction;
 use crate::worker::Worker;
 
-/// Is it for us to purge? Where nobody may, it is a method like others.
-pub(crate) fn is_purge(place: RouteMatch<'_>, request: &Request<'_>) -> bool {
-    request.head.method() == Method::Other(b"PURGE") && !place.route.settings.purge_from.is_empty()
-}
-
-/// Does what a PURGE request asks for; `key` is that of its URL.
+/// Does what a PURGE request asks for.
 ///
 /// # Errors
-/// The client may not, its tags can be nobody's, or other purges do not end.
-pub(crate) async fn purge_asked(
-    (worker, client): (&Worker, IpAddr),
-    place: RouteMatch<'_>,
-    request: &Request<'_>,
-    key: &[u8],
-) -> Result<PurgeResult, Fault> {
-    let settings = &place.route.settings;
+/// The client may not purge here, its tags cannot be those of a response, or other purges do not
+/// end.
+pub(crate) async fn purge(transaction: &Transaction<'_>) -> Result<PurgeResult, Fault> {
+    let Transaction { request, key, .. } = transaction;
+    let (worker, client) = (transaction.worker(), transaction.client.peer.ip());
+    let route = transaction.route();
+    let settings = &route.route.settings;
     if !settings.purge_from.contains(client) {
         return Err(Fault::PurgeForbidden);
     }
@@ -45,9 +38,9 @@ pub(crate) async fn purge_asked(
         worker.count(Counter::PurgesFailed);
         return Err(Fault::PurgeElsewhere);
     }
-    let expression = tags_asked(place, request)?;
-    // What has a tag lies anywhere in the site.
-    if expression.is_some() && !place.site.route(b"/").settings.purge_from.contains(client) {
+    let expression = tags_asked(route, request)?;
+    // Responses with a tag are anywhere in the site.
+    if expression.is_some() && !route.site.route(b"/").settings.purge_from.contains(client) {
         return Err(Fault::PurgeForbidden);
     }
     worker.count(Counter::PurgeRequests);
@@ -61,9 +54,9 @@ pub(crate) async fn purge_asked(
         worker.count_many(Counter::Purged, purged.records);
         return Ok(purged);
     };
-    let selection = Selection { within: site_beginning(&place.site.name), tags: Some(tags) };
+    let selection = Selection { within: site_beginning(&route.site.name), tags: Some(tags) };
     let work = PurgeWork::Purge { is_soft, counter: Counter::Purged };
-    // However long it takes: it goes on if the client leaves.
+    // However long the purge takes, it goes on if the client leaves.
     let asked = worker.purger.ask(vec![selection], work).map_err(|_| {
         worker.count(Counter::PurgesBusy);
         Fault::PurgeBusy
@@ -71,13 +64,13 @@ pub(crate) async fn purge_asked(
     asked.purged().await.map_err(|_| Fault::PurgeBusy)
 }
 
-/// The tags to purge by; `None` if it is about the URL alone.
+/// The tags to purge by; `None` if the request is about the URL alone.
 ///
 /// # Errors
-/// They can be nobody's, or there are none where tags stand: purging only the URL then would leave
-/// what was meant.
-fn tags_asked(place: RouteMatch<'_>, request: &Request<'_>) -> Result<Option<TagExpr>, Fault> {
-    let read = place.route.settings.tag_fields.set().intersection(SURROGATE_FIELDS);
+/// A tag is not valid, or a tag field has no tag that is read here: then a purge of the URL alone
+/// would leave what was meant.
+fn tags_asked(route: RouteMatch<'_>, request: &Request<'_>) -> Result<Option<TagExpr>, Fault> {
+    let read = route.route.settings.tag_fields.set().intersection(SURROGATE_FIELDS);
     let fields = request.head.fields();
     let brought = fields.seen().intersection(FieldSet::of(&TAG_FIELDS));
     if brought == FieldSet::EMPTY {
@@ -96,7 +89,7 @@ fn is_soft(request: &Request<'_>) -> bool {
     fields.any(|field| field.name.eq_ignore_ascii_case(b"fastly-soft-purge") && field.value == b"1")
 }
 
-/// Tries again while other purges do not end; the event loop goes on between.
+/// Tries again while other purges do not end; the event loop goes on in between.
 async fn purge_patiently(
     worker: &Worker,
     key: &[u8],

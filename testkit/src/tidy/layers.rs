@@ -24,7 +24,7 @@ const CRATES: &[(&str, &[&str])] = &[
 ];
 
 /// The steps of a request in their order: each uses only those before it.
-const STEPS: &[&str] = &["accept", "parse", "key", "lookup", "fetch", "store", "deliver"];
+const STEPS: &[&str] = &["accept", "parse", "key", "lookup", "store", "fetch", "deliver"];
 
 /// Words that must not occur in the code of a crate: what it must not know.
 const ABSENCES: &[(&str, &[&str])] = &[

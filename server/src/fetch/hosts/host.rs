@@ -1,5 +1,5 @@
-//! What is known of one name, and what follows from it. Time is an argument, in monotonic
-//! milliseconds.
+//! The addresses of one name, and what a connection does with them. Time is an argument, in
+//! monotonic milliseconds.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -10,16 +10,17 @@ use crate::limits::{
     ADDRESS_FAILED_MS, HOST_ADDRESSES_MAX, HOST_DOUBTED_MS, HOST_RETRY_MS, HOST_WAIT_MS,
 };
 
-/// How old the addresses of a name may be that one connection uses.
+/// How old the addresses that one connection uses may be.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Terms {
-    /// When the connection was asked for: what was found after that is new enough, whatever else.
+    /// When the connection was asked for: addresses that were found after that are new enough in
+    /// any case.
     pub(super) since_ms: u64,
-    /// Without another thought.
+    /// Age up to which addresses are used at once.
     pub(super) fresh_ms: u64,
-    /// Beyond that, if newer ones cannot be had or not in time.
+    /// Further age up to which they are used if newer ones cannot be had, or not in time.
     pub(super) stale_ms: u64,
-    /// For so long the connection waits for newer ones if it has stale ones.
+    /// How long a connection that has stale addresses waits for newer ones.
     pub(super) wait_ms: u64,
 }
 
@@ -29,22 +30,22 @@ pub(super) struct Host {
     /// In the order of the resolver; empty until the name was resolved once.
     addresses: Vec<Address>,
     resolved_ms: u64,
-    /// None of the addresses took a connection since they were found.
-    is_in_vain: bool,
-    /// When the name could not be resolved; nothing if it could since.
+    /// Whether none of the addresses has accepted a connection since they were found.
+    has_only_failed: bool,
+    /// When the name could not be resolved; `None` if it could since.
     failed_ms: Option<u64>,
     /// When the last resolution began.
     began_ms: u64,
-    /// The end of the one that is under way.
-    under_way: Option<Done>,
-    /// Counts connections, so that each address of several gets its part of them.
+    /// The end of the resolution in progress.
+    in_progress: Option<Done>,
+    /// Counts connections, so that each of several addresses gets its share.
     turn: AtomicUsize,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Address {
     address: SocketAddr,
-    /// It took no connection since it took its last one. It is tried last; after this time one
+    /// Set if the last connection attempt failed: the address is tried last; after this time one
     /// connection tries it first.
     failed_until_ms: Option<u64>,
 }
@@ -56,15 +57,16 @@ pub(super) enum Step {
     Use { addresses: Vec<SocketAddr>, is_stale: bool, due: Option<SocketAddr> },
     /// Resolve the name.
     Resolve,
-    /// Somebody resolves it: wait for the end, but at most until then if there are stale addresses.
+    /// The name is being resolved: wait for the end, but at most until then if there are stale
+    /// addresses.
     Wait { done: Done, until_ms: Option<u64> },
     /// It could not be resolved a moment ago.
     Refuse,
 }
 
 impl Terms {
-    /// For a connection that begins now and is to be open at `deadline_ms`: half of the time is
-    /// for connecting.
+    /// The terms of a connection that begins now and is to be open at `deadline_ms`: half of the
+    /// time is for connecting.
     pub(super) fn of(settings: &ServerSettings, now_ms: u64, deadline_ms: u64) -> Terms {
         Terms {
             since_ms: now_ms,
@@ -76,8 +78,8 @@ impl Terms {
 }
 
 impl Host {
-    /// What to do now. Stale addresses are a substitute (RFC 8767 §5): all wait for new ones, and
-    /// only if these cannot be had, or not in time, they go on with what is there.
+    /// What to do now. Stale addresses are a substitute (RFC 8767 §5): connections wait for new
+    /// ones, and use the stale ones only if those cannot be had, or not in time.
     pub(super) fn step(&self, terms: Terms, now_ms: u64) -> Step {
         let age_ms = now_ms.saturating_sub(self.resolved_ms);
         let is_known = !self.addresses.is_empty();
@@ -85,7 +87,7 @@ impl Host {
             return self.go(false, now_ms);
         }
         let has_stale = is_known && age_ms < terms.fresh_ms + terms.stale_ms;
-        let Some(done) = &self.under_way else {
+        let Some(done) = &self.in_progress else {
             return match self.has_failed_within(HOST_RETRY_MS, now_ms) {
                 false => Step::Resolve,
                 true if has_stale => self.go(true, now_ms),
@@ -99,13 +101,13 @@ impl Host {
         Step::Wait { done: done.clone(), until_ms: has_stale.then_some(until_ms) }
     }
 
-    /// Addresses none of which takes a connection may be those of yesterday.
+    /// Addresses that all fail may be out of date.
     fn fresh_ms(&self, terms: Terms) -> u64 {
-        if self.is_in_vain { terms.fresh_ms.min(HOST_RETRY_MS) } else { terms.fresh_ms }
+        if self.has_only_failed { terms.fresh_ms.min(HOST_RETRY_MS) } else { terms.fresh_ms }
     }
 
-    /// Until when to wait where there are stale addresses. A resolver that failed a moment ago is
-    /// not waited for, nor one that had its time for others.
+    /// Until when to wait if there are stale addresses. A connection does not wait for a resolver
+    /// that failed a moment ago, nor for one that has kept others waiting for long enough.
     fn wait_until_ms(&self, terms: Terms, now_ms: u64) -> u64 {
         if self.has_failed_within(HOST_DOUBTED_MS, now_ms) {
             return now_ms;
@@ -124,8 +126,8 @@ impl Host {
         Step::Use { addresses: self.in_order(), is_stale, due }
     }
 
-    /// By turns, within neighbours of one family: which family comes first was the resolver's
-    /// choice (RFC 6724). Those that took no connection come last.
+    /// The addresses in turns, within neighbours of one family: the resolver chose which family
+    /// comes first (RFC 6724). Addresses that failed come last.
     fn in_order(&self) -> Vec<SocketAddr> {
         let of = |failed| self.addresses.iter().filter(move |one| one.has_failed() == failed);
         let mut ordered: Vec<SocketAddr> = of(false).map(|one| one.address).collect();
@@ -139,8 +141,9 @@ impl Host {
         ordered
     }
 
-    /// Makes it the caller's duty to try the address first, though it failed. If it is a black
-    /// hole, that takes long: false if another does it already.
+    /// Makes the caller try the address first, although it failed; returns false if another
+    /// connection does so already: an address that does not answer costs the time of one connection
+    /// only.
     pub(super) fn take_due(&mut self, address: SocketAddr, now_ms: u64) -> bool {
         let found = self.find_mut(address).filter(|one| one.is_due(now_ms));
         let is_due = found.is_some();
@@ -150,25 +153,25 @@ impl Host {
         is_due
     }
 
-    /// Somebody begins to resolve the name; `done` tells of the end.
+    /// Notes that a resolution of the name begins; `done` is its end.
     pub(super) fn begin(&mut self, done: Done, now_ms: u64) {
-        self.under_way = Some(done);
+        self.in_progress = Some(done);
         self.began_ms = now_ms;
     }
 
-    /// Does somebody resolve the name?
-    pub(super) fn is_under_way(&self) -> bool {
-        self.under_way.is_some()
+    /// Whether the name is being resolved.
+    pub(super) fn is_being_resolved(&self) -> bool {
+        self.in_progress.is_some()
     }
 
-    /// When that began, or the last time that it was done.
+    /// When the present resolution began, or the last one.
     pub(super) fn began_ms(&self) -> u64 {
         self.began_ms
     }
 
-    /// The resolution that is under way has ended. No address is as good as an error.
+    /// Notes the end of the resolution. A result without an address counts as an error.
     pub(super) fn end(&mut self, found: &[SocketAddr], now_ms: u64) {
-        self.under_way = None;
+        self.in_progress = None;
         if found.is_empty() {
             self.failed_ms = Some(now_ms);
             return;
@@ -183,26 +186,26 @@ impl Host {
         }
         self.addresses = addresses;
         self.resolved_ms = now_ms;
-        self.is_in_vain = false;
+        self.has_only_failed = false;
         self.failed_ms = None;
     }
 
-    /// Are these all the addresses that are known, and is it news that none takes a connection?
+    /// Whether these are all known addresses, and it is new that all of them fail.
     pub(super) fn can_give_up(&self, tried: &[SocketAddr]) -> bool {
-        !self.is_in_vain && self.addresses.iter().all(|one| tried.contains(&one.address))
+        !self.has_only_failed && self.addresses.iter().all(|one| tried.contains(&one.address))
     }
 
-    /// None of these takes a connection. If there are no others, the name is soon resolved anew.
+    /// Notes that all of these failed. If there are no others, the name is soon resolved again.
     pub(super) fn give_up(&mut self, tried: &[SocketAddr]) {
-        self.is_in_vain |= self.can_give_up(tried);
+        self.has_only_failed |= self.can_give_up(tried);
     }
 
-    /// Would [`Host::put_last`] change the order? An address that stands alone is tried anyway.
+    /// Whether [`Host::put_last`] would change the order. A single address is tried anyway.
     pub(super) fn can_put_last(&self, address: SocketAddr) -> bool {
         self.addresses.len() > 1 && self.find(address).is_some_and(|one| !one.has_failed())
     }
 
-    /// The address took no connection: it is tried last. False if nothing changes.
+    /// Notes that the address failed: it is tried last. Returns false if nothing changes.
     pub(super) fn put_last(&mut self, address: SocketAddr, now_ms: u64) -> bool {
         let can = self.can_put_last(address);
         if let Some(one) = self.find_mut(address).filter(|_| can) {
@@ -211,16 +214,16 @@ impl Host {
         can
     }
 
-    /// Would [`Host::put_back`] change anything?
+    /// Whether [`Host::put_back`] would change anything.
     pub(super) fn can_put_back(&self, address: SocketAddr) -> bool {
-        self.find(address).is_some_and(|one| self.is_in_vain || one.has_failed())
+        self.find(address).is_some_and(|one| self.has_only_failed || one.has_failed())
     }
 
-    /// The address took a connection.
+    /// Notes that the address has accepted a connection.
     pub(super) fn put_back(&mut self, address: SocketAddr) {
         if let Some(one) = self.find_mut(address) {
             one.failed_until_ms = None;
-            self.is_in_vain = false;
+            self.has_only_failed = false;
         }
     }
 

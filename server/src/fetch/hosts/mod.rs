@@ -1,15 +1,15 @@
-//! Where origins are: their names with the addresses that these have, one table for all workers.
+//! The addresses of origins by name, in one table for all workers.
 //!
-//! `host.rs` decides what is known of a name and what to do next; `table.rs` keeps it for every
-//! worker behind a reader-biased lock; `resolve.rs` asks the system and waits.
+//! `host.rs` keeps the addresses of one name and decides what to do next; `table.rs` shares them
+//! among workers behind a reader-biased lock; `resolve.rs` asks the system and waits.
 //!
 //! Invariants:
 //! - A name is resolved by one thread of the whole server at a time, and never on a worker's loop.
-//! - The lock is held to look or to note, never across a wait or while a name is resolved.
+//! - The lock is never held across a wait, nor while a name is resolved.
 //! - Stale addresses are used only after a failure or a wait (RFC 8767 §5).
-//! - Who begins to resolve a name ends it in the table, also if its task or its thread dies;
-//!   until then the name stays in the table.
-//! - What is an address already never enters the table.
+//! - Every resolution that begins ends in the table, even if its task or its thread dies; until
+//!   then the name stays in the table.
+//! - A host that is an address never enters the table.
 
 mod host;
 mod resolve;

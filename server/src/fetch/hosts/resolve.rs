@@ -1,5 +1,5 @@
-//! From a name to addresses: look, and if need be have the system resolve the name, or wait for who
-//! does.
+//! From a name to addresses: look it up, and if need be let the system resolve it, or wait for the
+//! connection that does.
 
 use std::fmt;
 use std::io;
@@ -12,7 +12,7 @@ use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
 use super::host::{Step, Terms};
-use super::table::{Begun, Done, Resolution};
+use super::table::{Done, Resolution, ResolutionStart};
 use crate::clock;
 use crate::config::{OriginAddress, ServerSettings};
 use crate::counters::Counter;
@@ -22,24 +22,24 @@ use crate::worker::Worker;
 
 type Resolve = dyn Fn(&str, u16) -> io::Result<Vec<SocketAddr>> + Send + Sync;
 
-/// Finds the addresses of a name. It may block: it runs on threads that are made for that.
+/// Finds the addresses of a name. It may block: it runs on threads that may block.
 #[derive(Clone)]
 pub struct Resolver(Arc<Resolve>);
 
 impl Resolver {
-    /// Calls `resolve` with the name and the port that the addresses shall have.
+    /// A resolver that calls `resolve` with the name and the port of the addresses.
     pub fn new(
         resolve: impl Fn(&str, u16) -> io::Result<Vec<SocketAddr>> + Send + Sync + 'static,
     ) -> Resolver {
         Resolver(Arc::new(resolve))
     }
 
-    /// The system's own, `getaddrinfo`. It does not tell for how long its answer holds.
+    /// The system's resolver, `getaddrinfo`. It does not tell how long its result holds.
     pub fn system() -> Resolver {
         Resolver::new(|host, port| Ok((host, port).to_socket_addrs()?.collect()))
     }
 
-    /// The addresses, at least one.
+    /// Returns at least one address.
     fn resolve(&self, host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
         let found = (self.0)(host, port)?;
         if found.is_empty() {
@@ -58,8 +58,8 @@ impl fmt::Debug for Resolver {
 /// The addresses of an origin, in the order in which to try them.
 ///
 /// # Errors
-/// [`Fault::OriginName`] if there are none, [`Fault::OriginConnectTimeout`] if that is not known
-/// until `deadline_ms`.
+/// [`Fault::OriginName`] if there are none, [`Fault::OriginConnectTimeout`] if the name is not
+/// resolved by `deadline_ms`.
 pub(in crate::fetch) async fn addresses(
     worker: &Rc<Worker>,
     origin: &OriginAddress,
@@ -89,13 +89,13 @@ pub(in crate::fetch) async fn addresses(
                 return Ok(addresses);
             }
             Step::Refuse => return Err(Fault::OriginName),
-            // In vain or not: the next look finds new addresses or the stale ones.
+            // Whether it ended or not, the next step finds new addresses or the stale ones.
             Step::Wait { done, until_ms: Some(ms) } => drop(wait(done, ms - now_ms).await),
             Step::Wait { done, until_ms: None } => wait(done, left_ms).await?,
             Step::Resolve => match worker.hosts.begin(&origin.authority, terms, now_ms) {
-                Begun::Own(resolution) => begin(worker, origin, terms, resolution),
-                Begun::Another => {}
-                Begun::NoRoom => return resolve_apart(worker, origin, deadline_ms).await,
+                ResolutionStart::Own(resolution) => begin(worker, origin, terms, resolution),
+                ResolutionStart::Another => {}
+                ResolutionStart::NoRoom => return resolve_apart(worker, origin, deadline_ms).await,
             },
         }
     }
@@ -106,7 +106,7 @@ async fn wait(done: Done, limit_ms: u64) -> Result<(), Fault> {
     ended.map_err(|_| Fault::OriginConnectTimeout)
 }
 
-/// Resolves the name for one connection, whatever others do.
+/// Resolves the name for this connection only.
 async fn resolve_apart(
     worker: &Rc<Worker>,
     origin: &OriginAddress,
@@ -120,7 +120,7 @@ async fn resolve_apart(
     })
 }
 
-/// Resolves the name on another thread, for all who wait. This goes on when they do not.
+/// Resolves the name on another thread for all waiters; goes on even if they give up.
 fn begin(worker: &Rc<Worker>, origin: &OriginAddress, terms: Terms, resolution: Resolution) {
     let (own, origin) = (Rc::clone(worker), origin.clone());
     worker.spawn(async move {
@@ -139,9 +139,9 @@ fn begin(worker: &Rc<Worker>, origin: &OriginAddress, terms: Terms, resolution: 
     });
 }
 
-/// Resolves the name and calls `note` with what was found, nothing after an error, both on a
-/// thread that may block. It holds its permit to the end, also when nobody waits any more: what
-/// the system has begun cannot be stopped.
+/// Resolves the name and calls `note` with the addresses (none after an error), both on a thread
+/// that may block. The thread holds its permit to the end, even if the waiters have given up: the
+/// system cannot stop a resolution.
 async fn resolve_on_a_thread(
     worker: &Worker,
     origin: &OriginAddress,
@@ -160,7 +160,7 @@ async fn resolve_on_a_thread(
     resolved.await.unwrap_or_else(|panicked| Err(panicked.into()))
 }
 
-/// An address of an origin took no connection: others of the same name are tried before it.
+/// Notes that an address of an origin failed: others of the same name are tried before it.
 pub(in crate::fetch) fn note_failed(worker: &Worker, origin: &OriginAddress, address: SocketAddr) {
     worker.count(Counter::OriginAddressErrors);
     if worker.hosts.put_last(&origin.authority, address, clock::monotonic_ms()) {
@@ -169,12 +169,12 @@ pub(in crate::fetch) fn note_failed(worker: &Worker, origin: &OriginAddress, add
     }
 }
 
-/// An address of an origin took a connection.
+/// Notes that an address of an origin has accepted a connection.
 pub(in crate::fetch) fn note_worked(worker: &Worker, origin: &OriginAddress, address: SocketAddr) {
     worker.hosts.put_back(&origin.authority, address);
 }
 
-/// None of these addresses of an origin took a connection: there may be others by now.
+/// Notes that all of these addresses of an origin failed: it may have others by now.
 pub(in crate::fetch) fn note_all_failed(
     worker: &Worker,
     origin: &OriginAddress,

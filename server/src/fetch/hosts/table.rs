@@ -1,4 +1,4 @@
-//! The table of names, and the end of every resolution that was begun.
+//! The table of names, and the end of every resolution.
 
 use std::collections::{HashMap, HashSet};
 use std::net::SocketAddr;
@@ -13,79 +13,85 @@ use crate::clock;
 use crate::config::Sites;
 use crate::limits::HOSTS_MAX;
 
-/// What all workers know of the names of origins, by authority.
+/// The addresses of origins by authority, for all workers.
 #[derive(Debug)]
 pub(crate) struct Hosts {
     pub(super) resolver: Resolver,
     table: BravoRwLock<HashMap<Box<str>, Host>>,
 }
 
-/// The end of a resolution, for those who wait for it: at the latest when its thread dies.
+/// The end of a resolution, for the connections that wait for it: at the latest when its thread
+/// dies.
 #[derive(Clone, Debug)]
 pub(super) struct Done(watch::Receiver<()>);
 
-/// Who resolves a name.
+/// The answer to the wish to resolve a name.
 #[derive(Debug)]
-pub(super) enum Begun {
-    /// The caller.
+pub(super) enum ResolutionStart {
+    /// The caller resolves the name.
     Own(Resolution),
-    /// Another, who was first.
+    /// Another connection resolves it already.
     Another,
-    /// Nobody: the table is full of names that are being resolved.
+    /// The table is full of names that are being resolved.
     NoRoom,
 }
 
-/// The duty to resolve one name.
+/// The duty to resolve one name; it ends in the table even if it is dropped.
 #[derive(Debug)]
 pub(super) struct Resolution {
     hosts: Arc<Hosts>,
     authority: Box<str>,
-    /// Wakes who waits, when it is dropped: after the table has what was found.
+    /// Wakes the waiters when it is dropped, after the table has the result.
     _wake: watch::Sender<()>,
     has_ended: bool,
 }
 
 impl Hosts {
-    /// An empty table; `resolver` finds what is to stand in it.
+    /// An empty table, which `resolver` fills.
     pub(crate) fn new(resolver: Resolver) -> Hosts {
         Hosts { resolver, table: BravoRwLock::new(LockClass::Hosts, HashMap::new()) }
     }
 
-    /// What to do for a connection to `authority`.
+    /// What a connection to `authority` does next.
     pub(super) fn step(&self, authority: &str, terms: Terms, now_ms: u64) -> Step {
         let table = self.table.read();
         let host = table.get(authority);
         host.map_or(Step::Resolve, |host| host.step(terms, now_ms))
     }
 
-    /// Makes it the caller's duty to resolve the name, if nobody does it yet.
-    pub(super) fn begin(self: &Arc<Hosts>, authority: &str, terms: Terms, now_ms: u64) -> Begun {
+    /// Makes the caller resolve the name, unless another connection does so already.
+    pub(super) fn begin(
+        self: &Arc<Hosts>,
+        authority: &str,
+        terms: Terms,
+        now_ms: u64,
+    ) -> ResolutionStart {
         let (wake, done) = watch::channel(());
         let mut table = self.table.write();
         if table.len() >= HOSTS_MAX && !table.contains_key(authority) {
             evict(&mut table);
             if table.len() >= HOSTS_MAX {
-                return Begun::NoRoom;
+                return ResolutionStart::NoRoom;
             }
         }
         let host = table.entry(authority.into()).or_default();
         let Step::Resolve = host.step(terms, now_ms) else {
-            return Begun::Another;
+            return ResolutionStart::Another;
         };
         host.begin(Done(done), now_ms);
         drop(table);
         let (hosts, authority) = (Arc::clone(self), authority.into());
-        Begun::Own(Resolution { hosts, authority, _wake: wake, has_ended: false })
+        ResolutionStart::Own(Resolution { hosts, authority, _wake: wake, has_ended: false })
     }
 
-    /// The address took no connection: it is tried last. False if it stood alone, or was last
-    /// already.
+    /// Notes that the address failed: it is tried last. Returns false if it is the only one, or was
+    /// last already.
     pub(super) fn put_last(&self, authority: &str, address: SocketAddr, now_ms: u64) -> bool {
         let can = |host: &Host| host.can_put_last(address);
         self.change(authority, can, |host| host.put_last(address, now_ms))
     }
 
-    /// The address took a connection: if it was last before, it is not any more.
+    /// Notes that the address has accepted a connection: it is not tried last any more.
     pub(super) fn put_back(&self, authority: &str, address: SocketAddr) {
         let can = |host: &Host| host.can_put_back(address);
         self.change(authority, can, |host| {
@@ -94,13 +100,14 @@ impl Hosts {
         });
     }
 
-    /// Makes it the caller's duty to try an address that is due, or says that another does.
+    /// Makes the caller try an address that is due; returns false if another connection does so
+    /// already.
     pub(super) fn take_due(&self, authority: &str, address: SocketAddr, now_ms: u64) -> bool {
         self.change(authority, |_| true, |host| host.take_due(address, now_ms))
     }
 
-    /// None of these addresses took a connection. If the name has no others, it is soon resolved
-    /// anew.
+    /// Notes that all of these addresses failed. If the name has no others, it is soon resolved
+    /// again.
     pub(super) fn give_up(&self, authority: &str, tried: &[SocketAddr]) {
         let can = |host: &Host| host.can_give_up(tried);
         self.change(authority, can, |host| {
@@ -109,8 +116,8 @@ impl Hosts {
         });
     }
 
-    /// Changes what is known of a name: false without a change. Where there is nothing to change,
-    /// that is found without keeping others from reading.
+    /// Changes the entry of a name; returns false without a change. If there is nothing to change,
+    /// it takes the lock for reading only.
     fn change(
         &self,
         authority: &str,
@@ -123,14 +130,14 @@ impl Hosts {
         self.table.write().get_mut(authority).is_some_and(change)
     }
 
-    /// Forgets every name that is not an origin of these sites and is not being resolved. A request
-    /// that still goes by older settings may bring one back, until the next reload.
+    /// Removes every name that is not an origin of these sites and is not being resolved. A request
+    /// that began with older settings may bring one back, until the next reload.
     pub(crate) fn retain(&self, sites: &Sites) {
         let named: HashSet<&str> =
             sites.iter().map(|site| site.origin.authority.as_str()).collect();
         self.table
             .write()
-            .retain(|authority, host| host.is_under_way() || named.contains(&**authority));
+            .retain(|authority, host| host.is_being_resolved() || named.contains(&**authority));
     }
 
     /// Number of names.
@@ -140,22 +147,22 @@ impl Hosts {
     }
 }
 
-/// Makes room: forgets a quarter of the names that are not being resolved. A name that is in use is
-/// resolved again and again, so it takes those for which that began longest ago: first of all the
-/// ones that are too old, then those that were not used longest.
+/// Makes room: removes a quarter of the names that are not being resolved, those whose last
+/// resolution began longest ago. A name that is in use is resolved again and again, so these are
+/// the names that are too old, then those that have not been used for longest.
 fn evict(table: &mut HashMap<Box<str>, Host>) {
-    let idle = table.values().filter(|host| !host.is_under_way());
+    let idle = table.values().filter(|host| !host.is_being_resolved());
     let mut began: Vec<u64> = idle.map(Host::began_ms).collect();
     if began.is_empty() {
         return;
     }
     let quarter = began.len() / 4;
     let (_, &mut newest_ms, _) = began.select_nth_unstable(quarter);
-    table.retain(|_, host| host.is_under_way() || host.began_ms() > newest_ms);
+    table.retain(|_, host| host.is_being_resolved() || host.began_ms() > newest_ms);
 }
 
 impl Resolution {
-    /// Notes what was found, and wakes who waits for it.
+    /// Notes the addresses that were found, and wakes the waiters.
     pub(super) fn end(mut self, found: &[SocketAddr], now_ms: u64) {
         self.note(found, now_ms);
     }
@@ -163,7 +170,7 @@ impl Resolution {
     fn note(&mut self, found: &[SocketAddr], now_ms: u64) {
         self.has_ended = true;
         let mut table = self.hosts.table.write();
-        // It is there: a name that is being resolved never leaves.
+        // A name that is being resolved never leaves the table.
         if let Some(host) = table.get_mut(&self.authority) {
             host.end(found, now_ms);
         }
@@ -181,7 +188,7 @@ impl Drop for Resolution {
 impl Done {
     /// Waits for the end.
     pub(super) async fn wait(mut self) {
-        // Nothing is ever sent: the end is that the sender is gone.
+        // Nothing is ever sent: the end is that the sender is dropped.
         let _ = self.0.changed().await;
     }
 }

@@ -1,11 +1,11 @@
-//! What is known of a name, what follows from it, and who may resolve it.
+//! The addresses of a name over time, and the order of resolutions.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 
 use super::host::{Host, Step, Terms};
 use super::resolve::Resolver;
-use super::table::{Begun, Hosts, Resolution};
+use super::table::{Hosts, Resolution, ResolutionStart};
 use crate::config::Config;
 use crate::limits::{
     ADDRESS_FAILED_MS, HOST_ADDRESSES_MAX, HOST_DOUBTED_MS, HOST_RETRY_MS, HOST_WAIT_MS, HOSTS_MAX,
@@ -14,13 +14,13 @@ use crate::limits::{
 const TERMS: Terms =
     Terms { since_ms: u64::MAX, fresh_ms: 100, stale_ms: 1000, wait_ms: HOST_WAIT_MS };
 
-/// Of a name that is not resolved anew within a test.
+/// The terms of a name that is not resolved again within a test.
 const LONG: Terms = Terms { fresh_ms: 100 * ADDRESS_FAILED_MS, ..TERMS };
 
-/// When something was found, or was not.
+/// When a resolution ended.
 const T: u64 = 50_000;
 
-/// Of IPv4 up to 100, then of IPv6.
+/// An address of IPv4 up to 100, then of IPv6.
 fn address(number: u8) -> SocketAddr {
     match number {
         0..=100 => SocketAddr::from(([192, 0, 2, number], 80)),
@@ -68,7 +68,7 @@ fn begin(hosts: &Arc<Hosts>, now_ms: u64) -> Resolution {
 
 fn begin_name(hosts: &Arc<Hosts>, name: &str, terms: Terms, now_ms: u64) -> Resolution {
     match hosts.begin(name, terms, now_ms) {
-        Begun::Own(resolution) => resolution,
+        ResolutionStart::Own(resolution) => resolution,
         other => panic!("{name} at {now_ms}: {other:?}"),
     }
 }
@@ -82,7 +82,7 @@ fn resolve(hosts: &Arc<Hosts>, found: &[u8], now_ms: u64) {
 }
 
 #[test]
-fn addresses_are_fresh_then_a_substitute_then_nothing() {
+fn addresses_are_fresh_then_stale_then_unusable() {
     // What is found at T and then found no more from T + 500 on; after how long; with somebody
     // who resolves the name at that time; what to do.
     let (found, none, failed) = (Some(&[1, 2][..]), Some(&[][..]), None);
@@ -115,7 +115,7 @@ fn addresses_are_fresh_then_a_substitute_then_nothing() {
 }
 
 #[test]
-fn a_name_that_is_resolved_in_vain_keeps_its_last_addresses() {
+fn a_name_that_cannot_be_resolved_keeps_its_last_addresses() {
     let hosts = hosts();
     resolve(&hosts, &[1], T);
     let stale = T + TERMS.fresh_ms;
@@ -142,7 +142,7 @@ fn a_name_that_is_resolved_in_vain_keeps_its_last_addresses() {
 }
 
 #[test]
-fn all_wait_for_a_resolution_that_has_time_and_for_no_doubtful_one() {
+fn connections_wait_for_a_resolver_unless_it_failed_or_took_long() {
     // How long before T + 1000, when the resolution begins, one failed; when the connection was
     // asked for, and how long it can wait; when it looks; what it does then.
     let began = T + 1000;
@@ -174,7 +174,7 @@ fn all_wait_for_a_resolution_that_has_time_and_for_no_doubtful_one() {
 }
 
 #[test]
-fn a_name_whose_addresses_all_failed_is_resolved_anew() {
+fn a_name_whose_addresses_all_failed_is_resolved_again() {
     // What was tried in vain; how long after the addresses 1 and 2 were found somebody looks.
     let cases: &[(&[u8], u64, &str)] = &[
         (&[], HOST_RETRY_MS, "fresh [1, 2]"),
@@ -207,7 +207,7 @@ fn a_name_whose_addresses_all_failed_is_resolved_anew() {
 }
 
 #[test]
-fn what_is_found_for_a_request_is_new_enough_for_it() {
+fn addresses_that_are_found_for_a_request_are_new_enough_for_it() {
     let hosts = hosts();
     resolve(&hosts, &[1], T);
     // When the connection was asked for; what to do when the address has become stale.
@@ -225,7 +225,7 @@ fn what_is_found_for_a_request_is_new_enough_for_it() {
 }
 
 #[test]
-fn an_address_that_took_no_connection_comes_last() {
+fn an_address_that_failed_is_tried_last() {
     // Those that fail, one after the other, each 10 ms later; when to look; the order then.
     let cases: &[(&[u8], u64, &str)] = &[
         (&[], 0, "[1, 2, 3]"),
@@ -253,7 +253,7 @@ fn an_address_that_took_no_connection_comes_last() {
 }
 
 #[test]
-fn connections_go_to_the_addresses_of_one_family_by_turns() {
+fn connections_take_turns_on_the_addresses_of_one_family() {
     // What the resolver finds, above 100 of IPv6; which of them fail; four connections.
     let cases: &[(&[u8], &[u8], [&str; 4])] = &[
         (&[1], &[], ["[1]", "[1]", "[1]", "[1]"]),
@@ -277,7 +277,7 @@ fn connections_go_to_the_addresses_of_one_family_by_turns() {
 }
 
 #[test]
-fn one_at_a_time_tries_an_address_that_failed() {
+fn one_connection_at_a_time_tries_an_address_that_failed() {
     let hosts = hosts();
     resolve(&hosts, &[1, 2], T);
     hosts.put_last("a", address(1), T);
@@ -303,7 +303,7 @@ fn one_at_a_time_tries_an_address_that_failed() {
 }
 
 #[test]
-fn a_failure_of_an_address_is_news_until_it_has_worked_again() {
+fn a_failure_of_an_address_is_reported_once_until_it_works_again() {
     let hosts = hosts();
     let fails = |number, now_ms| hosts.put_last("a", address(number), now_ms);
     assert!(!fails(1, T), "of an unknown name");
@@ -337,11 +337,11 @@ fn addresses_beyond_the_limit_are_left_out() {
 }
 
 #[test]
-fn one_resolves_a_name_and_its_end_wakes_the_others() {
+fn one_connection_resolves_a_name_and_its_end_wakes_the_others() {
     let hosts = hosts();
     let resolution = begin(&hosts, T);
-    assert!(matches!(hosts.begin("a", TERMS, T), Begun::Another), "one at a time");
-    assert!(matches!(hosts.begin("b", TERMS, T), Begun::Own(_)), "another name");
+    assert!(matches!(hosts.begin("a", TERMS, T), ResolutionStart::Another), "one at a time");
+    assert!(matches!(hosts.begin("b", TERMS, T), ResolutionStart::Own(_)), "another name");
     let done = || match hosts.step("a", TERMS, T) {
         Step::Wait { done, .. } => done,
         other => panic!("there is no address yet: {other:?}"),
@@ -371,7 +371,7 @@ fn a_resolution_that_is_given_up_frees_the_name() {
 }
 
 #[test]
-fn names_that_are_no_origins_any_more_leave() {
+fn names_that_are_no_longer_origins_leave() {
     let config = "[[site]]\nname = \"s\"\nnames = [\"*\"]\norigin = \"http://a\"\n";
     let config = Config::from_toml(config, "test").expect("it is right");
     let hosts = hosts();
@@ -380,14 +380,14 @@ fn names_that_are_no_origins_any_more_leave() {
     let gone = begin_name(&hosts, "c", TERMS, T);
     hosts.retain(&config.sites);
     assert_eq!((hosts.count(), step(&hosts, T).as_str()), (2, "fresh [1]"));
-    assert!(matches!(hosts.begin("c", TERMS, T), Begun::Another), "one at a time");
+    assert!(matches!(hosts.begin("c", TERMS, T), ResolutionStart::Another), "one at a time");
     gone.end(&addresses(&[7]), T);
     hosts.retain(&config.sites);
     assert_eq!(hosts.count(), 1, "with the next settings");
 }
 
 #[test]
-fn a_full_table_forgets_what_was_not_used_longest_and_nothing_under_way() {
+fn a_full_table_drops_the_names_unused_for_longest_and_none_being_resolved() {
     let hosts = hosts();
     let name = |number: usize| format!("name-{number}");
     let running = begin_name(&hosts, "running", TERMS, 0);
@@ -407,7 +407,7 @@ fn a_full_table_forgets_what_was_not_used_longest_and_nothing_under_way() {
     assert!((HOSTS_MAX * 7 / 10..HOSTS_MAX * 8 / 10).contains(&kept), "{kept} are kept");
     assert!(!is_there(&name(2)) && is_there(&name(HOSTS_MAX - 1)), "the oldest leave");
     assert!(
-        matches!(hosts.begin("running", TERMS, end_ms), Begun::Another),
+        matches!(hosts.begin("running", TERMS, end_ms), ResolutionStart::Another),
         "it is being resolved"
     );
     running.end(&addresses(&[1]), end_ms);
@@ -415,13 +415,13 @@ fn a_full_table_forgets_what_was_not_used_longest_and_nothing_under_way() {
 }
 
 #[test]
-fn a_table_full_of_names_that_are_being_resolved_takes_no_other() {
+fn a_table_full_of_names_being_resolved_takes_no_other() {
     let hosts = hosts();
     let name = |number: usize| format!("name-{number}");
     let running: Vec<_> =
         (0..HOSTS_MAX).map(|number| begin_name(&hosts, &name(number), TERMS, T)).collect();
-    assert!(matches!(hosts.begin("one more", TERMS, T), Begun::NoRoom));
-    assert!(matches!(hosts.begin("name-7", TERMS, T), Begun::Another));
+    assert!(matches!(hosts.begin("one more", TERMS, T), ResolutionStart::NoRoom));
+    assert!(matches!(hosts.begin("name-7", TERMS, T), ResolutionStart::Another));
     assert_eq!(hosts.count(), HOSTS_MAX);
     for resolution in running {
         resolution.end(&addresses(&[1]), T);

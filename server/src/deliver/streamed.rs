@@ -1,0 +1,122 @@
+//! An origin's response that is not stored, sent to the client as it arrives.
+
+use std::pin::pin;
+
+use forebay_http::date::write_date;
+use forebay_http::fields::FieldId;
+use forebay_http::framing::BodyFraming;
+use forebay_http::write;
+
+use super::chunks::{append_piece, end_chunks};
+use super::head::{Head, HeadContext, WrittenHead, can_chunk};
+use super::{DeliverError, Delivered};
+use crate::accept::Client;
+use crate::fetch::{OriginAnswer, OriginBody, OriginPart};
+use crate::poll_once::poll_once;
+use crate::response::StreamedResponse;
+use crate::send_queue::{Lender, SendQueue};
+use crate::transaction::Transaction;
+
+/// Sends the response to its end, beside the request's body if that is still on its way.
+///
+/// # Errors
+/// See [`stream`].
+pub(super) async fn deliver_streamed(
+    transaction: &mut Transaction<'_>,
+    queue: &mut SendQueue,
+    response: StreamedResponse<'_>,
+) -> Result<Delivered, DeliverError> {
+    let StreamedResponse { answer, upload } = response;
+    let Some(mut upload) = upload else {
+        return stream(transaction, queue, answer).await;
+    };
+    let delivered = upload.beside(stream(transaction, queue, answer)).await?;
+    // The response may have come before the body was read.
+    transaction.has_unread_body = !upload.is_whole();
+    Ok(delivered)
+}
+
+/// Sends the response to its end.
+///
+/// A piece is sent only once the origin's next piece, end or fault is known or has to be waited
+/// for: a response that turns out broken in the same read is not sent at all.
+///
+/// # Errors
+/// The origin's response is not whole; or the client is gone, too slow, or stalled while another
+/// request waited for the connection to the origin.
+async fn stream(
+    transaction: &Transaction<'_>,
+    queue: &mut SendQueue,
+    mut answer: OriginAnswer,
+) -> Result<Delivered, DeliverError> {
+    let (client, context) = (transaction.client, HeadContext::of(transaction));
+    let form = context.form;
+    let begin = queue.mark();
+    let framing = framing(&answer);
+    let block = answer.head.block.bytes();
+    let head = Head { status: answer.head.status, block, age: None, framing };
+    let WrittenHead { status, keep_alive } = head.write_with(&context, queue.text(), |text| {
+        // A recipient with a clock adds the Date that is missing (RFC 9110 §6.6.1).
+        if !answer.head.block.fields().contains(FieldId::Date) {
+            write::date_field(text, &write_date(answer.response_time));
+        }
+    });
+    let is_chunked = framing == BodyFraming::Chunked && can_chunk(form) && !form.head_only;
+    let mut delivered = Delivered { status, body_bytes: 0, keep_alive };
+    let mut begun = false;
+    loop {
+        match next_or_flush(client, queue, &mut answer.body, &mut begun).await {
+            Ok(OriginPart::Data(piece)) => {
+                delivered.body_bytes += piece.len() as u64;
+                append_piece(queue, piece, is_chunked, Lender::Origin);
+            }
+            Ok(OriginPart::End(trailers)) => {
+                if is_chunked {
+                    end_chunks(queue, trailers.filter(|_| form.trailers));
+                }
+                return Ok(delivered);
+            }
+            Err(DeliverError::Before(fault)) if !begun => {
+                queue.truncate(begin);
+                return Err(DeliverError::Before(fault));
+            }
+            Err(DeliverError::Before(fault) | DeliverError::Midway(fault)) => {
+                return Err(DeliverError::Midway(fault));
+            }
+        }
+        let permitted_by = answer.body.permitted_by();
+        let flushed = permitted_by.sending(client, client.flush_if_full(queue)).await;
+        begun |= flushed.map_err(DeliverError::Midway)?;
+    }
+}
+
+/// The framing towards the client: a known length, otherwise chunks.
+fn framing(answer: &OriginAnswer) -> BodyFraming {
+    if answer.head.status == 204 {
+        return BodyFraming::None;
+    }
+    match (answer.head.framing, answer.head.content_length) {
+        // For HEAD and 304 the length is that of the GET; a body does not follow.
+        (BodyFraming::None, Some(length)) => BodyFraming::Length(length),
+        (BodyFraming::None, None) => BodyFraming::None,
+        (BodyFraming::Length(length), _) => BodyFraming::Length(length),
+        (BodyFraming::Chunked | BodyFraming::UntilClose, _) => BodyFraming::Chunked,
+    }
+}
+
+/// Waits for the origin's next piece; if it is not there yet, flushes the queue first.
+pub(super) async fn next_or_flush(
+    client: &Client,
+    queue: &mut SendQueue,
+    body: &mut OriginBody,
+    begun: &mut bool,
+) -> Result<OriginPart, DeliverError> {
+    let permitted_by = body.permitted_by();
+    let mut next = pin!(body.next());
+    if let Some(part) = poll_once(next.as_mut()).await {
+        return part.map_err(DeliverError::Before);
+    }
+    *begun = true;
+    permitted_by.sending(client, client.flush(queue)).await.map_err(DeliverError::Midway)?;
+    next.await.map_err(DeliverError::Before)
+}

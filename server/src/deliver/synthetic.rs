@@ -1,0 +1,78 @@
+//! Responses of this server's own.
+
+use forebay_cache::PurgeResult;
+use forebay_http::date::write_date;
+use forebay_http::framing::BodyFraming;
+use forebay_http::write;
+use forebay_rules::apply::OwnAnswer;
+
+use super::Delivered;
+use super::head::{Head, HeadContext, SyntheticMessage, WrittenHead};
+use crate::clock;
+use crate::fault::Fault;
+use crate::response::SyntheticResponse;
+use crate::send_queue::SendQueue;
+
+/// Appends a response of this server's own.
+pub(super) fn queue_synthetic(
+    context: &HeadContext<'_>,
+    queue: &mut SendQueue,
+    response: &SyntheticResponse,
+) -> Delivered {
+    let text = queue.text();
+    match response {
+        SyntheticResponse::Fault(fault) => write_fault(context, text, *fault),
+        SyntheticResponse::Options => write_options(context, text),
+        SyntheticResponse::Purged(purged) => write_purged(context, text, purged),
+        SyntheticResponse::Ruled(answer) => write_ruled(context, text, answer),
+    }
+}
+
+/// The fault's status, and one sentence that says what is wrong.
+fn write_fault(context: &HeadContext<'_>, text: &mut Vec<u8>, fault: Fault) -> Delivered {
+    let mut context = *context;
+    context.form.keep_alive &= !fault.closes();
+    let body = [fault.reason().as_bytes(), b"\n"].concat();
+    let message = SyntheticMessage {
+        status: fault.status(),
+        block: b"content-type: text/plain; charset=utf-8\r\ncache-control: no-store\r\n",
+        body: &body,
+    };
+    message.write_with(&context, text, write_date_field)
+}
+
+/// The methods that may be asked for here.
+fn write_options(context: &HeadContext<'_>, text: &mut Vec<u8>) -> Delivered {
+    let head = Head {
+        status: 204,
+        block: b"allow: GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS\r\n",
+        age: None,
+        framing: BodyFraming::None,
+    };
+    let WrittenHead { status, keep_alive } = head.write(context, text);
+    Delivered { status, body_bytes: 0, keep_alive }
+}
+
+/// How much was purged. A purge of nothing has the same status: nothing is left either way.
+fn write_purged(context: &HeadContext<'_>, text: &mut Vec<u8>, purged: &PurgeResult) -> Delivered {
+    let body = format!("{{\"purged\":{},\"fetches\":{}}}\n", purged.records, purged.flights);
+    let message = SyntheticMessage {
+        status: 200,
+        block: b"content-type: application/json\r\ncache-control: no-store\r\n",
+        body: body.as_bytes(),
+    };
+    message.write_with(context, text, write_date_field)
+}
+
+/// The response that header rules give: a redirect, a refusal.
+fn write_ruled(context: &HeadContext<'_>, text: &mut Vec<u8>, answer: &OwnAnswer) -> Delivered {
+    let message = SyntheticMessage { status: answer.status(), block: b"", body: &answer.body() };
+    message.write_with(context, text, |text| {
+        answer.write_fields(text);
+        write_date_field(text);
+    })
+}
+
+fn write_date_field(text: &mut Vec<u8>) {
+    write::date_field(text, &write_date(clock::unix_seconds()));
+}

@@ -1,0 +1,89 @@
+//! The body of an origin's response on its way into the store.
+
+use std::pin::pin;
+use std::rc::Rc;
+
+use bytes::Bytes;
+use forebay_cache::NoReaders;
+
+use super::answer::{OriginBody, OriginPart, PermittedBy};
+use super::preempt::Preempted;
+use crate::counters::Counter;
+use crate::poll_once::poll_once;
+use crate::store::BodyWriter;
+
+/// Why the end of a body was not reached.
+enum FillError {
+    /// The origin's response is not whole, which its body has reported.
+    Broken,
+    NoReaders,
+}
+
+impl From<NoReaders> for FillError {
+    fn from(NoReaders: NoReaders) -> FillError {
+        FillError::NoReaders
+    }
+}
+
+/// Writes the whole body, and counts what became of it.
+pub(super) async fn fill_record(writer: BodyWriter, mut body: OriginBody) {
+    let worker = Rc::clone(&body.worker);
+    match write_all(writer, &mut body).await {
+        Ok(true) => worker.count(Counter::Stored),
+        Ok(false) | Err(FillError::NoReaders) => worker.count(Counter::NotStored),
+        Err(FillError::Broken) => worker.count(Counter::FillsAborted),
+    }
+    worker.notify_stored();
+}
+
+/// Writes the body; returns whether it was stored.
+///
+/// A piece is published only when the next one, the end or a fault is known or has to be waited
+/// for: an overlong response is recognised before readers see its last piece.
+async fn write_all(mut writer: BodyWriter, body: &mut OriginBody) -> Result<bool, FillError> {
+    let mut held = Bytes::new();
+    loop {
+        let part = {
+            let permitted_by = body.permitted_by();
+            let mut next = pin!(body.next());
+            match poll_once(next.as_mut()).await {
+                Some(part) => part,
+                None => {
+                    append(&mut writer, std::mem::take(&mut held), &permitted_by).await?;
+                    next.await
+                }
+            }
+        };
+        match part.map_err(|_| FillError::Broken)? {
+            OriginPart::Data(piece) => {
+                let last = std::mem::replace(&mut held, piece);
+                append(&mut writer, last, &body.permitted_by()).await?;
+                body.worker.notify_stored();
+            }
+            OriginPart::End(_) => {
+                append(&mut writer, held, &body.permitted_by()).await?;
+                return Ok(writer.finish().await);
+            }
+        }
+    }
+}
+
+/// Appends a piece once there is room. If another request waits for the connection to the origin
+/// in the meantime, the slowest reader is left behind, which makes room.
+async fn append(
+    writer: &mut BodyWriter,
+    piece: Bytes,
+    permitted_by: &PermittedBy,
+) -> Result<(), NoReaders> {
+    if piece.is_empty() {
+        return Ok(());
+    }
+    writer.announce(piece.len());
+    loop {
+        match permitted_by.holding(writer.room(), || 0).await {
+            Ok(room) => break room?,
+            Err(Preempted) => writer.cut_slowest(),
+        }
+    }
+    writer.append(&piece)
+}

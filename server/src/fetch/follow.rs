@@ -1,0 +1,125 @@
+//! Following a fetch that another request leads, or that this one has started.
+
+use std::future::poll_fn;
+use std::time::Duration;
+
+use forebay_cache::{BodyReader, FollowOutcome, Follower, RenewedHead};
+use forebay_http::policy::meta::StoredMeta;
+use forebay_http::policy::reuse::{ReuseDecision, judge};
+use forebay_http::policy::vary::{FieldNames, secondary_key};
+use tokio::time::timeout;
+
+use crate::clock;
+use crate::counters::Counter;
+use crate::fault::Fault;
+use crate::lookup::{Hit, stored_meta, validated};
+use crate::response::{GrowingResponse, Response};
+use crate::transaction::Transaction;
+
+/// What following a fetch has brought.
+pub(super) enum Followed<'t> {
+    /// A response, and how long it stays fresh.
+    Response { response: Response<'t>, ttl: i64 },
+    /// The response is for other request fields; this request's secondary key is known now.
+    OtherVariant,
+    /// Nothing that this request may use, with the reason as Cache-Status names it.
+    Unusable(&'static str),
+}
+
+/// Waits for another request's fetch, and checks whether its response may answer this one.
+pub(super) async fn follow<'t>(
+    transaction: &mut Transaction<'t>,
+    mut follower: Follower,
+    varies: bool,
+) -> Followed<'t> {
+    let directives = &transaction.request.directives;
+    if directives.no_cache || directives.max_age == Some(0) {
+        // It asks for a response that is newer than itself.
+        return Followed::Unusable("not-followed");
+    }
+    let wait_ms = u64::from(transaction.config.server.collapse_wait_ms_max);
+    let outcome = poll_fn(|cx| follower.poll_outcome(cx));
+    match timeout(Duration::from_millis(wait_ms), outcome).await {
+        Err(_) => {
+            transaction.worker().count(Counter::CollapseTimeouts);
+            Followed::Unusable("collapse-timeout")
+        }
+        Ok(FollowOutcome::Growing(reader)) => follow_growing(transaction, reader),
+        Ok(FollowOutcome::Validated(renewed)) => {
+            let hit = validated_hit(transaction, &renewed, varies);
+            let usable =
+                hit.and_then(|hit| Some((freshness_left(transaction, &hit.stored.meta)?, hit)));
+            match usable {
+                Some((ttl, hit)) => Followed::Response { response: Response::Stored(hit), ttl },
+                None => Followed::Unusable("not-reusable"),
+            }
+        }
+        Ok(FollowOutcome::Declined) => Followed::Unusable("not-storable"),
+        Ok(FollowOutcome::Failed) => Followed::Unusable("leader-failed"),
+    }
+}
+
+fn follow_growing<'t>(transaction: &mut Transaction<'t>, reader: BodyReader) -> Followed<'t> {
+    if let Some(base) = reader.base() {
+        let variant = &mut *transaction.variant;
+        variant.clear();
+        let Some(names) = FieldNames::decode(&base.names) else {
+            return Followed::Unusable("not-reusable");
+        };
+        secondary_key(names, transaction.request.head.fields(), variant);
+        if *variant != base.variant {
+            return Followed::OtherVariant;
+        }
+    }
+    let usable = stored_meta(reader.head())
+        .and_then(|meta| Some((freshness_left(transaction, &meta)?, meta)));
+    match usable {
+        Some((ttl, meta)) => Followed::Response { response: growing(reader, meta), ttl },
+        None => Followed::Unusable("not-reusable"),
+    }
+}
+
+/// Follows the fetch that this request has started; the response may be used whatever its
+/// freshness. `None` if a confirmed response has left the store again: it was purged at the same
+/// moment, or evicted.
+///
+/// # Errors
+/// [`Fault::OriginBroke`]: the fetch has failed since.
+pub(super) async fn own_response<'t>(
+    transaction: &Transaction<'t>,
+    mut follower: Follower,
+    varies: bool,
+) -> Result<Option<Response<'t>>, Fault> {
+    match poll_fn(|cx| follower.poll_outcome(cx)).await {
+        FollowOutcome::Growing(reader) => {
+            let meta = stored_meta(reader.head()).ok_or(Fault::OriginBroke)?;
+            Ok(Some(growing(reader, meta)))
+        }
+        FollowOutcome::Validated(renewed) => {
+            Ok(validated_hit(transaction, &renewed, varies).map(Response::Stored))
+        }
+        FollowOutcome::Declined | FollowOutcome::Failed => Err(Fault::OriginBroke),
+    }
+}
+
+fn growing<'t>(reader: BodyReader, meta: StoredMeta) -> Response<'t> {
+    Response::Growing(Box::new(GrowingResponse { reader, meta }))
+}
+
+/// The response that the origin has confirmed, if it is still stored.
+fn validated_hit<'t>(
+    transaction: &Transaction<'t>,
+    renewed: &RenewedHead,
+    varies: bool,
+) -> Option<Hit<'t>> {
+    let variant = varies.then_some(&**transaction.variant);
+    validated(&transaction.lookup_query(), &transaction.request, variant, renewed.version()?)
+}
+
+/// Freshness left, if this request may use the response (RFC 9111 §4).
+fn freshness_left(transaction: &Transaction<'_>, meta: &StoredMeta) -> Option<i64> {
+    match judge(meta, &transaction.request.directives, clock::unix_seconds()) {
+        ReuseDecision::Serve { ttl, .. } => Some(ttl),
+        ReuseDecision::Validate(_) => None,
+    }
+}

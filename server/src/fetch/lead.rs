@@ -1,0 +1,172 @@
+//! The leader's task: fetch, decide, store. It goes on if the client that started it leaves.
+
+use std::rc::Rc;
+
+use forebay_cache::Leader;
+use forebay_http::date::write_date;
+use forebay_http::fields::FieldBlock;
+use forebay_http::policy::conditional::validator_fields;
+use tokio::sync::oneshot;
+
+use super::answer::OriginAnswer;
+use super::exchange::{Exchange, exchange};
+use super::fill::fill_record;
+use super::interim::InterimQueue;
+use super::outbound::Purpose;
+use super::owned_request::OwnedRequest;
+use crate::clock;
+use crate::config::{Config, RouteNumber};
+use crate::counters::Counter;
+use crate::fault::Fault;
+use crate::key::RouteMatch;
+use crate::lookup::Stale;
+use crate::rules::{HookContext, RuleProgress, RuleState};
+use crate::store::{BodyWriter, MergedHead, StoreContext};
+use crate::worker::Worker;
+
+/// Everything that a fetch needs; it outlives the client that started it.
+pub(super) struct FetchTask {
+    pub(super) worker: Rc<Worker>,
+    pub(super) config: Rc<Config>,
+    pub(super) route_number: RouteNumber,
+    pub(super) request: OwnedRequest,
+    pub(super) rule_state: RuleState,
+    /// A stored response that is to be validated.
+    pub(super) stale: Option<Stale>,
+    /// Passes interim responses to the client that started the fetch.
+    pub(super) interim: InterimQueue,
+}
+
+/// What a fetch reports to the request that started it.
+pub(super) enum FetchOutcome {
+    /// The response is stored, or is being stored: the request follows it.
+    Stored { fwd_status: u16, progress: RuleProgress },
+    /// The response is not stored: it belongs to this request alone.
+    NotStored { answer: Box<OriginAnswer>, detail: &'static str, progress: RuleProgress },
+    /// There is no response.
+    Failed(Fault),
+}
+
+/// Fetches on behalf of all followers, and reports to the request that started the fetch.
+pub(super) async fn lead(task: FetchTask, leader: Leader, outcome: oneshot::Sender<FetchOutcome>) {
+    match task.fetch().await {
+        Err(fault) => {
+            leader.fail();
+            report(outcome, FetchOutcome::Failed(fault));
+        }
+        Ok(Fetched::Confirmed(renewed)) => {
+            task.worker.count(Counter::Validated);
+            leader.validated(&renewed.head, renewed.times, renewed.tags.as_ref());
+            task.worker.notify_stored();
+            let progress = task.rule_state.progress();
+            report(outcome, FetchOutcome::Stored { fwd_status: 304, progress });
+        }
+        Ok(Fetched::Answer(answer)) => task.store(answer, leader, outcome).await,
+    }
+}
+
+/// The client may have left; the fetch goes on without it.
+fn report(to: oneshot::Sender<FetchOutcome>, outcome: FetchOutcome) {
+    let _ = to.send(outcome);
+}
+
+/// What the origin has answered.
+enum Fetched {
+    Answer(Box<OriginAnswer>),
+    /// The stored response is good, with this head.
+    Confirmed(MergedHead),
+}
+
+impl FetchTask {
+    fn route(&self) -> RouteMatch<'_> {
+        let (site, route) = self.config.sites.place(self.route_number);
+        RouteMatch { site, route }
+    }
+
+    fn hook_context(&self) -> HookContext<'_> {
+        let (route, view) = (Some(self.route()), self.request.view());
+        HookContext::new(&self.worker, None, &self.config, route, &self.rule_state, view)
+    }
+
+    fn store_context(&self) -> StoreContext<'_> {
+        StoreContext {
+            hook: self.hook_context(),
+            route: self.route(),
+            request: self.request.client_request(),
+            path_query: self.request.path_query(),
+        }
+    }
+
+    async fn fetch(&self) -> Result<Fetched, Fault> {
+        let Some(stale) = self.stale.as_ref().filter(|stale| stale.meta.has_validator()) else {
+            return Ok(Fetched::Answer(Box::new(self.ask(Purpose::Fill).await?)));
+        };
+        let conditions = conditions(stale);
+        let mut answer = self.ask(Purpose::Validate(&conditions)).await?;
+        if answer.received_status != 304 {
+            return Ok(Fetched::Answer(Box::new(answer)));
+        }
+        // A 304 has no body. Once its end was seen, the connection goes back to the pool.
+        answer.body.next().await?;
+        let context = self.store_context();
+        match context.renewed_head(stale, &answer.head.block, &answer.timing()) {
+            Some(renewed) => Ok(Fetched::Confirmed(renewed)),
+            // The 304 is about another response (RFC 9111 §4.3.4), or the result may not be stored:
+            // ask for a whole response.
+            None => Ok(Fetched::Answer(Box::new(self.ask(Purpose::Fill).await?))),
+        }
+    }
+
+    async fn ask(&self, purpose: Purpose<'_>) -> Result<OriginAnswer, Fault> {
+        let request =
+            Exchange::new(self.hook_context(), self.request.message(), purpose, &self.interim);
+        exchange(&request, None).await
+    }
+
+    /// Stores a response, or passes it to the request that started the fetch.
+    async fn store(
+        self,
+        mut answer: Box<OriginAnswer>,
+        leader: Leader,
+        outcome: oneshot::Sender<FetchOutcome>,
+    ) {
+        let begun = match self.store_context().new_record(&answer.head, &answer.timing()) {
+            Ok(record) => record.begin(leader, answer.head.content_length),
+            Err(why) => Err((leader, why)),
+        };
+        let progress = self.rule_state.progress();
+        let settings = &self.route().route.settings;
+        match begun {
+            Ok(fill) => {
+                let fwd_status = answer.received_status;
+                report(outcome, FetchOutcome::Stored { fwd_status, progress });
+                let writer = BodyWriter::new(fill, settings.object_bytes_max);
+                fill_record(writer, answer.body).await;
+            }
+            Err((leader, why)) => {
+                self.worker.count(Counter::NotStored);
+                if why.lasts {
+                    leader.decline(clock::monotonic_ms());
+                } else {
+                    leader.decline_once();
+                }
+                let detail = why.detail;
+                answer.head.block.remove(settings.hidden_fields());
+                report(outcome, FetchOutcome::NotStored { answer, detail, progress });
+            }
+        }
+    }
+}
+
+/// The preconditions that validate a stored response.
+fn conditions(stale: &Stale) -> FieldBlock {
+    let validators = validator_fields(&stale.meta, stale.block());
+    let mut conditions = FieldBlock::new();
+    if let Some(etag) = validators.if_none_match {
+        conditions.push(b"if-none-match", etag);
+    }
+    if let Some(date) = validators.if_modified_since {
+        conditions.push(b"if-modified-since", &write_date(date));
+    }
+    conditions
+}

@@ -1,0 +1,64 @@
+//! Passing a request through: an exchange that is shared with no other request. The request's body
+//! goes to the origin while the response arrives.
+
+use forebay_http::framing::BodyFraming;
+
+use super::exchange::{Exchange, exchange};
+use super::outbound::{OutboundLine, OutboundMessage, Purpose};
+use super::upload::BodyUpload;
+use crate::fault::Fault;
+use crate::response::{Response, StreamedResponse};
+use crate::store::{StoreContext, UnsafeTarget, note_storable};
+use crate::transaction::Transaction;
+
+/// Forwards the request as it stands. `is_shareable`: only an earlier response keeps this one from
+/// being shared.
+///
+/// # Errors
+/// The exchange failed, or the request's body did.
+pub(super) async fn pass_through<'t>(
+    transaction: &mut Transaction<'t>,
+    is_shareable: bool,
+) -> Result<Response<'t>, Fault> {
+    let line = OutboundLine::new(&transaction.request)?;
+    let target = UnsafeTarget::of(&transaction.request);
+    let body = transaction.take_body()?;
+    let message = OutboundMessage {
+        line: &line,
+        fields: transaction.request.head.fields(),
+        has_body: transaction.request.has_body(),
+    };
+    let hook = transaction.hook_context();
+    let request = Exchange::new(hook, message, Purpose::PassThrough, transaction.interim());
+    let mut upload = None;
+    let mut answer = match body.is_whole() {
+        true => exchange(&request, None).await?,
+        false => {
+            let length = match transaction.request.framing {
+                BodyFraming::Length(length) => Some(length),
+                _ => None,
+            };
+            let (body, outbound) = BodyUpload::begin(transaction.client, body, length);
+            let body = upload.insert(body);
+            let outbound = Some((outbound, body.progress()));
+            body.until_answer(exchange(&request, outbound)).await?
+        }
+    };
+    let (worker, route) = (transaction.worker(), transaction.route());
+    if let Some(target) = target {
+        let fields = answer.received_fields();
+        let invalidated = target.invalidate(worker, route, answer.received_status, fields);
+        match &mut upload {
+            Some(upload) => upload.beside(invalidated).await,
+            None => invalidated.await,
+        }
+    }
+    if is_shareable {
+        let path_query = line.path_query();
+        let context = StoreContext { hook, route, request: message.client_request(), path_query };
+        note_storable(&context, transaction.key, &answer.head);
+    }
+    transaction.cache_status.fwd_status = Some(answer.received_status);
+    answer.head.block.remove(route.route.settings.hidden_fields());
+    Ok(Response::Streamed(Box::new(StreamedResponse { answer, upload })))
+}

@@ -1,0 +1,147 @@
+//! How a request that is not a hit gets its response: it leads a fetch, follows one, or is passed
+//! through.
+//!
+//! Requests that may share a response are collapsed: the first leads, and a task of its own fetches
+//! and stores. All others follow the same growing record. A request that cannot use the leader's
+//! response is passed through.
+
+use std::rc::Rc;
+
+use forebay_cache::{CollapseResult, Follower, Leader};
+use forebay_http::policy::cache_status::CacheStatus;
+use tokio::sync::oneshot;
+
+use super::follow::{Followed, follow, own_response};
+use super::lead::{FetchOutcome, FetchTask, lead};
+use super::owned_request::OwnedRequest;
+use super::pass_through::pass_through;
+use crate::clock;
+use crate::counters::Counter;
+use crate::fault::Fault;
+use crate::limits::JOINS_MAX;
+use crate::lookup::{ForwardPlan, LookupResult};
+use crate::response::{Response, StreamedResponse};
+use crate::transaction::Transaction;
+
+/// Obtains the response to a request that the cache cannot answer.
+///
+/// # Errors
+/// The exchange that this request waits for has failed.
+pub(crate) async fn resolve<'t>(
+    transaction: &mut Transaction<'t>,
+    plan: ForwardPlan,
+) -> Result<Response<'t>, Fault> {
+    if !plan.fills {
+        return pass_through(transaction, false).await;
+    }
+    match collapse(transaction, plan).await? {
+        Some(response) => Ok(response),
+        None => pass_through(transaction, true).await,
+    }
+}
+
+/// Leads a fetch or follows one; `None` if the request has to be passed through. Sets the cache
+/// status unless it fails.
+async fn collapse<'t>(
+    transaction: &mut Transaction<'t>,
+    mut plan: ForwardPlan,
+) -> Result<Option<Response<'t>>, Fault> {
+    let worker = transaction.worker();
+    let mut status = CacheStatus::forwarded(plan.reason);
+    for _ in 0..JOINS_MAX {
+        match join(transaction, &plan) {
+            CollapseResult::Declined => {
+                status.detail = Some("declined");
+                break;
+            }
+            CollapseResult::Stored => match transaction.look_up() {
+                LookupResult::Hit(hit) => {
+                    worker.count(Counter::Collapsed);
+                    status.collapsed = true;
+                    status.ttl = Some(hit.ttl);
+                    transaction.cache_status = status;
+                    return Ok(Some(Response::Stored(hit)));
+                }
+                // Another process has taken over since the first lookup.
+                LookupResult::Forward(again) if !again.fills => break,
+                LookupResult::Forward(again) => plan = again,
+            },
+            CollapseResult::Leader(leader, follower) => {
+                return start_fetch(transaction, leader, follower, plan, status).await;
+            }
+            CollapseResult::Follower(follower) => {
+                match follow(transaction, follower, plan.varies).await {
+                    Followed::Response { response, ttl } => {
+                        worker.count(Counter::Collapsed);
+                        status.collapsed = true;
+                        status.ttl = Some(ttl);
+                        transaction.cache_status = status;
+                        return Ok(Some(response));
+                    }
+                    Followed::OtherVariant => plan.varies = true,
+                    Followed::Unusable(detail) => {
+                        status.detail = Some(detail);
+                        break;
+                    }
+                }
+            }
+        }
+    }
+    transaction.cache_status = status;
+    Ok(None)
+}
+
+fn join(transaction: &Transaction<'_>, plan: &ForwardPlan) -> CollapseResult {
+    let variant = plan.varies.then_some(&**transaction.variant);
+    let known = plan.stale.as_ref().map(|stale| stale.known);
+    transaction.store().collapse(transaction.key, variant, known, clock::monotonic_ms())
+}
+
+/// Starts a fetch, whose first follower is this request.
+async fn start_fetch<'t>(
+    transaction: &mut Transaction<'t>,
+    leader: Leader,
+    follower: Follower,
+    plan: ForwardPlan,
+    mut status: CacheStatus,
+) -> Result<Option<Response<'t>>, Fault> {
+    let ForwardPlan { stale, varies, .. } = plan;
+    let worker = transaction.worker();
+    let request =
+        OwnedRequest::copy(&transaction.request, transaction.hook_context().view.original)?;
+    let task = FetchTask {
+        worker: Rc::clone(worker),
+        config: Rc::clone(transaction.config),
+        route_number: transaction.route().route.number,
+        request,
+        rule_state: transaction.rule_state.clone(),
+        stale,
+        interim: transaction.interim().clone(),
+    };
+    let (outcome, ended) = oneshot::channel();
+    worker.spawn(lead(task, leader, outcome));
+    let response = match ended.await {
+        Ok(FetchOutcome::Stored { fwd_status, progress }) => {
+            transaction.rule_state.resume(progress);
+            status.fwd_status = Some(fwd_status);
+            let response = own_response(transaction, follower, varies).await?;
+            status.stored = response.is_some();
+            if response.is_none() {
+                status.detail = Some("not-reusable");
+            }
+            response
+        }
+        Ok(FetchOutcome::NotStored { answer, detail, progress }) => {
+            transaction.rule_state.resume(progress);
+            status.fwd_status = Some(answer.received_status);
+            status.detail = Some(detail);
+            let streamed = StreamedResponse { answer: *answer, upload: None };
+            Some(Response::Streamed(Box::new(streamed)))
+        }
+        Ok(FetchOutcome::Failed(fault)) => return Err(fault),
+        // The task ended in a panic, which was counted there.
+        Err(_) => return Err(Fault::Internal),
+    };
+    transaction.cache_status = status;
+    Ok(response)
+}

@@ -1,0 +1,68 @@
+//! The rest of a stored body whose fragments left the store while it was sent: asked of the origin.
+//!
+//! It is asked as a range of the very version whose beginning was sent, which a strong validator
+//! names (RFC 9110 §13.1.5, §15.3.7.3): parts of two versions are never put together.
+
+use std::ops::Range;
+
+use forebay_http::fields::{FieldBlock, FieldId};
+use forebay_http::policy::range::{RangeDecision, write_content_range};
+use forebay_http::response::ResponseHead;
+use forebay_http::write;
+
+use super::answer::OriginBody;
+use super::exchange::{Exchange, exchange};
+use super::interim::InterimQueue;
+use super::outbound::{OutboundLine, OutboundMessage, Purpose};
+use crate::transaction::Transaction;
+
+/// The missing part of a body, never empty.
+pub(crate) struct MissingRange {
+    pub(crate) part: Range<u64>,
+    /// Bytes of the whole body.
+    pub(crate) body_bytes: u64,
+}
+
+/// Asks the origin for the missing part of the version that `transaction.tag` names; `None` if the
+/// origin does not have this version, or does not say so.
+pub(crate) async fn resume(
+    transaction: &Transaction<'_>,
+    missing: &MissingRange,
+) -> Option<OriginBody> {
+    let tag = &**transaction.tag;
+    if tag.is_empty() {
+        return None;
+    }
+    let mut range = b"bytes=".to_vec();
+    write::decimal(&mut range, missing.part.start);
+    range.push(b'-');
+    write::decimal(&mut range, missing.part.end - 1);
+    let mut fields = FieldBlock::new();
+    fields.push(b"range", &range);
+    fields.push(b"if-range", tag);
+    let line = OutboundLine::new(&transaction.request).ok()?;
+    let message = OutboundMessage {
+        line: &line,
+        fields: transaction.request.head.fields(),
+        has_body: transaction.request.has_body(),
+    };
+    // No interim response can go between two parts of a body.
+    let interim = InterimQueue::new();
+    let hook = transaction.hook_context();
+    let request = Exchange::new(hook, message, Purpose::Resume(&fields), &interim);
+    let answer = exchange(&request, None).await.ok()?;
+    missing.is_answered_by(&answer.head, tag).then_some(answer.body)
+}
+
+impl MissingRange {
+    /// Whether a response is exactly the missing part, and of this version.
+    fn is_answered_by(&self, head: &ResponseHead, tag: &[u8]) -> bool {
+        let part = RangeDecision::Part { first: self.part.start, last: self.part.end - 1 };
+        let mut content_range = Vec::new();
+        write_content_range(part, self.body_bytes, &mut content_range);
+        let fields = head.block.fields();
+        head.status == 206
+            && fields.only(FieldId::ContentRange) == Some(&content_range)
+            && fields.only(FieldId::Etag) == Some(tag)
+    }
+}

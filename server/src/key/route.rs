@@ -1,0 +1,64 @@
+//! Routing: which site and route serve a request, and which requests this server answers itself.
+
+use forebay_http::fields::FieldId;
+use forebay_http::request::Method;
+
+use crate::config::{Config, Route, Site};
+use crate::fault::Fault;
+use crate::parse::Request;
+
+/// The site and the route that serve a request.
+#[derive(Clone, Copy)]
+pub(crate) struct RouteMatch<'a> {
+    pub(crate) site: &'a Site,
+    pub(crate) route: &'a Route,
+}
+
+/// A request that this server answers itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LocalRequest {
+    /// OPTIONS about this server: Max-Forwards lets it go no further (RFC 9110 §7.6.2).
+    Options,
+    /// PURGE, where at least one address may purge.
+    Purge,
+}
+
+/// Finds the site and the route of a request.
+///
+/// # Errors
+/// [`Fault::NoSite`]: no site serves the request's host.
+pub(crate) fn match_route<'a>(
+    config: &'a Config,
+    request: &Request<'_>,
+) -> Result<RouteMatch<'a>, Fault> {
+    let host = request.target.authority.map_or(&b""[..], |authority| authority.host);
+    let site = config.sites.lookup(host).ok_or(Fault::NoSite)?;
+    Ok(RouteMatch { site, route: site.route(path_of(request.target.path_query)) })
+}
+
+fn path_of(path_query: &[u8]) -> &[u8] {
+    let end = path_query.iter().position(|byte| *byte == b'?');
+    path_query.get(..end.unwrap_or(path_query.len())).unwrap_or_default()
+}
+
+/// Whether the request came from this server, by its name in Via (RFC 9110 §7.6.3): then the origin
+/// leads back to it, and a forwarded request would go round for ever.
+pub(crate) fn is_loop(request: &Request<'_>, via: &str) -> bool {
+    let mut lines = request.head.fields().all(FieldId::Via);
+    lines.any(|line| line.windows(via.len()).any(|part| part == via.as_bytes()))
+}
+
+/// Whether this server answers the request itself, and how. Where no address may purge, PURGE is a
+/// method like others.
+pub(crate) fn local_request(route: RouteMatch<'_>, request: &Request<'_>) -> Option<LocalRequest> {
+    match request.head.method() {
+        Method::Options if !request.has_body() => {
+            let forwards_left = request.head.fields().only(FieldId::MaxForwards);
+            (forwards_left == Some(b"0")).then_some(LocalRequest::Options)
+        }
+        Method::Other(b"PURGE") if !route.route.settings.purge_from.is_empty() => {
+            Some(LocalRequest::Purge)
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,52 @@
+//! The response to a request, before it is sent.
+
+use forebay_cache::{BodyReader, PurgeResult};
+use forebay_http::policy::meta::StoredMeta;
+use forebay_rules::apply::OwnAnswer;
+
+use crate::fault::Fault;
+use crate::fetch::{BodyUpload, OriginAnswer};
+use crate::lookup::Hit;
+
+/// What `respond` returns and `deliver` sends, whatever version of HTTP carries it.
+pub(crate) enum Response<'t> {
+    /// A stored response. It borrows from the store, so it is used without waiting.
+    Stored(Hit<'t>),
+    /// A response that is being stored, sent as it arrives.
+    Growing(Box<GrowingResponse>),
+    /// An origin's response that is not stored, sent as it arrives.
+    Streamed(Box<StreamedResponse<'t>>),
+    /// A response of this server's own.
+    Synthetic(SyntheticResponse),
+}
+
+/// A response that is being stored.
+pub(crate) struct GrowingResponse {
+    pub(crate) reader: BodyReader,
+    pub(crate) meta: StoredMeta,
+}
+
+/// An origin's response that is not stored.
+pub(crate) struct StreamedResponse<'t> {
+    pub(crate) answer: OriginAnswer,
+    /// The request's body, if some of it may still have to go to the origin.
+    pub(crate) upload: Option<BodyUpload<'t>>,
+}
+
+/// A response of this server's own.
+pub(crate) enum SyntheticResponse {
+    /// The request cannot be answered as asked.
+    Fault(Fault),
+    /// The methods that may be asked for here.
+    Options,
+    /// How much a PURGE has removed.
+    Purged(PurgeResult),
+    /// A response that header rules give: a redirect, a refusal.
+    Ruled(Box<OwnAnswer>),
+}
+
+impl From<SyntheticResponse> for Response<'_> {
+    fn from(response: SyntheticResponse) -> Self {
+        Response::Synthetic(response)
+    }
+}

@@ -1,0 +1,274 @@
+//! Which responses of an origin are stored, and as which records.
+
+use forebay_cache::{Fill, FillRefused, Leader, RecordTags, RecordTimes, TagsError, VariantKey};
+use forebay_http::date::write_date;
+use forebay_http::fields::{FieldBlock, FieldId, FieldSet};
+use forebay_http::hop::HOP_BY_HOP;
+use forebay_http::policy::exchange::{CacheRules, ClientRequest, OriginResponse, ResponseTiming};
+use forebay_http::policy::meta::{STORED_META_BYTES, StoredMeta};
+use forebay_http::policy::storable::{NotStorable, storable};
+use forebay_http::policy::update::{may_update, merge_304};
+use forebay_http::policy::vary::{FieldNames, Vary, secondary_key, vary_names};
+use forebay_http::response::ResponseHead;
+use forebay_rules::ast::{Hook, HttpControl};
+
+use super::tags::{record_tags, renewed_tags};
+use crate::clock;
+use crate::config::RouteSettings;
+use crate::counters::Counter;
+use crate::events::Event;
+use crate::forwarding::{CONDITIONS, REWRITTEN};
+use crate::key::RouteMatch;
+use crate::lookup::Stale;
+use crate::rules::HookContext;
+
+/// What decides whether and how a response is stored, beside the response.
+pub(crate) struct StoreContext<'a> {
+    pub(crate) hook: HookContext<'a>,
+    pub(crate) route: RouteMatch<'a>,
+    pub(crate) request: ClientRequest<'a>,
+    /// The request's path and query, for the log.
+    pub(crate) path_query: &'a [u8],
+}
+
+/// A record that is about to be stored, without its body.
+pub(crate) struct NewRecord {
+    head: Vec<u8>,
+    tags: RecordTags,
+    base: Option<VariantKey>,
+    times: RecordTimes,
+}
+
+/// The head that a 304 makes of a stored head.
+pub(crate) struct MergedHead {
+    pub(crate) head: Vec<u8>,
+    /// `None` if the tags stay as they are.
+    pub(crate) tags: Option<RecordTags>,
+    pub(crate) times: RecordTimes,
+}
+
+/// Why a response is not stored.
+pub(crate) struct NotStored {
+    /// The reason, as Cache-Status names it.
+    pub(crate) detail: &'static str,
+    /// Whether the next response for the key probably will not be stored either.
+    pub(crate) lasts: bool,
+}
+
+impl NewRecord {
+    /// Begins to store the record, whose body has so many bytes if that is known.
+    ///
+    /// # Errors
+    /// The store does not take it; the leader is returned, since its followers wait for its word.
+    pub(crate) fn begin(
+        self,
+        leader: Leader,
+        body_bytes: Option<u64>,
+    ) -> Result<Fill, (Leader, NotStored)> {
+        let begun = leader.begin(&self.head, self.base, body_bytes, self.times);
+        let mut fill = begun.map_err(|(leader, refused)| (leader, NotStored::by(refused)))?;
+        fill.tag(self.tags);
+        Ok(fill)
+    }
+}
+
+impl StoreContext<'_> {
+    fn settings(&self) -> &RouteSettings {
+        &self.route.route.settings
+    }
+
+    /// The record of a response.
+    ///
+    /// # Errors
+    /// The response may not be stored, or does not fit.
+    pub(crate) fn new_record(
+        &self,
+        head: &ResponseHead,
+        timing: &ResponseTiming,
+    ) -> Result<NewRecord, NotStored> {
+        let (status, block) = (head.status, &head.block);
+        permitted_by_rules(&self.hook, block)?;
+        let rules = cache_rules(self.settings());
+        check(&self.request, status, block, &rules)?;
+        let tags = record_tags(block.fields(), self.settings())
+            .map_err(|error| self.refused_tags(error, status))?;
+        let length = head.content_length;
+        if length.is_some_and(|length| length > self.settings().object_bytes_max) {
+            return Err(NotStored::by(FillRefused::TooLarge));
+        }
+        let stored = stored_lines(block, timing, self.settings());
+        let mut meta = StoredMeta::new(status, &stored, timing, &rules);
+        meta.body_bytes = length;
+        let (head, times) = (stored_head(&meta, &stored), times(&meta));
+        Ok(NewRecord { head, tags, base: self.base(block), times })
+    }
+
+    /// The head of a stored response after a 304 with the fields of `update` (RFC 9111 §4.3.4).
+    /// `None` if the 304 is about another response, or the result may not be stored.
+    pub(crate) fn renewed_head(
+        &self,
+        stale: &Stale,
+        update: &FieldBlock,
+        timing: &ResponseTiming,
+    ) -> Option<MergedHead> {
+        let status = stale.meta.status;
+        if !may_update(&stale.meta, stale.block(), update.fields()) {
+            return None;
+        }
+        let stored = FieldBlock::parse(stale.block())?;
+        let merged = merge_304(&stored, update.fields());
+        let rules = cache_rules(self.settings());
+        check(&self.request, status, &merged, &rules).ok()?;
+        permitted_by_rules(&self.hook, &merged).ok()?;
+        if vary_names(merged.fields()) != vary_names(stored.fields()) {
+            return None;
+        }
+        let block = stored_lines(&merged, timing, self.settings());
+        let mut meta = StoredMeta::new(status, &block, timing, &rules);
+        meta.body_bytes = stale.meta.body_bytes;
+        let tags = renewed_tags(&stale.tags, merged.fields(), self.settings()).ok()?;
+        Some(MergedHead { head: stored_head(&meta, &block), tags, times: times(&meta) })
+    }
+
+    fn refused_tags(&self, error: TagsError, status: u16) -> NotStored {
+        let worker = self.hook.worker;
+        let (site, path) = (&self.route.site.name, self.path_query.escape_ascii());
+        worker.count(Counter::TagsRefused);
+        worker.event(Event::TagsRefused, &format_args!("{site} {path}: {error}"));
+        NotStored { detail: "tags", lasts: status < 400 }
+    }
+
+    /// The Vary field names, and the secondary key of this request.
+    fn base(&self, block: &FieldBlock) -> Option<VariantKey> {
+        let Vary::Names(names) = vary_names(block.fields()) else {
+            return None;
+        };
+        let mut variant = Vec::new();
+        secondary_key(FieldNames::decode(&names)?, self.request.fields, &mut variant);
+        Some(VariantKey { names, variant })
+    }
+}
+
+/// Notes that a response which was not to be shared could be stored: an earlier one for the key
+/// could not, so this request was passed through. The next requests are collapsed again.
+pub(crate) fn note_storable(context: &StoreContext<'_>, key: &[u8], head: &ResponseHead) {
+    let settings = context.settings();
+    let rules = cache_rules(settings);
+    let is_storable = check(&context.request, head.status, &head.block, &rules).is_ok();
+    if is_storable && record_tags(head.block.fields(), settings).is_ok() {
+        context.hook.worker.store.forget_declined(key);
+    }
+}
+
+impl NotStored {
+    /// Rules forbid it. That depends on the request, so the next response may be stored.
+    const BY_RULES: NotStored = NotStored { detail: "ruled-out", lasts: false };
+
+    fn by(refused: FillRefused) -> NotStored {
+        match refused {
+            FillRefused::TooLarge => NotStored { detail: "too-large", lasts: true },
+            FillRefused::NoRoom => NotStored { detail: "no-room", lasts: false },
+        }
+    }
+
+    /// A reason lasts if it is what the origin says of a resource that it serves. A reason that
+    /// depends on the request, or an error, must not keep others from sharing the next response.
+    fn why(why: NotStorable, status: u16) -> NotStored {
+        use NotStorable::{NoFreshness, NoStore, Private, SetCookie, Vary};
+        let of_resource = matches!(why, NoStore | Private | Vary | SetCookie | NoFreshness);
+        NotStored { detail: why.detail(), lasts: of_resource && status < 400 }
+    }
+}
+
+fn cache_rules(settings: &RouteSettings) -> CacheRules {
+    CacheRules {
+        heuristic_percent: settings.heuristic_percent,
+        heuristic_s_max: settings.heuristic_s_max,
+        default_freshness_s: settings.default_freshness_s,
+    }
+}
+
+/// Checks whether a response may be stored (RFC 9111 §3).
+fn check(
+    request: &ClientRequest<'_>,
+    status: u16,
+    block: &FieldBlock,
+    rules: &CacheRules,
+) -> Result<(), NotStored> {
+    let response = OriginResponse::new(status, block.fields());
+    storable(request, &response, rules, clock::unix_seconds())
+        .map_err(|why| NotStored::why(why, status))?;
+    if varies_by_rewritten(block) {
+        return Err(NotStored::why(NotStorable::Vary, status));
+    }
+    Ok(())
+}
+
+/// Whether the response varies by a field that the origin did not get as the client sent it: then a
+/// key made of the client's fields would be wrong.
+fn varies_by_rewritten(block: &FieldBlock) -> bool {
+    let Vary::Names(names) = vary_names(block.fields()) else { return false };
+    let rewritten = |name: &[u8]| {
+        let id = FieldId::of(name);
+        HOP_BY_HOP.contains(id) || REWRITTEN.contains(id) || CONDITIONS.contains(id)
+    };
+    FieldNames::decode(&names).is_none_or(|names| names.iter().any(rewritten))
+}
+
+/// Checks whether header rules let a response be stored. They may forbid it; and where they change
+/// a field on the way to the origin, a response that varies by it has no key made of the client's
+/// fields.
+fn permitted_by_rules(hook: &HookContext<'_>, block: &FieldBlock) -> Result<(), NotStored> {
+    let HookContext { rules, rule_state, .. } = hook;
+    let is_forbidden = rule_state.is_on(HttpControl::ServerNoStore)
+        || rule_state.is_off(HttpControl::ResponseCacheable);
+    if is_forbidden {
+        return Err(NotStored::BY_RULES);
+    }
+    let Vary::Names(names) = vary_names(block.fields()) else {
+        return Ok(());
+    };
+    let changed = rules.program.changed_names(Hook::SendRequest);
+    let is_changed =
+        |name: &[u8]| changed.iter().any(|changed| changed.as_bytes().eq_ignore_ascii_case(name));
+    match FieldNames::decode(&names).is_none_or(|names| names.iter().any(is_changed)) {
+        true => Err(NotStored::BY_RULES),
+        false => Ok(()),
+    }
+}
+
+/// Fields that tell of the message and not of the response: Age is computed for each use, and what
+/// other caches did to get this copy is over.
+const OF_MESSAGE: FieldSet = FieldSet::of(&[FieldId::Age, FieldId::CacheStatus]);
+
+/// The lines as they are stored: without those of the message and those that no client gets, and
+/// with a Date, which a recipient adds if the origin sent none (RFC 9110 §6.6.1).
+fn stored_lines(
+    received: &FieldBlock,
+    timing: &ResponseTiming,
+    settings: &RouteSettings,
+) -> FieldBlock {
+    let hidden = settings.hidden_fields();
+    let is_left_out = |id| OF_MESSAGE.contains(id) || hidden.contains(id);
+    let mut block = FieldBlock::new();
+    for field in received.fields().iter().filter(|field| !is_left_out(field.id)) {
+        block.push_field(field);
+    }
+    if !block.fields().contains(FieldId::Date) {
+        block.push(b"date", &write_date(timing.response_time));
+    }
+    block
+}
+
+fn times(meta: &StoredMeta) -> RecordTimes {
+    // Seconds of 32 bits last until 2106.
+    let response_time = u32::try_from(meta.response_time).unwrap_or(u32::MAX);
+    RecordTimes { response_time, stale_from: meta.stale_from() }
+}
+
+fn stored_head(meta: &StoredMeta, block: &FieldBlock) -> Vec<u8> {
+    let mut head = Vec::with_capacity(STORED_META_BYTES + block.bytes().len());
+    meta.encode(&mut head);
+    head.extend_from_slice(block.bytes());
+    head
+}

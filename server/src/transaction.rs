@@ -1,0 +1,230 @@
+//! One request of a client, from its head to its entry in the access log.
+//!
+//! The steps of `flow.rs` fill a transaction in from top to bottom: rules may replace the request,
+//! routing sets the route, then the key is written, once. Every other step only reads these.
+
+use std::cell::OnceCell;
+use std::rc::Rc;
+
+use forebay_cache::StoreWorker;
+use forebay_http::policy::cache_status::CacheStatus;
+use forebay_rules::apply::{AnswerHead, OwnAnswer, RequestText, RequestView, RuledRequest};
+use forebay_rules::ast::{Hook, HttpControl};
+
+use crate::accept::Client;
+use crate::buffers::{BodyInput, TransactionBuffers};
+use crate::clock;
+use crate::config::{Config, RuleSet};
+use crate::fault::Fault;
+use crate::fetch::InterimQueue;
+use crate::key::{RouteMatch, match_route, write_key};
+use crate::log::Access;
+use crate::lookup::{LookupQuery, LookupResult, lookup};
+use crate::parse::{Request, RequestBody, ResponseForm};
+use crate::rules::{HookContext, RuleState, view_of, view_without_rules};
+use crate::worker::Worker;
+
+/// One request of a client.
+pub(crate) struct Transaction<'t> {
+    pub(crate) client: &'t Client,
+    pub(crate) config: &'t Rc<Config>,
+    /// The request as the client sent it.
+    received: Request<'t>,
+    /// The request as rules left it.
+    pub(crate) request: Request<'t>,
+    route: Option<RouteMatch<'t>>,
+    /// Empty until it is written.
+    pub(crate) key: &'t [u8],
+    /// The secondary key, if the resource has variants.
+    pub(crate) variant: &'t mut Vec<u8>,
+    /// The strong entity tag of a response whose body is sent in fragments.
+    pub(crate) tag: &'t mut Vec<u8>,
+    pub(crate) rule_state: RuleState,
+    pub(crate) cache_status: CacheStatus,
+    /// Whether bytes of the request's body are unread. They would be taken for the next request, so
+    /// the connection ends with this one.
+    pub(crate) has_unread_body: bool,
+    pub(crate) log: Access,
+    unused: UnusedBuffers<'t>,
+    interim: &'t OnceCell<InterimQueue>,
+}
+
+/// Buffers that no step has used yet.
+struct UnusedBuffers<'t> {
+    key: Option<&'t mut Vec<u8>>,
+    pre_remap: Option<&'t mut RequestText>,
+    post_remap: Option<&'t mut RequestText>,
+    body: Option<BodyInput<'t>>,
+}
+
+/// What a transaction begins with.
+pub(crate) struct TransactionStart<'t> {
+    pub(crate) client: &'t Client,
+    pub(crate) config: &'t Rc<Config>,
+    pub(crate) received: Request<'t>,
+    /// The input behind the request's head.
+    pub(crate) body: BodyInput<'t>,
+    pub(crate) buffers: &'t mut TransactionBuffers,
+    /// Receives interim responses, once there is an exchange that may bring some.
+    pub(crate) interim: &'t OnceCell<InterimQueue>,
+    pub(crate) log: Access,
+}
+
+impl<'t> Transaction<'t> {
+    /// Begins a transaction with a checked request.
+    pub(crate) fn begin(start: TransactionStart<'t>) -> Transaction<'t> {
+        let TransactionStart { client, config, received, body, buffers, interim, log } = start;
+        let TransactionBuffers { key, variant, tag, pre_remap, post_remap } = buffers;
+        Transaction {
+            client,
+            config,
+            received,
+            request: received,
+            route: None,
+            key: &[],
+            variant,
+            tag,
+            rule_state: RuleState::new(client, config.has_rules()),
+            cache_status: CacheStatus::REFUSED,
+            has_unread_body: received.has_body(),
+            log,
+            unused: UnusedBuffers {
+                key: Some(key),
+                pre_remap: Some(pre_remap),
+                post_remap: Some(post_remap),
+                body: Some(body),
+            },
+            interim,
+        }
+    }
+
+    pub(crate) fn worker(&self) -> &'t Rc<Worker> {
+        &self.client.worker
+    }
+
+    pub(crate) fn store(&self) -> &'t StoreWorker {
+        &self.client.worker.store
+    }
+
+    /// What the form of the response depends on; rules do not change it.
+    pub(crate) fn form(&self) -> ResponseForm {
+        self.received.form
+    }
+
+    /// The site and the route that serve the request.
+    pub(crate) fn route(&self) -> RouteMatch<'t> {
+        self.route.expect("the steps that need a route come after routing")
+    }
+
+    /// Finds the site and the route of the request.
+    ///
+    /// # Errors
+    /// [`Fault::NoSite`]
+    pub(crate) fn find_route(&mut self) -> Result<RouteMatch<'t>, Fault> {
+        assert!(self.route.is_none(), "a request is routed once");
+        let route = match_route(self.config, &self.request)?;
+        self.route = Some(route);
+        Ok(route)
+    }
+
+    /// Writes the key of the request.
+    pub(crate) fn write_key(&mut self) {
+        let site = self.route().site;
+        let buffer = self.unused.key.take().expect("a key is written once");
+        let target = &self.request.target;
+        write_key(buffer, site, target.authority, target.path_query);
+        self.key = buffer;
+    }
+
+    /// Looks the request up; afterwards `variant` holds its secondary key if the resource is known
+    /// to have variants.
+    pub(crate) fn look_up(&mut self) -> LookupResult<'t> {
+        lookup(&self.lookup_query(), &self.request, self.variant)
+    }
+
+    /// Where and when a stored response is looked for.
+    pub(crate) fn lookup_query(&self) -> LookupQuery<'t> {
+        debug_assert!(!self.key.is_empty(), "a key is written before it is looked up");
+        LookupQuery {
+            store: self.store(),
+            is_used: self.client.worker.store_is_used(),
+            is_ruled_out: self.rule_state.is_off(HttpControl::RequestCacheable),
+            route: self.route().route,
+            key: self.key,
+            now: clock::unix_seconds(),
+        }
+    }
+
+    /// Takes the request's body, which goes to the origin.
+    ///
+    /// # Errors
+    /// [`Fault::RequestBodyTooLarge`]
+    pub(crate) fn take_body(&mut self) -> Result<RequestBody<'t>, Fault> {
+        let input = self.unused.body.take().expect("a body is taken once");
+        RequestBody::new(&self.request, self.config.server.body_bytes_max, input)
+    }
+
+    /// Where interim responses for the client go.
+    pub(crate) fn interim(&self) -> &'t InterimQueue {
+        self.interim.get_or_init(InterimQueue::new)
+    }
+
+    /// What the rules of this request see at a hook.
+    #[inline]
+    pub(crate) fn hook_context(&self) -> HookContext<'_> {
+        let (worker, client, config) = (&self.client.worker, Some(self.client), self.config);
+        HookContext::new(worker, client, config, self.route, &self.rule_state, self.view())
+    }
+
+    fn view(&self) -> RequestView<'t> {
+        match self.config.has_rules() {
+            true => view_of(&self.request, &self.received),
+            false => view_without_rules(&self.request),
+        }
+    }
+
+    fn rules(&self) -> &'t RuleSet {
+        self.config.rules_of(self.route.map(|route| route.route))
+    }
+
+    /// Runs the rules of a hook before the lookup, which may change the request. Returns the
+    /// response that they give instead, if they give one.
+    ///
+    /// # Errors
+    /// [`Fault::Rules`]: the result is not a request.
+    pub(crate) fn run_request_rules(&mut self, hook: Hook) -> Result<Option<OwnAnswer>, Fault> {
+        if !self.rules().program.has(hook) {
+            return Ok(None);
+        }
+        let text = match hook {
+            Hook::ReadRequest => self.unused.pre_remap.take(),
+            _ => self.unused.post_remap.take(),
+        };
+        let text = text.expect("each of the two hooks runs once");
+        let version = self.request.form.version;
+        match self.hook_context().run_on_request(hook, version, text)? {
+            RuledRequest::Same => {}
+            RuledRequest::Changed(head) => {
+                let changed = Request::check(head).map_err(|_| Fault::Rules)?;
+                self.request = Request { form: self.received.form, ..changed };
+            }
+            RuledRequest::Answer(answer) => return Ok(Some(answer)),
+        }
+        Ok(None)
+    }
+
+    /// Runs the rules on a response head that ends `text`, whose lines are all written but for the
+    /// empty one at the end. Returns the status as rules left it, and the body that they have for a
+    /// response of this server's own.
+    #[inline]
+    pub(crate) fn run_response_rules(
+        &self,
+        text: &mut Vec<u8>,
+        head: AnswerHead,
+    ) -> (u16, Option<Box<[u8]>>) {
+        match self.rules().program.has(Hook::SendResponse) {
+            true => self.hook_context().run_on_response(text, head),
+            false => (head.status, None),
+        }
+    }
+}
