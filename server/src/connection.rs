@@ -54,7 +54,7 @@ async fn requests(client: &Client, slot: &mut Option<Box<Buffers>>) -> End {
             Ok(None) => return End::Close,
             Err(fault) => return refuse(client, slot, fault).await,
         };
-        // Taken after the wait: a reload holds for every request that arrives after it.
+        // Taken after the wait: a reload is in force for every request that arrives after it.
         let config = client.worker.config();
         let Some(buffers) = slot else {
             return End::Close;
@@ -108,7 +108,7 @@ async fn refuse(client: &Client, slot: &mut Option<Box<Buffers>>, fault: Fault) 
     flushed(client, buffers, End::Linger).await
 }
 
-/// Counts a connection as open until it ends, in whatever way.
+/// Counts a connection as open until it ends, in any way.
 struct Open {
     worker: Rc<Worker>,
 }

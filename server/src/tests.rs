@@ -1,4 +1,4 @@
-//! What can only be seen from inside: a panic in the middle of a request.
+//! A panic in the middle of a request, which only a test inside the crate can cause.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -9,10 +9,10 @@ use crate::config::{Config, ConfigSource, FlagValue};
 use crate::counters::Counter;
 use crate::engine::{Hooks, start};
 
-/// A request for this path meets a bug.
+/// A request for this path causes a panic.
 const PANIC_PATH: &[u8] = b"/panic";
 
-/// The bug.
+/// Panics if the request asks for it.
 pub(crate) fn panic_if_asked(path_query: &[u8]) {
     assert!(path_query != PANIC_PATH, "a bug that this test put here");
 }
@@ -22,7 +22,7 @@ fn get(address: SocketAddr, path: &str) -> String {
     let request = format!("GET {path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
     client.write_all(request.as_bytes()).expect("it reads");
     let mut answer = String::new();
-    // A reset is an answer too: the empty one.
+    // A reset counts as an empty answer.
     let _ = client.read_to_string(&mut answer);
     answer
 }

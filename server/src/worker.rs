@@ -1,8 +1,9 @@
-//! What the tasks of one worker share: settings, store, connections, counters, buffers, origins.
+//! The state that the tasks of one worker share: settings, store, connections, counters, buffers,
+//! origins.
 //!
-//! A worker is one thread. But for the names of origins nothing here is locked or shared with
-//! another thread; of the store it has a part of its own, and settings are a copy of its own,
-//! exchanged between two turns of the loop.
+//! A worker is one thread. Apart from the addresses of origins nothing here is locked or shared
+//! with another thread: the worker has its own part of the store, and its own copy of the settings,
+//! which is exchanged between two turns of the loop.
 
 use std::cell::{Cell, RefCell};
 use std::fmt;
@@ -36,11 +37,11 @@ use crate::transport::Connector;
 pub(crate) struct Worker {
     config: RefCell<Rc<Config>>,
     pub(crate) store: StoreWorker,
-    /// Answers come from it: see `use_store`.
+    /// Whether requests are answered from the store: see `use_store`.
     store_is_used: Cell<bool>,
-    /// Told when the store has something to do at once: see `make_room`.
+    /// Notified when the store has to make room at once: see `make_room`.
     store_is_due: Notify,
-    /// For purges that take longer than a turn of the loop may.
+    /// Runs purges that take longer than a turn of the loop may.
     pub(crate) purger: Purger,
     pub(crate) registry: Rc<Registry>,
     pub(crate) buffers: BufferPool,
@@ -51,7 +52,7 @@ pub(crate) struct Worker {
     /// One permit for each name that is being resolved.
     pub(crate) resolutions: Arc<Semaphore>,
     counters: CounterSlot,
-    /// What is left over of the sum of each histogram, in thousandths of its unit.
+    /// The remainder of each histogram's sum, in thousandths of its unit.
     histogram_rests: [Cell<u64>; Histogram::COUNT],
     events: EventBudget,
     access_log: RefCell<Option<LogSender>>,
@@ -61,19 +62,19 @@ pub(crate) struct Worker {
     pub(crate) process_id: Arc<str>,
     randomness: Cell<u64>,
     request_number: Cell<u64>,
-    /// This server's name in `Via`, by which it knows its own requests when they come back.
+    /// This server's name in `Via`, by which it recognises its own requests when they come back.
     pub(crate) via: Arc<str>,
     /// `Via` as it goes to origins.
     pub(crate) via_line: HeaderValue,
     /// When the drain began, in monotonic milliseconds.
     draining_since_ms: Cell<Option<u64>>,
-    /// Another process accepts now from the sockets that this worker accepted from.
+    /// Whether another process accepts now from the sockets that this worker accepted from.
     queues_are_passed_on: Cell<bool>,
-    /// Wakes the accept loop, which otherwise waits for the next connection only.
+    /// Wakes the accept loop, which otherwise wakes only for the next connection.
     accept_waker: RefCell<Option<Waker>>,
 }
 
-/// What a worker is made of.
+/// The parts that a worker is made of.
 pub(crate) struct WorkerParts {
     pub(crate) config: Config,
     pub(crate) store: StoreWorker,
@@ -83,7 +84,7 @@ pub(crate) struct WorkerParts {
     pub(crate) counters: CounterSlot,
     pub(crate) access_log: Option<LogSender>,
     pub(crate) process_id: Arc<str>,
-    /// Which of the workers it is.
+    /// Its number among the workers.
     pub(crate) index: usize,
     pub(crate) via: Arc<str>,
 }
@@ -109,9 +110,9 @@ impl Worker {
             rule_scratch: RefCell::default(),
             process_id: parts.process_id,
             randomness: Cell::new(RandomState::new().build_hasher().finish()),
-            // Each worker has numbers of its own.
+            // Each worker has a range of numbers of its own.
             request_number: Cell::new((parts.index as u64) << 48),
-            // The name is of letters, digits and dashes.
+            // The name consists of letters, digits and dashes.
             via_line: HeaderValue::from_str(&format!("1.1 {}", parts.via))
                 .unwrap_or(HeaderValue::from_static("1.1 forebay")),
             via: parts.via,
@@ -121,12 +122,12 @@ impl Worker {
         }
     }
 
-    /// The settings that hold now; a request keeps the ones it began with.
+    /// The present settings; a request keeps the settings that it began with.
     pub(crate) fn config(&self) -> Rc<Config> {
         Rc::clone(&self.config.borrow())
     }
 
-    /// Takes other settings, for every request that begins after this.
+    /// Replaces the settings for every request that begins from now on.
     pub(crate) fn reconfigure(&self, config: Config, access_log: Option<LogSender>) {
         *self.config.borrow_mut() = Rc::new(config);
         *self.access_log.borrow_mut() = access_log;
@@ -139,7 +140,7 @@ impl Worker {
         }
     }
 
-    /// Any number, for rules: nothing that must not be guessed is made of it.
+    /// A random number for rules; it can be guessed.
     pub(crate) fn random(&self) -> u64 {
         // SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, 2014).
         let state = self.randomness.get().wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -149,31 +150,32 @@ impl Worker {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number that no other request of this process gets.
+    /// Returns a number that no other request of this process gets.
     pub(crate) fn request_number(&self) -> u64 {
         self.request_number.update(|number| number + 1);
         self.request_number.get()
     }
 
-    /// Whether requests are answered from the store from now on: not while another process serves
-    /// that has a store of its own, for purges reach that one only.
+    /// Sets whether requests are answered from the store from now on. They are not while another
+    /// process serves from a store of its own, since purges reach only that one.
     pub(crate) fn use_store(&self, is_used: bool) {
         self.store_is_used.set(is_used);
     }
 
-    /// Are requests answered from the store?
+    /// Whether requests are answered from the store.
     pub(crate) fn store_is_used(&self) -> bool {
         self.store_is_used.get()
     }
 
-    /// Something was stored: if that has used up what the store keeps free, room is made soon.
+    /// Notes that a response was stored. If that has used up the room that the store keeps free,
+    /// the store makes room soon.
     pub(crate) fn notify_stored(&self) {
         if self.store.is_due() {
             self.store_is_due.notify_one();
         }
     }
 
-    /// One slice of what the store has to do between two requests; true if there is more.
+    /// Runs one slice of the store's maintenance; returns whether there is more to do.
     pub(crate) fn turn_store(&self) -> bool {
         self.store.turn(clock::unix_seconds(), |connection| self.registry.cut(connection))
     }
@@ -200,8 +202,8 @@ impl Worker {
 
     /// Counts a duration, which is given in thousandths of the histogram's unit.
     pub(crate) fn observe(&self, histogram: Histogram, thousandths: u64) {
-        // Rounded up, a value is above a bound if and only if the duration was. What is added up
-        // is exact: most of what a near origin takes is less than one millisecond.
+        // Rounded up, a value is above a bound if and only if the duration is. The sum is exact:
+        // most exchanges with a near origin take less than one millisecond.
         let rest = &self.histogram_rests[histogram as usize];
         let sum = rest.get() + thousandths;
         rest.set(sum % 1000);
@@ -221,7 +223,7 @@ impl Worker {
         }
     }
 
-    /// Runs a task of this worker; if it ends in a panic, that is counted and logged.
+    /// Runs a task of this worker; a panic in it is counted and logged.
     pub(crate) fn spawn(self: &Rc<Self>, task: impl Future<Output = ()> + 'static) {
         let watch = PanicWatch { worker: Rc::clone(self) };
         tokio::task::spawn_local(async move {
@@ -230,8 +232,8 @@ impl Worker {
         });
     }
 
-    /// Counts and logs a fault of the client's side, or of ours, with which a request ends.
-    /// Those of the origin's side are told where they are seen: many clients may share one.
+    /// Counts and logs a fault of the client's side, or of ours, with which a request ends. Faults
+    /// of the origin's side are reported where they are found: many clients may share one.
     pub(crate) fn fault(&self, fault: Fault, client: IpAddr) {
         if fault.side() == Side::Origin {
             return;
@@ -244,7 +246,7 @@ impl Worker {
         }
     }
 
-    /// Counts and logs a fault of the origin's side, once for each time that it happens.
+    /// Counts and logs a fault of the origin's side, once for each exchange.
     pub(crate) fn origin_fault(&self, fault: Fault, origin: &str) {
         if let Some(counter) = fault.counter() {
             self.count(counter);
@@ -254,8 +256,8 @@ impl Worker {
         }
     }
 
-    /// From now on each connection ends with its next answer, or soon without one. What waits to
-    /// be accepted is taken too, unless another process takes it.
+    /// Begins the drain: each connection ends with its next response, or soon without one.
+    /// Connections in the queues are accepted too, unless another process accepts them.
     pub(crate) fn drain(&self, queues_are_passed_on: bool) {
         self.queues_are_passed_on.set(queues_are_passed_on);
         self.draining_since_ms.set(Some(clock::monotonic_ms()));
@@ -265,7 +267,7 @@ impl Worker {
         self.origins.close_idle();
     }
 
-    /// The accept loop waits and wants to hear of the end.
+    /// Registers the waker of the accept loop, which is woken when the drain begins.
     pub(crate) fn set_accept_waker(&self, waker: &Waker) {
         let mut kept = self.accept_waker.borrow_mut();
         match &*kept {
@@ -274,24 +276,24 @@ impl Worker {
         }
     }
 
-    /// Is the server about to stop?
+    /// Whether the server is about to stop.
     pub(crate) fn draining(&self) -> bool {
         self.draining_since_ms.get().is_some()
     }
 
-    /// Does another process accept what waits to be accepted?
+    /// Whether another process accepts from the queues.
     pub(crate) fn queues_are_passed_on(&self) -> bool {
         self.queues_are_passed_on.get()
     }
 
-    /// Is it time to close idle connections?
+    /// Whether it is time to close idle connections.
     pub(crate) fn drained_idle(&self) -> bool {
         let since_ms = self.draining_since_ms.get();
         since_ms.is_some_and(|since_ms| clock::monotonic_ms() - since_ms >= DRAIN_IDLE_MS)
     }
 }
 
-/// Sees a task end in a panic.
+/// Notices a panic of a task.
 struct PanicWatch {
     worker: Rc<Worker>,
 }

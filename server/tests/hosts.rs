@@ -1,5 +1,5 @@
-//! Origins by name, with a resolver that does what each case says: how often it is asked, which
-//! addresses are tried, and what holds when it fails or does not answer.
+//! Origins by name, with a scripted resolver: how often it is asked, which addresses are tried, and
+//! what happens when it fails or does not answer.
 
 use std::io;
 use std::net::SocketAddr;
@@ -16,17 +16,17 @@ use forebay_shm::CounterFile;
 use forebay_testkit::client::request_text;
 use forebay_testkit::{Client, Gate, Origin, eventually};
 
-/// What the resolver does the first time, the second, …; the last one again and again.
+/// One step of the resolver's script; the last step is repeated.
 #[derive(Clone)]
 enum Does {
     Finds(Vec<SocketAddr>),
     Fails,
     Panics,
-    /// Until the gate opens; then it finds these.
+    /// Waits until the gate opens, then finds these.
     Hangs(Gate, Vec<SocketAddr>),
 }
 
-/// How often the resolver was asked, and how often it has answered.
+/// How often the resolver was asked, and how often it has returned.
 #[derive(Default)]
 struct Asked {
     began_count: AtomicUsize,
@@ -43,8 +43,8 @@ struct Server {
 }
 
 impl Server {
-    /// In front of an origin by name, with a resolver that does these things one after the other.
-    /// No connection to the origin is kept, so that each request needs its address.
+    /// Starts a server in front of an origin by name, with a resolver that follows this script. No
+    /// connection to the origin is kept, so that each request needs its address.
     fn start(script: Vec<Does>, flags: &[(&str, &str)]) -> Server {
         static COUNT: AtomicUsize = AtomicUsize::new(0);
         let own = format!("forebay-hosts-{}-{}", std::process::id(), COUNT.fetch_add(1, Relaxed));
@@ -94,7 +94,7 @@ impl Server {
         self.resolved_count() > self.asked.ended_count.load(Relaxed)
     }
 
-    /// Did all requests finish in time?
+    /// Stops the server; returns whether all requests finished in time.
     fn stop(&mut self) -> bool {
         self.stopper.stop();
         self.thread.take().is_some_and(|thread| thread.join().expect("no panic"))
@@ -129,8 +129,8 @@ fn resolver(script: Vec<Does>, asked: Arc<Asked>) -> Resolver {
     })
 }
 
-/// An address of loopback at which nobody listens, beside the origin's own.
-fn nobody_beside(origin: &Origin) -> SocketAddr {
+/// A loopback address at which no server listens, beside the origin's own.
+fn closed_address(origin: &Origin) -> SocketAddr {
     SocketAddr::from(([127, 0, 0, 2], origin.address().port()))
 }
 
@@ -155,9 +155,9 @@ fn many_requests_of_all_workers_wait_for_one_resolution() {
 }
 
 #[test]
-fn an_address_that_takes_no_connection_costs_the_first_request_only() {
+fn an_address_that_fails_costs_only_the_first_request() {
     let origin = Origin::echo();
-    let found = vec![nobody_beside(&origin), origin.address()];
+    let found = vec![closed_address(&origin), origin.address()];
     let server = Server::start(vec![Does::Finds(found)], &[]);
     for turn in 1..=10 {
         assert_eq!(server.status(), 200, "turn {turn}");
@@ -168,7 +168,7 @@ fn an_address_that_takes_no_connection_costs_the_first_request_only() {
 }
 
 #[test]
-fn the_last_addresses_outlive_a_resolver_that_fails() {
+fn the_last_addresses_stay_in_use_while_the_resolver_fails() {
     let origin = Origin::echo();
     let finds = Does::Finds(vec![origin.address()]);
     for fails in [Does::Fails, Does::Finds(Vec::new()), Does::Panics] {
@@ -204,11 +204,11 @@ fn the_last_addresses_are_not_used_beyond_their_time() {
 }
 
 #[test]
-fn a_resolver_that_hangs_holds_up_no_request_that_has_an_address_and_no_stop() {
+fn a_resolver_that_hangs_delays_neither_requests_with_an_address_nor_the_stop() {
     let (origin, gate) = (Origin::echo(), Gate::new());
     let hangs = Does::Hangs(gate.clone(), Vec::new());
     let script = vec![Does::Finds(vec![origin.address()]), hangs];
-    // More time than the test has patience, so that nothing but the last address can help.
+    // Longer than the test waits, so that only the last address can help.
     let flags = [("origin-address-ms-max", "1ms"), ("origin-connect-ms-max", "10m")];
     let mut server = Server::start(script, &flags);
     for turn in 0..3 {
@@ -225,7 +225,7 @@ fn a_resolver_that_hangs_holds_up_no_request_that_has_an_address_and_no_stop() {
 }
 
 #[test]
-fn who_has_no_address_waits_for_as_long_as_a_connection_may_take() {
+fn a_request_without_an_address_waits_for_as_long_as_a_connection_may_take() {
     let gate = Gate::new();
     let script = vec![Does::Hangs(gate.clone(), Vec::new())];
     let server = Server::start(script, &[("origin-connect-ms-max", "100ms")]);
@@ -251,7 +251,7 @@ fn a_name_without_addresses_is_not_resolved_for_each_request() {
 #[test]
 fn with_zero_a_name_is_resolved_for_each_connection() {
     let origin = Origin::echo();
-    let found = vec![nobody_beside(&origin), origin.address()];
+    let found = vec![closed_address(&origin), origin.address()];
     let server =
         Server::start(vec![Does::Finds(found), Does::Fails], &[("origin-address-ms-max", "0")]);
     let statuses: Vec<_> = (0..4).map(|_| server.status()).collect();
@@ -262,11 +262,11 @@ fn with_zero_a_name_is_resolved_for_each_connection() {
 }
 
 #[test]
-fn an_origin_that_moved_is_found_once_its_old_address_takes_no_connection() {
+fn an_origin_that_moved_is_found_once_its_old_address_fails() {
     let origin = Origin::echo();
-    let old = Does::Finds(vec![nobody_beside(&origin)]);
+    let old = Does::Finds(vec![closed_address(&origin)]);
     let new = Does::Finds(vec![origin.address()]);
-    // Far more than the test has patience: nothing but the refusal can help.
+    // Far longer than the test waits, so that only the refusal can help.
     let server = Server::start(vec![old, new], &[("origin-address-ms-max", "1h")]);
     assert_eq!(server.status(), 502);
     eventually("it is found", || server.status() == 200);
@@ -274,11 +274,11 @@ fn an_origin_that_moved_is_found_once_its_old_address_takes_no_connection() {
 }
 
 #[test]
-fn an_origin_that_is_down_is_resolved_anew_once_a_second_at_most() {
+fn an_origin_that_is_down_is_resolved_again_at_most_once_a_second() {
     let origin = Origin::echo();
     let started_ms = clock::monotonic_ms();
-    let server = Server::start(vec![Does::Finds(vec![nobody_beside(&origin)])], &[]);
-    eventually("it is resolved anew", || {
+    let server = Server::start(vec![Does::Finds(vec![closed_address(&origin)])], &[]);
+    eventually("it is resolved again", || {
         assert_eq!(server.status(), 502);
         server.resolved_count() > 1
     });
@@ -313,7 +313,7 @@ fn no_request_gets_a_stale_address_from_a_resolver_that_works() {
 }
 
 #[test]
-fn connections_go_to_all_addresses_by_turns() {
+fn connections_take_turns_on_all_addresses() {
     let origins = [Origin::echo(), Origin::echo(), Origin::echo()];
     let found = origins.iter().map(Origin::address).collect();
     let server = Server::start(vec![Does::Finds(found)], &[("origin-address-ms-max", "1h")]);

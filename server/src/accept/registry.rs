@@ -1,8 +1,8 @@
-//! The table of a worker's connections: who is there, until when it may wait, how to wake it.
+//! The table of a worker's connections: how long each may wait, and how to wake it.
 //!
-//! A connection's deadline is one cell that it sets as it goes; nothing is registered or
-//! cancelled per request. A sweep walks the table in slices and wakes whoever is overdue; the
-//! connection then sees for itself what it has waited for in vain.
+//! A connection's deadline is one cell that it sets as it goes; nothing is registered or cancelled
+//! for a request. A sweep walks the table in slices and wakes connections that are overdue; a
+//! connection then finds out for itself which wait has ended.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -15,47 +15,48 @@ use slab::Slab;
 use crate::clock;
 use crate::limits::SWEEP_SLICES;
 
-/// What a connection shows of itself to its worker.
+/// The state of a connection that its worker sees.
 #[derive(Debug)]
 pub(crate) struct Ticket {
-    /// Its place in the table, and which one it is of all that had this place or another before.
+    /// Its slot in the table, and its number among all connections of the worker so far.
     tag: u64,
-    /// When the present wait ends, in [`clock::monotonic_ms`]; 0 while nothing is waited for.
+    /// When the present wait ends, in [`clock::monotonic_ms`]; 0 while there is no wait.
     deadline_ms: Cell<u64>,
-    /// Between two requests, with nothing read and nothing to write.
+    /// Whether it is between two requests, with nothing read and nothing to write.
     idle: Cell<bool>,
-    /// Some of what it has still to send is lost.
+    /// Whether the store has revoked some of the bytes that it has still to send.
     cut: Cell<bool>,
     waker: RefCell<Option<Waker>>,
 }
 
 impl Ticket {
-    /// The present wait ends `wait_ms` from now.
+    /// Begins a wait that ends `wait_ms` from now.
     pub(crate) fn arm(&self, wait_ms: u64) {
         self.deadline_ms.set(clock::monotonic_ms().saturating_add(wait_ms));
     }
 
-    /// Nothing is waited for.
+    /// Ends the wait.
     pub(crate) fn disarm(&self) {
         self.deadline_ms.set(0);
     }
 
-    /// Is a wait running?
+    /// Whether there is a wait.
     pub(crate) fn armed(&self) -> bool {
         self.deadline_ms.get() != 0
     }
 
-    /// Has the present wait ended in vain?
+    /// Whether the present wait has lasted too long.
     pub(crate) fn overdue(&self) -> bool {
         self.armed() && self.deadline_ms.get() <= clock::monotonic_ms()
     }
 
-    /// Marks the time between two requests.
+    /// Sets whether the connection is between two requests.
     pub(crate) fn set_idle(&self, idle: bool) {
         self.idle.set(idle);
     }
 
-    /// Is some of what it has still to send lost? Then what is left of it need not be sent either.
+    /// Whether the store has revoked some of the bytes that are still to be sent. Then the others
+    /// need not be sent either.
     pub(crate) fn is_cut(&self) -> bool {
         self.cut.get()
     }
@@ -76,11 +77,11 @@ pub(crate) struct Registry {
     entered_count: Cell<u64>,
 }
 
-/// A place in the table, given back when the connection ends in whatever way.
+/// A slot in the table, freed when the connection ends in any way.
 pub(crate) struct Registered {
     registry: Rc<Registry>,
     ticket: Rc<Ticket>,
-    place: usize,
+    slot: usize,
     address: IpAddr,
 }
 
@@ -107,22 +108,22 @@ impl Registry {
             cut: Cell::new(false),
             waker: RefCell::new(None),
         });
-        let place = tickets.insert(Rc::clone(&ticket));
+        let slot = tickets.insert(Rc::clone(&ticket));
         *self.per_address.borrow_mut().entry(address).or_insert(0) += 1;
-        Registered { registry: Rc::clone(self), ticket, place, address }
+        Registered { registry: Rc::clone(self), ticket, slot, address }
     }
 
     /// Wakes the overdue connections of the next slice of the table.
     ///
-    /// All of the table is seen once in [`SWEEP_SLICES`] calls, so that one call stays short
-    /// with any number of connections.
+    /// [`SWEEP_SLICES`] calls walk the whole table, so that one call stays short with any number of
+    /// connections.
     pub(crate) fn sweep(&self) {
         let tickets = self.tickets.borrow();
         let end = tickets.capacity();
         let from = self.sweep_from.get().min(end);
         let to = (from + end / SWEEP_SLICES + 1).min(end);
         let now_ms = clock::monotonic_ms();
-        for ticket in (from..to).filter_map(|place| tickets.get(place)) {
+        for ticket in (from..to).filter_map(|slot| tickets.get(slot)) {
             let deadline_ms = ticket.deadline_ms.get();
             if deadline_ms != 0 && deadline_ms <= now_ms {
                 ticket.wake();
@@ -131,8 +132,8 @@ impl Registry {
         self.sweep_from.set(if to == end { 0 } else { to });
     }
 
-    /// Ends the connection with this tag, if it is still there: the store has taken back some of
-    /// what it has still to send.
+    /// Ends the connection with this tag, if it is still there: the store has revoked some of the
+    /// bytes that it has still to send.
     pub(crate) fn cut(&self, tag: u64) {
         let tickets = self.tickets.borrow();
         let ticket = tickets.get(tag as u32 as usize).filter(|ticket| ticket.tag == tag);
@@ -142,7 +143,7 @@ impl Registry {
         }
     }
 
-    /// Wakes every idle connection, so that it sees that the server stops.
+    /// Wakes every idle connection, so that it notices that the server stops.
     pub(crate) fn wake_idle(&self) {
         for (_, ticket) in &*self.tickets.borrow() {
             if ticket.idle.get() {
@@ -153,7 +154,7 @@ impl Registry {
 }
 
 impl Registered {
-    /// What no other connection of this worker is called.
+    /// The number by which the worker and the store know this connection.
     pub(crate) fn tag(&self) -> u64 {
         self.ticket.tag
     }
@@ -171,7 +172,7 @@ impl Registered {
 
 impl Drop for Registered {
     fn drop(&mut self) {
-        self.registry.tickets.borrow_mut().remove(self.place);
+        self.registry.tickets.borrow_mut().remove(self.slot);
         let mut per_address = self.registry.per_address.borrow_mut();
         if let Some(count) = per_address.get_mut(&self.address) {
             *count -= 1;
@@ -201,7 +202,7 @@ mod tests {
     const HOME: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
     #[test]
-    fn a_dropped_connection_leaves_nothing_behind() {
+    fn a_dropped_connection_leaves_no_entry() {
         let registry = Rc::new(Registry::default());
         let (one, two) = (registry.enter(HOME), registry.enter(HOME));
         assert_eq!((registry.count(), registry.count_of(HOME)), (2, 2));
@@ -225,11 +226,11 @@ mod tests {
         drop(two);
         let next = registry.enter(HOME);
         registry.cut(tag);
-        assert!(!next.ticket().is_cut(), "it has the same place");
+        assert!(!next.ticket().is_cut(), "it has the same slot");
     }
 
     #[test]
-    fn a_round_of_sweeps_wakes_the_overdue_and_nobody_else() {
+    fn a_round_of_sweeps_wakes_overdue_connections_and_no_others() {
         let registry = Rc::new(Registry::default());
         let woken: Vec<_> = (0..100).map(|_| Arc::new(Count(AtomicUsize::new(0)))).collect();
         let entered: Vec<_> = woken

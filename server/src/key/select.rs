@@ -1,7 +1,7 @@
-//! From what an operator means, a host or the beginning of URLs, to the beginnings of keys.
+//! From an operator's selection, a host or a URL prefix, to key prefixes.
 //!
-//! A key begins with its site's name: what is meant is one beginning for each site that could have
-//! stored it, two where a port may follow the host.
+//! A key begins with its site's name: so a selection has one prefix for each site that could have
+//! stored it, and two if a port may follow the host.
 
 use std::net::Ipv6Addr;
 
@@ -14,10 +14,10 @@ use super::{write_authority, write_key_of, write_reversed_host};
 use crate::config::{Config, HostPattern, Site};
 use crate::limits::SELECTIONS_MAX;
 
-/// Beginnings of keys, sorted, none of them within another.
+/// Key prefixes, sorted; none of them begins with another.
 type Beginnings = Result<Vec<Vec<u8>>, &'static str>;
 
-/// Whatever is stored for a site, or for all of them.
+/// The prefixes of everything that is stored for a site, or for all sites.
 ///
 /// # Errors
 /// A sentence that says what is wrong.
@@ -28,8 +28,8 @@ pub(crate) fn site_beginnings(config: &Config, site: Option<&str>) -> Beginnings
     }
 }
 
-/// Whatever is stored for a host: `example.org` at every port, `example.org:8080`, `*.example.org`
-/// for every name below it, or `*`.
+/// The prefixes of everything that is stored for a host: `example.org` at every port,
+/// `example.org:8080`, `*.example.org` for every name below it, or `*`.
 ///
 /// # Errors
 /// A sentence that says what is wrong, or that no site serves it.
@@ -50,7 +50,7 @@ pub(crate) fn host_beginnings(config: &Config, host: &str, site: Option<&str>) -
     limited(beginnings.collect())
 }
 
-/// Whatever is stored for URLs that begin with this one.
+/// The prefixes of everything that is stored for URLs that begin with this one.
 ///
 /// # Errors
 /// See [`host_beginnings`].
@@ -58,7 +58,7 @@ pub(crate) fn url_beginnings(config: &Config, url: &[u8], site: Option<&str>) ->
     limited(url_keys(config, url, site)?)
 }
 
-/// The keys of a URL, of each site that could have stored it.
+/// The keys of a URL, one for each site that could have stored it.
 ///
 /// # Errors
 /// See [`host_beginnings`].
@@ -82,7 +82,7 @@ fn limited(mut beginnings: Vec<Vec<u8>>) -> Beginnings {
     Ok(beginnings)
 }
 
-/// What the keys of all responses of a site begin with.
+/// The prefix of the keys of all responses of a site.
 pub(crate) fn site_beginning(name: &str) -> Vec<u8> {
     [name.as_bytes(), b"\0"].concat()
 }
@@ -91,7 +91,7 @@ fn named<'c>(config: &'c Config, name: &str) -> Result<&'c Site, &'static str> {
     config.sites.iter().find(|site| site.name == name).ok_or("there is no site of this name")
 }
 
-/// The sites under whose names there can be keys of these hosts.
+/// The sites that can have keys of these hosts.
 fn sites<'c>(
     config: &'c Config,
     hosts: &HostPattern,
@@ -107,12 +107,13 @@ fn sites<'c>(
     if sites.is_empty() { Err("no site serves this host") } else { Ok(sites) }
 }
 
-/// Rules that run once the site is known can key its responses under any host.
+/// Whether rules can change the host: those that run once the site is known can put a site's
+/// responses under any host.
 fn changes_hosts(config: &Config, site: &Site) -> bool {
     site.routes().iter().any(|route| config.rules_of(Some(route)).program.has(Hook::Remap))
 }
 
-/// A host as it was written, and how the keys of it go on behind the scheme.
+/// A host as the operator wrote it, and the parts of its keys behind the scheme.
 fn read_host(text: &str) -> Result<(HostPattern, Vec<Vec<u8>>), &'static str> {
     const MALFORMED: &str = "this is no host; write example.org, example.org:8080 or *.example.org";
     if text.starts_with("*.") {

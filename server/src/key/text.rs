@@ -1,8 +1,8 @@
-//! A key, to be read by people.
+//! A key as text for people.
 
 use std::fmt::Write;
 
-/// What a key says. All of it is printable ASCII.
+/// The parts of a key. All of them are printable ASCII.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyText {
     /// The site's name.
@@ -12,8 +12,8 @@ pub struct KeyText {
 }
 
 impl KeyText {
-    /// The text of a key, or of the key that a variant shares with others of its resource; `None`
-    /// for what this version did not write.
+    /// The text of a key, or of the key that the variants of a resource share; `None` for bytes
+    /// that are no key of this version.
     pub fn of(key: &[u8]) -> Option<KeyText> {
         let mut parts = key.splitn(4, |byte| *byte == 0);
         let (site, scheme, host, path) =
@@ -32,26 +32,26 @@ impl KeyText {
     }
 }
 
-/// An address keeps the order of its parts.
+/// Whether the host is an address, whose parts keep their order.
 pub(super) fn is_address(host: &[u8]) -> bool {
     host.iter().all(|byte| byte.is_ascii_digit() || *byte == b'.') || host.first() == Some(&b'[')
 }
 
-/// Host, and port with its colon.
+/// Splits into host, and port with its colon.
 fn split_port(host: &[u8]) -> (&[u8], &[u8]) {
     let colon = host.iter().rposition(|byte| *byte == b':');
     let port = colon.filter(|at| host.iter().skip(at + 1).all(u8::is_ascii_digit));
     host.split_at(port.unwrap_or(host.len()))
 }
 
-/// What is not printable is written as a URL writes it.
+/// Bytes that are not printable are escaped as in a URL.
 fn printable(bytes: &[u8]) -> String {
     let mut text = String::new();
     for byte in bytes {
         if byte.is_ascii_graphic() {
             text.push(char::from(*byte));
         } else {
-            // A string takes everything.
+            // Writing to a string does not fail.
             let _ = write!(text, "%{byte:02X}");
         }
     }
@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_key_says_the_url_that_it_was_made_of() {
+    fn the_text_of_a_key_is_the_url_that_it_was_made_of() {
         for url in [
             "http://www.example.org/a/b?c=d",
             "http://localhost:8080/",
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_key_has_no_text_and_nothing_that_is_shown_moves_a_cursor() {
+    fn other_bytes_have_no_text_and_no_text_moves_a_cursor() {
         for other in [&b""[..], b"a", b"a\0b\0c", b"\xff12345678abcd"] {
             assert_eq!(KeyText::of(other), None, "{other:?}");
         }

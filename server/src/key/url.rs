@@ -1,12 +1,12 @@
-//! From a URL, as an operator types it, to the key of what is stored for it.
+//! From a URL, as an operator types it, to its key.
 
 use forebay_http::authority::Authority;
 
 use super::{write_key, write_key_of};
 use crate::config::Config;
 
-/// Writes the key into `key` under which the site that serves an `http` URL stores it, if no rule
-/// changes it.
+/// Writes into `key` the key under which the site that serves an `http` URL stores its response, if
+/// no rule changes the URL.
 ///
 /// # Errors
 /// A sentence that says what is wrong with the URL, or that no site serves it.
@@ -17,7 +17,7 @@ pub fn url_key(config: &Config, url: &[u8], key: &mut Vec<u8>) -> Result<(), &'s
     Ok(())
 }
 
-/// The same for a site of which only the name is known, as a tool does that looks at a cache.
+/// Writes into `key` the key of a URL in the site with this name, for tools that read a cache.
 ///
 /// # Errors
 /// A sentence that says what is wrong with the URL.

@@ -1,4 +1,4 @@
-//! A request head with everything that its form says, and nothing that needs settings or a cache.
+//! A checked request: a head with everything that follows from its form, without settings or cache.
 
 use forebay_http::authority::Authority;
 use forebay_http::fields::FieldId;
@@ -15,26 +15,26 @@ pub(crate) struct Request<'a> {
     pub(crate) head: RequestHead<'a>,
     pub(crate) target: Target<'a>,
     pub(crate) framing: BodyFraming,
-    /// The client sends its body only after a 100 (RFC 9110 §10.1.1).
+    /// Whether the client sends its body only after a 100 (RFC 9110 §10.1.1).
     pub(crate) expects_continue: bool,
     pub(crate) directives: RequestDirectives,
     pub(crate) form: ResponseForm,
 }
 
-/// What the form of an answer depends on.
+/// What the form of a response depends on.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ResponseForm {
-    /// HEAD: the head of an answer and no body.
+    /// HEAD: the response has no body.
     pub(crate) head_only: bool,
     pub(crate) version: Version,
-    /// The client would go on with this connection (RFC 9112 §9.3).
+    /// Whether the client would go on with this connection (RFC 9112 §9.3).
     pub(crate) keep_alive: bool,
-    /// The client takes trailers (RFC 9110 §10.1.4).
+    /// Whether the client takes trailers (RFC 9110 §10.1.4).
     pub(crate) trailers: bool,
 }
 
 impl ResponseForm {
-    /// For a request that could not even be parsed.
+    /// The form of a response to a request that could not be parsed.
     pub(crate) const UNKNOWN: ResponseForm = ResponseForm {
         head_only: false,
         version: Version::Http11,
@@ -47,11 +47,11 @@ impl<'a> Request<'a> {
     /// Checks target, framing and expectation of a parsed head.
     ///
     /// # Errors
-    /// Whatever makes the request ambiguous or asks for what is not there.
+    /// The request is ambiguous, or asks for something that this server does not have.
     pub(crate) fn check(head: RequestHead<'a>) -> Result<Request<'a>, Fault> {
         let target = request_target(head)?;
         if target.form == TargetForm::Absolute(Scheme::Https) {
-            // The answer would go out in clear for a URI that promises it does not.
+            // The response would be sent in clear for a URI that promises encryption.
             return Err(Fault::NoSite);
         }
         let framing = request_framing(head)?;
@@ -67,13 +67,13 @@ impl<'a> Request<'a> {
         Ok(Request { head, target, framing, expects_continue, directives, form })
     }
 
-    /// Does the request announce a body that has bytes, or may have some?
+    /// Whether the request announces a body that has bytes, or may have some.
     pub(crate) fn has_body(&self) -> bool {
         !matches!(self.framing, BodyFraming::None | BodyFraming::Length(0))
     }
 
-    /// Appends host and port as they are keyed and forwarded: host in lower case, the default
-    /// port left out. False if the client named none (HTTP/1.0).
+    /// Appends host and port as keys have them and as they are forwarded: the host in lower case,
+    /// without the default port. Returns false if the client named none (HTTP/1.0).
     pub(crate) fn write_host(&self, out: &mut Vec<u8>) -> bool {
         let Some(authority) = self.target.authority else {
             return false;
@@ -87,7 +87,7 @@ impl<'a> Request<'a> {
     }
 }
 
-/// The port, unless it is the scheme's own.
+/// The port, unless it is the default of the scheme.
 pub(crate) fn explicit_port(authority: Authority<'_>) -> Option<u16> {
     authority.port.filter(|port| *port != Scheme::Http.default_port())
 }

@@ -99,7 +99,7 @@ impl HookContext<'_> {
 }
 
 impl ServerSettings {
-    /// How large rules may make a head: so much is room for them, whatever the other side has sent.
+    /// How large rules may make a head, however large the received head is.
     pub fn rule_limits(&self) -> MessageLimits {
         MessageLimits::beyond(HeadLimits {
             head_bytes_max: self.head_bytes_max.max(ORIGIN_LIMITS.head_bytes_max),

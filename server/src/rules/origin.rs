@@ -26,10 +26,10 @@ impl HookContext<'_> {
         .map_err(|_| Fault::Rules)
     }
 
-    /// Changes an origin's answer before anything is decided about it.
+    /// Changes the head of an origin's response before anything is decided about it.
     ///
     /// # Errors
-    /// [`Fault::Rules`]: what they made of it is no head, which would be a bug.
+    /// [`Fault::Rules`]: the result is not a head, which would be a bug.
     pub(crate) fn read_response(&self, head: &mut ResponseHead) -> Result<(), Fault> {
         let hook = Hook::ReadResponse;
         if !self.has(hook) {

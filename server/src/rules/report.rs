@@ -1,4 +1,4 @@
-//! What the rules of a running server do and cost, over all workers.
+//! What the rules of a running server have done and what they cost, over all workers.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -8,7 +8,7 @@ use forebay_rules::ast::Hook;
 use super::RuleCount;
 use crate::config::Config;
 
-/// One rule, as it stands in its file; it may be part of many routes.
+/// One rule in its file; it may be part of many routes.
 #[derive(Clone, Debug)]
 pub(crate) struct RuleLine {
     pub(crate) file: String,
@@ -27,7 +27,7 @@ pub(crate) struct RuleReport {
 }
 
 impl RuleReport {
-    /// What one worker has counted in its copy of the configuration.
+    /// The counts of one worker, in its copy of the configuration.
     pub(crate) fn new(config: &Config) -> RuleReport {
         let mut report = RuleReport::default();
         for set in config.rule_sets() {
@@ -49,7 +49,7 @@ impl RuleReport {
         report
     }
 
-    /// Adds reports up: a rule may be part of several sets, and each worker has its own.
+    /// Adds reports up: a rule may be part of several sets, and each worker has its own counts.
     pub(crate) fn sum(reports: Vec<RuleReport>) -> RuleReport {
         let mut sum = RuleReport::default();
         let (mut rules, mut counters) = (HashMap::new(), HashMap::new());

@@ -1,7 +1,7 @@
-//! What each rule has done and costs, as a worker counts it.
+//! What each rule has done and what it costs, as a worker counts it.
 //!
-//! A worker counts in its own copy of the configuration, which nobody else looks at; who wants to
-//! know asks the worker.
+//! A worker counts in its own copy of the configuration, which no other thread reads; the control
+//! thread asks the worker for the counts.
 //!
 //! Rules that run as one are counted as one, at the first of them.
 
@@ -26,7 +26,7 @@ impl Clone for RuleCounters {
     }
 }
 
-/// Two configurations are equal whatever was counted.
+/// Configurations are compared without their counts.
 impl PartialEq for RuleCounters {
     fn eq(&self, _: &RuleCounters) -> bool {
         true
@@ -34,13 +34,13 @@ impl PartialEq for RuleCounters {
 }
 
 #[derive(Debug, Default)]
-// A line of its own, whoever made it: others allocate beside it.
+// On cache lines of its own: other threads may write to the memory beside it.
 #[repr(align(128))]
 struct Cells {
     rules: Box<[HotCounters]>,
-    /// The same rules, by the numbers that seldom change: most runs leave them where they are.
+    /// The numbers of the same rules that most runs do not change.
     cold: Box<[ColdCounters]>,
-    /// Those of the operator `counter`.
+    /// The counters of the operator `counter`.
     counters: Box<[Cell<u64>]>,
     /// Runs so far at each hook, of which some are timed.
     runs: [Cell<u64>; Hook::COUNT],
@@ -63,22 +63,22 @@ struct ColdCounters {
 /// What one rule has done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct RuleCount {
-    /// RecordTimes that it was come to.
+    /// Number of times that it was reached.
     pub(crate) runs: u64,
-    /// RecordTimes that its conditions held.
+    /// Number of times that its conditions held.
     pub(crate) matches: u64,
     /// Bytes that it has put into heads.
     pub(crate) bytes: u64,
-    /// RecordTimes that an operator could not do what it should.
+    /// Number of times that an operator failed.
     pub(crate) failures: u64,
-    /// Runs of which the time was taken.
+    /// Number of runs that were timed.
     pub(crate) timed: u64,
-    /// Their time.
+    /// Time of these runs.
     pub(crate) timed_ns: u64,
 }
 
 impl RuleCounters {
-    /// With room for so many rules, and the counters that they count in.
+    /// Counters for so many rules, and so many counters of the operator `counter`.
     pub(crate) fn new(rule_count: usize, counter_count: usize) -> RuleCounters {
         RuleCounters(Box::new(Cells {
             rules: (0..rule_count).map(|_| HotCounters::default()).collect(),
@@ -88,24 +88,24 @@ impl RuleCounters {
         }))
     }
 
-    /// Is there nothing to count?
+    /// Whether there are no rules to count.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.rules.is_empty()
     }
 
-    /// The operator `counter` of a set's rule.
+    /// Counts for the operator `counter` of a rule in a set.
     pub(super) fn count(&self, rules: &RuleSet, counter: u32) {
         if let Some(cell) = self.0.counters.get(rules.first_counter + counter as usize) {
             add(cell, 1);
         }
     }
 
-    /// What was counted by the operator `counter`.
+    /// The value of a counter of the operator `counter`.
     pub(crate) fn counter(&self, index: usize) -> u64 {
         self.0.counters.get(index).map_or(0, |cell| cell.get())
     }
 
-    /// What was counted at a rule, by its number among those of all sets.
+    /// The counts of a rule, by its number among the rules of all sets.
     pub(crate) fn rule(&self, index: usize) -> RuleCount {
         let both = self.0.rules.get(index).zip(self.0.cold.get(index));
         both.map(|(hot, cold)| RuleCount::of(hot, cold)).unwrap_or_default()
@@ -113,7 +113,7 @@ impl RuleCounters {
 }
 
 impl RuleCount {
-    /// Another worker's, or another route's.
+    /// Adds the counts of another worker, or of another route.
     pub(super) fn merge(&mut self, other: RuleCount) {
         self.runs += other.runs;
         self.matches += other.matches;
@@ -123,13 +123,13 @@ impl RuleCount {
         self.timed_ns += other.timed_ns;
     }
 
-    /// What one run takes in the mean, in nanoseconds; `None` if none was timed yet.
+    /// Mean time of a run in nanoseconds; `None` if none was timed yet.
     pub(crate) fn mean_ns(&self) -> Option<f64> {
         (self.timed > 0).then(|| self.timed_ns as f64 / self.timed as f64)
     }
 
-    /// What one of so many rules has, if they run as one: runs and matches are those of each, bytes
-    /// and time are shared out evenly, what failed is shown at the first.
+    /// The share of one of so many rules that run as one: each has all runs and matches, and an
+    /// even share of bytes and time; the first has all failures.
     pub(super) fn share(self, of: u32, is_first: bool) -> RuleCount {
         let of = u64::from(of.max(1));
         RuleCount {
@@ -162,7 +162,7 @@ pub(super) struct Meter<'a> {
     first: usize,
 }
 
-/// The same, taking the time of each rule.
+/// Counts one run of the rules of a set, and times each rule.
 pub(super) struct TimedMeter<'a> {
     meter: Meter<'a>,
     begun_ns: u64,
@@ -173,7 +173,7 @@ impl<'a> Meter<'a> {
         Meter { cells: &rule_counters.0, first }
     }
 
-    /// Is this run one of those that are timed?
+    /// Counts a run at this hook; returns whether it is one of those that are timed.
     pub(super) fn samples(&self, hook: Hook) -> bool {
         let runs = &self.cells.runs[hook as usize];
         let is_sampled = runs.get().is_multiple_of(RULE_SAMPLE_EVERY);
