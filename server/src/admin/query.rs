@@ -6,7 +6,7 @@ use forebay_cache::{Selection, TagExpr};
 use serde_json::{Value, json};
 
 use crate::config::Config;
-use crate::key::{host_beginnings, site_beginnings, url_beginnings};
+use crate::key::{host_prefixes, site_prefixes, url_prefixes};
 
 /// Parameters by name, each at most once.
 #[derive(Debug)]
@@ -92,7 +92,7 @@ impl AdminQuery {
         if let Some(site) = site {
             has_site(config, site)?;
         }
-        let beginnings = match (self.text("host"), self.text("prefix")) {
+        let prefixes = match (self.text("host"), self.text("prefix")) {
             (Some(_), Some(_)) => {
                 return Err(QueryError::new(
                     "host",
@@ -100,17 +100,17 @@ impl AdminQuery {
                 ));
             }
             (Some(host), None) => {
-                host_beginnings(config, host, site).map_err(|text| QueryError::new("host", text))?
+                host_prefixes(config, host, site).map_err(|text| QueryError::new("host", text))?
             }
-            (None, Some(url)) => url_beginnings(config, url.as_bytes(), site)
+            (None, Some(url)) => url_prefixes(config, url.as_bytes(), site)
                 .map_err(|text| QueryError::new("prefix", text))?,
             (None, None) => {
-                site_beginnings(config, site).map_err(|text| QueryError::new("site", text))?
+                site_prefixes(config, site).map_err(|text| QueryError::new("site", text))?
             }
         };
         let tags = self.text("tag").map(tag_expr).transpose()?;
         let selection = |within| Selection { within, tags: tags.clone() };
-        Ok(beginnings.into_iter().map(selection).collect())
+        Ok(prefixes.into_iter().map(selection).collect())
     }
 }
 

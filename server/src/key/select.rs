@@ -15,16 +15,16 @@ use crate::config::{Config, HostPattern, Site};
 use crate::limits::SELECTIONS_MAX;
 
 /// Key prefixes, sorted; none of them begins with another.
-type Beginnings = Result<Vec<Vec<u8>>, &'static str>;
+type KeyPrefixes = Result<Vec<Vec<u8>>, &'static str>;
 
 /// The prefixes of everything that is stored for a site, or for all sites.
 ///
 /// # Errors
 /// A sentence that says what is wrong.
-pub(crate) fn site_beginnings(config: &Config, site: Option<&str>) -> Beginnings {
+pub(crate) fn site_prefixes(config: &Config, site: Option<&str>) -> KeyPrefixes {
     match site {
         None => Ok(vec![Vec::new()]),
-        Some(name) => Ok(vec![site_beginning(&named(config, name)?.name)]),
+        Some(name) => Ok(vec![site_prefix(&named(config, name)?.name)]),
     }
 }
 
@@ -33,36 +33,36 @@ pub(crate) fn site_beginnings(config: &Config, site: Option<&str>) -> Beginnings
 ///
 /// # Errors
 /// A sentence that says what is wrong, or that no site serves it.
-pub(crate) fn host_beginnings(config: &Config, host: &str, site: Option<&str>) -> Beginnings {
+pub(crate) fn host_prefixes(config: &Config, host: &str, site: Option<&str>) -> KeyPrefixes {
     if host == "*" {
-        return site_beginnings(config, site);
+        return site_prefixes(config, site);
     }
     let (pattern, endings) = read_host(host)?;
     let sites = sites(config, &pattern, site)?;
-    let beginnings = sites.iter().flat_map(|site| {
+    let prefixes = sites.iter().flat_map(|site| {
         endings.iter().map(|ending| {
-            let mut key = site_beginning(&site.name);
+            let mut key = site_prefix(&site.name);
             key.extend_from_slice(b"http\0");
             key.extend_from_slice(ending);
             key
         })
     });
-    limited(beginnings.collect())
+    limited(prefixes.collect())
 }
 
 /// The prefixes of everything that is stored for URLs that begin with this one.
 ///
 /// # Errors
-/// See [`host_beginnings`].
-pub(crate) fn url_beginnings(config: &Config, url: &[u8], site: Option<&str>) -> Beginnings {
+/// See [`host_prefixes`].
+pub(crate) fn url_prefixes(config: &Config, url: &[u8], site: Option<&str>) -> KeyPrefixes {
     limited(url_keys(config, url, site)?)
 }
 
 /// The keys of a URL, one for each site that could have stored it.
 ///
 /// # Errors
-/// See [`host_beginnings`].
-pub(crate) fn url_keys(config: &Config, url: &[u8], site: Option<&str>) -> Beginnings {
+/// See [`host_prefixes`].
+pub(crate) fn url_keys(config: &Config, url: &[u8], site: Option<&str>) -> KeyPrefixes {
     let (authority, path_query) = split_url(url)?;
     let host = String::from_utf8_lossy(authority.host).to_ascii_lowercase();
     let sites = sites(config, &HostPattern::Exact(host), site)?;
@@ -74,16 +74,16 @@ pub(crate) fn url_keys(config: &Config, url: &[u8], site: Option<&str>) -> Begin
     Ok(keys.collect())
 }
 
-fn limited(mut beginnings: Vec<Vec<u8>>) -> Beginnings {
-    if beginnings.len() > SELECTIONS_MAX {
+fn limited(mut prefixes: Vec<Vec<u8>>) -> KeyPrefixes {
+    if prefixes.len() > SELECTIONS_MAX {
         return Err("too many sites could serve it; name one of them");
     }
-    beginnings.sort_unstable();
-    Ok(beginnings)
+    prefixes.sort_unstable();
+    Ok(prefixes)
 }
 
 /// The prefix of the keys of all responses of a site.
-pub(crate) fn site_beginning(name: &str) -> Vec<u8> {
+pub(crate) fn site_prefix(name: &str) -> Vec<u8> {
     [name.as_bytes(), b"\0"].concat()
 }
 
@@ -155,9 +155,9 @@ mod tests {
         Config::from_toml(&text, "test.toml").expect("it is right")
     }
 
-    fn shown(beginnings: Beginnings) -> Result<Vec<String>, &'static str> {
+    fn shown(prefixes: KeyPrefixes) -> Result<Vec<String>, &'static str> {
         let shown = |key: &Vec<u8>| String::from_utf8_lossy(key).replace('\0', "|");
-        beginnings.map(|keys| keys.iter().map(shown).collect())
+        prefixes.map(|keys| keys.iter().map(shown).collect())
     }
 
     #[test]
@@ -195,7 +195,7 @@ mod tests {
             ("*.a.org:80", Err("no host")),
         ];
         for (host, expected) in cases {
-            match (shown(host_beginnings(&config, host, None)), expected) {
+            match (shown(host_prefixes(&config, host, None)), expected) {
                 (Ok(found), Ok(expected)) => assert_eq!(&found, expected, "{host}"),
                 (Err(why), Err(part)) => assert!(why.contains(part), "{host}: {why}"),
                 (found, _) => panic!("{host}: {found:?}"),
@@ -206,24 +206,24 @@ mod tests {
     #[test]
     fn a_site_that_is_named_is_the_only_one() {
         let config = config();
-        let of = |host| shown(host_beginnings(&config, host, Some("below")));
+        let of = |host| shown(host_prefixes(&config, host, Some("below")));
         assert_eq!(of("c.org"), Ok(vec!["below|http|org.c|".into(), "below|http|org.c:".into()]));
         assert_eq!(of("*"), Ok(vec!["below|".into()]));
-        assert_eq!(shown(site_beginnings(&config, Some("a"))), Ok(vec!["a|".into()]));
-        assert_eq!(shown(site_beginnings(&config, None)), Ok(vec![String::new()]));
-        for beginnings in [
-            host_beginnings(&config, "a.org", Some("c")),
-            url_beginnings(&config, b"http://a.org/", Some("c")),
-            site_beginnings(&config, Some("c")),
+        assert_eq!(shown(site_prefixes(&config, Some("a"))), Ok(vec!["a|".into()]));
+        assert_eq!(shown(site_prefixes(&config, None)), Ok(vec![String::new()]));
+        for prefixes in [
+            host_prefixes(&config, "a.org", Some("c")),
+            url_prefixes(&config, b"http://a.org/", Some("c")),
+            site_prefixes(&config, Some("c")),
         ] {
-            assert_eq!(beginnings, Err("there is no site of this name"));
+            assert_eq!(prefixes, Err("there is no site of this name"));
         }
     }
 
     #[test]
-    fn the_beginning_of_a_url_is_the_beginning_of_its_key() {
+    fn a_url_prefix_is_a_key_prefix() {
         let config = config();
-        let of = |url: &str| shown(url_beginnings(&config, url.as_bytes(), None));
+        let of = |url: &str| shown(url_prefixes(&config, url.as_bytes(), None));
         assert_eq!(of("http://B.org/News?a"), Ok(vec!["b|http|org.b|/News?a".into()]));
         assert_eq!(of("http://b.org:81"), Ok(vec!["b|http|org.b:81|/".into()]));
         let both = ["a|http|org.a.www|/x", "below|http|org.a.www|/x"].map(String::from).to_vec();

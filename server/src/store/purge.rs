@@ -14,7 +14,7 @@ use crate::clock;
 use crate::counters::Counter;
 use crate::events::Event;
 use crate::fault::Fault;
-use crate::key::{RouteMatch, site_beginning};
+use crate::key::{RouteMatch, site_prefix};
 use crate::limits::{INVALIDATE_MS_MAX, INVALIDATE_RETRY_MS, INVALIDATE_WAIT_US_MAX};
 use crate::parse::Request;
 use crate::purger::PurgeWork;
@@ -54,7 +54,7 @@ pub(crate) async fn purge(transaction: &Transaction<'_>) -> Result<PurgeResult, 
         worker.count_many(Counter::Purged, purged.records);
         return Ok(purged);
     };
-    let selection = Selection { within: site_beginning(&route.site.name), tags: Some(tags) };
+    let selection = Selection { within: site_prefix(&route.site.name), tags: Some(tags) };
     let work = PurgeWork::Purge { is_soft, counter: Counter::Purged };
     // However long the purge takes, it goes on if the client leaves.
     let asked = worker.purger.ask(vec![selection], work).map_err(|_| {
