@@ -227,11 +227,11 @@ pub(crate) const STORE_TRY_MS: u64 = 10;
 
 /// How long a client of a pass-through may stall while another request waits for its connection
 /// permit; longer than the retransmission of a lost acknowledgement.
-pub(crate) const GIVE_WAY_MS: u64 = 1_000;
+pub(crate) const STALL_MS: u64 = 1_000;
 
 /// Interval at which a request that waits for a permit asks a stalled exchange to give way: several
 /// times before the request gives up.
-pub(crate) const GIVE_WAY_ASK_MS: u64 = 250;
+pub(crate) const PREEMPT_ASK_MS: u64 = 250;
 
 /// Time for the access log's writer to write its queue when the server stops.
 pub(crate) const LOG_FINISH_MS_MAX: u64 = 2_000;

@@ -16,7 +16,7 @@ use super::chunks::{append_piece, end_chunks};
 use super::head::{Head, HeadContext, WrittenHead, can_chunk};
 use super::long::{LongBodyPart, deliver_long};
 use super::stored::queue_not_modified;
-use super::{DeliverError, Delivered};
+use super::{DeliverError, Delivered, assert_whole};
 use crate::accept::Client;
 use crate::clock;
 use crate::fault::Fault;
@@ -44,7 +44,7 @@ pub(super) async fn deliver_growing(
     let age = current_age(meta.initial_age_s, meta.response_time, clock::unix_seconds());
     let fields = transaction.request.head.fields();
     if conditional(fields, &meta, block) == ConditionalResult::NotModified {
-        return Ok(queue_not_modified(&context, queue, (&meta, block), age));
+        return Ok(queue_not_modified(&context, queue, &meta, block, age));
     }
     let begin = queue.mark();
     let framing = match (meta.status, reader.body_bytes()) {
@@ -66,7 +66,10 @@ pub(super) async fn deliver_growing(
         }
         match event {
             ReadEvent::Data => {}
-            ReadEvent::Done => break,
+            ReadEvent::Done => {
+                assert_whole(framing, &delivered);
+                break;
+            }
             ReadEvent::Stored { long, offset } => {
                 delivered.body_bytes = long.bytes();
                 let part = offset..long.bytes();

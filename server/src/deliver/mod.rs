@@ -15,6 +15,8 @@ mod synthetic;
 
 pub(crate) use relay::relay_interim;
 
+use forebay_http::framing::BodyFraming;
+
 use crate::accept::Client;
 use crate::counters::Counter;
 use crate::fault::Fault;
@@ -75,6 +77,14 @@ pub(crate) async fn deliver(
         Response::Streamed(response) => {
             Box::pin(deliver_streamed(transaction, queue, *response)).await
         }
+    }
+}
+
+/// Asserts that a whole body has the bytes that its framing announces. Otherwise the client would
+/// take the next response for the end of this one.
+fn assert_whole(framing: BodyFraming, delivered: &Delivered) {
+    if let BodyFraming::Length(length) = framing {
+        assert_eq!(delivered.body_bytes, length, "a whole body has the announced length");
     }
 }
 

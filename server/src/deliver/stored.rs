@@ -26,7 +26,7 @@ pub(super) fn queue_stored(
     let (meta, block) = (&hit.stored.meta, hit.stored.block());
     let context = HeadContext::of(transaction);
     let SelectedPart::Body(decision) = hit.part else {
-        return (queue_not_modified(&context, queue, (meta, block), hit.age), None);
+        return (queue_not_modified(&context, queue, meta, block, hit.age), None);
     };
     let body = hit.stored.found.body();
     let part = hit.part.bytes(body.bytes());
@@ -89,7 +89,8 @@ fn queue_body(
 pub(super) fn queue_not_modified(
     context: &HeadContext<'_>,
     queue: &mut SendQueue,
-    (meta, block): (&StoredMeta, &[u8]),
+    meta: &StoredMeta,
+    block: &[u8],
     age: u32,
 ) -> Delivered {
     let head = Head { status: 304, block: &[], age: Some(age), framing: BodyFraming::None };

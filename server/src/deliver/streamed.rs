@@ -9,7 +9,7 @@ use forebay_http::write;
 
 use super::chunks::{append_piece, end_chunks};
 use super::head::{Head, HeadContext, WrittenHead, can_chunk};
-use super::{DeliverError, Delivered};
+use super::{DeliverError, Delivered, assert_whole};
 use crate::accept::Client;
 use crate::fetch::{OriginAnswer, OriginBody, OriginPart};
 use crate::poll_once::poll_once;
@@ -71,6 +71,7 @@ async fn stream(
                 append_piece(queue, piece, is_chunked, Lender::Origin);
             }
             Ok(OriginPart::End(trailers)) => {
+                assert_whole(answer.head.framing, &delivered);
                 if is_chunked {
                     end_chunks(queue, trailers.filter(|_| form.trailers));
                 }

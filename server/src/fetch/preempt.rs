@@ -14,7 +14,7 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
-use crate::limits::{GIVE_WAY_ASK_MS, GIVE_WAY_MS};
+use crate::limits::{PREEMPT_ASK_MS, STALL_MS};
 use crate::poll_once::poll_once;
 
 /// The exchange was asked to break off: another request waits for its permit.
@@ -32,7 +32,7 @@ impl StalledExchanges {
     /// Runs `work`, which waits for a client. `moved` grows when the client takes bytes.
     ///
     /// # Errors
-    /// The client took no bytes for [`GIVE_WAY_MS`], and the exchange was asked to break off.
+    /// The client took no bytes for [`STALL_MS`], and the exchange was asked to break off.
     pub(super) async fn wait<T>(
         &self,
         work: impl Future<Output = T>,
@@ -45,7 +45,7 @@ impl StalledExchanges {
         }
         loop {
             let before = moved();
-            let limit = Duration::from_millis(GIVE_WAY_MS);
+            let limit = Duration::from_millis(STALL_MS);
             if let Ok(done) = timeout(limit, work.as_mut()).await {
                 return Ok(done);
             }
@@ -77,7 +77,7 @@ impl StalledExchanges {
             return done;
         }
         loop {
-            let limit = Duration::from_millis(GIVE_WAY_ASK_MS);
+            let limit = Duration::from_millis(PREEMPT_ASK_MS);
             if let Ok(done) = timeout(limit, work.as_mut()).await {
                 return done;
             }
@@ -141,7 +141,7 @@ mod tests {
         run(async {
             let standing = StalledExchanges::default();
             for _ in 0..10 {
-                let moves = tokio::time::sleep(Duration::from_millis(GIVE_WAY_MS + 1));
+                let moves = tokio::time::sleep(Duration::from_millis(STALL_MS + 1));
                 assert_eq!(standing.wait(moves, || 0).await, Ok(()));
             }
             assert_eq!(standing.exchanges.borrow().len(), 1, "the last one");
@@ -150,7 +150,7 @@ mod tests {
             let taken = std::cell::Cell::new(0);
             let slow = async {
                 for _ in 0..20 {
-                    tokio::time::sleep(Duration::from_millis(GIVE_WAY_MS / 2)).await;
+                    tokio::time::sleep(Duration::from_millis(STALL_MS / 2)).await;
                     taken.set(taken.get() + 1);
                     standing.ask();
                 }

@@ -66,7 +66,7 @@ impl UnsafeTarget {
         }
         let (done, ended) = oneshot::channel();
         // A task of its own does it, so that it happens even if the client leaves.
-        worker.spawn(drop_patiently(Rc::clone(worker), (left, groups), done));
+        worker.spawn(drop_patiently(Rc::clone(worker), left, groups, done));
         let _ = ended.await;
     }
 
@@ -125,7 +125,8 @@ fn drop_stored(worker: &Worker, key: &[u8]) -> bool {
 /// Tries again until it is done or takes too long; the event loop goes on in between.
 async fn drop_patiently(
     worker: Rc<Worker>,
-    (keys, groups): (Vec<Vec<u8>>, Vec<Selection>),
+    keys: Vec<Vec<u8>>,
+    groups: Vec<Selection>,
     done: oneshot::Sender<()>,
 ) {
     let deadline_ms = clock::monotonic_ms() + INVALIDATE_MS_MAX;
