@@ -77,7 +77,7 @@ impl SourceWord {
     }
 }
 
-/// The kind of the current word.
+/// What the current word is inside of.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum LexState {
     Word,

@@ -4,44 +4,116 @@
 //! here. Reading a coarse clock of Linux needs no system call and costs a few nanoseconds. Coarse
 //! clocks step with the kernel's tick (1–10 ms), which is finer than any unit of HTTP.
 
+use std::time::Duration;
+
 use rustix::time::{ClockId, clock_gettime};
 
 /// Seconds since 1970, as HTTP dates count them.
 pub fn unix_seconds() -> u64 {
-    u64::try_from(clock_gettime(ClockId::RealtimeCoarse).tv_sec).unwrap_or(0)
+    read(ClockId::RealtimeCoarse).as_secs()
 }
 
 /// Milliseconds since 1970, for log lines.
 pub fn unix_ms() -> u64 {
-    let time = clock_gettime(ClockId::RealtimeCoarse);
-    let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
-    seconds * 1000 + u64::try_from(time.tv_nsec).unwrap_or(0) / 1_000_000
+    ms(read(ClockId::RealtimeCoarse))
 }
 
 /// Nanoseconds since 1970, for the time at which a lock was taken.
 pub fn unix_ns() -> u64 {
-    let time = clock_gettime(ClockId::Realtime);
-    let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
-    seconds.saturating_mul(1_000_000_000) + u64::try_from(time.tv_nsec).unwrap_or(0)
+    ns(read(ClockId::Realtime))
 }
 
 /// Milliseconds on a clock that never goes back, for deadlines; at least 1.
 pub fn monotonic_ms() -> u64 {
-    let time = clock_gettime(ClockId::MonotonicCoarse);
-    let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
-    (seconds * 1000 + u64::try_from(time.tv_nsec).unwrap_or(0) / 1_000_000).max(1)
+    ms(read(ClockId::MonotonicCoarse)).max(1)
 }
 
 /// Nanoseconds on a clock that never goes back, for the cost of a rule and of a loop's turn.
 pub fn monotonic_ns() -> u64 {
-    let time = clock_gettime(ClockId::Monotonic);
-    let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
-    seconds * 1_000_000_000 + u64::try_from(time.tv_nsec).unwrap_or(0)
+    ns(read(ClockId::Monotonic))
 }
 
 /// Microseconds on a clock that never goes back, for durations of requests and of origins.
 pub fn monotonic_us() -> u64 {
-    let time = clock_gettime(ClockId::Monotonic);
-    let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
-    seconds * 1_000_000 + u64::try_from(time.tv_nsec).unwrap_or(0) / 1000
+    ns(read(ClockId::Monotonic)) / 1000
+}
+
+#[inline]
+fn read(clock: ClockId) -> Duration {
+    #[cfg(test)]
+    if let Some(time) = simulated::read(clock) {
+        return time;
+    }
+    let time = clock_gettime(clock);
+    let nanoseconds = u32::try_from(time.tv_nsec).unwrap_or(0);
+    Duration::new(u64::try_from(time.tv_sec).unwrap_or(0), nanoseconds)
+}
+
+#[inline]
+fn ms(time: Duration) -> u64 {
+    time.as_secs() * 1000 + u64::from(time.subsec_millis())
+}
+
+#[inline]
+fn ns(time: Duration) -> u64 {
+    time.as_secs().saturating_mul(1_000_000_000) + u64::from(time.subsec_nanos())
+}
+
+/// The clocks of a thread that simulates a server: they follow the event loop's virtual time.
+#[cfg(test)]
+pub(crate) mod simulated {
+    use std::cell::Cell;
+    use std::time::Duration;
+
+    use rustix::time::ClockId;
+    use tokio::time::Instant;
+
+    #[derive(Clone, Copy)]
+    struct Clocks {
+        began: Instant,
+        unix_at_begin: Duration,
+    }
+
+    thread_local! {
+        static CLOCKS: Cell<Option<Clocks>> = const { Cell::new(None) };
+    }
+
+    /// The calling thread has virtual clocks until this is dropped. It must run an event loop whose
+    /// time is paused.
+    pub(crate) struct VirtualClocks;
+
+    impl VirtualClocks {
+        pub(crate) fn start(unix_seconds: u64) -> VirtualClocks {
+            let unix_at_begin = Duration::from_secs(unix_seconds);
+            CLOCKS.set(Some(Clocks { began: Instant::now(), unix_at_begin }));
+            VirtualClocks
+        }
+    }
+
+    impl Drop for VirtualClocks {
+        fn drop(&mut self) {
+            CLOCKS.set(None);
+        }
+    }
+
+    /// Sets the time of day forward, or back.
+    pub(crate) fn step_unix_ms(ms: i64) {
+        let step = Duration::from_millis(ms.unsigned_abs());
+        let set = |clocks: Clocks| {
+            let at = clocks.unix_at_begin;
+            let unix_at_begin = if ms < 0 { at.saturating_sub(step) } else { at + step };
+            Clocks { unix_at_begin, ..clocks }
+        };
+        CLOCKS.set(CLOCKS.get().map(set));
+    }
+
+    pub(super) fn read(clock: ClockId) -> Option<Duration> {
+        let clocks = CLOCKS.get()?;
+        let since = clocks.began.elapsed();
+        Some(match clock {
+            ClockId::Realtime | ClockId::RealtimeCoarse => clocks.unix_at_begin + since,
+            // A machine that runs for a while already.
+            _ => Duration::from_secs(1000) + since,
+        })
+    }
 }

@@ -40,4 +40,6 @@ pub use lookup::write_stored_head;
 pub use terminal::steers_terminal;
 
 #[cfg(test)]
+mod sim;
+#[cfg(test)]
 mod tests;

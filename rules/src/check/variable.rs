@@ -16,9 +16,11 @@ use crate::{
         suggest::nearest,
         unsupported,
     },
-    diagnostic::{CheckResult, Diagnostic},
+    diagnostic::Diagnostic,
     lex::SourceWord,
 };
+
+type CheckResult<T> = Result<T, Diagnostic>;
 
 /// Every supported name.
 pub(crate) const NAMES: &[&str] = &[

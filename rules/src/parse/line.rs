@@ -8,10 +8,10 @@ use crate::{
 
 /// A line that is neither empty nor a comment.
 #[derive(Debug)]
-pub(crate) struct ParsedLine {
+pub(crate) struct RuleLine {
     /// The whole line without surrounding white space.
     pub(crate) at: RuleSpan,
-    /// The kind of line. Errors have been reported.
+    /// What the line is. Errors have been reported.
     pub(crate) kind: LineKind,
 }
 
@@ -51,7 +51,7 @@ pub(crate) enum LineKind {
 }
 
 /// Reads one line, without its line break.
-pub(crate) fn parse_line(number: u32, text: &str, findings: &mut Findings) -> Option<ParsedLine> {
+pub(crate) fn parse_line(number: u32, text: &str, findings: &mut Findings) -> Option<RuleLine> {
     let trimmed = text.trim_matches(|c: char| c.is_ascii_whitespace());
     if trimmed.is_empty() || trimmed.starts_with('#') {
         return None;
@@ -64,10 +64,10 @@ pub(crate) fn parse_line(number: u32, text: &str, findings: &mut Findings) -> Op
                 lex(number, text.get(..indent + trimmed.len()).unwrap_or_default())
             }));
     let Some(words) = words else {
-        return Some(ParsedLine { at, kind: kind_of_broken(trimmed) });
+        return Some(RuleLine { at, kind: kind_of_broken(trimmed) });
     };
     let kind = kind_of(words, findings)?;
-    Some(ParsedLine { at, kind })
+    Some(RuleLine { at, kind })
 }
 
 /// Rejects control bytes here, so that none can reach a message head or a terminal.

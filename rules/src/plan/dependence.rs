@@ -1,4 +1,4 @@
-//! Dependences: the data items that operators write and conditions read.
+//! Dependences: what operators write, what conditions read, and whether one affects the other.
 
 use forebay_http::{edit::FieldName, fields::FieldId};
 
@@ -61,7 +61,7 @@ pub(super) fn written_by(operator: &Operator) -> Option<DataItem> {
     }
 }
 
-/// The dependence of a condition on data items.
+/// What a condition depends on.
 pub(super) enum Dependence {
     /// Its value is constant during a run.
     None,

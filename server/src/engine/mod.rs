@@ -26,3 +26,5 @@ pub(crate) use runtime_paths::AdminAcceptor;
 pub use runtime_paths::{AdminEndpoint, admin_socket, runtime_dir, upgrade_socket};
 pub use start::{REGION_FILE, Running, StartError, Stopper, start, start_with_resolver, upgrade};
 pub use upgrade::UpgradeError;
+#[cfg(test)]
+pub(crate) use worker_thread::{WorkerCommand, work};

@@ -174,7 +174,7 @@ async fn prepare(start: WorkerStart) -> Result<(Rc<Worker>, Vec<Box<dyn Listener
 }
 
 /// Starts the worker's own tasks, then executes commands of the control thread.
-async fn work(
+pub(crate) async fn work(
     worker: Rc<Worker>,
     mut listeners: Vec<Box<dyn Listener>>,
     mut commands: mpsc::UnboundedReceiver<WorkerCommand>,

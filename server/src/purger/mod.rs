@@ -10,4 +10,9 @@ pub(crate) use handle::{PurgeError, PurgeEvent, PurgeHandle, PurgeWork};
 pub(crate) use thread::{Purger, PurgerThread};
 
 #[cfg(test)]
+mod inline;
+#[cfg(test)]
+pub(crate) use inline::InlinePurger;
+
+#[cfg(test)]
 mod tests;

@@ -46,7 +46,7 @@ impl QueueDepth {
         true
     }
 
-    fn give_back(&self, work: PurgeWork) {
+    pub(super) fn give_back(&self, work: PurgeWork) {
         self.jobs.fetch_sub(1, Relaxed);
         self.purges.fetch_sub(u64::from(work != PurgeWork::Weigh), Relaxed);
     }

@@ -1,0 +1,36 @@
+//! The purging thread's work on the thread of a simulation.
+
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, sync_channel};
+
+use forebay_cache::StoreWorker;
+use forebay_shm::CounterSlot;
+
+use super::handle::PurgeJob;
+use super::job::do_job;
+use super::thread::{Purger, QueueDepth};
+use crate::limits::PURGES_QUEUED_MAX;
+
+/// Does purges when it is told to.
+pub(crate) struct InlinePurger {
+    jobs: Receiver<PurgeJob>,
+    queued: Arc<QueueDepth>,
+}
+
+impl InlinePurger {
+    pub(crate) fn new() -> (Purger, InlinePurger) {
+        let (sender, jobs) = sync_channel(PURGES_QUEUED_MAX);
+        let queued = Arc::new(QueueDepth::default());
+        (Purger { jobs: sender, left: Arc::clone(&queued) }, InlinePurger { jobs, queued })
+    }
+
+    /// Does what waits.
+    pub(crate) fn run_pending(&self, store: &StoreWorker, counters: &CounterSlot) {
+        while let Ok(job) = self.jobs.try_recv() {
+            let event = do_job(store, &job, counters);
+            self.queued.give_back(job.work);
+            // A client that asked for it may be gone.
+            let _ = job.tell.send(event);
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! The acts of a run, made from a seed, and how a failing list of acts is shortened.
+
+use super::rng::Rng;
+use super::world::{KINDS, LANGUAGES};
+
+/// Everything that happens in a run from outside, and under which conditions.
+#[derive(Clone, Debug)]
+pub(super) struct Scenario {
+    pub(super) seed: u64,
+    /// Of 100 responses of the origin so many have a fault.
+    pub(super) origin_fault_percent: u64,
+    pub(super) refused_percent: u64,
+    pub(super) cache_bytes: u64,
+    pub(super) worker_count: usize,
+    pub(super) acts: Vec<Act>,
+}
+
+/// What happens at a time.
+#[derive(Clone, Debug)]
+pub(super) struct Act {
+    pub(super) at_ms: u64,
+    /// Which of all acts of the scenario it is: numbers of its own follow from that.
+    pub(super) number: u64,
+    pub(super) what: What,
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum What {
+    /// A client asks on a connection of its own.
+    Session { worker: usize, asks: Vec<Ask>, is_pipelined: bool, reading: Reading },
+    /// The origin has something else under a URL.
+    Change { url: usize },
+    /// The origin changes, then a client purges the URL.
+    Purge { worker: usize, url: usize, is_soft: bool },
+    /// The origin changes everywhere, then an operator purges all.
+    PurgeAll { is_soft: bool },
+    /// A client changes what stands under a URL.
+    Post { worker: usize, url: usize, body_bytes: usize, is_chunked: bool },
+    /// A client sends a part of a request, and no more.
+    Silence { worker: usize, bytes: usize },
+    /// The time of day is set.
+    ClockStep { ms: i64 },
+    /// Workers take other settings.
+    Reload { idle_ms: u64 },
+    /// A worker is gone in the middle of everything, and another one takes its place.
+    Restart { worker: usize },
+}
+
+/// One request for a page.
+#[derive(Clone, Debug)]
+pub(super) struct Ask {
+    pub(super) url: usize,
+    pub(super) is_head: bool,
+    pub(super) language: &'static str,
+    /// With the entity tag of the present version.
+    pub(super) is_conditional: bool,
+    pub(super) range: Option<(usize, usize)>,
+    pub(super) no_cache: bool,
+}
+
+/// How a client reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reading {
+    Eager,
+    /// It pauses after so many bytes, once.
+    Pause {
+        bytes: usize,
+        ms: u64,
+    },
+    /// It resets the connection after so many bytes.
+    Reset {
+        bytes: usize,
+    },
+}
+
+impl Scenario {
+    pub(super) fn of(seed: u64) -> Scenario {
+        let mut rng = Rng::of(&[seed]);
+        let has_faults = rng.percent(70);
+        let worker_count = rng.pick(&[1, 2, 2, 3]);
+        let act_count = rng.between(20, 120);
+        let span_ms = rng.pick(&[200, 5_000, 40_000]);
+        // Few URLs at a time, so that requests meet.
+        let hot = [rng.below(KINDS.len() as u64) as usize, rng.below(KINDS.len() as u64) as usize];
+        let acts = (0..act_count).map(|number| {
+            let at_ms = rng.below(span_ms);
+            let what = What::of(&mut rng, worker_count, has_faults, &hot);
+            Act { at_ms, number, what }
+        });
+        let mut acts: Vec<Act> = acts.collect();
+        acts.sort_by_key(|act| act.at_ms);
+        Scenario {
+            seed,
+            origin_fault_percent: if has_faults { rng.pick(&[0, 8, 30]) } else { 0 },
+            refused_percent: if has_faults { rng.pick(&[0, 0, 10]) } else { 0 },
+            cache_bytes: rng.pick(&[4 << 20, 4 << 20, 24 << 20]),
+            worker_count,
+            acts,
+        }
+    }
+
+    /// Whether everything must go well: nobody resets, stops, or fails.
+    pub(super) fn is_calm(&self) -> bool {
+        let disturbs = |act: &Act| match &act.what {
+            What::Session { reading, .. } => *reading != Reading::Eager,
+            What::Silence { .. } | What::Restart { .. } => true,
+            _ => false,
+        };
+        self.origin_fault_percent == 0
+            && self.refused_percent == 0
+            && !self.acts.iter().any(disturbs)
+    }
+
+    /// The fewest acts that still fail, by leaving out ever smaller parts; `fails` plays them.
+    pub(super) fn shortened(&self, mut fails: impl FnMut(&Scenario) -> bool) -> Scenario {
+        let mut short = self.clone();
+        let mut part = short.acts.len().div_ceil(2);
+        while part > 0 {
+            let mut from = 0;
+            while from < short.acts.len() {
+                let mut shorter = short.clone();
+                shorter.acts.drain(from..(from + part).min(short.acts.len()));
+                if fails(&shorter) {
+                    short = shorter;
+                } else {
+                    from += part;
+                }
+            }
+            part /= 2;
+        }
+        short
+    }
+}
+
+impl What {
+    fn of(rng: &mut Rng, worker_count: usize, has_faults: bool, hot: &[usize; 2]) -> What {
+        let worker = rng.below(worker_count as u64) as usize;
+        let mut url = |rng: &mut Rng| match rng.percent(70) {
+            true => rng.pick(hot),
+            false => rng.below(KINDS.len() as u64) as usize,
+        };
+        match rng.below(100) {
+            0..6 => What::Change { url: url(rng) },
+            6..11 => What::Purge { worker, url: url(rng), is_soft: rng.percent(30) },
+            11..13 => What::PurgeAll { is_soft: rng.percent(30) },
+            13..17 => {
+                let body_bytes = rng.pick(&[0, 10, 5_000, 100_000]);
+                What::Post { worker, url: url(rng), body_bytes, is_chunked: rng.percent(40) }
+            }
+            17..19 if has_faults => What::Silence { worker, bytes: rng.between(0, 50) as usize },
+            19..21 => What::ClockStep { ms: rng.between(0, 20_000) as i64 - 10_000 },
+            21..23 => What::Reload { idle_ms: rng.between(1_000, 6_000) },
+            23..25 if has_faults => What::Restart { worker },
+            _ => {
+                let count = rng.pick(&[1, 1, 1, 2, 4]);
+                let asks = (0..count).map(|_| Ask::of(rng, &mut url)).collect();
+                let reading = Reading::of(rng, has_faults);
+                What::Session { worker, asks, is_pipelined: rng.percent(30), reading }
+            }
+        }
+    }
+}
+
+impl Ask {
+    fn of(rng: &mut Rng, url: &mut impl FnMut(&mut Rng) -> usize) -> Ask {
+        let first = rng.below(120_000) as usize;
+        let last = first + rng.below(40_000) as usize;
+        Ask {
+            url: url(rng),
+            is_head: rng.percent(5),
+            language: rng.pick(LANGUAGES),
+            is_conditional: rng.percent(15),
+            range: rng.percent(12).then_some((first, last)),
+            no_cache: rng.percent(8),
+        }
+    }
+}
+
+impl Reading {
+    fn of(rng: &mut Rng, has_faults: bool) -> Reading {
+        if !has_faults || rng.percent(75) {
+            return Reading::Eager;
+        }
+        let bytes = rng.pick(&[0, 100, 5_000, 70_000]);
+        match rng.percent(70) {
+            true => Reading::Pause { bytes, ms: rng.between(1, 6_000) },
+            false => Reading::Reset { bytes },
+        }
+    }
+}

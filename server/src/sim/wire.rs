@@ -1,0 +1,350 @@
+//! Connections in memory, behind the traits of `transport/`.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::io::{self, IoSlice};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker};
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+use super::rng::Rng;
+use crate::transport::{Connecting, Connector, Listener, OriginConnection, OriginEnds, Transport};
+
+/// The address of the only origin.
+pub(super) const ORIGIN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1)), 80);
+
+/// Bytes on their way in one direction.
+#[derive(Debug, Default)]
+struct Pipe {
+    bytes: VecDeque<u8>,
+    /// The writer sends no more.
+    has_ended: bool,
+    /// The reader is gone.
+    is_closed: bool,
+    reader: Option<Waker>,
+    writer: Option<Waker>,
+}
+
+#[derive(Debug)]
+struct Wire {
+    /// By the side that writes.
+    pipes: [Pipe; 2],
+    is_reset: bool,
+    room_bytes: usize,
+    /// So many more times at most so many bytes move. Not always: a long body in tiny steps would
+    /// take as long as everything else.
+    small_steps: u32,
+    step_bytes_max: u64,
+    rng: Rng,
+}
+
+impl Wire {
+    fn wake_all(&mut self) {
+        for pipe in &mut self.pipes {
+            pipe.reader.take().into_iter().chain(pipe.writer.take()).for_each(Waker::wake);
+        }
+    }
+
+    fn reset(&mut self) {
+        self.is_reset = true;
+        self.wake_all();
+    }
+
+    fn step_bytes(&mut self) -> usize {
+        if self.small_steps == 0 {
+            return usize::MAX;
+        }
+        self.small_steps -= 1;
+        self.rng.between(1, self.step_bytes_max) as usize
+    }
+}
+
+/// One end of a connection.
+#[derive(Debug)]
+pub(super) struct End {
+    wire: Rc<RefCell<Wire>>,
+    side: usize,
+    resets: bool,
+}
+
+/// Makes a connection. Its buffers and steps follow from `rng`.
+pub(super) fn connection(mut rng: Rng) -> (End, End) {
+    let room_bytes = rng.pick(&[3_000, 20_000, 64_000, 300_000]);
+    let step_bytes_max = rng.pick(&[7, 900, 20_000]);
+    let small_steps = rng.pick(&[0, 0, 30, 200]);
+    let pipes = Default::default();
+    let wire = Wire { pipes, is_reset: false, room_bytes, small_steps, step_bytes_max, rng };
+    let wire = Rc::new(RefCell::new(wire));
+    (End { wire: Rc::clone(&wire), side: 0, resets: false }, End { wire, side: 1, resets: false })
+}
+
+impl End {
+    pub(super) fn poll_read(
+        &self,
+        cx: &mut Context<'_>,
+        space: &mut [u8],
+    ) -> Poll<io::Result<usize>> {
+        let mut wire = self.wire.borrow_mut();
+        if wire.is_reset {
+            return Poll::Ready(Err(io::ErrorKind::ConnectionReset.into()));
+        }
+        let step = wire.step_bytes();
+        let pipe = &mut wire.pipes[1 - self.side];
+        if pipe.bytes.is_empty() {
+            if pipe.has_ended || space.is_empty() {
+                return Poll::Ready(Ok(0));
+            }
+            pipe.reader = Some(cx.waker().clone());
+            return Poll::Pending;
+        }
+        let count = pipe.bytes.len().min(space.len()).min(step);
+        for (into, byte) in space.iter_mut().zip(pipe.bytes.drain(..count)) {
+            *into = byte;
+        }
+        pipe.writer.take().into_iter().for_each(Waker::wake);
+        Poll::Ready(Ok(count))
+    }
+
+    pub(super) fn poll_write(
+        &self,
+        cx: &mut Context<'_>,
+        slices: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let mut wire = self.wire.borrow_mut();
+        if wire.is_reset {
+            return Poll::Ready(Err(io::ErrorKind::ConnectionReset.into()));
+        }
+        let (step, room_bytes) = (wire.step_bytes(), wire.room_bytes);
+        let pipe = &mut wire.pipes[self.side];
+        if pipe.is_closed || pipe.has_ended {
+            return Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()));
+        }
+        let count = room_bytes.saturating_sub(pipe.bytes.len()).min(step);
+        if count == 0 {
+            pipe.writer = Some(cx.waker().clone());
+            return Poll::Pending;
+        }
+        let before = pipe.bytes.len();
+        pipe.bytes.extend(slices.iter().flat_map(|slice| slice.iter()).take(count));
+        let written = pipe.bytes.len() - before;
+        pipe.reader.take().into_iter().for_each(Waker::wake);
+        Poll::Ready(Ok(written))
+    }
+
+    /// Ends the stream behind what was written.
+    pub(super) fn end(&self) {
+        let mut wire = self.wire.borrow_mut();
+        let pipe = &mut wire.pipes[self.side];
+        pipe.has_ended = true;
+        pipe.reader.take().into_iter().for_each(Waker::wake);
+    }
+
+    /// Resets the connection now: what was not read is lost.
+    pub(super) fn reset(&self) {
+        self.wire.borrow_mut().reset();
+    }
+
+    /// Reads all that is there; empty at the end of the stream.
+    ///
+    /// # Errors
+    /// The connection was reset.
+    pub(super) async fn read(&self) -> io::Result<Vec<u8>> {
+        let mut all = Vec::new();
+        let mut space = [0; 4096];
+        std::future::poll_fn(|cx| {
+            loop {
+                match self.poll_read(cx, &mut space) {
+                    Poll::Ready(Ok(0)) => return Poll::Ready(Ok(())),
+                    Poll::Ready(Ok(count)) => all.extend_from_slice(&space[..count]),
+                    // Of two things that are there, the bytes come first.
+                    _ if !all.is_empty() => return Poll::Ready(Ok(())),
+                    other => return other.map_ok(|_| ()),
+                }
+            }
+        })
+        .await?;
+        Ok(all)
+    }
+
+    /// Writes all of it.
+    ///
+    /// # Errors
+    /// The connection was reset, or its other end is gone.
+    pub(super) async fn write(&self, mut bytes: &[u8]) -> io::Result<()> {
+        while !bytes.is_empty() {
+            let written =
+                std::future::poll_fn(|cx| self.poll_write(cx, &[IoSlice::new(bytes)])).await?;
+            bytes = &bytes[written..];
+        }
+        Ok(())
+    }
+}
+
+impl Drop for End {
+    fn drop(&mut self) {
+        let mut wire = self.wire.borrow_mut();
+        // As TCP does it: what comes in for an end that is gone is answered with a reset.
+        if self.resets || !wire.pipes[1 - self.side].bytes.is_empty() {
+            wire.reset();
+        }
+        wire.pipes[self.side].has_ended = true;
+        wire.pipes[1 - self.side].is_closed = true;
+        wire.wake_all();
+    }
+}
+
+/// A client's connection as the server has it.
+struct SimTransport {
+    end: RefCell<End>,
+    peer: SocketAddr,
+}
+
+impl Transport for SimTransport {
+    fn poll_read(&self, cx: &mut Context<'_>, space: &mut [u8]) -> Poll<io::Result<usize>> {
+        self.end.borrow().poll_read(cx, space)
+    }
+
+    fn poll_write(&self, cx: &mut Context<'_>, slices: &[IoSlice<'_>]) -> Poll<io::Result<usize>> {
+        self.end.borrow().poll_write(cx, slices)
+    }
+
+    fn poll_shutdown(&self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.end.borrow().end();
+        Poll::Ready(Ok(()))
+    }
+
+    fn peer(&self) -> SocketAddr {
+        self.peer
+    }
+
+    fn local(&self) -> Option<SocketAddr> {
+        None
+    }
+
+    fn set_dscp(&self, _: u8) {}
+
+    fn reset_on_close(&self) {
+        self.end.borrow_mut().resets = true;
+    }
+}
+
+/// Connections that wait to be accepted.
+#[derive(Debug, Default)]
+struct Backlog {
+    waiting: VecDeque<(End, SocketAddr)>,
+    waker: Option<Waker>,
+}
+
+/// A queue of connections that outlives the one who accepts from it.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Queue(Rc<RefCell<Backlog>>);
+
+impl Queue {
+    /// Opens a connection; the end of the one who opens it.
+    pub(super) fn connect(&self, from: SocketAddr, rng: Rng) -> End {
+        let (own, other) = connection(rng);
+        let mut backlog = self.0.borrow_mut();
+        backlog.waiting.push_back((other, from));
+        backlog.waker.take().into_iter().for_each(Waker::wake);
+        own
+    }
+
+    /// Takes the next connection.
+    pub(super) fn poll_next(&self, cx: &mut Context<'_>) -> Poll<(End, SocketAddr)> {
+        let mut backlog = self.0.borrow_mut();
+        match backlog.waiting.pop_front() {
+            Some(waiting) => Poll::Ready(waiting),
+            None => {
+                backlog.waker = Some(cx.waker().clone());
+                Poll::Pending
+            }
+        }
+    }
+
+    /// A listener on this queue.
+    pub(super) fn listener(&self) -> Box<dyn Listener> {
+        Box::new(SimListener(self.clone()))
+    }
+}
+
+struct SimListener(Queue);
+
+fn transport((end, peer): (End, SocketAddr)) -> Box<dyn Transport> {
+    Box::new(SimTransport { end: RefCell::new(end), peer })
+}
+
+impl Listener for SimListener {
+    fn poll_accept(&self, cx: &mut Context<'_>) -> Poll<io::Result<Box<dyn Transport>>> {
+        self.0.poll_next(cx).map(|waiting| Ok(transport(waiting)))
+    }
+
+    fn close(self: Box<Self>, accept: &mut dyn FnMut(Box<dyn Transport>)) {
+        let waiting = std::mem::take(&mut self.0.0.borrow_mut().waiting);
+        waiting.into_iter().for_each(|waiting| accept(transport(waiting)));
+    }
+}
+
+/// An end as the HTTP client works on it.
+struct OriginStream(End);
+
+impl AsyncRead for OriginStream {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let space = buffer.initialize_unfilled();
+        let read = self.0.poll_read(cx, space);
+        read.map_ok(|count| buffer.advance(count))
+    }
+}
+
+impl AsyncWrite for OriginStream {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        self.0.poll_write(cx, &[IoSlice::new(bytes)])
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.0.end();
+        Poll::Ready(Ok(()))
+    }
+}
+
+/// Opens connections to the origin.
+pub(super) struct SimConnector {
+    pub(super) origin: Queue,
+    /// Makes the generator of each connection.
+    pub(super) rng: RefCell<Rng>,
+    /// Connections of which so many of 100 are refused.
+    pub(super) refused_percent: u64,
+}
+
+impl Connector for SimConnector {
+    fn connect(&self, _: SocketAddr) -> Connecting {
+        let mut rng = self.rng.borrow_mut();
+        let is_refused = rng.percent(self.refused_percent);
+        let wire = Rng::of(&[rng.next()]);
+        let origin = self.origin.clone();
+        Box::pin(async move {
+            tokio::task::yield_now().await;
+            if is_refused {
+                return Err(io::ErrorKind::ConnectionRefused.into());
+            }
+            let local = SocketAddr::from(([10, 0, 0, 2], 1024));
+            let end = origin.connect(local, wire);
+            let ends = OriginEnds { server: ORIGIN.ip(), local: local.ip() };
+            Ok(OriginConnection { io: Box::new(OriginStream(end)), ends: Some(ends) })
+        })
+    }
+}
