@@ -6,6 +6,22 @@ use forebay_testkit::{Origin, Server};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_forebay");
 
+/// Pages with commands in them.
+const PAGES: [&str; 12] = [
+    "README.md",
+    "docs/cache-tools.md",
+    "docs/install.md",
+    "docs/limits.md",
+    "docs/lock-profiling.md",
+    "docs/logs.md",
+    "docs/metrics.md",
+    "docs/purging.md",
+    "docs/signals.md",
+    "docs/sites.md",
+    "docs/upgrade.md",
+    "docs/why-a-miss.md",
+];
+
 /// Numbers of `stats` that are not counters.
 const NO_COUNTERS: &[&str] = &["workers", "uptime_ms"];
 
@@ -35,7 +51,7 @@ fn the_page_of_counters_lists_every_number_of_a_server() {
 
 #[test]
 fn the_documents_use_existing_commands_and_flags() {
-    let pages = ["README.md", "docs/operations.md", "docs/lock-profiling.md"].map(text);
+    let pages = PAGES.map(text);
     let lines = pages.iter().flat_map(|page| page.lines());
     let commands: Vec<_> = lines.filter_map(|line| line.strip_prefix("forebay ")).collect();
     assert!(commands.len() >= 8, "{commands:?}");

@@ -74,7 +74,8 @@ fn every_configuration_in_the_documents_is_valid() {
     for (path, page) in pages() {
         for block in blocks(&page, "toml") {
             count += 1;
-            if let Err(errors) = Config::from_toml(block, &path.display().to_string()) {
+            if let Err(errors) = Config::from_toml(block, &root().join(&path).display().to_string())
+            {
                 panic!("{errors}");
             }
         }
@@ -136,15 +137,15 @@ fn is_up_to_date(page: &str, wanted: &str) {
 }
 
 #[test]
-fn the_operators_page_has_every_event_with_its_level_and_no_other() {
-    let page = text("docs/operations.md");
+fn the_page_of_logs_has_every_event_with_its_level_and_no_other() {
+    let page = text("docs/logs.md");
     let (_, section) = page.split_once("\n## Events\n").expect("a section on events");
     let section = section.split("\n## ").next().unwrap_or_default();
     let mut listed: BTreeSet<_> = rows(section).map(|(name, _)| name).collect();
     for event in Event::ALL {
         let (name, level, _) = event.describe();
         let row = rows(section).find(|(listed, _)| *listed == name);
-        let (_, row) = row.unwrap_or_else(|| panic!("docs/operations.md has no event {name}"));
+        let (_, row) = row.unwrap_or_else(|| panic!("docs/logs.md has no event {name}"));
         assert!(row.starts_with(&format!(" | {level} |")), "{name} has level {level}");
         listed.remove(name);
     }
@@ -152,19 +153,23 @@ fn the_operators_page_has_every_event_with_its_level_and_no_other() {
 }
 
 #[test]
-fn the_operators_page_has_every_limit_and_names_no_counter_that_is_not_there() {
-    let page = text("docs/operations.md");
-    let (_, section) = page.split_once("\n## Limits\n").expect("a section on limits");
-    let section = section.split("\n## ").next().unwrap_or_default();
+fn the_page_of_limits_has_every_limit() {
+    let page = text("docs/limits.md");
+    let section = page.split("\n## ").next().unwrap_or_default();
     let listed: BTreeSet<_> = rows(section).map(|(name, _)| name).collect();
     let limits = all_settings().filter(|setting| is_limit(setting)).map(|setting| setting.name);
-    assert_eq!(listed, limits.collect(), "docs/operations.md, the table of limits");
+    assert_eq!(listed, limits.collect(), "docs/limits.md, the table of limits");
+}
 
+#[test]
+fn the_pages_of_operations_name_only_counters_that_exist() {
     let counters = text("docs/counters.md");
     let known: BTreeSet<_> = rows(&counters).map(|(name, _)| name).collect();
-    let named = quoted(&page).into_iter().filter(|word| word.ends_with("_total"));
-    for name in named {
-        assert!(known.contains(name), "docs/operations.md names {name}");
+    for name in ["cache-tools", "limits", "logs", "metrics", "purging", "signals", "why-a-miss"] {
+        let page = text(format!("docs/{name}.md"));
+        for counter in quoted(&page).into_iter().filter(|word| word.ends_with("_total")) {
+            assert!(known.contains(counter), "docs/{name}.md names {counter}");
+        }
     }
 }
 

@@ -407,7 +407,7 @@ settings! {
     }
     purge_from: AddressList = "" {
         doc: "Client addresses, or networks such as `10.0.0.0/8`, that may send `PURGE` requests: \
-            see [operations.md](operations.md). If empty, PURGE is forwarded like any other \
+            see [purging.md](purging.md). If empty, PURGE is forwarded like any other \
             method. A purge by tags reaches the whole site, so the route of the path `/` must \
             permit it too.",
         kind: SettingKind::Texts { expected: "an array of addresses or networks, such as \
