@@ -29,19 +29,19 @@ fn if_none_match_compares_weakly_and_has_precedence() {
         ("a comma within a tag", "ETag: \"a,b\"", "If-None-Match: \"a,b\"", NotModified),
         ("half of a tag with a comma", "ETag: \"a\"", "If-None-Match: \"a,b\"", Send),
         (
-            "a backslash escapes nothing",
+            "a backslash does not escape",
             "ETag: \"a\\\"",
             "If-None-Match: \"a\\\", \"b\"",
             NotModified,
         ),
         ("anything", TAG, "If-None-Match: *", NotModified),
         ("anything, without a tag stored", "X: y", "If-None-Match: *", NotModified),
-        ("a star among tags means nothing", TAG, "If-None-Match: \"b\", *", Send),
+        ("a star among tags has no effect", TAG, "If-None-Match: \"b\", *", Send),
         ("a tag without quotes", TAG, "If-None-Match: a", Send),
         ("tags without a comma between", TAG, "If-None-Match: \"a\" \"b\"", Send),
         ("an empty value", TAG, "If-None-Match:", Send),
         ("no tag stored", "X: y", "If-None-Match: \"a\"", Send),
-        ("If-Modified-Since is not looked at", &modified, &newer, Send),
+        ("If-Modified-Since is ignored", &modified, &newer, Send),
     ];
     for (name, stored, request, expected) in cases {
         assert_eq!(answer(stored, request), expected, "{name}");
@@ -58,11 +58,11 @@ fn if_modified_since_compares_with_last_modified_or_date() {
         ("the same time", &modified, since(-60), NotModified),
         ("a later time", &modified, since(-59), NotModified),
         ("an earlier time", &modified, since(-61), Send),
-        ("a time to come", &modified, since(9999), NotModified),
+        ("a future time", &modified, since(9999), NotModified),
         ("a malformed time", &modified, "If-Modified-Since: now".to_owned(), Send),
         ("a time in another zone", &modified, since(0).replace("GMT", "CET"), Send),
         ("two times", &modified, doubled, Send),
-        ("Date in place of Last-Modified", &only_date, since(-30), NotModified),
+        ("Date replaces Last-Modified", &only_date, since(-30), NotModified),
         ("earlier than Date", &only_date, since(-31), Send),
         (
             "RFC 850 form",

@@ -5,15 +5,15 @@ use crate::policy::directives::{DELTA_S_MAX, RequestDirectives, ResponseDirectiv
 fn response_directives_are_parsed_by_the_rfc_and_with_caution() {
     type Set = fn(&mut ResponseDirectives);
     let cases: &[(&str, &str, Set)] = &[
-        ("nothing is said without the field", "X: max-age=5", |_| {}),
+        ("no preference without the field", "X: max-age=5", |_| {}),
         ("max-age counts seconds", "Cache-Control: max-age=60", |d| d.max_age = Some(60)),
         ("names have no case", "cache-control: Max-AGE=60", |d| d.max_age = Some(60)),
-        ("s-maxage stands apart", "Cache-Control: s-maxage=9", |d| d.s_maxage = Some(9)),
+        ("s-maxage is separate", "Cache-Control: s-maxage=9", |d| d.s_maxage = Some(9)),
         ("several lines are one list", "Cache-Control: public\nCache-Control: max-age=1", |d| {
             d.public = true;
             d.max_age = Some(1);
         }),
-        ("empty members mean nothing", "Cache-Control: ,, max-age=1 ,,", |d| d.max_age = Some(1)),
+        ("empty members have no effect", "Cache-Control: ,, max-age=1 ,,", |d| d.max_age = Some(1)),
         ("a tab is white space", "Cache-Control: public,\tmax-age=1", |d| {
             d.public = true;
             d.max_age = Some(1);
@@ -23,7 +23,7 @@ fn response_directives_are_parsed_by_the_rfc_and_with_caution() {
         ("a negative age is stale", "Cache-Control: max-age=-1", |d| d.max_age = Some(0)),
         ("a signed age is stale", "Cache-Control: max-age=+1", |d| d.max_age = Some(0)),
         ("a float is stale", "Cache-Control: max-age=7200.0", |d| d.max_age = Some(0)),
-        ("letters behind the number are stale", "Cache-Control: max-age=60a", |d| {
+        ("letters after the number are stale", "Cache-Control: max-age=60a", |d| {
             d.max_age = Some(0);
         }),
         ("an age without a number is stale", "Cache-Control: max-age", |d| d.max_age = Some(0)),
@@ -33,7 +33,7 @@ fn response_directives_are_parsed_by_the_rfc_and_with_caution() {
         ("space before the equals sign is stale", "Cache-Control: max-age =60", |d| {
             d.max_age = Some(0);
         }),
-        ("space behind the equals sign is stale", "Cache-Control: max-age= 60", |d| {
+        ("space after the equals sign is stale", "Cache-Control: max-age= 60", |d| {
             d.max_age = Some(0);
         }),
         ("leading zeros are digits", "Cache-Control: max-age=0060", |d| d.max_age = Some(60)),
@@ -51,7 +51,7 @@ fn response_directives_are_parsed_by_the_rfc_and_with_caution() {
             d.max_age = Some(5);
         }),
         (
-            "a malformed double wins as stale",
+            "a malformed repetition makes it stale",
             "Cache-Control: max-age=60\nCache-Control: max-age=x",
             |d| {
                 d.max_age = Some(0);
@@ -66,11 +66,15 @@ fn response_directives_are_parsed_by_the_rfc_and_with_caution() {
             d.no_cache = true;
         }),
         ("qualified private covers all", "Cache-Control: private=\"x\"", |d| d.private = true),
-        ("a comma in quotes ends no member", "Cache-Control: ext=\"a, no-store\", public", |d| {
-            d.public = true;
-        }),
         (
-            "an escaped quote ends no string",
+            "a comma in quotes does not end a member",
+            "Cache-Control: ext=\"a, no-store\", public",
+            |d| {
+                d.public = true;
+            },
+        ),
+        (
+            "an escaped quote does not end a string",
             "Cache-Control: ext=\"a\\\", no-store\", public",
             |d| {
                 d.public = true;
@@ -93,7 +97,7 @@ fn response_directives_are_parsed_by_the_rfc_and_with_caution() {
                 d.must_understand = true;
             },
         ),
-        ("Pragma means nothing in a response", "Pragma: no-cache", |_| {}),
+        ("Pragma has no effect in a response", "Pragma: no-cache", |_| {}),
         ("unknown directives mean nothing", "Cache-Control: immutable, community=UCI", |_| {}),
     ];
     for (name, text, set) in cases {
@@ -107,17 +111,21 @@ fn response_directives_are_parsed_by_the_rfc_and_with_caution() {
 fn request_directives_are_parsed_by_the_rfc_and_with_caution() {
     type Set = fn(&mut RequestDirectives);
     let cases: &[(&str, &str, Set)] = &[
-        ("a plain request says nothing", "Host: a\nCookie: b", |_| {}),
+        ("a plain request has no directives", "Host: a\nCookie: b", |_| {}),
         ("no-cache", "Cache-Control: no-cache", |d| d.no_cache = true),
         ("no-store", "Cache-Control: no-store", |d| d.no_store = true),
         ("only-if-cached", "Cache-Control: only-if-cached", |d| d.only_if_cached = true),
-        ("Pragma stands for no-cache", "Pragma: no-cache", |d| d.no_cache = true),
+        ("Pragma means no-cache", "Pragma: no-cache", |d| d.no_cache = true),
         ("Pragma may list more", "Pragma: x, No-Cache", |d| d.no_cache = true),
-        ("another Pragma says nothing", "Pragma: no-store", |_| {}),
-        ("Pragma yields to Cache-Control", "Pragma: no-cache\nCache-Control: max-age=5", |d| {
+        ("another Pragma has no effect", "Pragma: no-store", |_| {}),
+        ("Cache-Control overrides Pragma", "Pragma: no-cache\nCache-Control: max-age=5", |d| {
             d.max_age = Some(5);
         }),
-        ("Pragma yields even to an empty one", "Pragma: no-cache\nCache-Control:", |_| {}),
+        (
+            "even an empty Cache-Control overrides Pragma",
+            "Pragma: no-cache\nCache-Control:",
+            |_| {},
+        ),
         ("max-age", "Cache-Control: max-age=0", |d| d.max_age = Some(0)),
         ("a malformed max-age accepts nothing", "Cache-Control: max-age=x", |d| {
             d.max_age = Some(0);
@@ -129,7 +137,7 @@ fn request_directives_are_parsed_by_the_rfc_and_with_caution() {
         ("the higher min-fresh counts", "Cache-Control: min-fresh=2, min-fresh=9", |d| {
             d.min_fresh = Some(9);
         }),
-        ("a malformed min-fresh says nothing", "Cache-Control: min-fresh=a", |_| {}),
+        ("a malformed min-fresh has no effect", "Cache-Control: min-fresh=a", |_| {}),
         ("max-stale without a limit", "Cache-Control: max-stale", |d| {
             d.max_stale = Some(u32::MAX);
         }),

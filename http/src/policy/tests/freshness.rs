@@ -25,7 +25,7 @@ fn check(
 fn explicit_freshness_has_precedence() {
     let (now, later, past) = (date(0), date(60), date(-60));
     let cases = [
-        ("s-maxage goes first", "Cache-Control: max-age=5, s-maxage=7".into(), 7, SharedMaxAge),
+        ("s-maxage has precedence", "Cache-Control: max-age=5, s-maxage=7".into(), 7, SharedMaxAge),
         (
             "s-maxage may be the shorter",
             "Cache-Control: max-age=9, s-maxage=0".into(),
@@ -39,13 +39,13 @@ fn explicit_freshness_has_precedence() {
             SharedMaxAge,
         ),
         (
-            "max-age goes before Expires",
+            "max-age has precedence over Expires",
             format!("Cache-Control: max-age=5\nExpires: {later}\nDate: {now}"),
             5,
             MaxAge,
         ),
         (
-            "max-age=0 goes before a later Expires",
+            "max-age=0 has precedence over a later Expires",
             format!("Cache-Control: max-age=0\nExpires: {later}"),
             0,
             MaxAge,
@@ -63,7 +63,7 @@ fn explicit_freshness_has_precedence() {
         ("Expires: 0 is stale", "Expires: 0".into(), 0, Expires),
         ("Expires: -1 is stale", "Expires: -1".into(), 0, Expires),
         ("an empty Expires is stale", "Expires:".into(), 0, Expires),
-        ("doubled Expires is stale", format!("Expires: {later}\nExpires: {later}"), 0, Expires),
+        ("repeated Expires is stale", format!("Expires: {later}\nExpires: {later}"), 0, Expires),
         ("two dates in one Expires are stale", format!("Expires: {later}, {later}"), 0, Expires),
         (
             "Expires in another zone is stale",
@@ -140,23 +140,23 @@ fn heuristics_apply_only_where_they_are_allowed() {
     let cases = [
         ("a tenth of the unchanged time", 200, old.clone(), 100, Heuristic),
         (
-            "arrival stands for a missing Date",
+            "the arrival time replaces a missing Date",
             200,
             format!("Last-Modified: {}", date(-500)),
             50,
             Heuristic,
         ),
         ("a limit", 200, format!("Last-Modified: {}", date(-100_000_000)), 86_400, Heuristic),
-        ("nothing without Last-Modified", 200, "ETag: \"a\"".into(), 0, Nothing),
+        ("no heuristic without Last-Modified", 200, "ETag: \"a\"".into(), 0, Nothing),
         (
-            "nothing from a later Last-Modified",
+            "no heuristic from a later Last-Modified",
             200,
             format!("Last-Modified: {}", date(50)),
             0,
             Nothing,
         ),
-        ("nothing from a malformed one", 200, "Last-Modified: yesterday".into(), 0, Nothing),
-        ("nothing with Set-Cookie", 200, format!("{old}\nSet-Cookie: a=b"), 0, Nothing),
+        ("no heuristic from a malformed date", 200, "Last-Modified: yesterday".into(), 0, Nothing),
+        ("no heuristic with Set-Cookie", 200, format!("{old}\nSet-Cookie: a=b"), 0, Nothing),
         ("203 too", 203, old.clone(), 100, Heuristic),
         ("204 too", 204, old.clone(), 100, Heuristic),
         ("300 too", 300, old.clone(), 100, Heuristic),
@@ -188,10 +188,10 @@ fn the_default_of_a_route_applies_only_without_explicit_freshness() {
         ("nothing said", 200, "X: y", &rules, 30, Setting),
         ("max-age=0 said", 200, "Cache-Control: max-age=0", &rules, 0, MaxAge),
         ("a bad Expires said", 200, "Expires: 0", &rules, 0, Expires),
-        ("a heuristic goes first", 200, &old, &rules, 100, Heuristic),
+        ("a heuristic has precedence", 200, &old, &rules, 100, Heuristic),
         ("heuristics off", 200, &old, &no_heuristic, 30, Setting),
-        ("an error is not kept by default", 500, "X: y", &rules, 0, Nothing),
-        ("a cookie is not kept by default", 200, "Set-Cookie: a=b", &rules, 0, Nothing),
+        ("an error is not stored by default", 500, "X: y", &rules, 0, Nothing),
+        ("a cookie is not stored by default", 200, "Set-Cookie: a=b", &rules, 0, Nothing),
     ];
     for (name, status, text, rules, seconds, from) in cases {
         check(name, status, text, rules, seconds, from);
@@ -204,9 +204,9 @@ fn age_on_arrival_is_the_larger_of_date_and_age() {
     let cases = [
         ("nothing known", "X: y".into(), 0, 0),
         ("Date is now", format!("Date: {now}"), 0, 0),
-        ("Date tells an age", format!("Date: {past}"), 0, 30),
-        ("a future Date tells none", format!("Date: {future}"), 0, 0),
-        ("a malformed Date tells none", "Date: 1994".into(), 0, 0),
+        ("Date gives an age", format!("Date: {past}"), 0, 30),
+        ("a future Date gives no age", format!("Date: {future}"), 0, 0),
+        ("a malformed Date gives no age", "Date: 1994".into(), 0, 0),
         ("Age alone", "Age: 12".into(), 0, 12),
         ("Age above Date", format!("Age: 40\nDate: {past}"), 0, 40),
         ("Date above Age", format!("Age: 4\nDate: {past}"), 0, 30),
@@ -217,11 +217,11 @@ fn age_on_arrival_is_the_larger_of_date_and_age() {
         ("an empty first member does not", "Age: , 7".into(), 0, 7),
         ("the first line counts", "Age: 7\nAge: 99".into(), 0, 7),
         ("a malformed first is not replaced", "Age: x, 99".into(), 0, 0),
-        ("a float is no Age", "Age: 7200.0".into(), 0, 0),
-        ("a negative Age is none", "Age: -7".into(), 0, 0),
-        ("a signed Age is none", "Age: +7".into(), 0, 0),
-        ("an Age with letters is none", "Age: 7a".into(), 0, 0),
-        ("an empty Age is none", "Age:".into(), 0, 0),
+        ("a float is not an Age", "Age: 7200.0".into(), 0, 0),
+        ("a negative Age is ignored", "Age: -7".into(), 0, 0),
+        ("a signed Age is ignored", "Age: +7".into(), 0, 0),
+        ("an Age with letters is ignored", "Age: 7a".into(), 0, 0),
+        ("an empty Age is ignored", "Age:".into(), 0, 0),
         ("an Age without end is the largest", "Age: 99999999999999999999".into(), 9, DELTA_S_MAX),
     ];
     for (name, text, delay, expected) in cases {

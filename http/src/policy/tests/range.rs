@@ -43,10 +43,10 @@ fn one_byte_range_gets_a_part_and_everything_else_the_whole() {
         ("letters", "Range: bytes=a-b", 10, Whole),
         ("hexadecimal", "Range: bytes=0x1-5", 10, Whole),
         ("a signed number", "Range: bytes=+1-5", 10, Whole),
-        ("space behind the equals sign", "Range: bytes= 1-5", 10, Whole),
+        ("space after the equals sign", "Range: bytes= 1-5", 10, Whole),
         ("space before the equals sign", "Range: bytes =1-5", 10, Whole),
         ("space within the range", "Range: bytes=1 - 5", 10, Whole),
-        ("text behind the range", "Range: bytes=1-5x", 10, Whole),
+        ("text after the range", "Range: bytes=1-5x", 10, Whole),
     ];
     let (meta, stored) = stored("ETag: \"a\"");
     for (name, request, body_bytes, expected) in cases {

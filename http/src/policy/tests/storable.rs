@@ -147,7 +147,7 @@ fn a_response_is_stored_only_if_everything_allows_it() {
             Ok(()),
         ),
         (
-            "must-understand takes no-store back",
+            "must-understand overrides no-store",
             "",
             200,
             "Cache-Control: must-understand, no-store, max-age=9",
@@ -161,7 +161,7 @@ fn a_response_is_stored_only_if_everything_allows_it() {
             Err(MustUnderstand),
         ),
         (
-            "must-understand does not take private back",
+            "must-understand does not override private",
             "",
             200,
             "Cache-Control: must-understand, private, max-age=9",

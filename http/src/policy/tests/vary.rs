@@ -24,7 +24,7 @@ fn vary_names_are_collected_from_every_line() {
         ("a star", "Vary: *", Vary::Any),
         ("a star in a list", "Vary: a, *", Vary::Any),
         ("a star at the start of a list", "Vary: *, a", Vary::Any),
-        ("a star behind empty members", "Vary: ,, *", Vary::Any),
+        ("a star after empty members", "Vary: ,, *", Vary::Any),
         ("a star in a second line", "Vary: a\nVary: *", Vary::Any),
         ("a star within a name is a letter", "Vary: a*", some("a*")),
         ("a name with a space", "Vary: a b", Vary::Any),
