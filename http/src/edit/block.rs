@@ -155,10 +155,10 @@ impl ConstantLines {
     }
 
     /// Returns a range of the lines in wire form.
-    fn wire_of(&self, some: &Range<usize>) -> &[u8] {
+    fn wire_of(&self, range: &Range<usize>) -> &[u8] {
         let end_of = |line: usize| self.ends.get(line).map_or(0, |end| *end as usize);
-        let start = some.start.checked_sub(1).map_or(0, end_of);
-        let end = some.end.checked_sub(1).map_or(0, end_of);
+        let start = range.start.checked_sub(1).map_or(0, end_of);
+        let end = range.end.checked_sub(1).map_or(0, end_of);
         self.wire.get(start..end).unwrap_or_default()
     }
 
@@ -190,17 +190,17 @@ impl ConstantLines {
     /// See [`FieldEdit::apply_range`].
     pub(super) fn apply_range(
         &self,
-        some: Range<usize>,
+        range: Range<usize>,
         conflicts: &ConflictingLines,
         edit: &mut FieldEdit<'_>,
     ) -> u32 {
-        let wire = self.wire_of(&some);
-        let is_free = self.is_plain && !conflicts.has_any(&some);
-        if is_free && edit.check_room(wire.len(), some.len()).is_ok() {
-            edit.append_unscanned(wire, some.len());
+        let wire = self.wire_of(&range);
+        let is_free = self.is_plain && !conflicts.has_any(&range);
+        if is_free && edit.check_room(wire.len(), range.len()).is_ok() {
+            edit.append_unscanned(wire, range.len());
             return 0;
         }
-        let lines = self.lines.get(some).unwrap_or_default();
+        let lines = self.lines.get(range).unwrap_or_default();
         lines.iter().map(|line| u32::from(edit.apply_line(line).is_err())).sum()
     }
 }

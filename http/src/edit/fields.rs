@@ -221,10 +221,10 @@ impl<'b> FieldEdit<'b> {
     pub fn apply_range(
         &mut self,
         lines: &ConstantLines,
-        some: Range<usize>,
+        range: Range<usize>,
         conflicts: &ConflictingLines,
     ) -> u32 {
-        lines.apply_range(some, conflicts, self)
+        lines.apply_range(range, conflicts, self)
     }
 
     /// Appends lines that enter the table at the next search for a name. There must be room.

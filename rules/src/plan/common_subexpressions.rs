@@ -8,13 +8,13 @@ use crate::ast::{Matcher, Variable};
 
 /// Groups conditions by subject and version.
 pub(super) fn by_subject<'p>(
-    part: &'p HookProgram,
-    looks: &'p EvaluationSites,
+    program: &'p HookProgram,
+    sites: &'p EvaluationSites,
     is_meant: impl Fn(&super::PlannedCondition) -> bool,
 ) -> BTreeMap<(String, u32), Vec<(u32, u32)>> {
     let mut subjects: BTreeMap<_, Vec<_>> = BTreeMap::new();
-    for (test, version) in looks.keys() {
-        let condition = &part.tests[*test as usize];
+    for (test, version) in sites.keys() {
+        let condition = &program.tests[*test as usize];
         if is_meant(condition) {
             let subject = (format!("{:?}", condition.subject), *version);
             subjects.entry(subject).or_default().push((*test, *version));
@@ -25,36 +25,36 @@ pub(super) fn by_subject<'p>(
 
 /// Assigns slots to subjects that must be searched for and that several conditions test; a
 /// condition that repeats is memoized itself.
-pub(super) fn assign_subject_slots(part: &mut HookProgram, looks: &EvaluationSites) {
+pub(super) fn assign_subject_slots(program: &mut HookProgram, sites: &EvaluationSites) {
     let is_searched = |test: &super::PlannedCondition| {
         matches!(test.subject, Variable::Header(..) | Variable::Cookie(_) | Variable::Url(..))
     };
-    for tests in by_subject(part, looks, is_searched).values().filter(|tests| tests.len() > 1) {
-        for place in tests.iter().flat_map(|look| &looks[look]) {
-            if let Instruction::Test { subject_slot, .. } = &mut part.code[*place] {
-                *subject_slot = part.subject_slot_count as u32;
+    for tests in by_subject(program, sites, is_searched).values().filter(|tests| tests.len() > 1) {
+        for position in tests.iter().flat_map(|key| &sites[key]) {
+            if let Instruction::Test { subject_slot, .. } = &mut program.code[*position] {
+                *subject_slot = program.subject_slot_count as u32;
             }
         }
-        part.subject_slot_count += 1;
+        program.subject_slot_count += 1;
     }
 }
 
 /// Turns the most common conditions into an instruction of their own: it compares a cached text
 /// with a constant that lies in the program.
-pub(super) fn fuse_compares(part: &mut HookProgram) {
-    for op in &mut part.code {
-        let Instruction::Test { test, memo: NONE, subject_slot, yes, no } = *op else {
+pub(super) fn fuse_compares(program: &mut HookProgram) {
+    for instruction in &mut program.code {
+        let Instruction::Test { test, memo: NONE, subject_slot, yes, no } = *instruction else {
             continue;
         };
-        let matcher = &part.tests[test as usize].matcher;
+        let matcher = &program.tests[test as usize].matcher;
         if let Matcher::Text { how, with, nocase: false } = matcher
             && subject_slot != NONE
         {
-            let start = part.texts.len() as u32;
-            part.texts.extend_from_slice(with);
-            let end = part.texts.len() as u32;
+            let start = program.texts.len() as u32;
+            program.texts.extend_from_slice(with);
+            let end = program.texts.len() as u32;
             let matches = false;
-            *op = Instruction::Compare {
+            *instruction = Instruction::Compare {
                 test,
                 how: *how,
                 subject_slot,

@@ -9,29 +9,29 @@ use super::{
     common_subexpressions::{assign_subject_slots, fuse_compares},
     constant::constant_line,
     dependence::{DataItem, Dependence, dependence_of, written_by},
-    merge::{MergedRule, each_step, test_key, units},
+    merge::{MergedRule, each_step, merge_rules, test_key},
     peephole::shorten,
     regex_sets::{EvaluationSites, assign_memos},
 };
 use crate::ast::{self, Branch, ConditionTree, Hook, Operation, Operator, Rule, Step};
 
 /// Compiles the rules of one hook. `captures`: whether any of them uses captured groups.
-pub(super) fn part(lists: &[Vec<(u32, Rule)>], hook: Hook, captures: bool) -> HookProgram {
+pub(super) fn compile_hook(lists: &[Vec<(u32, Rule)>], hook: Hook, captures: bool) -> HookProgram {
     let at_hook = |list: &'_ Vec<(u32, Rule)>| -> Vec<(u32, Rule)> {
         list.iter().filter(|(_, rule)| rule.hook == hook).cloned().collect()
     };
     let lists: Vec<_> = lists.iter().map(at_hook).collect();
-    let mut compile = HookCompiler { captures, ..HookCompiler::default() };
-    lists.iter().for_each(|list| compile.changed_names(list));
+    let mut compiler = HookCompiler { captures, ..HookCompiler::default() };
+    lists.iter().for_each(|list| compiler.changed_names(list));
     for list in &lists {
-        let first = compile.part.groups.len();
-        for unit in units(list.iter(), captures) {
-            compile.unit(&unit);
+        let first = compiler.program.groups.len();
+        for rule in merge_rules(list.iter(), captures) {
+            compiler.rule(&rule);
         }
-        let end = compile.part.groups.len() as u32;
-        compile.part.groups[first..].iter_mut().for_each(|group| group.list_end = end);
+        let end = compiler.program.groups.len() as u32;
+        compiler.program.groups[first..].iter_mut().for_each(|group| group.list_end = end);
     }
-    compile.finish()
+    compiler.finish()
 }
 
 /// A jump target that is not known yet.
@@ -48,36 +48,36 @@ struct UseCounts {
 
 #[derive(Default)]
 struct HookCompiler {
-    part: HookProgram,
+    program: HookProgram,
     /// Whether any rule uses captured groups.
     captures: bool,
-    /// Positions of the labels of the current unit.
+    /// Positions of the labels of the current rule.
     labels: Vec<u32>,
     /// Constant lines of names that no other operator changes, from all steps so far.
     lines: Vec<ConstantLine>,
     /// How many of them have been emitted.
-    placed_count: usize,
+    emitted_count: usize,
     /// How often the lines of each name are changed.
     uses: HashMap<DataItem, UseCounts>,
     /// Numbers of the conditions, by their text keys.
     tests: HashMap<String, u32>,
     /// How often each data item has been changed so far.
     versions: HashMap<DataItem, u32>,
-    looks: EvaluationSites,
+    sites: EvaluationSites,
 }
 
 impl HookCompiler {
-    fn unit(&mut self, unit: &MergedRule) {
-        let start = self.part.code.len();
+    fn rule(&mut self, rule: &MergedRule) {
+        let start = self.program.code.len();
         self.labels.clear();
-        self.branches(&unit.branches, true);
-        self.part.code.push(Instruction::End);
+        self.branches(&rule.branches, true);
+        self.program.code.push(Instruction::End);
         self.resolve(start);
-        self.part.groups.push(RuleGroup {
-            rules: unit.rules.clone(),
+        self.program.groups.push(RuleGroup {
+            rules: rule.rules.clone(),
             start: start as u32,
             list_end: 0,
-            last: unit.last,
+            last: rule.last,
         });
     }
 
@@ -86,8 +86,8 @@ impl HookCompiler {
         CodeLabel(self.labels.len() as u32 - 1)
     }
 
-    fn place(&mut self, label: CodeLabel) {
-        self.labels[label.0 as usize] = self.part.code.len() as u32;
+    fn bind(&mut self, label: CodeLabel) {
+        self.labels[label.0 as usize] = self.program.code.len() as u32;
     }
 
     /// Recurses as deep as the parser allows rules to nest.
@@ -98,17 +98,17 @@ impl HookCompiler {
             if let Some(condition) = &branch.condition {
                 self.condition(condition, body, next);
             }
-            self.place(body);
+            self.bind(body);
             if is_rule {
-                self.part.code.push(Instruction::Matched);
+                self.program.code.push(Instruction::Matched);
             }
             self.steps(&branch.steps);
             if index + 1 < branches.len() {
-                self.part.code.push(Instruction::Jump(end.0));
+                self.program.code.push(Instruction::Jump(end.0));
             }
-            self.place(next);
+            self.bind(next);
         }
-        self.place(end);
+        self.bind(end);
     }
 
     /// Continues at `yes` or at `no`. The right side, along which trees grow long, is a loop.
@@ -123,13 +123,13 @@ impl HookCompiler {
                 ConditionTree::And(first, second) => {
                     let both = self.label();
                     self.condition(first, both, no);
-                    self.place(both);
+                    self.bind(both);
                     tree = second;
                 }
                 ConditionTree::Or(first, second) => {
                     let other = self.label();
                     self.condition(first, yes, other);
-                    self.place(other);
+                    self.bind(other);
                     tree = second;
                 }
             }
@@ -137,11 +137,11 @@ impl HookCompiler {
     }
 
     /// Returns how often the item may have changed so far.
-    fn version(&self, place: &DataItem) -> u32 {
+    fn version(&self, item: &DataItem) -> u32 {
         let count_of = |changed| self.versions.get(changed).copied().unwrap_or_default();
         let by_filters =
-            if place.is_of(&DataItem::Fields) { count_of(&DataItem::Fields) } else { 0 };
-        count_of(place) + by_filters
+            if item.is_affected_by(&DataItem::Fields) { count_of(&DataItem::Fields) } else { 0 };
+        count_of(item) + by_filters
     }
 
     fn test(&mut self, test: &ast::Condition, yes: CodeLabel, no: CodeLabel) {
@@ -149,17 +149,17 @@ impl HookCompiler {
         let version = match dependence_of(test, self.captures) {
             Dependence::Volatile => None,
             Dependence::None => Some(0),
-            Dependence::On(place) => Some(self.version(&place)),
+            Dependence::On(item) => Some(self.version(&item)),
         };
-        let part = &mut self.part;
+        let program = &mut self.program;
         let number = *self.tests.entry(test_key(test)).or_insert_with(|| {
-            part.tests.push(PlannedCondition::new(test, self.captures));
-            part.tests.len() as u32 - 1
+            program.tests.push(PlannedCondition::new(test, self.captures));
+            program.tests.len() as u32 - 1
         });
         if let Some(version) = version {
-            self.looks.entry((number, version)).or_default().push(part.code.len());
+            self.sites.entry((number, version)).or_default().push(program.code.len());
         }
-        part.code.push(Instruction::Test {
+        program.code.push(Instruction::Test {
             test: number,
             memo: NONE,
             subject_slot: NONE,
@@ -182,8 +182,8 @@ impl HookCompiler {
     }
 
     fn operation(&mut self, operation: &Operation) {
-        if let Some(place) = written_by(&operation.operator) {
-            *self.versions.entry(place).or_default() += 1;
+        if let Some(item) = written_by(&operation.operator) {
+            *self.versions.entry(item).or_default() += 1;
         }
         match constant_line(&operation.operator) {
             Some(line) if self.is_alone(&line) => self.lines.push(line),
@@ -194,7 +194,7 @@ impl HookCompiler {
             }
         }
         if operation.last {
-            self.part.code.push(Instruction::Last);
+            self.program.code.push(Instruction::Last);
         }
     }
 
@@ -207,17 +207,17 @@ impl HookCompiler {
 
     /// Emits the pending constant lines.
     fn flush(&mut self) {
-        let (start, end) = (self.placed_count as u32, self.lines.len() as u32);
+        let (start, end) = (self.emitted_count as u32, self.lines.len() as u32);
         if start < end {
-            self.placed_count = self.lines.len();
-            let next = self.part.code.len() as u32 + 1;
-            self.part.code.push(Instruction::Lines { start, end, next });
+            self.emitted_count = self.lines.len();
+            let next = self.program.code.len() as u32 + 1;
+            self.program.code.push(Instruction::Lines { start, end, next });
         }
     }
 
     fn act(&mut self, action: Action) {
-        self.part.actions.push(action);
-        self.part.code.push(Instruction::Act(self.part.actions.len() as u32 - 1));
+        self.program.actions.push(action);
+        self.program.code.push(Instruction::Act(self.program.actions.len() as u32 - 1));
     }
 
     /// Replaces labels by positions. All of them lead forward, so that every run ends.
@@ -227,9 +227,9 @@ impl HookCompiler {
             *label = labels[*label as usize];
             assert!(*label as usize > at, "a program has no backward jump");
         };
-        for (offset, op) in self.part.code[start..].iter_mut().enumerate() {
+        for (offset, instruction) in self.program.code[start..].iter_mut().enumerate() {
             let at = start + offset;
-            match op {
+            match instruction {
                 Instruction::Test { yes, no, .. } => {
                     resolve(at, yes);
                     resolve(at, no);
@@ -246,12 +246,12 @@ impl HookCompiler {
     }
 
     fn finish(mut self) -> HookProgram {
-        assign_memos(&mut self.part, &self.looks);
-        assign_subject_slots(&mut self.part, &self.looks);
-        fuse_compares(&mut self.part);
-        shorten(&mut self.part.code);
-        self.part.lines = ConstantLines::new(self.lines);
-        self.part
+        assign_memos(&mut self.program, &self.sites);
+        assign_subject_slots(&mut self.program, &self.sites);
+        fuse_compares(&mut self.program);
+        shorten(&mut self.program.code);
+        self.program.lines = ConstantLines::new(self.lines);
+        self.program
     }
 
     fn changed_names(&mut self, list: &[(u32, Rule)]) {
@@ -261,10 +261,10 @@ impl HookCompiler {
     }
 
     fn uses_of(&mut self, operator: &Operator) {
-        let Some(place) = written_by(operator) else {
+        let Some(item) = written_by(operator) else {
             return;
         };
-        let names = match (&place, operator) {
+        let names = match (&item, operator) {
             (DataItem::Field(name), _) => FieldName::parse(name).into_iter().collect(),
             (_, Operator::Filter(call)) => call.filter.changes().to_vec(),
             _ => Vec::new(),
@@ -274,8 +274,8 @@ impl HookCompiler {
             let uses = self.uses.entry(DataItem::field(&name)).or_default();
             uses.count += 1;
             uses.added_count += usize::from(is_added);
-            if !self.part.changed.contains(&name) {
-                self.part.changed.push(name);
+            if !self.program.changed.contains(&name) {
+                self.program.changed.push(name);
             }
         }
     }

@@ -23,7 +23,7 @@ impl DataItem {
     }
 
     /// Whether a change of `changed` may affect it.
-    pub(super) fn is_of(&self, changed: &DataItem) -> bool {
+    pub(super) fn is_affected_by(&self, changed: &DataItem) -> bool {
         self == changed
             || *changed == DataItem::Fields && matches!(self, DataItem::Field(_) | DataItem::State)
     }

@@ -15,35 +15,36 @@ pub(super) struct MergedRule {
 }
 
 /// Merges rules where possible.
-pub(super) fn units<'r>(
+pub(super) fn merge_rules<'r>(
     rules: impl Iterator<Item = &'r (u32, Rule)>,
     captures: bool,
 ) -> Vec<MergedRule> {
-    let mut units: Vec<MergedRule> = Vec::new();
-    let mut open = MergeCandidate::default();
+    let mut merged: Vec<MergedRule> = Vec::new();
+    let mut candidate = MergeCandidate::default();
     for (number, rule) in rules {
-        let (condition, places) = only_condition(rule, captures).unzip();
+        let (condition, items) = only_condition(rule, captures).unzip();
         let joins = condition.is_some()
-            && condition == open.condition
-            && places.is_some_and(|places| !open.touches(&places));
-        match units.last_mut() {
-            Some(unit) if joins => {
-                unit.rules.end = number + 1;
-                unit.last = rule.last;
-                if let (Some(into), Some(from)) = (unit.branches.first_mut(), rule.branches.first())
+            && condition == candidate.condition
+            && items.is_some_and(|items| !candidate.writes_any(&items));
+        match merged.last_mut() {
+            Some(previous) if joins => {
+                previous.rules.end = number + 1;
+                previous.last = rule.last;
+                if let (Some(into), Some(from)) =
+                    (previous.branches.first_mut(), rule.branches.first())
                 {
                     into.steps.extend(from.steps.iter().cloned());
                 }
             }
             _ => {
                 let branches = rule.branches.clone();
-                units.push(MergedRule { rules: *number..number + 1, branches, last: rule.last });
-                open = MergeCandidate { condition, changed: Vec::new() };
+                merged.push(MergedRule { rules: *number..number + 1, branches, last: rule.last });
+                candidate = MergeCandidate { condition, changed: Vec::new() };
             }
         }
-        open.add(rule);
+        candidate.add(rule);
     }
-    units
+    merged
 }
 
 /// The state that the next rule must match to be merged.
@@ -55,17 +56,17 @@ struct MergeCandidate {
 }
 
 impl MergeCandidate {
-    fn touches(&self, places: &[DataItem]) -> bool {
-        places.iter().any(|place| self.changed.iter().any(|changed| place.is_of(changed)))
+    fn writes_any(&self, items: &[DataItem]) -> bool {
+        items.iter().any(|item| self.changed.iter().any(|changed| item.is_affected_by(changed)))
     }
 
     fn add(&mut self, rule: &Rule) {
         let mut ends = rule.last;
         each_step(&rule.branches, &mut |operation| {
             ends |= operation.last;
-            let place = written_by(&operation.operator);
-            if let Some(place) = place.filter(|place| !self.changed.contains(place)) {
-                self.changed.push(place);
+            let item = written_by(&operation.operator);
+            if let Some(item) = item.filter(|item| !self.changed.contains(item)) {
+                self.changed.push(item);
             }
         });
         if ends {
@@ -80,25 +81,25 @@ fn only_condition(rule: &Rule, captures: bool) -> Option<(String, Vec<DataItem>)
     let [branch] = rule.branches.as_slice() else {
         return None;
     };
-    let (mut key, mut places) = (String::new(), Vec::new());
+    let (mut key, mut items) = (String::new(), Vec::new());
     if let Some(tree) = &branch.condition {
-        write_tree(tree, captures, &mut key, &mut places)?;
+        write_tree(tree, captures, &mut key, &mut items)?;
     }
-    Some((key, places))
+    Some((key, items))
 }
 
 fn write_tree(
     mut tree: &ConditionTree,
     captures: bool,
     key: &mut String,
-    places: &mut Vec<DataItem>,
+    items: &mut Vec<DataItem>,
 ) -> Option<()> {
     loop {
         match tree {
             ConditionTree::Leaf(test) => {
                 match dependence_of(test, captures) {
                     Dependence::Volatile => return None,
-                    Dependence::On(place) => places.push(place),
+                    Dependence::On(item) => items.push(item),
                     Dependence::None => {}
                 }
                 // Writing to a string cannot fail.
@@ -111,7 +112,7 @@ fn write_tree(
             }
             ConditionTree::And(first, second) | ConditionTree::Or(first, second) => {
                 key.push('(');
-                write_tree(first, captures, key, places)?;
+                write_tree(first, captures, key, items)?;
                 key.push_str(if matches!(tree, ConditionTree::And(..)) { ")&" } else { ")|" });
                 tree = second;
             }

@@ -18,10 +18,9 @@ pub(crate) use hook_program::{
     Action, END, HookProgram, Instruction, NONE, PlannedCondition, RegexFilter, RuleGroup,
 };
 
-use crate::{
-    ast::{Hook, Rule, RuleList},
-    diagnostic::RuleSpan,
-};
+use self::compile::compile_hook;
+use crate::ast::{Hook, Rule, RuleList};
+use crate::diagnostic::RuleSpan;
 
 /// A program of several lists of rules, ready to run.
 ///
@@ -29,7 +28,7 @@ use crate::{
 /// workers do not share the caches of regexes.
 #[derive(Clone, Debug, Default)]
 pub struct Program {
-    parts: [HookProgram; Hook::COUNT],
+    programs: [HookProgram; Hook::COUNT],
     infos: Arc<[RuleInfo]>,
     counters: Arc<[String]>,
     /// The rules as they were written, with their numbers, by list: for `explain`.
@@ -74,15 +73,15 @@ impl Program {
                 }
             }
         }
-        let parts = Hook::ALL.map(|hook| compile::part(&planned, hook, captures[hook as usize]));
-        for group in parts.iter().flat_map(|part| &part.groups) {
+        let programs = Hook::ALL.map(|hook| compile_hook(&planned, hook, captures[hook as usize]));
+        for group in programs.iter().flat_map(|program| &program.groups) {
             let rules = group.rules.start as usize..group.rules.end as usize;
             let run_with = rules.len() as u32;
             for info in &mut infos[rules] {
                 (info.counted_at, info.run_with) = (group.rules.start, run_with);
             }
         }
-        Program { parts, infos: infos.into(), counters: counters.into(), lists: planned.into() }
+        Program { programs, infos: infos.into(), counters: counters.into(), lists: planned.into() }
     }
 
     /// Whether any rule runs at this hook.
@@ -111,7 +110,7 @@ impl Program {
     }
 
     pub(crate) fn at(&self, hook: Hook) -> &HookProgram {
-        &self.parts[hook as usize]
+        &self.programs[hook as usize]
     }
 
     pub(crate) fn lists(&self) -> &[Vec<(u32, Rule)>] {

@@ -7,8 +7,8 @@ use super::{END, Instruction};
 pub(super) fn shorten(code: &mut [Instruction]) {
     let of = |code: &[Instruction], at: u32| code.get(at as usize).copied();
     for at in 0..code.len() {
-        let mut op = code[at];
-        if let Instruction::Compare { matches, yes, no, .. } = &mut op {
+        let mut instruction = code[at];
+        if let Instruction::Compare { matches, yes, no, .. } = &mut instruction {
             if let Some(Instruction::Matched) = of(code, *yes) {
                 *matches = true;
                 *yes += 1;
@@ -19,11 +19,11 @@ pub(super) fn shorten(code: &mut [Instruction]) {
                 }
             }
         }
-        if let Instruction::Lines { next, .. } = &mut op
+        if let Instruction::Lines { next, .. } = &mut instruction
             && let Some(Instruction::End) = of(code, *next)
         {
             *next = END;
         }
-        code[at] = op;
+        code[at] = instruction;
     }
 }

@@ -20,38 +20,39 @@ pub(super) type EvaluationSites = BTreeMap<(u32, u32), Vec<usize>>;
 
 /// Assigns a memo to each condition that is evaluated more than once, and to each regex of a
 /// filter.
-pub(super) fn assign_memos(part: &mut HookProgram, looks: &EvaluationSites) {
-    let by_text = by_subject(part, looks, |test| {
+pub(super) fn assign_memos(program: &mut HookProgram, sites: &EvaluationSites) {
+    let by_text = by_subject(program, sites, |test| {
         matches!(test.matcher, Matcher::Regex(_)) && test.locations.is_none()
     });
     let mut filtered = std::collections::BTreeSet::new();
     for group in by_text.values().filter(|group| group.len() >= REGEX_COUNT_MIN) {
-        let Some(set) = set_of(part, group) else {
+        let Some(set) = set_of(program, group) else {
             continue;
         };
-        let first = part.memo_count;
-        for look in group {
-            filtered.insert(*look);
-            remember(part, &looks[look], part.filters.len() as u32);
+        let first = program.memo_count;
+        for key in group {
+            filtered.insert(*key);
+            assign_memo(program, &sites[key], program.filters.len() as u32);
         }
-        let memos = first..part.memo_count;
-        part.filters.push(RegexFilter { set, asked: part.memo_count, memos });
-        part.filter_of_memo.push(NONE);
-        part.memo_count += 1;
+        let memos = first..program.memo_count;
+        program.filters.push(RegexFilter { set, asked: program.memo_count, memos });
+        program.filter_of_memo.push(NONE);
+        program.memo_count += 1;
     }
-    for (look, places) in looks {
-        if places.len() > 1 && !filtered.contains(look) {
-            remember(part, places, NONE);
+    for (key, positions) in sites {
+        if positions.len() > 1 && !filtered.contains(key) {
+            assign_memo(program, positions, NONE);
         }
     }
 }
 
 /// Returns `None` if all of them together are too large.
-fn set_of(part: &HookProgram, group: &[(u32, u32)]) -> Option<RegexSet> {
-    let patterns = group.iter().filter_map(|(test, _)| match &part.tests[*test as usize].matcher {
-        Matcher::Regex(regex) => Some(regex.as_str()),
-        _ => None,
-    });
+fn set_of(program: &HookProgram, group: &[(u32, u32)]) -> Option<RegexSet> {
+    let patterns =
+        group.iter().filter_map(|(test, _)| match &program.tests[*test as usize].matcher {
+            Matcher::Regex(regex) => Some(regex.as_str()),
+            _ => None,
+        });
     // The same options as for single regexes.
     RegexSetBuilder::new(patterns)
         .unicode(false)
@@ -61,12 +62,12 @@ fn set_of(part: &HookProgram, group: &[(u32, u32)]) -> Option<RegexSet> {
         .ok()
 }
 
-fn remember(part: &mut HookProgram, places: &[usize], filter: u32) {
-    for place in places {
-        if let Instruction::Test { memo, .. } = &mut part.code[*place] {
-            *memo = part.memo_count as u32;
+fn assign_memo(program: &mut HookProgram, positions: &[usize], filter: u32) {
+    for position in positions {
+        if let Instruction::Test { memo, .. } = &mut program.code[*position] {
+            *memo = program.memo_count as u32;
         }
     }
-    part.filter_of_memo.push(filter);
-    part.memo_count += 1;
+    program.filter_of_memo.push(filter);
+    program.memo_count += 1;
 }

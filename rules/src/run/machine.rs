@@ -26,22 +26,22 @@ struct GroupResult {
 }
 
 pub(super) fn run<S: RuleEnvironment, W: RunObserver>(
-    part: &HookProgram,
+    program: &HookProgram,
     context: &mut RunContext<'_, '_, S>,
     buffers: &mut RunBuffers,
     observer: &mut W,
 ) -> Effects {
     let mut effects = Effects::default();
     buffers.memo.clear();
-    buffers.memo.resize(part.memo_count, UNKNOWN);
-    buffers.subjects.begin(part.subject_slot_count);
+    buffers.memo.resize(program.memo_count, UNKNOWN);
+    buffers.subjects.begin(program.subject_slot_count);
     buffers.conflicts_known = false;
     let mut next = 0;
-    while let Some(group) = part.groups.get(next) {
+    while let Some(group) = program.groups.get(next) {
         next += 1;
         observer.begin(group.rules.clone());
         let bytes_before = context.fields.buffer_bytes();
-        let progress = run_group(part, group, context, buffers, &mut effects);
+        let progress = run_group(program, group, context, buffers, &mut effects);
         let added_bytes = context.fields.buffer_bytes().saturating_sub(bytes_before) as u32;
         let GroupResult { matched, failed_count, last } = progress;
         observer.end(group.rules.clone(), RunReport { matched, added_bytes, failed_count });
@@ -56,7 +56,7 @@ pub(super) fn run<S: RuleEnvironment, W: RunObserver>(
 }
 
 fn run_group<S: RuleEnvironment>(
-    part: &HookProgram,
+    program: &HookProgram,
     group: &RuleGroup,
     context: &mut RunContext<'_, '_, S>,
     buffers: &mut RunBuffers,
@@ -64,23 +64,23 @@ fn run_group<S: RuleEnvironment>(
 ) -> GroupResult {
     let mut progress = GroupResult::default();
     let mut at = group.start;
-    while let Some(op) = part.code.get(at as usize) {
-        at = match op {
+    while let Some(instruction) = program.code.get(at as usize) {
+        at = match instruction {
             Instruction::Test { test, memo, subject_slot, yes, no } => {
-                let Some(test) = part.tests.get(*test as usize) else {
+                let Some(test) = program.tests.get(*test as usize) else {
                     break;
                 };
                 let held = match *memo {
                     NONE => evaluate_test(test, *subject_slot, context, buffers),
-                    memo => test_memoized(part, memo, test, *subject_slot, context, buffers),
+                    memo => test_memoized(program, memo, test, *subject_slot, context, buffers),
                 };
                 if held { *yes } else { *no }
             }
             Instruction::Compare { test, how, subject_slot, start, end, matches, yes, no } => {
-                let with = part.texts.get(*start as usize..*end as usize).unwrap_or_default();
+                let with = program.texts.get(*start as usize..*end as usize).unwrap_or_default();
                 let held = match buffers.subjects.get(*subject_slot) {
                     Some(seen) => compare_text(*how, seen, with, false),
-                    None => part
+                    None => program
                         .tests
                         .get(*test as usize)
                         .is_some_and(|test| evaluate_test(test, *subject_slot, context, buffers)),
@@ -97,14 +97,14 @@ fn run_group<S: RuleEnvironment>(
                 at + 1
             }
             Instruction::Act(action) => {
-                if let Some(action) = part.actions.get(*action as usize) {
+                if let Some(action) = program.actions.get(*action as usize) {
                     progress.failed_count += act(action, context, buffers, effects);
                 }
                 at + 1
             }
             Instruction::Lines { start, end, next } => {
-                let some = *start as usize..*end as usize;
-                progress.failed_count += apply(part, some, context, buffers);
+                let range = *start as usize..*end as usize;
+                progress.failed_count += apply(program, range, context, buffers);
                 *next
             }
             Instruction::Jump(to) => *to,
@@ -115,7 +115,7 @@ fn run_group<S: RuleEnvironment>(
 }
 
 fn test_memoized<S: RuleEnvironment>(
-    part: &HookProgram,
+    program: &HookProgram,
     memo: u32,
     test: &PlannedCondition,
     subject_slot: u32,
@@ -127,7 +127,7 @@ fn test_memoized<S: RuleEnvironment>(
     if known != UNKNOWN {
         return known == HOLDS;
     }
-    let filter = part.filter_of_memo.get(memo).and_then(|at| part.filters.get(*at as usize));
+    let filter = program.filter_of_memo.get(memo).and_then(|at| program.filters.get(*at as usize));
     let held = !filter.is_some_and(|filter| rules_out(filter, test, context, buffers))
         && evaluate_test(test, subject_slot, context, buffers);
     if let Some(place) = buffers.memo.get_mut(memo) {
@@ -204,17 +204,17 @@ pub(super) fn test_condition<S: RuleEnvironment>(
 
 /// Applies a range of the program's constant lines; returns how many found no room.
 fn apply<S>(
-    part: &HookProgram,
-    some: std::ops::Range<usize>,
+    program: &HookProgram,
+    range: std::ops::Range<usize>,
     context: &mut RunContext<'_, '_, S>,
     buffers: &mut RunBuffers,
 ) -> u32 {
     let RunBuffers { conflicts, conflicts_known, .. } = buffers;
     if !*conflicts_known {
-        context.fields.find_conflicts(&part.lines, conflicts);
+        context.fields.find_conflicts(&program.lines, conflicts);
         *conflicts_known = true;
     }
-    context.fields.apply_range(&part.lines, some, conflicts)
+    context.fields.apply_range(&program.lines, range, conflicts)
 }
 
 /// Performs an action; returns how many operators failed.
