@@ -1,9 +1,9 @@
 //! The rules of docs/format/store.md, "Index", under every interleaving.
 //!
-//! Each place is a segment of its own, so that one pin protects one record. All keys have the same
-//! buckets; unless a model says otherwise they have the same fingerprint too, so that only the
-//! comparison of the key tells them apart, and a segment that is used again gets the same word.
-//! The models of `purge` use this store, too.
+//! Each location is a segment of its own, so that one pin protects one record. All keys have the
+//! same buckets. Unless a model says otherwise they have the same fingerprint, too, so that only
+//! the comparison of the keys tells them apart, and a reused segment gets an equal word. The models
+//! of `purge` use this store, too.
 //!
 //! | field | written by | read by |
 //! |---|---|---|
@@ -46,7 +46,7 @@ impl Memory {
         self.0[at.location() as usize].with(|record| unsafe { *record })
     }
 
-    /// For who has the segment open.
+    /// For the owner of the open segment.
     fn write(&self, location: u32, record: Record) {
         // SAFETY: open, and no word names it.
         self.0[location as usize].with_mut(|old| unsafe { *old = record });
@@ -63,7 +63,7 @@ impl Records for Arc<Memory> {
     }
 
     fn on_removed(&self, hit: &Hit<'_>, _reason: RemovalReason) {
-        // It still lies there.
+        // The record is still there.
         self.read(hit.at());
     }
 }
@@ -103,7 +103,7 @@ impl Store {
         Key::new(hash(), move |at| records.read(at).key == key)
     }
 
-    /// Writes a record and publishes it. The place says its sequence: one more.
+    /// Writes a record and publishes it. Its sequence is its location plus one.
     pub(crate) fn publish(
         &self,
         row: &Row,
@@ -120,7 +120,7 @@ impl Store {
         published.is_ok_and(|unchecked| self.index.make_live(row, &self.key(key), unchecked))
     }
 
-    /// Makes a new record from the one that was found, and puts it in its place.
+    /// Derives a new record from the one that was found, and replaces it.
     pub(crate) fn replace(&self, row: &Row, hit: &Hit<'_>, location: u32) -> bool {
         let old = self.index.records().read(hit.at());
         let sequence = u64::from(location) + 1;
@@ -129,7 +129,7 @@ impl Store {
         self.index.replace(row, &self.key(old.key), hit, &new)
     }
 
-    /// Reads the record of a key, if it is there, and checks what can be checked.
+    /// Reads the record of a key, if it is there, and checks its content.
     pub(crate) fn read(&self, row: &Row, key: u8) -> Option<u64> {
         let hit = self.index.lookup(row, &self.key(key))?;
         let record = self.index.records().read(hit.at());
@@ -137,13 +137,14 @@ impl Store {
         Some(record.sequence)
     }
 
-    /// All words that are not empty, when everything is quiet.
+    /// All words that are not empty, after all threads have ended.
     fn all(&self) -> Vec<IndexWord> {
         let words = (0..BUCKETS).flat_map(|bucket| self.index.bucket(bucket));
         words.filter(|word| !word.is_empty()).collect()
     }
 
-    /// The places of the live records, when everything is quiet; nothing else is there.
+    /// The locations of the live records, after all threads have ended; there must be no other
+    /// words.
     fn live_locations(&self) -> Vec<u32> {
         let all = self.all();
         assert!(all.iter().all(|word| word.state() == WordState::Live), "{all:?}");

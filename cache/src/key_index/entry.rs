@@ -1,35 +1,35 @@
-//! The bytes of entries.
+//! The bytes of map entries.
 
 use crate::tags::{TAG_BYTES_MAX, tags_of};
 
-/// Bytes of a sequence.
+/// The bytes of a sequence.
 const SEQUENCE_BYTES: usize = 6;
 
-/// NUL and sequence.
+/// The bytes of NUL and sequence.
 const SUFFIX_BYTES: usize = 1 + SEQUENCE_BYTES;
 
-/// The longest primary key that is stored: with a tag before it, an entry must fit into a map.
+/// The longest primary key that can be stored: with a tag before it, an entry must fit into a map.
 pub(crate) const KEY_BYTES_MAX: usize =
     forebay_ordmap::KEY_BYTES_MAX - SUFFIX_BYTES - TAG_BYTES_MAX - 1;
 
-/// What of a record is in the maps.
+/// The keys of a record: all that the maps hold of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RecordKeys<'a> {
     pub(crate) primary: &'a [u8],
-    /// Does it stand under the primary key itself?
+    /// Whether the record is stored under the primary key itself.
     pub(crate) has_key: bool,
     pub(crate) sequence: u64,
-    /// As the record holds them.
+    /// The tags, as the record holds them.
     pub(crate) tags: &'a [u8],
 }
 
 impl<'a> RecordKeys<'a> {
-    /// Is it in no map?
+    /// Whether it has no entry in any map.
     pub(crate) fn is_nowhere(&self) -> bool {
         !self.has_key && self.tags.is_empty()
     }
 
-    /// How many entries it has.
+    /// The number of its entries.
     pub(crate) fn entry_count(&self) -> u32 {
         u32::from(self.has_key) + tags_of(self.tags).count() as u32
     }
@@ -61,7 +61,7 @@ fn write_entry(entry: &mut Vec<u8>, primary: &[u8], sequence: u64) {
     entry.extend_from_slice(&low);
 }
 
-/// What all entries of a tag begin with.
+/// The common prefix of all entries of a tag.
 pub(crate) fn tag_head(tag: &[u8]) -> Vec<u8> {
     let mut head = Vec::with_capacity(tag.len() + 1);
     head.extend_from_slice(tag);
@@ -69,13 +69,13 @@ pub(crate) fn tag_head(tag: &[u8]) -> Vec<u8> {
     head
 }
 
-/// Above all entries of a primary key that stand behind `head`.
+/// Appends an upper bound of all entries of a primary key to `entry`, which holds their prefix.
 pub(super) fn write_end_of(entry: &mut Vec<u8>, primary: &[u8]) {
     entry.extend_from_slice(primary);
     entry.extend_from_slice(&[0, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff]);
 }
 
-/// Primary key and sequence; `None` for what is no entry.
+/// Splits an entry into primary key and sequence; `None` if it is not an entry.
 pub(crate) fn split_key_entry(entry: &[u8]) -> Option<(&[u8], u64)> {
     let (rest, low) = entry.split_last_chunk::<SEQUENCE_BYTES>()?;
     let primary = rest.strip_suffix(&[0])?;
@@ -84,7 +84,7 @@ pub(crate) fn split_key_entry(entry: &[u8]) -> Option<(&[u8], u64)> {
     Some((primary, u64::from_le_bytes(sequence).swap_bytes()))
 }
 
-/// Primary key and sequence of an entry in the map of tags.
+/// Splits an entry of the map of tags into primary key and sequence.
 pub(crate) fn split_tag_entry(entry: &[u8]) -> Option<(&[u8], u64)> {
     let nul = entry.iter().position(|byte| *byte == 0)?;
     split_key_entry(entry.get(nul + 1..)?)

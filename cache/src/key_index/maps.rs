@@ -19,37 +19,37 @@ use crate::store::Stats;
 /// The kind of the first area of the maps.
 const FIRST_KIND: u32 = 32;
 
-/// What an entry takes in the mean: some 64 bytes beside the key, and keys of some 64 bytes.
+/// The expected bytes of an entry: about 64 beside the key, and keys of about 64.
 const ENTRY_BYTES_EXPECTED: u64 = 128;
 
-/// Nobody holds entries: walks copy them.
+/// No thread holds entries: walks copy them.
 const LEASES_MAX: u32 = 1;
 
 const KEYS: &str = "keys";
 const TAGS: &str = "tags";
 
-/// How long a worker waits for who changes a map: longer than that takes, also if who does so has
-/// to wait for a processor. Only one that is stopped makes others wait so long.
+/// How long a worker waits for a thread that changes a map. A change is much shorter, even if that
+/// thread has to wait for a processor; only a stopped process makes others wait so long.
 const WAIT_MAX: Duration = Duration::from_millis(100);
 
-/// The same after one that was in vain: far longer than a change takes, and many of them are no
-/// harm.
+/// The same after a wait that timed out. It is far longer than a change, and short enough for many
+/// waits.
 const BUSY_WAIT_MAX: Duration = Duration::from_micros(200);
 
-/// The same for the making of the maps, at the start.
+/// The same for creating the maps, at the start.
 const JOIN_WAIT_MAX: Duration = Duration::from_secs(5);
 
-/// The order as a process has it.
+/// The key index of a process.
 pub(crate) struct KeyIndex {
     region: OrdRegion,
 }
 
-/// The order as one participant uses it.
+/// The key index of one participant.
 pub(crate) struct KeyIndexHandle {
     participant: MapParticipant,
     keys: MapId,
     tags: MapId,
-    /// The last change found a lock that was not to be had.
+    /// Whether the last change timed out waiting for a lock.
     is_busy: Cell<bool>,
 }
 
@@ -62,7 +62,7 @@ pub(crate) enum KeyMap {
     Tags,
 }
 
-/// How the maps are to be for so many records and participants.
+/// The configuration of the maps for this many records and participants.
 pub(crate) fn config(records: u64, rows: u32) -> OrdConfig {
     let bytes = records * ENTRY_BYTES_EXPECTED;
     let config = OrdConfig {
@@ -73,7 +73,7 @@ pub(crate) fn config(records: u64, rows: u32) -> OrdConfig {
         hint_bytes: 0,
         splits_max: 0,
     };
-    // What belongs to the maps whatever is in them comes on top.
+    // The fixed cost of the maps comes on top.
     match OrdRegion::areas_within(&OrdConfig { bytes: 0, ..config }, FIRST_KIND) {
         Err(OrdConfigError::TooSmall { minimum_bytes }) => {
             OrdConfig { bytes: bytes + minimum_bytes, ..config }
@@ -82,13 +82,13 @@ pub(crate) fn config(records: u64, rows: u32) -> OrdConfig {
     }
 }
 
-/// The areas of the region that the maps lie in; `None` if there can be none so large.
+/// The areas of the maps in the region; `None` if they would be too large.
 pub(crate) fn areas(config: &OrdConfig) -> Option<Vec<AreaSpec>> {
     OrdRegion::areas_within(config, FIRST_KIND).ok()
 }
 
 impl KeyIndex {
-    /// The maps in a region that was made with their [areas].
+    /// Opens the maps in a region that was made with their [areas].
     pub(crate) fn within(
         region: &Region,
         config: &OrdConfig,
@@ -97,14 +97,14 @@ impl KeyIndex {
         OrdRegion::within(region, config, FIRST_KIND, barrier).map(|region| KeyIndex { region })
     }
 
-    /// What a participant of the region uses them by.
+    /// Makes the handle of a participant of the region.
     ///
     /// # Errors
-    /// The directory of the maps is damaged, or somebody who makes a map does not end.
+    /// The directory of the maps is damaged, or another process does not finish creating a map.
     ///
     /// # Safety
-    /// - The participant is one of the region, and stays in it until the part is dropped.
-    /// - It has no other part.
+    /// - The participant is one of the region, and stays in it until the handle is dropped.
+    /// - It has no other handle.
     pub(crate) unsafe fn join(
         &self,
         participant: &Participant,
@@ -113,7 +113,7 @@ impl KeyIndex {
         let participant = unsafe { self.region.join_embedded(participant) };
         // There are as many rows as participants.
         let participant = participant.map_err(|_| MapsError::Damaged)?;
-        // The first ones make them, and the others wait.
+        // The first participants create them, and the others wait.
         participant.set_wait_max(Some(JOIN_WAIT_MAX));
         let keys = participant.map(KEYS, &MapOptions::default())?.id();
         let tags = participant.map(TAGS, &MapOptions::default())?.id();
@@ -121,18 +121,18 @@ impl KeyIndex {
         Ok(KeyIndexHandle { participant, keys, tags, is_busy: Cell::new(false) })
     }
 
-    /// What the maps hold and take.
+    /// Adds the sizes of the maps.
     pub(crate) fn add_stats(&self, stats: &mut Stats) {
         stats.order_bytes = self.region.config().bytes;
         let [keys, tags] = [KEYS, TAGS].map(|name| self.region.stats_of(name));
-        // They are made by the first who joins.
+        // The first participant creates them.
         stats.ordered_keys = keys.map_or(0, |keys| keys.len);
         stats.ordered_tags = tags.map_or(0, |tags| tags.len);
         let used = [keys, tags].into_iter().flatten().map(|map| map.used_bytes);
         stats.order_used_bytes = used.sum();
     }
 
-    /// Takes back what a dead participant held.
+    /// Releases what a dead participant held.
     pub(crate) fn take_back(&self, dead: &Dead) {
         self.region.take_back(dead);
     }
@@ -147,8 +147,9 @@ impl KeyIndexHandle {
         self.participant.map_of(id).map_err(|_| MapError::Damaged { what: "a map is nowhere" })
     }
 
-    /// Is so little room left that records are to leave? Memory that has belonged to entries of
-    /// some size does not serve all others: if nothing else is left, more of it has to be free.
+    /// Whether there is so little room that records must be evicted. Memory that belongs to entries
+    /// of one size does not serve all others, so if no other memory is left, more of it has to be
+    /// free.
     pub(crate) fn is_short(&self) -> bool {
         let memory_usage = self.participant.memory_usage(&[self.keys, self.tags]);
         let capacity = memory_usage.capacity_bytes;
@@ -157,8 +158,8 @@ impl KeyIndexHandle {
         memory_usage.used_bytes > capacity / 16 * sixteenths
     }
 
-    /// Who met a lock that a stopped process holds does not wait for it as long again, until it is
-    /// free.
+    /// Shortens the wait after a timeout, until the lock is free again: a stopped process may hold
+    /// it.
     fn waited<T>(&self, result: Result<T, MapError>) -> Result<T, MapError> {
         let is_busy = matches!(result, Err(MapError::Busy));
         if self.is_busy.replace(is_busy) != is_busy {
@@ -167,11 +168,11 @@ impl KeyIndexHandle {
         result
     }
 
-    /// Enters a record.
+    /// Inserts the entries of a record.
     ///
     /// # Errors
-    /// [`MapError`]; then it is in neither map, or in some places that
-    /// [`remove_keys`](Self::remove_keys) clears.
+    /// [`MapError`]; then some of its entries may be in the maps, and
+    /// [`remove_keys`](Self::remove_keys) removes them.
     pub(crate) fn insert_keys(&self, record: &RecordKeys<'_>) -> Result<(), MapError> {
         if record.has_key {
             let entry = key_entry(record.primary, record.sequence);
@@ -187,10 +188,10 @@ impl KeyIndexHandle {
         Ok(())
     }
 
-    /// Takes records out of both maps. Neighbours leave at little more than the cost of one.
+    /// Removes the entries of records from both maps. Neighbours cost little more than one.
     ///
     /// # Errors
-    /// [`MapError`]; then something may be left.
+    /// [`MapError`]; then some entries may be left.
     pub(crate) fn remove_keys(&self, records: &[RecordKeys<'_>]) -> Result<(), MapError> {
         let with_key = records.iter().filter(|record| record.has_key);
         let keys = with_key.map(|record| key_entry(record.primary, record.sequence)).collect();
@@ -210,17 +211,17 @@ impl KeyIndexHandle {
         Ok(())
     }
 
-    /// Is an entry in a map?
+    /// Whether an entry is in a map.
     pub(crate) fn contains(&self, which: KeyMap, entry: &[u8]) -> Result<bool, MapError> {
         self.map(which)?.contains(entry)
     }
 
-    /// Takes one entry out of a map, as it was found there.
+    /// Removes one entry from a map.
     pub(crate) fn remove(&self, which: KeyMap, entry: &[u8]) -> Result<bool, MapError> {
         self.waited(self.map(which)?.remove(entry))
     }
 
-    /// Up to so many entries of a map behind one of them.
+    /// At most `count` entries of a map after `behind`.
     ///
     /// # Errors
     /// [`MapError`].
@@ -241,7 +242,7 @@ impl KeyIndexHandle {
         Ok(entries)
     }
 
-    /// What is wrong with the maps themselves.
+    /// Checks the maps themselves.
     pub(crate) fn check(&self) -> Result<forebay_ordmap::CheckReport, MapError> {
         self.participant.check()
     }
@@ -249,14 +250,14 @@ impl KeyIndexHandle {
 
 #[cfg(test)]
 impl KeyIndexHandle {
-    /// Does something while this part holds the locks of both maps.
+    /// Calls `run` while this participant holds the locks of both maps.
     pub(crate) fn while_locked(&self, run: impl FnOnce()) {
         let maps = [KeyMap::Keys, KeyMap::Tags].map(|which| self.map(which).expect("a map"));
         let run = || maps[1].while_locked(run).expect("its lock");
         maps[0].while_locked(run).expect("its lock");
     }
 
-    /// Lets both maps name what is not there.
+    /// Damages both maps: they name entries that do not exist.
     pub(crate) fn damage(&self) {
         for which in [KeyMap::Keys, KeyMap::Tags] {
             self.map(which).expect("a map").damage();

@@ -1,31 +1,31 @@
-//! The order of keys, and of tags: so that purging and listing by prefix or tag cost what they
-//! touch.
+//! The key index: keys and tags in order, so that a purge or a listing by prefix or tag costs no
+//! more than what it touches.
 //!
-//! Two ordered maps lie in the region beside the records. One has an entry for each record that
-//! stands under a primary key, the other one for each tag of each record:
+//! It consists of two ordered maps in the region beside the records. One has an entry for each
+//! record that is stored under a primary key, the other one for each tag of each record:
 //!
-//! | map | key of an entry | what has one |
+//! | map | key of an entry | records |
 //! |---|---|---|
 //! | `keys` | primary key, NUL, sequence | whole records, long heads, bases |
 //! | `tags` | tag, NUL, primary key, NUL, sequence | each tag of a record, variants too |
 //!
 //! The sequence has six bytes, the highest first. Values are empty. No primary key is another one
-//! with a NUL and more behind it: else entries of the two would not stand apart.
+//! followed by NUL and more bytes; otherwise their entries would overlap.
 //!
-//! Invariant: who is in the index is in both maps. So entries are made before a record's word is
-//! published, and taken out after its word is. In between they are legal left-overs: who walks over
-//! the maps looks into the index for what an entry names. What a death leaves is taken out by a
-//! sweep (`store/key_index_sweep.rs`), which must not mistake a record that is about to be
-//! published for a left-over:
+//! Invariant: a record that the index names has its entries in both maps. So the entries are
+//! inserted before the word is published, and removed after the word is removed. In between,
+//! surplus entries are legal: every walk checks an entry against the index. A death leaves surplus
+//! entries behind. A sweep (`store/key_index_sweep.rs`) removes them, and must not take a record
+//! that is about to be published for a surplus one:
 //!
-//! | who stores | who sweeps |
+//! | fill | sweep |
 //! |---|---|
-//! | its row says the sequence (release, `order.entering`) | loads an entry (acquire, in the map) |
-//! | entries (release, in the map) | reads all rows (acquire, `order.rows`) |
-//! | the index word, or nothing | looks into the index |
-//! | the row is cleared (release, `order.entered`) | takes exactly that entry out |
+//! | announces the sequence in its row (release, `order.entering`) | loads an entry (acquire) |
+//! | inserts entries (release, in the map) | reads all rows (acquire, `order.rows`) |
+//! | publishes the index word, or does not | reads the index |
+//! | clears the row (release, `order.entered`) | removes exactly that entry |
 //!
-//! Who sees the entry sees the row; who sees the row cleared sees the word.
+//! A sweep that sees the entry sees the row; a sweep that sees the row cleared sees the word.
 
 mod entry;
 #[cfg(not(loom))]

@@ -1,9 +1,10 @@
-//! Who is about to publish which record.
+//! Rows that announce records before they are published.
 
 use forebay_sync::Words;
 use forebay_sync::atomic::{Relaxed, acquire, release};
 
-/// The word of a participant that says which record it has entered and not yet published.
+/// The word of each participant that names the record whose entries it has inserted, but which it
+/// has not published yet.
 #[derive(Clone, Debug)]
 pub(crate) struct PendingInserts<W> {
     rows: W,
@@ -12,33 +13,34 @@ pub(crate) struct PendingInserts<W> {
 }
 
 impl<W: Words> PendingInserts<W> {
-    /// `word` is the number of the word in each row of so many words.
+    /// `word` is the index of the word in each row of `row_words` words.
     pub(crate) fn new(rows: W, row_words: usize, word: usize) -> PendingInserts<W> {
         PendingInserts { rows, row_words, word }
     }
 
-    /// The record of this sequence is going to be entered. By the owner of the row.
+    /// Announces the record of this sequence; only for the owner of the row.
     pub(crate) fn begin(&self, row: u32, sequence: u64) {
-        // The map's own release, which comes behind it, lets who finds the entry see this.
-        // ORDER: pairs with `order.rows`: who finds this one there sees the word of the one before.
+        // The release of the map comes after this store, so a thread that finds the entry sees it.
+        // ORDER: pairs with `order.rows`: a sweep that finds this record here sees the word of the
+        // last.
         let order = release("order.entering");
         self.rows.word(row as usize * self.row_words + self.word).store(sequence, order);
     }
 
-    /// Its word is published, or never will be.
+    /// Ends the announcement: the word is published, or never will be.
     pub(crate) fn end(&self, row: u32) {
-        // ORDER: pairs with `order.rows`: who sees that it is over sees the word in the index.
+        // ORDER: pairs with `order.rows`: a sweep that sees it ended sees the word in the index.
         let order = release("order.entered");
         self.rows.word(row as usize * self.row_words + self.word).store(0, order);
     }
 
-    /// The owner of the row is dead.
+    /// Clears the row of a dead participant.
     pub(crate) fn clear(&self, row: u32) {
         self.rows.word(row as usize * self.row_words + self.word).store(0, Relaxed);
     }
 
-    /// Is somebody about to publish the record of this sequence? Asked about an entry that was
-    /// loaded before; who asks looks into the index afterwards.
+    /// Whether a participant is about to publish the record of this sequence. The caller has loaded
+    /// the entry before, and reads the index afterwards.
     pub(crate) fn is_pending(&self, sequence: u64) -> bool {
         let rows = self.rows.word_count() / self.row_words;
         // ORDER: pairs with `order.entered`.
@@ -48,8 +50,8 @@ impl<W: Words> PendingInserts<W> {
     }
 }
 
-/// How often something may have been left in the order that names nothing, and up to which of these
-/// it was swept.
+/// Counts the events that may leave surplus entries, and up to which of them the key index was
+/// swept.
 #[derive(Clone, Debug)]
 pub(crate) struct Leftovers<W> {
     words: W,
@@ -62,21 +64,21 @@ impl<W: Words> Leftovers<W> {
         Leftovers { words, left, swept }
     }
 
-    /// Something may be left: somebody is to sweep. What stood in a dead one's row is cleared
-    /// before.
+    /// Requests a sweep, since surplus entries may be left. The row of a dead participant is
+    /// cleared before.
     pub(crate) fn note(&self) {
-        // ORDER: pairs with `order.tidy`: who sweeps for this finds the row cleared.
+        // ORDER: pairs with `order.tidy`: the sweep that this requests finds the row cleared.
         self.words.word(self.left).fetch_add(1, release("order.left"));
     }
 
-    /// How often, if that was not swept yet.
+    /// The count of events, if it was not swept yet.
     pub(crate) fn due(&self) -> Option<u64> {
         // ORDER: pairs with `order.left`.
         let left = self.words.word(self.left).load(acquire("order.tidy"));
         (left != self.words.word(self.swept).load(Relaxed)).then_some(left)
     }
 
-    /// A sweep that began when so much was left is over.
+    /// Records that a sweep that began at this count is complete.
     pub(crate) fn swept(&self, left: u64) {
         self.words.word(self.swept).store(left, Relaxed);
     }
@@ -94,8 +96,8 @@ mod loom_tests {
 
     use super::{Leftovers, PendingInserts};
 
-    /// One stores a record, and begins with the next one; one sweeps. Entry and word are flags, as
-    /// map and index publish them.
+    /// A thread stores a record and begins the next one, while another one sweeps. Entry and word
+    /// are flags that are published as map and index publish them.
     fn storing_while_sweeping() {
         let entry = Arc::new(AtomicU64::new(0));
         let word = Arc::new(AtomicU64::new(0));
@@ -104,7 +106,7 @@ mod loom_tests {
             let (entry, word, entering) = (Arc::clone(&entry), Arc::clone(&word), entering.clone());
             thread::spawn(move || {
                 entering.begin(1, 7);
-                // ORDER: pairs with the load of `entry` below, as a map's publication with its
+                // ORDER: pairs with the load of `entry` below, as the publication in a map with its
                 // reader.
                 entry.store(7, Release);
                 word.store(7, Relaxed);
@@ -120,7 +122,7 @@ mod loom_tests {
     }
 
     #[test]
-    fn what_is_being_stored_is_not_swept() {
+    fn a_record_that_is_being_stored_is_not_swept() {
         let model = "order: a record is stored while somebody sweeps";
         holds(model, storing_while_sweeping);
         breaks("order.entered", model, storing_while_sweeping);
@@ -128,7 +130,8 @@ mod loom_tests {
         breaks("order.rows", model, storing_while_sweeping);
     }
 
-    /// One has died, with its entry made and its row set; one takes its row back, one sweeps.
+    /// A participant has died with its entry inserted and its row set. One thread clears the row,
+    /// another one sweeps.
     fn taking_back_while_sweeping() {
         let entering = PendingInserts::new(Arc::new(boxed_words(1)), 1, 0);
         let left = Leftovers::new(Arc::new(boxed_words(2)), 0, 1);
@@ -148,7 +151,7 @@ mod loom_tests {
     }
 
     #[test]
-    fn what_a_dead_one_has_left_is_swept() {
+    fn entries_of_a_dead_participant_are_swept() {
         let model = "order: a row is taken back while somebody sweeps";
         holds(model, taking_back_while_sweeping);
         breaks("order.left", model, taking_back_while_sweeping);

@@ -16,7 +16,7 @@ struct Scene {
 
 impl Drop for Scene {
     fn drop(&mut self) {
-        // Its part goes behind it, and does not use its row any more.
+        // The handle is dropped before it, and does not use its row any more.
         if let Some(participant) = self.participant.take() {
             participant.leave();
         }
@@ -50,7 +50,7 @@ fn all(mut walk: KeyWalk, part: &KeyIndexHandle) -> Vec<String> {
 }
 
 #[test]
-fn an_entry_says_key_and_sequence() {
+fn an_entry_holds_key_and_sequence() {
     for (primary, sequence) in [("", 0), ("a", 1), ("a\0b", 0x0102_0304_0506), ("x", (1 << 48) - 1)]
     {
         let entry = key_entry(primary.as_bytes(), sequence);
@@ -69,7 +69,7 @@ fn an_entry_says_key_and_sequence() {
 }
 
 #[test]
-fn entries_of_a_key_are_in_the_order_of_their_sequences_and_keys_in_theirs() {
+fn entries_are_ordered_by_key_and_then_by_sequence() {
     let entries: Vec<_> = [("a", 1), ("a", 255), ("a", 256), ("a!", 2), ("ab", 3)]
         .map(|(primary, sequence)| key_entry(primary.as_bytes(), sequence))
         .into();
@@ -77,7 +77,7 @@ fn entries_of_a_key_are_in_the_order_of_their_sequences_and_keys_in_theirs() {
 }
 
 #[test]
-fn a_walk_gives_each_key_once_and_in_order() {
+fn a_walk_returns_each_key_once_and_in_order() {
     let scene = scene(10_000);
     for number in 0..300 {
         insert_keys(&scene.part, &format!("k{number:03}"), number + 1, &[]);
@@ -100,7 +100,7 @@ fn a_walk_gives_each_key_once_and_in_order() {
 }
 
 #[test]
-fn a_walk_over_tags_gives_what_has_one_of_them_in_the_order_of_keys() {
+fn a_walk_over_tags_returns_the_keys_with_one_of_them_in_order() {
     let scene = scene(10_000);
     for number in 0..200 {
         let tags: &[_] = match number % 4 {
@@ -127,7 +127,7 @@ fn a_walk_over_tags_gives_what_has_one_of_them_in_the_order_of_keys() {
 }
 
 #[test]
-fn what_leaves_is_in_no_map_any_more_and_what_is_full_says_so() {
+fn removed_keys_are_in_no_map_and_a_full_map_says_so() {
     let scene = scene(100);
     let tags = RecordTags::new([&b"a"[..], b"b"]).unwrap();
     let key = |number: u64| format!("a key of some length, so that there is an end {number}");

@@ -1,4 +1,4 @@
-//! Walking over primary keys: those with a prefix, or those that have records with a tag.
+//! Walks over primary keys: those with a prefix, or those that have records with a tag.
 
 use std::collections::VecDeque;
 use std::ops::Bound;
@@ -9,38 +9,38 @@ use forebay_ordmap::key::end_of_prefix;
 use super::entry::{split_key_entry, tag_head, write_end_of};
 use super::maps::{KeyIndexHandle, KeyMap};
 
-/// Entries that are taken from a map at one time: few, so that what comes later is not old.
+/// The entries that are copied from a map at once: few, so that they are not outdated.
 const BATCH: usize = 64;
 
-/// Gives primary keys in order, each once. What is there all the time is given; of what comes and
-/// goes meanwhile some is and some is not.
+/// Returns primary keys in order, each once. A key that stays is returned. Keys that are inserted
+/// or removed during the walk may be returned or not.
 #[derive(Debug)]
 pub(crate) struct KeyWalk {
     sources: Vec<Source>,
 }
 
-/// The entries of one tag, or all.
+/// The entries of one tag, or of all keys.
 #[derive(Debug)]
 struct Source {
     which: KeyMap,
-    /// What stands before the primary key.
+    /// The length of the prefix before the primary key.
     head_bytes: usize,
-    /// Behind this the next batch begins, or with it.
+    /// The lower bound of the next batch.
     low: Bound<Vec<u8>>,
     high: Option<Vec<u8>>,
     batch: VecDeque<Vec<u8>>,
-    /// The primary key that came into the batch last: of one there may be several entries.
+    /// The last primary key in the batch: several entries may have the same.
     last: Vec<u8>,
     is_through: bool,
 }
 
 impl KeyWalk {
-    /// Over all primary keys that begin so, behind `after`.
+    /// Walks over all primary keys that start with `within`, after `after`.
     pub(crate) fn over_keys(within: &[u8], after: Option<&[u8]>) -> KeyWalk {
         KeyWalk { sources: vec![Source::new(KeyMap::Keys, Vec::new(), within, after)] }
     }
 
-    /// The same of those that have, or had, a record with one of these tags.
+    /// Walks over those that have, or had, a record with one of these tags.
     pub(crate) fn over_tags<'a>(
         tags: impl IntoIterator<Item = &'a [u8]>,
         within: &[u8],
@@ -50,10 +50,10 @@ impl KeyWalk {
         KeyWalk { sources: tags.into_iter().map(source).collect() }
     }
 
-    /// The next one.
+    /// The next primary key.
     ///
     /// # Errors
-    /// [`MapError`]: what was to come is not known.
+    /// [`MapError`]: the rest of the walk is unknown.
     pub(crate) fn next(&mut self, order: &KeyIndexHandle) -> Result<Option<Vec<u8>>, MapError> {
         for source in &mut self.sources {
             source.fill(order)?;
@@ -85,7 +85,7 @@ impl Source {
         Source { which, head_bytes, low, high, batch, last, is_through: false }
     }
 
-    /// Sees to it that the batch has something, if there is more.
+    /// Fills the batch if it is empty, unless the map has no more entries.
     fn fill(&mut self, order: &KeyIndexHandle) -> Result<(), MapError> {
         while self.batch.is_empty() && !self.is_through {
             let low = self.low.as_ref().map(|low| &low[..]);
@@ -108,7 +108,7 @@ impl Source {
         Ok(())
     }
 
-    /// The primary key of an entry is the next one, unless it was the last one.
+    /// Adds the primary key of an entry to the batch, unless it was the last one.
     fn note(&mut self, entry: &[u8]) {
         let primary = entry.get(self.head_bytes..).and_then(split_key_entry);
         if let Some((primary, _)) = primary

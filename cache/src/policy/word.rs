@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_encoded_is_decoded() {
+    fn an_encoded_plan_decodes_to_itself() {
         for queue in [Queue::Small, Queue::Main] {
             for cause in [DrainCause::Stale, DrainCause::Dead, DrainCause::Oldest] {
                 let choice = Victim { segment: 7, queue, cause };
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_encodes_is_refused() {
+    fn invalid_words_are_refused() {
         for word in [0b110, 0b1000, 1 << 63] {
             assert_eq!(Victim::decode(word, 0), None, "{word:#b}");
         }

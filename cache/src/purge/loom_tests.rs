@@ -1,10 +1,10 @@
-//! Purges against fills on the real index, and what a ring says while it is written.
+//! Purges against fills on the real index, and the ring during a write.
 //!
 //! | field | written by | read by |
 //! |---|---|---|
-//! | `origin` | who purges, before that | fills |
-//! | `is_done` | who purges, after the walk | who looks up |
-//! | `word`, `second_word` | fills; who purges | all |
+//! | `origin` | purger, first of all | fills |
+//! | `is_done` | purger, after the walk | lookups |
+//! | `word`, `second_word` | fills; purger | all |
 
 mod soft_tests;
 
@@ -21,7 +21,7 @@ use crate::index::loom_tests::{KEY, Row, Store, run, store};
 
 type Words = Arc<Box<[AtomicU64]>>;
 
-/// The places of what the origin answers before the purge, and after it.
+/// The locations of the origin's response before the purge, and after it.
 const STALE: u32 = 0;
 const NEW: u32 = 1;
 
@@ -34,10 +34,10 @@ const OTHER: [u8; PREDICATE_BYTES_MAX] = bytes(KEY + 1);
 
 struct World {
     purges: PurgeRing<Words>,
-    /// What the origin has.
+    /// The content of the origin.
     origin: AtomicU64,
     is_done: AtomicU64,
-    /// In place of an index, or of a flight.
+    /// Words in place of an index, or of a fetch.
     word: AtomicU64,
     second_word: AtomicU64,
     lock: Mutex<()>,
@@ -65,7 +65,7 @@ impl World {
     }
 }
 
-/// Stores what the origin answers, unless a purge is newer.
+/// Stores the origin's response, unless a purge is newer.
 fn store_checked(world: &World, store: &Store, row: &Row, noted: u64, location: u32) {
     let Ok(unchecked) = store.publish(row, KEY, location) else {
         return;
@@ -96,7 +96,7 @@ fn purge(world: &World, store: &Store, row: &Row) {
 
 type Work = fn(&World, &Store, &Row);
 
-/// A fill and a purge, and a look at what is there after the acknowledgement.
+/// A fill and a purge, and a lookup after the acknowledgement.
 fn fill_against(fill: Work, purge: Work) {
     let (world, store) = (world(2), store());
     let (of_fill, of_purge) = (Arc::clone(&world), Arc::clone(&world));
@@ -117,7 +117,7 @@ fn one_fill() {
 }
 
 #[test]
-fn no_lookup_finds_what_was_fetched_before_a_purge() {
+fn no_lookup_finds_a_response_that_was_fetched_before_a_purge() {
     holds_within(Some(4), "purge: one fill", one_fill);
 }
 
@@ -129,7 +129,7 @@ fn each_ordering_between_purge_and_fill_is_needed() {
 }
 
 #[test]
-fn wrong_ways_to_purge_and_to_fill() {
+fn models_of_wrong_purges_and_fills_fail() {
     fails("purge: noted after the origin has answered", || {
         fill_against(
             |world, store, row| {
@@ -149,8 +149,8 @@ fn wrong_ways_to_purge_and_to_fill() {
     });
 }
 
-/// A purger dies when it is announced, and the purge lock goes to another one: for the model one
-/// thread is both, since the lock brings the second all that the first one did.
+/// A purger dies after its announcement, and the purge lock goes to another one. In the model one
+/// thread is both, since the lock orders the second after everything that the first one did.
 fn die_and_repeat(world: &World, store: &Store, row: &Row) {
     world.origin.store(u64::from(NEW), Relaxed);
     world.purges.raise(world.purges.write(Predicate::Key(&OURS)));
@@ -165,28 +165,28 @@ fn a_purger_dies() {
 }
 
 #[test]
-fn who_repeats_the_walk_of_a_dead_purger_misses_nothing() {
+fn repeating_the_walk_of_a_dead_purger_misses_nothing() {
     holds_within(Some(4), "purge: a purger dies", a_purger_dies);
     breaks("purge.repeat", "purge: a purger dies", a_purger_dies);
     fails("purge: a dead purger's walk is not repeated", || {
         fill_against(fill, |world, _, _| {
             world.origin.store(u64::from(NEW), Relaxed);
             world.purges.raise(world.purges.write(Predicate::Key(&OURS)));
-            // The next one has something else to purge.
+            // The next purger has something else to purge.
             world.purges.announce(Predicate::Key(&OTHER));
             world.is_done.store(1, Ordering::Release);
         });
     });
 }
 
-/// The word of an index that has one.
+/// The word of an index with a single one.
 const EMPTY: u64 = 0;
 
 fn live(location: u32) -> u64 {
     u64::from(location) * 2 + 2
 }
 
-/// As [`store_checked`]. If it was stored: the newest purge that was looked at.
+/// As [`store_checked`]. Returns the newest purge that was checked, if the record was stored.
 fn store_word(world: &World, word: &AtomicU64, noted: u64, location: u32) -> Option<u64> {
     let unchecked = live(location) + 1;
     word.compare_exchange(EMPTY, unchecked, Relaxed, Relaxed).ok()?;
@@ -216,8 +216,8 @@ impl World {
     }
 }
 
-/// A fill of two records, each with its own word. The second is checked for what came after the
-/// first one's check.
+/// A fill of two records, each with its own word. The second is checked against the purges after
+/// the check of the first one.
 fn two_records() {
     let world = world(2);
     let purger = Arc::clone(&world);
@@ -233,7 +233,7 @@ fn two_records() {
 }
 
 #[test]
-fn what_was_checked_is_as_good_as_what_was_noted() {
+fn the_checked_number_can_replace_the_noted_one() {
     holds("purge: a fill of two records", two_records);
     for name in ["purge.announce", "purge.check"] {
         breaks(name, "purge: a fill of two records", two_records);
@@ -254,18 +254,18 @@ fn two_purges() {
     filling.join().unwrap();
     assert_eq!(number + purging.join().unwrap(), 3, "each purge has its own number");
     assert_ne!(world.word.load(Relaxed), live(STALE), "it survived its purge");
-    // Both can be read whoever came last.
+    // Both can be read, whichever came last.
     for (key, noted) in [(&OURS, number - 1), (&OTHER, 2 - number)] {
         assert!(world.purges.is_newer(noted, |predicate| *predicate == Predicate::Key(key)));
     }
 }
 
 #[test]
-fn two_purges_both_count() {
+fn two_concurrent_purges_both_count() {
     holds_within(Some(3), "purge: two purges, one fill", two_purges);
 }
 
-/// Our purge is known. While it is looked for, two others come, and the second takes its slot.
+/// Our purge is announced. While it is read, two others come, and the second overwrites its slot.
 fn overwritten() {
     let world = world(2);
     world.purges.announce(Predicate::Key(&OURS));
@@ -289,7 +289,7 @@ fn a_slot_that_is_overwritten_while_it_is_read_counts_as_a_match() {
     }
 }
 
-/// A flight of another thread, which a purge does not end, is found after the acknowledgement.
+/// The fetch of another thread, which a purge does not end, is found after the acknowledgement.
 fn join_flight(may_join: fn(&World, u64) -> bool) {
     let world = world(2);
     let (leader, purger) = (Arc::clone(&world), Arc::clone(&world));
@@ -314,7 +314,7 @@ fn join_flight(may_join: fn(&World, u64) -> bool) {
 }
 
 #[test]
-fn a_follower_joins_no_flight_that_was_purged() {
+fn a_follower_joins_no_purged_fetch() {
     holds("purge: a follower joins", || {
         join_flight(|world, noted| !world.is_ours_purged_since(noted));
     });

@@ -1,8 +1,9 @@
-//! Segments of one or two units in every interleaving. The word that names a record is a model's.
+//! Segments of one or two units under every interleaving. The word that names a record belongs to
+//! the model.
 //!
 //! | field | written by | read by |
 //! |---|---|---|
-//! | `word` | who publishes, who takes out, who moves | all |
+//! | `word` | publisher, remover, mover | all |
 //! | bytes of a segment | its owner | readers under a pin, reclaimer, tools |
 
 mod drain_tests;
@@ -31,11 +32,11 @@ struct Store {
     segments: Segments<Words>,
     pins: Pins<Arc<LineWords>>,
     word: AtomicU64,
-    /// A purge was acknowledged.
+    /// Set once a purge was acknowledged.
     acknowledged: AtomicU64,
 }
 
-/// So many segments of so many units, nothing in them.
+/// Empty segments of `units` units each.
 fn store(segment_count: u64, units: u64) -> Arc<Store> {
     let geometry = Geometry::of(64 * units, segment_count).unwrap();
     let words = |count| Arc::new(boxed_words(count));
@@ -52,7 +53,7 @@ fn store(segment_count: u64, units: u64) -> Arc<Store> {
     })
 }
 
-/// The same with a record, sealed and published.
+/// The same with a sealed and published record.
 fn store_with_record(segment_count: u64) -> Arc<Store> {
     let store = store(segment_count, 1);
     let mut open = claim(&store, 0).unwrap();
@@ -68,7 +69,7 @@ fn claim(store: &Store, row: u32) -> Option<OpenSegment<Words>> {
     unsafe { store.segments.claim(row, SegmentQueue::Small, None) }
 }
 
-/// A record of one unit that tells its sequence in each part.
+/// Appends a record of one unit, each part of which holds its sequence.
 fn append(open: &mut OpenSegment<Words>, sequence: u64) -> Location {
     let key = [sequence as u8; 8];
     let record = NewRecord {
@@ -96,7 +97,7 @@ fn row(store: &Store, row: usize) -> PinRow<Arc<LineWords>> {
     unsafe { store.pins.row(row) }.unwrap()
 }
 
-/// Pins, and reads if the word is there.
+/// Pins and reads the record, if the word is there.
 fn hit(store: &Store, row: &PinRow<Arc<LineWords>>) {
     let word = store.word.load(Relaxed);
     if word == EMPTY {
@@ -118,7 +119,7 @@ fn take_out(store: &Store, location: Location) {
     let _ = store.word.compare_exchange(named(location), EMPTY, Relaxed, Relaxed);
 }
 
-/// Frees the one segment, if it is sealed and nobody pins it.
+/// Frees the only segment, if it is sealed and not pinned.
 fn reclaim(store: &Store) -> bool {
     if store.segments.table().drain(0).is_err() {
         return false;
@@ -141,7 +142,7 @@ fn reclaim(store: &Store) -> bool {
     unsafe { store.segments.free(0) }.is_ok()
 }
 
-/// Reuses the one segment for another record, under the same word.
+/// Reuses the only segment for another record, under an equal word.
 fn reuse(store: &Store) {
     if let Some(mut open) = claim(store, 1) {
         let location = append(&mut open, 2);
@@ -149,7 +150,7 @@ fn reuse(store: &Store) {
     }
 }
 
-/// A reader, twice; who reclaims the segment reuses it.
+/// A reader reads twice while the reclaimer of the segment reuses it.
 fn pinned_and_reused() {
     let store = store_with_record(1);
     let other = Arc::clone(&store);
@@ -164,7 +165,7 @@ fn pinned_and_reused() {
     reader.join().unwrap();
 }
 
-/// One frees what another one has read, and a third one claims and writes.
+/// One thread frees the segment that another one has read, and a third one claims and writes it.
 fn freed_and_claimed() {
     let store = store_with_record(1);
     let (reading, reclaiming) = (Arc::clone(&store), Arc::clone(&store));
@@ -175,7 +176,7 @@ fn freed_and_claimed() {
     reclaimer.join().unwrap();
 }
 
-/// The same, with one who claims first and gives back.
+/// The same, with a thread that claims the segment first and gives it back.
 fn given_back() {
     let store = store_with_record(1);
     let (reclaiming, claiming) = (Arc::clone(&store), Arc::clone(&store));
@@ -211,7 +212,7 @@ fn sealed(after_publishing: bool) {
     assert!(!is_free || store.word.load(Relaxed) == EMPTY, "a word names a free segment");
 }
 
-/// What is told with the seal is there when the segment is drained.
+/// The words that are stored before sealing are visible when the segment is drained.
 fn told() {
     let store = store(1, 1);
     let other = Arc::clone(&store);
@@ -228,7 +229,7 @@ fn told() {
     owner.join().unwrap();
 }
 
-/// A walk beside the owner finds whole records.
+/// A scan during an append finds complete records.
 fn walked() {
     let store = store(1, 2);
     let other = Arc::clone(&store);
@@ -245,7 +246,7 @@ fn walked() {
     owner.join().unwrap();
 }
 
-/// A copy takes the marks along, or the purge takes the record out. `by_freezing`: as it should be.
+/// The copy takes the marks along, or the purge removes the record, if `by_freezing`.
 fn moved(by_freezing: bool) {
     let store = store_with_record(2);
     let (moving, purging) = (Arc::clone(&store), Arc::clone(&store));
@@ -350,12 +351,12 @@ fn walked_from_outside() {
     reclaimer.join().unwrap();
 }
 
-/// The owner dies; one finds that, another one checks what it left.
+/// The owner dies; one thread detects that, another one checks the segment.
 fn dead_owner() {
     let store = store(1, 1);
     let other = Arc::clone(&store);
     let finder = thread::spawn(move || {
-        // What the dead one did, and the finder saw.
+        // The work of the dead owner, which the finder has seen.
         let mut open = claim(&other, 1).unwrap();
         let location = append(&mut open, 1);
         publish(&other, location);
@@ -375,7 +376,7 @@ fn dead_owner() {
     finder.join().unwrap();
 }
 
-/// Two claim the one segment.
+/// Two threads claim the only segment.
 fn claimed_once() {
     let store = store(1, 1);
     let other = Arc::clone(&store);
@@ -387,7 +388,7 @@ fn claimed_once() {
 }
 
 #[test]
-fn what_is_read_is_not_written_over() {
+fn bytes_that_are_read_are_not_overwritten() {
     holds("segments: pinned, reclaimed and reused", pinned_and_reused);
     holds("segments: freed by one, claimed by another", freed_and_claimed);
     holds("segments: claimed and given back", given_back);
@@ -395,7 +396,7 @@ fn what_is_read_is_not_written_over() {
 }
 
 #[test]
-fn nothing_is_reclaimed_that_a_word_names() {
+fn a_named_record_is_not_reclaimed() {
     holds("segments: sealed after the last word", || sealed(true));
     holds("segments: told with the seal", told);
     holds("segments: an owner dies", dead_owner);
@@ -403,7 +404,7 @@ fn nothing_is_reclaimed_that_a_word_names() {
 }
 
 #[test]
-fn a_walk_finds_whole_records() {
+fn a_scan_finds_complete_records() {
     holds("segments: a walk beside the owner", walked);
     holds_within(Some(3), "segments: a copy from outside", copied_from_outside);
     holds_within(Some(3), "segments: a walk from outside", walked_from_outside);
@@ -439,7 +440,7 @@ fn each_ordering_of_segments_is_needed() {
 }
 
 #[test]
-fn each_ordering_of_looking_from_outside_is_needed() {
+fn each_ordering_of_reading_without_a_pin_is_needed() {
     for name in [
         "segment.generation",
         "segment.named",

@@ -7,7 +7,7 @@ fn tags(words: &str) -> RecordTags {
 }
 
 #[test]
-fn tags_are_kept_sorted_and_each_once() {
+fn tags_are_stored_sorted_without_duplicates() {
     let kept = tags("b a b c a");
     let expected: [&[u8]; 3] = [b"a", b"b", b"c"];
     assert_eq!(kept.iter().collect::<Vec<_>>(), expected);
@@ -15,7 +15,7 @@ fn tags_are_kept_sorted_and_each_once() {
 }
 
 #[test]
-fn what_cannot_be_kept_is_refused_and_nothing_is_left_out() {
+fn invalid_or_too_many_tags_are_refused() {
     let many: Vec<String> = (0..=TAGS_MAX).map(|number| format!("t{number}")).collect();
     let of = |count| RecordTags::new(many.iter().take(count).map(String::as_bytes));
     assert_eq!(of(TAGS_MAX).expect("as many as can be").iter().count(), TAGS_MAX);
@@ -32,7 +32,7 @@ fn what_cannot_be_kept_is_refused_and_nothing_is_left_out() {
 }
 
 #[test]
-fn an_expression_matches_by_tags() {
+fn an_expression_matches_records_by_their_tags() {
     for (expr, matching, others) in [
         ("a", &["a", "a b"][..], &["", "b", "aa"][..]),
         ("a and b", &["a b", "a b c"], &["a", "b", ""]),
@@ -58,7 +58,7 @@ fn an_expression_matches_by_tags() {
 }
 
 #[test]
-fn as_many_terms_as_can_be_are_counted_right() {
+fn the_longest_expression_is_evaluated_correctly() {
     let names: Vec<String> = (0..TERMS_MAX).map(|number| format!("t{number}")).collect();
     let all: TagExpr = names.join(" and ").parse().expect("as many as can be");
     let nested = format!("{}{}", names.join(" and ("), ")".repeat(TERMS_MAX - 1));
@@ -81,7 +81,7 @@ fn a_quoted_tag_holds_anything() {
 }
 
 #[test]
-fn what_is_wrong_is_said_with_its_place() {
+fn a_syntax_error_names_its_offset() {
     for (text, at, what) in [
         ("", 0, "a tag is missing at the end"),
         ("a b", 2, "`and` or `or` is missing before this"),
@@ -104,7 +104,7 @@ fn what_is_wrong_is_said_with_its_place() {
 }
 
 #[test]
-fn where_to_look_is_as_narrow_as_can_be() {
+fn candidates_are_as_few_as_possible() {
     for (expr, expected) in [
         ("a", Some("a")),
         ("a and b", Some("a")),
@@ -126,7 +126,7 @@ fn where_to_look_is_as_narrow_as_can_be() {
 }
 
 #[test]
-fn bytes_that_are_no_expression_are_refused() {
+fn invalid_bytes_are_no_expression() {
     let good: TagExpr = "a and not b".parse().expect("an expression");
     let bytes = good.encoded().as_bytes();
     assert_eq!(EncodedTagExpr::of(bytes), Some(good.encoded()));
@@ -142,7 +142,7 @@ fn bytes_that_are_no_expression_are_refused() {
 }
 
 #[test]
-fn any_of_some_tags() {
+fn any_of_matches_records_with_one_of_the_tags() {
     let expr = TagExpr::any_of([&b"a"[..], b"b", b"c"]).expect("three tags");
     assert_eq!(expr.to_string(), "(\"a\" or \"b\") or \"c\"");
     assert_eq!(TagExpr::any_of([]), Err(TagsError::Malformed));

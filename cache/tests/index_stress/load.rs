@@ -1,4 +1,4 @@
-//! How full the index is when a record first has to give way to another key's.
+//! How full the index is when a record is first evicted for another key.
 
 use std::cell::Cell;
 
@@ -10,7 +10,7 @@ use forebay_sync::{Barrier, Words};
 use super::rng::Rng;
 use super::{Row, index, mixed, pins, row};
 
-/// Records that are only their place.
+/// Records that consist of their location only.
 #[derive(Default)]
 struct Locations {
     evicted_count: Cell<usize>,
@@ -39,8 +39,8 @@ fn insert<W: Words>(index: &Index<W, Locations>, row: &Row, location: u32, salt:
     assert!(index.make_live(row, &key, unchecked));
 }
 
-/// Inserts as many keys as there are words. How many are in when the first gives way, and how many
-/// gave way when there were as many keys as nine tenths of the words, and as all?
+/// Inserts as many keys as there are words. Returns the number of keys at the first eviction, and
+/// the evictions by the time that nine tenths of the keys, and all of them, were inserted.
 fn fill(bucket_count: usize, salt: u64) -> [usize; 3] {
     let index = index(bucket_count, Locations::default());
     let row = row(&pins(1, 1, Barrier::fence()), 0);
@@ -65,7 +65,7 @@ fn fill(bucket_count: usize, salt: u64) -> [usize; 3] {
 
 /// Prints the table of docs/why/index.md.
 #[test]
-fn an_index_is_mostly_full_before_a_record_gives_way() {
+fn an_index_is_mostly_full_before_it_evicts_a_record() {
     let mut rng = Rng::of("load");
     let largest = if cfg!(debug_assertions) { 14 } else { 20 };
     println!("| buckets | first gives way at | least | gone at 0.9 | gone at 1.0 |");

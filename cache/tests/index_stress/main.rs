@@ -1,7 +1,7 @@
-//! The index against a map, with one thread and with many, and filled until something must go.
+//! The index against a map, with one thread and with many, and filled until it evicts.
 //!
-//! What is random prints its seed. The records lie in plain memory, so ThreadSanitizer sees a
-//! reader that overlaps a writer.
+//! Random tests print their seed. The records are in plain memory, so ThreadSanitizer sees a reader
+//! that overlaps a writer.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use forebay_cache::index::{Index, KeyHash, Records, words_needed};
 use forebay_sync::pins::{PinRow, Pins};
 use forebay_sync::{Barrier, LineWords};
 
-// One thread each: nothing for ThreadSanitizer to see.
+// One thread each: ThreadSanitizer would find nothing.
 #[cfg(not(tsan))]
 mod load;
 #[cfg(not(tsan))]
@@ -44,7 +44,7 @@ fn mixed(number: u64) -> u64 {
     mixed ^ (mixed >> 31)
 }
 
-/// A hash that tells few keys apart by their fingerprints, which are its low 22 bits.
+/// A hash that tells few keys apart by their fingerprints, its low 22 bits.
 fn poor_hash(key: u64, fingerprints: u64) -> KeyHash {
     KeyHash::new(mixed(key + 1) >> 22 << 22 | poor_fingerprint(key, fingerprints))
 }

@@ -1,7 +1,7 @@
-//! One thread, and after each step the whole index against what must be in it.
+//! One thread, and after each step the whole index against its expected content.
 //!
-//! What the rules leave open is not guessed: which word gives way is told by the index and then
-//! checked, everything else is known before.
+//! The rules leave open which word is evicted: the index reports it, and the oracle checks that it
+//! was allowed. Everything else is known before.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -21,10 +21,10 @@ const BUCKETS: usize = 4;
 const KEYS: usize = 60;
 const FINGERPRINTS: u64 = 5;
 const SEGMENTS: usize = 8;
-/// As many records as that are not inserted in the order of their sequences.
+/// This many records are inserted out of the order of their sequences.
 const SEQUENCES_APART: usize = 200;
 
-/// What must be known of a record that a word names.
+/// The expected state of a record that a word names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Known {
     key: u64,
@@ -33,11 +33,11 @@ struct Known {
     uses: u8,
 }
 
-/// The records by place; the index reads key and sequence, the model the rest.
+/// The records by location; the index reads key and sequence, the model the rest.
 #[derive(Default)]
 struct Map {
     known: HashMap<u32, Known>,
-    /// What the index took out by itself.
+    /// The records that the index removed by itself.
     removed: Vec<(u32, RemovalReason)>,
 }
 
@@ -61,7 +61,7 @@ struct Model {
     index: Index<Arc<LineWords>, Memory>,
     map: Rc<RefCell<Map>>,
     row: Row,
-    /// Published and not live yet.
+    /// Published, but not live yet.
     unchecked: Vec<(UncheckedWord, u32)>,
     next_location: u32,
     rng: Rng,
@@ -102,7 +102,7 @@ impl Model {
         self.compare();
     }
 
-    /// The places of a key's records that a state fits.
+    /// The locations of the records of a key whose state fits.
     fn locations(&self, key: u64, fits: impl Fn(WordState) -> bool) -> Vec<u32> {
         let map = self.map.borrow();
         let of_key = map.known.iter().filter(|(_, known)| known.key == key && fits(known.state));
@@ -130,7 +130,7 @@ impl Model {
         InsertRequest { location, size_class: 20, sequence }
     }
 
-    /// What the index took out by itself is gone; all of it for the reasons given.
+    /// Forgets the records that the index removed by itself; all of them for the given reasons.
     fn forget_removed(&mut self, reasons: &[RemovalReason]) -> Vec<Known> {
         let removed = std::mem::take(&mut self.map.borrow_mut().removed);
         let mut gone = Vec::new();
@@ -170,7 +170,7 @@ impl Model {
         }
     }
 
-    /// Nobody can give way only if the key's buckets have no other fingerprint.
+    /// No word can be evicted only if the key's buckets have no other fingerprint.
     fn is_full_of(&self, key: u64) {
         let fingerprint = |key| poor_fingerprint(key, FINGERPRINTS);
         let map = self.map.borrow();
@@ -272,7 +272,7 @@ impl Model {
         assert!(gone.iter().all(|gone| gone.key == key && gone.sequence <= new.sequence));
     }
 
-    /// The records of a segment that is reclaimed: by place.
+    /// The records of a reclaimed segment, by location.
     fn reclaim(&mut self) {
         let segment = self.rng.below(SEGMENTS) as u32;
         let locations: Vec<(u32, Known)> = {
@@ -305,7 +305,7 @@ impl Model {
         }
     }
 
-    /// The whole index against the whole map, and no pin left.
+    /// Compares the whole index with the whole map, and expects no pin.
     fn compare(&self) {
         let map = self.map.borrow();
         let hits = self.index.hits(&self.row, 0..BUCKETS);
@@ -324,7 +324,7 @@ impl Model {
 }
 
 #[test]
-fn the_index_does_what_a_map_does() {
+fn the_index_behaves_like_a_map() {
     let steps = if cfg!(debug_assertions) { 60_000 } else { 1_000_000 };
     let mut model = Model::new(Rng::of("oracle"));
     for _ in 0..steps {

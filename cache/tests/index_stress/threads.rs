@@ -1,7 +1,8 @@
-//! Many threads, whose records lie in segments that are used again and again.
+//! Many threads, whose records are in segments that are reused again and again.
 //!
-//! Each thread has keys that only it writes, and knows of them what must be found: a miss has to be
-//! explained by somebody who took exactly this record out. Other keys are written by all.
+//! Each thread has keys that only it writes, and knows the records that must be found: each miss
+//! must be explained by a thread that removed exactly this record. All threads write the other
+//! keys.
 
 use std::cell::{Cell, UnsafeCell};
 use std::collections::{HashMap, VecDeque};
@@ -22,7 +23,7 @@ use super::{Row, index, pins, poor_hash, row};
 const THREADS: usize = 4;
 const STEPS: usize = if cfg!(any(debug_assertions, tsan)) { 20_000 } else { 150_000 };
 const ROUNDS: usize = 50;
-/// More than fit into the words, so that some give way.
+/// More than the words can hold, so that some are evicted.
 const BUCKETS: usize = 12;
 const OWN_KEYS: usize = 30;
 const SHARED_KEYS: usize = 12;
@@ -31,14 +32,14 @@ const SEGMENTS_EACH: usize = 6;
 const SEGMENT_RECORDS: usize = 16;
 const RECORD_WORDS: usize = 12;
 
-/// A record: key and sequence again and again, so that one in pieces shows.
+/// A record: key and sequence repeated, so that a torn one is noticed.
 struct Record(UnsafeCell<[u64; RECORD_WORDS]>);
 // SAFETY: that is what the test checks.
 unsafe impl Sync for Record {}
 
 struct Memory {
     records: Vec<Record>,
-    /// By sequence: the record was taken out.
+    /// By sequence: whether the record was removed.
     gone: Vec<AtomicBool>,
 }
 
@@ -47,7 +48,7 @@ impl Memory {
         self.read_own(at.location())
     }
 
-    /// Of a segment that is one's own, or pinned.
+    /// For a segment that is the caller's own, or pinned.
     fn read_own(&self, location: u32) -> (u64, u64) {
         // SAFETY: nobody writes there now.
         let words = unsafe { *self.records[location as usize].0.get() };
@@ -57,7 +58,7 @@ impl Memory {
         (key, sequence)
     }
 
-    /// Of a segment that is one's own, and that no word names.
+    /// For a segment that is the caller's own, and that no word names.
     fn write(&self, location: u32, key: u64, sequence: u64) {
         let words = std::array::from_fn(|word| if word % 2 == 0 { key } else { sequence });
         // SAFETY: nobody reads or writes there now.
@@ -73,7 +74,7 @@ impl Memory {
         assert!(!was_gone, "record {sequence} was taken out twice");
     }
 
-    /// Who takes a record out says so a moment later.
+    /// The remover of a record reports it a moment later.
     fn wait_until_gone(&self, sequence: u64) {
         for _ in 0..10_000_000 {
             if self.is_gone(sequence) {
@@ -85,7 +86,7 @@ impl Memory {
     }
 }
 
-/// Now and then lets another thread run, in the middle of what the index does.
+/// Sometimes lets another thread run, in the middle of an operation of the index.
 fn wobble() {
     thread_local! {
         static COUNT: Cell<u32> = const { Cell::new(0) };
@@ -116,7 +117,7 @@ struct Shared {
     index: Index<Arc<LineWords>, Memory>,
     pins: Pins<Arc<LineWords>>,
     next_sequence: AtomicU64,
-    /// By key: what was replaced or removed is below.
+    /// By key: all lower sequences were replaced or removed.
     lowest: Vec<AtomicU64>,
 }
 
@@ -149,7 +150,7 @@ struct Worker<'a> {
     row: Row,
     number: usize,
     rng: Rng,
-    /// The sequence of the record that this one put under a key of its own.
+    /// The sequence of the record that this thread stored under each of its own keys.
     own: HashMap<u64, u64>,
     free: Vec<usize>,
     /// Oldest first, with the number of their records.
@@ -207,7 +208,7 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// What is found is not older than what was acknowledged before.
+    /// The record is not older than the last acknowledged one.
     fn read(&mut self, key: u64) {
         let lowest = self.shared.lowest[key as usize].load(Ordering::Acquire);
         let Some(hit) = self.index().lookup(&self.row, &self.key(key)) else {
@@ -221,7 +222,7 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Exactly the record that was put there, unless somebody took it out.
+    /// Expects exactly the stored record, unless a thread removed it.
     fn read_own(&mut self, key: u64) {
         self.read(key);
         let hit = self.index().lookup(&self.row, &self.key(key));
@@ -265,7 +266,8 @@ impl<'a> Worker<'a> {
         self.shared.lowest[key as usize].store(sequence + 1, Ordering::Release);
     }
 
-    /// Publishes, and mostly makes live. The sequence, and is it in?
+    /// Publishes, and in most cases makes live. Returns the sequence, and whether it is in the
+    /// index.
     fn insert(&mut self, key: u64) -> Result<(u64, bool), InsertError> {
         let new = self.new_record(key);
         let unchecked = self.index().insert(&self.row, &self.key(key), &new)?;
@@ -303,7 +305,7 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// A pin that stays up for a while, and what it keeps.
+    /// A pin that stays up for a while, and the record that it protects.
     fn hold(&mut self, key: u64, other: u64) {
         let Some(hit) = self.index().lookup(&self.row, &self.key(key)) else {
             return;
@@ -327,7 +329,7 @@ impl<'a> Worker<'a> {
         (self.open * SEGMENT_RECORDS + self.open_count - 1) as u32
     }
 
-    /// Takes the words of the oldest segment out, and uses it again if nobody reads there.
+    /// Removes the words of the oldest segment, and reuses it if it is not pinned.
     fn reclaim(&mut self) {
         let (segment, count) = self.sealed.pop_front().expect("some are sealed");
         for record in 0..count {
@@ -341,7 +343,7 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Moves a record that was used, if there is room, or takes it out.
+    /// Moves a record that was used, if there is room, or removes it.
     fn let_go(&mut self, location: u32) {
         let (key, sequence) = self.memory().read_own(location);
         let hit = self.index().find_location(&self.row, hash(key), location);
@@ -370,7 +372,7 @@ fn run(barrier: Barrier, rng: &mut Rng) {
             let round = |worker: &mut Worker<'_>| (0..STEPS / ROUNDS).for_each(|_| worker.step());
             let threads: Vec<_> =
                 workers.iter_mut().map(|worker| scope.spawn(move || round(worker))).collect();
-            // ThreadSanitizer sees this end of a thread, and not that of the scope.
+            // ThreadSanitizer sees this join, but not that of the scope.
             threads.into_iter().for_each(|thread| thread.join().expect("no worker fails"));
         });
         check(&shared, &workers);
@@ -379,7 +381,7 @@ fn run(barrier: Barrier, rng: &mut Rng) {
     assert!(gone_count.count() > STEPS / 4, "too little happened");
 }
 
-/// When all is quiet each word is the one of its key.
+/// After all threads have ended each word is that of its key.
 fn check(shared: &Shared, workers: &[Worker<'_>]) {
     assert_eq!(shared.pins.pinned_count(), 0);
     let row = &workers[0].row;

@@ -1,4 +1,4 @@
-//! One of many who store, read and purge at the same time.
+//! One of many actors that store, read and purge at the same time.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -12,13 +12,13 @@ use super::ledger::{Ledger, VALUES};
 use super::{Label, Seen};
 use crate::rng::Rng;
 
-/// When everything begins.
+/// The time at which each test starts.
 const START: u64 = 1_000_000;
 
-/// Pieces that are lent at a time.
+/// Body handles held at a time.
 const LENT_MAX: usize = 12;
 
-/// What all actors know.
+/// The state that all actors share.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cast {
     pub(crate) actors: u32,
@@ -26,7 +26,7 @@ pub(crate) struct Cast {
     pub(crate) body_bytes_max: usize,
 }
 
-/// A piece that was lent.
+/// A body handle, and its expected content.
 struct Piece {
     lent: BodyHandle,
     label: Label,
@@ -59,7 +59,7 @@ impl<W: Words> Actor<W> {
         Actor { worker, ledger, cast, number, random, pieces, steps: 0, hits: 0, stored: 0 }
     }
 
-    /// Does something; an error is what must never be.
+    /// Does one operation; an error is a violated promise.
     pub(crate) fn step(&mut self) -> Done {
         self.steps += 1;
         if self.steps.is_multiple_of(4) {
@@ -106,7 +106,7 @@ impl<W: Words> Actor<W> {
         Ok(())
     }
 
-    /// The record now, and whether it is a variant.
+    /// The present record, and whether it is a variant.
     fn get(&mut self, key: u32, value: u32) -> Result<Option<(Seen, bool)>, String> {
         let oldest = self.ledger.oldest(key, value);
         let bytes = super::key_bytes(key);
@@ -156,13 +156,13 @@ impl<W: Words> Actor<W> {
         Ok(())
     }
 
-    /// What stays must be validated, and what is on its way is not stored.
+    /// Records that stay must be validated, and fills in progress are not stored.
     fn purge_softly(&mut self, key: u32) -> Done {
         let purged = self.worker.purge_softly(&super::key_bytes(key));
         purged.map(|_| ()).map_err(|busy| busy.to_string())
     }
 
-    /// By a tag, or by what keys begin with.
+    /// By a tag, or by a prefix of keys.
     fn purge_some(&mut self, key: u32, value: u32) -> Done {
         let is_soft = self.random.below(4) == 0;
         if value == 0 {

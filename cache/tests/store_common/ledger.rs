@@ -1,14 +1,14 @@
-//! Which versions of a record may be found, known to all who store and read it.
+//! The versions of a record that may be found, shared by all actors.
 //!
-//! Each key is stored by one actor at a time, so a version that is completely stored ends all older
-//! ones; and a purge ends all that were begun before it.
+//! One actor at a time stores a key. So a completely stored version ends all older ones, and a
+//! purge ends all versions whose fetch began before it.
 
 use std::sync::atomic::Ordering::SeqCst;
 
 use forebay_sync::Words;
 use forebay_sync::atomic::AtomicU64;
 
-/// Values of a key with variants; a key without has the first one only.
+/// The values of a key with variants; a key without variants has the first one only.
 pub(crate) const VALUES: u32 = 3;
 
 /// Two words for each record.
@@ -23,7 +23,7 @@ impl<W: Words> Ledger<W> {
         (keys * VALUES) as usize * 2
     }
 
-    /// In words that were zero at first, from this one on.
+    /// A ledger in words that were zero at first, from this one on.
     pub(crate) fn new(words: W, first: usize) -> Ledger<W> {
         Ledger { words, first }
     }
@@ -32,13 +32,13 @@ impl<W: Words> Ledger<W> {
         self.words.word(self.first + (key * VALUES + value) as usize * 2 + which)
     }
 
-    /// The newest version that somebody has begun to fetch.
+    /// The newest version whose fetch has begun.
     pub(crate) fn begun(&self, key: u32, value: u32) -> u32 {
         self.word(key, value, 0).load(SeqCst) as u32
     }
 
-    /// A version is going to be stored. Said when its fetch has begun, so that a purge that has
-    /// seen it may end it.
+    /// Announces that a version is going to be stored. Called when its fetch begins, so that a
+    /// purge that has seen it may end it.
     pub(crate) fn begin(&self, key: u32, value: u32, version: u32) {
         self.word(key, value, 0).store(version.into(), SeqCst);
     }
@@ -48,7 +48,7 @@ impl<W: Words> Ledger<W> {
         self.word(key, value, 1).load(SeqCst) as u32
     }
 
-    /// No older one may be found from now on.
+    /// Ends all older versions.
     pub(crate) fn end_before(&self, key: u32, value: u32, version: u32) {
         self.word(key, value, 1).fetch_max(version.into(), SeqCst);
     }

@@ -1,9 +1,8 @@
-//! What the tests of the store share: records that say what they are, and how to store and find
+//! Shared by the tests of the store: records that describe themselves, and how to store and find
 //! them.
 //!
-//! A head says key, version, length of the body and how often the record was renewed; every byte of
-//! the body follows from key and version. So a reader sees by itself when something is torn, mixed,
-//! or another record's.
+//! A head holds key, version, length of the body and the number of renewals; every byte of the body
+//! follows from key and version. So a reader detects a torn or mixed record, or one of another key.
 
 pub(crate) mod actor;
 pub(crate) mod ledger;
@@ -17,15 +16,15 @@ use forebay_cache::{
     StoreWorker, StoredBody, StoredRecord, TagExpr, VariantKey,
 };
 
-/// Bodies are at most this long.
+/// The longest body.
 pub(crate) const BODY_BYTES_MAX: usize = 512 * 1024;
 
-/// Where in the pattern a body may begin.
+/// The range of offsets in the pattern at which a body may start.
 const PATTERN_STARTS: usize = 1 << 20;
 
 const HEAD_BYTES: usize = 24;
 
-/// Length of what a body begins with, if it is as long.
+/// The length of the start of a body, if it is as long.
 const LABEL_BYTES: usize = 8;
 
 static PATTERN: LazyLock<Vec<u8>> = LazyLock::new(|| {
@@ -41,15 +40,15 @@ pub(crate) fn mixed(number: u64) -> u64 {
     mixed ^ (mixed >> 31)
 }
 
-/// What a record is.
+/// The identity of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Label {
     pub(crate) key: u32,
     pub(crate) version: u32,
     pub(crate) body_bytes: u32,
-    /// Of a response with variants: which one.
+    /// The variant, of a response with variants.
     pub(crate) value: u32,
-    /// How often it was renewed.
+    /// The number of renewals.
     pub(crate) renewed: u32,
 }
 
@@ -70,7 +69,7 @@ impl Label {
         head
     }
 
-    /// What a head says.
+    /// Parses a head.
     pub(crate) fn of(head: &[u8]) -> Result<Label, String> {
         let wrong = || format!("no head: {head:?}");
         let (words, _) = head.get(..HEAD_BYTES).ok_or_else(wrong)?.as_chunks();
@@ -80,7 +79,7 @@ impl Label {
         if label.head() == head { Ok(label) } else { Err(wrong()) }
     }
 
-    /// By what it can be purged; some have none.
+    /// Its tags; some records have none.
     pub(crate) fn tags(self) -> RecordTags {
         let group = group_tag(self.key % GROUPS);
         let own = format!("own {} {}", self.key, self.version);
@@ -89,7 +88,7 @@ impl Label {
         RecordTags::new(tags.into_iter().take(count)).expect("they are short")
     }
 
-    /// Is it in a group?
+    /// Whether it is in a group.
     pub(crate) fn is_in_group(key: u32, group: u32) -> bool {
         key % 7 != 3 && key % GROUPS == group
     }
@@ -121,7 +120,7 @@ impl Label {
     }
 }
 
-/// Keys are in so many groups, by tags.
+/// The number of groups that keys belong to, by tags.
 pub(crate) const GROUPS: u32 = 11;
 
 /// The tag of a group.
@@ -129,20 +128,20 @@ pub(crate) fn group_tag(group: u32) -> Vec<u8> {
     format!("group {group}").into_bytes()
 }
 
-/// All of a group.
+/// All keys of a group.
 pub(crate) fn group(group: u32) -> Selection {
     let tags = TagExpr::any_of([&group_tag(group)[..]]).expect("a tag");
     Selection { within: b"site\0http\0".to_vec(), tags: Some(tags) }
 }
 
-/// All keys that begin with the same digits, and which those are.
+/// All keys with the same first digits, and their prefix.
 pub(crate) fn beginning(digits: u32) -> (Selection, impl Fn(u32) -> bool) {
     let prefix = format!("site\0http\0host\0/{digits}").into_bytes();
     let begins = prefix.clone();
     (Selection::within(&prefix), move |key| key_bytes(key).starts_with(&begins))
 }
 
-/// A key's bytes; some are long, and begin alike.
+/// The bytes of a key; some are long, and share a prefix.
 pub(crate) fn key_bytes(key: u32) -> Vec<u8> {
     let long = if key % 61 == 7 { 1200 } else { 0 };
     format!("site\0http\0host\0/{}{key}", "x".repeat(long)).into_bytes()
@@ -158,18 +157,18 @@ pub(crate) fn values(value: u32) -> Vec<u8> {
     format!("value {value}").into_bytes()
 }
 
-/// What was found of a record.
+/// The result of a lookup.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Seen {
     pub(crate) label: Label,
     pub(crate) known: RecordVersion,
-    /// It was purged softly.
+    /// Whether it was purged softly.
     pub(crate) is_soft: bool,
-    /// Fragments of a long body may leave before its head.
+    /// Fragments of a long body may be evicted before its head.
     pub(crate) is_whole: bool,
 }
 
-/// Reads a record to its end; everything it says must be true.
+/// Reads a record to its end, and checks everything in it.
 pub(crate) fn read(worker: &StoreWorker, found: &StoredRecord<'_>) -> Result<Seen, String> {
     let label = Label::of(found.head())?;
     let known = found.version();
@@ -199,7 +198,7 @@ pub(crate) fn read(worker: &StoreWorker, found: &StoredRecord<'_>) -> Result<See
     Ok(Seen { label, known, is_soft: found.is_soft(), is_whole })
 }
 
-/// Begins a fetch of a key as a server does that has just looked it up. `None`: it may not, now.
+/// Begins a fetch of a key as a server does after a lookup. `None`: the store refuses it now.
 pub(crate) fn lead(worker: &StoreWorker, key: &[u8], value: u32, now_ms: u64) -> Option<Leader> {
     let values = values(value);
     for _ in 0..8 {
@@ -235,7 +234,7 @@ pub(crate) fn begin(
     Some(filling)
 }
 
-/// Appends the next bytes of the body; false if nobody wants them any more.
+/// Appends the next bytes of the body; false if there are no readers any more.
 pub(crate) fn append(filling: &mut Fill, label: Label, byte_count: usize) -> bool {
     let start = filling.bytes() as usize;
     let end = (start + byte_count).min(label.body_bytes as usize);

@@ -1,10 +1,10 @@
-//! Processes that share a store are killed, at every crash point and at random instants; the
-//! others go on and find nothing wrong, and in the end nothing is left over.
+//! Processes that share a store are killed, at every crash point and at random times. The others
+//! continue and find nothing wrong, and in the end nothing is left behind.
 //!
-//! The processes are this program again, which runs the test `role` and finds in its environment
-//! what it has to do. `FOREBAY_KILLS=10000` for a longer run, `FOREBAY_SEED` for the same one.
+//! The processes are this program again. They run the test `role`, and the environment names their
+//! work. `FOREBAY_KILLS=10000` makes a longer run, `FOREBAY_SEED` repeats one.
 
-#![cfg(not(tsan))] // It sees nothing between processes.
+#![cfg(not(tsan))] // ThreadSanitizer sees no other process.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod points;

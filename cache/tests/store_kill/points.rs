@@ -1,4 +1,4 @@
-//! A process dies at each crash point, some times after it has passed it; others go on.
+//! A process dies at each crash point, after passing it some times; others continue.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -8,14 +8,14 @@ use crate::rng::Rng;
 use crate::scene::Scene;
 use crate::workers::start;
 
-/// Other builds have none.
+/// Other builds have no crash points.
 const HAS_CRASH_POINTS: bool = cfg!(debug_assertions);
 
-/// The process dies when it comes to a point for this time.
+/// The process dies at this arrival at a point.
 const TIMES: &[u32] = &[1, 2, 7];
 
-/// Points that are reached where somebody has died before, and nobody else cares for that. They
-/// are not reached often.
+/// Points that a process reaches only if another one has died there before. They are not reached
+/// often.
 const AFTER_A_DEATH: &[&str] = &["segment.suspect", "segment.adopted"];
 
 /// The points in the sources of the store.
@@ -39,7 +39,7 @@ fn points() -> BTreeSet<String> {
 }
 
 #[test]
-fn who_dies_at_a_crash_point_of_the_store_leaves_nothing() {
+fn a_process_killed_at_a_crash_point_leaves_nothing_behind() {
     if !HAS_CRASH_POINTS {
         return;
     }
@@ -56,8 +56,8 @@ fn who_dies_at_a_crash_point_of_the_store_leaves_nothing() {
     }
 }
 
-/// One dies by SIGKILL, the next one at the point, while a third one works if that may be; who
-/// works then must go on.
+/// One process dies by SIGKILL, the next one at the point, while a third one works if possible. The
+/// present workers must make progress.
 fn die_at(scene: &Scene, dir: &Path, point: &str, times: u32, random: &mut Rng) {
     scene.stop(false);
     let first = start(dir, 0, random, None);
@@ -66,7 +66,7 @@ fn die_at(scene: &Scene, dir: &Path, point: &str, times: u32, random: &mut Rng) 
     let witness = (!is_after_death).then(|| start(dir, 1, random, None));
     first.kill();
     let times = if is_after_death { 1 } else { times };
-    // It does not end by itself: so it has reached the point.
+    // It does not end by itself, so it has reached the point.
     start(dir, 2, random, Some(&format!("{point}:{times}"))).end_killed();
     let witness = witness.unwrap_or_else(|| start(dir, 1, random, None));
     scene.wait_for_steps(1, 200);

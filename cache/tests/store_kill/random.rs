@@ -1,4 +1,4 @@
-//! Processes are killed at random instants while others work on.
+//! Processes are killed at random times while others work.
 
 use crate::process::Actor;
 use crate::rng::Rng;
@@ -6,7 +6,7 @@ use crate::scene::{Scene, WORKERS};
 use crate::workers::{kill_some, start};
 
 #[test]
-fn processes_killed_at_random_instants_stop_nobody_and_leave_nothing() {
+fn processes_killed_at_random_block_no_other_and_leave_nothing() {
     let mut random = Rng::of("processes_killed_at_random_instants");
     let dir = tempfile::tempdir().expect("a directory");
     let scene = Scene::open(dir.path());

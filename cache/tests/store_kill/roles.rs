@@ -1,4 +1,4 @@
-//! What the processes of these tests do.
+//! The work of the processes of these tests.
 
 use std::path::PathBuf;
 
@@ -8,16 +8,16 @@ use crate::process::SAY;
 use crate::rng::Rng;
 use crate::scene::Scene;
 
-/// Steps between two looks for the dead, and between two rows of one's own.
+/// Steps between two sweeps of the dead, and between two rows.
 const STEPS_BETWEEN_SWEEPS: u64 = 64;
 const STEPS_IN_A_ROW: u64 = 2000;
 
-/// Plays the role that the environment names; nothing without one.
+/// Plays the role that the environment names, if any.
 pub(crate) fn run() {
     let Ok(role) = std::env::var("FOREBAY_ROLE") else {
         return;
     };
-    // Nobody stays behind when the test is stopped.
+    // No process stays behind when the test is stopped.
     set_parent_process_death_signal(Some(Signal::KILL)).expect("a signal");
     let dir = PathBuf::from(std::env::var_os("FOREBAY_REGION").expect("a directory"));
     match &*role {
@@ -26,7 +26,7 @@ pub(crate) fn run() {
     }
 }
 
-/// Stores, reads, purges and makes room until it is told to stop.
+/// Stores, reads, purges and reclaims until it is told to stop.
 fn work(scene: &Scene) {
     let number = std::env::var("FOREBAY_NUMBER").expect("a number").parse().expect("a number");
     let mut random = Rng::of("work");

@@ -1,4 +1,4 @@
-//! What the processes share: a store, and what they know of its keys.
+//! The shared state of the processes: a store, and the ledger of its keys.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering::SeqCst;
@@ -19,7 +19,7 @@ const CAST: Cast = Cast { actors: WORKERS, keys: 400, body_bytes_max: 30_000 };
 
 const LEDGER_KIND: u32 = 100;
 
-/// Words before the ledger's: whether to stop, then the progress of each worker.
+/// Words before the ledger's: the stop flag, then the progress of each worker.
 const STOP: usize = 0;
 const PROGRESS: usize = 8;
 const LEDGER: usize = 64;
@@ -30,7 +30,7 @@ pub(crate) struct Scene {
 }
 
 impl Scene {
-    /// Opens what lies in a directory, or makes it.
+    /// Opens the scene in a directory, or creates it.
     pub(crate) fn open(dir: &Path) -> Scene {
         let ledger_words = LEDGER + Ledger::<Area>::words_needed(CAST.keys);
         let spec = RegionSpec {
@@ -58,12 +58,12 @@ impl Scene {
         self.words.word(STOP).load(SeqCst) != 0
     }
 
-    /// Steps that a worker has done, all its lives together.
+    /// The steps of a worker over all its lives.
     fn progress(&self, number: u32) -> u64 {
         self.words.word(PROGRESS + number as usize).load(SeqCst)
     }
 
-    /// Waits until a worker has done so many steps more.
+    /// Waits until a worker has taken this many more steps.
     pub(crate) fn wait_for_steps(&self, number: u32, steps: u64) {
         workers::wait_for_steps(number as usize, steps, || self.progress(number));
     }
@@ -72,7 +72,7 @@ impl Scene {
         self.words.word(PROGRESS + number as usize).fetch_add(1, SeqCst);
     }
 
-    /// All others have ended: nothing of them is left, and all memory can be had again.
+    /// All others have ended: nothing of them is left, and all memory can be used again.
     pub(crate) fn check_end(&self, case: &str) {
         self.store.sweep().expect("a sweep");
         let worker = self.store.join().expect("a place");
@@ -90,7 +90,8 @@ impl Scene {
         for key in 0..CAST.keys {
             worker.purge(&key_bytes(key)).expect("a purge");
         }
-        // A variant may have lost its base by a death: nobody finds it, and it leaves by itself.
+        // A death may have removed the base of a variant: no lookup finds the variant, and it is
+        // evicted.
         let is_found = |key: &[u8]| (0..CAST.keys).any(|number| key_bytes(number) == key);
         let left = worker.named().into_iter().find(|named| is_found(&named.key));
         assert_eq!(left, None, "{case}: it was purged");
@@ -115,7 +116,7 @@ impl Scene {
         assert_eq!(stats.sum_bytes(), stats.budget_bytes, "{case}: {stats:?}");
     }
 
-    /// What is empty can be filled.
+    /// Free memory can be filled.
     fn check_use(&self, case: &str) {
         let mut actor = self.actor(0, Rng::of(case));
         for _ in 0..500 {
@@ -125,7 +126,7 @@ impl Scene {
     }
 }
 
-/// What the dead have left in the order is swept out.
+/// Surplus entries of the dead were swept out of the key index.
 fn check_key_index(worker: &StoreWorker, case: &str) {
     while worker.turn(0, |_| ()) {}
     let report = worker.check_key_index().expect("the order");

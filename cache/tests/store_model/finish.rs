@@ -1,11 +1,12 @@
-//! What must be true of the store as a whole: now and then, and when all is purged.
+//! Invariants of the whole store: checked sometimes, and after everything is purged.
 
 use forebay_cache::{CheckDepth, Store, StoreWorker};
 
 use crate::oracle::check_sums;
 use crate::store_common;
 
-/// While nobody works: what counts as live is what the index names, and can be found.
+/// In an idle store: the live bytes are those of the records that the index names, and all can be
+/// found.
 pub(crate) fn check_live(store: &Store, worker: &StoreWorker) -> Result<(), String> {
     let stats = store.stats();
     check_sums(&stats)?;
@@ -25,8 +26,8 @@ pub(crate) fn check_live(store: &Store, worker: &StoreWorker) -> Result<(), Stri
     if report.fault_count + report.drift_count > 0 { Err(report.to_string()) } else { Ok(()) }
 }
 
-/// All keys are purged, nothing is lent, all others have left: only fragments of bodies are live,
-/// which have only to wait until their turn comes, nothing is pinned, and all segments can be free.
+/// All keys are purged, no handles are held, all others have left: only fragments of bodies are
+/// live, which wait for their eviction; nothing is pinned, and all segments can be freed.
 pub(crate) fn check_empty(store: &Store, worker: &StoreWorker) -> Result<(), String> {
     check_live(store, worker)?;
     if let Some(named) = worker.named().iter().find(|named| !named.is_fragment) {
@@ -41,7 +42,7 @@ pub(crate) fn check_empty(store: &Store, worker: &StoreWorker) -> Result<(), Str
     Err(format!("{pin_count} pins, {phases:?}, {:?}: {stats:?}", worker.named()))
 }
 
-/// Nobody works any more: purges these keys, and looks.
+/// In an idle store: purges these keys, and checks the invariants.
 pub(crate) fn check_end(store: &Store, keys: u32) -> Result<(), String> {
     let worker = store.join().map_err(|error| error.to_string())?;
     check_live(store, &worker)?;

@@ -1,6 +1,7 @@
-//! The store against a map of what was stored last, through its public interface.
+//! The store against a map of the last stored versions, through its public interface.
 //!
-//! What is random prints its seed: `FOREBAY_SEED`, `FOREBAY_OPS=100000000` for a longer run.
+//! Random tests print their seed: `FOREBAY_SEED` repeats it, `FOREBAY_OPS=100000000` makes a longer
+//! run.
 
 mod finish;
 mod oracle;
@@ -12,7 +13,7 @@ mod sequence;
 mod store_common;
 mod threads;
 
-/// How many operations; unless it is given, as many as a debug build does in some 15 s.
+/// The number of operations; the default takes a debug build about 15 s.
 fn operation_count() -> u64 {
     let usual = if cfg!(tsan) {
         20_000

@@ -1,4 +1,4 @@
-//! What may be found.
+//! The versions that may be found.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,17 +6,17 @@ use forebay_cache::Stats;
 
 use crate::store_common::{Label, Seen};
 
-/// What may be found under a key; to find nothing is always right.
+/// The versions that may be found under a key; a miss is always right.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Possible {
     /// A response for all requests.
     record: Option<Label>,
-    /// Variants by value, with the number of their names; the last ones stored last. Several only
-    /// after a store that failed.
+    /// Variants by value, with the number of their names; the last ones stored last. There are
+    /// several sets only after a failed store.
     bases: Vec<(u32, BTreeMap<u32, Label>)>,
-    /// Raised by each purge, also by a soft one.
+    /// Raised by each purge, soft ones included.
     pub(crate) purge_count: u32,
-    /// What was purged softly: versions, and how often they were renewed then.
+    /// Softly purged versions, and their renewals at that time.
     soft: BTreeSet<(u32, u32)>,
 }
 
@@ -26,7 +26,8 @@ impl Possible {
         self.bases.clear();
     }
 
-    /// A variant was stored, or not: then it is not there, but what it had to replace may be gone.
+    /// A variant was stored, or not: then it is missing, but the record that it replaced may be
+    /// gone.
     pub(crate) fn stored_variant(&mut self, names: u32, label: Label, is_stored: bool) {
         let same = self.bases.iter().position(|(number, _)| *number == names);
         if !is_stored {
@@ -48,7 +49,7 @@ impl Possible {
         self.soft.clear();
     }
 
-    /// By a tag: what says which variants there are may stay for others, or where they have left.
+    /// By a tag: a base may stay for other variants, or for evicted ones.
     pub(crate) fn purged_by_tag(&mut self) {
         self.purge_count += 1;
         self.record = None;
@@ -103,7 +104,7 @@ impl Possible {
     }
 }
 
-/// What happened, in sum.
+/// The totals of a run.
 #[derive(Debug, Default)]
 pub(crate) struct Totals {
     counts: BTreeMap<&'static str, u64>,
@@ -137,13 +138,13 @@ impl Totals {
         counts.into_iter().for_each(|(name, count)| self.count(name, count));
     }
 
-    /// Something that never happened.
+    /// An event that never happened.
     pub(crate) fn missing(&self) -> Option<&'static str> {
         self.counts.iter().find(|(_, count)| **count == 0).map(|(name, _)| *name)
     }
 }
 
-/// The budget is shared out, and what is free is free.
+/// The accounts add up to the budget, and the free ones are free.
 pub(crate) fn check_sums(stats: &Stats) -> Result<(), String> {
     let is_enough = stats.free_bytes >= stats.free_segment_count * stats.segment_bytes;
     let in_segments = stats.live_bytes + stats.dead_bytes + stats.pinned_bytes;

@@ -1,4 +1,4 @@
-//! Playing a sequence of operations on a store.
+//! Plays a sequence of operations on a store.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -14,28 +14,28 @@ use crate::oracle::{Possible, Totals};
 use crate::sequence::{Kind, Operation, Setting};
 use crate::store_common::{self as common, Label, Seen};
 
-/// When a sequence begins.
+/// The time at which a sequence starts.
 const START: u64 = 1_000_000;
 
-/// Fetches that are under way at a time.
+/// Fetches in progress at a time.
 const FILLS_MAX: usize = 6;
 
-/// More than it takes to make room.
+/// More turns than reclaiming takes.
 const TURNS_MAX: usize = 5000;
 
-/// How often the sums are looked at.
+/// The operations between two checks of the sums.
 const CHECK_EVERY: usize = 1000;
 
-/// A fetch that was begun.
+/// A fetch that has begun.
 struct OpenFill {
     filling: Fill,
     label: Label,
     names: Option<u32>,
-    /// Purges of the key before it.
+    /// The purges of the key before it.
     purge_count: u32,
 }
 
-/// A piece that was lent.
+/// A body handle.
 struct Piece {
     worker: usize,
     lent: BodyHandle,
@@ -59,7 +59,7 @@ pub(crate) struct Play<'a> {
 
 type Done = Result<(), String>;
 
-/// Plays it; what was found and must not be is an error.
+/// Plays the sequence; a wrong answer is an error.
 pub(crate) fn play(setting: &Setting, operations: &[Operation]) -> Result<Totals, String> {
     let mut play = Play::new(setting);
     for (number, operation) in operations.iter().enumerate() {
@@ -187,7 +187,7 @@ impl<'a> Play<'a> {
         let OpenFill { filling, label, names, purge_count } = fill;
         let is_complete = filling.bytes() == u64::from(label.body_bytes);
         if !is_complete {
-            // Without a length, what came so far is a whole response.
+            // Without a length, the bytes so far are a whole response.
             return Ok(());
         }
         let is_stored = filling.finish();
@@ -222,7 +222,7 @@ impl<'a> Play<'a> {
         Ok(())
     }
 
-    /// Looks up and reads all; what is found must be possible.
+    /// Looks up and reads everything; the result must be possible.
     fn look(&self, worker: usize, key: u32, value: u32) -> Result<Option<(Seen, bool)>, String> {
         let (worker, bytes) = (&self.workers[worker], common::key_bytes(key));
         let possible = &self.possible[key as usize];
@@ -307,7 +307,7 @@ impl<'a> Play<'a> {
         let piece = &mut self.pieces[at];
         let is_lost = piece.lent.is_revoked();
         if is_lost && !self.lost.contains(&piece.tag) {
-            // It was lost to make room just now; a turn tells.
+            // It was lost to reclaiming just now; a turn shows that.
             let lost = &mut self.lost;
             self.workers[piece.worker].turn(self.now, |tag| _ = lost.insert(tag));
         }
@@ -458,7 +458,7 @@ impl<'a> Play<'a> {
         Ok(())
     }
 
-    /// What is to be done comes to an end.
+    /// Operations in progress are completed.
     fn rest(&mut self) -> Done {
         let lost = &mut self.lost;
         for worker in &self.workers {
@@ -471,7 +471,7 @@ impl<'a> Play<'a> {
     }
 
     fn rejoin(&mut self, worker: usize) -> Done {
-        // What is lent and what is under way keeps the old one here.
+        // Handles and fetches in progress keep the old store here.
         self.pieces.retain(|piece| piece.worker != worker);
         self.fills.clear();
         self.workers.remove(worker);

@@ -1,4 +1,4 @@
-//! Operations, a configuration to play them with, and the shortening of a sequence that fails.
+//! Operations, the settings to play them with, and the shortening of a failing sequence.
 
 use forebay_cache::{ConfigError, OpenError, Store, StoreConfig};
 
@@ -7,42 +7,42 @@ use crate::rng::Rng;
 use crate::store_common::BODY_BYTES_MAX;
 use crate::{operation_count, oracle::Totals};
 
-/// Operations on one store.
+/// The operations on one store.
 const OPERATIONS: usize = 5_000;
 
-/// Keys of one store.
+/// The keys of one store.
 const KEYS_MAX: usize = 4000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// Fetches and stores a response.
     Put,
-    /// The same for a variant.
+    /// Fetches and stores a variant.
     PutVariant,
-    /// Begins to.
+    /// Begins a fetch.
     Begin,
-    /// Goes on with one that was begun.
+    /// Continues a fetch.
     Append,
     Finish,
     Abandon,
     Decline,
     Get,
-    /// Lends a part, to be read later.
+    /// Takes a body handle, to be read later.
     Lend,
     ReadLent,
     DropLent,
     Renew,
     Purge,
     PurgeSoftly,
-    /// By what keys begin with, or by a tag.
+    /// By a prefix of keys, or by a tag.
     PurgeSome,
     Forget,
     Turn,
-    /// A worker leaves, and another one comes.
+    /// A worker leaves, and another one joins.
     Rejoin,
 }
 
-/// How often each kind comes, of all.
+/// The frequency of each kind.
 const SHARES: &[(Kind, usize)] = &[
     (Kind::Put, 260),
     (Kind::PutVariant, 60),
@@ -64,8 +64,8 @@ const SHARES: &[(Kind, usize)] = &[
     (Kind::Rejoin, 1),
 ];
 
-/// One operation. What it is about follows from these numbers and from what is there, so that a
-/// sequence from which some are left out is one, too.
+/// One operation. Its details follow from these numbers and from the state, so a sequence with some
+/// operations left out is a sequence, too.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Operation {
     pub(crate) kind: Kind,
@@ -76,16 +76,16 @@ pub(crate) struct Operation {
     pub(crate) choice: usize,
 }
 
-/// What a sequence is played with.
+/// The settings for a sequence.
 #[derive(Clone, Debug)]
 pub(crate) struct Setting {
     pub(crate) store: StoreConfig,
     pub(crate) workers: usize,
-    /// There are so many, each with a number below this.
+    /// The number of keys; each key is a number below this.
     pub(crate) keys: usize,
     body_bytes_max: usize,
     has_variants: bool,
-    /// Pieces that are lent at a time.
+    /// Body handles held at a time.
     pub(crate) lent_max: usize,
 }
 
@@ -124,7 +124,7 @@ impl Setting {
         if kind == Kind::PutVariant && !self.has_variants {
             kind = Kind::Put;
         }
-        // Low numbers are asked for more often.
+        // Low numbers are requested more often.
         let keys = random.below(self.keys) + 1;
         let key = random.below(keys) as u32;
         let most_bytes = random.below(self.body_bytes_max) + 1;
@@ -145,7 +145,7 @@ impl Setting {
     }
 }
 
-/// The least budget, as the store says.
+/// The least budget that the store accepts.
 pub(crate) fn least_budget_bytes(config: &StoreConfig) -> u64 {
     match Store::open(StoreConfig { budget_bytes: 4096, ..config.clone() }) {
         Err(OpenError::Config(ConfigError::BudgetTooSmall { minimum_bytes })) => minimum_bytes,
@@ -154,11 +154,11 @@ pub(crate) fn least_budget_bytes(config: &StoreConfig) -> u64 {
 }
 
 #[test]
-fn a_store_answers_with_what_was_stored_last_or_not_at_all() {
-    let mut random = Rng::of("a_store_answers_with_what_was_stored_last_or_not_at_all");
+fn a_store_returns_the_last_stored_version_or_nothing() {
+    let mut random = Rng::of("a_store_returns_the_last_stored_version_or_nothing");
     let mut totals = Totals::default();
     let mut played = 0;
-    // What comes seldom may need more settings than the usual.
+    // A rare operation may need more settings than usual.
     let played_max = operation_count().max(1_000_000);
     while played < operation_count() || played < played_max && totals.missing().is_some() {
         let setting = Setting::random(&mut random);
@@ -182,7 +182,7 @@ fn attempt(setting: &Setting, operations: &[Operation]) -> Result<Totals, String
     })
 }
 
-/// Leaves out what is not needed to fail, for a while, and fails with what is left.
+/// Leaves out operations that the failure does not need, for a while, and fails with the rest.
 fn shorten(setting: &Setting, mut operations: Vec<Operation>, why: &str) -> ! {
     println!("fails: {why}\n{setting:?}");
     let mut why = why.to_owned();

@@ -1,5 +1,4 @@
-//! The same with threads that work at the same time: each key is stored by one of them, read and
-//! purged by all.
+//! The same with several threads: one of them stores each key, all read and purge it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -13,12 +12,12 @@ use crate::sequence::least_budget_bytes;
 use crate::store_common::actor::{Actor, Cast};
 use crate::store_common::ledger::Ledger;
 
-/// Steps of each thread on one store.
+/// The steps of each thread on one store.
 const STEPS: u64 = 10_000;
 
 #[test]
-fn threads_find_what_was_stored_last_or_nothing() {
-    let mut random = Rng::of("threads_find_what_was_stored_last_or_nothing");
+fn threads_find_the_last_stored_version_or_nothing() {
+    let mut random = Rng::of("threads_find_the_last_stored_version_or_nothing");
     let mut played = 0;
     while played < operation_count() {
         let actors = 2 + random.below(3) as u32;
@@ -62,7 +61,7 @@ fn round(random: &mut Rng, actors: u32) {
             scope.spawn(move || run(number, random));
         }
     });
-    // Loads, since ThreadSanitizer does not follow how a scope ends.
+    // Loads, since ThreadSanitizer does not follow the end of a scope.
     let (hits, stored) = (hits.load(Relaxed), stored.load(Relaxed));
     assert!(stored > 0 && hits > 0, "{stored} stored, {hits} found: {cast:?}, {config:?}");
     let end = crate::finish::check_end(&store, keys);

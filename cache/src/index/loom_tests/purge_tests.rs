@@ -1,19 +1,19 @@
-//! An insert against a purge, with the least that is a purge: one number.
+//! An insert against a purge in its simplest form: one number.
 
 use super::*;
 use forebay_sync::atomic::{Ordering, fence};
 use forebay_sync::model::{breaks, fails, fails_within, holds};
 
-/// What purges share.
+/// The state of purges.
 struct Purges {
-    /// How many there were.
+    /// The number of purges.
     sequence: AtomicU64,
-    /// The purge has said that it is done.
+    /// Set once the purge is complete.
     is_done: AtomicU64,
 }
 
-/// Stale content was made before the purge, in place 0; the origin answers with new content to who
-/// saw the purge before it asked.
+/// The old content, in location 0, was made before the purge. The origin returns the new content to
+/// a fill that saw the purge before it asked.
 const STALE: u32 = 0;
 const NEW: u32 = 1;
 
@@ -25,7 +25,7 @@ fn fill(store: &Store, row: &Row, purges: &Purges, insert: Insert) {
 
 type Insert = fn(&Store, &Row, u32, &dyn Fn() -> bool);
 
-/// Published, checked, live.
+/// Publishes, checks, makes live.
 fn checked(store: &Store, row: &Row, location: u32, is_newest: &dyn Fn() -> bool) {
     let Ok(unchecked) = store.publish(row, KEY, location) else {
         return;
@@ -73,7 +73,7 @@ fn by_key() {
 }
 
 #[test]
-fn no_lookup_finds_what_was_purged_before() {
+fn no_lookup_finds_a_record_that_was_purged_before() {
     holds("index: purge by key against insert", by_key);
     holds("index: purge by bucket against insert", || {
         purge_against_fill(checked, removes_by_bucket);
@@ -87,7 +87,7 @@ fn each_ordering_of_unchecked_words_is_needed() {
 }
 
 #[test]
-fn wrong_ways_to_check() {
+fn models_of_wrong_checks_fail() {
     fails_within(Some(3), "index: live before the purges are checked", || {
         purge_against_fill(
             |store, row, location, is_newest| {

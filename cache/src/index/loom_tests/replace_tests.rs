@@ -1,11 +1,11 @@
-//! Rules 3, 4 and 6: of several records of a key the highest stays, and a reader never sees a
-//! record in pieces.
+//! Rules 3, 4 and 6: of several records of a key the highest stays, and a reader never sees a torn
+//! record.
 
 use super::*;
 use forebay_sync::atomic::Ordering;
 use forebay_sync::model::{breaks, breaks_within, fails_within, holds, holds_within};
 
-/// Place n has the sequence n + 1; the highest one stays, and its inserter knows.
+/// The record in location n has the sequence n + 1. The highest one stays, and its inserter knows.
 fn inserters(count: u32) {
     let store = store();
     let others: Vec<_> = (0..count - 1)
@@ -20,7 +20,7 @@ fn inserters(count: u32) {
     assert_eq!(store.live_locations(), [highest], "exactly the highest stays");
 }
 
-/// The first of two inserters dies before it looks again; who cleans up looks for it.
+/// The first of two inserters dies before its second look, which the cleanup takes.
 fn an_inserter_dies() {
     let store = store();
     let row = store.row(0);
@@ -34,7 +34,7 @@ fn an_inserter_dies() {
     assert_eq!(store.live_locations(), [1], "exactly the higher stays");
 }
 
-/// Somebody replaces the record that the lower of two inserters has just made live.
+/// A thread replaces the record that the lower of two inserters has just made live.
 fn inserters_and_a_replacement(replaces: fn(&Store, &Row, u32) -> bool) {
     let store = store();
     let lower = run(&store, 0, |store, row| store.insert(row, KEY, 0));
@@ -45,7 +45,7 @@ fn inserters_and_a_replacement(replaces: fn(&Store, &Row, u32) -> bool) {
     assert_eq!(store.live_locations(), [if is_replaced { 2 } else { 1 }], "exactly the highest");
 }
 
-/// Makes a new record from the one that is there, and puts it in its place.
+/// Derives a new record from the present one, and replaces it.
 fn replaces(store: &Store, row: &Row, location: u32) -> bool {
     let hit = store.index.lookup(row, &store.key(KEY));
     hit.is_some_and(|hit| store.replace(row, &hit, location))
@@ -58,7 +58,7 @@ fn moves(store: &Store, row: &Row) {
     assert!(store.index.move_to(&hit, 1, 0));
 }
 
-/// What is moved or replaced in one step is always found.
+/// A record that is moved or replaced in one step is always found.
 fn reader_during(work: fn(&Store, &Row)) {
     let store = store();
     let row = store.row(0);
@@ -76,7 +76,7 @@ fn reader_during_replacement() {
     reader_during(|store, row| assert!(replaces(store, row, 1)));
 }
 
-/// An insert over a record that is there: a reader finds the old one, the new one, or none.
+/// An insert over an existing record: a reader finds the old one, the new one, or none.
 fn reader_during_insert() {
     let store = store();
     let row = store.row(0);
@@ -87,7 +87,7 @@ fn reader_during_insert() {
     assert_eq!(store.read(&row, KEY), Some(2));
 }
 
-/// A remove while a higher record is put in: the lower one does not survive it.
+/// A remove during the insert of a higher record: the lower one does not survive it.
 fn remove_against_insert() {
     let store = store();
     let row = store.row(0);
@@ -100,13 +100,13 @@ fn remove_against_insert() {
 }
 
 #[test]
-fn of_two_inserters_one_stays() {
+fn one_record_of_two_inserters_stays() {
     holds_within(Some(4), "index: two inserters", || inserters(2));
     holds_within(Some(3), "index: an inserter dies", an_inserter_dies);
 }
 
 #[test]
-fn of_three_inserters_one_stays() {
+fn one_record_of_three_inserters_stays() {
     holds_within(Some(2), "index: three inserters", || inserters(3));
 }
 
@@ -128,7 +128,7 @@ fn a_replacement_counts_among_inserters() {
 }
 
 #[test]
-fn a_reader_finds_what_is_replaced() {
+fn a_reader_finds_a_record_during_its_replacement() {
     holds("index: a reader during a move", reader_during_move);
     holds("index: a reader during a replacement", reader_during_replacement);
     holds("index: a reader during an insert", reader_during_insert);

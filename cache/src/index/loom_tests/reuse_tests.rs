@@ -1,18 +1,18 @@
-//! Rules 1, 2 and 5: what is pinned stays; who swaps does it under the pin; a remover reads again.
+//! Rules 1, 2 and 5: a pinned record stays; words are swapped under a pin; removers read again.
 
 use super::*;
 use forebay_sync::atomic::Ordering;
 use forebay_sync::model::{breaks, breaks_within, fails, holds, holds_within};
 
-/// A reclaimer takes the word out and, if nobody pins the segment, puts another key's record at the
-/// same place: its word is the same. Was it put in?
+/// The reclaimer removes the word and, if the segment is not pinned, puts the record of another key
+/// into the same location, under an equal word. Returns whether it did.
 fn reuse(store: &Store, row: &Row) -> bool {
     store.index.remove_location(hash(), 0);
     store.pins.barrier();
     !store.pins.is_pinned(0) && store.insert(row, OTHER_KEY, 0)
 }
 
-/// One thread does something to the key while its segment is used again for another one.
+/// One thread works on the key while its segment is reused for another one.
 fn against_reuse(work: fn(&Store, &Row)) {
     let store = store();
     let row = store.row(0);
@@ -36,7 +36,7 @@ fn remover() {
     });
 }
 
-/// Somebody counts uses and the reclaimer goes on.
+/// One thread counts uses while the reclaimer continues.
 fn counter() {
     against_reuse(|store, row| {
         if let Some(hit) = store.index.lookup(row, &store.key(KEY)) {
@@ -45,7 +45,7 @@ fn counter() {
     });
 }
 
-/// An inserter that finds the place of its key used by another one.
+/// An inserter finds the location of its key reused by another key.
 fn inserter() {
     let store = store();
     let row = store.row(0);
@@ -57,7 +57,7 @@ fn inserter() {
     assert_eq!(store.read(&row, OTHER_KEY), is_other_in.then_some(1), "a stranger was taken out");
 }
 
-/// Readers of both keys: each finds its own or nothing.
+/// Readers of both keys: each finds its own record or nothing.
 fn two_readers() {
     let store = store();
     let row = store.row(0);
@@ -69,8 +69,8 @@ fn two_readers() {
     second.join().unwrap();
 }
 
-/// Both buckets are full of other fingerprints: the one that was used least gives way, and its
-/// segment is used again, while somebody reads it.
+/// Both buckets are full of other fingerprints. The word with the fewest uses is evicted, and its
+/// segment is reused while another thread reads it.
 fn a_full_pair() {
     let store = store();
     let row = store.row(0);
@@ -98,7 +98,7 @@ fn insert_stranger(store: &Store, row: &Row, location: u32) {
     store.index.count_use(&hit);
 }
 
-/// Takes out against a move to another place, or against counting uses.
+/// A remove against a move to another location, or against counting uses.
 fn remover_against(work: fn(&Store, &Row), remove: fn(&Store, &Row)) {
     let store = store();
     let row = store.row(0);
@@ -129,7 +129,7 @@ fn removes(store: &Store, row: &Row) {
 }
 
 #[test]
-fn what_a_word_names_is_not_reused_under_a_pin() {
+fn a_pinned_record_is_not_reused() {
     holds("index: a reader, and the segment is used again", reader);
     holds("index: a use is counted, and the segment is used again", counter);
     holds_within(Some(3), "index: two readers, and the segment is used again", two_readers);
@@ -138,7 +138,7 @@ fn what_a_word_names_is_not_reused_under_a_pin() {
 }
 
 #[test]
-fn a_stalled_remover_takes_out_no_stranger() {
+fn a_stalled_remover_removes_no_other_record() {
     holds_within(Some(4), "index: a remover, and the segment is used again", remover);
 }
 
@@ -160,7 +160,7 @@ fn each_ordering_of_reuse_is_needed() {
 }
 
 #[test]
-fn wrong_ways_to_swap() {
+fn models_of_wrong_swaps_fail() {
     fails("index: a use counted by a store", || {
         against_reuse(|store, row| {
             if let Some(hit) = store.index.lookup(row, &store.key(KEY)) {

@@ -1,11 +1,11 @@
-//! Which word is taken, and which gives way.
+//! The choice of the slot, and of the victim.
 
 use super::*;
 
 const WORDS: u32 = (BUCKETS * BUCKET_WORDS) as u32;
 
 #[test]
-fn an_index_lies_on_lines_and_in_enough_words() {
+fn an_index_needs_enough_words_on_cache_lines() {
     struct Shifted(LineWords);
     impl Words for Shifted {
         fn word_count(&self) -> usize {
@@ -68,7 +68,7 @@ fn a_withdrawn_record_leaves_nothing() {
 }
 
 #[test]
-fn a_higher_record_takes_the_word_of_a_lower_one() {
+fn a_record_with_a_higher_sequence_replaces_a_lower_one() {
     let store = store();
     assert!(store.insert(7, 3));
     let slot = store.lookup(7).unwrap().slot();
@@ -92,7 +92,7 @@ fn records_go_to_the_emptier_bucket() {
 }
 
 #[test]
-fn who_was_used_least_gives_way_and_what_waits_to_become_live_comes_last() {
+fn the_word_with_the_fewest_uses_is_evicted_and_unchecked_words_last() {
     type Case = (&'static str, &'static [(u32, usize)], u32);
     let cases: [Case; 3] = [
         ("one was not used", &[(4, 0)], 4),
@@ -101,7 +101,7 @@ fn who_was_used_least_gives_way_and_what_waits_to_become_live_comes_last() {
     ];
     for (case, less_used, victim) in cases {
         let store = store();
-        // The last word waits to become live.
+        // The last word is unchecked.
         (0..WORDS - 1).for_each(|key| assert!(store.insert(key, 1)));
         let waits = store.publish(WORDS - 1, 1).unwrap();
         for key in 0..WORDS - 1 {
@@ -116,7 +116,7 @@ fn who_was_used_least_gives_way_and_what_waits_to_become_live_comes_last() {
 }
 
 #[test]
-fn of_equals_not_always_the_same_gives_way() {
+fn equal_victims_take_turns() {
     let store = store();
     (0..WORDS).for_each(|key| assert!(store.insert(key, 1)));
     let mut slots: Vec<usize> = (50..66)
@@ -131,7 +131,7 @@ fn of_equals_not_always_the_same_gives_way() {
 }
 
 #[test]
-fn what_may_be_of_the_same_key_does_not_give_way() {
+fn a_word_with_the_same_fingerprint_is_not_evicted() {
     let store = store();
     let other = |number: u32| Key::new(hash(7), move |at| at.location() == number);
     for number in 0..WORDS {
@@ -146,7 +146,7 @@ fn what_may_be_of_the_same_key_does_not_give_way() {
 }
 
 #[test]
-fn uses_are_counted_until_they_are_many() {
+fn uses_are_counted_up_to_the_maximum() {
     let store = store();
     assert!(store.insert(7, 1));
     for expected in [1, 2, 3, 3, 3] {
@@ -181,7 +181,7 @@ fn a_record_moves_and_is_replaced_in_its_slot() {
 }
 
 #[test]
-fn what_waits_to_become_live_neither_moves_nor_is_replaced() {
+fn an_unchecked_record_is_neither_moved_nor_replaced() {
     let store = store();
     let unchecked = store.publish(7, 1).unwrap();
     let hit = store.index.find_location(&store.row, hash(7), location(7, 1)).unwrap();
@@ -192,7 +192,7 @@ fn what_waits_to_become_live_neither_moves_nor_is_replaced() {
 }
 
 #[test]
-fn two_live_records_that_a_death_left_become_one() {
+fn two_live_records_after_a_death_become_one() {
     let (low, high) = (location(7, 1), location(7, 2));
     let live = |location| IndexWord::new(hash(7).fingerprint(), WordState::Live, location, 0);
     for (found, other, stays) in [(low, high, false), (high, low, true)] {
@@ -206,7 +206,7 @@ fn two_live_records_that_a_death_left_become_one() {
 }
 
 #[test]
-fn what_is_damaged_is_passed_over_and_goes_when_it_is_in_the_way() {
+fn a_damaged_word_is_skipped_and_overwritten_when_room_is_needed() {
     let damaged = IndexWord::new(hash(7).fingerprint(), WordState::Live, NOWHERE, 0);
     let store = store();
     store.set(0, damaged);
@@ -230,7 +230,7 @@ fn what_is_damaged_is_passed_over_and_goes_when_it_is_in_the_way() {
 }
 
 #[test]
-fn what_lies_elsewhere_is_left_alone() {
+fn records_of_other_segments_are_left_alone() {
     let store = store();
     for state in [WordState::Disk, WordState::Reserved] {
         let word = IndexWord::new(hash(7).fingerprint(), state, location(7, 1), 0);
@@ -244,7 +244,7 @@ fn what_lies_elsewhere_is_left_alone() {
 }
 
 #[test]
-fn buckets_beyond_the_last_have_nothing() {
+fn buckets_beyond_the_last_are_empty() {
     let store = store();
     (0..6).for_each(|key| assert!(store.insert(key, 1)));
     for (buckets, expected) in [(0..2, 6), (0..1, 3), (1..9, 3), (2..9, 0), (1..1, 0)] {

@@ -1,5 +1,5 @@
-//! What an index says to one thread, case by case; random histories are in `tests/index_stress`,
-//! what it says to many threads is in the models.
+//! The index with a single thread, case by case. Random histories are in `tests/index_stress`,
+//! several threads in the models.
 
 mod buckets;
 mod document;
@@ -16,10 +16,10 @@ use super::*;
 const BUCKETS: usize = 2;
 const SEGMENTS: usize = 2;
 const SEGMENT_LOCATIONS: u32 = 1000;
-/// In no segment.
+/// A location in no segment.
 const NOWHERE: u32 = SEGMENTS as u32 * SEGMENT_LOCATIONS;
 
-/// A place says its record: key and sequence are two digits each.
+/// The location encodes the record: key and sequence have two digits each.
 fn location(key: u32, sequence: u32) -> u32 {
     key * 10 + sequence
 }
@@ -89,7 +89,7 @@ impl Store {
         (0..times).for_each(|_| self.index.count_use(&self.lookup(of).unwrap()));
     }
 
-    /// The places of all words, sorted.
+    /// The locations of all words, sorted.
     fn locations(&self) -> Vec<u32> {
         let words = (0..BUCKETS).flat_map(|bucket| self.index.bucket(bucket));
         let words = words.filter(|word| !word.is_empty());
@@ -98,7 +98,7 @@ impl Store {
         locations
     }
 
-    /// Writes a word as nobody should.
+    /// Writes a word in a way that no code does.
     fn set(&self, slot: usize, word: IndexWord) {
         self.words.word(slot).store(word.bits(), forebay_sync::atomic::Relaxed);
     }

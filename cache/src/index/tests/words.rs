@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn a_word_has_its_parts_where_the_document_says() {
+fn a_word_has_the_documented_bits() {
     let cases = [
         (IndexWord::new(1, WordState::Unchecked, 0, 0), 1 << 42),
         (IndexWord::new(0x3f_ffff, WordState::Reserved, u32::MAX, 63).with_uses(3), u64::MAX),

@@ -1,15 +1,15 @@
-//! What becomes of records.
+//! The fate of records.
 
 use super::*;
 
 const SEGMENT_BYTES: u64 = 1000;
 
-/// It stays in main, with so many uses left.
+/// The record stays in main, with this many uses left.
 const fn stays(uses: u8) -> RecordFate {
     RecordFate::Move(Queue::Main, uses)
 }
 
-/// Drains what was used so often and is so long, in this order.
+/// Drains records with these use counts and lengths, in this order.
 fn drained(choice: Victim, rules: &EvictionRules, records: &[(u8, u64)]) -> Vec<RecordFate> {
     let mut census = UseCensus::default();
     records.iter().for_each(|(uses, bytes)| census.count(*uses, *bytes));
@@ -18,7 +18,7 @@ fn drained(choice: Victim, rules: &EvictionRules, records: &[(u8, u64)]) -> Vec<
 }
 
 #[test]
-fn from_small_what_was_used_moves_to_main_and_the_rest_leaves_a_ghost() {
+fn used_records_of_small_move_to_main_and_the_others_leave_ghosts() {
     let small = choice(Queue::Small, DrainCause::Oldest);
     for promote_uses in 1..=USES_MAX {
         let rules = EvictionRules { promote_uses, ..RULES };
@@ -34,15 +34,15 @@ fn from_small_what_was_used_moves_to_main_and_the_rest_leaves_a_ghost() {
 }
 
 #[test]
-fn a_small_segment_that_is_all_wanted_moves_whole() {
+fn a_segment_of_small_with_only_used_records_moves_completely() {
     let records = [(1, 400), (3, 400), (2, 200)];
     let fates = drained(choice(Queue::Small, DrainCause::Oldest), &RULES, &records);
     assert_eq!(fates, [RecordFate::Move(Queue::Main, 0); 3]);
 }
 
 #[test]
-fn of_main_the_most_used_stay_as_far_as_may_be_kept() {
-    /// Why, what was used so often and is so long, what becomes of it.
+fn the_most_used_records_of_main_stay_up_to_the_limit() {
+    /// Reason, use counts and lengths, fates.
     type Case<'a> = (&'a str, &'a [(u8, u64)], &'a [RecordFate]);
     const GOES: RecordFate = RecordFate::Leave;
     let cases: &[Case<'_>] = &[
@@ -81,7 +81,7 @@ fn of_main_the_most_used_stay_as_far_as_may_be_kept() {
 }
 
 #[test]
-fn how_much_of_main_is_kept_is_a_rule() {
+fn the_share_of_main_that_stays_is_a_parameter() {
     for (keep_percent, kept) in [(0, 0), (9, 0), (10, 1), (55, 5), (80, 8), (100, 10)] {
         let rules = EvictionRules { keep_percent, ..RULES };
         let fates = drained(choice(Queue::Main, DrainCause::Oldest), &rules, &[(2, 100); 10]);
@@ -91,7 +91,7 @@ fn how_much_of_main_is_kept_is_a_rule() {
 }
 
 #[test]
-fn what_is_drained_because_much_is_dead_stays_in_its_queue_with_its_uses() {
+fn records_of_a_compacted_segment_keep_their_queue_and_uses() {
     for queue in [Queue::Small, Queue::Main] {
         let records = [(0, 300), (1, 300), (3, 399)];
         let fates = drained(choice(queue, DrainCause::Dead), &RULES, &records);
@@ -101,7 +101,7 @@ fn what_is_drained_because_much_is_dead_stays_in_its_queue_with_its_uses() {
 }
 
 #[test]
-fn what_is_stale_leaves_however_often_it_was_used() {
+fn a_stale_record_leaves_however_often_it_was_used() {
     let ghosts = [(Queue::Small, RecordFate::Ghost), (Queue::Main, RecordFate::Leave)];
     for (queue, expected) in ghosts {
         for cause in [DrainCause::Oldest, DrainCause::Stale, DrainCause::Dead] {
@@ -114,7 +114,7 @@ fn what_is_stale_leaves_however_often_it_was_used() {
 }
 
 #[test]
-fn a_census_is_needed_where_something_is_weighed_and_nowhere_else() {
+fn a_census_is_needed_only_where_records_compete() {
     let records = [(0, 100), (1, 200), (2, 200), (3, 500)];
     for queue in [Queue::Small, Queue::Main] {
         for cause in [DrainCause::Oldest, DrainCause::Stale, DrainCause::Dead] {
@@ -129,7 +129,7 @@ fn a_census_is_needed_where_something_is_weighed_and_nowhere_else() {
 }
 
 #[test]
-fn hits_between_census_and_drain_do_not_make_more_stay() {
+fn hits_after_the_census_do_not_raise_the_limit() {
     for counted in 0..USES_MAX {
         let mut census = UseCensus::default();
         (0..10).for_each(|_| census.count(counted, 100));
@@ -144,7 +144,7 @@ fn hits_between_census_and_drain_do_not_make_more_stay() {
 }
 
 #[test]
-fn what_is_used_after_the_census_stays_if_there_is_room() {
+fn a_record_used_after_the_census_stays_if_there_is_room() {
     let mut census = UseCensus::default();
     [(0, 300), (1, 500), (0, 200)].iter().for_each(|(uses, bytes)| census.count(*uses, *bytes));
     let mut drain =

@@ -1,12 +1,12 @@
-//! Random histories of a small store that does what the policy says. What must be true of each
-//! decision is said a second time here, in the plainest way.
+//! Random histories of a small store that follows the policy. The conditions for each decision are
+//! stated a second time here, as plainly as possible.
 
 use super::*;
 use crate::rng::Rng;
 
 const SEGMENTS: u32 = 40;
 const SEGMENT_BYTES: u64 = 1000;
-/// Less than what is gained by a drain: 20 of 100.
+/// Less than the gain of a drain: 20 of 100.
 const RECORD_BYTES_MAX: usize = 120;
 const NEVER: u64 = u64::MAX;
 
@@ -46,7 +46,7 @@ impl Segment {
     }
 }
 
-/// What is done to the store, in parts of a hundred; the rest are new records.
+/// The shares of operations in percent; the rest are new records.
 #[derive(Clone, Copy, Debug)]
 struct Habit {
     used: usize,
@@ -55,7 +55,7 @@ struct Habit {
     short_lived: usize,
 }
 
-/// Sealed segments stand at their places; open ones apart; what is neither is free.
+/// Sealed segments are at their numbers, open ones apart; all others are free.
 struct Store {
     sealed: Vec<Option<Segment>>,
     open: [Option<Segment>; 2],
@@ -163,7 +163,7 @@ impl Store {
             })
             .collect();
         check_fates(choice, filled_bytes, &fates, self.now);
-        // The segment itself is free only when nothing is in it any more.
+        // The segment itself becomes free only when it is empty.
         let place = self.sealed.get_mut(choice.segment as usize).expect("a place");
         *place = Some(Segment { queue: choice.queue, order: NEVER, records: Vec::new() });
         for (record, fate) in fates {
@@ -212,7 +212,7 @@ impl Store {
     }
 }
 
-/// The choice is what the rules say in words.
+/// The victim follows from the rules.
 fn check_choice(choice: Victim, offered: &[SealedSegment], pool: SegmentPool) {
     let chosen = offered.iter().find(|sealed| sealed.segment == choice.segment).expect("offered");
     assert_eq!(choice.queue, chosen.queue);
@@ -264,7 +264,7 @@ const HABITS: [Habit; 6] = [
 ];
 
 #[test]
-fn every_decision_of_a_random_history_is_what_the_rules_say() {
+fn every_decision_of_a_random_history_follows_the_rules() {
     let mut rng = Rng::of("histories of decisions");
     for habit in HABITS {
         let mut store = Store::new();
@@ -276,14 +276,14 @@ fn every_decision_of_a_random_history_is_what_the_rules_say() {
 }
 
 #[test]
-fn dead_segments_before_their_turn_do_not_keep_the_queues_from_theirs() {
+fn early_drains_do_not_keep_the_queues_from_their_turn() {
     let mut rng = Rng::of("dead segments before their turn");
     for killed in [5, 10, 20, 30] {
         let habit = Habit { used: 20, killed, wanted: 20, short_lived: 0 };
         let mut store = Store::new();
         (0..40_000).for_each(|_| store.step(&mut rng, habit));
-        // Each such drain gives back what was killed, and nothing is given back twice, so they
-        // are as many as the killed bytes allow, and all other room comes from the queues.
+        // Each such drain frees killed bytes, and none are freed twice. So there are as many as the
+        // killed bytes allow, and all other room comes from the queues.
         assert!(store.gained_by_dead_bytes <= store.killed_bytes, "{habit:?}");
         let [_, dead, oldest] = store.drained;
         let gain_min = SEGMENT_BYTES - RECORD_BYTES_MAX as u64;
@@ -294,7 +294,7 @@ fn dead_segments_before_their_turn_do_not_keep_the_queues_from_theirs() {
 }
 
 #[test]
-fn what_nobody_uses_leaves_though_its_neighbours_die() {
+fn an_unused_record_leaves_even_if_its_neighbours_die() {
     let mut rng = Rng::of("what nobody uses");
     let mut store = Store::new();
     let habit = Habit { used: 0, killed: 30, wanted: 0, short_lived: 0 };

@@ -1,4 +1,4 @@
-//! What the policy decides, case by case, and what stays true over random histories.
+//! The decisions of the policy, case by case and over random histories.
 
 mod draining;
 mod histories;
@@ -18,7 +18,7 @@ fn seen(uses: u8, bytes: u64) -> DrainRecord {
 }
 
 #[test]
-fn what_is_known_to_be_wanted_enters_main() {
+fn a_record_of_a_requested_key_enters_main() {
     let cases = [
         (KeyHistory::Unknown, Queue::Small),
         (KeyHistory::Ghost, Queue::Main),

@@ -3,10 +3,10 @@
 use super::ghosts::{GHOSTS_PER_WORD, GhostSlot, GhostTime};
 use crate::rng::Rng;
 
-/// Whatever is noted counts as long as this.
+/// Every ghost lasts as long as this.
 const ALWAYS: u64 = 1000;
 
-/// A trace with this tag, in the only word of a table.
+/// A slot with this tag, in the only word of a table.
 fn tagged(tag: u64) -> GhostSlot {
     GhostSlot::of(tag << 48, 1)
 }
@@ -16,7 +16,7 @@ fn at(evicted: u64) -> GhostTime {
 }
 
 #[test]
-fn a_ghost_is_found_until_it_is_taken_or_two_others_came() {
+fn a_ghost_stays_until_it_is_taken_or_two_newer_ones_come() {
     let noted = |tags: &[u64]| tags.iter().fold(0, |word, tag| tagged(*tag).noted(word, at(0)));
     let cases: &[(&[u64], &[u64])] = &[
         (&[], &[]),
@@ -59,8 +59,8 @@ fn an_empty_word_has_no_ghost_whatever_the_hash_and_the_time() {
 }
 
 #[test]
-fn a_ghost_counts_until_as_much_left_after_it_as_it_lasts() {
-    // How many segments it lasts, after how many it is looked for, whether it is there.
+fn a_ghost_expires_after_its_number_of_evictions() {
+    // How long it lasts, when it is looked up, whether it is there.
     let cases = [
         (0, 0, true),
         (0, 1, false),
@@ -86,7 +86,7 @@ fn a_ghost_counts_until_as_much_left_after_it_as_it_lasts() {
 }
 
 #[test]
-fn of_two_ghosts_each_has_its_own_age() {
+fn each_ghost_of_a_word_has_its_own_age() {
     let word = tagged(1).noted(0, GhostTime::new(10, 5));
     let word = tagged(2).noted(word, GhostTime::new(14, 5));
     for (now, expected) in [(15, [true, true]), (16, [false, true]), (20, [false, false])] {
@@ -97,7 +97,7 @@ fn of_two_ghosts_each_has_its_own_age() {
 }
 
 #[test]
-fn to_be_noted_again_makes_a_ghost_young() {
+fn noting_a_ghost_again_makes_it_young() {
     for tags in [&[1, 1][..], &[1, 2, 1]] {
         let mut word = 0;
         for (tag, evicted) in tags.iter().zip([0, 4, 8]) {
@@ -110,7 +110,7 @@ fn to_be_noted_again_makes_a_ghost_young() {
 }
 
 #[test]
-fn time_goes_on_when_its_sixteen_bits_come_round() {
+fn the_time_of_ghosts_wraps_around() {
     for start in [65_530, 65_535, 131_071] {
         let word = tagged(9).noted(0, GhostTime::new(start, 10));
         assert!(tagged(9).taken(word, GhostTime::new(start + 10, 10)).is_some(), "{start}");
@@ -119,7 +119,7 @@ fn time_goes_on_when_its_sixteen_bits_come_round() {
 }
 
 #[test]
-fn the_word_and_the_tag_are_of_different_bits_of_the_hash() {
+fn word_and_tag_use_different_bits_of_the_hash() {
     let hash = 0xabcd_0000_0000_0013;
     let cases = [(1, 0), (2, 1), (16, 3), (64, 0x13), (1 << 48, 0x13)];
     for (words, word) in cases {
@@ -129,12 +129,12 @@ fn the_word_and_the_tag_are_of_different_bits_of_the_hash() {
     for other in others {
         assert_ne!(GhostSlot::of(hash, 64), GhostSlot::of(other, 64), "{other:#x}");
     }
-    // The tag 0 means: nothing. Who would have it is called 1.
+    // The tag 0 means empty, so such a hash gets the tag 1.
     assert_eq!(GhostSlot::of(0x13, 64), GhostSlot::of(1 << 48 | 0x13, 64));
 }
 
 #[test]
-fn strangers_are_taken_for_ghosts_once_in_32768_lookups_at_most() {
+fn a_wrong_ghost_is_found_in_one_of_32768_lookups_at_most() {
     const WORDS: usize = 1024;
     const LOOKUPS: u32 = 4_000_000;
     let mut rng = Rng::of("strangers");
@@ -149,6 +149,6 @@ fn strangers_are_taken_for_ghosts_once_in_32768_lookups_at_most() {
         trace.taken(table[trace.word], at(0)).is_some()
     };
     let found = (0..LOOKUPS).filter(|_| is_found(hash())).count();
-    // 122 are expected; five deviations above.
+    // 122 are expected; this is five standard deviations above.
     assert!(found < 178, "{found} of {LOOKUPS}");
 }

@@ -1,4 +1,4 @@
-//! Which segment is drained next.
+//! The choice of the victim.
 
 use super::DrainCause::{Dead, Oldest, Stale};
 use super::Queue::{Main, Small};
@@ -6,7 +6,7 @@ use super::*;
 
 const NEVER: u64 = u64::MAX;
 
-/// Queue, order, filled, live, stale from; the place is the index.
+/// Queue, order, filled, live, stale from; the segment is the index.
 type Row = (Queue, u64, u64, u64, u64);
 
 /// All segments, those of small, the time.
@@ -24,7 +24,7 @@ fn next_of(rows: &[Row], pool: SegmentPool, rules: &EvictionRules) -> Option<(u3
     Some((choice.segment, choice.cause))
 }
 
-/// Why, the segments, how they are shared out, which is drained.
+/// Reason, the segments, their division, the victim.
 type Case<'a> = (&'a str, &'a [Row], SegmentPool, Option<(u32, DrainCause)>);
 
 const fn full(queue: Queue, order: u64) -> Row {
@@ -42,7 +42,7 @@ fn check(cases: &[Case<'_>]) {
 }
 
 #[test]
-fn the_oldest_of_the_queue_whose_turn_it_is_comes_next() {
+fn the_oldest_segment_of_the_due_queue_is_drained_next() {
     check(&[
         ("nothing is offered", &[], EVEN, None),
         ("small has its share: main", &[full(Small, 1), full(Main, 2)], EVEN, Some((1, Oldest))),
@@ -71,7 +71,7 @@ fn the_oldest_of_the_queue_whose_turn_it_is_comes_next() {
 }
 
 #[test]
-fn a_segment_that_is_all_stale_goes_first_of_all() {
+fn a_stale_segment_is_drained_first() {
     check(&[
         (
             "before dead and old ones",
@@ -95,7 +95,7 @@ fn a_segment_that_is_all_stale_goes_first_of_all() {
 }
 
 #[test]
-fn a_segment_of_which_more_than_a_fifth_is_dead_goes_before_its_turn() {
+fn a_segment_with_more_than_a_fifth_dead_is_drained_early() {
     check(&[
         (
             "a fifth is not enough",

@@ -1,21 +1,21 @@
-//! Soft purges, which mark, against fills and against who makes a new record from a stored one; on
-//! the real index and real marks.
+//! Soft purges, which mark records, against fills and against threads that derive a new record from
+//! a stored one; on the real index and real marks.
 //!
 //! | field | written by | read by |
 //! |---|---|---|
-//! | `marks` | who purges; who makes a new record | all |
+//! | `marks` | purger; deriving thread | all |
 
 use super::*;
 use crate::index::{Hit, WordState};
 use crate::segment::MarksWord;
 
-/// The places of what is stored, and of what is made from it.
+/// The locations of the stored record, and of the one derived from it.
 const OLD: u32 = 0;
 const RENEWED: u32 = 1;
 
 struct Soft {
     world: Arc<World>,
-    /// Of the record at each place.
+    /// The marks of the record at each location.
     marks: [AtomicU64; 2],
 }
 
@@ -28,7 +28,7 @@ impl Soft {
         MarksWord::new(&self.marks[hit.at().location() as usize])
     }
 
-    /// Nobody finds what is as old as the purge without its mark.
+    /// No lookup finds a record as old as the purge without its mark.
     fn assert_purged(&self, store: &Store, row: &Row, otherwise: &str) {
         if let Some(hit) = store.index.lookup(row, &store.key(KEY)) {
             assert!(self.marks_of(&hit).load().is_soft(), "{otherwise}");
@@ -53,7 +53,7 @@ fn purge(soft: &Soft, store: &Store, row: &Row) {
     soft.world.is_done.store(1, Ordering::Release);
 }
 
-/// The origin was asked before the purge: nothing was noted.
+/// The origin was asked before the purge: zero was noted.
 fn renew(soft: &Soft, store: &Store, row: &Row) {
     let Some(hit) = store.index.lookup(row, &store.key(KEY)) else {
         return;
@@ -65,7 +65,7 @@ fn renew(soft: &Soft, store: &Store, row: &Row) {
     }
 }
 
-/// A purge against `work`, and a look at what is there after the acknowledgement.
+/// A purge against `work`, and a lookup after the acknowledgement.
 fn purge_against(work: Work, purge: Work, is_stored: bool) {
     let (soft, store) = (Soft::new(), store());
     let row = store.row(0);
@@ -88,14 +88,15 @@ fn one_renewal() {
 }
 
 #[test]
-fn what_is_made_from_a_record_does_not_lose_the_mark_of_a_purge() {
+fn a_derived_record_keeps_the_mark_of_a_purge() {
     holds_within(Some(4), "purge: a soft one against a renewal", one_renewal);
-    // Instead of "purge.walk" the fence of the purger's pin would do here; `membarrier` has none.
+    // Without "purge.walk" the fence of the purger's pin would be enough here; `membarrier` has
+    // none.
     breaks("purge.frozen", "purge: a soft one against a renewal", one_renewal);
 }
 
 #[test]
-fn wrong_ways_to_renew() {
+fn models_of_wrong_renewals_fail() {
     fails("purge: renewed without a freeze", || {
         purge_against(
             |soft, store, row| {
@@ -144,7 +145,7 @@ fn one_fill() {
 }
 
 #[test]
-fn a_soft_purge_is_about_what_is_being_stored() {
+fn a_soft_purge_covers_fills_in_progress() {
     holds_within(Some(4), "purge: a soft one against a fill", one_fill);
     for name in ["purge.walk", "index.unchecked"] {
         breaks(name, "purge: a soft one against a fill", one_fill);

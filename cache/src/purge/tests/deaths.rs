@@ -1,13 +1,13 @@
-//! What the next owner of the purge lock finds: the table of `purge`, each row made by hand.
+//! The state that the next owner of the purge lock finds: the table of `purge`, made by hand.
 
 use super::*;
 
 #[test]
-fn a_store_that_was_never_purged_has_no_last_purge() {
+fn a_store_without_purges_has_no_last_purge() {
     assert_eq!(made(SLOTS).purges.last(), None);
 }
 
-/// How far a purger came that wanted to purge "dead", and what is then the last purge.
+/// How far a purge of "dead" came before the death, and the last purge after it.
 struct Death {
     died: &'static str,
     die: fn(&Made),
@@ -50,7 +50,7 @@ const DEATHS: &[Death] = &[
     },
 ];
 
-/// A ring that has come round: the dead one's slot is that of the first purge.
+/// A ring that has wrapped around: the dead purger's slot is that of the first purge.
 fn full() -> Made {
     let made = made(SLOTS);
     for key in [b"1", b"2", b"3", b"4"] {
@@ -60,7 +60,7 @@ fn full() -> Made {
 }
 
 #[test]
-fn the_next_owner_repeats_the_walk_of_what_was_announced_last() {
+fn the_next_owner_repeats_the_last_announced_purge() {
     for Death { died, die, last: (number, key) } in DEATHS {
         let made = full();
         die(&made);
@@ -75,7 +75,7 @@ fn the_next_owner_repeats_the_walk_of_what_was_announced_last() {
 }
 
 #[test]
-fn whoever_checks_after_a_death_finds_all_that_was_announced() {
+fn a_check_after_a_death_finds_all_announced_purges() {
     for Death { died, die, last: (number, _) } in DEATHS {
         let made = full();
         die(&made);

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn the_page_has_the_numbers_of_the_code() {
+fn the_page_states_the_constants_of_the_code() {
     let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/format/store.md");
     let page = std::fs::read_to_string(page).unwrap();
     let bytes = |slots: usize| slots * SLOT_WORDS * size_of::<u64>();

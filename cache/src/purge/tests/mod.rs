@@ -1,5 +1,5 @@
-//! What purges say to one thread, case by case, and to some threads at random. What they say in
-//! every interleaving is in the models.
+//! Purges with a single thread, case by case, and with a few threads at random. The models cover
+//! every interleaving.
 
 mod deaths;
 mod document;
@@ -21,7 +21,7 @@ type Shared = Arc<Box<[AtomicU64]>>;
 
 const SLOTS: usize = 4;
 
-/// Purges, and the words that they lie in.
+/// Purges, and the words that they are in.
 struct Made {
     purges: PurgeRing<Shared>,
     store: Shared,
@@ -59,7 +59,7 @@ fn clear(checked: u64) -> PurgeVerdict {
 }
 
 #[test]
-fn a_ring_lies_where_it_has_room() {
+fn a_ring_needs_enough_words() {
     let ring = |store: usize, word, ring: usize, slots| {
         let words = |count| Arc::new(boxed_words(count));
         PurgeRing::new(words(store), word, words(ring), slots).map(|_| ())
@@ -98,7 +98,7 @@ fn a_larger_region_has_a_larger_ring() {
 }
 
 #[test]
-fn a_fill_finds_the_purges_that_are_newer_than_what_it_noted() {
+fn a_fill_finds_the_purges_after_its_noted_number() {
     let made = made(SLOTS);
     assert_eq!(made.purges.noted(), 0);
     assert_eq!(made.check(0, b"a"), clear(0), "no purge at all");
@@ -111,7 +111,7 @@ fn a_fill_finds_the_purges_that_are_newer_than_what_it_noted() {
         (1, b"a", clear(2)),
         (1, b"b", PurgeVerdict::Purged),
         (2, b"b", clear(2)),
-        // Nobody can have noted these.
+        // No fill can have noted these numbers.
         (3, b"c", PurgeVerdict::Purged),
         (u64::MAX, b"c", PurgeVerdict::Purged),
     ];
@@ -123,7 +123,7 @@ fn a_fill_finds_the_purges_that_are_newer_than_what_it_noted() {
 }
 
 #[test]
-fn as_many_newer_purges_as_the_ring_holds_are_a_match() {
+fn as_many_newer_purges_as_slots_count_as_a_match() {
     let made = made(SLOTS);
     for newest in 1..=3 * SLOTS as u64 {
         assert_eq!(made.purge(b"other"), newest);
@@ -136,7 +136,7 @@ fn as_many_newer_purges_as_the_ring_holds_are_a_match() {
 }
 
 #[test]
-fn purges_that_come_while_the_ring_is_read_are_counted_again() {
+fn purges_during_the_read_of_the_ring_are_counted() {
     for (come, expected) in [(0, clear(1)), (2, clear(1)), (3, PurgeVerdict::Purged)] {
         let made = made(SLOTS);
         made.purge(b"other");
@@ -152,7 +152,7 @@ fn purges_that_come_while_the_ring_is_read_are_counted_again() {
 }
 
 #[test]
-fn a_low_half_is_made_whole_against_the_present() {
+fn a_low_half_is_completed_against_the_present_number() {
     const HIGH: u64 = 1 << 32;
     let cases = [
         ("nothing was ever purged", 0, 0, 0),

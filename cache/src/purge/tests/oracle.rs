@@ -5,12 +5,12 @@ use super::*;
 
 const STEPS: usize = 20_000;
 
-/// Keys of a few bytes of two kinds, so that many begin alike.
+/// Short keys of two different bytes, so that many share a prefix.
 fn key(rng: &mut Rng) -> Vec<u8> {
     (0..1 + rng.below(5)).map(|_| b'a' + rng.below(2) as u8).collect()
 }
 
-/// Now and then one that does not fit.
+/// Sometimes one that does not fit.
 fn predicate(rng: &mut Rng) -> OwnedPredicate {
     let mut bytes = key(rng);
     if rng.below(10) == 0 {
@@ -23,15 +23,15 @@ fn predicate(rng: &mut Rng) -> OwnedPredicate {
     }
 }
 
-/// What a ring that forgets nothing would say.
+/// The verdict of a ring that forgets nothing.
 fn is_purged(all: &[OwnedPredicate], noted: u64, key: &[u8]) -> bool {
     let newer = &all[noted as usize..];
     newer.len() >= SLOTS || newer.iter().any(|one| one.borrowed().fitted().may_match(key))
 }
 
 #[test]
-fn every_fill_is_told_what_a_list_of_all_purges_says() {
-    let mut rng = Rng::of("every_fill_is_told_what_a_list_of_all_purges_says");
+fn every_fill_gets_the_verdict_of_the_oracle() {
+    let mut rng = Rng::of("every_fill_gets_the_verdict_of_the_oracle");
     let made = made(SLOTS);
     let mut all: Vec<OwnedPredicate> = Vec::new();
     let mut fills: Vec<(u64, Vec<u8>)> = Vec::new();

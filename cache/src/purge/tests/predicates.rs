@@ -1,11 +1,11 @@
-//! What matches, and what stays of it in words.
+//! Matching, and encoding in words.
 
 use super::*;
 use crate::purge::predicate::PredicateBuffer;
 use crate::tags::{RecordTags, TagExpr};
 
 #[test]
-fn a_predicate_matches_what_it_names() {
+fn a_predicate_matches_its_keys() {
     use Predicate::{All, Key, Prefix};
     let cases: &[(Predicate<'_>, &[u8], bool)] = &[
         (Key(b"site/a"), b"site/a", true),
@@ -40,13 +40,13 @@ fn a_predicate_with_tags_matches_by_prefix_and_tags() {
     ] {
         let tags = RecordTags::new(tags.split_whitespace().map(str::as_bytes)).unwrap();
         assert_eq!(predicate.matches(key, tags.as_bytes()), expected, "{key:?}, {tags:?}");
-        // Without the tags it is known only where it does not.
+        // Without the tags only a mismatch is certain.
         assert_eq!(predicate.may_match(key), key.starts_with(b"site/"), "{key:?}");
     }
 }
 
 #[test]
-fn tags_that_do_not_fit_become_their_prefix_and_others_stay_whole() {
+fn a_tag_predicate_that_does_not_fit_becomes_its_prefix() {
     let tag = "t".repeat(250);
     let fitting = format!("{tag} or {}", "u".repeat(250));
     let long = [&fitting[..], &"v".repeat(250), &"w".repeat(250)].join(" or ");
@@ -75,7 +75,7 @@ fn damaged_tags_are_a_purge_of_everything() {
         (decoded == Predicate::All, decoded.may_match(b"site/a"))
     };
     assert_eq!(decoded(&words), (false, true));
-    // Cut short, or with a length of the prefix that is beyond its end.
+    // Cut short, or with a prefix length beyond its end.
     assert_eq!(decoded(&words[..2]), (true, true));
     let mut torn = words.clone();
     torn[1] |= 0xffff;
@@ -83,15 +83,15 @@ fn damaged_tags_are_a_purge_of_everything() {
     for bit in 0..64 * words.len() {
         let mut flipped = words.clone();
         flipped[bit / 64] ^= 1 << (bit % 64);
-        // Whatever it is taken for, it is no panic.
+        // Whatever it decodes to, it causes no panic.
         decoded(&flipped);
     }
 }
 
-/// What the ring says of the last purge.
+/// The last purge of the ring.
 fn announced(predicate: Predicate<'_>) -> OwnedPredicate {
     let made = made(SLOTS);
-    // What an earlier purge has left in the slot is not taken for a part of it.
+    // An earlier predicate in the slot must not be taken for a part of it.
     for _ in 0..SLOTS {
         made.purge(&[0xff; PREDICATE_BYTES_MAX]);
     }
@@ -100,7 +100,7 @@ fn announced(predicate: Predicate<'_>) -> OwnedPredicate {
 }
 
 #[test]
-fn what_fits_stays_whole_and_what_is_longer_becomes_a_prefix() {
+fn a_key_that_does_not_fit_becomes_a_prefix() {
     let bytes: Vec<u8> = (0..PREDICATE_BYTES_MAX + 9).map(|index| index as u8).collect();
     let first = Predicate::Prefix(&bytes[..PREDICATE_BYTES_MAX]);
     for length in [0, 1, 7, 8, 9, 60, PREDICATE_BYTES_MAX - 1, PREDICATE_BYTES_MAX] {
@@ -120,7 +120,7 @@ fn what_fits_stays_whole_and_what_is_longer_becomes_a_prefix() {
 }
 
 #[test]
-fn words_that_end_early_are_no_panic() {
+fn truncated_words_cause_no_panic() {
     let mut buffer: PredicateBuffer = [0; PREDICATE_BYTES_MAX];
     assert_eq!(Predicate::decode(std::iter::empty(), &mut buffer), Predicate::All);
     let words = Predicate::Key(b"0123456789").encode();

@@ -1,4 +1,4 @@
-//! Real threads purge and fill; words stand for the index.
+//! Real threads purge and fill; plain words stand for the index.
 
 use std::thread;
 
@@ -21,11 +21,11 @@ const STEPS_MAX: u64 = 10_000_000_000;
 struct World {
     purges: PurgeRing<Shared>,
     lock: Mutex<()>,
-    /// For each key what the origin has: a version that only grows.
+    /// For each key the version at the origin, which only grows.
     origin: [AtomicU64; KEYS],
-    /// For each key the version that is stored, times two, and one more while it is unchecked.
+    /// For each key the stored version times two, plus one while it is unchecked.
     stored: [AtomicU64; KEYS],
-    /// For each key the version that its last acknowledged purge was about.
+    /// For each key the version of its last acknowledged purge.
     acknowledged: [AtomicU64; KEYS],
 }
 
@@ -37,14 +37,14 @@ fn key_bytes(key: usize) -> [u8; 40] {
 impl World {
     fn purge(&self, key: usize) {
         let _guard = self.lock.lock();
-        // What the origin had before must not be found any more.
+        // The earlier content of the origin must not be found any more.
         let version = self.origin[key].fetch_add(1, Relaxed) + 1;
         self.purges.announce(Predicate::Key(&key_bytes(key)));
         self.stored[key].swap(EMPTY, Relaxed);
         self.acknowledged[key].store(version, Ordering::Release);
     }
 
-    /// Stored or not?
+    /// Whether it was stored.
     fn fill(&self, key: usize) -> bool {
         let noted = self.purges.noted();
         let live = self.origin[key].load(Relaxed) * 2 + 2;
@@ -71,8 +71,8 @@ impl World {
 }
 
 #[test]
-fn no_lookup_finds_what_was_purged() {
-    let mut rng = Rng::of("no_lookup_finds_what_was_purged");
+fn no_lookup_finds_a_purged_record() {
+    let mut rng = Rng::of("no_lookup_finds_a_purged_record");
     let zeros = || std::array::from_fn(|_| AtomicU64::new(0));
     let world = World {
         purges: made(SLOTS).purges,

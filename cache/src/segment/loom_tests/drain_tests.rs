@@ -1,14 +1,14 @@
-//! Who drains a segment dies, and another one goes on.
+//! A reclaimer dies during a drain, and another one continues.
 
 use super::*;
 
-/// Where the words of a drain are, and one that names a record of the segment.
+/// The words of a drain, and one word that names a record of the segment.
 struct Drained {
     progress: DrainProgress<Words>,
     word: AtomicU64,
 }
 
-/// The drain before this one had come to its second record, with another plan.
+/// A drain whose predecessor had reached its second record, with another plan.
 fn drain_of_another() -> Arc<Drained> {
     let words: Words = Arc::new(boxed_words(3));
     words[1].store(128, Relaxed);
@@ -16,8 +16,8 @@ fn drain_of_another() -> Arc<Drained> {
     Arc::new(Drained { progress: DrainProgress::new(words, [0, 1, 2]), word: AtomicU64::new(1) })
 }
 
-/// Runs `drain`, and beside it who goes on if it has died: since it may have died anywhere, what
-/// the other one sees at any time is what it could find.
+/// Runs `drain` beside `go_on`, the successor of a dead reclaimer. The reclaimer may die at any
+/// instruction, so whatever the successor sees at any time is a state that it could find.
 fn dead_reclaimer(drain: impl Fn(&Drained) + Send + 'static, go_on: impl Fn(&Drained)) {
     let own = drain_of_another();
     let other = Arc::clone(&own);
@@ -99,7 +99,7 @@ fn dies_with_it_draining() {
 }
 
 #[test]
-fn who_goes_on_for_a_dead_reclaimer_passes_over_nothing() {
+fn the_successor_of_a_dead_reclaimer_skips_no_record() {
     holds("segments: a reclaimer dies in the beginning", dies_in_beginning);
     holds("segments: a reclaimer dies between two passes", dies_between_passes);
     holds("segments: a reclaimer dies in a pass", dies_in_a_pass);

@@ -1,11 +1,11 @@
-//! What is put into a segment, and what is found there.
+//! Appending records and reading them back.
 
 use forebay_sync::atomic::Relaxed;
 
 use super::*;
 
 #[test]
-fn what_was_appended_is_read() {
+fn an_appended_record_can_be_read() {
     let cases = [
         ("the least", Parts::sized(1, 0, 0, 0)),
         ("a word", Parts::sized(8, 8, 8, 8)),
@@ -19,7 +19,7 @@ fn what_was_appended_is_read() {
     ];
     for (case, parts) in &cases {
         let made = made(1);
-        // What lay there before does not shine through.
+        // Old bytes of the segment must not show.
         (0..1 << 13).for_each(|word| made.data.word(word).store(u64::MAX, Relaxed));
         let mut open = made.claim(0).unwrap();
         let first = parts.append(&mut open, 41).unwrap();
@@ -48,7 +48,7 @@ fn assert_zeros_behind(made: &Made, location: Location, case: &str) {
 }
 
 #[test]
-fn a_body_comes_in_pieces() {
+fn a_body_may_arrive_in_pieces() {
     let body: Vec<u8> = (0..100).collect();
     let cuts: [&[usize]; 6] = [&[], &[0], &[1], &[7, 8], &[1, 2, 3, 50, 50, 99], &[100]];
     for cut in cuts {
@@ -68,7 +68,7 @@ fn a_body_comes_in_pieces() {
 }
 
 #[test]
-fn what_cannot_be_appended_changes_nothing() {
+fn a_refused_record_changes_nothing() {
     let full = SEGMENT_BYTES as usize - HEADER_BYTES as usize;
     let impossible = AppendError::Impossible;
     let cases = [
@@ -103,7 +103,7 @@ fn what_cannot_be_appended_changes_nothing() {
 }
 
 #[test]
-fn a_segment_is_filled_to_its_last_byte() {
+fn a_segment_can_be_filled_to_its_last_byte() {
     let full = SEGMENT_BYTES as usize - HEADER_BYTES as usize;
     for (rest, fillers) in [(0, 0), (63, 0), (64, 1), (128, 2)] {
         let made = made(2);
@@ -121,7 +121,7 @@ fn a_segment_is_filled_to_its_last_byte() {
 }
 
 #[test]
-fn a_copy_has_all_that_the_record_had_and_the_frozen_marks() {
+fn a_copy_equals_its_record_and_has_the_frozen_marks() {
     let made = made(2);
     let (mut from, mut to) = (made.claim(0).unwrap(), made.claim(2).unwrap());
     Parts::sized(5, 0, 0, 0).append(&mut to, 3).unwrap();
@@ -150,7 +150,7 @@ fn a_segment_expires_with_its_last_record() {
         let marks = RecordMarks::stale_from(seconds);
         open.append(&NewRecord { marks, ..parts.new_record(1, &[]) }).unwrap();
     }
-    // Two who check it, the first of whom dies, know it as well.
+    // Two checkers, the first of whom dies, find it, too.
     for row in [0, 1] {
         // SAFETY: as if the owners had ended.
         unsafe { made.segments.suspect(0, row) }.unwrap();
@@ -164,7 +164,7 @@ fn a_segment_expires_with_its_last_record() {
 }
 
 #[test]
-fn what_lies_behind_damage_is_not_written_over() {
+fn bytes_behind_damage_are_not_overwritten() {
     let made = made(1);
     let mut open = made.claim(0).unwrap();
     let parts = Parts::sized(9, 0, 0, 0);

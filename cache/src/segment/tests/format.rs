@@ -1,4 +1,4 @@
-//! `docs/format/store.md` says what the code does.
+//! `docs/format/store.md` against the code.
 
 use super::*;
 use crate::segment::size::{SEGMENT_BYTES_MAX, SEGMENT_BYTES_MIN};
@@ -10,7 +10,7 @@ fn page() -> String {
 }
 
 #[test]
-fn the_page_has_the_numbers_of_the_code() {
+fn the_page_states_the_constants_of_the_code() {
     let page = page();
     let phases = [
         ("free", SegmentPhase::Free),
@@ -52,7 +52,7 @@ fn the_page_has_the_numbers_of_the_code() {
 }
 
 #[test]
-fn marks_and_states_have_the_bits_of_the_page() {
+fn marks_and_states_have_the_documented_bits() {
     let page = page();
     for sentence in ["bits 0–39 stale-from", "40 `SOFT`", "41 `FROZEN`"] {
         assert!(page.contains(sentence), "docs/format/store.md lacks {sentence:?}");

@@ -1,4 +1,4 @@
-//! The codec of headers, and marks.
+//! The codec of headers and marks.
 
 use super::*;
 
@@ -16,7 +16,7 @@ fn header() -> RecordHeader {
     }
 }
 
-/// A header with one thing changed.
+/// A header with one field changed.
 fn with(change: impl FnOnce(&mut RecordHeader)) -> RecordHeader {
     let mut changed = header();
     change(&mut changed);
@@ -32,7 +32,7 @@ fn filler(change: impl FnOnce(&mut RecordHeader)) -> RecordHeader {
 const ROOM: u32 = 8 * 1024 * 1024;
 
 #[test]
-fn each_field_has_its_bytes() {
+fn each_header_field_has_its_documented_bytes() {
     let bytes: Vec<u8> = header().encode().iter().flat_map(|word| word.to_le_bytes()).collect();
     #[rustfmt::skip]
     let expected = [
@@ -46,7 +46,7 @@ fn each_field_has_its_bytes() {
 }
 
 #[test]
-fn what_is_encoded_is_decoded() {
+fn an_encoded_header_decodes_to_itself() {
     let kinds = [HeaderKind::Whole, HeaderKind::LongHead, HeaderKind::Fragment, HeaderKind::Base];
     let mut cases: Vec<RecordHeader> =
         kinds.map(|kind| with(|header| header.kind = kind)).into_iter().collect();
@@ -64,7 +64,7 @@ fn what_is_encoded_is_decoded() {
 }
 
 #[test]
-fn a_header_that_cannot_be_is_refused() {
+fn an_invalid_header_is_refused() {
     let words = |header: RecordHeader| header.encode();
     let set = |number: usize, bits: u64| {
         let mut words = header().encode();
@@ -100,7 +100,7 @@ fn a_header_that_cannot_be_is_refused() {
 }
 
 #[test]
-fn a_record_fits_to_the_unit() {
+fn a_record_is_rounded_up_to_whole_units() {
     for (payload, record_bytes) in [(1, 64), (24, 64), (25, 128), (88, 128), (89, 192)] {
         let case = with(|header| {
             (header.key_bytes, header.tags_bytes, header.head_bytes) = (1, 0, 0);
@@ -113,7 +113,7 @@ fn a_record_fits_to_the_unit() {
 }
 
 #[test]
-fn every_bit_but_the_checksums_own_changes_the_checksum() {
+fn every_bit_outside_the_checksum_changes_it() {
     use crate::segment::header::RecordChecksum;
     let before = RecordChecksum::of(&header()).value();
     for bit in (0..256).filter(|bit| !(160..192).contains(bit)) {
@@ -128,7 +128,7 @@ fn every_bit_but_the_checksums_own_changes_the_checksum() {
 }
 
 #[test]
-fn marks_keep_time_softness_and_freezing_apart() {
+fn marks_hold_time_soft_and_frozen_independently() {
     let made = made(1);
     let mut open = made.claim(0).unwrap();
     let location = Parts::sized(1, 0, 0, 0).append(&mut open, 1).unwrap();
@@ -147,7 +147,7 @@ fn marks_keep_time_softness_and_freezing_apart() {
 }
 
 #[test]
-fn marks_have_no_bits_beyond_their_own() {
+fn unused_bits_of_marks_are_damage() {
     let far = RecordMarks::stale_from(u64::MAX);
     assert_eq!(far.stale_from_seconds(), (1 << 40) - 1);
     let cases = [(0, false), ((1 << 42) - 1, false), (1 << 42, true), (u64::MAX, true)];

@@ -1,4 +1,4 @@
-//! What one thread sees of segments; what many see is in the models and in the stress test.
+//! Segments with a single thread. The models and the stress test cover several threads.
 
 mod append;
 mod format;
@@ -24,7 +24,7 @@ use super::*;
 
 type Shared = Arc<Box<[AtomicU64]>>;
 
-/// Segments of 64 KiB, and the words that they lie in.
+/// Segments of 64 KiB, and the words that they are in.
 struct Made {
     segments: Segments<Shared>,
     table: Shared,
@@ -49,7 +49,7 @@ impl Made {
         unsafe { self.segments.claim(row, SegmentQueue::Small, None) }
     }
 
-    /// The record at a place of a segment that is not freed meanwhile.
+    /// The record at a location of a segment that is not freed during the borrow.
     fn record(&self, location: Location) -> Result<Record<'_>, RecordDamage> {
         // SAFETY: tests are one thread, which frees nothing that it reads.
         unsafe { self.segments.record(location) }
@@ -76,7 +76,7 @@ fn seal(open: OpenSegment<Shared>, order: u64) {
     unsafe { open.seal(order) }.unwrap();
 }
 
-/// What a test puts in.
+/// The content of a test record.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Parts {
     key: Vec<u8>,
@@ -135,7 +135,7 @@ impl Parts {
 struct Rng(u64);
 
 impl Rng {
-    /// From `FOREBAY_SEED`, else from the hasher's random keys; prints it.
+    /// Seeds from `FOREBAY_SEED`, else from the hasher's random keys; prints the seed.
     fn of(test: &str) -> Rng {
         use std::hash::{BuildHasher, RandomState};
         let given = std::env::var("FOREBAY_SEED").ok().and_then(|seed| seed.parse().ok());

@@ -1,4 +1,4 @@
-//! Walks over segments that are as they should be, flipped, or random.
+//! Scans of valid, bit-flipped and random segments.
 
 use forebay_sync::atomic::Relaxed;
 
@@ -24,7 +24,7 @@ fn filled(rng: &mut Rng) -> (Made, Vec<(Location, Parts)>) {
     (made, records)
 }
 
-/// Everything that reads looks at every place; what it finds lies in the segment.
+/// Reads every location in every way; each result must lie in the segment.
 fn look_everywhere(made: &Made, rng: &mut Rng) {
     let units = SEGMENT_BYTES / UNIT_BYTES;
     let mut key = Vec::new();
@@ -60,8 +60,8 @@ fn look_everywhere(made: &Made, rng: &mut Rng) {
 }
 
 #[test]
-fn a_walk_finds_the_records_in_their_order() {
-    let mut rng = Rng::of("a_walk_finds_the_records_in_their_order");
+fn a_scan_finds_the_records_in_order() {
+    let mut rng = Rng::of("a_scan_finds_the_records_in_order");
     for _ in 0..30 {
         let (made, records) = filled(&mut rng);
         let found = made.scan(0);
@@ -77,8 +77,8 @@ fn a_walk_finds_the_records_in_their_order() {
 }
 
 #[test]
-fn a_flipped_bit_is_found_and_harms_no_record_before_it() {
-    let mut rng = Rng::of("a_flipped_bit_is_found_and_harms_no_record_before_it");
+fn a_flipped_bit_is_detected_and_spares_earlier_records() {
+    let mut rng = Rng::of("a_flipped_bit_is_detected_and_spares_earlier_records");
     let (made, records) = filled(&mut rng);
     for turn in 0..FLIPS {
         let hurt = rng.below(records.len() as u64) as usize;
@@ -108,19 +108,19 @@ fn a_flipped_bit_is_found_and_harms_no_record_before_it() {
 }
 
 #[test]
-fn whatever_lies_there_nothing_panics() {
-    let mut rng = Rng::of("whatever_lies_there_nothing_panics");
+fn no_bytes_in_a_segment_cause_a_panic() {
+    let mut rng = Rng::of("no_bytes_in_a_segment_cause_a_panic");
     for turn in 0..NOISES {
         let (made, records) = filled(&mut rng);
         match turn % 3 {
-            // Noise from somewhere on.
+            // Noise from some word on.
             0 => {
                 let first = rng.below(1 << 13) as usize;
                 (first..1 << 13).for_each(|word| made.data.word(word).store(rng.next(), Relaxed));
             }
             // Many flipped bits.
             1 => (0..200).for_each(|_| made.flip(rng.below(u64::from(SEGMENT_BYTES) * 8))),
-            // Lengths that are almost right: only these words are noise.
+            // Lengths that are almost valid: only these words are noise.
             _ => {
                 for (location, _) in &records {
                     let lengths = made.data.word(location.0 as usize * 8 + 2);
@@ -128,7 +128,7 @@ fn whatever_lies_there_nothing_panics() {
                 }
             }
         }
-        // How far it is filled is noise as well.
+        // `filled_bytes` is noise as well.
         if turn % 2 == 0 {
             made.table.word(2).store(rng.next() >> rng.below(64), Relaxed);
         }
@@ -141,12 +141,12 @@ fn whatever_lies_there_nothing_panics() {
 }
 
 #[test]
-fn a_table_of_noise_panics_nobody() {
-    let mut rng = Rng::of("a_table_of_noise_panics_nobody");
+fn no_words_in_the_table_cause_a_panic() {
+    let mut rng = Rng::of("no_words_in_the_table_cause_a_panic");
     for _ in 0..NOISES {
         let (made, _) = filled(&mut rng);
         for index in 0..made.table.word_count() {
-            // Often a state that could be.
+            // Often a state that is possible.
             let noise = rng.next() >> (rng.below(8) * 8);
             made.table.word(index).store(noise, Relaxed);
         }
@@ -172,7 +172,7 @@ fn a_table_of_noise_panics_nobody() {
 }
 
 #[test]
-fn a_filler_is_no_record() {
+fn a_filler_is_not_a_record() {
     let made = made(1);
     seal(made.claim(0).unwrap(), 1);
     assert!(made.scan(0).is_empty());

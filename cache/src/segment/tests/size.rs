@@ -1,4 +1,4 @@
-//! How memory is divided.
+//! The division of memory.
 
 use super::*;
 use crate::segment::size::{SEGMENT_BYTES_MAX, SEGMENT_BYTES_MIN};
@@ -33,7 +33,7 @@ fn segments_are_a_sixty_fourth_of_each_participants_share() {
 }
 
 #[test]
-fn who_asks_for_too_little_or_too_much_is_told_what_is_possible() {
+fn a_refused_size_names_the_limit() {
     let cases = [
         (0, 1, SizeError::TooSmall { minimum_bytes: 512 * KIB }),
         (512 * KIB - 1, 1, SizeError::TooSmall { minimum_bytes: 512 * KIB }),
@@ -55,7 +55,7 @@ fn who_asks_for_too_little_or_too_much_is_told_what_is_possible() {
 }
 
 #[test]
-fn sizes_that_were_written_down_are_checked() {
+fn stored_sizes_are_checked() {
     let (least, most) = (u64::from(SEGMENT_BYTES_MIN), u64::from(SEGMENT_BYTES_MAX));
     let cases = [
         (least, 1, Ok(())),
@@ -81,7 +81,7 @@ fn sizes_that_were_written_down_are_checked() {
 }
 
 #[test]
-fn a_place_lies_in_one_segment_or_in_none() {
+fn a_location_is_in_one_segment_or_in_none() {
     let three = Geometry::of(64 * KIB, 3).unwrap();
     let all = Geometry::of(u64::from(SEGMENT_BYTES_MAX), 32768).unwrap();
     let cases = [

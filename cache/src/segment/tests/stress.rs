@@ -1,4 +1,4 @@
-//! Real threads: owners publish, readers pin or look from outside, one reclaims and moves.
+//! Real threads: owners publish, readers pin or copy, one thread reclaims and moves.
 
 use std::sync::atomic::{AtomicBool, AtomicU64 as Plain};
 use std::thread;
@@ -19,7 +19,7 @@ const SEGMENTS: u32 = 12;
 struct Store {
     segments: Segments<Shared>,
     pins: Pins<Arc<LineWords>>,
-    /// For each key the place of its record + 1.
+    /// For each key the location of its record + 1.
     words: Vec<AtomicU64>,
     order: Plain,
     sequence: Plain,
@@ -54,7 +54,7 @@ fn store() -> Store {
     }
 }
 
-/// Ends all threads when one fails: they may wait for it.
+/// Stops all threads when one fails, since they may wait for it.
 struct Alarm<'a>(&'a Store);
 
 impl Drop for Alarm<'_> {
@@ -65,7 +65,7 @@ impl Drop for Alarm<'_> {
     }
 }
 
-/// A record says its key and its sequence, and all bytes of its body are the key's.
+/// A record holds its key and its sequence, and all bytes of its body are those of the key.
 fn assert_right(record: &Record<'_>, key: u64) {
     assert_eq!(record.key(), key.to_le_bytes(), "another key's record");
     assert!(record.has_valid_checksum(), "a torn record");
@@ -78,7 +78,7 @@ impl Store {
         unsafe { open.seal(self.order.fetch_add(1, Relaxed)) }.unwrap();
     }
 
-    /// A free segment, as soon as there is one.
+    /// Waits for a free segment.
     fn claim(&self, row: u32, last: Option<u32>) -> OpenSegment<Shared> {
         loop {
             // SAFETY: each thread has a row of its own.
@@ -127,7 +127,7 @@ impl Store {
         unsafe { self.pins.row(row as usize) }.unwrap()
     }
 
-    /// Reads a record; purges it softly if asked to.
+    /// Reads a record, and purges it softly if asked to.
     fn hit(&self, row: &PinRow<Arc<LineWords>>, key: u64, and_purge: bool) {
         let word = &self.words[key as usize];
         let seen = word.load(Relaxed);
@@ -164,7 +164,7 @@ impl Store {
         }
     }
 
-    /// Reclaims until the owners are done: the segment that was sealed first goes first.
+    /// Reclaims the oldest sealed segments until the owners are done.
     fn reclaim(&self, row: u32, mut rng: Rng) {
         let table = self.segments.table();
         while !self.is_over.load(Relaxed) {
@@ -189,7 +189,7 @@ impl Store {
         }
     }
 
-    /// Takes the words of a draining segment out; one in four records is moved.
+    /// Removes the words of a draining segment; one in four records is moved.
     fn empty(&self, segment: u32, row: u32, rng: &mut Rng) {
         // SAFETY: the row is the reclaimer's.
         let mut open = unsafe { self.segments.claim(row, SegmentQueue::Main, None) };
@@ -227,8 +227,8 @@ impl Store {
 }
 
 #[test]
-fn many_threads_find_only_whole_records() {
-    let mut rng = Rng::of("many_threads_find_only_whole_records");
+fn many_threads_find_only_complete_records() {
+    let mut rng = Rng::of("many_threads_find_only_complete_records");
     let store = store();
     thread::scope(|scope| {
         let store = &store;
@@ -242,7 +242,7 @@ fn many_threads_find_only_whole_records() {
         let owners: Vec<_> = (0..OWNERS).map(|row| start(Store::own, row)).collect();
         let mut others: Vec<_> = (OWNERS..RECLAIMER).map(|row| start(Store::read, row)).collect();
         others.push(start(Store::reclaim, RECLAIMER));
-        // Joined, not left to the scope: ThreadSanitizer sees the one but not the other.
+        // Joined explicitly: ThreadSanitizer does not see the join of the scope.
         let mut ends: Vec<_> = owners.into_iter().map(|owner| owner.join()).collect();
         store.is_over.store(true, Relaxed);
         ends.extend(others.into_iter().map(|other| other.join()));

@@ -1,11 +1,11 @@
-//! The states of segments: which step leads where.
+//! The states of segments, and the steps between them.
 
 use forebay_sync::atomic::Relaxed;
 
 use super::*;
 use crate::segment::state::word;
 
-/// What can be done with segment 0.
+/// The steps of segment 0.
 #[derive(Clone, Copy, Debug)]
 enum Step {
     Claim,
@@ -18,14 +18,14 @@ enum Step {
     Free,
 }
 
-/// One segment, and who has it open.
+/// One segment, and the handle of its owner.
 struct Life {
     made: Made,
     open: Option<OpenSegment<Shared>>,
 }
 
 impl Life {
-    /// Does the step; says if it went.
+    /// Takes the step; returns whether it succeeded.
     fn step(&mut self, step: Step) -> bool {
         let segments = &self.made.segments;
         match step {
@@ -70,7 +70,7 @@ impl Life {
 }
 
 #[test]
-fn each_step_begins_with_its_own_states() {
+fn each_step_starts_only_from_its_own_states() {
     use Step::*;
     let all = [Claim, Seal, GiveBack, Suspect, Adopt, Drain, Free];
     type Case = (&'static str, &'static [Step], &'static [(Step, SegmentPhase)]);
@@ -116,7 +116,7 @@ fn each_step_begins_with_its_own_states() {
 }
 
 #[test]
-fn who_lost_a_segment_can_do_nothing_with_it() {
+fn an_owner_that_lost_its_segment_cannot_change_it() {
     let made = made(1);
     let mut open = made.claim(1).unwrap();
     Parts::sized(9, 0, 0, 0).append(&mut open, 1).unwrap();
@@ -138,7 +138,7 @@ fn who_lost_a_segment_can_do_nothing_with_it() {
 }
 
 #[test]
-fn a_segment_remembers_what_it_was_told_until_it_is_freed() {
+fn a_segment_keeps_its_words_until_it_is_freed() {
     let made = made(1);
     let table = made.segments.table();
     let told = || (table.order(0), table.expires(0), table.live_bytes(0), table.filled_bytes(0));
@@ -169,7 +169,7 @@ fn a_segment_remembers_what_it_was_told_until_it_is_freed() {
 }
 
 #[test]
-fn a_generation_begins_anew_after_its_last() {
+fn the_generation_wraps_around() {
     let made = made(1);
     made.table.word(word::STATE).store(u64::from(u32::MAX) << 32, Relaxed);
     seal(made.claim(0).unwrap(), 1);
@@ -180,9 +180,9 @@ fn a_generation_begins_anew_after_its_last() {
 }
 
 #[test]
-fn each_row_begins_at_a_place_of_its_own() {
+fn each_row_claims_from_an_offset_of_its_own() {
     let cases = [
-        // Row, the last one it had, what it gets of eight.
+        // Row, its last segment, the segment that it gets of eight.
         (0, None, 0),
         (1, None, 2),
         (3, None, 6),
@@ -206,7 +206,7 @@ fn each_row_begins_at_a_place_of_its_own() {
 }
 
 #[test]
-fn a_state_is_one_word_and_back() {
+fn a_state_encodes_to_one_word_and_back() {
     let phases = [
         SegmentPhase::Free,
         SegmentPhase::Open,
@@ -231,7 +231,7 @@ fn a_state_is_one_word_and_back() {
 }
 
 #[test]
-fn words_that_no_state_has_are_nobodys() {
+fn a_word_that_is_no_state_is_left_alone() {
     let open = SegmentState {
         phase: SegmentPhase::Open,
         queue: SegmentQueue::Small,

@@ -1,4 +1,4 @@
-//! Looking without a pin, also from a process that may only read.
+//! Reading without a pin, also from a read-only process.
 
 use forebay_shm::{AreaSpec, BarrierWish, Region, RegionSpec};
 use forebay_sync::atomic::Relaxed;
@@ -7,7 +7,7 @@ use super::*;
 use crate::segment::state::word;
 
 #[test]
-fn a_copy_is_taken_only_between_two_looks_at_one_generation() {
+fn a_copy_is_valid_only_if_the_generation_did_not_change() {
     let made = made(1);
     let mut open = made.claim(0).unwrap();
     let parts = Parts::sized(20, 3, 90, 700);
@@ -38,7 +38,7 @@ fn a_copy_is_taken_only_between_two_looks_at_one_generation() {
 }
 
 #[test]
-fn a_tool_that_may_only_read_finds_what_the_server_stored() {
+fn a_read_only_tool_finds_the_records_of_the_server() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("store");
     let geometry = Geometry::of(u64::from(SEGMENT_BYTES), 8).unwrap();
