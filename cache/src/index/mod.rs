@@ -9,7 +9,7 @@
 //! |---|---|---|
 //! | loads a word (a hint) | the same | removes every word of the segment |
 //! | pins its segment, barrier | the same | barrier |
-//! | loads again (acquire): unchanged? | the same | reads the pins: none? |
+//! | loads again (acquire), compares | the same | checks that there are no pins |
 //! | compares the key, reads | compares the key, swaps | reuses the segment |
 //! | lowers the pin | the same | |
 //!

@@ -1,4 +1,4 @@
-//! What the index needs from records.
+//! The records behind the index, and references to them.
 
 use std::marker::PhantomData;
 

@@ -109,7 +109,7 @@ impl KeyIndex {
         &self,
         participant: &Participant,
     ) -> Result<KeyIndexHandle, MapsError> {
-        // SAFETY: as the contract says; nobody joins the maps by themselves.
+        // SAFETY: as the contract says; no participant joins the maps alone.
         let participant = unsafe { self.region.join_embedded(participant) };
         // There are as many rows as participants.
         let participant = participant.map_err(|_| MapsError::Damaged)?;

@@ -1,5 +1,5 @@
 //! The key index: keys and tags in order, so that a purge or a listing by prefix or tag costs no
-//! more than what it touches.
+//! more than the entries that it touches.
 //!
 //! It consists of two ordered maps in the region beside the records. One has an entry for each
 //! record that is stored under a primary key, the other one for each tag of each record:

@@ -2,7 +2,7 @@
 
 use super::Queue;
 
-/// What the store knows of a key when it stores a record of it.
+/// The history of a key, when the store stores a record of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyHistory {
     /// Nothing is known.

@@ -30,7 +30,7 @@ pub struct DrainRecord {
     pub is_stale: bool,
 }
 
-/// What happens to a record.
+/// The fate of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RecordFate {
     /// It is copied to the open segment of this queue, with this use count.

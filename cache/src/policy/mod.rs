@@ -14,7 +14,7 @@
 //! Invariants:
 //! - Draining always gains memory. Of a segment of main at most [`EvictionRules::keep_percent`]
 //!   stays, and of a segment that is drained early less than 100 − [`EvictionRules::dead_percent`]
-//!   percent of what was filled. So a thread that needs a free segment gets one after a bounded
+//!   percent of its filled bytes. So a thread that needs a free segment gets one after a bounded
 //!   number of drains, as long as the unused ends of segments are smaller than the gain.
 //! - At most as much is copied as the segment held, so one free segment in reserve is enough for
 //!   each draining thread.

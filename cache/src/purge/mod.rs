@@ -12,7 +12,7 @@
 //! | fill | [`PurgeRing::noted`], then asks the origin |
 //! | | publishes unchecked, fence |
 //! | | [`PurgeRing::check`]: makes it live, or withdraws it |
-//! | follower | [`PurgeRing::is_newer`] than what the leader of the fetch noted? |
+//! | follower | joins, unless [`PurgeRing::is_newer`] by the number that the leader noted |
 //!
 //! So either the walk finds the word, or the fill finds the purge.
 //!

@@ -92,7 +92,7 @@ impl<'a> Predicate<'a> {
         words.into_iter()
     }
 
-    /// Decodes words. Whatever they contain, the result matches at least what was meant.
+    /// Decodes words. Whatever they contain, the result matches at least the intended records.
     pub(super) fn decode(
         mut words: impl Iterator<Item = u64>,
         buffer: &'a mut PredicateBuffer,

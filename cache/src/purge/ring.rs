@@ -107,7 +107,7 @@ impl<W: Words> PurgeRing<W> {
     }
 
     /// The number of purges so far. A fill notes it before it asks the origin, so the origin's
-    /// answer is newer than what these purges removed.
+    /// answer is newer than the records that these purges removed.
     pub(crate) fn noted(&self) -> u64 {
         // ORDER: pairs with the release in `raise`: the origin is asked after the purge was
         // announced, not before.

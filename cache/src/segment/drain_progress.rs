@@ -7,8 +7,8 @@
 //! | `plan` | reclaimer; opaque here | the next reclaimer |
 //!
 //! The reclaimer holds the eviction lock, but it may die at any instruction, and then its later
-//! writes are missing. So each word is released after what it stands for, and acquired before that
-//! is used.
+//! writes are missing. So each word is released after the state that it describes, and acquired
+//! before that state is used.
 
 use forebay_sync::Words;
 use forebay_sync::atomic::{AtomicU64, Relaxed, acquire, acquire_fence, release, release_fence};

@@ -1,4 +1,4 @@
-//! The header of a record: its fields, its words, and what makes one invalid.
+//! The header of a record: its fields, its words, and the checks of both.
 //!
 //! The first word of a record is its [marks](super::marks); the four after it are this header and
 //! never change. Key, tags, head and body follow, in this order, without gaps; then zeros up to the
@@ -66,7 +66,7 @@ pub(crate) struct RecordHeader {
     pub(crate) checksum: u32,
 }
 
-/// What is wrong with a header.
+/// The reason why a header is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum HeaderError {
     /// The segment ends before the header does.

@@ -138,7 +138,7 @@ fn reclaim(store: &Store) -> bool {
     }
     // SAFETY: it may read up to the end.
     assert_whole(&unsafe { store.segments.record(OLD) }.unwrap());
-    // SAFETY: all words were taken out above; nobody pins it.
+    // SAFETY: all words were removed above; no thread pins it.
     unsafe { store.segments.free(0) }.is_ok()
 }
 
@@ -224,7 +224,7 @@ fn told() {
     });
     let table = store.segments.table();
     if table.drain(0).is_ok() {
-        assert_eq!((table.order(0), table.expires(0)), (7, 9), "not told");
+        assert_eq!((table.order(0), table.expires(0)), (7, 9), "order or expires is missing");
     }
     owner.join().unwrap();
 }
@@ -261,13 +261,13 @@ fn moved(by_freezing: bool) {
 }
 
 fn marks(store: &Store, location: Location) -> MarksWord<'_> {
-    // SAFETY: nobody frees it in this model, and a word names it.
+    // SAFETY: no thread frees it in this model, and a word names it.
     unsafe { store.segments.marks(location) }.unwrap()
 }
 
 fn move_record(store: &Store, by_freezing: bool) {
     let mut open = claim(store, 1).unwrap();
-    // SAFETY: nobody frees it in this model.
+    // SAFETY: no thread frees it in this model.
     let record = unsafe { store.segments.record(OLD) }.unwrap();
     let marks = marks(store, OLD);
     let copy = if by_freezing {
@@ -383,7 +383,7 @@ fn claimed_once() {
     let claimer = thread::spawn(move || claim(&other, 1).map(|open| open.segment()));
     let own = claim(&store, 0).map(|open| open.segment());
     let others = claimer.join().unwrap();
-    assert!(own.is_some() || others.is_some(), "nobody got one");
+    assert!(own.is_some() || others.is_some(), "no thread got a segment");
     assert_ne!(own, others, "two owners");
 }
 

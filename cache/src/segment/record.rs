@@ -46,7 +46,7 @@ impl<'a> Record<'a> {
         &self.payload[start..][..usize::from(self.header.head_bytes)]
     }
 
-    /// The body, or what is stored in its place.
+    /// The body, or the bytes that are stored in its place.
     #[inline]
     pub(crate) fn body(&self) -> &'a [u8] {
         &self.payload[self.payload.len() - self.header.body_bytes as usize..]

@@ -1,4 +1,4 @@
-//! How memory is divided into segments, and what a location names.
+//! The division of memory into segments, and locations in them.
 //!
 //! A location counts units of 64 bytes from the start of the data, so 32 bits reach 256 GiB.
 

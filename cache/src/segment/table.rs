@@ -1,4 +1,4 @@
-//! The table of segments: the state and the owner of each, and what may be reclaimed.
+//! The table of segments: the state and the owner of each, and whether it may be reclaimed.
 //!
 //! | word | written by | read by |
 //! |---|---|---|
@@ -271,7 +271,7 @@ impl<W: Words> SegmentTable<W> {
         crash_point!("segment.emptied");
         let generation = state.generation.wrapping_add(1);
         let free = SegmentState { generation, ..state.with(SegmentPhase::Free) };
-        // ORDER: pairs with the acquire in `open`: what we have read of the segment, and the
+        // ORDER: pairs with the acquire in `open`: our reads of the segment, and the
         // readers whose pins we saw lowered. Pairs with the fence in `UnpinnedReader::begin`:
         // nothing of this generation is filled yet.
         self.step(segment, state, free, release("segment.free"))?;

@@ -8,7 +8,7 @@
 //! | loads the generation, fence (acquire) | removes the words |
 //! | loads the word that names the record, fence (acquire) | raises the generation (release) |
 //! | copies | claims, fence (release) |
-//! | fence (acquire), loads the generation again: unchanged? | writes other bytes |
+//! | fence (acquire), compares the generation | writes other bytes |
 //!
 //! A generation repeats after 2^32 times; checksum and key are checked, too.
 
@@ -107,8 +107,8 @@ impl<'a, S: LoadWords, D: LoadWords> UnpinnedReader<'a, S, D> {
     pub(crate) fn snapshot(&self, segment: u32) -> Option<SegmentSnapshot> {
         let state = self.begin(segment)?;
         let filled_bytes = self.word(segment, word::FILLED_BYTES)?;
-        // ORDER: pairs with the release in `SegmentTable::fill`: what the owner did before it
-        // appended the last record is visible to reads after this.
+        // ORDER: pairs with the release in `SegmentTable::fill`: everything that the owner did
+        // before it appended the last record is visible to reads after this.
         acquire_fence("segment.filled");
         let described = SegmentSnapshot {
             state,

@@ -12,7 +12,7 @@ use super::{TERMS_MAX, TagsError};
 pub struct TagExprError {
     /// The byte offset of the error.
     pub at: usize,
-    /// What is wrong there.
+    /// The description of the error.
     pub what: &'static str,
 }
 

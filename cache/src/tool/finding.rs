@@ -29,7 +29,7 @@ pub enum FindingKind {
     NotFilled,
     /// A word names a location without a valid record.
     NoRecord {
-        /// What is wrong with the header.
+        /// The reason why the header is invalid.
         why: &'static str,
     },
     /// The checksum of a record is wrong.
@@ -80,7 +80,7 @@ pub enum FindingKind {
     },
     /// A scan of a segment meets an invalid record.
     Walk {
-        /// What is wrong with the header.
+        /// The reason why the header is invalid.
         why: &'static str,
     },
     /// A row without a participant has pins.

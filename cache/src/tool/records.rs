@@ -150,7 +150,7 @@ impl CopiedRecord {
         self.copied.record().head()
     }
 
-    /// The body, or what is stored in its place.
+    /// The body, or the bytes that are stored in its place.
     pub fn body(&self) -> &[u8] {
         self.copied.record().body()
     }

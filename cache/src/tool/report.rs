@@ -16,7 +16,7 @@ pub struct CheckProgress {
     pub total: u64,
 }
 
-/// The findings of a check, and counts of what it has checked.
+/// The findings of a check, and the numbers of checked objects.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StoreReport {
     /// The findings, up to a thousand of each severity.

@@ -251,7 +251,7 @@ impl Model {
         self.next_location += 1;
         let known = self.known(from);
         self.map.borrow_mut().known.insert(to, Known { uses, ..known });
-        assert!(self.index.move_to(&hit, to, uses), "nobody else is there");
+        assert!(self.index.move_to(&hit, to, uses), "no other thread runs");
         assert!(!self.index.move_to(&hit, to, uses), "the word names another place");
         drop(hit);
         self.forget(from);

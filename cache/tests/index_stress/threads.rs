@@ -50,7 +50,7 @@ impl Memory {
 
     /// For a segment that is the caller's own, or pinned.
     fn read_own(&self, location: u32) -> (u64, u64) {
-        // SAFETY: nobody writes there now.
+        // SAFETY: no thread writes there now.
         let words = unsafe { *self.records[location as usize].0.get() };
         let (key, sequence) = (words[0], words[1]);
         let is_whole = words.chunks(2).all(|pair| *pair == [key, sequence]);
@@ -61,7 +61,7 @@ impl Memory {
     /// For a segment that is the caller's own, and that no word names.
     fn write(&self, location: u32, key: u64, sequence: u64) {
         let words = std::array::from_fn(|word| if word % 2 == 0 { key } else { sequence });
-        // SAFETY: nobody reads or writes there now.
+        // SAFETY: no thread reads or writes there now.
         unsafe { *self.records[location as usize].0.get() = words };
     }
 
@@ -82,7 +82,7 @@ impl Memory {
             }
             thread::yield_now();
         }
-        panic!("record {sequence} is not found, and nobody took it out");
+        panic!("record {sequence} is not found, though no thread removed it");
     }
 }
 
@@ -243,7 +243,7 @@ impl<'a> Worker<'a> {
         let before = self.own.get(&key).copied();
         let (sequence, is_in) = match self.insert(key) {
             Ok(inserted) => inserted,
-            Err(InsertError::Outdated) => panic!("nobody else writes this key"),
+            Err(InsertError::Outdated) => panic!("another thread writes this key"),
             Err(InsertError::Full) => return,
         };
         if !is_in {
@@ -394,7 +394,7 @@ fn check(shared: &Shared, workers: &[Worker<'_>]) {
         assert_eq!(found.insert(key, sequence), None, "two records of {key}");
         let of_key = Key::new(hash(key), |at| memory.read(at).0 == key);
         let again = shared.index.lookup(row, &of_key).map(|hit| hit.slot());
-        assert_eq!(again, Some(hit.slot()), "{key} stands where nobody looks");
+        assert_eq!(again, Some(hit.slot()), "{key} is in a slot where no lookup reads");
     }
     found.retain(|key, _| !is_shared_key(*key));
     let own = workers.iter().flat_map(|worker| &worker.own);

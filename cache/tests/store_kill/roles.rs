@@ -35,7 +35,7 @@ fn work(scene: &Scene) {
     println!("{SAY}ready");
     let mut step = 0_u64;
     while !scene.is_stopped() {
-        actor.step().expect("what must never be");
+        actor.step().expect("no violated promise");
         scene.count_step(number);
         step += 1;
         if step.is_multiple_of(STEPS_BETWEEN_SWEEPS) {

@@ -318,7 +318,7 @@ impl<'a> Play<'a> {
             return Ok(());
         }
         let reading = self.workers[piece.worker].send_guard();
-        let bytes = piece.lent.bytes(&reading).map_err(|_| "lost, and nobody was told")?;
+        let bytes = piece.lent.bytes(&reading).map_err(|_| "lost without notice")?;
         piece.label.check_part(piece.left.clone(), bytes)?;
         let sent = (operation.bytes / 4).min(piece.left.len());
         piece.lent.advance(sent);
@@ -345,7 +345,7 @@ impl<'a> Play<'a> {
         let (leader, mut follower) = match joined {
             CollapseResult::Leader(leader, follower) => (leader, follower),
             CollapseResult::Stored => {
-                return Err("what was found just now is not current".to_owned());
+                return Err("the record found just now is not current".to_owned());
             }
             CollapseResult::Follower(_) | CollapseResult::Declined => return Ok(()),
         };

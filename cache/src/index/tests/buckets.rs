@@ -156,7 +156,7 @@ fn uses_are_counted_up_to_the_maximum() {
     let old = store.lookup(7).unwrap();
     store.set(old.slot(), old.word().with_uses(0));
     store.index.count_use(&old);
-    assert_eq!(store.lookup(7).unwrap().word().uses(), 0, "who loses lets the other count");
+    assert_eq!(store.lookup(7).unwrap().word().uses(), 0, "a failed swap counts nothing");
 }
 
 #[test]
@@ -221,7 +221,7 @@ fn a_damaged_word_is_skipped_and_overwritten_when_room_is_needed() {
     });
     store.take_removed();
     assert!(store.insert(30, 1));
-    assert_eq!(store.take_removed(), [], "nobody else had to go");
+    assert_eq!(store.take_removed(), [], "no other record was removed");
     assert!(!store.locations().contains(&NOWHERE));
 
     store.set(0, damaged);

@@ -67,7 +67,7 @@ fn the_most_used_records_of_main_stay_up_to_the_limit() {
             &[stays(2), stays(2), GOES],
         ),
         (
-            "what was used still less gets nothing of what is left",
+            "records with even fewer uses get nothing of the rest",
             &[(3, 600), (2, 300), (1, 100)],
             &[stays(2), GOES, GOES],
         ),

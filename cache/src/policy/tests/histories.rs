@@ -247,7 +247,7 @@ fn check_fates(choice: Victim, filled_bytes: u64, fates: &[(Record, RecordFate)]
     let most_gone = gone().map(|(record, _)| record.uses).max().unwrap_or(0);
     let least_kept = kept().map(|record| record.uses).min().unwrap_or(USES_MAX);
     assert!(least_kept >= most_gone, "{least_kept} uses stay, {most_gone} leave: {fates:?}");
-    assert!(least_kept > 0, "what nobody used stays: {fates:?}");
+    assert!(least_kept > 0, "an unused record stays: {fates:?}");
     match choice.queue {
         Queue::Main => assert!(kept_bytes <= SEGMENT_BYTES * 80 / 100, "{kept_bytes} are kept"),
         Queue::Small => assert_eq!(most_gone, 0, "something used left small: {fates:?}"),
@@ -295,7 +295,7 @@ fn early_drains_do_not_keep_the_queues_from_their_turn() {
 
 #[test]
 fn an_unused_record_leaves_even_if_its_neighbours_die() {
-    let mut rng = Rng::of("what nobody uses");
+    let mut rng = Rng::of("an unused record leaves");
     let mut store = Store::new();
     let habit = Habit { used: 0, killed: 30, wanted: 0, short_lived: 0 };
     (0..5000).for_each(|_| store.step(&mut rng, habit));

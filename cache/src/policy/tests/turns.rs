@@ -56,7 +56,7 @@ fn the_oldest_segment_of_the_due_queue_is_drained_next() {
             Some((1, Oldest)),
         ),
         (
-            "what nothing was written to is not dead, but old",
+            "an empty segment is not dead, but old",
             &[lived(Small, 3, 0, 0), full(Main, 4)],
             SMALL_DUE,
             Some((0, Oldest)),
@@ -106,13 +106,13 @@ fn a_segment_with_more_than_a_fifth_dead_is_drained_early() {
         ("more is", &[full(Main, 1), lived(Small, 2, 100, 79)], EVEN, Some((1, Dead))),
         ("of either queue", &[full(Small, 1), lived(Main, 2, 100, 79)], SMALL_DUE, Some((1, Dead))),
         (
-            "of several what costs least to copy",
+            "of several the one that is cheapest to copy",
             &[lived(Main, 1, 100, 70), lived(Main, 2, 50, 30), lived(Small, 3, 100, 40)],
             EVEN,
             Some((1, Dead)),
         ),
         (
-            "of equals what was offered first",
+            "of equals the one that was offered first",
             &[lived(Main, 2, 100, 40), lived(Main, 1, 100, 40)],
             EVEN,
             Some((0, Dead)),

@@ -180,8 +180,8 @@ fn damage_is_a_purge_of_everything() {
         ("another purge's number", 0, 1 + SLOTS as u64),
         ("no number", 0, 0),
         ("no kind", 1, 1 << 32),
-        ("a kind that nobody knows", 1, 200 | 1 << 32),
-        ("tags, which nobody can read yet", 1, 4 | 1 << 32),
+        ("an unknown kind", 1, 200 | 1 << 32),
+        ("tags without an expression", 1, 4 | 1 << 32),
         ("longer than a slot", 1, kind::KEY | (PREDICATE_BYTES_MAX as u64 + 1) << 32),
         ("as long as can be", 1, u64::MAX),
     ];

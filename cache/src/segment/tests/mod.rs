@@ -38,7 +38,7 @@ fn made(segment_count: u32) -> Made {
     let geometry = Geometry::of(u64::from(SEGMENT_BYTES), u64::from(segment_count)).unwrap();
     let table = Arc::new(boxed_words(SegmentTable::<Shared>::words_needed(geometry)));
     let data = Arc::new(boxed_words((geometry.data_bytes() / 8) as usize));
-    // SAFETY: the words are new, and tests that write into them read no bytes meanwhile.
+    // SAFETY: the words are new, and tests that write into them read no bytes at that time.
     let segments = unsafe { Segments::new(table.clone(), data.clone(), geometry, ROWS) }.unwrap();
     Made { segments, table, data }
 }

@@ -74,7 +74,7 @@ fn assert_right(record: &Record<'_>, key: u64) {
 
 impl Store {
     fn seal(&self, open: OpenSegment<Shared>) {
-        // SAFETY: who seals here has published all of its places, and swaps no word later.
+        // SAFETY: the owner has published all of its locations, and swaps no word later.
         unsafe { open.seal(self.order.fetch_add(1, Relaxed)) }.unwrap();
     }
 
@@ -183,7 +183,7 @@ impl Store {
             while self.pins.is_pinned(segment as usize) {
                 thread::yield_now();
             }
-            // SAFETY: all words are out, nobody pins it, and there is no other reclaimer.
+            // SAFETY: all words are removed, no thread pins it, and there is no other reclaimer.
             unsafe { self.segments.free(segment) }.unwrap();
             self.frees.fetch_add(1, Relaxed);
         }

@@ -49,7 +49,7 @@ impl Life {
                 }
                 None => false,
             },
-            // SAFETY: row 1 is told to have ended; what it has open is used no more.
+            // SAFETY: row 1 counts as ended; its open segment is used no more.
             Step::Suspect => unsafe { segments.suspect(0, 1) }.is_ok(),
             Step::Adopt => {
                 // SAFETY: as above.
@@ -130,7 +130,7 @@ fn an_owner_that_lost_its_segment_cannot_change_it() {
     let adopted = unsafe { made.segments.adopt(0, 2) }.unwrap();
     assert_eq!(adopted.state().owner, Some(2));
     // SAFETY: one thread.
-    assert_eq!(unsafe { made.segments.adopt(0, 3) }.err(), Some(StateChanged), "two who check");
+    assert_eq!(unsafe { made.segments.adopt(0, 3) }.err(), Some(StateChanged), "a second checker");
     // SAFETY: the one who checks has ended, too.
     unsafe { made.segments.suspect(0, 2) }.unwrap();
     // SAFETY: one thread.
@@ -202,7 +202,7 @@ fn each_row_claims_from_an_offset_of_its_own() {
     all.sort_unstable();
     assert_eq!(all, (0..8).collect::<Vec<u32>>());
     let owned = made.segments.table().segments_where(|state| state.owner == Some(1));
-    assert_eq!(owned.collect::<Vec<u32>>(), [2, 3], "what the sweeper of row 1 finds");
+    assert_eq!(owned.collect::<Vec<u32>>(), [2, 3], "the segments that the sweeper of row 1 finds");
 }
 
 #[test]

@@ -23,7 +23,7 @@ impl<R: RegionAccess> Checker<'_, R> {
         self.participants.iter().any(|listed| listed.id.row == row)
     }
 
-    /// Reports a dead participant that was not swept; what it had is still its own.
+    /// Reports a dead participant that was not swept; its pins and segments are still its own.
     fn check_dead(&mut self, row: u32) {
         let dead = self.confirm(|checker| {
             checker.participants = checker.view.region.participants();
