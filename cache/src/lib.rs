@@ -70,6 +70,6 @@ pub use store::{
 pub use tags::{RecordTags, TAG_BYTES_MAX, TAGS_MAX, TagExpr, TagExprError, TagsError};
 #[cfg(not(loom))]
 pub use tool::{
-    CheckDepth, CheckProgress, CopiedRecord, Finding, FindingKind, KeyParts, ListedRecord,
-    RecordKind, RegionStats, SegmentCounts, Severity, StoreReadError, StoreReader, StoreReport,
+    CheckDepth, CheckProgress, CopiedRecord, Finding, FindingKind, FindingSeverity, KeyParts,
+    ListedRecord, RecordKind, RegionStats, SegmentCounts, StoreReadError, StoreReader, StoreReport,
 };

@@ -6,8 +6,8 @@ use forebay_sync::Words;
 use forebay_sync::atomic::{Relaxed, release};
 use forebay_sync::pins::PinRow;
 
-use super::key::{Key, KeyHash};
-use super::records::{Hit, PinnedLocation, Records, RemovalReason};
+use super::key::{IndexKey, KeyHash};
+use super::records::{IndexHit, PinnedLocation, Records, RemovalReason};
 use super::table::{Index, PinFailure};
 use super::word::{IndexWord, WordState};
 
@@ -20,7 +20,7 @@ impl<W: Words, R: Records> Index<W, R> {
     pub fn remove<P: Words>(
         &self,
         row: &PinRow<P>,
-        key: &Key<impl Fn(PinnedLocation<'_>) -> bool>,
+        key: &IndexKey<impl Fn(PinnedLocation<'_>) -> bool>,
     ) -> usize {
         self.remove_if(row, key, |_| true)
     }
@@ -30,12 +30,12 @@ impl<W: Words, R: Records> Index<W, R> {
     pub fn remove_if<P: Words>(
         &self,
         row: &PinRow<P>,
-        key: &Key<impl Fn(PinnedLocation<'_>) -> bool>,
-        mut goes: impl FnMut(&Hit<'_>) -> bool,
+        key: &IndexKey<impl Fn(PinnedLocation<'_>) -> bool>,
+        mut goes: impl FnMut(&IndexHit<'_>) -> bool,
     ) -> usize {
         let fingerprint = key.hash.fingerprint();
         let is_wanted = |word: IndexWord| word.is_of(fingerprint);
-        let mut matches = |hit: &Hit<'_>| key.is_at(hit.at()) && goes(hit);
+        let mut matches = |hit: &IndexHit<'_>| key.is_at(hit.at()) && goes(hit);
         let slots = self.slots(key.hash);
         slots.filter(|slot| self.remove_at(row, *slot, is_wanted, &mut matches)).count()
     }
@@ -45,14 +45,14 @@ impl<W: Words, R: Records> Index<W, R> {
         &self,
         row: &PinRow<P>,
         buckets: Range<usize>,
-        mut matches: impl FnMut(&Hit<'_>) -> bool,
+        mut matches: impl FnMut(&IndexHit<'_>) -> bool,
     ) -> usize {
         let slots = self.slots_of(buckets);
         slots.filter(|slot| self.remove_at(row, *slot, |_| true, &mut matches)).count()
     }
 
     /// Removes the word of a record that was found, if it still names this record.
-    pub fn remove_hit(&self, hit: &Hit<'_>) -> bool {
+    pub fn remove_hit(&self, hit: &IndexHit<'_>) -> bool {
         self.swap(hit.slot, hit.word, |_| IndexWord::EMPTY, Relaxed)
     }
 
@@ -95,7 +95,7 @@ impl<W: Words, R: Records> Index<W, R> {
     /// copy stays open until this has returned.
     ///
     /// Sequence and size stay the same, so no second look is needed.
-    pub fn move_to(&self, hit: &Hit<'_>, location: u32, uses: u8) -> bool {
+    pub fn move_to(&self, hit: &IndexHit<'_>, location: u32, uses: u8) -> bool {
         // ORDER: pairs with the acquire in `pin_word`: the copy is whole.
         let order = release("index.move");
         let moved = hit.word.with_location(location).with_uses(uses);
@@ -109,7 +109,7 @@ impl<W: Words, R: Records> Index<W, R> {
         row: &PinRow<P>,
         slot: usize,
         is_wanted: impl Fn(IndexWord) -> bool,
-        mut matches: impl FnMut(&Hit<'_>) -> bool,
+        mut matches: impl FnMut(&IndexHit<'_>) -> bool,
     ) -> bool {
         loop {
             match self.pin_word(row, slot, &is_wanted) {

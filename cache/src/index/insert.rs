@@ -6,8 +6,8 @@ use forebay_sync::Words;
 use forebay_sync::atomic::{Relaxed, fence, release};
 use forebay_sync::pins::PinRow;
 
-use super::key::{Key, KeyHash};
-use super::records::{Hit, PinnedLocation, Records, RemovalReason};
+use super::key::{IndexKey, KeyHash};
+use super::records::{IndexHit, PinnedLocation, Records, RemovalReason};
 use super::table::{BUCKET_WORDS, Index, PinFailure};
 use super::word::{IndexWord, WordState};
 
@@ -77,7 +77,7 @@ impl<W: Words, R: Records> Index<W, R> {
     pub fn insert<P: Words>(
         &self,
         row: &PinRow<P>,
-        key: &Key<impl Fn(PinnedLocation<'_>) -> bool>,
+        key: &IndexKey<impl Fn(PinnedLocation<'_>) -> bool>,
         new: &InsertRequest,
     ) -> Result<UncheckedWord, InsertError> {
         let word = new.word(key.hash, WordState::Unchecked);
@@ -100,7 +100,7 @@ impl<W: Words, R: Records> Index<W, R> {
     pub fn make_live<P: Words>(
         &self,
         row: &PinRow<P>,
-        key: &Key<impl Fn(PinnedLocation<'_>) -> bool>,
+        key: &IndexKey<impl Fn(PinnedLocation<'_>) -> bool>,
         unchecked: UncheckedWord,
     ) -> bool {
         self.go_live(unchecked).is_some_and(|own| self.look_again(row, key, own))
@@ -121,8 +121,8 @@ impl<W: Words, R: Records> Index<W, R> {
     pub fn replace<P: Words>(
         &self,
         row: &PinRow<P>,
-        key: &Key<impl Fn(PinnedLocation<'_>) -> bool>,
-        hit: &Hit<'_>,
+        key: &IndexKey<impl Fn(PinnedLocation<'_>) -> bool>,
+        hit: &IndexHit<'_>,
         new: &InsertRequest,
     ) -> bool {
         let live = new.word(key.hash, WordState::Live);
@@ -147,8 +147,8 @@ impl<W: Words, R: Records> Index<W, R> {
     pub fn resolve_duplicates<P: Words>(
         &self,
         row: &PinRow<P>,
-        key: &Key<impl Fn(PinnedLocation<'_>) -> bool>,
-        hit: &Hit<'_>,
+        key: &IndexKey<impl Fn(PinnedLocation<'_>) -> bool>,
+        hit: &IndexHit<'_>,
     ) -> bool {
         let sequence = self.records().sequence(hit.at());
         self.look_again(row, key, PublishedWord { slot: hit.slot, word: hit.word, sequence })
@@ -170,7 +170,7 @@ impl<W: Words, R: Records> Index<W, R> {
     fn publish<P: Words>(
         &self,
         row: &PinRow<P>,
-        key: &Key<impl Fn(PinnedLocation<'_>) -> bool>,
+        key: &IndexKey<impl Fn(PinnedLocation<'_>) -> bool>,
         own: PublishedWord,
     ) -> Result<Option<usize>, InsertError> {
         for slot in self.slots(key.hash) {
@@ -191,7 +191,7 @@ impl<W: Words, R: Records> Index<W, R> {
     fn replace_lower<P: Words>(
         &self,
         row: &PinRow<P>,
-        key: &Key<impl Fn(PinnedLocation<'_>) -> bool>,
+        key: &IndexKey<impl Fn(PinnedLocation<'_>) -> bool>,
         own: PublishedWord,
     ) -> Result<bool, InsertError> {
         let fingerprint = key.hash.fingerprint();
@@ -259,7 +259,7 @@ impl<W: Words, R: Records> Index<W, R> {
     fn look_again<P: Words>(
         &self,
         row: &PinRow<P>,
-        key: &Key<impl Fn(PinnedLocation<'_>) -> bool>,
+        key: &IndexKey<impl Fn(PinnedLocation<'_>) -> bool>,
         own: PublishedWord,
     ) -> bool {
         // ORDER: pairs with itself in another publisher of the key. Each has its own word live,
@@ -280,7 +280,7 @@ impl<W: Words, R: Records> Index<W, R> {
     fn take_out_lower<P: Words>(
         &self,
         row: &PinRow<P>,
-        key: &Key<impl Fn(PinnedLocation<'_>) -> bool>,
+        key: &IndexKey<impl Fn(PinnedLocation<'_>) -> bool>,
         slot: usize,
         rank: (u64, u32),
     ) -> bool {
@@ -300,7 +300,7 @@ impl<W: Words, R: Records> Index<W, R> {
         false
     }
 
-    fn rank(&self, hit: &Hit<'_>) -> (u64, u32) {
+    fn rank(&self, hit: &IndexHit<'_>) -> (u64, u32) {
         (self.records().sequence(hit.at()), hit.word.location())
     }
 }

@@ -53,15 +53,15 @@ fn scale(hash: u64, count: usize) -> usize {
 /// `is_at` compares the whole key. The index calls it only under a pin, and may call it several
 /// times.
 #[derive(Clone, Copy, Debug)]
-pub struct Key<F> {
+pub struct IndexKey<F> {
     pub(super) hash: KeyHash,
     is_at: F,
 }
 
-impl<F: Fn(PinnedLocation<'_>) -> bool> Key<F> {
+impl<F: Fn(PinnedLocation<'_>) -> bool> IndexKey<F> {
     /// The key with this hash; `is_at` says whether the record at a location is of this key.
-    pub fn new(hash: KeyHash, is_at: F) -> Key<F> {
-        Key { hash, is_at }
+    pub fn new(hash: KeyHash, is_at: F) -> IndexKey<F> {
+        IndexKey { hash, is_at }
     }
 
     #[inline]

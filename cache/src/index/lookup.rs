@@ -6,8 +6,8 @@ use forebay_sync::Words;
 use forebay_sync::atomic::{AtomicU64, Relaxed};
 use forebay_sync::pins::PinRow;
 
-use super::key::{Key, KeyHash};
-use super::records::{Hit, PinnedLocation, Records};
+use super::key::{IndexKey, KeyHash};
+use super::records::{IndexHit, PinnedLocation, Records};
 use super::table::{BUCKET_WORDS, Index};
 use super::word::{IndexWord, USE_MAX};
 
@@ -33,8 +33,8 @@ impl<W: Words, R: Records> Index<W, R> {
     pub fn lookup<'row, P: Words>(
         &self,
         row: &'row PinRow<P>,
-        key: &Key<impl Fn(PinnedLocation<'_>) -> bool>,
-    ) -> Option<Hit<'row>> {
+        key: &IndexKey<impl Fn(PinnedLocation<'_>) -> bool>,
+    ) -> Option<IndexHit<'row>> {
         let fingerprint = key.hash.fingerprint();
         let buckets = key.hash.buckets(self.bucket_count());
         let words = buckets.map(|bucket| self.words_of(bucket));
@@ -58,7 +58,7 @@ impl<W: Words, R: Records> Index<W, R> {
 
     /// Counts a use. The word of a record with the highest count is not written.
     #[inline]
-    pub fn count_use(&self, hit: &Hit<'_>) {
+    pub fn count_use(&self, hit: &IndexHit<'_>) {
         let uses = hit.word.uses();
         if uses < USE_MAX {
             // A plain store could bring a removed word back. If the swap fails, another use was
@@ -68,7 +68,7 @@ impl<W: Words, R: Records> Index<W, R> {
     }
 
     /// Resets the use count, so that the record is evicted when its segment is drained next.
-    pub fn reset_uses(&self, hit: &Hit<'_>) {
+    pub fn reset_uses(&self, hit: &IndexHit<'_>) {
         // If the swap fails, a reader has used the record or another thread has removed it.
         self.swap(hit.slot, hit.word, |word| word.with_uses(0), Relaxed);
     }
@@ -81,7 +81,7 @@ impl<W: Words, R: Records> Index<W, R> {
         row: &'row PinRow<P>,
         hash: KeyHash,
         location: u32,
-    ) -> Option<Hit<'row>> {
+    ) -> Option<IndexHit<'row>> {
         let fingerprint = hash.fingerprint();
         let is_it = |word: IndexWord| word.is_of(fingerprint) && word.location() == location;
         self.slots(hash).find_map(|slot| self.pin_word(row, slot, is_it).ok())
@@ -96,7 +96,7 @@ impl<W: Words, R: Records> Index<W, R> {
         &self,
         row: &'row PinRow<P>,
         buckets: Range<usize>,
-    ) -> impl Iterator<Item = Hit<'row>> {
+    ) -> impl Iterator<Item = IndexHit<'row>> {
         self.slots_of(buckets).filter_map(move |slot| self.pin_word(row, slot, |_| true).ok())
     }
 }

@@ -62,7 +62,7 @@ impl Records for Arc<Memory> {
         self.read(at).sequence
     }
 
-    fn on_removed(&self, hit: &Hit<'_>, _reason: RemovalReason) {
+    fn on_removed(&self, hit: &IndexHit<'_>, _reason: RemovalReason) {
         // The record is still there.
         self.read(hit.at());
     }
@@ -98,9 +98,9 @@ impl Store {
         unsafe { self.pins.row(number) }.unwrap()
     }
 
-    pub(crate) fn key(&self, key: u8) -> Key<impl Fn(PinnedLocation<'_>) -> bool> {
+    pub(crate) fn key(&self, key: u8) -> IndexKey<impl Fn(PinnedLocation<'_>) -> bool> {
         let records = Arc::clone(self.index.records());
-        Key::new(hash(), move |at| records.read(at).key == key)
+        IndexKey::new(hash(), move |at| records.read(at).key == key)
     }
 
     /// Writes a record and publishes it. Its sequence is its location plus one.
@@ -121,7 +121,7 @@ impl Store {
     }
 
     /// Derives a new record from the one that was found, and replaces it.
-    pub(crate) fn replace(&self, row: &Row, hit: &Hit<'_>, location: u32) -> bool {
+    pub(crate) fn replace(&self, row: &Row, hit: &IndexHit<'_>, location: u32) -> bool {
         let old = self.index.records().read(hit.at());
         let sequence = u64::from(location) + 1;
         self.index.records().write(location, Record { sequence, ..old });

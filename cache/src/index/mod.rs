@@ -49,7 +49,7 @@ pub(crate) mod loom_tests;
 mod tests;
 
 pub use insert::{InsertError, InsertRequest, UncheckedWord};
-pub use key::{Key, KeyHash};
-pub use records::{Hit, PinnedLocation, Records, RemovalReason};
+pub use key::{IndexKey, KeyHash};
+pub use records::{IndexHit, PinnedLocation, Records, RemovalReason};
 pub use table::{BUCKET_WORDS, Index, IndexError, words_needed};
 pub use word::{IndexWord, SIZE_CLASS_MAX, USE_MAX, WordState, size_class, size_class_bytes_min};

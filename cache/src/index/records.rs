@@ -42,7 +42,7 @@ pub trait Records {
     fn sequence(&self, at: PinnedLocation<'_>) -> u64;
 
     /// Called when the word of a record was removed, while its pin is still up.
-    fn on_removed(&self, _hit: &Hit<'_>, _reason: RemovalReason) {}
+    fn on_removed(&self, _hit: &IndexHit<'_>, _reason: RemovalReason) {}
 
     /// Called when the record that was given to [`make_live`](super::Index::make_live) or
     /// [`replace`](super::Index::replace) does not get into the index: the index removed its word
@@ -53,13 +53,13 @@ pub trait Records {
 
 /// A record that was found: its word and the pin that protects it.
 #[derive(Debug)]
-pub struct Hit<'row> {
+pub struct IndexHit<'row> {
     pub(super) slot: usize,
     pub(super) word: IndexWord,
     pub(super) pin: Pin<'row>,
 }
 
-impl<'row> Hit<'row> {
+impl<'row> IndexHit<'row> {
     /// The word that names it, as loaded under the pin.
     pub fn word(&self) -> IndexWord {
         self.word

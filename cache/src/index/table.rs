@@ -9,7 +9,7 @@ use forebay_sync::atomic::{AtomicU64, Ordering, Relaxed, acquire};
 use forebay_sync::pins::{NotPinned, PinRow};
 
 use super::key::KeyHash;
-use super::records::{Hit, Records};
+use super::records::{IndexHit, Records};
 use super::word::IndexWord;
 
 /// The words of a bucket: one cache line. A model needs few.
@@ -149,7 +149,7 @@ impl<W: Words, R: Records> Index<W, R> {
         row: &'row PinRow<P>,
         slot: usize,
         wanted: impl Fn(IndexWord) -> bool,
-    ) -> Result<Hit<'row>, PinFailure> {
+    ) -> Result<IndexHit<'row>, PinFailure> {
         let word = self.words.word(slot);
         let mut seen = self.load_hint(slot);
         while wanted(seen) && seen.is_in_memory() {
@@ -161,7 +161,7 @@ impl<W: Words, R: Records> Index<W, R> {
                 seen.is_same_record(hint)
             });
             match pinned {
-                Ok(pin) => return Ok(Hit { slot, word: seen, pin }),
+                Ok(pin) => return Ok(IndexHit { slot, word: seen, pin }),
                 Err(NotPinned::Gone) => {}
                 Err(NotPinned::NoSuchColumn) => return Err(PinFailure::Damaged(hint)),
                 Err(NotPinned::TooMany) => break,

@@ -16,12 +16,12 @@ const BATCH: usize = 64;
 /// or removed during the walk may be returned or not.
 #[derive(Debug)]
 pub(crate) struct KeyWalk {
-    sources: Vec<Source>,
+    sources: Vec<WalkSource>,
 }
 
 /// The entries of one tag, or of all keys.
 #[derive(Debug)]
-struct Source {
+struct WalkSource {
     which: KeyMap,
     /// The length of the prefix before the primary key.
     head_bytes: usize,
@@ -37,7 +37,7 @@ struct Source {
 impl KeyWalk {
     /// Walks over all primary keys that start with `within`, after `after`.
     pub(crate) fn over_keys(within: &[u8], after: Option<&[u8]>) -> KeyWalk {
-        KeyWalk { sources: vec![Source::new(KeyMap::Keys, Vec::new(), within, after)] }
+        KeyWalk { sources: vec![WalkSource::new(KeyMap::Keys, Vec::new(), within, after)] }
     }
 
     /// Walks over those that have, or had, a record with one of these tags.
@@ -46,7 +46,7 @@ impl KeyWalk {
         within: &[u8],
         after: Option<&[u8]>,
     ) -> KeyWalk {
-        let source = |tag| Source::new(KeyMap::Tags, tag_head(tag), within, after);
+        let source = |tag| WalkSource::new(KeyMap::Tags, tag_head(tag), within, after);
         KeyWalk { sources: tags.into_iter().map(source).collect() }
     }
 
@@ -69,8 +69,8 @@ impl KeyWalk {
     }
 }
 
-impl Source {
-    fn new(which: KeyMap, head: Vec<u8>, within: &[u8], after: Option<&[u8]>) -> Source {
+impl WalkSource {
+    fn new(which: KeyMap, head: Vec<u8>, within: &[u8], after: Option<&[u8]>) -> WalkSource {
         let prefix = [&head[..], within].concat();
         let low = match after {
             Some(after) if after >= within => {
@@ -82,7 +82,7 @@ impl Source {
         };
         let high = end_of_prefix(&prefix);
         let (head_bytes, batch, last) = (head.len(), VecDeque::new(), Vec::new());
-        Source { which, head_bytes, low, high, batch, last, is_through: false }
+        WalkSource { which, head_bytes, low, high, batch, last, is_through: false }
     }
 
     /// Fills the batch if it is empty, unless the map has no more entries.

@@ -23,7 +23,7 @@ use forebay_sync::atomic::Relaxed;
 
 use super::layout::row;
 use super::worker::{Own, StoreWorker};
-use crate::index::Hit;
+use crate::index::IndexHit;
 use crate::segment::{Location, Record, SegmentPhase};
 
 /// Says whose a lent piece is: the caller's number for a connection.
@@ -108,7 +108,7 @@ impl BodyHandle {
     /// `record` is what `hit` names. What is beyond the body is left out.
     pub(crate) fn new(
         own: &Rc<Own>,
-        hit: &Hit<'_>,
+        hit: &IndexHit<'_>,
         record: &Record<'_>,
         part: Range<u32>,
         tag: ConnectionTag,
@@ -254,7 +254,7 @@ impl Own {
     }
 
     /// Pins a segment that is pinned by a hit once more, for longer.
-    fn pin_again(&self, segment: u32, hit: &Hit<'_>) -> bool {
+    fn pin_again(&self, segment: u32, hit: &IndexHit<'_>) -> bool {
         debug_assert_eq!(
             self.shared.plan.geometry.segment_of(Location(hit.at().location())),
             Some(segment)

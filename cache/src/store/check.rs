@@ -57,7 +57,7 @@ impl Own {
     /// Is each record that the index names in the order?
     fn check_entered(&self, report: &mut KeyIndexReport) -> Result<(), KeyIndexDamaged> {
         let all = 0..self.index.bucket_count();
-        let of = |hit: crate::index::Hit<'_>| {
+        let of = |hit: crate::index::IndexHit<'_>| {
             self.records().record(hit.at()).and_then(|record| OwnedRecordKeys::of(&record))
         };
         let named: Vec<_> = self.index.hits(&self.pins, all).filter_map(of).collect();

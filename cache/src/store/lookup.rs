@@ -12,7 +12,7 @@ use super::long::LongBody;
 use super::variants;
 use super::worker::{Own, StoreWorker};
 use crate::flight::RenewedHead;
-use crate::index::{Hit, Key};
+use crate::index::{IndexHit, IndexKey};
 use crate::segment::{HeaderKind, Record};
 use crate::tags::tags_of;
 
@@ -49,7 +49,7 @@ pub struct BaseRecord<'w> {
 pub(crate) struct PinnedRecord<'w> {
     /// Used under `hit` only, hence handed out by reference only.
     record: Record<'w>,
-    pub(crate) hit: Hit<'w>,
+    pub(crate) hit: IndexHit<'w>,
 }
 
 /// What identifies a stored record: it keeps this when it is moved, and no other record has it.
@@ -120,7 +120,7 @@ impl Own {
             seen.set(record);
             is_it
         };
-        let wanted = Key::new(self.shared.hash(key), is_at);
+        let wanted = IndexKey::new(self.shared.hash(key), is_at);
         let hit = self.index.lookup(&self.pins, &wanted)?;
         // The closure was asked last about the record that was found.
         Some(PinnedRecord { record: seen.take()?, hit })

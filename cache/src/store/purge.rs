@@ -10,7 +10,7 @@ use super::record_keys::primary_of;
 use super::select::{Selection, WalkProgress};
 use super::variants::BaseBody;
 use super::worker::{Own, StoreWorker};
-use crate::index::{Hit, KeyHash, WordState};
+use crate::index::{IndexHit, KeyHash, WordState};
 use crate::purge::{Predicate, soften};
 use crate::segment::{HeaderKind, Record};
 
@@ -196,7 +196,7 @@ impl Own {
     }
 
     /// Marks a record; no, if it has to be taken out.
-    pub(super) fn soften_hit(&self, hit: &Hit<'_>) -> bool {
+    pub(super) fn soften_hit(&self, hit: &IndexHit<'_>) -> bool {
         let marks = self.records().marks(hit.at());
         marks.is_some_and(|marks| soften(hit.word(), marks))
     }
@@ -219,7 +219,7 @@ impl Own {
 
     /// Takes out everything that matches, by looking at all records.
     pub(super) fn purge_all_matching(&self, predicate: &Predicate<'_>) -> u64 {
-        let matches = |hit: &Hit<'_>| {
+        let matches = |hit: &IndexHit<'_>| {
             let record = self.records().record(hit.at());
             record.is_none_or(|record| {
                 let place = primary_of(record.header.kind, record.key());

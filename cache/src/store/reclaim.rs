@@ -30,7 +30,7 @@ use super::layout::word;
 use super::put::Kept;
 use super::stats::Events;
 use super::worker::Own;
-use crate::index::{Hit, KeyHash, WordState};
+use crate::index::{IndexHit, KeyHash, WordState};
 use crate::policy::ghosts::{GhostSlot, GhostTime};
 use crate::policy::{
     self, DrainPlan, DrainRecord, EvictionRules, RecordFate, USES_MAX, UseCensus, Victim,
@@ -385,7 +385,7 @@ impl Own {
     }
 
     /// Copies a record to the open segment of a queue, if it is still there in the end.
-    fn move_record(&self, hit: &Hit<'_>, queue: SegmentQueue, uses: u8) -> bool {
+    fn move_record(&self, hit: &IndexHit<'_>, queue: SegmentQueue, uses: u8) -> bool {
         let records = self.records();
         let (Some(marks), Some(record)) = (records.marks(hit.at()), records.record(hit.at()))
         else {

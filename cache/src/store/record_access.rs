@@ -12,7 +12,7 @@ use super::long::LongBody;
 use super::record_keys::OwnedRecordKeys;
 use super::shared::Shared;
 use super::variants::{BaseBody, NamedVariants};
-use crate::index::{Hit, PinnedLocation, Records, RemovalReason};
+use crate::index::{IndexHit, PinnedLocation, Records, RemovalReason};
 use crate::segment::{HeaderKind, Location, MarksWord, Record, Segments};
 
 /// A number that is no segment's.
@@ -177,7 +177,7 @@ impl Records for RecordAccess {
         self.record(at).map_or(0, |record| record.header.sequence)
     }
 
-    fn on_removed(&self, hit: &Hit<'_>, reason: RemovalReason) {
+    fn on_removed(&self, hit: &IndexHit<'_>, reason: RemovalReason) {
         if let Some(record) = self.record(hit.at()) {
             self.shared.count_dead(hit.at().location(), record.header.record_bytes());
             self.note_orphans(&record);

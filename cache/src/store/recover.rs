@@ -12,7 +12,7 @@ use super::layout::ROW_WORDS;
 use super::stats::Events;
 use super::store::Store;
 use super::worker::Own;
-use crate::index::{Hit, Records, RemovalReason, WordState};
+use crate::index::{IndexHit, Records, RemovalReason, WordState};
 use crate::segment::{ScannedRecord, SegmentPhase};
 
 /// Bytes that one slice of verifying looks at: some 30 µs.
@@ -139,7 +139,7 @@ impl Own {
     }
 
     /// Takes out what cannot be answered with, so that the next request fetches it.
-    pub(super) fn drop_damaged(&self, hit: &Hit<'_>) {
+    pub(super) fn drop_damaged(&self, hit: &IndexHit<'_>) {
         if self.index.remove_hit(hit) {
             Events::one(&self.shared.events.dropped_damaged);
             // Key and tags may be what is damaged.

@@ -8,7 +8,7 @@ use super::put::{NotStored, Put, RecordTimes};
 use super::variants::{self, BaseBody};
 use super::worker::{Own, StoreWorker};
 use crate::flight::VariantKey;
-use crate::index::{Hit, KeyHash};
+use crate::index::{IndexHit, KeyHash};
 use crate::policy::{self, queue_for};
 use crate::purge::{Predicate, PurgeVerdict};
 use crate::segment::{HeaderKind, SegmentQueue};
@@ -137,7 +137,7 @@ impl Own {
 
     /// The hash by which the ghost of a record is asked for; nothing for a fragment, whose key
     /// nobody has again.
-    pub(super) fn ghost_of(&self, hit: &Hit<'_>, hash: KeyHash) -> Option<KeyHash> {
+    pub(super) fn ghost_of(&self, hit: &IndexHit<'_>, hash: KeyHash) -> Option<KeyHash> {
         let record = self.records().record(hit.at())?;
         match record.header.kind {
             HeaderKind::Base => Some(hash),

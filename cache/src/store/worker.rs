@@ -26,7 +26,7 @@ use super::key_index_sweep::KeyIndexSweep;
 use super::layout::ROW_WORDS;
 use super::record_access::RecordAccess;
 use super::shared::Shared;
-use crate::index::{Index, Key, KeyHash, PinnedLocation};
+use crate::index::{Index, IndexKey, KeyHash, PinnedLocation};
 use crate::key_index::KeyIndexHandle;
 use crate::segment::{OpenSegment, SegmentQueue};
 
@@ -152,8 +152,8 @@ impl Own {
     pub(crate) fn key<'a>(
         &'a self,
         key: &'a [u8],
-    ) -> Key<impl Fn(PinnedLocation<'_>) -> bool + 'a> {
-        Key::new(self.shared.hash(key), move |at| self.records().has_key(at, key))
+    ) -> IndexKey<impl Fn(PinnedLocation<'_>) -> bool + 'a> {
+        IndexKey::new(self.shared.hash(key), move |at| self.records().has_key(at, key))
     }
 
     /// The same with a hash that is known.
@@ -161,8 +161,8 @@ impl Own {
         &'a self,
         hash: KeyHash,
         key: &'a [u8],
-    ) -> Key<impl Fn(PinnedLocation<'_>) -> bool + 'a> {
-        Key::new(hash, move |at| self.records().has_key(at, key))
+    ) -> IndexKey<impl Fn(PinnedLocation<'_>) -> bool + 'a> {
+        IndexKey::new(hash, move |at| self.records().has_key(at, key))
     }
 
     /// A word of this thread's row.

@@ -4,7 +4,7 @@ use std::fmt;
 
 /// The severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Severity {
+pub enum FindingSeverity {
     /// The store violates an invariant.
     Fault,
     /// A count is off. Work in progress may cause that; the count is exact in an idle store, and
@@ -124,16 +124,16 @@ pub enum FindingKind {
 
 impl FindingKind {
     /// The severity of such a finding.
-    pub fn severity(&self) -> Severity {
+    pub fn severity(&self) -> FindingSeverity {
         match self {
-            FindingKind::LiveBytes { .. } => Severity::Drift,
+            FindingKind::LiveBytes { .. } => FindingSeverity::Drift,
             FindingKind::Dead { .. }
             | FindingKind::Suspect
             | FindingKind::Drained
             | FindingKind::FragmentsMissing { .. }
             | FindingKind::OrphanFragments { .. }
-            | FindingKind::OrphanVariant => Severity::Note,
-            _ => Severity::Fault,
+            | FindingKind::OrphanVariant => FindingSeverity::Note,
+            _ => FindingSeverity::Fault,
         }
     }
 
@@ -257,7 +257,7 @@ impl Finding {
     }
 
     /// The severity of the finding.
-    pub fn severity(&self) -> Severity {
+    pub fn severity(&self) -> FindingSeverity {
         self.kind.severity()
     }
 }
@@ -265,9 +265,9 @@ impl Finding {
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let severity = match self.severity() {
-            Severity::Fault => "fault",
-            Severity::Drift => "drift",
-            Severity::Note => "note",
+            FindingSeverity::Fault => "fault",
+            FindingSeverity::Drift => "drift",
+            FindingSeverity::Note => "note",
         };
         write!(f, "{severity}: {}", self.kind)?;
         let row = self.row.map(u64::from);

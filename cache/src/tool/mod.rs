@@ -22,7 +22,7 @@ mod report;
 pub(crate) mod view;
 
 pub use check::CheckDepth;
-pub use finding::{Finding, FindingKind, Severity};
+pub use finding::{Finding, FindingKind, FindingSeverity};
 pub use reader::{RegionStats, SegmentCounts, StoreReadError, StoreReader};
 pub use records::{CopiedRecord, KeyParts, ListedRecord, RecordKind};
 pub use report::{CheckProgress, StoreReport};

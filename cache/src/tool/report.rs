@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::finding::{Finding, Severity};
+use super::finding::{Finding, FindingSeverity};
 
 /// The findings of each severity that are kept; more are only counted.
 const FINDINGS_MAX: u64 = 1000;
@@ -58,9 +58,9 @@ impl StoreReport {
 
     pub(super) fn add(&mut self, finding: Finding) {
         let count = match finding.severity() {
-            Severity::Fault => &mut self.fault_count,
-            Severity::Drift => &mut self.drift_count,
-            Severity::Note => &mut self.note_count,
+            FindingSeverity::Fault => &mut self.fault_count,
+            FindingSeverity::Drift => &mut self.drift_count,
+            FindingSeverity::Note => &mut self.note_count,
         };
         *count += 1;
         if *count <= FINDINGS_MAX {

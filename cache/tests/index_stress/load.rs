@@ -3,7 +3,8 @@
 use std::cell::Cell;
 
 use forebay_cache::index::{
-    BUCKET_WORDS, Hit, Index, InsertRequest, Key, KeyHash, PinnedLocation, Records, RemovalReason,
+    BUCKET_WORDS, Index, IndexHit, IndexKey, InsertRequest, KeyHash, PinnedLocation, Records,
+    RemovalReason,
 };
 use forebay_sync::{Barrier, Words};
 
@@ -25,7 +26,7 @@ impl Records for Locations {
         u64::from(at.location())
     }
 
-    fn on_removed(&self, _hit: &Hit<'_>, reason: RemovalReason) {
+    fn on_removed(&self, _hit: &IndexHit<'_>, reason: RemovalReason) {
         assert_eq!(reason, RemovalReason::Evicted, "each key is inserted once");
         self.evicted_count.set(self.evicted_count.get() + 1);
     }
@@ -33,7 +34,7 @@ impl Records for Locations {
 
 fn insert<W: Words>(index: &Index<W, Locations>, row: &Row, location: u32, salt: u64) {
     let hash = KeyHash::new(mixed(salt ^ u64::from(location)));
-    let key = Key::new(hash, |at: PinnedLocation<'_>| at.location() == location);
+    let key = IndexKey::new(hash, |at: PinnedLocation<'_>| at.location() == location);
     let new = InsertRequest { location, size_class: 20, sequence: u64::from(location) };
     let unchecked = index.insert(row, &key, &new).expect("somebody gives way");
     assert!(index.make_live(row, &key, unchecked));

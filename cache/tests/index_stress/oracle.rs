@@ -9,8 +9,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use forebay_cache::index::{
-    BUCKET_WORDS, Hit, Index, InsertError, InsertRequest, Key, KeyHash, PinnedLocation, Records,
-    RemovalReason, USE_MAX, UncheckedWord, WordState,
+    BUCKET_WORDS, Index, IndexHit, IndexKey, InsertError, InsertRequest, KeyHash, PinnedLocation,
+    Records, RemovalReason, USE_MAX, UncheckedWord, WordState,
 };
 use forebay_sync::{Barrier, LineWords};
 
@@ -52,7 +52,7 @@ impl Records for Memory {
         self.0.borrow().known[&at.location()].sequence
     }
 
-    fn on_removed(&self, hit: &Hit<'_>, reason: RemovalReason) {
+    fn on_removed(&self, hit: &IndexHit<'_>, reason: RemovalReason) {
         self.0.borrow_mut().removed.push((hit.word().location(), reason));
     }
 }
@@ -80,9 +80,9 @@ impl Model {
         Model { index, map, row, unchecked: Vec::new(), next_location: 0, rng, evicted_count: 0 }
     }
 
-    fn key(&self, key: u64) -> Key<impl Fn(PinnedLocation<'_>) -> bool + use<>> {
+    fn key(&self, key: u64) -> IndexKey<impl Fn(PinnedLocation<'_>) -> bool + use<>> {
         let map = Rc::clone(&self.map);
-        Key::new(hash(key), move |at| map.borrow().known[&at.location()].key == key)
+        IndexKey::new(hash(key), move |at| map.borrow().known[&at.location()].key == key)
     }
 
     fn step(&mut self) {

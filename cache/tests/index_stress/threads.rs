@@ -11,8 +11,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
 use forebay_cache::index::{
-    Hit, Index, InsertError, InsertRequest, Key, KeyHash, PinnedLocation, Records, RemovalReason,
-    WordState,
+    Index, IndexHit, IndexKey, InsertError, InsertRequest, KeyHash, PinnedLocation, Records,
+    RemovalReason, WordState,
 };
 use forebay_sync::pins::Pins;
 use forebay_sync::{Barrier, LineWords};
@@ -108,7 +108,7 @@ impl Records for Memory {
         self.read(at).1
     }
 
-    fn on_removed(&self, hit: &Hit<'_>, _reason: RemovalReason) {
+    fn on_removed(&self, hit: &IndexHit<'_>, _reason: RemovalReason) {
         self.set_gone(self.read(hit.at()).1);
     }
 }
@@ -183,9 +183,9 @@ impl<'a> Worker<'a> {
         self.shared.index.records()
     }
 
-    fn key(&self, key: u64) -> Key<impl Fn(PinnedLocation<'_>) -> bool + use<'a>> {
+    fn key(&self, key: u64) -> IndexKey<impl Fn(PinnedLocation<'_>) -> bool + use<'a>> {
         let memory = self.memory();
-        Key::new(hash(key), move |at| {
+        IndexKey::new(hash(key), move |at| {
             wobble();
             memory.read(at).0 == key
         })
@@ -392,7 +392,7 @@ fn check(shared: &Shared, workers: &[Worker<'_>]) {
         let (key, sequence) = memory.read(hit.at());
         assert!(!memory.is_gone(sequence), "{sequence} was taken out");
         assert_eq!(found.insert(key, sequence), None, "two records of {key}");
-        let of_key = Key::new(hash(key), |at| memory.read(at).0 == key);
+        let of_key = IndexKey::new(hash(key), |at| memory.read(at).0 == key);
         let again = shared.index.lookup(row, &of_key).map(|hit| hit.slot());
         assert_eq!(again, Some(hit.slot()), "{key} is in a slot where no lookup reads");
     }

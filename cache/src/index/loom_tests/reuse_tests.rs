@@ -90,7 +90,7 @@ fn a_full_pair() {
 /// Inserts a record with a fingerprint of its own, and counts a use of it.
 fn insert_stranger(store: &Store, row: &Row, location: u32) {
     store.index.records().write(location, Record { key: OTHER_KEY, sequence: 1 });
-    let key = Key::new(KeyHash::new(u64::from(location) + 20), |_| true);
+    let key = IndexKey::new(KeyHash::new(u64::from(location) + 20), |_| true);
     let new = InsertRequest { location, size_class: 0, sequence: 1 };
     let unchecked = store.index.insert(row, &key, &new).unwrap();
     assert!(store.index.make_live(row, &key, unchecked));

@@ -133,7 +133,7 @@ fn equal_victims_take_turns() {
 #[test]
 fn a_word_with_the_same_fingerprint_is_not_evicted() {
     let store = store();
-    let other = |number: u32| Key::new(hash(7), move |at| at.location() == number);
+    let other = |number: u32| IndexKey::new(hash(7), move |at| at.location() == number);
     for number in 0..WORDS {
         let new = InsertRequest { location: number, size_class: 0, sequence: 1 };
         let unchecked = store.index.insert(&store.row, &other(number), &new).unwrap();
@@ -166,7 +166,7 @@ fn a_record_moves_and_is_replaced_in_its_slot() {
     store.use_often(7, 3);
     let old = store.lookup(7).unwrap();
     assert!(store.index.move_to(&old, location(107, 1), 1));
-    let of_copy = Key::new(hash(7), |at| [7, 107].contains(&(at.location() / 10)));
+    let of_copy = IndexKey::new(hash(7), |at| [7, 107].contains(&(at.location() / 10)));
     let moved = store.index.lookup(&store.row, &of_copy).unwrap();
     assert_eq!(moved.slot(), old.slot());
     let word = moved.word();

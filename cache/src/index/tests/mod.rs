@@ -38,7 +38,7 @@ impl Records for Locations {
         u64::from(at.location() % 10)
     }
 
-    fn on_removed(&self, hit: &Hit<'_>, reason: RemovalReason) {
+    fn on_removed(&self, hit: &IndexHit<'_>, reason: RemovalReason) {
         self.removed.borrow_mut().push((hit.at().location(), reason));
     }
 }
@@ -65,8 +65,8 @@ fn hash(key: u32) -> KeyHash {
     KeyHash::new(u64::from(key) + 1)
 }
 
-fn key(key: u32) -> Key<impl Fn(PinnedLocation<'_>) -> bool> {
-    Key::new(hash(key), move |at| at.location() / 10 == key)
+fn key(key: u32) -> IndexKey<impl Fn(PinnedLocation<'_>) -> bool> {
+    IndexKey::new(hash(key), move |at| at.location() / 10 == key)
 }
 
 impl Store {
@@ -81,7 +81,7 @@ impl Store {
         self.index.make_live(&self.row, &key(of), unchecked)
     }
 
-    fn lookup(&self, of: u32) -> Option<Hit<'_>> {
+    fn lookup(&self, of: u32) -> Option<IndexHit<'_>> {
         self.index.lookup(&self.row, &key(of))
     }
 

@@ -6,7 +6,7 @@
 //! | `marks` | purger; deriving thread | all |
 
 use super::*;
-use crate::index::{Hit, WordState};
+use crate::index::{IndexHit, WordState};
 use crate::segment::MarksWord;
 
 /// The locations of the stored record, and of the one derived from it.
@@ -24,7 +24,7 @@ impl Soft {
         Arc::new(Soft { world: world(2), marks: [AtomicU64::new(0), AtomicU64::new(0)] })
     }
 
-    fn marks_of(&self, hit: &Hit<'_>) -> MarksWord<'_> {
+    fn marks_of(&self, hit: &IndexHit<'_>) -> MarksWord<'_> {
         MarksWord::new(&self.marks[hit.at().location() as usize])
     }
 
@@ -43,7 +43,7 @@ fn announce(soft: &Soft) {
 }
 
 fn walk(soft: &Soft, store: &Store, row: &Row) {
-    let goes = |hit: &Hit<'_>| !soften(hit.word(), soft.marks_of(hit));
+    let goes = |hit: &IndexHit<'_>| !soften(hit.word(), soft.marks_of(hit));
     store.index.remove_if(row, &store.key(KEY), goes);
 }
 

@@ -101,7 +101,7 @@ impl Made {
         }
     }
 
-    fn found(&self, severity: Severity) -> BTreeSet<&'static str> {
+    fn found(&self, severity: FindingSeverity) -> BTreeSet<&'static str> {
         let report = check(&self.store);
         let of_weight = report.findings.iter().filter(|finding| finding.severity() == severity);
         of_weight.map(|finding| finding.kind.name()).collect()
@@ -186,7 +186,7 @@ fn make_duplicate(made: &Made) {
     let (_, first) = made.word_of(KEY);
     store_as(made, HeaderKind::Whole, KEY, b"newer");
     assert!(put(&made.worker, b"further", b"head", b"body"));
-    assert_eq!(made.found(Severity::Fault), BTreeSet::new());
+    assert_eq!(made.found(FindingSeverity::Fault), BTreeSet::new());
     // The first one comes back, into an empty word of the other one's bucket.
     let bucket = made.word_of(KEY).0 / 8;
     let words = made.area(kind::INDEX);
@@ -264,10 +264,11 @@ fn each_fault_that_is_made_is_found_and_no_other() {
         damage(&made);
         let report = check(&made.store);
         let expected: BTreeSet<_> = expected.iter().copied().collect();
-        assert_eq!(made.found(Severity::Fault), expected, "{name}: {report}");
+        assert_eq!(made.found(FindingSeverity::Fault), expected, "{name}: {report}");
         for finding in report.findings {
             assert!(
-                finding.to_string().starts_with("fault: ") || finding.severity() > Severity::Fault
+                finding.to_string().starts_with("fault: ")
+                    || finding.severity() > FindingSeverity::Fault
             );
         }
         made.restore(&before);
@@ -354,7 +355,7 @@ fn what_a_dead_participant_has_not_counted_is_counted_when_its_segment_is_checke
         assert!(died.join().is_err());
         let segment = made.segment_of(KEY);
         made.write_segment(segment, LIVE, |bytes| bytes.strict_add_signed(drift_bytes));
-        assert_eq!(made.found(Severity::Drift), BTreeSet::from(["live_bytes"]));
+        assert_eq!(made.found(FindingSeverity::Drift), BTreeSet::from(["live_bytes"]));
         assert_eq!(made.store.sweep().unwrap(), 1);
         assert_eq!(made.worker.mend(), 1);
         assert_sound(&made.store);

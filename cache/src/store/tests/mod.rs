@@ -14,8 +14,8 @@ mod uses;
 use std::task::{Context, Poll, Waker};
 
 use crate::{
-    CheckDepth, CollapseResult, Fill, Leader, Lookup, RecordTimes, Severity, Store, StoreConfig,
-    StoreReport, StoreWorker, StoredRecord, VariantKey,
+    CheckDepth, CollapseResult, Fill, FindingSeverity, Leader, Lookup, RecordTimes, Store,
+    StoreConfig, StoreReport, StoreWorker, StoredRecord, VariantKey,
 };
 
 /// When everything in these tests happens.
@@ -42,7 +42,7 @@ fn check(store: &Store) -> StoreReport {
 /// Nothing is wrong with a store in which nobody works, and all its counts are right.
 fn assert_sound(store: &Store) {
     let report = check(store);
-    let wrong = report.findings.iter().any(|finding| finding.severity() != Severity::Note);
+    let wrong = report.findings.iter().any(|finding| finding.severity() != FindingSeverity::Note);
     assert!(!wrong, "{report}");
 }
 

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use clap::ArgMatches;
-use forebay_cache::{CheckDepth, Finding, Severity, StoreReader, StoreReport};
+use forebay_cache::{CheckDepth, Finding, FindingSeverity, StoreReader, StoreReport};
 use forebay_server::KeyText;
 use serde_json::{Value, json};
 
@@ -52,9 +52,9 @@ fn report_json(report: &StoreReport) -> Value {
 
 fn finding_json(finding: &Finding) -> Value {
     let severity = match finding.severity() {
-        Severity::Fault => "fault",
-        Severity::Drift => "drift",
-        Severity::Note => "note",
+        FindingSeverity::Fault => "fault",
+        FindingSeverity::Drift => "drift",
+        FindingSeverity::Note => "note",
     };
     let key = (!finding.key.is_empty()).then(|| finding.key.escape_ascii().to_string());
     json!({

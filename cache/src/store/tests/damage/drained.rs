@@ -9,7 +9,8 @@ fn drained_to_the_end(made: &Made, segment: u32) -> Vec<&'static str> {
     let state = made.store.shared.segments.table().state(segment).unwrap();
     assert_eq!(state.phase, SegmentPhase::Free, "it was not freed");
     let report = check(&made.store);
-    let faults = report.findings.iter().filter(|finding| finding.severity() == Severity::Fault);
+    let faults =
+        report.findings.iter().filter(|finding| finding.severity() == FindingSeverity::Fault);
     faults.map(|finding| finding.kind.name()).collect()
 }
 
