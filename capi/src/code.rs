@@ -83,16 +83,20 @@ pub enum CodeSide {
 /// Every code, with its side and its text.
 const TABLE: &[(Code, CodeSide, &CStr)] = &[
     (Code::Ok, CodeSide::None, c"done"),
-    (Code::Absent, CodeSide::None, c"there is nothing: no such key, or no further entry"),
-    (Code::Differs, CodeSide::None, c"what is there is not what was expected; nothing was changed"),
-    (Code::Null, CodeSide::Caller, c"caller: a pointer is null that must not be"),
-    (Code::Argument, CodeSide::Caller, c"caller: an argument breaks a rule"),
-    (Code::Version, CodeSide::Caller, c"caller: program and library do not fit together"),
-    (Code::KeyTooLong, CodeSide::Caller, c"caller: the key is longer than any can be"),
-    (Code::ValueTooLong, CodeSide::Caller, c"caller: the value is longer than any can be"),
-    (Code::Name, CodeSide::Caller, c"caller: no map can have this name"),
+    (Code::Absent, CodeSide::None, c"not found: no such key, or no further entry"),
+    (
+        Code::Differs,
+        CodeSide::None,
+        c"the value or entry differs from the expected one; nothing changed",
+    ),
+    (Code::Null, CodeSide::Caller, c"caller: a required pointer is null"),
+    (Code::Argument, CodeSide::Caller, c"caller: an argument is invalid"),
+    (Code::Version, CodeSide::Caller, c"caller: the program needs another version of the library"),
+    (Code::KeyTooLong, CodeSide::Caller, c"caller: the key is too long"),
+    (Code::ValueTooLong, CodeSide::Caller, c"caller: the value is too long"),
+    (Code::Name, CodeSide::Caller, c"caller: the name of the map is invalid"),
     (Code::NoMap, CodeSide::Caller, c"caller: there is no map of this name"),
-    (Code::Buffer, CodeSide::Caller, c"caller: the memory for the answer is too small"),
+    (Code::Buffer, CodeSide::Caller, c"caller: the output buffer is too small"),
     (
         Code::Leases,
         CodeSide::Caller,
@@ -103,28 +107,32 @@ const TABLE: &[(Code, CodeSide, &CStr)] = &[
         CodeSide::Caller,
         c"caller: the participant belongs to the parent process; the child has to join by itself",
     ),
-    (Code::Full, CodeSide::Region, c"region: there is no memory left for the map"),
-    (Code::MapsFull, CodeSide::Region, c"region: there are as many maps as there can be"),
+    (Code::Full, CodeSide::Region, c"region: it has no memory left for the map"),
+    (Code::MapsFull, CodeSide::Region, c"region: it has its maximum number of maps"),
     (
         Code::ParticipantsFull,
         CodeSide::Region,
-        c"region: there are as many members as there can be",
+        c"region: it has its maximum number of participants",
     ),
-    (Code::Damaged, CodeSide::Region, c"region: it holds what can not be; do not use it any more"),
-    (Code::Unusable, CodeSide::Region, c"region: what is there cannot be used by this library"),
+    (Code::Damaged, CodeSide::Region, c"region: it is corrupt; stop using it"),
+    (Code::Unusable, CodeSide::Region, c"region: this library cannot use the file at this path"),
     (
         Code::Busy,
         CodeSide::Others,
-        c"another process: it kept a lock for the whole time; is it stopped? try again",
+        c"another process: it held a lock until the limit; try again, or see if it is stopped",
     ),
     (
         Code::InUse,
         CodeSide::Others,
-        c"another process: it takes part in the region, which has other sizes; attach to it",
+        c"another process: it uses the region with other sizes; attach to the region instead",
     ),
-    (Code::System, CodeSide::System, c"system: it refused"),
-    (Code::NoSpace, CodeSide::System, c"system: the file system has no room for the region"),
-    (Code::Permission, CodeSide::System, c"system: file or directory are not the caller's alone"),
+    (Code::System, CodeSide::System, c"system: the operating system returned an error"),
+    (Code::NoSpace, CodeSide::System, c"system: the file system has no space for the region"),
+    (
+        Code::Permission,
+        CodeSide::System,
+        c"system: other users can access the file or its directory",
+    ),
     (Code::Library, CodeSide::Library, c"library: a bug; stop using the participant"),
 ];
 
@@ -136,7 +144,7 @@ fn row(code: i32) -> Option<&'static (Code, CodeSide, &'static CStr)> {
 /// stays. Details of one failure, as its path, are in `forebay_last_message`.
 #[unsafe(no_mangle)]
 pub extern "C" fn forebay_code_text(code: i32) -> *const c_char {
-    let text = row(code).map_or(c"caller: no code of this library", |(_, _, text)| text);
+    let text = row(code).map_or(c"caller: not a code of this library", |(_, _, text)| text);
     text.as_ptr()
 }
 

@@ -61,16 +61,16 @@ impl From<AcquireError> for MapError {
 impl fmt::Display for MapError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            MapError::Full => out.write_str("there is no memory left for this map"),
+            MapError::Full => out.write_str("out of memory: the map has no room left; remove entries or give it a larger region"),
             MapError::KeyTooLong => write!(out, "keys have at most {KEY_BYTES_MAX} bytes"),
             MapError::ValueTooLong => write!(out, "values have at most {VALUE_BYTES_MAX} bytes"),
-            MapError::TooManyLeases => out.write_str("all leases of this participant are in use"),
-            MapError::Busy => out.write_str("another owner of the map's lock did not end in time"),
+            MapError::TooManyLeases => out.write_str("all leases of this participant are in use; drop an entry or a cursor"),
+            MapError::Busy => out.write_str("timed out waiting for the map's lock; try again, or check for a stopped process"),
             MapError::Forked => {
-                out.write_str("the parent of this process takes part, and this process does not")
+                out.write_str("the participant belongs to the parent process; join in this process")
             }
-            MapError::Damaged { what } => write!(out, "the region is damaged: {what}"),
-            MapError::Lock(error) => write!(out, "the map cannot be locked: {error}"),
+            MapError::Damaged { what } => write!(out, "the region is corrupt: {what}; stop using it"),
+            MapError::Lock(error) => write!(out, "cannot lock the map: {error}"),
         }
     }
 }

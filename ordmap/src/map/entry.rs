@@ -154,7 +154,7 @@ impl Ord for Entry<'_> {
 ///   them.
 /// - There are as many bytes in the words.
 unsafe fn bytes(words: &[AtomicU64], count: usize) -> &[u8] {
-    assert!(count <= words.len() * 8, "lengths were checked when the entry was held");
+    assert!(count <= words.len() * 8, "the lengths of a held entry exceed its words");
     // SAFETY:
     // - The words are initialised, and live as long as the mapping.
     // - A key and a value are written before their entry is named, and not again before it was

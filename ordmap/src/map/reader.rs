@@ -91,7 +91,7 @@ impl<'m> MapReader<'m> {
             }
             spin_loop();
         }
-        Err(MapError::Damaged { what: "bounds move for ever" })
+        Err(MapError::Damaged { what: "bounds keep moving" })
     }
 
     /// Reads again until nothing that it met was freed meanwhile.
@@ -113,7 +113,7 @@ impl<'m> MapReader<'m> {
             }
             spin_loop();
         }
-        Err(MapError::Damaged { what: "a reference names nothing" })
+        Err(MapError::Damaged { what: "a reference leads to no object" })
     }
 
     /// Where it takes leases.

@@ -71,7 +71,7 @@ impl Map<'_> {
             }
             forebay_sync::atomic::spin_loop();
         }
-        Err(ObjectReadError::Damaged("bounds move for ever").into())
+        Err(ObjectReadError::Damaged("bounds keep moving").into())
     }
 
     /// Takes the lock of a shard, and counts for how many changes that had to be waited for.

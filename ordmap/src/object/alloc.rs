@@ -103,7 +103,7 @@ impl<'a> Allocator<'a> {
         let words = self.view.words(unit, size).ok_or(LIST_DAMAGED)?;
         let header = ObjectHeader::of_word(words[0].load(Relaxed));
         if header.kind() != Some(ObjectKind::Free) {
-            return Err(ObjectReadError::Damaged("an object is free and in use"));
+            return Err(ObjectReadError::Damaged("an object is both free and in use"));
         }
         Ok(FreeObject {
             reference: ObjectRef::new(unit, header.generation()),
@@ -130,7 +130,7 @@ impl<'a> Allocator<'a> {
     /// Frees an object that only readers may still refer to, which will notice.
     pub(crate) fn release(&self, reference: ObjectRef) -> Result<(), ObjectReadError> {
         let Some((chunk, object)) = self.clear(reference)? else {
-            return Err(ObjectReadError::Damaged("what was to be freed is not there"));
+            return Err(ObjectReadError::Damaged("an object to be freed does not exist"));
         };
         let word = self.view.chunk(chunk).ok_or(LIST_DAMAGED)?;
         let class = word.class().ok_or(LIST_DAMAGED)?;
@@ -227,7 +227,7 @@ impl<'a> Allocator<'a> {
         };
         let now = ObjectHeader::of_word(words[0].load(Relaxed)).generation();
         if now != reference.generation() && now != reference.generation().next() {
-            return Err(ObjectReadError::Damaged("what was to be freed is something else"));
+            return Err(ObjectReadError::Damaged("an object to be freed is another object"));
         }
         self.raise(reference);
         crate::step!("object.raised");

@@ -65,7 +65,7 @@ impl EntryLayout {
         key: &[u8],
         value: &[u8],
     ) {
-        assert!(self.end <= words.len(), "the object is as large as was asked for");
+        assert!(self.end <= words.len(), "the object is smaller than its entry");
         let is_long = self.key > KEY_BYTES;
         let (kind, lengths) = match text {
             EntryKind::Entry if is_long => (ObjectKind::LongEntry, value.len()),
@@ -106,17 +106,17 @@ impl EntryLengths {
             (EntryKind::Entry, Some(ObjectKind::LongEntry)) => {
                 (object.word(KEY_BYTES)? as usize, lengths)
             }
-            _ => return Err(ObjectReadError::Damaged("an object is of another kind")),
+            _ => return Err(ObjectReadError::Damaged("an object has the wrong kind")),
         };
         if key_bytes > KEY_BYTES_MAX || value_bytes > VALUE_BYTES_MAX {
-            return Err(ObjectReadError::Damaged("an entry is longer than any can be"));
+            return Err(ObjectReadError::Damaged("an entry exceeds the maximum length"));
         }
         let layout = EntryLayout::of(key_bytes, value_bytes);
         if header.kind() == Some(ObjectKind::LongEntry) && layout.key <= KEY_BYTES {
-            return Err(ObjectReadError::Damaged("a long entry is short"));
+            return Err(ObjectReadError::Damaged("a long entry is too short"));
         }
         if layout.end > object.words().len() {
-            return Err(ObjectReadError::Damaged("an entry is longer than its memory"));
+            return Err(ObjectReadError::Damaged("an entry is longer than its object"));
         }
         Ok(EntryLengths { key_bytes, value_bytes, layout })
     }

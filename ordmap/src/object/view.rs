@@ -93,7 +93,7 @@ impl<'a> ShardView<'a> {
     #[inline]
     pub(crate) fn begin(self, reference: ObjectRef) -> Result<ObjectView<'a>, ObjectReadError> {
         const OUTSIDE: ObjectReadError =
-            ObjectReadError::Damaged("a reference leads out of the data");
+            ObjectReadError::Damaged("a reference points outside of the data");
         let unit = reference.unit().ok_or(OUTSIDE)?;
         let chunk = self.chunks.get(unit / CHUNK_UNITS).ok_or(OUTSIDE)?;
         let chunk_word = chunk.load(Relaxed);
@@ -124,7 +124,7 @@ impl<'a> ObjectView<'a> {
     pub(crate) fn word(&self, index: usize) -> Result<u64, ObjectReadError> {
         match self.words.get(index) {
             Some(word) => Ok(word.load(Relaxed)),
-            None => Err(ObjectReadError::Damaged("an object is shorter than it says")),
+            None => Err(ObjectReadError::Damaged("an object is shorter than its header says")),
         }
     }
 
@@ -143,7 +143,7 @@ impl<'a> ObjectView<'a> {
     pub(crate) fn header_of(&self, kind: ObjectKind) -> Result<ObjectHeader, ObjectReadError> {
         let header = self.header();
         if header.kind() != Some(kind) {
-            return Err(ObjectReadError::Damaged("an object is of another kind"));
+            return Err(ObjectReadError::Damaged("an object has the wrong kind"));
         }
         Ok(header)
     }

@@ -79,11 +79,11 @@ impl fmt::Display for OrdConfigError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             OrdConfigError::TooSmall { minimum_bytes } => {
-                write!(out, "the region needs {minimum_bytes} bytes at least")
+                write!(out, "the region is too small; it needs at least {minimum_bytes} bytes")
             }
-            OrdConfigError::TooLarge => out.write_str("no region of maps can be so large"),
+            OrdConfigError::TooLarge => out.write_str("a region of maps cannot be this large"),
             OrdConfigError::OutOfRange { what, max } => {
-                write!(out, "{what} is not in its range, which goes to {max}")
+                write!(out, "{what} is out of range; the maximum is {max}")
             }
         }
     }

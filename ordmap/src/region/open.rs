@@ -105,7 +105,7 @@ impl OrdRegion {
     pub fn attach(path: &Path) -> Result<OrdRegion, OrdOpenError> {
         let reader = Region::attach_read_only(path).map_err(OrdOpenError::Region)?;
         let words = reader.area(kind::HEAD).filter(|words| words.word_count() >= head::COUNT);
-        let words = words.ok_or(OrdOpenError::Damaged { what: "there is no head of maps" })?;
+        let words = words.ok_or(OrdOpenError::Damaged { what: "it has no head area of maps" })?;
         let number = |index| u32::try_from(words.load(index)).unwrap_or(u32::MAX);
         let config = OrdConfig {
             bytes: words.load(head::REGION_BYTES),
@@ -117,7 +117,7 @@ impl OrdRegion {
         };
         // What differs would be replaced.
         if !is_of_plan(&reader, &config, &RegionPlan::of(&config).map_err(OrdOpenError::Config)?) {
-            return Err(OrdOpenError::Damaged { what: "another version made it" });
+            return Err(OrdOpenError::Damaged { what: "another version created it" });
         }
         OrdRegion::open_or_create(path, &config)
     }
@@ -381,7 +381,7 @@ fn write_sizes(words: &Area, config: &OrdConfig) -> Result<(), OrdOpenError> {
     for (index, size) in sizes {
         let found = words.word(index).load(Relaxed);
         if found != 0 && found != size {
-            return Err(OrdOpenError::Damaged { what: "it says other sizes than its plan" });
+            return Err(OrdOpenError::Damaged { what: "its sizes contradict its layout" });
         }
         words.word(index).store(size, Relaxed);
     }
@@ -395,10 +395,10 @@ impl fmt::Display for OrdOpenError {
             OrdOpenError::Region(error) => error.fmt(out),
             OrdOpenError::InUse { participants } => write!(
                 out,
-                "the region that is there has other sizes, and {participants} take part in it: \
-                 attach to it, or end them first"
+                "a region with other sizes exists and has {participants} participants: \
+                 attach to it, or stop them first"
             ),
-            OrdOpenError::Damaged { what } => write!(out, "no usable region of maps: {what}"),
+            OrdOpenError::Damaged { what } => write!(out, "not a usable region of maps: {what}"),
         }
     }
 }
@@ -450,18 +450,18 @@ impl fmt::Display for MapsError {
         match self {
             MapsError::Name => write!(out, "names have 1 to {NAME_BYTES_MAX} bytes"),
             MapsError::HintsFull => {
-                out.write_str("the region has no room for such a hash in front of a map")
+                out.write_str("the region has no room left for a hint table of this size")
             }
-            MapsError::TooMany => out.write_str("there are as many maps as there can be"),
+            MapsError::TooMany => out.write_str("the region has its maximum number of maps"),
             MapsError::NotThere => out.write_str("there is no map of this name"),
-            MapsError::Damaged => out.write_str("the directory of maps is damaged"),
+            MapsError::Damaged => out.write_str("the directory of maps is corrupt; stop using the region"),
             MapsError::Busy => {
-                out.write_str("another owner of the directory's lock did not end in time")
+                out.write_str("timed out waiting for the directory's lock; try again, or check for a stopped process")
             }
             MapsError::Forked => {
-                out.write_str("the parent of this process takes part, and this process does not")
+                out.write_str("the participant belongs to the parent process; join in this process")
             }
-            MapsError::Lock(error) => write!(out, "the directory cannot be locked: {error}"),
+            MapsError::Lock(error) => write!(out, "cannot lock the directory of maps: {error}"),
         }
     }
 }

@@ -48,7 +48,7 @@ impl RouteRow {
     }
 
     pub(super) fn store(&self, words: &[AtomicU64]) {
-        assert!(self.bound.len() <= BOUND_BYTES_MAX, "who chooses a bound knows the longest");
+        assert!(self.bound.len() <= BOUND_BYTES_MAX, "a bound exceeds the maximum length");
         words[SHARD].store(self.slot as u64 | (self.bound.len() as u64) << 8, Relaxed);
         words[STAMP].store(self.stamp, Relaxed);
         store_bytes(&words[BOUND..], &self.bound);

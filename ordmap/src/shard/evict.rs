@@ -46,7 +46,9 @@ impl ShardWriter<'_> {
         object: &mut usize,
     ) -> Result<Option<ObjectRef>, ChangeError> {
         let view = self.tree.view;
-        let word = view.chunk(chunk).ok_or(ChangeError::Damaged("the hand is nowhere"))?;
+        let word = view
+            .chunk(chunk)
+            .ok_or(ChangeError::Damaged("the eviction hand points outside of the chunks"))?;
         if word.owner() != self.allocator.owner {
             return Ok(None);
         }
@@ -62,8 +64,10 @@ impl ShardWriter<'_> {
             if bits[number / 64] & 1 << (number % 64) == 0 {
                 continue;
             }
-            let header =
-                self.allocator.header_at(unit).ok_or(ChangeError::Damaged("out of the data"))?;
+            let header = self
+                .allocator
+                .header_at(unit)
+                .ok_or(ChangeError::Damaged("an object lies outside of the data"))?;
             if header.kind().is_some_and(ObjectKind::is_entry) {
                 return Ok(Some(ObjectRef::new(unit, header.generation())));
             }

@@ -44,7 +44,9 @@ impl From<ObjectReadError> for ChangeError {
     fn from(error: ObjectReadError) -> ChangeError {
         match error {
             ObjectReadError::Damaged(what) => ChangeError::Damaged(what),
-            ObjectReadError::Changed => ChangeError::Damaged("a shard changes under its owner"),
+            ObjectReadError::Changed => {
+                ChangeError::Damaged("a shard changed while its lock was held")
+            }
         }
     }
 }
@@ -236,7 +238,7 @@ fn slot_at<'a>(
     match place {
         SlotLocation::Root => Ok(shard.word(super::words::ROOT)),
         SlotLocation::Word(index) => {
-            view.data_word(index).ok_or(ObjectReadError::Damaged("a slot is out of the data"))
+            view.data_word(index).ok_or(ObjectReadError::Damaged("a slot lies outside of the data"))
         }
     }
 }

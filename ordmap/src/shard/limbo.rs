@@ -32,7 +32,7 @@ impl<'a> Limbo<'a> {
         let hint = self.shard.load(LIMBO_HINT) as usize % places.len();
         let mut all = (0..places.len()).map(|step| (hint + step) % places.len());
         let free = all.find(|place| places[*place].load(Relaxed) == 0);
-        let place = free.ok_or(ObjectReadError::Damaged("limbo has no room"))?;
+        let place = free.ok_or(ObjectReadError::Damaged("limbo is full"))?;
         places[place].store(entry.word(), Relaxed);
         self.shard.store(LIMBO_HINT, place as u64 + 1);
         self.shard.store(LIMBO_COUNT, self.count().wrapping_add(1));

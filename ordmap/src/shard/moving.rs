@@ -189,7 +189,7 @@ impl ShardWriter<'_> {
             while !rest.is_empty() {
                 let run = self.hidden().remove_run(rest)?;
                 if run.removed == 0 {
-                    return Err(ChangeError::Damaged("a key is not where it was found"));
+                    return Err(ChangeError::Damaged("a key is no longer where it was found"));
                 }
                 rest = rest.get(run.looked_at..).unwrap_or_default();
                 crate::step!("move.trimmed");
@@ -213,7 +213,9 @@ impl ShardWriter<'_> {
             }
             keys.push(key);
             if keys.len() > MOVED_AT_ONCE {
-                return Err(ChangeError::Damaged("more lies outside of a shard than can"));
+                return Err(ChangeError::Damaged(
+                    "too many entries lie outside of a shard's bounds",
+                ));
             }
             Ok(true)
         })?;

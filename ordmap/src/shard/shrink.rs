@@ -76,7 +76,7 @@ impl ShardWriter<'_> {
         let (above, index) = path.step(depth - 1);
         let parent = NodeImage::load(view, above)?;
         if parent.count < 2 {
-            return Err(ChangeError::Damaged("a node has no other beside it"));
+            return Err(ChangeError::Damaged("a node has no sibling"));
         }
         let at = if index + 1 < parent.count { index } else { index - 1 };
         let high = if at + 2 < parent.count {

@@ -161,7 +161,8 @@ impl<'a> ShardWriter<'a> {
     fn slot_of_item(&self, path: &TreePath, depth: usize) -> Result<SlotLocation, ChangeError> {
         let (node, index) = path.step(depth);
         let node = NodeView::begin(self.tree.view, node, None)?;
-        let number = node.slot_number(index).ok_or(ChangeError::Damaged("a slot is nowhere"))?;
+        let number =
+            node.slot_number(index).ok_or(ChangeError::Damaged("a slot has no address"))?;
         Ok(SlotLocation::Word(number))
     }
 }

@@ -56,7 +56,10 @@ impl NodeImage {
 
     /// Writes it into memory that nothing names yet.
     pub(crate) fn store(&self, words: &[AtomicU64], reference: ObjectRef) {
-        assert!(self.count <= ITEMS_MAX && words.len() >= NODE_WORDS, "a node has its size");
+        assert!(
+            self.count <= ITEMS_MAX && words.len() >= NODE_WORDS,
+            "a node has too many items or its object is too small"
+        );
         let meta = self.count as u64
             | (self.prefix_bytes as u64) << 8
             | (self.skip as u64) << 16
@@ -102,7 +105,7 @@ impl NodeImage {
 
     /// Puts an item behind the last one that has no head yet: the first of an inner node.
     pub(crate) fn push_first(&mut self, slot: ObjectRef) {
-        assert_eq!(self.count, 0, "it is the first");
+        assert_eq!(self.count, 0, "the node already has items");
         self.slots[0] = slot;
         self.count = 1;
     }

@@ -92,7 +92,7 @@ impl<'a> NodeView<'a> {
         let (skip, level) = ((meta >> 16) as u16 as usize, (meta >> 32) as u8 as usize);
         object.header_of(if level == 0 { ObjectKind::Leaf } else { ObjectKind::Inner })?;
         if expected.is_some_and(|expected| level != expected) || level >= LEVELS_MAX {
-            return Err(ObjectReadError::Damaged("a node is on a wrong level"));
+            return Err(ObjectReadError::Damaged("a node is on the wrong level"));
         }
         if count == 0 || count > ITEMS_MAX || prefix_bytes > PREFIX_BYTES_MAX {
             return Err(ObjectReadError::Damaged("a node has a wrong number of items"));
@@ -126,7 +126,7 @@ impl<'a> NodeView<'a> {
     pub(crate) fn slot(&self, index: usize) -> Result<ObjectRef, ObjectReadError> {
         match self.words[SLOTS..].get(index) {
             Some(slot) if index < self.count => Ok(follow(slot)),
-            _ => Err(ObjectReadError::Damaged("a node has no such item")),
+            _ => Err(ObjectReadError::Damaged("a slot index is outside of its node")),
         }
     }
 

@@ -60,7 +60,7 @@ pub(super) fn find<'m, T: EntryTaker<'m>>(
         // A try fails only if somebody changed something meanwhile: so damage cannot hold a reader
         // because others write, and it may try as often as they do.
         if quiet.is_damage(reader.change_count()) {
-            return Err(MapError::Damaged { what: "shards change and nobody changes them" });
+            return Err(MapError::Damaged { what: "shards keep changing without a writer" });
         }
         spin_loop();
     }

@@ -14,7 +14,7 @@ impl ShardAudit<'_> {
     pub(super) fn hints(&mut self, writer: &ShardWriter<'_>, shards: MapShards) {
         let said = self.shard.load(HINT_BUCKETS);
         if said != 0 && said != writer.hints.bucket_count() {
-            self.find("the hash in front is not there", said);
+            self.find("the hint table does not exist", said);
         }
         for word in writer.hints.words() {
             let entry = ObjectRef::of_word(word.load(Relaxed));
@@ -24,7 +24,7 @@ impl ShardAudit<'_> {
                 // Another shard's owner has not taken it out meanwhile, and given its chunk back.
                 && word.load(Relaxed) == entry.word();
             if is_wrong {
-                self.find("the hash in front names what the tree has not", entry.word());
+                self.find("the hint table names an entry that is not in the tree", entry.word());
             }
         }
     }

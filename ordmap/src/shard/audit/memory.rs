@@ -26,11 +26,11 @@ impl ShardAudit<'_> {
                     units += self.sized(chunk, word, &listed);
                 }
                 Some(ChunkClass::SpanRest) if chunk < span_end => {}
-                _ => self.find("a chunk is taken and not divided", chunk as u64),
+                _ => self.find("a chunk is claimed but not divided", chunk as u64),
             }
         }
         if units != self.allocator.taken_units() {
-            self.find("the count of taken memory is wrong", self.allocator.taken_units());
+            self.find("the count of memory in use is wrong", self.allocator.taken_units());
         }
         if chunks != self.allocator.chunks_owned() {
             self.find("the count of chunks is wrong", self.allocator.chunks_owned());
@@ -66,12 +66,12 @@ impl ShardAudit<'_> {
             if is_taken {
                 units += size as u64;
                 if !self.named.contains(&unit) {
-                    self.find("an object is lost", unit as u64);
+                    self.find("an object is leaked: taken, but not named", unit as u64);
                 }
             } else {
                 free += 1;
                 if kind != Some(ObjectKind::Free) {
-                    self.find("an object is free and written", unit as u64);
+                    self.find("a free object has a header in use", unit as u64);
                 }
             }
         }
@@ -79,7 +79,7 @@ impl ShardAudit<'_> {
             let expected = (free > 0).then_some(class);
             let is_right = listed.get(&chunk).copied() == expected;
             if !is_right || self.allocator.free_count(chunk) != free {
-                self.find("a chunk is not in its list", chunk as u64);
+                self.find("a chunk is in the wrong list or has a wrong count", chunk as u64);
             }
         }
         units

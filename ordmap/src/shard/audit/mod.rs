@@ -52,7 +52,7 @@ pub(crate) fn audit(writer: &ShardWriter<'_>, shards: MapShards, range: &KeyRang
     let (allocator, shard, audited) = (writer.allocator, writer.shard, AuditReport::default());
     let mut audit = ShardAudit { allocator, shard, named: HashSet::new(), audited };
     if !is_idle(shard) {
-        audit.find("a change is in the middle", 0);
+        audit.find("a change is unfinished", 0);
     }
     if is_moving(shard) {
         audit.find("entries are being moved", 0);
@@ -73,11 +73,11 @@ impl ShardAudit<'_> {
     /// Notes that something names an object; yes, if nothing did before: then it may be walked.
     fn name(&mut self, object: ObjectRef) -> bool {
         let Some(unit) = object.unit() else {
-            self.find("what is named is nothing", object.word());
+            self.find("a slot names nothing", object.word());
             return false;
         };
         if !self.allocator.is_taken(object) {
-            self.find("what is named is not taken", object.word());
+            self.find("a named object is not marked as taken", object.word());
         }
         let is_first = self.named.insert(unit);
         if !is_first {

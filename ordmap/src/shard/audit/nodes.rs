@@ -34,7 +34,7 @@ impl ShardAudit<'_> {
                 self.find(
                     match error {
                         ObjectReadError::Damaged(what) => what,
-                        ObjectReadError::Changed => "a reference names what was freed",
+                        ObjectReadError::Changed => "a reference names a freed object",
                     },
                     at,
                 );
@@ -59,10 +59,10 @@ impl ShardAudit<'_> {
         }
         self.audited.nodes += 1;
         if node.low() != this.low {
-            self.find("a node has another low separator", this.node.word());
+            self.find("a node has the wrong low separator", this.node.word());
         }
         if node.level > 0 && node.count < 2 {
-            self.find("an inner node has one child", this.node.word());
+            self.find("an inner node has only one child", this.node.word());
         }
         if node.level == 0 && !this.low.is_none() {
             // Each leaf has its own; inner nodes name those of their leftmost leaves.
@@ -124,10 +124,10 @@ impl ShardAudit<'_> {
             node.skip == 0 || key.get(..node.skip) == low.get(..node.skip)
         };
         if !known.iter().all(|key| is_alike(key)) {
-            self.find("a node skips bytes that differ", this.node.word());
+            self.find("a node skips bytes in which its keys differ", this.node.word());
         }
         if (node.count..ITEMS_MAX).any(|index| node.head(index) != u64::MAX) {
-            self.find("a head behind the last item is low", this.node.word());
+            self.find("a head after the last item is not the maximum", this.node.word());
         }
         let prefix = node.prefix();
         for (index, key) in keys.iter().enumerate() {
@@ -137,7 +137,7 @@ impl ShardAudit<'_> {
             let begins = suffix.starts_with(&prefix[..node.prefix_bytes]);
             let head = suffix.get(node.prefix_bytes..).map_or(0, head_of);
             if !begins || head != node.head(index) {
-                self.find("a head is not that of its key", this.node.word());
+                self.find("a head does not match its key", this.node.word());
             }
         }
     }
