@@ -23,18 +23,18 @@
 #include <stdint.h>
 
 /**
- * Another one: programs have to be compiled anew, and perhaps changed.
+ * A new major version: programs have to be compiled again, and may have to be changed.
  */
 #define FOREBAY_ABI_MAJOR 2
 
 /**
- * A higher one: something was added.
+ * A new minor version: something was added.
  */
 #define FOREBAY_ABI_MINOR 0
 
 /**
- * What a function answers: 0 and above, it was done; below 0, it was not, and nothing has changed.
- * The numbers stay.
+ * The result of a function. 0 and above: success. Below 0: failure, and nothing changed. The
+ * numbers are stable.
  */
 enum forebay_code
 #if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
@@ -42,99 +42,99 @@ enum forebay_code
 #endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
  {
   /**
-   * Done; yes.
+   * Success; yes.
    */
   FOREBAY_CODE_OK = 0,
   /**
-   * There is nothing: no such key, or no further entry.
+   * Not found: no such key, or no further entry.
    */
   FOREBAY_CODE_ABSENT = 1,
   /**
-   * What is there is not what was expected; nothing was changed.
+   * The value or entry differs from the expected one; nothing changed.
    */
   FOREBAY_CODE_DIFFERS = 2,
   /**
-   * A pointer is null that must not be.
+   * A required pointer is null.
    */
   FOREBAY_CODE_NULL = -1,
   /**
-   * An argument breaks a rule.
+   * An argument is invalid.
    */
   FOREBAY_CODE_ARGUMENT = -2,
   /**
-   * Program and library do not fit together.
+   * The program needs another version of the library.
    */
   FOREBAY_CODE_VERSION = -3,
   /**
-   * The key is longer than any can be.
+   * The key is too long.
    */
   FOREBAY_CODE_KEY_TOO_LONG = -4,
   /**
-   * The value is longer than any can be.
+   * The value is too long.
    */
   FOREBAY_CODE_VALUE_TOO_LONG = -5,
   /**
-   * No map can have this name.
+   * The name of the map is invalid.
    */
   FOREBAY_CODE_NAME = -6,
   /**
-   * There is no map of this name.
+   * No map has this name.
    */
   FOREBAY_CODE_NO_MAP = -7,
   /**
-   * The memory for the answer is too small.
+   * The output buffer is too small.
    */
   FOREBAY_CODE_BUFFER = -8,
   /**
-   * The participant has all its leases in use.
+   * All leases of the participant are in use.
    */
   FOREBAY_CODE_LEASES = -9,
   /**
-   * The participant is the parent's of this process, which was forked off.
+   * The participant belongs to the parent of this forked process.
    */
   FOREBAY_CODE_FORKED = -10,
   /**
-   * There is no memory left for the map.
+   * The region has no memory left for the map.
    */
   FOREBAY_CODE_FULL = -20,
   /**
-   * There are as many maps as there can be.
+   * The region has its maximum number of maps.
    */
   FOREBAY_CODE_MAPS_FULL = -21,
   /**
-   * There are as many participants as there can be.
+   * The region has its maximum number of participants.
    */
   FOREBAY_CODE_PARTICIPANTS_FULL = -22,
   /**
-   * The region holds what can not be.
+   * The region is corrupt.
    */
   FOREBAY_CODE_DAMAGED = -23,
   /**
-   * What is under the path is no region that this library can use.
+   * The file at the path is not a region that this library can use.
    */
   FOREBAY_CODE_UNUSABLE = -24,
   /**
-   * Another process kept a lock for the whole time.
+   * Another process held a lock until the time limit.
    */
   FOREBAY_CODE_BUSY = -30,
   /**
-   * The region has other sizes, and others take part in it.
+   * The region has other sizes, and other participants use it.
    */
   FOREBAY_CODE_IN_USE = -31,
   /**
-   * The operating system refused.
+   * The operating system returned an error.
    */
   FOREBAY_CODE_SYSTEM = -40,
   /**
-   * The file system has no room.
+   * The file system has no space left.
    */
   FOREBAY_CODE_NO_SPACE = -41,
   /**
-   * File or directory belong to, or can be written by, somebody else.
+   * Another user owns, or can write to, the file or its directory.
    */
   FOREBAY_CODE_PERMISSION = -42,
   /**
-   * The library has a bug.
+   * A bug in the library.
    */
   FOREBAY_CODE_LIBRARY = -50,
 };
@@ -147,7 +147,7 @@ typedef int32_t forebay_code;
 #endif // __cplusplus
 
 /**
- * Whose matter it is that something was not done.
+ * The side on which the cause of a failure is.
  */
 enum forebay_side
 #if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
@@ -155,27 +155,27 @@ enum forebay_side
 #endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
  {
   /**
-   * Nobody's: it was done.
+   * None: the call succeeded.
    */
   FOREBAY_SIDE_NONE = 0,
   /**
-   * The calling program's: called like this, it will fail again.
+   * The calling program: the same call will fail again.
    */
   FOREBAY_SIDE_CALLER = 1,
   /**
-   * The region's: its sizes, or what lies in it.
+   * The region: its sizes or its contents.
    */
   FOREBAY_SIDE_REGION = 2,
   /**
-   * Another process's: trying again helps when it goes on.
+   * Another process: a retry may succeed once it goes on.
    */
   FOREBAY_SIDE_OTHERS = 3,
   /**
-   * The operating system's.
+   * The operating system.
    */
   FOREBAY_SIDE_SYSTEM = 4,
   /**
-   * This library's: please report it.
+   * This library: please report the bug.
    */
   FOREBAY_SIDE_LIBRARY = 5,
 };
@@ -188,7 +188,7 @@ typedef int32_t forebay_side;
 #endif // __cplusplus
 
 /**
- * How a region came to be there.
+ * How a region was opened.
  */
 enum forebay_opened_how
 #if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
@@ -196,16 +196,16 @@ enum forebay_opened_how
 #endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
  {
   /**
-   * Nothing was there.
+   * There was no file.
    */
   FOREBAY_OPENED_HOW_CREATED = 0,
   /**
-   * It was there.
+   * The region existed.
    */
   FOREBAY_OPENED_HOW_ATTACHED = 1,
   /**
-   * Something else was there, as a region of other sizes or from before the machine was started
-   * anew; what was in it is lost.
+   * Another file was replaced, such as a region of other sizes or from before the last boot; its
+   * contents are lost.
    */
   FOREBAY_OPENED_HOW_REPLACED = 2,
 };
@@ -218,15 +218,16 @@ typedef int32_t forebay_opened_how;
 #endif // __cplusplus
 
 /**
- * Stands at an entry of a map, or nowhere. It holds that entry, so it stays readable whatever
- * becomes of the map, and the cursor goes on from its key; two of the participant's leases are
- * needed while it moves, one while it stands.
+ * Stands at an entry of a map, or at none. It holds that entry, which stays readable whatever
+ * changes in the map, and moves on from its key. A move needs two of the participant's leases, a
+ * standing cursor one.
  */
 typedef struct forebay_cursor forebay_cursor;
 
 /**
- * A key with its value as they were when they were found. They stay, whatever becomes of the key
- * in its map, until this is released; it takes one of the participant's leases.
+ * A key with its value at the time of the read. Both stay readable until the entry is released,
+ * even if the key is replaced, removed or evicted in its map; it takes one of the participant's
+ * leases.
  */
 typedef struct forebay_entry forebay_entry;
 
@@ -236,31 +237,32 @@ typedef struct forebay_entry forebay_entry;
 typedef struct forebay_map forebay_map;
 
 /**
- * A thread that takes part in a region. It may be handed to another thread together with all that
- * comes from it (maps, entries, cursors, ranges), but one thread at a time uses any of them.
+ * A thread's membership in a region. It may be handed to another thread together with all handles
+ * that come from it (maps, entries, cursors, ranges), but only one thread at a time may use any of
+ * them.
  */
 typedef struct forebay_participant forebay_participant;
 
 /**
- * Goes over the entries between two keys, up or down, and holds the one that it shows. It needs
- * leases as a cursor does.
+ * Goes over the entries between two keys, up or down, and holds the current one. It needs as many
+ * leases as a cursor.
  */
 typedef struct forebay_range forebay_range;
 
 /**
- * A region of maps as a process has it open. Any number of threads may use it at one time.
+ * A region of maps that a process has open. Any number of threads may use it at the same time.
  */
 typedef struct forebay_region forebay_region;
 
 /**
  * Goes over the entries between two keys, up or down, and shows a copy of each. It takes no lease:
- * for who reads much and keeps nothing.
+ * for programs that read much and keep nothing.
  */
 typedef struct forebay_scan forebay_scan;
 
 /**
- * Sizes of a region, fixed when it is made. Set `struct_bytes` to `sizeof`, and the rest to 0
- * where the usual is right.
+ * Sizes of a new region. Set `struct_bytes` to `sizeof`, and the other fields to 0 for their
+ * defaults.
  */
 typedef struct {
   /**
@@ -268,36 +270,36 @@ typedef struct {
    */
   size_t struct_bytes;
   /**
-   * Size of the file: all maps with everything that belongs to them. There is no usual one.
+   * Size of the file: all maps with everything that belongs to them. It has no default.
    */
   uint64_t bytes;
   /**
-   * How many maps there can be; usually 128.
+   * The largest number of maps; by default 128.
    */
   uint32_t maps_max;
   /**
-   * How many participants there can be, of all processes, at one time; usually 64.
+   * The largest number of participants of all processes at one time; by default 64.
    */
   uint32_t participants_max;
   /**
-   * How many entries a participant can hold at one time; usually 16. A cursor needs two while it
-   * moves, and one else.
+   * The most entries that a participant can hold at one time; by default 16. A cursor needs two
+   * while it moves, else one.
    */
   uint32_t leases_max;
   /**
-   * How often maps can be split, all together; 0: never. A map that may have eight parts needs
-   * seven of them (`forebay_options`).
+   * How many splits all maps together can have; 0: none. A map of up to eight shards
+   * (`forebay_options`) needs seven.
    */
   uint32_t splits_max;
   /**
-   * How many of the bytes are for hashes in front of maps; usually none.
+   * How many of the bytes are for hint tables of maps; by default none.
    */
   uint64_t hint_bytes;
 } forebay_config;
 
 /**
- * How a map is to be made. Set `struct_bytes` to `sizeof`, and the rest to 0 where the usual is
- * right.
+ * Options of a new map. Set `struct_bytes` to `sizeof`, and the other fields to 0 for their
+ * defaults.
  */
 typedef struct {
   /**
@@ -305,25 +307,25 @@ typedef struct {
    */
   size_t struct_bytes;
   /**
-   * Bytes that the map may take; then entries that were not used are evicted. 0: as many as the
-   * region has, and nothing is evicted.
+   * The most bytes that the map may take; beyond them, entries that were not used are evicted.
+   * 0: as much as the region has, without eviction.
    */
   uint64_t budget_bytes;
   /**
-   * Bytes of a hash in front of the tree, by which single keys are looked up: 16 for each entry
-   * that is expected, of those that the region has for it. 0: none.
+   * Bytes of the map's hint table, which speeds up lookups of single keys: 16 for each expected
+   * entry, out of the region's `hint_bytes`. 0: none.
    */
   uint64_t hint_bytes;
   /**
-   * Into how many parts the map may be split, up to 16, when its writers wait for each other:
-   * then several change it at a time. Not with a budget, and not into more than the region has
-   * left of its `splits_max`. 0: it is not split.
+   * The most shards that the map may be split into, up to 16, when its writers wait for each
+   * other; several then change it at the same time. Not with a budget, and limited by the
+   * `splits_max` that the region has left. 0: never split.
    */
   uint64_t shards_max;
 } forebay_options;
 
 /**
- * What a check found.
+ * The result of a check.
  */
 typedef struct {
   /**
@@ -331,7 +333,7 @@ typedef struct {
    */
   size_t struct_bytes;
   /**
-   * Maps that were looked through.
+   * Maps checked.
    */
   uint64_t maps;
   /**
@@ -343,38 +345,38 @@ typedef struct {
    */
   uint64_t nodes;
   /**
-   * Entries that are in no map any more, and wait for leases.
+   * Entries that left their map and wait for leases.
    */
   uint64_t waiting;
   /**
-   * Chunks of 16 KiB that no map has.
+   * Chunks of 16 KiB that belong to no map.
    */
   uint64_t free_chunks;
   /**
-   * How much is wrong.
+   * The number of problems.
    */
   uint64_t findings;
 } forebay_check_report;
 
 /**
- * Bytes somewhere in memory. Where the caller passes them, they are the caller's and are only read
- * during the call; `data` may be null if `len` is 0. Where the library gives them, they are there
- * to be read until what shows them is released, moved or closed.
+ * A slice of bytes. Arguments belong to the caller and are only read during the call; `data` may
+ * be null if `len` is 0. Bytes that the library returns stay readable until the handle that shows
+ * them is released, moved or closed.
  */
 typedef struct {
   /**
-   * The first of them.
+   * The first byte.
    */
   const uint8_t *data;
   /**
-   * How many.
+   * The number of bytes.
    */
   size_t len;
 } forebay_bytes;
 
 /**
- * Key and value of an entry, where they lie; those of a scan are copies. Of the others, the
- * value's first byte has an address that is a multiple of 8.
+ * Key and value of an entry, in place; those of a scan are copies. Except in a scan, the address
+ * of the value is a multiple of 8.
  */
 typedef struct {
   /**
@@ -396,13 +398,13 @@ typedef struct {
    */
   int32_t kind;
   /**
-   * The key; nothing reads it if there is no end.
+   * The key; not read if there is no end.
    */
   forebay_bytes key;
 } forebay_bound;
 
 /**
- * What a map holds and takes. A glance: others change it meanwhile.
+ * Statistics of a map: a snapshot that others may change at any time.
  */
 typedef struct {
   /**
@@ -414,7 +416,7 @@ typedef struct {
    */
   uint64_t len;
   /**
-   * Bytes of entries and nodes, with what waits for leases.
+   * Bytes of entries and nodes, including entries that wait for leases.
    */
   uint64_t used_bytes;
   /**
@@ -422,7 +424,7 @@ typedef struct {
    */
   uint64_t owned_bytes;
   /**
-   * What `used_bytes` may be at most; 0: no limit but the region.
+   * The limit of `used_bytes`; 0: limited only by the region.
    */
   uint64_t budget_bytes;
   /**
@@ -430,23 +432,23 @@ typedef struct {
    */
   uint64_t waiting_count;
   /**
-   * Entries that were evicted.
+   * Entries evicted so far.
    */
   uint64_t evicted_count;
   /**
-   * Changes since the map was made.
+   * Changes since the map was created.
    */
   uint64_t change_count;
   /**
-   * How often a change of a dead process was finished or undone.
+   * How many changes of dead processes were finished or undone.
    */
   uint64_t repair_count;
   /**
-   * Bytes of the hash in front of the tree; 0: it has none.
+   * Bytes of the hint table; 0: none.
    */
   uint64_t hint_bytes;
   /**
-   * Parts that the map is split into.
+   * Shards of the map.
    */
   uint64_t shard_count;
 } forebay_stats;
@@ -456,44 +458,44 @@ extern "C" {
 #endif // __cplusplus
 
 /**
- * The version of the library that is loaded: major × 65536 + minor.
+ * The version of the loaded library: major × 65536 + minor.
  */
 uint32_t forebay_abi_version(void);
 
 /**
- * Can a program work with the library that is loaded? It passes `FOREBAY_ABI_MAJOR` and
- * `FOREBAY_ABI_MINOR` of the header with which it was compiled.
+ * Checks whether a program can work with the loaded library. The program passes
+ * `FOREBAY_ABI_MAJOR` and `FOREBAY_ABI_MINOR` of the header with which it was compiled.
  *
- * `FOREBAY_CODE_VERSION`, if not.
+ * `FOREBAY_CODE_VERSION`: it cannot.
  */
 forebay_code forebay_abi_check(uint32_t major, uint32_t minor);
 
 /**
- * What a code means, and on which side the cause is. Never null; the text is the library's and
- * stays. Details of one failure, as its path, are in `forebay_last_message`.
+ * The text of a code, which begins with the side of the cause. Never null; the string is static.
+ * `forebay_last_message` has the details of a failure, such as the path.
  */
 const char *forebay_code_text(int32_t code);
 
 /**
- * On which side the cause is; `FOREBAY_SIDE_CALLER` for what is no code.
+ * The side of a code; `FOREBAY_SIDE_CALLER` for a number that is not a code.
  */
 forebay_side forebay_code_side(int32_t code);
 
 /**
- * What was wrong in the last call of this thread that failed; empty, if none did. Never null; the
- * text is the library's, and stays until another call of this thread fails.
+ * The message of this thread's last call that failed; empty if none did. Never null; the library
+ * owns the string, which is valid until another call of this thread fails.
  */
 const char *forebay_last_message(void);
 
 /**
- * Opens the region under this path, and makes it if there is none with these sizes. Processes that
+ * Opens the region at this path, or creates it if there is none with these sizes. Processes that
  * do so at the same time get the same region.
  *
- * A region of *other* sizes is replaced if nobody takes part in it; else the code is
- * `FOREBAY_CODE_IN_USE`. Who does not know the sizes attaches.
+ * A region of *other* sizes is replaced if it has no participants; otherwise the code is
+ * `FOREBAY_CODE_IN_USE`. To open a region of unknown sizes, call `forebay_region_attach`.
  *
- * The directory has to be the caller's alone (mode 0700); it is made if there is none. A file
- * system in memory is the right one. `region` is the caller's, until `forebay_region_close`.
+ * The directory must belong to the caller alone (mode 0700); it is created if missing. It should
+ * be on a file system in memory. The caller owns `region` until `forebay_region_close`.
  *
  * # Safety
  * - `path` is null or a string with a NUL at its end; `config` is null or has as many bytes as
@@ -505,8 +507,8 @@ forebay_code forebay_region_open(const char *path,
                                  forebay_region **region);
 
 /**
- * Opens the region under this path, which has to be there, with whatever sizes it was made.
- * `region` is the caller's, until `forebay_region_close`.
+ * Opens an existing region at this path, whatever its sizes. The caller owns `region` until
+ * `forebay_region_close`.
  *
  * # Safety
  * As `forebay_region_open`.
@@ -514,50 +516,51 @@ forebay_code forebay_region_open(const char *path,
 forebay_code forebay_region_attach(const char *path, forebay_region **region);
 
 /**
- * How the region came to be there: one of `forebay_opened_how` goes to `how`.
+ * How the region was opened: `how` receives one of `forebay_opened_how`.
  */
 forebay_code forebay_region_opened(const forebay_region *region, forebay_opened_how *how);
 
 /**
- * Takes back what dead participants held; their number goes to `swept`, unless it is null. Who
- * joins or changes a map does so by itself where the dead take room: this is for who wants it at
- * once.
+ * Takes back the leases and locks of dead participants; `swept` receives their number and may be
+ * null. Joins and changes do this by themselves when the dead take up room; call it to do so now.
  */
 forebay_code forebay_region_sweep(const forebay_region *region, uint32_t *swept);
 
 /**
- * Closes the region for who opened it; participants that have joined go on. Null is right, too.
+ * Closes the caller's handle of the region; null is allowed. Participants that have joined stay
+ * usable.
  */
 forebay_code forebay_region_close(forebay_region *region);
 
 /**
- * Takes part in a region. Each thread joins for itself. `participant` is the caller's, until
+ * Joins a region. Each thread joins for itself. The caller owns `participant` until
  * `forebay_participant_leave`.
  *
- * `FOREBAY_CODE_PARTICIPANTS_FULL`: the living have all places.
+ * `FOREBAY_CODE_PARTICIPANTS_FULL`: living participants have all places.
  */
 forebay_code forebay_participant_join(const forebay_region *region,
                                       forebay_participant **participant);
 
 /**
- * Leaves; null is right, too. Maps, entries, cursors and ranges that are still open stay usable,
- * and keep the participant's place until the last of them is closed.
+ * Leaves the region; null is allowed. Maps, entries, cursors and ranges that are still open stay
+ * usable, and keep the participant's place until the last of them is closed.
  */
 forebay_code forebay_participant_leave(forebay_participant *participant);
 
 /**
- * How long a change of the participant waits for the lock of its map, in milliseconds; then it
- * fails with `FOREBAY_CODE_BUSY`. Below 0, as at first: as long as the owner needs, who may be
- * stopped. Who is dead is not waited for, and readers wait for nobody.
+ * Limits how long a change waits for the lock of its map, in milliseconds; then it fails with
+ * `FOREBAY_CODE_BUSY`. A negative number, the default, waits as long as the owner holds the lock,
+ * even if it is stopped. Dead owners are not waited for, and readers never wait.
  */
 forebay_code forebay_participant_set_wait_max(const forebay_participant *participant,
                                               int64_t wait_ms_max);
 
 /**
- * The map of this name, of 1 to 64 bytes of UTF-8; made if there is none. `options` may be null;
- * those of the one who made it stand. `map` is the caller's, until `forebay_map_close`.
+ * Opens the map of this name, of 1 to 64 bytes of UTF-8; creates it if there is none. `options`
+ * may be null, and apply only if the map is created. The caller owns `map` until
+ * `forebay_map_close`.
  *
- * `FOREBAY_CODE_FULL`: the region has not so much left for a hash in front.
+ * `FOREBAY_CODE_FULL`: the region has no room left for the hint table.
  *
  * # Safety
  * - `participant` is null or a handle that is not closed, as everywhere below.
@@ -571,8 +574,8 @@ forebay_code forebay_participant_map(const forebay_participant *participant,
                                      forebay_map **map);
 
 /**
- * The map of this name, which has to be there: else `FOREBAY_CODE_NO_MAP`. `map` is the caller's,
- * until `forebay_map_close`.
+ * Opens the map of this name; `FOREBAY_CODE_NO_MAP` if there is none. The caller owns `map` until
+ * `forebay_map_close`.
  *
  * # Safety
  * As `forebay_participant_map`.
@@ -582,8 +585,8 @@ forebay_code forebay_participant_existing_map(const forebay_participant *partici
                                               forebay_map **map);
 
 /**
- * Copies the name of the map with this number, from 0 on, with a NUL behind it. 65 bytes are
- * enough for any. `FOREBAY_CODE_ABSENT`: there are not so many maps.
+ * Copies the name of the map with this number, counted from 0, and a terminating NUL. 65 bytes are
+ * enough for any name. `FOREBAY_CODE_ABSENT`: there are fewer maps.
  *
  * # Safety
  * `name` is null or has room for `name_bytes`.
@@ -594,11 +597,11 @@ forebay_code forebay_participant_map_name(const forebay_participant *participant
                                           size_t name_bytes);
 
 /**
- * Looks through all maps of the region, each under its lock: is every node right, is every piece
- * of memory that is taken named once? What dead writers have left is repaired first. `report` is
- * written in any case in which the check came to its end.
+ * Checks all maps of the region, each under its lock: every node is valid, and every object in use
+ * is named once. Unfinished changes of dead writers are repaired first. `report` is written
+ * whenever the check completes.
  *
- * `FOREBAY_CODE_DAMAGED`: something is wrong; `forebay_last_message` says what was found first.
+ * `FOREBAY_CODE_DAMAGED`: there is a problem; `forebay_last_message` has the first one.
  *
  * # Safety
  * `report` is null or has as many bytes as its `struct_bytes`, which the caller sets, says.
@@ -607,16 +610,16 @@ forebay_code forebay_participant_check(const forebay_participant *participant,
                                        forebay_check_report *report);
 
 /**
- * Closes a map; null is right, too. Entries, cursors and ranges that come from it stay usable.
+ * Closes a map; null is allowed. Entries, cursors and ranges of the map stay usable.
  */
 forebay_code forebay_map_close(forebay_map *map);
 
 /**
- * The entry of a key, to be read where it lies. It takes one of the participant's leases. `entry`
- * is the caller's, until `forebay_entry_release`; what `item` shows (it may be null) is valid as
- * long, even if the key is replaced, removed or evicted meanwhile.
+ * Finds the entry of a key, to be read in place. It takes one of the participant's leases. The
+ * caller owns `entry` until `forebay_entry_release`; `item` may be null, and stays valid for the
+ * same time, even if the key is replaced, removed or evicted.
  *
- * `FOREBAY_CODE_ABSENT`: there is no such key; nothing was written then.
+ * `FOREBAY_CODE_ABSENT`: there is no such key, and nothing was written.
  *
  * # Safety
  * - `map` is null or a handle that is not closed, and no other thread uses its participant: as
@@ -629,11 +632,11 @@ forebay_code forebay_map_get(const forebay_map *map,
                              forebay_item *item);
 
 /**
- * Copies the value of a key into the caller's memory. It takes no lease, and less time than
- * `forebay_map_get` where values are short. The length of the value goes to `value_len`, also if
- * the memory is too small: then nothing is copied, and the code is `FOREBAY_CODE_BUFFER`.
+ * Copies the value of a key into a buffer of the caller. It takes no lease, and for short values
+ * less time than `forebay_map_get`. `value_len` receives the length of the value, even if the
+ * buffer is too small: then nothing is copied, and the code is `FOREBAY_CODE_BUFFER`.
  *
- * `FOREBAY_CODE_ABSENT`: there is no such key; nothing was written then.
+ * `FOREBAY_CODE_ABSENT`: there is no such key, and nothing was written.
  *
  * # Safety
  * - `key` is as `forebay_bytes` says.
@@ -647,7 +650,7 @@ forebay_code forebay_map_read(const forebay_map *map,
                               size_t *value_len);
 
 /**
- * Is there such a key? `FOREBAY_CODE_OK` or `FOREBAY_CODE_ABSENT`.
+ * Whether a key exists: `FOREBAY_CODE_OK` or `FOREBAY_CODE_ABSENT`.
  *
  * # Safety
  * As `forebay_map_get`.
@@ -655,30 +658,30 @@ forebay_code forebay_map_read(const forebay_map *map,
 forebay_code forebay_map_contains(const forebay_map *map, forebay_bytes key);
 
 /**
- * How many entries there are. It was right at some moment.
+ * The number of entries at some recent moment.
  */
 forebay_code forebay_map_len(const forebay_map *map, uint64_t *len);
 
 /**
- * Key and value, where they lie: valid until the entry is released.
+ * Key and value in place: valid until the entry is released.
  */
 forebay_code forebay_entry_item(const forebay_entry *entry, forebay_item *item);
 
 /**
- * Are both the same entry, and not only equal? No entry is the same as one that was stored later.
- * `FOREBAY_CODE_OK` or `FOREBAY_CODE_DIFFERS`.
+ * Whether both handles hold the same entry, not only equal ones: an entry that was stored later is
+ * never the same. `FOREBAY_CODE_OK` or `FOREBAY_CODE_DIFFERS`.
  */
 forebay_code forebay_entry_is_same(const forebay_entry *entry, const forebay_entry *other);
 
 /**
- * Releases an entry, and the lease with it; null is right, too. What it showed must not be read
- * any more.
+ * Releases an entry and its lease; null is allowed. The item that it showed must no longer be
+ * read.
  */
 forebay_code forebay_entry_release(forebay_entry *entry);
 
 /**
- * Stores a value under a key, whatever is there. 1 goes to `was_there`, if the key was there
- * before, else 0; it may be null. Both are copied into the region.
+ * Stores a value under a key and replaces the current one. `was_there` may be null; it receives 1
+ * if the key existed before, else 0. Key and value are copied into the region.
  *
  * # Safety
  * - `map` is null or a handle that is not closed, and no other thread uses its participant: as
@@ -691,7 +694,7 @@ forebay_code forebay_map_put(const forebay_map *map,
                              uint8_t *was_there);
 
 /**
- * Stores a value under a key that is not there; else `FOREBAY_CODE_DIFFERS`.
+ * Stores a value under a key that does not exist; otherwise `FOREBAY_CODE_DIFFERS`.
  *
  * # Safety
  * As `forebay_map_put`.
@@ -701,8 +704,8 @@ forebay_code forebay_map_put_if_absent(const forebay_map *map,
                                        forebay_bytes value);
 
 /**
- * Stores a value under a key that has this value now; else `FOREBAY_CODE_DIFFERS`, also if the key
- * is not there. The key may have had others meanwhile.
+ * Stores a value under a key whose current value is `expected`; otherwise, or if the key does not
+ * exist, `FOREBAY_CODE_DIFFERS`. The key may have had other values in between.
  *
  * # Safety
  * As `forebay_map_put`; `expected` too is as `forebay_bytes` says.
@@ -713,9 +716,9 @@ forebay_code forebay_map_put_if_value(const forebay_map *map,
                                       forebay_bytes value);
 
 /**
- * Stores a value under the key of an entry, if that very entry is still there, and has not moved
- * as the map was split; else `FOREBAY_CODE_DIFFERS`. Nobody has changed the key since the entry
- * was got, then. The entry stays the caller's. It has to come from the same map.
+ * Stores a value under the key of an entry, if that same entry is still current and no split has
+ * moved it; otherwise `FOREBAY_CODE_DIFFERS`. Success means that the key has not changed since the
+ * entry was read. The caller keeps the entry, which has to come from the same map.
  *
  * # Safety
  * As `forebay_map_put`; `entry` is null or a handle that is not released.
@@ -725,7 +728,7 @@ forebay_code forebay_map_put_if_same(const forebay_map *map,
                                      forebay_bytes value);
 
 /**
- * Takes a key out. `FOREBAY_CODE_ABSENT`, if it was not there.
+ * Removes a key. `FOREBAY_CODE_ABSENT`: it did not exist.
  *
  * # Safety
  * As `forebay_map_put`.
@@ -733,7 +736,8 @@ forebay_code forebay_map_put_if_same(const forebay_map *map,
 forebay_code forebay_map_remove(const forebay_map *map, forebay_bytes key);
 
 /**
- * Takes a key out that has this value now; else `FOREBAY_CODE_DIFFERS`, also if it is not there.
+ * Removes a key whose current value is `expected`; otherwise, or if the key does not exist,
+ * `FOREBAY_CODE_DIFFERS`.
  *
  * # Safety
  * As `forebay_map_put_if_value`.
@@ -743,48 +747,47 @@ forebay_code forebay_map_remove_if_value(const forebay_map *map,
                                          forebay_bytes expected);
 
 /**
- * Takes the key of an entry out, if that very entry is still there, and has not moved as the
- * map was split; else `FOREBAY_CODE_DIFFERS`.
- * The entry stays the caller's and readable.
+ * Removes the key of an entry, if that same entry is still current and no split has moved it;
+ * otherwise `FOREBAY_CODE_DIFFERS`. The entry stays readable and the caller's.
  */
 forebay_code forebay_map_remove_if_same(const forebay_map *map, const forebay_entry *entry);
 
 /**
- * Frees what was replaced or removed and what no lease holds any more; the number goes to `freed`,
- * unless it is null. Changes do so themselves from time to time: this is for who wants to see it.
+ * Frees replaced and removed entries that no lease holds; `freed` receives their number and may be
+ * null. Changes do this by themselves from time to time; call it to free them now.
  */
 forebay_code forebay_map_reclaim(const forebay_map *map, uint64_t *freed);
 
 /**
- * A cursor that stands nowhere yet. `cursor` is the caller's, until `forebay_cursor_close` or
- * `forebay_cursor_into_entry`.
+ * Creates a cursor that stands at no entry. The caller owns `cursor` until `forebay_cursor_close`
+ * or `forebay_cursor_into_entry`.
  */
 forebay_code forebay_map_cursor(const forebay_map *map, forebay_cursor **cursor);
 
 /**
- * Goes to the first entry, and shows it in `item`, which may be null: valid until the cursor moves
- * or is closed, as with all moves. `FOREBAY_CODE_ABSENT`: there is none, and the cursor stands
- * nowhere. After a failure it stands where it did.
+ * Moves to the first entry and shows it in `item`, which may be null. As with all moves, the item
+ * is valid until the cursor moves again or is closed. `FOREBAY_CODE_ABSENT`: there is no such
+ * entry, and the cursor stands at none. After a failure it stands where it was.
  */
 forebay_code forebay_cursor_first(forebay_cursor *cursor, forebay_item *item);
 
 /**
- * Goes to the last entry.
+ * Moves to the last entry.
  */
 forebay_code forebay_cursor_last(forebay_cursor *cursor, forebay_item *item);
 
 /**
- * Goes to the next entry; from nowhere to the first.
+ * Moves to the next entry; to the first if the cursor stands at none.
  */
 forebay_code forebay_cursor_next(forebay_cursor *cursor, forebay_item *item);
 
 /**
- * Goes to the entry before; from nowhere to the last.
+ * Moves to the previous entry; to the last if the cursor stands at none.
  */
 forebay_code forebay_cursor_previous(forebay_cursor *cursor, forebay_item *item);
 
 /**
- * Goes to the first entry whose key is not below this one.
+ * Moves to the first entry whose key is at or above this one.
  *
  * # Safety
  * - `cursor` is null or a handle that is not closed, and no other thread uses its participant: as
@@ -797,7 +800,7 @@ forebay_code forebay_cursor_at_or_above(forebay_cursor *cursor,
                                         forebay_item *item);
 
 /**
- * Goes to the first entry whose key is above this one.
+ * Moves to the first entry whose key is above this one.
  *
  * # Safety
  * As `forebay_cursor_at_or_above`.
@@ -805,7 +808,7 @@ forebay_code forebay_cursor_at_or_above(forebay_cursor *cursor,
 forebay_code forebay_cursor_above(forebay_cursor *cursor, forebay_bytes key, forebay_item *item);
 
 /**
- * Goes to the last entry whose key is not above this one.
+ * Moves to the last entry whose key is at or below this one.
  *
  * # Safety
  * As `forebay_cursor_at_or_above`.
@@ -815,7 +818,7 @@ forebay_code forebay_cursor_at_or_below(forebay_cursor *cursor,
                                         forebay_item *item);
 
 /**
- * Goes to the last entry whose key is below this one.
+ * Moves to the last entry whose key is below this one.
  *
  * # Safety
  * As `forebay_cursor_at_or_above`.
@@ -823,25 +826,26 @@ forebay_code forebay_cursor_at_or_below(forebay_cursor *cursor,
 forebay_code forebay_cursor_below(forebay_cursor *cursor, forebay_bytes key, forebay_item *item);
 
 /**
- * The entry at which the cursor stands, as it was found; `FOREBAY_CODE_ABSENT`: it stands nowhere.
+ * The entry at which the cursor stands, as it was when the cursor moved there;
+ * `FOREBAY_CODE_ABSENT`: it stands at none.
  */
 forebay_code forebay_cursor_item(const forebay_cursor *cursor, forebay_item *item);
 
 /**
- * Closes the cursor and gives away the entry at which it stands, with its lease: what the cursor
- * showed stays valid until `forebay_entry_release`. `FOREBAY_CODE_ABSENT`: it stood nowhere. The
- * cursor is closed in any case, unless it or `entry` is null.
+ * Closes the cursor and returns its entry with the lease: the item that the cursor showed stays
+ * valid until `forebay_entry_release`. `FOREBAY_CODE_ABSENT`: it stood at none. The cursor is
+ * closed in any case, unless it or `entry` is null.
  */
 forebay_code forebay_cursor_into_entry(forebay_cursor *cursor, forebay_entry **entry);
 
 /**
- * Closes a cursor; null is right, too. What it showed must not be read any more.
+ * Closes a cursor; null is allowed. The item that it showed must no longer be read.
  */
 forebay_code forebay_cursor_close(forebay_cursor *cursor);
 
 /**
- * The entries whose keys are between two ends; null is no end. `range` is the caller's, until
- * `forebay_range_close`; the keys of the ends are copied.
+ * Creates a range over the entries between two ends; null means no end. The caller owns `range`
+ * until `forebay_range_close`; the keys of the ends are copied.
  *
  * # Safety
  * - `map` is null or a handle that is not closed, and no other thread uses its participant.
@@ -854,7 +858,7 @@ forebay_code forebay_map_range(const forebay_map *map,
                                forebay_range **range);
 
 /**
- * The entries whose keys begin with these bytes. `range` is the caller's, until
+ * Creates a range over the entries whose keys begin with `prefix`. The caller owns `range` until
  * `forebay_range_close`.
  *
  * # Safety
@@ -865,9 +869,9 @@ forebay_code forebay_map_prefix(const forebay_map *map,
                                 forebay_range **range);
 
 /**
- * About how many entries lie between two ends, which are as in `forebay_map_range`: exact up to a
- * hundred or more, else off by less than a quarter, and seldom by more, up to a half, where keys
- * come and go at random. It takes the time of some look-ups, whatever lies between.
+ * Estimates the number of entries between two ends, given as to `forebay_map_range`: exact up to a
+ * hundred or more, else off by less than a quarter; rarely by up to a half, where keys come and go
+ * at random. It takes the time of a few lookups, whatever the size of the range.
  *
  * # Safety
  * As `forebay_map_range`; `count` is null or can be written.
@@ -878,24 +882,24 @@ forebay_code forebay_map_estimate(const forebay_map *map,
                                   uint64_t *count);
 
 /**
- * The next entry up, at first the lowest, shown in `item`, which may be null: valid until the
- * range moves or is closed. `FOREBAY_CODE_ABSENT`: there is no further one, and none will come any
- * more in either direction.
+ * Moves up to the next entry, first to the lowest, and shows it in `item`, which may be null:
+ * valid until the range moves or is closed. `FOREBAY_CODE_ABSENT`: there is no further entry; the
+ * range has ended for both directions.
  */
 forebay_code forebay_range_next(forebay_range *range, forebay_item *item);
 
 /**
- * The next entry down, at first the highest, as `forebay_range_next`.
+ * Moves down to the next entry, first to the highest; else as `forebay_range_next`.
  */
 forebay_code forebay_range_previous(forebay_range *range, forebay_item *item);
 
 /**
- * Closes a range; null is right, too. What it showed must not be read any more.
+ * Closes a range; null is allowed. The item that it showed must no longer be read.
  */
 forebay_code forebay_range_close(forebay_range *range);
 
 /**
- * Copies of the entries whose keys are between two ends; null is no end. `scan` is the caller's,
+ * Creates a scan over the entries between two ends; null means no end. The caller owns `scan`
  * until `forebay_scan_close`; the keys of the ends are copied.
  *
  * # Safety
@@ -907,7 +911,7 @@ forebay_code forebay_map_scan(const forebay_map *map,
                               forebay_scan **scan);
 
 /**
- * Copies of the entries whose keys begin with these bytes. `scan` is the caller's, until
+ * Creates a scan over the entries whose keys begin with `prefix`. The caller owns `scan` until
  * `forebay_scan_close`.
  *
  * # Safety
@@ -918,24 +922,24 @@ forebay_code forebay_map_scan_prefix(const forebay_map *map,
                                      forebay_scan **scan);
 
 /**
- * A copy of the next entry up, at first of the lowest, shown in `item`, which may be null: valid
- * until the scan moves or is closed. `FOREBAY_CODE_ABSENT`: there is no further one, and none will
- * come any more in either direction.
+ * Moves up to the next entry, first to the lowest, and shows a copy in `item`, which may be null:
+ * valid until the scan moves or is closed. `FOREBAY_CODE_ABSENT`: there is no further entry; the
+ * scan has ended for both directions.
  */
 forebay_code forebay_scan_next(forebay_scan *scan, forebay_item *item);
 
 /**
- * A copy of the next entry down, at first of the highest, as `forebay_scan_next`.
+ * Moves down to the next entry, first to the highest; else as `forebay_scan_next`.
  */
 forebay_code forebay_scan_previous(forebay_scan *scan, forebay_item *item);
 
 /**
- * Closes a scan; null is right, too. What it showed must not be read any more.
+ * Closes a scan; null is allowed. The item that it showed must no longer be read.
  */
 forebay_code forebay_scan_close(forebay_scan *scan);
 
 /**
- * What the map holds and takes.
+ * The statistics of a map.
  *
  * # Safety
  * - `map` is null or a handle that is not closed, and no other thread uses its participant.

@@ -1,24 +1,24 @@
-//! Which functions there are, and what their arguments mean, has a version.
+//! The version of the functions and of their arguments.
 
 use crate::code::Code;
 use crate::failure::{CallFailure, guard};
 
-/// Another one: programs have to be compiled anew, and perhaps changed.
+/// A new major version: programs have to be compiled again, and may have to be changed.
 pub const FOREBAY_ABI_MAJOR: u32 = 2;
 
-/// A higher one: something was added.
+/// A new minor version: something was added.
 pub const FOREBAY_ABI_MINOR: u32 = 0;
 
-/// The version of the library that is loaded: major × 65536 + minor.
+/// The version of the loaded library: major × 65536 + minor.
 #[unsafe(no_mangle)]
 pub extern "C" fn forebay_abi_version() -> u32 {
     FOREBAY_ABI_MAJOR << 16 | FOREBAY_ABI_MINOR
 }
 
-/// Can a program work with the library that is loaded? It passes `FOREBAY_ABI_MAJOR` and
-/// `FOREBAY_ABI_MINOR` of the header with which it was compiled.
+/// Checks whether a program can work with the loaded library. The program passes
+/// `FOREBAY_ABI_MAJOR` and `FOREBAY_ABI_MINOR` of the header with which it was compiled.
 ///
-/// `FOREBAY_CODE_VERSION`, if not.
+/// `FOREBAY_CODE_VERSION`: it cannot.
 #[unsafe(no_mangle)]
 pub extern "C" fn forebay_abi_check(major: u32, minor: u32) -> Code {
     guard(|| {
@@ -26,7 +26,7 @@ pub extern "C" fn forebay_abi_check(major: u32, minor: u32) -> Code {
             return Ok(Code::Ok);
         }
         let message = format!(
-            "the program wants version {major}.{minor} of the ABI, the library has \
+            "the program needs version {major}.{minor} of the ABI, the library has \
              {FOREBAY_ABI_MAJOR}.{FOREBAY_ABI_MINOR}"
         );
         Err(CallFailure::new(Code::Version, message))

@@ -1,4 +1,4 @@
-//! Bytes as C passes them, and what is shown of an entry.
+//! Bytes and items as C passes them.
 
 use std::ops::Bound as StdBound;
 use std::slice;
@@ -6,20 +6,20 @@ use std::slice;
 use crate::code::Code;
 use crate::failure::CallFailure;
 
-/// Bytes somewhere in memory. Where the caller passes them, they are the caller's and are only read
-/// during the call; `data` may be null if `len` is 0. Where the library gives them, they are there
-/// to be read until what shows them is released, moved or closed.
+/// A slice of bytes. Arguments belong to the caller and are only read during the call; `data` may
+/// be null if `len` is 0. Bytes that the library returns stay readable until the handle that shows
+/// them is released, moved or closed.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct AbiBytes {
-    /// The first of them.
+    /// The first byte.
     pub data: *const u8,
-    /// How many.
+    /// The number of bytes.
     pub len: usize,
 }
 
-/// Key and value of an entry, where they lie; those of a scan are copies. Of the others, the
-/// value's first byte has an address that is a multiple of 8.
+/// Key and value of an entry, in place; those of a scan are copies. Except in a scan, the address
+/// of the value is a multiple of 8.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct AbiItem {
@@ -29,15 +29,15 @@ pub struct AbiItem {
     pub value: AbiBytes,
 }
 
-/// Does a range have an end at its key, and does the key belong to it?
+/// Whether an end of a range has a key, and whether the range includes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(i32)]
 pub enum BoundKind {
-    /// No end: the range goes as far as there are keys.
+    /// No end: the range includes all keys on this side.
     Unbounded = 0,
-    /// The key belongs to the range.
+    /// The range includes the key.
     Included = 1,
-    /// The key does not.
+    /// The range excludes the key.
     Excluded = 2,
 }
 
@@ -47,12 +47,12 @@ pub enum BoundKind {
 pub struct AbiBound {
     /// One of `forebay_bound_kind`.
     pub kind: i32,
-    /// The key; nothing reads it if there is no end.
+    /// The key; not read if there is no end.
     pub key: AbiBytes,
 }
 
 impl AbiBytes {
-    /// Bytes that stay where they are as long as whoever lends them says.
+    /// Bytes that stay in place as long as their owner keeps them.
     pub(crate) fn of(bytes: &[u8]) -> AbiBytes {
         AbiBytes { data: bytes.as_ptr(), len: bytes.len() }
     }
@@ -61,7 +61,7 @@ impl AbiBytes {
     ///
     /// # Safety
     /// - `data` is null, or `len` bytes from it on can be read.
-    /// - Nobody writes them while the result lives.
+    /// - No thread writes them while the result lives.
     pub(crate) unsafe fn read<'a>(self, what: &str) -> Result<&'a [u8], CallFailure> {
         if self.len == 0 {
             return Ok(&[]);
@@ -70,12 +70,12 @@ impl AbiBytes {
             return Err(CallFailure::null(what));
         }
         if isize::try_from(self.len).is_err() {
-            let message = format!("{what} has a length that no memory has");
+            let message = format!("{what} has an impossible length");
             return Err(CallFailure::new(Code::Argument, message));
         }
         // SAFETY:
         // - It is not null, and no longer than memory can be; bytes are always aligned.
-        // - It can be read, and nobody writes it (contract).
+        // - It can be read, and no thread writes it (contract).
         Ok(unsafe { slice::from_raw_parts(self.data, self.len) })
     }
 }
@@ -87,7 +87,7 @@ impl AbiItem {
 }
 
 impl AbiBound {
-    /// The end as a range wants it; none, if there is no bound.
+    /// The end as a Rust bound; unbounded if the pointer is null.
     ///
     /// # Safety
     /// As [`AbiBytes::read`], for the key of a bound that has an end.
@@ -106,9 +106,10 @@ impl AbiBound {
             kind if kind == BoundKind::Unbounded as i32 => Ok(StdBound::Unbounded),
             kind if kind == BoundKind::Included as i32 => key().map(StdBound::Included),
             kind if kind == BoundKind::Excluded as i32 => key().map(StdBound::Excluded),
-            kind => {
-                Err(CallFailure::new(Code::Argument, format!("{what}: no kind of bound is {kind}")))
-            }
+            kind => Err(CallFailure::new(
+                Code::Argument,
+                format!("{what}: {kind} is not a kind of bound"),
+            )),
         }
     }
 }

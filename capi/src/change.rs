@@ -1,5 +1,5 @@
-//! Changing a map: each change is there whole or not at all, for all processes and whoever is
-//! killed; the next reading of the caller sees it.
+//! Functions that change a map. Every process sees each change whole or not at all, even if the
+//! writer is killed; the next read of the caller sees it.
 
 use std::mem::MaybeUninit;
 
@@ -12,8 +12,8 @@ use crate::failure::{CallFailure, guard};
 use crate::handle::{require, write_if_wanted};
 use crate::map::MapHandle;
 
-/// Stores a value under a key, whatever is there. 1 goes to `was_there`, if the key was there
-/// before, else 0; it may be null. Both are copied into the region.
+/// Stores a value under a key and replaces the current one. `was_there` may be null; it receives 1
+/// if the key existed before, else 0. Key and value are copied into the region.
 ///
 /// # Safety
 /// - `map` is null or a handle that is not closed, and no other thread uses its participant: as
@@ -37,7 +37,7 @@ pub unsafe extern "C" fn forebay_map_put(
     })
 }
 
-/// Stores a value under a key that is not there; else `FOREBAY_CODE_DIFFERS`.
+/// Stores a value under a key that does not exist; otherwise `FOREBAY_CODE_DIFFERS`.
 ///
 /// # Safety
 /// As `forebay_map_put`.
@@ -57,8 +57,8 @@ pub unsafe extern "C" fn forebay_map_put_if_absent(
     })
 }
 
-/// Stores a value under a key that has this value now; else `FOREBAY_CODE_DIFFERS`, also if the key
-/// is not there. The key may have had others meanwhile.
+/// Stores a value under a key whose current value is `expected`; otherwise, or if the key does not
+/// exist, `FOREBAY_CODE_DIFFERS`. The key may have had other values in between.
 ///
 /// # Safety
 /// As `forebay_map_put`; `expected` too is as `forebay_bytes` says.
@@ -81,9 +81,9 @@ pub unsafe extern "C" fn forebay_map_put_if_value(
     })
 }
 
-/// Stores a value under the key of an entry, if that very entry is still there, and has not moved
-/// as the map was split; else `FOREBAY_CODE_DIFFERS`. Nobody has changed the key since the entry
-/// was got, then. The entry stays the caller's. It has to come from the same map.
+/// Stores a value under the key of an entry, if that same entry is still current and no split has
+/// moved it; otherwise `FOREBAY_CODE_DIFFERS`. Success means that the key has not changed since the
+/// entry was read. The caller keeps the entry, which has to come from the same map.
 ///
 /// # Safety
 /// As `forebay_map_put`; `entry` is null or a handle that is not released.
@@ -101,7 +101,7 @@ pub unsafe extern "C" fn forebay_map_put_if_same(
     })
 }
 
-/// Takes a key out. `FOREBAY_CODE_ABSENT`, if it was not there.
+/// Removes a key. `FOREBAY_CODE_ABSENT`: it did not exist.
 ///
 /// # Safety
 /// As `forebay_map_put`.
@@ -115,7 +115,8 @@ pub unsafe extern "C" fn forebay_map_remove(map: Option<&MapHandle>, key: AbiByt
     })
 }
 
-/// Takes a key out that has this value now; else `FOREBAY_CODE_DIFFERS`, also if it is not there.
+/// Removes a key whose current value is `expected`; otherwise, or if the key does not exist,
+/// `FOREBAY_CODE_DIFFERS`.
 ///
 /// # Safety
 /// As `forebay_map_put_if_value`.
@@ -135,9 +136,8 @@ pub unsafe extern "C" fn forebay_map_remove_if_value(
     })
 }
 
-/// Takes the key of an entry out, if that very entry is still there, and has not moved as the
-/// map was split; else `FOREBAY_CODE_DIFFERS`.
-/// The entry stays the caller's and readable.
+/// Removes the key of an entry, if that same entry is still current and no split has moved it;
+/// otherwise `FOREBAY_CODE_DIFFERS`. The entry stays readable and the caller's.
 #[unsafe(no_mangle)]
 pub extern "C" fn forebay_map_remove_if_same(
     map: Option<&MapHandle>,
@@ -149,8 +149,8 @@ pub extern "C" fn forebay_map_remove_if_same(
     })
 }
 
-/// Frees what was replaced or removed and what no lease holds any more; the number goes to `freed`,
-/// unless it is null. Changes do so themselves from time to time: this is for who wants to see it.
+/// Frees replaced and removed entries that no lease holds; `freed` receives their number and may be
+/// null. Changes do this by themselves from time to time; call it to free them now.
 #[unsafe(no_mangle)]
 pub extern "C" fn forebay_map_reclaim(
     map: Option<&MapHandle>,

@@ -1,82 +1,82 @@
-//! What a function answers, and whose matter it is.
+//! The codes that functions return, and the side on which the cause of a failure is.
 
 use std::ffi::{CStr, c_char};
 
-/// What a function answers: 0 and above, it was done; below 0, it was not, and nothing has changed.
-/// The numbers stay.
+/// The result of a function. 0 and above: success. Below 0: failure, and nothing changed. The
+/// numbers are stable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(i32)]
 pub enum Code {
-    /// Done; yes.
+    /// Success; yes.
     Ok = 0,
-    /// There is nothing: no such key, or no further entry.
+    /// Not found: no such key, or no further entry.
     Absent = 1,
-    /// What is there is not what was expected; nothing was changed.
+    /// The value or entry differs from the expected one; nothing changed.
     Differs = 2,
 
-    /// A pointer is null that must not be.
+    /// A required pointer is null.
     Null = -1,
-    /// An argument breaks a rule.
+    /// An argument is invalid.
     Argument = -2,
-    /// Program and library do not fit together.
+    /// The program needs another version of the library.
     Version = -3,
-    /// The key is longer than any can be.
+    /// The key is too long.
     KeyTooLong = -4,
-    /// The value is longer than any can be.
+    /// The value is too long.
     ValueTooLong = -5,
-    /// No map can have this name.
+    /// The name of the map is invalid.
     Name = -6,
-    /// There is no map of this name.
+    /// No map has this name.
     NoMap = -7,
-    /// The memory for the answer is too small.
+    /// The output buffer is too small.
     Buffer = -8,
-    /// The participant has all its leases in use.
+    /// All leases of the participant are in use.
     Leases = -9,
-    /// The participant is the parent's of this process, which was forked off.
+    /// The participant belongs to the parent of this forked process.
     Forked = -10,
 
-    /// There is no memory left for the map.
+    /// The region has no memory left for the map.
     Full = -20,
-    /// There are as many maps as there can be.
+    /// The region has its maximum number of maps.
     MapsFull = -21,
-    /// There are as many participants as there can be.
+    /// The region has its maximum number of participants.
     ParticipantsFull = -22,
-    /// The region holds what can not be.
+    /// The region is corrupt.
     Damaged = -23,
-    /// What is under the path is no region that this library can use.
+    /// The file at the path is not a region that this library can use.
     Unusable = -24,
 
-    /// Another process kept a lock for the whole time.
+    /// Another process held a lock until the time limit.
     Busy = -30,
-    /// The region has other sizes, and others take part in it.
+    /// The region has other sizes, and other participants use it.
     InUse = -31,
 
-    /// The operating system refused.
+    /// The operating system returned an error.
     System = -40,
-    /// The file system has no room.
+    /// The file system has no space left.
     NoSpace = -41,
-    /// File or directory belong to, or can be written by, somebody else.
+    /// Another user owns, or can write to, the file or its directory.
     Permission = -42,
 
-    /// The library has a bug.
+    /// A bug in the library.
     Library = -50,
 }
 
-/// Whose matter it is that something was not done.
+/// The side on which the cause of a failure is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(i32)]
 pub enum CodeSide {
-    /// Nobody's: it was done.
+    /// None: the call succeeded.
     None = 0,
-    /// The calling program's: called like this, it will fail again.
+    /// The calling program: the same call will fail again.
     Caller = 1,
-    /// The region's: its sizes, or what lies in it.
+    /// The region: its sizes or its contents.
     Region = 2,
-    /// Another process's: trying again helps when it goes on.
+    /// Another process: a retry may succeed once it goes on.
     Others = 3,
-    /// The operating system's.
+    /// The operating system.
     System = 4,
-    /// This library's: please report it.
+    /// This library: please report the bug.
     Library = 5,
 }
 
@@ -140,15 +140,15 @@ fn row(code: i32) -> Option<&'static (Code, CodeSide, &'static CStr)> {
     TABLE.iter().find(|(other, ..)| *other as i32 == code)
 }
 
-/// What a code means, and on which side the cause is. Never null; the text is the library's and
-/// stays. Details of one failure, as its path, are in `forebay_last_message`.
+/// The text of a code, which begins with the side of the cause. Never null; the string is static.
+/// `forebay_last_message` has the details of a failure, such as the path.
 #[unsafe(no_mangle)]
 pub extern "C" fn forebay_code_text(code: i32) -> *const c_char {
     let text = row(code).map_or(c"caller: not a code of this library", |(_, _, text)| text);
     text.as_ptr()
 }
 
-/// On which side the cause is; `FOREBAY_SIDE_CALLER` for what is no code.
+/// The side of a code; `FOREBAY_SIDE_CALLER` for a number that is not a code.
 #[unsafe(no_mangle)]
 pub extern "C" fn forebay_code_side(code: i32) -> CodeSide {
     row(code).map_or(CodeSide::Caller, |(_, side, _)| *side)

@@ -1,4 +1,4 @@
-//! Cursors: places in a map that survive every change.
+//! Cursors: positions in a map that survive every change.
 
 use std::mem::MaybeUninit;
 
@@ -13,14 +13,14 @@ use crate::map::MapHandle;
 
 type InnerCursor = forebay_ordmap::Cursor<'static>;
 
-/// Stands at an entry of a map, or nowhere. It holds that entry, so it stays readable whatever
-/// becomes of the map, and the cursor goes on from its key; two of the participant's leases are
-/// needed while it moves, one while it stands.
+/// Stands at an entry of a map, or at none. It holds that entry, which stays readable whatever
+/// changes in the map, and moves on from its key. A move needs two of the participant's leases, a
+/// standing cursor one.
 #[derive(Debug)]
 pub struct CursorHandle(WithParticipant<InnerCursor>);
 
-/// A cursor that stands nowhere yet. `cursor` is the caller's, until `forebay_cursor_close` or
-/// `forebay_cursor_into_entry`.
+/// Creates a cursor that stands at no entry. The caller owns `cursor` until `forebay_cursor_close`
+/// or `forebay_cursor_into_entry`.
 #[unsafe(no_mangle)]
 pub extern "C" fn forebay_map_cursor(
     map: Option<&MapHandle>,
@@ -34,9 +34,9 @@ pub extern "C" fn forebay_map_cursor(
     })
 }
 
-/// Goes to the first entry, and shows it in `item`, which may be null: valid until the cursor moves
-/// or is closed, as with all moves. `FOREBAY_CODE_ABSENT`: there is none, and the cursor stands
-/// nowhere. After a failure it stands where it did.
+/// Moves to the first entry and shows it in `item`, which may be null. As with all moves, the item
+/// is valid until the cursor moves again or is closed. `FOREBAY_CODE_ABSENT`: there is no such
+/// entry, and the cursor stands at none. After a failure it stands where it was.
 #[unsafe(no_mangle)]
 pub extern "C" fn forebay_cursor_first(
     cursor: Option<&mut CursorHandle>,
@@ -45,7 +45,7 @@ pub extern "C" fn forebay_cursor_first(
     moved(cursor, item, |cursor| cursor.first())
 }
 
-/// Goes to the last entry.
+/// Moves to the last entry.
 #[unsafe(no_mangle)]
 pub extern "C" fn forebay_cursor_last(
     cursor: Option<&mut CursorHandle>,
@@ -54,7 +54,7 @@ pub extern "C" fn forebay_cursor_last(
     moved(cursor, item, |cursor| cursor.last())
 }
 
-/// Goes to the next entry; from nowhere to the first.
+/// Moves to the next entry; to the first if the cursor stands at none.
 #[unsafe(no_mangle)]
 pub extern "C" fn forebay_cursor_next(
     cursor: Option<&mut CursorHandle>,
@@ -63,7 +63,7 @@ pub extern "C" fn forebay_cursor_next(
     moved(cursor, item, |cursor| cursor.next())
 }
 
-/// Goes to the entry before; from nowhere to the last.
+/// Moves to the previous entry; to the last if the cursor stands at none.
 #[unsafe(no_mangle)]
 pub extern "C" fn forebay_cursor_previous(
     cursor: Option<&mut CursorHandle>,
@@ -72,7 +72,7 @@ pub extern "C" fn forebay_cursor_previous(
     moved(cursor, item, |cursor| cursor.previous())
 }
 
-/// Goes to the first entry whose key is not below this one.
+/// Moves to the first entry whose key is at or above this one.
 ///
 /// # Safety
 /// - `cursor` is null or a handle that is not closed, and no other thread uses its participant: as
@@ -89,7 +89,7 @@ pub unsafe extern "C" fn forebay_cursor_at_or_above(
     unsafe { sought(cursor, key, item, |cursor, key| cursor.at_or_above(key)) }
 }
 
-/// Goes to the first entry whose key is above this one.
+/// Moves to the first entry whose key is above this one.
 ///
 /// # Safety
 /// As `forebay_cursor_at_or_above`.
@@ -103,7 +103,7 @@ pub unsafe extern "C" fn forebay_cursor_above(
     unsafe { sought(cursor, key, item, |cursor, key| cursor.above(key)) }
 }
 
-/// Goes to the last entry whose key is not above this one.
+/// Moves to the last entry whose key is at or below this one.
 ///
 /// # Safety
 /// As `forebay_cursor_at_or_above`.
@@ -117,7 +117,7 @@ pub unsafe extern "C" fn forebay_cursor_at_or_below(
     unsafe { sought(cursor, key, item, |cursor, key| cursor.at_or_below(key)) }
 }
 
-/// Goes to the last entry whose key is below this one.
+/// Moves to the last entry whose key is below this one.
 ///
 /// # Safety
 /// As `forebay_cursor_at_or_above`.
@@ -131,7 +131,8 @@ pub unsafe extern "C" fn forebay_cursor_below(
     unsafe { sought(cursor, key, item, |cursor, key| cursor.below(key)) }
 }
 
-/// The entry at which the cursor stands, as it was found; `FOREBAY_CODE_ABSENT`: it stands nowhere.
+/// The entry at which the cursor stands, as it was when the cursor moved there;
+/// `FOREBAY_CODE_ABSENT`: it stands at none.
 #[unsafe(no_mangle)]
 pub extern "C" fn forebay_cursor_item(
     cursor: Option<&CursorHandle>,
@@ -143,9 +144,9 @@ pub extern "C" fn forebay_cursor_item(
     })
 }
 
-/// Closes the cursor and gives away the entry at which it stands, with its lease: what the cursor
-/// showed stays valid until `forebay_entry_release`. `FOREBAY_CODE_ABSENT`: it stood nowhere. The
-/// cursor is closed in any case, unless it or `entry` is null.
+/// Closes the cursor and returns its entry with the lease: the item that the cursor showed stays
+/// valid until `forebay_entry_release`. `FOREBAY_CODE_ABSENT`: it stood at none. The cursor is
+/// closed in any case, unless it or `entry` is null.
 #[unsafe(no_mangle)]
 pub extern "C" fn forebay_cursor_into_entry(
     cursor: Option<Box<CursorHandle>>,
@@ -154,7 +155,7 @@ pub extern "C" fn forebay_cursor_into_entry(
     guard(|| {
         let cursor = require(cursor, "cursor")?;
         let Some(place) = entry else {
-            // It stays the caller's.
+            // The caller keeps it.
             let _ = Box::into_raw(cursor);
             return Err(CallFailure::null("entry"));
         };
@@ -164,7 +165,7 @@ pub extern "C" fn forebay_cursor_into_entry(
     })
 }
 
-/// Closes a cursor; null is right, too. What it showed must not be read any more.
+/// Closes a cursor; null is allowed. The item that it showed must no longer be read.
 #[unsafe(no_mangle)]
 pub extern "C" fn forebay_cursor_close(cursor: Option<Box<CursorHandle>>) -> Code {
     guard(|| {
@@ -190,7 +191,7 @@ fn moved(
 }
 
 /// # Safety
-/// `key` is as [`AbiBytes::read`] wants it.
+/// `key` meets the contract of [`AbiBytes::read`].
 unsafe fn sought(
     cursor: Option<&mut CursorHandle>,
     key: AbiBytes,
@@ -198,8 +199,8 @@ unsafe fn sought(
     go: impl for<'c> FnOnce(&'c mut InnerCursor, &[u8]) -> Result<ShownEntry<'c>, MapError>,
 ) -> Code {
     guard(|| {
-        // SAFETY: the contract is the same. If the cursor shows it, it stays until the cursor has
-        // the entry to which it goes.
+        // SAFETY: the contract is the same. If the cursor shows the key, it stays until the cursor
+        // has the entry to which it moves.
         let key = unsafe { key.read("key")? };
         Ok(shown(go(&mut require(cursor, "cursor")?.0.what, key)?, item))
     })

@@ -1,4 +1,4 @@
-//! Entries that are held.
+//! Held entries.
 
 use std::mem::MaybeUninit;
 
@@ -7,12 +7,13 @@ use crate::code::Code;
 use crate::failure::guard;
 use crate::handle::{WithParticipant, require, write_required};
 
-/// A key with its value as they were when they were found. They stay, whatever becomes of the key
-/// in its map, until this is released; it takes one of the participant's leases.
+/// A key with its value at the time of the read. Both stay readable until the entry is released,
+/// even if the key is replaced, removed or evicted in its map; it takes one of the participant's
+/// leases.
 #[derive(Debug)]
 pub struct EntryHandle(pub(crate) WithParticipant<forebay_ordmap::Entry<'static>>);
 
-/// Key and value, where they lie: valid until the entry is released.
+/// Key and value in place: valid until the entry is released.
 #[unsafe(no_mangle)]
 pub extern "C" fn forebay_entry_item(
     entry: Option<&EntryHandle>,
@@ -24,8 +25,8 @@ pub extern "C" fn forebay_entry_item(
     })
 }
 
-/// Are both the same entry, and not only equal? No entry is the same as one that was stored later.
-/// `FOREBAY_CODE_OK` or `FOREBAY_CODE_DIFFERS`.
+/// Whether both handles hold the same entry, not only equal ones: an entry that was stored later is
+/// never the same. `FOREBAY_CODE_OK` or `FOREBAY_CODE_DIFFERS`.
 #[unsafe(no_mangle)]
 pub extern "C" fn forebay_entry_is_same(
     entry: Option<&EntryHandle>,
@@ -38,8 +39,8 @@ pub extern "C" fn forebay_entry_is_same(
     })
 }
 
-/// Releases an entry, and the lease with it; null is right, too. What it showed must not be read
-/// any more.
+/// Releases an entry and its lease; null is allowed. The item that it showed must no longer be
+/// read.
 #[unsafe(no_mangle)]
 pub extern "C" fn forebay_entry_release(entry: Option<Box<EntryHandle>>) -> Code {
     guard(|| {

@@ -1,4 +1,4 @@
-//! How a body ends: with a code, and with a message where it failed. Panics end here.
+//! Ends the body of a function with a code, and with a message if it failed. Panics end here.
 
 use std::any::Any;
 use std::cell::RefCell;
@@ -16,7 +16,7 @@ thread_local! {
     static LAST: RefCell<CString> = RefCell::default();
 }
 
-/// Why something was not done.
+/// Why a call failed.
 #[derive(Debug)]
 pub(crate) struct CallFailure {
     code: Code,
@@ -28,32 +28,32 @@ impl CallFailure {
         CallFailure { code, message: message.into() }
     }
 
-    /// A pointer is null; `what` is the argument.
+    /// A pointer is null; `what` names the argument.
     pub(crate) fn null(what: &str) -> CallFailure {
         CallFailure::new(Code::Null, format!("{what} is null"))
     }
 
-    /// Keeps the message for who asks, and gives the code.
+    /// Keeps the message for `forebay_last_message`, and returns the code.
     fn record(self) -> Code {
-        // Where a NUL is, the text ends for C.
+        // A C string ends at the first NUL.
         let text = self.message.replace('\0', "?");
         let text = CString::new(text).unwrap_or_default();
-        // A thread that ends may have no such place any more: then there is the code alone.
+        // A thread that is ending may have no such storage any more; then only the code is left.
         let _ = LAST.try_with(|last| last.replace(text));
         self.code
     }
 }
 
-/// Runs a body; nothing that it does unwinds further.
+/// Runs a body and stops every panic.
 pub(crate) fn guard(body: impl FnOnce() -> Result<Code, CallFailure>) -> Code {
-    // What a panic leaves half-done is not used again: maps are never half-changed, and the caller
-    // is told that the participant is not to be used any more.
+    // State that a panic leaves half-done is not used again: maps are never half-changed, and the
+    // caller is told to stop using the participant.
     match catch_unwind(AssertUnwindSafe(body)) {
         Ok(Ok(code)) => code,
         Ok(Err(failure)) => failure.record(),
         Err(panic) => {
-            let message = format!("a bug of the library: {}", panic_message(&*panic));
-            // It could panic when it is dropped.
+            let message = format!("bug in the library: {}", panic_message(&*panic));
+            // Dropping it could panic.
             mem::forget(panic);
             CallFailure::new(Code::Library, message).record()
         }
@@ -65,11 +65,11 @@ fn panic_message(panic: &(dyn Any + Send)) -> &str {
     text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message")
 }
 
-/// What was wrong in the last call of this thread that failed; empty, if none did. Never null; the
-/// text is the library's, and stays until another call of this thread fails.
+/// The message of this thread's last call that failed; empty if none did. Never null; the library
+/// owns the string, which is valid until another call of this thread fails.
 #[unsafe(no_mangle)]
 pub extern "C" fn forebay_last_message() -> *const c_char {
-    // Nothing but `record` writes it, and that on this thread.
+    // Only `record` writes it, on this thread.
     let last = LAST.try_with(|last| last.try_borrow().map(|text| text.as_ptr()));
     last.ok().and_then(Result::ok).unwrap_or(c"".as_ptr())
 }
@@ -166,7 +166,7 @@ mod tests {
     use crate::code::Code;
 
     fn last() -> String {
-        // SAFETY: it is a text of the library, and nothing failed since.
+        // SAFETY: the string belongs to the library, and no call has failed since.
         unsafe { CStr::from_ptr(forebay_last_message()) }.to_str().unwrap().to_owned()
     }
 
@@ -174,9 +174,9 @@ mod tests {
     fn a_panic_ends_as_a_code() {
         assert_eq!(last(), "");
         assert_eq!(guard(|| panic!("odd {}", 7)), Code::Library);
-        assert_eq!(last(), "a bug of the library: odd 7");
+        assert_eq!(last(), "bug in the library: odd 7");
         assert_eq!(guard(|| std::panic::panic_any(7)), Code::Library);
-        assert_eq!(last(), "a bug of the library: no message");
+        assert_eq!(last(), "bug in the library: no message");
     }
 
     #[test]

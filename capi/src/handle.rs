@@ -1,4 +1,4 @@
-//! What is behind a handle: something that a participant lends, and the participant with it.
+//! The contents of handles: a value that borrows a participant, together with the participant.
 
 use std::mem::MaybeUninit;
 use std::rc::Rc;
@@ -7,47 +7,46 @@ use forebay_ordmap::MapParticipant;
 
 use crate::failure::CallFailure;
 
-/// Something of a participant, which lives as long as this. `T` borrows the participant for
-/// `'static`; it is given to nobody who could keep it longer than `self`. The participant leaves
-/// with the last of them.
+/// A value that borrows its participant for `'static`, and keeps the participant alive. The value
+/// is only lent out for the lifetime of `self`. The participant leaves with the last such value.
 #[derive(Debug)]
 pub(crate) struct WithParticipant<T> {
-    /// Goes before the participant does.
+    /// Dropped before the participant.
     pub(crate) what: T,
     participant: Rc<MapParticipant>,
 }
 
 impl<T> WithParticipant<T> {
-    /// What `make` makes of a participant. It must not keep the participant elsewhere.
+    /// Makes a value from a participant. `make` must not keep the participant elsewhere.
     pub(crate) fn new(
         participant: &Rc<MapParticipant>,
         make: impl FnOnce(&'static MapParticipant) -> Result<T, CallFailure>,
     ) -> Result<WithParticipant<T>, CallFailure> {
         let lender = Rc::as_ptr(participant);
-        // SAFETY: the participant lies on the heap and is not moved; the `Rc` beside `what` holds
-        // it until after `what` is gone.
+        // SAFETY: the participant lies on the heap and is not moved; the `Rc` beside `what` keeps
+        // it alive until after `what` is dropped.
         let lender = unsafe { &*lender };
         Ok(WithParticipant { what: make(lender)?, participant: Rc::clone(participant) })
     }
 
-    /// Something that this has lent itself, and that borrows the same participant.
+    /// Another value that borrows the same participant.
     pub(crate) fn with<U>(&self, what: U) -> WithParticipant<U> {
         WithParticipant { what, participant: Rc::clone(&self.participant) }
     }
 
-    /// Something that this turns into, and that borrows the same participant.
+    /// Turns the value into another one that borrows the same participant.
     pub(crate) fn into<U>(self, turn: impl FnOnce(T) -> Option<U>) -> Option<WithParticipant<U>> {
         let WithParticipant { what, participant } = self;
         turn(what).map(|what| WithParticipant { what, participant })
     }
 }
 
-/// A reference that C may have passed as null.
+/// An argument that must not be null.
 pub(crate) fn require<T>(pointer: Option<T>, what: &str) -> Result<T, CallFailure> {
     pointer.ok_or_else(|| CallFailure::null(what))
 }
 
-/// Writes an answer that has to be wanted.
+/// Writes a required output.
 pub(crate) fn write_required<T>(
     place: Option<&mut MaybeUninit<T>>,
     what: &str,
@@ -57,14 +56,14 @@ pub(crate) fn write_required<T>(
     Ok(())
 }
 
-/// Writes an answer, if it is wanted.
+/// Writes an optional output.
 pub(crate) fn write_if_wanted<T>(place: Option<&mut MaybeUninit<T>>, write_required: T) {
     if let Some(place) = place {
         place.write(write_required);
     }
 }
 
-/// A handle for what is to live until it is closed.
+/// A handle that owns the value until it is closed.
 pub(crate) fn handle<T>(what: T) -> *mut T {
     Box::into_raw(Box::new(what))
 }

@@ -1,19 +1,19 @@
-//! Ordered maps in shared memory for C, and for whatever calls C: the functions that
-//! `include/forebay_ordmap.h` declares. `docs/ordmap.md` shows how they are used.
+//! Ordered maps in shared memory for C and languages that call C: the functions that
+//! `include/forebay_ordmap.h` declares. `docs/ordmap.md` shows how to use them.
 //!
-//! What they do is done by `forebay_ordmap`; here pointers become references, results become codes,
-//! and lifetimes become rules that the documentation of each function states.
+//! `forebay_ordmap` does the work; this crate turns pointers into references, results into codes,
+//! and lifetimes into rules that the documentation of each function states.
 //!
 //! Invariants:
-//! - Nothing unwinds into the caller: [`failure::guard`] is around every body that could panic.
-//! - No pointer is followed before it was compared with null, no length is believed that no memory
-//!   can have.
-//! - A handle keeps what it was made from: closing handles in any order is right.
-//! - Numbers of codes, functions and the beginnings of structs stay what they are within a major
-//!   version of the ABI; a struct grows at its end, and says its size first.
+//! - No panic unwinds into the caller: [`failure::guard`] surrounds every body that could panic.
+//! - Every pointer is checked for null before use, and every length against the largest possible
+//!   object.
+//! - A handle keeps its parent objects alive, so handles may be closed in any order.
+//! - Within a major version of the ABI, numbers of codes, functions and the existing fields of
+//!   structs do not change; a struct grows only at its end, and its first field is its size.
 #![deny(missing_docs)]
 
-// In the order in which the header has them.
+// In the order of the header.
 mod abi;
 
 mod code;
@@ -54,7 +54,7 @@ pub use region::*;
 pub use scan::*;
 pub use stats::*;
 
-/// What the page shows of Rust compiles.
+/// Compiles the Rust code of the page.
 #[cfg(doctest)]
 #[doc = include_str!("../../docs/ordmap.md")]
 struct Page;

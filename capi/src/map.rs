@@ -1,4 +1,4 @@
-//! Maps: reading single keys.
+//! Maps: reads of single keys.
 
 use std::cell::RefCell;
 use std::mem::MaybeUninit;
@@ -13,7 +13,7 @@ use crate::handle::{WithParticipant, handle, require, write_if_wanted, write_req
 #[derive(Debug)]
 pub struct MapHandle {
     pub(crate) inner: WithParticipant<forebay_ordmap::Map<'static>>,
-    /// What is read is put together here before it is the caller's.
+    /// Values are copied here before they go to the caller.
     read: RefCell<Vec<u8>>,
 }
 
@@ -23,7 +23,7 @@ impl MapHandle {
     }
 }
 
-/// Closes a map; null is right, too. Entries, cursors and ranges that come from it stay usable.
+/// Closes a map; null is allowed. Entries, cursors and ranges of the map stay usable.
 #[unsafe(no_mangle)]
 pub extern "C" fn forebay_map_close(map: Option<Box<MapHandle>>) -> Code {
     guard(|| {
@@ -32,11 +32,11 @@ pub extern "C" fn forebay_map_close(map: Option<Box<MapHandle>>) -> Code {
     })
 }
 
-/// The entry of a key, to be read where it lies. It takes one of the participant's leases. `entry`
-/// is the caller's, until `forebay_entry_release`; what `item` shows (it may be null) is valid as
-/// long, even if the key is replaced, removed or evicted meanwhile.
+/// Finds the entry of a key, to be read in place. It takes one of the participant's leases. The
+/// caller owns `entry` until `forebay_entry_release`; `item` may be null, and stays valid for the
+/// same time, even if the key is replaced, removed or evicted.
 ///
-/// `FOREBAY_CODE_ABSENT`: there is no such key; nothing was written then.
+/// `FOREBAY_CODE_ABSENT`: there is no such key, and nothing was written.
 ///
 /// # Safety
 /// - `map` is null or a handle that is not closed, and no other thread uses its participant: as
@@ -61,11 +61,11 @@ pub unsafe extern "C" fn forebay_map_get(
     })
 }
 
-/// Copies the value of a key into the caller's memory. It takes no lease, and less time than
-/// `forebay_map_get` where values are short. The length of the value goes to `value_len`, also if
-/// the memory is too small: then nothing is copied, and the code is `FOREBAY_CODE_BUFFER`.
+/// Copies the value of a key into a buffer of the caller. It takes no lease, and for short values
+/// less time than `forebay_map_get`. `value_len` receives the length of the value, even if the
+/// buffer is too small: then nothing is copied, and the code is `FOREBAY_CODE_BUFFER`.
 ///
-/// `FOREBAY_CODE_ABSENT`: there is no such key; nothing was written then.
+/// `FOREBAY_CODE_ABSENT`: there is no such key, and nothing was written.
 ///
 /// # Safety
 /// - `key` is as `forebay_bytes` says.
@@ -91,20 +91,20 @@ pub unsafe extern "C" fn forebay_map_read(
         }
         place.write(read.len());
         if read.len() > value_bytes {
-            return Err(CallFailure::new(Code::Buffer, "there is no room for the value"));
+            return Err(CallFailure::new(Code::Buffer, "the buffer is too small for the value"));
         }
         if value.is_null() && !read.is_empty() {
             return Err(CallFailure::null("value"));
         }
         if !read.is_empty() {
-            // SAFETY: it is not null, and there is room (contract, and as was seen).
+            // SAFETY: it is not null, and there is room (contract, and as checked).
             unsafe { std::ptr::copy_nonoverlapping(read.as_ptr(), value, read.len()) };
         }
         Ok(Code::Ok)
     })
 }
 
-/// Is there such a key? `FOREBAY_CODE_OK` or `FOREBAY_CODE_ABSENT`.
+/// Whether a key exists: `FOREBAY_CODE_OK` or `FOREBAY_CODE_ABSENT`.
 ///
 /// # Safety
 /// As `forebay_map_get`.
@@ -118,7 +118,7 @@ pub unsafe extern "C" fn forebay_map_contains(map: Option<&MapHandle>, key: AbiB
     })
 }
 
-/// How many entries there are. It was right at some moment.
+/// The number of entries at some recent moment.
 #[unsafe(no_mangle)]
 pub extern "C" fn forebay_map_len(
     map: Option<&MapHandle>,
@@ -131,5 +131,5 @@ pub extern "C" fn forebay_map_len(
 }
 
 fn in_use() -> CallFailure {
-    CallFailure::new(Code::Argument, "another thread uses the map")
+    CallFailure::new(Code::Argument, "another thread is using the map")
 }

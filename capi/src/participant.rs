@@ -1,4 +1,4 @@
-//! Participants: what a thread joins as.
+//! Participants: threads that have joined a region.
 
 use std::ffi::{CStr, c_char};
 use std::mem::MaybeUninit;
@@ -14,50 +14,51 @@ use crate::map::MapHandle;
 use crate::region::RegionHandle;
 use crate::sized::{self, SizedStruct};
 
-/// A thread that takes part in a region. It may be handed to another thread together with all that
-/// comes from it (maps, entries, cursors, ranges), but one thread at a time uses any of them.
+/// A thread's membership in a region. It may be handed to another thread together with all handles
+/// that come from it (maps, entries, cursors, ranges), but only one thread at a time may use any of
+/// them.
 #[derive(Debug)]
 pub struct ParticipantHandle(pub(crate) Rc<forebay_ordmap::MapParticipant>);
 
-/// How a map is to be made. Set `struct_bytes` to `sizeof`, and the rest to 0 where the usual is
-/// right.
+/// Options of a new map. Set `struct_bytes` to `sizeof`, and the other fields to 0 for their
+/// defaults.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
 pub struct AbiOptions {
     /// `sizeof(forebay_options)`.
     pub struct_bytes: usize,
-    /// Bytes that the map may take; then entries that were not used are evicted. 0: as many as the
-    /// region has, and nothing is evicted.
+    /// The most bytes that the map may take; beyond them, entries that were not used are evicted.
+    /// 0: as much as the region has, without eviction.
     pub budget_bytes: u64,
-    /// Bytes of a hash in front of the tree, by which single keys are looked up: 16 for each entry
-    /// that is expected, of those that the region has for it. 0: none.
+    /// Bytes of the map's hint table, which speeds up lookups of single keys: 16 for each expected
+    /// entry, out of the region's `hint_bytes`. 0: none.
     pub hint_bytes: u64,
-    /// Into how many parts the map may be split, up to 16, when its writers wait for each other:
-    /// then several change it at a time. Not with a budget, and not into more than the region has
-    /// left of its `splits_max`. 0: it is not split.
+    /// The most shards that the map may be split into, up to 16, when its writers wait for each
+    /// other; several then change it at the same time. Not with a budget, and limited by the
+    /// `splits_max` that the region has left. 0: never split.
     pub shards_max: u64,
 }
 
 // SAFETY: three numbers of 8 bytes; any numbers are valid.
 unsafe impl SizedStruct for AbiOptions {}
 
-/// What a check found.
+/// The result of a check.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
 pub struct AbiCheckReport {
     /// `sizeof(forebay_check_report)`.
     pub struct_bytes: usize,
-    /// Maps that were looked through.
+    /// Maps checked.
     pub maps: u64,
     /// Entries in them.
     pub entries: u64,
     /// Nodes of their trees.
     pub nodes: u64,
-    /// Entries that are in no map any more, and wait for leases.
+    /// Entries that left their map and wait for leases.
     pub waiting: u64,
-    /// Chunks of 16 KiB that no map has.
+    /// Chunks of 16 KiB that belong to no map.
     pub free_chunks: u64,
-    /// How much is wrong.
+    /// The number of problems.
     pub findings: u64,
 }
 
@@ -66,10 +67,10 @@ unsafe impl SizedStruct for AbiCheckReport {}
 
 const _: () = assert!(size_of::<usize>() == 8, "the structs would have padding");
 
-/// Takes part in a region. Each thread joins for itself. `participant` is the caller's, until
+/// Joins a region. Each thread joins for itself. The caller owns `participant` until
 /// `forebay_participant_leave`.
 ///
-/// `FOREBAY_CODE_PARTICIPANTS_FULL`: the living have all places.
+/// `FOREBAY_CODE_PARTICIPANTS_FULL`: living participants have all places.
 #[unsafe(no_mangle)]
 pub extern "C" fn forebay_participant_join(
     region: Option<&RegionHandle>,
@@ -83,8 +84,8 @@ pub extern "C" fn forebay_participant_join(
     })
 }
 
-/// Leaves; null is right, too. Maps, entries, cursors and ranges that are still open stay usable,
-/// and keep the participant's place until the last of them is closed.
+/// Leaves the region; null is allowed. Maps, entries, cursors and ranges that are still open stay
+/// usable, and keep the participant's place until the last of them is closed.
 #[unsafe(no_mangle)]
 pub extern "C" fn forebay_participant_leave(participant: Option<Box<ParticipantHandle>>) -> Code {
     guard(|| {
@@ -93,9 +94,9 @@ pub extern "C" fn forebay_participant_leave(participant: Option<Box<ParticipantH
     })
 }
 
-/// How long a change of the participant waits for the lock of its map, in milliseconds; then it
-/// fails with `FOREBAY_CODE_BUSY`. Below 0, as at first: as long as the owner needs, who may be
-/// stopped. Who is dead is not waited for, and readers wait for nobody.
+/// Limits how long a change waits for the lock of its map, in milliseconds; then it fails with
+/// `FOREBAY_CODE_BUSY`. A negative number, the default, waits as long as the owner holds the lock,
+/// even if it is stopped. Dead owners are not waited for, and readers never wait.
 #[unsafe(no_mangle)]
 pub extern "C" fn forebay_participant_set_wait_max(
     participant: Option<&ParticipantHandle>,
@@ -109,10 +110,11 @@ pub extern "C" fn forebay_participant_set_wait_max(
     })
 }
 
-/// The map of this name, of 1 to 64 bytes of UTF-8; made if there is none. `options` may be null;
-/// those of the one who made it stand. `map` is the caller's, until `forebay_map_close`.
+/// Opens the map of this name, of 1 to 64 bytes of UTF-8; creates it if there is none. `options`
+/// may be null, and apply only if the map is created. The caller owns `map` until
+/// `forebay_map_close`.
 ///
-/// `FOREBAY_CODE_FULL`: the region has not so much left for a hash in front.
+/// `FOREBAY_CODE_FULL`: the region has no room left for the hint table.
 ///
 /// # Safety
 /// - `participant` is null or a handle that is not closed, as everywhere below.
@@ -147,8 +149,8 @@ pub unsafe extern "C" fn forebay_participant_map(
     })
 }
 
-/// The map of this name, which has to be there: else `FOREBAY_CODE_NO_MAP`. `map` is the caller's,
-/// until `forebay_map_close`.
+/// Opens the map of this name; `FOREBAY_CODE_NO_MAP` if there is none. The caller owns `map` until
+/// `forebay_map_close`.
 ///
 /// # Safety
 /// As `forebay_participant_map`.
@@ -170,8 +172,8 @@ pub unsafe extern "C" fn forebay_participant_existing_map(
     })
 }
 
-/// Copies the name of the map with this number, from 0 on, with a NUL behind it. 65 bytes are
-/// enough for any. `FOREBAY_CODE_ABSENT`: there are not so many maps.
+/// Copies the name of the map with this number, counted from 0, and a terminating NUL. 65 bytes are
+/// enough for any name. `FOREBAY_CODE_ABSENT`: there are fewer maps.
 ///
 /// # Safety
 /// `name` is null or has room for `name_bytes`.
@@ -190,10 +192,13 @@ pub unsafe extern "C" fn forebay_participant_map_name(
         let names = participant.map_names();
         let Some(found) = names.get(number) else { return Ok(Code::Absent) };
         if found.len() >= name_bytes {
-            return Err(CallFailure::new(Code::Buffer, "there is no room for the name of the map"));
+            return Err(CallFailure::new(
+                Code::Buffer,
+                "the buffer is too small for the name of the map",
+            ));
         }
         let place = name.cast::<u8>();
-        // SAFETY: there is room for one byte more than the name has (contract, and as was seen).
+        // SAFETY: there is room for one byte more than the name has (contract, and as checked).
         unsafe { std::ptr::copy_nonoverlapping(found.as_ptr(), place, found.len()) };
         // SAFETY: as above.
         let end = unsafe { place.add(found.len()) };
@@ -203,11 +208,11 @@ pub unsafe extern "C" fn forebay_participant_map_name(
     })
 }
 
-/// Looks through all maps of the region, each under its lock: is every node right, is every piece
-/// of memory that is taken named once? What dead writers have left is repaired first. `report` is
-/// written in any case in which the check came to its end.
+/// Checks all maps of the region, each under its lock: every node is valid, and every object in use
+/// is named once. Unfinished changes of dead writers are repaired first. `report` is written
+/// whenever the check completes.
 ///
-/// `FOREBAY_CODE_DAMAGED`: something is wrong; `forebay_last_message` says what was found first.
+/// `FOREBAY_CODE_DAMAGED`: there is a problem; `forebay_last_message` has the first one.
 ///
 /// # Safety
 /// `report` is null or has as many bytes as its `struct_bytes`, which the caller sets, says.
@@ -244,5 +249,5 @@ unsafe fn name_of<'a>(name: *const c_char) -> Result<&'a str, CallFailure> {
     }
     // SAFETY: it is not null, and ends with a NUL (contract).
     let name = unsafe { CStr::from_ptr(name) };
-    name.to_str().map_err(|_| CallFailure::new(Code::Name, "the name of a map is not UTF-8"))
+    name.to_str().map_err(|_| CallFailure::new(Code::Name, "the name of the map is not UTF-8"))
 }

@@ -9,13 +9,13 @@ use crate::failure::guard;
 use crate::handle::{WithParticipant, handle, require, write_required};
 use crate::map::MapHandle;
 
-/// Goes over the entries between two keys, up or down, and holds the one that it shows. It needs
-/// leases as a cursor does.
+/// Goes over the entries between two keys, up or down, and holds the current one. It needs as many
+/// leases as a cursor.
 #[derive(Debug)]
 pub struct RangeHandle(WithParticipant<forebay_ordmap::Range<'static>>);
 
-/// The entries whose keys are between two ends; null is no end. `range` is the caller's, until
-/// `forebay_range_close`; the keys of the ends are copied.
+/// Creates a range over the entries between two ends; null means no end. The caller owns `range`
+/// until `forebay_range_close`; the keys of the ends are copied.
 ///
 /// # Safety
 /// - `map` is null or a handle that is not closed, and no other thread uses its participant.
@@ -40,7 +40,7 @@ pub unsafe extern "C" fn forebay_map_range(
     })
 }
 
-/// The entries whose keys begin with these bytes. `range` is the caller's, until
+/// Creates a range over the entries whose keys begin with `prefix`. The caller owns `range` until
 /// `forebay_range_close`.
 ///
 /// # Safety
@@ -61,9 +61,9 @@ pub unsafe extern "C" fn forebay_map_prefix(
     })
 }
 
-/// About how many entries lie between two ends, which are as in `forebay_map_range`: exact up to a
-/// hundred or more, else off by less than a quarter, and seldom by more, up to a half, where keys
-/// come and go at random. It takes the time of some look-ups, whatever lies between.
+/// Estimates the number of entries between two ends, given as to `forebay_map_range`: exact up to a
+/// hundred or more, else off by less than a quarter; rarely by up to a half, where keys come and go
+/// at random. It takes the time of a few lookups, whatever the size of the range.
 ///
 /// # Safety
 /// As `forebay_map_range`; `count` is null or can be written.
@@ -85,9 +85,9 @@ pub unsafe extern "C" fn forebay_map_estimate(
     })
 }
 
-/// The next entry up, at first the lowest, shown in `item`, which may be null: valid until the
-/// range moves or is closed. `FOREBAY_CODE_ABSENT`: there is no further one, and none will come any
-/// more in either direction.
+/// Moves up to the next entry, first to the lowest, and shows it in `item`, which may be null:
+/// valid until the range moves or is closed. `FOREBAY_CODE_ABSENT`: there is no further entry; the
+/// range has ended for both directions.
 #[unsafe(no_mangle)]
 pub extern "C" fn forebay_range_next(
     range: Option<&mut RangeHandle>,
@@ -96,7 +96,7 @@ pub extern "C" fn forebay_range_next(
     guard(|| Ok(shown(require(range, "range")?.0.what.next()?, item)))
 }
 
-/// The next entry down, at first the highest, as `forebay_range_next`.
+/// Moves down to the next entry, first to the highest; else as `forebay_range_next`.
 #[unsafe(no_mangle)]
 pub extern "C" fn forebay_range_previous(
     range: Option<&mut RangeHandle>,
@@ -105,7 +105,7 @@ pub extern "C" fn forebay_range_previous(
     guard(|| Ok(shown(require(range, "range")?.0.what.previous()?, item)))
 }
 
-/// Closes a range; null is right, too. What it showed must not be read any more.
+/// Closes a range; null is allowed. The item that it showed must no longer be read.
 #[unsafe(no_mangle)]
 pub extern "C" fn forebay_range_close(range: Option<Box<RangeHandle>>) -> Code {
     guard(|| {

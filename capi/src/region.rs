@@ -1,4 +1,4 @@
-//! Regions: what a process opens.
+//! Regions, which a process opens.
 
 use std::ffi::{CStr, OsStr, c_char};
 use std::mem::MaybeUninit;
@@ -13,46 +13,46 @@ use crate::failure::{CallFailure, guard};
 use crate::handle::{handle, require, write_if_wanted, write_required};
 use crate::sized::{self, SizedStruct};
 
-/// A region of maps as a process has it open. Any number of threads may use it at one time.
+/// A region of maps that a process has open. Any number of threads may use it at the same time.
 #[derive(Debug)]
 pub struct RegionHandle(pub(crate) OrdRegion);
 
-/// Sizes of a region, fixed when it is made. Set `struct_bytes` to `sizeof`, and the rest to 0
-/// where the usual is right.
+/// Sizes of a new region. Set `struct_bytes` to `sizeof`, and the other fields to 0 for their
+/// defaults.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
 pub struct AbiConfig {
     /// `sizeof(forebay_config)`.
     pub struct_bytes: usize,
-    /// Size of the file: all maps with everything that belongs to them. There is no usual one.
+    /// Size of the file: all maps with everything that belongs to them. It has no default.
     pub bytes: u64,
-    /// How many maps there can be; usually 128.
+    /// The largest number of maps; by default 128.
     pub maps_max: u32,
-    /// How many participants there can be, of all processes, at one time; usually 64.
+    /// The largest number of participants of all processes at one time; by default 64.
     pub participants_max: u32,
-    /// How many entries a participant can hold at one time; usually 16. A cursor needs two while it
-    /// moves, and one else.
+    /// The most entries that a participant can hold at one time; by default 16. A cursor needs two
+    /// while it moves, else one.
     pub leases_max: u32,
-    /// How often maps can be split, all together; 0: never. A map that may have eight parts needs
-    /// seven of them (`forebay_options`).
+    /// How many splits all maps together can have; 0: none. A map of up to eight shards
+    /// (`forebay_options`) needs seven.
     pub splits_max: u32,
-    /// How many of the bytes are for hashes in front of maps; usually none.
+    /// How many of the bytes are for hint tables of maps; by default none.
     pub hint_bytes: u64,
 }
 
 // SAFETY: three numbers of 8 bytes and four of 4, without padding; any numbers are valid.
 unsafe impl SizedStruct for AbiConfig {}
 
-/// How a region came to be there.
+/// How a region was opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(i32)]
 pub enum OpenedHow {
-    /// Nothing was there.
+    /// There was no file.
     Created = 0,
-    /// It was there.
+    /// The region existed.
     Attached = 1,
-    /// Something else was there, as a region of other sizes or from before the machine was started
-    /// anew; what was in it is lost.
+    /// Another file was replaced, such as a region of other sizes or from before the last boot; its
+    /// contents are lost.
     Replaced = 2,
 }
 
@@ -62,14 +62,14 @@ const _: () = {
     is_shared::<RegionHandle>();
 };
 
-/// Opens the region under this path, and makes it if there is none with these sizes. Processes that
+/// Opens the region at this path, or creates it if there is none with these sizes. Processes that
 /// do so at the same time get the same region.
 ///
-/// A region of *other* sizes is replaced if nobody takes part in it; else the code is
-/// `FOREBAY_CODE_IN_USE`. Who does not know the sizes attaches.
+/// A region of *other* sizes is replaced if it has no participants; otherwise the code is
+/// `FOREBAY_CODE_IN_USE`. To open a region of unknown sizes, call `forebay_region_attach`.
 ///
-/// The directory has to be the caller's alone (mode 0700); it is made if there is none. A file
-/// system in memory is the right one. `region` is the caller's, until `forebay_region_close`.
+/// The directory must belong to the caller alone (mode 0700); it is created if missing. It should
+/// be on a file system in memory. The caller owns `region` until `forebay_region_close`.
 ///
 /// # Safety
 /// - `path` is null or a string with a NUL at its end; `config` is null or has as many bytes as
@@ -90,8 +90,8 @@ pub unsafe extern "C" fn forebay_region_open(
     })
 }
 
-/// Opens the region under this path, which has to be there, with whatever sizes it was made.
-/// `region` is the caller's, until `forebay_region_close`.
+/// Opens an existing region at this path, whatever its sizes. The caller owns `region` until
+/// `forebay_region_close`.
 ///
 /// # Safety
 /// As `forebay_region_open`.
@@ -107,7 +107,7 @@ pub unsafe extern "C" fn forebay_region_attach(
     })
 }
 
-/// How the region came to be there: one of `forebay_opened_how` goes to `how`.
+/// How the region was opened: `how` receives one of `forebay_opened_how`.
 #[unsafe(no_mangle)]
 pub extern "C" fn forebay_region_opened(
     region: Option<&RegionHandle>,
@@ -124,9 +124,8 @@ pub extern "C" fn forebay_region_opened(
     })
 }
 
-/// Takes back what dead participants held; their number goes to `swept`, unless it is null. Who
-/// joins or changes a map does so by itself where the dead take room: this is for who wants it at
-/// once.
+/// Takes back the leases and locks of dead participants; `swept` receives their number and may be
+/// null. Joins and changes do this by themselves when the dead take up room; call it to do so now.
 #[unsafe(no_mangle)]
 pub extern "C" fn forebay_region_sweep(
     region: Option<&RegionHandle>,
@@ -139,7 +138,8 @@ pub extern "C" fn forebay_region_sweep(
     })
 }
 
-/// Closes the region for who opened it; participants that have joined go on. Null is right, too.
+/// Closes the caller's handle of the region; null is allowed. Participants that have joined stay
+/// usable.
 #[unsafe(no_mangle)]
 pub extern "C" fn forebay_region_close(region: Option<Box<RegionHandle>>) -> Code {
     guard(|| {

@@ -1,4 +1,4 @@
-//! Scans: the entries between two keys, copied, without leases.
+//! Scans: copies of the entries between two keys, without leases.
 
 use std::mem::MaybeUninit;
 
@@ -11,11 +11,11 @@ use crate::handle::{WithParticipant, handle, require, write_if_wanted};
 use crate::map::MapHandle;
 
 /// Goes over the entries between two keys, up or down, and shows a copy of each. It takes no lease:
-/// for who reads much and keeps nothing.
+/// for programs that read much and keep nothing.
 #[derive(Debug)]
 pub struct ScanHandle(WithParticipant<forebay_ordmap::Scan<'static>>);
 
-/// Copies of the entries whose keys are between two ends; null is no end. `scan` is the caller's,
+/// Creates a scan over the entries between two ends; null means no end. The caller owns `scan`
 /// until `forebay_scan_close`; the keys of the ends are copied.
 ///
 /// # Safety
@@ -39,7 +39,7 @@ pub unsafe extern "C" fn forebay_map_scan(
     })
 }
 
-/// Copies of the entries whose keys begin with these bytes. `scan` is the caller's, until
+/// Creates a scan over the entries whose keys begin with `prefix`. The caller owns `scan` until
 /// `forebay_scan_close`.
 ///
 /// # Safety
@@ -60,9 +60,9 @@ pub unsafe extern "C" fn forebay_map_scan_prefix(
     })
 }
 
-/// A copy of the next entry up, at first of the lowest, shown in `item`, which may be null: valid
-/// until the scan moves or is closed. `FOREBAY_CODE_ABSENT`: there is no further one, and none will
-/// come any more in either direction.
+/// Moves up to the next entry, first to the lowest, and shows a copy in `item`, which may be null:
+/// valid until the scan moves or is closed. `FOREBAY_CODE_ABSENT`: there is no further entry; the
+/// scan has ended for both directions.
 #[unsafe(no_mangle)]
 pub extern "C" fn forebay_scan_next(
     scan: Option<&mut ScanHandle>,
@@ -71,7 +71,7 @@ pub extern "C" fn forebay_scan_next(
     guard(|| Ok(copied(require(scan, "scan")?.0.what.next()?, item)))
 }
 
-/// A copy of the next entry down, at first of the highest, as `forebay_scan_next`.
+/// Moves down to the next entry, first to the highest; else as `forebay_scan_next`.
 #[unsafe(no_mangle)]
 pub extern "C" fn forebay_scan_previous(
     scan: Option<&mut ScanHandle>,
@@ -80,7 +80,7 @@ pub extern "C" fn forebay_scan_previous(
     guard(|| Ok(copied(require(scan, "scan")?.0.what.previous()?, item)))
 }
 
-/// Closes a scan; null is right, too. What it showed must not be read any more.
+/// Closes a scan; null is allowed. The item that it showed must no longer be read.
 #[unsafe(no_mangle)]
 pub extern "C" fn forebay_scan_close(scan: Option<Box<ScanHandle>>) -> Code {
     guard(|| {

@@ -1,24 +1,24 @@
-//! Structs that grow: they begin with their size, as the caller knows it.
+//! Structs that may grow: their first field is the size that the caller knows.
 
 use std::ptr;
 
 use crate::code::Code;
 use crate::failure::CallFailure;
 
-/// No struct of a version to come is larger.
+/// An upper bound for structs of all later versions.
 const STRUCT_BYTES_MAX: usize = 4096;
 
 /// A struct that grows at its end from one minor version to the next.
 ///
 /// # Safety
 /// - It is `repr(C)`, begins with a `usize` that holds its size, and has no padding.
-/// - Whatever bytes there are in it, it is valid; zeros stand for what a caller did not know.
+/// - It is valid whatever its bytes are; zeros stand for fields that the caller does not know.
 pub(crate) unsafe trait SizedStruct: Copy + Default {}
 
-/// The bytes that a struct says to have, by its first word.
+/// The size of a struct by its first word.
 ///
 /// # Safety
-/// `require` is null, or its first word can be read.
+/// `given` is null, or its first word can be read.
 unsafe fn size_of_given<T: SizedStruct>(
     require: *const T,
     what: &str,
@@ -26,19 +26,20 @@ unsafe fn size_of_given<T: SizedStruct>(
     if require.is_null() {
         return Err(CallFailure::null(what));
     }
-    // SAFETY: it is not null, and its first word can be read (contract), if not aligned.
+    // SAFETY: it is not null, and its first word can be read (contract), perhaps unaligned.
     let size = unsafe { ptr::read_unaligned(require.cast::<usize>()) };
     if (size_of::<usize>()..=STRUCT_BYTES_MAX).contains(&size) {
         return Ok(size);
     }
-    let message = format!("{what}: struct_bytes is {size}; it is to be the size of the struct");
+    let message = format!("{what}: struct_bytes is {size}; it must be the size of the struct");
     Err(CallFailure::new(Code::Argument, message))
 }
 
-/// What the caller says. What it does not know is zero; what we do not know has to be.
+/// Reads a struct of the caller. Fields that the caller does not know are zero; fields that we do
+/// not know must be zero.
 ///
 /// # Safety
-/// `require` is null, or as many bytes from it on can be read as its first word says.
+/// `given` is null, or as many bytes from it on can be read as its first word says.
 pub(crate) unsafe fn read<T: SizedStruct>(require: *const T, what: &str) -> Result<T, CallFailure> {
     // SAFETY: the contract is the same.
     let size = unsafe { size_of_given(require, what)? };
@@ -49,19 +50,21 @@ pub(crate) unsafe fn read<T: SizedStruct>(require: *const T, what: &str) -> Resu
         // SAFETY: as above.
         let byte = unsafe { place.read() };
         if byte != 0 {
-            let message = format!("{what}: the caller asks for what only a later version knows");
+            let message =
+                format!("{what}: the caller sets a field that only a later version knows");
             return Err(CallFailure::new(Code::Version, message));
         }
     }
     let mut read = T::default();
     // SAFETY:
-    // - So many bytes can be read there, and written here.
+    // - This many bytes can be read there, and written here.
     // - Any bytes are valid for such a struct (contract of `SizedStruct`).
     unsafe { ptr::copy_nonoverlapping(require.cast::<u8>(), (&raw mut read).cast::<u8>(), known) };
     Ok(read)
 }
 
-/// Tells the caller what it knows how to read; behind it are zeros. Its `struct_bytes` stays.
+/// Writes the fields that the caller knows, and zeros behind the fields that we know.
+/// `struct_bytes` stays.
 ///
 /// # Safety
 /// `place` is null, or as many bytes from it on can be read and written as its first word says.
@@ -74,7 +77,7 @@ pub(crate) unsafe fn write<T: SizedStruct>(
     let size = unsafe { size_of_given(place, what)? };
     let mut bytes = [0_u8; STRUCT_BYTES_MAX];
     const { assert!(size_of::<T>() <= STRUCT_BYTES_MAX) };
-    // SAFETY: it has so many bytes, all of them initialised (contract of `SizedStruct`).
+    // SAFETY: it has this many bytes, all initialised (contract of `SizedStruct`).
     unsafe {
         ptr::copy_nonoverlapping(
             (&raw const *write_required).cast(),
@@ -84,9 +87,9 @@ pub(crate) unsafe fn write<T: SizedStruct>(
     }
     let first = size_of::<usize>();
     let place = place.cast::<u8>();
-    // SAFETY: the struct goes on behind its first word.
+    // SAFETY: the struct continues behind its first word.
     let behind = unsafe { place.add(first) };
-    // SAFETY: so many bytes can be written there (contract), and `bytes` has more.
+    // SAFETY: this many bytes can be written there (contract), and `bytes` has more.
     unsafe { ptr::copy_nonoverlapping(bytes[first..].as_ptr(), behind, size - first) };
     Ok(())
 }
@@ -108,11 +111,11 @@ mod tests {
     // SAFETY: three words, any of which may have any value.
     unsafe impl SizedStruct for Two {}
 
-    /// A caller's struct of another version: its size and words behind.
+    /// A struct of another version: its size and the following words.
     fn read_of(words: &[u64]) -> Result<Two, Code> {
         let mut two = Err(Code::Ok);
         let code = guard(|| {
-            // SAFETY: the cases say no more bytes than there are words.
+            // SAFETY: no case claims more bytes than there are words.
             two = Ok(unsafe { read(words.as_ptr().cast::<Two>(), "words")? });
             Ok(Code::Ok)
         });
@@ -143,7 +146,7 @@ mod tests {
             [(8, [8, 1, 1, 1]), (16, [16, 7, 1, 1]), (24, [24, 7, 8, 1]), (32, [32, 7, 8, 0])];
         for (size, expected) in write_cases {
             let mut words = [size, 1, 1, 1];
-            // SAFETY: there are 32 bytes, and no case says more.
+            // SAFETY: there are 32 bytes, and no case claims more.
             unsafe { write(words.as_mut_ptr().cast::<Two>(), &write_required, "words").unwrap() };
             assert_eq!(words, expected, "{size} bytes");
         }

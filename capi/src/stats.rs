@@ -1,4 +1,4 @@
-//! What a map holds and takes.
+//! Statistics of a map.
 
 use crate::code::Code;
 use crate::failure::guard;
@@ -6,7 +6,7 @@ use crate::handle::require;
 use crate::map::MapHandle;
 use crate::sized::{self, SizedStruct};
 
-/// What a map holds and takes. A glance: others change it meanwhile.
+/// Statistics of a map: a snapshot that others may change at any time.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
 pub struct AbiStats {
@@ -14,30 +14,30 @@ pub struct AbiStats {
     pub struct_bytes: usize,
     /// Entries.
     pub len: u64,
-    /// Bytes of entries and nodes, with what waits for leases.
+    /// Bytes of entries and nodes, including entries that wait for leases.
     pub used_bytes: u64,
     /// Bytes of the region that belong to the map.
     pub owned_bytes: u64,
-    /// What `used_bytes` may be at most; 0: no limit but the region.
+    /// The limit of `used_bytes`; 0: limited only by the region.
     pub budget_bytes: u64,
     /// Entries that wait until no lease can hold them.
     pub waiting_count: u64,
-    /// Entries that were evicted.
+    /// Entries evicted so far.
     pub evicted_count: u64,
-    /// Changes since the map was made.
+    /// Changes since the map was created.
     pub change_count: u64,
-    /// How often a change of a dead process was finished or undone.
+    /// How many changes of dead processes were finished or undone.
     pub repair_count: u64,
-    /// Bytes of the hash in front of the tree; 0: it has none.
+    /// Bytes of the hint table; 0: none.
     pub hint_bytes: u64,
-    /// Parts that the map is split into.
+    /// Shards of the map.
     pub shard_count: u64,
 }
 
 // SAFETY: ten numbers of 8 bytes; any numbers are valid.
 unsafe impl SizedStruct for AbiStats {}
 
-/// What the map holds and takes.
+/// The statistics of a map.
 ///
 /// # Safety
 /// - `map` is null or a handle that is not closed, and no other thread uses its participant.

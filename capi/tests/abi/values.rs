@@ -134,7 +134,7 @@ fn ranges_have_the_ends_that_they_are_given() {
         forebay_map_range(by(scene.map), Some(&odd), None, place)
     };
     assert_eq!(answered(open).unwrap_err(), Code::Argument);
-    assert_eq!(last_message(), "low: no kind of bound is 3");
+    assert_eq!(last_message(), "low: 3 is not a kind of bound");
 }
 
 /// The keys that are shown until there is none any more.
