@@ -61,15 +61,22 @@ impl From<AcquireError> for MapError {
 impl fmt::Display for MapError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            MapError::Full => out.write_str("out of memory: the map has no room left; remove entries or give it a larger region"),
+            MapError::Full => out
+                .write_str("the map has no memory left; remove entries, or make the region larger"),
             MapError::KeyTooLong => write!(out, "keys have at most {KEY_BYTES_MAX} bytes"),
             MapError::ValueTooLong => write!(out, "values have at most {VALUE_BYTES_MAX} bytes"),
-            MapError::TooManyLeases => out.write_str("all leases of this participant are in use; drop an entry or a cursor"),
-            MapError::Busy => out.write_str("timed out waiting for the map's lock; try again, or check for a stopped process"),
+            MapError::TooManyLeases => {
+                out.write_str("all leases of the participant are in use; drop an entry")
+            }
+            MapError::Busy => {
+                out.write_str("timed out waiting for the map's lock; its owner may be stopped")
+            }
             MapError::Forked => {
                 out.write_str("the participant belongs to the parent process; join in this process")
             }
-            MapError::Damaged { what } => write!(out, "the region is corrupt: {what}; stop using it"),
+            MapError::Damaged { what } => {
+                write!(out, "the region is corrupt ({what}); stop using it")
+            }
             MapError::Lock(error) => write!(out, "cannot lock the map: {error}"),
         }
     }

@@ -32,7 +32,7 @@
 //!
 //! Under `--cfg loom` only the protocols are compiled, without the code that maps files.
 #![deny(missing_docs)]
-#![cfg_attr(loom, allow(dead_code, unused_imports))] // What maps files uses the rest.
+#![cfg_attr(loom, allow(dead_code, unused_imports))] // Code that maps files uses the rest.
 
 #[cfg(not(loom))]
 mod error;

@@ -36,11 +36,11 @@ fn what_only_a_later_version_knows_is_refused() {
         .map(|_| ())
     };
     assert_eq!(open(&[48, 4 << 20, 0, 0, 0, 7]), Err(Code::Version));
-    assert_eq!(last_message(), "config: the caller asks for what only a later version knows");
+    assert_eq!(last_message(), "config: the caller sets a field that only a later version knows");
     assert_eq!(open(&[32, 4 << 20, 0, 5000 << 32]), Err(Code::Argument));
     assert_eq!(open(&[1 << 40]), Err(Code::Argument));
     assert_eq!(open(&[8]), Err(Code::Argument));
-    assert!(last_message().contains("bytes at least"), "{}", last_message());
+    assert!(last_message().contains("needs at least"), "{}", last_message());
     assert_eq!(open(&[32, 4 << 20, 1 << 31, 0]), Err(Code::Argument));
 }
 

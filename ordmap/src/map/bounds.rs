@@ -1,23 +1,23 @@
-//! Between which keys something goes.
+//! The bounds of a range of keys.
 
 use std::ops::{Bound, RangeBounds};
 
 use crate::key::end_of_prefix;
 use crate::tree::Direction;
 
-/// The lowest and the highest key, or those next to them.
+/// The lowest and the highest key, each included, excluded or open.
 #[derive(Clone, Debug)]
 pub(super) struct KeyBounds {
     low: Bound<Vec<u8>>,
     high: Bound<Vec<u8>>,
 }
 
-/// Where to begin.
+/// Where a walk through a range starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RangeStart<'b> {
     /// At this key, or at the next one.
     At(&'b [u8]),
-    /// At the one next to this key.
+    /// At the key next to this one.
     Beyond(&'b [u8]),
     /// At the end of the map.
     End,
@@ -34,7 +34,7 @@ impl KeyBounds {
         KeyBounds { low: Bound::Included(prefix.to_vec()), high }
     }
 
-    /// Where to begin in this way.
+    /// Where a walk in this direction starts.
     pub(super) fn beginning(&self, direction: Direction) -> RangeStart<'_> {
         match if direction == Direction::Up { &self.low } else { &self.high } {
             Bound::Included(key) => RangeStart::At(key),
@@ -43,7 +43,7 @@ impl KeyBounds {
         }
     }
 
-    /// Is a key that was come to in this way still inside?
+    /// Whether a key that a walk in this direction reached is still inside.
     pub(super) fn has(&self, key: &[u8], direction: Direction) -> bool {
         match (direction, if direction == Direction::Up { &self.high } else { &self.low }) {
             (_, Bound::Unbounded) => true,

@@ -1,4 +1,5 @@
-//! A cursor holds the entry at which it stands, so that it is there whatever happens to the map.
+//! A cursor holds the entry at which it stands, so that the entry stays readable whatever happens
+//! to the map.
 
 use super::entry::{Entry, HoldError};
 use super::reader::MapReader;
@@ -7,16 +8,16 @@ use crate::error::MapError;
 use crate::object::{ObjectReadError, ObjectRef};
 use crate::tree::Direction;
 
-/// Stands at an entry of a map, or nowhere.
+/// Stands at an entry of a map, or at none.
 #[derive(Debug)]
 pub struct Cursor<'m> {
     reader: MapReader<'m>,
     shown: Option<Entry<'m>>,
-    /// Where that is; `None`: it is to be looked for.
+    /// The position of the entry; `None`: search by key.
     position: Option<CursorPosition>,
 }
 
-/// Holds what it comes to, where it stays: moving an entry costs as much as finding it.
+/// Holds each entry in place, which costs as little as finding it.
 #[derive(Debug, Default)]
 struct EntryHolder<'m>(Option<Entry<'m>>);
 
@@ -25,66 +26,67 @@ impl<'m> Cursor<'m> {
         Cursor { reader, shown: None, position: None }
     }
 
-    /// The entry at which it stands.
+    /// The entry at which the cursor stands.
     #[must_use]
     pub fn entry(&self) -> Option<&Entry<'m>> {
         self.shown.as_ref()
     }
 
-    /// Gives the entry away, and the lease with it.
+    /// Returns the entry together with its lease.
     #[must_use]
     pub fn into_entry(self) -> Option<Entry<'m>> {
         self.shown
     }
 
-    /// Stands nowhere again.
+    /// Releases the entry; the cursor stands at none.
     pub(super) fn let_go(&mut self) {
         self.shown = None;
     }
 
-    /// Goes to the first entry.
+    /// Moves to the first entry.
     ///
     /// # Errors
-    /// As [`next`](Cursor::next), also for all below.
+    /// As [`next`](Cursor::next), also for all moves below.
     pub fn first(&mut self) -> Result<Option<&Entry<'m>>, MapError> {
         self.go_to_end(Direction::Up)
     }
 
-    /// Goes to the last entry.
+    /// Moves to the last entry.
     pub fn last(&mut self) -> Result<Option<&Entry<'m>>, MapError> {
         self.go_to_end(Direction::Down)
     }
 
-    /// Goes to the first entry whose key is not below this one.
+    /// Moves to the first entry whose key is at or above this one.
     pub fn at_or_above(&mut self, key: &[u8]) -> Result<Option<&Entry<'m>>, MapError> {
         self.seek(key, Direction::Up, true)
     }
 
-    /// Goes to the first entry whose key is above this one.
+    /// Moves to the first entry whose key is above this one.
     pub fn above(&mut self, key: &[u8]) -> Result<Option<&Entry<'m>>, MapError> {
         self.seek(key, Direction::Up, false)
     }
 
-    /// Goes to the last entry whose key is not above this one.
+    /// Moves to the last entry whose key is at or below this one.
     pub fn at_or_below(&mut self, key: &[u8]) -> Result<Option<&Entry<'m>>, MapError> {
         self.seek(key, Direction::Down, true)
     }
 
-    /// Goes to the last entry whose key is below this one.
+    /// Moves to the last entry whose key is below this one.
     pub fn below(&mut self, key: &[u8]) -> Result<Option<&Entry<'m>>, MapError> {
         self.seek(key, Direction::Down, false)
     }
 
-    /// Goes to the next entry; from nowhere to the first. At the end it stands nowhere.
+    /// Moves to the next entry, or to the first if the cursor stands at none. Past the last entry
+    /// it stands at none.
     ///
     /// # Errors
-    /// [`MapError::TooManyLeases`], [`MapError::Damaged`]; then it stands where it did.
+    /// [`MapError::TooManyLeases`], [`MapError::Damaged`]; the cursor stays where it was.
     #[expect(clippy::should_implement_trait, reason = "what it gives is borrowed from it")]
     pub fn next(&mut self) -> Result<Option<&Entry<'m>>, MapError> {
         self.go(Direction::Up)
     }
 
-    /// Goes to the entry before; from nowhere to the last.
+    /// Moves to the previous entry, or to the last if the cursor stands at none.
     ///
     /// # Errors
     /// As [`next`](Cursor::next).
@@ -108,7 +110,7 @@ impl<'m> Cursor<'m> {
                 Ok(self.shown.as_ref())
             }
             Err(not) => {
-                // The place may have moved half-way.
+                // The position may have moved half-way.
                 self.position = None;
                 if not != HoldError::Read(ObjectReadError::Changed) {
                     return Err(not.into());
@@ -155,14 +157,14 @@ impl<'m> EntryTaker<'m> for EntryHolder<'m> {
 
     #[inline]
     fn take(&mut self, reader: &MapReader<'m>, entry: ObjectRef) -> Result<(), HoldError> {
-        // What a try before has held is let go first: it has the lease that this one needs.
+        // An earlier attempt may hold the lease that this one needs.
         self.0 = None;
         self.0 = Some(Entry::hold(reader, entry)?);
         self.0.iter().for_each(|entry| reader.mark_held(entry));
         Ok(())
     }
 
-    /// What is held stays as it is.
+    /// A held entry needs no second step.
     #[inline]
     fn finish(&mut self, (): &()) -> Result<(), HoldError> {
         Ok(())
@@ -176,7 +178,7 @@ impl<'m> EntryTaker<'m> for EntryHolder<'m> {
 
 #[cfg(test)]
 impl Cursor<'_> {
-    /// It looks for its key at the next step.
+    /// Makes the next step search by key.
     pub(super) fn forget_path_unless(&mut self, is_kept: bool) {
         self.position = self.position.filter(|_| is_kept);
     }

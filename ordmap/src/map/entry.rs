@@ -1,4 +1,4 @@
-//! An entry that is held: key and value, read where they lie.
+//! A held entry: key and value, read in place.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -16,17 +16,17 @@ use crate::region::MapParticipant;
 // Bytes are borrowed from words that were stored as numbers, so both must have the same order.
 const _: () = assert!(cfg!(target_endian = "little"));
 
-/// A key with its value as they were when they were found. They stay, whatever becomes of the key
-/// in its map: replaced, removed or evicted, until this is dropped.
+/// A key with its value at the time of the read. Both stay readable until this is dropped, even if
+/// the key is replaced, removed or evicted in its map.
 pub struct Entry<'m> {
-    /// Dropped by hand: by who took it, and not by a child that was forked off.
+    /// Dropped by hand: by the process that took it, and not by a forked child.
     lease: ManuallyDrop<Lease<'m, Area>>,
     participant: &'m MapParticipant,
     object: ObjectView<'m>,
     lengths: EntryLengths,
 }
 
-/// Why an entry is not held.
+/// Why an entry could not be held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum HoldError {
     Read(ObjectReadError),
@@ -51,7 +51,7 @@ impl From<HoldError> for MapError {
 }
 
 impl<'m> Entry<'m> {
-    /// Holds an entry, unless it was freed meanwhile or is about to be.
+    /// Holds an entry, unless it was freed or is about to be.
     #[inline]
     pub(super) fn hold(reader: &MapReader<'m>, entry: ObjectRef) -> Result<Entry<'m>, HoldError> {
         let object = reader.tree.view.begin(entry)?;
@@ -62,10 +62,10 @@ impl<'m> Entry<'m> {
                 return Err(ObjectReadError::Changed.into());
             }
         };
-        // It cannot be freed any more, so what it says now stays.
+        // It cannot be freed any more, so its contents are stable.
         let lengths = EntryLengths::of(&object, EntryKind::Entry);
         let lengths = match lengths {
-            // Reclaiming may have marked it since: then it is not named any more.
+            // Reclaiming may have raised its generation since: then nothing names it any more.
             Err(_) => object.settle(lengths)?,
             Ok(lengths) => lengths,
         };
@@ -80,22 +80,22 @@ impl<'m> Entry<'m> {
         unsafe { bytes(self.lengths.key_words(&self.object), self.lengths.key_bytes) }
     }
 
-    /// The value; its first byte has an address that is a multiple of 8.
+    /// The value; its address is a multiple of 8.
     #[must_use]
     pub fn value(&self) -> &[u8] {
         // SAFETY: as above.
         unsafe { bytes(self.lengths.value_words(&self.object), self.lengths.value_bytes) }
     }
 
-    /// Are both the same entry, and not only equal? No entry is the same as one that was stored
-    /// later, or in another map, or that has moved as the map was split.
+    /// Whether both are the same entry, not only equal ones. An entry is never the same as one that
+    /// was stored later, lies in another map, or was moved by a split.
     #[must_use]
     pub fn is_same(&self, other: &Entry<'_>) -> bool {
         self.is_at(other.participant, other.reference())
     }
 
-    /// Is it the one that this reference names in a region? What is held is not freed: so no other
-    /// map of the region has its memory.
+    /// Whether it is the entry that this reference names in a region. A held entry is not freed, so
+    /// no other map of the region has its memory.
     pub(super) fn is_at(&self, participant: &MapParticipant, reference: ObjectRef) -> bool {
         let (ours, theirs) = (self.participant.shared().data(), participant.shared().data());
         self.reference() == reference && ours.is_same(theirs)
@@ -150,14 +150,14 @@ impl Ord for Entry<'_> {
 /// The first bytes that lie in words.
 ///
 /// # Safety
-/// - As long as the result lives a lease of the entry is held, whose words they are: nobody writes
-///   them.
-/// - There are as many bytes in the words.
+/// - While the result lives, a lease of the entry that the words belong to is held, so no thread
+///   writes them.
+/// - The words have at least that many bytes.
 unsafe fn bytes(words: &[AtomicU64], count: usize) -> &[u8] {
     assert!(count <= words.len() * 8, "the lengths of a held entry exceed its words");
     // SAFETY:
     // - The words are initialised, and live as long as the mapping.
-    // - A key and a value are written before their entry is named, and not again before it was
-    //   freed, which a lease prevents (contract). The header, which does change, is not among them.
+    // - Key and value are written before their entry is named, and not again before it was freed,
+    //   which a lease prevents (contract). The header, which does change, is not among them.
     unsafe { std::slice::from_raw_parts(words.as_ptr().cast::<u8>(), count) }
 }

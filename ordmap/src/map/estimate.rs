@@ -1,4 +1,4 @@
-//! How many entries there are, in the whole map or in a range of it.
+//! Counts entries: exactly for the whole map, approximately for a range.
 
 use std::ops::RangeBounds;
 
@@ -13,16 +13,17 @@ use crate::route::KeyRange;
 use crate::shard::{LEN, shown_len};
 use crate::tree::{Direction, MapTree, TreePath};
 
-/// So often shards are counted again if entries move between them: then it is near enough.
+/// How often shards are counted again when entries move between them; after that the count is close
+/// enough.
 const TRIES_MAX: u32 = 16;
 
-/// Where a range begins and where it ends.
+/// The start of a range and its end.
 type RangeEnds<'b> = (RangeStart<'b>, RangeStart<'b>);
 
 impl Map<'_> {
-    /// About how many entries have keys in a range: exact up to a hundred or more, else
-    /// off by less than a quarter, and seldom by more, up to a half, where keys come and go at
-    /// random. It reads some hundred nodes of each shard at most, whatever lies between.
+    /// Estimates the number of entries in a range of keys: exact up to a hundred or more, else off
+    /// by less than a quarter; rarely by up to a half, where keys come and go at random. It reads
+    /// at most a few hundred nodes of each shard, whatever the size of the range.
     ///
     /// # Errors
     /// [`MapError::Damaged`].
@@ -48,7 +49,7 @@ impl Map<'_> {
     }
 }
 
-/// What of a range lies in one shard.
+/// The part of a range that lies in one shard.
 fn clipped<'b>((low, high): RangeEnds<'b>, shard: &'b KeyRange) -> RangeEnds<'b> {
     let low = match (&shard.low, low) {
         (Some(least), RangeStart::End) => RangeStart::At(least),
@@ -76,8 +77,8 @@ fn estimate_in(reader: &MapReader<'_>, (low, high): RangeEnds<'_>) -> Result<u64
     })
 }
 
-/// How many entries a map has. It was right at some moment, if it has one shard; of several, each
-/// at one of its own.
+/// The number of entries of a map. For one shard it was exact at some moment; for several, each
+/// count was exact at a moment of its own.
 pub(super) fn len_of(shared: &SharedRegion, shards: MapShards) -> u64 {
     let routes = shared.routes(shards);
     let first = shared.shard_words(shards.first);
@@ -99,8 +100,8 @@ pub(super) fn len_of(shared: &SharedRegion, shards: MapShards) -> u64 {
     sum
 }
 
-/// The way to where a range begins, or ends; and the index of the first entry there that is not
-/// below, for `Up`, or above, for `Down`. None: the map is empty.
+/// The path to the start of a range (`Up`) or to its end (`Down`), and the index there of the first
+/// entry that is not below or, for `Down`, that is above. None: the map is empty.
 fn place_of(
     tree: MapTree<'_>,
     beginning: RangeStart<'_>,

@@ -1,4 +1,4 @@
-//! A map as one participant of its region uses it: reading single keys, and what it takes.
+//! A map as one participant uses it: reads of single keys, and statistics.
 
 use std::fmt;
 
@@ -23,29 +23,28 @@ pub struct Map<'m> {
     pub(super) shard: usize,
 }
 
-/// What a map holds and takes. A glance: others change it meanwhile.
+/// Statistics of a map: a snapshot that others may change at any time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MapStats {
     /// Entries.
     pub len: u64,
-    /// Bytes of entries and nodes, with what waits for leases.
+    /// Bytes of entries and nodes, including entries that wait for leases.
     pub used_bytes: u64,
     /// Bytes of the region that belong to the map.
     pub owned_bytes: u64,
-    /// What `used_bytes` may be at most; 0: no limit but the region.
+    /// The limit of `used_bytes`; 0: limited only by the region.
     pub budget_bytes: u64,
-    /// Bytes of the hash in front of the tree, which are not among those that it owns; 0: it has
-    /// none.
+    /// Bytes of the hint table, which are not among `owned_bytes`; 0: none.
     pub hint_bytes: u64,
     /// Entries that wait until no lease can hold them.
     pub waiting_count: u64,
-    /// Entries that were evicted.
+    /// Entries evicted so far.
     pub evicted_count: u64,
-    /// Changes since the map was made.
+    /// Changes since the map was created.
     pub change_count: u64,
-    /// How often a change of a dead process was finished or undone.
+    /// How many changes of dead processes were finished or undone.
     pub repair_count: u64,
-    /// Shards that the map is split into.
+    /// Shards of the map.
     pub shard_count: u64,
 }
 
@@ -73,7 +72,7 @@ impl<'m> Map<'m> {
         self.participant.shared().shard_words(self.shards().number(slot))
     }
 
-    /// Which map of its region it is.
+    /// The number of the map in its region.
     #[must_use]
     pub fn id(&self) -> MapId {
         MapId(self.shard)
@@ -88,7 +87,7 @@ impl<'m> Map<'m> {
         Ok(self.read_into(key, &mut value)?.then_some(value))
     }
 
-    /// Appends the value of a key to `out`; no, if it is not there.
+    /// Appends the value of a key to `out`; false if the key does not exist.
     ///
     /// # Errors
     /// [`MapError::Damaged`].
@@ -96,7 +95,7 @@ impl<'m> Map<'m> {
     pub fn read_into(&self, key: &[u8], out: &mut Vec<u8>) -> Result<bool, MapError> {
         let begin = out.len();
         let found = self.reader.look_up(key, |reader, hit| {
-            // What a try before this one has copied was freed meanwhile.
+            // An earlier attempt may have copied an entry that was freed.
             out.truncate(begin);
             hit.lengths.copy_value(&hit.entry, out);
             hit.entry.settle(Ok(()))?;
@@ -109,7 +108,7 @@ impl<'m> Map<'m> {
         Ok(found?.is_some())
     }
 
-    /// Is there an entry of this key?
+    /// Whether a key exists.
     ///
     /// # Errors
     /// [`MapError::Damaged`].
@@ -117,7 +116,7 @@ impl<'m> Map<'m> {
         Ok(self.reader.look_up(key, |_, _| Ok(()))?.is_some())
     }
 
-    /// The entry of a key, to be read where it lies. It takes one of the participant's leases.
+    /// The entry of a key, to be read in place. It takes one of the participant's leases.
     ///
     /// # Errors
     /// [`MapError::TooManyLeases`], [`MapError::Damaged`].
@@ -125,26 +124,26 @@ impl<'m> Map<'m> {
         self.reader.hold(key)
     }
 
-    /// A cursor that stands nowhere yet.
+    /// A cursor that stands at no entry yet.
     #[must_use]
     pub fn cursor(&self) -> Cursor<'m> {
         Cursor::new(self.reader)
     }
 
-    /// How many entries there are. It was right at some moment; where the map has several shards,
-    /// the number of each was, at a moment of its own.
+    /// The number of entries: exact at some moment, or, if the map has several shards, the sum of
+    /// counts that were each exact at a moment of their own.
     #[must_use]
     pub fn len(&self) -> u64 {
         len_of(self.participant.shared(), self.shards())
     }
 
-    /// Is there no entry? As [`len`](Map::len) has it.
+    /// Whether there is no entry, as counted by [`len`](Map::len).
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// What the map holds and takes.
+    /// The statistics of the map.
     #[must_use]
     pub fn stats(&self) -> MapStats {
         MapStats::of(self.participant.shared(), self.shard)

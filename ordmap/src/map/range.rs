@@ -1,4 +1,4 @@
-//! Entries between two keys, from either end.
+//! The entries between two keys, from either end.
 
 use std::ops::RangeBounds;
 
@@ -8,12 +8,12 @@ use super::{Entry, Map};
 use crate::error::MapError;
 use crate::tree::Direction;
 
-/// Goes over the entries between two keys, up or down, and holds the one that it shows.
+/// Goes over the entries between two keys, up or down, and holds the current one.
 #[derive(Debug)]
 pub struct Range<'m> {
     cursor: Cursor<'m>,
     bounds: KeyBounds,
-    /// Has it gone over an end?
+    /// Whether it has passed an end.
     is_over: bool,
     has_begun: bool,
 }
@@ -25,7 +25,7 @@ impl<'m> Map<'m> {
         Range { cursor: self.cursor(), bounds, is_over: false, has_begun: false }
     }
 
-    /// The entries whose keys begin with these bytes.
+    /// The entries whose keys begin with `prefix`.
     #[must_use]
     pub fn prefix(&self, prefix: &[u8]) -> Range<'m> {
         let bounds = KeyBounds::of_prefix(prefix);
@@ -54,18 +54,18 @@ impl<'m> Map<'m> {
 }
 
 impl<'m> Range<'m> {
-    /// The next entry up; at first the lowest. After the last one there is none any more, in either
-    /// direction.
+    /// The next entry up, first the lowest. After the last one the range has ended, for both
+    /// directions.
     ///
     /// # Errors
-    /// [`MapError::TooManyLeases`], [`MapError::Damaged`]; it can be tried again.
+    /// [`MapError::TooManyLeases`], [`MapError::Damaged`]; the step can be tried again.
     #[expect(clippy::should_implement_trait, reason = "what it gives is borrowed from it")]
     #[inline]
     pub fn next(&mut self) -> Result<Option<&Entry<'m>>, MapError> {
         self.go(Direction::Up)
     }
 
-    /// The next entry down; at first the highest.
+    /// The next entry down, first the highest.
     ///
     /// # Errors
     /// As [`next`](Range::next).
@@ -89,7 +89,7 @@ impl<'m> Range<'m> {
         self.has_begun = true;
         self.is_over = !is_inside;
         if self.is_over {
-            // What lies beyond the end is held for nobody.
+            // Release the entry beyond the end.
             self.cursor.let_go();
             return Ok(None);
         }
@@ -104,7 +104,7 @@ impl<'m> Range<'m> {
         }
     }
 
-    /// The entry that it shows, to be held on.
+    /// The current entry, with its lease.
     #[must_use]
     pub fn into_entry(self) -> Option<Entry<'m>> {
         if self.is_over { None } else { self.cursor.into_entry() }

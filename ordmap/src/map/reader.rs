@@ -1,4 +1,4 @@
-//! Reading until what was read is of one moment.
+//! Repeats reads until they are consistent.
 
 use forebay_shm::Area;
 use forebay_sync::atomic::spin_loop;
@@ -14,27 +14,28 @@ use crate::route::RouteTable;
 use crate::shard::{EPOCH, EPOCHS_MAX, IS_FULL, ROOT, SEQUENCE, ShardWords};
 use crate::tree::{MapTree, TreeHit};
 
-/// So often something is read again while nobody changes anything: more means that it is damaged.
+/// How often a read is repeated while no writer changes anything: a read that fails more often met
+/// damage.
 const QUIET_TRIES_MAX: u32 = 1000;
 
-/// So often something is read again at all. A try takes about as long as a change, and fails only
-/// if the change was on its way: that all of so many do never happens, and one slot that is damaged
-/// must not hold a reader for as long as others write.
+/// How often a read is repeated in total. An attempt takes about as long as a change, and fails
+/// only if the change was on its path: that all of these attempts meet one never happens, and one
+/// damaged slot must not hold a reader for as long as others write.
 const TRIES_MAX: u32 = 1 << 16;
 
-/// A map as a thread reads it: one of its shards, and how to come to the others.
+/// A map as a thread reads it: one of its shards, and the way to the others.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct MapReader<'m> {
     pub(super) tree: MapTree<'m>,
     pub(super) hints: HintTable<'m>,
     pub(super) shard: ShardWords<'m>,
     pub(super) participant: &'m MapParticipant,
-    /// Which shards the map has, and which of them has which keys.
+    /// The map's shards, and which of them has which keys.
     pub(super) shards: MapShards,
     pub(super) routes: RouteTable<'m>,
 }
 
-/// Tells whether what is read again has changed, or can not be.
+/// Tells reads that fail because of changes from reads that fail because of damage.
 #[derive(Debug, Default)]
 pub(super) struct DamageDetector {
     change_count: u64,
@@ -42,8 +43,8 @@ pub(super) struct DamageDetector {
 }
 
 impl DamageDetector {
-    /// A try has failed when there had been so many changes: did too many, and nobody changed
-    /// anything?
+    /// Records a failed attempt and the number of changes so far; true if too many attempts in a
+    /// row failed without a change.
     pub(super) fn is_damage(&mut self, change_count: u64) -> bool {
         let is_quiet = change_count == self.change_count;
         self.tries = if is_quiet { self.tries + 1 } else { 0 };
@@ -53,7 +54,7 @@ impl DamageDetector {
 }
 
 impl<'m> MapReader<'m> {
-    /// At the first shard of a map.
+    /// A reader of the first shard of a map.
     pub(super) fn new(participant: &'m MapParticipant, shard: usize) -> MapReader<'m> {
         let shared = participant.shared();
         let shards = shared.shards_of(shard);
@@ -63,7 +64,7 @@ impl<'m> MapReader<'m> {
         MapReader { tree, hints, shard: words, participant, shards, routes }
     }
 
-    /// At another shard of the map.
+    /// A reader of another shard of the map.
     pub(super) fn at(&self, slot: usize) -> MapReader<'m> {
         let (shared, number) = (self.participant.shared(), self.shards.number(slot));
         let words = shared.shard_words(number);
@@ -71,7 +72,7 @@ impl<'m> MapReader<'m> {
         MapReader { tree, shard: words, ..*self }
     }
 
-    /// Reads in the shard that has a key, until that was the same one all the time.
+    /// Reads in the shard that has a key, until it had the key all the time.
     #[inline]
     pub(super) fn read_for<T>(
         &self,
@@ -85,7 +86,7 @@ impl<'m> MapReader<'m> {
             let (version, slot) = self.routes.find(key)?;
             let reader = self.at(slot);
             let read = reader.read(|| attempt(&reader));
-            // Entries that have moved left their old shard after that was published.
+            // Entries that move leave their old shard after the new bound was published.
             if self.routes.is_now(version) {
                 return read;
             }
@@ -94,9 +95,10 @@ impl<'m> MapReader<'m> {
         Err(MapError::Damaged { what: "bounds keep moving" })
     }
 
-    /// Reads again until nothing that it met was freed meanwhile.
+    /// Repeats a read until nothing that it met was freed during it.
     ///
-    /// Who is stopped for very long begins again, too: before a generation can come round.
+    /// A reader that was stopped for very long starts again, too: before a generation can wrap
+    /// around.
     #[inline]
     pub(super) fn read<T>(
         &self,
@@ -116,7 +118,7 @@ impl<'m> MapReader<'m> {
         Err(MapError::Damaged { what: "a reference leads to no object" })
     }
 
-    /// Where it takes leases.
+    /// The participant's row of leases.
     #[inline]
     pub(super) fn row(&self) -> Result<&'m LeaseRow<Area>, HoldError> {
         if self.participant.is_ours() { Ok(self.participant.row()) } else { Err(HoldError::Forked) }
@@ -126,15 +128,15 @@ impl<'m> MapReader<'m> {
         self.shard.load(EPOCH)
     }
 
-    /// How many changes there have been in all shards of the map.
+    /// The number of changes in all shards of the map.
     pub(super) fn change_count(&self) -> u64 {
         let shared = self.participant.shared();
         let counts = self.shards.numbers().map(|shard| shared.shard_words(shard).load(SEQUENCE));
         counts.fold(0, u64::wrapping_add)
     }
 
-    /// What a step found, if so little was changed between this epoch and its end that no
-    /// generation can have come round: else it may have followed a reference to something else.
+    /// The result of a step, unless so much was changed since this epoch that a generation may have
+    /// wrapped around: then the step may have followed a reference to another object.
     #[inline]
     pub(super) fn while_young<T>(
         &self,
@@ -149,7 +151,7 @@ impl<'m> MapReader<'m> {
         self.epoch().wrapping_sub(epoch) <= EPOCHS_MAX
     }
 
-    /// Notes that an entry was used, once that counts.
+    /// Marks an entry as used, once eviction needs that.
     #[inline]
     pub(super) fn mark(&self, object: &ObjectView<'_>) {
         if self.shard.load(IS_FULL) != 0 {
@@ -158,7 +160,7 @@ impl<'m> MapReader<'m> {
         }
     }
 
-    /// The same of one that is held.
+    /// Marks a held entry as used.
     #[inline]
     pub(super) fn mark_held(&self, entry: &Entry<'_>) {
         if self.shard.load(IS_FULL) != 0 {
@@ -175,7 +177,8 @@ impl<'m> MapReader<'m> {
         })
     }
 
-    /// What `take` makes of the entry of a key; it settles what it reads, and may be asked again.
+    /// The result of `take` for the entry of a key. `take` settles its reads, and may be called
+    /// again.
     #[inline]
     pub(super) fn look_up<T>(
         &self,
@@ -193,7 +196,7 @@ impl<'m> MapReader<'m> {
         })
     }
 
-    /// The same by the hash, which may say nothing of it.
+    /// Looks up a key in the hint table, which may not have it.
     #[inline]
     fn look_in_hints<T>(
         &self,
@@ -209,7 +212,7 @@ impl<'m> MapReader<'m> {
                 continue;
             }
             match take(self, &TreeHit { entry, lengths }) {
-                // It has left meanwhile: the tree says what is there instead.
+                // The entry has left in the meantime: ask the tree.
                 Err(HoldError::Read(_)) => {}
                 taken => return taken.map(Some),
             }

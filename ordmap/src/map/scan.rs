@@ -1,4 +1,4 @@
-//! Going over entries without holding them: each is copied as it was at one moment.
+//! Goes over entries without holding them: each is copied as it was at one moment.
 
 use std::mem;
 use std::ops::RangeBounds;
@@ -13,16 +13,16 @@ use crate::object::{EntryKind, EntryLengths, ObjectReadError, ObjectRef, ObjectV
 use crate::tree::Direction;
 
 /// Goes over the entries between two keys, up or down, and shows a copy of each. It takes no lease:
-/// for who reads much and keeps nothing.
+/// for callers that read much and keep nothing.
 #[derive(Debug)]
 pub struct Scan<'m> {
     reader: MapReader<'m>,
     bounds: KeyBounds,
-    /// Where the shown entry is; `None`: it is to be looked for.
+    /// The position of the current entry; `None`: search by key.
     position: Option<CursorPosition>,
     shown: EntryCopy,
-    /// Where the next one is copied to: until it is known to be the right one, the shown one says
-    /// where we are.
+    /// The copy of the next entry: until it is known to be the right one, the current key is the
+    /// position.
     next: EntryCopy,
     is_over: bool,
     has_begun: bool,
@@ -31,7 +31,7 @@ pub struct Scan<'m> {
 /// A key and its value.
 pub type KeyValue<'s> = (&'s [u8], &'s [u8]);
 
-/// Key and value of an entry.
+/// Copies of an entry's key and value.
 #[derive(Debug, Default)]
 struct EntryCopy {
     key: Vec<u8>,
@@ -44,7 +44,7 @@ impl<'m> Map<'m> {
         Scan::new(self.reader, KeyBounds::of(&keys))
     }
 
-    /// Copies of the entries whose keys begin with these bytes.
+    /// Copies of the entries whose keys begin with `prefix`.
     #[must_use]
     pub fn scan_prefix(&self, prefix: &[u8]) -> Scan<'m> {
         Scan::new(self.reader, KeyBounds::of_prefix(prefix))
@@ -57,8 +57,8 @@ impl<'m> Scan<'m> {
         Scan { reader, bounds, position: None, shown, next, is_over: false, has_begun: false }
     }
 
-    /// Key and value of the next entry up; at first of the lowest. After the last one there is none
-    /// any more, in either direction.
+    /// Key and value of the next entry up, first of the lowest. After the last one the scan has
+    /// ended, for both directions.
     ///
     /// # Errors
     /// [`MapError::Damaged`].
@@ -68,7 +68,7 @@ impl<'m> Scan<'m> {
         self.go(Direction::Up)
     }
 
-    /// Key and value of the next entry down; at first of the highest.
+    /// Key and value of the next entry down, first of the highest.
     ///
     /// # Errors
     /// As [`next`](Scan::next).
@@ -92,7 +92,7 @@ impl<'m> Scan<'m> {
         Ok(Some((&self.shown.key, &self.shown.value)))
     }
 
-    /// Copies the next one, if there is one.
+    /// Copies the next entry; false if there is none.
     #[inline]
     fn go_on(&mut self, direction: Direction) -> Result<bool, MapError> {
         let (reader, from) = (&mut self.reader, &self.shown.key);
@@ -103,7 +103,7 @@ impl<'m> Scan<'m> {
         match native {
             Ok(found) => Ok(found.is_some()),
             Err(not) => {
-                // The place may have moved half-way.
+                // The position may have moved half-way.
                 self.position = None;
                 if not != HoldError::Read(ObjectReadError::Changed) {
                     return Err(not.into());
@@ -150,7 +150,7 @@ impl<'m> EntryTaker<'m> for EntryCopy {
     fn finish(&mut self, (object, lengths): &Self::Output) -> Result<(), HoldError> {
         self.value.clear();
         lengths.copy_value(object, &mut self.value);
-        // Not marked as used: a scan of everything would keep everything from leaving.
+        // Not marked as used: a scan of the whole map would protect everything from eviction.
         Ok(object.settle(Ok(()))?)
     }
 

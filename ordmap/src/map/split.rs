@@ -1,13 +1,13 @@
-//! A map of several shards: whose lock a change needs, and when entries move to another shard.
+//! Maps of several shards: the lock that a change needs, and when entries move to another shard.
 //!
 //! A writer that finds the lock of its shard taken counts how many changes others make until it
-//! gets it: who sleeps is overtaken often. When these are a good part of all changes, and the shard
-//! has many entries, each writer moves some of them up into another shard after its own
-//! change, until both have as many. One moves at a time, and nobody waits for that: who does not
-//! get the locks soon leaves it to others.
+//! gets the lock: sleeping writers are overtaken often. When these waits are a large share of all
+//! changes, and the shard has many entries, each writer moves some of them up into another shard
+//! after its own change, until both have as many. One writer moves entries at a time, and none
+//! waits for that: a writer that does not get the locks soon leaves the work to others.
 //!
-//! Locks: that for moves is only tried, and in a split those of both shards, too. Elsewhere that of
-//! the lower shard comes before that of the upper one.
+//! Lock order: the lock for moves is only tried, and in a split those of both shards, too.
+//! Elsewhere the lock of the lower shard comes before that of the upper one.
 
 use forebay_shm::{Area, RobustGuard, SystemFutex};
 
@@ -24,34 +24,34 @@ use crate::tree::Direction;
 /// A shard with fewer entries is not split.
 const SPLIT_LEN_MIN: u64 = 4096;
 
-/// It is when for an eighth of so many changes somebody had to wait.
+/// A shard is split when writers had to wait for an eighth of the changes in a window of this size.
 const WINDOW: u64 = 4096;
 const WAITS_MIN: u64 = WINDOW / 8;
 
-/// One wait counts for so many changes at most: one who sleeps long is no reason to split.
+/// The most changes that one wait counts for: one long sleep is no reason to split.
 const WAIT_MAX: u64 = WAITS_MIN / 16;
 
-/// The halves may differ by so many entries.
+/// The halves may differ by this many entries.
 const UNEVEN_MAX: u64 = 64;
 
-/// So often somebody else may move the bound while a writer waits for its lock.
+/// How often the bound may move while a writer waits for its lock.
 const TRIES_MAX: u32 = 1 << 16;
 
 pub(super) type ShardGuard<'g> = RobustGuard<'g, Area, SystemFutex>;
 
-/// Where entries are to go.
+/// The destination of moved entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum MoveTarget {
-    /// Into the shard that was chosen for the split of this one, as long as it has fewer.
+    /// The shard that was chosen for the split of this one, as long as it has fewer entries.
     Half,
-    /// Into one that has none yet.
+    /// A shard without keys.
     New,
-    /// Into the one above or below.
+    /// The shard above or below.
     Beside(Direction),
 }
 
 impl Map<'_> {
-    /// Locks the shard of a key, and says which that is.
+    /// Locks the shard of a key, and returns its number.
     #[inline]
     #[track_caller]
     pub(super) fn begin_for(
@@ -65,7 +65,7 @@ impl Map<'_> {
         for _ in 0..TRIES_MAX {
             let slot = self.routes().find(key)?.1;
             let (guard, writer) = self.begin(slot)?;
-            // The bounds of this one stay while its lock is ours.
+            // The bounds of this shard stay while we hold its lock.
             if self.routes().find(key)?.1 == slot {
                 return Ok((guard, writer, slot));
             }
@@ -74,7 +74,7 @@ impl Map<'_> {
         Err(ObjectReadError::Damaged("bounds keep moving").into())
     }
 
-    /// Takes the lock of a shard, and counts for how many changes that had to be waited for.
+    /// Takes the lock of a shard, and counts how many changes the writer waited for.
     #[inline]
     #[track_caller]
     pub(super) fn take_lock(&self, slot: usize) -> Result<ShardGuard<'_>, MapError> {
@@ -95,19 +95,19 @@ impl Map<'_> {
         Ok(guard)
     }
 
-    /// After a change: gives the lock back, and moves some entries if the shard is to be split.
+    /// After a change: releases the lock, and moves some entries if the shard is due for a split.
     #[inline]
     pub(super) fn end(&self, guard: ShardGuard<'_>, writer: &ShardWriter<'_>, slot: usize) {
         let is_due = !self.routes().is_single() && is_split_due(writer.shard);
         drop(guard);
         if is_due {
-            // The change is made, whatever becomes of this.
+            // The change is complete, whether this succeeds or not.
             let _ = self.move_from(slot, MoveTarget::Half);
         }
     }
 
-    /// Moves some entries from the shard of a key into one that has none yet, which is then the one
-    /// above; gives the number. For tests, as the two below.
+    /// Moves some entries from the shard of a key into a shard without keys, which becomes the one
+    /// above; returns their number. For tests, as the two below.
     ///
     /// # Errors
     /// [`MapError`].
@@ -140,7 +140,7 @@ impl Map<'_> {
         }
         let move_lock = self.participant.shared().move_lock(self.shard);
         let Some(mut mover) = self.participant.try_lock(move_lock)? else { return Ok(0) };
-        // What a dead one wrote and did not publish does not count.
+        // Rows that a dead process wrote without publishing them have no effect.
         mover.repaired();
         let rows = self.routes().rows()?.1;
         let Some(slots) = self.slots_for(slot, to, &rows) else {
@@ -154,10 +154,10 @@ impl Map<'_> {
         }
     }
 
-    /// Moves some entries of a split that goes on, if nobody has either lock.
+    /// Continues a split by some entries, if both locks are free.
     fn move_half(&self, (slot, above): (usize, usize)) -> Result<u64, MapError> {
-        // The upper one first: if somebody died there, nobody who changes the lower one waits
-        // for the repair.
+        // The upper one first: if its owner died, writers of the lower one do not wait for the
+        // repair.
         let Some(upper) = self.participant.try_lock(self.lock_of(above))? else { return Ok(0) };
         let upper = self.ready(upper, above);
         let Some(lower) = self.participant.try_lock(self.lock_of(slot))? else { return Ok(0) };
@@ -176,7 +176,7 @@ impl Map<'_> {
         moved
     }
 
-    /// Moves some entries between two shards that lie beside each other.
+    /// Moves some entries between two adjacent shards.
     fn move_between(&self, slots: (usize, usize), direction: Direction) -> Result<u64, MapError> {
         let (_lower_guard, lower) = self.begin_soon(slots.0)?;
         let (_upper_guard, upper) = self.begin_soon(slots.1)?;
@@ -190,14 +190,15 @@ impl Map<'_> {
     ) -> Result<u64, MapError> {
         let moved = neighbours.move_some(self.routes(), direction);
         if matches!(moved, Err(ChangeError::Full)) {
-            // Who needs room does not look in the other shard for it.
+            // A writer that needs room does not look for it in the other shard.
             self.reclaim_all(&neighbours.lower, true)?;
             self.reclaim_all(&neighbours.upper, true)?;
         }
         Ok(moved?)
     }
 
-    /// Which shards entries move between, the lower one first; `None`: there is none for them.
+    /// The two shards between which entries move, the lower one first; `None` if there is no shard
+    /// for them.
     fn slots_for(&self, slot: usize, to: MoveTarget, rows: &[RouteRow]) -> Option<(usize, usize)> {
         let at = rows.iter().position(|row| row.slot == slot);
         let above = rows.get(at.map_or(0, |at| at + 1)).map(|row| row.slot);
@@ -218,7 +219,7 @@ impl Map<'_> {
         }
     }
 
-    /// There is no shard into which this one could be split: so that is not tried each time.
+    /// Cancels a split for which there is no shard, so that it is not tried after every change.
     fn stop_split(&self, slot: usize) -> Result<(), MapError> {
         if let Some(guard) = self.participant.try_lock(self.lock_of(slot))? {
             let (_guard, writer) = self.ready(guard, slot)?;
@@ -227,7 +228,7 @@ impl Map<'_> {
         Ok(())
     }
 
-    /// As [`begin`](Map::begin), but waits no longer than some changes take.
+    /// As [`begin`](Map::begin), but waits no longer than a few changes take.
     fn begin_soon(&self, slot: usize) -> Result<(ShardGuard<'_>, ShardWriter<'_>), MapError> {
         self.ready(self.participant.lock_soon(self.lock_of(slot))?, slot)
     }

@@ -1,8 +1,8 @@
-//! Steps along the order of keys, for all that goes over entries.
+//! Steps along the order of keys, for cursors, ranges and scans.
 //!
-//! Who knows a place goes on from it by nodes, as long as nothing was published since, or those on
-//! its way are still the ones of the tree; else it looks for the key next to its own. So a change
-//! elsewhere in the map costs a look at the way, and no search.
+//! From a known position a step goes on by nodes, as long as nothing was published since, or the
+//! nodes of its path are still those of the tree; otherwise it searches for the key next to its
+//! own. So a change elsewhere in the map costs a check of the path, and no search.
 
 mod across;
 mod look;
@@ -17,38 +17,39 @@ use crate::object::{ObjectReadError, ObjectRef};
 use crate::route::RouteVersion;
 use crate::tree::{AdvanceResult, Direction, NodeView, TreePath};
 
-/// Where something stands in the order.
+/// A position in the order of keys.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CursorPosition {
     path: TreePath,
-    /// When the path was found.
+    /// The epoch in which the path was found.
     epoch: u64,
-    /// The path was current in this turn of the shard.
+    /// A turn of the shard in which the path was current.
     turn: u64,
-    /// The bounds of the shards then, and the place of this one among them.
+    /// The bounds of the shards at that time, and this shard's rank among them.
     version: RouteVersion,
     shard_rank: usize,
 }
 
-/// What is done with each entry that is come to.
+/// Takes each entry that a walk reaches.
 pub(super) trait EntryTaker<'m> {
-    /// What it makes of the entry.
+    /// The result for an entry.
     type Output;
 
-    /// Takes an entry, or says that it was changed meanwhile: no more of it than its key, since
-    /// that counts only if nothing changes beside the place until this is done.
+    /// Takes an entry, or reports that it changed: only as much as the key, since the result is
+    /// valid only if nothing changes beside the position until this is done.
     fn take(&mut self, reader: &MapReader<'m>, entry: ObjectRef)
     -> Result<Self::Output, HoldError>;
 
-    /// Takes the rest of it, once the place is known to be the right one; what changes beside the
-    /// entry meanwhile does not matter any more.
+    /// Takes the rest, once the position is known to be right; changes beside the entry no longer
+    /// matter.
     fn finish(&mut self, taken: &Self::Output) -> Result<(), HoldError>;
 
-    /// The key of what it has taken last.
+    /// The key of the entry that it took last.
     fn key<'a>(&'a self, taken: &'a Self::Output) -> &'a [u8];
 }
 
-/// The entry beside the place, which has this key; the place moves, half-way if this fails.
+/// Moves the position, whose entry has this key, to the next entry. The position is left half-way
+/// if this fails.
 #[inline]
 pub(super) fn step<'m, T: EntryTaker<'m>>(
     reader: &MapReader<'m>,
@@ -84,7 +85,7 @@ pub(super) fn step<'m, T: EntryTaker<'m>>(
     })
 }
 
-/// Was nothing published since the place was found, until now?
+/// Whether nothing was published since the position was found.
 #[inline]
 fn is_known(reader: &MapReader<'_>, position: &CursorPosition, turn: u64) -> bool {
     position.turn == turn && reader.shard.is_turn(turn)
@@ -112,8 +113,8 @@ fn beyond<'m, T: EntryTaker<'m>>(
     Ok(taken)
 }
 
-/// Does the next entry lie within the bounds of the shard, or nothing come behind it? Else the next
-/// one is to be looked for, maybe in another shard.
+/// Whether the next entry lies within the bounds of the shard or, if there is none, this shard is
+/// the last. Otherwise the next entry has to be searched for, maybe in another shard.
 #[inline]
 fn is_of_map(
     reader: &MapReader<'_>,
@@ -133,7 +134,7 @@ fn is_of_map(
     is_inside && reader.routes.is_now(version)
 }
 
-/// The entry next to a key, and its place; the reader goes to the shard in which it is.
+/// The entry next to a key, and its position; the reader moves to its shard.
 pub(super) fn find<'m, T: EntryTaker<'m>>(
     reader: &mut MapReader<'m>,
     key: &[u8],
@@ -144,7 +145,7 @@ pub(super) fn find<'m, T: EntryTaker<'m>>(
     find_from(reader, SeekOrigin::Key(key, may_equal), direction, taker)
 }
 
-/// The entry at an end of the map, from which everything lies in this way, and its place.
+/// The entry at the end of the map from which everything lies in this direction, and its position.
 pub(super) fn find_end<'m, T: EntryTaker<'m>>(
     reader: &mut MapReader<'m>,
     direction: Direction,
@@ -165,7 +166,7 @@ fn find_from<'m, T: EntryTaker<'m>>(
     across::find(reader, from, direction, taker)
 }
 
-/// Takes the entry where a path ends, in a leaf in which it has moved.
+/// Takes the entry at the end of a path that moved within its leaf.
 #[inline]
 fn take_at<'m, T: EntryTaker<'m>>(
     reader: &MapReader<'m>,
@@ -179,7 +180,7 @@ fn take_at<'m, T: EntryTaker<'m>>(
     taker.take(reader, entry)
 }
 
-/// The same in a leaf that it has entered.
+/// Takes the entry at the end of a path that entered another leaf.
 fn enter_at<'m, T: EntryTaker<'m>>(
     reader: &MapReader<'m>,
     path: &TreePath,
@@ -192,7 +193,7 @@ fn enter_at<'m, T: EntryTaker<'m>>(
     taker.take(reader, entry)
 }
 
-/// A slot that names a wrong entry must not send anybody back, who might then go on for ever.
+/// A slot that names a wrong entry must not lead a walk backwards, where it could go on for ever.
 #[inline]
 fn check_order(
     from: &[u8],

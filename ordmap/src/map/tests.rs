@@ -1,4 +1,4 @@
-//! What needs a look behind the public interface.
+//! Tests that look behind the public interface.
 
 use std::time::Duration;
 
@@ -67,7 +67,7 @@ fn an_entry_of_another_map_is_never_the_same() {
     }
 }
 
-/// Two holds on one file have two mappings.
+/// Two handles of one file have two mappings.
 #[test]
 fn an_entry_is_the_same_in_another_mapping() {
     let dir = tempfile::tempdir().unwrap();
@@ -133,7 +133,7 @@ fn what_lies_in_another_map_s_chunk_is_not_read() {
     assert_eq!(mine.reader.tree.view.begin(at).unwrap_err(), ObjectReadError::Changed);
 }
 
-/// One gave chunks back and died before it could say so.
+/// A process gave chunks back and died before it counted that.
 #[test]
 fn a_map_that_was_full_finds_chunks_of_which_nobody_said_that_they_are_free() {
     let region = region();
@@ -155,7 +155,7 @@ fn a_map_that_was_full_finds_chunks_of_which_nobody_said_that_they_are_free() {
     assert_eq!(full.insert(&key(count), &[1; 2000]), Ok(false));
 }
 
-/// As at a slot that names what was freed, while others change other things all the time.
+/// As at a slot that names a freed object, while others keep changing other keys.
 #[test]
 fn what_cannot_be_read_is_damaged_though_others_write() {
     let region = region();
@@ -174,7 +174,7 @@ fn what_cannot_be_read_is_damaged_though_others_write() {
     }
 }
 
-/// On a way down all slots of an inner node name the same child: it is looked at once.
+/// All slots of an inner node on one path name the same child, which is visited once.
 #[test]
 fn a_check_looks_once_at_what_is_named_often() {
     let region = region();
@@ -198,7 +198,7 @@ fn a_check_looks_once_at_what_is_named_often() {
     assert!(is_found("an object is named twice"), "{report}");
 }
 
-/// A slot names an entry of another place in the order: a cursor says so and does not go back.
+/// A slot names an entry from elsewhere in the order: a cursor reports that and does not go back.
 #[test]
 fn a_wrong_slot_sends_no_cursor_back() {
     let region = region();
@@ -227,7 +227,7 @@ fn a_wrong_slot_sends_no_cursor_back() {
     }
 }
 
-/// There is no room in limbo, which cannot be: the change has been published by then.
+/// Limbo is full, which cannot happen: the change has been published by then.
 #[test]
 fn a_change_that_failed_when_it_was_published_is_finished_by_the_next() {
     let region = region();
@@ -244,7 +244,7 @@ fn a_change_that_failed_when_it_was_published_is_finished_by_the_next() {
     assert_eq!((report.waiting, map.stats().repair_count), (2, 1), "{report}");
 }
 
-/// Inserts as long as there is room, when it is dropped.
+/// On drop, inserts as long as there is room.
 struct Fills<'m>(super::Map<'m>);
 
 impl Drop for Fills<'_> {
@@ -259,7 +259,7 @@ impl Drop for Fills<'_> {
     }
 }
 
-/// What cleans up in a panic changes a map that is full: what did not fit is given back.
+/// A destructor changes a full map during a panic: objects that did not fit are given back.
 #[test]
 fn nothing_is_lost_by_changes_in_a_panic() {
     let region = region();

@@ -1,4 +1,4 @@
-//! Changing a map, under the lock of its shard.
+//! Changes of a map, under the lock of its shard.
 
 use forebay_sync::atomic::Relaxed;
 
@@ -14,30 +14,31 @@ use crate::shard::{
     is_moving, repair, settle_move,
 };
 
-/// What must be there for a change to be made.
+/// The state of a key that a conditional change expects.
 #[derive(Clone, Copy, Debug)]
 pub enum Expected<'e> {
-    /// Nothing.
+    /// No entry.
     Absent,
     /// An entry with this value.
     Value(&'e [u8]),
-    /// This very entry. When a map is split, entries move and are others then, though nobody has
-    /// changed them: who hears no reads again.
+    /// This same entry. A split moves entries, which makes them different entries though no writer
+    /// has changed them: after a refusal, read the key again.
     Entry(&'e Entry<'e>),
 }
 
-/// Nodes and separators that a change may need beside its entry: what a budget has to have left.
+/// Nodes and separators that a change may need beside its entry: the reserve of a budget.
 const SPARE_UNITS: u64 = 8 * 32 + 2 * KEY_BYTES_MAX as u64 / 16;
 
-/// Entries that leave under one hold of the lock: what limbo has room for beside a batch.
+/// The most entries that are removed under one hold of the lock: limbo has room for them beside a
+/// batch.
 const REMOVED_AT_ONCE: usize = 16;
 const _: () = assert!(LIMBO_BATCH + REMOVED_AT_ONCE <= LIMBO_SPARE);
 
 impl Map<'_> {
-    /// Stores a value under a key; yes, if one was there before.
+    /// Stores a value under a key; returns whether the key existed before.
     ///
     /// # Errors
-    /// [`MapError`]; then nothing has changed, but for what was evicted.
+    /// [`MapError`]; then nothing has changed, except for evicted entries.
     #[track_caller]
     pub fn insert(&self, key: &[u8], value: &[u8]) -> Result<bool, MapError> {
         let mut was_there = false;
@@ -48,7 +49,7 @@ impl Map<'_> {
         Ok(was_there)
     }
 
-    /// Stores a value if what is there is as expected; no, if it is not.
+    /// Stores a value if the key has the expected state; otherwise returns false.
     ///
     /// # Errors
     /// [`MapError`].
@@ -62,7 +63,7 @@ impl Map<'_> {
         self.put(key, value, |writer, position| self.is_as_expected(writer, position, expected))
     }
 
-    /// Takes a key out; no, if it was not there.
+    /// Removes a key; returns whether it existed.
     ///
     /// # Errors
     /// [`MapError`].
@@ -71,12 +72,12 @@ impl Map<'_> {
         self.take_out(key, |_, position| Ok(position.entry.is_some()))
     }
 
-    /// Takes keys out; how many were there. Of keys that are given in their order, those that stand
-    /// beside each other in the map leave in one change, which costs little more than one of them.
-    /// The lock is given back now and then.
+    /// Removes keys; returns how many existed. If keys are given in order, those that are adjacent
+    /// in the map leave in one change, which costs little more than the removal of one. The lock is
+    /// released now and then.
     ///
     /// # Errors
-    /// [`MapError`]; then some of them may have left.
+    /// [`MapError`]; then some of them may have been removed.
     #[track_caller]
     pub fn remove_all(&self, keys: &[&[u8]]) -> Result<u64, MapError> {
         let (mut removed, mut rest) = (0, keys);
@@ -95,7 +96,8 @@ impl Map<'_> {
         Ok(removed)
     }
 
-    /// How many of the first keys are in a shard, whose lock the caller has; the first is.
+    /// How many of the first keys are in a shard, whose lock the caller holds and which has the
+    /// first key.
     fn count_in(&self, slot: usize, keys: &[&[u8]]) -> Result<usize, MapError> {
         let mut count = keys.len().min(1);
         if self.routes().is_single() {
@@ -109,8 +111,8 @@ impl Map<'_> {
         Ok(count)
     }
 
-    /// Takes a key out if it is there as expected; no, if it is not. Nothing is done when
-    /// [`Expected::Absent`] is.
+    /// Removes a key if it has the expected state; otherwise returns false. [`Expected::Absent`]
+    /// removes nothing.
     ///
     /// # Errors
     /// [`MapError`].
@@ -119,7 +121,8 @@ impl Map<'_> {
         self.take_out(key, |writer, position| self.is_as_expected(writer, position, expected))
     }
 
-    /// Frees what waits and no lease holds; gives the number. Others do so from time to time.
+    /// Frees waiting entries that no lease holds; returns their number. Changes do this from time
+    /// to time.
     ///
     /// # Errors
     /// [`MapError`].
@@ -133,11 +136,11 @@ impl Map<'_> {
         Ok(freed)
     }
 
-    /// Does something while nobody else can change the map, as an owner of its lock that has
-    /// stopped; for tests.
+    /// Runs a function while no other participant can change the map, as if the owner of its lock
+    /// had stopped; for tests.
     ///
     /// # Errors
-    /// [`MapError`]; then it was not done.
+    /// [`MapError`]; then the function was not run.
     #[doc(hidden)]
     pub fn while_locked<T>(&self, run: impl FnOnce() -> T) -> Result<T, MapError> {
         let slots = 0..self.shards().count;
@@ -145,13 +148,13 @@ impl Map<'_> {
         Ok(run())
     }
 
-    /// Lets the map name what is not there; for tests of its users.
+    /// Makes the map's root name a missing object; for tests of its users.
     #[doc(hidden)]
     pub fn damage(&self) {
         self.reader.shard.word(crate::shard::ROOT).store(u64::MAX, Relaxed);
     }
 
-    /// Does something under the lock of the first shard.
+    /// Runs a function under the lock of the first shard.
     #[cfg(test)]
     #[track_caller]
     pub(crate) fn under_lock<T>(
@@ -192,7 +195,7 @@ impl Map<'_> {
         let mut need = SpaceNeed::of(key, value);
         let budget_units = writer.shard.load(BUDGET) / UNIT_BYTES;
         if budget_units > 0 && need.wanted_units() > budget_units {
-            // Whatever is evicted for it, it would not fit.
+            // It would not fit, whatever is evicted.
             return Err(MapError::Full);
         }
         loop {
@@ -200,7 +203,8 @@ impl Map<'_> {
             if !decide(writer, &position)? {
                 return Ok(false);
             }
-            // What is there stays until the new entry is: else a change could lose it.
+            // The current entry stays until the new one is stored: otherwise a failed change could
+            // lose it.
             need.spared = position.entry;
             let has_room = self.has_budget(writer, &need) && writer.allocator.reserve_nodes()?;
             match if has_room { writer.put(&position, key, value) } else { Err(ChangeError::Full) }
@@ -225,13 +229,13 @@ impl Map<'_> {
         Ok(is_done)
     }
 
-    /// Locks one of the map's shards, and repairs what a dead owner has left.
+    /// Locks one of the map's shards, and repairs unfinished changes of a dead owner.
     #[track_caller]
     pub(crate) fn begin(&self, slot: usize) -> Result<(ShardGuard<'_>, ShardWriter<'_>), MapError> {
         self.ready(self.take_lock(slot)?, slot)
     }
 
-    /// Makes a shard ready to be changed, whose lock was taken.
+    /// Prepares a locked shard for a change.
     #[inline]
     pub(super) fn ready<'g>(
         &self,
@@ -240,7 +244,8 @@ impl Map<'_> {
     ) -> Result<(ShardGuard<'g>, ShardWriter<'_>), MapError> {
         let allocator = self.participant.shared().allocator(self.shards().number(slot));
         let writer = ShardWriter::new(allocator, self.words_of(slot), self.reader.hints);
-        // Who met damage after it had published left its intent, and the lock as if all was well.
+        // A writer that met damage after it had published left its intent, and released the lock as
+        // usual.
         if guard.must_repair() || !is_idle(writer.shard) {
             repair(writer.allocator, writer.shard)?;
             guard.repaired();
@@ -264,8 +269,8 @@ impl Map<'_> {
         Limbo::new(writer.allocator, writer.shard)
     }
 
-    /// Frees what waits and nobody alive holds. Whether the holders live is not asked each time,
-    /// unless it `must` be.
+    /// Frees waiting entries that no living participant holds. Unless it `must`, it does not look
+    /// for dead holders each time.
     pub(super) fn reclaim_all(
         &self,
         writer: &ShardWriter<'_>,
@@ -285,7 +290,7 @@ impl Map<'_> {
         budget_bytes == 0 || units.saturating_mul(UNIT_BYTES) <= budget_bytes
     }
 
-    /// Frees what waits, or evicts something, if the map has a budget, and that can help.
+    /// Frees waiting entries, or evicts some if the map has a budget and that can help.
     fn make_room(
         &self,
         writer: &ShardWriter<'_>,
@@ -314,7 +319,7 @@ impl Map<'_> {
         Ok(need.evicted_units > before)
     }
 
-    /// Is there room for what is needed, if all is evicted but what leases hold?
+    /// Whether there would be enough room if all entries were evicted that no lease holds.
     fn can_have_room(&self, writer: &ShardWriter<'_>, need: &SpaceNeed) -> bool {
         let mut leased = Vec::new();
         self.participant.shared().leases.leased_places(&mut leased);
@@ -350,17 +355,17 @@ impl Map<'_> {
 
 const EVICTED_AT_ONCE: u32 = 16;
 
-/// What an entry needs that is to be stored.
+/// The space that a new entry needs.
 struct SpaceNeed {
-    /// Units that it takes itself.
+    /// Units of the entry itself.
     units: u64,
-    /// What is there in its place until it is stored.
+    /// The current entry of the key, which stays until the new one is stored.
     spared: Option<ObjectRef>,
-    /// Was the whole region searched for memory that is free?
+    /// Whether the whole region was searched for free memory.
     has_searched: bool,
-    /// What was evicted for it.
+    /// Units evicted so far.
     evicted_units: u64,
-    /// When so much was, it is asked if leases leave room at all.
+    /// After this many evicted units, check whether leases leave enough room at all.
     check_at: u64,
 }
 
@@ -371,7 +376,7 @@ impl SpaceNeed {
         SpaceNeed { units, spared: None, has_searched: false, evicted_units: 0, check_at: 0 }
     }
 
-    /// With what the change needs beside it.
+    /// Including the objects that the change needs beside it.
     fn wanted_units(&self) -> u64 {
         self.units + SPARE_UNITS
     }

@@ -1,4 +1,4 @@
-//! The check of a whole region.
+//! Checks a whole region.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -11,36 +11,36 @@ use crate::names::{MapShards, is_live};
 use crate::object::ChunkWord;
 use crate::shard;
 
-/// What a check found.
+/// The result of a check.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CheckReport {
-    /// Maps that were looked through.
+    /// Maps checked.
     pub maps: u64,
     /// Entries in them.
     pub entries: u64,
     /// Nodes of their trees.
     pub nodes: u64,
-    /// Entries that are in no map any more, and wait for leases.
+    /// Entries that left their map and wait for leases.
     pub waiting: u64,
-    /// Chunks that nobody has.
+    /// Chunks without an owner.
     pub free_chunks: u64,
-    /// What is wrong; of each map the first hundred.
+    /// Problems; of each map the first hundred.
     pub findings: Vec<MapFinding>,
 }
 
-/// Something that is wrong.
+/// A problem that a check found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MapFinding {
-    /// In which map; empty if in none.
+    /// The map; empty if the problem is in none.
     pub map: String,
-    /// What.
+    /// The problem.
     pub what: &'static str,
-    /// Where, or which number; for who debugs.
+    /// A reference, number or count for debugging.
     pub at: u64,
 }
 
 impl CheckReport {
-    /// Is nothing wrong?
+    /// Whether there are no problems.
     #[must_use]
     pub fn is_sound(&self) -> bool {
         self.findings.is_empty()
@@ -62,16 +62,16 @@ impl fmt::Display for CheckReport {
 }
 
 impl MapParticipant {
-    /// Looks through all maps, each under its lock: is every node right, is every object that is
-    /// taken named once? What dead writers have left is repaired first.
+    /// Checks all maps, each under its lock: every node is valid, and every object that is taken is
+    /// named once. Unfinished changes of dead writers are repaired first.
     ///
     /// # Errors
-    /// A lock was not taken, or a repair met damage.
+    /// A lock could not be taken, or a repair met damage.
     pub fn check(&self) -> Result<CheckReport, MapError> {
         let mut report = CheckReport::default();
         for name in self.map_names() {
             let name = String::from_utf8_lossy(&name).into_owned();
-            // It was there, and looking for it takes no lock.
+            // The map exists, and looking it up takes no lock.
             let map = self.existing_map(&name);
             let map = map.map_err(|_| MapError::Damaged { what: "the directory of maps" })?;
             let audited = map.audit()?;
@@ -111,7 +111,7 @@ impl MapParticipant {
             if live.contains(&shard) {
                 continue;
             }
-            // Others make maps meanwhile.
+            // Others may have created maps in the meantime.
             live = self.live_shards();
             if !live.contains(&shard) {
                 let what = "a chunk belongs to no map";
@@ -122,7 +122,7 @@ impl MapParticipant {
 }
 
 impl crate::map::Map<'_> {
-    /// What an audit finds.
+    /// The audit of all shards of the map.
     pub(crate) fn audit(&self) -> Result<shard::AuditReport, MapError> {
         let mut all = shard::AuditReport::default();
         for slot in 0..self.shards().count {

@@ -1,4 +1,4 @@
-//! What a region of maps is to be.
+//! The configuration of a region of maps.
 
 use std::fmt;
 
@@ -6,46 +6,46 @@ use forebay_shm::PARTICIPANTS_MAX;
 
 use crate::layout::{LEASES_MAX, MAPS_MAX, SPLITS_MAX};
 
-/// Sizes of a region of maps, fixed when it is made.
+/// Sizes of a region of maps, fixed when it is created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OrdConfig {
     /// Size of the file: all maps with everything that belongs to them.
     pub bytes: u64,
-    /// How many maps there can be.
+    /// The largest number of maps.
     pub maps_max: u32,
-    /// How many threads, of all processes, can take part at one time.
+    /// The largest number of participants (threads of all processes) at one time.
     pub participants_max: u32,
-    /// How many entries a participant can hold at one time. A cursor needs two while it moves: it
-    /// lets go of one when it has the next.
+    /// The most entries that a participant can hold at one time. A cursor needs two while it moves:
+    /// it releases one when it has the next.
     pub leases_max: u32,
-    /// How many of the bytes are for [hashes in front](crate::MapOptions::hint_bytes) of maps.
+    /// How many of the bytes are for [hint tables](crate::MapOptions::hint_bytes) of maps.
     pub hint_bytes: u64,
-    /// How often maps can be [split](crate::MapOptions::shards_max), all together; 0: never.
+    /// How many [splits](crate::MapOptions::shards_max) all maps together can have; 0: none.
     pub splits_max: u32,
 }
 
-/// Why there can be no such region.
+/// Why a configuration is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OrdConfigError {
-    /// Its parts do not fit into its size.
+    /// The areas do not fit into the size.
     TooSmall {
-        /// What would be enough.
+        /// The smallest size that is enough.
         minimum_bytes: u64,
     },
-    /// References do not reach so far.
+    /// The size exceeds the range of references.
     TooLarge,
-    /// A number is zero, or higher than it can be.
+    /// A number is zero or above its maximum.
     OutOfRange {
-        /// Which one.
+        /// The name of the number.
         what: &'static str,
-        /// The highest that it can be.
+        /// Its maximum.
         max: u32,
     },
 }
 
 impl OrdConfig {
-    /// Of this size, with room for 128 maps that are never split, 64 participants and 16 leases of
-    /// each.
+    /// A configuration of this size, for up to 128 maps without splits, 64 participants, and 16
+    /// leases for each.
     #[must_use]
     pub const fn with_bytes(bytes: u64) -> OrdConfig {
         let (maps_max, participants_max) = (128, 64);

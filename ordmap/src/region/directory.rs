@@ -1,4 +1,4 @@
-//! Looking for maps by their names, and making them under the directory's lock.
+//! Looks up maps by name, and creates them under the directory's lock.
 
 use super::open::{MapsError, SharedRegion};
 use super::participant::{MapOptions, MapParticipant};
@@ -20,7 +20,7 @@ pub(crate) fn lookup(shared: &SharedRegion, name: &[u8]) -> Result<Option<usize>
     Ok(Some(shards.first))
 }
 
-/// Makes a map; gives the one of this name, if there is one already.
+/// Creates a map, or returns the existing one of this name.
 pub(crate) fn create(
     participant: &MapParticipant,
     name: &[u8],
@@ -28,7 +28,7 @@ pub(crate) fn create(
 ) -> Result<usize, MapsError> {
     let shared = participant.shared();
     let mut guard = participant.lock(&shared.directory_lock)?;
-    // What a dead one had begun is not live, and is written anew.
+    // A row that a dead process began is not live, and is written again.
     guard.repaired();
     if let Some(shard) = lookup(shared, name)? {
         return Ok(shard);
@@ -47,7 +47,8 @@ pub(crate) fn create(
     Ok(index)
 }
 
-/// Where so many buckets are that no map has; maps are never taken away, so they lie in a row.
+/// The first free bucket for this many buckets. Maps are never removed, so their buckets are
+/// consecutive.
 fn free_hints(shared: &SharedRegion, buckets: u64) -> Option<u64> {
     let rows = (0..shared.config.maps_max as usize).filter(|row| is_live(shared.map_words(*row)));
     let ends = rows.map(|row| {
@@ -58,7 +59,8 @@ fn free_hints(shared: &SharedRegion, buckets: u64) -> Option<u64> {
     shared.all_hints().part(first, buckets).map(|_| first)
 }
 
-/// Those that nobody has are enough for some maps, which follow each other.
+/// The shards of a new map. Free ones may not be enough for all maps; the shards of a map are
+/// consecutive.
 fn shards_for(
     shared: &SharedRegion,
     index: usize,
@@ -72,7 +74,7 @@ fn shards_for(
         further = further.max(taken.further + taken.count - 1);
     }
     let wanted = match options.budget_bytes {
-        // What must leave is looked for in one shard.
+        // Eviction looks for victims in one shard.
         Some(_) => 1,
         None => (options.shards_max as usize).clamp(1, SHARDS_MAX),
     };

@@ -1,5 +1,5 @@
-//! Maps in a region that is somebody else's: the host gives them some areas, and looks after who
-//! takes part.
+//! Maps embedded in the region of another owner, the host, which provides their areas and manages
+//! the participants.
 
 use std::sync::Arc;
 
@@ -15,9 +15,9 @@ use crate::map::MapStats;
 use crate::object::{CHUNK_WORDS, UNIT_WORDS};
 
 impl OrdRegion {
-    /// The areas that maps of this configuration take in a region of somebody else's, of kinds from
-    /// `first_kind` on. `config.bytes` is what they take together; `participants_max` is at least
-    /// the host's.
+    /// The areas that maps of this configuration need in a host's region, of kinds from
+    /// `first_kind` on. `config.bytes` is their total size; `participants_max` is at least the
+    /// host's.
     ///
     /// # Errors
     /// [`OrdConfigError`].
@@ -34,10 +34,10 @@ impl OrdRegion {
         Ok(plan.areas.into_iter().map(spec).collect())
     }
 
-    /// The maps in the areas of a region that was made with
-    /// [`areas_within`](OrdRegion::areas_within). `barrier` is how its participants are ordered.
-    /// Nobody [joins](OrdRegion::join) it, but the host's participants are
-    /// [guests](OrdRegion::join_embedded); and the host sweeps.
+    /// The maps in the areas of a host's region that was created with
+    /// [`areas_within`](OrdRegion::areas_within). `barrier` is the barrier of its participants. The
+    /// host's participants [join the maps](OrdRegion::join_embedded) instead of calling
+    /// [`join`](OrdRegion::join), and the host sweeps.
     ///
     /// # Errors
     /// [`OrdOpenError`].
@@ -52,59 +52,59 @@ impl OrdRegion {
         Ok(OrdRegion { shared: Arc::new(shared) })
     }
 
-    /// What one of the host's participants uses the maps by.
+    /// Joins the maps as one of the host's participants.
     ///
     /// # Errors
     /// Its row is beyond those of the maps.
     ///
     /// # Safety
     /// - The maps were opened by [`within`](OrdRegion::within). The participant is one of the
-    ///   region in which they lie, and stays in it until the participant is dropped.
-    /// - It has no other participant of these maps.
-    /// - All who open these maps have given [`within`](OrdRegion::within) the same barrier, which
-    ///   orders all participants of the region.
+    ///   region in which they lie, and stays in it until the result is dropped.
+    /// - It has no other [`MapParticipant`] of these maps.
+    /// - Every process that opens these maps has given [`within`](OrdRegion::within) the same
+    ///   barrier, which orders all participants of the region.
     /// - It did not join by [`OrdRegion::join`].
     pub unsafe fn join_embedded(
         &self,
         participant: &Participant,
     ) -> Result<MapParticipant, JoinError> {
-        // SAFETY: as the contract says.
+        // SAFETY: the caller meets the same contract.
         unsafe { MapParticipant::join_embedded(Arc::clone(&self.shared), participant) }
     }
 
-    /// What a map holds and takes, for who takes no part; `None`: there is none of this name.
+    /// The statistics of a map, without a participant; `None` if no map has this name.
     #[must_use]
     pub fn stats_of(&self, name: &str) -> Option<MapStats> {
         let shard = directory::lookup(&self.shared, name.as_bytes()).ok()??;
         Some(MapStats::of(&self.shared, shard))
     }
 
-    /// For the host's own sweep: takes back what a dead participant held of the maps.
+    /// Takes back the leases and locks of a dead participant, as part of the host's sweep.
     pub fn take_back(&self, dead: &Dead) {
         self.shared.take_back(dead);
     }
 }
 
-/// Memory that maps share. A glance: others change it meanwhile.
+/// The use of the memory that maps share: a snapshot that others may change at any time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryUsage {
     /// Bytes of entries and nodes.
     pub used_bytes: u64,
-    /// Bytes that belong to the maps: what is not used of them is there for what has the sizes of
-    /// what was there before.
+    /// Bytes that belong to the maps: their unused part is only good for objects of the sizes that
+    /// were there before.
     pub owned_bytes: u64,
-    /// All of it.
+    /// Bytes of all chunks.
     pub capacity_bytes: u64,
 }
 
 impl MapParticipant {
-    /// Sizes of what the maps lie in.
+    /// Sizes of the maps' areas.
     #[must_use]
     pub fn config(&self) -> &OrdConfig {
         &self.shared().config
     }
 
-    /// How full the memory is that some maps share.
+    /// The use of the memory that these maps share.
     #[must_use]
     pub fn memory_usage(&self, maps: &[MapId]) -> MemoryUsage {
         let there = maps.iter().filter(|id| id.0 < self.shared().config.maps_max as usize);

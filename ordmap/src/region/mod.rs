@@ -1,4 +1,4 @@
-//! Regions of maps: their file, who takes part, the names of the maps.
+//! Regions of maps: their file, participants, and names of maps.
 
 mod check;
 mod config;

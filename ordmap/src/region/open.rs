@@ -1,4 +1,4 @@
-//! A region of maps: made, found, looked at.
+//! Creates, opens and attaches regions of maps.
 
 use std::fmt;
 use std::io;
@@ -23,37 +23,37 @@ use crate::object::{Allocator, POOL_WORDS, ShardView};
 use crate::route::{ROUTE_ROW_WORDS, RouteTable};
 use crate::shard::{EPOCH, HINT_BUCKETS, HINTS, LOCK, ShardWords};
 
-/// A region of maps could not be made or opened.
+/// Why a region of maps could not be opened.
 #[derive(Debug)]
 pub enum OrdOpenError {
-    /// There can be no such region.
+    /// The configuration is invalid.
     Config(OrdConfigError),
-    /// The file could not be made or opened.
+    /// The file could not be created or opened.
     Region(RegionError),
-    /// What is there has other sizes, or is something else, and is being used: it is not replaced.
+    /// An existing file has other sizes or contents and is in use, so it is not replaced.
     InUse {
-        /// How many take part in it.
+        /// Its number of participants.
         participants: usize,
     },
-    /// What is there is no region of maps, or it is broken.
+    /// The file is no region of maps, or it is corrupt.
     Damaged {
-        /// What is wrong.
+        /// The damage that was found.
         what: &'static str,
     },
 }
 
-/// Memory that holds maps, shared by processes. Cloning gives another hold on the same memory.
+/// Shared memory that holds maps. A clone is another handle of the same memory.
 #[derive(Clone)]
 pub struct OrdRegion {
     pub(crate) shared: Arc<SharedRegion>,
 }
 
-/// What all participants of a process share.
+/// The state that all participants of a process share.
 pub(crate) struct SharedRegion {
     pub(crate) config: OrdConfig,
     pub(crate) plan: RegionPlan,
     pub(crate) region: Region,
-    /// Is the region somebody else's, who sweeps it?
+    /// Whether the region belongs to a host, which sweeps it.
     is_embedded: bool,
     pub(crate) head: Area,
     pub(crate) maps: Area,
@@ -61,28 +61,28 @@ pub(crate) struct SharedRegion {
     chunks: Area,
     marks: Area,
     data: Area,
-    /// None, if no map has a hash in front.
+    /// None if the region has no hint tables.
     hints: Option<Area>,
-    /// None, if no map may be split.
+    /// None if no map may be split.
     routes: Option<Area>,
     pub(crate) leases: Leases<Area>,
     pub(crate) directory_lock: RobustLock<Area, SystemFutex>,
-    /// One for each shard that there can be: whoever waits for it knows who has it.
+    /// One for each possible shard: its lock profile names the holder to every waiter.
     shard_locks: Box<[RobustLock<Area, SystemFutex>]>,
-    /// Those of who moves entries between the shards of a map.
+    /// The locks for moving entries between the shards of a map.
     move_locks: Box<[RobustLock<Area, SystemFutex>]>,
 }
 
 impl OrdRegion {
-    /// The region under this name; made if there is none with this configuration. One of another
-    /// configuration is replaced if nobody takes part in it; who opened it, and joins only later,
-    /// keeps it without a name.
+    /// Opens the region at this path, or creates it if there is none with this configuration. A
+    /// region of another configuration is replaced if it has no participants; a process that has
+    /// opened it but not joined yet keeps it without a name.
     ///
     /// # Errors
     /// [`OrdOpenError`]; see [`Region::open_or_create`].
     pub fn open_or_create(path: &Path, config: &OrdConfig) -> Result<OrdRegion, OrdOpenError> {
         let plan = RegionPlan::of(config).map_err(OrdOpenError::Config)?;
-        // What cannot be read as a region, nobody can use.
+        // A file that cannot be read as a region is not in use.
         if let Ok(found) = Region::attach_read_only(path)
             && !is_of_plan(&found, config, &plan)
         {
@@ -98,7 +98,7 @@ impl OrdRegion {
         OrdRegion::open_by(config, |spec| Region::open_or_create(path, spec), true)
     }
 
-    /// The region under this name with whatever configuration it was made.
+    /// Opens the region at this path with the configuration that it was created with.
     ///
     /// # Errors
     /// There is no region of maps.
@@ -115,7 +115,7 @@ impl OrdRegion {
             hint_bytes: words.load(head::HINT_BYTES),
             splits_max: number(head::SPLITS_MAX),
         };
-        // What differs would be replaced.
+        // A region that differs would be replaced.
         if !is_of_plan(&reader, &config, &RegionPlan::of(&config).map_err(OrdOpenError::Config)?) {
             return Err(OrdOpenError::Damaged { what: "another version created it" });
         }
@@ -146,7 +146,7 @@ impl OrdRegion {
             areas: &areas,
         });
         let region = region.map_err(OrdOpenError::Region)?;
-        // Without a file nobody but the threads of this process takes part.
+        // Without a file only the threads of this process participate.
         let barrier = if is_named {
             region.barrier()
         } else {
@@ -156,7 +156,7 @@ impl OrdRegion {
             .map(|shared| OrdRegion { shared: Arc::new(shared) })
     }
 
-    /// How the region came to be there.
+    /// How the region was opened.
     #[must_use]
     pub fn opened(&self) -> &Opened {
         self.shared.region.opened()
@@ -168,16 +168,16 @@ impl OrdRegion {
         &self.shared.config
     }
 
-    /// Takes part, for one thread.
+    /// Joins the region, for one thread.
     ///
     /// # Errors
-    /// All places are taken by the living, or the system refuses.
+    /// Living participants have all places, or a system call failed.
     pub fn join(&self) -> Result<MapParticipant, JoinError> {
         MapParticipant::join(Arc::clone(&self.shared))
     }
 
-    /// Takes back what dead participants held; gives their number. Who finds no place to join does
-    /// so, too, and from time to time who changes a map.
+    /// Takes back the leases and locks of dead participants, and returns their number. A join that
+    /// finds no place does so too, and so do changes from time to time.
     ///
     /// # Errors
     /// The system refuses to lock a row.
@@ -187,7 +187,7 @@ impl OrdRegion {
 }
 
 impl SharedRegion {
-    /// `first_kind`: the kind of the head, behind which the others come.
+    /// `first_kind`: the kind of the head area, which the other kinds follow.
     pub(super) fn over(
         region: Region,
         config: OrdConfig,
@@ -245,7 +245,7 @@ impl SharedRegion {
         &self.data
     }
 
-    /// All objects, for who reads one shard.
+    /// All objects, for reading one shard.
     pub(crate) fn view(&self, shard: usize) -> ShardView<'_> {
         ShardView::new(self.data.all(), self.chunks.all(), shard as u16 + 1)
     }
@@ -260,23 +260,23 @@ impl SharedRegion {
         &self.maps.all()[index * ROW_WORDS..][..ROW_WORDS]
     }
 
-    /// How many shards all maps can have together.
+    /// The number of shards that all maps can have together.
     pub(crate) fn shard_count(&self) -> usize {
         (self.config.maps_max + self.config.splits_max) as usize
     }
 
-    /// The shards of a live map by its row; `None`: that is damaged.
+    /// The shards of a live map by its row; `None` if the row is damaged.
     pub(crate) fn shards_in(&self, row: &[AtomicU64]) -> Option<MapShards> {
         MapShards::of(row, self.config.maps_max as usize, self.shard_count())
     }
 
-    /// The shards of a map, whose number is that of its first one.
+    /// The shards of a map, whose number is that of its first shard.
     pub(crate) fn shards_of(&self, map: usize) -> MapShards {
         let one = MapShards { first: map, count: 1, further: self.config.maps_max as usize };
         self.shards_in(self.map_words(map)).filter(|shards| shards.first == map).unwrap_or(one)
     }
 
-    /// Which of them has which keys.
+    /// The route table of the map with these shards.
     pub(crate) fn routes(&self, shards: MapShards) -> RouteTable<'_> {
         let all = self.routes.as_ref().map_or(&[][..], |routes| routes.all());
         let map_rows = 2 * ROUTE_ROW_WORDS;
@@ -285,7 +285,7 @@ impl SharedRegion {
         RouteTable::new(&self.map_words(shards.first)[ROUTE], rows.unwrap_or_default())
     }
 
-    /// The lock of who moves entries between the shards of a map.
+    /// The lock for moving entries between the shards of a map.
     pub(crate) fn move_lock(&self, map: usize) -> &RobustLock<Area, SystemFutex> {
         &self.move_locks[map]
     }
@@ -295,12 +295,12 @@ impl SharedRegion {
         ShardWords(&self.shards.all()[shard * count..][..count])
     }
 
-    /// All buckets of hashes in front of maps.
+    /// The buckets of all hint tables.
     pub(crate) fn all_hints(&self) -> HintTable<'_> {
         HintTable::new(self.hints.as_ref().map_or(&[], |hints| hints.all()))
     }
 
-    /// The hash in front of a map; none, if it says to have what is not there.
+    /// The hint table of a map; empty if the map claims buckets that do not exist.
     pub(crate) fn hints(&self, shard: usize) -> HintTable<'_> {
         let words = self.shard_words(shard);
         let part = self.all_hints().part(words.load(HINTS), words.load(HINT_BUCKETS));
@@ -324,16 +324,16 @@ impl SharedRegion {
 
     pub(crate) fn sweep(&self) -> io::Result<u32> {
         if self.is_embedded {
-            // Of the dead there is more to take back than what they held here.
+            // The host's sweep takes back more than the leases and locks here.
             return Ok(0);
         }
         self.region.sweep(|dead| self.take_back(dead))
     }
 
-    /// Takes back what a dead participant held.
+    /// Takes back the leases and locks of a dead participant.
     pub(super) fn take_back(&self, dead: &Dead) {
         if dead.region() != self.region.id() {
-            // There the same row is somebody else's.
+            // In that region the same row belongs to another participant.
             return;
         }
         // SAFETY: a sweep has found it dead, and holds its row until this is over.
@@ -352,13 +352,13 @@ impl fmt::Debug for OrdRegion {
     }
 }
 
-/// Is this region what a program with this configuration would make?
+/// Whether a program with this configuration would create the same region.
 fn is_of_plan(reader: &RegionReader, config: &OrdConfig, plan: &RegionPlan) -> bool {
     let is_same = |(kind, bytes): &(u32, u64)| {
         let area = reader.area(*kind);
         area.is_some_and(|area| area.version() == VERSION && area.word_count() as u64 * 8 == *bytes)
     };
-    // A small hash in front may change the size of nothing else.
+    // A small hint table may leave the sizes of all other areas unchanged.
     let is_too_many = |kind| {
         reader.area(kind).is_some() && plan.areas.iter().all(|(planned, _)| *planned != kind)
     };
@@ -368,7 +368,8 @@ fn is_of_plan(reader: &RegionReader, config: &OrdConfig, plan: &RegionPlan) -> b
         && [kind::HINTS, kind::ROUTES].iter().all(|kind| !is_too_many(*kind))
 }
 
-/// Writes the sizes for who attaches without knowing them. Every process writes the same.
+/// Writes the sizes, for processes that attach without knowing them. Every process writes the same
+/// values.
 fn write_sizes(words: &Area, config: &OrdConfig) -> Result<(), OrdOpenError> {
     let sizes = [
         (head::REGION_BYTES, config.bytes),
@@ -423,25 +424,25 @@ impl From<AcquireError> for MapsError {
     }
 }
 
-/// Why a map was not opened.
+/// Why a map could not be opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MapsError {
-    /// Names have 1 to 64 bytes.
+    /// The name is not 1 to 64 bytes long.
     Name,
-    /// There are as many maps as there can be.
+    /// The region has its maximum number of maps.
     TooMany,
-    /// The region has not so much left for hashes in front of maps.
+    /// The region has not enough bytes left for the hint table.
     HintsFull,
-    /// There is no map of this name.
+    /// No map has this name.
     NotThere,
-    /// The directory holds what can not be.
+    /// The directory is corrupt.
     Damaged,
-    /// Another owner of the directory's lock did not end within
-    /// [the time](crate::MapParticipant::set_wait_max).
+    /// Another owner of the directory's lock did not release it within [the
+    /// limit](crate::MapParticipant::set_wait_max).
     Busy,
-    /// This is a child that was forked off from the process that takes part: it has to join itself.
+    /// This process is a forked child of the participant's process; it has to join by itself.
     Forked,
-    /// The lock of the directory was not taken.
+    /// The lock of the directory could not be taken.
     Lock(LockError),
 }
 
@@ -454,10 +455,9 @@ impl fmt::Display for MapsError {
             }
             MapsError::TooMany => out.write_str("the region has its maximum number of maps"),
             MapsError::NotThere => out.write_str("there is no map of this name"),
-            MapsError::Damaged => out.write_str("the directory of maps is corrupt; stop using the region"),
-            MapsError::Busy => {
-                out.write_str("timed out waiting for the directory's lock; try again, or check for a stopped process")
-            }
+            MapsError::Damaged => out.write_str("the directory of maps is corrupt; stop using it"),
+            MapsError::Busy => out
+                .write_str("timed out waiting for the directory's lock; its owner may be stopped"),
             MapsError::Forked => {
                 out.write_str("the participant belongs to the parent process; join in this process")
             }

@@ -1,4 +1,4 @@
-//! A thread's part in a region of maps.
+//! A thread's membership in a region of maps.
 
 use std::cell::Cell;
 use std::fmt;
@@ -18,61 +18,62 @@ use super::open::{MapsError, SharedRegion};
 use crate::map::Map;
 use crate::names::is_live;
 
-/// A thread that takes part in a region: it may move to another thread, but is used by one at a
-/// time. What it lends ends before it does. A child that is forked off can only read with its copy.
+/// A thread's membership in a region. It may move to another thread, but only one thread uses it at
+/// a time. Everything that borrows it ends before it does. A forked child can only read with its
+/// copy.
 pub struct MapParticipant {
     shared: Arc<SharedRegion>,
-    /// Nothing, if somebody else's participant is who takes part.
+    /// None in embedded maps, where the host owns the participant.
     participant: Option<Participant>,
     deputy: Deputy,
     row: LeaseRow<Area>,
-    /// Whose it is: a child that was forked off has copies of everything.
+    /// The process that joined; a forked child has copies of everything.
     pid: u32,
-    /// How long it waits for a lock; `None`: as long as it lasts.
+    /// The longest wait for a lock; `None`: without limit.
     wait_max: Cell<Option<Duration>>,
-    /// How often something was held by leases since it last looked for dead holders.
+    /// How often leases kept an entry since the last search for dead holders.
     kept_count: Cell<u32>,
 }
 
-/// Looking for the dead costs a system call for each participant.
+/// A search for dead participants costs a system call for each participant.
 const KEPT_BETWEEN_SWEEPS: u32 = 16;
 
-/// How long who need not have a lock waits for it.
+/// The longest wait for a lock that is optional.
 const SOON: Duration = Duration::from_millis(2);
 
-/// Why a lock was not taken.
+/// Why a lock was not acquired.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AcquireError {
-    /// In this process nothing may be locked.
+    /// This process must not lock anything.
     Forked,
     Lock(LockError),
 }
 
-/// How a map is to be made.
+/// Options of a new map.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MapOptions {
-    /// Bytes that the map may take, with everything that belongs to it; then the entries that were
-    /// not used are evicted. `None`: as much as the region has, and nothing is evicted. Some 20 KiB
-    /// are always left for nodes: a map with less holds nothing.
+    /// The most bytes that the map may take, with everything that belongs to it; beyond them,
+    /// entries that were not used are evicted. `None`: as much as the region has, without eviction.
+    /// About 20 KiB always stay reserved for nodes, so a map with a smaller budget holds nothing.
     pub budget_bytes: Option<u64>,
-    /// Bytes of a hash in front of the tree, by which single keys are looked up: 16 for each entry
-    /// that is expected, of those that the region [has](crate::OrdConfig::hint_bytes). 0: none.
+    /// Bytes of the map's hint table, which speeds up lookups of single keys: 16 for each expected
+    /// entry, out of the bytes that the region [has](crate::OrdConfig::hint_bytes). 0: none.
     pub hint_bytes: u64,
-    /// Into how many shards the map may be split, up to 16, when its writers wait for each other:
-    /// each shard has a range of keys and a lock of its own. 0 and 1: into none, and one at a time
-    /// changes the map. As many as the region has [left](OrdConfig::splits_max); a map with a
-    /// budget is not split.
+    /// The most shards that the map may be split into, up to 16, when its writers wait for each
+    /// other: each shard has a range of keys and a lock of its own. 0 and 1: one shard, and one
+    /// writer at a time. Limited by the splits that the region has [left](OrdConfig::splits_max); a
+    /// map with a budget is never split.
     pub shards_max: u32,
 }
 
-/// Which map of a region it is: the same number for all participants, as long as the map is there.
+/// The number of a map in its region: the same for all participants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MapId(pub(crate) usize);
 
 impl MapParticipant {
     pub(crate) fn join(shared: Arc<SharedRegion>) -> Result<MapParticipant, JoinError> {
         let participant = match shared.region.join() {
-            // The dead keep no place from the living.
+            // Dead participants must not take places from the living.
             Err(JoinError::Full { .. }) => {
                 shared.sweep().map_err(JoinError::Io)?;
                 shared.region.join()?
@@ -82,8 +83,9 @@ impl MapParticipant {
         let row = participant.id().row;
         // SAFETY:
         // - The row of leases has the number of the participant's row, which it alone has until it
-        //   leaves; and `LeaseRow` goes before that.
-        // - All who open the region have the same plan, and write leases by these tables only.
+        //   leaves; and `LeaseRow` is dropped before that.
+        // - All processes that open the region have the same plan, and write leases by these tables
+        //   only.
         let row = unsafe { shared.leases.row(row as usize) };
         let Some(row) = row else {
             return Err(JoinError::Full { participants_max: shared.config.participants_max });
@@ -91,17 +93,17 @@ impl MapParticipant {
         Ok(MapParticipant::of(shared, row, participant.deputy(), Some(participant)))
     }
 
-    /// Takes part in the name of a participant of the region that the maps lie in.
+    /// Joins as a participant of the host's region.
     ///
     /// # Safety
-    /// - The participant is one of that region, and stays in it until the participant is dropped.
-    /// - It has no other participant.
+    /// - The participant is one of that region, and stays in it until the result is dropped.
+    /// - It has no other [`MapParticipant`].
     pub(super) unsafe fn join_embedded(
         shared: Arc<SharedRegion>,
         participant: &Participant,
     ) -> Result<MapParticipant, JoinError> {
         // SAFETY:
-        // - The participant alone has the row, as long as this participant lives (contract).
+        // - Only this participant has the row, as long as the result lives (contract).
         // - As in `join`.
         let row = unsafe { shared.leases.row(participant.id().row as usize) };
         let Some(row) = row else {
@@ -127,9 +129,7 @@ impl MapParticipant {
         }
     }
 
-    /// The map of this name; made if there is none.
-    ///
-    /// The options of the one who made it stand.
+    /// Opens the map of this name, or creates it. `options` apply only if the map is created.
     ///
     /// # Errors
     /// [`MapsError`].
@@ -141,20 +141,20 @@ impl MapParticipant {
         Ok(Map::new(self, shard))
     }
 
-    /// The map of this name.
+    /// Opens the map of this name.
     ///
     /// # Errors
-    /// [`MapsError::NotThere`], or what [`map`](MapParticipant::map) may meet.
+    /// [`MapsError::NotThere`], or an error of [`map`](MapParticipant::map).
     pub fn existing_map(&self, name: &str) -> Result<Map<'_>, MapsError> {
         let shard = directory::lookup(&self.shared, name.as_bytes())?;
         shard.map(|shard| Map::new(self, shard)).ok_or(MapsError::NotThere)
     }
 
-    /// The map that another participant of this region calls its [own](Map::id), without looking
-    /// for its name.
+    /// Opens the map with the [id](Map::id) that another participant of this region has, without a
+    /// lookup by name.
     ///
     /// # Errors
-    /// [`MapsError::NotThere`]: the number is one of another region; [`MapsError::Damaged`].
+    /// [`MapsError::NotThere`]: the id is one of another region; [`MapsError::Damaged`].
     pub fn map_of(&self, id: MapId) -> Result<Map<'_>, MapsError> {
         let is_number = id.0 < self.shared.config.maps_max as usize;
         if !is_number || !is_live(self.shared.map_words(id.0)) {
@@ -165,21 +165,21 @@ impl MapParticipant {
         if is_right { Ok(Map::new(self, id.0)) } else { Err(MapsError::Damaged) }
     }
 
-    /// How long a change waits for the lock of its map, and the making of a map for that of the
-    /// directory; then they fail with [`MapError::Busy`](crate::MapError::Busy) and nothing has
-    /// changed. `None`, as at first: as long as the owner needs, who may be stopped; who is dead
-    /// is not waited for. Readers wait for nobody.
+    /// Limits how long a change waits for the lock of its map, and the creation of a map for that
+    /// of the directory. After that they fail with [`MapError::Busy`](crate::MapError::Busy), and
+    /// nothing has changed. `None`, the default: without limit, even if the owner is stopped; dead
+    /// owners are not waited for. Readers never wait.
     pub fn set_wait_max(&self, wait_max: Option<Duration>) {
         self.wait_max.set(wait_max);
     }
 
-    /// Takes back what dead ones hold, as leases keep something; yes, if there were any. Not each
-    /// time, unless it `must`.
+    /// Takes back the leases and locks of dead participants because leases keep some entry; returns
+    /// whether there were any. Unless `must`, only every few calls.
     pub(crate) fn sweep_holders(&self, must: bool) -> bool {
         let kept_count = self.kept_count.get() + 1;
         let is_due = must || kept_count >= KEPT_BETWEEN_SWEEPS;
         self.kept_count.set(if is_due { 0 } else { kept_count });
-        // If the system refuses, what they hold stays for now.
+        // If the system refuses, their leases stay for now.
         is_due && self.shared.sweep().is_ok_and(|swept| swept > 0)
     }
 
@@ -209,7 +209,7 @@ impl MapParticipant {
         taken.map_err(AcquireError::Lock)
     }
 
-    /// Takes a lock of the region, if nobody alive has it.
+    /// Takes a lock of the region, unless a living participant holds it.
     pub(crate) fn try_lock<'a>(
         &'a self,
         lock: &'a RobustLock<Area, SystemFutex>,
@@ -220,7 +220,7 @@ impl MapParticipant {
         lock.try_lock(&self.deputy).map_err(AcquireError::Lock)
     }
 
-    /// Takes a lock of the region, if that takes no longer than some changes.
+    /// Takes a lock of the region, if that takes no longer than a few changes.
     pub(crate) fn lock_soon<'a>(
         &'a self,
         lock: &'a RobustLock<Area, SystemFutex>,
@@ -231,7 +231,7 @@ impl MapParticipant {
         lock.lock_within(&self.deputy, SOON).map_err(AcquireError::Lock)
     }
 
-    /// Is this the process that joined, and no child of it, whose copy may lock and lease nothing?
+    /// Whether this is the process that joined; a forked child may lock and lease nothing.
     #[inline]
     pub(crate) fn is_ours(&self) -> bool {
         self.pid == process_id()
@@ -249,8 +249,8 @@ impl Drop for MapParticipant {
             return;
         }
         // SAFETY:
-        // - What was lent borrows this participant, so nobody reads it any more: entries that were
-        //   forgotten left their leases, and nothing else.
+        // - Everything that borrows this participant is gone, so no thread reads it any more:
+        //   entries that were forgotten left their leases, and nothing else.
         // - The row is still ours.
         unsafe { self.shared.leases.clear_row(self.deputy.id().row as usize) };
         if let Some(participant) = participant {

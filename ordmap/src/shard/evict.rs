@@ -1,7 +1,7 @@
-//! Making room: a hand goes round the memory of the shard and takes out what was not used since it
-//! passed the last time (CLOCK).
+//! Eviction by CLOCK: a hand moves over the memory of the shard and removes entries that were not
+//! used since it passed them last.
 //!
-//! The hand follows memory and not keys: so neighbours go together, whole chunks become free, and
+//! The hand follows memory, not keys: so neighbours leave together, whole chunks become free, and
 //! can be divided into objects of another size.
 
 use super::intent::ChangeError;
@@ -10,11 +10,12 @@ use super::writer::ShardWriter;
 use crate::object::{CHUNK_UNITS, ChunkClass, EntryKind, ObjectKind, ObjectReadError, ObjectRef};
 use crate::tree::copy_key_of;
 
-/// Rounds after which there is nothing that could go: the first may only clear marks.
+/// Rounds after which eviction has failed: the first round may only clear use bits.
 const ROUNDS_MAX: usize = 2;
 
 impl ShardWriter<'_> {
-    /// Takes one entry out, not `spared`; gives the units that it took, none if there is none.
+    /// Evicts one entry, but not `spared`; returns the units that it took, or none if there is no
+    /// victim.
     pub(crate) fn evict(&self, spared: Option<ObjectRef>) -> Result<Option<u64>, ChangeError> {
         self.shard.store(IS_FULL, 1);
         let chunks = self.tree.view.chunk_count();
@@ -33,13 +34,13 @@ impl ShardWriter<'_> {
         Ok(None)
     }
 
-    /// Chunk, and the object in it at which the hand is.
+    /// The chunk and the object at which the hand stands.
     fn hand(&self) -> (usize, usize) {
         let hand = self.shard.load(HAND) as usize;
         (hand / CHUNK_UNITS % self.tree.view.chunk_count(), hand % CHUNK_UNITS)
     }
 
-    /// The next entry of a chunk of ours, from an object on, which is moved behind it.
+    /// The next entry of a chunk of ours from an object on; moves `object` behind it.
     fn next_entry(
         &self,
         chunk: usize,
@@ -75,7 +76,7 @@ impl ShardWriter<'_> {
         Ok(None)
     }
 
-    /// Takes it out, unless it was used, or nothing names it any more.
+    /// Removes the entry, unless it was used, or nothing names it any more.
     fn is_evicted(&self, entry: ObjectRef) -> Result<bool, ChangeError> {
         let object = self.tree.view.begin(entry)?;
         if object.header().is_used() {
@@ -90,7 +91,7 @@ impl ShardWriter<'_> {
         }
         let position = self.look(&key)?;
         if position.entry != Some(entry) {
-            // It waits in limbo.
+            // The entry waits in limbo.
             return Ok(false);
         }
         self.remove(&position, &key)

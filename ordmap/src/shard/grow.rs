@@ -1,5 +1,5 @@
-//! Putting an item into a tree: the leaf is copied; full nodes are split, up to the first that has
-//! room.
+//! Inserts an item into a tree: copies the leaf, and splits full nodes, up to the first one that
+//! has room.
 
 use super::intent::{ChangeError, PendingChange, SlotLocation};
 use super::writer::ShardWriter;
@@ -14,7 +14,7 @@ struct SplitNode {
 }
 
 impl ShardWriter<'_> {
-    /// Publishes a leaf that got an item.
+    /// Publishes a leaf with one item more.
     pub(super) fn grow(
         &self,
         mut change: PendingChange<'_>,
@@ -24,7 +24,7 @@ impl ShardWriter<'_> {
     ) -> Result<(), ChangeError> {
         let mut image = leaf;
         let mut depth = path.depth - 1;
-        // Where the item is that the node got.
+        // The index of the new item in the node.
         let mut index = path.step(depth).1;
         loop {
             if image.count <= ITEMS_MAX {
@@ -79,14 +79,14 @@ impl ShardWriter<'_> {
         let mut right = image.split_off(middle, low);
         right.retune(view, high)?;
         let right = change.make_node(&right)?;
-        // Even if the new item is alone on the right: a cursor that stands at the last item of the
-        // old leaf has to find that something came behind it.
+        // Even if the new item is alone on the right: a cursor at the last item of the old leaf has
+        // to notice that an item came behind it.
         image.retune(view, low)?;
         change.retire(old)?;
         Ok(SplitNode { left: change.make_node(&image)?, right, separator })
     }
 
-    /// The shortest key that is above the item before and not above this one.
+    /// The shortest key above the previous item and not above this one.
     fn shortest_between(&self, image: &NodeImage, index: usize) -> Result<Vec<u8>, ChangeError> {
         let (mut below, mut key) = (Vec::new(), Vec::new());
         image.copy_key(self.tree.view, index - 1, &mut below)?;
@@ -96,10 +96,12 @@ impl ShardWriter<'_> {
     }
 }
 
-/// Where a node with one item too many is split. Who inserts in order leaves full nodes behind.
+/// The index at which a node with one item too many is split. Inserts in ascending order leave full
+/// nodes behind.
 ///
-/// Else in the middle. But if items are alike in their heads, whole keys have to be compared: then
-/// where neighbours have least in common, so that the prefixes of both halves become longer.
+/// Other nodes are split in the middle. But items with equal heads need comparisons of whole keys;
+/// such nodes are split where neighbours have the shortest common head, so that the prefixes of
+/// both halves become longer.
 fn middle_of(image: &NodeImage, index: usize) -> usize {
     let (least, middle) = (if image.level == 0 { 1 } else { 2 }, image.count / 2);
     match index {

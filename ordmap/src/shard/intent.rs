@@ -1,18 +1,19 @@
-//! One change of a tree: what is made, the store that publishes it, what is freed.
+//! One change of a tree: the objects that it makes, the store that publishes it, the objects that
+//! it frees.
 //!
 //! | word | written | meaning |
 //! |---|---|---|
-//! | state | last | 0 nothing; 1 news are being made; 2 about to be published, or published |
+//! | state | last | 0 idle; 1 new objects are being made; 2 about to be published, or published |
 //! | news | before each is taken | objects made for the change |
-//! | slot, new | before state 2 | the slot that is stored into (0: the root's), and what |
+//! | slot, new | before state 2 | the slot that is stored into (0: the root's), and the value |
 //! | olds, old entry | before state 2 | nodes and separators to be freed, entries for limbo |
-//! | len after | before state 2 | entries in the map then |
+//! | len after | before state 2 | entries in the map after the change |
 //!
-//! The owner after a death compares the slot with what was to be stored: if it is there the change
-//! is finished, else its news are freed. Each step may be done twice.
+//! After a death, the next owner compares the slot with the intended value: if they are equal it
+//! finishes the change, otherwise it frees the new objects. Each step may be repeated.
 //!
-//! Stores of one process are seen by its successor in the order in which the machine executed
-//! them; [`step!`](crate::step) keeps the compiler from changing that order.
+//! The successor of a dead process sees its stores in the order in which the machine executed them;
+//! [`step!`](crate::step) keeps the compiler from changing that order.
 
 use forebay_sync::atomic::{AtomicU64, Relaxed};
 
@@ -31,12 +32,12 @@ const IDLE: u64 = 0;
 const MAKING: u64 = 1;
 const PUBLISHING: u64 = 2;
 
-/// Why a change was not made.
+/// Why a change failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ChangeError {
     /// There is no memory for it.
     Full,
-    /// What is there can not be.
+    /// The shard is corrupt.
     Damaged(&'static str),
 }
 
@@ -51,28 +52,28 @@ impl From<ObjectReadError> for ChangeError {
     }
 }
 
-/// Where a change is published.
+/// The slot by which a change is published.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SlotLocation {
     /// The root's slot.
     Root,
-    /// A slot of a node: a number among the words of all objects.
+    /// A slot of a node: its number among the words of all objects.
     Word(usize),
 }
 
-/// A change that is being prepared by the owner of the lock; dropped, it is undone.
+/// A change that the owner of the lock is preparing; dropping it undoes it.
 #[derive(Debug)]
 pub(crate) struct PendingChange<'a> {
     allocator: Allocator<'a>,
     shard: ShardWords<'a>,
     news: usize,
     olds: usize,
-    /// Was a panic under way when it began? It may be made by what cleans up then.
+    /// Whether the thread was panicking when the change began; destructors may make changes then.
     has_panicked: bool,
 }
 
 impl<'a> PendingChange<'a> {
-    /// Begins; nothing is intended before.
+    /// Begins a change; no other one is under way.
     pub(crate) fn begin(allocator: Allocator<'a>, shard: ShardWords<'a>) -> PendingChange<'a> {
         shard.store(NEWS_COUNT, 0);
         shard.store(OLDS_COUNT, 0);
@@ -123,8 +124,8 @@ impl<'a> PendingChange<'a> {
         Ok(found)
     }
 
-    /// Notes what will not be named any more: a node or a separator, to be freed; or an entry, for
-    /// limbo.
+    /// Records an object that the change will unlink: a node or a separator, to be freed, or an
+    /// entry, for limbo.
     pub(crate) fn retire(&mut self, old: ObjectRef) -> Result<(), ChangeError> {
         if self.olds == INTENT_MAX {
             return Err(ChangeError::Damaged("a change frees too many objects"));
@@ -134,7 +135,7 @@ impl<'a> PendingChange<'a> {
         Ok(())
     }
 
-    /// Makes it so. `old_entry` is what is named no more but may be leased.
+    /// Publishes the change. `old_entry` is unlinked by it, and may be leased.
     pub(crate) fn publish(
         self,
         place: SlotLocation,
@@ -166,7 +167,7 @@ impl<'a> PendingChange<'a> {
         Ok(())
     }
 
-    /// Says what is about to be published.
+    /// Records the store that is about to be published.
     fn arm(&self, place: SlotLocation, new: ObjectRef) {
         self.shard.store(SLOT, place.word());
         self.shard.store(NEW, new.word());
@@ -178,7 +179,7 @@ impl<'a> PendingChange<'a> {
         crate::step!("change.turned");
     }
 
-    /// An entry that says its own reference.
+    /// An entry that holds its own reference.
     #[cfg(all(test, loom))]
     pub(super) fn make_for_model(&mut self) -> Result<ObjectRef, ChangeError> {
         let found = self.take(2)?;
@@ -186,7 +187,7 @@ impl<'a> PendingChange<'a> {
         Ok(found.reference)
     }
 
-    /// Ends as a killed process does, right before or after it publishes.
+    /// Stops as a killed process does, right before or after the publication.
     #[cfg(all(test, loom))]
     pub(super) fn die_for_model(self, place: SlotLocation, new: ObjectRef, is_published: bool) {
         self.arm(place, new);
@@ -209,9 +210,9 @@ impl<'a> PendingChange<'a> {
 
 impl Drop for PendingChange<'_> {
     fn drop(&mut self) {
-        // In a panic of its own the intent stays, for the next owner of the lock.
+        // If the change itself panics, the intent stays for the next owner of the lock.
         if std::thread::panicking() == self.has_panicked {
-            // What cannot be freed is damaged; the audit tells.
+            // A failure to free is damage, which the audit reports.
             let _ = self.undo();
         }
     }
@@ -243,7 +244,7 @@ fn slot_at<'a>(
     }
 }
 
-/// What follows a publication, but for the old entry.
+/// The steps after a publication, except for the old entry.
 fn finish(
     allocator: &Allocator<'_>,
     shard: ShardWords<'_>,
@@ -260,7 +261,7 @@ fn finish(
     Ok(())
 }
 
-/// What frees memory counts, so that readers notice when very much was freed.
+/// Counts a change that frees memory, so that readers notice when very much was freed.
 fn count_change(shard: ShardWords<'_>) {
     let sequence = shard.load(SEQUENCE).wrapping_add(1);
     shard.store(SEQUENCE, sequence);
@@ -269,7 +270,7 @@ fn count_change(shard: ShardWords<'_>) {
     }
 }
 
-/// Finishes or undoes what a dead owner left in the middle, and makes all that is derived anew.
+/// Finishes or undoes the change of a dead owner, and rebuilds all derived state.
 pub(crate) fn repair(
     allocator: Allocator<'_>,
     shard: ShardWords<'_>,
@@ -304,7 +305,7 @@ pub(crate) fn repair(
     Ok(())
 }
 
-/// Is nothing intended?
+/// Whether no change is under way.
 pub(crate) fn is_idle(shard: ShardWords<'_>) -> bool {
     shard.word(STATE).load(Relaxed) == IDLE
 }

@@ -1,11 +1,12 @@
-//! Entries that no leaf names any more, but that leases may still hold.
+//! Limbo: entries that no leaf names any more, but that leases may still hold.
 //!
 //! Reclaiming raises their generations first, so that no new lease of them succeeds; then a
-//! barrier; then it reads all leases, and frees what none of them names. There is room for all
-//! that leases can hold at one time, so a reader that never ends its leases stops nobody.
+//! barrier; then it reads all leases, and frees the entries that none of them names. Limbo has room
+//! for everything that leases can hold at one time, so a reader that never ends its leases blocks
+//! no writer.
 //!
-//! An entry is freed before its place in limbo is cleared: who dies between leaves a place that
-//! names what is not taken, which the next owner clears.
+//! An entry is freed before its place in limbo is cleared: a process that dies in between leaves a
+//! place that names a free object, which the next owner clears.
 
 use forebay_sync::Words;
 use forebay_sync::atomic::Relaxed;
@@ -14,7 +15,7 @@ use forebay_sync::leases::Leases;
 use super::words::{LIMBO_BATCH, LIMBO_COUNT, LIMBO_HINT, LIMBO_KEPT, ShardWords};
 use crate::object::{Allocator, ObjectReadError, ObjectRef};
 
-/// Limbo of one shard, for the owner of its lock.
+/// The limbo of one shard, for the owner of its lock.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limbo<'a> {
     allocator: Allocator<'a>,
@@ -26,7 +27,7 @@ impl<'a> Limbo<'a> {
         Limbo { allocator, shard }
     }
 
-    /// Puts an entry there. There is room, if it was reclaimed when that [was due](Limbo::is_due).
+    /// Adds an entry. There is room if limbo was reclaimed whenever that [was due](Limbo::is_due).
     pub(crate) fn push(&self, entry: ObjectRef) -> Result<(), ObjectReadError> {
         let places = self.shard.limbo();
         let hint = self.shard.load(LIMBO_HINT) as usize % places.len();
@@ -39,23 +40,23 @@ impl<'a> Limbo<'a> {
         Ok(())
     }
 
-    /// The same after a death, unless the dead one has done so.
+    /// Adds an entry during a repair, unless the dead process has added it.
     pub(crate) fn push_again(&self, entry: ObjectRef) -> Result<(), ObjectReadError> {
         let is_there = self.shard.limbo().iter().any(|place| place.load(Relaxed) == entry.word());
         if entry.is_none() || is_there { Ok(()) } else { self.push(entry) }
     }
 
-    /// How many wait.
+    /// The number of entries that wait.
     pub(crate) fn count(&self) -> u64 {
         self.shard.load(LIMBO_COUNT)
     }
 
-    /// Did a batch come since the last time that it was reclaimed?
+    /// Whether a batch was added since the last reclaim.
     pub(crate) fn is_due(&self) -> bool {
         self.count() >= self.shard.load(LIMBO_KEPT).saturating_add(LIMBO_BATCH as u64)
     }
 
-    /// Frees all that no lease names; gives the number.
+    /// Frees all entries that no lease names, and returns their number.
     pub(crate) fn reclaim<W: Words>(&self, leases: &Leases<W>) -> Result<u64, ObjectReadError> {
         let places = self.shard.limbo();
         let waiting = || {
@@ -87,7 +88,7 @@ impl<'a> Limbo<'a> {
         Ok(freed)
     }
 
-    /// After a death: clears places of what was freed, and counts the others.
+    /// After a death: clears places of freed entries, and counts the others.
     pub(crate) fn repair(&self) {
         let mut count = 0;
         for place in self.shard.limbo() {

@@ -1,4 +1,4 @@
-//! Leases against reclaiming, and the repair of a change while somebody reads.
+//! Leases against reclaiming, and the repair of a change beside a reader.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use super::words::{ROOT, ShardWords, words_needed};
 use crate::object::loom_tests::{Memory, OWNER};
 use crate::object::{EntryKind, EntryLengths, ObjectRef, ObjectView, follow, publish};
 
-/// So many preemptions: a reclaim has very many steps.
+/// Preemptions: a reclaim has very many steps.
 const BOUND: Option<usize> = Some(3);
 
 type Row = LeaseRow<Arc<LineWords>>;
@@ -48,7 +48,7 @@ impl Scene {
         self.shard().word(ROOT)
     }
 
-    /// Leases what the root names, and reads it without looking if it has gone.
+    /// Leases the entry that the root names, and reads it without another check.
     fn hold(&self, row: &Row) {
         let named = follow(self.root());
         if named.is_none() {
@@ -62,7 +62,7 @@ impl Scene {
         }
     }
 
-    /// Takes the entry out, and writes at its place again if it was freed.
+    /// Removes the entry, and writes into its memory if it was freed.
     fn reclaim(&self, reclaim: fn(&Scene)) {
         let old = follow(self.root());
         publish(self.root(), ObjectRef::NONE);
@@ -99,8 +99,8 @@ fn held_and_raised_late() {
     });
 }
 
-/// A reader marks what it found, while that is freed and its chunk divided anew, so that something
-/// else lies there that looks like its header.
+/// A reader marks an entry while it is freed and its chunk divided again, so that another object
+/// with the same first word lies there.
 fn marked_by(mark: fn(&ObjectView<'_>, &Row)) {
     let scene = Scene::new();
     let first = scene.memory.make();
@@ -128,8 +128,8 @@ fn marked_by(mark: fn(&ObjectView<'_>, &Row)) {
     }
 }
 
-/// A writer dies before or after it publishes; its successor repairs and writes again, while
-/// somebody reads.
+/// A writer dies before or after it publishes; its successor repairs and writes again, beside a
+/// reader.
 fn repaired(is_published: bool) {
     let scene = Scene::new();
     let first = scene.memory.make();
@@ -144,14 +144,14 @@ fn repaired(is_published: bool) {
         assert!(!is_idle(shard));
         repair(allocator, shard).unwrap();
         assert!(is_idle(shard));
-        // An entry that is named no more waits for leases.
+        // An unlinked entry waits for leases.
         other.limbo().reclaim(&other.leases).unwrap();
         let named = if is_published { new } else { first };
         assert_eq!(follow(other.root()), named);
         assert!(allocator.is_taken(named), "what is named was freed");
         let lost = if is_published { first } else { new };
         assert!(!allocator.is_taken(lost), "something is lost");
-        // The freed place is used again.
+        // The freed memory is used again.
         let again = other.memory.make();
         publish(other.root(), again);
     });
@@ -160,8 +160,8 @@ fn repaired(is_published: bool) {
     writers.join().unwrap();
 }
 
-/// A reader that finds the same even turn before and after has seen one state, and the last one
-/// that was published before that turn began.
+/// A reader that finds the same even turn before and after has seen one state: the last one that
+/// was published before that turn began.
 fn turned() {
     let scene = Scene::new();
     publish(scene.root(), ObjectRef::of_word(1));
@@ -181,7 +181,7 @@ fn turned() {
     writer.join().unwrap();
 }
 
-/// A shard that is passed, empty at first, and the slot of the first entry in the next one.
+/// A shard that a reader passes, empty at first, and the slot of the first entry in the next shard.
 struct Passed {
     words: Box<[AtomicU64]>,
     first: AtomicU64,
@@ -203,8 +203,9 @@ impl Passed {
     }
 }
 
-/// Something comes into a shard that a reader passes, then the first entry of the next shard goes:
-/// what comes behind that is never next. The reader asks if the shard `is_still` empty.
+/// An entry comes into a shard that a reader has passed, then the first entry of the next shard
+/// leaves: the entry behind that one is never the next. The reader checks that the shard `is_still`
+/// empty.
 fn passed(is_still: impl Fn(ShardWords<'_>, u64) -> bool) {
     let words = boxed_words(words_needed(1));
     let scene = Arc::new(Passed { words, first: AtomicU64::new(FIRST.word()) });

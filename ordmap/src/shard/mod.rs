@@ -2,8 +2,8 @@
 //!
 //! Invariants:
 //! - Only the owner of the shard's lock changes its tree, its chunks and its limbo.
-//! - Between two changes nothing is intended, and every object that is taken is named by the tree
-//!   or waits in limbo.
+//! - Between two changes the intent is idle, and every object that is taken is named by the tree or
+//!   waits in limbo.
 
 mod audit;
 mod evict;

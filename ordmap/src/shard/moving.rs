@@ -1,10 +1,11 @@
-//! Moving entries from a shard into the one beside it, some at a time.
+//! Moves entries from a shard to its neighbour, a batch at a time.
 //!
-//! They are copied first; then the bound between both shards goes over them, by one store; then
-//! they leave where they were. Before and after that store some entries lie outside of the bounds
-//! of their shard: they are not in the map, and are not counted. Who dies leaves a word in both
-//! shards that says so; the next owner of each takes out what lies outside. It is told by the row
-//! of the bound, which says in which version it was moved, whether that was published.
+//! Entries are copied first; then one store moves the bound between the shards over them; then the
+//! originals are removed. Before and after that store some entries lie outside of the bounds of
+//! their shard: they are not in the map, and are not counted. A word in both shards records the
+//! move in case of a death, and the next owner of each shard removes the entries outside of its
+//! bounds. Whether the bound was moved is told by the bound's row, which has the version of its
+//! last move.
 
 use super::intent::ChangeError;
 use super::words::{LEN, LEN_MOVED, LIMBO_BATCH, LIMBO_SPARE, MOVING, ShardWords};
@@ -14,29 +15,30 @@ use crate::object::{EntryKind, EntryLengths, ObjectRef};
 use crate::route::{BOUND_BYTES_MAX, KeyRange, RouteRow, RouteTable};
 use crate::tree::{AdvanceResult, Direction, common_bytes, copy_key_of};
 
-/// So many entries move under one hold of both locks, and so many bytes, if they are not one entry.
+/// The most entries that move under one hold of both locks, and the most bytes, unless one entry
+/// has more.
 pub(crate) const MOVED_AT_ONCE: usize = 32;
 const MOVED_BYTES: usize = 32 << 10;
-// All of them go into limbo.
+// All of them go to limbo.
 const _: () = assert!(cfg!(loom) || LIMBO_BATCH + MOVED_AT_ONCE <= LIMBO_SPARE);
 
-/// Two shards beside each other, whose locks the caller has, as that for moves.
+/// Two adjacent shards. The caller holds both their locks and the lock for moves.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NeighbourShards<'a> {
     pub(crate) lower: ShardWriter<'a>,
     pub(crate) upper: ShardWriter<'a>,
-    /// Which of the map's shards they are.
+    /// Their numbers among the map's shards.
     pub(crate) slots: (usize, usize),
 }
 
-/// Entries at an end of a shard, from the end on, and the bound between them and the others.
+/// Entries at an end of a shard, outermost first, and the bound between them and the rest.
 struct MoveBatch {
     entries: Vec<(Vec<u8>, Vec<u8>)>,
     bound: Vec<u8>,
 }
 
 impl NeighbourShards<'_> {
-    /// Moves some entries over the bound, up or down; gives the number, which is 0 if no bound is
+    /// Moves some entries across the bound, up or down; returns their number, 0 if no bound is
     /// short enough.
     pub(crate) fn move_some(
         &self,
@@ -61,8 +63,8 @@ impl NeighbourShards<'_> {
         let copied = into.copy_in(&entries);
         match copied {
             Ok(()) => {
-                // What the hash in front names is in the map: so neither these, from now on, nor
-                // their copies before they are.
+                // The hint table names only entries that are in the map: the originals leave it
+                // before the bound moves, and their copies enter it afterwards.
                 from.for_hints(&entries, |bucket, entry| bucket.take_out(entry))?;
                 routes.publish(version, &self.rows_with(rows, stamp, bound));
                 into.for_hints(&entries, |bucket, entry| bucket.put(entry))?;
@@ -76,7 +78,7 @@ impl NeighbourShards<'_> {
         copied.map(|()| count)
     }
 
-    /// The rows with the bound between both, which may be a new one.
+    /// The rows with the new bound between both shards, which may be a new row.
     fn rows_with(&self, mut rows: Vec<RouteRow>, stamp: u64, bound: Vec<u8>) -> Vec<RouteRow> {
         let (lower, upper) = self.slots;
         let row = RouteRow { slot: upper, stamp, bound };
@@ -92,14 +94,14 @@ impl NeighbourShards<'_> {
 }
 
 impl ShardWriter<'_> {
-    /// The same owner, for what lies outside of the bounds.
+    /// The same owner, for changes outside of the bounds.
     fn hidden(&self) -> Self {
         ShardWriter { is_hidden: true, ..*self }
     }
 
-    /// Some entries that are to go up or down, and at least one stays.
+    /// The next entries to move up or down; at least one entry stays.
     fn batch_for(&self, direction: Direction) -> Result<Option<MoveBatch>, ChangeError> {
-        // From the end on, and the first one that stays.
+        // From the end on, up to the first entry that stays.
         let mut entries = Vec::new();
         let mut bytes = 0;
         self.walk(direction.opposite(), |entry| {
@@ -123,8 +125,7 @@ impl ShardWriter<'_> {
         Ok(None)
     }
 
-    /// Goes over the entries from an end on, from which all lies in this way, as long as it is told
-    /// so.
+    /// Visits the entries from one end on, in this direction, until `see` returns false.
     fn walk(
         &self,
         direction: Direction,
@@ -151,7 +152,7 @@ impl ShardWriter<'_> {
         Ok((key, value))
     }
 
-    /// Stores entries that are not in the map yet.
+    /// Stores copies that are not in the map yet.
     fn copy_in(&self, entries: &[(Vec<u8>, Vec<u8>)]) -> Result<(), ChangeError> {
         let writer = self.hidden();
         for (key, value) in entries {
@@ -164,7 +165,7 @@ impl ShardWriter<'_> {
         Ok(())
     }
 
-    /// Has something done with each of these entries, and the bucket of its key.
+    /// Runs a function with each of these entries and the bucket of its key.
     fn for_hints(
         &self,
         entries: &[(Vec<u8>, Vec<u8>)],
@@ -179,7 +180,7 @@ impl ShardWriter<'_> {
         Ok(())
     }
 
-    /// Takes out what lies outside of the bounds.
+    /// Removes the entries outside of the bounds.
     fn trim(&self, range: &KeyRange) -> Result<(), ChangeError> {
         for direction in [Direction::Up, Direction::Down] {
             let mut keys = self.keys_outside(range, direction)?;
@@ -198,7 +199,7 @@ impl ShardWriter<'_> {
         Ok(())
     }
 
-    /// The keys outside of the bounds from one end on.
+    /// The keys outside of the bounds, from one end on.
     fn keys_outside(
         &self,
         range: &KeyRange,
@@ -223,12 +224,12 @@ impl ShardWriter<'_> {
     }
 }
 
-/// Are entries being moved from here or to here, or were they when somebody died?
+/// Whether entries are being moved from or to this shard, or were when the mover died.
 pub(crate) fn is_moving(shard: ShardWords<'_>) -> bool {
     shard.load(MOVING) != 0
 }
 
-/// Was the bound moved over the entries?
+/// Whether the bound was moved over the entries.
 fn is_moved(shard: ShardWords<'_>, range: &KeyRange) -> bool {
     let moving = shard.load(MOVING);
     let stamp = if moving % 2 == 1 { range.low_stamp } else { range.high_stamp };
@@ -239,11 +240,11 @@ fn is_moved(shard: ShardWords<'_>, range: &KeyRange) -> bool {
 pub(crate) fn shown_len(shard: ShardWords<'_>, range: &KeyRange) -> u64 {
     let moving = shard.load(MOVING);
     let moved = is_moved(shard, range).then(|| shard.load(LEN_MOVED));
-    // The next move writes its own only after this one was settled.
+    // The next move overwrites the count only after this move was settled.
     moved.filter(|_| shard.load(MOVING) == moving).unwrap_or_else(|| shard.load(LEN))
 }
 
-/// Ends a move in one of both shards, whoever began it; it may be done twice.
+/// Ends a move in one of both shards, whichever process began it; it may be repeated.
 pub(crate) fn settle_move(writer: &ShardWriter<'_>, range: &KeyRange) -> Result<(), ChangeError> {
     let shard = writer.shard;
     if is_moved(shard, range) {

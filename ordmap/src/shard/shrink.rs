@@ -1,19 +1,19 @@
-//! Taking an item out of a tree: the leaf is copied; nodes with few items are joined with one
-//! beside them, up to the first that has enough.
+//! Removes an item from a tree: copies the leaf, and joins nodes that have few items with a
+//! sibling, up to the first one that has enough.
 
 use super::intent::{ChangeError, PendingChange, SlotLocation};
 use super::writer::ShardWriter;
 use crate::object::{EntryKind, ObjectRef};
 use crate::tree::{ITEMS_MAX, NodeImage, TreePath, copy_key_of, separator_of};
 
-/// A node with fewer items is joined with one beside it, if both together are not nearly full.
+/// A node with fewer items is joined with a sibling, if the result is not nearly full.
 const ITEMS_MIN: usize = 7;
 const JOINED_MAX: usize = 21;
 
-/// Two nodes beside each other, under one above.
+/// Two adjacent nodes with the same parent.
 struct SiblingNodes {
     parent: NodeImage,
-    /// Where the left one is in its parent.
+    /// The index of the left one in the parent.
     at: usize,
     left: NodeImage,
     right: NodeImage,
@@ -23,7 +23,7 @@ struct SiblingNodes {
 }
 
 impl ShardWriter<'_> {
-    /// Publishes a leaf that lost an item.
+    /// Publishes a leaf with one item fewer.
     pub(super) fn shrink(
         &self,
         mut change: PendingChange<'_>,
@@ -65,7 +65,7 @@ impl ShardWriter<'_> {
         }
     }
 
-    /// The node of a path at this depth, as it is to be, with one beside it.
+    /// The node of a path at this depth, in its new form, with a sibling.
     fn pair(
         &self,
         path: &TreePath,
@@ -90,7 +90,7 @@ impl ShardWriter<'_> {
         Ok(SiblingNodes { parent, at, left, right, sibling, high })
     }
 
-    /// Makes one node of two; gives what is above it.
+    /// Makes one node of two, and returns their parent.
     fn join(
         &self,
         change: &mut PendingChange<'_>,
@@ -101,7 +101,7 @@ impl ShardWriter<'_> {
         left.retune(self.tree.view, high)?;
         change.retire(sibling)?;
         if left.level == 0 {
-            // The separators of inner nodes are those of the leaves below them.
+            // The separators of inner nodes belong to the leaves below them.
             change.retire(right.low)?;
         }
         parent.set_slot(at, change.make_node(&left)?);
@@ -109,7 +109,7 @@ impl ShardWriter<'_> {
         Ok(parent)
     }
 
-    /// Divides the items of two inner nodes evenly; gives what is above them.
+    /// Divides the items of two inner nodes evenly, and returns their parent.
     fn level_out(
         &self,
         change: &mut PendingChange<'_>,

@@ -1,24 +1,25 @@
-//! The words of a shard, and what may be said of it by who has not its lock.
+//! The words of a shard, and the checks that need no lock.
 
 use forebay_sync::atomic::{AtomicU64, Relaxed, acquire, release};
 
 use crate::object::{LIST_WORDS, follow};
 
-/// Read by every reader, and written seldom: a line.
+/// A line that every reader reads, and that is rarely written.
 pub(crate) const ROOT: usize = 0;
-/// Rises every 2^20 changes, and far when a chunk is claimed.
+/// Rises every 2^20 changes, and by a lot when a chunk is claimed.
 pub(crate) const EPOCH: usize = 1;
-/// Not zero, once the budget was full: readers mark what they use.
+/// Not zero once the budget was full: readers set use bits.
 pub(crate) const IS_FULL: usize = 2;
-/// Bytes that the map may take; 0: no limit.
+/// The most bytes that the map may take; 0: no limit.
 pub(crate) const BUDGET: usize = 3;
-/// Where the map's buckets begin among those of the region, and how many they are; fixed when the
-/// map is made.
+/// The map's first bucket among those of the region, and its number of buckets; fixed when the map
+/// is created.
 pub(crate) const HINTS: usize = 4;
 pub(crate) const HINT_BUCKETS: usize = 5;
 
-/// Odd while a change is being published, and another number after each: who finds the same even
-/// number knows that all ways through the tree are what they were. Read with each step of a cursor.
+/// Odd while a change is being published, and a new number after each change: a reader that finds
+/// the same even number twice knows that all paths through the tree are unchanged. A cursor reads
+/// it at each step.
 pub(crate) const TURN: usize = 8;
 
 /// Written with every change.
@@ -30,20 +31,20 @@ pub(crate) const EVICTED: usize = 20;
 pub(crate) const REPAIRED: usize = 21;
 pub(crate) const LIMBO_COUNT: usize = 22;
 pub(crate) const LIMBO_HINT: usize = 23;
-/// How many leases held when limbo was last reclaimed.
+/// The number of entries that leases held at the last reclaim.
 pub(crate) const LIMBO_KEPT: usize = 24;
-/// For how many changes somebody waited for the lock, since there were `WAITS_SINCE` of them.
+/// How many changes writers waited for the lock, since the change count was `WAITS_SINCE`.
 pub(crate) const WAITS: usize = 25;
 pub(crate) const WAITS_SINCE: usize = 26;
-/// Into which of the map's shards entries are moved until both have as many; 0: none.
+/// The map's shard into which entries are moved until both have as many; 0: none.
 pub(crate) const SPLIT_TO: usize = 27;
-/// Not zero while entries are moved from here or to here: twice the version in which the bound goes
-/// over them, plus one in the upper shard of both.
+/// Not zero while entries are moved from or to this shard: twice the version that moves the bound
+/// over them, plus one in the upper of both shards.
 pub(crate) const MOVING: usize = 28;
-/// How many entries are here then.
+/// The number of entries here after the move.
 pub(crate) const LEN_MOVED: usize = 29;
 
-/// What is being changed.
+/// The intent.
 pub(crate) const STATE: usize = 32;
 pub(crate) const SLOT: usize = 33;
 pub(crate) const NEW: usize = 35;
@@ -52,24 +53,24 @@ pub(crate) const LEN_AFTER: usize = 37;
 pub(crate) const NEWS_COUNT: usize = 38;
 pub(crate) const OLDS_COUNT: usize = 39;
 pub(crate) const NEWS: usize = 40;
-/// More than a change of the highest tree makes or frees.
+/// More objects than a change of the highest tree makes or frees.
 pub(crate) const INTENT_MAX: usize = if cfg!(loom) { 4 } else { 96 };
 pub(crate) const OLDS: usize = NEWS + INTENT_MAX;
 
 pub(crate) const LISTS: usize = OLDS + INTENT_MAX + 8;
 pub(crate) const LIMBO: usize = (LISTS + LIST_WORDS).next_multiple_of(16);
 
-/// Entries that wait until one look at the leases serves them all.
+/// How many entries wait for one reading of all leases.
 pub(crate) const LIMBO_BATCH: usize = if cfg!(loom) { 1 } else { 64 };
-/// Room in limbo beside what leases can hold.
+/// Room in limbo beyond the entries that leases can hold.
 pub(crate) const LIMBO_SPARE: usize = 2 * LIMBO_BATCH;
 
 /// Changes in an epoch.
 pub(crate) const EPOCH_CHANGES: u64 = 1 << 20;
-/// A reader that sees more epochs pass begins again: before a generation comes round.
+/// A reader that sees more epochs pass starts again: before a generation wraps around.
 pub(crate) const EPOCHS_MAX: u64 = 32;
 
-/// Words of a shard whose participants can hold so many leases together.
+/// Words of a shard whose participants can hold this many leases together.
 pub(crate) const fn words_needed(leases: usize) -> usize {
     (LIMBO + leases + LIMBO_SPARE).next_multiple_of(16)
 }
@@ -93,30 +94,31 @@ impl<'a> ShardWords<'a> {
         self.0[index].store(value, Relaxed);
     }
 
-    /// The number of the turn.
+    /// The current turn.
     #[inline]
     pub(crate) fn turn(self) -> u64 {
-        // ORDER: pairs with `ordmap.turn`: whose turn this is, that one's change is seen.
+        // ORDER: pairs with `ordmap.turn`: in an even turn the change before it is visible.
         self.0[TURN].load(acquire("ordmap.look"))
     }
 
-    /// Says that something is about to be published.
+    /// Announces a publication.
     pub(crate) fn begin_turn(self) {
-        // The release of the publication follows: who sees what is published sees this.
+        // The release of the publication follows: a reader that sees the published store sees this.
         let odd = self.load(TURN) | 1;
-        // ORDER: pairs with `ordmap.look`, too: who sees that this turn has begun sees what the
-        // turns before it have published.
+        // ORDER: pairs with `ordmap.look`, too: a reader that sees this turn begin sees the
+        // publications of the turns before it.
         self.0[TURN].store(odd, release("ordmap.turning"));
     }
 
-    /// Says that it is.
+    /// Ends the turn after the publication.
     pub(crate) fn end_turn(self) {
         let next = (self.load(TURN) | 1).wrapping_add(1);
         // ORDER: pairs with `ordmap.look`.
         self.0[TURN].store(next, release("ordmap.turn"));
     }
 
-    /// Was nothing published since the turn had this number, until what was [followed] last?
+    /// Whether nothing was published from the load of this turn until the last slot that was
+    /// [followed].
     ///
     /// [followed]: crate::object::follow
     #[inline]
@@ -124,11 +126,11 @@ impl<'a> ShardWords<'a> {
         turn.is_multiple_of(2) && self.load(TURN) == turn
     }
 
-    /// Is the tree empty, and was it all the time since it was in the turn of this number? In one
-    /// turn no more than one thing is published: so it was not filled and emptied again.
+    /// Whether the tree is empty, and was so ever since this turn was loaded. A turn publishes no
+    /// more than one change, so the tree was not filled and emptied again.
     #[inline]
     pub(crate) fn is_empty_since(self, turn: u64) -> bool {
-        // Who sees an emptied tree sees that its turn had begun.
+        // A reader that sees an emptied tree sees that its turn had begun.
         follow(self.word(ROOT)).is_none() && self.load(TURN) == turn
     }
 

@@ -1,4 +1,5 @@
-//! The owner of a shard's lock: looking, replacing, and where changes are published.
+//! The operations of the owner of a shard's lock: lookup, replacement, and the slots that publish
+//! changes.
 
 use super::intent::{ChangeError, PendingChange, SlotLocation};
 use super::words::{LEN, ROOT, ShardWords};
@@ -6,27 +7,27 @@ use crate::hint_table::HintTable;
 use crate::object::{Allocator, EntryKind, ObjectRef};
 use crate::tree::{MapTree, NodeImage, NodeView, TreePath};
 
-/// What the owner of a shard's lock may do.
+/// The owner of a shard's lock.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ShardWriter<'a> {
     pub(crate) tree: MapTree<'a>,
     pub(crate) allocator: Allocator<'a>,
     pub(crate) shard: ShardWords<'a>,
     pub(crate) hints: HintTable<'a>,
-    /// Is what it changes outside of the shard's bounds, and not counted?
+    /// Whether it changes entries outside of the shard's bounds, which are not counted.
     pub(super) is_hidden: bool,
 }
 
-/// Where a key is, or would be.
+/// The position of a key that is or would be in the tree.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct KeyPosition {
-    /// None: the tree is empty.
+    /// None if the tree is empty.
     path: Option<TreePath>,
     /// The entry of the key, if there is one.
     pub(crate) entry: Option<ObjectRef>,
 }
 
-/// What became of the first of some keys.
+/// How many keys of a list were processed and removed.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct RemovedRun {
     pub(crate) looked_at: usize,
@@ -88,7 +89,7 @@ impl<'a> ShardWriter<'a> {
         Ok(())
     }
 
-    /// Takes the entry of a key out, which is at this position; no, if there is none.
+    /// Removes the entry of a key at this position; false if there is none.
     pub(crate) fn remove(&self, at: &KeyPosition, key: &[u8]) -> Result<bool, ChangeError> {
         let (Some(path), Some(entry)) = (&at.path, at.entry) else { return Ok(false) };
         let change = PendingChange::begin(self.allocator, self.shard);
@@ -101,8 +102,8 @@ impl<'a> ShardWriter<'a> {
         Ok(true)
     }
 
-    /// Takes out the first of these keys, if it is there, and with it those of the next ones that
-    /// stand right behind it in its leaf.
+    /// Removes the first of these keys, if it exists, and with it those of the next ones that
+    /// directly follow it in its leaf.
     pub(crate) fn remove_run(&self, keys: &[&[u8]]) -> Result<RemovedRun, ChangeError> {
         let Some(first) = keys.first() else { return Ok(RemovedRun::default()) };
         let at = self.look(first)?;
@@ -134,19 +135,19 @@ impl<'a> ShardWriter<'a> {
         Ok(RemovedRun { looked_at: count, removed: count })
     }
 
-    /// Takes the word of an entry out, before the tree loses it.
+    /// Removes the word of an entry from the hint table, before the tree loses the entry.
     pub(super) fn take_out(&self, key: &[u8], entry: ObjectRef) {
         if let Some(bucket) = self.hints.bucket(key) {
             bucket.take_out(entry);
         }
     }
 
-    /// How many entries there are when so many have left.
+    /// The number of entries after this many were removed.
     fn len_without(&self, count: u64) -> u64 {
         self.shard.load(LEN).saturating_sub(if self.is_hidden { 0 } else { count })
     }
 
-    /// Where the node is named that a path has at this depth.
+    /// The slot that names the node at this depth of a path.
     pub(super) fn slot_of(
         &self,
         path: &TreePath,

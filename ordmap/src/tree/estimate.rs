@@ -1,21 +1,21 @@
-//! How many entries lie between two places, without going over all of them.
+//! Estimates how many entries lie between two positions, without visiting all of them.
 //!
-//! Nodes between the two ways are counted level by level. As long as they are few all are read, and
-//! the number is exact; else some of them stand for all, evenly chosen.
+//! Nodes between the two paths are counted level by level. As long as they are few, all are read
+//! and the number is exact; otherwise an evenly chosen sample stands for all.
 
 use super::node::NodeView;
 use super::walk::{MapTree, TreePath};
 use crate::object::{ObjectReadError, ObjectRef};
 
-/// So many nodes of a level are read.
+/// The most nodes of a level that are read.
 const READ_MAX: usize = 32;
 
-/// A node, and how many it stands for.
+/// A node, and how many nodes it stands for.
 type WeightedNode = (ObjectRef, f64);
 
 impl MapTree<'_> {
-    /// About how many entries lie between the entry where the first path ends and the one before
-    /// that at `end` in the leaf of the second.
+    /// Estimates the entries from the end of the first path up to, but not including, index `end`
+    /// in the leaf of the second path.
     pub(crate) fn estimate(
         self,
         low: &TreePath,
@@ -55,8 +55,8 @@ impl MapTree<'_> {
         self.same(low, high, fork, sum.round() as u64)
     }
 
-    /// A number, if both ways are the same down to where they part: else the tree was changed
-    /// between going the one and the other.
+    /// Returns `number` if both paths are the same down to their fork: otherwise the tree was
+    /// changed between the two descents.
     fn same(
         self,
         low: &TreePath,
@@ -88,7 +88,7 @@ impl MapTree<'_> {
     }
 }
 
-/// Some of them, which stand for all.
+/// A sample of the nodes that stands for all.
 fn thinned(nodes: Vec<WeightedNode>) -> Vec<WeightedNode> {
     if nodes.len() <= READ_MAX {
         return nodes;

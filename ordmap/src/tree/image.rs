@@ -41,7 +41,7 @@ impl NodeImage {
         }
     }
 
-    /// A node as it is now.
+    /// A copy of a node.
     pub(crate) fn load(view: ShardView<'_>, at: ObjectRef) -> Result<NodeImage, ObjectReadError> {
         let node = NodeView::begin(view, at, None)?;
         let mut image = NodeImage::empty(node.level, node.low());
@@ -84,12 +84,13 @@ impl NodeImage {
         self.slots[index]
     }
 
-    /// Are there items that their heads do not tell apart?
+    /// Whether some items have equal heads.
     pub(crate) fn has_equal_heads(&self) -> bool {
         self.heads[self.first_keyed()..self.count].windows(2).any(|pair| pair[0] == pair[1])
     }
 
-    /// In how many bytes the head of an item is like that of the one before, which has one, too.
+    /// The number of equal leading bytes in the heads of an item and the one before, which has a
+    /// head too.
     pub(crate) fn common_head_bytes(&self, index: usize) -> u32 {
         (self.heads[index] ^ self.heads[index - 1]).leading_zeros() / 8
     }
@@ -103,14 +104,14 @@ impl NodeImage {
         usize::from(self.level > 0)
     }
 
-    /// Puts an item behind the last one that has no head yet: the first of an inner node.
+    /// Appends the first item of an inner node, which has no head.
     pub(crate) fn push_first(&mut self, slot: ObjectRef) {
         assert_eq!(self.count, 0, "the node already has items");
         self.slots[0] = slot;
         self.count = 1;
     }
 
-    /// Puts an item before the one at `index`.
+    /// Inserts an item before the one at `index`.
     pub(crate) fn insert(
         &mut self,
         index: usize,
@@ -143,7 +144,8 @@ impl NodeImage {
         self.prefix_bytes = prefix.len();
     }
 
-    /// What goes from the prefix comes into the heads, which lose as many bytes at their end.
+    /// Moves bytes from the end of the prefix into the heads, which lose as many bytes at their
+    /// end.
     fn shorten_prefix(&mut self, prefix_bytes: usize) {
         let gone = self.prefix_bytes - prefix_bytes;
         if gone == 0 {
@@ -157,7 +159,7 @@ impl NodeImage {
         self.prefix_bytes = prefix_bytes;
     }
 
-    /// Appends the key of an item: its entry's, or the separator's below its child.
+    /// Appends the key of an item: that of its entry, or of the separator below its child.
     pub(crate) fn copy_key(
         &self,
         view: ShardView<'_>,
@@ -171,7 +173,7 @@ impl NodeImage {
         }
     }
 
-    /// Chooses skip and prefix anew for a node between two separators.
+    /// Recomputes skip and prefix for a node between two separators.
     pub(crate) fn retune(
         &mut self,
         view: ShardView<'_>,
@@ -199,8 +201,7 @@ impl NodeImage {
         Ok(())
     }
 
-    /// Takes the items from `index` on out into a node of their own, which is to be tuned, as this
-    /// one.
+    /// Moves the items from `index` on into a new node; both have to be retuned.
     pub(crate) fn split_off(&mut self, index: usize, low: ObjectRef) -> NodeImage {
         let mut right = NodeImage::empty(self.level, low);
         right.count = self.count - index;
@@ -209,7 +210,7 @@ impl NodeImage {
         right
     }
 
-    /// Takes as many items of the next node as there is room for, up to `count`; to be tuned.
+    /// Appends the items of the next node; the result has to be retuned.
     pub(crate) fn append(&mut self, right: &NodeImage) {
         self.slots[self.count..][..right.count].copy_from_slice(&right.slots[..right.count]);
         self.count += right.count;
@@ -228,7 +229,7 @@ pub(crate) fn copy_key_of(
     object.settle(copied)
 }
 
-/// How many bytes two separators have in common; none, if there is nothing on one side.
+/// The number of common leading bytes of two separators; 0 if one is missing.
 fn common_of(
     view: ShardView<'_>,
     low: ObjectRef,

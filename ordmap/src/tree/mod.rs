@@ -1,12 +1,13 @@
-//! The tree: nodes of 28 items, copied when they change.
+//! The tree: nodes of 28 items, copied on change.
 //!
-//! A slot names a node or an entry, and is stored into in place: that is how a change is published.
-//! All else of a node stays as it was written. So who reads a node that has been replaced reads
-//! what was true when it was.
+//! A slot names a node or an entry. Storing into a slot in place publishes a change; everything
+//! else of a node stays as it was written. So a reader of a node that has been replaced reads the
+//! state at the time of the replacement.
 //!
 //! Invariants:
-//! - Keys below a node are not below its low separator, and are below the next one on its right.
-//! - An inner node has two children at least, all of the level below.
+//! - Keys below a node are at or above its low separator, and below the next separator on its
+//!   right.
+//! - An inner node has at least two children, all of the level below.
 //! - A separator is named by the leaf above it and by the inner nodes whose left edge that leaf is.
 
 mod estimate;

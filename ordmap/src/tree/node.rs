@@ -1,4 +1,4 @@
-//! A node as readers see it, and how a key is looked for in it.
+//! A node as readers see it, and the search in it.
 //!
 //! A node has 64 words, 512 bytes:
 //!
@@ -7,18 +7,17 @@
 //! | 0 | header |
 //! | 1 | bits 0–7 items; 8–15 bytes of prefix; 16–31 `skip`; 32–39 level, 0 for a leaf |
 //! | 2 | the separator below all its keys; none in the nodes on the left edge |
-//! | 3–7 | prefix: what the keys of its items have in common behind the first `skip` bytes |
+//! | 3–7 | prefix: the common bytes of its items' keys behind the first `skip` bytes |
 //! | 8–35 | heads: eight bytes of each key behind skip and prefix, comparable as numbers |
 //! | 36–63 | slots: entries in a leaf, nodes above |
 //!
-//! The first `skip` bytes are alike in all keys that can ever come here, since they are alike in
-//! the separators at both sides; they need not be looked at. The key of an inner node's item is
-//! the separator below its child, which lies in the child's word 2; item 0 has none, and its head
-//! is not looked at.
+//! The first `skip` bytes are equal in all keys that can ever come here, since the separators at
+//! both sides share them; searches ignore them. The key of an inner node's item is the separator
+//! below its child, which lies in the child's word 2; item 0 has none, and its head is ignored.
 //!
-//! Heads behind the last item have all bits set, so that they need not be told from others.
+//! Heads behind the last item have all bits set, so that a search need not treat them differently.
 //!
-//! Only slots change once a node is named.
+//! Once a node is named, only its slots change.
 
 use std::cmp::Ordering;
 use std::hint::select_unpredictable;
@@ -39,10 +38,10 @@ pub(crate) const SLOTS: usize = 36;
 /// Items of a full node.
 pub(crate) const ITEMS_MAX: usize = 28;
 pub(crate) const PREFIX_BYTES_MAX: usize = (HEADS - PREFIX) * 8;
-/// No tree is higher: inner nodes have two children at least.
+/// No tree is higher: inner nodes have at least two children.
 pub(crate) const LEVELS_MAX: usize = 32;
 
-/// A node that is being read. What it says may be nonsense until it is settled, but never leads out
+/// A node that is being read. Until it is settled its contents may be nonsense, but never lead out
 /// of its memory.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NodeView<'a> {
@@ -54,17 +53,17 @@ pub(crate) struct NodeView<'a> {
     pub(crate) prefix_bytes: usize,
 }
 
-/// Where a key is in a leaf.
+/// The position of a key in a leaf.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LeafPosition<'a> {
-    /// The first item whose key is not below it.
+    /// The first item whose key is at or above it.
     pub(crate) index: usize,
-    /// Its entry, if the key is there; not settled.
+    /// The entry of the key, if it exists; not settled.
     pub(crate) entry: Option<(ObjectView<'a>, EntryLengths)>,
 }
 
 impl<'a> NodeView<'a> {
-    /// Begins to read a node, of this level if one is known.
+    /// Begins to read a node, of this level if it is known.
     #[inline]
     pub(crate) fn begin(
         view: ShardView<'a>,
@@ -100,7 +99,7 @@ impl<'a> NodeView<'a> {
         Ok(NodeView { object, words, level, count, skip, prefix_bytes })
     }
 
-    /// Asks for all its lines, so that they come together.
+    /// Prefetches all its lines, so that they arrive together.
     #[inline]
     pub(crate) fn prefetch(&self) {
         self.words.iter().skip(8).step_by(8).for_each(prefetch);
@@ -110,7 +109,7 @@ impl<'a> NodeView<'a> {
         self.object.reference()
     }
 
-    /// What was read of it, if it was not freed meanwhile.
+    /// The result of a read, if the node was not freed in the meantime.
     #[inline]
     pub(crate) fn settle<T>(&self, read: Result<T, ObjectReadError>) -> Result<T, ObjectReadError> {
         self.object.settle(read)
@@ -121,7 +120,7 @@ impl<'a> NodeView<'a> {
         ObjectRef::of_word(self.words[LOW].load(Relaxed))
     }
 
-    /// The slot of an item that it has.
+    /// The slot of an existing item.
     #[inline]
     pub(crate) fn slot(&self, index: usize) -> Result<ObjectRef, ObjectReadError> {
         match self.words[SLOTS..].get(index) {
@@ -142,12 +141,12 @@ impl<'a> NodeView<'a> {
         prefix
     }
 
-    /// Where an item's slot lies among the words of all objects.
+    /// The number of an item's slot among the words of all objects.
     pub(crate) fn slot_number(&self, index: usize) -> Option<usize> {
         Some(self.reference().unit()? * 2 + SLOTS + index)
     }
 
-    /// How many items from `first` on have a lower head than the key, and how many the same.
+    /// How many items from `first` on have a lower head than the key, and how many an equal one.
     #[inline]
     fn rank(&self, key: &[u8], first: usize) -> Result<(usize, usize), ObjectReadError> {
         let suffix = key
@@ -175,12 +174,12 @@ impl<'a> NodeView<'a> {
         })
     }
 
-    /// Bytes of a key that need not be compared when its head is the same.
+    /// Bytes of a key that need no comparison if its head is equal.
     fn known_bytes(&self) -> usize {
         self.skip + self.prefix_bytes + 8
     }
 
-    /// The child in whose range the key is.
+    /// The child whose range contains the key.
     #[inline]
     pub(crate) fn child_index(
         &self,
@@ -189,7 +188,7 @@ impl<'a> NodeView<'a> {
     ) -> Result<usize, ObjectReadError> {
         let (less, equal) = self.rank(key, 1)?;
         let (mut low, mut high) = (less, less + equal);
-        // Separators up to `low` are not above the key, those beyond `high` are.
+        // Separators up to `low` are at or below the key, those beyond `high` are above it.
         while low < high {
             let middle = (low + high).div_ceil(2);
             let separator = separator_of(view, self.slot(middle)?)?;
@@ -201,7 +200,7 @@ impl<'a> NodeView<'a> {
         Ok(low)
     }
 
-    /// Where the key is among the entries of a leaf.
+    /// The position of the key among the entries of a leaf.
     #[inline]
     pub(crate) fn find(
         &self,
@@ -229,10 +228,10 @@ impl<'a> NodeView<'a> {
     }
 }
 
-/// How many of the first `count` heads are lower, and how many the same.
+/// How many of the first `count` heads are lower, and how many are equal.
 ///
-/// Without a branch that could be guessed wrong: each search has as many steps as any other, since
-/// the heads behind the last item are the highest.
+/// The search has no branch that could be mispredicted: it always takes the same number of steps,
+/// since the heads behind the last item are the highest.
 #[inline]
 fn count_heads(heads: &[AtomicU64], count: usize, head: u64) -> (usize, usize) {
     let (mut base, mut size) = (0, heads.len());

@@ -1,28 +1,28 @@
-//! Going down the tree: for a key, and along its order.
+//! Descends the tree to a key, and walks along the key order.
 //!
-//! Each step reads a node and then looks whether it was freed meanwhile. One that was replaced but
-//! not yet freed says what was true when it was replaced, which is after the reader began: so a
-//! key's state is one that it had during the call.
+//! Each step reads a node and then checks whether it was freed in the meantime. A node that was
+//! replaced but not yet freed has the state at its replacement, which was after the reader began:
+//! so the state of a key is one that it had during the call.
 
 use forebay_sync::atomic::AtomicU64;
 
 use super::node::{LEVELS_MAX, LeafPosition, NODE_WORDS, NodeView};
 use crate::object::{EntryLengths, ObjectReadError, ObjectRef, ObjectView, ShardView, follow};
 
-/// Entries that are on their way while a cursor walks, and lines of each: those of a usual key and
-/// a short value.
+/// How many entries a cursor prefetches, and the lines of each: those of a usual key and a short
+/// value.
 const PREFETCHED: usize = 8;
 const ENTRY_LINES: usize = 3;
 
-/// A key is there.
+/// An entry that a lookup found.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TreeHit<'a> {
-    /// Not settled: what is read of it must be.
+    /// Not settled: every read of it has to be.
     pub(crate) entry: ObjectView<'a>,
     pub(crate) lengths: EntryLengths,
 }
 
-/// The nodes from the root to a leaf, and which item was taken in each.
+/// The nodes from the root to a leaf, and the chosen item in each.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TreePath {
     nodes: [ObjectRef; LEVELS_MAX],
@@ -30,12 +30,12 @@ pub(crate) struct TreePath {
     pub(crate) depth: usize,
 }
 
-/// Which way to go along the order.
+/// A direction along the key order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Direction {
-    /// To higher keys.
+    /// Towards higher keys.
     Up,
-    /// To lower keys.
+    /// Towards lower keys.
     Down,
 }
 
@@ -48,29 +48,29 @@ impl Direction {
     }
 }
 
-/// Where a path has come to.
+/// How far a step moved a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AdvanceResult {
     /// To another item of its leaf.
     Within,
     /// Into another leaf.
     Beyond,
-    /// There is nothing more.
+    /// Nowhere: there are no more items.
     Nowhere,
 }
 
-/// What lies next to a key.
+/// The item next to a key.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SeekResult {
-    /// The way to where the key is, or would be.
+    /// The path to the position of the key.
     pub(crate) before: TreePath,
-    /// The way to what lies next to it.
+    /// The path to the item next to it.
     pub(crate) path: TreePath,
-    /// From the one to the other.
+    /// The step from the one to the other.
     pub(crate) advanced: AdvanceResult,
 }
 
-/// A tree under its root.
+/// A tree below its root.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MapTree<'a> {
     pub(crate) view: ShardView<'a>,
@@ -86,7 +86,7 @@ impl TreePath {
         (self.nodes[level], usize::from(self.indices[level]))
     }
 
-    /// Where it ends in its leaf.
+    /// The index at which it ends in its leaf.
     #[inline]
     pub(crate) fn index(&self) -> usize {
         self.step(self.depth - 1).1
@@ -106,7 +106,7 @@ impl TreePath {
 }
 
 impl<'a> MapTree<'a> {
-    /// The root, if there is anything.
+    /// The root, unless the tree is empty.
     fn begin(self) -> Result<Option<NodeView<'a>>, ObjectReadError> {
         let root = follow(self.root);
         if root.is_none() {
@@ -140,7 +140,7 @@ impl<'a> MapTree<'a> {
         Ok(spot.entry.map(|(entry, lengths)| TreeHit { entry, lengths }))
     }
 
-    /// The way to where a key is, or would be, in its leaf. None: the tree is empty.
+    /// The path to the position of a key in its leaf. None: the tree is empty.
     pub(crate) fn descend(
         self,
         key: &[u8],
@@ -157,7 +157,8 @@ impl<'a> MapTree<'a> {
         Ok(Some((path, spot)))
     }
 
-    /// The way to the first item, from where all lies `Up`, or to the last.
+    /// The path to the end of the tree from which all entries lie in this direction: the first item
+    /// for `Up`, the last for `Down`.
     pub(crate) fn descend_to_end(
         self,
         direction: Direction,
@@ -168,7 +169,7 @@ impl<'a> MapTree<'a> {
         Ok(Some(path))
     }
 
-    /// Goes on from a node to its leaf: along its last items for `Up`, its first ones for `Down`.
+    /// Descends from a node to its leaf: along its last items for `Up`, its first ones for `Down`.
     fn descend_edge(
         self,
         from: NodeView<'a>,
@@ -192,8 +193,7 @@ impl<'a> MapTree<'a> {
         NodeView::begin(self.view, path.step(path.depth - 1).0, Some(0))
     }
 
-    /// Asks for the entries that come next, so that they come while others are looked at: for all
-    /// that are near when a leaf is entered, for one more with each step.
+    /// Prefetches the next entries: several when a leaf is entered, one more with each step.
     #[inline]
     pub(crate) fn prefetch(
         self,
@@ -217,8 +217,8 @@ impl<'a> MapTree<'a> {
         }
     }
 
-    /// When few entries are left in a leaf, asks for the next one under the same node; when fewer
-    /// are, for what that names. It need not be right.
+    /// When few entries are left in a leaf, prefetches the next leaf of the same parent; when fewer
+    /// are left, the entries of that leaf. It need not be right.
     fn prefetch_beyond(self, path: &TreePath, direction: Direction, left: usize) {
         let is_next = left == PREFETCHED / 2;
         let Some(above) = path.depth.checked_sub(2) else { return };
@@ -241,7 +241,7 @@ impl<'a> MapTree<'a> {
         }
     }
 
-    /// Moves a path by one item in its leaf; no, if that has no more.
+    /// Moves a path by one item within its leaf; false if there are no more.
     #[inline]
     pub(crate) fn advance_within(
         self,
@@ -256,8 +256,8 @@ impl<'a> MapTree<'a> {
         next.is_some()
     }
 
-    /// Moves a path by one item; `leaf` is where it ends. Who has what it wanted from the new place
-    /// asks then by [`is_adjacent`](MapTree::is_adjacent) whether a key came between.
+    /// Moves a path by one item; `leaf` is where it ends. After the caller has read the new item,
+    /// it checks with [`is_adjacent`](MapTree::is_adjacent) that no key came in between.
     #[inline]
     pub(crate) fn advance(
         self,
@@ -271,7 +271,8 @@ impl<'a> MapTree<'a> {
         leaf.settle(self.advance_above(path, path.depth - 1, direction))
     }
 
-    /// Moves to the item next to a key, or to its own if that `may_equal`. None: there is nothing.
+    /// Moves to the item next to a key, or to the key itself if it `may_equal`. None: the tree is
+    /// empty.
     pub(crate) fn seek(
         self,
         key: &[u8],
@@ -294,8 +295,8 @@ impl<'a> MapTree<'a> {
         leaf.settle(Ok(Some(SeekResult { before, path, advanced })))
     }
 
-    /// The way to the first item, from where all lies `Up`, or to the last, as to what lies next to
-    /// that end. None: there is nothing.
+    /// Seeks from the end of the tree from which all entries lie in this direction. None: the tree
+    /// is empty.
     pub(crate) fn seek_end(
         self,
         direction: Direction,
@@ -304,11 +305,11 @@ impl<'a> MapTree<'a> {
         Ok(path.map(|path| SeekResult { before: path, path, advanced: AdvanceResult::Within }))
     }
 
-    /// Are both ways still those through the tree, or was what lies on them changed, so that a key
-    /// may have come between the items where they end?
+    /// Whether both paths are still current; otherwise a change on them may have put a key between
+    /// the items where they end.
     ///
-    /// What was replaced never comes back: if the second is current and the first still is
-    /// afterwards, both were at one moment.
+    /// A replaced node never comes back: if the second path is current and the first one still is
+    /// afterwards, both were current at one moment.
     pub(crate) fn is_adjacent(
         self,
         before: &TreePath,
@@ -319,8 +320,8 @@ impl<'a> MapTree<'a> {
         Ok(is_after && self.is_current(before)?)
     }
 
-    /// Is this still the way through the tree, node by node? A writer that was stopped may have
-    /// replaced a node and not freed it.
+    /// Whether this is still the path through the tree, node by node. A writer that was stopped may
+    /// have replaced a node and not freed it.
     pub(crate) fn is_current(self, path: &TreePath) -> Result<bool, ObjectReadError> {
         let mut named = follow(self.root);
         for level in 0..path.depth {
@@ -358,7 +359,7 @@ impl<'a> MapTree<'a> {
         Ok(AdvanceResult::Nowhere)
     }
 
-    /// The separator above the node that a path has at this depth; none at the right edge.
+    /// The separator above the node at this depth of a path; none at the right edge.
     pub(crate) fn high_of(
         self,
         path: &TreePath,

@@ -1,4 +1,4 @@
-//! What moves between shards, at moments that are chosen.
+//! Moves between shards at chosen moments.
 
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::SeqCst;
@@ -30,7 +30,7 @@ fn number_key(number: u32) -> Vec<u8> {
     format!("{number:04}").into_bytes()
 }
 
-/// The entry leaves its shard when the reader knows which that is, and has not looked there yet.
+/// The entry leaves its shard after the reader has found the shard and before it has read there.
 #[test]
 fn who_looks_where_a_key_was_looks_again() {
     let region = region();
@@ -49,7 +49,7 @@ fn who_looks_where_a_key_was_looks_again() {
     assert_eq!((is_found, tries), (Ok(true), 2));
 }
 
-/// Changes the map when it has come to an entry.
+/// Changes the map when a walk reaches an entry.
 struct Changes<'t, 'm> {
     map: &'t Map<'m>,
     tries: usize,
@@ -80,8 +80,8 @@ impl<'m> EntryTaker<'m> for Changes<'_, '_> {
     }
 }
 
-/// Nothing comes behind the key in its shard; then something does, and the first entry of the next
-/// shard goes: the second one of that was never the next.
+/// No entry follows the key in its shard; then one is inserted there, and the first entry of the
+/// next shard is removed: the second entry of that shard was never the next.
 #[test]
 fn what_came_into_a_shard_that_was_passed_is_not_passed_over() {
     let region = region();
@@ -96,7 +96,7 @@ fn what_came_into_a_shard_that_was_passed_is_not_passed_over() {
     assert_eq!(found.as_deref(), Some(&b"0067+"[..]), "{} tries", taker.tries);
 }
 
-/// Changes another part of the shard that is passed whenever something is come to.
+/// Changes another part of the passed shard whenever a walk reaches an entry.
 struct Disturbs<'t, 'm> {
     map: &'t Map<'m>,
     tries: usize,
@@ -168,7 +168,7 @@ fn a_move_without_memory_moves_nothing() {
     assert_eq!((map.len(), map.stats().shard_count), (100, 2));
 }
 
-/// Entries of other shards are counted and found though each shard knows only its own.
+/// Entries of other shards are counted and found, though each shard knows only its own.
 #[test]
 fn what_is_asked_of_a_map_is_asked_of_all_its_shards() {
     let region = region();
@@ -191,12 +191,12 @@ fn what_is_asked_of_a_map_is_asked_of_all_its_shards() {
     assert_eq!(memory_usage.owned_bytes, map.stats().owned_bytes);
 }
 
-/// Entries of the first two shards.
+/// The number of entries in each of the first two shards.
 fn lens(map: &Map<'_>) -> [u64; 2] {
     [0, 1].map(|slot| map.words_of(slot).load(LEN))
 }
 
-/// Somebody inserts while another one has the lock, again and again.
+/// A thread inserts while another one holds the lock, again and again.
 fn insert_in_turns(region: &OrdRegion, locked: &Map<'_>, until: impl Fn() -> bool) {
     const TURN_MAX: u32 = 20_000;
     const GO: u32 = 1;
@@ -261,7 +261,7 @@ fn a_map_whose_writers_wait_is_split_into_halves() {
     assert!(report.is_sound(), "{report}");
 }
 
-/// One is not asked for more shards than it may have, nor one with a budget for any.
+/// A map gets no more shards than its options allow, and a map with a budget gets one.
 #[test]
 fn a_map_has_as_many_shards_as_it_may() {
     let region = region();
@@ -280,7 +280,8 @@ fn a_map_has_as_many_shards_as_it_may() {
     assert!(participant.check().unwrap().is_sound());
 }
 
-/// A split goes on with the changes of the lower shard; who has the upper one may stand still.
+/// A split continues with the changes of the lower shard; the owner of the upper one may be
+/// stopped.
 #[test]
 fn a_split_waits_for_nobody() {
     let region = region();

@@ -1,8 +1,9 @@
-//! Looking for an entry in the shard where it would be, and in those behind it.
+//! Searches for an entry in the shard where it would be, and in those behind it.
 //!
-//! What is found in a shard behind others is next only if nothing lay in those at that moment. So
-//! each of them is asked again afterwards: what was so before and after was so meanwhile, and in
-//! all of them at once. As in one shard only the ways count along which it looked.
+//! An entry in a shard behind others is the next one only if those were empty there at that moment.
+//! So each of them is checked again afterwards: a state that holds before and after held in
+//! between, and in all shards at once. As within one shard, only changes on the searched paths
+//! matter.
 
 use forebay_sync::atomic::spin_loop;
 
@@ -15,22 +16,22 @@ use crate::object::ObjectReadError;
 use crate::route::RouteVersion;
 use crate::tree::Direction;
 
-/// What a try came to.
+/// The result of one attempt.
 enum AttemptResult<F> {
     FoundEntry(F),
     Nothing,
-    /// Something came into a shard that was passed.
+    /// An entry came into a shard that was passed.
     Changed,
 }
 
-/// What is found, and in which shard.
+/// The entry that was found, and its shard.
 struct FoundEntry<'m, T> {
     taken: T,
     position: CursorPosition,
     reader: MapReader<'m>,
 }
 
-/// A shard in which nothing was.
+/// A shard that had no entry in the direction of the walk.
 struct PassedShard<'m> {
     reader: MapReader<'m>,
     look: SeekSnapshot,
@@ -46,7 +47,7 @@ pub(super) fn find<'m, T: EntryTaker<'m>>(
     loop {
         let version = reader.routes.now()?;
         let tried = find_by(reader, version, from, direction, taker);
-        // Whatever was read by bounds that are others now, another try is to say.
+        // If the bounds have changed, any result is void and the search is repeated.
         if reader.routes.is_now(version) {
             match tried? {
                 AttemptResult::FoundEntry(found) if finish(&found, taker)? => {
@@ -57,8 +58,8 @@ pub(super) fn find<'m, T: EntryTaker<'m>>(
                 _ => {}
             }
         }
-        // A try fails only if somebody changed something meanwhile: so damage cannot hold a reader
-        // because others write, and it may try as often as they do.
+        // An attempt fails only if another participant changed something: so writers cannot make
+        // damage hold a reader, which may try as often as they write.
         if quiet.is_damage(reader.change_count()) {
             return Err(MapError::Damaged { what: "shards keep changing without a writer" });
         }
@@ -66,7 +67,7 @@ pub(super) fn find<'m, T: EntryTaker<'m>>(
     }
 }
 
-/// Takes the rest of what is found; no, if it was freed meanwhile.
+/// Takes the rest of the found entry; false if it was freed in the meantime.
 fn finish<'m, T: EntryTaker<'m>>(
     found: &FoundEntry<'m, T::Output>,
     taker: &mut T,
@@ -77,7 +78,7 @@ fn finish<'m, T: EntryTaker<'m>>(
     }
 }
 
-/// Looks by bounds that may change meanwhile.
+/// Searches by bounds that may change during the search.
 fn find_by<'m, T: EntryTaker<'m>>(
     reader: &MapReader<'m>,
     version: RouteVersion,
@@ -110,14 +111,14 @@ fn find_by<'m, T: EntryTaker<'m>>(
             }));
         }
         passed.push(PassedShard { reader: here, look });
-        // The bound between this one and the next.
+        // The bound between this shard and the next one.
         let above = shard_rank + usize::from(direction == Direction::Up);
         routes.copy_bound(version, above, bound.insert(Vec::new()));
         shard_rank = if direction == Direction::Up { above } else { shard_rank - 1 };
     }
 }
 
-/// Is there still nothing in the shards that were passed?
+/// Whether the passed shards still have no entry there.
 fn are_still_empty(passed: &[PassedShard<'_>]) -> Result<bool, MapError> {
     for PassedShard { reader, look } in passed {
         if !look.is_still_now(reader)? {

@@ -1,4 +1,4 @@
-//! Looking for an entry in one shard, and asking later if what was seen there is still so.
+//! Searches for an entry in one shard, and checks later whether the result still holds.
 
 use super::{CursorPosition, EntryTaker, check_order, enter_at};
 use crate::error::MapError;
@@ -8,25 +8,25 @@ use crate::object::ObjectReadError;
 use crate::route::RouteVersion;
 use crate::tree::{AdvanceResult, Direction, SeekResult};
 
-/// From where something is looked for.
+/// The start of a search.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum SeekOrigin<'k> {
-    /// From this key; is it what is looked for, too?
+    /// This key; the flag tells whether the key itself counts.
     Key(&'k [u8], bool),
-    /// From an end of the shard, from which everything lies in this way.
+    /// The end of the shard from which everything lies in the direction of the search.
     End,
 }
 
-/// What lay next in a shard, and when that was.
+/// The result of a search in a shard, and its time.
 #[derive(Debug)]
 pub(super) struct SeekSnapshot {
-    /// The way there; none, if the shard was empty.
+    /// The path; none if the shard was empty.
     sought: Option<SeekResult>,
     epoch: u64,
     turn: u64,
 }
 
-/// The entry that is next in one shard, and its place.
+/// The next entry in one shard, and its position.
 pub(super) fn find_within<'m, T: EntryTaker<'m>>(
     reader: &MapReader<'m>,
     from: SeekOrigin<'_>,
@@ -41,7 +41,7 @@ pub(super) fn find_within<'m, T: EntryTaker<'m>>(
     })
 }
 
-/// Looks what is next in one shard, and takes it, if there is anything; that is not finished yet.
+/// Searches for the next entry in one shard and takes it, without the final step of the taker.
 #[inline]
 pub(super) fn look<'m, T: EntryTaker<'m>>(
     reader: &MapReader<'m>,
@@ -69,7 +69,7 @@ pub(super) fn look<'m, T: EntryTaker<'m>>(
 }
 
 impl SeekSnapshot {
-    /// Where that is which was next, by these bounds.
+    /// The position of the entry that was next, by these bounds.
     pub(super) fn position(
         &self,
         version: RouteVersion,
@@ -80,10 +80,10 @@ impl SeekSnapshot {
         Some(CursorPosition { path, epoch, turn, version, shard_rank })
     }
 
-    /// Was the same next in the shard all the time since?
+    /// Whether the same entry was the next one ever since.
     ///
-    /// It asks for the way there, and not only if anything was published: whoever writes elsewhere
-    /// in the shard, or was stopped when it had published, disturbs nobody.
+    /// It checks the path instead of any publication: writers elsewhere in the shard, and a writer
+    /// that was stopped after it published, disturb no reader.
     #[inline]
     pub(super) fn is_still(&self, reader: &MapReader<'_>) -> Result<bool, ObjectReadError> {
         match &self.sought {
@@ -95,7 +95,7 @@ impl SeekSnapshot {
         }
     }
 
-    /// The same, whenever that is asked.
+    /// The same check at any later time.
     pub(super) fn is_still_now(&self, reader: &MapReader<'_>) -> Result<bool, MapError> {
         match reader.while_young(self.epoch, || Ok(self.is_still(reader)?)) {
             Err(HoldError::Read(ObjectReadError::Changed)) => Ok(false),

@@ -1,4 +1,4 @@
-//! Steps over a bound, while others change what lies at both sides of it.
+//! Steps across a bound, while others change entries at both sides of it.
 
 use super::{EntryTaker, find, find_end};
 use crate::map::Map;
@@ -14,7 +14,7 @@ const BELOW: &[u8] = b"0067";
 const ABOVE: &[u8] = b"0068";
 const ABOVE_NEXT: &[u8] = b"0069";
 
-/// What comes between `BELOW` and the bound.
+/// A key between `BELOW` and the bound.
 const BETWEEN: &[u8] = b"0067+";
 
 fn region() -> OrdRegion {
@@ -22,7 +22,7 @@ fn region() -> OrdRegion {
     OrdRegion::anonymous(&config).unwrap()
 }
 
-/// Two shards, the lower one of several leaves.
+/// Two shards, the lower one with several leaves.
 fn split_map(participant: &MapParticipant) -> Map<'_> {
     let options = MapOptions { shards_max: 4, ..MapOptions::default() };
     let map = participant.map("map", &options).unwrap();
@@ -32,14 +32,14 @@ fn split_map(participant: &MapParticipant) -> Map<'_> {
     map
 }
 
-/// Puts a key in, or takes it out.
+/// Inserts a key, or removes it.
 fn toggle(map: &Map<'_>, key: &[u8]) {
     if !map.remove(key).unwrap() {
         map.insert(key, b"").unwrap();
     }
 }
 
-/// Takes keys, and does something at each try.
+/// Takes keys, and runs a function at each attempt.
 struct At<T, F> {
     take: T,
     finish: F,
@@ -66,7 +66,7 @@ impl<'m, T: FnMut(u32), F: FnMut(u32) -> bool> EntryTaker<'m> for At<T, F> {
     }
 }
 
-/// The first key of the map, and after how many tries that is found.
+/// The first key of the map, and the number of attempts that it took.
 fn first(map: &Map<'_>, take: impl FnMut(u32)) -> (Option<Vec<u8>>, u32) {
     let mut taker = At { take, finish: |_| true, tries: 0 };
     let mut reader = map.reader;
@@ -74,12 +74,12 @@ fn first(map: &Map<'_>, take: impl FnMut(u32)) -> (Option<Vec<u8>>, u32) {
     (found.map(|(key, _)| key), taker.tries)
 }
 
-/// Takes all entries out of the lower shard.
+/// Removes all entries from the lower shard.
 fn empty_lower(map: &Map<'_>) {
     (0..=67).for_each(|number| assert!(map.remove(format!("{number:04}").as_bytes()).unwrap()));
 }
 
-/// What comes above the last key of the lower shard, and after how many tries.
+/// The key above the last key of the lower shard, and the number of attempts that it took.
 fn next_above(
     map: &Map<'_>,
     take: impl FnMut(u32),
@@ -103,7 +103,7 @@ fn who_passes_a_shard_minds_no_changes_elsewhere_in_it() {
     assert_eq!(found, (Some(ABOVE.to_vec()), 1), "another value is no other key");
 }
 
-/// The value is copied when it is known which: so a long one is no reason to begin again.
+/// The value is copied once the entry is known: so a long value is no reason to start again.
 #[test]
 fn what_comes_while_a_value_is_copied_does_not_matter() {
     let region = region();
@@ -118,7 +118,7 @@ fn what_comes_while_a_value_is_copied_does_not_matter() {
     assert_eq!(next_above(&map, |_| {}, freed), (Some(ABOVE_NEXT.to_vec()), 2));
 }
 
-/// More often than any damage is looked at.
+/// More changes than the limit of attempts that report damage.
 #[test]
 fn however_often_others_write_a_sound_map_is_not_called_damaged() {
     const CHANGES: u32 = (1 << 16) + 100;
@@ -134,11 +134,11 @@ fn however_often_others_write_a_sound_map_is_not_called_damaged() {
     assert_eq!(next_above(&map, change, |_| true), (Some(ABOVE.to_vec()), CHANGES + 1));
 }
 
-/// A writer has said that it publishes, and is stopped; or it has published, and not said so yet.
-/// Meanwhile the first entry above the bound goes.
+/// A writer has announced a publication and is stopped, or it has published and not ended its turn.
+/// In the meantime the first entry above the bound is removed.
 #[test]
 fn what_a_stopped_writer_has_published_is_not_passed_over() {
-    // At first, and after more tries than any but the last one.
+    // At the first attempt, and at the last but a few.
     for at in [1, 66] {
         let region = region();
         let (participant, other) = (region.join().unwrap(), region.join().unwrap());
@@ -160,7 +160,7 @@ fn what_a_stopped_writer_has_published_is_not_passed_over() {
     }
 }
 
-/// What a dead writer leaves holds nobody up, as long as nobody repairs it.
+/// An unrepaired change of a dead writer blocks no reader.
 #[test]
 fn shards_with_dead_writers_are_passed_at_once() {
     let region = region();
@@ -174,7 +174,8 @@ fn shards_with_dead_writers_are_passed_at_once() {
     assert_eq!(first(&map, |_| {}), (Some(ABOVE.to_vec()), 1), "an empty one, from the end on");
 }
 
-/// The lowest shard is empty when it is passed, and filled before the next one loses its first.
+/// The lowest shard is empty when it is passed, and filled before the next one loses its first
+/// entry.
 #[test]
 fn what_came_into_an_empty_shard_is_not_passed_over() {
     let region = region();

@@ -1,4 +1,4 @@
-//! The hash in front of the tree: every word names the entry that the tree has for its key.
+//! Audits the hint table: every word names the entry that the tree has for its key.
 
 use forebay_sync::atomic::{AtomicU64, Relaxed};
 
@@ -10,7 +10,7 @@ use crate::shard::writer::ShardWriter;
 use crate::tree::copy_key_of;
 
 impl ShardAudit<'_> {
-    /// Of all words those that name entries of this shard, or of none of the map's.
+    /// Checks the words that name entries of this shard, or of no shard of the map.
     pub(super) fn hints(&mut self, writer: &ShardWriter<'_>, shards: MapShards) {
         let said = self.shard.load(HINT_BUCKETS);
         if said != 0 && said != writer.hints.bucket_count() {
@@ -21,7 +21,8 @@ impl ShardAudit<'_> {
             let is_wrong = !entry.is_none()
                 && !self.is_others(entry, shards)
                 && !is_found(writer, word, entry)
-                // Another shard's owner has not taken it out meanwhile, and given its chunk back.
+                // Unless another shard's owner has removed it in the meantime, and given its chunk
+                // back.
                 && word.load(Relaxed) == entry.word();
             if is_wrong {
                 self.find("the hint table names an entry that is not in the tree", entry.word());
@@ -29,8 +30,8 @@ impl ShardAudit<'_> {
         }
     }
 
-    /// Does it lie in a chunk of another shard of the map, whose owner may take the word out any
-    /// moment?
+    /// Whether it lies in a chunk of another shard of the map, whose owner may remove the word at
+    /// any moment.
     fn is_others(&self, entry: ObjectRef, shards: MapShards) -> bool {
         let chunk = entry.unit().and_then(|unit| self.allocator.view.chunk(unit / CHUNK_UNITS));
         let owner = chunk.filter(|chunk| !chunk.is_free()).map(ChunkWord::owner);
@@ -39,7 +40,7 @@ impl ShardAudit<'_> {
     }
 }
 
-/// Is the word where its key says, and does the tree have it?
+/// Whether the word lies in the bucket of its key, and the tree has its entry.
 fn is_found(writer: &ShardWriter<'_>, word: &AtomicU64, entry: ObjectRef) -> bool {
     let mut key = Vec::new();
     copy_key_of(writer.tree.view, entry, EntryKind::Entry, &mut key).is_ok()

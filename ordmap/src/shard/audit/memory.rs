@@ -1,4 +1,4 @@
-//! The memory: every chunk of the shard, every object in it, limbo, lists and counts.
+//! Audits the memory: every chunk of the shard, every object in it, limbo, lists and counts.
 
 use std::collections::HashMap;
 
@@ -50,7 +50,7 @@ impl ShardAudit<'_> {
         waiting.into_iter().for_each(|entry| _ = self.name(entry));
     }
 
-    /// The objects of a chunk; gives how many units of them are taken.
+    /// Checks the objects of a chunk, and returns how many units of them are taken.
     fn sized(&mut self, chunk: usize, word: ChunkWord, listed: &HashMap<usize, ChunkClass>) -> u64 {
         let class = word.class().unwrap_or(ChunkClass::None);
         let size = match class {

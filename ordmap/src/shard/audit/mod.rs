@@ -1,5 +1,5 @@
-//! Looks through a whole shard, under its lock: is every node right, is every object that is taken
-//! named once, and nothing lost?
+//! Audits a whole shard under its lock: every node is valid, every object that is taken is named
+//! once, and none is leaked.
 
 mod hints;
 mod memory;
@@ -15,10 +15,10 @@ use crate::names::MapShards;
 use crate::object::{Allocator, ObjectRef};
 use crate::route::KeyRange;
 
-/// So many findings are enough.
+/// The most findings of a shard.
 const FINDINGS_MAX: usize = 100;
 
-/// What an audit found in a shard.
+/// The result of an audit.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct AuditReport {
     pub(crate) entries: u64,
@@ -28,7 +28,7 @@ pub(crate) struct AuditReport {
 }
 
 impl AuditReport {
-    /// Adds what was found in another shard of the map.
+    /// Adds the result of another shard of the map.
     pub(crate) fn add(&mut self, other: AuditReport) {
         self.entries += other.entries;
         self.nodes += other.nodes;
@@ -41,13 +41,13 @@ impl AuditReport {
 struct ShardAudit<'a> {
     allocator: Allocator<'a>,
     shard: ShardWords<'a>,
-    /// Where an object is that something names.
+    /// Units of objects that are named.
     named: HashSet<usize>,
     audited: AuditReport,
 }
 
-/// Looks through the shard, which is one of these and whose keys lie in this range; the caller has
-/// its lock, and has repaired it if need be.
+/// Audits the shard, which is one of `shards` and has the keys of `range`. The caller holds its
+/// lock, and has repaired it if necessary.
 pub(crate) fn audit(writer: &ShardWriter<'_>, shards: MapShards, range: &KeyRange) -> AuditReport {
     let (allocator, shard, audited) = (writer.allocator, writer.shard, AuditReport::default());
     let mut audit = ShardAudit { allocator, shard, named: HashSet::new(), audited };
@@ -70,7 +70,7 @@ impl ShardAudit<'_> {
         }
     }
 
-    /// Notes that something names an object; yes, if nothing did before: then it may be walked.
+    /// Records that an object is named; true for the first time: then its children may be visited.
     fn name(&mut self, object: ObjectRef) -> bool {
         let Some(unit) = object.unit() else {
             self.find("a slot names nothing", object.word());

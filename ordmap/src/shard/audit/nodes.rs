@@ -1,4 +1,4 @@
-//! The tree: every node, every key, every separator.
+//! Audits the tree: every node, every key, every separator.
 
 use super::ShardAudit;
 use crate::object::{EntryKind, ObjectReadError, ObjectRef, follow, head_of};
@@ -6,7 +6,7 @@ use crate::route::KeyRange;
 use crate::shard::words::{LEN, ROOT};
 use crate::tree::{ITEMS_MAX, NodeImage, NodeView, copy_key_of};
 
-/// A node that is still to be looked at, and between which separators it must lie.
+/// A node that is still to be visited, and the separators around it.
 struct PendingNode {
     node: ObjectRef,
     level: Option<usize>,
@@ -54,7 +54,8 @@ impl ShardAudit<'_> {
         let node = NodeView::begin(view, this.node, this.level)?;
         node.settle(Ok(()))?;
         if !self.name(this.node) {
-            // What is below it was looked at, and may be as often again in each node below.
+            // Its children were visited already. Without this check, damage could make each level
+            // repeat the visit as often as it has nodes.
             return Ok(());
         }
         self.audited.nodes += 1;
@@ -65,7 +66,8 @@ impl ShardAudit<'_> {
             self.find("an inner node has only one child", this.node.word());
         }
         if node.level == 0 && !this.low.is_none() {
-            // Each leaf has its own; inner nodes name those of their leftmost leaves.
+            // Each leaf has a separator of its own; inner nodes name those of their leftmost
+            // leaves.
             self.name(this.low);
         }
         let image = NodeImage::load(view, this.node)?;
@@ -89,7 +91,7 @@ impl ShardAudit<'_> {
         Ok(())
     }
 
-    /// The keys of all items; none for the first of an inner node.
+    /// The keys of all items; none for the first item of an inner node.
     fn keys(
         &mut self,
         image: &NodeImage,
@@ -113,7 +115,7 @@ impl ShardAudit<'_> {
         Ok(keys)
     }
 
-    /// Are keys in order, and do heads and prefix say what the keys do?
+    /// Checks that keys are in order, and that heads and prefix match the keys.
     fn order(&mut self, node: &NodeView<'_>, keys: &[Option<Vec<u8>>], this: &PendingNode) {
         let known: Vec<&Vec<u8>> = keys.iter().flatten().collect();
         if !known.is_sorted_by(|left, right| left < right) {
