@@ -81,10 +81,7 @@ fn leases_that_are_all_in_use_are_said_so() {
     let held: Vec<_> = std::iter::from_fn(|| scene.entry("key").ok()).take(100).collect();
     assert_eq!(held.len(), 16);
     assert_eq!(scene.entry("key").unwrap_err(), Code::Leases);
-    assert_eq!(
-        last_message(),
-        "all leases of this participant are in use; drop an entry or a cursor"
-    );
+    assert_eq!(last_message(), "all leases of the participant are in use; drop an entry");
     let mut held = held.into_iter();
     forebay_entry_release(held.next().and_then(closing));
     let entry = scene.entry("key").unwrap();
