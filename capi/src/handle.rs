@@ -50,16 +50,16 @@ pub(crate) fn require<T>(pointer: Option<T>, what: &str) -> Result<T, CallFailur
 pub(crate) fn write_required<T>(
     place: Option<&mut MaybeUninit<T>>,
     what: &str,
-    write_required: T,
+    answer: T,
 ) -> Result<(), CallFailure> {
-    require(place, what)?.write(write_required);
+    require(place, what)?.write(answer);
     Ok(())
 }
 
 /// Writes an optional output.
-pub(crate) fn write_if_wanted<T>(place: Option<&mut MaybeUninit<T>>, write_required: T) {
+pub(crate) fn write_if_wanted<T>(place: Option<&mut MaybeUninit<T>>, answer: T) {
     if let Some(place) = place {
-        place.write(write_required);
+        place.write(answer);
     }
 }
 

@@ -224,7 +224,7 @@ pub unsafe extern "C" fn forebay_participant_check(
     guard(|| {
         let ParticipantHandle(participant) = require(participant, "participant")?;
         let found = participant.check()?;
-        let write_required = AbiCheckReport {
+        let answer = AbiCheckReport {
             struct_bytes: size_of::<AbiCheckReport>(),
             maps: found.maps,
             entries: found.entries,
@@ -234,7 +234,7 @@ pub unsafe extern "C" fn forebay_participant_check(
             findings: found.findings.len() as u64,
         };
         // SAFETY: the contract is the same.
-        unsafe { sized::write(report, &write_required, "report")? };
+        unsafe { sized::write(report, &answer, "report")? };
         let Some(first) = found.findings.first() else { return Ok(Code::Ok) };
         let message = format!("map {:?}: {} ({:#x})", first.map, first.what, first.at);
         Err(CallFailure::new(Code::Damaged, message))

@@ -70,7 +70,7 @@ pub(crate) unsafe fn read<T: SizedStruct>(require: *const T, what: &str) -> Resu
 /// `place` is null, or as many bytes from it on can be read and written as its first word says.
 pub(crate) unsafe fn write<T: SizedStruct>(
     place: *mut T,
-    write_required: &T,
+    answer: &T,
     what: &str,
 ) -> Result<(), CallFailure> {
     // SAFETY: the contract is the same.
@@ -79,11 +79,7 @@ pub(crate) unsafe fn write<T: SizedStruct>(
     const { assert!(size_of::<T>() <= STRUCT_BYTES_MAX) };
     // SAFETY: it has this many bytes, all initialised (contract of `SizedStruct`).
     unsafe {
-        ptr::copy_nonoverlapping(
-            (&raw const *write_required).cast(),
-            bytes.as_mut_ptr(),
-            size_of::<T>(),
-        );
+        ptr::copy_nonoverlapping((&raw const *answer).cast(), bytes.as_mut_ptr(), size_of::<T>());
     }
     let first = size_of::<usize>();
     let place = place.cast::<u8>();
@@ -141,13 +137,13 @@ mod tests {
             };
             assert!(is_right, "{words:?}: {found:?}");
         }
-        let write_required = Two { struct_bytes: 24, first: 7, second: 8 };
+        let answer = Two { struct_bytes: 24, first: 7, second: 8 };
         let write_cases: [(u64, [u64; 4]); 4] =
             [(8, [8, 1, 1, 1]), (16, [16, 7, 1, 1]), (24, [24, 7, 8, 1]), (32, [32, 7, 8, 0])];
         for (size, expected) in write_cases {
             let mut words = [size, 1, 1, 1];
             // SAFETY: there are 32 bytes, and no case claims more.
-            unsafe { write(words.as_mut_ptr().cast::<Two>(), &write_required, "words").unwrap() };
+            unsafe { write(words.as_mut_ptr().cast::<Two>(), &answer, "words").unwrap() };
             assert_eq!(words, expected, "{size} bytes");
         }
     }

@@ -46,7 +46,7 @@ unsafe impl SizedStruct for AbiStats {}
 pub unsafe extern "C" fn forebay_map_stats(map: Option<&MapHandle>, stats: *mut AbiStats) -> Code {
     guard(|| {
         let found = require(map, "map")?.inner.what.stats();
-        let write_required = AbiStats {
+        let answer = AbiStats {
             struct_bytes: size_of::<AbiStats>(),
             len: found.len,
             used_bytes: found.used_bytes,
@@ -60,7 +60,7 @@ pub unsafe extern "C" fn forebay_map_stats(map: Option<&MapHandle>, stats: *mut 
             shard_count: found.shard_count,
         };
         // SAFETY: the contract is the same.
-        unsafe { sized::write(stats, &write_required, "stats")? };
+        unsafe { sized::write(stats, &answer, "stats")? };
         Ok(Code::Ok)
     })
 }

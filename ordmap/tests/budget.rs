@@ -243,7 +243,7 @@ fn who_attaches_finds_the_sizes() {
     assert_eq!(same.get(b"key").unwrap().as_deref(), Some(&b"value"[..]));
     OrdRegion::attach(&dir.path().join("maps/none")).unwrap_err();
     let too_small = OrdRegion::anonymous(&OrdConfig::with_bytes(100_000)).unwrap_err();
-    assert!(too_small.to_string().contains("bytes at least"), "{too_small}");
+    assert!(too_small.to_string().contains("needs at least"), "{too_small}");
 }
 
 /// Who only attaches takes nothing away, whatever lies under the name.

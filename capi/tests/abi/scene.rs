@@ -21,10 +21,10 @@ pub(crate) type OutPlace<'p, T> = Option<&'p mut MaybeUninit<T>>;
 
 /// What a call answers, which is there if the code says so.
 pub(crate) fn answered<T>(ask: impl FnOnce(OutPlace<'_, T>) -> Code) -> Result<T, Code> {
-    let mut write_required = MaybeUninit::uninit();
-    match ask(Some(&mut write_required)) {
+    let mut answer = MaybeUninit::uninit();
+    match ask(Some(&mut answer)) {
         // SAFETY: the answer is there, as every function says for this code.
-        Code::Ok => Ok(unsafe { write_required.assume_init() }),
+        Code::Ok => Ok(unsafe { answer.assume_init() }),
         code => Err(code),
     }
 }

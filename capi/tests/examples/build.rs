@@ -88,8 +88,8 @@ fn python() -> Option<Language> {
         return None;
     }
     let mut asked = Command::new("python3");
-    let panic_message = asked.args(["-c", "import sys; print(sys.executable)"]).output().unwrap();
-    let path = String::from_utf8(panic_message.stdout).unwrap();
+    let output = asked.args(["-c", "import sys; print(sys.executable)"]).output().unwrap();
+    let path = String::from_utf8(output.stdout).unwrap();
     Some(Language::Python(PathBuf::from(path.trim_end())))
 }
 
@@ -112,8 +112,8 @@ pub(crate) fn compile(
     cc.args(["-std=c11", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-g", "-O1", "-I"]);
     cc.arg(crate_dir().join("include")).arg("-o").arg(&made);
     cc.args(["-x", "c"]).arg(source).args(["-x", "none"]);
-    let panic_message = link(&mut cc).output().unwrap();
-    assert!(panic_message.status.success(), "{}", String::from_utf8_lossy(&panic_message.stderr));
+    let output = link(&mut cc).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let program = dir.join(name);
     std::fs::rename(made, &program).unwrap();
     Some(program)

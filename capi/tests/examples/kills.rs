@@ -41,8 +41,8 @@ fn writers_that_are_killed_have_written_what_they_said() {
         assert_eq!(run(survivor, region, &["get", &key]), (true, expected), "{case}");
         // It has to lock what the killed one may have locked.
         assert!(run(survivor, region, &["add", "counter", "3"]).0, "{case}");
-        let (_, panic_message) = run(survivor, region, &["check"]);
-        assert!(panic_message.starts_with("sound: 1 maps, "), "{case}: {panic_message}");
+        let (_, output) = run(survivor, region, &["check"]);
+        assert!(output.starts_with("sound: 1 maps, "), "{case}: {output}");
     }
     let expected = format!("counter = {}\n", 3 * kill_count());
     for language in &languages {

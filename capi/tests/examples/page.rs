@@ -45,11 +45,11 @@ fn the_page_shows_programs_that_work() {
             }
         };
         let ran = command.env_remove("LD_LIBRARY_PATH").output().unwrap();
-        let panic_message = String::from_utf8_lossy(&ran.stdout);
+        let output = String::from_utf8_lossy(&ran.stdout);
         let errors = String::from_utf8_lossy(&ran.stderr);
         let river = String::from_utf8(towns.get(b"lyon").unwrap().unwrap()).unwrap();
         let expected = format!("london on the Thames\nlyon on the {river}\n");
-        assert_eq!(panic_message, expected, "{language:?}: {errors}");
+        assert_eq!(output, expected, "{language:?}: {errors}");
         assert!(matches!(language, Language::Python(_)) || river == "Rhone");
     }
 }

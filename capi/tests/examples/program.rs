@@ -20,12 +20,12 @@ pub(crate) struct Program {
 /// Runs a command to its end: what it said, and whether it found what it was asked for.
 pub(crate) fn run(language: &Language, region: &Path, arguments: &[&str]) -> (bool, String) {
     let mut program = Program::start(language, region, arguments);
-    let mut panic_message = String::new();
+    let mut output = String::new();
     while let Some(line) = program.hear() {
-        panic_message += &line;
-        panic_message.push('\n');
+        output += &line;
+        output.push('\n');
     }
-    (program.end(), panic_message)
+    (program.end(), output)
 }
 
 impl Program {

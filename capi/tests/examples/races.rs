@@ -17,11 +17,10 @@ fn additions_of_several_processes_are_all_there() {
     let count = programs.len() as u64;
     let mut again = 0;
     for mut program in programs {
-        let panic_message = program.hear().unwrap();
-        let tried =
-            panic_message.split_once("tried again ").and_then(|(_, rest)| rest.split_once(' '));
+        let output = program.hear().unwrap();
+        let tried = output.split_once("tried again ").and_then(|(_, rest)| rest.split_once(' '));
         again += tried.unwrap().0.parse::<u64>().unwrap();
-        assert!(program.end(), "{panic_message}");
+        assert!(program.end(), "{output}");
     }
     println!("{again} of {} were too late and tried again", count * COUNT);
     for language in &languages {

@@ -22,18 +22,18 @@ fn what_one_language_writes_the_other_reads() {
             (&["back", "l"], true, "lyon = Rhone\nlondon = Thames\n"),
             (&["list", "x"], true, ""),
         ];
-        for (arguments, is_found, panic_message) in cases {
-            let expected = (*is_found, (*panic_message).to_owned());
+        for (arguments, is_found, output) in cases {
+            let expected = (*is_found, (*output).to_owned());
             assert_eq!(run(&reader, region, arguments), expected, "{case}: {arguments:?}");
         }
         assert!(run(&writer, region, &["put", "lyon", ""]).0, "{case}");
         assert_eq!(run(&reader, region, &["get", "lyon"]), (true, "lyon =\n".to_owned()), "{case}");
         assert!(run(&reader, region, &["remove", "lyon"]).0, "{case}");
         assert!(!run(&writer, region, &["remove", "lyon"]).0, "{case}");
-        let (_, panic_message) = run(&reader, region, &["check"]);
-        assert_eq!(panic_message, "sound: 1 maps, 2 entries, 0 dead swept\n", "{case}");
-        let (_, panic_message) = run(&writer, region, &["stats"]);
-        assert!(panic_message.starts_with("len 2, "), "{case}: {panic_message}");
+        let (_, output) = run(&reader, region, &["check"]);
+        assert_eq!(output, "sound: 1 maps, 2 entries, 0 dead swept\n", "{case}");
+        let (_, output) = run(&writer, region, &["stats"]);
+        assert!(output.starts_with("len 2, "), "{case}: {output}");
     }
 }
 
@@ -48,8 +48,8 @@ fn a_cursor_goes_on_over_the_changes_of_another_process() {
             change(&["put", key, "first"]);
         }
         let mut walk = Program::start(&walker, region, &["walk"]);
-        let mut asks = |asked: &str, panic_message: &str| {
-            assert_eq!(walk.ask(asked), panic_message, "{case}: {asked}");
+        let mut asks = |asked: &str, output: &str| {
+            assert_eq!(walk.ask(asked), output, "{case}: {asked}");
         };
         asks("item", "nowhere");
         asks("next", "a = first");
@@ -70,8 +70,8 @@ fn a_cursor_goes_on_over_the_changes_of_another_process() {
         asks("next", "nowhere");
         asks("previous", "d = first");
         drop(walk);
-        let (_, panic_message) = run(&changer, region, &["check"]);
-        assert_eq!(panic_message, "sound: 1 maps, 4 entries, 1 dead swept\n", "{case}");
+        let (_, output) = run(&changer, region, &["check"]);
+        assert_eq!(output, "sound: 1 maps, 4 entries, 1 dead swept\n", "{case}");
     }
 }
 
@@ -81,23 +81,17 @@ fn a_program_that_fails_says_on_which_side_the_cause_is() {
         let dir = tempfile::tempdir().unwrap();
         let region = dir.path().join("own/region");
         let of = |key: &str| language.command().arg(&region).args(["put", key, ""]).output();
-        let panic_message = of(&"x".repeat(9000)).unwrap();
-        assert_eq!(panic_message.status.code(), Some(2), "{language:?}");
-        let panic_message = String::from_utf8_lossy(&panic_message.stderr);
-        let expected = "caller: the key is longer than any can be: keys have at most 8192 bytes";
-        assert_eq!(panic_message.trim_end(), expected, "{language:?}");
+        let output = of(&"x".repeat(9000)).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{language:?}");
+        let output = String::from_utf8_lossy(&output.stderr);
+        let expected = "caller: the key is too long: keys have at most 8192 bytes";
+        assert_eq!(output.trim_end(), expected, "{language:?}");
         std::fs::remove_file(&region).unwrap();
         std::fs::create_dir(&region).unwrap();
-        let panic_message = of("key").unwrap();
-        let panic_message = String::from_utf8_lossy(&panic_message.stderr);
-        assert!(
-            panic_message.starts_with("caller: an argument breaks a rule: "),
-            "{language:?}: {panic_message}"
-        );
-        assert!(
-            panic_message.trim_end().ends_with("is not a plain file"),
-            "{language:?}: {panic_message}"
-        );
+        let output = of("key").unwrap();
+        let output = String::from_utf8_lossy(&output.stderr);
+        assert!(output.starts_with("caller: an argument is invalid: "), "{language:?}: {output}");
+        assert!(output.trim_end().ends_with("is not a plain file"), "{language:?}: {output}");
     }
 }
 
@@ -129,8 +123,8 @@ fn the_header_is_one_of_other_languages_too() {
         }
         let mut command = Command::new(compiler);
         command.args(["-fsyntax-only", "-Wall", "-Wextra", "-Werror"]).args(arguments);
-        let panic_message = command.arg(&header).output().unwrap();
-        let errors = String::from_utf8_lossy(&panic_message.stderr);
-        assert!(panic_message.status.success(), "{compiler} {arguments:?}: {errors}");
+        let output = command.arg(&header).output().unwrap();
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{compiler} {arguments:?}: {errors}");
     }
 }

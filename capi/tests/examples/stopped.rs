@@ -39,10 +39,7 @@ fn a_stopped_writer_is_waited_for_as_long_as_was_said() {
         writer.signal(Signal::CONT);
         writer.hear().unwrap();
     }
-    assert_eq!(
-        last_message(),
-        "timed out waiting for the map's lock; try again, or check for a stopped process"
-    );
+    assert_eq!(last_message(), "timed out waiting for the map's lock; its owner may be stopped");
     assert_eq!(forebay_code_side(Code::Busy as i32), CodeSide::Others);
     // Readers go on.
     // SAFETY: the bytes are there.
