@@ -1,4 +1,4 @@
-//! Where a lock is taken: by whom, and what kind of lock.
+//! The call site of a lock: its callers, and the kind of lock.
 
 use std::cell::Cell;
 use std::mem::MaybeUninit;
@@ -7,7 +7,7 @@ use forebay_sync::profile::{ProfiledSite, SiteDescription, hash_words};
 
 use crate::stack::FRAMES_MAX;
 
-/// What kind of lock, and what for.
+/// The kind of lock, and how it is taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LockKind {
     Mutex = 1,
@@ -18,7 +18,7 @@ pub(crate) enum LockKind {
 }
 
 impl LockKind {
-    /// As tools show it.
+    /// The name that tools show.
     fn name(self) -> &'static str {
         match self {
             LockKind::Mutex => "mutex",
@@ -29,22 +29,22 @@ impl LockKind {
         }
     }
 
-    /// May others have the lock at the same time?
+    /// Whether others may have the lock at the same time.
     pub(crate) fn is_shared(self) -> bool {
         self == LockKind::RwlockForReading
     }
 }
 
-/// Who called a hook.
+/// The caller of a hook.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Caller {
-    /// Where the hook returns to.
+    /// The return address of the hook.
     pub(crate) address: usize,
-    /// The register that points to the caller's frame, if it keeps one.
+    /// The caller's frame pointer, if it keeps one.
     pub(crate) frame: usize,
 }
 
-/// A place where a lock is taken, from the attempt on.
+/// The call site of a lock, known from the attempt on.
 #[repr(C)]
 pub(crate) struct CallSite {
     pub(crate) kind: LockKind,
@@ -52,9 +52,9 @@ pub(crate) struct CallSite {
     pub(crate) caller: Caller,
     key: u64,
     is_by_lock: bool,
-    /// Somebody asked what this place is: its modules may have to be looked for.
+    /// Set once the site was described: its modules may be new.
     is_new: Cell<bool>,
-    /// How many of the frames are filled in.
+    /// The number of frames that are filled in.
     frame_count: usize,
     frames: [MaybeUninit<u64>; FRAMES_MAX],
 }
@@ -74,7 +74,7 @@ impl CallSite {
         }
     }
 
-    /// Its callers are known now: the nearest one, if nothing else was filled in.
+    /// Computes the key: all callers are known now, or only the nearest.
     #[inline(always)]
     pub(crate) fn seal(&mut self, is_by_lock: bool) {
         // Addresses of programs have 47 bits.
@@ -98,7 +98,7 @@ impl CallSite {
         }
         self.is_by_lock = is_by_lock;
         self.key = match self.frames() {
-            // As above: one caller is one place, however it was found.
+            // As above: one caller is one site, however it was found.
             [address] if !is_by_lock => hash_words(&[address ^ kind]),
             frames => {
                 let lock = if is_by_lock { self.lock as u64 } else { 0 };
@@ -107,7 +107,7 @@ impl CallSite {
         };
     }
 
-    /// Room for more callers: what is filled in, `count` of it, are the callers.
+    /// Lets `fill` write the callers and return their number.
     #[cold]
     pub(crate) fn fill(&mut self, fill: impl FnOnce(&mut [u64; FRAMES_MAX]) -> usize) {
         let mut frames = [0; FRAMES_MAX];
@@ -117,11 +117,11 @@ impl CallSite {
 
     pub(crate) fn frames(&self) -> &[u64] {
         let filled = &self.frames[..self.frame_count];
-        // SAFETY: these are filled in, and as such are numbers.
+        // SAFETY: these are initialised.
         unsafe { std::slice::from_raw_parts(filled.as_ptr().cast(), filled.len()) }
     }
 
-    /// Was it described since this was last asked?
+    /// Whether the site was described since the last call.
     #[inline]
     pub(crate) fn take_is_new(&self) -> bool {
         self.is_new.take()
@@ -150,7 +150,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn other_callers_other_kinds_and_on_demand_other_locks_are_other_places() {
+    fn callers_kinds_and_on_demand_locks_tell_call_sites_apart() {
         let site = |kind, lock, address, callers: &[u64], is_by_lock| {
             let mut site = CallSite::new(kind, lock, Caller { address, frame: 0 });
             if !callers.is_empty() {

@@ -1,12 +1,12 @@
 //! System calls of our own, and filters that may kill a process for them.
 //!
-//! A process that sets up a filter (seccomp) has done before what needs calls; from then on we make
-//! none any more, in no thread, nor in its children, which have the filter too.
+//! System calls that a process needs later are made before it sets up a filter (seccomp). After
+//! that we make none, in any thread or child, since children inherit the filter.
 //!
-//! Invariant: when a filter is set up no other thread is at work with calls of ours, for it may be
-//! set up for all threads at once.
+//! Invariant: no other thread is inside our system calls when a filter is set up, since it may
+//! apply to all threads at once.
 //!
-//! No ordering is needed: all is said by one word.
+//! No ordering is needed: one word holds the whole state.
 
 use std::ffi::{c_int, c_long};
 use std::mem::MaybeUninit;
@@ -18,15 +18,15 @@ use rustix::time::Timespec;
 
 static GATE: CallGate = CallGate(AtomicU64::new(0));
 
-/// As long as this lives, calls may be made, and no handler of a signal runs in this thread: one
-/// that never returns would leave others waiting for what is half made, and one that comes again
-/// and again would let no call come to its end.
+/// A permit for system calls. While it lives, no signal handler runs in this thread: one that never
+/// returns would leave other threads waiting for a half-made value, and one that repeats would let
+/// no call end.
 pub(crate) struct CallPermit {
-    /// The signals that were held back before.
+    /// The signal mask before.
     before: libc::sigset_t,
 }
 
-/// What a fault of the thread itself is answered with is not held back.
+/// Signals of the thread's own faults are not blocked.
 const FAULTS: [c_int; 6] =
     [libc::SIGSEGV, libc::SIGBUS, libc::SIGILL, libc::SIGFPE, libc::SIGTRAP, libc::SIGSYS];
 
@@ -39,10 +39,10 @@ impl CallPermit {
 
 impl Drop for CallPermit {
     fn drop(&mut self) {
-        // SAFETY: a set of signals; where the one before is put nobody wants to know. It does not
-        // fail, and leaves errno alone.
+        // SAFETY: a set of signals; the place for the former one may be null. It does not fail, and
+        // leaves errno alone.
         unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &self.before, std::ptr::null_mut()) };
-        // Last, since that was a call too.
+        // Last, since the call above is a system call too.
         GATE.leave();
     }
 }
@@ -62,26 +62,25 @@ fn hold_signals_back() -> libc::sigset_t {
     unsafe { before.assume_init() }
 }
 
-/// Sets a filter up, by a call that answers -1 if it could not.
+/// Sets up a filter, by a call that returns -1 on failure.
 pub(crate) fn set_up_filter(set_up: impl FnOnce() -> c_long) -> c_long {
     GATE.shut_by(set_up)
 }
 
-/// In a child that was just forked off: no other thread is here.
+/// In a forked child, which has only this thread.
 pub(crate) fn forked() {
     GATE.0.fetch_and(!AT_WORK, Relaxed);
 }
 
-/// Upper half: filters that are set up, or are about to be. Lower half: how often calls are being
-/// made.
+/// Upper half: filters that are set up, or about to be. Lower half: calls in progress.
 #[derive(Debug)]
 struct CallGate(AtomicU64);
 
 const FILTER: u64 = 1 << 32;
 const AT_WORK: u64 = FILTER - 1;
 
-/// How often a filter waits, for a millisecond each, until nobody makes calls of ours: a thread
-/// that is stopped, or is the one that waits, never comes to an end with them.
+/// How often a filter waits, for a millisecond each, for calls in progress: a thread that is
+/// stopped, or that is itself the waiter, never finishes its call.
 const WAITS_MAX: usize = 1000;
 
 impl CallGate {
@@ -91,7 +90,7 @@ impl CallGate {
     }
 
     fn leave(&self) {
-        // There is none to take away in a child that was forked off meanwhile.
+        // A child that was forked in between has no call in progress.
         let one_less = |state: u64| (state & AT_WORK != 0).then(|| state - 1);
         let _ = self.0.fetch_update(Relaxed, Relaxed, one_less);
     }
@@ -125,7 +124,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_filter_waits_for_who_makes_calls_and_then_nobody_does() {
+    fn a_filter_waits_for_running_calls_and_then_no_call_begins() {
         let (gate, has_left) = (CallGate(AtomicU64::new(0)), AtomicBool::new(false));
         assert!(gate.enter());
         thread::scope(|scope| {
@@ -134,7 +133,7 @@ mod tests {
                 thread::yield_now();
             }
             assert!(!gate.enter(), "a filter is about to be set up");
-            // Who does not wait is done now.
+            // A filter that does not wait is set up by now.
             for _ in 0..100 {
                 thread::yield_now();
             }
@@ -148,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn a_filter_that_could_not_be_set_up_shuts_nothing_and_who_stays_at_work_is_not_waited_for() {
+    fn a_failed_filter_shuts_nothing_and_the_wait_for_running_calls_is_bounded() {
         let gate = CallGate(AtomicU64::new(0));
         assert_eq!(gate.shut_by(|| -1), -1);
         assert!(gate.enter());

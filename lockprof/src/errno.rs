@@ -1,6 +1,6 @@
 //! The program's `errno`: a hook leaves it as the real function does.
 
-/// Does something that may change it, such as waiting for another thread, and puts it back.
+/// Runs work that may change errno, such as waiting for another thread, and restores errno.
 #[cold]
 pub(crate) fn preserved<T>(work: impl FnOnce() -> T) -> T {
     // SAFETY: this only says where it lies.
@@ -20,7 +20,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn errno_is_what_it_was_before() {
+    fn errno_is_preserved() {
         let fail = |path: &std::ffi::CStr| {
             // SAFETY: a text of C.
             assert_eq!(unsafe { libc::chdir(path.as_ptr()) }, -1);

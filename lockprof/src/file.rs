@@ -1,4 +1,4 @@
-//! The file of a profile: made whole, then given a name that nobody has.
+//! The file of a profile: made completely, then given a free name.
 
 use std::ffi::CStr;
 use std::io::Write;
@@ -15,13 +15,13 @@ use rustix::rand::GetRandomFlags;
 
 use crate::proc::ScratchBuffer;
 
-/// A path with a zero behind it, put together without allocating.
+/// A path with a terminating zero, built without allocating.
 struct PathBuffer {
     buffer: ScratchBuffer,
 }
 
 impl PathBuffer {
-    /// `base`, and what `suffix` writes behind it; `None` if there is no room.
+    /// `base` followed by `suffix`; `None` without room.
     fn new(base: &[u8], suffix: std::fmt::Arguments<'_>) -> Option<PathBuffer> {
         let mut buffer = ScratchBuffer::new()?;
         let (_, mut rest) = buffer.bytes().split_last_mut()?;
@@ -35,23 +35,23 @@ impl PathBuffer {
     }
 }
 
-/// Profiles of programs that a process has become one after another, by `exec`.
+/// The most profiles of one process that becomes one program after another, by `exec`.
 const LIVES_MAX: u32 = 100;
 
-/// Names that are tried for a file until it has the one that it keeps.
+/// Names that are tried for a temporary file.
 const NAMES_MAX: u32 = 100;
 
-/// A file in memory.
+/// A mapped file.
 pub(crate) struct MappedFile {
     pub(crate) words: &'static [AtomicU64],
-    /// All of it is allocated. Else what lies behind the head must be [allocated](populate) before
-    /// it is written: with a full disk the program would be killed.
+    /// Whether all of it is allocated. If not, the part after the head must be
+    /// [allocated](populate) before it is written: on a full disk a write would kill the program.
     pub(crate) is_whole: bool,
 }
 
-/// Is there to be another profile, beside the first one of that name?
+/// Whether this process gets a profile, beside the first one of the recording.
 pub(crate) fn is_wanted(base: &[u8], processes_max: u64) -> bool {
-    // Without a first one, or the right to count in it, there are none to count.
+    // Without a first profile, or the right to count in it, nothing limits the number.
     count_in(base, processes_max).unwrap_or(true)
 }
 
@@ -60,7 +60,7 @@ fn count_in(base: &[u8], processes_max: u64) -> Option<bool> {
     let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
     let file = rustix::fs::open(path.text()?, flags, Mode::empty()).ok()?;
     let found = rustix::fs::fstat(&file).ok()?;
-    // Whoever else put a file there could make it shorter while we write to it.
+    // Another user could truncate the file while we write to it.
     let is_ours = found.st_uid == rustix::process::geteuid().as_raw();
     let is_file = FileType::from_raw_mode(found.st_mode).is_file();
     if !is_ours || !is_file || (found.st_size as usize) < COUNTED_BYTES {
@@ -71,16 +71,18 @@ fn count_in(base: &[u8], processes_max: u64) -> Option<bool> {
     // SAFETY: a new mapping, which replaces none.
     let start = unsafe { rustix::mm::mmap(none, COUNTED_BYTES, protection, shared, &file, 0) };
     let start = start.ok()?;
-    // SAFETY: atomic words, mapped until below. The file is our user's, who alone could spoil it.
+    // SAFETY: atomic words, mapped until below. The file belongs to our user, who alone could
+    // damage it.
     let words = unsafe { &*start.cast::<[AtomicU64; COUNTED_BYTES / 8]>() };
     let is_wanted = count_process(words, processes_max);
-    // SAFETY: we mapped it, and nobody has a reference any more.
+    // SAFETY: we mapped it, and no reference is left.
     let _ = unsafe { rustix::mm::munmap(start, COUNTED_BYTES) };
     Some(is_wanted)
 }
 
-/// Makes a file of zeros with its head allocated, has it filled, and names it: `base` if it is the
-/// first, or the number of the process is put behind it, or that and the number of its life.
+/// Makes a file of zeros with its head allocated, fills it with `fill`, and names it: `base` for
+/// the first profile, else with the process id after it, or with process id and number of the
+/// program in this process.
 pub(crate) fn make<T>(
     base: &[u8],
     head_bytes: u64,
@@ -92,13 +94,13 @@ pub(crate) fn make<T>(
     let unnamed = unnamed.text()?;
     let made =
         map(&file, head_bytes, bytes).and_then(fill).filter(|_| name(unnamed, base, pid).is_some());
-    // It has another name now, or is not wanted.
+    // It has its final name now, or is not wanted.
     let _ = rustix::fs::unlink(unnamed);
     made
 }
 
-/// Makes an empty file of a name that nobody has, nor could know: what others have put into the
-/// directory is neither opened nor removed.
+/// Makes an empty file under a free, unpredictable name: files that others put into the directory
+/// are neither opened nor removed.
 fn create(base: &[u8], pid: u32) -> Option<(PathBuffer, OwnedFd)> {
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC | OFlags::NOFOLLOW;
     for _ in 0..NAMES_MAX {
@@ -114,13 +116,13 @@ fn create(base: &[u8], pid: u32) -> Option<(PathBuffer, OwnedFd)> {
 
 fn random() -> Option<u64> {
     let mut bytes = [0; 8];
-    // Short after boot there is nothing random yet; the program is not to wait for that.
+    // Soon after boot there is no randomness yet; the program must not wait for it.
     let count = rustix::rand::getrandom(&mut bytes, GetRandomFlags::NONBLOCK).ok()?;
     (count == bytes.len()).then(|| u64::from_le_bytes(bytes))
 }
 
 fn map(file: &OwnedFd, head_bytes: u64, bytes: u64) -> Option<MappedFile> {
-    // Beyond its limit a process is killed, instead of told.
+    // The kernel kills a process that exceeds its file size limit.
     if getrlimit(Resource::Fsize).current.is_some_and(|limit| limit < bytes) {
         return None;
     }
@@ -133,9 +135,10 @@ fn map(file: &OwnedFd, head_bytes: u64, bytes: u64) -> Option<MappedFile> {
         let none = std::ptr::null_mut();
         rustix::mm::mmap(none, count * 8, protection, MapFlags::SHARED, file.as_fd(), 0)
     };
-    // SAFETY: mapped for good; the words are for everybody who may write the file, and atomic.
+    // SAFETY: mapped for good; the words are atomic, since every process that may write the file
+    // can change them.
     let words = unsafe { std::slice::from_raw_parts(start.ok()?.cast::<AtomicU64>(), count) };
-    // Linux before 5.14 can't do that later, so it is done now.
+    // Linux before 5.14 cannot do that later, so it is done now.
     let is_whole = populate(&words[..1]).is_none();
     if is_whole {
         allocate(file, bytes)?;
@@ -143,8 +146,8 @@ fn map(file: &OwnedFd, head_bytes: u64, bytes: u64) -> Option<MappedFile> {
     Some(MappedFile { words, is_whole })
 }
 
-/// Allocates the part of a file that these words are; `None` if the disk is full, or the system
-/// cannot do it. What was written there stays.
+/// Allocates the part of a file that holds these words, keeping its contents; `None` if the disk is
+/// full, or the system cannot do it.
 pub(crate) fn populate(words: &'static [AtomicU64]) -> Option<()> {
     let start = words.as_ptr().map_addr(|address| address & !(page_size() - 1));
     let bytes = words.as_ptr_range().end.addr() - start.addr();
@@ -152,18 +155,18 @@ pub(crate) fn populate(words: &'static [AtomicU64]) -> Option<()> {
     unsafe { rustix::mm::madvise(start.cast_mut().cast(), bytes, Advice::LinuxPopulateWrite).ok() }
 }
 
-/// Some kernels undo all of an allocation that a signal interrupts: with a timer, a large one would
-/// never end. It is made in slices, which become smaller with each interruption.
+/// Some kernels undo a whole allocation when a signal interrupts it: with a timer, a large one
+/// would never end. So it is made in slices, which shrink with each interruption.
 const SLICE_BYTES: u64 = 16 << 20;
 const SLICE_BYTES_MIN: u64 = 1 << 16;
 
-/// Interruptions of all slices together.
+/// The most interruptions of all slices together.
 const INTERRUPTIONS_MAX: u32 = 1000;
 
-/// Zeros that are written where the file system can't allocate by itself.
+/// The most zeros that are written where the file system cannot allocate.
 const ZEROS_MAX: u64 = 256 << 20;
 
-/// Allocates the beginning of a file: a full disk later would kill the program.
+/// Allocates the beginning of a file: a full disk would kill the program later.
 fn allocate(file: &OwnedFd, bytes: u64) -> Option<()> {
     let (mut offset, mut slice, mut interruptions) = (0, SLICE_BYTES, 0);
     while offset < bytes {
@@ -200,7 +203,7 @@ fn write_zeros(file: &OwnedFd, start: u64, end: u64) -> Option<()> {
     Some(())
 }
 
-/// Gives it the first name that nobody has.
+/// Gives the file the first free name.
 fn name(unnamed: &CStr, base: &[u8], pid: u32) -> Option<()> {
     for life in 0..LIVES_MAX {
         let mut path = match life {
@@ -226,7 +229,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_lies_in_the_way_is_neither_followed_nor_removed() {
+    fn existing_files_and_links_are_neither_followed_nor_removed() {
         let dir = tempfile::tempdir().expect("a directory");
         let base = dir.path().join("profile");
         fs::write(dir.path().join("precious"), "precious").expect("written");
@@ -271,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_wanted_leaves_no_file() {
+    fn an_unwanted_profile_leaves_no_file() {
         let dir = tempfile::tempdir().expect("a directory");
         let base = dir.path().join("profile");
         let made = make(base.as_os_str().as_bytes(), 4096, 4096, |_| None::<()>);

@@ -1,29 +1,28 @@
-//! A library that is preloaded into a program, so that what happens at its locks is recorded.
+//! A library that is preloaded into a program to record what happens at its locks.
 //!
-//! It stands in for the functions of the C library that take and leave locks, calls them, and
-//! records what came of it into a profile (`docs/format/locks.md`), a file of its own for each
-//! process. `forebay locks record` does the preloading; the environment says where the file is to
-//! be and how much of everything (`settings.rs`).
+//! It replaces the functions of the C library that take and release locks, calls the real ones, and
+//! records the results into a profile (`docs/format/locks.md`), one file for each process. `forebay
+//! locks record` does the preloading; the environment names the file and the sizes (`settings.rs`).
 //!
 //! | file | holds |
 //! |---|---|
-//! | `hooks/` | the functions that stand in, and where each goes on to |
-//! | `real.rs` | the functions that they stand in for |
-//! | `record.rs` | an attempt, a hold, a sleep: step by step |
-//! | `call_site.rs`, `stack.rs` | where a lock is taken: the callers |
-//! | `thread.rs` | what belongs to one thread: its recorder, its stack |
-//! | `process.rs`, `file.rs` | what belongs to the process: the profile and its file |
-//! | `modules.rs`, `proc.rs` | what lies where in memory; reading what the system says of us |
-//! | `calls.rs`, `errno.rs` | when system calls may be made, and what they must not change |
-//! | `settings.rs` | what the environment asks for |
+//! | `hooks/` | the replacements, and the real function that each calls |
+//! | `real.rs` | the real functions |
+//! | `record.rs` | an attempt, a hold, a wait on a condition: step by step |
+//! | `call_site.rs`, `stack.rs` | the call site of a lock: its callers |
+//! | `thread.rs` | the state of a thread: its recorder, its stack |
+//! | `process.rs`, `file.rs` | the state of the process: the profile and its file |
+//! | `modules.rs`, `proc.rs` | the modules in memory; reading `/proc` |
+//! | `calls.rs`, `errno.rs` | when system calls are allowed; preserving `errno` |
+//! | `settings.rs` | the settings in the environment |
 //!
 //! Invariants:
-//! - A program does what it would do without us: the same results, the same errno, no signal, no
-//!   descriptor, no child.
-//! - A hook allocates nothing and takes no lock, but the one that it is asked for. What is large is
-//!   mapped, once a process.
+//! - A program behaves as without us: the same results, the same errno, no signal, no descriptor,
+//!   no child.
+//! - A hook allocates nothing and takes no lock except the one that it is called for. Large memory
+//!   is mapped, once per process.
 //! - A hook that runs within a hook (in a signal handler, or because the real function or the
-//!   system's allocator takes a lock) only goes on to the real function.
+//!   system's allocator takes a lock) only calls the real function.
 #![deny(missing_docs)]
 
 mod call_site;

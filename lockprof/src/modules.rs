@@ -1,6 +1,6 @@
-//! What lies where in memory, told to the profile as it turns up.
+//! The modules in memory, added to the profile as they appear.
 //!
-//! No ordering is needed: a range that is not seen yet is looked for once more than needed.
+//! No ordering is needed: a range that is not seen yet only causes one more scan.
 
 use std::ops::Range;
 use std::sync::atomic::Ordering::Relaxed;
@@ -12,29 +12,29 @@ use crate::calls::CallPermit;
 use crate::errno;
 use crate::proc::{self, Mapping};
 
-/// Ranges that are remembered.
+/// The most ranges that are remembered.
 const KNOWN_MAX: usize = 1024;
 
-/// The modules that the profile has been told of: none if all is zero.
+/// The modules that the profile has; none if all words are zero.
 #[derive(Debug)]
 pub(crate) struct ModuleTable {
     is_busy: AtomicBool,
-    /// A library was taken out of memory since somebody looked.
+    /// A library was unloaded since the last scan.
     is_in_doubt: AtomicBool,
-    /// How often somebody looked.
+    /// The number of scans.
     looks: AtomicU64,
     count: AtomicUsize,
     known: [KnownModule; KNOWN_MAX],
 }
 
-/// A module; none if `end` is 0.
+/// A module; unused if `end` is 0.
 #[derive(Debug)]
 struct KnownModule {
     start: AtomicU64,
     end: AtomicU64,
-    /// [Which file](Mapping::identity).
+    /// The [identity](Mapping::identity) of the file.
     file: AtomicU64,
-    /// The look by which it was last seen.
+    /// The scan that last saw it.
     seen: AtomicU64,
 }
 
@@ -55,7 +55,7 @@ impl KnownModule {
 }
 
 impl ModuleTable {
-    /// Is the module known that an address lies in?
+    /// Whether the module of an address is known.
     pub(crate) fn knows(&self, address: u64) -> bool {
         let is_in_doubt = self.is_in_doubt.load(Relaxed);
         !is_in_doubt && self.all().iter().any(|known| known.range().contains(&address))
@@ -65,13 +65,13 @@ impl ModuleTable {
         &self.known[..self.count.load(Relaxed).min(KNOWN_MAX)]
     }
 
-    /// What is known may be there no more, and something else in its place.
+    /// Marks the known modules as doubtful: they may be unloaded, and others loaded in their place.
     pub(crate) fn doubt(&self) {
         self.is_in_doubt.store(true, Relaxed);
     }
 
-    /// Tells the profile what lies in memory now and did not before, and what did and does not now,
-    /// if that can be found out; does nothing if somebody does so.
+    /// Scans the memory: adds new modules to the profile, and marks those that are gone. Does
+    /// nothing if system calls are forbidden, or if another thread is scanning.
     #[cold]
     pub(crate) fn look(&self, profile: &Profile) {
         if let Some(calls) = CallPermit::begin() {
@@ -83,7 +83,7 @@ impl ModuleTable {
         if self.is_busy.swap(true, Relaxed) {
             return;
         }
-        // First: what is taken out meanwhile is in doubt again.
+        // First: a module that is unloaded during the scan is in doubt again.
         self.is_in_doubt.store(false, Relaxed);
         let look = self.looks.load(Relaxed) + 1;
         self.looks.store(look, Relaxed);
@@ -130,7 +130,7 @@ impl ModuleTable {
         }
     }
 
-    /// Tells the profile what is there no more, where nothing else lies now.
+    /// Marks modules that are gone, where no other module lies now.
     fn forget_all_but(&self, profile: &Profile, look: u64) {
         let is_gone =
             |known: &&KnownModule| known.seen.load(Relaxed) != look && !known.range().is_empty();

@@ -1,4 +1,4 @@
-//! What the system says of this process, read without allocating.
+//! The contents of `/proc` about this process, read without allocating.
 
 use std::ffi::CStr;
 use std::ops::Range;
@@ -10,10 +10,10 @@ use rustix::mm::{MapFlags, ProtFlags};
 
 use crate::calls::CallPermit;
 
-/// Bytes that are read at a time. Longer lines, which no path makes, are passed over.
+/// Bytes that are read at a time. Longer lines, which no path makes, are skipped.
 const BUFFER_BYTES: usize = 1 << 16;
 
-/// Memory of our own for a moment: the stacks of foreign threads may be small.
+/// Temporary memory: the stacks of foreign threads may be small.
 pub(crate) struct ScratchBuffer {
     start: *mut u8,
 }
@@ -32,13 +32,13 @@ impl ScratchBuffer {
 
 impl Drop for ScratchBuffer {
     fn drop(&mut self) {
-        // SAFETY: we mapped it, and nobody has a reference any more.
+        // SAFETY: we mapped it, and no reference is left.
         let unmapped = unsafe { rustix::mm::munmap(self.start.cast(), BUFFER_BYTES) };
         debug_assert!(unmapped.is_ok());
     }
 }
 
-/// Memory that is zero, private, and takes no room before it is written.
+/// Private zero memory, which takes no room before it is written.
 pub(crate) fn map_zeros(bytes: usize) -> Option<*mut u8> {
     let protection = ProtFlags::READ | ProtFlags::WRITE;
     let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
@@ -53,12 +53,12 @@ pub(crate) fn map_zeros(bytes: usize) -> Option<*mut u8> {
 pub(crate) struct Mapping<'a> {
     pub(crate) range: Range<usize>,
     pub(crate) is_code: bool,
-    /// Nobody may read, write or run it.
+    /// It cannot be read, written or run.
     pub(crate) is_guard: bool,
     pub(crate) file_offset: u64,
     /// Device and number of the file.
     file: (&'a [u8], &'a [u8]),
-    /// As the system writes it: empty for memory without a file.
+    /// As the system writes it; empty for memory without a file.
     pub(crate) path: &'a [u8],
 }
 
@@ -76,8 +76,8 @@ impl<'a> Mapping<'a> {
         Some(Mapping { range, is_code, is_guard, file_offset, file, path })
     }
 
-    /// What tells its file and the part of it that lies here from others. Not the path, which
-    /// changes when the file is removed.
+    /// The identity of its file and of the part that is mapped. Not the path, which changes when
+    /// the file is removed.
     pub(crate) fn identity(&self) -> u64 {
         let (device, number) = self.file;
         [device, number].iter().fold(self.file_offset, |hash, text| {
@@ -86,13 +86,14 @@ impl<'a> Mapping<'a> {
     }
 }
 
-/// Calls `each` for what lies in memory, until it says `false`. Was it called for all?
+/// Calls `each` for each mapping, until it returns `false`. Returns whether it was called for all.
 pub(crate) fn mappings(_calls: &CallPermit, each: impl FnMut(&Mapping<'_>) -> bool) -> bool {
     let mut each = each;
     lines(c"/proc/self/maps", |line| Mapping::parse(line).is_none_or(|found| each(&found)))
 }
 
-/// Calls `each` for each line of a file, until it says `false`. Was it called for all?
+/// Calls `each` for each line of a file, until it returns `false`. Returns whether it was called
+/// for all.
 fn lines(path: &CStr, mut each: impl FnMut(&[u8]) -> bool) -> bool {
     let Some(mut buffer) = ScratchBuffer::new() else {
         return false;
@@ -125,7 +126,7 @@ fn lines(path: &CStr, mut each: impl FnMut(&[u8]) -> bool) -> bool {
     }
 }
 
-/// Fills `out` from the beginning of a file, and says how much there was.
+/// Fills `out` from the beginning of a file, and returns the number of bytes.
 pub(crate) fn head_of(path: &CStr, out: &mut [u8]) -> usize {
     let Ok(file) = rustix::fs::open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()) else {
         return 0;
@@ -141,7 +142,7 @@ pub(crate) fn head_of(path: &CStr, out: &mut [u8]) -> usize {
     filled
 }
 
-/// When this process began, in clock ticks since boot: field 22 of its `stat`; 0 if unknown.
+/// The start of this process, in clock ticks since boot: field 22 of its `stat`; 0 if unknown.
 pub(crate) fn start_ticks() -> u64 {
     let mut bytes = [0; 1024];
     let count = head_of(c"/proc/self/stat", &mut bytes);
@@ -149,7 +150,7 @@ pub(crate) fn start_ticks() -> u64 {
 }
 
 fn start_ticks_in(stat: &[u8]) -> Option<u64> {
-    // The second field is the program's name in parentheses, with whatever it has in it.
+    // The second field is the program's name in parentheses and may contain anything.
     let after_name = stat.iter().rposition(|byte| *byte == b')')? + 2;
     let field = stat.get(after_name..)?.split(|byte| *byte == b' ').nth(19)?;
     str::from_utf8(field).ok()?.parse().ok()

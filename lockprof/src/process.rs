@@ -1,14 +1,14 @@
-//! What belongs to the process. A child that was forked off is another process: it begins anew, in
-//! a file of its own, when it first takes a lock.
+//! The state of the process. A forked child is another process: it starts over, in a file of its
+//! own, when it first takes a lock.
 //!
 //! | what | written by | read by |
 //! |---|---|---|
-//! | `WipedMemory::epoch` | who finds it zero; the system empties it in a child | every hook |
-//! | `WipedMemory::owner` | the same | who begins a process |
-//! | `FORKS` | who is about to write the first | the same |
-//! | `PROCESSES[epoch - 1]` | who first asks | threads that begin in that epoch |
+//! | `WipedMemory::epoch` | a thread that finds it zero; the system zeroes it in a child | every hook |
+//! | `WipedMemory::owner` | the same | threads that begin a process |
+//! | `FORKS` | a thread that is about to write the epoch | the same |
+//! | `PROCESSES[epoch - 1]` | the first thread of that epoch | threads that begin in that epoch |
 //!
-//! No ordering is needed: `OnceLock` has those that are.
+//! No ordering is needed beyond those of `OnceLock`.
 
 use std::sync::OnceLock;
 use std::sync::atomic::Ordering::Relaxed;
@@ -24,42 +24,42 @@ use crate::modules::ModuleTable;
 use crate::proc;
 use crate::settings::{RecordSettings, settings};
 
-/// Forks from one process to a child, to its child, and so on, that are followed.
+/// The longest chain of forks, from a process to its child and so on, that is followed.
 const FORKS_MAX: usize = 32;
 
-/// Memory that is wiped: whole pages on all machines.
+/// Memory that the kernel zeroes in a child: whole pages on all machines.
 const WIPED_BYTES: usize = 1 << 16;
 
-/// Further threads for which there is room when a process sets up a filter.
+/// Extra threads that get room when a process sets up a filter.
 const THREADS_AHEAD: usize = 32;
 
-/// The process that we are, while it records.
+/// The state of this process, while it records.
 #[derive(Debug)]
 pub(crate) struct ProcessState {
     pub(crate) profile: Profile,
     pub(crate) modules: &'static ModuleTable,
-    /// Callers of a place.
+    /// Callers that are part of a call site.
     pub(crate) frame_count: usize,
     pub(crate) is_by_lock: bool,
-    /// Threads that have or want a block.
+    /// Threads that have a block or want one.
     threads: AtomicUsize,
 }
 
 impl ProcessState {
-    /// Another thread wants a block.
+    /// Counts another thread that wants a block.
     pub(crate) fn join(&self) {
         self.threads.fetch_add(1, Relaxed);
     }
 
-    /// Sees to it that there is memory behind as many blocks as there are threads. If the disk is
-    /// full, some thread finds no block, and loses what it would record.
+    /// Allocates memory for as many blocks as there are threads. On a full disk some thread finds
+    /// no block, and its records are lost.
     pub(crate) fn make_room(&self) {
         if let Some(calls) = CallPermit::begin() {
             self.make_room_for(self.threads.load(Relaxed), &calls);
         }
     }
 
-    /// Does what needs system calls that may be forbidden soon.
+    /// Makes the system calls that may be forbidden soon.
     pub(crate) fn prepare_for_filter(&self) {
         self.modules.look(&self.profile);
         if let Some(calls) = CallPermit::begin() {
@@ -77,19 +77,19 @@ impl ProcessState {
         }
     }
 
-    /// A thread that [joined](ProcessState::join) has given its block back.
+    /// Counts a thread that [joined](ProcessState::join) out: it has given its block back.
     pub(crate) fn part(&self) {
         self.threads.fetch_sub(1, Relaxed);
     }
 }
 
-/// What a child finds empty, however it was forked.
+/// Memory that is empty in a child, however it was forked.
 #[derive(Debug)]
 struct WipedMemory {
-    /// In which process we are: 0 if nobody has said so yet.
+    /// The number of the present process; 0 if not yet set.
     epoch: AtomicU64,
-    /// The number of the process that this memory is for; 0 in one that was forked past the C
-    /// library, until it asks.
+    /// The process id that owns this memory; 0 in a child that was forked without the C library,
+    /// until it asks.
     owner: AtomicU64,
 }
 
@@ -108,14 +108,14 @@ fn wiped() -> Option<&'static WipedMemory> {
     })
 }
 
-/// To be called when the library is loaded.
+/// Called when the library is loaded.
 pub(crate) fn loaded() {
     is_memory_ours();
-    // SAFETY: a function that lives as long as the program; what it does may be done there.
+    // SAFETY: a function that lives as long as the program, and that is allowed at this point.
     unsafe { libc::pthread_atfork(None, None, Some(forked)) };
 }
 
-/// In a child, before anything else: the only thread, which may hold any lock.
+/// Runs in a child before anything else. The child has only this thread, which may hold any lock.
 unsafe extern "C" fn forked() {
     calls::forked();
     if let Some(_calls) = CallPermit::begin() {
@@ -123,30 +123,31 @@ unsafe extern "C" fn forked() {
     }
 }
 
-/// Is the memory this process's own? A child of `vfork` runs in that of its parent.
+/// Whether the memory is this process's own. A child of `vfork` runs in the memory of its parent.
 pub(crate) fn is_memory_ours() -> bool {
     let Some(wiped) = wiped() else {
         return false;
     };
     let us = u64::from(std::process::id());
-    // Who asks first owns it: the C library sees to it that no child of `vfork` does.
+    // The first process that asks owns it: the C library makes sure that this is no child of
+    // `vfork`.
     let owner = wiped.owner.compare_exchange(0, us, Relaxed, Relaxed);
     owner.is_ok() || owner == Err(us)
 }
 
-/// The word that says in which process we are.
+/// The word with the number of the present process.
 pub(crate) fn epoch_word() -> Option<&'static AtomicU64> {
     wiped().map(|wiped| &wiped.epoch)
 }
 
-/// May a thread begin that finds this word? Not in a child of `vfork`, if its parent has not begun:
-/// the profile would be the parent's.
+/// Whether a thread that finds this word may begin. Not in a child of `vfork` whose parent has not
+/// begun: the profile would be the parent's.
 pub(crate) fn may_begin(word: &AtomicU64) -> bool {
-    // With a filter there will be no profile, whoever begins.
+    // With a filter there will be no profile in any case.
     process_of(word).is_some() || CallPermit::begin().is_none_or(|_calls| is_memory_ours())
 }
 
-/// What belongs to this process, if it records already.
+/// The state of this process, if it records already.
 pub(crate) fn begun() -> Option<&'static ProcessState> {
     process_of(epoch_word()?)?.as_ref()
 }
@@ -162,8 +163,8 @@ pub(crate) fn epoch(word: &AtomicU64) -> u64 {
         return known;
     }
     let next = FORKS.load(Relaxed) + 1;
-    // First: a child that another thread forks off in between must not take the same number, where
-    // it would find what this process has begun.
+    // Before the epoch: a child that another thread forks in between must not take the same number,
+    // where it would find the state of this process.
     FORKS.fetch_max(next, Relaxed);
     match word.compare_exchange(0, next, Relaxed, Relaxed) {
         Ok(_) => next,
@@ -175,13 +176,13 @@ fn place_of(epoch: u64) -> Option<&'static OnceLock<Option<ProcessState>>> {
     PROCESSES.get((epoch as usize).checked_sub(1)?)
 }
 
-/// What belongs to the process of this number, which is ours; `None` if nothing is recorded.
+/// The state of the process with this number, which is ours; `None` if it does not record.
 pub(crate) fn process(epoch: u64) -> Option<&'static ProcessState> {
     let place = place_of(epoch)?;
     if let Some(known) = place.get() {
         return known.as_ref();
     }
-    // Begun before the place is taken: nothing may keep us from filling it in.
+    // Taken before the cell is initialised: nothing may stop us inside.
     let calls = CallPermit::begin();
     place.get_or_init(|| make(settings()?, calls.as_ref()?)).as_ref()
 }
@@ -232,7 +233,7 @@ fn new_profile(
     Profile::new(words, settings.plan, clock, &identity)
 }
 
-/// The arguments of a command line, which have zeros between them, as one text.
+/// The arguments of a command line, separated by zeros, as one text.
 fn program_of(bytes: &mut [u8]) -> &str {
     for byte in bytes.iter_mut().filter(|byte| **byte == 0) {
         *byte = b' ';
@@ -241,7 +242,7 @@ fn program_of(bytes: &mut [u8]) -> &str {
     text.trim_end()
 }
 
-/// An array of what may be all zeros.
+/// An array of values that may be all zeros.
 fn map_array<T: ZerosAreFine>(count: usize) -> Option<&'static [T]> {
     let start = proc::map_zeros(count.checked_mul(size_of::<T>())?)?;
     // SAFETY: mapped for good, aligned to a page, zeros, which are a `T`.

@@ -1,4 +1,4 @@
-//! The functions of the C library that ours stand in for.
+//! The real functions of the C library.
 
 use std::ffi::{CStr, c_char, c_int, c_long, c_void};
 use std::marker::PhantomData;
@@ -12,18 +12,18 @@ use libc::{
 
 use crate::errno;
 
-/// A function that the libraries behind ours have. `F` is the type of a pointer to it.
+/// A function of the libraries behind ours. `F` is the type of a pointer to it.
 pub(crate) struct Real<F> {
     name: &'static CStr,
-    /// Is that of glibc 2.3.2 the one that programs mean?
+    /// Whether programs mean the version of glibc 2.3.2.
     is_second: bool,
-    /// Where it is; 0 before it is looked for.
+    /// Its address; 0 before the search.
     pub(crate) address: AtomicUsize,
     kind: PhantomData<F>,
 }
 
-/// The version of the conditions that every program of this century uses; the ones before are
-/// smaller. Machines that came later know no other.
+/// The version of conditions that current programs use; older ones are smaller. Newer architectures
+/// have no other.
 const SECOND: &CStr = c"GLIBC_2.3.2";
 
 impl<F: Copy> Real<F> {
@@ -45,7 +45,7 @@ impl<F: Copy> Real<F> {
         unsafe { std::mem::transmute_copy(&address) }
     }
 
-    /// Looks for the function. The dynamic linker allocates nothing for what it finds.
+    /// Finds the function. The dynamic linker allocates nothing for a function that it finds.
     #[cold]
     pub(crate) fn find(&self) -> usize {
         errno::preserved(|| self.look())
@@ -66,8 +66,8 @@ impl<F: Copy> Real<F> {
     }
 }
 
-/// What a program calls that looked for a function which its C library does not have, and found
-/// ours.
+/// The result for a program that calls a function which its C library lacks, but which it found
+/// here.
 extern "C" fn missing() -> c_int {
     libc::ENOSYS
 }
@@ -89,7 +89,7 @@ macro_rules! functions {
             };
         )*
 
-        /// Looks for all of them, so that none has to be looked for while locks are held.
+        /// Finds all of them, so that none has to be found while locks are held.
         pub(crate) fn find_all() {
             $($constant.find();)*
         }

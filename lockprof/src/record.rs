@@ -1,4 +1,4 @@
-//! What is recorded of a call, step by step. Between the steps the real functions run.
+//! Recording a call, step by step. The real functions run between the steps.
 
 use std::ffi::c_long;
 
@@ -10,35 +10,35 @@ use crate::settings::settings;
 use crate::thread::{self, HookGuard, ThreadState};
 use crate::{calls, errno};
 
-/// How an attempt ended, as the functions of the C library say.
+/// The result of an attempt, as the C library reports it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AttemptOutcome {
     Acquired,
-    /// The last owner died while it had the lock.
+    /// The last owner died while holding it.
     AcquiredFromDead,
     Busy,
     TimedOut,
     Failed,
 }
 
-/// How an attempt began.
+/// The start of an attempt.
 pub(crate) enum AttemptStart<'thread> {
-    /// Nothing is recorded now.
+    /// Recording is off.
     Off,
-    /// Not this one: it [ends silently](end_silently).
+    /// This attempt is skipped: it [ends silently](end_silently).
     PassedOver,
-    /// It [ends](end).
+    /// This attempt is recorded: it [ends](end).
     Recorded(HookGuard<'thread>),
 }
 
-/// A lock that is about to be left.
+/// A hold that is about to end.
 pub(crate) struct EndingHold {
     hold: ProfiledHold,
     at: Stamp,
 }
 
-/// Begins an attempt, if it is recorded: finds out where it is made. What is given back may be kept
-/// while the lock is tried, but not while it is waited for.
+/// Begins an attempt, and finds its call site if it is recorded. The guard may be kept while the
+/// lock is tried, but not while the thread waits.
 #[inline(always)]
 pub(crate) fn begin<'thread>(site: &mut CallSite) -> AttemptStart<'thread> {
     let Some(mut guard) = thread::enter() else {
@@ -65,7 +65,7 @@ fn look_up(site: &mut CallSite, thread: &mut ThreadState, process: &ProcessState
     site.fill(|frames| thread.stack.callers(caller, &mut frames[..process.frame_count]));
 }
 
-/// The lock is found held, and is now waited for.
+/// Begins a wait for a held lock.
 #[cold]
 pub(crate) fn begin_wait(site: &CallSite) -> Option<LockWait> {
     let mut guard = thread::enter_ready()?;
@@ -77,7 +77,7 @@ pub(crate) fn begin_wait(site: &CallSite) -> Option<LockWait> {
     Some(wait)
 }
 
-/// An attempt of [`begin`] is over, after a wait.
+/// Ends an attempt of [`begin`] after a wait.
 #[cold]
 pub(crate) fn end_wait(site: &CallSite, outcome: AttemptOutcome, wait: Option<LockWait>) {
     if let Some(guard) = thread::enter_ready() {
@@ -85,7 +85,7 @@ pub(crate) fn end_wait(site: &CallSite, outcome: AttemptOutcome, wait: Option<Lo
     }
 }
 
-/// An attempt of [`begin`] is over.
+/// Ends an attempt of [`begin`].
 #[inline(always)]
 pub(crate) fn end(
     guard: HookGuard<'_>,
@@ -123,7 +123,7 @@ fn acquired(
     }
 }
 
-/// An attempt is over that was passed over.
+/// Ends a skipped attempt.
 #[inline]
 pub(crate) fn end_silently(lock: usize, outcome: AttemptOutcome) {
     if !matches!(outcome, AttemptOutcome::Acquired | AttemptOutcome::AcquiredFromDead) {
@@ -160,7 +160,7 @@ fn not_acquired(
     }
 }
 
-/// The lock is about to be left; `None` if nobody recorded that it was taken.
+/// Notes that a lock is about to be released; `None` if its acquisition was not recorded.
 #[inline(always)]
 pub(crate) fn begin_release(lock: usize) -> Option<EndingHold> {
     let mut guard = thread::enter_ready()?;
@@ -169,7 +169,7 @@ pub(crate) fn begin_release(lock: usize) -> Option<EndingHold> {
     Some(EndingHold { hold, at: process.profile.clock().now() })
 }
 
-/// The lock is left.
+/// Records a release.
 #[inline(always)]
 pub(crate) fn released(ending: &EndingHold) {
     let Some(mut guard) = thread::enter_ready() else {
@@ -178,7 +178,7 @@ pub(crate) fn released(ending: &EndingHold) {
     let process = guard.process;
     let thread = guard.thread();
     thread.recorder.released_at(&process.profile, &ending.hold, ending.at);
-    // Not before: it takes long, and nobody waits for us now.
+    // After the release, since it takes long and no thread waits for us now.
     if thread.must_look {
         thread.must_look = false;
         process.modules.look(&process.profile);
@@ -192,15 +192,15 @@ fn look(process: &ProcessState, frames: &[u64]) {
     }
 }
 
-/// When a thread that has left its lock began to wait for a condition; `None` while nothing is
-/// recorded.
+/// The time at which a thread that released its lock began to wait on a condition; `None` while
+/// recording is off.
 #[inline]
 pub(crate) fn fall_asleep() -> Option<Stamp> {
     let profile = &thread::enter()?.process.profile;
     profile.is_on().then(|| profile.clock().now())
 }
 
-/// It has taken its lock back. Whether it found that held cannot be seen.
+/// Records that the thread has its lock back. Whether it had to wait for the lock cannot be seen.
 #[inline]
 pub(crate) fn wake_up(site: &mut CallSite, since: Stamp, outcome: AttemptOutcome) {
     let has_lock = matches!(
@@ -221,7 +221,7 @@ pub(crate) fn wake_up(site: &mut CallSite, since: Stamp, outcome: AttemptOutcome
     }
 }
 
-/// There is no lock here any more, or a new one.
+/// Forgets a lock that ended, or that was made again.
 #[inline]
 pub(crate) fn forget(lock: usize) {
     let Some(mut guard) = thread::enter_ready() else {
@@ -230,14 +230,14 @@ pub(crate) fn forget(lock: usize) {
     let process = guard.process;
     let thread = guard.thread();
     thread.recorder.destroyed(lock);
-    // A hold that never ended, such as one of a lock in memory that was used again.
+    // Holds without an end, for instance of a lock in memory that was reused.
     let forgotten = thread.recorder.forget_holds(lock);
     if forgotten > 0 {
         process.profile.count_lost(forgotten);
     }
 }
 
-/// Makes the profile of this process, if there is to be one and it is not there.
+/// Makes the profile of this process, if it is wanted and missing.
 #[cold]
 pub(crate) fn make_profile() {
     if settings().is_some() {
@@ -245,36 +245,36 @@ pub(crate) fn make_profile() {
     }
 }
 
-/// A library may have been taken out of memory.
+/// Notes that a library may have been unloaded.
 #[cold]
 pub(crate) fn doubt_modules() {
     if let Some(process) = process::begun() {
-        // In case that nobody can look now.
+        // In case that no thread can scan now.
         process.modules.doubt();
         process.modules.look(&process.profile);
     }
 }
 
-/// What a program takes from itself.
+/// A right that a program gives up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Limit {
-    /// System calls, by a filter.
+    /// System calls, restricted by a filter.
     Syscalls,
-    /// All system calls but a few, and with them the processor's clock.
+    /// All system calls but a few, and the processor's clock.
     StrictSyscalls,
-    /// The processor's clock: who reads it is sent a signal.
+    /// The processor's clock: a thread that reads it gets a signal.
     Clock,
 }
 
-/// Sets a limit, by a call that answers -1 if it could not. What we may need of it later is done
-/// before. A thread that may not read the clock records nothing any more.
+/// Gives up a right, by a call that returns -1 on failure, after making the calls that we may need
+/// later. A thread that may not read the clock records nothing from then on.
 #[cold]
 pub(crate) fn set_limit(limit: Limit, set: impl FnOnce() -> c_long) -> c_long {
-    // A child of `vfork` is limited alone, and has nothing of its own.
+    // The limit of a child of `vfork` applies to it alone, and it has no state of its own.
     if settings().is_none() {
         return set();
     }
-    // With a filter already there we ask the system nothing, and have nothing to prepare.
+    // With a filter in place we ask the system nothing and prepare nothing.
     let is_free = calls::CallPermit::begin().is_some();
     if is_free && !process::is_memory_ours() || !is_free && limit == Limit::Syscalls {
         return set();
@@ -284,7 +284,7 @@ pub(crate) fn set_limit(limit: Limit, set: impl FnOnce() -> c_long) -> c_long {
     }
     match limit {
         Limit::Syscalls => calls::set_up_filter(set),
-        // No threads can be begun any more.
+        // No thread can start any more.
         Limit::StrictSyscalls => thread::stop_by(false, || calls::set_up_filter(set)),
         Limit::Clock => thread::stop_by(true, set),
     }
@@ -297,7 +297,7 @@ fn prepare_for_filter() {
     }
 }
 
-/// The system's number of this thread, as locks note their owners; 0 while nothing is recorded.
+/// The thread id of this thread, as locks note their owners; 0 while nothing is recorded.
 #[cold]
 pub(crate) fn own_number() -> u32 {
     thread::enter().map_or(0, |mut guard| guard.thread().tid)

@@ -1,5 +1,5 @@
-//! What the environment asks for. It is read once, when the library is loaded: programs write over
-//! their environment.
+//! The settings in the environment. They are read once, when the library is loaded: programs
+//! overwrite their environment.
 
 use std::ffi::CStr;
 use std::sync::OnceLock;
@@ -8,10 +8,10 @@ use forebay_sync::profile::{ProfilePlan, StackPlan};
 
 use crate::stack::FRAMES_MAX;
 
-/// Longest path of a profile, in bytes, without what is put behind it.
+/// The longest path of a profile, in bytes, without its suffix.
 const PATH_BYTES_MAX: usize = 4000;
 
-/// How much there is room for by default.
+/// The default sizes of a profile.
 const PLAN: ProfilePlan = ProfilePlan {
     sites: 4096,
     frames: 1,
@@ -23,28 +23,28 @@ const PLAN: ProfilePlan = ProfilePlan {
     stacks: StackPlan::NONE,
 };
 
-/// How many processes have a profile by default: what starts others without end would fill the
-/// disk.
+/// The default number of processes with a profile: a program that starts others without end would
+/// fill the disk.
 const PROCESSES: u32 = 1000;
 
-/// What is asked for.
+/// The settings of a recording.
 pub(crate) struct RecordSettings {
     path: [u8; PATH_BYTES_MAX],
     path_bytes: usize,
-    /// How much the profile has room for.
+    /// The sizes of the profile.
     pub(crate) plan: ProfilePlan,
-    /// Processes that have a profile, from the first on.
+    /// The most processes with a profile.
     pub(crate) processes: u64,
-    /// Attempts that are passed over behind each that is recorded.
+    /// Attempts that are skipped after each that is recorded.
     pub(crate) skip: u64,
-    /// Is recording switched on from the beginning?
+    /// Whether recording is on from the beginning.
     pub(crate) is_on: bool,
-    /// Is each lock a site of its own?
+    /// Whether each lock is a site of its own.
     pub(crate) is_by_lock: bool,
 }
 
 impl RecordSettings {
-    /// Where the profile is to be, without a zero behind it.
+    /// The path of the profile, without a terminating zero.
     pub(crate) fn path(&self) -> &[u8] {
         &self.path[..self.path_bytes]
     }
@@ -52,7 +52,7 @@ impl RecordSettings {
 
 static SETTINGS: OnceLock<Option<RecordSettings>> = OnceLock::new();
 
-/// What is asked for; `None` if that is nothing, or makes no sense. There is a profile of its plan.
+/// The settings; `None` without any, or if they make no sense. Their plan is sound.
 pub(crate) fn settings() -> Option<&'static RecordSettings> {
     SETTINGS.get_or_init(read).as_ref()
 }
@@ -69,7 +69,7 @@ fn read() -> Option<RecordSettings> {
         pairs: number(c"LOCKPROF_PAIRS", PLAN.pairs),
         ..PLAN
     };
-    // Before there is a file: it would be made, all of it, in vain.
+    // Checked before the file is made, which would be useless.
     if plan.fault().is_some() {
         return None;
     }
@@ -87,12 +87,12 @@ fn read() -> Option<RecordSettings> {
 fn variable(name: &CStr) -> Option<&'static [u8]> {
     // SAFETY: a text of C.
     let found = unsafe { libc::getenv(name.as_ptr()) };
-    // SAFETY: a text of C, which the program may overwrite later; we look at it now only, while
+    // SAFETY: a C string, which the program may overwrite later; we read it only now, while
     // libraries are loaded.
     (!found.is_null()).then(|| unsafe { CStr::from_ptr(found) }.to_bytes())
 }
 
-/// A number of the environment, or another if there is none.
+/// A number from the environment, or the default.
 fn number(name: &CStr, otherwise: u32) -> u32 {
     let found = variable(name).and_then(|text| str::from_utf8(text).ok());
     found.and_then(|text| text.parse().ok()).unwrap_or(otherwise)
@@ -104,7 +104,7 @@ mod tests {
 
     #[test]
     fn as_many_threads_as_can_be_asked_for_have_room() {
-        // What `forebay locks record --threads` takes at most.
+        // The maximum of `forebay locks record --threads`.
         let plan = ProfilePlan { threads: 12_000, frames: FRAMES_MAX as u32, ..PLAN };
         assert_eq!(plan.fault(), None);
         assert!(

@@ -1,8 +1,8 @@
-//! Callers of callers, by the frames that programs keep which are built with frame pointers.
+//! The callers of a hook, by the frames of programs that are built with frame pointers.
 //!
-//! Only a stack that is this thread's own is looked at, from the hook up to its end: that is there
-//! as long as the thread runs on it. Other stacks, such as those of coroutines and of signal
-//! handlers, come and go; what the register says while a thread runs on one need not be a frame.
+//! Only this thread's own stack is read, from the hook up to its end: it exists as long as the
+//! thread runs on it. Other stacks, such as those of coroutines and signal handlers, come and go;
+//! while a thread runs on one of them, the register need not point to a frame.
 
 use std::ops::Range;
 
@@ -10,14 +10,14 @@ use crate::call_site::Caller;
 use crate::calls::CallPermit;
 use crate::{errno, proc};
 
-/// The most callers that are looked at.
+/// The most callers that are read.
 pub(crate) const FRAMES_MAX: usize = 32;
 
-/// How often a thread looks for its stack: that of the first thread grows, and it is looked for in
-/// vain while the thread runs on another.
+/// How often a thread looks for its stack: the first thread's stack grows, and a search fails while
+/// the thread runs on another stack.
 const LOOKS_MAX: u32 = 32;
 
-/// Where this thread's stack lies, as far as it has looked.
+/// The range of this thread's stack, as far as known.
 #[derive(Debug)]
 pub(crate) struct ThreadStack {
     own: Range<usize>,
@@ -29,7 +29,7 @@ impl ThreadStack {
         ThreadStack { own: 0..0, looks: 0 }
     }
 
-    /// Fills in the callers, from the nearest on, and says how many.
+    /// Fills in the callers, the nearest first, and returns their number.
     pub(crate) fn callers(&mut self, caller: Caller, out: &mut [u64]) -> usize {
         let here = std::ptr::from_ref(&caller).addr();
         if !self.own.contains(&here) {
@@ -39,7 +39,7 @@ impl ThreadStack {
         walk(caller, here..end, out)
     }
 
-    /// Looks for the stack, if that can be found out.
+    /// Looks for the stack, if system calls are allowed.
     #[cold]
     pub(crate) fn look(&mut self) {
         let here = std::ptr::from_ref(&self).addr();
@@ -58,8 +58,8 @@ impl ThreadStack {
 /// The stack that this thread runs on, if it is known to be its own. `here` lies on it, and `local`
 /// in memory that is the thread's alone.
 ///
-/// The first thread's is what the system says it is. The C library puts other threads' own memory
-/// above their stacks, and below them what nobody may touch: what lies between is one piece.
+/// The system names the first thread's stack. The C library puts the thread-local memory of other
+/// threads above their stacks and a guard below them: the memory in between is one piece.
 fn own_stack(calls: &CallPermit, here: usize, local: usize) -> Option<Range<usize>> {
     let (mut found, mut guard_end) = (None, 0);
     proc::mappings(calls, |mapping| {
@@ -80,10 +80,10 @@ fn own_stack(calls: &CallPermit, here: usize, local: usize) -> Option<Range<usiz
     found
 }
 
-/// Goes from frame to frame while they lie in `stack`, which can be read, each above the last.
+/// Walks the frames in `stack`, which can be read, each above the last.
 ///
-/// A frame has the address of the next one and, behind it, where to return to; this is so on both
-/// kinds of machine that we know.
+/// A frame holds the address of the next one and, above it, the return address; so on both
+/// supported architectures.
 fn walk(caller: Caller, stack: Range<usize>, out: &mut [u64]) -> usize {
     const WORD: usize = size_of::<usize>();
     let Some((first, rest)) = out.split_first_mut() else {
@@ -146,8 +146,8 @@ mod tests {
 
     type FoundStack = Option<Range<usize>>;
 
-    /// An address of the stack that is lower than all of its caller's, and what is found from there
-    /// and from elsewhere.
+    /// An address lower in the stack than all of its caller's, and the stacks found from there and
+    /// from elsewhere.
     #[inline(never)]
     fn find(above: usize) -> (usize, FoundStack, FoundStack, FoundStack) {
         let (here, heap) = (0_u8, Box::new(0_u8));

@@ -1,6 +1,6 @@
-//! What belongs to one thread, in memory that it finds without a call: thread-local memory of the
-//! kind that the linker lays out when the program starts (*initial exec*). The other kind may
-//! allocate when a thread first comes by, and an allocator may take locks.
+//! The state of one thread, in memory that it finds without a call: thread-local memory that the
+//! linker lays out when the program starts (*initial exec*). The other kind may allocate on a
+//! thread's first access, and an allocator may take locks.
 
 use std::arch::{asm, global_asm};
 use std::cell::{Cell, UnsafeCell};
@@ -18,21 +18,21 @@ use crate::process::{self, ProcessState};
 use crate::stack::ThreadStack;
 use crate::{errno, real};
 
-/// A thread that records.
+/// The state of a thread that records.
 #[repr(C)]
 pub(crate) struct ThreadState {
-    // What each attempt needs comes first: few lines of memory.
-    /// A place turned up whose module is not known.
+    // The fields that each attempt needs come first, so that they share few cache lines.
+    /// Set when a call site lies in an unknown module.
     pub(crate) must_look: bool,
-    /// It has said to its process that it wants a block.
+    /// It has told its process that it wants a block.
     pub(crate) has_joined: bool,
-    /// The system's number of the thread, as the C library knows it.
+    /// The thread id, as the C library knows it.
     pub(crate) tid: u32,
     pub(crate) recorder: Recorder,
     pub(crate) stack: ThreadStack,
 }
 
-/// A thread that has recorded nothing yet.
+/// The state of a thread that has recorded nothing yet.
 static NEW: ThreadState = ThreadState {
     must_look: false,
     has_joined: false,
@@ -41,13 +41,13 @@ static NEW: ThreadState = ThreadState {
     stack: ThreadStack::new(),
 };
 
-/// What lies in the thread's memory; all zeros at first.
+/// The thread-local memory; all zeros at first.
 #[repr(C, align(64))]
 struct ThreadShell {
     /// A hook is at work: another one, in a signal handler or below this one, does nothing. Or the
-    /// thread records nothing any more.
+    /// thread has stopped recording.
     is_busy: Cell<bool>,
-    /// The process that `process` and `thread` are for; 0 while there are none.
+    /// The process number that `process` and `thread` belong to; 0 while there are none.
     epoch: Cell<u64>,
     word: Cell<Option<&'static AtomicU64>>,
     process: Cell<Option<&'static ProcessState>>,
@@ -67,7 +67,7 @@ global_asm!(
     bytes = const size_of::<ThreadShell>(),
 );
 
-/// This thread's shell. It must not leave the thread.
+/// This thread's shell. The reference must not leave the thread.
 #[inline(always)]
 fn shell<'thread>() -> &'thread ThreadShell {
     let shell: *const ThreadShell;
@@ -107,7 +107,7 @@ impl ThreadShell {
         (word.load(Relaxed) == self.epoch.get()).then(|| self.process.get())
     }
 
-    /// Makes this thread ready: it is new, or the only one of a child that was forked off.
+    /// Makes this thread ready: it is new, or the only one of a forked child.
     #[cold]
     #[inline(never)]
     fn prepare(&self) -> Option<&'static ProcessState> {
@@ -123,8 +123,8 @@ impl ThreadShell {
         let has_clock = CLOCKS_LOST.load(Relaxed) == 0;
         let process = has_clock.then(|| process::process(epoch)).flatten();
         let thread = self.thread.get().cast::<ThreadState>();
-        // SAFETY: ours alone, and we are busy: nobody has a reference to it. What is copied has no
-        // owner: nothing in it is ever dropped. Stacks are too small for a copy between.
+        // SAFETY: ours alone, and we are busy, so no reference to it exists. The copied value owns
+        // nothing: nothing in it is ever dropped. Stacks are too small for a copy in between.
         unsafe { thread.copy_from_nonoverlapping(&NEW, 1) };
         // SAFETY: as above, and written just now.
         unsafe { (*thread).tid = mutex::own_number() };
@@ -134,8 +134,8 @@ impl ThreadShell {
         process
     }
 
-    /// Begins a hook's work with this thread's own; `None` if one is at work already, or there is
-    /// no process to record for.
+    /// Begins a hook's work; `None` if a hook is at work already, or if there is no process to
+    /// record for.
     #[inline(always)]
     fn enter(
         &self,
@@ -155,17 +155,17 @@ impl ThreadShell {
     }
 }
 
-/// A hook at work: as long as this lives, no other one is in this thread.
+/// A hook at work: while this lives, no other one runs in this thread.
 pub(crate) struct HookGuard<'thread> {
     shell: &'thread ThreadShell,
     pub(crate) process: &'static ProcessState,
 }
 
 impl HookGuard<'_> {
-    /// This thread's own.
+    /// The state of this thread.
     #[inline(always)]
     pub(crate) fn thread(&mut self) -> &mut ThreadState {
-        // SAFETY: it is ours alone, and while we are busy nobody comes here a second time.
+        // SAFETY: it is ours alone, and while we are busy no second hook comes here.
         let thread = unsafe { &mut *self.shell.thread.get() };
         // SAFETY: it was written when we became ready.
         unsafe { thread.assume_init_mut() }
@@ -181,7 +181,7 @@ impl Drop for HookGuard<'_> {
     }
 }
 
-/// Begins a hook's work, if there is a profile; makes one if need be.
+/// Begins a hook's work, if there is a profile; makes one if needed.
 #[inline(always)]
 pub(crate) fn enter<'thread>() -> Option<HookGuard<'thread>> {
     let shell = shell();
@@ -195,17 +195,17 @@ pub(crate) fn enter_ready<'thread>() -> Option<HookGuard<'thread>> {
     shell.enter(|| shell.ready().flatten())
 }
 
-/// How often a thread took the processor's clock from itself, and from all that it begins.
+/// How often a thread gave up the processor's clock for itself and for all that it starts.
 static CLOCKS_LOST: AtomicU32 = AtomicU32::new(0);
 
-/// From now on this thread records nothing, nor, if so said, do those that are not there yet: what
-/// is called takes the clock from it. It answers -1 if it could not.
+/// Stops recording in this thread and, if `is_inherited`, in threads that start later: `call` takes
+/// the clock from them. It returns -1 on failure.
 #[cold]
 pub(crate) fn stop_by(is_inherited: bool, call: impl FnOnce() -> c_long) -> c_long {
     let shell = shell();
     let was_busy = shell.is_busy.replace(true);
     let lost = u32::from(is_inherited);
-    // Before: who begins meanwhile must not read the clock.
+    // Before the call: a thread that starts during it must not read the clock.
     CLOCKS_LOST.fetch_add(lost, Relaxed);
     let code = call();
     if code == -1 {
@@ -216,7 +216,7 @@ pub(crate) fn stop_by(is_inherited: bool, call: impl FnOnce() -> c_long) -> c_lo
 }
 
 impl ThreadState {
-    /// Is this thread to record now? It finds a block if it has none.
+    /// Whether this thread records this attempt. It looks for a block if it has none.
     #[inline(always)]
     pub(crate) fn begin(&mut self, process: &ProcessState) -> bool {
         let (tid, has_joined) = (self.tid, &mut self.has_joined);
@@ -231,7 +231,7 @@ impl ThreadState {
         })
     }
 
-    /// Who this thread is, if it will be able to give its block back.
+    /// The identity of this thread, if it will be able to give its block back.
     fn identity(tid: u32) -> Option<ThreadIdentity> {
         let key = leave_key()?;
         let first_round = std::ptr::without_provenance::<c_void>(1);
@@ -243,7 +243,7 @@ impl ThreadState {
         Some(ThreadIdentity { tid, name: ThreadState::name() })
     }
 
-    /// Its name; zeros if the system can't be asked.
+    /// Its name; zeros if system calls are forbidden.
     fn name() -> [u8; 16] {
         let mut name = [0_u8; 16];
         if let Some(_calls) = CallPermit::begin() {
@@ -254,12 +254,12 @@ impl ThreadState {
     }
 }
 
-/// How often the C library calls destructors that have set their value anew.
+/// How often the C library calls destructors that set their value again.
 const ROUNDS: usize = 4;
 
 static LEAVE: OnceLock<Option<libc::pthread_key_t>> = OnceLock::new();
 
-/// The key whose destructor is called when a thread ends.
+/// The key whose destructor runs when a thread ends.
 pub(crate) fn leave_key() -> Option<libc::pthread_key_t> {
     *LEAVE.get_or_init(|| {
         let mut key = 0;
@@ -269,8 +269,8 @@ pub(crate) fn leave_key() -> Option<libc::pthread_key_t> {
     })
 }
 
-/// Gives the thread's block back. The destructors of others may still take locks, so it waits for
-/// the last round of them.
+/// Gives the thread's block back. Other destructors may still take locks, so this waits for their
+/// last round.
 unsafe extern "C" fn leave(round: *mut c_void) {
     let round = round.addr();
     if round < ROUNDS

@@ -1,4 +1,4 @@
-//! An attempt at a lock, of whatever kind.
+//! An attempt at a lock of any kind.
 
 use std::ffi::c_int;
 
@@ -7,7 +7,7 @@ use libc::{clockid_t, timespec};
 use crate::call_site::CallSite;
 use crate::record::{self, AttemptOutcome, AttemptStart};
 
-/// What a function of POSIX threads answered.
+/// The outcome of a POSIX threads function.
 #[inline(always)]
 pub(super) fn of_posix(code: c_int) -> AttemptOutcome {
     match code {
@@ -19,7 +19,7 @@ pub(super) fn of_posix(code: c_int) -> AttemptOutcome {
     }
 }
 
-/// What a function of C11 threads answered.
+/// The outcome of a C11 threads function.
 #[inline(always)]
 pub(super) fn of_c11(code: c_int) -> AttemptOutcome {
     const SUCCESS: c_int = 0;
@@ -33,8 +33,8 @@ pub(super) fn of_c11(code: c_int) -> AttemptOutcome {
     }
 }
 
-/// Is it a moment that can be waited for? With another some functions answer an error before they
-/// look at the lock, and others only if they would have to wait.
+/// Whether `until` is a time to wait for. With an invalid one some functions fail before they look
+/// at the lock, and others only if they would have to wait.
 ///
 /// # Safety
 /// - `until` points to a time, or is null.
@@ -48,13 +48,13 @@ pub(super) unsafe fn is_moment(clock: clockid_t, until: *const timespec) -> bool
     (0..1_000_000_000).contains(&nanoseconds)
 }
 
-/// Can the C library wait by this clock?
+/// Whether the C library can wait by this clock.
 #[inline]
 pub(super) fn is_clock(clock: clockid_t) -> bool {
     matches!(clock, libc::CLOCK_REALTIME | libc::CLOCK_MONOTONIC)
 }
 
-/// Takes a lock by `wait`, after it was tried: who finds it free has not waited.
+/// Takes a lock by `wait`, after a try: a thread that finds it free has not waited.
 #[inline(always)]
 pub(super) fn lock(
     mut site: CallSite,
@@ -76,7 +76,7 @@ pub(super) fn lock(
     code
 }
 
-/// Takes a lock by `wait` that cannot be tried, but was looked at.
+/// Takes a lock by `wait` without a try; `is_held` says whether it was held.
 #[cold]
 pub(super) fn lock_seen(
     mut site: CallSite,
@@ -139,7 +139,7 @@ pub(super) fn try_lock(
     code
 }
 
-/// Leaves a lock: the hold has ended just before others can take it.
+/// Releases a lock: the hold ends just before other threads can take it.
 #[inline(always)]
 pub(super) fn unlock(lock: usize, unlock: impl FnOnce() -> c_int) -> c_int {
     let ending = record::begin_release(lock);

@@ -1,11 +1,11 @@
-//! Waiting for a condition: the mutex is left, and taken back within the real function.
+//! Waiting on a condition: the mutex is released, and taken back within the real function.
 //!
-//! The hold ends when the wait begins, and another one begins when the wait is over, at the place
-//! of the wait. How long the lock was waited for within it can't be told from how long the
-//! condition was: both together are time asleep, which is counted for itself.
+//! The hold ends when the wait begins, and another one begins at the call site of the wait when the
+//! wait is over. The time for the condition and the time for the mutex cannot be told apart: both
+//! together count as time asleep.
 //!
 //! These functions may end by cancelling the thread, which unwinds through us: nothing here has a
-//! destructor. A thread that is cancelled has the mutex then, but that is not recorded.
+//! destructor. A cancelled thread has the mutex then, but that is not recorded.
 
 use std::ffi::c_int;
 
@@ -47,7 +47,7 @@ unsafe fn sleep(
     code
 }
 
-/// The same until some time; with what is none the mutex is not left.
+/// The same with a time limit; with an invalid one the mutex is not released.
 ///
 /// # Safety
 /// - `mutex` points to a mutex.

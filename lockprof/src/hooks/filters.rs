@@ -1,4 +1,4 @@
-//! Calls by which a process limits what it may do itself: its system calls, or its clock.
+//! Calls by which a process limits its own rights: to system calls, or to the clock.
 
 use std::ffi::{c_int, c_long, c_uint, c_ulong};
 use std::mem::offset_of;
@@ -8,7 +8,7 @@ use crate::record::{self, Limit};
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn prctl(option: c_int, a: c_ulong, b: c_ulong, c: c_ulong, d: c_ulong) -> c_int {
-    // SAFETY: what the program says; it takes no more than these.
+    // SAFETY: the program's own arguments; the call takes no more than these.
     let real = || unsafe { real::PRCTL.get()(option, a, b, c, d) };
     match limit_of_prctl(option, a) {
         Some(limit) => record::set_limit(limit, || real().into()) as c_int,
@@ -16,7 +16,7 @@ unsafe extern "C" fn prctl(option: c_int, a: c_ulong, b: c_ulong, c: c_ulong, d:
     }
 }
 
-/// What a call of this option would limit.
+/// The limit that this option of `prctl` sets.
 fn limit_of_prctl(option: c_int, first: c_ulong) -> Option<Limit> {
     match (option, first as i64) {
         (libc::PR_SET_SECCOMP, STRICT) => Some(Limit::StrictSyscalls),
@@ -29,7 +29,7 @@ fn limit_of_prctl(option: c_int, first: c_ulong) -> Option<Limit> {
 const STRICT: i64 = libc::SECCOMP_MODE_STRICT as i64;
 const NO_CLOCK: i64 = libc::PR_TSC_SIGSEGV as i64;
 
-/// What this call would limit.
+/// The limit that this system call sets.
 fn limit_of(number: c_long, first: c_long, second: c_long) -> Option<Limit> {
     match (number, first as c_uint) {
         (libc::SYS_seccomp, libc::SECCOMP_SET_MODE_STRICT) => Some(Limit::StrictSyscalls),
@@ -48,7 +48,7 @@ unsafe extern "C" fn other_syscall(
     e: c_long,
     f: c_long,
 ) -> c_long {
-    // SAFETY: what the program says; it takes no more than these.
+    // SAFETY: the program's own arguments; the call takes no more than these.
     let real = || unsafe { real::SYSCALL.get()(number, a, b, c, d, e, f) };
     match limit_of(number, a, b) {
         Some(limit) => record::set_limit(limit, real),
@@ -56,8 +56,8 @@ unsafe extern "C" fn other_syscall(
     }
 }
 
-/// Goes on to the real one, as if it had been called itself: some calls return twice, and the
-/// second time on another stack.
+/// Jumps to the real one, as if the program had called it: some calls return twice, the second time
+/// on another stack.
 #[unsafe(naked)]
 #[unsafe(no_mangle)]
 unsafe extern "C" fn syscall(number: c_long) -> c_long {

@@ -1,8 +1,8 @@
-//! The functions that stand in for those of the C library.
+//! The replacements for functions of the C library.
 //!
-//! A hook that takes a lock is two functions: a *stub* with the name of the C library's, which adds
-//! two arguments, where it returns to and the register that points to the caller's frame; and what
-//! it jumps to.
+//! A hook that takes a lock is two functions: a *stub* with the name of the C library's function,
+//! which adds two arguments, its return address and the caller's frame pointer, and the function
+//! that it jumps to.
 
 mod attempt;
 mod cond;
@@ -15,7 +15,7 @@ mod spin;
 
 use crate::{process, real, settings, thread};
 
-/// Defines a stub. The number says how many arguments the function has.
+/// Defines a stub. The number is that of the function's arguments.
 macro_rules! stub {
     ($number:tt $abi:literal $name:ident($($argument:ident: $kind:ty),*) => $inner:path) => {
         #[unsafe(naked)]

@@ -1,4 +1,4 @@
-//! Where libraries are taken out of memory: others may come to lie there.
+//! Unloading of libraries: others may come to lie at their addresses.
 
 use std::ffi::{c_int, c_void};
 

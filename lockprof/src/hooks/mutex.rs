@@ -12,14 +12,14 @@ use crate::call_site::{CallSite, Caller, LockKind};
 use crate::real::{self, Real};
 use crate::record::{self, AttemptOutcome};
 
-/// The beginning of a mutex, which glibc can never change: programs have initialisers of it
+/// The first words of a mutex, which glibc can never change: programs have their initialisers
 /// compiled in.
 #[repr(C)]
 struct MutexWords {
     lock: AtomicI32,
-    /// How often the owner has taken it, if it may do so again and again.
+    /// The owner's nesting depth, if it may take the mutex repeatedly.
     count: AtomicI32,
-    /// The number of the thread that has it.
+    /// The thread id of the owner.
     owner: AtomicI32,
     user_count: AtomicI32,
     kind: AtomicI32,
@@ -31,7 +31,8 @@ const ERROR_CHECKING: i32 = 2;
 const ROBUST: i32 = 16;
 const INHERITING: i32 = 32;
 
-/// Stands for the owner of a robust mutex; who has it says the word of the lock then.
+/// The owner of a robust mutex in an inconsistent state; the word of the lock then names the
+/// holder.
 const INCONSISTENT: i32 = i32::MAX;
 const THREAD_MASK: i32 = 0x3fff_ffff;
 
@@ -39,7 +40,7 @@ const THREAD_MASK: i32 = 0x3fff_ffff;
 /// - `mutex` points to a mutex.
 unsafe fn words<'a>(mutex: *mut pthread_mutex_t) -> &'a MutexWords {
     const { assert!(size_of::<pthread_mutex_t>() >= size_of::<MutexWords>()) };
-    // SAFETY: the caller says so; all words are atomic, whoever else writes them.
+    // SAFETY: the caller says so; all words are atomic, so other writers do no harm.
     unsafe { &*mutex.cast::<MutexWords>() }
 }
 
@@ -51,39 +52,39 @@ impl MutexWords {
     #[cold]
     fn is_ours(&self) -> bool {
         let owner = match self.owner.load(Relaxed) {
-            // Nobody has said that what it protects is consistent, after an owner that died.
+            // The value has not been declared consistent since an owner died.
             INCONSISTENT => self.lock.load(Relaxed) & THREAD_MASK,
             owner => owner,
         };
         owner != 0 && owner.unsigned_abs() == record::own_number()
     }
 
-    /// Must not be tried: glibc (2.36 at least) leaves a mutex taken that is tried when it cannot
-    /// be recovered any more.
+    /// Whether the mutex must not be tried: glibc (2.36 at least) leaves an unrecoverable mutex
+    /// taken after a try.
     #[inline]
     fn is_robust(&self) -> bool {
         self.kind.load(Relaxed) & ROBUST != 0
     }
 
-    /// Does its owner inherit the priority of who waits for it?
+    /// Whether its owner inherits the priority of its waiters.
     fn is_inheriting(&self) -> bool {
         self.kind.load(Relaxed) & INHERITING != 0
     }
 
-    /// Has any thread a mutex that notes its owner in the word of the lock, or is of another kind
-    /// and taken?
+    /// Whether the mutex is held, if it notes its owner in the word of the lock; for other kinds,
+    /// whether it is taken.
     #[cold]
     fn is_held(&self) -> bool {
         self.lock.load(Relaxed) & THREAD_MASK != 0
     }
 
-    /// Has this thread the lock already, so that taking it again only counts?
+    /// Whether this thread has the lock already, so that taking it again only counts.
     #[inline]
     pub(super) fn is_inner_lock(&self) -> bool {
         self.is(RECURSIVE) && self.is_ours()
     }
 
-    /// Will this thread still have the lock when it has left it once, or has it never had it?
+    /// Whether an unlock leaves the lock with this thread, or this thread does not have it at all.
     #[inline]
     pub(super) fn is_inner_unlock(&self) -> bool {
         let kind = self.kind.load(Relaxed);
@@ -101,12 +102,12 @@ pub(super) unsafe fn is_inner_unlock(mutex: *mut pthread_mutex_t) -> bool {
     unsafe { words(mutex) }.is_inner_unlock()
 }
 
-/// The number of this thread, as locks note it. A lock is asked: asking the system may be
+/// The thread id of this thread, as locks note it. A lock supplies it: asking the system may be
 /// forbidden.
 pub(crate) fn own_number() -> u32 {
     let mut mutex = libc::PTHREAD_MUTEX_INITIALIZER;
-    // That of other kinds may be left out.
-    // SAFETY: a mutex, which nobody else has.
+    // A mutex of another kind may leave its owner out.
+    // SAFETY: a mutex that only this thread has.
     unsafe { words(&raw mut mutex) }.kind.store(RECURSIVE, Relaxed);
     // SAFETY: as above.
     unsafe { real::MUTEX_LOCK.get()(&raw mut mutex) };
@@ -179,7 +180,7 @@ unsafe extern "C" fn clocklock_mutex(
         // SAFETY: as above.
         return unsafe { take(site, m, (of_posix, &real::MUTEX_TRYLOCK), wait) };
     }
-    // By some clocks it can't be taken, be it free or not.
+    // By some clocks the lock is never acquired, free or not.
     lock_seen(site, of_posix, words.is_held(), wait)
 }
 

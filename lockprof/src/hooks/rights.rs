@@ -1,4 +1,4 @@
-//! Calls after which a process may not be able to make its profile any more: it is made before.
+//! Calls after which a process may be unable to make its profile: it is made before them.
 
 use std::ffi::{c_char, c_int};
 

@@ -11,7 +11,7 @@ use crate::{real, record};
 
 type RwlockPtr = *mut pthread_rwlock_t;
 
-/// How a lock is taken for reading, or for writing.
+/// Defines the hooks that take a lock for reading, or for writing.
 macro_rules! side {
     (
         $side:ident, $kind:ident;
@@ -76,7 +76,7 @@ macro_rules! side {
     };
 }
 
-/// With what is no moment it can't be taken, be it free or not.
+/// With an invalid time the lock is never acquired, free or not.
 #[inline(always)]
 fn take_until(
     site: CallSite,

@@ -1,4 +1,4 @@
-//! Counts of what programs did, to the last one.
+//! Exact counts of the actions of programs.
 
 use crate::scene::{Scene, by_kind, compare};
 
@@ -50,11 +50,11 @@ fn a_failed_try_is_charged_with_the_delay_until_the_lock_was_got() {
 }
 
 #[test]
-fn waits_are_those_of_who_found_the_lock_held() {
+fn only_threads_that_found_the_lock_held_count_as_waiting() {
     let Some(scene) = Scene::compile("locks.c") else { return };
     let reading = scene.compare(&["waits", "50"]);
     let mutex = by_kind(&reading)["mutex"];
-    // Three times, somebody held the lock for 50 ms while another came for it.
+    // Three times, one thread held the lock for 50 ms while another wanted it.
     assert_eq!((mutex.contended_count, mutex.count), (3, 6), "{mutex:?}");
     assert!((60_000_000..10_000_000_000).contains(&mutex.wait_ns), "{mutex:?}");
     assert!(mutex.hold_ns >= 150_000_000, "{mutex:?}");
@@ -107,7 +107,7 @@ fn a_timed_wait_counts_as_a_wait() {
 }
 
 #[test]
-fn what_a_thread_can_t_remember_is_lost_and_said_to_be() {
+fn holds_beyond_the_limit_of_a_thread_are_counted_as_lost() {
     let Some(scene) = Scene::compile("locks.c") else { return };
     let reading = scene.compare(&["many", "100"]);
     assert_eq!(reading.counts.lost, 69);

@@ -1,4 +1,4 @@
-//! Programs that forbid themselves system calls: whoever makes one of them is killed.
+//! Programs that forbid themselves system calls and are killed for making one.
 
 use crate::scene::{Scene, compare};
 
@@ -30,7 +30,7 @@ fn threads_that_begin_while_a_filter_is_set_up_end_well() {
 }
 
 #[test]
-fn who_may_not_look_at_the_clock_records_nothing() {
+fn a_thread_that_may_not_read_the_clock_records_nothing() {
     let Some(scene) = Scene::compile("filters.c") else { return };
     for case in ["no clock", "no clock from the beginning"] {
         let output = scene.run(&mut scene.command(&[case]));

@@ -101,11 +101,11 @@ fn where_nothing_can_be_allocated_zeros_are_written() {
 }
 
 #[test]
-fn on_a_full_disk_threads_without_room_are_lost_and_nobody_is_killed() {
+fn on_a_full_disk_threads_without_room_are_lost_and_none_is_killed() {
     let Some(scene) = Scene::compile("lives.c") else { return };
     let mount = "mkdir -p full; mount -t tmpfs -o size=1400k none full";
     let Some(shell) = mounted(&scene, mount, "a full disk") else { return };
-    // Room for what all threads share and for the block of one.
+    // Room for the shared part and for the block of one thread.
     let run = "env LD_PRELOAD=\"$LIBRARY\" LOCKPROF_FILE=full/profile LOCKPROF_THREADS=256 \
                ./program 'short lives' 400; cp full/profile .";
     scene.run(&mut shell(run));

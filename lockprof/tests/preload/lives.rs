@@ -5,7 +5,7 @@ use std::os::unix::fs::MetadataExt as _;
 
 use crate::scene::{Scene, by_kind, compare};
 
-/// Runs a case; each of the processes has said what is in its profile.
+/// Runs a case; each process has reported the contents of its profile.
 fn run(arguments: &[&str], profile_count: usize) {
     let Some(scene) = Scene::compile("lives.c") else { return };
     scene.compare_all(arguments, profile_count);
@@ -32,12 +32,12 @@ fn a_fork_past_the_c_library_is_one_too() {
 }
 
 #[test]
-fn children_of_a_process_that_is_about_to_begin_begin_anew() {
+fn children_of_a_process_that_is_about_to_begin_start_over() {
     run(&["forks at once", "6"], 1 + 6 * 7);
 }
 
 #[test]
-fn a_signal_that_jumps_out_of_a_first_lock_leaves_nobody_waiting() {
+fn a_signal_that_jumps_out_of_a_first_lock_leaves_no_thread_waiting() {
     let Some(scene) = Scene::compile("lives.c") else { return };
     scene.run(&mut scene.command(&["jumps", "100"]));
     let counts = scene.profiles().into_iter().map(|name| {
@@ -49,7 +49,7 @@ fn a_signal_that_jumps_out_of_a_first_lock_leaves_nobody_waiting() {
 }
 
 #[test]
-fn what_is_started_has_a_profile_of_its_own() {
+fn a_started_program_has_its_own_profile() {
     run(&["starts"], 3);
 }
 
@@ -106,7 +106,7 @@ fn a_process_takes_room_for_the_threads_that_it_has() {
     };
     let one = taken(&["plain", "10"]);
     assert!(one < 1_400_000, "{one}");
-    // Two threads that are there at once, whoever runs first.
+    // Two threads at the same time, in any order.
     let more = taken(&["waits", "5"]);
     assert!((one + 300_000..20_000_000).contains(&more), "{more}");
 }

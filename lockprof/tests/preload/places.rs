@@ -1,4 +1,4 @@
-//! Where locks are taken: callers, and what they lie in.
+//! Call sites: callers, and the modules that they lie in.
 
 use std::collections::BTreeSet;
 
@@ -51,7 +51,7 @@ fn a_library_that_lies_where_another_lay_is_known() {
         of_name.map(|(index, module)| (index, module.start)).collect::<Vec<_>>()
     };
     let (one, two) = (rows_of("/one.so"), rows_of("/two.so"));
-    // The linker puts what comes next where there is room.
+    // The linker maps the next library where there is room.
     if one[0].1 != two[0].1 {
         return println!("they lie apart: {one:?}, {two:?}");
     }

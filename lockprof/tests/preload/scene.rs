@@ -14,7 +14,7 @@ pub(crate) struct Scene {
     name: &'static str,
 }
 
-/// What a program did, by kind of lock and by what is counted.
+/// The actions of a program, by kind of lock and by count.
 type Counts = BTreeMap<(String, String), u64>;
 
 impl Scene {
@@ -65,7 +65,7 @@ impl Scene {
         output
     }
 
-    /// What is in the profile of this name, which is removed.
+    /// Reads the profile of this name, and removes it.
     pub(crate) fn take(&self, name: &str) -> ProfileSnapshot {
         let path = self.path(name);
         let reading = ProfileSnapshot::of(&fs::read(&path).unwrap()[..]).unwrap();
@@ -82,7 +82,7 @@ impl Scene {
         names
     }
 
-    /// Runs a case; each of so many processes has said what is in its profile.
+    /// Runs a case; each of `count` processes has reported the contents of its profile.
     pub(crate) fn compare_all(
         &self,
         arguments: &[&str],
@@ -110,7 +110,7 @@ impl Scene {
         names.iter().map(take).collect()
     }
 
-    /// Runs the program and compares what it says with what is in its profile.
+    /// Runs the program and compares its report with the profile.
     pub(crate) fn compare(&self, arguments: &[&str]) -> ProfileSnapshot {
         let output = self.run(&mut self.command(arguments));
         let reading = self.take("profile");
@@ -166,7 +166,7 @@ fn found(reading: &ProfileSnapshot) -> Counts {
     found
 }
 
-/// What happened at locks of each kind. Nothing may be left without a site.
+/// The totals by kind of lock. No event may lack a site.
 pub(crate) fn by_kind(reading: &ProfileSnapshot) -> BTreeMap<String, SiteTotals> {
     let mut kinds = BTreeMap::<String, SiteTotals>::new();
     for (key, totals) in reading.threads.iter().flat_map(|thread| &thread.rows) {
