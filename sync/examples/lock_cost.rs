@@ -1,4 +1,4 @@
-//! What the profiler costs: nanoseconds of a lock and unlock that nobody contends, with the
+//! The cost of the profiler: nanoseconds of an uncontended lock and unlock, with the
 //! profiler away, off, on, and sampling.
 //!
 //! `cargo run --release -p forebay-sync --example lock_cost`
@@ -25,7 +25,7 @@ const PLAN: ProfilePlan = ProfilePlan {
 
 const ROUNDS: u64 = 10_000;
 
-/// The best of several is the one that nobody disturbed.
+/// The best of several runs is the least disturbed one.
 const TRIES: usize = 2_000;
 
 fn main() {

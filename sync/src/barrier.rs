@@ -5,11 +5,11 @@
 //! every processor that runs a registered process (`membarrier`), and the frequent side only keeps
 //! the compiler from reordering.
 //!
-//! Among processes there is the fence only. The kernel's expedited `membarrier` for all registered
-//! processes passes over processors where it should not: when a thread ends it marks its processor
-//! as one without a registered process, and a switch to another thread of the same process, which
-//! is no change of memory, leaves that mark (seen with Linux 6.18). `MEMBARRIER_CMD_GLOBAL`, which
-//! has no such list, takes 10 to 30 ms.
+//! Between processes there is only the fence. The kernel's expedited `membarrier` for all
+//! registered processes skips processors that it must not skip: when a thread ends, the kernel
+//! marks its processor as one without a registered process, and a switch to another thread of the
+//! same process, which changes no memory map, leaves that mark (seen with Linux 6.18).
+//! `MEMBARRIER_CMD_GLOBAL`, which has no such list, takes 10 to 30 ms.
 
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::{Acquire, Release};
@@ -18,9 +18,10 @@ use rustix::thread::{MembarrierCommand, MembarrierQuery, membarrier, membarrier_
 
 use crate::atomic::fence;
 
-/// How the two sides are kept in order. Both sides of one protocol must use the same.
+/// The means that keeps the two sides in order. Both sides of one protocol must use the same.
 ///
-/// Who has one has made it: the kernel refuses its `membarrier` to processes that never asked.
+/// A `Barrier` can only be made by its constructors, since the kernel refuses `membarrier` to
+/// processes that never registered.
 ///
 /// ```compile_fail,E0599
 /// let barrier = forebay_sync::Barrier::Process;
@@ -56,7 +57,7 @@ impl Barrier {
 
     /// Nothing on the frequent side, `membarrier` on the rare one, among threads of this process.
     ///
-    /// The kernel is asked once in a process; with many threads that can take milliseconds.
+    /// The kernel is asked once per process; with many threads that can take milliseconds.
     ///
     /// # Errors
     /// The kernel has no `membarrier`, or a filter of system calls forbids it.
@@ -66,7 +67,8 @@ impl Barrier {
         static ANSWER: AtomicU32 = AtomicU32::new(0);
         const REFUSED: u32 = 1;
         const GRANTED: u32 = 2;
-        // ORDER: pairs with the store below: who sees that the kernel was asked comes after it.
+        // ORDER: pairs with the store below: a thread that sees the answer comes after the
+        // registration.
         let mut answer = ANSWER.load(Acquire);
         if answer == 0 {
             answer = if register().is_ok() { GRANTED } else { REFUSED };
@@ -76,13 +78,13 @@ impl Barrier {
         if answer == GRANTED { Ok(Barrier(BarrierKind::Process)) } else { Err(NoMembarrier) }
     }
 
-    /// Is this the barrier of [`Barrier::process`]?
+    /// Whether this is the barrier of [`Barrier::process`].
     pub(crate) const fn is_process(self) -> bool {
         matches!(self.0, BarrierKind::Process)
     }
 
     /// The barrier of [`Barrier::process`], which the caller knows to have been made, or that of
-    /// [`Barrier::fence`]: for who keeps a bit in place of a barrier.
+    /// [`Barrier::fence`]: for callers that store one bit in place of a barrier.
     #[inline(always)]
     pub(crate) const fn remembered(is_process: bool) -> Barrier {
         Barrier(if is_process { BarrierKind::Process } else { BarrierKind::Fence })
@@ -102,8 +104,8 @@ impl Barrier {
 
     /// The rare side, between its store and its load. `name` is that of a fence.
     ///
-    /// Ends the process if the kernel refuses the `membarrier` that it granted before: to go on
-    /// would be unsound, and who unwinds leaves locks taken and memory half reclaimed.
+    /// Aborts the process if the kernel refuses the `membarrier` that it granted before: continuing
+    /// would be unsound, and unwinding would leave locks taken and memory half reclaimed.
     pub fn heavy(self, name: &'static str) {
         // ORDER: the caller names the partner, which calls `light`.
         fence(name);

@@ -5,7 +5,7 @@
 /// Defines the classes, one line each: name, text form, what the lock protects.
 macro_rules! lock_classes {
     ($($(#[doc = $doc:literal])+ $class:ident = $name:literal;)+) => {
-        /// The kind of a lock: what it protects, not where it is taken.
+        /// The kind of a lock, by the data that it protects and not by the place that takes it.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         pub enum LockClass {
             $($(#[doc = $doc])+ $class,)+
@@ -23,7 +23,7 @@ macro_rules! lock_classes {
                 }
             }
 
-            /// What a lock of this class protects, as a sentence.
+            /// The data that a lock of this class protects, as a sentence.
             #[must_use]
             pub fn protects(self) -> &'static str {
                 match self {
@@ -64,7 +64,7 @@ mod tests {
     use super::LockClass;
 
     #[test]
-    fn each_class_has_a_name_of_its_own_and_says_what_it_protects() {
+    fn each_class_has_its_own_name_and_a_description() {
         let names: BTreeSet<_> = LockClass::ALL.iter().map(|class| class.name()).collect();
         assert_eq!(names.len(), LockClass::ALL.len(), "{names:?}");
         for class in LockClass::ALL {

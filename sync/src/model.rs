@@ -1,5 +1,5 @@
-//! What loom models share: run a model in every interleaving, with all orderings as written or with
-//! one of them weakened.
+//! Support for loom models: run a model in every interleaving, with all orderings as written or
+//! with one of them weakened.
 //!
 //! Each outcome is one line on standard output, from which `scripts/loom` makes the table of
 //! orderings.
@@ -17,7 +17,7 @@ thread_local! {
 /// Preemptions of a model that no bound is given for.
 const BOUND: Option<usize> = None;
 
-/// Is the ordering with this name weakened in the model that runs now?
+/// Whether the ordering with this name is weakened in the model that runs now.
 pub fn is_weakened(name: &'static str) -> bool {
     let is_weakened = WEAKENED.with_borrow(|weakened| *weakened == Some(name));
     if is_weakened {

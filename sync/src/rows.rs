@@ -1,18 +1,18 @@
-//! A table of words in which each row has one writer: what pins and leases lie in.
+//! A table of words in which each row has one writer: the layout of pins and leases.
 //!
 //! Invariants:
 //! - Every row begins on a line of its own, so that a store into one row disturbs no other.
-//! - The table lies in its words from the first one on; a table in a region gets words of its own.
+//! - The table begins with the first of its words; in a region it gets words of its own.
 
 use std::fmt;
 
 use crate::atomic::{AtomicU64, Relaxed};
 use crate::words::{LINE_WORDS, Words};
 
-/// Why a table cannot lie in the words that it was given.
+/// The reason why a table does not fit the words that it was given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TableError {
-    /// There are fewer words than its rows and columns need, or that number is beyond all bounds.
+    /// There are fewer words than its rows and columns need, or their number overflows.
     TooFewWords,
     /// They do not begin on a line: rows of different writers would share lines.
     NotOnALine,
@@ -29,12 +29,12 @@ impl fmt::Display for TableError {
 
 impl std::error::Error for TableError {}
 
-/// A row that holds something, for tools.
+/// A row that pins a column, for tools.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PinHolder {
-    /// Whose row.
+    /// The number of the row.
     pub row: usize,
-    /// How many times.
+    /// Its count.
     pub count: u64,
 }
 
@@ -43,11 +43,11 @@ pub(crate) struct Rows<W> {
     words: W,
     row_count: usize,
     column_count: usize,
-    /// From the beginning of one row to that of the next.
+    /// Words from the beginning of one row to the beginning of the next.
     row_words: usize,
 }
 
-/// Words that a table takes; `None` if no memory has so many.
+/// The words of a table; `None` if no memory has so many.
 pub(crate) const fn words_needed(rows: usize, columns: usize) -> Option<usize> {
     match columns.checked_next_multiple_of(LINE_WORDS) {
         Some(row_words) => rows.checked_mul(row_words),
@@ -96,13 +96,13 @@ impl<W: Words> Rows<W> {
         words.and_then(|words| words.get(..self.column_count)).unwrap_or_default()
     }
 
-    /// The words of one column, of all rows, in use or not: who lists the rows in use first misses
-    /// one that joins meanwhile. None if the table has no such column.
+    /// The words of one column, of all rows, in use or not: a list of the rows in use would miss
+    /// one that joins after it was made. None if the table has no such column.
     pub(crate) fn column(&self, column: usize) -> impl Iterator<Item = &AtomicU64> {
         (0..self.row_count).map_while(move |row| self.cell(row, column))
     }
 
-    /// How many words are not zero: a glance, for tools.
+    /// The number of words that are not zero: a snapshot for tools.
     pub(crate) fn used_count(&self) -> usize {
         let rows = (0..self.row_count).flat_map(|row| self.row_words(row));
         rows.filter(|word| word.load(Relaxed) != 0).count()

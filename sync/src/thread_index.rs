@@ -1,13 +1,13 @@
 //! A small number for each living thread, so that tables can have a row for each.
 //!
-//! A thread takes the lowest free number when it first asks, and gives it back when it ends. Who
-//! finds none free has none for its whole life.
+//! A thread takes the lowest free number on its first request, and gives it back when it ends. A
+//! thread that finds none free never has one.
 //!
 //! Invariants:
 //! - No two threads hold the same number at the same time.
-//! - A thread that gave its number back has none from then on, also in the destructors of
-//!   thread-locals that run later. What it announced under its number until then may still stand:
-//!   who takes a number finds everything that its former owners wrote before they gave it back.
+//! - A thread that gave its number back has none from then on, also in destructors of thread-locals
+//!   that run later. Words that it wrote under its number may remain: the next owner of the number
+//!   sees everything that its former owners wrote before they gave it back.
 
 use crate::atomic::{AtomicU64, Relaxed, acquire, release};
 
@@ -21,12 +21,12 @@ pub const THREAD_INDEX_COUNT: usize = 64 * WORD_COUNT;
 
 const WORD_COUNT: usize = if cfg!(loom) { 1 } else { 64 };
 
-/// The numbers: which are taken, and how many ever were.
+/// The pool of numbers: the taken ones, and the highest ever taken.
 ///
 /// | field | written by | read by |
 /// |---|---|---|
 /// | `taken` | a thread that takes or gives back a number | a thread that takes one |
-/// | `high_water` | a thread that takes a number above all before | whoever walks over rows |
+/// | `high_water` | a thread that takes a number above all before | threads that walk over rows |
 pub(crate) struct IndexPool {
     /// Bit `n % 64` of word `n / 64` is set while a thread has the number `n`.
     taken: [AtomicU64; WORD_COUNT],
@@ -56,8 +56,8 @@ impl IndexPool {
         let number = (0u32..)
             .zip(&self.taken)
             .find_map(|(word_index, word)| take_bit(word).map(|bit| 64 * word_index + bit))?;
-        // Whoever announces something under this number executes a barrier between that and its
-        // check; who walks the rows executes one before: so this needs no ordering of its own.
+        // A thread that writes under this number executes a barrier between that and its check, and
+        // a thread that walks the rows executes one before: so this needs no ordering of its own.
         self.high_water.fetch_max(u64::from(number) + 1, Relaxed);
         Some(number)
     }
@@ -65,8 +65,8 @@ impl IndexPool {
     /// Makes the number free for other threads.
     pub(crate) fn give_back(&self, number: u32) {
         let bit = 1 << (number % 64);
-        // ORDER: pairs with the acquire in `take_bit`: the next owner sees what is still announced
-        // under this number, and does not write over it.
+        // ORDER: pairs with the acquire in `take_bit`: the next owner sees the words that still
+        // stand under this number, and does not write over them.
         self.taken[number as usize / 64].fetch_and(!bit, release("thread_index.give_back"));
     }
 }
@@ -101,7 +101,7 @@ mod current {
     const _: () = assert!(THREAD_INDEX_COUNT < NONE as usize);
 
     thread_local! {
-        /// Has no destructor, so it can be read until the thread's last instruction.
+        /// Has no destructor, so it works until the thread's last instruction.
         static INDEX: Cell<u32> = const { Cell::new(NOT_ASKED) };
         static RETURN: ReturnOnExit = const { ReturnOnExit };
     }
@@ -133,7 +133,7 @@ mod current {
         if index == NONE {
             return None;
         }
-        // Only a thread that will be able to give a number back takes one.
+        // Only a thread that can give a number back takes one.
         let taken = RETURN.try_with(|_| ()).ok().and_then(|()| NUMBERS.take());
         INDEX.set(taken.unwrap_or(NONE));
         taken
@@ -146,7 +146,7 @@ mod current {
     }
 }
 
-/// In a model each thread says which number it has.
+/// In a model each thread sets its number.
 #[cfg(loom)]
 mod current {
     use std::cell::Cell;

@@ -1,4 +1,4 @@
-//! An array of words, wherever it lies.
+//! An array of atomic words, in any memory.
 
 use crate::atomic::AtomicU64;
 
@@ -8,17 +8,16 @@ use crate::atomic::AtomicU64;
 /// boxed slice is another, and the only one that loom can run, since its atomics cannot lie in
 /// mapped memory.
 pub trait Words {
-    /// How many words there are; never changes.
+    /// The number of words, which never changes.
     fn word_count(&self) -> usize;
 
     /// The word with this index.
     ///
-    /// # Panics
-    /// If `index` is not below [`word_count`](Words::word_count). Who has an index from elsewhere,
-    /// the memory itself included, checks it first.
+    /// If `index` is not below [`word_count`](Words::word_count). Check an index that comes from
+    /// elsewhere, the memory itself included.
     fn word(&self, index: usize) -> &AtomicU64;
 
-    /// All of them, one behind another; always the same ones.
+    /// All words in order; always the same ones.
     fn all(&self) -> &[AtomicU64];
 }
 
@@ -60,7 +59,7 @@ pub fn boxed_words(count: usize) -> Box<[AtomicU64]> {
     (0..count).map(|_| AtomicU64::new(0)).collect()
 }
 
-/// How many words a line has: what two owners write must not share one.
+/// Words of a line: two owners must not write to the same line.
 ///
 /// Two of the processor's lines, since it fetches them in pairs. A model needs no lines.
 pub const LINE_WORDS: usize = if cfg!(loom) { 1 } else { 16 };

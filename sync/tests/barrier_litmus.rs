@@ -1,10 +1,10 @@
-//! What [`Barrier`] is for, on real processors: each side stores and then loads what the other one
+//! [`Barrier`] on real processors: each side stores and then loads the word that the other one
 //! stores, and at least one of them sees the other.
 //!
 //! A store waits in its processor's buffer behind older ones; so the frequent side first stores
 //! into lines that are in no cache, to be still waiting when it loads. Without barriers both sides
-//! then miss each other, which is counted too: that count says if this machine shows anything.
-//! Not for ThreadSanitizer, under which all barriers are fences.
+//! then miss each other. The test counts that too: the count tells whether this machine can show a
+//! failure.
 #![cfg(not(tsan))]
 #![expect(clippy::disallowed_methods, reason = "the test ends after a time, however slow it is")]
 

@@ -25,7 +25,7 @@ impl Random {
     }
 }
 
-/// Both halves are always equal, but for who writes them.
+/// Both halves are always equal, except to the thread that writes them.
 fn write(mut guard: RwLockWriteGuard<'_, Bravo<parking_lot::RawRwLock, impl SlotTable>, [u64; 2]>) {
     guard[0] += 1;
     guard[1] += 1;

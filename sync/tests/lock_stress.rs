@@ -14,14 +14,14 @@ const ROUNDS: u64 = 10_000;
 /// A thread that switches the observer more often than the workers take hangs.
 const STEPS_MAX: u64 = 1_000_000_000;
 
-/// Sums of what was told, and how many hold each of the two locks by what was told.
+/// Sums of the reported events, and the number of reported holders of each of the two locks.
 struct Sums {
     waiting: AtomicU64,
     found_held: AtomicU64,
     acquired: AtomicU64,
     released: AtomicU64,
     try_failed: AtomicU64,
-    /// Writers that hold the same lock as somebody else: none.
+    /// Writers that hold the same lock as another thread: none.
     broken: AtomicU64,
     writers: [AtomicU64; 2],
 }

@@ -1,4 +1,4 @@
-//! What an observer of the locks is told: every event, in pairs, with the right sites.
+//! The events that an observer receives: all of them, in pairs, with the right sites.
 #![expect(clippy::disallowed_types, reason = "the observer's own locks must not be observed")]
 
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -28,7 +28,7 @@ enum Way {
     Held(Option<u32>),
 }
 
-/// Writes down what it is told, and sends a word when somebody begins to wait.
+/// Records its events, and sends a message when a thread begins to wait.
 struct Recorder {
     events: PlainMutex<Vec<(LockUse, Told)>>,
     waits: PlainMutex<Option<Sender<()>>>,
@@ -40,7 +40,7 @@ static RECORDER: Recorder =
 /// There is one switch in the process: the tests that turn it go one by one.
 static TURN: PlainMutex<()> = PlainMutex::new(());
 
-/// What a call gives, with the line where it stands.
+/// The result of a call, with the line where it stands.
 macro_rules! at {
     ($call:expr) => {
         ($call, line!())
@@ -146,7 +146,7 @@ const HOLDS: &[(&str, LockMode, Hold)] = &[
 ];
 
 #[test]
-fn a_hold_is_told_whole_or_not_at_all_whenever_the_switch_is_turned() {
+fn a_hold_is_reported_whole_or_not_at_all_whenever_the_switch_is_turned() {
     let (_turn, _waits) = turn();
     let (mutex, rwlock) = (mutex(), rwlock());
     let whole = [Told::Acquired(Way::Free), Told::Released { was_wanted: false }];
@@ -168,7 +168,7 @@ fn a_hold_is_told_whole_or_not_at_all_whenever_the_switch_is_turned() {
 }
 
 #[test]
-fn two_threads_at_a_mutex_are_told_in_full() {
+fn two_threads_at_a_mutex_are_reported_in_full() {
     let (_turn, waits) = turn();
     let mutex = mutex();
     observe::on();
@@ -200,7 +200,7 @@ fn two_threads_at_a_mutex_are_told_in_full() {
 }
 
 #[test]
-fn who_still_waits_wants_the_next_hold_as_well() {
+fn a_waiter_still_wants_the_next_hold() {
     let (_turn, waits) = turn();
     let mutex = mutex();
     observe::on();
@@ -217,7 +217,7 @@ fn who_still_waits_wants_the_next_hold_as_well() {
 }
 
 #[test]
-fn a_failed_try_wants_what_is_held_until_all_readers_have_left() {
+fn a_failed_try_lock_marks_the_lock_as_wanted_until_all_readers_have_left() {
     let (_turn, _waits) = turn();
     let lock = rwlock();
     observe::on();
@@ -232,7 +232,7 @@ fn a_failed_try_wants_what_is_held_until_all_readers_have_left() {
 }
 
 #[test]
-fn a_writer_wants_what_every_reader_holds_and_takes_its_want_along() {
+fn a_waiting_writer_marks_every_readers_hold_as_wanted_but_not_its_own() {
     let (_turn, waits) = turn();
     let lock = rwlock();
     observe::on();
@@ -292,7 +292,7 @@ fn an_attempt_whose_time_is_over_has_failed() {
 }
 
 #[test]
-fn nobody_knows_where_a_holder_came_from_that_began_while_off() {
+fn the_site_of_a_hold_that_began_while_off_is_unknown() {
     let (_turn, _waits) = turn();
     let mutex = mutex();
     observe::on();
@@ -317,5 +317,5 @@ fn nobody_knows_where_a_holder_came_from_that_began_while_off() {
 fn the_observer_is_set_once() {
     let (_turn, _waits) = turn();
     let refused = observe::set(&RECORDER).unwrap_err();
-    assert_eq!(refused.to_string(), "the locks have an observer or a profile already");
+    assert_eq!(refused.to_string(), "the locks already have an observer or a profile");
 }

@@ -1,8 +1,8 @@
 //! Pins and leases with real threads and real memory, over each barrier that the kernel has. The
 //! memory is plain, so ThreadSanitizer sees a reader that overlaps a writer.
 //!
-//! What is tried here is the tables: counts, slots, rows that are cleared, records that are reused.
-//! A barrier that does nothing is hardly ever noticed; `barrier_litmus.rs` is for that, and under
+//! These tests exercise the tables: counts, slots, cleared rows, reused records. They would hardly
+//! notice a barrier that does nothing; `barrier_litmus.rs` tests barriers, and under
 //! ThreadSanitizer every barrier is a fence.
 
 use std::cell::UnsafeCell;
@@ -40,8 +40,7 @@ impl Record {
         Record(UnsafeCell::new([number; RECORD_WORDS]))
     }
 
-    /// # Safety
-    /// Nobody writes meanwhile.
+    /// No thread writes at the same time.
     unsafe fn check(&self) {
         // SAFETY: the caller's promise.
         let words = unsafe { &*self.0.get() };
@@ -49,7 +48,7 @@ impl Record {
     }
 
     /// # Safety
-    /// Nobody reads or writes meanwhile.
+    /// No other thread reads or writes at the same time.
     unsafe fn write(&self, number: u64) {
         // SAFETY: the caller's promise.
         let words = unsafe { &mut *self.0.get() };
@@ -57,7 +56,7 @@ impl Record {
     }
 }
 
-/// Records that are named by the same words again and again, with what protects them.
+/// Records that the same words name again and again, with their pins and leases.
 struct Store {
     pins: Pins<Arc<LineWords>>,
     leases: Leases<Arc<LineWords>>,
@@ -122,8 +121,8 @@ impl Store {
         true
     }
 
-    /// Reuses records until `count` are: each time some are taken out, one barrier serves all that
-    /// are out, and those that nobody holds are written anew and named by the same word as before.
+    /// Reuses `count` records: each time some are removed, one barrier serves all of them, and
+    /// those without a holder are written again and named by the same word as before.
     fn reclaim(&self, count: u64, rng: &mut Rng) {
         let _guard = self.stop.guard();
         let mut is_out = [false; COLUMNS];
@@ -144,7 +143,7 @@ impl Store {
                     continue;
                 }
                 reused += 1;
-                // SAFETY: nobody holds it, and nobody can come to hold it.
+                // SAFETY: no thread holds it, and none can come to hold it.
                 unsafe { self.records[column].write(reused) };
                 self.words[column].store(word_of(column), Ordering::Release);
                 is_out[column] = false;
@@ -156,7 +155,7 @@ impl Store {
         }
     }
 
-    /// One life of a row's owner: it reads, and ends with a pin and a lease that nobody lowers.
+    /// One life of a row's owner: it reads, and ends with a pin and a lease still held.
     fn live(&self, row: usize, rng: &mut Rng) -> usize {
         // SAFETY: one owner at a time, as `serve_row` sees to.
         let pins = unsafe { self.pins.row(row) }.expect("a row");

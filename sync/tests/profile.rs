@@ -1,4 +1,4 @@
-//! What the profile of this crate's locks says of threads whose doings are known.
+//! The profile of this crate's locks, for threads with known actions.
 
 #[macro_use]
 mod recorded;
@@ -11,7 +11,7 @@ use forebay_sync::profile::{PairTotals, Profile, ProfileSnapshot};
 use forebay_sync::{LockClass, Mutex, RwLock, observe};
 use recorded::{at, line_of, rwlock, turn};
 
-/// What came of two lines of this file that were in each other's way.
+/// The totals of two lines of this file, a holder's and a waiter's.
 fn between(reading: &ProfileSnapshot, holder: Option<u32>, waiter: u32) -> PairTotals {
     let mut sum = PairTotals::default();
     for pair in reading.threads.iter().flat_map(|thread| &thread.pairs) {
@@ -26,8 +26,7 @@ fn between(reading: &ProfileSnapshot, holder: Option<u32>, waiter: u32) -> PairT
 
 const LONG: Duration = Duration::from_secs(20);
 
-/// Waits until somebody waits for a lock: until a thread has begun what it was started for is known
-/// from nothing else than time.
+/// Lets time pass until another thread waits for a lock: only time shows that it does.
 fn pass(time: Duration) {
     let (_sender, receiver) = channel::<()>();
     let _ = receiver.recv_timeout(time);
@@ -87,7 +86,7 @@ fn acquisitions_of_many_threads_are_all_counted() {
 }
 
 #[test]
-fn who_waits_and_who_holds_meanwhile_are_named_with_their_times() {
+fn a_waiter_and_its_holder_are_named_with_their_times() {
     let turn = turn();
     let mutex = Mutex::new(LockClass::Test, 0);
     const HOLD: Duration = Duration::from_millis(60);
@@ -182,7 +181,7 @@ fn nothing_is_recorded_while_off_and_a_hold_that_began_before_is_unknown() {
 }
 
 #[test]
-fn who_took_a_lock_before_the_profile_was_turned_on_is_unknown() {
+fn a_holder_from_before_the_profile_was_turned_on_is_unknown() {
     for turn_on_and_off in
         [(|profile, is_on| Profile::turn(profile, is_on)) as fn(&Profile, bool), |_, is_on| {
             if is_on { observe::on() } else { observe::off() }
@@ -190,7 +189,7 @@ fn who_took_a_lock_before_the_profile_was_turned_on_is_unknown() {
     {
         let turn = turn();
         let (mutex, lock) = (Mutex::new(LockClass::Test, 0), rwlock());
-        // What was turned on so before is another time.
+        // The earlier period in which it was on is another one.
         turn_on_and_off(turn.profile, false);
         turn_on_and_off(turn.profile, true);
         drop((mutex.lock(), lock.write()));
@@ -219,7 +218,7 @@ fn who_took_a_lock_before_the_profile_was_turned_on_is_unknown() {
 }
 
 #[test]
-fn a_lock_that_is_no_more_leaves_no_delay_to_the_next_one_at_its_address() {
+fn a_dropped_lock_leaves_no_delay_to_the_next_one_at_its_address() {
     let turn = turn();
     let mut mutex = Mutex::new(LockClass::Test, 0_u64);
     let mut lock = rwlock();
@@ -242,7 +241,7 @@ fn a_lock_that_is_no_more_leaves_no_delay_to_the_next_one_at_its_address() {
 }
 
 #[test]
-fn a_delay_ends_with_the_lock_that_was_got_whether_it_is_of_the_sample_or_not() {
+fn a_delay_ends_with_the_acquisition_whether_that_is_sampled_or_not() {
     let turn = turn();
     let mutex = Mutex::new(LockClass::Test, 0);
     let total = thread::scope(|scope| {
@@ -354,7 +353,7 @@ fn a_holder_that_was_passed_over_is_unknown_and_not_the_one_before() {
 }
 
 #[test]
-fn whoever_comes_first_watches_the_locks() {
+fn the_first_observer_or_profile_keeps_the_locks() {
     let _turn = turn();
     struct Nobody;
     impl observe::Observer for Nobody {
@@ -367,7 +366,7 @@ fn whoever_comes_first_watches_the_locks() {
 }
 
 #[test]
-fn of_more_locks_at_a_time_than_a_thread_remembers_the_rest_is_silent_and_counted() {
+fn locks_beyond_the_limit_of_a_thread_are_silent_and_counted() {
     let turn = turn();
     let mutexes: Vec<_> = (0..40).map(|n| Mutex::new(LockClass::Test, n)).collect();
     let (mut held, mut line) = (Vec::new(), 0);

@@ -1,4 +1,4 @@
-//! Recording allocates nothing: who records from within an allocator's own locks may not.
+//! Recording allocates nothing: a thread may record from within an allocator's own locks.
 //!
 //! The whole process is counted, so this file holds one test.
 
@@ -17,7 +17,7 @@ static HEAP: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
 const STACKS: StackPlan = StackPlan { stacks: 4, frames: 8, samples: 2 };
 
-/// Too small for what is recorded, so that each kind of room runs out.
+/// Too small for the recorded events, so that each kind of room runs out.
 const PLAN: ProfilePlan = ProfilePlan {
     sites: 8,
     frames: 4,

@@ -1,4 +1,4 @@
-//! Who reads a profile that somebody made to do harm takes no more memory than there are bytes.
+//! Reading a hostile profile takes no more memory than the profile has bytes.
 //!
 //! The whole process is counted, so this file holds one test.
 
@@ -22,7 +22,7 @@ static HEAP: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 const HEADER: usize = 128;
 const CHECK: usize = 15;
 
-/// A profile, and how long its file is: what is not there is a hole.
+/// A profile, and the length of its file, which has holes.
 struct Holes {
     words: Vec<u64>,
     byte_count: u64,
@@ -204,7 +204,7 @@ fn no_change_of_its_words_makes_a_reader_panic_or_take_much() {
     let (mut read_count, mut site_count) = (0, 0);
     for round in 0..4000_u64 {
         let mut words = whole.clone();
-        // A few words of the header, or of what follows, or both.
+        // A few words of the header, or of the rest, or both.
         let (from, to) = match round % 3 {
             0 => (2, HEADER),
             1 => (HEADER, words.len()),
@@ -222,7 +222,7 @@ fn no_change_of_its_words_makes_a_reader_panic_or_take_much() {
                 _ => next() & 0xfff | (next() & 0x1fff) << 32,
             };
         }
-        // Whoever means harm knows how checks are made.
+        // An attacker knows how checks are made.
         for row in words[plan.sites_start()..].chunks_mut(plan.site_words()).take(16) {
             row[1] = check(row);
         }
@@ -232,12 +232,12 @@ fn no_change_of_its_words_makes_a_reader_panic_or_take_much() {
         read_count += usize::from(reading.is_some());
         site_count += reading.map_or(0, |reading| reading.sites.len());
     }
-    // Most are profiles still: what is looked at is not the header alone.
+    // Most are still profiles, so the reader gets beyond the header.
     assert!(read_count > 1000 && site_count > 8000, "{read_count} read, {site_count} sites");
 }
 
 #[test]
-fn a_reader_takes_memory_for_what_is_there_whatever_a_file_says() {
+fn a_reader_allocates_for_contents_and_not_for_claimed_counts() {
     one_text_for_all_is_kept_once();
     texts_that_overlap_are_kept_while_there_could_be_so_many();
     a_file_of_four_gigabytes_that_is_empty_costs_little();

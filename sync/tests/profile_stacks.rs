@@ -1,4 +1,4 @@
-//! What sampled stacks say of threads whose callers are known.
+//! Sampled call stacks of threads with known callers.
 
 #[macro_use]
 mod recorded;
@@ -35,7 +35,7 @@ fn samples(reading: &ProfileSnapshot, line: u32) -> Vec<&SampleRead> {
 }
 
 #[test]
-fn a_sample_tells_who_called_the_function_that_locks() {
+fn a_sample_names_the_callers_of_the_locking_function() {
     let turn = turn();
     turn.profile.set_stack_sample(1);
     let mutex = Mutex::new(LockClass::Test, 0);
@@ -86,7 +86,7 @@ fn a_sample_tells_who_called_the_function_that_locks() {
 }
 
 #[test]
-fn samples_of_each_wait_add_up_to_the_waits_of_the_place() {
+fn samples_of_every_wait_add_up_to_the_waits_of_the_site() {
     let turn = turn();
     turn.profile.set_stack_sample(1);
     let lock = rwlock();
@@ -98,7 +98,7 @@ fn samples_of_each_wait_add_up_to_the_waits_of_the_place() {
                 for round in 0..400 {
                     let (mut guard, here) = at!(lock.write());
                     (*guard, line) = (*guard + 1, here);
-                    // So that others come meanwhile.
+                    // So that other threads come in between.
                     if round % 4 == 0 {
                         thread::yield_now();
                     }

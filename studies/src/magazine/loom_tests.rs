@@ -43,7 +43,7 @@ fn give_written(magazines: &mut Magazines<Buffer>, count: usize) {
 }
 
 #[test]
-fn what_one_writes_the_other_reads() {
+fn a_taker_sees_the_bytes_of_the_giver() {
     holds("magazines: from producer to consumer", || {
         let depot = depot();
         let (given, taken) = (Arc::clone(&depot), Arc::clone(&depot));

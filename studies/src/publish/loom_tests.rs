@@ -119,7 +119,7 @@ fn a_message_goes_on_in_another_chunk() {
 }
 
 #[test]
-fn an_abort_is_seen_after_what_was_appended() {
+fn an_abort_is_seen_after_the_appended_bytes() {
     let model = read_beside(
         |sender| {
             sender.append(b"a").unwrap();
@@ -195,7 +195,7 @@ fn a_full_queue_wakes_its_sender_when_there_is_room() {
 }
 
 #[test]
-fn a_sleeping_sender_learns_that_nobody_reads() {
+fn a_sleeping_sender_learns_that_the_receiver_is_gone() {
     let model = || {
         let (mut sender, receiver) = kept_queue(Limits { chunk_bytes: 1, bytes_max: 2 });
         assert_eq!(sender.append(b"ab"), Ok(1), "more than there is room for");

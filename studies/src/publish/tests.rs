@@ -27,7 +27,7 @@ const fn end(text: &'static str) -> Option<Read<'static>> {
 }
 
 #[test]
-fn a_queue_gives_back_what_was_appended() {
+fn a_queue_returns_the_appended_bytes() {
     use Step::{Abort, Append, CloseSender, End, Read as Take};
     let cases: &[(&str, &[Step])] = &[
         ("an empty queue", &[Take(9, None), CloseSender, Take(9, Some(Read::Closed))]),

@@ -29,7 +29,7 @@ impl Number {
     }
 
     /// Puts the waiter on the stack on behalf of a task that is never woken.
-    fn poll_in_vain(&self, waiter: &mut Waiter) {
+    fn poll_pending(&self, waiter: &mut Waiter) {
         let cx = Context::from_waker(Waker::noop());
         let found: Poll<()> = waiter.poll(&self.waiters, &cx, || None);
         assert!(found.is_pending());
@@ -54,7 +54,7 @@ fn one_waiter(last: u64) {
 }
 
 #[test]
-fn whoever_sleeps_is_woken() {
+fn every_sleeper_is_woken() {
     holds("waiters: one waits once", || one_waiter(1));
     breaks("waiters.wake", "waiters: one waits once", || one_waiter(1));
     breaks("waiters.sleep", "waiters: one waits once", || one_waiter(1));
@@ -83,7 +83,7 @@ fn two_waiters() {
 }
 
 #[test]
-fn two_who_push_at_once_are_both_woken() {
+fn two_waiters_that_push_at_once_are_both_woken() {
     holds_within(Some(3), "waiters: two wait", two_waiters);
 }
 
@@ -103,7 +103,7 @@ fn leaver() {
         let number = Arc::clone(&number);
         thread::spawn(move || {
             let mut waiter = Waiter::new();
-            number.poll_in_vain(&mut waiter);
+            number.poll_pending(&mut waiter);
             waiter.leave(&number.waiters);
             Arc::downgrade(&waiter.node)
         })
@@ -116,7 +116,7 @@ fn leaver() {
 }
 
 #[test]
-fn a_leaver_takes_nobodys_wake_with_it() {
+fn a_waiter_that_leaves_takes_no_other_wake_with_it() {
     holds_within(Some(3), "waiters: one waits, another leaves", leaver);
     breaks_within(Some(2), "waiters.wake", "waiters: one waits, another leaves", leaver);
 }

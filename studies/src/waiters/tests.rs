@@ -15,7 +15,7 @@ impl Wake for CountedWakes {
     }
 }
 
-fn poll_in_vain(waiter: &mut Waiter, waiters: &Waiters, waker: &Waker) {
+fn poll_pending(waiter: &mut Waiter, waiters: &Waiters, waker: &Waker) {
     let found: Poll<()> = waiter.poll(waiters, &Context::from_waker(waker), || None);
     assert!(found.is_pending());
 }
@@ -28,9 +28,9 @@ fn waiters_that_leave_do_not_pile_up() {
     let mut staying = Waiter::new();
     let mut nodes: Vec<Weak<Node>> = Vec::new();
     for round in 1..=1_000 {
-        poll_in_vain(&mut staying, &waiters, &waker);
+        poll_pending(&mut staying, &waiters, &waker);
         let mut leaving = Waiter::new();
-        poll_in_vain(&mut leaving, &waiters, Waker::noop());
+        poll_pending(&mut leaving, &waiters, Waker::noop());
         leaving.leave(&waiters);
         nodes.push(Arc::downgrade(&leaving.node));
         drop(leaving);
@@ -45,10 +45,10 @@ fn waiters_that_leave_do_not_pile_up() {
 }
 
 #[test]
-fn a_waiter_that_found_what_it_waited_for_leaves_nothing_behind() {
+fn a_waiter_that_is_done_leaves_nothing_behind() {
     let waiters = Waiters::new();
     let mut waiter = Waiter::new();
-    poll_in_vain(&mut waiter, &waiters, Waker::noop());
+    poll_pending(&mut waiter, &waiters, Waker::noop());
     waiters.wake_all();
     waiter.leave(&waiters);
     assert_eq!(Arc::strong_count(&waiter.node), 1, "the stack still has a count");
@@ -65,22 +65,22 @@ impl Wake for Panics {
 }
 
 #[test]
-fn a_waker_that_panics_ends_nobody_elses_sleep_for_ever() {
+fn a_waker_that_panics_does_not_keep_others_asleep() {
     let waiters = Waiters::new();
     let wakes = Arc::new(CountedWakes::default());
     let (mut first, mut broken) = (Waiter::new(), Waiter::new());
-    poll_in_vain(&mut first, &waiters, &Waker::from(Arc::clone(&wakes)));
-    poll_in_vain(&mut broken, &waiters, &Waker::from(Arc::new(Panics)));
+    poll_pending(&mut first, &waiters, &Waker::from(Arc::clone(&wakes)));
+    poll_pending(&mut broken, &waiters, &Waker::from(Arc::new(Panics)));
     let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| waiters.wake_all()));
     assert!(outcome.is_err(), "the panic goes on");
     assert_eq!(wakes.0.load(Ordering::Relaxed), 1, "the other one was not woken");
 }
 
 #[test]
-fn a_stack_that_goes_drops_what_is_on_it() {
+fn a_dropped_stack_drops_its_nodes() {
     let waiters = Waiters::new();
     let mut waiter = Waiter::new();
-    poll_in_vain(&mut waiter, &waiters, Waker::noop());
+    poll_pending(&mut waiter, &waiters, Waker::noop());
     drop(waiters);
     assert_eq!(Arc::strong_count(&waiter.node), 1, "the stack still has a count");
 }

@@ -25,13 +25,13 @@ impl<T> UnsafeCell<T> {
 
 #[cfg(not(loom))]
 impl<T: ?Sized> UnsafeCell<T> {
-    /// Lends the pointer for reading: nobody may write meanwhile.
+    /// Lends the pointer for reading: no thread may write during the call.
     #[inline]
     pub fn with<R>(&self, read: impl FnOnce(*const T) -> R) -> R {
         read(self.0.get())
     }
 
-    /// Lends the pointer for writing: nobody else may read or write meanwhile.
+    /// Lends the pointer for writing: no other thread may read or write during the call.
     #[inline]
     pub fn with_mut<R>(&self, write: impl FnOnce(*mut T) -> R) -> R {
         write(self.0.get())

@@ -1,4 +1,4 @@
-//! Is the loom that runs here fit for its work?
+//! Checks that the loom in use explores the interleavings that the models rely on.
 
 use std::collections::BTreeSet;
 use std::sync::Mutex;

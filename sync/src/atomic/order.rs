@@ -1,9 +1,9 @@
 //! Orderings with names.
 //!
-//! Each ordering that a protocol stands on is written as `release("bravo.unlock")`: outside of
-//! models that is the constant `Release`. A model runs the same code with the ordering of one name
-//! weakened and must then fail, so that no ordering stays in the code that nothing needs, and none
-//! is missing that a model would notice.
+//! Each ordering that a protocol needs is written as `release("bravo.unlock")`: outside of models
+//! that is the constant `Release`. A model runs the same code with the ordering of one name
+//! weakened and must then fail. So the code keeps no ordering that nothing needs, and lacks none
+//! that a model would notice.
 
 use super::Ordering;
 

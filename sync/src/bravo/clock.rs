@@ -1,5 +1,5 @@
-//! The monotonic clock of revocations. It must not step when somebody sets the time of day, which
-//! would freeze the inhibition or end it early.
+//! The monotonic clock of revocations. A change of the time of day must not move it: the inhibition
+//! would freeze or end early.
 
 use std::cell::Cell;
 use std::time::Instant;
@@ -27,8 +27,8 @@ pub(super) fn now_ns() -> u64 {
     0
 }
 
-/// Is it this thread's turn to look at the clock? By chance, one time in [`TURN_READS`], so that no
-/// lock that is read in step with others never has its turn.
+/// Whether it is this thread's turn to read the clock. Random, once in [`TURN_READS`], so that a
+/// lock that is read in step with others gets its turn too.
 pub(super) fn is_turn() -> bool {
     thread_local! {
         static CHANCE: Cell<u32> = const { Cell::new(0) };

@@ -92,7 +92,7 @@ impl<C: Claim, const ROW_COUNT: usize> SlotTable for Table<C, ROW_COUNT> {
     }
 }
 
-/// A lock and what it protects.
+/// A lock and its value.
 struct Guarded<S> {
     lock: Bravo<Tiny, S>,
     data: UnsafeCell<u64>,
@@ -308,7 +308,7 @@ fn two_tries() {
 }
 
 #[test]
-fn a_try_to_write_that_fails_changes_nothing() {
+fn a_failed_try_write_changes_nothing() {
     holds_within(BOUND, "bravo: two tries to write", two_tries);
     holds_within(BOUND, "bravo: a failed try to write", failed_try);
 }

@@ -1,8 +1,8 @@
 //! The reader-biased reader-writer lock of Dice and Kogan (BRAVO, USENIX ATC 2019).
 //!
 //! While a lock is biased, a reader does not touch the underlying lock: it writes the lock's word
-//! into a slot of its own and looks whether the bias is still on. A writer takes the underlying
-//! lock, switches the bias off and waits until no slot shows the lock. How and why:
+//! into a slot of its own and checks that the bias is still on. A writer takes the underlying lock,
+//! switches the bias off and waits until no slot shows the lock. Reasons and figures:
 //! `docs/why/bravo.md`.
 //!
 //! Policy:
@@ -25,8 +25,8 @@
 //! ```
 //!
 //! Invariants:
-//! - `state` is written only by who holds the underlying lock: a reader may switch the bias on, a
-//!   writer off. So a writer that has the underlying lock and finds the bias off is alone.
+//! - `state` is written only under the underlying lock: a reader may switch the bias on, a writer
+//!   off. So a writer that holds the underlying lock and finds the bias off is alone.
 //! - A read guard is either a slot or the underlying lock's guard, and knows which.
 
 mod clock;
@@ -50,23 +50,23 @@ pub use table::{
     ByStore, BySwap, Claim, OwnTable, SHARED_ROW_COUNT, SLOT_COUNT, SharedTable, SlotRow, SlotTable,
 };
 
-/// Makes the barrier of all locks whose readers store ([`ByStore`]), which else the first of these
-/// readers makes while it holds its lock.
+/// Makes the barrier of all locks whose readers store ([`ByStore`]). Otherwise the first such
+/// reader makes it while it holds its lock.
 ///
 /// The kernel takes milliseconds for that if threads run on other processors, and next to nothing
-/// if there is one thread: so a program calls this before it starts its threads.
+/// if there is one thread: a program calls this before it starts its threads.
 pub fn prepare() {
     ByStore::barrier();
 }
 
-/// A reader-writer lock whose readers skip the underlying lock `R` while no writer comes; `S` says
-/// where they show themselves instead.
+/// A reader-writer lock whose readers skip the underlying lock `R` while no writer comes; `S` is
+/// the table of their slots.
 ///
 /// | field | written by | read by |
 /// |---|---|---|
-/// | `state` | a reader or writer that holds the underlying lock | everybody |
+/// | `state` | a reader or writer that holds the underlying lock | all threads |
 /// | `inhibit_until` | a writer | readers that hold the underlying lock |
-/// | `inhibit_factor` | nobody | writers |
+/// | `inhibit_factor` | never | writers |
 /// | `table` | readers, each its slot | writers that switched the bias off |
 #[derive(Debug)]
 pub struct Bravo<R, S = SharedTable> {
@@ -79,25 +79,25 @@ pub struct Bravo<R, S = SharedTable> {
     underlying: R,
 }
 
-/// Times its own length that a revocation keeps the bias off.
+/// After a revocation the bias stays off for this many times its length.
 pub const INHIBIT_FACTOR_DEFAULT: u32 = 9;
 
 impl<R, S> Bravo<R, S> {
-    /// A lock over `underlying`, which nobody else may lock, with its readers in `table`.
+    /// A lock over `underlying`, which only this lock may take, with its readers in `table`.
     #[cfg(not(loom))]
     pub const fn new(underlying: R, table: S) -> Bravo<R, S> {
         let [state, inhibit_until] = [const { AtomicU64::new(0) }; 2];
         Bravo { state, inhibit_until, inhibit_factor: INHIBIT_FACTOR_DEFAULT, table, underlying }
     }
 
-    /// A lock over `underlying`, which nobody else may lock, with its readers in `table`.
+    /// A lock over `underlying`, which only this lock may take, with its readers in `table`.
     #[cfg(loom)]
     pub fn new(underlying: R, table: S) -> Bravo<R, S> {
         let [state, inhibit_until] = std::array::from_fn(|_| AtomicU64::new(0));
         Bravo { state, inhibit_until, inhibit_factor: INHIBIT_FACTOR_DEFAULT, table, underlying }
     }
 
-    /// After a revocation the bias stays off `factor` times as long as that took.
+    /// After a revocation the bias stays off for `factor` times its length.
     ///
     /// So at most one part in `factor + 1` of a writer's time goes into revocations: 10 % with the
     /// default of 9. Zero lets the next reader switch it on again at once.
@@ -107,7 +107,7 @@ impl<R, S> Bravo<R, S> {
         self
     }
 
-    /// May readers skip the underlying lock now? For tools: the answer is old when it is read.
+    /// Whether readers may skip the underlying lock. For tools: the answer may be out of date.
     pub fn is_biased(&self) -> bool {
         self.state.load(Relaxed) & state::BIAS != 0
     }

@@ -3,8 +3,8 @@
 //! The port's source was a language whose atomics are all sequentially consistent. It kept the
 //! steps and weakened the orderings: the reader claims its slot relaxed and loads the bias with
 //! acquire; the writer stores the bias with release and loads the slots relaxed; the reader leaves
-//! relaxed. Nothing keeps a store before a load of another word, on neither side, so each may miss
-//! the other; and nothing makes the writer come after what the reader read.
+//! relaxed. On neither side is a store ordered before a load of another word, so each side may miss
+//! the other; and the writer is not ordered after the reader's reads.
 //!
 //! The model is the smallest that shows it: one reader, one writer, one slot, no underlying lock.
 
@@ -45,11 +45,11 @@ const PAIRED: Orders =
 /// The port with the fences and nothing else.
 const FENCED: Orders = Orders { reader_fence: true, writer_fence: true, ..PORT };
 
-/// What an x86 processor makes of the port: a locked instruction is a full fence, every load an
-/// acquire, every store a release; the writer's store and its loads may still swap.
+/// The port on an x86 processor: a locked instruction is a full fence, every load an acquire, every
+/// store a release; the writer's store and its loads may still swap.
 const X86: Orders = Orders { reader_fence: true, ..PAIRED };
 
-/// What it takes.
+/// The orderings that suffice.
 const RIGHT: Orders = Orders { claim: Relaxed, switch_off: Relaxed, writer_fence: true, ..X86 };
 
 struct Model {

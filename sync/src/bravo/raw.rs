@@ -7,7 +7,8 @@ use lock_api::{GuardNoSend, RawRwLock, RawRwLockDowngrade, RawRwLockTimed};
 use super::wait::Patience;
 use super::{Bravo, SlotTable, clock};
 
-/// What a reader holds. A guard stays on its thread: its slot is in the thread's row.
+/// A reader's hold: a slot, or the underlying lock. It stays on its thread, since its slot is in
+/// the thread's row.
 pub struct SharedHold<G> {
     hold: ReaderHold<G>,
     _stays: GuardNoSend,
@@ -122,7 +123,7 @@ unsafe impl<R: RawRwLockDowngrade, S: SlotTable> RawRwLockDowngrade for Bravo<R,
     }
 }
 
-// SAFETY: as above; who runs out of time holds nothing.
+// SAFETY: as above; an attempt that times out holds nothing.
 unsafe impl<R, S: SlotTable> RawRwLockTimed for Bravo<R, S>
 where
     R: RawRwLockTimed<Duration = Duration, Instant = Instant>,

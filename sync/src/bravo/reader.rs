@@ -15,11 +15,11 @@ impl<R: RawRwLock, S: SlotTable> Bravo<R, S> {
             return None;
         }
         let slot = table::claim(&self.table, word)?;
-        // ORDER: pairs with the barrier in `revoke`. We show ourselves, then look at the bias; a
-        // writer switches the bias off, then looks at the slots. One of us sees the other.
+        // ORDER: pairs with the barrier in `revoke`. A reader writes its slot, then reads the bias;
+        // a writer switches the bias off, then reads the slots. One of them sees the other.
         state::barrier(word).light("bravo.enter");
-        // ORDER: pairs with the release in `rebias`, and with the fence before `give_up`: they hand
-        // on what writers before them wrote.
+        // ORDER: pairs with the release in `rebias`, and with the fence before `give_up`: they pass
+        // on the writes of earlier writers.
         if self.state.load(acquire("bravo.check")) == word {
             return Some(slot);
         }
@@ -30,8 +30,8 @@ impl<R: RawRwLock, S: SlotTable> Bravo<R, S> {
     /// Empties a slot of this lock, which `enter` gave.
     #[inline(always)]
     pub(super) fn leave(&self, slot: u32) {
-        // ORDER: pairs with the acquire in `drain`: the writer comes after what we read. Also when
-        // we never were in: the slot's reader before us may have been.
+        // ORDER: pairs with the acquire in `drain`: the writer comes after our reads. Needed even
+        // if we never entered: the slot's reader before us may have.
         table::slot(&self.table, slot).store(0, release("bravo.leave"));
     }
 
@@ -42,20 +42,20 @@ impl<R: RawRwLock, S: SlotTable> Bravo<R, S> {
             return;
         }
         let biased = if word == 0 { state::first_word(S::Claim::barrier()) } else { word } | BIAS;
-        // ORDER: pairs with the acquire in `enter`: readers by slot come after the writers that we
-        // came after. If the swap fails another reader has done the same.
+        // ORDER: pairs with the acquire in `enter`: readers by slot come after the writers before
+        // us. If the swap fails, another reader has done the same.
         let order = release("bravo.rebias");
         let _ = self.state.compare_exchange(word, biased, order, Relaxed);
     }
 
-    /// Has the last revocation been too short a while ago? Now and then a thread is told so without
-    /// a look at the clock, which costs as much as the lock.
+    /// Whether the last revocation was too recent. Most calls return true without reading the
+    /// clock, which costs as much as the lock.
     fn is_inhibited(&self) -> bool {
         let until_ns = self.inhibit_until.load(Relaxed);
         until_ns != 0 && (!clock::is_turn() || clock::now_ns() < until_ns)
     }
 
-    /// Does a slot show this lock now?
+    /// Whether a slot shows this lock now.
     pub(super) fn has_slot(&self) -> bool {
         let word = self.state.load(Relaxed);
         word != 0 && table::slots(&self.table).any(|slot| slot.load(Relaxed) == word | BIAS)

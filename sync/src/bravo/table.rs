@@ -1,11 +1,11 @@
-//! Where readers show themselves: rows of slots, one row for a thread.
+//! The slots in which readers show themselves: one row for each thread.
 //!
 //! A slot is zero, or the word of the lock that the thread reads ([`super::state`]).
 //!
 //! | form | slot written by | read by |
 //! |---|---|---|
-//! | [`BySwap`] | threads of the row; once claimed, who claimed it | those, writers |
-//! | [`ByStore`] | the thread of the row, or a former one that holds it still | those, writers |
+//! | [`BySwap`] | threads of the row; once claimed, the claiming thread | those, writers |
+//! | [`ByStore`] | the thread of the row, or a former one with a late guard | those, writers |
 
 use std::marker::PhantomData;
 
@@ -67,9 +67,9 @@ pub trait Claim: sealed::Sealed + 'static {
 #[derive(Clone, Copy, Debug)]
 pub struct BySwap;
 
-/// Relaxed: who sees the word that we swapped in sees with it what the slot's reader before us
-/// released, since a swap carries that on; and the fence in `enter`, which this form always has,
-/// makes us come after that reader before we empty the slot.
+/// Relaxed: a swap continues the release sequence of the slot's former reader, so a writer that
+/// sees our word sees that reader's release too; and the fence in `enter`, which this form always
+/// has, makes us come after that reader before we empty the slot.
 // ORDER: the same, for ThreadSanitizer: it does not follow what the fence makes of the swap.
 const SWAP: Ordering = if cfg!(tsan) { Ordering::Acquire } else { Relaxed };
 
@@ -87,7 +87,7 @@ impl Claim for BySwap {
 
     #[inline(always)]
     fn claim(slot: &AtomicU64, word: u64) -> bool {
-        // Look first: a failed swap would take the line away from who shares the row.
+        // Look first: a failed swap would take the line away from the other threads of the row.
         slot.load(Relaxed) == 0 && slot.compare_exchange(0, word, SWAP, Relaxed).is_ok()
     }
 
@@ -135,7 +135,7 @@ impl Claim for ByStore {
     }
 }
 
-/// Where a lock's slots are: [`SharedTable`] or [`OwnTable`].
+/// The slots of a lock: [`SharedTable`] or [`OwnTable`].
 pub trait SlotTable: sealed::Sealed {
     /// An empty table.
     const INIT: Self;

@@ -42,12 +42,12 @@ fn by_underlying<S: SlotTable>(lock: &Lock<S>) -> bool {
     raw(lock).underlying.is_locked()
 }
 
-/// Has the calling thread a row? Not if the harness runs very many threads beside it.
+/// Whether the calling thread has a row. It has none if the harness runs very many threads.
 fn has_row<S: SlotTable>() -> bool {
     S::Claim::row(crate::thread_index(), S::INIT.rows().len()).is_some()
 }
 
-/// Waits until a condition holds; a test that waits in vain ends in the harness's time limit.
+/// Waits until a condition holds; if it never does, the harness's time limit ends the test.
 fn until(condition: impl Fn() -> bool) {
     while !condition() {
         thread::yield_now();
@@ -89,7 +89,7 @@ fn readers_share_and_a_writer_is_alone() {
 }
 
 #[test]
-fn who_waits_for_a_time_waits_no_longer() {
+fn a_timed_wait_ends_in_time() {
     fn check<S: SlotTable + Sync>(table: &str) {
         const TIME: Duration = Duration::from_millis(5);
         let lock = biased::<S>();
@@ -253,7 +253,7 @@ impl<S: SlotTable> Drop for Late<S> {
 }
 
 #[test]
-fn a_guard_dropped_after_its_thread_gave_the_number_back_is_dropped_rightly() {
+fn a_guard_may_outlive_its_threads_number() {
     macro_rules! check {
         ($table:ty) => {{
             thread_local! {
@@ -263,7 +263,7 @@ fn a_guard_dropped_after_its_thread_gave_the_number_back_is_dropped_rightly() {
             let lock: &'static Lock<$table> = Box::leak(Box::new(biased::<$table>()));
             let (sender, receiver) = mpsc::channel();
             let leaver = thread::spawn(move || {
-                // What was registered last is destroyed first: the number's destructor.
+                // Destructors run in reverse order of registration: the number's runs first.
                 LATE.with(|_| ());
                 let late = Late(Some(lock.read()), Some(sender), lock);
                 LATE.with_borrow_mut(|place| *place = Some(late));

@@ -27,10 +27,10 @@ const NAP_MIN: Duration = Duration::from_micros(50);
 /// After so many doublings a nap is longer than the longest.
 const NAP_DOUBLINGS: u32 = 5;
 
-/// The longest nap: what a writer waits at most after the last reader has left.
+/// The longest nap: the most that a writer waits after the last reader has left.
 const NAP_MAX: Duration = Duration::from_millis(1);
 
-/// What a writer does in one round of its waiting.
+/// One round of a writer's wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum WaitStep {
     Spin(u32),
@@ -57,7 +57,7 @@ impl Backoff {
         Backoff { patience, round: 0 }
     }
 
-    /// Waits a while, or says `false`: the patience is at its end.
+    /// Waits a while; returns false once the patience has ended.
     pub(super) fn wait(&mut self) -> bool {
         let left = match self.patience {
             Patience::None => return false,
@@ -68,7 +68,7 @@ impl Backoff {
             return false;
         }
         match step(self.round) {
-            // In a model time stands still: to let others run is all that there is.
+            // Time stands still in a model: letting other threads run is all there is to do.
             _ if cfg!(loom) => spin_loop(),
             WaitStep::Spin(count) => (0..count).for_each(|_| spin_loop()),
             WaitStep::Yield => yield_now(),

@@ -8,16 +8,15 @@ use super::{Bravo, SlotTable, clock, table};
 use crate::atomic::{Relaxed, acquire};
 
 impl<R: RawRwLock, S: SlotTable> Bravo<R, S> {
-    /// Keeps readers out; the caller has just taken the underlying lock for writing. Without
-    /// patience enough it says `false`: readers come in as before.
+    /// Keeps readers out; the caller has just taken the underlying lock for writing. Returns false
+    /// if the patience ends first: readers enter as before.
     #[inline]
     pub(super) fn revoke(&self, patience: Patience) -> bool {
         let word = self.state.load(Relaxed);
         word & BIAS == 0 || self.revoke_bias(word, patience)
     }
 
-    /// The same; without patience enough the underlying lock is given up again, and all is as
-    /// before.
+    /// As `revoke`; if the patience ends first, releases the underlying lock again.
     #[inline]
     pub(super) fn try_revoke(
         &self,
@@ -46,7 +45,7 @@ impl<R: RawRwLock, S: SlotTable> Bravo<R, S> {
         true
     }
 
-    /// Keeps the bias off for a multiple of what this revocation took.
+    /// Keeps the bias off for a multiple of the length of this revocation.
     fn inhibit(&self, start_ns: u64) {
         let end_ns = clock::now_ns();
         let inhibit_ns = (end_ns - start_ns).saturating_mul(self.inhibit_factor.into());
@@ -54,13 +53,13 @@ impl<R: RawRwLock, S: SlotTable> Bravo<R, S> {
         self.inhibit_until.store(until_ns, Relaxed);
     }
 
-    /// Waits until each slot was seen without the word of this lock. Nobody can enter any more, so
-    /// a slot that was seen so stays so.
+    /// Waits until each slot was seen without the word of this lock. No reader can enter any more,
+    /// so such a slot stays free of it.
     fn drain(&self, word: u64, patience: Patience) -> bool {
         let mut backoff = Backoff::new(patience);
         table::slots(&self.table).all(|slot| {
             loop {
-                // ORDER: pairs with the release in `leave`: we come after what the reader read.
+                // ORDER: pairs with the release in `leave`: we come after the reader's reads.
                 if slot.load(acquire("bravo.drain")) != word {
                     return true;
                 }
@@ -71,7 +70,8 @@ impl<R: RawRwLock, S: SlotTable> Bravo<R, S> {
         })
     }
 
-    /// A reader is in still. If the bias stayed off, the next writer would not look for it.
+    /// Switches the bias on again, since a reader still has a slot: the next writer would not look
+    /// for it if the bias stayed off.
     fn give_up(&self, word: u64) {
         // A reader that finds this word comes after the writers before us, though the store is
         // relaxed: the fence in `revoke_bias` stands before it and makes it a release.

@@ -1,5 +1,5 @@
-//! A holder that takes leases, a reclaimer that unlinks values, frees what is not leased and links
-//! another value at the same place.
+//! A holder takes leases; a reclaimer unlinks values, frees the unleased ones and links another
+//! value at the same place.
 //!
 //! | field | written by | read by |
 //! |---|---|---|
@@ -68,7 +68,7 @@ fn use_value(store: &Store, row: &LeaseRow<Arc<LineWords>>, index: usize, keep: 
 /// Frees a value, and links another one at the same place, which the holder may find.
 fn free(store: &Store, index: usize) {
     let place = index as u64 + 1;
-    // SAFETY: nobody holds the value.
+    // SAFETY: no lease holds the value.
     store.value[index].with_mut(|value| unsafe { *value = FREE });
     // SAFETY: as above.
     store.value[index].with_mut(|value| unsafe { *value = place });
@@ -146,7 +146,7 @@ fn by_number() {
     holder.join().unwrap();
 }
 
-/// A holder dies; who finds that clears its row and takes it.
+/// A holder dies; another participant clears its row and takes it.
 fn dead_holder() {
     let store = store(1);
     let other = Arc::clone(&store);
@@ -154,7 +154,7 @@ fn dead_holder() {
         let dying = Arc::clone(&other);
         let holder = thread::spawn(move || use_value(&dying, &row(&dying), 0, true));
         holder.join().unwrap();
-        // SAFETY: the owner has ended, and nobody else takes its row.
+        // SAFETY: the owner has ended, and no other thread takes its row.
         unsafe { other.leases.clear_row(0) };
         use_value(&other, &row(&other), 0, false);
     });
@@ -162,7 +162,7 @@ fn dead_holder() {
     finder.join().unwrap();
 }
 
-/// What is pinned is leased without a second look, then the pin is lowered.
+/// A pinned value is leased without a second look, then the pin is lowered.
 fn pin_becomes_lease(pins_first: bool) {
     let store = store(1);
     let other = Arc::clone(&store);
@@ -192,7 +192,7 @@ fn pin_becomes_lease(pins_first: bool) {
 }
 
 #[test]
-fn what_is_leased_is_not_freed() {
+fn a_leased_value_is_not_freed() {
     holds("leases: one value", one_value);
     holds("leases: one scan for several values", one_scan);
     holds("leases: a slot is used again", slot_used_again);

@@ -1,4 +1,4 @@
-//! One participant's row: how it takes leases and ends them.
+//! One participant's row, and its leases.
 
 use std::cell::Cell;
 use std::fmt;
@@ -7,10 +7,10 @@ use super::table::Leases;
 use crate::atomic::{AtomicU64, Relaxed, release};
 use crate::words::Words;
 
-/// Why a value is not leased now.
+/// The reason why a value is not leased.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotLeased {
-    /// The value was unlinked meanwhile: look it up again.
+    /// The value was unlinked: look it up again.
     Gone,
     /// All slots of the row are in use; each of its leases that ends frees one.
     NoSlot,
@@ -21,16 +21,16 @@ pub enum NotLeased {
 impl fmt::Display for NotLeased {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(match self {
-            NotLeased::Gone => "what was to be leased has gone",
+            NotLeased::Gone => "the value is not linked any more",
             NotLeased::NoSlot => "all leases of this row are in use",
-            NotLeased::NoPlace => "zero names no place",
+            NotLeased::NoPlace => "zero is not a place",
         })
     }
 }
 
 impl std::error::Error for NotLeased {}
 
-/// No lease of this row has this number, or none any more.
+/// No lease of this row has this number, or it has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnknownLease;
 
@@ -57,29 +57,30 @@ impl LeaseId {
         u64::from(self.serial) << 32 | u64::from(self.slot)
     }
 
-    /// From [`to_raw`](LeaseId::to_raw). Any number will do: [`LeaseRow::release`] knows its own.
+    /// The id of a number from [`to_raw`](LeaseId::to_raw). Any number is safe:
+    /// [`LeaseRow::release`] refuses unknown ones.
     #[must_use]
     pub fn from_raw(raw: u64) -> LeaseId {
         LeaseId { slot: raw as u32, serial: (raw >> 32) as u32 }
     }
 }
 
-/// A row of [`Leases`] in the hands of its owner, who may move to another thread but not be shared.
+/// A row of [`Leases`], held by its owner. It may move to another thread but not be shared.
 ///
-/// It goes without ending the leases that were [given away by number](Lease::into_id): they stay
+/// Dropping it does not end the leases that were [turned into numbers](Lease::into_id): they stay
 /// until the row is cleared.
 #[derive(Debug)]
 pub struct LeaseRow<W> {
     leases: Leases<W>,
     row: usize,
-    /// For each slot the serial number under which its lease was given away, or zero.
+    /// For each slot the serial number of its numbered lease, or zero.
     serials: Box<[Cell<u32>]>,
     serial_last: Cell<u32>,
-    /// Where the search for a free slot begins.
+    /// The slot at which the search for a free one begins.
     slot_next: Cell<usize>,
 }
 
-/// A value is held until this is dropped.
+/// A hold on a value, until this is dropped.
 #[derive(Debug)]
 pub struct Lease<'row, W: Words> {
     row: &'row LeaseRow<W>,
@@ -98,10 +99,10 @@ impl<W: Words> LeaseRow<W> {
         self.row
     }
 
-    /// Holds the value at `place`, if it `is_there` still.
+    /// Leases the value at `place`, if `is_there` says that it is still linked.
     ///
-    /// The closure runs with the lease stored; it looks with acquire if the value is linked where
-    /// the caller found it. One place may be held many times.
+    /// The closure runs with the lease stored; it checks with acquire that the value is linked
+    /// where the caller found it. One place may be leased many times.
     ///
     /// # Errors
     /// [`NotLeased`]; then nothing is held.
@@ -114,18 +115,17 @@ impl<W: Words> LeaseRow<W> {
             return Err(NotLeased::NoPlace);
         }
         let (slot, word) = self.free_slot().ok_or(NotLeased::NoSlot)?;
-        // ORDER: pairs with the acquire in `Leases::places`. The reclaimer of what this slot held
-        // before may find this place and not the zero between: our reads of the old value are over.
+        // ORDER: pairs with the acquire in `Leases::places`. The reclaimer of this slot's former
+        // value may read this place and not the zero between: our reads of the old value are over.
         word.store(place, release("leases.store"));
         self.leases.light_barrier();
         let lease = Lease { row: self, slot, word };
         if is_there() { Ok(lease) } else { Err(NotLeased::Gone) }
     }
 
-    /// Ends a lease that was given away by number. Nothing may read the value any more.
+    /// Ends a numbered lease. Nothing may read the value any more.
     ///
-    /// # Errors
-    /// This row gave no such lease away, or it has ended: nothing changes.
+    /// This row has no lease of this number, or it has ended: nothing changes.
     pub fn release(&self, id: LeaseId) -> Result<(), UnknownLease> {
         let slot = id.slot as usize;
         let serial = self.serials.get(slot).filter(|serial| serial.get() == id.serial);
@@ -137,12 +137,12 @@ impl<W: Words> LeaseRow<W> {
         Ok(())
     }
 
-    /// How many leases this row holds.
+    /// The number of leases that this row holds.
     pub fn held_count(&self) -> usize {
         self.leases.places_of(self.row).count()
     }
 
-    /// A slot that is free, from the one after the last taken on, round to it again.
+    /// A free slot, searched round from the one after the last taken.
     fn free_slot(&self) -> Option<(usize, &AtomicU64)> {
         let (begin, count) = (self.slot_next.get(), self.serials.len());
         let mut words = (begin..count).chain(0..begin).filter_map(|slot| {
@@ -162,11 +162,11 @@ impl<W: Words> Lease<'_, W> {
         self.word.load(Relaxed)
     }
 
-    /// Gives the lease away by number; it is held until [`LeaseRow::release`].
+    /// Turns the lease into a number; it is held until [`LeaseRow::release`].
     #[must_use]
     pub fn into_id(self) -> LeaseId {
-        // Zero is the mark of a slot without a number. After 2^32 numbers of one row the first come
-        // again: an id that was kept for so long may then end another lease.
+        // Zero marks a slot without a number. Numbers of a row repeat after 2^32: an id that is
+        // that old may end another lease.
         let serial = self.row.serial_last.get().checked_add(1).unwrap_or(1);
         self.row.serial_last.set(serial);
         self.row.serials[self.slot].set(serial);
@@ -183,6 +183,7 @@ impl<W: Words> Drop for Lease<'_, W> {
 }
 
 fn end(slot: &AtomicU64) {
-    // ORDER: pairs with the acquire in `Leases::places`: we have read what will be freed.
+    // ORDER: pairs with the acquire in `Leases::places`: our reads of the value come before it is
+    // freed.
     slot.store(0, release("leases.release"));
 }

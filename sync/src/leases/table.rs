@@ -1,4 +1,4 @@
-//! The whole table: its layout, and what a reclaimer does with it.
+//! The whole table: its layout and the reclaimer's side.
 
 use super::row::LeaseRow;
 use crate::atomic::{Relaxed, acquire, release};
@@ -8,7 +8,7 @@ use crate::words::Words;
 
 /// A table of leases in shared words.
 ///
-/// It is a view: to have it in several threads, make it over `Arc`s, and clone it.
+/// It is a view: for use in several threads, make it over `Arc`s and clone it.
 #[derive(Clone, Debug)]
 pub struct Leases<W> {
     rows: Rows<W>,
@@ -16,8 +16,8 @@ pub struct Leases<W> {
 }
 
 impl<W: Words> Leases<W> {
-    /// How many words, beginning on a line, a table of this size takes; all zero at first. `None`
-    /// if no memory has so many.
+    /// The number of words of a table of this size, which begins on a line and is all zero at
+    /// first. `None` if no memory has so many.
     #[must_use]
     pub const fn words_needed(rows: usize, slots: usize) -> Option<usize> {
         words_needed(rows, slots)
@@ -25,8 +25,7 @@ impl<W: Words> Leases<W> {
 
     /// The table that lies in `words`, from the first one on.
     ///
-    /// # Errors
-    /// It cannot lie there.
+    /// A [`TableError`] if the words do not fit.
     pub fn new(
         words: W,
         rows: usize,
@@ -53,33 +52,35 @@ impl<W: Words> Leases<W> {
         (row < self.rows.row_count()).then(|| LeaseRow::new(self.clone(), row))
     }
 
-    /// How many rows there are.
+    /// The number of rows.
     pub fn row_count(&self) -> usize {
         self.rows.row_count()
     }
 
-    /// How many slots each row has.
+    /// The number of slots of a row.
     pub fn slot_count(&self) -> usize {
         self.rows.column_count()
     }
 
-    /// Between unlinking values and looking at leases: once for all values that are unlinked.
+    /// The reclaimer's barrier, between unlinking values and looking at the leases: once for all
+    /// values that are unlinked.
     ///
-    /// It serves every table of the same [`Barrier`]: who also looks at pins needs no second one.
+    /// It serves every table of the same [`Barrier`]: a reclaimer that also looks at pins needs no
+    /// second one.
     pub fn barrier(&self) {
         // ORDER: pairs with the light barrier in `LeaseRow::take`. The value is unlinked, now we
         // look at the leases; a holder stores its lease, then looks if the value is linked.
         self.barrier.heavy("leases.reclaim");
     }
 
-    /// Does any row hold this place? After [`Leases::barrier`] only.
+    /// Whether any row leases this place. Only after [`Leases::barrier`].
     #[must_use]
     pub fn is_leased(&self, place: u64) -> bool {
         self.places().any(|leased| leased == place)
     }
 
-    /// All places that are held now, sorted and each once, in place of what `places` held: one
-    /// reading of the table serves many unlinked values. After [`Leases::barrier`] only.
+    /// Replaces the contents of `places` by all leased places, sorted and without repetitions: one
+    /// pass over the table serves many unlinked values. Only after [`Leases::barrier`].
     pub fn leased_places(&self, places: &mut Vec<u64>) {
         places.clear();
         places.extend(self.places());
@@ -87,12 +88,12 @@ impl<W: Words> Leases<W> {
         places.dedup();
     }
 
-    /// Ends all leases of a row whose owner is gone.
+    /// Ends all leases of a row whose owner has ended.
     ///
     /// # Safety
-    /// - The owner has ended, and this thread has seen that it has (joined it, or found its lock
-    ///   released), so that it reads nothing any more; or it gave its leases up.
-    /// - Nobody has taken the row since.
+    /// - The owner has ended, and this thread has seen that (it joined the owner, or found its lock
+    ///   released), so that the owner reads nothing any more; or the owner gave its leases up.
+    /// - The row has not been taken since.
     pub unsafe fn clear_row(&self, row: usize) {
         for slot in self.rows.row_words(row) {
             // ORDER: pairs with the acquire in `places`: the owner's reads are over.
@@ -100,21 +101,21 @@ impl<W: Words> Leases<W> {
         }
     }
 
-    /// How many leases are held. A glance, for tools.
+    /// The number of leases. A snapshot for tools.
     #[must_use]
     pub fn held_count(&self) -> usize {
         self.rows.used_count()
     }
 
-    /// The places that a row holds, one for each lease; a glance, for tools.
+    /// The places that a row leases, one for each lease; a snapshot for tools.
     pub fn places_of(&self, row: usize) -> impl Iterator<Item = u64> {
         self.rows.row_words(row).iter().map(|slot| slot.load(Relaxed)).filter(|&place| place != 0)
     }
 
     fn places(&self) -> impl Iterator<Item = u64> {
         let slots = (0..self.row_count()).flat_map(|row| self.rows.row_words(row));
-        // ORDER: pairs with the releases in `take`, `end` and `clear_row`: whatever stands in the
-        // slot now, who held another place in it has read that value to its end.
+        // ORDER: pairs with the releases in `take`, `end` and `clear_row`: whatever the slot holds
+        // now, a holder that had another place in it has read that value to its end.
         slots.map(|slot| slot.load(acquire("leases.look"))).filter(|&place| place != 0)
     }
 

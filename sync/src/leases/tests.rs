@@ -1,4 +1,4 @@
-//! What a table of leases says to one thread; what it says to many is in the models.
+//! A table of leases seen by one thread; the models have several.
 
 use std::sync::Arc;
 

@@ -21,7 +21,7 @@ const RECORD: u64 = 8;
 struct Store {
     pins: Pins<Arc<LineWords>>,
     word: AtomicU64,
-    /// How many readers have joined: what a wrong reclaimer goes by.
+    /// The number of readers that have joined, on which a wrong reclaimer relies.
     joined: AtomicU64,
     body: UnsafeCell<(u8, u8)>,
 }
@@ -67,7 +67,7 @@ fn take_out(store: &Store) {
 }
 
 fn reuse(store: &Store) {
-    // SAFETY: nobody pins the memory.
+    // SAFETY: no row pins the memory.
     store.body.with_mut(|body| unsafe { *body = (b'B', 2) });
     let _ = store.word.compare_exchange(EMPTY, RECORD, release("model.reuse"), Relaxed);
 }
@@ -139,7 +139,7 @@ fn nested() {
     reader.join().unwrap();
 }
 
-/// A reader dies with its pin up; who finds that clears its row and takes it.
+/// A reader dies with its pin up; another thread clears its row and takes it.
 fn dead_reader() {
     let store = store();
     let other = Arc::clone(&store);
@@ -147,7 +147,7 @@ fn dead_reader() {
         let dying = Arc::clone(&other);
         let reader = thread::spawn(move || hit(&dying, &row(&dying, 0), true));
         reader.join().unwrap();
-        // SAFETY: the owner has ended, and nobody else takes its row.
+        // SAFETY: the owner has ended, and no other thread takes its row.
         unsafe { other.pins.clear_row(0) };
         hit(&other, &row(&other, 0), false);
     });
@@ -174,7 +174,7 @@ fn joining(by_list: bool) {
 }
 
 #[test]
-fn what_is_pinned_is_not_reused() {
+fn pinned_memory_is_not_reused() {
     holds("pins: one reader, twice", one_reader_twice);
     holds_within(Some(3), "pins: two readers", two_readers);
     holds_within(Some(3), "pins: somebody else takes the word out", third_party);

@@ -1,32 +1,32 @@
-//! Pins: a reader keeps memory from being reused, and writes no line that another one writes.
+//! Pins: a reader keeps memory from reuse and writes no line that another reader writes.
 //!
-//! A table of counts, a row for each reader and a column for each piece of memory (a segment). Only
-//! a row's owner stores into it, with plain loads and stores. What a reader reads is named by a
-//! word that others may take out:
+//! A table of counts, with a row for each reader and a column for each piece of memory (a segment).
+//! Only a row's owner stores into it, with plain loads and stores. A word names the memory that a
+//! reader reads; other threads may remove the word:
 //!
 //! | reader | reclaimer |
 //! |---|---|
-//! | loads the word (a hint) | takes out every word that names the memory |
+//! | loads the word (a hint) | removes every word that names the memory |
 //! | raises its count | [`Pins::barrier`] |
-//! | light barrier | looks at the column of all rows |
-//! | loads the word again (acquire): still there? | all zero: publishes it anew (release) |
+//! | light barrier | reads the column of all rows |
+//! | loads the word again (acquire) and compares | all zero: publishes the memory again (release) |
 //! | reads the memory | |
 //! | lowers its count (release) | |
 //!
-//! Either the reader sees that the word is gone, or the reclaimer sees the count. A word that comes
-//! back with the same value is no harm: it names what was published with it.
+//! Either the reader sees that the word is gone, or the reclaimer sees the count. A word that
+//! returns with the same value is harmless: it names the memory that was published with it.
 //!
 //! | field | written by | read by |
 //! |---|---|---|
-//! | `pins[row][column]` | the row's owner; after its end, who clears the row | owner, reclaimer |
+//! | `pins[row][column]` | the row's owner; the thread that clears a dead row | owner, reclaimer |
 //!
-//! The words that name memory are the caller's; that it loads them again with acquire, and
-//! publishes them with release, is its part of the protocol.
+//! The words that name memory belong to the caller; loading them again with acquire and publishing
+//! them with release is the caller's part of the protocol.
 //!
 //! Invariants:
 //! - A count is never lowered below zero and never wraps.
-//! - Once the words are out and the barrier is done, a column seen empty stays empty for all who
-//!   look the word up. So a later look needs no second barrier.
+//! - Once the words are removed and the barrier is done, a column that was seen empty stays empty
+//!   for all readers that look the word up. So a later look needs no second barrier.
 
 mod row;
 mod table;

@@ -1,4 +1,4 @@
-//! One reader's row: how it pins.
+//! One reader's row, and its pins.
 
 use std::cell::Cell;
 use std::fmt;
@@ -9,13 +9,13 @@ use super::table::Pins;
 use crate::atomic::{AtomicU64, Relaxed, release};
 use crate::words::Words;
 
-/// How many pins one row may have on one column; far from where the count would wrap.
+/// The most pins of one row on one column; far below where the count would wrap.
 pub const PIN_COUNT_MAX: u64 = u32::MAX as u64;
 
-/// Why a column is not pinned now.
+/// The reason why a column is not pinned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotPinned {
-    /// The word that named the memory has gone meanwhile: look it up again.
+    /// The word that named the memory has changed: look it up again.
     Gone,
     /// The row has [`PIN_COUNT_MAX`] pins on this column.
     TooMany,
@@ -26,7 +26,7 @@ pub enum NotPinned {
 impl fmt::Display for NotPinned {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(match self {
-            NotPinned::Gone => "what was to be pinned has gone",
+            NotPinned::Gone => "the memory is not named any more",
             NotPinned::TooMany => "this row pins this column too often",
             NotPinned::NoSuchColumn => "there is no such column",
         })
@@ -35,7 +35,7 @@ impl fmt::Display for NotPinned {
 
 impl std::error::Error for NotPinned {}
 
-/// A row of [`Pins`] in the hands of its owner, who may move to another thread but not be shared.
+/// A row of [`Pins`], held by its owner. It may move to another thread but not be shared.
 #[derive(Debug)]
 pub struct PinRow<W> {
     pins: Pins<W>,
@@ -48,7 +48,7 @@ pub struct PinRow<W> {
 #[derive(Debug)]
 pub struct Pin<'row> {
     count: &'row AtomicU64,
-    /// Not `Send`: to lower the count is the owner's.
+    /// Not `Send`: only the owner may lower the count.
     one_owner: PhantomData<*const ()>,
 }
 
@@ -62,10 +62,10 @@ impl<W: Words> PinRow<W> {
         self.row
     }
 
-    /// Pins a column, if what the caller wants to read `is_there` still.
+    /// Pins a column, if `is_there` says that the memory is still named.
     ///
-    /// The closure runs with the pin raised; it loads the word that names the memory once more,
-    /// with acquire, and says if it is the one that the caller has. Pins of one column add up.
+    /// The closure runs with the pin raised. It loads the word that names the memory again, with
+    /// acquire, and returns whether the word is unchanged. Pins of one column add up.
     ///
     /// # Errors
     /// [`NotPinned`]; then nothing is pinned.
@@ -90,7 +90,7 @@ impl<W: Words> PinRow<W> {
     ///
     /// # Safety
     /// - A pin of this row and this column was kept, and not lowered since.
-    /// - Nobody reads under it any more.
+    /// - No thread reads under it any more.
     pub unsafe fn unpin(&self, column: usize) {
         if let Some(count) = self.pins.rows().cell(self.row, column) {
             lower(count);
@@ -99,8 +99,8 @@ impl<W: Words> PinRow<W> {
 }
 
 impl Pin<'_> {
-    /// Leaves the column pinned, for an owner whose reading outlives this borrow of the row: it
-    /// calls [`PinRow::unpin`] at the end.
+    /// Leaves the column pinned, for an owner that reads longer than this borrow of the row lasts:
+    /// it calls [`PinRow::unpin`] at the end.
     pub fn keep(self) {
         mem::forget(self);
     }
@@ -113,9 +113,9 @@ impl Drop for Pin<'_> {
 }
 
 fn lower(count: &AtomicU64) {
-    // Zero means that the row was cleared under its owner, against the contract: never wrap.
+    // Zero means that the row was cleared under its owner, a broken contract: never wrap.
     let lowered = count.load(Relaxed).saturating_sub(1);
-    // ORDER: pairs with the acquire in `Pins::is_pinned`: we have read what will be reused. A pin
-    // that failed needs it too, as its zero may be the one that the reclaimer sees.
+    // ORDER: pairs with the acquire in `Pins::is_pinned`: our reads of the memory come before its
+    // reuse. A failed pin needs it too, as its zero may be the one that the reclaimer sees.
     count.store(lowered, release("pins.unpin"));
 }

@@ -1,4 +1,4 @@
-//! The whole table: its layout, and what a reclaimer does with it.
+//! The whole table: its layout and the reclaimer's side.
 
 use super::row::PinRow;
 use crate::atomic::{Relaxed, acquire, release};
@@ -8,7 +8,7 @@ use crate::words::Words;
 
 /// A table of pins in shared words.
 ///
-/// It is a view: to have it in several threads, make it over `Arc`s, and clone it.
+/// It is a view: for use in several threads, make it over `Arc`s and clone it.
 #[derive(Clone, Debug)]
 pub struct Pins<W> {
     rows: Rows<W>,
@@ -16,8 +16,8 @@ pub struct Pins<W> {
 }
 
 impl<W: Words> Pins<W> {
-    /// How many words, beginning on a line, a table of this size takes; all zero at first. `None`
-    /// if no memory has so many.
+    /// The number of words of a table of this size, which begins on a line and is all zero at
+    /// first. `None` if no memory has so many.
     #[must_use]
     pub const fn words_needed(rows: usize, columns: usize) -> Option<usize> {
         words_needed(rows, columns)
@@ -25,8 +25,7 @@ impl<W: Words> Pins<W> {
 
     /// The table that lies in `words`, from the first one on.
     ///
-    /// # Errors
-    /// It cannot lie there.
+    /// A [`TableError`] if the words do not fit.
     pub fn new(
         words: W,
         rows: usize,
@@ -49,43 +48,45 @@ impl<W: Words> Pins<W> {
         (row < self.rows.row_count()).then(|| PinRow::new(self.clone(), row))
     }
 
-    /// How many rows there are.
+    /// The number of rows.
     pub fn row_count(&self) -> usize {
         self.rows.row_count()
     }
 
-    /// How many columns there are.
+    /// The number of columns.
     pub fn column_count(&self) -> usize {
         self.rows.column_count()
     }
 
-    /// Between taking the words out and looking at pins: once for all columns whose words are out.
+    /// The reclaimer's barrier, between removing the words and looking at the pins: once for all
+    /// columns whose words are removed.
     ///
-    /// It serves every table of the same [`Barrier`]: who also looks at leases needs no second one.
+    /// It serves every table of the same [`Barrier`]: a reclaimer that also looks at leases needs
+    /// no second one.
     pub fn barrier(&self) {
         // ORDER: pairs with the light barrier in `PinRow::pin`. The words are out, now we look at
         // the pins; a reader raises its pin, then looks at the word. One of us sees the other.
         self.barrier.heavy("pins.reclaim");
     }
 
-    /// Does any row pin this column? After [`Pins::barrier`] only.
+    /// Whether any row pins this column. Only after [`Pins::barrier`].
     ///
     /// # Panics
     /// If the table has no such column.
     #[must_use]
     pub fn is_pinned(&self, column: usize) -> bool {
         assert!(column < self.column_count(), "column {column} of {}", self.column_count());
-        // ORDER: pairs with the release in `unpin` and in `clear_row`: who read the memory has
-        // done so before it is reused.
+        // ORDER: pairs with the release in `unpin` and in `clear_row`: all reads of the memory come
+        // before its reuse.
         self.rows.column(column).any(|count| count.load(acquire("pins.look")) != 0)
     }
 
-    /// Lowers all pins of a row whose owner is gone.
+    /// Lowers all pins of a row whose owner has ended.
     ///
     /// # Safety
-    /// - The owner has ended, and this thread has seen that it has (joined it, or found its lock
-    ///   released), so that it reads nothing any more; or it gave its pins up.
-    /// - Nobody has taken the row since.
+    /// - The owner has ended, and this thread has seen that (it joined the owner, or found its lock
+    ///   released), so that the owner reads nothing any more; or the owner gave its pins up.
+    /// - The row has not been taken since.
     pub unsafe fn clear_row(&self, row: usize) {
         for count in self.rows.row_words(row) {
             // ORDER: pairs with the acquire in `is_pinned`: the owner's reads are over.
@@ -93,14 +94,14 @@ impl<W: Words> Pins<W> {
         }
     }
 
-    /// How many pins are up, each counted once however often its row raised it. A glance, for
-    /// tools; as [`Pins::holders`], it says nothing about what may be reused.
+    /// The number of pins, each counted once however often its row raised it. A snapshot for tools;
+    /// like [`Pins::holders`] it says nothing about reuse.
     #[must_use]
     pub fn pinned_count(&self) -> usize {
         self.rows.used_count()
     }
 
-    /// The columns that a row pins: a glance, too. None if the table has no such row.
+    /// The columns that a row pins; a snapshot for tools. None if the table has no such row.
     pub fn pinned_by(&self, row: usize) -> impl Iterator<Item = usize> {
         let counts = self.rows.row_words(row).iter().enumerate();
         counts.filter(|(_, count)| count.load(Relaxed) != 0).map(|(column, _)| column)

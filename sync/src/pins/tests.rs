@@ -1,4 +1,4 @@
-//! What a table of pins says to one thread; what it says to many is in the models.
+//! A table of pins seen by one thread; the models have several.
 
 use std::sync::Arc;
 
@@ -161,7 +161,7 @@ fn a_kept_pin_stays_until_it_is_lowered_or_its_row_cleared() {
         reader.pin(column, there).unwrap().keep();
     }
     row(&pins, 1).pin(17, there).unwrap().keep();
-    // SAFETY: kept above, nobody reads.
+    // SAFETY: kept above, and no thread reads.
     unsafe { reader.unpin(17) };
     assert_eq!(pins.holders(17).next(), Some(PinHolder { row: 0, count: 1 }));
     drop(reader);

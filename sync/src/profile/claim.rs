@@ -9,7 +9,7 @@ use crate::atomic::{AtomicU64, Relaxed, acquire, release};
 /// Takes the first free block for the thread with this number, which is not 0.
 pub(super) fn take(owners: &[AtomicU64], tid: u64) -> Option<usize> {
     owners.iter().position(|owner| {
-        // ORDER: pairs with the release in `give_back`: we go on with what the former owner wrote.
+        // ORDER: pairs with the release in `give_back`: we continue the counts of the former owner.
         let order = acquire("profile.take");
         owner.load(Relaxed) == 0 && owner.compare_exchange(0, tid, order, Relaxed).is_ok()
     })

@@ -38,13 +38,13 @@ fn two_owners() {
     let visitor = thread::spawn(move || other.visit(1));
     let visits = shared.visit(2) + visitor.join().unwrap();
     assert_eq!(shared.visit(3), 1, "everybody has given it back");
-    // SAFETY: nobody else is there any more.
+    // SAFETY: no other thread is left.
     let count = shared.count.with(|count| unsafe { *count });
     assert_eq!(count, visits + 1);
 }
 
 #[test]
-fn a_block_has_one_owner_at_a_time_who_goes_on_with_its_counts() {
+fn a_block_has_one_owner_at_a_time_and_the_next_continues_its_counts() {
     const NAME: &str = "profile: two owners of a block, one after the other";
     holds(NAME, two_owners);
     breaks("profile.give_back", NAME, two_owners);
@@ -66,7 +66,7 @@ fn look_while_cleared() {
 }
 
 #[test]
-fn who_finds_a_generation_finds_no_count_of_the_one_before() {
+fn a_reader_of_a_generation_sees_no_count_of_the_one_before() {
     const NAME: &str = "profile: a block is cleared while a tool looks";
     holds(NAME, look_while_cleared);
     breaks("profile.clear", NAME, look_while_cleared);

@@ -9,7 +9,7 @@
 //! |---|---|
 //! | `plan.rs` | where everything lies |
 //! | `shared.rs` | switches, tables of sites, modules and text |
-//! | `block.rs`, `claim.rs`, `clear.rs` | what one thread writes, its owner, a reset |
+//! | `block.rs`, `claim.rs`, `clear.rs` | the words of one thread, their owner, a reset |
 //! | `holds.rs` | the locks that a thread holds now, for waiters and for tools |
 //! | `recorder.rs`, `attempt.rs` | attempts and holds of a thread, for any kind of lock |
 //! | `samples.rs`, `stack.rs` | the call stacks of some waits and failed try-locks |

@@ -27,7 +27,7 @@ const PLAN: ProfilePlan = ProfilePlan {
 pub(crate) struct Turn {
     pub(crate) profile: &'static Profile,
     words: &'static [AtomicU64],
-    /// What was lost before: a reset does not touch that.
+    /// Counts of lost events from before, which a reset keeps.
     pub(crate) lost_before: u64,
     _turn: PlainGuard<'static, ()>,
 }
@@ -69,7 +69,7 @@ impl Turn {
     }
 }
 
-/// What happened at a line of the test.
+/// The totals of a line of the test.
 pub(crate) fn at(reading: &ProfileSnapshot, line: u32) -> SiteTotals {
     let mut sum = SiteTotals::default();
     for (key, row) in reading.threads.iter().flat_map(|thread| &thread.rows) {
@@ -90,7 +90,7 @@ pub(crate) fn rwlock() -> RwLock<u64> {
     RwLock::new(LockClass::Test, 0)
 }
 
-/// What a call gives, with the line where it stands.
+/// The result of a call, with the line where it stands.
 macro_rules! at {
     ($call:expr) => {
         ($call, line!())

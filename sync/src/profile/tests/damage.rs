@@ -84,7 +84,7 @@ fn a_header_that_fits_itself_and_not_the_bounds_is_damaged() {
 }
 
 #[test]
-fn no_change_of_what_was_recorded_harms_a_reader() {
+fn no_changed_record_harms_a_reader() {
     let whole = used();
     let mut random = 0x9e37_79b9_7f4a_7c15_u64;
     for round in 0..3000 {
@@ -107,7 +107,7 @@ fn no_change_of_what_was_recorded_harms_a_reader() {
 }
 
 #[test]
-fn a_site_that_was_changed_is_not_believed() {
+fn a_changed_site_is_ignored() {
     let profile = profile(SMALL);
     let mut recorder = Recorder::new();
     visit(profile, &mut recorder, 1, 5);
@@ -122,7 +122,7 @@ fn a_site_that_was_changed_is_not_believed() {
 }
 
 #[test]
-fn a_stack_that_was_changed_is_not_believed() {
+fn a_changed_stack_is_ignored() {
     let profile = profile(SMALL);
     profile.set_stack_sample(1);
     let mut recorder = Recorder::new();

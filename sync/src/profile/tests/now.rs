@@ -1,4 +1,4 @@
-//! What threads have and wait for at a moment.
+//! The holds and waits of threads at one moment.
 
 use super::*;
 use crate::profile::plan::HOLDS_MAX;
@@ -26,14 +26,14 @@ fn locks(now: &[LockNow]) -> Vec<(u64, u64)> {
 }
 
 #[test]
-fn the_holder_is_found_while_it_holds_and_is_the_one_who_came_last() {
+fn the_holder_found_is_the_thread_that_acquired_the_lock_last() {
     let profile = profile(SMALL);
     let (mut one, mut other) = (recorder(profile, 1), recorder(profile, 2));
     assert_eq!(profile.holder_of(64), 0);
     take(profile, &mut one, 64, 5);
     take(profile, &mut one, 128, 6);
     assert_eq!([64, 128, 192].map(|lock| profile.holder_of(lock)), [5, 6, 0]);
-    // As readers do; or the first left it to somebody else to leave.
+    // As readers do; or the first handed the release over to another thread.
     take(profile, &mut other, 64, 7);
     assert_eq!(profile.holder_of(64), 7);
     leave(profile, &mut other, 64);
@@ -64,7 +64,7 @@ fn holds_end_in_any_order_and_the_latest_of_a_lock_first() {
 }
 
 #[test]
-fn a_reset_leaves_what_is_held_and_does_not_count_it() {
+fn a_reset_keeps_holds_and_does_not_count_them() {
     let profile = profile(SMALL);
     let mut recorder = recorder(profile, 1);
     take(profile, &mut recorder, 64, 5);
@@ -91,7 +91,7 @@ fn the_oldest_hold_is_forgotten_for_one_that_finds_no_room() {
 }
 
 #[test]
-fn tools_see_who_has_what_and_who_waits_for_it_and_since_when() {
+fn tools_see_holders_and_waiters_with_their_start_times() {
     let profile = profile(SMALL);
     let (mut one, other) = (recorder(profile, 1), recorder(profile, 2));
     take(profile, &mut one, 64, 5);

@@ -1,4 +1,4 @@
-//! What is recorded of attempts and holds.
+//! The records of attempts and holds.
 
 use super::*;
 use crate::profile::recorder::TRY_NS_MAX;
@@ -84,7 +84,7 @@ fn a_hold_ends_when_it_is_said_to_have_ended_and_sleep_is_no_wait() {
 }
 
 #[test]
-fn tries_in_vain_are_counted_and_their_delay_is_charged_when_the_lock_is_taken() {
+fn failed_try_locks_are_counted_and_their_delay_is_charged_on_acquisition() {
     let profile = profile(SMALL);
     let mut recorder = Recorder::new();
     let (lock, other) = (64, 128);
@@ -94,7 +94,7 @@ fn tries_in_vain_are_counted_and_their_delay_is_charged_when_the_lock_is_taken()
     }
     let since = profile.clock().now();
     while profile.clock().ns_between(since, profile.clock().now()) < 2_000_000 {}
-    // Another lock, then this one at another line: the delay belongs to who failed.
+    // Another lock, then this one at another line: the delay belongs to the failed line.
     for (lock, delays) in [(other, 0), (lock, 1), (lock, 1)] {
         assert!(recorder.begin(profile, || thread(1)));
         let taken = Acquisition { lock, ..Acquisition::default() };
@@ -138,7 +138,7 @@ fn a_delay_ends_with_a_lock_that_was_passed_over_and_is_forgotten_when_off() {
 }
 
 #[test]
-fn a_try_that_is_never_followed_charges_nothing_to_what_lies_there_later() {
+fn a_failed_try_lock_that_is_given_up_charges_no_later_lock_at_its_address() {
     let profile = profile(SMALL);
     let mut recorder = Recorder::new();
     assert!(recorder.begin(profile, || thread(1)));
@@ -150,7 +150,7 @@ fn a_try_that_is_never_followed_charges_nothing_to_what_lies_there_later() {
     let reading = read(profile);
     assert_eq!((total(&reading, 5).try_delay_count, total(&reading, 5).try_delay_ns), (0, 0));
     assert_eq!(reading.threads[0].counts.tries_forgotten, 2);
-    // A new one in vain is the first one again.
+    // A later failure is a first one again.
     recorder.try_failed(profile, &Line(5), 64, 0);
     recorder.age_tries(TRY_NS_MAX + 1);
     recorder.try_failed(profile, &Line(5), 64, 0);
@@ -162,7 +162,7 @@ fn a_try_that_is_never_followed_charges_nothing_to_what_lies_there_later() {
 }
 
 #[test]
-fn a_delay_is_as_long_as_it_is_if_the_lock_is_tried_again_and_again() {
+fn repeated_failed_try_locks_are_one_delay() {
     let profile = profile(SMALL);
     let mut recorder = Recorder::new();
     assert!(recorder.begin(profile, || thread(1)));
@@ -181,7 +181,7 @@ fn a_delay_is_as_long_as_it_is_if_the_lock_is_tried_again_and_again() {
 }
 
 #[test]
-fn a_lock_that_is_destroyed_owes_no_delay() {
+fn a_destroyed_lock_owes_no_delay() {
     let profile = profile(SMALL);
     let mut recorder = Recorder::new();
     assert!(recorder.begin(profile, || thread(1)));
@@ -193,7 +193,7 @@ fn a_lock_that_is_destroyed_owes_no_delay() {
 }
 
 #[test]
-fn a_reset_forgets_everything_and_what_began_before_it() {
+fn a_reset_clears_all_counts_and_ignores_holds_that_began_before_it() {
     let profile = profile(SMALL);
     let (mut recorder, mut idle) = (Recorder::new(), Recorder::new());
     visit(profile, &mut idle, 2, 5);
@@ -250,7 +250,7 @@ fn threads_go_on_in_the_blocks_of_those_that_have_gone() {
 }
 
 #[test]
-fn modules_and_stacks_are_read_as_they_were_told() {
+fn modules_and_stacks_are_read_as_they_were_described() {
     let words = words(&SMALL);
     let identity = ProcessIdentity { kind: SiteKind::Stacks, ..US };
     let profile = Profile::new(words, SMALL, Clock::SYSTEM, &identity).unwrap();

@@ -1,4 +1,4 @@
-//! What finds no room is counted where there is room.
+//! Events without room are counted where there is room.
 
 use super::*;
 
@@ -53,7 +53,7 @@ fn waits_without_a_pair_keep_their_lengths() {
 }
 
 #[test]
-fn threads_without_a_block_count_what_is_lost_and_look_again() {
+fn threads_without_a_block_count_lost_attempts_and_look_again() {
     let profile = profile(ProfilePlan { threads: 1, ..SMALL });
     let (mut first, mut second) = (Recorder::new(), Recorder::new());
     visit(profile, &mut first, 1, 5);
@@ -85,7 +85,7 @@ fn text_and_modules_without_room_are_counted() {
 }
 
 #[test]
-fn tries_beyond_those_that_are_remembered_are_counted() {
+fn failed_try_locks_beyond_the_limit_are_counted() {
     let profile = profile(SMALL);
     let mut recorder = Recorder::new();
     for lock in 1..=40 {
@@ -104,7 +104,7 @@ fn tries_beyond_those_that_are_remembered_are_counted() {
 }
 
 #[test]
-fn a_plan_has_bounds_and_fits_into_what_it_is_given() {
+fn a_plan_has_bounds_and_fits_into_a_byte_limit() {
     assert_eq!(SMALL.fault(), None);
     for (plan, expected) in [
         (ProfilePlan { sites: 15, ..SMALL }, "the number of sites"),

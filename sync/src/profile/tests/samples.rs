@@ -1,4 +1,4 @@
-//! Of some waits and tries in vain, how the thread had come there.
+//! The call stacks of some waits and failed try-locks.
 
 use super::*;
 use crate::profile::stack::walk;
@@ -37,7 +37,7 @@ fn wait(profile: &Profile, recorder: &mut Recorder, way: &Way, holder: u64) {
     recorder.released(profile, &held);
 }
 
-/// What was lost by way of these callers at a line, whoever held the lock.
+/// The time lost on this call stack at a line, to any holder.
 fn by_way_of(reading: &ProfileSnapshot, line: u64, callers: &[u64]) -> PairTotals {
     let mut sum = PairTotals::default();
     for sample in reading.threads.iter().flat_map(|thread| &thread.samples) {
@@ -51,7 +51,7 @@ fn by_way_of(reading: &ProfileSnapshot, line: u64, callers: &[u64]) -> PairTotal
 }
 
 #[test]
-fn samples_of_each_time_add_up_to_what_the_place_has() {
+fn samples_of_every_event_add_up_to_the_totals_of_the_site() {
     let profile = profile(SMALL);
     profile.set_stack_sample(1);
     let mut recorder = Recorder::new();
@@ -90,7 +90,7 @@ fn samples_of_each_time_add_up_to_what_the_place_has() {
 }
 
 #[test]
-fn places_are_the_same_whether_stacks_are_taken_or_not() {
+fn sites_count_the_same_whether_stacks_are_taken_or_not() {
     let counts = [0, 1].map(|every| {
         let profile = profile(SMALL);
         profile.set_stack_sample(every);
@@ -111,7 +111,7 @@ fn places_are_the_same_whether_stacks_are_taken_or_not() {
 }
 
 #[test]
-fn one_of_so_many_is_taken_and_none_while_that_is_zero() {
+fn one_stack_in_n_is_taken_and_none_if_n_is_zero() {
     for (every, expected) in [(0, 0), (1, 12), (3, 4), (5, 3), (100, 1)] {
         let profile = profile(SMALL);
         profile.set_stack_sample(every);
@@ -135,7 +135,7 @@ fn one_of_so_many_is_taken_and_none_while_that_is_zero() {
 }
 
 #[test]
-fn what_finds_no_room_is_counted_and_places_stay_exact() {
+fn samples_without_room_are_counted_and_sites_stay_exact() {
     let stacks = StackPlan { stacks: 2, frames: 4, samples: 4 };
     let profile = profile(ProfilePlan { stacks, ..SMALL });
     profile.set_stack_sample(1);
@@ -166,7 +166,7 @@ fn what_finds_no_room_is_counted_and_places_stay_exact() {
 }
 
 #[test]
-fn a_reset_forgets_samples_and_keeps_what_stacks_mean() {
+fn a_reset_clears_samples_and_keeps_the_stack_table() {
     let profile = profile(SMALL);
     profile.set_stack_sample(1);
     let mut recorder = Recorder::new();
