@@ -1,26 +1,27 @@
-//! Who waits for what another thread publishes: a stack of waiters that the publisher takes whole.
+//! Tasks and threads that wait for another thread's publications: a stack of waiters that the
+//! publisher takes whole.
 //!
-//! The publisher stores what it has to say and calls [`Waiters::wake_all`]; if nobody waits, that
-//! is one fence and one load. A waiter puts itself on the stack, fences, looks again and sleeps.
-//! Either the publisher finds it on the stack, or its second look finds what was published.
+//! The publisher stores its data and calls [`Waiters::wake_all`]; without waiters that costs one
+//! fence and one load. A waiter pushes itself on the stack, fences, looks again and sleeps. Either
+//! the publisher sees it on the stack, or its second look sees the publication.
 //!
 //! | field | written by | read by |
 //! |---|---|---|
 //! | `Waiters::top` | waiters push, publishers and leavers take all | both |
-//! | `Waiters::left_count` | leavers raise, who takes the stack lowers | leavers |
-//! | `Node::place` | its waiter: idle → queued → left; its taker: back to idle | both |
-//! | `Node::next` | its waiter, while `place` is idle | its taker, before `place` is idle |
-//! | `Node::waker` | its waiter sets, its taker takes out | both |
+//! | `Waiters::left_count` | leavers raise, takers of the stack lower | leavers |
+//! | `WaiterNode::place` | its waiter: idle → queued → left; its taker: back to idle | both |
+//! | `WaiterNode::next` | its waiter, while `place` is idle | its taker, before `place` is idle |
+//! | `WaiterNode::waker` | its waiter sets, its taker takes out | both |
 //!
 //! Invariants:
-//! - A node is on the stack, or in the hands of one who took the stack, at most once: only its
-//!   waiter pushes it, and only while it is idle.
-//! - Who took the stack makes a node idle before it wakes its waiter. So a waiter that finds its
-//!   node still queued will be woken later than it registered its waker.
+//! - A node is on the stack, or held by one taker of the stack, at most once: only its waiter
+//!   pushes it, and only while it is idle.
+//! - A taker makes a node idle before it wakes its waiter. So a waiter that finds its node still
+//!   queued will be woken after it registered its waker.
 //! - The stack owns one count of each node on it: a waiter may leave at any time.
 //! - At most `LEFT_MAX` nodes without a waiter stay on the stack, and one more for each thread that
-//!   is just leaving: who leaves the last of them behind takes the whole stack and wakes everybody.
-//!   Those who still wait come back, and have paid for `LEFT_MAX` leavers.
+//!   is just leaving: a leaver beyond that takes the whole stack and wakes all. Waiters that still
+//!   wait push themselves again, and have paid for `LEFT_MAX` leavers.
 
 #[cfg(all(test, loom))]
 mod loom_tests;
@@ -52,22 +53,22 @@ const LEFT: u32 = 2;
 /// Nodes without a waiter that may stay on the stack.
 const LEFT_MAX: usize = if cfg!(loom) { 0 } else { 64 };
 
-/// All who wait for one thing.
+/// All waiters for one event.
 #[derive(Debug)]
 pub(crate) struct Waiters {
-    top: AtomicPtr<Node>,
+    top: AtomicPtr<WaiterNode>,
     left_count: AtomicUsize,
 }
 
-/// One who waits, again and again, at the same [`Waiters`].
+/// One waiter, which waits repeatedly at the same [`Waiters`].
 #[derive(Debug)]
 pub(crate) struct Waiter {
-    node: Arc<Node>,
+    node: Arc<WaiterNode>,
 }
 
 #[derive(Debug)]
-struct Node {
-    next: UnsafeCell<*const Node>,
+struct WaiterNode {
+    next: UnsafeCell<*const WaiterNode>,
     place: AtomicU32,
     waker: AtomicWaker,
 }
@@ -75,20 +76,20 @@ struct Node {
 // SAFETY: `next` is the only part that is not thread-safe by itself. It is written by the waiter
 // while `place` is idle, and read by the one who took the node from the stack until it makes
 // `place` idle; the orderings on `top` and `place` put each before the other.
-unsafe impl Send for Node {}
+unsafe impl Send for WaiterNode {}
 // SAFETY: as above.
-unsafe impl Sync for Node {}
+unsafe impl Sync for WaiterNode {}
 
 impl Waiters {
     pub(crate) fn new() -> Waiters {
         Waiters { top: AtomicPtr::new(ptr::null_mut()), left_count: AtomicUsize::new(0) }
     }
 
-    /// Wakes all who wait. The caller has stored before what they wait for.
+    /// Wakes all waiters. The caller has stored its data before.
     #[inline]
     pub(crate) fn wake_all(&self) {
         // ORDER: pairs with the fence in `Waiter::poll`. We publish, then look at the stack; the
-        // waiter pushes, then looks at what is published. One of us sees the other.
+        // waiter pushes, then looks for the publication. One of us sees the other.
         fence("waiters.wake");
         if !self.top.load(Relaxed).is_null() {
             self.take_all();
@@ -99,11 +100,11 @@ impl Waiters {
         // ORDER: pairs with the push in `Waiter::enqueue`: `next` of every node is read below. A
         // push goes on with the release sequences of those before it.
         let first = self.top.swap(ptr::null_mut(), acquire("waiters.take")).cast_const();
-        Taken { waiters: self, first }.wake();
+        TakenStack { waiters: self, first }.wake();
     }
 
     /// Gives a taken node back to its waiter and wakes it.
-    fn let_go(&self, node: &Node) {
+    fn let_go(&self, node: &WaiterNode) {
         // ORDER: pairs with the swap in `Waiter::enqueue`: we have read `next` before the waiter
         // may write it again.
         if node.place.swap(IDLE, release("waiters.lower")) == LEFT {
@@ -114,20 +115,20 @@ impl Waiters {
     }
 }
 
-/// What was taken from the stack and not looked at yet.
-struct Taken<'a> {
+/// The taken nodes that were not woken yet.
+struct TakenStack<'a> {
     waiters: &'a Waiters,
-    first: *const Node,
+    first: *const WaiterNode,
 }
 
-impl Taken<'_> {
+impl TakenStack<'_> {
     fn wake(&mut self) {
         while let Some(node) = self.pop() {
             self.waiters.let_go(&node);
         }
     }
 
-    fn pop(&mut self) -> Option<Arc<Node>> {
+    fn pop(&mut self) -> Option<Arc<WaiterNode>> {
         if self.first.is_null() {
             return None;
         }
@@ -143,7 +144,7 @@ impl Taken<'_> {
 /// After a waker that panicked the others are woken all the same. (A second one that panics ends
 /// the process. A model that has failed unwinds, too, and must touch nothing then.)
 #[cfg(not(loom))]
-impl Drop for Taken<'_> {
+impl Drop for TakenStack<'_> {
     fn drop(&mut self) {
         self.wake();
     }
@@ -158,7 +159,7 @@ impl Drop for Waiters {
 impl Waiter {
     pub(crate) fn new() -> Waiter {
         Waiter {
-            node: Arc::new(Node {
+            node: Arc::new(WaiterNode {
                 next: UnsafeCell::new(ptr::null()),
                 place: AtomicU32::new(IDLE),
                 waker: AtomicWaker::new(),
@@ -166,7 +167,7 @@ impl Waiter {
         }
     }
 
-    /// What `look` finds; if it finds nothing, the task is woken after the next publication.
+    /// The result of `look`; without one, the task is woken after the next publication.
     ///
     /// It may also be woken without one. `waiters` is the same in each call.
     pub(crate) fn poll<T>(
@@ -185,7 +186,7 @@ impl Waiter {
         look().map_or(Poll::Pending, Poll::Ready)
     }
 
-    /// What `look` finds; the thread sleeps until it finds something.
+    /// The result of `look`; the thread sleeps until there is one.
     pub(crate) fn wait<T>(&mut self, waiters: &Waiters, mut look: impl FnMut() -> Option<T>) -> T {
         park::block_on(|cx| self.poll(waiters, cx, &mut look))
     }
@@ -197,8 +198,8 @@ impl Waiter {
         self.node.waker.register_by_ref(cx.waker());
     }
 
-    /// Puts the node on the stack, unless it is there already or has only just been taken from it:
-    /// then who took it wakes us, later than we have registered.
+    /// Pushes the node, unless it is on the stack already or has only just been taken from it: then
+    /// its taker wakes us after we have registered.
     fn enqueue(&self, waiters: &Waiters) {
         // ORDER: pairs with the swap in `Waiters::let_go`, after which `next` is ours.
         if self.node.place.swap(QUEUED, acquire("waiters.raise")) != IDLE {
@@ -207,7 +208,7 @@ impl Waiter {
         let node = Arc::into_raw(Arc::clone(&self.node)).cast_mut();
         let mut top = waiters.top.load(Relaxed);
         loop {
-            // SAFETY: the node was idle and is not on the stack yet: nobody else looks at `next`.
+            // SAFETY: the node was idle and is not on the stack yet: no other thread reads `next`.
             self.node.next.with_mut(|next| unsafe { *next = top });
             // ORDER: pairs with the swap in `Waiters::take_all`, which reads `next`.
             let push = release("waiters.push");
@@ -218,8 +219,8 @@ impl Waiter {
         }
     }
 
-    /// Waits no more, for good. A waiter that is dropped without this stays on the stack until
-    /// somebody takes it.
+    /// Leaves for good. A waiter that is dropped without this stays on the stack until the stack is
+    /// taken.
     pub(crate) fn leave(&mut self, waiters: &Waiters) {
         if self.node.place.load(Relaxed) == IDLE {
             return;

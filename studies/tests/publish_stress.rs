@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::thread;
 
 use forebay_studies::publish::{
-    Chunk, Chunks, Follower, Growing, Limits, Peek, Read, Receiver, Sender, growing, queue,
-    queue_with,
+    Chunk, Chunks, GrowingRecord, Limits, Peek, Read, Receiver, RecordFollower, Sender, growing,
+    queue, queue_with,
 };
 use forebay_sync::{LockClass, Mutex};
 
@@ -18,8 +18,8 @@ const RECORDS: usize = if cfg!(tsan) { 20 } else { 200 };
 const FOLLOWERS: usize = 3;
 
 /// ThreadSanitizer does not see the fence with which the standard library's `Arc` puts its
-/// destructor after all other uses: that library is not compiled for it. What remains checked is
-/// everything up to the last count.
+/// destructor after all other uses: that library is not compiled for it. Everything up to the last
+/// count is still checked.
 #[cfg(tsan)]
 #[sanitize(thread = "off")]
 #[unsafe(no_mangle)]
@@ -49,7 +49,7 @@ impl Random {
     }
 }
 
-/// A new seed each time; a test that has failed is run again with what it has printed.
+/// A new seed for each run; a failed test is run again with the printed seed.
 fn seed(test: &str) -> u64 {
     let given = std::env::var("FOREBAY_SEED").ok().and_then(|seed| seed.parse().ok());
     let seed = given.unwrap_or_else(|| RandomState::new().hash_one(test) | 1);
@@ -161,7 +161,7 @@ fn a_side_that_goes_ends_the_wait_of_the_other() {
 }
 
 /// Reads all of a record, or only `bytes_max` of it; returns if it was done.
-fn follow(mut follower: Follower, expected: &[u8], bytes_max: usize) -> Option<bool> {
+fn follow(mut follower: RecordFollower, expected: &[u8], bytes_max: usize) -> Option<bool> {
     let mut offset = 0;
     while offset < bytes_max {
         match follower.wait_peek() {
@@ -182,7 +182,7 @@ fn follow(mut follower: Follower, expected: &[u8], bytes_max: usize) -> Option<b
 }
 
 /// Followers that come one after the other, some of which leave early.
-fn follow_again_and_again(record: &Growing, expected: &[u8], is_whole: bool, seed: u64) {
+fn follow_again_and_again(record: &GrowingRecord, expected: &[u8], is_whole: bool, seed: u64) {
     let mut random = Random(seed);
     for _ in 0..3 {
         let bytes_max = 1 + random.below(expected.len());

@@ -15,7 +15,7 @@ use forebay_sync::observe;
 use sites::SITES;
 use work::{Incoming, Outgoing, PACKET_BYTES, Plan, deliver};
 
-/// What may be queued: less than a message, some messages, and all that there are.
+/// The most bytes in the queue: less than a message, some messages, and all of them.
 const QUEUE_BYTES_MAX: [usize; 3] = [1, 32 * 1024, usize::MAX];
 const MESSAGES: usize = 300;
 

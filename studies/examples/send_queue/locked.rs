@@ -1,8 +1,8 @@
-//! The queue as it was: sender and transmitter share one mutex.
+//! The queue with a lock: sender and transmitter share one mutex.
 //!
 //! The sender locks to look for room, to append to the last message and to end it; the transmitter
-//! locks to look what is at the head, to copy a packet out of it and to take it off. What can be
-//! done outside of the lock is done outside: the sender copies its bytes before.
+//! locks to look at the head, to copy a packet out of it and to remove it. All other work happens
+//! outside of the lock: the sender copies its bytes before it locks.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -35,7 +35,7 @@ struct Queue {
 #[derive(Debug, Default)]
 struct Message {
     parts: VecDeque<Vec<u8>>,
-    /// What of the first part has been sent.
+    /// The bytes of the first part that have been sent.
     offset: usize,
     end: Option<bool>,
 }
@@ -106,7 +106,7 @@ impl Drop for Sender {
     }
 }
 
-/// What is at the head.
+/// The head of the queue.
 enum Head {
     Bytes,
     End(bool),

@@ -83,7 +83,7 @@ fn parse(arguments: &[String]) -> Result<Options, String> {
     Ok(options)
 }
 
-/// Runs and prints; is what has arrived what was sent, in both?
+/// Runs and prints; returns whether both queues delivered the sent messages.
 fn run(options: &Options) -> Result<bool, Broken> {
     observe::set(&SITES).map_err(|error| Broken(error.to_string()))?;
     let plan = Plan::new(options.seed, options.messages);

@@ -1,4 +1,4 @@
-//! Both queues in turn, several times: what they deliver, how fast, and with how many locks.
+//! Both queues in turn, several times: their deliveries, rates and locks.
 
 use std::time::{Duration, Instant};
 
@@ -9,10 +9,10 @@ use crate::sites::{Counts, SITES};
 use crate::work::{Delivery, Incoming, Outgoing, Plan, deliver};
 use crate::{locked, published};
 
-/// What may be queued at a time.
+/// The most bytes in the queue.
 const QUEUE_BYTES_MAX: usize = 256 * 1024;
 
-/// What was seen of one kind of queue.
+/// The results of one kind of queue.
 #[derive(Debug)]
 pub(crate) struct Form {
     pub(crate) name: &'static str,
@@ -25,14 +25,13 @@ pub(crate) struct Form {
     pub(crate) arrived: Delivery,
 }
 
-/// Something went wrong that no queue may do.
+/// A failure that no queue may have.
 #[derive(Debug)]
 pub(crate) struct Broken(pub(crate) String);
 
 /// The queue with a lock, then the one without.
 ///
-/// # Errors
-/// What has arrived differs between rounds, or a thread has panicked.
+/// The deliveries of two rounds differ, or a thread has panicked.
 pub(crate) fn measure(plan: &Plan, rounds: usize) -> Result<[Form; 2], Broken> {
     let mut forms = ["one mutex", "publish"].map(|name| Form {
         name,
@@ -62,7 +61,7 @@ impl Form {
         self.sites.iter().map(|counts| counts.count).sum()
     }
 
-    /// Holds during which somebody else wanted the lock.
+    /// Holds during which the other side wanted the lock.
     pub(crate) fn wanted_holds(&self) -> u64 {
         self.sites.iter().map(|counts| counts.hold_count).sum()
     }
@@ -71,7 +70,7 @@ impl Form {
         self.rates.get(self.rates.len() / 2).copied().unwrap_or_default()
     }
 
-    /// A round with nobody watching.
+    /// A round without an observer.
     #[expect(clippy::disallowed_methods, reason = "it measures a time")]
     fn time(
         &mut self,
@@ -101,7 +100,7 @@ impl Form {
     }
 }
 
-/// What was sent, what has arrived, and in how many packets.
+/// The sent and the received messages, and the number of packets.
 fn run(
     plan: &Plan,
     (outgoing, incoming): (impl Outgoing, impl Incoming),

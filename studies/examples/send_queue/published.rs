@@ -1,4 +1,4 @@
-//! The queue as it is now: no lock on either side.
+//! The queue without a lock.
 
 use forebay_studies::publish::{Limits, Read, Receiver, Sender, queue as publish_queue};
 

@@ -1,4 +1,4 @@
-//! Counts what happens at each place where a lock is taken.
+//! Counts the events at each call site of a lock.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -25,13 +25,13 @@ struct Site {
     lock_count: AtomicU64,
 }
 
-/// What was counted at one place.
+/// The counts of one call site.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Counts {
     pub(crate) place: LockSite,
     /// Times that the lock was taken here.
     pub(crate) count: u64,
-    /// Times that somebody else wanted it while it was held from here: `cnt_hold`.
+    /// Holds from here during which another thread wanted the lock: `cnt_hold`.
     pub(crate) hold_count: u64,
     /// Times that it was found held: `cnt_lock`.
     pub(crate) lock_count: u64,
@@ -42,7 +42,7 @@ impl Sites {
         Sites { sites: [const { Site::new() }; SITES_MAX] }
     }
 
-    /// What was counted since the last time, by place.
+    /// The counts since the last call, by call site.
     pub(crate) fn take(&self) -> Vec<Counts> {
         let mut counts: Vec<Counts> = self.sites.iter().filter_map(Site::take).collect();
         counts.sort_by_key(|counts| (counts.place.file(), counts.place.line()));

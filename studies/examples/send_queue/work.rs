@@ -1,10 +1,10 @@
-//! What is sent, and what both sides do with each byte besides: the same for every queue.
+//! The messages, and the work of both sides on each byte: the same for every queue.
 
 use std::thread;
 
 use forebay_studies::publish::Read;
 
-/// What a packet holds at most: an Ethernet frame less the headers.
+/// The most bytes of a packet: an Ethernet frame less the headers.
 pub(crate) const PACKET_BYTES: usize = 1_400;
 /// The longest message.
 const MESSAGE_BYTES_MAX: usize = 8_000;
@@ -73,7 +73,7 @@ impl Message<'_> {
     }
 }
 
-/// What has arrived, or was sent.
+/// The messages that were received, or sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Delivery {
     pub(crate) messages: u64,
@@ -90,8 +90,8 @@ impl Delivery {
     }
 }
 
-/// Sends all messages of a plan from a thread of its own, and takes them here packet by packet.
-/// Returns what was sent and what has arrived.
+/// Sends all messages of a plan from a thread of its own, and receives them here packet by packet.
+/// Returns the sent and the received messages.
 ///
 /// # Errors
 /// The sending thread has panicked.

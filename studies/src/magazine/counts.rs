@@ -1,4 +1,4 @@
-//! What a pair of magazines has done.
+//! The counts of a pair of magazines.
 
 use std::ops::AddAssign;
 

@@ -1,4 +1,4 @@
-//! Where workers exchange whole magazines.
+//! The place where workers exchange whole magazines.
 
 use std::mem;
 
@@ -54,7 +54,7 @@ impl<T> Depot<T> {
         self.filled_hint.load(Relaxed)
     }
 
-    /// The sum of what workers have counted that are gone.
+    /// The summed counts of workers that have ended.
     pub fn gone_counts(&self) -> MagazineCounts {
         self.stock.lock().gone
     }
@@ -103,8 +103,7 @@ impl<T> Depot<T> {
         true
     }
 
-    /// Takes over what a worker that goes leaves behind: its magazines, as far as there is a place
-    /// for them, and its counts.
+    /// Takes over the magazines of a worker that ends, as far as there is room, and its counts.
     pub(super) fn take_over(&self, magazines: [&mut Vec<T>; 2], mut counts: MagazineCounts) {
         let mut stock = self.stock.lock();
         for magazine in magazines {

@@ -1,5 +1,5 @@
-//! Items that go from worker to worker through the depot: each has one owner at a time, and who
-//! takes one sees what the giver wrote.
+//! Items that move from worker to worker through the depot: each has one owner at a time, and a
+//! taker sees the writes of the giver.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ impl Buffer {
     }
 
     fn add(&self, number: u64) {
-        // SAFETY: who has the buffer has it alone.
+        // SAFETY: a buffer has one owner at a time.
         self.0.with_mut(|sum| unsafe { *sum += number });
     }
 

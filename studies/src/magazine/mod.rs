@@ -3,17 +3,16 @@
 //!
 //! A worker has two *magazines* of up to M free items each. It takes and gives there, alone, and
 //! goes to the depot only when both are empty or both are full, to exchange one whole magazine. The
-//! second magazine is what makes that rare: after an exchange there are always M free items and
-//! M free places, so between two exchanges lie at least M takes or gives.
+//! second magazine makes that rare: after an exchange there are always M free items and M free
+//! places, so between two exchanges lie at least M takes or gives.
 //!
 //! | what | limit |
 //! |---|---|
 //! | a worker's items | 2 M |
 //! | the depot's items | M for each filled magazine, of which it keeps `filled_max` |
 //!
-//! What is given beyond that is dropped, a magazine at a time: M items that nobody needed, freed in
-//! one go by the worker that gave them. Items are moved and never looked at: who wants them clean
-//! cleans them.
+//! Items beyond these limits are dropped, a magazine at a time, by the worker that gave them. Items
+//! are moved and never inspected: a user that wants them clean cleans them.
 //!
 //! A thread that has no pair of its own (more threads than processors, a thread of a pool) uses
 //! [`SharedMagazines`]: a few pairs behind a lock each, tried in turn.

@@ -17,13 +17,13 @@ use forebay_sync::{LockClass, Mutex, MutexGuard};
 /// under the pair's lock.
 #[derive(Debug)]
 pub struct SharedMagazines<T> {
-    pairs: Box<[Pair<T>]>,
+    pairs: Box<[LockedPair<T>]>,
 }
 
 /// On lines of its own, since neighbours belong to other processors.
 #[derive(Debug)]
 #[repr(align(128))]
-struct Pair<T>(Mutex<Magazines<T>>);
+struct LockedPair<T>(Mutex<Magazines<T>>);
 
 impl<T> SharedMagazines<T> {
     /// `pairs` pairs, at least one: as many as there are processors.
@@ -31,7 +31,7 @@ impl<T> SharedMagazines<T> {
     pub fn new(depot: &Arc<Depot<T>>, pairs: usize) -> SharedMagazines<T> {
         let pair = |_| {
             let magazines = Magazines::new(Arc::clone(depot));
-            Pair(Mutex::new(LockClass::Test, magazines))
+            LockedPair(Mutex::new(LockClass::Test, magazines))
         };
         SharedMagazines { pairs: (0..pairs.max(1)).map(pair).collect() }
     }
@@ -56,7 +56,7 @@ impl<T> SharedMagazines<T> {
         self.open(near).give(item);
     }
 
-    /// What all pairs have done.
+    /// The summed counts of all pairs.
     pub fn counts(&self) -> MagazineCounts {
         let mut sum = MagazineCounts::default();
         for pair in &self.pairs {

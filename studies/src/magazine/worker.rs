@@ -53,7 +53,7 @@ impl<T> Magazines<T> {
         self.loaded.push(item);
     }
 
-    /// What this pair has done.
+    /// The counts of this pair.
     pub fn counts(&self) -> MagazineCounts {
         self.counts
     }

@@ -1,4 +1,4 @@
-//! One chunk of a chain: bytes, how many of them are published, and what follows.
+//! One chunk of a chain: its bytes, its published length, and the link to the next.
 
 use std::ptr::{self, NonNull};
 
@@ -9,8 +9,8 @@ use forebay_sync::atomic::{AtomicPtr, AtomicU64, Relaxed, acquire, release};
 ///
 /// | field | written by | read by |
 /// |---|---|---|
-/// | `memory` up to the published length | nobody any more | readers |
-/// | `memory` behind it | producer | nobody |
+/// | `memory` up to the published length | never again | readers |
+/// | `memory` behind it | producer | – |
 /// | `state` | producer | readers |
 /// | `next` | producer, once | readers |
 ///
@@ -24,50 +24,50 @@ pub struct Chunk {
     memory: Memory,
 }
 
-/// What the producer says of a chunk.
+/// The published state of a chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct State {
+pub(super) struct ChunkState {
     /// Bytes that may be read.
     pub(super) length: usize,
-    pub(super) mark: Mark,
+    pub(super) mark: ChunkMark,
 }
 
-/// What comes after the published bytes.
+/// The mark after the published bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Mark {
+pub(super) enum ChunkMark {
     /// It is not known yet.
     Open = 0,
     /// The message goes on in the next chunk, which is linked.
     Continues = 1,
     /// The end of the message.
     Ended = 2,
-    /// The producer has given the message up.
+    /// The producer has aborted the message.
     Aborted = 3,
 }
 
 const MARK_BITS: u32 = 2;
 
-impl State {
-    const EMPTY: State = State { length: 0, mark: Mark::Open };
+impl ChunkState {
+    const EMPTY: ChunkState = ChunkState { length: 0, mark: ChunkMark::Open };
 
     fn word(self) -> u64 {
         (self.length as u64) << MARK_BITS | self.mark as u64
     }
 
-    fn of(word: u64) -> State {
+    fn of(word: u64) -> ChunkState {
         let mark = match word & ((1 << MARK_BITS) - 1) {
-            0 => Mark::Open,
-            1 => Mark::Continues,
-            2 => Mark::Ended,
-            _ => Mark::Aborted,
+            0 => ChunkMark::Open,
+            1 => ChunkMark::Continues,
+            2 => ChunkMark::Ended,
+            _ => ChunkMark::Aborted,
         };
-        State { length: (word >> MARK_BITS) as usize, mark }
+        ChunkState { length: (word >> MARK_BITS) as usize, mark }
     }
 }
 
-/// What a reader finds behind a chunk.
+/// The link of a chunk, as a reader sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Next {
+pub(super) enum ChunkLink {
     /// Nothing yet.
     None,
     Chunk(NonNull<Chunk>),
@@ -81,24 +81,24 @@ impl Chunk {
     pub fn new(capacity: usize) -> Box<Chunk> {
         Box::new(Chunk {
             next: AtomicPtr::new(ptr::null_mut()),
-            state: AtomicU64::new(State::EMPTY.word()),
+            state: AtomicU64::new(ChunkState::EMPTY.word()),
             memory: Memory::new(capacity.max(1)),
         })
     }
 
-    /// How many bytes it has room for.
+    /// The capacity in bytes.
     #[must_use]
     pub fn capacity(&self) -> usize {
         self.memory.capacity()
     }
 
-    /// Makes a chunk that has been used as good as new, with `bytes` for a beginning, as far as
-    /// there is room. They are published with the chunk, when it is linked.
+    /// Resets a used chunk and fills it with the first of `bytes`, as far as they fit. They are
+    /// published with the chunk, when it is linked.
     pub(super) fn start(&mut self, bytes: &[u8]) -> usize {
-        // SAFETY: nobody else has this chunk.
+        // SAFETY: no other thread has this chunk.
         let length = unsafe { self.memory.write(0, bytes) };
         self.next.store(ptr::null_mut(), Relaxed);
-        self.state.store(State { length, mark: Mark::Open }.word(), Relaxed);
+        self.state.store(ChunkState { length, mark: ChunkMark::Open }.word(), Relaxed);
         length
     }
 
@@ -112,23 +112,23 @@ impl Chunk {
         unsafe { self.memory.write(length, bytes) }
     }
 
-    /// Says what there is to read. After a mark other than `Open` a reader may free the chunk, even
-    /// before this returns: so no reference to the chunk is taken, only to its word.
+    /// Publishes a state. After a mark other than `Open` a reader may free the chunk, even before
+    /// this returns: so this takes a reference to its word only, not to the chunk.
     ///
     /// # Safety
     /// - The chunk lives until this stores.
-    pub(super) unsafe fn publish(chunk: NonNull<Chunk>, length: usize, mark: Mark) {
+    pub(super) unsafe fn publish(chunk: NonNull<Chunk>, length: usize, mark: ChunkMark) {
         // SAFETY: it still lives (contract).
         let state = unsafe { &(*chunk.as_ptr()).state };
         // ORDER: pairs with the load in `state`: the bytes, and with `Continues` the link, are
         // there before the word that tells of them.
-        state.store(State { length, mark }.word(), release("publish.length"));
+        state.store(ChunkState { length, mark }.word(), release("publish.length"));
     }
 
-    /// What there is to read.
-    pub(super) fn state(&self) -> State {
+    /// The published state.
+    pub(super) fn state(&self) -> ChunkState {
         // ORDER: pairs with the store in `publish`.
-        State::of(self.state.load(acquire("publish.read")))
+        ChunkState::of(self.state.load(acquire("publish.read")))
     }
 
     /// Bytes that `state` has shown to be there.
@@ -141,8 +141,8 @@ impl Chunk {
         unsafe { self.memory.read(from, to) }
     }
 
-    /// Says what follows. After `Ended` or `Aborted` a reader may free this chunk, even before this
-    /// returns, as in `publish`.
+    /// Links the next chunk. After `Ended` or `Aborted` a reader may free this chunk, even before
+    /// this returns, as in `publish`.
     ///
     /// # Safety
     /// - The chunk lives until this stores.
@@ -154,19 +154,19 @@ impl Chunk {
         link.store(next.as_ptr(), release("publish.link"));
     }
 
-    /// Says that nothing follows, ever.
+    /// Closes the chain: nothing follows, ever.
     pub(super) fn close(&self) {
         self.next.store(ptr::from_ref(self).cast_mut(), Relaxed);
     }
 
-    /// What follows.
-    pub(super) fn next(&self) -> Next {
+    /// The next chunk.
+    pub(super) fn next(&self) -> ChunkLink {
         // ORDER: pairs with the store in `link`.
         let next = self.next.load(acquire("publish.next"));
         match NonNull::new(next) {
-            None => Next::None,
-            Some(_) if ptr::eq(next, self) => Next::Closed,
-            Some(next) => Next::Chunk(next),
+            None => ChunkLink::None,
+            Some(_) if ptr::eq(next, self) => ChunkLink::Closed,
+            Some(next) => ChunkLink::Chunk(next),
         }
     }
 }
@@ -174,11 +174,11 @@ impl Chunk {
 /// Frees a chain from `first` to its end.
 ///
 /// # Safety
-/// - Nobody else has any chunk of it, or will ask for one.
+/// - No other thread has any chunk of it, or will ask for one.
 /// - All of them come from boxes.
 pub(super) unsafe fn free_chain(first: NonNull<Chunk>) {
-    let mut next = Next::Chunk(first);
-    while let Next::Chunk(chunk) = next {
+    let mut next = ChunkLink::Chunk(first);
+    while let ChunkLink::Chunk(chunk) = next {
         // SAFETY: a chunk of the chain, which is ours (contract).
         let chunk = unsafe { Box::from_raw(chunk.as_ptr()) };
         next = chunk.next();

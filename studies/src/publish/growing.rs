@@ -4,18 +4,18 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use super::chunk::{Chunk, Mark, Next, free_chain};
-use super::place::{Ahead, Place};
+use super::chunk::{Chunk, ChunkLink, ChunkMark, free_chain};
+use super::place::{NextItem, ReadPosition};
 use super::tail::Tail;
 use crate::waiters::{Waiter, Waiters};
 
 /// A growing record. Its chunks double from `first_bytes` to `chunk_bytes_max`.
 #[must_use]
-pub fn growing(first_bytes: usize, chunk_bytes_max: usize) -> (Producer, Growing) {
+pub fn growing(first_bytes: usize, chunk_bytes_max: usize) -> (Producer, GrowingRecord) {
     let first_bytes = first_bytes.max(1);
     let tail = Tail::open(Chunk::new(first_bytes));
-    let shared = Arc::new(Shared { first: tail.chunk(), waiters: Waiters::new() });
-    let record = Growing { shared: Arc::clone(&shared) };
+    let shared = Arc::new(RecordState { first: tail.chunk(), waiters: Waiters::new() });
+    let record = GrowingRecord { shared: Arc::clone(&shared) };
     let producer = Producer {
         shared,
         tail,
@@ -29,7 +29,7 @@ pub fn growing(first_bytes: usize, chunk_bytes_max: usize) -> (Producer, Growing
 /// Appends to a growing record. Dropping it before [`finish`](Producer::finish) aborts the record.
 #[derive(Debug)]
 pub struct Producer {
-    shared: Arc<Shared>,
+    shared: Arc<RecordState>,
     tail: Tail,
     /// The size of the last chunk.
     last_bytes: usize,
@@ -37,21 +37,21 @@ pub struct Producer {
     held_bytes: usize,
 }
 
-/// A growing record, for those who may want to follow it.
+/// A handle of a growing record, from which followers are made.
 #[derive(Clone, Debug)]
-pub struct Growing {
-    shared: Arc<Shared>,
+pub struct GrowingRecord {
+    shared: Arc<RecordState>,
 }
 
 /// Reads a growing record from its start, at its own pace.
 #[derive(Debug)]
-pub struct Follower {
-    shared: Arc<Shared>,
-    place: Place,
+pub struct RecordFollower {
+    shared: Arc<RecordState>,
+    place: ReadPosition,
     waiter: Waiter,
 }
 
-/// What a follower finds.
+/// The bytes or the end that a follower sees next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Peek<'a> {
     /// Bytes that it has not passed, as far as they lie in one piece.
@@ -62,29 +62,30 @@ pub enum Peek<'a> {
     Aborted,
 }
 
-/// What a follower finds, without the bytes.
+/// The same, without the bytes.
 #[derive(Clone, Copy, Debug)]
-enum Found {
+enum PeekKind {
     Bytes(usize),
     Done,
     Aborted,
 }
 
-/// What producer and followers share; `first` never changes, and no chunk is freed before this.
+/// The state that producer and followers share; `first` never changes, and no chunk is freed before
+/// this.
 #[derive(Debug)]
-struct Shared {
+struct RecordState {
     first: NonNull<Chunk>,
     waiters: Waiters,
 }
 
 // SAFETY: chunks may be read by any thread, and are freed by the one that drops the last count.
-unsafe impl Send for Shared {}
+unsafe impl Send for RecordState {}
 // SAFETY: as above.
-unsafe impl Sync for Shared {}
+unsafe impl Sync for RecordState {}
 
-impl Drop for Shared {
+impl Drop for RecordState {
     fn drop(&mut self) {
-        // SAFETY: the producer and all followers hold a count, so nobody is left in the chain.
+        // SAFETY: the producer and all followers hold a count, so no reader is left in the chain.
         unsafe { free_chain(self.first) };
     }
 }
@@ -101,9 +102,9 @@ impl Producer {
         self.shared.waiters.wake_all();
     }
 
-    /// All has been appended.
+    /// Ends the record: all has been appended.
     pub fn finish(mut self) {
-        self.end(Mark::Ended);
+        self.end(ChunkMark::Ended);
     }
 
     /// The memory of all chunks so far.
@@ -112,7 +113,7 @@ impl Producer {
         self.held_bytes
     }
 
-    fn end(&mut self, mark: Mark) {
+    fn end(&mut self, mark: ChunkMark) {
         if self.tail.is_open() {
             self.tail.end(mark);
             self.shared.waiters.wake_all();
@@ -122,23 +123,24 @@ impl Producer {
 
 impl Drop for Producer {
     fn drop(&mut self) {
-        self.end(Mark::Aborted);
+        self.end(ChunkMark::Aborted);
     }
 }
 
-impl Growing {
+impl GrowingRecord {
     /// One more follower. It may join at any time, also after the end.
     #[must_use]
-    pub fn follow(&self) -> Follower {
+    pub fn follow(&self) -> RecordFollower {
         let shared = Arc::clone(&self.shared);
         // SAFETY: the follower's count keeps all chunks.
-        let place = unsafe { Place::new(shared.first) };
-        Follower { shared, place, waiter: Waiter::new() }
+        let place = unsafe { ReadPosition::new(shared.first) };
+        RecordFollower { shared, place, waiter: Waiter::new() }
     }
 }
 
-impl Follower {
-    /// What comes next; nothing yet: `None`. It comes again until it is passed.
+impl RecordFollower {
+    /// The next bytes, or the end; `None` if there are none yet. They come again until they are
+    /// passed.
     pub fn peek(&mut self) -> Option<Peek<'_>> {
         let found = find(&mut self.place)?;
         Some(show(&self.place, found))
@@ -152,46 +154,46 @@ impl Follower {
         self.place.advance(count);
     }
 
-    /// As [`peek`](Follower::peek); the task is woken when there may be something.
+    /// As [`peek`](RecordFollower::peek); the task is woken when there may be something.
     pub fn poll_peek(&mut self, cx: &Context<'_>) -> Poll<Peek<'_>> {
-        let Follower { shared, place, waiter } = self;
+        let RecordFollower { shared, place, waiter } = self;
         let found = waiter.poll(&shared.waiters, cx, || find(place));
         found.map(|found| show(place, found))
     }
 
-    /// As [`peek`](Follower::peek); the thread sleeps until there is something.
+    /// As [`peek`](RecordFollower::peek); the thread sleeps until there is something.
     pub fn wait_peek(&mut self) -> Peek<'_> {
-        let Follower { shared, place, waiter } = self;
+        let RecordFollower { shared, place, waiter } = self;
         let found = waiter.wait(&shared.waiters, || find(place));
         show(place, found)
     }
 }
 
 /// Goes over ends of chunks until there is something for the follower.
-fn find(place: &mut Place) -> Option<Found> {
+fn find(place: &mut ReadPosition) -> Option<PeekKind> {
     loop {
         match place.ahead()? {
-            Ahead::Bytes { count, .. } => return Some(Found::Bytes(count)),
-            Ahead::Ended => return Some(Found::Done),
-            Ahead::Aborted => return Some(Found::Aborted),
-            Ahead::Chunk => {}
+            NextItem::Bytes { count, .. } => return Some(PeekKind::Bytes(count)),
+            NextItem::Ended => return Some(PeekKind::Done),
+            NextItem::Aborted => return Some(PeekKind::Aborted),
+            NextItem::Chunk => {}
         }
-        let Next::Chunk(next) = place.next() else {
+        let ChunkLink::Chunk(next) = place.next() else {
             return None;
         };
         place.pass_to(next);
     }
 }
 
-fn show(place: &Place, found: Found) -> Peek<'_> {
+fn show(place: &ReadPosition, found: PeekKind) -> Peek<'_> {
     match found {
-        Found::Bytes(count) => Peek::Bytes(place.bytes(count)),
-        Found::Done => Peek::Done,
-        Found::Aborted => Peek::Aborted,
+        PeekKind::Bytes(count) => Peek::Bytes(place.bytes(count)),
+        PeekKind::Done => Peek::Done,
+        PeekKind::Aborted => Peek::Aborted,
     }
 }
 
-impl Drop for Follower {
+impl Drop for RecordFollower {
     fn drop(&mut self) {
         self.waiter.leave(&self.shared.waiters);
     }

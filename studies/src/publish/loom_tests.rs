@@ -13,7 +13,7 @@ fn kept_queue(limits: Limits) -> (ModelValue<Sender>, ModelValue<Receiver>) {
     (ModelValue::new(sender), ModelValue::new(receiver))
 }
 
-/// What a receiver has got: the bytes of each message, and how it ended.
+/// The messages of a receiver: their bytes, and their ends.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Received {
     open: Vec<u8>,
@@ -207,7 +207,7 @@ fn a_sleeping_sender_learns_that_the_receiver_is_gone() {
 }
 
 /// Reads to the end, sleeping whenever there is nothing.
-fn follow(mut follower: ModelValue<Follower>) -> (Vec<u8>, bool) {
+fn follow(mut follower: ModelValue<RecordFollower>) -> (Vec<u8>, bool) {
     let mut bytes = Vec::new();
     loop {
         match follower.wait_peek() {
@@ -284,5 +284,7 @@ fn the_usual_repair_of_a_locked_queue_is_a_data_race() {
     fails("publish: length last, read without the lock", || {
         append_beside_a_read(Unlocked::Bytes);
     });
-    fails("publish: the lock for the last element only", || link_beside_a_take(Unlocked::Next));
+    fails("publish: the lock for the last element only", || {
+        link_beside_a_take(Unlocked::ChunkLink)
+    });
 }

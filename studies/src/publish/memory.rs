@@ -3,11 +3,11 @@
 use std::mem::MaybeUninit;
 use std::ptr::NonNull;
 
-/// Memory without a lock: who calls says that nobody is in the way. Never moves.
+/// Memory without a lock, which never moves. The caller guarantees exclusive access where it is
+/// needed.
 ///
 /// A slice of it lies beside bytes that are being written, so there is no slice of the whole, only
-/// a pointer. In a model each byte has a cell of its own, through which loom sees who reads and
-/// who writes it.
+/// a pointer. In a model each byte has a cell of its own, which shows loom its readers and writers.
 #[derive(Debug)]
 pub(super) struct Memory {
     start: NonNull<u8>,
@@ -49,7 +49,7 @@ impl Memory {
         if count > 0 {
             // SAFETY: `offset` is below the capacity, since there is room.
             let to = unsafe { self.start.add(offset) };
-            // SAFETY: `count` bytes fit on both sides, and nobody else is there (contract).
+            // SAFETY: `count` bytes fit on both sides, and no other thread is there (contract).
             unsafe { to.as_ptr().copy_from_nonoverlapping(from, count) };
         }
         count

@@ -1,8 +1,8 @@
 //! Bytes that one thread appends while others read them, with no lock on either side.
 //!
-//! The bytes lie in a chain of chunks. The producer copies into the last one and then publishes
-//! the new length; a full chunk is linked to the next. Chunks never move, and what is published is
-//! never written again, so a reader may hold a slice of it while the producer goes on behind.
+//! The bytes lie in a chain of chunks. The producer copies into the last one and then publishes the
+//! new length; a full chunk is linked to the next. Chunks never move, and published bytes are never
+//! written again, so a reader may hold a slice of them while the producer appends.
 //!
 //! Two forms stand on the same chain:
 //! - [`queue`](fn@queue): messages for one reader, which frees each chunk that it has passed.
@@ -10,15 +10,14 @@
 //!   at its own pace; nothing is freed while one of them is left.
 //!
 //! Invariants:
-//! - A chunk holds bytes of one message. What the producer says of it is one word: length and end
-//!   are seen together or not at all, so no end is lost between two looks.
+//! - A chunk holds bytes of one message. One word holds its length and its end: both are seen
+//!   together or not at all, so no end is lost between two reads.
 //! - The last chunk of a chain is the producer's to link from. A reader that has read all of it
 //!   stays there: it never needs the producer's side to take the last element.
-//! - Who gives up says so: a producer that is dropped aborts what it has not ended.
+//! - A dropped producer aborts the message or record that it has not ended.
 //!
-//! Who waits is on a stack of waiters (`waiters.rs`). The counter-example in `racy_model.rs` shows
-//! what the usual repair of a queue behind a lock gets wrong; `docs/why/send-queue.md` tells of
-//! both.
+//! Waiting receivers and senders are on a stack of waiters (`waiters.rs`). The counter-example in
+//! `racy_model.rs` is the usual repair of a queue behind a lock; `README.md` describes both.
 
 mod chunk;
 mod growing;
@@ -38,7 +37,7 @@ mod tail;
 mod tests;
 
 pub use chunk::Chunk;
-pub use growing::{Follower, Growing, Peek, Producer, growing};
+pub use growing::{GrowingRecord, Peek, Producer, RecordFollower, growing};
 pub use queue::{Limits, queue, queue_with};
 pub use receiver::{Read, Receiver};
 pub use sender::{Closed, Sender};

@@ -1,24 +1,24 @@
-//! Where a reader of a chain stands.
+//! The position of a reader in a chain.
 
 use std::ptr::NonNull;
 
-use super::chunk::{Chunk, Mark, Next};
+use super::chunk::{Chunk, ChunkLink, ChunkMark};
 
 /// A chunk and how much of it has been read.
 ///
 /// Invariants:
-/// - Who has a place keeps its chunk and all that follow from being freed.
+/// - The owner of a position keeps its chunk and all later ones from being freed.
 /// - `offset <= seen_length`, which `ahead` has seen to be published.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct ReadPosition {
     chunk: NonNull<Chunk>,
     offset: usize,
     seen_length: usize,
 }
 
-/// What comes next in a chunk.
+/// The next item in a chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Ahead {
+pub(super) enum NextItem {
     /// So many bytes; and if the message ends with them.
     Bytes { count: usize, is_end: bool },
     /// The message goes on in the next chunk.
@@ -29,38 +29,38 @@ pub(super) enum Ahead {
     Aborted,
 }
 
-// SAFETY: a place only reads what is published, which any thread may.
-unsafe impl Send for Place {}
+// SAFETY: a position only reads published bytes, which any thread may.
+unsafe impl Send for ReadPosition {}
 // SAFETY: as above.
-unsafe impl Sync for Place {}
+unsafe impl Sync for ReadPosition {}
 
-impl Place {
+impl ReadPosition {
     /// The beginning of a chain.
     ///
     /// # Safety
     /// - `first` and all chunks that follow live as long as the place, or until it has gone on to
     ///   a later one.
-    pub(super) unsafe fn new(first: NonNull<Chunk>) -> Place {
-        Place { chunk: first, offset: 0, seen_length: 0 }
+    pub(super) unsafe fn new(first: NonNull<Chunk>) -> ReadPosition {
+        ReadPosition { chunk: first, offset: 0, seen_length: 0 }
     }
 
-    /// What comes next; nothing yet: `None`.
-    pub(super) fn ahead(&mut self) -> Option<Ahead> {
+    /// The next item; `None` if there is none yet.
+    pub(super) fn ahead(&mut self) -> Option<NextItem> {
         let state = self.chunk().state();
         self.seen_length = state.length;
         let count = state.length - self.offset;
-        let is_end = state.mark == Mark::Ended;
+        let is_end = state.mark == ChunkMark::Ended;
         match state.mark {
-            _ if count > 0 => Some(Ahead::Bytes { count, is_end }),
-            Mark::Open => None,
-            Mark::Continues => Some(Ahead::Chunk),
-            Mark::Ended => Some(Ahead::Ended),
-            Mark::Aborted => Some(Ahead::Aborted),
+            _ if count > 0 => Some(NextItem::Bytes { count, is_end }),
+            ChunkMark::Open => None,
+            ChunkMark::Continues => Some(NextItem::Chunk),
+            ChunkMark::Ended => Some(NextItem::Ended),
+            ChunkMark::Aborted => Some(NextItem::Aborted),
         }
     }
 
-    /// What comes after this chunk.
-    pub(super) fn next(&self) -> Next {
+    /// The link of this chunk.
+    pub(super) fn next(&self) -> ChunkLink {
         self.chunk().next()
     }
 
@@ -74,8 +74,8 @@ impl Place {
     pub(super) fn bytes(&self, count: usize) -> &[u8] {
         let end = self.offset + count;
         assert!(end <= self.seen_length, "bytes that have not been seen");
-        // SAFETY: this reader has seen the length, and while it stands here nobody starts the
-        // chunk again.
+        // SAFETY: this reader has seen the length, and no thread resets the chunk while the reader
+        // stands here.
         unsafe { self.chunk().bytes(self.offset, end) }
     }
 

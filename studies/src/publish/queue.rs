@@ -1,10 +1,10 @@
-//! A queue of messages between one sender and one receiver: what the two sides share.
+//! A queue of messages between one sender and one receiver: the shared state.
 //!
 //! | field | written by | read by |
 //! |---|---|---|
 //! | `passed_count` | receiver, when it has passed a chunk | sender that looks for room |
 //! | `is_deserted` | receiver, when it is dropped | sender that looks for room |
-//! | `first` | receiver, when it is dropped | who drops the last half |
+//! | `first` | receiver, when it is dropped | the half that is dropped last |
 //! | `readable` | see [`Waiters`]: the receiver waits | sender wakes |
 //! | `room` | see [`Waiters`]: the sender waits | receiver wakes |
 
@@ -50,9 +50,9 @@ pub fn queue_with<S: Chunks, R: Chunks>(
 ) -> (Sender<S>, Receiver<R>) {
     let tail = Tail::stub(source.take());
     let first = tail.chunk();
-    let shared = Arc::new(Shared {
+    let shared = Arc::new(QueueState {
         readable: Waiters::new(),
-        from_receiver: Line {
+        from_receiver: ReceiverLine {
             room: Waiters::new(),
             passed_count: AtomicU64::new(0),
             is_deserted: AtomicBool::new(false),
@@ -64,43 +64,44 @@ pub fn queue_with<S: Chunks, R: Chunks>(
     (Sender::new(shared, tail, source), receiver)
 }
 
-/// What sender and receiver share. Dropped by the last of them, with all chunks that are left.
+/// The state that sender and receiver share. The last of them drops it, with all chunks that are
+/// left.
 #[derive(Debug)]
-pub(super) struct Shared {
+pub(super) struct QueueState {
     pub(super) readable: Waiters,
-    from_receiver: Line,
+    from_receiver: ReceiverLine,
     chunk_count_max: u64,
 }
 
-/// What the receiver writes, away from what the sender looks at with every message.
+/// The words that the receiver writes, apart from those that the sender reads for every message.
 #[derive(Debug)]
 #[repr(align(128))]
-struct Line {
+struct ReceiverLine {
     room: Waiters,
     passed_count: AtomicU64,
     is_deserted: AtomicBool,
     first: AtomicPtr<Chunk>,
 }
 
-/// What a sender that needs another chunk finds.
+/// The answer to a sender that needs another chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Room {
+pub(super) enum SenderRoom {
     Free,
     Deserted,
 }
 
-impl Shared {
-    /// May the sender take another chunk, when it has taken `taken_count` so far? No: `None`.
+impl QueueState {
+    /// Permission to take another chunk after `taken_count` chunks; `None` if the queue is full.
     ///
     /// Nothing but the permission is read here; a chunk that is used again comes by way of the
     /// sink and the source, which put its old use before its new one.
-    pub(super) fn find_room(&self, taken_count: u64) -> Option<Room> {
+    pub(super) fn find_room(&self, taken_count: u64) -> Option<SenderRoom> {
         let from = &self.from_receiver;
         if from.is_deserted.load(Relaxed) {
-            return Some(Room::Deserted);
+            return Some(SenderRoom::Deserted);
         }
         let held_count = taken_count - from.passed_count.load(Relaxed);
-        (held_count < self.chunk_count_max).then_some(Room::Free)
+        (held_count < self.chunk_count_max).then_some(SenderRoom::Free)
     }
 
     pub(super) fn room(&self) -> &Waiters {
@@ -121,7 +122,7 @@ impl Shared {
     }
 }
 
-impl Drop for Shared {
+impl Drop for QueueState {
     fn drop(&mut self) {
         if let Some(first) = NonNull::new(self.from_receiver.first.load(Relaxed)) {
             // SAFETY: both halves are gone, and the last count of the `Arc` puts what they did

@@ -4,7 +4,7 @@
 //! when it takes the last element (`next` is null), since otherwise the sender works elsewhere in
 //! the list; and it reads a part of an element without the lock, since the sender publishes the
 //! new length last. On one kind of processor that mostly works. In the memory model of C11 and of
-//! Rust each step is a data race: loom finds it. See `docs/why/send-queue.md`.
+//! Rust each step is a data race: loom finds it. See `README.md`.
 //!
 //! | field | written by | read by |
 //! |---|---|---|
@@ -17,13 +17,13 @@ use loom::cell::UnsafeCell;
 use loom::sync::Mutex;
 use loom::thread;
 
-/// What the transmitter does without the lock.
+/// The step that the transmitter does without the lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Unlocked {
-    /// Nothing: the queue before its repair.
+    /// None: the queue before its repair.
     Nothing,
     /// It looks if there is a next element, and takes the first if there is.
-    Next,
+    ChunkLink,
     /// It reads as much of the first element as its length says.
     Bytes,
 }
@@ -77,7 +77,7 @@ impl Queue {
     /// Transmitter: takes the first element. It is the last one only if there is no next: then
     /// the sender may be about to link to it, and the lock is needed.
     fn take_first(&self, unlocked: Unlocked) -> Option<usize> {
-        if unlocked == Unlocked::Next {
+        if unlocked == Unlocked::ChunkLink {
             let next = self.next_of_first();
             if next.is_some() {
                 return next;

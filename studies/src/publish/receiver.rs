@@ -4,21 +4,21 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use super::chunk::{Chunk, Next};
-use super::place::{Ahead, Place};
-use super::queue::Shared;
+use super::chunk::{Chunk, ChunkLink};
+use super::place::{NextItem, ReadPosition};
+use super::queue::QueueState;
 use super::store::{Chunks, Heap};
 use crate::waiters::Waiter;
 
 /// Reads the messages of a queue, in whatever parts it likes.
 #[derive(Debug)]
 pub struct Receiver<S: Chunks = Heap> {
-    shared: Arc<Shared>,
-    front: Front<S>,
+    shared: Arc<QueueState>,
+    front: QueueFront<S>,
     waiter: Waiter,
 }
 
-/// What a receiver finds.
+/// The bytes or the end that a receiver sees next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Read<'a> {
     /// Bytes of the message at the head, as far as they lie in one piece.
@@ -26,7 +26,7 @@ pub enum Read<'a> {
         /// Empty only if the message has ended since all of it was read, or if no byte was asked
         /// for.
         bytes: &'a [u8],
-        /// Does the message end with them?
+        /// Whether the message ends with them.
         is_end: bool,
     },
     /// The sender has given up the message whose bytes were read last.
@@ -37,8 +37,8 @@ pub enum Read<'a> {
 
 /// The head of the queue.
 #[derive(Debug)]
-struct Front<S> {
-    place: Place,
+struct QueueFront<S> {
+    place: ReadPosition,
     /// The message of this chunk has been read to its end: the chunk is a stub.
     is_between: bool,
     sink: S,
@@ -46,9 +46,9 @@ struct Front<S> {
     passed_count: u64,
 }
 
-/// What comes next for the receiver, without its bytes.
+/// The same, without the bytes.
 #[derive(Clone, Copy, Debug)]
-enum Found {
+enum ReadKind {
     Bytes { count: usize, is_end: bool },
     Ended,
     Aborted,
@@ -56,12 +56,11 @@ enum Found {
 }
 
 impl<S: Chunks> Receiver<S> {
-    /// # Invariant
-    /// `first` is the stub of a chain that nobody else reads.
-    pub(super) fn new(shared: Arc<Shared>, first: NonNull<Chunk>, sink: S) -> Receiver<S> {
+    /// `first` is the stub of a chain that no other reader has.
+    pub(super) fn new(shared: Arc<QueueState>, first: NonNull<Chunk>, sink: S) -> Receiver<S> {
         // SAFETY: this receiver alone frees chunks, and only those that it has passed.
-        let place = unsafe { Place::new(first) };
-        let front = Front { place, is_between: true, sink, passed_count: 0 };
+        let place = unsafe { ReadPosition::new(first) };
+        let front = QueueFront { place, is_between: true, sink, passed_count: 0 };
         Receiver { shared, front, waiter: Waiter::new() }
     }
 
@@ -107,9 +106,9 @@ impl<S: Chunks> Receiver<S> {
     }
 }
 
-impl<S: Chunks> Front<S> {
-    /// What there is for the reader; tells the sender once of all chunks passed on the way.
-    fn find(&mut self, shared: &Shared) -> Option<Found> {
+impl<S: Chunks> QueueFront<S> {
+    /// The next item; tells the sender once of all chunks passed on the way.
+    fn find(&mut self, shared: &QueueState) -> Option<ReadKind> {
         let passed_count = self.passed_count;
         let found = self.go_on();
         if self.passed_count != passed_count {
@@ -119,20 +118,22 @@ impl<S: Chunks> Front<S> {
     }
 
     /// Goes over ends of chunks until there is something for the reader.
-    fn go_on(&mut self) -> Option<Found> {
+    fn go_on(&mut self) -> Option<ReadKind> {
         loop {
             if !self.is_between {
                 match self.place.ahead()? {
-                    Ahead::Bytes { count, is_end } => return Some(Found::Bytes { count, is_end }),
-                    Ahead::Ended => return Some(Found::Ended),
-                    Ahead::Aborted => return Some(Found::Aborted),
-                    Ahead::Chunk => {}
+                    NextItem::Bytes { count, is_end } => {
+                        return Some(ReadKind::Bytes { count, is_end });
+                    }
+                    NextItem::Ended => return Some(ReadKind::Ended),
+                    NextItem::Aborted => return Some(ReadKind::Aborted),
+                    NextItem::Chunk => {}
                 }
             }
             match self.place.next() {
-                Next::None => return None,
-                Next::Closed => return Some(Found::Closed),
-                Next::Chunk(next) => self.pass_to(next),
+                ChunkLink::None => return None,
+                ChunkLink::Closed => return Some(ReadKind::Closed),
+                ChunkLink::Chunk(next) => self.pass_to(next),
             }
         }
     }
@@ -146,34 +147,34 @@ impl<S: Chunks> Front<S> {
         self.passed_count += 1;
     }
 
-    fn take(&mut self, found: Found, bytes_max: usize) -> Read<'_> {
+    fn take(&mut self, found: ReadKind, bytes_max: usize) -> Read<'_> {
         match found {
-            Found::Bytes { count, is_end } => {
+            ReadKind::Bytes { count, is_end } => {
                 let taken_count = count.min(bytes_max);
                 self.is_between = is_end && taken_count == count;
                 let is_end = self.is_between;
                 Read::Part { bytes: self.place.take(taken_count), is_end }
             }
-            Found::Ended => {
+            ReadKind::Ended => {
                 self.is_between = true;
                 Read::Part { bytes: &[], is_end: true }
             }
-            Found::Aborted => {
+            ReadKind::Aborted => {
                 self.is_between = true;
                 Read::Aborted
             }
-            Found::Closed => Read::Closed,
+            ReadKind::Closed => Read::Closed,
         }
     }
 }
 
-impl<S: Chunks> Front<S> {
+impl<S: Chunks> QueueFront<S> {
     /// Takes bytes until the packet is full, the message ends or nothing more is there.
-    fn fill<'a>(&mut self, first: Found, packet: &'a mut [u8], shared: &Shared) -> Read<'a> {
+    fn fill<'a>(&mut self, first: ReadKind, packet: &'a mut [u8], shared: &QueueState) -> Read<'a> {
         let mut found = Some(first);
         let mut length = 0;
         let mut is_end = false;
-        while let Some(next @ (Found::Bytes { .. } | Found::Ended)) = found {
+        while let Some(next @ (ReadKind::Bytes { .. } | ReadKind::Ended)) = found {
             let room = &mut packet[length..];
             if let Read::Part { bytes, is_end: ends_here } = self.take(next, room.len()) {
                 room[..bytes.len()].copy_from_slice(bytes);
@@ -186,9 +187,11 @@ impl<S: Chunks> Front<S> {
             found = self.find(shared);
         }
         match first {
-            Found::Bytes { .. } | Found::Ended => Read::Part { bytes: &packet[..length], is_end },
-            Found::Closed => Read::Closed,
-            Found::Aborted => {
+            ReadKind::Bytes { .. } | ReadKind::Ended => {
+                Read::Part { bytes: &packet[..length], is_end }
+            }
+            ReadKind::Closed => Read::Closed,
+            ReadKind::Aborted => {
                 self.is_between = true;
                 Read::Aborted
             }

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use super::chunk::Mark;
-use super::queue::{Room, Shared};
+use super::chunk::ChunkMark;
+use super::queue::{QueueState, SenderRoom};
 use super::store::{Chunks, Heap};
 use super::tail::Tail;
 use crate::waiters::Waiter;
@@ -12,7 +12,7 @@ use crate::waiters::Waiter;
 /// Appends messages to a queue. Dropping it aborts the message that is open and closes the queue.
 #[derive(Debug)]
 pub struct Sender<S: Chunks = Heap> {
-    shared: Arc<Shared>,
+    shared: Arc<QueueState>,
     tail: Tail,
     source: S,
     /// Chunks that were ever part of the queue.
@@ -20,7 +20,7 @@ pub struct Sender<S: Chunks = Heap> {
     waiter: Waiter,
 }
 
-/// The receiver is gone: nobody will read what is appended.
+/// The receiver is gone: appended bytes will not be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Closed;
 
@@ -33,7 +33,7 @@ impl std::fmt::Display for Closed {
 impl std::error::Error for Closed {}
 
 impl<S: Chunks> Sender<S> {
-    pub(super) fn new(shared: Arc<Shared>, tail: Tail, source: S) -> Sender<S> {
+    pub(super) fn new(shared: Arc<QueueState>, tail: Tail, source: S) -> Sender<S> {
         Sender { shared, tail, source, taken_count: 1, waiter: Waiter::new() }
     }
 
@@ -53,8 +53,8 @@ impl<S: Chunks> Sender<S> {
         while taken_bytes < bytes.len() {
             match self.shared.find_room(self.taken_count) {
                 None => break,
-                Some(Room::Deserted) => return Err(Closed),
-                Some(Room::Free) => {}
+                Some(SenderRoom::Deserted) => return Err(Closed),
+                Some(SenderRoom::Free) => {}
             }
             self.taken_count += 1;
             taken_bytes += self.tail.extend(self.source.take(), &bytes[taken_bytes..]);
@@ -64,22 +64,22 @@ impl<S: Chunks> Sender<S> {
 
     /// Ends the open message. If nothing was appended since the last one there is none to end.
     pub fn end_message(&mut self) {
-        self.end(Mark::Ended);
+        self.end(ChunkMark::Ended);
     }
 
-    /// Gives the open message up: the receiver learns of it when it has read what was appended.
+    /// Aborts the open message: the receiver learns of it after the appended bytes.
     pub fn abort_message(&mut self) {
-        self.end(Mark::Aborted);
+        self.end(ChunkMark::Aborted);
     }
 
-    fn end(&mut self, mark: Mark) {
+    fn end(&mut self, mark: ChunkMark) {
         if self.tail.is_open() {
             self.tail.end(mark);
             self.shared.readable.wake_all();
         }
     }
 
-    /// Is there room for one byte at least?
+    /// Waits for room for one byte at least.
     ///
     /// # Errors
     /// The receiver is gone.
@@ -98,17 +98,17 @@ impl<S: Chunks> Sender<S> {
     }
 }
 
-fn find_room(shared: &Shared, tail: &Tail, taken_count: u64) -> Option<Result<(), Closed>> {
+fn find_room(shared: &QueueState, tail: &Tail, taken_count: u64) -> Option<Result<(), Closed>> {
     match shared.find_room(taken_count) {
-        Some(Room::Deserted) => Some(Err(Closed)),
-        Some(Room::Free) => Some(Ok(())),
+        Some(SenderRoom::Deserted) => Some(Err(Closed)),
+        Some(SenderRoom::Free) => Some(Ok(())),
         None => (!tail.is_full()).then_some(Ok(())),
     }
 }
 
 impl<S: Chunks> Drop for Sender<S> {
     fn drop(&mut self) {
-        self.tail.end(Mark::Aborted);
+        self.tail.end(ChunkMark::Aborted);
         self.tail.close();
         self.shared.readable.wake_all();
         self.waiter.leave(self.shared.room());

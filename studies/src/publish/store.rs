@@ -1,4 +1,4 @@
-//! Where chunks come from and where they go when they have been read.
+//! The sources and sinks of chunks.
 
 use super::chunk::Chunk;
 use crate::magazine::Magazines;
@@ -6,7 +6,7 @@ use crate::magazine::Magazines;
 /// A source and a sink of chunks: the heap, or a free list that recycles them.
 ///
 /// Each side of a queue has one of its own, so it needs no lock for the common case. A chunk may
-/// come back with anything in it: who takes it starts it anew.
+/// return with any contents: its next user resets it.
 pub trait Chunks {
     /// A chunk, whatever is in it.
     fn take(&mut self) -> Box<Chunk>;
@@ -22,8 +22,8 @@ pub struct Heap {
     pub chunk_bytes: usize,
 }
 
-/// Chunks that have been read are written again: one side's pair of magazines. What the receiver
-/// gives reaches the sender through the depot that both share, a magazine at a time.
+/// A free list of chunks that have been read: one side's pair of magazines. Chunks that the
+/// receiver gives reach the sender through the depot that both share, a magazine at a time.
 #[derive(Debug)]
 pub struct Recycled {
     magazines: Magazines<Box<Chunk>>,

@@ -2,9 +2,9 @@
 
 use std::ptr::NonNull;
 
-use super::chunk::{Chunk, Mark};
+use super::chunk::{Chunk, ChunkMark};
 
-/// The last chunk, and what of it has been published.
+/// The last chunk, and its published length.
 ///
 /// Invariants:
 /// - The chunk is the last of its chain; only this value writes into it.
@@ -33,7 +33,7 @@ impl Tail {
     /// to link the next to, and a reader never has to take the last away from the producer.
     pub(super) fn stub(first: Box<Chunk>) -> Tail {
         let mut tail = Tail::open(first);
-        tail.end(Mark::Ended);
+        tail.end(ChunkMark::Ended);
         tail
     }
 
@@ -41,12 +41,12 @@ impl Tail {
         self.chunk
     }
 
-    /// Is there a message whose end has not come?
+    /// Whether a message is open.
     pub(super) fn is_open(&self) -> bool {
         self.is_open
     }
 
-    /// Does nothing fit without another chunk?
+    /// Whether the next byte needs another chunk.
     pub(super) fn is_full(&self) -> bool {
         !self.is_open || self.length == self.last().capacity()
     }
@@ -59,7 +59,7 @@ impl Tail {
         // SAFETY: we are the producer, and `length` is what we have published.
         let count = unsafe { self.last().append(self.length, bytes) };
         self.length += count;
-        self.publish(Mark::Open);
+        self.publish(ChunkMark::Open);
         count
     }
 
@@ -73,26 +73,26 @@ impl Tail {
         // SAFETY: by the invariants the last chunk is not freed before this.
         unsafe { Chunk::link(self.chunk, next) };
         if self.is_open {
-            self.publish(Mark::Continues);
+            self.publish(ChunkMark::Continues);
         }
         *self = Tail { chunk: next, length: count, is_open: true };
         count
     }
 
     /// Ends the open message, if there is one.
-    pub(super) fn end(&mut self, mark: Mark) {
+    pub(super) fn end(&mut self, mark: ChunkMark) {
         if self.is_open {
             self.is_open = false;
             self.publish(mark);
         }
     }
 
-    /// Says that there will be no other message.
+    /// Closes the chain: no message follows.
     pub(super) fn close(&self) {
         self.last().close();
     }
 
-    fn publish(&self, mark: Mark) {
+    fn publish(&self, mark: ChunkMark) {
         // SAFETY: by the invariants the last chunk is not freed before this: in `extend`, a reader
         // of an open message goes on only when it sees the mark.
         unsafe { Chunk::publish(self.chunk, self.length, mark) };

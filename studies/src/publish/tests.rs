@@ -1,4 +1,4 @@
-//! What one thread sees of its own queue and record.
+//! Queues and records as one thread sees them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -7,7 +7,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use super::*;
 use crate::magazine::{Depot, Magazines};
 
-/// What is done to a queue with chunks of 4 bytes and room for 4 chunks, and what comes of it.
+/// A step on a queue with chunks of 4 bytes and room for 4 chunks, and its result.
 enum Step {
     Append(&'static str, Result<usize, Closed>),
     End,
@@ -209,8 +209,8 @@ fn a_record_whose_producer_gives_up_is_aborted() {
     assert_eq!(read_all(record.follow()), ("abc".into(), false));
 }
 
-/// What there is to read, and if that is all of the record.
-fn read_all(mut follower: Follower) -> (String, bool) {
+/// The bytes that can be read, and whether they are all of the record.
+fn read_all(mut follower: RecordFollower) -> (String, bool) {
     let mut text = String::new();
     loop {
         match follower.wait_peek() {

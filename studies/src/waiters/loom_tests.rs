@@ -8,7 +8,7 @@ use super::*;
 use forebay_sync::atomic::AtomicU64;
 use forebay_sync::model::{ModelValue, breaks, breaks_within, holds, holds_within};
 
-/// What is waited for: a number that grows.
+/// The awaited value: a number that grows.
 struct Number {
     value: AtomicU64,
     waiters: Waiters,
@@ -110,7 +110,7 @@ fn leaver() {
     };
     number.publish(1);
     waiting.join().unwrap();
-    let node: Weak<Node> = leaving.join().unwrap();
+    let node: Weak<WaiterNode> = leaving.join().unwrap();
     assert!(node.upgrade().is_none(), "a node was left behind");
     assert_eq!(number.waiters.left_count.load(Relaxed), 0, "counted wrongly");
 }

@@ -20,7 +20,7 @@ impl Wake for Sleeper {
     }
 }
 
-/// Polls, sleeps until somebody wakes this thread, and polls again until it is ready.
+/// Polls, sleeps until this thread is woken, and polls again until it is ready.
 pub(super) fn block_on<T>(mut poll: impl FnMut(&Context<'_>) -> Poll<T>) -> T {
     let waker = Waker::from(Arc::new(Sleeper(thread::current())));
     let cx = Context::from_waker(&waker);

@@ -1,4 +1,4 @@
-//! Who comes back, who leaves, and what stays behind.
+//! Waiters that come back, waiters that leave, and the nodes that stay behind.
 
 use std::sync::Weak;
 use std::sync::atomic::Ordering;
@@ -26,7 +26,7 @@ fn waiters_that_leave_do_not_pile_up() {
     let wakes = Arc::new(CountedWakes::default());
     let waker = Waker::from(Arc::clone(&wakes));
     let mut staying = Waiter::new();
-    let mut nodes: Vec<Weak<Node>> = Vec::new();
+    let mut nodes: Vec<Weak<WaiterNode>> = Vec::new();
     for round in 1..=1_000 {
         poll_pending(&mut staying, &waiters, &waker);
         let mut leaving = Waiter::new();
@@ -38,9 +38,13 @@ fn waiters_that_leave_do_not_pile_up() {
         assert!(left <= LEFT_MAX, "{left} left behind in round {round}");
     }
     let expected = 1_000 / (LEFT_MAX + 1);
-    assert_eq!(wakes.0.load(Ordering::Relaxed), expected, "who stays is woken for nothing");
+    assert_eq!(
+        wakes.0.load(Ordering::Relaxed),
+        expected,
+        "a waiter that stays is woken for nothing"
+    );
     waiters.wake_all();
-    assert_eq!(wakes.0.load(Ordering::Relaxed), expected + 1, "who stays is woken");
+    assert_eq!(wakes.0.load(Ordering::Relaxed), expected + 1, "a waiter that stays is woken");
     assert_eq!(waiters.left_count.load(Relaxed), 0, "counted wrongly");
 }
 
