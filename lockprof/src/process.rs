@@ -3,7 +3,7 @@
 //!
 //! | what | written by | read by |
 //! |---|---|---|
-//! | `WipedMemory::epoch` | a thread that finds it zero; the system zeroes it in a child | every hook |
+//! | `WipedMemory::epoch` | a thread that finds it zero; the kernel, in a child | every hook |
 //! | `WipedMemory::owner` | the same | threads that begin a process |
 //! | `FORKS` | a thread that is about to write the epoch | the same |
 //! | `PROCESSES[epoch - 1]` | the first thread of that epoch | threads that begin in that epoch |

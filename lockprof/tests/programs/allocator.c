@@ -1,4 +1,4 @@
-/* A program whose allocator, and whose signal handler, take locks. It counts what is allocated. */
+/* A program whose allocator, and whose signal handler, take locks. It counts allocations. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>

@@ -69,7 +69,7 @@ static void all_at_once(void)
 
 int main(void)
 {
-    /* Calls that are interrupted are not begun anew. */
+    /* Interrupted calls are not restarted. */
     struct sigaction action = { .sa_handler = on_signal };
     MUST(sigaction(SIGUSR1, &action, NULL) == 0);
     /* Each child makes a profile, with many threads that wait for it. */

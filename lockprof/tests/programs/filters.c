@@ -93,7 +93,7 @@ static void go_on(void)
     MUST(pthread_mutex_unlock(&mutex) == 0);
     held(MUTEX, 1);
     did(MUTEX, TRY_FAILED, 1);
-    /* The child is filtered too, so it can't have a profile; its locks are nobody's. */
+    /* The child is filtered too, so it can't have a profile; its locks are not recorded. */
     pid_t child = fork();
     MUST(child >= 0);
     if (child == 0) {
@@ -210,7 +210,7 @@ static void strict(int by_system_call)
     syscall(SYS_exit, 0);
 }
 
-/* Who looks at the clock from now on is sent a signal. */
+/* From now on a thread that reads the clock gets a signal. */
 static void no_clock(long n)
 {
 #ifdef __x86_64__

@@ -151,7 +151,7 @@ static void jumps(long n)
     take(3);
 }
 
-/* What is only started takes no lock in between, whatever way it is started. */
+/* A process that only starts a program takes no lock in between, however it starts it. */
 static void starts(char *self)
 {
     extern char **environ;

@@ -112,7 +112,7 @@ static void threads(long n)
     MUST(sum == (unsigned long)(each_thread_locks * n));
 }
 
-/* Five tries in vain with a nap after each, then one that succeeds. */
+/* Five failed try-locks with a nap after each, then one that succeeds. */
 static void tries(long n)
 {
     struct holder holder;
@@ -269,7 +269,7 @@ static void checking(long n)
         MUST(pthread_mutex_trylock(&m) == EBUSY);
         MUST(pthread_mutex_unlock(&m) == 0);
         MUST(pthread_mutex_unlock(&m) == EPERM);
-        /* Gets in after the try in vain. */
+        /* Gets in after the failed try-lock. */
         MUST(pthread_mutex_trylock(&m) == 0);
         MUST(pthread_mutex_unlock(&m) == 0);
         MUST(pthread_mutex_lock(&constant) == 0);
@@ -433,7 +433,7 @@ static void rwlocks(long n)
     did(READING, TIMED_OUT, 1);
     held(READING, 1);
     did(READING, SHARED, 1);
-    /* The delay counts where the first try was in vain: when the reader got in, that of writing. */
+    /* The delay counts where the first try-lock failed: when the reader gets in, at the site of writing. */
     did(WRITING, DELAYS, 1);
 }
 

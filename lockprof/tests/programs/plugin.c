@@ -10,7 +10,7 @@ static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static __attribute__((noinline)) void innermost(void)
 {
 #ifdef PADDING
-    /* Moves what is behind it. */
+    /* Moves the code behind it. */
     __asm__ volatile(".skip 64, 0x90");
 #endif
     MUST(pthread_mutex_lock(&mutex) == 0);

@@ -77,7 +77,7 @@ static char *map(char *at, size_t bytes)
 static ucontext_t outside, inside;
 static char *stack;
 
-/* What was mapped above the stack when this thread first took a lock there is mapped no more. */
+/* The mapping above the stack from this thread's first lock is gone. */
 static void on_coroutine(void)
 {
     for (;;) {

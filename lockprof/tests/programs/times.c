@@ -149,7 +149,7 @@ static void all(int type, int protocol, int robust)
     pthread_barrier_wait(&barrier);
     MUST(pthread_join(thread, NULL) == 0);
 
-    /* They can be destroyed only if nobody has them any more. */
+    /* They can be destroyed only if no thread has them. */
     printf("destroyed %d %d\n", pthread_mutex_destroy(&mutex), pthread_rwlock_trywrlock(&rwlock));
     pthread_rwlock_unlock(&rwlock);
     mtx_destroy(&mtx);
