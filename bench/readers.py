@@ -2,7 +2,7 @@
 """Measures what reading costs when many threads read, and makes the page and the chart of it.
 
 It counts conflicts (bench/conflict/run), which needs no quiet machine, then times the locks (the
-program `readers`), which does. docs/readers.md says what the figures mean.
+program `readers`), which does. readers/README.md says what the figures mean.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-/* What taking and leaving a lock costs that nobody else wants: cost [ROUNDS] */
+/* The cost of an uncontended lock and unlock: cost [ROUNDS] */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <stdio.h>

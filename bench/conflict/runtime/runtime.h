@@ -13,7 +13,7 @@ enum {
     THREADS_MAX = 64,    // a line has one bit for each thread
 };
 
-// What was done to one line.
+// The accesses to one line.
 struct conflict_line {
     uintptr_t number; // its address divided by its size
     uint32_t threads; // how many threads touched it
@@ -21,7 +21,7 @@ struct conflict_line {
     uintptr_t writer; // the instruction that wrote it last, as an offset in the program
 };
 
-// What was done to all lines.
+// The accesses to all lines.
 struct conflict_sum {
     uint64_t lines;               // that more than one thread touched, and at least one wrote
     uint64_t loads, stores, rmws; // on such lines
@@ -53,7 +53,7 @@ bool conflict_sum(struct conflict_sum *sum);
 // The lines in conflict, those with most writes first; returns how many were filled in.
 size_t conflict_lines(struct conflict_line *lines, size_t count_max);
 
-// The calls of the instrumented program put what they see into the table with these.
+// The calls of the instrumented program record their accesses with these.
 enum kind { LOAD, STORE, RMW, KINDS };
 
 // Notes an access of `size` bytes on every line that it touches; `site` is where it was made.

@@ -1,4 +1,4 @@
-// The table of cache lines: who touched each, who wrote it, how often.
+// The table of cache lines: the threads that touched or wrote each, and how often.
 #define _GNU_SOURCE // names of threads
 #include "runtime.h"
 
@@ -19,7 +19,7 @@ static struct line table[LINES_MAX];
 static _Atomic uint64_t fences;
 static _Atomic bool is_full;
 static _Atomic bool is_overrun; // by a named thread whose number is too high
-static __thread int self = -1; // who this thread is; below 0: it is not counted
+static __thread int self = -1; // index of this thread; below 0: it is not counted
 
 enum { NAME_BYTES = 16 }; // of a thread, as the system has it
 static char named[NAME_BYTES];

@@ -49,7 +49,7 @@ fn insert(worker: &StoreWorker, key: &[u8]) {
 
 fn is_stored(worker: &StoreWorker, key: &[u8]) -> bool {
     let CollapseResult::Leader(leader, _follower) = worker.collapse(key, None, None, 0) else {
-        unreachable!("nobody else fetches it");
+        unreachable!("no other thread fetches it");
     };
     let filling = leader.begin(HEAD, None, Some(BODY.len() as u64), FRESH);
     let mut filling = filling.map_err(|(_, refused)| refused).expect("there is room");

@@ -142,7 +142,7 @@ pub fn count_named<S>(
     counts(plan)
 }
 
-/// What was counted for one operation of the plan.
+/// The counts of one operation of the plan.
 fn counts(plan: Plan) -> Result<Counts, Refused> {
     let sum = runtime::sum().ok_or(Refused::Lines)?;
     #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
@@ -189,7 +189,7 @@ impl Drop for AbortOnPanic {
 /// Counts an operation whose count is known.
 ///
 /// # Errors
-/// It is not what it must be: the program was not compiled for counting.
+/// The counts are wrong: the program was not compiled for counting.
 pub fn require_instrumented() -> Result<(), Refused> {
     let word = AtomicU64::new(0);
     let counts = count(Plan { threads: 2, operations: 10 }, &|_| {

@@ -28,7 +28,7 @@ Examples:
   bench/conflict/run --lines bravo            and which instructions write the lines in conflict
   bench/conflict/run --json out/conflict.json
 
-Ends with 1 if a count is not what it must be, with 2 if nothing could be counted.";
+Exit code: 1 if a count is wrong, 2 if nothing could be counted.";
 
 /// Counts what operations do to cache lines that several threads touch
 #[derive(Parser)]
@@ -62,7 +62,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Is every count what it must be?
+/// Whether every count is as expected.
 fn run(cli: &Cli) -> Result<bool, Box<dyn std::error::Error>> {
     require_instrumented()?;
     let mut rows: Vec<Row> = Vec::new();

@@ -91,7 +91,7 @@ pub(crate) fn holds(has_writer: bool) -> Operation {
     })
 }
 
-/// Steps of a range that begins anew at its end.
+/// Steps of a range that restarts at its end.
 pub(crate) fn ranges(has_writer: bool) -> Operation {
     let ordered = Ordered::new(has_writer);
     Box::new(move |thread| {
@@ -107,7 +107,7 @@ pub(crate) fn ranges(has_writer: bool) -> Operation {
     })
 }
 
-/// Steps of a scan that begins anew at its end.
+/// Steps of a scan that restarts at its end.
 pub(crate) fn scans(has_writer: bool) -> Operation {
     let ordered = Ordered::new(has_writer);
     Box::new(move |thread| {

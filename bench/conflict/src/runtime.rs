@@ -6,7 +6,7 @@ use std::fmt;
 /// Threads that can be told apart: a line has one bit for each.
 pub const THREADS_MAX: usize = 64;
 
-/// What was done to one line in conflict.
+/// The accesses to one line in conflict.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Line {
@@ -20,7 +20,7 @@ pub struct Line {
     pub writer: usize,
 }
 
-/// What was done to all lines; all but `own_rmws` and `fences` is on lines in conflict.
+/// The accesses to all lines; all but `own_rmws` and `fences` is on lines in conflict.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub(crate) struct Sum {
@@ -49,7 +49,7 @@ unsafe extern "C" {
     unsafe fn conflict_clear();
     safe fn conflict_sum(sum: &mut Sum) -> bool;
     /// # Safety
-    /// - `lines` has room for `count_max` lines, which nobody else reads or writes.
+    /// - `lines` has room for `count_max` lines, which no other thread reads or writes.
     unsafe fn conflict_lines(lines: *mut Line, count_max: usize) -> usize;
 }
 
@@ -89,7 +89,7 @@ pub(crate) unsafe fn clear() {
     unsafe { conflict_clear() }
 }
 
-/// What was counted; `None` if there were more lines or threads than the runtime has room for.
+/// The counts; `None` if there were more lines or threads than the runtime has room for.
 pub(crate) fn sum() -> Option<Sum> {
     let mut sum = Sum::default();
     conflict_sum(&mut sum).then_some(sum)

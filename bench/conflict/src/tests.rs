@@ -43,7 +43,7 @@ fn place(line: usize, offset: usize) -> *const u8 {
 
 type Threads<'a> = &'a [&'a dyn Fn()];
 
-/// What is counted while each thread does what its function says, one after the other.
+/// The counts of threads that run their functions one after another.
 fn counted(threads: Threads<'_>) -> Option<Sum> {
     let _one = ONE_AT_A_TIME.lock();
     act(threads);

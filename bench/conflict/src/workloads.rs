@@ -20,7 +20,7 @@ pub(crate) type Operation = Box<dyn Fn(usize) + Sync>;
 pub(crate) struct Workload {
     pub(crate) name: &'static str,
     pub(crate) expected: Expected,
-    /// What the operation works on is made anew for each count.
+    /// The data of the operation is made again for each count.
     pub(crate) operation: fn() -> Operation,
 }
 
@@ -50,7 +50,7 @@ impl Expected {
     }
 }
 
-/// All of them. The counters show that the counting is right, the rest is what it is for.
+/// All workloads. The counters check the counting itself; the others are the point of it.
 pub(crate) const WORKLOADS: &[Workload] = &[
     Workload {
         name: "counter that all add to",
@@ -80,7 +80,7 @@ pub(crate) const WORKLOADS: &[Workload] = &[
         name: "std RwLock, read",
         expected: Expected::Rmws(2),
         #[expect(clippy::allow_attributes, reason = "the lint is new, and not yet everywhere")]
-        #[allow(clippy::disallowed_types, reason = "it is what is counted")]
+        #[allow(clippy::disallowed_types, reason = "it is counted")]
         operation: || {
             let lock = std::sync::RwLock::new(7u64);
             Box::new(move |_| {
@@ -256,7 +256,7 @@ fn pin(barrier: Barrier) -> Operation {
                 // the next count has threads and a table of its own.
                 unsafe { pins.row(thread) }.expect("a row for each thread")
             });
-            // ORDER: pairs with the release of who publishes the word; here nobody does.
+            // ORDER: pairs with the release of the publication; no thread publishes here.
             let pin = row.pin(7, || named.0.load(Ordering::Acquire) == 7);
             assert!(pin.is_ok(), "the word stays");
         });
@@ -279,7 +279,7 @@ mod tests {
             ("fewer: something is not counted", Expected::Rmws(2), counts(1, 1.9), false),
             ("number 0 alone writes", Expected::OthersAtMost(0), others(0.0), true),
             ("another one does", Expected::OthersAtMost(0), others(0.1), false),
-            ("nobody writes: nothing is shown", Expected::OthersAtMost(0), counts(0, 0.0), false),
+            ("no writer: nothing is shown", Expected::OthersAtMost(0), counts(0, 0.0), false),
         ] {
             assert_eq!(expected.is_met_by(&counts), want, "{case}");
         }

@@ -102,7 +102,7 @@ impl Gate {
 
     /// Waits awake: to wake a thread takes longer than it needs for its reads.
     fn pass(&self) {
-        // ORDER: pairs with the acquire below: whoever passes sees all warm-ups.
+        // ORDER: pairs with the acquire below: a thread that passes sees all warm-ups.
         self.arrived.fetch_add(1, Ordering::Release);
         // ORDER: pairs with the release above.
         while self.arrived.load(Ordering::Acquire) < self.threads {

@@ -1,7 +1,7 @@
 //! What reading costs when many threads read: reader-writer locks side by side.
 //!
-//! The figures of all locks are taken in rounds, in an order that is drawn anew in each, so that a
-//! slow phase of the machine hits all of them. docs/readers.md says what they mean.
+//! The figures of all locks are taken in rounds, in a new random order each, so that a
+//! slow phase of the machine hits all of them. readers/README.md says what they mean.
 
 mod clock;
 mod completion;

@@ -1,7 +1,7 @@
 //! What a writer of a biased lock loses by taking the bias away again and again.
 //!
 //! One thread writes back to back, another one reads all the time. The writer also reads after each
-//! write, so that the bias comes back as soon as it may: the worst case, whoever wins the lock.
+//! write, so that the bias comes back as soon as it may: the worst case, whichever thread wins.
 //! After a revocation the bias stays off `factor` times as long as that took, so that at most one
 //! part in `factor + 1` of the writer's time is lost.
 

@@ -1,6 +1,6 @@
 //! What the locks protect: a few words that change together.
 
-/// Four words that are always equal, unless somebody reads while another one writes.
+/// Four words that are always equal, unless one thread reads while another writes.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Row([u64; 4]);
 
@@ -11,7 +11,7 @@ impl Row {
         self.0.iter_mut().for_each(|word| *word += 1);
     }
 
-    /// How often it was advanced; `None` if it was read while somebody wrote.
+    /// How often it was advanced; `None` if it was read during a write.
     #[inline]
     pub(crate) fn count(&self) -> Option<u64> {
         let [first, rest @ ..] = self.0;

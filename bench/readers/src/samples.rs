@@ -1,4 +1,4 @@
-//! What is measured, and what has been measured: a list of cases, each with its samples.
+//! The measured cases, each with its samples.
 
 use std::fmt;
 

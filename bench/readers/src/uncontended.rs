@@ -1,4 +1,4 @@
-//! What an operation costs when nobody else uses the lock.
+//! The cost of an operation while no other thread uses the lock.
 
 use std::hint::black_box;
 

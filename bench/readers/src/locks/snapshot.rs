@@ -20,7 +20,7 @@ impl Protected for Snapshot {
         **self.0.load()
     }
 
-    /// Copies the row anew when another writer was faster.
+    /// Copies the row again when another writer was faster.
     #[inline]
     fn write(&self) {
         self.0.rcu(|row| {
