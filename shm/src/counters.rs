@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | header, name table | creator, before the file has its name | any process |
 //! | words of slot *i* | the one thread that holds `CounterSlot` *i* | any thread, any process |
-//! | `taken[i]` | who takes or drops slot *i* | who takes slot *i* |
+//! | `taken[i]` | owner of slot *i*: takes it, drops it | next owner |
 
 use std::cell::Cell;
 use std::marker::PhantomData;
@@ -20,10 +20,10 @@ use crate::map::Words;
 use crate::slots::{Slots, load, store};
 use crate::value::CounterValue;
 
-/// Counters of one process: one slot a worker, in a file that other processes can watch.
+/// The counters of one process: one slot per worker, in a file that other processes can watch.
 ///
-/// Cloning gives another hold on the same memory. The file stays behind when the process ends, so
-/// that its last numbers can be read; the next server replaces it.
+/// A clone is another handle on the same memory. The file stays when the process ends, so that its
+/// last numbers can be read; the next server replaces it.
 #[derive(Clone)]
 pub struct CounterFile {
     shared: Arc<Shared>,
@@ -34,20 +34,20 @@ struct Shared {
     taken: Box<[AtomicBool]>,
 }
 
-/// Counters that nobody finds yet; see [`CounterFile::prepare`]. Dropped, the file is removed,
-/// though its memory stays as long as it is used.
+/// Counters without a name; see [`CounterFile::prepare`]. Dropping this removes the file; its
+/// memory stays as long as it is used.
 pub struct UnnamedCounters {
     file: CounterFile,
     temp: TempName,
 }
 
 impl UnnamedCounters {
-    /// A hold on the memory.
+    /// A handle on the memory.
     pub fn file(&self) -> CounterFile {
         self.file.clone()
     }
 
-    /// Gives the file its name. Who has mapped the file that had it keeps that.
+    /// Gives the file its name. Processes that have mapped an older file of that name keep it.
     ///
     /// # Errors
     /// The system refuses.
@@ -56,7 +56,7 @@ impl UnnamedCounters {
     }
 }
 
-/// The first bytes of a file, and how the rest of it is laid out.
+/// The first bytes of a file, and the layout of the rest.
 struct Plan {
     head: Vec<u8>,
     header: Header,
@@ -89,9 +89,9 @@ impl Plan {
 impl CounterFile {
     /// Makes a file with `slots` slots, all zero, or memory without a file.
     ///
-    /// The file appears under its name only when it is complete, and replaces an older one. It is
-    /// made with mode 0600 in a directory that only its owner may enter (see
-    /// [`create_private_dir`](crate::create_private_dir)), and all its bytes are allocated: writing
+    /// The file appears under its name only when it is complete, and replaces an older one. It has
+    /// mode 0600, in a directory that only its owner may enter (see
+    /// [`create_private_dir`](crate::create_private_dir)). All its bytes are allocated, so writing
     /// a counter cannot fail later.
     ///
     /// # Errors
@@ -116,8 +116,8 @@ impl CounterFile {
         Ok(file)
     }
 
-    /// Makes a file as [`CounterFile::create`] does, that has no name yet: what has it stays until
-    /// [`UnnamedCounters::name`].
+    /// Makes a file as [`CounterFile::create`] does, but without a name. A file that has the name
+    /// keeps it until [`UnnamedCounters::name`].
     ///
     /// # Errors
     /// As [`CounterFile::create`].
@@ -131,16 +131,15 @@ impl CounterFile {
         Ok(UnnamedCounters { file: plan.mapped(words), temp })
     }
 
-    /// Takes a slot for one thread. It can be taken again after it was dropped, and goes on
-    /// counting where it was.
+    /// Takes a slot for one thread. A dropped slot can be taken again, and continues its counts.
     ///
     /// # Panics
     /// If there is no such slot or if it is taken: two writers would lose each other's counts.
     pub fn slot(&self, slot: usize) -> CounterSlot {
         let Shared { slots, taken } = &*self.shared;
         let first_word = slots.first_word(slot);
-        // ORDER: Acquire pairs with the Release in `CounterSlot::drop`: the new owner adds to what
-        // the last one stored, not to an older value.
+        // ORDER: Acquire pairs with the Release in `CounterSlot::drop`: the new owner adds to the
+        // last values that the old one stored.
         let was_taken = taken[slot].swap(true, Ordering::Acquire);
         assert!(!was_taken, "slot {slot} has a writer already");
         CounterSlot {
@@ -152,7 +151,7 @@ impl CounterFile {
         }
     }
 
-    /// How many slots there are.
+    /// The number of slots.
     pub fn slot_count(&self) -> usize {
         self.shared.slots.header.slot_count
     }
@@ -165,8 +164,8 @@ impl CounterFile {
         self.shared.slots.value(slot, word)
     }
 
-    /// One word over all slots. Slots are read one after the other while they change, so sums of
-    /// different words need not belong to the same moment.
+    /// One word, summed over all slots. Slots are read one after another while they change, so sums
+    /// of different words need not belong to the same moment.
     ///
     /// # Panics
     /// If there is no such word.
@@ -174,7 +173,7 @@ impl CounterFile {
         self.shared.slots.sum(word)
     }
 
-    /// What all counters say, over all slots; `defs` are those that the file was made with.
+    /// The values of all counters over all slots; `defs` are those that the file was made with.
     ///
     /// # Panics
     /// If they take more words than a slot of this file has.
@@ -205,7 +204,7 @@ impl CounterSlot {
     /// Adds to a counter.
     ///
     /// # Panics
-    /// If there is no such word; so do all functions here.
+    /// If there is no such word, like all methods here.
     #[inline]
     pub fn add(&self, index: usize, n: u64) {
         let word = self.word(index);
@@ -233,7 +232,7 @@ impl CounterSlot {
         load(self.word(index))
     }
 
-    /// Which slot this is.
+    /// The number of this slot.
     pub fn index(&self) -> usize {
         self.slot
     }

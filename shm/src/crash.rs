@@ -1,16 +1,17 @@
-//! Points at which a process can be made to die, so that tests can kill it between two steps that
-//! lie nanoseconds apart.
+//! Crash points: a test can kill a process there, between two steps that are nanoseconds apart.
 //!
 //! In builds with debug assertions, a process with `FOREBAY_CRASH_AT=NAME` in its environment kills
 //! itself (SIGKILL) when it reaches the point with this name; with `NAME:3`, the third time. In
-//! other builds there is nothing. A test reads the sources and demands that every point is used.
+//! other builds a crash point does nothing. A test reads the sources and requires that every point
+//! is used.
 
 #[cfg(all(debug_assertions, not(any(loom, tsan))))]
 use std::sync::OnceLock;
 #[cfg(all(debug_assertions, not(any(loom, tsan))))]
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Marks a point between two steps at which another process must be able to go on without this one.
+/// Marks a point between two steps; if this process dies there, the others must be able to
+/// continue.
 #[macro_export]
 macro_rules! crash_point {
     ($name:literal) => {
@@ -18,12 +19,12 @@ macro_rules! crash_point {
     };
 }
 
-/// The process is at this point; use [`crash_point!`](crate::crash_point).
+/// Reports that the process is at this point; use [`crash_point!`](crate::crash_point).
 #[cfg(any(not(debug_assertions), loom, tsan))]
 #[inline(always)]
 pub fn reach(_name: &str) {}
 
-/// The process is at this point; use [`crash_point!`](crate::crash_point).
+/// Reports that the process is at this point; use [`crash_point!`](crate::crash_point).
 #[cfg(all(debug_assertions, not(any(loom, tsan))))]
 pub fn reach(name: &str) {
     static REACHED: AtomicU64 = AtomicU64::new(0);
@@ -59,7 +60,7 @@ fn parse(wish: &str) -> Result<(String, u64), String> {
 #[cfg(all(debug_assertions, not(any(loom, tsan))))]
 fn die() {
     use rustix::process::{Signal, getpid, kill_process};
-    // If it fails, the process lives, and the test that wanted it dead says so.
+    // If it fails, the process lives, and the test that expects its death fails.
     let _ = kill_process(getpid(), Signal::KILL);
 }
 

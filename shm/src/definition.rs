@@ -1,24 +1,24 @@
-//! What a counter is called and what it counts.
+//! The definitions of counters.
 
-/// What a number means over time; `B` holds the bounds of a histogram.
+/// How a number changes over time; `B` holds the bounds of a histogram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CounterKind<B = &'static [u64]> {
-    /// Only grows while the process lives.
+    /// Grows, and never falls while the process lives.
     Counter,
-    /// Goes up and down.
+    /// Rises and falls.
     Gauge,
-    /// How many values lay in each of some buckets, and their sum. The bounds, which grow, are the
-    /// largest values of the buckets; one more bucket takes what is above the last.
+    /// The number of values in each bucket, and the sum of all values. The bounds, which grow, are
+    /// the largest values of the buckets; one more bucket takes all values above the last bound.
     Histogram(B),
 }
 
-/// Words that a histogram takes in a slot: one for each bucket, and one for the sum.
+/// The words of a histogram in a slot: one for each bucket, and one for the sum.
 pub const fn histogram_words(bound_count: usize) -> usize {
     bound_count + 2
 }
 
 impl<B: AsRef<[u64]>> CounterKind<B> {
-    /// As monitoring systems call it.
+    /// The name of this kind in monitoring systems.
     pub fn name(&self) -> &'static str {
         match self {
             CounterKind::Counter => "counter",
@@ -27,7 +27,7 @@ impl<B: AsRef<[u64]>> CounterKind<B> {
         }
     }
 
-    /// The bounds of a histogram, none of a single number.
+    /// The bounds of a histogram; empty for a single number.
     pub fn bounds(&self) -> &[u64] {
         match self {
             CounterKind::Histogram(bounds) => bounds.as_ref(),
@@ -35,7 +35,7 @@ impl<B: AsRef<[u64]>> CounterKind<B> {
         }
     }
 
-    /// Words that it takes in a slot.
+    /// The words that it takes in a slot.
     pub fn word_count(&self) -> usize {
         match self {
             CounterKind::Histogram(bounds) => histogram_words(bounds.as_ref().len()),
@@ -63,22 +63,22 @@ impl CounterKind<Vec<u64>> {
     }
 }
 
-/// Each bound is larger than the one before.
+/// Whether each bound is larger than the one before.
 pub(crate) fn bounds_are_valid(bounds: &[u64]) -> bool {
     (1..=crate::BOUNDS_MAX).contains(&bounds.len())
         && bounds.is_sorted_by(|left, right| left < right)
 }
 
-/// One counter: what it is called and what it counts.
+/// The definition of one counter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CounterDef<S = &'static str, B = &'static [u64]> {
     /// Lower-case letters, digits and `_`; at most [`NAME_BYTES_MAX`](crate::NAME_BYTES_MAX).
     pub name: S,
-    /// What the number means over time.
+    /// How the number changes over time.
     pub kind: CounterKind<B>,
     /// One line of text; at most [`HELP_BYTES_MAX`](crate::HELP_BYTES_MAX).
     pub help: S,
 }
 
-/// A counter as a reader gets it from a file.
+/// A counter's definition as read from a file.
 pub type ReadDef = CounterDef<String, Vec<u64>>;

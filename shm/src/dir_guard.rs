@@ -1,12 +1,12 @@
-//! A directory that one server has for itself, and that it can pass on without a gap.
+//! A directory that one server owns alone, and can hand over without a gap.
 //!
 //! The guard is a write lock of the open file description of `server.lock` in the directory. The
 //! kernel releases it with the last descriptor of that description, however the process ends. A
-//! successor that is given a descriptor of it (over a Unix socket) holds the same lock: between
-//! the two nobody else gets it.
+//! successor that receives a descriptor of it (over a Unix socket) holds the same lock, so no third
+//! process gets it between the two.
 //!
-//! The file holds the owner's process number, for messages only. It is never removed: a server
-//! that made a new file of that name would lock another file than one that has the old file open.
+//! The file holds the owner's process number, for messages only. It is never removed: a server that
+//! made a new file of that name would lock another file than a server that has the old one open.
 
 use std::fmt;
 use std::fs::File;
@@ -29,10 +29,10 @@ const NAME: &str = "server.lock";
 const PID_BYTES_MAX: usize = 16;
 
 /// The right to use a directory, for as long as it lives in this process or in one that it was
-/// passed on to.
+/// handed over to.
 ///
-/// It is not released by hand, which would release it for the successor too. Who holds one must
-/// therefore not fork children that live on without executing another program.
+/// It is not released explicitly, because that would release it for the successor, too. So its
+/// holder must not fork children that live on without executing another program.
 #[derive(Debug)]
 pub struct DirGuard {
     dir: PathBuf,
@@ -40,28 +40,28 @@ pub struct DirGuard {
     file: File,
 }
 
-/// Which directory it is, whatever its path.
+/// The identity of a directory, whatever its path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DirId {
-    /// The device that the directory lies on.
+    /// The device of the directory.
     pub device: u64,
-    /// Its number there.
+    /// Its inode number there.
     pub inode: u64,
 }
 
-/// Why a directory cannot be had.
+/// Why a directory cannot be taken.
 #[derive(Debug)]
 pub enum GuardError {
-    /// It cannot be made or opened, or is not ours alone.
+    /// It cannot be made or opened, or other users may enter it.
     Dir(CounterError),
-    /// Another process has it.
+    /// Another process owns it.
     Held {
         /// The directory.
         dir: PathBuf,
-        /// What the owner says its number is.
+        /// The owner's process number, as the file states it.
         pid: Option<u32>,
     },
-    /// What was passed on is not the lock of this directory.
+    /// The descriptor that was handed over is not the lock of this directory.
     NotItsLock {
         /// The directory.
         dir: PathBuf,
@@ -70,7 +70,7 @@ pub enum GuardError {
     Io {
         /// The directory.
         dir: PathBuf,
-        /// What was being done, as the words after "cannot".
+        /// The failed action, to be read after "cannot".
         doing: &'static str,
         /// The system's answer.
         source: io::Error,
@@ -78,7 +78,7 @@ pub enum GuardError {
 }
 
 impl DirId {
-    /// The directory at a path; `None` if there is nothing.
+    /// The directory at a path; `None` if there is none.
     pub fn of(dir: &Path) -> Option<DirId> {
         let found = std::fs::metadata(dir).ok()?;
         Some(DirId { device: found.dev(), inode: found.ino() })
@@ -86,7 +86,7 @@ impl DirId {
 }
 
 impl DirGuard {
-    /// Takes a directory, which is made with mode 0700 unless it is there.
+    /// Takes a directory, and makes it with mode 0700 if it does not exist.
     ///
     /// # Errors
     /// See [`GuardError`].
@@ -100,8 +100,8 @@ impl DirGuard {
         Ok(guard)
     }
 
-    /// Takes over a directory from the process that passed `descriptor` on. The file goes on
-    /// naming that process until [`DirGuard::sign`].
+    /// Takes over a directory from the process that handed over `descriptor`. The file names that
+    /// process until [`DirGuard::sign`].
     ///
     /// # Errors
     /// See [`GuardError`].
@@ -119,7 +119,7 @@ impl DirGuard {
         DirGuard::locked(dir, &opened, descriptor.into())
     }
 
-    /// Locking what one's own description has locked already changes nothing.
+    /// A second lock through the same description changes nothing.
     fn locked(dir: &Path, opened: &OwnedFd, file: File) -> Result<DirGuard, GuardError> {
         let all = libc::flock {
             l_type: libc::F_WRLCK as libc::c_short,
@@ -153,25 +153,25 @@ impl DirGuard {
             .map_err(|error| io_error(&self.dir, "write server.lock", error))
     }
 
-    /// The directory, as it was named.
+    /// The path of the directory, as given.
     pub fn dir(&self) -> &Path {
         &self.dir
     }
 
-    /// Which directory it is.
+    /// The identity of the directory.
     pub fn id(&self) -> DirId {
         self.id
     }
 }
 
 impl AsFd for DirGuard {
-    /// What is passed on to a successor.
+    /// The descriptor to hand over to a successor.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.file.as_fd()
     }
 }
 
-/// Who has it, as far as the file tells: it may be about to be written.
+/// The owner, as the file states it; the number may not be written yet.
 fn owner(file: &File) -> Option<u32> {
     let mut text = [0; PID_BYTES_MAX];
     let count = file.read_at(&mut text, 0).ok()?;
@@ -193,7 +193,11 @@ impl fmt::Display for GuardError {
                 write!(f, "{}: is in use by another process", dir.display())
             }
             GuardError::NotItsLock { dir } => {
-                write!(f, "{}: what was passed on is not its lock", dir.display())
+                write!(
+                    f,
+                    "{}: the descriptor that was handed over is not the lock of this directory",
+                    dir.display()
+                )
             }
             GuardError::Io { dir, doing, source } => {
                 write!(f, "{}: cannot {doing}: {source}", dir.display())

@@ -1,4 +1,4 @@
-//! What can go wrong with a file of counters or of a lock profile, and whose fault it is.
+//! Errors of a counter file or of a lock profile.
 
 use std::fmt;
 use std::io;
@@ -7,25 +7,25 @@ use std::path::{Path, PathBuf};
 /// A counter file, or a lock profile, could not be made or opened.
 #[derive(Debug)]
 pub struct CounterError {
-    /// The file or directory it is about; `None` for memory without a file.
+    /// The file or directory; `None` for memory without a file.
     pub path: Option<PathBuf>,
-    /// What went wrong.
+    /// The cause.
     pub kind: CounterErrorKind,
 }
 
-/// What went wrong.
+/// The cause of a [`CounterError`].
 #[derive(Debug)]
 pub enum CounterErrorKind {
     /// The system refused; trying again may help.
     Io {
-        /// What was being done, as the words after "cannot".
+        /// The failed action, to be read after "cannot".
         doing: &'static str,
         /// The system's answer.
         source: io::Error,
     },
     /// The file system has no room for the whole file.
     NoSpace {
-        /// Bytes that the file needs.
+        /// The bytes that the file needs.
         bytes: u64,
     },
     /// Another user owns the file or the directory.
@@ -33,14 +33,14 @@ pub enum CounterErrorKind {
         /// The owner's user id.
         owner: u32,
     },
-    /// The directory lets other users in.
+    /// Other users may enter the directory.
     NotPrivate {
         /// Its permission bits.
         mode: u32,
     },
-    /// The path has no file name, or names something that is not a plain file.
+    /// The path has no file name, or is not that of a plain file.
     NotAFile,
-    /// The file does not begin as a counter file does.
+    /// The file does not start like a counter file.
     NotCounters,
     /// A newer Forebay wrote the file.
     NewerLayout {
@@ -51,22 +51,22 @@ pub enum CounterErrorKind {
     },
     /// The file ends before its contents do.
     Truncated {
-        /// Bytes that should be there.
+        /// The expected length in bytes.
         expected: u64,
-        /// Bytes that are there.
+        /// The actual length in bytes.
         found: u64,
     },
     /// The header or the name table contradicts itself.
     Damaged {
-        /// Which part.
+        /// The damaged part.
         what: &'static str,
     },
-    /// The file is no lock profile, or a damaged one.
+    /// The file is not a lock profile, or is a damaged one.
     #[cfg(not(loom))]
     Profile(forebay_sync::profile::ProfileError),
     /// The caller's definitions do not fit the format.
     Definition {
-        /// Which rule is broken.
+        /// The violated rule.
         what: String,
     },
 }

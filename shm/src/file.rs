@@ -1,7 +1,7 @@
-//! Making and opening the file, so that no other user can put one of theirs in its place.
+//! Making and opening files, so that no other user can put another file in their place.
 //!
-//! Everything happens relative to a directory that was opened once and checked: links are not
-//! followed, and a rename of the directory meanwhile changes nothing.
+//! Everything is relative to a directory that was opened and checked once. Links are not followed,
+//! and renaming the directory at the same time changes nothing.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{File, Metadata};
@@ -17,8 +17,8 @@ use rustix::process::{Resource, geteuid, getrlimit};
 use crate::error::{CounterError, CounterErrorKind};
 use crate::map::Words;
 
-/// Makes the last directory of `path` with mode 0700 unless it is there, and checks that it belongs
-/// to us and keeps others out.
+/// Makes the last directory of `path` with mode 0700 if it does not exist, and checks that it
+/// belongs to this user and keeps others out.
 ///
 /// # Errors
 /// It cannot be made, is a link, belongs to another user, or others may enter it.
@@ -46,7 +46,7 @@ pub(crate) fn open_private_dir(path: &Path) -> Result<OwnedFd, CounterError> {
     Ok(dir)
 }
 
-/// The directory and the file's name in it.
+/// Splits a path into the directory and the name of the file.
 pub(crate) fn split(path: &Path) -> Result<(&Path, &OsStr), CounterError> {
     let Some(name) = path.file_name() else {
         return Err(CounterError::at(path, CounterErrorKind::NotAFile));
@@ -57,7 +57,7 @@ pub(crate) fn split(path: &Path) -> Result<(&Path, &OsStr), CounterError> {
     }
 }
 
-/// A whole file that does not have its name yet. Dropped, it is removed.
+/// A complete file that does not have its name yet. Dropping this removes it.
 #[derive(Debug)]
 pub(crate) struct TempName {
     dir: OwnedFd,
@@ -67,7 +67,7 @@ pub(crate) struct TempName {
 }
 
 impl TempName {
-    /// Gives the file its name; it takes the place of what had it.
+    /// Gives the file its name, and replaces an older file of that name.
     pub(crate) fn name(mut self) -> Result<(), CounterError> {
         let (_, name) = split(&self.path)?;
         rustix::fs::renameat(&self.dir, &self.temp_name, &self.dir, name)
@@ -80,13 +80,13 @@ impl TempName {
 impl Drop for TempName {
     fn drop(&mut self) {
         if !self.is_named {
-            // It may not have been made at all; there is nothing better to do if this fails.
+            // It may not exist at all, and a failure has no remedy.
             let _ = rustix::fs::unlinkat(&self.dir, &self.temp_name, AtFlags::empty());
         }
     }
 }
 
-/// Makes a file that begins with `head`, has `bytes` bytes, and is mapped to read and write.
+/// Makes a file of `bytes` bytes that starts with `head`, and maps it for reading and writing.
 pub(crate) fn make(
     path: &Path,
     head: &[u8],
@@ -102,8 +102,8 @@ pub(crate) fn make(
     Ok((fill(path, file, head, bytes)?, temp))
 }
 
-/// A file of that name was left by a process that died while it made it, and had our number: the
-/// directory is ours alone.
+/// A process with our number may have left a file of that name when it died. No other process uses
+/// the name: the directory is ours alone.
 fn make_temp(dir: &OwnedFd, temp_name: &Path) -> Result<File, Errno> {
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let make = || rustix::fs::openat(dir, temp_name, flags, Mode::RUSR | Mode::WUSR);
@@ -118,7 +118,7 @@ fn make_temp(dir: &OwnedFd, temp_name: &Path) -> Result<File, Errno> {
 }
 
 fn fill(path: &Path, mut file: File, head: &[u8], bytes: usize) -> Result<Words, CounterError> {
-    // A sparse file would end this process with SIGBUS when the disk is full, at the first count.
+    // With a sparse file, the first count on a full disk would end this process with SIGBUS.
     allocate(&file, bytes as u64).map_err(|error| match error {
         Errno::NOSPC | Errno::DQUOT => {
             CounterError::at(path, CounterErrorKind::NoSpace { bytes: bytes as u64 })
@@ -129,13 +129,13 @@ fn fill(path: &Path, mut file: File, head: &[u8], bytes: usize) -> Result<Words,
     Words::of_file(&file, bytes).map_err(|error| CounterError::io(path, "map the file", error))
 }
 
-/// Some kernels undo all of an allocation that a signal interrupts: with a timer, a large one would
-/// never end.
+/// Some kernels undo a whole allocation that a signal interrupts: with a timer, a large one would
+/// never finish.
 const SLICE_BYTES: u64 = 64 << 20;
 
-/// Gives a file all its bytes, so that no later store can find the disk full.
+/// Allocates all bytes of a file, so that no later store can find the disk full.
 pub(crate) fn allocate(file: &File, bytes: u64) -> Result<(), Errno> {
-    // Beyond its limit a process is killed, by SIGXFSZ, instead of told.
+    // Beyond its limit, the process would be killed by SIGXFSZ instead of getting an error.
     if getrlimit(Resource::Fsize).current.is_some_and(|limit| limit < bytes) {
         return Err(Errno::FBIG);
     }
@@ -155,7 +155,8 @@ fn slices(bytes: u64) -> impl Iterator<Item = (u64, u64)> {
     offsets.map(move |offset| (offset, SLICE_BYTES.min(bytes - offset)))
 }
 
-/// Which file it is, whatever its name. No other gets the same as long as it is open or mapped.
+/// The identity of a file, whatever its name. No other file gets the same as long as it is open or
+/// mapped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FileId {
     device: u64,
@@ -168,17 +169,17 @@ impl FileId {
     }
 }
 
-/// What a file is opened for.
+/// The purpose for which a file is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Access {
     Read,
-    /// To read and write.
+    /// For reading and writing.
     Write,
 }
 
-/// Opens a file that is there; gives its length too. The superuser may look at everyone's.
+/// Opens an existing file, and returns its length too. The superuser may read files of any user.
 pub(crate) fn open(path: &Path, access: Access) -> Result<(File, u64), CounterError> {
-    // NONBLOCK: a pipe in the file's place must not keep us waiting for its other end.
+    // NONBLOCK: if the file is a pipe, opening it must not wait for the other end.
     let kept_out = OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
     let flags = kept_out
         | match access {

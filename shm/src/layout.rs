@@ -1,5 +1,5 @@
 //! The bytes of a counter file: header, name table, slots. `docs/format/counters.md` describes them
-//! for other programs; a test keeps the two equal.
+//! for other programs; a test compares the two.
 //!
 //! All numbers are little-endian. Decoding trusts nothing: each count, size and offset is checked
 //! against its limit and against the length of the file before it is used.
@@ -8,12 +8,12 @@ use crate::definition::{CounterDef, CounterKind, ReadDef, bounds_are_valid};
 use crate::error::{CounterError, CounterErrorKind};
 use crate::process::Writer;
 
-/// How a counter file begins.
+/// The first bytes of a counter file.
 pub(crate) const MAGIC: [u8; 8] = *b"FBYCOUNT";
 /// Changes whenever an older reader would misread the file, or call it damaged. Version 1 is
 /// version 2 without histograms.
 pub(crate) const LAYOUT_VERSION: u32 = 2;
-/// The name table begins here.
+/// The offset of the name table.
 pub(crate) const HEADER_BYTES: usize = 128;
 /// Two cache lines: processors fetch lines in pairs, so slots one line apart would still disturb
 /// each other.
@@ -21,18 +21,18 @@ pub(crate) const SLOT_ALIGN_BYTES: usize = 128;
 /// Name length, help length, kind, number of bounds.
 pub(crate) const NAME_ENTRY_HEAD_BYTES: usize = 6;
 
-/// More counters, or words of histograms, than anyone reads; bounds what a reader allocates.
+/// More counters, or words of histograms, than any program needs. Limits the reader's memory.
 pub const COUNTERS_MAX: usize = 4096;
-/// More workers than machines have processors.
+/// More workers than any machine has processors.
 pub const SLOTS_MAX: usize = 4096;
 /// A name must fit on a line of a terminal.
 pub const NAME_BYTES_MAX: usize = 96;
 /// One or two sentences.
 pub const HELP_BYTES_MAX: usize = 512;
-/// As many as there are powers of two.
+/// The number of powers of two.
 pub const BOUNDS_MAX: usize = 64;
 
-/// Where each field of the header lies: name, offset, bytes.
+/// The fields of the header: name, offset, bytes.
 #[cfg(test)]
 pub(crate) const HEADER_FIELDS: &[(&str, usize, usize)] = &[
     ("magic", offset::MAGIC, 8),
@@ -159,7 +159,7 @@ impl Header {
         Ok(header)
     }
 
-    /// The name table lies behind the header, the slots behind the name table, and the file ends
+    /// The name table is behind the header, the slots are behind the name table, and the file ends
     /// behind the last slot.
     fn check(&self) -> Result<(), CounterErrorKind> {
         ensure((1..=SLOTS_MAX).contains(&self.slot_count), "the slot count")?;
@@ -177,7 +177,7 @@ impl Header {
         ensure(self.file_bytes == slots_end, "the file's size")
     }
 
-    /// Do so many words fit into a slot?
+    /// Whether this many words fit into a slot.
     fn has_room_for(&self, word_count: usize) -> bool {
         word_count * size_of::<u64>() <= self.slot_stride_bytes
     }
@@ -218,7 +218,7 @@ impl Bytes<'_> {
     }
 }
 
-/// Writes the name table; the caller's names and help texts are checked here.
+/// Encodes the name table, and checks the caller's names and help texts.
 pub(crate) fn encode_names(defs: &[CounterDef]) -> Result<Vec<u8>, CounterError> {
     let mut out = Vec::new();
     for (index, def) in defs.iter().enumerate() {
@@ -246,7 +246,7 @@ pub(crate) fn encode_names(defs: &[CounterDef]) -> Result<Vec<u8>, CounterError>
     Ok(out)
 }
 
-/// Reads the name table of a file; what it names fits into a slot.
+/// Decodes the name table of a file, and checks that its counters fit into a slot.
 pub(crate) fn decode_names(
     mut rest: &[u8],
     header: &Header,

@@ -1,24 +1,23 @@
 //! Memory that is mapped from files and shared by processes: counters, and regions.
 //!
-//! A [`CounterFile`] holds one slot of counters for each worker. Its owner alone writes a slot,
-//! with plain stores, and any process that may read the file can watch with a [`CounterReader`].
-//! The bytes are described in `docs/format/counters.md`.
+//! A [`CounterFile`] holds one slot of counters for each worker. Only the owner of a slot writes
+//! it, with plain stores. Any process that may read the file can watch it with a [`CounterReader`].
+//! `docs/format/counters.md` describes the bytes.
 //!
-//! A `Region` is a file that several processes map and write. Each thread that takes part is a
-//! `Participant`, whose death the others notice, whenever it comes; a [`RobustLock`] survives it.
-//! The bytes are described in `docs/format/region.md`.
+//! A `Region` is a file that several processes map and write. Each thread that uses it is a
+//! `Participant`, whose death the others detect at any instruction; a [`RobustLock`] survives it.
+//! `docs/format/region.md` describes the bytes.
 //!
-//! A `ProfileFile` holds what happens at the locks of a program. The bytes are described in
-//! `docs/format/locks.md`.
+//! A `ProfileFile` holds the lock profile of a program. `docs/format/locks.md` describes the bytes.
 //!
-//! A `DirGuard` keeps a directory for one server and its successors.
+//! A `DirGuard` reserves a directory for one server and its successors.
 //!
 //! Invariants:
 //! - No two slots share a cache line, so counting never writes a line that another worker writes.
-//! - Any process may be killed between any two instructions; the others go on.
-//! - Nothing that is read from a file can cause a panic or a read outside the mapping.
+//! - Any process may be killed between any two instructions; the others continue.
+//! - Nothing read from a file can cause a panic or a read outside the mapping.
 //! - Unsafe code is in `map.rs` and nowhere else.
-//! - This crate knows nothing of HTTP, of caches and of what the counters mean.
+//! - This crate knows nothing of HTTP, of caches and of the meaning of counters.
 //!
 //! Under `--cfg loom` only the protocols are compiled, not what maps files.
 #![deny(missing_docs, unsafe_code)]

@@ -1,6 +1,6 @@
-//! The file of a lock profile: making it for this process, reading that of any, switching it.
+//! The file of a lock profile: making it for this process, reading any, and switching it.
 //!
-//! Who reads does not map the file: a file that somebody cuts off is an error then, not a signal.
+//! A reader does not map the file, so a file that is truncated is an error, not a signal.
 
 use std::fs::File;
 use std::io;
@@ -17,7 +17,7 @@ use crate::file::{self, Access, FileId, TempName};
 use crate::modules;
 use crate::process::Writer;
 
-/// A profile of this process that nobody finds yet. Dropped, its file is removed.
+/// A profile of this process without a name. Dropping this removes its file.
 #[derive(Debug)]
 pub struct UnnamedProfile {
     profile: &'static Profile,
@@ -25,13 +25,12 @@ pub struct UnnamedProfile {
 }
 
 impl UnnamedProfile {
-    /// Makes a profile with the mode and in a directory as a counter file has
-    /// ([`CounterFile::create`](crate::CounterFile::create)), all its bytes allocated. It stays
+    /// Makes a profile with the same mode and checks of the directory as a counter file
+    /// ([`CounterFile::create`](crate::CounterFile::create)); all its bytes are allocated. It stays
     /// mapped for as long as the process lives.
     ///
     /// # Errors
-    /// There is no such plan, the directory is not private, the disk is full, or the system
-    /// refuses.
+    /// The plan is invalid, the directory is not private, the disk is full, or the system refuses.
     pub fn prepare(
         path: &Path,
         plan: ProfilePlan,
@@ -56,13 +55,13 @@ impl UnnamedProfile {
         Ok(UnnamedProfile { profile: Box::leak(Box::new(profile)), temp })
     }
 
-    /// The profile, which is off.
+    /// The profile, which is switched off.
     #[must_use]
     pub fn profile(&self) -> &'static Profile {
         self.profile
     }
 
-    /// Gives the file its name; it takes the place of what had it.
+    /// Gives the file its name, and replaces an older file of that name.
     ///
     /// # Errors
     /// The system refuses.
@@ -71,7 +70,7 @@ impl UnnamedProfile {
     }
 }
 
-/// The file of a profile, whoever writes it.
+/// The file of a profile of any process.
 #[derive(Debug)]
 pub struct ProfileFile {
     path: PathBuf,
@@ -81,18 +80,18 @@ pub struct ProfileFile {
 }
 
 impl ProfileFile {
-    /// Opens a file to read it.
+    /// Opens a file for reading.
     ///
     /// # Errors
-    /// It is missing, is another user's, or no plain file.
+    /// It is missing, is another user's, or not a plain file.
     pub fn open(path: &Path) -> Result<ProfileFile, CounterError> {
         ProfileFile::open_for(path, Access::Read)
     }
 
-    /// Opens a file to switch it.
+    /// Opens a file for switching.
     ///
     /// # Errors
-    /// As [`ProfileFile::open`], or it can't be written.
+    /// As [`ProfileFile::open`], or it cannot be written.
     pub fn open_to_switch(path: &Path) -> Result<ProfileFile, CounterError> {
         ProfileFile::open_for(path, Access::Write)
     }
@@ -104,15 +103,16 @@ impl ProfileFile {
         Ok(ProfileFile { path: path.to_owned(), file, byte_count, id: FileId::of(&found) })
     }
 
-    /// What it says now.
+    /// Reads a snapshot of the profile.
     ///
     /// # Errors
-    /// It is no profile, was written by a newer program, is cut off or damaged, or can't be read.
+    /// It is not a profile, was written by a newer program, is truncated or damaged, or cannot be
+    /// read.
     pub fn read(&self) -> Result<ProfileSnapshot, CounterError> {
         ProfileSnapshot::of(self).map_err(|error| self.error(error))
     }
 
-    /// Whose it is, and nothing else of it.
+    /// Reads only the header, which names the process.
     ///
     /// # Errors
     /// As [`ProfileFile::read`].
@@ -120,17 +120,17 @@ impl ProfileFile {
         ProfileHeader::of(self).map_err(|error| self.error(error))
     }
 
-    /// Sets one of its switches; its program follows at the next attempt at a lock.
+    /// Sets one of its switches. Its program follows at the next attempt to take a lock.
     ///
     /// # Errors
-    /// It is no profile, is damaged, or can't be written.
+    /// It is not a profile, is damaged, or cannot be written.
     pub fn switch(&self, switch: Switch, value: u64) -> Result<(), CounterError> {
         self.about()?;
         let written = self.file.write_all_at(&value.to_le_bytes(), switch.offset_bytes());
         written.map_err(|error| CounterError::io(&self.path, "write the file", error))
     }
 
-    /// Forgets what was recorded until now.
+    /// Discards everything recorded so far.
     ///
     /// # Errors
     /// As [`ProfileFile::switch`].
@@ -140,14 +140,14 @@ impl ProfileFile {
         self.switch(Switch::Generation, generation.wrapping_add(1))
     }
 
-    /// Whether this is the file at its path still: another one there is that of a newer process.
-    /// `None` if nothing is there.
+    /// Whether this file is still at its path; another one there is that of a newer process. `None`
+    /// if there is no file.
     pub fn is_in_place(&self) -> Option<bool> {
         let found = std::fs::symlink_metadata(&self.path).ok()?;
         Some(FileId::of(&found) == self.id)
     }
 
-    /// Where it was found.
+    /// The path at which it was opened.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -167,7 +167,7 @@ impl ProfileBytes for ProfileFile {
     }
 }
 
-/// Does the process that writes this profile run still?
+/// Whether the process that writes this profile is still running.
 #[must_use]
 pub fn is_alive(about: &ProfileHeader) -> bool {
     let ProfileHeader { pid, start_ticks, boot_id, .. } = *about;

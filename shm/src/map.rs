@@ -1,4 +1,4 @@
-//! The only unsafe code of this crate: a file mapping seen as 64-bit words, and half of a word.
+//! The only unsafe code of this crate: a file mapping as 64-bit words, and half of a word.
 
 use std::fs::File;
 use std::io;
@@ -9,44 +9,44 @@ use std::sync::atomic::AtomicU64;
 use memmap2::{Advice, MmapMut, MmapOptions, MmapRaw};
 use rustix::mm::{Advice as LinuxAdvice, madvise};
 
-/// Bytes in a word of the mapping.
+/// The bytes of a word of the mapping.
 pub(crate) const WORD_BYTES: usize = size_of::<AtomicU64>();
 
 // A mapping begins on a page, so a word is aligned if its offset is; and no platform pads the type.
 const _: () = assert!(WORD_BYTES == 8 && align_of::<AtomicU64>() == 8);
 
-/// A mapping whose words are only ever touched as atomics, by this process and by every other.
+/// A mapping whose words are only accessed as atomics, by this process and by every other.
 #[derive(Debug)]
 pub(crate) struct Words {
     map: MmapRaw,
 }
 
 impl Words {
-    /// Memory of this process alone, that begins with `head` and is zero behind it.
+    /// Memory of this process alone that starts with `head` and is zero behind it.
     pub(crate) fn anonymous(head: &[u8], bytes: usize) -> io::Result<Words> {
         let mut map = MmapMut::map_anon(bytes)?;
         map[..head.len()].copy_from_slice(head);
         Ok(Words { map: map.into() })
     }
 
-    /// The first `bytes` of a file that is at least as long, to read and write.
+    /// The first `bytes` of a file that is at least as long, for reading and writing.
     pub(crate) fn of_file(file: &File, bytes: usize) -> io::Result<Words> {
         Ok(Words { map: MmapOptions::new().len(bytes).map_raw(file)? })
     }
 
-    /// The first `bytes` of a file that is at least as long, to read. Storing into these words
+    /// The first `bytes` of a file that is at least as long, for reading. A store into these words
     /// would be a fault, so only [`CounterReader`](crate::CounterReader), which never stores, uses
     /// this.
     pub(crate) fn of_file_read_only(file: &File, bytes: usize) -> io::Result<Words> {
         Ok(Words { map: MmapOptions::new().len(bytes).map_raw_read_only(file)? })
     }
 
-    /// Core dumps are sent around; what lies in a mapping is nobody else's business.
+    /// Core dumps are sent to others, who must not see the content of a mapping.
     pub(crate) fn leave_out_of_dumps(&self) -> io::Result<()> {
         self.map.advise(Advice::DontDump)
     }
 
-    /// A child that is forked off finds zeros; only memory of this process alone can be so.
+    /// A forked child finds zeros. Only memory of this process alone can be treated so.
     #[allow(unsafe_code)]
     pub(crate) fn clear_in_children(&self) -> io::Result<()> {
         let begin = self.map.as_mut_ptr().cast();
@@ -66,19 +66,19 @@ impl Words {
         // - `first` is not null and is aligned: a mapping begins on a page.
         // - `word_count` words lie inside the mapping, which lives as long as `self`.
         // - Every bit pattern is a valid `AtomicU64`, and a mapping is initialised memory.
-        // - Nobody makes a `&mut` to these bytes: `map` is private, and nothing but this function
-        //   looks at it after construction. Other processes change them with atomic stores only.
+        // - No code makes a `&mut` to these bytes: `map` is private, and only this function reads
+        //   it after construction. Other processes change them with atomic stores only.
         // - On a read-only mapping the words are only loaded, relaxed, at the machine's own width:
         //   an ordinary load.
         unsafe { std::slice::from_raw_parts(first, word_count) }
     }
 }
 
-/// The half of a word on which the kernel lets threads sleep: only its address is used.
+/// The half of a word on which the kernel lets threads sleep; only its address is used.
 #[cfg(not(loom))]
 #[allow(unsafe_code)]
 pub(crate) fn low_half(word: &AtomicU64) -> &AtomicU32 {
-    // The low half lies first.
+    // The low half comes first.
     const _: () = assert!(cfg!(target_endian = "little"));
     // SAFETY:
     // - The pointer comes from a reference that lives as long as the result, and is aligned for

@@ -1,4 +1,4 @@
-//! What lies in this process's memory, for tools that give return addresses names.
+//! The code in this process's memory, for tools that translate return addresses to names.
 
 use forebay_sync::profile::Profile;
 
@@ -12,7 +12,7 @@ struct Module<'a> {
 }
 
 impl<'a> Module<'a> {
-    /// From a line of `/proc/PID/maps`; `None` if it is of something else.
+    /// Parses a line of `/proc/PID/maps`; `None` if it is about something else.
     fn parse(line: &'a str) -> Option<Module<'a>> {
         let hex = |digits| u64::from_str_radix(digits, 16).ok();
         let mut fields = line.splitn(6, ' ');
@@ -25,8 +25,8 @@ impl<'a> Module<'a> {
     }
 }
 
-/// Tells a profile of all programs and libraries that are in memory now. Of what can't be read it
-/// tells nothing: addresses have no names then.
+/// Reports all programs and libraries in memory to a profile. Unreadable ones are left out; their
+/// addresses have no names.
 pub(crate) fn tell(profile: &Profile) {
     let maps = std::fs::read("/proc/self/maps").unwrap_or_default();
     let maps = String::from_utf8_lossy(&maps);

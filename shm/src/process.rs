@@ -1,4 +1,4 @@
-//! Which process wrote a file, told apart from a later one with the same number.
+//! The identity of the process that wrote a file, distinct from a later one with the same number.
 
 use std::fs;
 use std::sync::OnceLock;
@@ -11,21 +11,20 @@ use crate::map::{WORD_BYTES, Words};
 pub struct Writer {
     /// Process number.
     pub pid: u32,
-    /// When it started, in clock ticks since boot; 0 when the system does not tell.
+    /// The start time, in clock ticks since boot; 0 if the system does not tell.
     pub start_ticks: u64,
-    /// The kernel's random id of this boot; zeros when the system does not tell.
+    /// The kernel's random id of this boot; zeros if the system does not tell.
     pub boot_id: [u8; 16],
 }
 
 impl Writer {
-    /// The process that calls this.
+    /// The calling process.
     pub fn this_process() -> Self {
         let pid = std::process::id();
         Writer { pid, start_ticks: start_ticks(pid.into()).unwrap_or(0), boot_id: boot_id() }
     }
 
-    /// Whether that process still runs on this machine, as far as this process can see it: from
-    /// another pid namespace it looks dead.
+    /// Whether that process still runs on this machine. It looks dead from another pid namespace.
     pub fn is_alive(&self) -> bool {
         let stat = stat_fields(self.pid.into());
         self.boot_id == boot_id()
@@ -35,8 +34,8 @@ impl Writer {
     }
 }
 
-/// The number of this process, without asking the system each time: for who looks at each
-/// operation whether it is still where it was made, or in a child that was forked off.
+/// The number of this process, without a system call: for code that checks at each operation
+/// whether it runs in a forked child.
 #[inline]
 pub fn process_id() -> u32 {
     static PAGE: OnceLock<Option<Words>> = OnceLock::new();
@@ -66,7 +65,7 @@ pub(crate) fn start_ticks(pid: u64) -> Option<u64> {
 }
 
 /// Fields 3 and following of `/proc/PID/stat`. The second field is the program's name in
-/// parentheses, and may itself hold spaces and parentheses, so fields are counted after the last
+/// parentheses, and may itself contain spaces and parentheses, so fields are counted after the last
 /// one.
 fn stat_fields(pid: u64) -> Option<String> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
@@ -77,18 +76,18 @@ fn start_ticks_in(fields: &str) -> Option<u64> {
     fields.split_ascii_whitespace().nth(19)?.parse().ok()
 }
 
-/// Its number is kept until its parent has asked how it ended.
+/// The number is kept until the parent has asked how the process ended.
 fn has_ended(fields: &str) -> bool {
     matches!(fields.split_ascii_whitespace().next(), Some("Z" | "X"))
 }
 
-/// Zeros when the system does not tell.
+/// Zeros if the system does not tell.
 pub(crate) fn boot_id() -> [u8; 16] {
     let text = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     parse_boot_id(text.trim()).unwrap_or_default()
 }
 
-/// Bytes that can be had without swapping, as the kernel estimates; `None` if it does not tell.
+/// The bytes that are available without swapping, by the kernel's estimate; `None` if unknown.
 #[cfg(not(loom))]
 pub(crate) fn available_memory() -> Option<u64> {
     parse_available(&fs::read_to_string("/proc/meminfo").ok()?)
@@ -102,7 +101,7 @@ fn parse_available(meminfo: &str) -> Option<u64> {
 
 fn parse_boot_id(text: &str) -> Option<[u8; 16]> {
     let number = u128::from_str_radix(&text.replace('-', ""), 16).ok()?;
-    // In the order in which the digits are written, so that a dump of the file shows the same id.
+    // In the order of the written digits, so that a dump of the file shows the same id.
     Some(std::array::from_fn(|i| (number >> (8 * (15 - i))) as u8))
 }
 

@@ -1,4 +1,4 @@
-//! The reading side, for other processes. Nothing that the file says is believed unchecked.
+//! The reading side, for other processes. It checks everything that the file says.
 
 use std::fs::File;
 use std::io;
@@ -14,10 +14,10 @@ use crate::process::Writer;
 use crate::slots::Slots;
 use crate::value::CounterValue;
 
-/// A counter file of another process, opened to read.
+/// A counter file of another process, opened for reading.
 ///
-/// The file was allocated whole by its writer, who never shortens it. If someone else does, reading
-/// a value is a bus error, as with every mapped file; only the owner could.
+/// Its writer allocated the whole file and never shortens it. If another program does, reading a
+/// value is a bus error, as with every mapped file; only the owner could do that.
 pub struct CounterReader {
     slots: Slots,
     defs: Vec<ReadDef>,
@@ -29,7 +29,7 @@ impl CounterReader {
     ///
     /// # Errors
     /// The file is missing, is another user's, is not a counter file, was written by a newer
-    /// program, is cut off or is damaged.
+    /// program, is truncated or is damaged.
     pub fn open(path: &Path) -> Result<CounterReader, CounterError> {
         let (file, file_bytes) = file::open(path, Access::Read)?;
         let cannot_read = |error| CounterError::io(path, "read the file", error);
@@ -48,12 +48,12 @@ impl CounterReader {
         Ok(CounterReader { slots: Slots { words, header, word_count }, defs, id })
     }
 
-    /// The counters, in the order in which they lie in a slot.
+    /// The counters, in the order of a slot.
     pub fn defs(&self) -> &[ReadDef] {
         &self.defs
     }
 
-    /// How many slots there are.
+    /// The number of slots.
     pub fn slot_count(&self) -> usize {
         self.slots.header.slot_count
     }
@@ -63,8 +63,8 @@ impl CounterReader {
         self.slots.header.writer
     }
 
-    /// Whether this is the file at `path` still: another one there is that of a newer server.
-    /// `None` if nothing is there.
+    /// Whether this file is still at `path`; another one there is that of a newer server. `None` if
+    /// there is no file.
     pub fn is_at(&self, path: &Path) -> Option<bool> {
         let found = std::fs::symlink_metadata(path).ok()?;
         Some(FileId::of(&found) == self.id)
@@ -78,7 +78,7 @@ impl CounterReader {
         self.slots.value(slot, word)
     }
 
-    /// One word over all slots, as [`CounterFile::sum`](crate::CounterFile::sum).
+    /// One word, summed over all slots, as [`CounterFile::sum`](crate::CounterFile::sum).
     ///
     /// # Panics
     /// If there is no such word.
@@ -86,7 +86,7 @@ impl CounterReader {
         self.slots.sum(word)
     }
 
-    /// What all counters say, over all slots, as
+    /// The values of all counters over all slots, as
     /// [`CounterFile::values`](crate::CounterFile::values).
     pub fn values(&self) -> impl Iterator<Item = (&ReadDef, CounterValue)> {
         self.slots.values(&self.defs)

@@ -1,4 +1,4 @@
-//! The words of the slots, as writer and readers see them.
+//! The words of the slots, for writers and readers.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -7,11 +7,11 @@ use crate::layout::Header;
 use crate::map::{WORD_BYTES, Words};
 use crate::value::{Bucket, CounterValue, HistogramValue};
 
-/// A mapped file with what is known of its slots.
+/// A mapped file and the layout of its slots.
 pub(crate) struct Slots {
     pub(crate) words: Words,
     pub(crate) header: Header,
-    /// Words of each slot that are used.
+    /// The used words of each slot.
     pub(crate) word_count: usize,
 }
 
@@ -28,13 +28,13 @@ impl Slots {
         load(&self.words.all()[self.first_word(slot) + word])
     }
 
-    /// One word over all slots.
+    /// One word, summed over all slots.
     pub(crate) fn sum(&self, word: usize) -> u64 {
         let slots = 0..self.header.slot_count;
         slots.fold(0, |sum, slot| sum.wrapping_add(self.value(slot, word)))
     }
 
-    /// What the counters say, in the order of their definitions, which are those of this file.
+    /// The values of the counters, in the order of their definitions, which are those of this file.
     pub(crate) fn values<'a, S, B: AsRef<[u64]>>(
         &'a self,
         defs: &'a [CounterDef<S, B>],
@@ -61,7 +61,7 @@ impl Slots {
     }
 }
 
-/// Little-endian in memory, whatever the machine: the mapping is also a file.
+/// Little-endian in memory on any machine: the mapping is also a file.
 pub(crate) fn load(word: &AtomicU64) -> u64 {
     u64::from_le(word.load(Ordering::Relaxed))
 }

@@ -1,4 +1,4 @@
-//! The file as its writer and its readers see it, and what becomes of damaged ones.
+//! The file as its writer and its readers see it, and damaged files.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -20,7 +20,7 @@ const DEFS: &[CounterDef] = &[
 
 const BOUNDS: &[u64] = &[16, 32, 1000];
 
-/// Where in a slot the histogram begins, and where the last one lies.
+/// The first word of the histogram in a slot, and of the last one.
 const TURN_WORD: usize = 3;
 const BEHIND_WORD: usize = TURN_WORD + histogram_words(BOUNDS.len());
 
@@ -71,7 +71,7 @@ fn a_histogram_puts_each_value_into_its_bucket_and_adds_all_up() {
     for value in [0, 16, 17, 32, 33, 1000] {
         first.observe(TURN_WORD, BOUNDS, value, value);
     }
-    // Rounded up, but added up exactly.
+    // Rounded up, but added exactly.
     last.observe(TURN_WORD, BOUNDS, 1001, 1000);
     last.set(BEHIND_WORD, 7);
     let buckets = [(Some(16), 2), (Some(32), 2), (Some(1000), 2), (None, 1)];
@@ -152,7 +152,7 @@ fn a_new_file_replaces_the_old_one_under_its_readers() {
     let old = CounterFile::create(Some(&path), DEFS, 1).unwrap();
     old.slot(0).add(0, 1);
     let old_reader = CounterReader::open(&path).unwrap();
-    // Left behind by a process of our number that died halfway.
+    // The remains of a process of our number that died halfway.
     let temp = format!("counters.{}.new", std::process::id());
     fs::write(path.with_file_name(temp), "half").unwrap();
     let new = CounterFile::create(Some(&path), &DEFS[..1], 2).unwrap();

@@ -1,34 +1,34 @@
-//! What counters say.
+//! The values of counters.
 
 /// The value of one counter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CounterValue {
-    /// Of a counter or a gauge.
+    /// The value of a counter or a gauge.
     Number(u64),
-    /// Of a histogram.
+    /// The value of a histogram.
     Histogram(HistogramValue),
 }
 
-/// How many values lay where, and their sum.
+/// The number of values in each bucket, and their sum.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HistogramValue {
     /// From the smallest values to the largest.
     pub buckets: Vec<Bucket>,
-    /// All values added up.
+    /// The sum of all values.
     pub sum: u64,
 }
 
-/// Values between two bounds.
+/// The values between two bounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bucket {
-    /// The largest value that it takes; `None` for the last bucket, which takes all larger ones.
+    /// The largest value of the bucket; `None` for the last bucket, which takes all larger ones.
     pub bound: Option<u64>,
-    /// So many values were above the bound of the bucket before, and not above this one.
+    /// The number of values above the bound of the bucket before, up to this one.
     pub count: u64,
 }
 
 impl HistogramValue {
-    /// How many values there were.
+    /// The number of values.
     pub fn count(&self) -> u64 {
         self.buckets.iter().fold(0, |sum, bucket| sum.wrapping_add(bucket.count))
     }
@@ -39,8 +39,7 @@ impl HistogramValue {
         (count > 0).then(|| self.sum as f64 / count as f64)
     }
 
-    /// The bucket that the smallest values end in, if there are to be so many of a hundred of them;
-    /// `None` without any value.
+    /// The bucket that contains the given percentile of the values; `None` without any value.
     pub fn percentile(&self, percent: u8) -> Option<Bucket> {
         let wanted = u128::from(self.count()) * u128::from(percent.min(100));
         let mut seen: u128 = 0;

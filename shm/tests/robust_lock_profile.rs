@@ -1,4 +1,4 @@
-//! What a profile says of a lock between processes, as one of them sees it.
+//! The profile of a lock between processes, as one of them sees it.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -68,7 +68,7 @@ fn waits_tries_and_deaths_are_recorded_with_who_was_in_the_way() {
             [try_line, late_line, wait_line]
         });
         tried.recv().unwrap();
-        // Until the other thread waits is known from nothing else than time.
+        // Only time shows when the other thread waits.
         let (_sender, never) = channel::<()>();
         let _ = never.recv_timeout(Duration::from_millis(40));
         drop(held);
@@ -83,7 +83,7 @@ fn waits_tries_and_deaths_are_recorded_with_who_was_in_the_way() {
     assert!(after.must_repair());
     drop(after);
 
-    // As another process has it: the lock of the same word that told nothing here.
+    // Like the hold of another process: by a lock in the same word that reported nothing here.
     let elsewhere = RobustLock::new(region.area(16).unwrap(), 0, LockClass::Test);
     let third = region.join().unwrap();
     let held_elsewhere = elsewhere.lock(&third).unwrap();

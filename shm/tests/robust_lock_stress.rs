@@ -1,5 +1,5 @@
 //! Several participants of one process and one lock, with real threads; also run under
-//! ThreadSanitizer, which sees whether what the lock protects is handed over rightly.
+//! ThreadSanitizer, which checks that the protected data is handed over correctly.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::cell::UnsafeCell;
@@ -18,16 +18,16 @@ const THREADS: u64 = 4;
 const ROUNDS: u64 = 2_000;
 const DEATHS: u64 = 50;
 
-/// No atomic: only the lock keeps the threads apart.
+/// Not atomic: only the lock keeps the threads apart.
 struct Protected(UnsafeCell<[u64; 2]>);
 
-// SAFETY: only touched by who holds the lock.
+// SAFETY: only touched by the holder of the lock.
 unsafe impl Sync for Protected {}
 
 impl Protected {
     /// The caller holds the lock.
     fn add(&self) {
-        // SAFETY: the caller holds the lock, so nobody else has a reference.
+        // SAFETY: the caller holds the lock, so no other thread has a reference.
         let [left, right] = unsafe { &mut *self.0.get() };
         assert_eq!(left, right, "torn, and nobody was told");
         *left += 1;
@@ -36,7 +36,7 @@ impl Protected {
 
     /// All threads have ended.
     fn values(&self) -> [u64; 2] {
-        // SAFETY: nobody else is left who could have a reference.
+        // SAFETY: no other thread is left that could have a reference.
         unsafe { *self.0.get() }
     }
 }
@@ -65,7 +65,7 @@ fn exclude_each_other(region: &Region, protected: &Protected) {
     participant.leave();
 }
 
-/// Locks and dies, again and again; how often was it told to repair?
+/// Locks and dies, repeatedly; returns how often it was told to repair.
 fn die_inside(region: &Region, protected: &Protected) -> u64 {
     let lock = RobustLock::new(region.area(16).unwrap(), 0, LockClass::Test);
     let mut told_count = 0;
@@ -98,11 +98,11 @@ fn threads_exclude_each_other() {
     assert_eq!(region.list(), []);
 }
 
-/// A thread that drops its participant without leaving, lock in hand, is dead for the others.
+/// A thread that drops its participant without leaving, with the lock held, is dead for the others.
 #[test]
 fn threads_that_die_inside_are_succeeded() {
-    // What a dead owner stored is handed over by the kernel's lock of its byte, which
-    // ThreadSanitizer does not know; the models do.
+    // The kernel's lock of its byte hands over the stores of a dead owner. ThreadSanitizer does not
+    // know that lock; the models do.
     if cfg!(tsan) {
         return;
     }
@@ -110,7 +110,7 @@ fn threads_that_die_inside_are_succeeded() {
     let protected = Arc::new(Protected(UnsafeCell::new([0; 2])));
     let (shared, too) = (region.clone(), Arc::clone(&protected));
     let told_counts = in_threads(move || die_inside(&shared, &too));
-    // Each death was told to the next owner; the last one to nobody yet.
+    // The next owner was told of each death, except the last.
     assert_eq!(told_counts.iter().sum::<u64>() + 1, protected.values()[0]);
     region.sweep(|_| {}).unwrap();
     assert_eq!(region.list(), []);

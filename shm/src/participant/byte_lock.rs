@@ -11,11 +11,11 @@ use nix::libc;
 use super::table::{ByteLocks, ROW_WORDS};
 use crate::map::WORD_BYTES;
 
-/// The bytes of all rows, seen through a description that never locks any of them itself.
+/// The bytes of all rows, through a description that never locks any of them itself.
 #[derive(Debug)]
 pub(crate) struct FileLocks {
     pub(crate) file: File,
-    /// Where the first row lies in the file.
+    /// The offset of the first row in the file.
     pub(crate) rows_offset: u64,
 }
 
@@ -25,7 +25,7 @@ impl FileLocks {
         libc::flock {
             l_type: kind as libc::c_short,
             l_whence: libc::SEEK_SET as libc::c_short,
-            // The file's size is a number that the system could represent.
+            // The size of the file is a number that the system can represent.
             l_start: offset as libc::off_t,
             l_len: 1,
             l_pid: 0,
@@ -33,9 +33,10 @@ impl FileLocks {
     }
 }
 
-/// A locked byte. Closing the file would not be enough: a child that was forked off, by any thread,
-/// and has not yet executed another program has a copy of the descriptor, and the lock goes with
-/// the last copy. So it is released by hand, which counts for all copies; but not by the child.
+/// A locked byte. Closing the file would not be enough: a child that any thread has forked, and
+/// that has not yet executed another program, has a copy of the descriptor, and the lock lasts
+/// until the last copy is closed. So the byte is unlocked explicitly, which counts for all copies;
+/// but not by the child.
 #[derive(Debug)]
 pub(crate) struct HeldByte {
     file: File,
@@ -44,7 +45,7 @@ pub(crate) struct HeldByte {
 }
 
 impl HeldByte {
-    /// Is this the process that locked it, and no child of it?
+    /// Whether this is the process that locked it, and not a child of it.
     pub(crate) fn is_ours(&self) -> bool {
         self.pid == std::process::id()
     }
@@ -53,7 +54,7 @@ impl HeldByte {
 impl Drop for HeldByte {
     fn drop(&mut self) {
         if self.is_ours() {
-            // If it fails, the lock goes with the last copy of the descriptor.
+            // If it fails, the lock is released with the last copy of the descriptor.
             let _ = fcntl(&self.file, FcntlArg::F_OFD_SETLK(&self.unlock));
         }
     }
@@ -80,16 +81,16 @@ impl ByteLocks for FileLocks {
         if asked.is_err() || byte.l_type != libc::F_UNLCK as libc::c_short {
             return true;
         }
-        // The answer may have been given without the kernel's lock, if no byte of the file is
-        // locked. Unlocking what we never locked changes nothing, but takes that lock, and so comes
-        // after all that the dead one did.
+        // The kernel may have answered without taking its lock, if no byte of the file is locked.
+        // Unlocking a byte that we never locked changes nothing, but takes the kernel's lock, so it
+        // comes after everything that the dead participant did.
         let nothing = self.byte_of(row, libc::F_UNLCK);
         fcntl(&self.file, FcntlArg::F_OFD_SETLK(&nothing)).is_err()
     }
 }
 
-/// Another description of the same file, whatever name that has now, or none. Closed on exec, as
-/// all files that the standard library opens. Who has become another user since may not open it.
+/// Opens another description of the same file, under any name or none. Closed on exec, like all
+/// files that the standard library opens. A process that has changed its user may not open it.
 fn open_again(file: &File) -> io::Result<File> {
     let path = format!("/proc/self/fd/{}", file.as_raw_fd());
     File::options().read(true).write(true).open(&path).map_err(|error| {

@@ -1,4 +1,4 @@
-//! A participant as the program sees it.
+//! The handle of a participant.
 
 use std::cell::Cell;
 use std::fmt;
@@ -12,11 +12,12 @@ use crate::process::start_ticks;
 use crate::region::Region;
 use crate::robust_lock::Liveness;
 
-/// One thread's part in a [`Region`]: it may move to another thread but is used by one at a time.
+/// One thread's membership of a [`Region`]. It may move to another thread, but is used by one at a
+/// time.
 ///
-/// Dropping it is a death: the row waits for a sweep. [`leave`](Participant::leave) is the way out
-/// for who has given everything back. In a process that was forked off, dropping or leaving changes
-/// nothing, and nothing else may be done with it, nor with a guard, there.
+/// Dropping it counts as a death: the row waits for a sweep. Use [`leave`](Participant::leave)
+/// after giving everything back. In a forked child, dropping or leaving changes nothing; nothing
+/// else may be done there with it, nor with a guard.
 ///
 /// ```compile_fail
 /// fn shared_between_threads<T: Sync>() {}
@@ -30,44 +31,44 @@ pub struct Participant {
     one_thread: PhantomData<Cell<()>>,
 }
 
-/// There is no place for another participant.
+/// Why a thread cannot join.
 #[derive(Debug)]
 pub enum JoinError {
-    /// All rows are taken, by the living or by the dead: sweep, and try again.
+    /// All rows are taken, by living or dead participants: sweep, and try again.
     Full {
-        /// How many rows there are.
+        /// The number of rows.
         participants_max: u32,
     },
     /// The system refused.
     Io(io::Error),
 }
 
-/// How a participant is.
+/// The status of a participant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ParticipantStatus {
     /// It holds its byte.
     Alive,
-    /// Its process is gone as far as this one can see, but somebody holds its byte: a child that
-    /// was forked off and never executed another program, or this is another pid namespace.
+    /// Its process is gone as far as this one can see, but its byte is held: by a forked child that
+    /// never executed another program, or the process is in another pid namespace.
     HeldByAnother,
-    /// It is gone, and its row waits for a sweep.
+    /// It has ended, and its row waits for a sweep.
     Dead,
-    /// It is gone, and a sweep is cleaning up.
+    /// It has ended, and a sweep is cleaning up.
     Sweeping,
 }
 
 /// A participant as others see it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Listed {
-    /// Which one.
+    /// Its id.
     pub id: ParticipantId,
-    /// How it is.
+    /// Its status.
     pub status: ParticipantStatus,
-    /// Its process.
+    /// Its process number.
     pub pid: u64,
-    /// When that process started, in clock ticks since boot; 0 if unknown.
+    /// The start time of that process, in clock ticks since boot; 0 if unknown.
     pub start_ticks: u64,
-    /// When it joined, in nanoseconds since boot.
+    /// The time at which it joined, in nanoseconds since boot.
     pub joined_ns: u64,
 }
 
@@ -85,26 +86,26 @@ impl Participant {
         }
     }
 
-    /// Frees the row. Whoever leaves owns nothing in the region any more: what it did not give back
-    /// would stay for ever, since nobody sweeps up after it.
+    /// Frees the row. The participant must own nothing in the region any more: no sweep would give
+    /// that back.
     pub fn leave(self) {
         if self.held.is_ours() {
             self.region.table().leave(self.id, self.held);
         }
     }
 
-    /// The region it takes part in.
+    /// The region that it belongs to.
     pub fn region(&self) -> &Region {
         &self.region
     }
 
-    /// Who locks in this participant's name: a part of its program that does not own it.
+    /// A deputy, which takes locks for this participant in parts of the program that do not own it.
     pub fn deputy(&self) -> Deputy {
         Deputy { region: self.region.clone(), id: self.id }
     }
 }
 
-/// Stands for a participant where locks are taken. It is of no use when the participant has left.
+/// Represents a participant where locks are taken. It is useless once the participant has left.
 #[derive(Clone, Debug)]
 pub struct Deputy {
     region: Region,
@@ -139,7 +140,7 @@ impl Liveness for Participant {
     }
 }
 
-/// What a row means to people.
+/// Describes a row for people.
 pub(crate) fn describe(row: RowSeen) -> Listed {
     let is_there = start_ticks(row.facts.pid) == Some(row.facts.start_ticks);
     let status = match (row.is_locked, row.is_swept) {

@@ -1,4 +1,4 @@
-//! Joining, dying and sweeping in every interleaving.
+//! Joining, dying and sweeping under every interleaving.
 
 use std::io;
 
@@ -10,8 +10,8 @@ use loom::thread;
 
 use super::*;
 
-/// A table in a model's memory. A byte is locked while its word is 1; letting go of it is what the
-/// kernel does when a participant dies, by whatever cause.
+/// A table in a model's memory. A byte is locked while its word is 1. Clearing the word models the
+/// kernel, which releases the lock of any participant that dies.
 pub(crate) struct ModelTable {
     pub(crate) rows: Box<[AtomicU64]>,
     bytes: Arc<ModelLocks>,
@@ -29,7 +29,7 @@ impl ByteLocks for Arc<ModelLocks> {
     type Held = ModelHeld;
 
     fn try_lock(&self, row: u32) -> io::Result<Option<ModelHeld>> {
-        // The kernel's own lock orders all that happens to the locks of bytes.
+        // The kernel's own lock orders all operations on byte locks.
         let was = self.0[row as usize].swap(1, Ordering::AcqRel);
         Ok((was == 0).then(|| ModelHeld { locks: Arc::clone(self), row }))
     }
@@ -66,12 +66,12 @@ fn two_join_at_once() {
     let second = thread::spawn(move || other.join());
     let first = table.join();
     let second = second.join().unwrap();
-    // A byte that another one holds is passed over, so with two rows both find one.
+    // A byte that another thread holds is skipped, so with two rows both find one.
     let (first, second) = (first.unwrap().0, second.unwrap().0);
     assert_ne!(first.row, second.row, "two participants in one row");
 }
 
-/// One joins and dies at once, the other joins: the row of a dead one is not free.
+/// One joins and dies at once, the other joins: the row of a dead participant is not free.
 fn one_joins_and_dies_while_one_joins() {
     let table = Arc::new(ModelTable::new(1));
     let other = Arc::clone(&table);
@@ -81,7 +81,7 @@ fn one_joins_and_dies_while_one_joins() {
     assert!(!(joined && died), "two got a row that nobody swept");
 }
 
-/// One leaves and the next one joins in its row: nobody sees one's facts under the other's name.
+/// One leaves and the next one joins in its row: no facts appear under the wrong name.
 fn a_list_mixes_nobody() {
     let table = Arc::new(ModelTable::new(1));
     let (first, held) = table.join().unwrap();
@@ -133,7 +133,7 @@ impl Dying {
         }
     }
 
-    /// Another one in the same row is not taken for the dead one, nor the other way round.
+    /// Another participant in the same row is not taken for the dead one, nor the reverse.
     fn succeed(&self) {
         let (next, held) = self.table.join().unwrap();
         assert_eq!((next.row, next.generation), (self.id.row, self.id.generation + 1));

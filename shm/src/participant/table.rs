@@ -1,14 +1,14 @@
-//! The protocol of the participants' rows, over any words and any locks of bytes: the mapped form
-//! is in `byte_lock.rs`, models bring one of their own.
+//! The protocol of the participants' rows, over any words and any byte locks: the mapped form is in
+//! `byte_lock.rs`, and models have one of their own.
 //!
 //! | word of a row | written by | read by |
 //! |---|---|---|
-//! | state and generation | who holds the row's byte | anyone |
-//! | the rest | who holds the row's byte, while the row is free | anyone, for people |
+//! | state and generation | holder of the row's byte | all |
+//! | the rest | holder of the row's byte, while the row is free | all, for people |
 //!
 //! Invariants:
 //! - A row is taken only while its participant holds its byte, or died with it.
-//! - (row, generation) is never alive again once it was dead.
+//! - A (row, generation) that was dead once is never alive again.
 
 use std::io;
 
@@ -17,7 +17,7 @@ use forebay_sync::atomic::{Relaxed, acquire_fence, release, release_fence};
 
 use crate::crash_point;
 
-/// Words of a row: one cache line, though rows are hardly ever written.
+/// The words of a row: one cache line, though rows are hardly ever written.
 pub(crate) const ROW_WORDS: usize = 8;
 pub(crate) const STATE_WORD: usize = 0;
 pub(crate) const PID_WORD: usize = 1;
@@ -29,10 +29,10 @@ pub(crate) const FREE: u32 = 0;
 pub(crate) const TAKEN: u32 = 1;
 pub(crate) const SWEPT: u32 = 2;
 
-/// Names a participant: the next one in the same row has another generation.
+/// The id of a participant: the next one in the same row has another generation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ParticipantId {
-    /// Which row of the table, and of every table that has one row a participant.
+    /// The row in the table, and in every table with one row per participant.
     pub row: u32,
     /// How many participants have had this row, modulo 2^32.
     pub generation: u32,
@@ -40,28 +40,29 @@ pub struct ParticipantId {
 
 /// One lock for each row, which the kernel releases when its holder dies.
 ///
-/// Unlocking, by hand or by death, synchronises with whoever locks next and with whoever learns
-/// that the byte is free. The kernel locks and unlocks under one lock of its own; but that a file
-/// has no locked byte at all, it tells without, so asking has to pass through that lock as well.
+/// Unlocking, explicit or by death, synchronises with the next locker and with every thread that
+/// learns that the byte is free. The kernel locks and unlocks under one lock of its own. But it
+/// reports that a file has no locked byte at all without that lock, so an inquiry has to pass
+/// through it, too.
 pub(crate) trait ByteLocks {
     /// Releases the byte when it is dropped.
     type Held;
 
-    /// Locks the byte of a row, unless somebody has it.
+    /// Locks the byte of a row, unless it is locked.
     fn try_lock(&self, row: u32) -> io::Result<Option<Self::Held>>;
 
-    /// Has somebody locked the byte of this row? Yes, when the system does not tell: to take a
-    /// living one for dead is worse than to wait.
+    /// Whether the byte of this row is locked. True if the system does not tell: taking a living
+    /// participant for dead is worse than waiting.
     fn is_locked(&self, row: u32) -> bool;
 }
 
-/// So often a row is looked at until it stands still.
+/// The reads of a row until it stands still.
 const LOOKS_MAX: u32 = if cfg!(loom) { 2 } else { 16 };
 
-/// The row got another state while it was looked at.
+/// The row got another state while it was read.
 struct Changed;
 
-/// What people want to know of a participant.
+/// The facts about a participant that are shown to people.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Facts {
     pub(crate) pid: u64,
@@ -69,7 +70,7 @@ pub(crate) struct Facts {
     pub(crate) joined_ns: u64,
 }
 
-/// How a row looks from outside.
+/// A row as read by others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RowSeen {
     pub(crate) id: ParticipantId,
@@ -87,7 +88,8 @@ pub(crate) struct Table<'a, W, B> {
 }
 
 impl<W: Words, B: ByteLocks> Table<'_, W, B> {
-    /// Takes the lowest free row; `None` if there is none. A dead participant's row is not free.
+    /// Takes the lowest free row; `None` if there is none. The row of a dead participant is not
+    /// free.
     pub(crate) fn join(&self, facts: Facts) -> io::Result<Option<(ParticipantId, B::Held)>> {
         for row in 0..self.row_count {
             if self.state(row).0 != FREE {
@@ -97,13 +99,14 @@ impl<W: Words, B: ByteLocks> Table<'_, W, B> {
                 continue;
             };
             crash_point!("join.byte_locked");
-            // Another one may have taken the row and died meanwhile: then it must be swept first.
+            // Another participant may have taken the row and died in between: then it must be swept
+            // first.
             let (state, generation) = self.state(row);
             if state != FREE {
                 continue;
             }
-            // ORDER: pairs with `participants.facts`: who sees a fact of ours sees that the row was
-            // free before.
+            // ORDER: pairs with `participants.facts`: a thread that sees a fact of ours sees that
+            // the row was free before.
             release_fence("participants.claim");
             self.row_word(row, PID_WORD).store(facts.pid, Relaxed);
             self.row_word(row, START_WORD).store(facts.start_ticks, Relaxed);
@@ -117,14 +120,15 @@ impl<W: Words, B: ByteLocks> Table<'_, W, B> {
         Ok(None)
     }
 
-    /// Gives the row back. Whoever leaves has given back everything else before.
+    /// Gives the row back. Its participant has given back everything else before.
     pub(crate) fn leave(&self, id: ParticipantId, held: B::Held) {
         self.set_state(id, FREE);
         crash_point!("leave.row_free");
         drop(held);
     }
 
-    /// Is this participant alive? *No* is final, and makes everything visible that it stored.
+    /// Whether a participant is alive. `false` is final, and makes everything visible that it
+    /// stored.
     pub(crate) fn is_alive(&self, id: ParticipantId) -> bool {
         if id.row >= self.row_count {
             return false;
@@ -132,8 +136,8 @@ impl<W: Words, B: ByteLocks> Table<'_, W, B> {
         self.state(id.row) == (TAKEN, id.generation) && self.bytes.is_locked(id.row)
     }
 
-    /// Cleans up after every dead participant that no other sweep has in hand; gives their number.
-    /// A clean-up may run again for the same participant, when a sweeper died in it.
+    /// Cleans up after every dead participant that no other sweep is working on; returns their
+    /// number. A clean-up may run again for the same participant, if its sweeper died.
     pub(crate) fn sweep(&self, mut clean_up: impl FnMut(ParticipantId)) -> io::Result<u32> {
         let mut swept_count = 0;
         for row in 0..self.row_count {
@@ -161,12 +165,12 @@ impl<W: Words, B: ByteLocks> Table<'_, W, B> {
         Ok(swept_count)
     }
 
-    /// Every row that is not free, each as it was at some moment.
+    /// All rows that are not free, each as it was at some moment.
     pub(crate) fn list(&self) -> Vec<RowSeen> {
         (0..self.row_count).filter_map(|row| self.look(row)).collect()
     }
 
-    /// A row that changes hands at each look was free in between, and counts as free.
+    /// A row that changes at each read was free in between, and counts as free.
     fn look(&self, row: u32) -> Option<RowSeen> {
         (0..LOOKS_MAX).find_map(|_| self.look_once(row).ok()).flatten()
     }
@@ -182,8 +186,8 @@ impl<W: Words, B: ByteLocks> Table<'_, W, B> {
             joined_ns: self.row_word(row, JOINED_WORD).load(Relaxed),
         };
         let is_locked = self.bytes.is_locked(row);
-        // ORDER: pairs with `participants.claim`: if a fact is the next participant's, the state
-        // is no longer the one before.
+        // ORDER: pairs with `participants.claim`: if a fact is that of the next participant, the
+        // state has changed, too.
         acquire_fence("participants.facts");
         if self.state(row) != (state, generation) {
             return Err(Changed);
@@ -192,20 +196,21 @@ impl<W: Words, B: ByteLocks> Table<'_, W, B> {
         Ok(Some(RowSeen { id, is_swept: state == SWEPT, is_locked, facts }))
     }
 
-    /// State and generation of a row.
+    /// The state and the generation of a row.
     fn state(&self, row: u32) -> (u32, u32) {
         let word = self.row_word(row, STATE_WORD).load(Relaxed);
-        // ORDER: pairs with `participants.state`: who sees that a participant is swept, or gone,
-        // sees what it stored; who sees a taken row sees the facts in it. A fence, since on memory
-        // that is only read no load but a relaxed one is promised to work.
+        // ORDER: pairs with `participants.state`: a thread that sees a participant swept or gone
+        // sees what it stored; a thread that sees a taken row sees its facts. This is a fence
+        // because only relaxed loads are guaranteed to work on read-only memory.
         acquire_fence("participants.look");
         (word as u32, (word >> 32) as u32)
     }
 
     fn set_state(&self, id: ParticipantId, state: u32) {
         let word = u64::from(id.generation) << 32 | u64::from(state);
-        // ORDER: pairs with `participants.look`. The sweeper saw the byte free, and with it all
-        // that the dead one stored; it passes that on to who reads only this word.
+        // ORDER: pairs with `participants.look`. The sweeper saw the byte free, and with it
+        // everything that the dead participant stored; it passes that on to threads that read only
+        // this word.
         self.row_word(id.row, STATE_WORD).store(word, release("participants.state"));
     }
 

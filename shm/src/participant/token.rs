@@ -1,18 +1,18 @@
-//! What proves to a lock that somebody takes part in its region, or is dead there.
+//! Tokens that prove to a lock that a participant belongs to its region, or is dead there.
 
 use std::fmt;
 
 use super::table::ParticipantId;
 
-/// Which region, among all that this machine has: two mappings of one file have the same.
+/// The identity of a region on this machine: two mappings of one file have the same.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct RegionId {
-    /// Not to be shown: hashes of keys begin with it.
+    /// Secret: hashes of keys start with it.
     seed: [u8; 16],
 }
 
 impl RegionId {
-    /// The region with this seed, which is random in each.
+    /// The region with this seed, which is random for each region.
     pub const fn of_seed(seed: [u8; 16]) -> RegionId {
         RegionId { seed }
     }
@@ -24,7 +24,8 @@ impl fmt::Debug for RegionId {
     }
 }
 
-/// A participant that is dead, and being swept: only a sweep makes one, and has it for as long.
+/// A participant that is dead and being swept. Only a sweep makes one, for the duration of the
+/// clean-up.
 #[derive(Debug)]
 pub struct Dead {
     id: ParticipantId,
@@ -37,12 +38,12 @@ impl Dead {
         Dead { id, region }
     }
 
-    /// Which participant it was.
+    /// The id of the participant.
     pub fn id(&self) -> ParticipantId {
         self.id
     }
 
-    /// Where it took part.
+    /// The region that it belonged to.
     pub fn region(&self) -> RegionId {
         self.region
     }

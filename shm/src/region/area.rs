@@ -1,4 +1,4 @@
-//! One area's words.
+//! The words of one area.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -33,17 +33,17 @@ impl Area {
         }
     }
 
-    /// Version of what lies there.
+    /// The version of the area's content.
     pub fn version(&self) -> u32 {
         self.version
     }
 
-    /// The region that it is a part of.
+    /// The region of the area.
     pub fn region_id(&self) -> RegionId {
         self.region
     }
 
-    /// Is it the same area of the same region, in whatever mapping?
+    /// Whether it is the same area of the same region, in any mapping.
     pub fn is_same(&self, other: &Area) -> bool {
         (self.region, self.first, self.count) == (other.region, other.first, other.count)
     }
@@ -78,18 +78,18 @@ impl ReadOnlyArea {
         ReadOnlyArea { area }
     }
 
-    /// How many words there are.
+    /// The number of words.
     pub fn word_count(&self) -> usize {
         self.area.count
     }
 
-    /// Version of what lies there.
+    /// The version of the area's content.
     pub fn version(&self) -> u32 {
         self.area.version
     }
 
-    /// A word as it is now, relaxed: the only load that is promised to work on memory that may not
-    /// be written. Who needs an order puts an acquire fence behind it.
+    /// Loads a word, relaxed: the only load that is guaranteed to work on read-only memory. A
+    /// caller that needs an ordering adds an acquire fence.
     ///
     /// # Panics
     /// If there is no such word.

@@ -1,4 +1,4 @@
-//! What can go wrong with a region, and whose fault it is.
+//! Errors of a region.
 
 use std::fmt;
 use std::io;
@@ -10,41 +10,41 @@ use crate::error::{CounterError, CounterErrorKind};
 /// A region could not be made or opened.
 #[derive(Debug)]
 pub struct RegionError {
-    /// The file or directory it is about; `None` for memory without a name.
+    /// The file or directory; `None` for memory without a name.
     pub path: Option<PathBuf>,
-    /// What went wrong.
+    /// The cause.
     pub kind: RegionErrorKind,
 }
 
-/// What went wrong.
+/// The cause of a [`RegionError`].
 #[derive(Debug)]
 pub enum RegionErrorKind {
     /// The system refused; trying again may help.
     Io {
-        /// What was being done, as the words after "cannot".
+        /// The failed action, to be read after "cannot".
         doing: &'static str,
         /// The system's answer.
         source: io::Error,
     },
     /// The file system has no room for the whole file.
     NoSpace {
-        /// Bytes that the file needs.
+        /// The bytes that the file needs.
         need: u64,
-        /// Bytes that are free.
+        /// The bytes that are free.
         have: u64,
-        /// A region of another plan is still there; without it there would be more room.
+        /// Whether a region of another plan still takes up room.
         old_is_kept: bool,
     },
     /// The plan does not fit its own size.
     TooSmall {
-        /// Bytes that header and areas need.
+        /// The bytes that header and areas need.
         need: u64,
-        /// Bytes that the plan has for them.
+        /// The bytes that the plan has for them.
         have: u64,
     },
-    /// The caller's plan breaks a rule.
+    /// The caller's plan violates a rule.
     Spec {
-        /// Which one.
+        /// The violated rule.
         what: String,
     },
     /// Another user owns the file or the directory.
@@ -52,24 +52,23 @@ pub enum RegionErrorKind {
         /// The owner's user id.
         owner: u32,
     },
-    /// The directory lets other users in.
+    /// Other users may enter the directory.
     NotPrivate {
         /// Its permission bits.
         mode: u32,
     },
-    /// The path has no file name, or names something that is not a plain file.
+    /// The path has no file name, or is not that of a plain file.
     NotAFile,
-    /// Another process makes or replaces a region in this directory and does not get done.
+    /// Another process that makes or replaces a region in this directory does not finish.
     Busy {
-        /// How long it was waited for.
+        /// The time waited for it.
         waited: Duration,
     },
     /// The region needs `membarrier` among processes, which this version does not use.
     NoMembarrier,
-    /// The file is no region of this boot and this layout version, said of a file that is only
-    /// read.
+    /// The file is not a region of this boot and this layout version; for a file that is only read.
     Unusable {
-        /// Why not.
+        /// The reason.
         what: &'static str,
     },
 }
@@ -89,7 +88,7 @@ impl RegionError {
 }
 
 impl RegionError {
-    /// Says that the old region takes up room, if that is what there is too little of.
+    /// Notes in the error that the old region takes up room, if there is no room.
     pub(super) fn beside_the_old(mut self) -> Self {
         if let RegionErrorKind::NoSpace { old_is_kept, .. } = &mut self.kind {
             *old_is_kept = true;
@@ -98,7 +97,7 @@ impl RegionError {
     }
 }
 
-/// Directories and files are opened for counters and regions alike.
+/// Counters and regions open directories and files in the same way.
 impl From<CounterError> for RegionError {
     fn from(error: CounterError) -> Self {
         let kind = match error.kind {

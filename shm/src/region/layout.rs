@@ -1,5 +1,5 @@
-//! The bytes of header and directory. `docs/format/region.md` describes them; a test keeps the two
-//! equal.
+//! The bytes of header and directory. `docs/format/region.md` describes them; a test compares the
+//! two.
 //!
 //! Decoding trusts nothing: each number is checked against its limit and against the length of the
 //! file before it is used.
@@ -26,9 +26,9 @@ pub(crate) const PARTICIPANTS_VERSION: u32 = 1;
 /// Kinds below are the region's own.
 pub(crate) const FIRST_PROGRAM_KIND: u32 = 16;
 
-/// More workers than machines have processors.
+/// More workers than any machine has processors.
 pub const PARTICIPANTS_MAX: u32 = 4096;
-/// More areas than anything needs; bounds what is read before it is checked.
+/// More areas than any program needs. Limits the bytes that are read before they are checked.
 pub const AREAS_MAX: usize = 64;
 
 pub(crate) const BARRIER_FENCE: u32 = 1;
@@ -49,14 +49,14 @@ pub(crate) mod offset {
     pub(crate) const RESERVED: usize = 72;
     pub(crate) const CHECKSUM: usize = 120;
 
-    /// In an entry of the directory.
+    /// The offsets in an entry of the directory.
     pub(crate) const KIND: usize = 0;
     pub(crate) const VERSION: usize = 4;
     pub(crate) const AREA_OFFSET: usize = 8;
     pub(crate) const AREA_BYTES: usize = 16;
 }
 
-/// Where one area lies, known to be inside the region.
+/// The place of one area, which is inside the region.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct AreaPlace {
     pub(crate) kind: u32,
@@ -66,14 +66,14 @@ pub(crate) struct AreaPlace {
 }
 
 impl AreaPlace {
-    /// The area's words among those of the region.
+    /// The words of the area among those of the region.
     pub(crate) fn words(&self) -> Range<usize> {
         let first = self.offset as usize / WORD_BYTES;
         first..first + self.bytes as usize / WORD_BYTES
     }
 }
 
-/// What the header says of the barrier. Each process that takes part makes it for itself.
+/// The barrier that the header names. Each participating process makes it for itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BarrierCode {
     Fence,
@@ -100,17 +100,17 @@ pub(crate) struct Layout {
     pub(crate) areas: Vec<AreaPlace>,
 }
 
-/// Why bytes are no region that this program can use.
+/// Why bytes are not a region that this program can use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NotUsable {
     /// Another program wrote it.
     OtherLayout { found: u32 },
-    /// It is something else, or it is broken.
+    /// It is something else, or damaged.
     Damaged { what: &'static str },
 }
 
 impl Layout {
-    /// Lays out a region; `barrier`, `boot_id` and `seed` are left to be filled in.
+    /// Lays out a region; the caller fills in `barrier`, `boot_id` and `seed`.
     pub(crate) fn plan(spec: &RegionSpec) -> Result<Layout, RegionErrorKind> {
         let rows = AreaSpec {
             kind: PARTICIPANTS_KIND,
@@ -145,7 +145,8 @@ impl Layout {
         })
     }
 
-    /// Do both describe the same region, but for what is different in each region that is made?
+    /// Whether both describe the same region, apart from the values that differ for each region
+    /// made.
     pub(crate) fn is_same_plan(&self, other: &Layout) -> bool {
         (self.region_bytes, self.participants_max, &self.areas)
             == (other.region_bytes, other.participants_max, &other.areas)
@@ -183,7 +184,7 @@ impl Layout {
         out
     }
 
-    /// Reads header and directory from the first bytes of a file of `file_bytes` bytes.
+    /// Decodes header and directory from the first bytes of a file of `file_bytes` bytes.
     pub(crate) fn decode(bytes: &[u8], file_bytes: u64) -> Result<Layout, NotUsable> {
         let fields = Fields(bytes);
         ensure(fields.array(offset::MAGIC)? == MAGIC, "it does not begin as a region does")?;
@@ -213,7 +214,7 @@ impl Layout {
         Ok(layout)
     }
 
-    /// Areas lie behind the directory and behind each other, and end before the region does.
+    /// Areas are behind the directory and behind each other, and end before the region does.
     fn check(&self, head_bytes: u64) -> Result<(), NotUsable> {
         let size_is_possible =
             self.region_bytes.is_multiple_of(PAGE_BYTES) && self.region_bytes <= isize::MAX as u64;
@@ -299,8 +300,8 @@ pub(crate) fn seal(head: &mut [u8]) {
     head[offset::CHECKSUM..offset::CHECKSUM + sum.len()].copy_from_slice(&sum);
 }
 
-/// FNV-1a of everything but the checksum's own field. It finds accidents, not intent: who can write
-/// the file can write anything.
+/// FNV-1a of everything except the checksum's own field. It detects accidents, not intent: a
+/// process that can write the file can write any checksum.
 fn checksum(head: &[u8]) -> u64 {
     const BASIS: u64 = 0xcbf2_9ce4_8422_2325;
     const PRIME: u64 = 0x0000_0100_0000_01b3;

@@ -3,9 +3,9 @@
 //! `docs/format/region.md` describes the bytes and every step at which a process may be killed.
 //!
 //! Invariants:
-//! - A file under a region's name is complete; who opens it needs no lock.
+//! - A file under a region's name is complete; opening it needs no lock.
 //! - Header and directory are read once, checked against the length of the file, and never again.
-//! - What other processes write into an area later can make no access leave the area.
+//! - Whatever other processes write into an area later, no access leaves the area.
 
 mod area;
 mod error;

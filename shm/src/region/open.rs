@@ -1,4 +1,4 @@
-//! Making a region or finding it.
+//! Making or opening a region.
 
 use std::fs::File;
 use std::io;
@@ -24,10 +24,11 @@ use crate::participant::{
 };
 use crate::process;
 
-/// Making a region takes a second for some gigabytes; who needs longer is stopped or hangs.
+/// Making a region takes a second for some gigabytes; a process that needs longer is stopped or
+/// hangs.
 const DIR_LOCK_WAIT: Duration = Duration::from_secs(10);
 
-/// Memory that several processes share. Cloning gives another hold on the same memory.
+/// Memory that several processes share. A clone is another handle on the same memory.
 #[derive(Clone, Debug)]
 pub struct Region {
     shared: Arc<Shared>,
@@ -42,54 +43,55 @@ struct Shared {
     locks: FileLocks,
 }
 
-/// How a region came to be there.
+/// How a region was opened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Opened {
-    /// Nothing was there.
+    /// There was no region.
     Created,
-    /// It was there, made by another process of this boot.
+    /// Another process of this boot had made it.
     Attached,
-    /// Something else was there; what was in it is lost to this program.
+    /// There was another file; its content is lost to this program.
     Replaced {
-        /// What was wrong with it.
+        /// The reason why it was not used.
         why: ReplacedWhy,
     },
 }
 
-/// Why the file that was there is not used.
+/// Why an existing file is not used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ReplacedWhy {
-    /// It was made before the machine was started again.
+    /// It was made before the last boot.
     OtherBoot,
     /// A program with another format made it.
     OtherLayout {
         /// Its layout version.
         found: u32,
     },
-    /// It has another size, other areas or another number of participants than was asked for.
+    /// It has another size, other areas or another number of participants than requested.
     OtherPlan,
-    /// It is no region, or it is broken.
+    /// It is not a region, or damaged.
     Damaged {
-        /// What is wrong.
+        /// The damage.
         what: &'static str,
-        /// Where the old file is now; `None` if it had to make room for the new one.
+        /// The path of the old file now; `None` if it was removed to make room for the new one.
         kept: Option<PathBuf>,
     },
 }
 
 impl Region {
-    /// The region under this name; made if there is none of this plan and of this boot.
+    /// Opens the region under this name, or makes it if there is none of this plan and of this
+    /// boot.
     ///
-    /// Any number of processes may do this at the same instant: all get the same region. If they
-    /// have different plans, the last one's is under the name and the others keep theirs. If there
-    /// is no room for a new region beside one of another plan, the old one stays, and this fails.
+    /// Any number of processes may do this at the same time: all get the same region. If they have
+    /// different plans, the last one's region has the name and the others keep theirs. If there is
+    /// no room for a new region beside one of another plan, the old one stays, and this fails.
     ///
-    /// Who wants to become another user does so before: the directory, the file and each
-    /// [`join`](Region::join) are that user's.
+    /// A process that wants to change its user must do so before: the directory, the file and each
+    /// [`join`](Region::join) belong to that user.
     ///
     /// # Errors
-    /// The plan is impossible, the file system is full, the directory or the file is another
-    /// user's or no such thing, another process has been making a region in the directory for ten
+    /// The plan is impossible, the file system is full, the directory or the file is another user's
+    /// or of another type, another process has been making a region in the directory for ten
     /// seconds, or the region needs `membarrier`, which this version does not use.
     pub fn open_or_create(path: &Path, spec: &RegionSpec) -> Result<Region, RegionError> {
         let mut plan = plan(Some(path), spec)?;
@@ -108,9 +110,9 @@ impl Region {
         Ok(Region::new(map, file, plan, opened))
     }
 
-    /// As [`open_or_create`](Region::open_or_create), but a region that is made gets its name by
-    /// [`UnnamedRegion::name`] only, and nothing is removed before, whatever it is: for who may
-    /// still have to leave all to the process that uses what is there.
+    /// Opens a region as [`open_or_create`](Region::open_or_create), but a region that is made gets
+    /// its name only by [`UnnamedRegion::name`], and no file is removed before that. For a process
+    /// that may still have to leave the name to the process that uses the present file.
     ///
     /// # Errors
     /// As [`open_or_create`](Region::open_or_create).
@@ -120,7 +122,7 @@ impl Region {
         let lock = place.lock(DIR_LOCK_WAIT)?;
         let mut opened = match place.look(&plan)? {
             Found::Usable(file, layout) => {
-                // What one that was killed has left behind takes as much room.
+                // The file that a killed process has left behind takes as much room.
                 place.give_up();
                 return Ok((Region::attach(path, file, layout)?, UnnamedRegion::has_its_name()));
             }
@@ -141,7 +143,7 @@ impl Region {
         Ok((Region::new(map, file, plan, opened), unnamed))
     }
 
-    /// A region without a name, gone with the last process that has it.
+    /// A region without a name, which is gone with the last process that has it.
     ///
     /// # Errors
     /// The plan is impossible, there is not enough memory, or the system refuses.
@@ -154,13 +156,13 @@ impl Region {
             rustix::fs::memfd_create("forebay-region", flags).map_err(io("make a memory file"))?;
         let file = File::from(fd);
         let map = place::fill(None, &file, &plan)?;
-        // Shorter, it would be a bus error for everyone who maps it.
+        // A shorter file would be a bus error for every process that maps it.
         rustix::fs::fcntl_add_seals(&file, SealFlags::SHRINK | SealFlags::GROW)
             .map_err(io("seal the memory file"))?;
         Ok(Region::new(map, file, plan, Opened::Created))
     }
 
-    /// The region under this name as a tool sees it, which cannot write and takes no part.
+    /// The region under this name for a tool, which cannot write and is not a participant.
     ///
     /// # Errors
     /// There is no region of this boot and of a known layout, it is another user's, or the system
@@ -183,39 +185,39 @@ impl Region {
         Region { shared: Arc::new(Shared { map, layout, opened, rows, locks }) }
     }
 
-    /// How it came to be there.
+    /// How it was opened.
     pub fn opened(&self) -> &Opened {
         &self.shared.opened
     }
 
-    /// Size of the file.
+    /// The size of the file.
     pub fn bytes(&self) -> u64 {
         self.shared.layout.region_bytes
     }
 
-    /// How many participants there can be at one time; their rows are below this number.
+    /// The number of participants that there can be at one time; their rows are below this number.
     pub fn participants_max(&self) -> u32 {
         self.shared.layout.participants_max
     }
 
-    /// How publish-then-check is kept in order by all who take part.
+    /// The barrier by which all participants order publish-then-check.
     pub fn barrier(&self) -> Barrier {
-        // Whatever else the header may say, we have not attached.
+        // Whatever else the header says, we have not attached.
         Barrier::fence()
     }
 
-    /// Random bytes that all processes share, for hashes of keys that strangers choose.
+    /// Random bytes that all processes share, for hashes of keys that attackers choose.
     pub fn seed(&self) -> [u8; 16] {
         self.shared.layout.seed
     }
 
-    /// Which region it is.
+    /// The identity of the region.
     pub fn id(&self) -> RegionId {
         self.shared.layout.id()
     }
 
-    /// The program's area of this kind; `None` if the plan has none. What the region keeps for
-    /// itself is not handed out.
+    /// The program's area of this kind; `None` if the plan has none. The region does not hand out
+    /// its own areas.
     pub fn area(&self, kind: u32) -> Option<Area> {
         if kind < FIRST_PROGRAM_KIND {
             return None;
@@ -229,8 +231,9 @@ impl Region {
         &self.shared.rows
     }
 
-    /// Takes part. This opens the file once more, through `/proc/self/fd`: `/proc` is needed, and a
-    /// process that became another user since it opened the region can take part no more.
+    /// Joins the region as a participant. This opens the file once more, through `/proc/self/fd`.
+    /// So `/proc` is needed, and a process that has changed its user since it opened the region
+    /// cannot join any more.
     ///
     /// # Errors
     /// All rows are taken, or the system refuses.
@@ -238,19 +241,19 @@ impl Region {
         Participant::join(self)
     }
 
-    /// Cleans up after each participant that is dead; gives their number. Sweeps may run at the
-    /// same time in any thread: each dead participant is cleaned up by one of them.
+    /// Cleans up after each dead participant; returns their number. Sweeps may run at the same time
+    /// in any thread: each dead participant is cleaned up by one of them.
     ///
-    /// `clean_up` takes back what the dead one owned: its rows, its pins, its leases, its locks. It
-    /// runs again for the same participant if its sweeper dies before it is done.
+    /// `clean_up` releases what the dead participant owned: its rows, its pins, its leases, its
+    /// locks. It runs again for the same participant if its sweeper dies before it is done.
     ///
     /// # Errors
-    /// The system refuses to lock a row; what was cleaned up until then is.
+    /// The system refuses to lock a row; the rows before it are cleaned up.
     pub fn sweep(&self, mut clean_up: impl FnMut(&Dead)) -> io::Result<u32> {
         self.table().sweep(|id| clean_up(&Dead::new(id, self.id())))
     }
 
-    /// All participants, the dead ones too that nobody has swept yet.
+    /// All participants, including dead ones that were not swept yet.
     pub fn list(&self) -> Vec<Listed> {
         self.table().list().into_iter().map(describe).collect()
     }
@@ -261,8 +264,8 @@ impl Region {
     }
 }
 
-/// Makes the file and puts it in the place of what was found; what that was may be lost only when
-/// it is known that there is a new one, or when nobody can use it and it takes up the room.
+/// Makes the file and gives it the name of the old one. The old one may be lost only once the new
+/// one exists, or if no process can use it and its room is needed.
 fn replace(
     place: &Place,
     plan: &Layout,
@@ -291,7 +294,7 @@ fn replace(
     Ok(made)
 }
 
-/// The participants' rows and their locks; `check` saw that the area is there.
+/// The participants' rows and their locks; `check` has checked that the area exists.
 pub(super) fn rows_of(map: &Arc<map::Words>, file: File, layout: &Layout) -> (Area, FileLocks) {
     #[expect(clippy::expect_used, reason = "a layout without participants is never made")]
     let place = layout.area(PARTICIPANTS_KIND).expect("every layout has participants");
@@ -308,9 +311,9 @@ fn plan(path: Option<&Path>, spec: &RegionSpec) -> Result<Layout, RegionError> {
     Ok(plan)
 }
 
-/// Fills in what is different in each region that is made.
+/// Fills in the values that differ for each region made.
 fn complete(path: Option<&Path>, plan: &mut Layout) -> Result<(), RegionError> {
-    // Sixteen bytes come whole or not at all.
+    // Sixteen bytes are returned completely or not at all.
     rustix::rand::getrandom(&mut plan.seed, GetRandomFlags::empty())
         .map_err(|error| RegionError::io(path, "get random bytes", error))?;
     Ok(())

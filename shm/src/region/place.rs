@@ -1,4 +1,4 @@
-//! The file under its name: looking at it, making it, putting it in its place.
+//! The file under its name: examining it, making it, giving it the name.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -23,12 +23,12 @@ use crate::map;
 use crate::process;
 use crate::robust_lock::{Futex, SystemFutex};
 
-/// How often the directory's lock is tried while another process makes a region: that takes as long
+/// The attempts at the directory's lock while another process makes a region, which takes as long
 /// as the kernel needs to clear its pages.
 const LOCK_PAUSE_MIN: Duration = Duration::from_micros(200);
 const LOCK_PAUSE_MAX: Duration = Duration::from_millis(20);
 
-/// What is added to the name of a file that is being made, and of one that was damaged.
+/// The suffixes of a file that is being made, and of one that was damaged.
 const NEW: &str = ".new";
 const DAMAGED: &str = ".damaged";
 
@@ -40,15 +40,15 @@ pub(super) struct Place<'a> {
     name: &'a OsStr,
 }
 
-/// What lies under the name.
+/// The file under the name.
 pub(super) enum Found {
     Nothing,
     Usable(File, Layout),
     Unusable(ReplacedWhy),
 }
 
-/// The right to make and to replace files in a directory. Released by hand, since a child that was
-/// forked off meanwhile has a copy of the descriptor; but not by the child.
+/// The right to make and to replace files in a directory. Released explicitly, since a child that
+/// was forked in between has a copy of the descriptor; but not by the child.
 #[derive(Debug)]
 pub(super) struct DirLock {
     dir: Arc<OwnedFd>,
@@ -58,7 +58,7 @@ pub(super) struct DirLock {
 impl Drop for DirLock {
     fn drop(&mut self) {
         if self.pid == std::process::id() {
-            // If it fails, the lock goes with the last copy of the descriptor.
+            // If it fails, the lock is released with the last copy of the descriptor.
             let _ = rustix::fs::flock(&self.dir, FlockOperation::Unlock);
         }
     }
@@ -74,7 +74,7 @@ impl<'a> Place<'a> {
         Ok(Place { path, parent, dir: Arc::new(file::open_private_dir(parent)?), name })
     }
 
-    /// The same place once more, in the directory that was opened then.
+    /// The same place again, in the directory that was opened then.
     pub(super) fn again(path: &'a Path, dir: &Arc<OwnedFd>) -> Result<Place<'a>, RegionError> {
         let (parent, name) = file::split(path)?;
         Ok(Place { path, parent, dir: Arc::clone(dir), name })
@@ -84,12 +84,12 @@ impl<'a> Place<'a> {
         self.path
     }
 
-    /// Where a damaged file is kept.
+    /// The path at which a damaged file is kept.
     pub(super) fn kept_path(&self) -> PathBuf {
         self.path.with_file_name(self.suffixed(DAMAGED))
     }
 
-    /// What is there, and is it a region of this plan and of this boot?
+    /// Examines the file, and whether it is a region of this plan and of this boot.
     pub(super) fn look(&self, plan: &Layout) -> Result<Found, RegionError> {
         let Some((file, stat)) = self.open_file()? else {
             return Ok(Found::Nothing);
@@ -106,8 +106,8 @@ impl<'a> Place<'a> {
         Ok(Found::Unusable(why))
     }
 
-    /// Waits until nobody else makes or replaces files in this directory, but not longer than
-    /// `at_most`: one that is stopped would hold up all others.
+    /// Waits until no other process makes or replaces files in this directory, but not longer than
+    /// `at_most`: a stopped process would block all others.
     pub(super) fn lock(&self, at_most: Duration) -> Result<DirLock, RegionError> {
         let deadline = SystemFutex.now().saturating_add(at_most);
         let mut pause = LOCK_PAUSE_MIN;
@@ -130,19 +130,19 @@ impl<'a> Place<'a> {
         Ok(lock)
     }
 
-    /// Makes and fills the file under the name that it has until [`name_it`](Place::name_it); the
-    /// caller holds the lock. After an error there is none.
+    /// Makes and fills the file under its name before [`name_it`](Place::name_it); the caller holds
+    /// the lock. After an error there is no file.
     pub(super) fn make(&self, layout: &Layout) -> Result<(File, Arc<map::Words>), RegionError> {
         self.remove(NEW, "remove what a dead process left")?;
         let made = self.make_temp(layout);
         if made.is_err() {
-            // It may not have been made at all.
+            // It may not exist at all.
             self.give_up();
         }
         made
     }
 
-    /// Removes the file that was found and what was kept of an older one, to have their room.
+    /// Removes the old file, and the kept one of an older file, to free their room.
     pub(super) fn clear(&self) -> Result<(), RegionError> {
         self.remove_named()?;
         crash_point!("region.cleared");
@@ -154,14 +154,14 @@ impl<'a> Place<'a> {
         self.remove("", "remove the old file")
     }
 
-    /// Removes the file that was made and has no name yet; the caller holds the lock.
+    /// Removes the file that has no name yet; the caller holds the lock.
     pub(super) fn give_up(&self) {
-        // Left behind, the next maker removes it.
+        // If it stays, the next maker removes it.
         let _ = self.remove(NEW, "");
     }
 
-    /// Gives the file its name, that of whatever was there. A damaged file may be kept beside it;
-    /// gives that one's path.
+    /// Gives the file its name, which replaces the old file. A damaged file may be kept beside it;
+    /// returns the path of that one.
     pub(super) fn name_it(&self, keep_damaged: bool) -> Result<Option<PathBuf>, RegionError> {
         let kept = if keep_damaged { self.keep_damaged().map(Some) } else { Ok(None) };
         let named = kept.and_then(|kept| {
@@ -211,7 +211,7 @@ impl<'a> Place<'a> {
     }
 
     fn open_file(&self) -> Result<Option<(File, Stat)>, RegionError> {
-        // NONBLOCK: a pipe in the file's place must not keep us waiting for its other end.
+        // NONBLOCK: if the file is a pipe, opening it must not wait for the other end.
         let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
         let fd = match rustix::fs::openat(&self.dir, self.name, flags, Mode::empty()) {
             Ok(fd) => fd,
@@ -246,7 +246,7 @@ impl<'a> Place<'a> {
     }
 }
 
-/// A file with holes, say one that was copied, would be a bus error when the disk is full.
+/// A file with holes, such as a copied one, would be a bus error when the disk is full.
 fn whole(layout: Layout, stat: &Stat) -> Result<Layout, NotUsable> {
     if has_holes(&layout, stat) {
         return Err(NotUsable::Damaged { what: "it has holes" });
@@ -259,7 +259,7 @@ fn has_holes(layout: &Layout, stat: &Stat) -> bool {
     allocated < layout.region_bytes
 }
 
-/// The first bytes of a file, as many as a header and a directory can have.
+/// The first bytes of a file, up to the longest header with its directory.
 pub(super) fn read_head(file: &File) -> std::io::Result<Vec<u8>> {
     let mut head = vec![0; HEAD_BYTES_MAX];
     let mut filled = 0;
@@ -275,7 +275,7 @@ pub(super) fn read_head(file: &File) -> std::io::Result<Vec<u8>> {
     Ok(head)
 }
 
-/// Allocates a new file whole, writes header and directory, maps it.
+/// Allocates all of a new file, writes header and directory, and maps it.
 pub(super) fn fill(
     path: Option<&Path>,
     mut file: &File,
@@ -285,17 +285,17 @@ pub(super) fn fill(
     let room = || if path.is_some() { free_bytes(file) } else { process::available_memory() };
     let no_space =
         |have| RegionError::at(path, RegionErrorKind::NoSpace { need, have, old_is_kept: false });
-    // Asked first, since allocating all that there is does harm to others before it fails: for
+    // Checked first, since allocating all that there is harms other processes before it fails: for
     // memory without a name, they are killed.
     if let Some(have) = room().filter(|have| *have < need) {
         return Err(no_space(have));
     }
-    // A sparse file would end this process with SIGBUS when the disk is full, at some later store.
+    // With a sparse file, a later store on a full disk would end this process with SIGBUS.
     file::allocate(file, need).map_err(|error| match error {
         Errno::NOSPC | Errno::DQUOT | Errno::NOMEM => no_space(room().unwrap_or(0)),
         other => RegionError::io(path, "allocate the file", other),
     })?;
-    // Else every process would take every other one's region for damaged.
+    // Otherwise every process would take every other one's region for damaged.
     let stat = rustix::fs::fstat(file)
         .map_err(|error| RegionError::io(path, "look at the file", error))?;
     if has_holes(layout, &stat) {
@@ -309,7 +309,7 @@ pub(super) fn fill(
     map_whole(path, file, layout)
 }
 
-/// Maps a region that is known to be as long as its layout says.
+/// Maps a region whose file has the length that its layout states.
 pub(super) fn map_whole(
     path: Option<&Path>,
     file: &File,
@@ -325,11 +325,11 @@ fn pause_for(time: Duration) {
         tv_sec: i64::try_from(time.as_secs()).unwrap_or(i64::MAX),
         tv_nsec: time.subsec_nanos().into(),
     };
-    // Interrupted, it was shorter: the caller looks again anyway.
+    // An interrupted sleep was shorter: the caller checks again anyway.
     let _ = rustix::thread::nanosleep(&request);
 }
 
-/// What a file system has room for; `None` if it does not tell, as a tmpfs without a limit.
+/// The free bytes of a file system; `None` if it does not tell, as for a tmpfs without a limit.
 fn free_bytes(file: &File) -> Option<u64> {
     let stat = rustix::fs::fstatvfs(file).ok().filter(|stat| stat.f_blocks > 0)?;
     Some(stat.f_bfree.saturating_mul(stat.f_frsize))

@@ -1,4 +1,4 @@
-//! A region as tools see it, who may not write.
+//! A region for tools, which may not write.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::map;
 use crate::participant::{FileLocks, Listed, Table, describe};
 use crate::process::boot_id;
 
-/// A region that is only read. It cannot pin anything, so what it finds may change while it looks.
+/// A region that is only read. It cannot pin anything, so its content may change during the reads.
 #[derive(Debug)]
 pub struct RegionReader {
     map: Arc<map::Words>,
@@ -42,22 +42,22 @@ impl RegionReader {
         Ok(RegionReader { map, layout, rows, locks })
     }
 
-    /// Size of the file.
+    /// The size of the file.
     pub fn bytes(&self) -> u64 {
         self.layout.region_bytes
     }
 
-    /// Do those who take part keep publish-then-check in order by `membarrier`? Else by fences.
+    /// Whether participants order publish-then-check by `membarrier`; otherwise by fences.
     pub fn needs_membarrier(&self) -> bool {
         self.layout.barrier == BarrierCode::Membarrier
     }
 
-    /// Random bytes that hashes of keys begin with.
+    /// Random bytes with which hashes of keys start.
     pub fn seed(&self) -> [u8; 16] {
         self.layout.seed
     }
 
-    /// How many participants there can be at one time.
+    /// The number of participants that there can be at one time.
     pub fn participants_max(&self) -> u32 {
         self.layout.participants_max
     }
@@ -68,7 +68,7 @@ impl RegionReader {
         Some(ReadOnlyArea::new(Area::new(&self.map, place, self.layout.id())))
     }
 
-    /// All participants, the dead ones too that nobody has swept yet.
+    /// All participants, including dead ones that were not swept yet.
     pub fn list(&self) -> Vec<Listed> {
         let row_count = self.participants_max();
         let table = Table { words: &self.rows, bytes: &self.locks, row_count };

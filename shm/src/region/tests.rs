@@ -1,4 +1,4 @@
-//! The file as programs find it, and what becomes of other files in its place.
+//! The file of a region, and the treatment of other files in its place.
 
 mod members;
 
@@ -224,7 +224,7 @@ fn assert_has_no_room(path: &Path, bytes: u64) {
 
 #[test]
 fn memory_beyond_what_is_available_is_not_even_tried() {
-    // Less than any file may have, and much more than any machine: allocating would never end.
+    // Less than any file may have, and far more than any machine has: allocating would never end.
     let spec = RegionSpec { bytes: 1 << 50, ..SPEC };
     let error = Region::anonymous(&spec).unwrap_err();
     assert!(
@@ -239,7 +239,7 @@ fn who_makes_a_region_is_waited_for_but_not_for_ever_and_not_for_its_children() 
     let (maker, other) = (Place::open(&path).unwrap(), Place::open(&path).unwrap());
     let soon = Duration::from_millis(5);
     let lock = maker.lock(soon).unwrap();
-    // What a child has that was forked off meanwhile.
+    // The copy of a child that was forked in between.
     let copy = maker.dir.try_clone().unwrap();
     let error = other.lock(soon).map(drop).unwrap_err();
     assert!(matches!(error.kind, RegionErrorKind::Busy { waited } if waited == soon));

@@ -1,4 +1,4 @@
-//! A region that gets its name later, when whoever uses what is under the name gives way.
+//! A region that gets its name later, when the user of the present file hands over.
 
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
@@ -7,8 +7,8 @@ use std::sync::Arc;
 use super::error::RegionError;
 use super::place::{DirLock, Place};
 
-/// What is still to be done for the name of a region. Until then nobody else can make or replace
-/// one in its directory; dropped, it is as if the region had never been made.
+/// The pending name of a region. Until then no other process can make or replace one in its
+/// directory; dropping this undoes the making of the region.
 #[derive(Debug)]
 #[must_use = "without a name the region ends with the process"]
 pub struct UnnamedRegion {
@@ -31,14 +31,15 @@ impl UnnamedRegion {
         UnnamedRegion { made: None }
     }
 
-    /// For one that [`Place::make`] has made.
+    /// For a region that [`Place::make`] has made.
     pub(super) fn made(place: &Place<'_>, keep_damaged: bool, lock: DirLock) -> UnnamedRegion {
         let (path, dir) = (place.path().to_owned(), Arc::clone(&place.dir));
         UnnamedRegion { made: Some(Made { path, dir, keep_damaged, _lock: lock }) }
     }
 
-    /// Gives the region its name. Who has mapped what had it keeps that. If this fails, nothing is
-    /// under the name any more, if the system permits: what was there is out of date from now on.
+    /// Gives the region its name. Processes that have mapped the old file keep it. If this fails,
+    /// there is no file under the name any more, if the system permits: the old one is out of date
+    /// from now on.
     ///
     /// # Errors
     /// The system refuses.

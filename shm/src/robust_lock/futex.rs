@@ -4,16 +4,16 @@ use std::time::Duration;
 
 use forebay_sync::atomic::AtomicU64;
 
-/// A place to sleep, and a clock that does not jump. The system has one; a model brings its own.
+/// A place to sleep, and a monotonic clock. The system has one; models have their own.
 pub trait Futex {
     /// Sleeps while the low half of `word` is `expected`, until woken, at most `at_most`; may also
-    /// wake for no reason.
+    /// wake up spuriously.
     fn wait(&self, word: &AtomicU64, expected: u32, at_most: Duration);
 
     /// Wakes one thread that sleeps on `word`.
     fn wake_one(&self, word: &AtomicU64);
 
-    /// Time since some fixed moment.
+    /// The time since some fixed moment.
     fn now(&self) -> Duration;
 }
 
@@ -29,7 +29,7 @@ impl Futex for SystemFutex {
             tv_sec: i64::try_from(at_most.as_secs()).unwrap_or(i64::MAX),
             tv_nsec: at_most.subsec_nanos().into(),
         };
-        // Woken, timed out, interrupted, or the word had changed: the caller looks again anyway.
+        // Woken, timed out, interrupted, or the word had changed: the caller checks again anyway.
         let _ = rustix::thread::futex::wait(
             crate::map::low_half(word),
             rustix::thread::futex::Flags::empty(),
@@ -39,7 +39,7 @@ impl Futex for SystemFutex {
     }
 
     fn wake_one(&self, word: &AtomicU64) {
-        // It fails only for addresses that are none.
+        // It fails only for invalid addresses.
         let _ = rustix::thread::futex::wake(
             crate::map::low_half(word),
             rustix::thread::futex::Flags::empty(),

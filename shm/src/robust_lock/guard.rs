@@ -1,4 +1,4 @@
-//! The right to use what a lock protects.
+//! The guard of a robust lock.
 
 use std::cell::Cell;
 use std::fmt;
@@ -10,9 +10,9 @@ use super::futex::Futex;
 use super::lock::RobustLock;
 use super::watched::Hold;
 
-/// The right to use what a [`RobustLock`] protects, until it is dropped.
+/// The right to use the data that a [`RobustLock`] protects, until it is dropped.
 ///
-/// Dropped by a panic, it leaves the lock free but in need of repair.
+/// If a panic drops it, the lock is free but needs repair.
 #[must_use = "the lock is free again as soon as this is dropped"]
 pub struct RobustGuard<'a, W: Words, F: Futex> {
     lock: &'a RobustLock<W, F>,
@@ -27,13 +27,13 @@ impl<'a, W: Words, F: Futex> RobustGuard<'a, W, F> {
         RobustGuard { lock, must_repair, hold, of_participant: PhantomData }
     }
 
-    /// Did an owner die, or panic, and nobody has repaired since? Then what the lock protects may
+    /// Whether an owner has died, or panicked, without a repair since. Then the protected data may
     /// be in the middle of a change.
     pub fn must_repair(&self) -> bool {
         self.must_repair
     }
 
-    /// Says that what the lock protects is whole again.
+    /// Declares the protected data consistent again.
     pub fn repaired(&mut self) {
         self.must_repair = false;
         self.lock.clear_repair();

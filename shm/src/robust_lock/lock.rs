@@ -19,31 +19,31 @@ use crate::participant::{Dead, ParticipantId, RegionId};
 #[cfg(not(loom))]
 use crate::region::Area;
 
-/// The longest sleep before a waiter looks whether the owner still lives: long enough to cost
-/// nothing, short enough that nobody notices a death.
+/// The longest sleep of a waiter between two checks of the owner: long enough to cost nothing,
+/// short enough that a death goes unnoticed.
 pub const SLEEP_MAX: Duration = Duration::from_millis(50);
 
-/// Who locks, and what it knows of the others.
+/// A locking participant, and its knowledge of the others.
 pub trait Liveness {
-    /// Who asks.
+    /// The id of this participant.
     fn id(&self) -> ParticipantId;
 
-    /// Where it takes part: elsewhere its id means somebody else.
+    /// The region of this participant: elsewhere its id means another one.
     fn region_id(&self) -> RegionId;
 
-    /// Does this participant live? *No* is final, and makes everything visible that it stored;
-    /// *yes* may be late.
+    /// Whether a participant is alive. `false` is final, and makes everything visible that it
+    /// stored; `true` may be outdated.
     fn is_alive(&self, id: ParticipantId) -> bool;
 }
 
-/// The lock was not taken.
+/// Why a lock was not taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LockError {
-    /// This participant has it already: waiting would last for ever.
+    /// This participant holds it already: waiting would last forever.
     AlreadyHeld,
-    /// Somebody else had it for the whole time.
+    /// Other participants held it for the whole time.
     TimedOut,
-    /// Who asks takes part in another region.
+    /// The participant belongs to another region.
     OtherRegion,
 }
 
@@ -69,9 +69,9 @@ pub struct RobustLock<W, F> {
     watched: Watched,
 }
 
-/// How an attempt to lock went.
+/// The result of an attempt to lock.
 enum Attempt {
-    /// Must what the lock protects be repaired?
+    /// Taken; whether the protected data needs repair.
     Taken(bool),
     HeldByAnother,
     WordChanged,
@@ -79,8 +79,8 @@ enum Attempt {
 
 #[cfg(not(loom))]
 impl RobustLock<Area, SystemFutex> {
-    /// The lock in a word that holds zero or what such a lock left in it, for the participants of
-    /// the area's region. Of several locks in one word each tells of its own holders only.
+    /// The lock in a word that is zero or was left by such a lock, for the participants of the
+    /// area's region. Each of several locks in one word reports its own holders only.
     ///
     /// # Panics
     /// If there is no such word.
@@ -92,7 +92,7 @@ impl RobustLock<Area, SystemFutex> {
 
 #[cfg(loom)]
 impl<W: Words, F: Futex> RobustLock<W, F> {
-    /// The same in any words, with a place to sleep of the caller's.
+    /// A lock in any words, with the caller's futex.
     ///
     /// # Panics
     /// If there is no such word.
@@ -107,7 +107,7 @@ impl<W: Words, F: Futex> RobustLock<W, F> {
         RobustLock { words, index, futex, region, watched }
     }
 
-    /// Waits until the lock is this participant's.
+    /// Waits until this participant holds the lock.
     ///
     /// # Errors
     /// [`LockError::AlreadyHeld`], [`LockError::OtherRegion`].
@@ -119,7 +119,7 @@ impl<W: Words, F: Futex> RobustLock<W, F> {
         self.acquire(member, None)
     }
 
-    /// The same, but waits no longer than `at_most`.
+    /// Waits at most `at_most` for the lock.
     ///
     /// # Errors
     /// [`LockError::AlreadyHeld`], [`LockError::OtherRegion`], [`LockError::TimedOut`].
@@ -132,7 +132,7 @@ impl<W: Words, F: Futex> RobustLock<W, F> {
         self.acquire(member, Some(self.futex.now().saturating_add(at_most)))
     }
 
-    /// The lock, if nobody alive has it; never sleeps.
+    /// Takes the lock unless a living participant holds it; never sleeps.
     ///
     /// # Errors
     /// [`LockError::AlreadyHeld`], [`LockError::OtherRegion`].
@@ -162,19 +162,18 @@ impl<W: Words, F: Futex> RobustLock<W, F> {
         }
     }
 
-    /// Who has the lock, alive or dead; `None` if it is free.
+    /// The holder of the lock, alive or dead; `None` if it is free.
     pub fn owner(&self) -> Option<ParticipantId> {
         owner_of(self.word().load(Relaxed))
     }
 
-    /// Says that a sweep found the owner dead, if it is this one: the lock becomes free and in need
-    /// of repair. A sweep does this for every lock; without it the next owner would find out by
-    /// itself.
+    /// Frees the lock of a dead owner, if this is the owner, and marks it as in need of repair. A
+    /// sweep does this for every lock; without it the next owner would detect the death by itself.
     pub fn abandon(&self, dead: &Dead) -> bool {
         let mut seen = self.word().load(Relaxed);
         while dead.region() == self.region && owner_of(seen) == Some(dead.id()) {
-            // ORDER: pairs with `robust.enter`: the caller knows what the dead one stored, and the
-            // next owner learns it from here.
+            // ORDER: pairs with `robust.enter`: the caller sees what the dead owner stored, and the
+            // next owner sees it from here.
             let order = release("robust.abandon");
             match self.word().compare_exchange(seen, REPAIR, order, Relaxed) {
                 Ok(_) => {
@@ -196,7 +195,8 @@ impl<W: Words, F: Futex> RobustLock<W, F> {
         member: &'a impl Liveness,
         deadline: Option<Duration>,
     ) -> Result<RobustGuard<'a, W, F>, LockError> {
-        // Who has slept cannot know whether others still sleep, so it must wake one in the end.
+        // A thread that has slept cannot know whether others still sleep, so it must wake one at
+        // the end.
         let mut slept = 0;
         let mut telling = self.watched.begin();
         loop {
@@ -223,7 +223,8 @@ impl<W: Words, F: Futex> RobustLock<W, F> {
             let left = deadline.map(|deadline| deadline.saturating_sub(self.futex.now()));
             if left == Some(Duration::ZERO) {
                 if slept != 0 {
-                    // The wake-up that ended our sleep may have been meant for who sleeps on.
+                    // The wake-up that ended our sleep may have been meant for a thread that still
+                    // sleeps.
                     self.futex.wake_one(self.word());
                 }
                 telling.failed(seen & OWNER_MASK);
@@ -238,7 +239,7 @@ impl<W: Words, F: Futex> RobustLock<W, F> {
         }
     }
 
-    /// One step from the word as it was seen. `extra` is `WAITERS` for who has slept.
+    /// One step from the loaded word. `extra` is `WAITERS` for a thread that has slept.
     fn attempt(&self, seen: u64, extra: u64, member: &impl Liveness) -> Result<Attempt, LockError> {
         if member.region_id() != self.region {
             return Err(LockError::OtherRegion);
@@ -250,15 +251,16 @@ impl<W: Words, F: Futex> RobustLock<W, F> {
             Some(_dead) => seen & WAITERS | REPAIR,
         };
         let ours = word_of(member.id()) | kept | extra;
-        // ORDER: pairs with `robust.look`: who sees us in the word sees that we joined, and so does
-        // not take us for dead.
+        // ORDER: pairs with `robust.look`: a thread that sees us in the word sees that we joined,
+        // so it does not take us for dead.
         let order = release("robust.own");
         if self.word().compare_exchange(seen, ours, order, Relaxed).is_err() {
             return Ok(Attempt::WordChanged);
         }
         // ORDER: pairs with `robust.unlock` and `robust.abandon`: we see what owners before us
-        // stored, since our swap of the word continues theirs. What a dead owner stored we know
-        // from `is_alive`. A load of our own, and no fence, since ThreadSanitizer can follow it.
+        // stored, since our swap of the word continues theirs. The stores of a dead owner are
+        // visible through `is_alive`. A separate load instead of a fence, since ThreadSanitizer can
+        // follow it.
         self.word().load(acquire("robust.enter"));
         crash_point!("lock.acquired");
         if ours & REPAIR != 0 {
@@ -272,7 +274,7 @@ impl<W: Words, F: Futex> RobustLock<W, F> {
         self.word().load(acquire("robust.look"))
     }
 
-    /// Makes the owner wake somebody when it unlocks; no, if the word has changed meanwhile.
+    /// Makes the owner wake a thread when it unlocks; false if the word has changed.
     fn mark_waiting(&self, seen: u64) -> bool {
         if seen & WAITERS != 0 {
             return true;
@@ -303,7 +305,7 @@ impl<W: Words, F: Futex> RobustLock<W, F> {
     }
 }
 
-/// The bits of a word that say who the owner is.
+/// The bits of a word that name the owner.
 const OWNER_MASK: u64 = OWNER_BITS | 0xffff_ffff << 32;
 
 fn word_of(id: ParticipantId) -> u64 {

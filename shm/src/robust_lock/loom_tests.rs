@@ -1,4 +1,4 @@
-//! The lock in every interleaving, with owners that die in it.
+//! The lock under every interleaving, with owners that die while they hold it.
 
 use std::time::Duration;
 
@@ -11,16 +11,16 @@ use loom::thread;
 use super::*;
 use crate::participant::{ByteLocks, Dead, ParticipantId, RegionId};
 
-/// A place to sleep in a model. There is no time: a sleep ends early as often as `ends` says.
+/// A futex of a model. There is no time: a sleep ends early as often as `ends` says.
 struct ModelFutex {
     ends: Mutex<u32>,
     woken: Condvar,
-    /// The clock: it goes on by one with each sleep that ends. No model needs loom to know it.
+    /// The clock: it advances by one with each sleep that ends. No model needs loom to see it.
     sleeps: std::sync::atomic::AtomicU64,
 }
 
 impl ModelFutex {
-    /// Lets so many sleeps, of now or of later, end as if their time were over.
+    /// Lets this many present or later sleeps time out.
     fn let_time_pass(&self, sleeps: u32) {
         *self.ends.lock().unwrap() += sleeps;
         self.woken.notify_all();
@@ -54,7 +54,7 @@ const HERE: RegionId = RegionId::of_seed([7; 16]);
 
 type ModelLock = RobustLock<Box<[AtomicU64]>, Arc<ModelFutex>>;
 
-/// What the lock protects: loom sees who is in there at one time, and who sees what.
+/// The protected data: loom sees which threads are inside at one time, and their accesses.
 struct Shared {
     lock: ModelLock,
     futex: Arc<ModelFutex>,
@@ -63,12 +63,12 @@ struct Shared {
     told_count: AtomicU64,
 }
 
-// SAFETY: `value` is only touched by who holds the lock; that this excludes others is what the
+// SAFETY: `value` is only touched by the holder of the lock; that this excludes others is what the
 // models show.
 #[allow(unsafe_code)]
 unsafe impl Sync for Shared {}
 
-/// Participants that are just alive or dead.
+/// Participants that are simply alive or dead.
 struct Member<'a> {
     row: u32,
     shared: &'a Shared,
@@ -84,7 +84,7 @@ impl Liveness for Member<'_> {
     }
 
     fn is_alive(&self, id: ParticipantId) -> bool {
-        // As the trait demands: who learns of a death sees what was stored before it.
+        // As the trait demands: a thread that learns of a death sees everything stored before it.
         self.shared.lives[id.row as usize].load(forebay_sync::atomic::Ordering::Acquire) == 0
     }
 }
@@ -102,7 +102,7 @@ impl Shared {
         })
     }
 
-    /// Holds the lock for a moment. Two steps, so that a death between them can be seen.
+    /// Holds the lock for a moment, in two steps, so that a death between them is visible.
     fn change(&self, row: u32) {
         let member = Member { row, shared: self };
         let mut guard = self.lock.lock(&member).unwrap();
@@ -152,7 +152,7 @@ fn run_beside(shared: &Arc<Shared>, run: impl FnOnce(&Shared) + 'static) -> thre
     thread::spawn(move || run(&shared))
 }
 
-/// Also shows that no wake-up is lost: a sleeper that nobody wakes would be a deadlock.
+/// Also shows that no wake-up is lost: a sleeper without a wake-up would be a deadlock.
 fn exclusion(thread_count: u32) {
     let shared = Shared::new();
     let others: Vec<_> = (1..thread_count)
@@ -188,18 +188,18 @@ fn repairer_dies() {
     assert_eq!(shared.told_count.load(Relaxed), 2, "the next one is told too");
 }
 
-/// A sweeper that knows of the death frees the lock; the next owner knows nothing of it.
+/// A sweeper that knows of the death frees the lock; the next owner does not know of it.
 fn sweeper_frees() {
     let shared = Shared::new();
     let dead = Dead::new(ParticipantId { row: 1, generation: 1 }, HERE);
     let sweeper = run_beside(&shared, move |shared| {
         shared.die_inside(1);
-        // The other one may have found out itself.
+        // The other one may have detected it itself.
         shared.lock.abandon(&dead);
         assert!(!shared.lock.abandon(&dead), "freed for somebody who does not own it");
     });
     let member = Member { row: 0, shared: &shared };
-    // Only if it is free: who finds an owner asks whether that one is dead, and so knows.
+    // Only if it is free: a thread that finds an owner asks whether it is dead, and so knows.
     if shared.lock.owner().is_none()
         && let Some(mut guard) = shared.lock.try_lock(&member).unwrap()
         && guard.must_repair()
@@ -210,13 +210,13 @@ fn sweeper_frees() {
     sweeper.join().unwrap();
 }
 
-/// What a dead owner leaves, without letting any sleeper's time pass.
+/// The state after an owner's death, without a timeout of any sleeper.
 fn die_holding(shared: &Shared, row: u32) -> impl FnOnce() {
     std::mem::forget(shared.lock.lock(&Member { row, shared }).unwrap());
     move || shared.lives[row as usize].store(1, forebay_sync::atomic::Ordering::Release)
 }
 
-/// One sleeps behind an owner that dies, and whose lock another one takes over: that one wakes it.
+/// One sleeps behind an owner that dies, and a third one takes the lock over: that one wakes it.
 fn taken_over_before_a_sleeper() {
     let shared = Shared::new();
     let die = die_holding(&shared, 1);
@@ -226,7 +226,7 @@ fn taken_over_before_a_sleeper() {
     sleeper.join().unwrap();
 }
 
-/// The same, but a sweep frees the lock and nobody else takes it.
+/// The same, but a sweep frees the lock and no other thread takes it.
 fn abandoned_before_a_sleeper() {
     let shared = Shared::new();
     let die = die_holding(&shared, 1);
@@ -236,7 +236,7 @@ fn abandoned_before_a_sleeper() {
     sleeper.join().unwrap();
 }
 
-/// Of two that sleep, the one that is woken gives up, since the owner has the lock again.
+/// Of two sleepers, the woken one gives up, since the owner has the lock again.
 fn gives_up_before_a_sleeper() {
     let shared = Shared::new();
     let member = Member { row: 2, shared: &shared };
@@ -256,8 +256,8 @@ fn lock_for_a_moment(shared: &Shared, row: u32) {
     drop(shared.lock.lock(&Member { row, shared }).unwrap());
 }
 
-/// Members of a real table: who joins and locks at once is not taken for dead by who still sees the
-/// row as it was before.
+/// Participants of a real table: one that joins and locks at once is not taken for dead by a thread
+/// that still sees the row as before.
 struct Joined {
     id: ParticipantId,
     table: Arc<crate::participant::loom_tests::ModelTable>,

@@ -1,14 +1,14 @@
 //! Mutual exclusion between participants of a region, any of which may be killed at any moment.
 //!
-//! A lock is one word of an area; `docs/format/region.md` has its bits, its states and what happens
-//! when its owner or a waiter dies. Whoever gets the lock of a dead owner is told so, and so is
-//! everyone after it until one says that it has repaired what the lock protects.
+//! A lock is one word of an area. `docs/format/region.md` has its bits, its states and the effects
+//! of the death of its owner or of a waiter. After the death of an owner, every next owner is told
+//! so until one declares the protected data repaired.
 //!
 //! Invariants:
 //! - A word of zeros is a free lock.
-//! - The owner's generation is in the word, and the dead never lock again: a word that names a dead
-//!   owner can only be replaced, so who replaces it succeeds exactly that owner.
-//! - No sleep is longer than [`SLEEP_MAX`], whoever dies before waking us.
+//! - The owner's generation is in the word, and the dead never lock again. A word that names a dead
+//!   owner can only be replaced, so the replacing thread succeeds exactly that owner.
+//! - No sleep is longer than [`SLEEP_MAX`], even if the waking thread dies.
 
 mod futex;
 mod guard;

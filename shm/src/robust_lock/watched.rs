@@ -1,5 +1,5 @@
-//! The lock as it is recorded: nothing of it is in the region, so each process tells of its own
-//! threads, and knows of others only that they hold the lock. A model tells nobody.
+//! The lock as it is profiled. Nothing of the profile is in the region, so each process reports its
+//! own threads, and knows of others only that they hold the lock. A model reports nothing.
 
 #[cfg(loom)]
 pub(super) use silent::{Hold, Watched};
@@ -18,18 +18,18 @@ mod told {
     #[derive(Debug)]
     pub(in super::super) struct Watched {
         watch: Watch,
-        /// Who took the lock last here, as its word says it; 0 if that was silent.
+        /// The last owner in this process, as in the word; 0 if it was not reported.
         owner: AtomicU64,
     }
 
-    /// An attempt.
+    /// The report of an attempt.
     pub(in super::super) enum Telling<'a> {
         Off,
         PassedOver(&'a Watched),
         Told { watched: &'a Watched, attempt: WatchedAttempt<'a>, begun: Option<ObservedWait> },
     }
 
-    /// A part of the guard.
+    /// The profiler's part of the guard.
     pub(in super::super) struct Hold<'a>(watch::WatchedHold<'a>);
 
     impl Watched {
@@ -49,21 +49,21 @@ mod told {
             }
         }
 
-        /// Another process may have taken the lock since we did.
+        /// Whether the last owner here is this one: another process may have taken the lock since.
         fn knows(&self, owner: u64) -> bool {
             self.owner.load(Relaxed) == owner
         }
     }
 
     impl<'a> Telling<'a> {
-        /// This owner has the lock, and is waited for.
+        /// Reports a wait for this owner.
         pub(in super::super) fn waits(&mut self, owner: u64) {
             if let Telling::Told { watched, attempt, begun } = self {
                 begun.get_or_insert_with(|| attempt.begin_wait(watched.knows(owner)));
             }
         }
 
-        /// The lock is ours, `owner` being us.
+        /// Reports that the lock is ours; `owner` is our own id.
         pub(in super::super) fn acquired(self, owner: u64, has_owner_died: bool) -> Hold<'a> {
             let (watched, attempt, begun) = match self {
                 Telling::Off => return Hold(watch::WatchedHold::SILENT),
@@ -84,14 +84,14 @@ mod told {
             Hold(hold)
         }
 
-        /// The lock can't be had: a wait, if there was one, is over.
+        /// Reports that the attempt was given up; a wait, if there was one, is over.
         pub(in super::super) fn given_up(self) {
             if let Telling::Told { attempt, begun: Some(begun), .. } = self {
                 attempt.timed_out(begun);
             }
         }
 
-        /// The lock was tried only, or waited for until time was up; this owner has it.
+        /// Reports a failed try or a timeout while this owner held the lock.
         pub(in super::super) fn failed(self, owner: u64) {
             match self {
                 Telling::Told { watched, attempt, begun: None } => {
@@ -104,7 +104,7 @@ mod told {
     }
 
     impl Hold<'_> {
-        /// The lock is about to be left.
+        /// Reports that the lock is about to be released.
         #[inline]
         pub(in super::super) fn end(&mut self) {
             self.0 = watch::WatchedHold::SILENT;

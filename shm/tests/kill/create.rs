@@ -1,4 +1,4 @@
-//! Ten processes open a region at the same instant, whatever is there, and some of them die.
+//! Ten processes open a region at the same time over various files, and some of them die.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -10,12 +10,12 @@ use super::random::Random;
 use super::shared::{Shared, fresh, names_beside};
 
 const PROCESSES: usize = 10;
-/// ThreadSanitizer is slow, and sees nothing between processes.
+/// ThreadSanitizer is slow, and sees no other process.
 const ROUNDS: u64 = if cfg!(tsan) { 1 } else { 6 };
 
 type Before = (&'static str, fn(&Path), &'static str);
 
-/// What is there, and how the one who makes the region finds it.
+/// The present file, and how the process that makes the region reports it.
 const BEFORES: &[Before] = &[
     ("nothing", |_| {}, "Created"),
     ("a region", |path| drop(Shared::open(path)), "Attached"),
@@ -39,7 +39,7 @@ fn replace(path: &Path, change: fn(&mut [u8])) {
     std::fs::write(path, bytes).unwrap();
 }
 
-/// What the processes said: how they opened the region, and which one.
+/// The reports of the processes: how they opened the region, and which one.
 fn opened_by(actors: &mut [Actor]) -> Vec<Vec<String>> {
     let said = actors.iter_mut().filter_map(Actor::hear);
     said.map(|text| text.split(' ').map(str::to_owned).collect()).collect()

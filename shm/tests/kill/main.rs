@@ -1,8 +1,8 @@
-//! Processes that share a region are killed, at every crash point and at random instants; the
-//! others go on, and in the end nothing is left over.
+//! Processes that share a region are killed, at every crash point and at random times. The others
+//! continue, and in the end nothing is left behind.
 //!
-//! The processes are this program again, which runs the test `role` and finds in its environment
-//! what it has to do.
+//! The processes are this program again. They run the test `role`, and the environment names their
+//! work.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

@@ -1,4 +1,4 @@
-//! A process dies at each crash point; what it left is found, repaired once, and swept.
+//! A process dies at each crash point; its remains are found, repaired once, and swept.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -8,17 +8,17 @@ use forebay_shm::Liveness;
 use super::process::{Actor, PATIENCE};
 use super::shared::{Shared, fresh, names_beside};
 
-/// Other builds have none.
+/// Other builds have no crash points.
 pub(crate) const HAS_CRASH_POINTS: bool = cfg!(all(debug_assertions, not(tsan)));
 
-/// What there is before the process starts.
+/// The state before the process starts.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Before {
     /// No file.
     Nothing,
-    /// A file that is no region.
+    /// A file that is not a region.
     Garbage,
-    /// A region that nobody uses.
+    /// A region without participants.
     Region,
     /// A region whose lock we hold.
     WeHold,
@@ -28,7 +28,7 @@ enum Before {
     Dead,
 }
 
-/// Where the process dies, in which circumstances, and whether the next owner must repair.
+/// The point of death, the state before, and whether the next owner must repair.
 const POINTS: &[(&str, Before, bool)] = &[
     ("region.dir_locked", Before::Nothing, false),
     ("region.moved", Before::Garbage, false),
@@ -58,7 +58,7 @@ const POINTS: &[(&str, Before, bool)] = &[
     ("leave.row_free", Before::Region, false),
 ];
 
-/// Kills a process at one point, by what it does in its whole life.
+/// Kills a process at one point of its whole life.
 fn die_at(point: &str, before: Before, path: &Path) {
     let dying = |path: &Path| Actor::start_with("once", path, &[("FOREBAY_CRASH_AT", point)]);
     match before {
@@ -133,7 +133,7 @@ fn a_point_that_is_passed_twice_kills_the_second_time() {
     shared.sweep();
 }
 
-/// A sweep frees the lock before the next owner comes; here the sweeper dies right after that.
+/// A sweep frees the lock before the next owner comes; the sweeper dies right after that.
 #[test]
 fn a_lock_that_a_sweeper_freed_needs_repair_once() {
     if !HAS_CRASH_POINTS {
@@ -152,7 +152,7 @@ fn a_lock_that_a_sweeper_freed_needs_repair_once() {
     shared.assert_nothing_is_left("lock.abandoned");
 }
 
-/// Who would have been woken sleeps on when its waker dies, but not for long.
+/// A thread sleeps on when its waker dies, but not for long.
 #[test]
 fn a_waiter_goes_on_when_its_waker_or_the_woken_one_dies() {
     if !HAS_CRASH_POINTS {
@@ -194,7 +194,7 @@ fn every_crash_point_is_used() {
                 continue;
             }
             let text = std::fs::read_to_string(&path).unwrap();
-            // In two pieces, so that this line is not one of them.
+            // In two pieces, so that this line does not count.
             for after in text.split(concat!("crash_", "point!(\"")).skip(1) {
                 in_source.insert(after.split('"').next().unwrap().to_owned());
             }

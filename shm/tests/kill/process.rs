@@ -1,4 +1,4 @@
-//! Starting this program again in some role, and waiting for it no longer than a test may last.
+//! Starts this program again in some role, and waits for it no longer than a test may last.
 
 use std::io::{Read, Write};
 use std::os::unix::process::ExitStatusExt;
@@ -11,10 +11,10 @@ use rustix::fd::{AsFd, OwnedFd};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use rustix::time::{ClockId, clock_gettime};
 
-/// Longer than anything takes on a busy machine; who needs more hangs.
+/// Longer than any step takes on a busy machine; a process that needs more hangs.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
-/// What a process says to the test begins with this; the rest of its output is the test runner's.
+/// The prefix of a process's messages to the test; the rest of its output is the test runner's.
 pub(crate) const SAY: &str = "say ";
 
 /// A process in a role; killed when it is dropped.
@@ -46,7 +46,7 @@ impl Actor {
         Actor { child, pidfd, unread: Vec::new(), what }
     }
 
-    /// The next thing that it says; `None` if it ends before.
+    /// Its next message; `None` if it ends before.
     pub(crate) fn hear(&mut self) -> Option<String> {
         let deadline = now() + PATIENCE;
         loop {
@@ -69,13 +69,13 @@ impl Actor {
         }
     }
 
-    /// Lets it go on from `wait_for_go`.
+    /// Lets it continue from `wait_for_go`.
     pub(crate) fn go(&mut self) {
         // It may be dead already.
         let _ = self.child.stdin.as_mut().unwrap().write_all(b"\n");
     }
 
-    /// What ends `wait_for_end` when it is dropped.
+    /// Dropping this ends `wait_for_end`.
     pub(crate) fn take_stdin(&mut self) -> ChildStdin {
         self.child.stdin.take().unwrap()
     }
@@ -88,7 +88,7 @@ impl Actor {
         pidfd_send_signal(&self.pidfd, signal).unwrap();
     }
 
-    /// Has it ended after this time?
+    /// Whether it has ended within this time.
     pub(crate) fn ends_within(&self, time: Duration) -> bool {
         wait_readable(&self.pidfd, time)
     }
@@ -100,21 +100,21 @@ impl Actor {
         self.child.wait().unwrap()
     }
 
-    /// Waits until it has ended well.
+    /// Waits until it has succeeded.
     pub(crate) fn end_well(self) {
         let what = self.what.clone();
         let status = self.end();
         assert!(status.success(), "{what} ended with {status}");
     }
 
-    /// Waits until it has been killed by itself.
+    /// Waits until it has killed itself.
     pub(crate) fn end_killed(self) {
         let what = self.what.clone();
         let status = self.end();
         assert_eq!(status.signal(), Some(Signal::KILL.as_raw()), "{what} ended with {status}");
     }
 
-    /// Kills it, unless it has ended badly before.
+    /// Kills it, unless it has failed before.
     pub(crate) fn kill(mut self) {
         let _ = self.child.kill();
         let status = self.child.wait().unwrap();

@@ -1,4 +1,4 @@
-//! Processes are killed at random instants while others work on.
+//! Processes are killed at random times while others work.
 
 use forebay_shm::{Liveness, Participant};
 use rustix::process::Signal;
@@ -9,14 +9,14 @@ use super::shared::{PROGRESS, Shared, fresh, names_beside};
 
 const WORKERS: usize = 4;
 
-/// How many processes are killed; `FOREBAY_KILLS=1000` for a longer run.
+/// The number of processes to kill; `FOREBAY_KILLS=1000` makes a longer run.
 fn kill_count() -> u64 {
     let usual = if cfg!(tsan) { 20 } else { 200 };
     std::env::var("FOREBAY_KILLS").map_or(usual, |count| count.parse().unwrap())
 }
 
-/// Printed, and taken from `FOREBAY_SEED` if that is set: the instants come again, the machine's
-/// mood does not.
+/// Printed, and taken from `FOREBAY_SEED` if that is set: it repeats the times, but not the
+/// machine's load.
 fn seed() -> u64 {
     let given = std::env::var("FOREBAY_SEED").ok().map(|seed| seed.parse().unwrap());
     let seed = given.unwrap_or_else(|| now().as_nanos() as u64);
@@ -44,11 +44,11 @@ fn start(number: usize, path: &std::path::Path) -> Actor {
     worker
 }
 
-/// Is this process stopped, as far as the kernel tells?
+/// Whether the kernel reports this process as stopped.
 fn is_stopped(worker: &Actor) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{}/stat", worker.pid())).unwrap();
     let (_, fields) = stat.rsplit_once(')').unwrap();
-    // The other threads stop at the same signal, the one that works among them, soon after.
+    // The other threads stop at the same signal, soon after; one of them does the work.
     let tasks = std::fs::read_dir(format!("/proc/{}/task", worker.pid())).unwrap();
     let all_stop = tasks.filter_map(Result::ok).all(|task| {
         let stat = std::fs::read_to_string(task.path().join("stat")).unwrap_or_default();
@@ -57,8 +57,8 @@ fn is_stopped(worker: &Actor) -> bool {
     fields.trim_start().starts_with('T') && all_stop
 }
 
-/// Stops all others first, so that nobody but us can find out; then we are told exactly if the
-/// dead one held the lock.
+/// Stops all others first, so that only this process can detect the death; then it learns exactly
+/// whether the dead process held the lock.
 fn kill_while_others_stand(
     shared: &Shared,
     us: &Participant,

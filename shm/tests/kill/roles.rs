@@ -1,4 +1,4 @@
-//! What the processes of these tests do.
+//! The work of the processes of these tests.
 
 use std::io::Read;
 use std::os::unix::fs::FileExt;
@@ -13,7 +13,7 @@ use rustix::process::{Signal, set_parent_process_death_signal};
 use super::process::{PATIENCE, SAY, now};
 use super::shared::{SPEC, Shared, names_beside};
 
-/// Plays the role that the environment names; nothing without one.
+/// Plays the role that the environment names, if any.
 pub(crate) fn run() {
     let Ok(role) = std::env::var("FOREBAY_ROLE") else {
         return;
@@ -22,7 +22,7 @@ pub(crate) fn run() {
     if role == "idle" {
         return wait_for_end();
     }
-    // Nobody stays behind when the test is stopped.
+    // No process stays behind when the test is stopped.
     set_parent_process_death_signal(Some(Signal::KILL)).unwrap();
     match &*role {
         "open" => open(&path),
@@ -57,7 +57,7 @@ fn wait_for_end() {
     let _ = std::io::stdin().read_to_end(&mut Vec::new());
 }
 
-/// Opens the region at the same instant as others.
+/// Opens the region at the same time as others.
 fn open(path: &Path) {
     say("ready");
     wait_for_go();
@@ -70,7 +70,7 @@ fn open(path: &Path) {
     participant.leave();
 }
 
-/// Everything that a participant does in its life, once.
+/// The whole life of a participant, once.
 fn once(shared: &Shared) {
     let participant = shared.region.join().unwrap();
     shared.work(&participant);
@@ -80,7 +80,7 @@ fn once(shared: &Shared) {
     participant.leave();
 }
 
-/// The same again and again.
+/// The same repeatedly.
 fn churn(shared: &Shared) {
     let number = std::env::var("FOREBAY_NUMBER").unwrap().parse().unwrap();
     let mut participant = shared.region.join().unwrap();
@@ -101,7 +101,7 @@ fn churn(shared: &Shared) {
     participant.leave();
 }
 
-/// Unlocks as soon as somebody sleeps on the lock.
+/// Unlocks as soon as a thread sleeps on the lock.
 fn hold_until_waited(shared: &Shared) {
     let participant = shared.region.join().unwrap();
     let lock = shared.lock();
@@ -125,7 +125,7 @@ fn hold_and(shared: &Shared, make_child: fn() -> u32) {
     wait_for_end();
 }
 
-/// A child that executes a program, and so has none of our files but standard input.
+/// A child that executes a program, and so has none of our files except standard input.
 #[expect(clippy::zombie_processes, reason = "it outlives us: that is the test")]
 fn spawn_idle() -> u32 {
     let child = Command::new(std::env::current_exe().unwrap())
@@ -138,7 +138,7 @@ fn spawn_idle() -> u32 {
     child.id()
 }
 
-/// A limit on the size of files is an error, and no death.
+/// A limit on the size of files is an error, not a death.
 fn limited(path: &Path) {
     use rustix::process::{Resource, Rlimit, setrlimit};
     let limit = Rlimit { current: Some(4096), maximum: None };
@@ -149,7 +149,7 @@ fn limited(path: &Path) {
     }
 }
 
-/// Who becomes another user cannot join, and learns why.
+/// A process that changes its user cannot join, and learns why.
 fn become_nobody(shared: &Shared) {
     if !rustix::process::geteuid().is_root() {
         return println!("skipped: only the superuser can become another user");
@@ -160,7 +160,7 @@ fn become_nobody(shared: &Shared) {
     assert!(error.contains("/proc/self/fd"), "{error}");
 }
 
-/// A file system with room for one region, that this process alone sees; only the superuser may
+/// A file system with room for one region, which only this process sees; only the superuser may
 /// mount one.
 fn tight(path: &Path) {
     use nix::mount::{MsFlags, mount};
@@ -209,7 +209,7 @@ fn tight_cases(path: &Path) {
     }
 }
 
-/// Participants go in every way while a child has copies of all descriptors.
+/// Participants end in every way while a child has copies of all descriptors.
 fn part_beside_child(shared: &Shared) {
     let region = &shared.region;
     let (us, dropped, left) =
@@ -233,7 +233,7 @@ fn part_beside_child(shared: &Shared) {
     wait_for_end();
 }
 
-/// A child that drops and leaves what its parent has changes nothing.
+/// A child that drops and leaves its parent's participants changes nothing.
 fn drop_in_child(shared: &Shared) {
     let us = shared.region.join().unwrap();
     let (dropped, left) = (shared.region.join().unwrap(), shared.region.join().unwrap());
@@ -249,7 +249,7 @@ fn drop_in_child(shared: &Shared) {
     assert!(ids.iter().all(|id| us.is_alive(*id)), "{:?}", shared.region.list());
 }
 
-/// A child that goes on as a copy of us, with all our files.
+/// A child that continues as a copy of us, with all our files.
 fn fork_idle() -> u32 {
     fork_that(|| {
         let mut bytes = [0; 16];

@@ -1,5 +1,5 @@
-//! The region of these tests: one lock with what it protects, and a segment that is read under pins
-//! and leases and reused when nobody has one.
+//! The region of these tests: one lock with its data, and a segment that is read under pins and
+//! leases and reused when it has none.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -54,11 +54,11 @@ const HOLD_SPINS: u32 = 500;
 const LOCK: usize = 0;
 const LEFT: usize = 1;
 const RIGHT: usize = 2;
-/// How often an owner was told to repair.
+/// The number of owners that were told to repair.
 const TOLD: usize = 3;
-/// Not guarded: the processes shall end.
+/// Not guarded: tells the processes to end.
 const STOP: usize = 4;
-/// Guarded: how often the segment was written anew.
+/// Guarded: how often the segment was rewritten.
 const GENERATION: usize = 5;
 /// Names the segment by its generation; zero while it may not be read. Stored by the lock's owner.
 const NAMED: usize = 6;
@@ -66,10 +66,10 @@ const NAMED: usize = 6;
 pub(crate) const PROGRESS: usize = 8;
 /// The segment: each of its words is its generation.
 const SEGMENT: std::ops::Range<usize> = 64..96;
-/// What leases call the segment.
+/// The lease's name of the segment.
 const PLACE: u64 = SEGMENT.start as u64;
 
-/// A region's parts.
+/// The parts of a region.
 #[derive(Clone)]
 pub(crate) struct Shared {
     pub(crate) region: Region,
@@ -134,10 +134,10 @@ impl Shared {
         self.store(PROGRESS + number, self.load(PROGRESS + number) + 1);
     }
 
-    /// Reads the segment, takes the lock, changes what it protects; was a repair needed?
+    /// Reads the segment, takes the lock, changes the data; returns whether a repair was needed.
     ///
     /// # Panics
-    /// If it takes too long, or if something is torn and nobody was told.
+    /// If it takes too long, or if something is torn without notice.
     pub(crate) fn work(&self, participant: &Participant) -> bool {
         self.read(participant);
         self.change(participant)
@@ -146,8 +146,8 @@ impl Shared {
     /// Reads the segment under a pin, and again under a lease, if it may be read.
     fn read(&self, participant: &Participant) {
         let row = participant.id().row as usize;
-        // SAFETY: the row is the participant's, which is here and makes no other one meanwhile; all
-        // processes make the same tables, and nothing else writes those areas.
+        // SAFETY: the row is the participant's, which is here and makes no other one at that time;
+        // all processes make the same tables, and nothing else writes those areas.
         let pins = unsafe { self.pins.row(row) }.unwrap();
         // SAFETY: the same.
         let leases = unsafe { self.leases.row(row) }.unwrap();
@@ -174,7 +174,7 @@ impl Shared {
         }
     }
 
-    /// Writes the segment anew, unless somebody may be reading it: then a later owner will.
+    /// Rewrites the segment, unless it may be read right now: then a later owner will.
     fn reuse_segment(&self) {
         self.store(NAMED, 0);
         crash_point!("test.taken_out");
@@ -205,13 +205,13 @@ impl Shared {
         assert_eq!(self.load(LEFT), self.load(RIGHT), "torn, and nobody was told");
         self.store(LEFT, self.load(LEFT) + 1);
         crash_point!("test.torn");
-        // Long enough that a good part of the random deaths happen here.
+        // Long enough that many of the random deaths happen here.
         (0..HOLD_SPINS).for_each(|_| std::hint::spin_loop());
         self.store(RIGHT, self.load(RIGHT) + 1);
         was_told
     }
 
-    /// Takes back what the dead ones owned.
+    /// Releases what the dead participants owned.
     pub(crate) fn sweep(&self) -> u32 {
         self.region.sweep(|dead| self.clean_up(dead)).unwrap()
     }
@@ -225,7 +225,7 @@ impl Shared {
         self.lock().abandon(dead);
     }
 
-    /// Nobody takes part any more, and nothing is owned.
+    /// There are no participants any more, and nothing is owned.
     pub(crate) fn assert_nothing_is_left(&self, case: &str) {
         assert_eq!(self.region.list(), [], "{case}: rows are left");
         assert_eq!(self.pins.pinned_count(), 0, "{case}: pins are left");

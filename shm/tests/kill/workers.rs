@@ -1,4 +1,4 @@
-//! Worker processes that are killed while others work on: for the crates whose regions are shared.
+//! Worker processes that are killed while others work: for the crates whose regions are shared.
 
 use std::path::Path;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::process::{Actor, PATIENCE, now};
 use crate::rng::Rng;
 
-/// How many processes are killed.
+/// The number of processes to kill.
 pub(crate) fn kill_count() -> u64 {
     std::env::var("FOREBAY_KILLS").map_or(200, |count| count.parse().expect("a number"))
 }
@@ -23,7 +23,7 @@ pub(crate) fn start(dir: &Path, number: usize, random: &mut Rng, crash_at: Optio
     worker
 }
 
-/// Waits until a worker, whose steps these are, has done so many more.
+/// Waits until the worker with these steps has taken this many more.
 pub(crate) fn wait_for_steps(number: usize, steps: u64, progress: impl Fn() -> u64) {
     let deadline = now() + PATIENCE;
     let wanted = progress() + steps;
@@ -33,8 +33,8 @@ pub(crate) fn wait_for_steps(number: usize, steps: u64, progress: impl Fn() -> u
     }
 }
 
-/// Kills workers at random instants, one after another, and starts new ones in their places; now
-/// and then somebody sweeps.
+/// Kills workers at random times, one after another, and starts new ones in their places; sometimes
+/// a process sweeps.
 pub(crate) fn kill_some(workers: &mut Vec<Actor>, dir: &Path, random: &mut Rng, sweep: impl Fn()) {
     for kill in 0..kill_count() {
         let number = random.below(workers.len());

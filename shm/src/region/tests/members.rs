@@ -1,4 +1,4 @@
-//! Those who take part, and the locks that they share.
+//! Participants, and the locks that they share.
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -99,7 +99,7 @@ fn need_of_repair_stays_until_somebody_has_repaired() {
     assert!(lock.lock(&member).unwrap().must_repair());
 }
 
-/// Row and generation mean somebody else in each region.
+/// Row and generation identify another participant in each region.
 #[test]
 fn who_takes_part_or_died_elsewhere_is_refused() {
     let (_dir, path) = fresh();
@@ -121,7 +121,7 @@ fn who_takes_part_or_died_elsewhere_is_refused() {
     assert!(here.area(1).is_none(), "the participants' rows are handed out");
 }
 
-/// Knows nobody, and says that it has the last row that a lock's word can name, or the next one.
+/// Knows no other participant, and claims the last row that a lock's word can name, or the next.
 struct Far(u32, RegionId);
 
 impl Liveness for Far {
