@@ -38,11 +38,11 @@ pub enum End {
 /// Why there is no whole response.
 #[derive(Clone, Debug)]
 pub enum Broken {
-    /// The connection ended; with what had arrived, if at least the head had.
+    /// The connection ended; holds the response so far, if at least its head had arrived.
     Cut(End, Option<Box<Response>>),
-    /// What arrived is not HTTP/1.1 as a careful sender writes it.
+    /// The response is not HTTP/1.1 in the form of a careful sender.
     Fault(String),
-    /// Nothing more came; with what had arrived.
+    /// No more bytes came in time; holds the response so far.
     TimedOut(Option<Box<Response>>),
 }
 
@@ -58,7 +58,7 @@ impl Client {
     pub fn connect_narrow(server: SocketAddr) -> Client {
         let domain = Domain::for_address(server);
         let socket = Socket::new(domain, Type::STREAM, None).expect("a socket");
-        // What the other side may have under way follows from its segments, and those from ours.
+        // The other side's window follows from its segment size, and that from ours.
         socket.set_tcp_mss(NARROW_SEGMENT_BYTES).expect("a size that is permitted");
         socket.set_recv_buffer_size(NARROW_BYTES).expect("a size that is permitted");
         socket.connect_timeout(&server.into(), PATIENCE).expect("the server listens");
@@ -156,7 +156,7 @@ impl Client {
         (std::mem::take(&mut self.unread), self.end)
     }
 
-    /// Does the server end the connection without another byte?
+    /// Whether the server ends the connection without another byte.
     pub fn is_closed_cleanly(&mut self) -> bool {
         let (rest, end) = self.rest();
         rest.is_empty() && end.is_some()

@@ -17,7 +17,7 @@ impl Deadline {
         Deadline(Instant::now() + patience)
     }
 
-    /// What is left, `None` once it is over; never zero, since sockets refuse a zero timeout.
+    /// The time left, `None` once it is over; never zero, because sockets refuse a zero timeout.
     pub fn remaining(self) -> Option<Duration> {
         let left = self.0.saturating_duration_since(Instant::now());
         (left > Duration::ZERO).then_some(left)
@@ -29,7 +29,7 @@ pub fn eventually(what: &str, condition: impl FnMut() -> bool) {
     assert!(holds_within(PATIENCE, condition), "never came true: {what}");
 }
 
-/// Does `condition` come true within `patience`?
+/// Whether `condition` becomes true within `patience`.
 pub fn holds_within(patience: Duration, mut condition: impl FnMut() -> bool) -> bool {
     let deadline = Deadline::after(patience);
     let mut pause = Duration::from_micros(100);

@@ -2,7 +2,7 @@
 //!
 //! `\r \n \t \0 \\ \s` (a space), `\xHH`, and `\{COUNT*TEXT}` for TEXT repeated COUNT times.
 
-/// Text as bytes, in the notation above. Errors name what is wrong.
+/// Text as bytes, in the notation above. Errors say why it is invalid.
 pub fn unescape(text: &str) -> Result<Vec<u8>, String> {
     let mut out = Vec::new();
     let mut rest = text;

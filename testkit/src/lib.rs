@@ -5,7 +5,7 @@
 #![forbid(unsafe_code)]
 #![expect(
     clippy::disallowed_types,
-    reason = "tests are not profiled, and what scripts them depends on nothing that they test"
+    reason = "tests are not profiled, and their scripts depend on nothing that they test"
 )]
 
 pub mod client;

@@ -51,19 +51,19 @@ impl Head {
             .map(|(_, value)| value.as_str())
     }
 
-    /// Does this field occur?
+    /// Whether the message has this field.
     pub fn has(&self, name: &str) -> bool {
         self.field(name).is_some()
     }
 
-    /// Is this token in the field's comma-separated lists, in any case?
+    /// Whether this token is in the field's comma-separated lists, in any case.
     pub fn lists(&self, name: &str, token: &str) -> bool {
         self.all(name)
             .flat_map(|value| value.split(','))
             .any(|member| member.trim().eq_ignore_ascii_case(token))
     }
 
-    /// What the framing fields say (RFC 9112 §6); every way to say it twice is a fault.
+    /// The framing of the body (RFC 9112 §6); every way to state it twice is a fault.
     pub fn framing(&self) -> Result<Framing, String> {
         let lengths: Vec<&str> = self.all("content-length").collect();
         let codings: Vec<&str> = self.all("transfer-encoding").collect();

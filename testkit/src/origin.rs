@@ -1,5 +1,5 @@
-//! A scripted origin: a TCP listener whose answers are chosen by the test, and whose record says
-//! exactly what came in.
+//! A scripted origin: a TCP listener whose answers the test chooses, and which records exactly the
+//! bytes that arrive.
 //!
 //! Invariant: every byte of every connection is either part of a request in the record or named
 //! in a fault, so `requests()` with an empty `faults()` is the whole truth.
@@ -40,12 +40,12 @@ struct Record {
     seen_count: HashMap<String, usize>,
 }
 
-/// What one connection brought.
+/// The requests of one connection.
 #[derive(Clone, Debug, Default)]
 pub struct Connection {
     /// Every byte received.
     pub bytes: Vec<u8>,
-    /// Has it ended, from either side?
+    /// Whether either side has ended it.
     pub is_closed: bool,
     /// Bytes that are no request.
     pub faults: Vec<String>,
@@ -279,7 +279,8 @@ impl Worker<'_> {
         Ok(())
     }
 
-    /// The request at `at` as far as it has arrived. What cannot be one ends the connection.
+    /// The request at `at` as far as it has arrived. Bytes that cannot be a request end the
+    /// connection.
     fn parse(&self) -> Result<Option<Request>, Over> {
         let mut record = locked(&self.shared.record);
         let connection = &mut record.connections[self.number];

@@ -1,4 +1,4 @@
-//! What an origin received, read strictly and checked for what a proxy must not send.
+//! A request as an origin received it, parsed strictly and checked for faults of a proxy.
 
 use crate::message::{Body, Framing, Head, is_token};
 
@@ -19,9 +19,9 @@ pub struct Request {
     pub body: Vec<u8>,
     /// Trailer fields.
     pub trailers: Vec<(String, String)>,
-    /// Has the body ended?
+    /// Whether the body is complete.
     pub is_whole: bool,
-    /// What a proxy must not send, though it can be understood.
+    /// Faults of a proxy in a request that can be understood.
     pub faults: Vec<String>,
 }
 

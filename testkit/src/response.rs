@@ -1,4 +1,4 @@
-//! What a client received, read strictly.
+//! A response as a client received it, parsed strictly.
 
 use crate::message::{Body, Framing, Head};
 
@@ -15,9 +15,9 @@ pub struct Response {
     pub body: Vec<u8>,
     /// Trailer fields.
     pub trailers: Vec<(String, String)>,
-    /// Has the body ended, as the framing says it?
+    /// Whether the body is complete by its framing.
     pub is_whole: bool,
-    /// Does the body only end with the connection?
+    /// Whether only the end of the connection ends the body.
     pub ends_with_connection: bool,
 }
 
@@ -79,7 +79,7 @@ impl Response {
         String::from_utf8_lossy(&self.body).into_owned()
     }
 
-    /// Does the connection end after this response, by what it says?
+    /// Whether the connection ends after this response, by its fields.
     pub fn says_close(&self) -> bool {
         self.head.lists("connection", "close") || self.ends_with_connection
     }

@@ -1,4 +1,4 @@
-//! What a scripted origin does with one request: a list of steps, and gates that a test opens.
+//! Scripts of an origin: a list of steps for one request, and gates that a test opens.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
@@ -14,13 +14,13 @@ impl Gate {
         Gate::default()
     }
 
-    /// Lets everybody through, now and later.
+    /// Opens the gate for good.
     pub fn open(&self) {
         *locked(&self.0.0) = true;
         self.0.1.notify_all();
     }
 
-    /// Has it been opened?
+    /// Whether it has been opened.
     pub fn is_open(&self) -> bool {
         *locked(&self.0.0)
     }
@@ -44,7 +44,7 @@ pub enum Step {
     Wait(Gate),
     /// Opens a gate that the test waits at.
     Open(Gate),
-    /// Ends the connection after what was sent (FIN).
+    /// Ends the connection after the bytes sent so far (FIN).
     Close,
     /// Resets the connection.
     Reset,
@@ -52,7 +52,7 @@ pub enum Step {
     Stall,
 }
 
-/// What the origin does with one request. The connection is kept unless a step ends it.
+/// The steps for one request. The connection is kept unless a step ends it.
 #[derive(Clone, Debug, Default)]
 pub struct Script {
     /// The steps in order.
@@ -60,12 +60,12 @@ pub struct Script {
 }
 
 impl Script {
-    /// Reads the whole request and then does what is appended.
+    /// Reads the whole request, then runs the appended steps.
     pub fn new() -> Script {
         Script { steps: vec![Step::ReadBody] }
     }
 
-    /// Does what is appended as soon as the request head has arrived.
+    /// Runs the appended steps as soon as the request head has arrived.
     pub fn early() -> Script {
         Script::default()
     }

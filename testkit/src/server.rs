@@ -49,7 +49,7 @@ impl ServerBuilder {
             .flag("--runtime-dir", &runtime_dir)
     }
 
-    /// A command without any flag: what it does by itself is what is tested.
+    /// A command without any flag, to test its defaults.
     pub fn bare(program: &str, command: &str) -> ServerBuilder {
         ServerBuilder {
             program: program.into(),
@@ -174,7 +174,7 @@ impl Server {
         self.process.child.id()
     }
 
-    /// Does the process still run?
+    /// Whether the process still runs.
     pub fn is_running(&mut self) -> bool {
         !self.process.has_ended()
     }
@@ -194,12 +194,12 @@ impl Server {
         self.builder.path(name)
     }
 
-    /// What it has written to standard output so far; all of it once [`Server::wait`] saw its end.
+    /// Its standard output so far; all of it once [`Server::wait`] has returned.
     pub fn output(&self) -> String {
         locked(&self.process.output.text).clone()
     }
 
-    /// What it has written to standard error so far.
+    /// Its standard error so far.
     pub fn errors(&self) -> String {
         locked(&self.process.errors.text).clone()
     }
@@ -276,7 +276,7 @@ impl Drop for Server {
     }
 }
 
-/// The child and what it writes.
+/// The child and its output.
 #[derive(Debug)]
 struct Process {
     child: Child,

@@ -6,7 +6,7 @@
 //! > bytes, in the notation of `escape`
 //! = expectation
 //! ```
-//! Which marks there are, and what their text means, is up to the test that reads the file.
+//! The test that reads a file decides which marks there are, and the meaning of their text.
 
 /// One named block.
 #[derive(Clone, Debug, PartialEq, Eq)]

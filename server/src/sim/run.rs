@@ -7,7 +7,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use forebay_cache::{CheckDepth, Selection, Severity, Store};
+use forebay_cache::{CheckDepth, FindingSeverity, Selection, Store};
 use forebay_shm::CounterFile;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::{JoinHandle, LocalSet};
@@ -322,7 +322,7 @@ impl Server {
         }
         match self.store.check(CheckDepth::Checksums, |_| ()) {
             Ok(report) => {
-                let wrong = |severity| severity != Severity::Note;
+                let wrong = |severity| severity != FindingSeverity::Note;
                 if report.findings.iter().any(|finding| wrong(finding.severity())) {
                     run.fail(format!("the store is not sound: {report}"));
                 }

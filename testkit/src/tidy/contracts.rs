@@ -1,4 +1,4 @@
-//! What dangerous code has to say for itself, and what must not be left in the tree.
+//! Comments that unsafe code and orderings need, and leftovers that must not be in the tree.
 
 use super::Problem;
 use super::source::{Source, has_word};
@@ -35,7 +35,7 @@ pub(super) fn orderings(source: &Source) -> Vec<Problem> {
     problems
 }
 
-/// Is this call, which ends in the quote of a text, in the code of this line?
+/// Whether this call, which ends with the quote of a text, is in the code of this line.
 fn calls(source: &Source, index: usize, call: &str) -> bool {
     let name = call.trim_end_matches('"');
     source.code[index].contains(name) && source.lines[index].contains(call)

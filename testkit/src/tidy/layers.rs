@@ -1,5 +1,5 @@
-//! Who may know whom: crates by their manifests, the steps of the flow by their imports, and what
-//! must not be known at all.
+//! Layers: dependencies of crates by their manifests, of the steps of the flow by their imports,
+//! and things that a crate must not know at all.
 
 use super::Problem;
 use super::manifest::{Section, dependencies};
@@ -26,7 +26,7 @@ const CRATES: &[(&str, &[&str])] = &[
 /// The steps of a request in their order: each uses only those before it.
 const STEPS: &[&str] = &["accept", "parse", "key", "lookup", "store", "fetch", "deliver"];
 
-/// Words that must not occur in the code of a crate: what it must not know.
+/// Words that must not occur in the code of a crate.
 const ABSENCES: &[(&str, &[&str])] = &[
     ("http/src/", &["Instant", "TcpStream", "UdpSocket", "thread", "tokio", "fs"]),
     ("rules/src/", &["Instant", "TcpStream", "UdpSocket", "thread", "tokio", "fs"]),
@@ -83,7 +83,7 @@ pub(super) fn step_imports(source: &Source) -> Vec<Problem> {
     problems
 }
 
-/// What a crate must not know, by the words of its code.
+/// Things that a crate must not know, by the words of its code.
 pub(super) fn absences(source: &Source) -> Vec<Problem> {
     let Some((_, words)) = ABSENCES.iter().find(|(prefix, _)| source.path.starts_with(prefix))
     else {

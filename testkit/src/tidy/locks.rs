@@ -11,7 +11,7 @@ const TABLE: &str = "sync/src/class.rs";
 /// The class of locks that are not part of the server.
 const TEST_CLASS: &str = "Test";
 
-/// What locks are made of, for `sync` only.
+/// Crates that locks are built from; only `sync` may use them.
 const RAW_LOCKS: &[&str] = &["lock_api", "parking_lot", "parking_lot_core"];
 
 /// Classes of which no lock is made outside of tests.
@@ -29,7 +29,7 @@ pub(super) fn unused_classes(sources: &[Source]) -> Vec<Problem> {
         .collect()
 }
 
-/// Other members of the workspace that depend on what locks are made of.
+/// Reports other members of the workspace that depend on such a crate.
 pub(super) fn raw_locks(manifests: &[(String, String)]) -> Vec<Problem> {
     let root = manifests.iter().find(|(path, _)| path == "Cargo.toml");
     let members = root.map(|(_, text)| members_of(text)).unwrap_or_default();
@@ -61,7 +61,7 @@ fn classes(table: &Source) -> Vec<(usize, String)> {
     .collect()
 }
 
-/// Does the code of this file, tests left out, name the class?
+/// Whether the code of this file, without tests, names the class.
 fn uses(source: &Source, class: &str) -> bool {
     if source.path == TABLE || source.is_test_file() {
         return false;

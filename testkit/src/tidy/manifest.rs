@@ -12,7 +12,7 @@ pub(super) struct Dependency {
     pub(super) has_reason: bool,
 }
 
-/// What a dependency is for.
+/// The kind of dependency.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Section {
     /// The crate itself, or its build script.

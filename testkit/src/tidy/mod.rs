@@ -1,9 +1,8 @@
 //! The tree checks itself: sizes, edges between crates and steps, words, contracts, reasons, locks.
 //! Phrases and names that are hard to read are counted (`Words`); a table keeps them from rising.
 //!
-//! Each check is a function from text to problems, so each is tested with bad snippets. What may
-//! differ stands in `exceptions`, each with its reason; an exception that nothing needs is itself
-//! a problem.
+//! Each check is a function from text to problems, so each is tested with bad snippets. Permitted
+//! deviations are in `exceptions`, each with its reason; an unneeded exception is itself a problem.
 
 mod contracts;
 mod exceptions;
@@ -39,7 +38,7 @@ pub struct Problem {
     pub line: usize,
     /// The rule's short name, as exceptions name it.
     pub rule: &'static str,
-    /// What is wrong, with the thing that is.
+    /// The problem, with the thing that has it.
     pub message: String,
 }
 

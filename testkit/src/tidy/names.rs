@@ -59,7 +59,7 @@ fn is_participle(name: &str) -> bool {
     is_one_word && (ends_like_one || IRREGULAR.contains(&name))
 }
 
-/// Associated types stand in a block; what a macro makes has a variable for its name.
+/// Whether it is an item: associated types are inside a block, types of macros have `$` names.
 fn is_item(source: &Source, line: usize) -> bool {
     let code = &source.code[line];
     let is_associated = code.starts_with(' ') && code.trim_start().starts_with("type ");

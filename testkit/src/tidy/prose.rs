@@ -5,7 +5,7 @@
 
 use super::source::Source;
 
-/// What is counted in comments and in messages.
+/// A phrase that is counted in comments and in messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Phrase {
     /// "what is stored" in place of a noun.
@@ -164,7 +164,7 @@ fn marked(comment: &str) -> (&'static str, &str) {
     found.next().unwrap_or(("", ""))
 }
 
-/// A literal's text; what `{…}` stands for is a noun.
+/// A literal's text; each `{…}` stands for a noun.
 fn message(line: usize, literal: &str) -> Paragraph {
     let mut paragraph = Paragraph { is_doc: true, ..Paragraph::default() };
     let mut depth = 0;

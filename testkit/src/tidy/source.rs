@@ -51,7 +51,7 @@ impl Source {
         source
     }
 
-    /// Is the whole file there for tests?
+    /// Whether the whole file is for tests.
     pub(super) fn is_test_file(&self) -> bool {
         let name = self.path.rsplit('/').next().unwrap_or_default();
         self.path.split('/').any(|part| part == "tests") || name.ends_with("tests.rs")
@@ -85,7 +85,7 @@ impl Source {
         found
     }
 
-    /// Does this comment mark stand on the line or in the `reach` lines above it?
+    /// Whether this comment mark is on the line or in the `reach` lines above it.
     pub(super) fn has_comment_above(&self, line: usize, mark: &str, reach: usize) -> bool {
         let from = line.saturating_sub(reach);
         self.comments[from..=line].iter().any(|comment| comment.contains(mark))
@@ -133,7 +133,7 @@ pub(super) fn is_word(c: char) -> bool {
     c.is_alphanumeric() || c == '_'
 }
 
-/// Is `word` there as a whole word?
+/// Whether the line has `word` as a whole word.
 pub(super) fn has_word(line: &str, word: &str) -> bool {
     line.split(|c: char| !is_word(c)).any(|other| other == word)
 }

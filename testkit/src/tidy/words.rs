@@ -1,9 +1,9 @@
-//! One idea, one word: what we do not call things, with the word that we use instead.
+//! One idea, one word: words that our names do not use, with our words for them.
 
 use super::Problem;
 use super::source::Source;
 
-/// Words that our own names do not use, and what they should say.
+/// Words that our own names do not use, and our words for them.
 const NOT_OURS: &[(&str, &str)] = &[
     ("alternate", "variant"),
     ("arena", "region"),
@@ -18,10 +18,10 @@ const NOT_OURS: &[(&str, &str)] = &[
     ("expired", "stale"),
     ("expiry", "freshness_lifetime"),
     ("frontend", "client, or listener"),
-    ("handler", "what it does"),
-    ("helper", "what it does"),
-    ("helpers", "what they do"),
-    ("manager", "what it does"),
+    ("handler", "its task"),
+    ("helper", "its task"),
+    ("helpers", "their task"),
+    ("manager", "its task"),
     ("partition", "shard"),
     ("recheck", "validate"),
     ("refresh", "validate"),
@@ -31,8 +31,8 @@ const NOT_OURS: &[(&str, &str)] = &[
     ("stripe", "segment"),
     ("ttl", "freshness_lifetime"),
     ("upstream", "origin, or next_hop"),
-    ("util", "what it does"),
-    ("utils", "what they do"),
+    ("util", "its task"),
+    ("utils", "their task"),
     ("variance", "secondary key"),
     ("vhost", "site"),
 ];
