@@ -26,10 +26,10 @@ use crate::value::CounterValue;
 /// last numbers can be read; the next server replaces it.
 #[derive(Clone)]
 pub struct CounterFile {
-    shared: Arc<Shared>,
+    shared: Arc<CounterMemory>,
 }
 
-struct Shared {
+struct CounterMemory {
     slots: Slots,
     taken: Box<[AtomicBool]>,
 }
@@ -82,7 +82,7 @@ impl Plan {
         let Plan { header, word_count, .. } = self;
         let taken = (0..header.slot_count).map(|_| AtomicBool::new(false)).collect();
         let slots = Slots { words, header, word_count };
-        CounterFile { shared: Arc::new(Shared { slots, taken }) }
+        CounterFile { shared: Arc::new(CounterMemory { slots, taken }) }
     }
 }
 
@@ -136,7 +136,7 @@ impl CounterFile {
     /// # Panics
     /// If there is no such slot or if it is taken: two writers would lose each other's counts.
     pub fn slot(&self, slot: usize) -> CounterSlot {
-        let Shared { slots, taken } = &*self.shared;
+        let CounterMemory { slots, taken } = &*self.shared;
         let first_word = slots.first_word(slot);
         // ORDER: Acquire pairs with the Release in `CounterSlot::drop`: the new owner adds to the
         // last values that the old one stored.
@@ -193,7 +193,7 @@ impl CounterFile {
 /// shared_between_threads::<forebay_shm::CounterSlot>();
 /// ```
 pub struct CounterSlot {
-    shared: Arc<Shared>,
+    shared: Arc<CounterMemory>,
     slot: usize,
     first_word: usize,
     word_count: usize,

@@ -60,7 +60,7 @@ pub(crate) trait ByteLocks {
 const LOOKS_MAX: u32 = if cfg!(loom) { 2 } else { 16 };
 
 /// The row got another state while it was read.
-struct Changed;
+struct RowChanged;
 
 /// The facts about a participant that are shown to people.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -175,7 +175,7 @@ impl<W: Words, B: ByteLocks> Table<'_, W, B> {
         (0..LOOKS_MAX).find_map(|_| self.look_once(row).ok()).flatten()
     }
 
-    fn look_once(&self, row: u32) -> Result<Option<RowSeen>, Changed> {
+    fn look_once(&self, row: u32) -> Result<Option<RowSeen>, RowChanged> {
         let (state, generation) = self.state(row);
         if state == FREE {
             return Ok(None);
@@ -190,7 +190,7 @@ impl<W: Words, B: ByteLocks> Table<'_, W, B> {
         // state has changed, too.
         acquire_fence("participants.facts");
         if self.state(row) != (state, generation) {
-            return Err(Changed);
+            return Err(RowChanged);
         }
         let id = ParticipantId { row, generation };
         Ok(Some(RowSeen { id, is_swept: state == SWEPT, is_locked, facts }))

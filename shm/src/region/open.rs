@@ -14,7 +14,7 @@ use rustix::rand::GetRandomFlags;
 use super::area::Area;
 use super::error::{RegionError, RegionErrorKind};
 use super::layout::{BarrierCode, FIRST_PROGRAM_KIND, Layout, PARTICIPANTS_KIND};
-use super::place::{self, Found, Place};
+use super::place::{self, FoundFile, RegionPath};
 use super::reader::RegionReader;
 use super::spec::RegionSpec;
 use super::unnamed::UnnamedRegion;
@@ -31,11 +31,11 @@ const DIR_LOCK_WAIT: Duration = Duration::from_secs(10);
 /// Memory that several processes share. A clone is another handle on the same memory.
 #[derive(Clone, Debug)]
 pub struct Region {
-    shared: Arc<Shared>,
+    shared: Arc<RegionMemory>,
 }
 
 #[derive(Debug)]
-struct Shared {
+struct RegionMemory {
     map: Arc<map::Words>,
     layout: Layout,
     opened: Opened,
@@ -95,15 +95,15 @@ impl Region {
     /// seconds, or the region needs `membarrier`, which this version does not use.
     pub fn open_or_create(path: &Path, spec: &RegionSpec) -> Result<Region, RegionError> {
         let mut plan = plan(Some(path), spec)?;
-        let place = Place::open(path)?;
-        if let Found::Usable(file, layout) = place.look(&plan)? {
+        let place = RegionPath::open(path)?;
+        if let FoundFile::Usable(file, layout) = place.look(&plan)? {
             return Region::attach(path, file, layout);
         }
         let _lock = place.lock(DIR_LOCK_WAIT)?;
         let mut opened = match place.look(&plan)? {
-            Found::Usable(file, layout) => return Region::attach(path, file, layout),
-            Found::Nothing => Opened::Created,
-            Found::Unusable(why) => Opened::Replaced { why },
+            FoundFile::Usable(file, layout) => return Region::attach(path, file, layout),
+            FoundFile::Nothing => Opened::Created,
+            FoundFile::Unusable(why) => Opened::Replaced { why },
         };
         complete(Some(path), &mut plan)?;
         let (file, map) = replace(&place, &plan, &mut opened)?;
@@ -118,16 +118,16 @@ impl Region {
     /// As [`open_or_create`](Region::open_or_create).
     pub fn prepare(path: &Path, spec: &RegionSpec) -> Result<(Region, UnnamedRegion), RegionError> {
         let mut plan = plan(Some(path), spec)?;
-        let place = Place::open(path)?;
+        let place = RegionPath::open(path)?;
         let lock = place.lock(DIR_LOCK_WAIT)?;
         let mut opened = match place.look(&plan)? {
-            Found::Usable(file, layout) => {
+            FoundFile::Usable(file, layout) => {
                 // The file that a killed process has left behind takes as much room.
                 place.give_up();
                 return Ok((Region::attach(path, file, layout)?, UnnamedRegion::has_its_name()));
             }
-            Found::Nothing => Opened::Created,
-            Found::Unusable(why) => Opened::Replaced { why },
+            FoundFile::Nothing => Opened::Created,
+            FoundFile::Unusable(why) => Opened::Replaced { why },
         };
         complete(Some(path), &mut plan)?;
         let (file, map) = place.make(&plan).map_err(|error| match opened {
@@ -182,7 +182,7 @@ impl Region {
 
     fn new(map: Arc<map::Words>, file: File, layout: Layout, opened: Opened) -> Region {
         let (rows, locks) = rows_of(&map, file, &layout);
-        Region { shared: Arc::new(Shared { map, layout, opened, rows, locks }) }
+        Region { shared: Arc::new(RegionMemory { map, layout, opened, rows, locks }) }
     }
 
     /// How it was opened.
@@ -267,7 +267,7 @@ impl Region {
 /// Makes the file and gives it the name of the old one. The old one may be lost only once the new
 /// one exists, or if no process can use it and its room is needed.
 fn replace(
-    place: &Place,
+    place: &RegionPath,
     plan: &Layout,
     opened: &mut Opened,
 ) -> Result<(File, Arc<map::Words>), RegionError> {

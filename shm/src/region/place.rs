@@ -33,7 +33,7 @@ const NEW: &str = ".new";
 const DAMAGED: &str = ".damaged";
 
 /// A name in a private directory.
-pub(super) struct Place<'a> {
+pub(super) struct RegionPath<'a> {
     path: &'a Path,
     parent: &'a Path,
     pub(super) dir: Arc<OwnedFd>,
@@ -41,7 +41,7 @@ pub(super) struct Place<'a> {
 }
 
 /// The file under the name.
-pub(super) enum Found {
+pub(super) enum FoundFile {
     Nothing,
     Usable(File, Layout),
     Unusable(ReplacedWhy),
@@ -64,20 +64,20 @@ impl Drop for DirLock {
     }
 }
 
-impl<'a> Place<'a> {
-    pub(super) fn open(path: &'a Path) -> Result<Place<'a>, RegionError> {
+impl<'a> RegionPath<'a> {
+    pub(super) fn open(path: &'a Path) -> Result<RegionPath<'a>, RegionError> {
         let (parent, name) = file::split(path)?;
         if [NEW, DAMAGED].iter().any(|suffix| name.as_bytes().ends_with(suffix.as_bytes())) {
             let what = format!("names that end in {NEW} or {DAMAGED} belong to other regions");
             return Err(RegionError::at(Some(path), RegionErrorKind::Spec { what }));
         }
-        Ok(Place { path, parent, dir: Arc::new(file::open_private_dir(parent)?), name })
+        Ok(RegionPath { path, parent, dir: Arc::new(file::open_private_dir(parent)?), name })
     }
 
     /// The same place again, in the directory that was opened then.
-    pub(super) fn again(path: &'a Path, dir: &Arc<OwnedFd>) -> Result<Place<'a>, RegionError> {
+    pub(super) fn again(path: &'a Path, dir: &Arc<OwnedFd>) -> Result<RegionPath<'a>, RegionError> {
         let (parent, name) = file::split(path)?;
-        Ok(Place { path, parent, dir: Arc::clone(dir), name })
+        Ok(RegionPath { path, parent, dir: Arc::clone(dir), name })
     }
 
     pub(super) fn path(&self) -> &'a Path {
@@ -90,20 +90,20 @@ impl<'a> Place<'a> {
     }
 
     /// Examines the file, and whether it is a region of this plan and of this boot.
-    pub(super) fn look(&self, plan: &Layout) -> Result<Found, RegionError> {
+    pub(super) fn look(&self, plan: &Layout) -> Result<FoundFile, RegionError> {
         let Some((file, stat)) = self.open_file()? else {
-            return Ok(Found::Nothing);
+            return Ok(FoundFile::Nothing);
         };
         let file_bytes = u64::try_from(stat.st_size).unwrap_or(0);
         let head = read_head(&file).map_err(|error| self.io("read the file", error))?;
         let why = match Layout::decode(&head, file_bytes).and_then(|layout| whole(layout, &stat)) {
             Ok(layout) if layout.boot_id != plan.boot_id => ReplacedWhy::OtherBoot,
             Ok(layout) if !layout.is_same_plan(plan) => ReplacedWhy::OtherPlan,
-            Ok(layout) => return Ok(Found::Usable(file, layout)),
+            Ok(layout) => return Ok(FoundFile::Usable(file, layout)),
             Err(NotUsable::OtherLayout { found }) => ReplacedWhy::OtherLayout { found },
             Err(NotUsable::Damaged { what }) => ReplacedWhy::Damaged { what, kept: None },
         };
-        Ok(Found::Unusable(why))
+        Ok(FoundFile::Unusable(why))
     }
 
     /// Waits until no other process makes or replaces files in this directory, but not longer than
@@ -130,7 +130,7 @@ impl<'a> Place<'a> {
         Ok(lock)
     }
 
-    /// Makes and fills the file under its name before [`name_it`](Place::name_it); the caller holds
+    /// Makes and fills the file under its name before [`name_it`](RegionPath::name_it); the caller holds
     /// the lock. After an error there is no file.
     pub(super) fn make(&self, layout: &Layout) -> Result<(File, Arc<map::Words>), RegionError> {
         self.remove(NEW, "remove what a dead process left")?;

@@ -14,7 +14,7 @@ use tempfile::TempDir;
 mod unnamed;
 
 use super::layout::{self, AREA_ENTRY_BYTES, HEADER_BYTES, Layout, offset};
-use super::place::Place;
+use super::place::RegionPath;
 use super::*;
 use crate::map::WORD_BYTES;
 use crate::participant::*;
@@ -236,7 +236,7 @@ fn memory_beyond_what_is_available_is_not_even_tried() {
 #[test]
 fn who_makes_a_region_is_waited_for_but_not_for_ever_and_not_for_its_children() {
     let (_dir, path) = fresh();
-    let (maker, other) = (Place::open(&path).unwrap(), Place::open(&path).unwrap());
+    let (maker, other) = (RegionPath::open(&path).unwrap(), RegionPath::open(&path).unwrap());
     let soon = Duration::from_millis(5);
     let lock = maker.lock(soon).unwrap();
     // The copy of a child that was forked in between.

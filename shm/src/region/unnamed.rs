@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::error::RegionError;
-use super::place::{DirLock, Place};
+use super::place::{DirLock, RegionPath};
 
 /// The pending name of a region. Until then no other process can make or replace one in its
 /// directory; dropping this undoes the making of the region.
@@ -13,12 +13,12 @@ use super::place::{DirLock, Place};
 #[must_use = "without a name the region ends with the process"]
 pub struct UnnamedRegion {
     /// `None` for a region that had its name already, or that has it now.
-    made: Option<Made>,
+    made: Option<PendingFile>,
 }
 
 /// A file beside the name.
 #[derive(Debug)]
-struct Made {
+struct PendingFile {
     path: PathBuf,
     dir: Arc<OwnedFd>,
     keep_damaged: bool,
@@ -31,10 +31,10 @@ impl UnnamedRegion {
         UnnamedRegion { made: None }
     }
 
-    /// For a region that [`Place::make`] has made.
-    pub(super) fn made(place: &Place<'_>, keep_damaged: bool, lock: DirLock) -> UnnamedRegion {
+    /// For a region that [`RegionPath::make`] has made.
+    pub(super) fn made(place: &RegionPath<'_>, keep_damaged: bool, lock: DirLock) -> UnnamedRegion {
         let (path, dir) = (place.path().to_owned(), Arc::clone(&place.dir));
-        UnnamedRegion { made: Some(Made { path, dir, keep_damaged, _lock: lock }) }
+        UnnamedRegion { made: Some(PendingFile { path, dir, keep_damaged, _lock: lock }) }
     }
 
     /// Gives the region its name. Processes that have mapped the old file keep it. If this fails,
@@ -47,7 +47,7 @@ impl UnnamedRegion {
         let Some(made) = self.made.take() else {
             return Ok(());
         };
-        let place = Place::again(&made.path, &made.dir)?;
+        let place = RegionPath::again(&made.path, &made.dir)?;
         let named = place.name_it(made.keep_damaged).map(drop);
         if named.is_err() {
             let _ = place.remove_named();
@@ -59,7 +59,7 @@ impl UnnamedRegion {
 impl Drop for UnnamedRegion {
     fn drop(&mut self) {
         if let Some(made) = &self.made
-            && let Ok(place) = Place::again(&made.path, &made.dir)
+            && let Ok(place) = RegionPath::again(&made.path, &made.dir)
         {
             place.give_up();
         }
