@@ -130,8 +130,8 @@ impl<'a> RegionPath<'a> {
         Ok(lock)
     }
 
-    /// Makes and fills the file under its name before [`name_it`](RegionPath::name_it); the caller holds
-    /// the lock. After an error there is no file.
+    /// Makes and fills the file under its name before [`name_it`](RegionPath::name_it); the caller
+    /// holds the lock. After an error there is no file.
     pub(super) fn make(&self, layout: &Layout) -> Result<(File, Arc<map::Words>), RegionError> {
         self.remove(NEW, "remove what a dead process left")?;
         let made = self.make_temp(layout);
