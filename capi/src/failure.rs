@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn what_failed_last_is_kept_for_its_thread() {
+    fn the_last_message_belongs_to_its_thread() {
         assert_eq!(guard(|| Err(CallFailure::null("map"))), Code::Null);
         assert_eq!(guard(|| Ok(Code::Absent)), Code::Absent);
         assert_eq!(last(), "map is null");

@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn what_says_no_size_is_refused() {
+    fn a_struct_without_a_size_is_refused() {
         assert_eq!(read_of(&[5000]), Err(Code::Argument));
         // SAFETY: null is refused.
         let null = guard(|| unsafe { read::<Two>(std::ptr::null(), "config") }.map(|_| Code::Ok));

@@ -1,11 +1,11 @@
-//! The header that is checked in is what the source says.
+//! The checked-in header matches the source.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::fs;
 use std::path::Path;
 
-/// `UPDATE_DOCS=1` writes it anew.
+/// `UPDATE_DOCS=1` writes the header.
 #[test]
 fn the_header_says_what_the_source_does() {
     let crate_dir = Path::new(env!("CARGO_MANIFEST_DIR"));

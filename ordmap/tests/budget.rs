@@ -14,7 +14,7 @@ use rng::Rng;
 
 const BUDGET: u64 = 1 << 20;
 
-/// Of a hash in front: enough for all that a budget leaves room for.
+/// Bytes of a hint table with room for every entry of the budget.
 const HINT_BYTES: u64 = 256 << 10;
 
 fn region(bytes: u64) -> OrdRegion {
@@ -65,7 +65,7 @@ fn a_map_stays_in_its_budget_whatever_the_sizes() {
 }
 
 #[test]
-fn what_is_used_stays_and_what_is_not_goes() {
+fn used_entries_stay_and_unused_ones_are_evicted() {
     let region = region(16 << 20);
     let participant = region.join().unwrap();
     for (name, hint_bytes) in [("by the tree", 0), ("by the hash", HINT_BYTES)] {
@@ -75,7 +75,7 @@ fn what_is_used_stays_and_what_is_not_goes() {
 }
 
 fn keeps_what_is_used(map: &Map<'_>) {
-    // As a cache does: those below 100 are read all the time, and stored again when they are gone.
+    // Like a cache: entries below 100 are read all the time, and stored again after an eviction.
     let missed = |from: usize| {
         let mut missed = 0;
         for number in from..from + 12_000 {
@@ -87,7 +87,7 @@ fn keeps_what_is_used(map: &Map<'_>) {
         }
         missed
     };
-    // Nothing is marked until the map is full, so each may go once.
+    // Nothing is marked until the map is full, so each entry may be evicted once.
     assert!(missed(1000) <= 200, "at first");
     assert_eq!(missed(20_000), 0, "what is used stays");
     let old = (1000..2000).filter(|number| map.contains(&key(*number)).unwrap()).count();
@@ -101,7 +101,7 @@ fn nothing_is_marked_before_the_budget_is_full() {
     let map = map_with_budget(&participant, "marks");
     map.insert(b"early", b"").unwrap();
     (0..10).for_each(|_| assert!(map.get(b"early").unwrap().is_some()));
-    // Were it marked, the hand would pass it by for the first time.
+    // If it were marked, the hand would spare it the first time.
     let mut number = 0;
     while map.stats().evicted_count == 0 {
         map.insert(&key(number), &[1; 64]).unwrap();
@@ -111,7 +111,7 @@ fn nothing_is_marked_before_the_budget_is_full() {
 }
 
 #[test]
-fn what_was_evicted_can_be_read_by_who_holds_it() {
+fn an_evicted_entry_can_be_read_by_its_holder() {
     let region = region(16 << 20);
     let participant = region.join().unwrap();
     let map = map_with_budget(&participant, "held");
@@ -128,10 +128,10 @@ fn what_was_evicted_can_be_read_by_who_holds_it() {
     assert!(next.key() > held.key(), "the range goes on from there");
 }
 
-/// Entries are held that take so much of the budget that a large one cannot come beside them: then
-/// nothing is evicted in vain.
+/// Held entries take so much of the budget that a large one does not fit beside them: then nothing
+/// is evicted for it.
 #[test]
-fn what_leases_make_impossible_evicts_nothing() {
+fn an_insert_that_leases_prevent_evicts_nothing() {
     let config = OrdConfig { leases_max: 64, maps_max: 4, ..OrdConfig::with_bytes(16 << 20) };
     let region = OrdRegion::anonymous(&config).unwrap();
     let participant = region.join().unwrap();
@@ -149,10 +149,10 @@ fn what_leases_make_impossible_evicts_nothing() {
     assert_sound(&participant, "in the end");
 }
 
-/// Entries are held all over the region, so that there is nowhere room for a large one: it is found
-/// out before all others are evicted.
+/// Entries are held all over the region, so that no place is left for a large one: that is noticed
+/// before all others are evicted.
 #[test]
-fn what_leases_make_impossible_does_not_empty_the_map() {
+fn an_insert_that_leases_prevent_does_not_empty_the_map() {
     let sizes = OrdConfig::with_bytes(4 << 20);
     let config = OrdConfig { leases_max: 512, participants_max: 2, maps_max: 4, ..sizes };
     let region = OrdRegion::anonymous(&config).unwrap();
@@ -226,9 +226,9 @@ fn memory_of_one_map_and_size_serves_another() {
     }
 }
 
-/// The region says what it is: who attaches needs no configuration.
+/// The region has its configuration: attaching needs none.
 #[test]
-fn who_attaches_finds_the_sizes() {
+fn an_attached_region_has_its_sizes() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("maps/region");
     let config = OrdConfig { maps_max: 3, participants_max: 5, ..OrdConfig::with_bytes(2 << 20) };
@@ -246,16 +246,16 @@ fn who_attaches_finds_the_sizes() {
     assert!(too_small.to_string().contains("needs at least"), "{too_small}");
 }
 
-/// Who only attaches takes nothing away, whatever lies under the name.
+/// Attaching never replaces a file, whatever it holds.
 #[test]
-fn who_attaches_replaces_nothing() {
+fn attaching_replaces_nothing() {
     use forebay_shm::{AreaSpec, BarrierWish, Region, RegionSpec};
     use forebay_sync::Words;
     use std::sync::atomic::Ordering::Relaxed;
 
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("maps/region");
-    // The head of a region of maps, and nothing else of it.
+    // The head of a region of maps, and nothing else.
     let head = AreaSpec { kind: 16, version: 1, bytes: 48 * 8 };
     let spec = RegionSpec {
         bytes: 2 << 20,
@@ -273,7 +273,7 @@ fn who_attaches_replaces_nothing() {
     assert_eq!(Region::open_or_create(&path, &spec).unwrap().seed(), other.seed(), "it is there");
 }
 
-/// A program with other sizes takes nothing away from those who use what is there.
+/// A program with other sizes does not replace a region in use.
 #[test]
 fn a_region_that_is_used_is_not_replaced() {
     let dir = tempfile::tempdir().unwrap();
@@ -296,7 +296,8 @@ fn a_region_that_is_used_is_not_replaced() {
     assert_eq!(replaced.opened(), &Opened::Replaced { why }, "nobody uses it any more");
 }
 
-/// Nor does one without a hash in front, which here leaves as many chunks as with a small one.
+/// Neither does one without hint tables, which leaves as many chunks here as one with a small
+/// table.
 #[test]
 fn a_region_that_is_used_is_not_replaced_by_one_without_a_small_area() {
     let dir = tempfile::tempdir().unwrap();

@@ -1,6 +1,6 @@
-//! Whatever lies in a region: an operation ends, with an answer or an error, and never in a panic.
+//! Whatever a region holds, an operation ends with a result or an error, and never panics.
 //!
-//! `FOREBAY_ROUNDS=10000` for a longer run, `FOREBAY_SEED` for the same one.
+//! `FOREBAY_ROUNDS=10000` for a longer run, `FOREBAY_SEED` to repeat one.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -15,7 +15,7 @@ use forebay_ordmap::{Expected, Map, MapOptions, MapParticipant, OrdConfig, OrdRe
 use rng::Rng;
 
 const BYTES: u64 = 448 << 10;
-/// Of the hash in front of the map.
+/// Bytes of the map's hint table.
 const HINT_BYTES: u64 = 8 << 10;
 /// The header of the region and the rows of its participants have tests of their own.
 const FIRST: u64 = 8192;
@@ -49,7 +49,7 @@ fn fill(map: &Map<'_>, random: &mut Rng) {
     (0..random.below(5)).for_each(|_| _ = map.split_at(&key(random.below(400))));
 }
 
-/// Writes nonsense over some words, or copies words to where they do not belong.
+/// Overwrites some words with nonsense, or copies words to wrong places.
 fn damage(file: &File, random: &mut Rng) {
     let word = |random: &mut Rng| FIRST + 8 * random.below(((BYTES - FIRST) / 8) as usize) as u64;
     for _ in 0..1 + random.below(200) {
@@ -121,7 +121,7 @@ fn a_damaged_region_is_an_error_and_no_panic() {
     assert!(found * 3 > rounds(), "the check found {found} of {} damages", rounds());
 }
 
-/// Does the check see the damage?
+/// Whether the check finds the damage.
 fn play(path: &Path, mut random: Rng) -> bool {
     let budget_bytes = (random.below(2) == 0).then_some(200 << 10);
     let region = OrdRegion::open_or_create(path, &config()).unwrap();

@@ -1,4 +1,4 @@
-//! Estimates of how many entries lie in a range, against how many do.
+//! Estimates of the entries in a range, against exact counts.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -15,15 +15,15 @@ use forebay_ordmap::{Map, MapOptions, OrdConfig, OrdRegion};
 use keys::Keys;
 use rng::Rng;
 
-/// So many are counted exactly.
+/// Up to this number the estimate is exact.
 const EXACT: usize = 100;
 
-/// How a map came to hold what it does.
+/// How a map was filled.
 #[derive(Clone, Copy, Debug)]
 enum History {
     InOrder,
     AnyOrder,
-    /// Stored in any order; then most of one half is removed.
+    /// Inserted in any order; then most of one half is removed.
     HalfRemoved,
 }
 
@@ -51,7 +51,7 @@ fn fill(map: &Map<'_>, history: History, random: &mut Rng) -> BTreeSet<Vec<u8>> 
     keys
 }
 
-/// Is the estimate off by a quarter at most? It never is by more than a half.
+/// Whether the estimate is off by a quarter at most. It is never off by more than a half.
 fn check(map: &Map<'_>, keys: &BTreeSet<Vec<u8>>, low: Bound<&[u8]>, high: Bound<&[u8]>) -> bool {
     let inside = |key: &[u8]| {
         let is_above = match low {
@@ -74,7 +74,7 @@ fn check(map: &Map<'_>, keys: &BTreeSet<Vec<u8>>, low: Bound<&[u8]>, high: Bound
     error <= count / 4
 }
 
-/// Ranges of all widths, with ends of all kinds.
+/// Ranges of all widths, with all kinds of ends.
 fn check_ranges(
     map: &Map<'_>,
     keys: &BTreeSet<Vec<u8>>,

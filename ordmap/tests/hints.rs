@@ -1,4 +1,4 @@
-//! Maps with a hash in front.
+//! Maps with a hint table.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -46,7 +46,7 @@ fn maps_share_what_the_region_has_for_hashes() {
 }
 
 #[test]
-fn what_is_too_large_is_refused() {
+fn a_hint_table_that_is_too_large_is_refused() {
     for hint_bytes in [4 << 20, 1 << 50, u64::MAX] {
         let config = OrdConfig { hint_bytes, ..config() };
         let refused = OrdRegion::anonymous(&config).map(|_| ());
@@ -55,7 +55,7 @@ fn what_is_too_large_is_refused() {
 }
 
 #[test]
-fn who_attaches_finds_the_hash() {
+fn an_attached_region_has_the_hint_table() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("maps/region");
     let region = OrdRegion::open_or_create(&path, &config()).unwrap();
@@ -67,7 +67,7 @@ fn who_attaches_finds_the_hash() {
     let other = other.join().unwrap();
     let theirs = other.existing_map("towns").unwrap();
     assert_eq!(theirs.stats(), map.stats());
-    // What one changes the other finds.
+    // Each participant finds the changes of the other.
     for value in [&b"Rhone, Saone"[..], b"Saone"] {
         theirs.insert(b"lyon", value).unwrap();
         assert_eq!(map.get(b"lyon").unwrap().as_deref(), Some(value));

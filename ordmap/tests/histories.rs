@@ -1,6 +1,6 @@
-//! What threads saw of a key fits one order of their operations, each at one moment between its
-//! beginning and its end (linearizability; the search is Wing and Gong's, with the sets and values
-//! that were tried already remembered).
+//! The results that threads saw for a key fit one order of their operations, each at one moment
+//! between its beginning and its end (linearizability; the search is Wing and Gong's, with a memory
+//! of the sets and values already tried).
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -16,7 +16,7 @@ use forebay_ordmap::{Expected, Map, MapError, MapOptions, OrdConfig, OrdRegion};
 use rng::Rng;
 
 const THREADS: usize = 3;
-/// Of each thread; a set of all operations must fit into 128 bits.
+/// Operations of each thread; a set of all operations must fit into 128 bits.
 const STEPS: usize = 40;
 const KEYS: usize = 2;
 
@@ -41,7 +41,7 @@ struct Event {
     step: Step,
 }
 
-/// The value after a step, if the step can have happened with this one before.
+/// The value after a step, if the step can have happened with this value before.
 fn after(step: Step, before: Value) -> Option<Value> {
     let (fits, after) = match step {
         Step::Get { found } | Step::Hold { found } | Step::Next { found } => {
@@ -59,7 +59,7 @@ fn after(step: Step, before: Value) -> Option<Value> {
     fits.then_some(after)
 }
 
-/// Is there an order?
+/// Whether such an order exists.
 fn is_linearizable(events: &[Event]) -> bool {
     assert!(events.len() <= 128);
     let all = (0..events.len()).fold(0_u128, |all, index| all | 1 << index);
@@ -72,7 +72,7 @@ fn is_linearizable(events: &[Event]) -> bool {
             continue;
         }
         let open = || events.iter().enumerate().filter(|(index, _)| done & 1 << index == 0);
-        // Nothing can come before what ended before it began.
+        // No operation can come before one that ended before it began.
         let first_end = open().map(|(_, event)| event.ended).min().unwrap_or(u64::MAX);
         for (index, event) in open().filter(|(_, event)| event.began < first_end) {
             if let Some(next) = after(event.step, value) {
@@ -126,13 +126,13 @@ fn take_step(map: &Map<'_>, key: usize, new: u64, random: &mut Rng) -> Step {
     }
 }
 
-/// Two maps of three have a hash in front: one of a single bucket, one with room for all.
+/// Two of three maps have a hint table: one of a single bucket, one with room for all entries.
 fn options_of(round: usize, shards_max: u32) -> MapOptions {
     let hint_bytes = [0, 64, 4096][round % 64 % 3];
     MapOptions { hint_bytes, shards_max, ..MapOptions::default() }
 }
 
-/// Entries go into another shard, if the map may have several.
+/// Moves entries into another shard, if the map may have several.
 fn move_some(map: &Map<'_>, random: &mut Rng) {
     let name = name(random.below(KEYS));
     let moved = match random.below(6) {
@@ -144,7 +144,7 @@ fn move_some(map: &Map<'_>, random: &mut Rng) {
     assert!(matches!(moved, Ok(_) | Err(MapError::Busy)), "{moved:?}");
 }
 
-/// Threads work on few keys, among others that come and go beside them.
+/// Threads work on few keys, among others that come and go.
 fn record(region: &OrdRegion, options: MapOptions, round: usize, random: &mut Rng) -> Vec<Event> {
     let (clock, start) = (AtomicU64::new(1), Barrier::new(THREADS));
     let map_name = format!("round {}", round % 64);
@@ -179,12 +179,12 @@ fn record(region: &OrdRegion, options: MapOptions, round: usize, random: &mut Rn
 }
 
 #[test]
-fn what_threads_see_fits_one_order() {
+fn results_of_threads_fit_one_order() {
     check_rounds("what_threads_see_fits_one_order", 1);
 }
 
 #[test]
-fn what_threads_see_fits_one_order_while_the_map_is_split() {
+fn results_of_threads_fit_one_order_while_the_map_is_split() {
     check_rounds("what_threads_see_while_the_map_is_split", 4);
 }
 

@@ -20,16 +20,16 @@ use rng::Rng;
 /// Keys that come and go.
 const KEYS: usize = 12;
 
-/// Of two of them that are so long no more go into another shard at once.
+/// Keys so long that no more than two of them move into another shard at once.
 const LONG: usize = 20 << 10;
 const SHORT: usize = 8;
 
-/// What lies at both sides of those, and is changed all the time. When a shard is split, that above
-/// and the upper half of the keys go into the other one.
+/// Keys at both sides of those, which are changed all the time. When a shard is split, the upper
+/// one and the upper half of the keys go into the other shard.
 const BELOW: usize = 50;
 const ABOVE: usize = 26;
 
-/// So many changes a writer makes before it is the other one's turn.
+/// Changes of a writer before it is the other one's turn.
 const RUN: usize = 8;
 
 const WRITERS: usize = 2;
@@ -47,27 +47,27 @@ fn above(number: usize) -> Vec<u8> {
     format!("z{number:02}").into_bytes()
 }
 
-/// The number of a key; none of those beside them.
+/// The number of a key; none for those beside them.
 fn number_of(key: &[u8]) -> Option<usize> {
     let digits = key.strip_prefix(b"m")?;
     Some(std::str::from_utf8(digits).unwrap().parse().unwrap())
 }
 
-/// Changes in their order, and which keys there are after each.
+/// Changes in order, and the keys that exist after each.
 struct History {
     value_bytes: usize,
     /// The key that comes or goes.
     changes: Vec<usize>,
-    /// A bit for each key; first those at the beginning.
+    /// A bit for each key; first the keys at the beginning.
     states: Vec<u32>,
-    /// So many changes had begun, and so many are seen by everybody.
+    /// How many changes have begun, and how many are visible to all.
     begun: AtomicUsize,
     seen: AtomicUsize,
-    /// Has a thread panicked? The others would wait for it.
+    /// Whether a thread has panicked, for which the others would wait.
     has_failed: AtomicBool,
 }
 
-/// Says in a panic that it has failed.
+/// Reports a panic of its thread.
 struct Watch<'h>(&'h History);
 
 impl Drop for Watch<'_> {
@@ -76,7 +76,7 @@ impl Drop for Watch<'_> {
     }
 }
 
-/// Where a reader goes.
+/// The way of a reader.
 #[derive(Clone, Copy, Debug)]
 struct Way {
     is_up: bool,
@@ -84,8 +84,8 @@ struct Way {
 }
 
 impl History {
-    /// At first all are there; then one or two are: a key comes, and another one goes, as often as
-    /// not over a bound.
+    /// At first all keys exist; then one or two do: one comes and another one goes, every other
+    /// time across a bound.
     fn new(count: usize, value_bytes: usize, random: &mut Rng) -> History {
         let (mut changes, mut states) = (Vec::new(), vec![(1 << KEYS) - 1]);
         for state in 0..count {
@@ -109,7 +109,7 @@ impl History {
         map.insert(&key_of(key), &vec![key as u8; self.value_bytes]).unwrap()
     }
 
-    /// Makes one's share of the changes, each after that before it is seen.
+    /// Makes this writer's share of the changes, each after the one before is visible.
     fn write(&self, map: &Map<'_>, writer: usize) {
         let is_ours = |index: &usize| index / RUN % WRITERS == writer;
         for index in (0..self.changes.len()).filter(is_ours) {
@@ -133,13 +133,13 @@ impl History {
         }
     }
 
-    /// The key next to one after so many changes.
+    /// The key next to one after this many changes.
     fn next(&self, state: usize, from: usize, way: Way) -> Option<usize> {
         let is_next = |key: &usize| self.has(state, *key) && (way.may_equal || *key != from);
         if way.is_up { (from..KEYS).find(is_next) } else { (0..=from).rev().find(is_next) }
     }
 
-    /// Has a reader find what is next, and asks if that was so.
+    /// Checks that the next key that a reader finds was the next one.
     fn check(&self, from: usize, way: Way, find: impl FnOnce() -> Option<usize>) -> Option<usize> {
         let before = self.seen.load(SeqCst);
         let found = find();
@@ -206,7 +206,7 @@ fn read(map: &Map<'_>, history: &History, random: &mut Rng) {
     }
 }
 
-/// Changes what lies beside the keys, and moves bounds among them.
+/// Changes keys beside the others, and moves bounds among them.
 fn disturb(map: &Map<'_>, random: &mut Rng) {
     let (below, above) = (below(random.below(BELOW)), above(random.below(ABOVE)));
     match random.below(3) {
@@ -271,22 +271,22 @@ fn check_histories(test: &'static str, shards_max: u32, value_bytes: usize) {
 }
 
 #[test]
-fn what_is_next_was_next() {
+fn a_next_key_was_next_during_the_call() {
     check_histories("what_is_next_was_next", 1, SHORT);
 }
 
 #[test]
-fn what_is_next_was_next_while_the_map_is_split() {
+fn a_next_key_was_next_while_the_map_is_split() {
     check_histories("what_is_next_was_next_while_the_map_is_split", 4, LONG);
 }
 
 #[test]
-fn what_is_next_was_next_over_a_bound() {
+fn a_next_key_was_next_across_a_bound() {
     check_histories("what_is_next_was_next_over_a_bound", 2, SHORT);
 }
 
-/// The entry behind the bound is as long as any; the shard before it is written all the time, at
-/// the bound and elsewhere.
+/// The entry behind the bound is as long as possible; the shard before it is written all the time,
+/// at the bound and elsewhere.
 #[test]
 fn a_scan_comes_over_a_bound_beside_which_others_write() {
     const CROSSINGS: usize = 50;

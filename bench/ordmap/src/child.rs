@@ -1,7 +1,7 @@
-//! The other process: this program again, in a role.
+//! The other process of a measurement: this program in another role.
 //!
-//! It says "ready", works from the first line of its input on until that ends, and says then how
-//! many operations it has done and how much processor time they took.
+//! It prints "ready", works from the first line of its input until the input ends, and then prints
+//! the number of operations and their processor time.
 
 use std::io::{BufRead, Read, stdin};
 use std::path::PathBuf;
@@ -15,7 +15,7 @@ use crate::data::Data;
 use crate::engines::{Engine, Form, Lmdb, Ours, Shared, Work};
 use crate::time::cpu_ns;
 
-/// What a child has to do.
+/// The role of a child.
 #[derive(Args)]
 pub(crate) struct Role {
     #[arg(long)]
@@ -33,15 +33,15 @@ pub(crate) struct Role {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum What {
-    /// Looks up one key after the other.
+    /// Looks up one key after another.
     Read,
-    /// Stores over one key after the other.
+    /// Overwrites one key after another.
     Write,
-    /// Begins to read, and does not go on.
+    /// Begins to read, and stops.
     Hold,
 }
 
-/// Operations between two looks at whether to stop.
+/// Operations between two checks for the end.
 const STEP: usize = 200;
 
 pub(crate) fn run(role: &Role) -> Result<(), String> {

@@ -1,17 +1,17 @@
-//! Keys, values, and which of them are asked for: drawn before the clock starts.
+//! Keys, values and the sequence of requests: drawn before the clock starts.
 
 /// Keys of 60 bytes as a cache of web pages has them: hosts with reversed labels, then paths.
 pub(crate) const KEY_BYTES: usize = 60;
 
-/// A key that is asked for, and its number: a line of memory, next to the one that is asked for
-/// before. So its bytes are at hand, as they are where somebody has made a key to look for it.
+/// A requested key and its number, in one cache line next to the previous request: so its bytes are
+/// in the cache, as in a program that has just built the key.
 #[derive(Clone, Copy)]
 pub(crate) struct Asked {
     pub(crate) number: u32,
     pub(crate) key: [u8; KEY_BYTES],
 }
 
-/// What all engines hold.
+/// The contents of all engines.
 pub(crate) struct Data {
     pub(crate) keys: Vec<[u8; KEY_BYTES]>,
     pub(crate) value_bytes: usize,
@@ -24,20 +24,20 @@ impl Data {
         Data { keys: (0..key_count).map(key).collect(), value_bytes, seed }
     }
 
-    /// Puts the value of a key together: its number, and filling.
+    /// The value of a key: its number, and filling.
     pub(crate) fn value(&self, number: u32, value: &mut Vec<u8>) {
         value.clear();
         value.extend_from_slice(&u64::from(number).to_le_bytes());
         value.resize(self.value_bytes, b'v');
     }
 
-    /// Some of the keys, all alike often.
+    /// Some of the keys, with equal probability.
     pub(crate) fn draw(&self, count: usize, turn: u64) -> Vec<Asked> {
         let mut random = fastrand::Rng::with_seed(self.seed.wrapping_mul(1_000_003) + turn);
         (0..count).map(|_| self.asked(random.u32(..self.keys.len() as u32))).collect()
     }
 
-    /// Some of the keys, none of them twice.
+    /// Some of the keys, each at most once.
     pub(crate) fn pick(&self, count: usize, turn: u64) -> Vec<Asked> {
         let mut random = fastrand::Rng::with_seed(self.seed.wrapping_mul(1_000_003) + turn);
         let mut all: Vec<u32> = (0..self.keys.len() as u32).collect();
@@ -45,7 +45,7 @@ impl Data {
         all.into_iter().take(count).map(|number| self.asked(number)).collect()
     }
 
-    /// All of them in the order of their numbers.
+    /// All keys in the order of their numbers.
     pub(crate) fn all(&self) -> Vec<Asked> {
         (0..self.keys.len() as u32).map(|number| self.asked(number)).collect()
     }
@@ -62,7 +62,7 @@ fn key(number: usize) -> [u8; KEY_BYTES] {
     key.into_bytes().try_into().expect("all are equally long")
 }
 
-/// What is made of a value that was read: enough to have read it, and to compare the engines.
+/// A checksum of a value, which proves that it was read and compares the engines.
 pub(crate) fn digest(value: &[u8]) -> u64 {
     value.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes)).wrapping_add(1)
 }

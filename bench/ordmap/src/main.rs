@@ -1,8 +1,8 @@
-//! What an ordered map in shared memory costs, beside LMDB (the other ordered map that processes
-//! share) and beside ordered maps of one process.
+//! The cost of an ordered map in shared memory, beside LMDB (the other ordered map that processes
+//! share) and ordered maps of one process.
 //!
-//! All engines hold the same keys and values; each round asks every engine for the same, and what
-//! they answer is compared.
+//! All engines hold the same keys and values; each round gives every engine the same work, and the
+//! results are compared.
 
 mod child;
 mod data;
@@ -71,7 +71,7 @@ enum Part {
     Child(Role),
 }
 
-/// All that was measured, as it is written into the file.
+/// All measurements, as written into the file.
 #[derive(Serialize)]
 struct Record {
     keys: usize,
@@ -119,7 +119,7 @@ fn write(record: &Record, path: &Path) -> Result<(), String> {
     fs::write(path, text).map_err(|error| format!("{}: {error}", path.display()))
 }
 
-/// A folder that is this user's alone, and that is removed in the end.
+/// A folder that belongs to this user alone, removed at the end.
 struct Folder(PathBuf);
 
 impl Folder {

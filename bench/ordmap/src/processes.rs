@@ -1,4 +1,4 @@
-//! Two processes on one map: what one costs while the other works.
+//! Two processes on one map: the cost of one while the other works.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -17,7 +17,7 @@ pub(crate) struct Other {
     stdout: BufReader<ChildStdout>,
 }
 
-/// What the other process has done.
+/// The work of the other process.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Done {
     pub(crate) count: f64,
@@ -87,7 +87,7 @@ fn if_is(value: impl clap::ValueEnum) -> &'static str {
     Box::leak(name.unwrap_or_default().into_boxed_str())
 }
 
-/// The work of this process, and what the other one does meanwhile.
+/// The work of this process and of the other one at the same time.
 const PAIRS: [(Work, What); 4] = [
     (Work::Get, What::Read),
     (Work::Get, What::Write),
@@ -121,7 +121,7 @@ pub(crate) fn measure(
                 add(Figure::With(work, what), ns / count as f64);
                 add(Figure::Other(work, what), done.cpu_ns / done.count.max(1.0));
             }
-            // LMDB does not say whether what was stored took the place of something.
+            // LMDB does not tell whether a stored value replaced another one.
             let is_same = work == Work::Insert || answers.is_sorted_by(|one, two| one == two);
             assert!(is_same, "{work:?}: {answers:?}");
         }

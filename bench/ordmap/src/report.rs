@@ -1,4 +1,4 @@
-//! The samples as tables in Markdown: medians, with the quartiles in brackets; and what was wanted.
+//! The samples as tables in Markdown: medians, with the quartiles in brackets, and the targets.
 
 use std::fmt::Write;
 
@@ -8,24 +8,24 @@ use crate::child::What;
 use crate::data::Data;
 use crate::engines::Work;
 
-/// What a number says.
+/// The meaning of a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Figure {
     /// Processor time of an operation, one process.
     Alone(Work),
     /// The same, while another process works.
     With(Work, What),
-    /// What an operation of that other process takes meanwhile.
+    /// An operation of that other process at the same time.
     Other(Work, What),
-    /// Time that passes for each store over while two processes do nothing else.
+    /// Wall time of an overwrite while two processes do nothing else.
     TwoWriters,
     /// Memory of a record after random inserts.
     UsedBytes,
     /// The same without key and value.
     BesideBytes,
-    /// The same with what is free, but was taken.
+    /// The same, including free memory that the engine keeps.
     TakenBytes,
-    /// How much more the map has taken, for each change.
+    /// Memory growth of the map for each change.
     GrownWithout,
     /// The same while a reader in another process is stopped.
     GrownBehind,
@@ -125,7 +125,7 @@ fn table(samples: &[&Sample]) -> String {
 
 type Pair = (Figure, &'static str);
 
-/// How much quicker the second of a pair has to be than the first, at least.
+/// The least quotient of the second time of a pair to the first.
 const WANTED: [(&str, Pair, Pair, f64); 8] = [
     (
         "get: LMDB's time / ours",

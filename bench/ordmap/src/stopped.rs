@@ -1,4 +1,4 @@
-//! A reader in another process that has begun and is stopped: what does it keep from being freed?
+//! The memory that a stopped reader in another process keeps from being freed.
 
 use std::path::Path;
 
@@ -19,7 +19,7 @@ pub(crate) fn measure(
     for engine in engines.iter_mut() {
         let Some(shared) = engine.shared() else { continue };
         let changes = data.draw(amounts.changes, 5000);
-        // What is free by now is used first.
+        // Free memory is used first.
         engine.run(Work::Insert, data, &changes);
         let mut grown = |engine: &mut Box<dyn Engine>, figure| {
             let before = engine.taken_bytes();
@@ -39,7 +39,7 @@ pub(crate) fn measure(
 }
 
 fn signal(pid: u32, signal: i32) {
-    // SAFETY: it is our child, which nobody has waited for yet.
+    // SAFETY: it is our child, for which we have not waited yet.
     let result = unsafe { libc::kill(pid as i32, signal) };
     assert_eq!(result, 0, "the child is there");
 }

@@ -1,13 +1,13 @@
-//! Processor time of a thread, and time that passes.
+//! Processor time of a thread, and wall time.
 
-/// Nanoseconds of this thread that `work` took, with what the system did for it.
+/// Processor time of this thread in nanoseconds, including system calls.
 pub(crate) fn cpu_ns<T>(work: impl FnOnce() -> T) -> (f64, T) {
     let begin = thread_ns();
     let done = work();
     ((thread_ns() - begin) as f64, done)
 }
 
-/// Nanoseconds that pass while `work` is done.
+/// Wall time of `work` in nanoseconds.
 pub(crate) fn wall_ns<T>(work: impl FnOnce() -> T) -> (f64, T) {
     let begin = ns_of(libc::CLOCK_MONOTONIC);
     let done = work();

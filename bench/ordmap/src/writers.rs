@@ -1,4 +1,4 @@
-//! Two processes that write into one map: one whose writers have one lock, and one that is split.
+//! Two processes that write into one map: with one lock, and split.
 
 use std::path::Path;
 
@@ -10,10 +10,10 @@ use crate::report::{Figure, Sample};
 use crate::rounds::Amounts;
 use crate::time::wall_ns;
 
-/// What the columns are called, and how many shards the maps may have.
+/// The names of the columns, and the largest number of shards.
 const MAPS: [(&str, u32); 2] = [("ordmap", 1), ("ordmap, 8 shards", 8)];
 
-/// Rounds in which a map is split, and that do not count.
+/// Rounds in which a map is split, which do not count.
 const ROUNDS_BEFORE: usize = 8;
 
 pub(crate) fn measure(

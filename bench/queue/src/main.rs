@@ -1,7 +1,7 @@
-//! The same look-ups between two processes: by a message queue, where one process asks and the
-//! other answers, and by a map that both share, where who wants to know looks.
+//! The same lookups between two processes: as requests over a message queue, and by reading a
+//! shared map.
 //!
-//! The process that answers looks into the same map, so only the way differs.
+//! The process that answers reads the same map, so only the transport differs.
 
 #[path = "../../ordmap/src/data.rs"]
 #[allow(dead_code, reason = "the other benchmark uses the rest")]
@@ -68,7 +68,7 @@ enum Part {
     Answer(Role),
 }
 
-/// All that was measured, as it is written into the file.
+/// All measurements, as written into the file.
 #[derive(Serialize)]
 struct Record {
     keys: usize,
@@ -100,7 +100,7 @@ fn run(cli: &Cli) -> Result<(), String> {
     let folder = cli.dir.join(format!("forebay-bench-queue-{}", std::process::id()));
     let table = Table::create(&folder.join("map"), &data);
     let measured = table.and_then(|table| measure(&table, &data, &folder, (rounds, queries)));
-    // Whatever has failed, nothing stays behind.
+    // Clean up after any failure.
     let _ = fs::remove_dir_all(&folder);
     let samples = measured?;
     print!("{}", report::markdown(&samples, &data));
@@ -109,7 +109,7 @@ fn run(cli: &Cli) -> Result<(), String> {
     write(&Record { keys, value_bytes, rounds, queries, samples }, path)
 }
 
-/// Each round asks by all ways for the same keys, in an order that is drawn anew.
+/// Each round sends the same keys over all transports, in a new random order.
 fn measure(
     table: &Table,
     data: &Data,
@@ -120,7 +120,7 @@ fn measure(
     let ways = ways::all(&processors);
     let mut samples = Vec::new();
     let mut random = fastrand::Rng::with_seed(1);
-    // The first round warms caches, and is not counted.
+    // The first round warms caches and does not count.
     for round in 0..=rounds {
         eprintln!("round {round} of {rounds}");
         let asked = data.draw(queries, round as u64);

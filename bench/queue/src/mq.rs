@@ -1,4 +1,4 @@
-//! Message queues as POSIX has them, and the kernel keeps.
+//! POSIX message queues.
 
 use std::ffi::CString;
 use std::io;

@@ -6,7 +6,7 @@ use crate::data::{Data, KEY_BYTES};
 use crate::system::Cost;
 use crate::ways::{Place, Way};
 
-/// What a query cost in one round.
+/// The cost of a query in one round.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(crate) struct Sample {
     pub(crate) way: Way,

@@ -1,16 +1,16 @@
-//! What the system says of a process: times, switches; and on which processor it runs.
+//! Times, context switches and processors of a process.
 
 use std::time::Instant;
 
 use serde::Serialize;
 
-/// What queries cost.
+/// The cost of queries.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub(crate) struct Cost {
     pub(crate) wall_ns: f64,
     /// Of all processes.
     pub(crate) cpu_ns: f64,
-    /// Times that a process gave its processor away, or lost it.
+    /// Voluntary and forced context switches.
     pub(crate) switches: f64,
 }
 
@@ -25,7 +25,7 @@ impl Cost {
     }
 }
 
-/// What this process has taken so far.
+/// The use of this process so far.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Usage {
     now: Instant,
@@ -70,7 +70,7 @@ pub(crate) fn processors() -> Vec<usize> {
     numbers.filter(|number| unsafe { libc::CPU_ISSET(*number, &set) }).collect()
 }
 
-/// Runs on this processor only, from now on; no, if there is none of this number for us.
+/// Runs on this processor only from now on; false if we may not use it.
 pub(crate) fn stay_on(processor: usize) -> bool {
     // SAFETY: zeros are an empty set.
     let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };

@@ -1,4 +1,4 @@
-//! The map into which both processes look.
+//! The map that both processes read.
 
 use std::cell::RefCell;
 use std::path::Path;
@@ -33,7 +33,7 @@ impl Table {
     }
 
     fn of(region: OrdRegion) -> Result<Table, String> {
-        // It stays until the process ends: what it lends has its lifetime.
+        // It lives until the process ends, since everything borrows it.
         let participant = Box::leak(Box::new(region.join().map_err(|error| error.to_string())?));
         let participant: &'static MapParticipant = participant;
         let map =
@@ -41,7 +41,7 @@ impl Table {
         Ok(Table { map, value: RefCell::default() })
     }
 
-    /// What the value of a key comes to.
+    /// A checksum of the value of a key.
     pub(crate) fn look(&self, key: &[u8]) -> u64 {
         let mut value = self.value.borrow_mut();
         value.clear();

@@ -1,4 +1,4 @@
-//! How a query gets from one process to the other, and its answer back.
+//! Transports of a query and its answer between two processes.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -14,25 +14,25 @@ use crate::mq::{MESSAGE_BYTES, Queue};
 use crate::system::{Cost, Usage, stay_on};
 use crate::table::Table;
 
-/// How a query is asked.
+/// The transport of a query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ValueEnum)]
 pub(crate) enum Way {
     /// Two POSIX message queues, one for each direction.
     MessageQueue,
     /// A pair of Unix sockets that keep messages apart.
     SocketPair,
-    /// Nobody is asked: it looks itself.
+    /// No request: the process reads the map itself.
     SharedMap,
 }
 
-/// Where both processes run.
+/// The processors of both processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub(crate) enum Place {
     OneProcessor,
     TwoProcessors,
 }
 
-/// What the process that answers has to know.
+/// The arguments of the process that answers.
 #[derive(Args)]
 pub(crate) struct Role {
     #[arg(long)]
@@ -41,12 +41,12 @@ pub(crate) struct Role {
     processor: usize,
     #[arg(long)]
     map: PathBuf,
-    /// How the queues are called
+    /// The name of the queues.
     #[arg(long)]
     name: String,
 }
 
-/// All that can be tried on this machine; says what cannot.
+/// All cases that this machine can run; prints the others.
 pub(crate) fn all(processors: &[usize]) -> Vec<(Way, Place)> {
     let mut places = vec![Place::OneProcessor];
     if processors.len() > 1 {
@@ -67,7 +67,7 @@ fn name_of(direction: usize) -> String {
     format!("/forebay-bench-queue-{}-{direction}", std::process::id())
 }
 
-/// Asks for all of these; what it cost both processes, and the sum of the answers.
+/// Sends all queries; returns the cost of both processes, and a checksum of the answers.
 pub(crate) fn ask(
     way: Way,
     processors: (usize, usize),
@@ -94,7 +94,7 @@ pub(crate) fn ask(
     Ok((Cost { cpu_ns, switches, ..cost }, sum))
 }
 
-/// One end of a way.
+/// One end of a transport.
 enum End {
     Sockets(UnixDatagram),
     Queues { out: Queue, back: Queue },
@@ -116,14 +116,14 @@ impl End {
     }
 }
 
-/// The other process, as who asks sees it.
+/// The other process, as seen by the one that asks.
 struct Answerer {
     child: Child,
     end: End,
     room: Box<[u8; MESSAGE_BYTES]>,
 }
 
-/// What is no query: it wants to know what the answers cost so far, or to end.
+/// A message other than a query: report the cost so far, or end.
 const COST: &[u8] = b"cost";
 const END: &[u8] = b"end";
 
@@ -147,7 +147,7 @@ impl Answerer {
         };
         let child = command.spawn()?;
         let mut answerer = Answerer { child, end, room: Box::new([0; MESSAGE_BYTES]) };
-        // It has begun, and counts from here.
+        // The other process has begun, and counts from here.
         answerer.cost()?;
         Ok(answerer)
     }
@@ -184,7 +184,7 @@ impl Drop for Answerer {
     }
 }
 
-/// What the other process does.
+/// The work of the other process.
 pub(crate) fn answer(role: &Role) -> Result<(), String> {
     if !stay_on(role.processor) {
         return Err(format!("processor {} is not ours", role.processor));

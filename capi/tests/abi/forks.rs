@@ -1,10 +1,10 @@
-//! A child that was forked off, with copies of its parent's handles.
+//! A forked child with copies of its parent's handles.
 
 use forebay_capi::*;
 
 use crate::scene::{OutPlace, Scene, answered, by, by_mut, bytes, closing, take, text};
 
-/// Runs something in a child; gives its exit status. The child executes nothing else.
+/// Runs a check in a child and returns its exit status. The child executes nothing else.
 fn in_child(run: impl FnOnce() -> i32) -> i32 {
     // SAFETY: the child ends by `_exit`, and takes no lock that another thread of the parent may
     // have had, but those of malloc, which libc looks after.
@@ -22,7 +22,7 @@ fn in_child(run: impl FnOnce() -> i32) -> i32 {
     libc::WEXITSTATUS(status)
 }
 
-/// The number of the first that is not as it should be.
+/// The number of the first wrong result.
 fn first_wrong(codes: &[(Code, Code)]) -> i32 {
     codes.iter().position(|(found, expected)| found != expected).map_or(0, |at| at as i32 + 1)
 }
@@ -48,7 +48,7 @@ fn a_child_can_do_nothing_by_the_handles_of_its_parent() {
             (held, Code::Forked),
             (forebay_cursor_first(by_mut(cursor), None), Code::Forked),
             (forebay_map_remove_if_same(map(), by(entry)), Code::Forked),
-            // Reading takes no lease, and closing does nothing to the parent.
+            // Reading takes no lease, and closing does not affect the parent.
             (contained, Code::Ok),
             (forebay_cursor_close(closing(cursor)), Code::Ok),
             (forebay_entry_release(closing(entry)), Code::Ok),
@@ -81,7 +81,7 @@ fn a_child_that_joins_takes_part() {
         // SAFETY: the bytes are there.
         unsafe { forebay_map_put(by(map.unwrap()), bytes(b"key"), bytes(b"child"), None) }
     };
-    // By the region of its parent, or by one that it opens itself.
+    // Through the region of its parent, or one that it opens itself.
     for opens in [false, true] {
         let status = in_child(|| {
             // SAFETY: the string is there.
@@ -95,7 +95,7 @@ fn a_child_that_joins_takes_part() {
         let item = answered(|place| forebay_entry_item(by(entry), place)).unwrap();
         assert_eq!(text(item.value), "child");
         forebay_entry_release(closing(entry));
-        // It has left without a word.
+        // It ended without closing anything.
         assert_eq!(answered(|swept| forebay_region_sweep(by(scene.region), swept)), Ok(1));
         scene.put("key", "parent");
     }

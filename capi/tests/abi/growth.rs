@@ -25,7 +25,7 @@ fn structs_of_older_and_newer_programs_are_understood() {
 }
 
 #[test]
-fn what_only_a_later_version_knows_is_refused() {
+fn a_field_of_a_later_version_is_refused() {
     let scene = Scene::open(1);
     let path = scene.path();
     let open = |words: &[u64]| {
@@ -44,9 +44,9 @@ fn what_only_a_later_version_knows_is_refused() {
     assert_eq!(open(&[32, 4 << 20, 1 << 31, 0]), Err(Code::Argument));
 }
 
-/// A map is split by who uses the same region by other means.
+/// Splits a map through another handle of the same region.
 #[test]
-fn a_map_may_be_split_as_often_as_was_said() {
+fn a_map_is_split_up_to_its_limit() {
     let scene = Scene::open(2);
     let struct_bytes = size_of::<AbiOptions>();
     let options = AbiOptions { struct_bytes, shards_max: 3, ..AbiOptions::default() };

@@ -1,4 +1,4 @@
-//! Who owns what, and how long what is shown is valid.
+//! Ownership of handles, and the lifetime of items.
 
 use forebay_capi::*;
 
@@ -58,7 +58,7 @@ fn a_cursor_gives_its_entry_away() {
     let scene = Scene::open(1);
     scene.put("key", "old");
     let cursor = scene.cursor();
-    // It stands nowhere, and is closed all the same.
+    // It stands at no entry, and is closed all the same.
     assert_eq!(
         answered(|place| forebay_cursor_into_entry(closing(cursor), place)).unwrap_err(),
         Code::Absent
@@ -75,7 +75,7 @@ fn a_cursor_gives_its_entry_away() {
 }
 
 #[test]
-fn leases_that_are_all_in_use_are_said_so() {
+fn a_call_without_a_free_lease_fails() {
     let scene = Scene::open(1);
     scene.put("key", "value");
     let held: Vec<_> = std::iter::from_fn(|| scene.entry("key").ok()).take(100).collect();
@@ -119,7 +119,7 @@ fn entries_of_other_regions_are_no_expectation() {
     let (ours, theirs) = (scene.entry("key").unwrap(), other.entry("key").unwrap());
     // SAFETY: the bytes are there.
     let put = |entry| unsafe { forebay_map_put_if_same(by(scene.map), by(entry), bytes(b"x")) };
-    // Both lie at the same place of their regions.
+    // Both lie at the same place in their regions.
     assert_eq!(put(theirs), Code::Differs);
     assert_eq!(forebay_map_remove_if_same(by(scene.map), by(theirs)), Code::Differs);
     assert_eq!(forebay_entry_is_same(by(ours), by(theirs)), Code::Differs);

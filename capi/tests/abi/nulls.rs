@@ -1,4 +1,4 @@
-//! Every function, with nothing but nulls.
+//! Calls every function with null for each pointer.
 
 use std::collections::BTreeSet;
 use std::ptr::{null, null_mut};
@@ -8,7 +8,7 @@ use forebay_capi::*;
 const HEADER: &str = include_str!("../../include/forebay_ordmap.h");
 const NOTHING: AbiBytes = AbiBytes { data: null(), len: 0 };
 
-/// Calls functions; their names and what they said.
+/// Calls functions; returns their names and codes.
 macro_rules! called {
     ($($name:ident($($argument:expr),*)),* $(,)?) => {
         vec![$((stringify!($name), {
@@ -89,7 +89,7 @@ fn null_is_refused_or_right_everywhere() {
     assert_eq!(tried, all);
 }
 
-/// The functions of the header that answer with a code.
+/// The functions of the header that return a code.
 fn declared() -> impl Iterator<Item = &'static str> {
     let lines = HEADER.lines().filter_map(|line| line.strip_prefix("forebay_code "));
     lines.filter_map(|line| Some(line.split_once('(')?.0))

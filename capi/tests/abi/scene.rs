@@ -1,4 +1,4 @@
-//! A map behind handles, and what is asked of it.
+//! A map behind handles, and helpers to call it.
 
 use std::ffi::{CStr, CString};
 use std::mem::MaybeUninit;
@@ -16,10 +16,10 @@ pub(crate) struct Scene {
     pub(crate) map: *mut MapHandle,
 }
 
-/// Room for an answer.
+/// Room for an output.
 pub(crate) type OutPlace<'p, T> = Option<&'p mut MaybeUninit<T>>;
 
-/// What a call answers, which is there if the code says so.
+/// The output of a call, which is written if the code is OK.
 pub(crate) fn answered<T>(ask: impl FnOnce(OutPlace<'_, T>) -> Code) -> Result<T, Code> {
     let mut answer = MaybeUninit::uninit();
     match ask(Some(&mut answer)) {
@@ -33,9 +33,9 @@ pub(crate) fn bytes(bytes: &[u8]) -> AbiBytes {
     AbiBytes { data: bytes.as_ptr(), len: bytes.len() }
 }
 
-/// What a call shows, while it is valid.
+/// The bytes that a call shows, while they are valid.
 pub(crate) fn text(shown: AbiBytes) -> String {
-    // SAFETY: the tests read it as long as they hold what shows it.
+    // SAFETY: the tests read the bytes as long as they hold the handle that shows them.
     let shown = unsafe { std::slice::from_raw_parts(shown.data, shown.len) };
     String::from_utf8_lossy(shown).into_owned()
 }
@@ -124,7 +124,7 @@ impl Drop for Scene {
     }
 }
 
-/// The handle, to be closed; afterwards it is null.
+/// Takes the handle to close it, and leaves null.
 pub(crate) fn take<T>(handle: &mut *mut T) -> Option<Box<T>> {
     let taken = std::mem::replace(handle, std::ptr::null_mut());
     if taken.is_null() { None } else { closing(taken) }

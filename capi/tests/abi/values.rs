@@ -1,4 +1,4 @@
-//! What is stored, compared, read and shown.
+//! Values that are stored, compared, read and shown.
 
 use std::ffi::CStr;
 use std::ptr::null;
@@ -137,7 +137,7 @@ fn ranges_have_the_ends_that_they_are_given() {
     assert_eq!(last_message(), "low: 3 is not a kind of bound");
 }
 
-/// The keys that are shown until there is none any more.
+/// The keys of all items up to the end.
 fn keys(mut next: impl FnMut(OutPlace<'_, AbiItem>) -> Code) -> String {
     let shown = || Some(text(answered(&mut next).ok()?.key));
     std::iter::from_fn(shown).collect::<Vec<_>>().join(" ")

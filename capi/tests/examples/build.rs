@@ -1,4 +1,4 @@
-//! What the examples need: the library, a C compiler, Python.
+//! Builds the requirements of the examples: the library, a C compiler, Python.
 
 use std::fmt;
 use std::io::{Write, stderr};
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
-/// In what an example is written, with what runs it.
+/// The language of an example, and the command that runs it.
 #[derive(Clone)]
 pub(crate) enum Language {
     C(PathBuf),
@@ -25,20 +25,20 @@ impl Language {
             Language::C(program) => Command::new(program),
             Language::Python(python) => {
                 let mut command = Command::new(python);
-                // Without what the machine has installed, which it would take long to look for.
+                // Without installed packages, whose search would take long.
                 command.args(["-S", "-E"]).arg(crate_dir().join("examples/table.py"));
                 command.env("FOREBAY_LIBRARY", library_dir().join("libforebay_capi.so"));
                 command
             }
         };
         command.env_remove("FOREBAY_CRASH_AT");
-        // By which cargo names a folder where an older library may lie.
+        // Variables by which cargo names a folder with perhaps an older library.
         command.env_remove("LD_LIBRARY_PATH");
         command
     }
 }
 
-/// The languages that this machine has.
+/// The languages that this machine can run.
 pub(crate) fn languages() -> Vec<Language> {
     static FOUND: OnceLock<Vec<Language>> = OnceLock::new();
     FOUND.get_or_init(|| c().into_iter().chain(python()).collect()).clone()
@@ -54,12 +54,12 @@ pub(crate) fn pairs() -> Vec<(Language, Language)> {
     pairs
 }
 
-/// Is this program there? What is not is said where nobody can overlook it.
+/// Whether this program exists. A missing one is reported where it cannot be overlooked.
 pub(crate) fn has(program: &str) -> bool {
     let mut command = Command::new(program);
     let is_there = command.arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
     if is_there.is_err() {
-        // Not by `eprintln!`, which the test runner keeps to itself.
+        // Not by `eprintln!`, which the test runner captures.
         let _ = writeln!(stderr(), "NOT TESTED: {program} is not there");
     }
     is_there.is_ok()
@@ -69,7 +69,7 @@ pub(crate) fn crate_dir() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// Where cargo puts the libraries that it builds for tests.
+/// The folder in which cargo puts the libraries that it builds for tests.
 pub(crate) fn library_dir() -> PathBuf {
     let test = std::env::current_exe().unwrap();
     test.parent().unwrap().to_owned()
@@ -82,7 +82,7 @@ fn c() -> Option<Language> {
     compile("table", &table_c(), |cc| cc.args(arguments).arg(run_path)).map(Language::C)
 }
 
-/// The interpreter itself: `python3` may be a script that looks for it each time.
+/// The interpreter itself: `python3` may be a script that searches for it each time.
 fn python() -> Option<Language> {
     if !has("python3") {
         return None;
@@ -97,7 +97,7 @@ pub(crate) fn table_c() -> PathBuf {
     crate_dir().join("examples/table.c")
 }
 
-/// Compiles a program in C; every process of tests its own, so that none runs what is half-written.
+/// Compiles a C program, separately for each test process, so that none runs a half-written file.
 pub(crate) fn compile(
     name: &str,
     source: &Path,

@@ -1,7 +1,7 @@
-//! The examples in C and Python share a map, each in processes of its own. Where there is no C
-//! compiler or no Python, its part is left out, and the output says so.
+//! The examples in C and Python share a map, each in processes of its own. Without a C compiler or
+//! Python the part is left out, and the output says so.
 //!
-//! `FOREBAY_KILLS=1000` for a longer run, `FOREBAY_SEED` for the same one.
+//! `FOREBAY_KILLS=1000` for a longer run, `FOREBAY_SEED` to repeat one.
 
 #![cfg(not(tsan))] // It sees nothing between processes.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]

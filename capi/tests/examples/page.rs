@@ -1,4 +1,4 @@
-//! What `docs/ordmap.md` shows of C and Python works as it stands.
+//! The C and Python code of `docs/ordmap.md` works as shown.
 
 use std::fs;
 use std::process::Command;

@@ -1,4 +1,4 @@
-//! A running example: what it says, line by line, and what it is told.
+//! A running example, with its input and output by line.
 
 use std::io::{Read, Write};
 use std::os::unix::process::ExitStatusExt;
@@ -17,7 +17,7 @@ pub(crate) struct Program {
     what: String,
 }
 
-/// Runs a command to its end: what it said, and whether it found what it was asked for.
+/// Runs a command to its end; returns its output, and whether it found its key.
 pub(crate) fn run(language: &Language, region: &Path, arguments: &[&str]) -> (bool, String) {
     let mut program = Program::start(language, region, arguments);
     let mut output = String::new();
@@ -36,7 +36,7 @@ impl Program {
         Program { child, unread: Vec::new(), what: format!("{language:?} {arguments:?}") }
     }
 
-    /// The next line; `None` if it ends before.
+    /// The next line; `None` if the program ends first.
     pub(crate) fn hear(&mut self) -> Option<String> {
         loop {
             if let Some(end) = self.unread.iter().position(|byte| *byte == b'\n') {
@@ -53,7 +53,7 @@ impl Program {
         }
     }
 
-    /// Tells it a line, and hears what it says to that.
+    /// Sends a line and reads the answer.
     pub(crate) fn ask(&mut self, line: &str) -> String {
         let stdin = self.child.stdin.as_mut().unwrap();
         stdin.write_all(format!("{line}\n").as_bytes()).unwrap();
@@ -64,7 +64,7 @@ impl Program {
         pidfd_send_signal(pidfd_of(self.child.id()), signal).unwrap();
     }
 
-    /// Kills it; it must not have ended before.
+    /// Kills the program, which must not have ended before.
     pub(crate) fn kill(&mut self) {
         self.child.kill().unwrap();
         let status = self.child.wait().unwrap();
@@ -72,7 +72,7 @@ impl Program {
         assert_eq!(status.signal(), signal, "{} had ended: {status}", self.what);
     }
 
-    /// Waits for its end: did it find what it was asked for?
+    /// Waits for its end; returns whether it found its key.
     pub(crate) fn end(mut self) -> bool {
         drop(self.child.stdin.take());
         let pidfd = pidfd_of(self.child.id());

@@ -9,7 +9,7 @@ fn additions_of_several_processes_are_all_there() {
     let languages = languages();
     let dir = tempfile::tempdir().unwrap();
     let region = &dir.path().join("own/region");
-    // Two of each: some are always at it at the same time.
+    // Two of each, so that some always run at the same time.
     let begin = |language: &Language| {
         Program::start(language, region, &["add", "counter", &COUNT.to_string()])
     };

@@ -1,4 +1,4 @@
-//! One writes, the other reads.
+//! One program writes, another one reads.
 
 use std::process::Command;
 
@@ -6,7 +6,7 @@ use crate::build::{compile, crate_dir, has, languages, library_dir, pairs, table
 use crate::program::{Program, run};
 
 #[test]
-fn what_one_language_writes_the_other_reads() {
+fn each_language_reads_the_writes_of_the_other() {
     for (writer, reader) in pairs() {
         let case = format!("{writer:?} writes, {reader:?} reads");
         let dir = tempfile::tempdir().unwrap();
@@ -76,7 +76,7 @@ fn a_cursor_goes_on_over_the_changes_of_another_process() {
 }
 
 #[test]
-fn a_program_that_fails_says_on_which_side_the_cause_is() {
+fn a_failure_names_the_side_of_its_cause() {
     for language in languages() {
         let dir = tempfile::tempdir().unwrap();
         let region = dir.path().join("own/region");

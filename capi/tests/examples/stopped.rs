@@ -1,4 +1,4 @@
-//! A writer that is stopped while it has the lock of its map.
+//! A writer that is stopped while it holds the lock of its map.
 
 use forebay_capi::*;
 use rustix::process::Signal;
@@ -9,7 +9,7 @@ use crate::program::Program;
 use crate::scene::{OutPlace, answered, by, bytes, closing, last_message};
 
 #[test]
-fn a_stopped_writer_is_waited_for_as_long_as_was_said() {
+fn a_stopped_writer_is_waited_for_up_to_the_limit() {
     let Some(writer) = languages().first().cloned() else { return };
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("own/region");

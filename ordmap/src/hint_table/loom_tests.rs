@@ -106,7 +106,7 @@ fn hash_twice(scene: &Scene) -> [ObjectRef; 2] {
 }
 
 #[test]
-fn what_the_tree_has_lost_the_hash_does_not_name() {
+fn the_hint_table_names_no_entry_that_the_tree_has_lost() {
     let model = "ordmap: a reader goes through the tree, then asks the hash";
     let run = || read_beside(Scene::replace, tree_then_hash);
     holds(model, run);
@@ -117,7 +117,7 @@ fn what_the_tree_has_lost_the_hash_does_not_name() {
 }
 
 #[test]
-fn what_the_hash_names_the_tree_has() {
+fn the_tree_has_every_entry_that_the_hint_table_names() {
     let model = "ordmap: a reader asks the hash, then goes through the tree";
     let run = || read_beside(Scene::replace, hash_then_tree);
     holds(model, run);
@@ -128,7 +128,7 @@ fn what_the_hash_names_the_tree_has() {
 }
 
 #[test]
-fn what_the_hash_names_is_whole() {
+fn an_entry_that_the_hint_table_names_is_whole() {
     holds("ordmap: an entry leaves and is freed beside who asks the hash", || {
         read_beside(Scene::replace_and_free, hash_twice);
     });

@@ -21,7 +21,7 @@ fn map<'m>(participant: &'m MapParticipant, name: &str) -> super::Map<'m> {
 }
 
 #[test]
-fn who_waits_for_a_lock_too_long_gives_up_and_changes_nothing() {
+fn a_writer_that_waits_too_long_gives_up_and_changes_nothing() {
     let region = region();
     let (owner, other) = (region.join().unwrap(), region.join().unwrap());
     let (owned, waiting) = (map(&owner, "map"), map(&other, "map"));
@@ -85,7 +85,7 @@ fn an_entry_is_the_same_in_another_mapping() {
 }
 
 #[test]
-fn what_was_read_counts_only_if_no_generation_can_have_come_round_meanwhile() {
+fn a_read_during_which_a_generation_may_wrap_around_is_repeated() {
     let region = region();
     let participant = region.join().unwrap();
     let map = map(&participant, "epochs");
@@ -123,7 +123,7 @@ fn a_claimed_chunk_makes_cursors_look_up_their_keys() {
 }
 
 #[test]
-fn what_lies_in_another_map_s_chunk_is_not_read() {
+fn a_chunk_of_another_map_is_not_read() {
     let region = region();
     let participant = region.join().unwrap();
     let (mine, other) = (map(&participant, "mine"), map(&participant, "other"));
@@ -135,7 +135,7 @@ fn what_lies_in_another_map_s_chunk_is_not_read() {
 
 /// A process gave chunks back and died before it counted that.
 #[test]
-fn a_map_that_was_full_finds_chunks_of_which_nobody_said_that_they_are_free() {
+fn a_full_map_finds_free_chunks_that_were_not_counted() {
     let region = region();
     let participant = region.join().unwrap();
     let (full, other) = (map(&participant, "full"), map(&participant, "other"));
@@ -157,7 +157,7 @@ fn a_map_that_was_full_finds_chunks_of_which_nobody_said_that_they_are_free() {
 
 /// As at a slot that names a freed object, while others keep changing other keys.
 #[test]
-fn what_cannot_be_read_is_damaged_though_others_write() {
+fn damage_is_reported_while_others_write() {
     let region = region();
     let participant = region.join().unwrap();
     let map = map(&participant, "damaged");
@@ -308,7 +308,7 @@ fn a_number_that_names_no_map_is_refused() {
 }
 
 #[test]
-fn what_is_not_there_adds_nothing() {
+fn a_failed_read_appends_nothing() {
     let region = OrdRegion::anonymous(&OrdConfig::with_bytes(4 << 20)).unwrap();
     let participant = region.join().unwrap();
     let map = participant.map("towns", &MapOptions::default()).unwrap();

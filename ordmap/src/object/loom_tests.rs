@@ -230,7 +230,7 @@ fn given_and_searched() {
 }
 
 #[test]
-fn what_is_read_is_what_was_named() {
+fn a_read_matches_its_reference() {
     let model = "ordmap: an object is freed and written again while it is read";
     holds(model, reuse);
     for name in ["ordmap.publish", "ordmap.follow", "ordmap.reuse", "ordmap.read"] {

@@ -103,7 +103,7 @@ fn asked_where_it_was(is_taken_out: bool) {
 }
 
 #[test]
-fn what_has_moved_is_not_named_where_it_was() {
+fn the_hint_table_does_not_name_an_entry_in_its_old_shard() {
     let model = "ordmap: an entry moves and is changed beside who asks the hash where it was";
     holds(model, || asked_where_it_was(true));
     let model = "ordmap: an entry moves, and the hash goes on naming it where it was";

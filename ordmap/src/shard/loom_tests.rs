@@ -249,7 +249,7 @@ fn in_a_turn_nothing_is_published() {
 }
 
 #[test]
-fn what_is_leased_is_not_freed() {
+fn a_leased_entry_is_not_freed() {
     let model = "ordmap: an entry is leased while it is reclaimed";
     holds_within(BOUND, model, held_and_reclaimed);
     breaks_within(BOUND, "leases.take", model, held_and_reclaimed);

@@ -1,4 +1,4 @@
-//! Keys of kinds that are hard in different ways.
+//! Kinds of keys that are hard in different ways.
 
 use super::rng::Rng;
 
@@ -9,16 +9,16 @@ pub(crate) enum Keys {
     Short,
     /// Numbers in decimal, all of one length.
     Numbers,
-    /// Hosts and paths, with much in common.
+    /// Hosts and paths with long common prefixes.
     Urls,
-    /// Alike in more bytes than a node's prefix has, at several places.
+    /// Equal in more bytes than a node's prefix has, at several places.
     Deep,
 }
 
 impl Keys {
     pub(crate) const ALL: [Keys; 4] = [Keys::Short, Keys::Numbers, Keys::Urls, Keys::Deep];
 
-    /// Any key of this kind.
+    /// A random key of this kind.
     pub(crate) fn any(self, random: &mut Rng) -> Vec<u8> {
         match self {
             Keys::Short => {

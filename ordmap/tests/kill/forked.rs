@@ -1,4 +1,4 @@
-//! A child that was forked off has copies of all that its parent has, and may change nothing.
+//! A forked child has copies of everything in its parent, and may change nothing.
 
 use forebay_ordmap::{Map, MapError, MapOptions, MapsError, OrdRegion};
 use nix::sys::wait::{WaitStatus, waitpid};
@@ -6,7 +6,7 @@ use nix::unistd::{ForkResult, fork};
 
 use crate::scene::Scene;
 
-/// Runs a check in a child, which ends with the number of the first thing that is wrong.
+/// Runs a check in a child, which exits with the number of the first wrong result.
 fn in_child(check: impl FnOnce() -> i32) -> WaitStatus {
     // SAFETY: the child allocates, which its allocator allows after a fork, and makes system calls;
     // no lock that another thread may have held is taken.
@@ -24,7 +24,7 @@ fn first_wrong(checks: &[bool]) -> i32 {
     checks.iter().position(|is_right| !is_right).map_or(0, |index| index as i32 + 1)
 }
 
-/// What a child may not do with what its parent has.
+/// Operations that a child may not do with its parent's handles.
 fn misuse(map: &Map<'_>) -> [bool; 6] {
     [
         map.insert(b"key", b"child") == Err(MapError::Forked),
@@ -36,7 +36,7 @@ fn misuse(map: &Map<'_>) -> [bool; 6] {
     ]
 }
 
-/// It takes part itself.
+/// It joins by itself.
 fn joins(region: &OrdRegion) -> bool {
     let Ok(participant) = region.join() else { return false };
     let Ok(map) = participant.existing_map("ledger") else { return false };

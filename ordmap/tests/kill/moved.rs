@@ -1,5 +1,5 @@
-//! Who moves entries into another shard dies in the middle of that: before anybody repairs it, the
-//! map says what it said before.
+//! A process dies while it moves entries into another shard: until the repair the map has the same
+//! contents as before.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use forebay_ordmap::Map;
 use crate::process::Actor;
 use crate::scene::{KEYS, Scene, key_of, value_of};
 
-/// Where it dies. The first times the same points are passed it does not.
+/// The crash points, and how often each is passed before the process dies.
 const POINTS: &[&str] = &[
     "move.begun",
     "move.announced",
@@ -31,7 +31,7 @@ const POINTS: &[&str] = &[
     "move.settled:2",
 ];
 
-/// What it does again and again: it has to come to each point.
+/// Repeated, so that it reaches each point.
 const WAYS: &[&str] = &["split", "up", "down"];
 
 /// Moves entries until it is killed.
@@ -48,14 +48,14 @@ pub(crate) fn move_on(map: &Map<'_>) {
     }
 }
 
-/// Keys in their order.
+/// Keys in order.
 fn sorted(number: usize) -> Vec<u8> {
     let mut keys: Vec<_> = (0..KEYS).map(|key| key_of(0, key)).collect();
     keys.sort();
     keys.swap_remove(number)
 }
 
-/// Everything that the map can be asked says that all keys are there, and nothing else.
+/// Every kind of read finds all keys and no others.
 fn check(map: &Map<'_>, case: &str) {
     let mut pairs: Vec<_> =
         (0..KEYS).map(|key| (key_of(0, key), value_of(0, key, 1).unwrap())).collect();
@@ -108,7 +108,7 @@ fn die_at(dir: &Path, way: &str, point: &str) {
     let environment = [("FOREBAY_WAY", way), ("FOREBAY_CRASH_AT", point)];
     Actor::start_with("move", dir, &environment).end_killed();
     check(&map, &case);
-    // Others repair it.
+    // Others repair the map.
     for key in 0..KEYS {
         assert!(map.insert(&key_of(0, key), &value_of(0, key, 1).unwrap()).unwrap(), "{case}");
     }

@@ -1,4 +1,4 @@
-//! A process dies at each crash point, some times after it has passed it; others go on.
+//! A process dies at each crash point, after it has passed it some times; others go on.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -8,13 +8,13 @@ use crate::rng::Rng;
 use crate::scene::Scene;
 use crate::workers::start;
 
-/// Other builds have none.
+/// Other builds have no crash points.
 const HAS_CRASH_POINTS: bool = cfg!(debug_assertions);
 
-/// The process dies when it comes to a point for this time.
+/// The process dies when it reaches a point for this time.
 const TIMES: &[u32] = &[1, 6];
 
-/// Points at which a change must also end that replaces or removes: the first ones only insert.
+/// Points that replacing and removing changes must reach too: the first changes only insert.
 const AFTER_MANY: &[&str] = &[
     "change.armed",
     "change.turned",
@@ -26,10 +26,10 @@ const AFTER_MANY: &[&str] = &[
     "hint.taken_out",
 ];
 
-/// Points that are passed when a map is made, so once.
+/// Points that are passed once, when a map is created.
 const AT_FIRST: &[&str] = &["map.written", "map.live"];
 
-/// Points in a repair, and where one must have died for it.
+/// Points in a repair, and the point at which a process must have died before it.
 const IN_REPAIR: &[(&str, &str)] = &[
     ("repair.finished", "change.published:500"),
     ("repair.undoing", "change.armed:500"),
@@ -60,7 +60,7 @@ fn points() -> BTreeSet<String> {
 }
 
 #[test]
-fn who_dies_at_a_crash_point_leaves_nothing() {
+fn a_death_at_a_crash_point_leaves_nothing_behind() {
     if !HAS_CRASH_POINTS {
         return;
     }
@@ -87,15 +87,14 @@ fn who_dies_at_a_crash_point_leaves_nothing() {
     }
 }
 
-/// One dies by SIGKILL, the next one at the point, while a third one works; who works then must go
-/// on.
+/// One process dies by SIGKILL, the next one at the point, while a third one works and must go on.
 fn die_at(scene: &Scene, dir: &Path, point: &str, times: u32, random: &mut Rng) {
     scene.stop(false);
     let first = start(dir, 0, random, None);
     scene.wait_for_steps(0, 100);
     let witness = start(dir, 1, random, None);
     first.kill();
-    // A swept participant is swept once.
+    // A dead participant is swept once.
     let times = if point.starts_with("sweep.") { 1 } else { times };
     let witness = if times == 1 && point.starts_with("sweep.") {
         witness.kill();

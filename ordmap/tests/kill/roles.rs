@@ -1,4 +1,4 @@
-//! What the processes of these tests do.
+//! The roles of processes in these tests.
 
 use std::io::Read;
 use std::path::PathBuf;
@@ -11,16 +11,16 @@ use crate::rng::Rng;
 use crate::scene::{Scene, key_of};
 use crate::worker::Worker;
 
-/// Steps between two looks for the dead, and between two memberships.
+/// Steps between two sweeps, and between two joins.
 const STEPS_BETWEEN_SWEEPS: u64 = 64;
 const STEPS_OF_A_MEMBER: u64 = 700;
 
-/// Plays the role that the environment names; nothing without one.
+/// Plays the role that the environment names; does nothing without one.
 pub(crate) fn run() {
     let Ok(role) = std::env::var("FOREBAY_ROLE") else {
         return;
     };
-    // Nobody stays behind when the test is stopped.
+    // No process outlives a stopped test.
     set_parent_process_death_signal(Some(Signal::KILL)).unwrap();
     let dir = PathBuf::from(std::env::var_os("FOREBAY_REGION").unwrap());
     match &*role {

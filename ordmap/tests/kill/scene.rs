@@ -1,4 +1,4 @@
-//! What the processes share: a map, and a ledger of what each key must be.
+//! The shared state of the processes: a map, and a ledger of the expected value of each key.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering::SeqCst;
@@ -10,18 +10,18 @@ use forebay_sync::Words;
 use crate::workers;
 
 pub(crate) const WORKERS: usize = 4;
-/// Keys of each worker, which it alone changes.
+/// Keys of each worker, which only that worker changes.
 pub(crate) const KEYS: usize = 300;
 
 /// Large values of each worker, which do not all fit.
 pub(crate) const FILLS: usize = 12;
 
-/// Of the hash in front of the map: some of its buckets are full.
+/// Bytes of the map's hint table: some of its buckets are full.
 const HINT_BYTES: u64 = 16 << 10;
 
 const LEDGER_KIND: u32 = 100;
 
-/// Words before the ledger's: whether to stop, then the progress of each worker.
+/// Words before the ledger's: the stop flag, then the progress of each worker.
 const STOP: usize = 0;
 const PROGRESS: usize = 8;
 const LEDGER: usize = 64;
@@ -32,7 +32,7 @@ pub(crate) struct Scene {
     words: Area,
 }
 
-/// What a key is after so many changes: every fourth removes it.
+/// The value of a key after this many changes: every fourth removes it.
 pub(crate) fn value_of(worker: usize, key: usize, version: u64) -> Option<Vec<u8>> {
     if version.is_multiple_of(4) {
         return None;
@@ -58,12 +58,12 @@ pub(crate) fn fill_key(worker: usize, number: usize) -> Vec<u8> {
 /// Keys of a run, which come and go together.
 pub(crate) const RUN: usize = 60;
 
-/// They stand beside each other.
+/// They are adjacent.
 pub(crate) fn run_key(worker: usize, number: usize) -> Vec<u8> {
     format!("run{worker}.{number:03}").into_bytes()
 }
 
-/// Is this what some version of this key was?
+/// Whether some version of this key had this value.
 pub(crate) fn belongs_to(key: &[u8], value: &[u8]) -> bool {
     if key.starts_with(b"fill") {
         return value == [7; 1 << 20];
@@ -84,7 +84,7 @@ pub(crate) fn belongs_to(key: &[u8], value: &[u8]) -> bool {
 }
 
 impl Scene {
-    /// Opens what lies in a directory, or makes it.
+    /// Opens the files in a directory, or creates them.
     pub(crate) fn open(dir: &Path) -> Scene {
         let spec = RegionSpec {
             bytes: 1 << 20,
@@ -114,7 +114,7 @@ impl Scene {
         self.words.word(PROGRESS + worker).load(SeqCst)
     }
 
-    /// Waits until a worker has done so many steps more.
+    /// Waits until a worker has done this many more steps.
     pub(crate) fn wait_for_steps(&self, number: usize, steps: u64) {
         workers::wait_for_steps(number, steps, || self.progress(number));
     }
@@ -137,8 +137,8 @@ impl Scene {
         self.words.word(LEDGER + 2 * (worker * KEYS + key)).store(version, SeqCst);
     }
 
-    /// Each key of a worker is what its last change made it, or the one before if that was not
-    /// acknowledged; from now on that is known.
+    /// Each key of a worker has the value of its last change, or of the one before if that was not
+    /// acknowledged; from now on it is known.
     pub(crate) fn settle(&self, map: &Map<'_>, worker: usize, case: &str) {
         for key in 0..KEYS {
             let (done, begun) = self.versions(worker, key);
@@ -158,7 +158,7 @@ impl Scene {
         }
     }
 
-    /// All others have ended: nothing of them is left, and all memory can be had again.
+    /// All others have ended: nothing of them is left, and all memory can be allocated again.
     pub(crate) fn check_end(&self, case: &str) {
         self.region.sweep().unwrap();
         let participant = self.region.join().unwrap();

@@ -1,4 +1,4 @@
-//! A reader that is stopped keeps what it holds and nothing else; a dead one nothing.
+//! A stopped reader keeps only the entries that it holds; a dead one keeps none.
 
 use std::path::Path;
 
@@ -50,9 +50,9 @@ fn a_stopped_reader_keeps_what_it_holds_and_a_dead_one_nothing() {
     assert_eq!((report.entries, report.waiting), (KEYS as u64, 0), "{report}");
 }
 
-/// Nobody calls for a sweep: who changes the map looks after the dead.
+/// No process calls the sweep: changes look for dead participants.
 #[test]
-fn what_a_dead_reader_held_is_freed_by_who_changes_the_map() {
+fn a_change_frees_entries_that_a_dead_reader_held() {
     let dir = tempfile::tempdir().unwrap();
     let scene = Scene::open(dir.path());
     let participant = scene.region.join().unwrap();
@@ -66,7 +66,7 @@ fn what_a_dead_reader_held_is_freed_by_who_changes_the_map() {
     assert!(map.stats().waiting_count < BATCH, "{:?}", map.stats());
 }
 
-/// As many as there are places die: the next ones find one, though nobody swept.
+/// As many processes die as there are places: later ones find a place, without a sweep.
 #[test]
 fn dead_ones_keep_no_place_from_the_living() {
     let dir = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! What a process does with the map.
+//! The steps of a process on the map.
 
 use forebay_ordmap::{Cursor, Map, MapError};
 
@@ -64,7 +64,7 @@ impl<'m> Worker<'m> {
         assert_eq!(self.map.get(&name).unwrap(), value_of(self.number, key, version));
     }
 
-    /// Fills the region with large values now and then.
+    /// Fills the region with large values from time to time.
     fn fill(&mut self) {
         let key = fill_key(self.number, self.random.below(FILLS));
         if self.random.below(5) < 3 {
@@ -77,7 +77,8 @@ impl<'m> Worker<'m> {
         }
     }
 
-    /// A run of keys comes, or some of it leaves in few changes. After a death any part is there.
+    /// A run of keys comes, or some of it leaves in few changes. After a death any part may be
+    /// there.
     fn run(&mut self) {
         let first = self.random.below(RUN);
         let end = (first + 1 + self.random.below(RUN)).min(RUN);
@@ -97,7 +98,7 @@ impl<'m> Worker<'m> {
         assert!(!names.iter().any(|name| self.map.contains(name).unwrap()));
     }
 
-    /// Some entries go into another shard, unless others move some, or there is no memory.
+    /// Moves some entries into another shard, unless others move some, or there is no memory.
     fn split_or_move(&mut self) {
         let key = key_of(self.random.below(WORKERS), self.random.below(KEYS));
         let moved = match self.random.below(4) {
@@ -111,7 +112,7 @@ impl<'m> Worker<'m> {
         }
     }
 
-    /// What others change: it is some version of it.
+    /// Keys of others: each has the value of some version.
     fn look(&mut self) {
         let name = key_of(self.random.below(WORKERS), self.random.below(KEYS));
         if let Some(value) = self.map.get(&name).unwrap() {
@@ -151,7 +152,7 @@ impl<'m> Worker<'m> {
         }
     }
 
-    /// Holds what a cursor shows for long; it stays whatever becomes of it.
+    /// Holds the entry of a cursor for long; it stays readable whatever happens.
     fn hold(&mut self) {
         self.held_steps += 1;
         if self.held_steps >= HELD_STEPS {

@@ -1,4 +1,4 @@
-//! The ordinary map, which remembers what was changed, for others who have the same.
+//! The ordinary map, with a journal of its changes for the other processes.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
@@ -7,7 +7,7 @@ use std::ops::Deref;
 /// A key, and its new value or none.
 pub(crate) type Change = (Vec<u8>, Option<Vec<u8>>);
 
-/// In place of the length of a value: the key was taken out.
+/// In place of the length of a value: the key was removed.
 const REMOVED: u32 = u32::MAX;
 
 #[derive(Default)]
@@ -35,12 +35,12 @@ impl Oracle {
         self.map.remove(key)
     }
 
-    /// What was changed since the last time.
+    /// The changes since the last call.
     pub(crate) fn take_changes(&mut self) -> Vec<Change> {
         std::mem::take(&mut self.changes)
     }
 
-    /// What somebody else has changed.
+    /// Applies the changes of another process.
     pub(crate) fn follow(&mut self, changes: Vec<Change>) {
         for (key, value) in changes {
             match value {

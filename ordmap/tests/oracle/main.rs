@@ -1,6 +1,7 @@
-//! Random operations on a map and on a `BTreeMap`: both say the same, and the map stays sound.
+//! Random operations on a map and on a `BTreeMap`: both give the same results, and the map stays
+//! sound.
 //!
-//! `FOREBAY_STEPS=1000000` for a longer run, `FOREBAY_SEED` for the same one.
+//! `FOREBAY_STEPS=1000000` for a longer run, `FOREBAY_SEED` to repeat one.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -26,7 +27,7 @@ fn steps() -> usize {
 fn a_map_does_what_an_ordinary_one_does() {
     let mut random = Rng::of("a_map_does_what_an_ordinary_one_does");
     for (turn, keys) in Keys::ALL.into_iter().enumerate() {
-        // No hash in front, one whose buckets are full, and one with room for all.
+        // No hint table, one whose buckets are full, and one with room for all entries.
         let hint_bytes = [0, 1 << 10, 1 << 18][turn % 3];
         let config = OrdConfig { hint_bytes, ..OrdConfig::with_bytes(64 << 20) };
         let region = OrdRegion::anonymous(&config).unwrap();
@@ -53,7 +54,7 @@ fn a_map_does_what_an_ordinary_one_does() {
     }
 }
 
-/// The same of a map in which entries move between shards all the time.
+/// The same for a map in which entries move between shards all the time.
 #[test]
 fn a_map_that_is_split_does_what_an_ordinary_one_does() {
     let mut random = Rng::of("a_map_that_is_split_does");

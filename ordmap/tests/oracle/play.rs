@@ -1,4 +1,4 @@
-//! One random operation after another, on both.
+//! Random operations, on both maps.
 
 use std::ops::Bound;
 
@@ -16,11 +16,11 @@ pub(crate) struct Play<'m> {
     /// The map grows while this is odd, and shrinks while it is even.
     phase: usize,
     steps: usize,
-    /// Entries that went into another shard.
+    /// Entries that moved into another shard.
     pub(crate) moved: u64,
 }
 
-/// Both ways to go over entries do the same.
+/// Both ways to go over entries give the same.
 enum Walk<'m> {
     Holding(Range<'m>),
     Copying(Scan<'m>),
@@ -46,12 +46,12 @@ impl<'m> Play<'m> {
         Play { map, oracle: Oracle::default(), keys, random, phase: 1, steps: 0, moved: 0 }
     }
 
-    /// What it has changed since it was asked last.
+    /// Its changes since the last call.
     pub(crate) fn take_changes(&mut self) -> Vec<Change> {
         self.oracle.take_changes()
     }
 
-    /// What another process has changed in the map.
+    /// Changes that another process made in the map.
     pub(crate) fn follow(&mut self, changes: Vec<Change>) {
         self.oracle.follow(changes);
     }
@@ -76,7 +76,7 @@ impl<'m> Play<'m> {
         assert_eq!(self.map.len(), self.oracle.len() as u64);
     }
 
-    /// Now and then some entries go into another shard.
+    /// From time to time some entries move into another shard.
     pub(crate) fn split_or_move(&mut self) {
         let key = self.keys.any(&mut self.random);
         self.moved += match self.random.below(30) {
@@ -110,7 +110,7 @@ impl<'m> Play<'m> {
         assert_eq!(self.map.remove(key).unwrap(), before.is_some(), "remove {key:?}");
     }
 
-    /// Neighbours, all or some of them, with others that are not there; not always in order.
+    /// Adjacent keys, all or some of them, with others that do not exist; not always in order.
     fn remove_some(&mut self, key: &[u8]) {
         let count = 1 + self.random.below(50);
         let behind = self.oracle.range(key.to_vec()..).map(|(key, _)| key.clone());
@@ -154,7 +154,7 @@ impl<'m> Play<'m> {
         if is_done {
             self.oracle.insert(key.to_vec(), value);
         }
-        // What is held stays as it was.
+        // Held entries stay as they were.
         assert_eq!(held.as_ref().map(|entry| entry.value().to_vec()), before);
     }
 
@@ -193,7 +193,7 @@ impl<'m> Play<'m> {
         assert_eq!(found, theirs(oracle.range(at_or_below).next_back()), "{key:?}");
     }
 
-    /// Goes over a range up or down, while the map changes now and then.
+    /// Goes over a range, up or down, while the map changes from time to time.
     fn range(&mut self, key: &[u8]) {
         let other = self.keys.any(&mut self.random);
         let (low, high) = if key <= &other[..] { (key, &other[..]) } else { (&other[..], key) };

@@ -1,5 +1,5 @@
 //! The same by several processes on one region: in each turn another one plays some steps, and the
-//! rest of them get to know what the ordinary map is now.
+//! others learn the current state of the ordinary map.
 
 use std::io::{BufReader, BufWriter, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -17,21 +17,21 @@ use crate::steps;
 
 const PROCESSES: usize = 3;
 
-/// Of the hash in front of the tree.
+/// Bytes of the hint table.
 const HINT_BYTES: u64 = 1 << 14;
 
-/// Steps of a turn are fewer.
+/// A turn has fewer steps.
 const TURN_STEPS: usize = 200;
 
-/// Instead of how many steps to play: changes of others follow.
+/// In place of the number of steps: changes of others follow.
 const FOLLOW: u32 = u32::MAX;
-/// Instead of them: take everything out.
+/// In place of the number of steps: remove everything.
 const EMPTY: u32 = u32::MAX - 1;
 
 const ROLE: &str = "FOREBAY_ORACLE_KEYS";
 const DIR: &str = "FOREBAY_ORACLE_DIR";
 
-/// Another process, as who deals out the turns sees it.
+/// Another process, as the dealer of the turns sees it.
 struct Player {
     child: Child,
     from: BufReader<UnixStream>,
@@ -56,7 +56,7 @@ impl Player {
         self.to.flush().unwrap();
     }
 
-    /// Plays, and says what it has changed.
+    /// Plays, and returns its changes.
     fn play(&mut self, steps: u32) -> Vec<Change> {
         self.tell(steps);
         read_changes(&mut self.from).expect("the player has failed: see above")
@@ -108,11 +108,11 @@ fn open(dir: &Path) -> OrdRegion {
     OrdRegion::open_or_create(&dir.join("maps"), &config).unwrap()
 }
 
-/// What another process does, until nobody tells it any more; nothing without its environment.
+/// The loop of another process, until its input ends; does nothing without its environment.
 #[test]
 fn player() {
     let (Ok(keys), Some(dir)) = (std::env::var(ROLE), std::env::var_os(DIR)) else { return };
-    // Nobody stays behind when the test is stopped.
+    // No process outlives a stopped test.
     set_parent_process_death_signal(Some(Signal::KILL)).unwrap();
     let dir = PathBuf::from(dir);
     let region = open(&dir);
@@ -124,7 +124,7 @@ fn player() {
     let stream = UnixStream::connect(dir.join("turns")).unwrap();
     let mut from = BufReader::new(stream.try_clone().unwrap());
     let mut to = BufWriter::new(stream);
-    // It holds some entry while others play: that stays what it was.
+    // It holds some entry while others play: that entry stays as it was.
     let mut held = None;
     while let Ok(told) = read_number(&mut from) {
         if told == FOLLOW {

@@ -1,11 +1,11 @@
-//! Storing, replacing, removing; with and without a condition.
+//! Inserts, replacements and removals, with and without a condition.
 
 use forebay_ordmap::{Expected, MapError};
 
 use crate::{map, own, region};
 
 #[test]
-fn what_is_stored_is_found_until_it_is_removed() {
+fn a_stored_key_is_found_until_it_is_removed() {
     let (region, own) = (region(), own());
     let participant = region.join().unwrap();
     let map = map(&participant, "changes");

@@ -1,4 +1,4 @@
-//! Entries that are held stay.
+//! Held entries stay.
 
 use forebay_ordmap::MapError;
 
@@ -48,7 +48,7 @@ fn a_member_has_so_many_leases_and_gets_them_back() {
 }
 
 #[test]
-fn what_a_member_forgot_goes_with_it() {
+fn leases_of_forgotten_entries_end_with_their_participant() {
     let (region, own) = (region(), own());
     let participant = region.join().unwrap();
     let changing = map(&participant, "forgotten");

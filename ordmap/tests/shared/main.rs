@@ -1,8 +1,8 @@
-//! Tests that do not mind who else uses their region: many processes may run them at the same time,
-//! in any order, on one region that none of them makes afresh.
+//! Tests that may share their region: many processes may run them at the same time, in any order,
+//! on one region that exists already.
 //!
-//! With `FOREBAY_ORDMAP_REGION=PATH` they use the region of that name, else each its own.
-//! `scripts/ordmap-parallel` runs them so.
+//! With `FOREBAY_ORDMAP_REGION=PATH` they use the region at that path, otherwise one for each test
+//! process. `scripts/ordmap-parallel` runs them so.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -23,7 +23,7 @@ use forebay_ordmap::{Map, MapError, MapOptions, MapParticipant, OrdConfig, OrdRe
 
 /// The region of all these tests.
 pub(crate) fn region() -> OrdRegion {
-    // Ten processes may store their largest values at once, each in one piece, between what is left
+    // Ten processes may store their largest values at once, each in one piece, between the remains
     // of maps that were split.
     let config = OrdConfig { splits_max: 60, ..OrdConfig::with_bytes(64 << 20) };
     match std::env::var_os("FOREBAY_ORDMAP_REGION") {
@@ -32,19 +32,19 @@ pub(crate) fn region() -> OrdRegion {
     }
 }
 
-/// The map of a test, alike in all processes.
+/// The map of a test, with the same options in all processes.
 pub(crate) fn map<'m>(participant: &'m MapParticipant, test: &str) -> Map<'m> {
     participant.map(test, &MapOptions { shards_max: 4, ..MapOptions::default() }).unwrap()
 }
 
-/// Lets entries near a key go into another shard, unless somebody else moves some just now.
+/// Moves entries near a key into another shard, unless another process is moving some.
 pub(crate) fn split_or_move(map: &Map<'_>, key: &[u8]) {
     for moved in [map.split_at(key), map.move_up(key), map.move_down(key)] {
         assert!(matches!(moved, Ok(_) | Err(MapError::Busy)), "{moved:?}");
     }
 }
 
-/// A beginning of keys that no one else has, nor had before.
+/// A prefix of keys that no other test has, nor had before.
 pub(crate) fn own() -> String {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let count = COUNT.fetch_add(1, Ordering::Relaxed);

@@ -85,7 +85,7 @@ fn a_cursor_goes_on_from_what_it_holds() {
     let mut cursor = map.cursor();
     assert_eq!(cursor.at_or_above(&key(50)).unwrap().unwrap().key(), key(50));
     split_or_move(&map, &key(50));
-    // What it holds goes, and its neighbours, too.
+    // Its held entry leaves, and its neighbours, too.
     for number in 40..60 {
         map.remove(&key(number)).unwrap();
     }
@@ -102,7 +102,7 @@ fn a_cursor_goes_on_from_what_it_holds() {
     assert_eq!(held.key(), key(50));
 }
 
-/// Nobody else's entries may come behind the last: a region of its own.
+/// Entries of other processes may come behind the last one: so a region of its own.
 #[test]
 fn a_cursor_at_the_last_entry_finds_what_comes_behind_it() {
     let region = OrdRegion::anonymous(&OrdConfig::with_bytes(8 << 20)).unwrap();

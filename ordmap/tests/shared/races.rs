@@ -1,4 +1,4 @@
-//! What goes wrong with a plain map between finding something and using it does not go wrong here.
+//! Races between a lookup and the use of its result that break a plain map do not break this one.
 
 use std::thread;
 
@@ -12,9 +12,9 @@ const ROUNDS: u32 = if cfg!(debug_assertions) { 3000 } else { 20_000 };
 /// A reader that looks more often than the changes take hangs.
 const STEPS_MAX: u64 = 1_000_000_000;
 
-/// Found, and gone before it is looked at: what was found is whole, and of its key.
+/// An entry that is removed between lookup and use is whole, and has the right key.
 #[test]
-fn what_was_found_can_be_read_though_it_is_gone() {
+fn a_removed_entry_can_still_be_read() {
     let (region, own) = (region(), own());
     let stop = StopFlag::default();
     thread::scope(|scope| {
@@ -44,7 +44,7 @@ fn what_was_found_can_be_read_though_it_is_gone() {
     });
 }
 
-/// Not the end when it was compared, and the end when it is looked at: the cursor says which.
+/// An end that moves between comparison and use: the cursor has the entry that it compared.
 #[test]
 fn an_end_that_moves_is_seen_as_it_was_or_as_it_is() {
     let (region, own) = (region(), own());
@@ -56,7 +56,7 @@ fn an_end_that_moves_is_seen_as_it_was_or_as_it_is() {
             let participant = region.join().unwrap();
             let map = map(&participant, "moving end");
             map.insert(&key(0), b"").unwrap();
-            // There are one or two entries all the time, and the last one moves up.
+            // There are always one or two entries, and the last one moves up.
             for round in 0..ROUNDS {
                 map.insert(&key(round + 1), b"").unwrap();
                 map.remove(&key(round)).unwrap();
@@ -71,7 +71,7 @@ fn an_end_that_moves_is_seen_as_it_was_or_as_it_is() {
             while let Some(entry) = range.next().unwrap() {
                 let number = std::str::from_utf8(&entry.key()[own.len()..]).unwrap();
                 let number: u32 = number.parse().unwrap();
-                // The one before may still be there when the walk begins anew.
+                // The previous one may still be there when the walk starts again.
                 assert!(last_seen.is_none_or(|last| number + 1 >= last), "it went back");
                 last_seen = Some(number);
                 seen += 1;
@@ -83,10 +83,10 @@ fn an_end_that_moves_is_seen_as_it_was_or_as_it_is() {
     });
 }
 
-/// Every second key stays, all others come and go: who goes over them meets all that stay, in
-/// order, each once.
+/// Every second key stays, all others come and go: a walk meets all keys that stay, in order, each
+/// once.
 #[test]
-fn who_walks_among_changes_misses_nothing_that_stays() {
+fn a_walk_among_changes_misses_no_key_that_stays() {
     let (region, own) = (region(), own());
     let stop = StopFlag::default();
     let key = |number: u32| format!("{own}{number:05}").into_bytes();
@@ -143,7 +143,7 @@ fn who_walks_among_changes_misses_nothing_that_stays() {
     });
 }
 
-/// Threads add to one number by comparing and storing: none is lost.
+/// Threads increment one number by compare and store: no increment is lost.
 #[test]
 fn nothing_is_lost_between_comparing_and_storing() {
     use forebay_ordmap::Expected;

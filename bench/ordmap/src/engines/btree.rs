@@ -1,4 +1,4 @@
-//! The standard library's map behind its lock: what a program of one process would take first.
+//! The standard library's map behind a lock: the first choice for one process.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;

@@ -1,9 +1,9 @@
-//! Maps of one process, asked call by call.
+//! Maps of one process, one call for each key.
 
 use super::Work;
 use crate::data::{Asked, Data};
 
-/// A map of one process, which has a call for each piece of work and no other form.
+/// A map of one process, with one call for each kind of work.
 pub(super) trait Calls {
     fn get(&self, key: &[u8]) -> u64;
     fn range(&self, key: &[u8]) -> u64;

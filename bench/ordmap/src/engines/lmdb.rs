@@ -1,4 +1,4 @@
-//! LMDB, by heed: on a file system in memory, without syncing, one transaction for each operation.
+//! LMDB through heed, on a file system in memory, without sync, one transaction for each operation.
 
 use std::ops::Bound;
 use std::path::Path;
@@ -15,18 +15,18 @@ pub(crate) struct Lmdb {
     value: Vec<u8>,
 }
 
-/// A part of the address space; the file grows as it needs.
+/// Reserved address space; the file grows as needed.
 const MAP_BYTES: usize = 64 << 30;
 const PAGE_BYTES: u64 = 4096;
 
 impl Lmdb {
-    /// The environment in this folder; made, if there is none.
+    /// The environment in this folder; created if there is none.
     pub(crate) fn open(dir: &Path) -> Lmdb {
         let mut options = EnvOpenOptions::new();
         options.map_size(MAP_BYTES);
         // SAFETY: a crash of the machine takes the file system with it.
         unsafe { options.flags(EnvFlags::NO_SYNC) };
-        // SAFETY: nobody changes the file but by LMDB.
+        // SAFETY: only LMDB changes the file.
         let env = unsafe { options.open(dir) }.expect("LMDB opens the folder");
         let mut txn = env.write_txn().expect("a transaction");
         let table = env.create_database(&mut txn, None).expect("the main table");
@@ -51,7 +51,7 @@ impl Lmdb {
         values.fold(0, u64::wrapping_add)
     }
 
-    /// Changes in transactions of so many.
+    /// Changes in transactions of this many.
     fn change(&mut self, data: &Data, asked: &[Asked], batch: usize, is_put: bool) -> u64 {
         let mut were_there = 0;
         for batch in asked.chunks(batch) {
@@ -79,7 +79,7 @@ impl Engine for Lmdb {
     fn run(&mut self, work: Work, data: &Data, asked: &[Asked]) -> Option<u64> {
         let keys = asked.iter().map(|asked| &asked.key[..]);
         Some(match work {
-            // It lends values where they lie; nobody copies them.
+            // It lends values in place, without a copy.
             Work::Get | Work::Hold => keys.map(|key| self.get(key)).fold(0, u64::wrapping_add),
             Work::Range => keys.map(|key| self.range(key)).fold(0, u64::wrapping_add),
             Work::Scan | Work::RangeByKey => return None,

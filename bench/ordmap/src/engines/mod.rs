@@ -1,4 +1,4 @@
-//! The maps that are compared, behind one way to ask them.
+//! The maps that are compared, behind one trait.
 
 mod btree;
 mod calls;
@@ -14,26 +14,26 @@ use crate::report::{Figure, Sample};
 pub(crate) use lmdb::Lmdb;
 pub(crate) use ours::{Form, Ours};
 
-/// What is asked of an engine, for each key of a list.
+/// The work of an engine, for each key of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Work {
     /// The value of a key, copied.
     Get,
-    /// The value of a key, read where it lies while it is held.
+    /// The value of a key, read in place while it is held.
     Hold,
     /// A hundred entries from a key on.
     Range,
     /// The same, each copied instead of held.
     Scan,
-    /// The same, each looked for by the key of the one before.
+    /// The same, each found by the key of the one before.
     RangeByKey,
-    /// The value of a key, which may be there: stored.
+    /// A value stored under a key that may exist.
     Insert,
-    /// A key taken out.
+    /// A key removed.
     Remove,
-    /// Many stored in one transaction.
+    /// Many keys stored in one transaction.
     InsertBatched,
-    /// Many taken out in one transaction.
+    /// Many keys removed in one transaction.
     RemoveBatched,
 }
 
@@ -45,16 +45,16 @@ pub(crate) const BATCH: usize = 1000;
 /// An ordered map.
 pub(crate) trait Engine {
     fn name(&self) -> &'static str;
-    /// Does the work for each key; the sum of what was read, or how many keys were there.
-    /// `None`: it has no such form.
+    /// Does the work for each key; returns a checksum of the values read, or how many keys existed.
+    /// `None`: the engine has no such form.
     fn run(&mut self, work: Work, data: &Data, asked: &[Asked]) -> Option<u64>;
     /// Bytes that are in use.
     fn used_bytes(&self) -> u64;
-    /// Bytes that it has taken, and does not give back.
+    /// Bytes that it has allocated and does not give back.
     fn taken_bytes(&self) -> u64 {
         self.used_bytes()
     }
-    /// As what another process opens it, if one can.
+    /// Opens it as another process does, if that is possible.
     fn shared(&self) -> Option<Shared> {
         None
     }
@@ -70,7 +70,7 @@ pub(crate) enum Shared {
 
 type Make = fn(&Data, &Path) -> Box<dyn Engine>;
 
-/// Makes all engines and fills them in random order; says what that took.
+/// Creates all engines and fills them in random order; prints their memory.
 pub(crate) fn filled(data: &Data, dir: &Path, samples: &mut Vec<Sample>) -> Vec<Box<dyn Engine>> {
     let order = data.pick(data.keys.len(), 0);
     let make: [Make; 5] = [
@@ -101,7 +101,7 @@ pub(crate) fn filled(data: &Data, dir: &Path, samples: &mut Vec<Sample>) -> Vec<
     make.iter().map(fill).collect()
 }
 
-/// Bytes that the heap has lent.
+/// Bytes allocated on the heap.
 fn heap_bytes() -> u64 {
     // SAFETY: it reads numbers of the allocator.
     let info = unsafe { libc::mallinfo2() };

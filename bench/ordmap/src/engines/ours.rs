@@ -13,32 +13,32 @@ pub(crate) struct Ours {
     value: Vec<u8>,
 }
 
-/// With what the map is made.
+/// The form of the map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
     /// The tree alone.
     Tree,
-    /// A hash in front of it.
+    /// With a hint table.
     Hash,
 }
 
-/// What the documentation says to be enough.
+/// As recommended in the documentation.
 const FRONT_BYTES_EACH: u64 = 16;
 
 impl Form {
-    /// Where the region is.
+    /// The path of the region.
     fn path(self, folder: &Path) -> PathBuf {
         folder.join(if self == Form::Tree { "ours" } else { "hash" })
     }
 }
 
 impl Ours {
-    /// A region of its own, with room for what is replaced meanwhile.
+    /// A region with room for replaced entries.
     pub(crate) fn create(form: Form, folder: &Path, data: &Data) -> Ours {
         Ours::create_for(form, folder, data, 1)
     }
 
-    /// A map that may be split into so many shards.
+    /// A map that may be split into this many shards.
     pub(crate) fn create_for(form: Form, folder: &Path, data: &Data, shards_max: u32) -> Ours {
         let record_bytes = (data.keys[0].len() + data.value_bytes + 64) as u64;
         let bytes = (64 << 20) + 2 * record_bytes * data.keys.len() as u64;
@@ -56,10 +56,10 @@ impl Ours {
         Ours::of(form, region.expect("the other process has made it"), 1)
     }
 
-    /// `shards_max` counts if the map is not there yet.
+    /// `shards_max` applies only when the map is created.
     fn of(form: Form, region: OrdRegion, shards_max: u32) -> Ours {
         let hint_bytes = region.config().hint_bytes;
-        // Region and participant stay until the process ends: what they lend has their lifetime.
+        // Region and participant live until the process ends, since everything borrows them.
         let participant: &'static MapParticipant =
             Box::leak(Box::new(region.join().expect("a place is free")));
         let options = MapOptions { hint_bytes, shards_max, ..MapOptions::default() };
@@ -67,7 +67,7 @@ impl Ours {
         Ours { form, map, value: Vec::new() }
     }
 
-    /// Into how many shards the map is split.
+    /// The number of shards.
     pub(crate) fn shard_count(&self) -> u64 {
         self.map.stats().shard_count
     }

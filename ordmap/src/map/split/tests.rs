@@ -32,7 +32,7 @@ fn number_key(number: u32) -> Vec<u8> {
 
 /// The entry leaves its shard after the reader has found the shard and before it has read there.
 #[test]
-fn who_looks_where_a_key_was_looks_again() {
+fn a_reader_that_looks_in_the_old_shard_looks_again() {
     let region = region();
     let (participant, other) = (region.join().unwrap(), region.join().unwrap());
     let (map, moving) = (map(&participant, "map"), map(&other, "map"));
@@ -83,7 +83,7 @@ impl<'m> EntryTaker<'m> for Changes<'_, '_> {
 /// No entry follows the key in its shard; then one is inserted there, and the first entry of the
 /// next shard is removed: the second entry of that shard was never the next.
 #[test]
-fn what_came_into_a_shard_that_was_passed_is_not_passed_over() {
+fn a_key_inserted_into_a_passed_shard_is_found() {
     let region = region();
     let (participant, other) = (region.join().unwrap(), region.join().unwrap());
     let (map, changing) = (map(&participant, "map"), map(&other, "map"));
@@ -123,7 +123,7 @@ impl<'m> EntryTaker<'m> for Disturbs<'_, '_> {
 }
 
 #[test]
-fn who_passes_a_shard_that_is_written_elsewhere_goes_on() {
+fn a_walk_passes_a_shard_that_is_written_elsewhere() {
     let region = region();
     let (participant, other) = (region.join().unwrap(), region.join().unwrap());
     let (map, changing) = (map(&participant, "map"), map(&other, "map"));
@@ -170,7 +170,7 @@ fn a_move_without_memory_moves_nothing() {
 
 /// Entries of other shards are counted and found, though each shard knows only its own.
 #[test]
-fn what_is_asked_of_a_map_is_asked_of_all_its_shards() {
+fn counts_of_a_map_include_all_its_shards() {
     let region = region();
     let participant = region.join().unwrap();
     let map = map(&participant, "map");
@@ -283,7 +283,7 @@ fn a_map_has_as_many_shards_as_it_may() {
 /// A split continues with the changes of the lower shard; the owner of the upper one may be
 /// stopped.
 #[test]
-fn a_split_waits_for_nobody() {
+fn a_split_never_waits() {
     let region = region();
     let (participant, other) = (region.join().unwrap(), region.join().unwrap());
     let (map, owner) = (map(&participant, "map"), map(&other, "map"));

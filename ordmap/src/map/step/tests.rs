@@ -92,7 +92,7 @@ fn next_above(
 }
 
 #[test]
-fn who_passes_a_shard_minds_no_changes_elsewhere_in_it() {
+fn changes_elsewhere_in_a_passed_shard_do_not_matter() {
     let region = region();
     let (participant, other) = (region.join().unwrap(), region.join().unwrap());
     let (map, changing) =
@@ -105,7 +105,7 @@ fn who_passes_a_shard_minds_no_changes_elsewhere_in_it() {
 
 /// The value is copied once the entry is known: so a long value is no reason to start again.
 #[test]
-fn what_comes_while_a_value_is_copied_does_not_matter() {
+fn a_key_inserted_while_a_value_is_copied_does_not_matter() {
     let region = region();
     let (participant, other) = (region.join().unwrap(), region.join().unwrap());
     let (map, changing) =
@@ -137,7 +137,7 @@ fn however_often_others_write_a_sound_map_is_not_called_damaged() {
 /// A writer has announced a publication and is stopped, or it has published and not ended its turn.
 /// In the meantime the first entry above the bound is removed.
 #[test]
-fn what_a_stopped_writer_has_published_is_not_passed_over() {
+fn a_key_that_a_stopped_writer_published_is_found() {
     // At the first attempt, and at the last but a few.
     for at in [1, 66] {
         let region = region();
@@ -177,7 +177,7 @@ fn shards_with_dead_writers_are_passed_at_once() {
 /// The lowest shard is empty when it is passed, and filled before the next one loses its first
 /// entry.
 #[test]
-fn what_came_into_an_empty_shard_is_not_passed_over() {
+fn a_key_inserted_into_an_empty_shard_is_found() {
     let region = region();
     let (participant, other) = (region.join().unwrap(), region.join().unwrap());
     let (map, changing) =
