@@ -9,6 +9,8 @@ use crate::tree::{ITEMS_MAX, NodeImage, TreePath, copy_key_of, separator_of};
 /// A node with fewer items is joined with a sibling, if the result is not nearly full.
 const ITEMS_MIN: usize = 7;
 const JOINED_MAX: usize = 21;
+// Two nodes with few items can always be joined, and the result has room for inserts.
+const _: () = assert!(2 * ITEMS_MIN < JOINED_MAX && JOINED_MAX < ITEMS_MAX);
 
 /// Two adjacent nodes with the same parent.
 struct SiblingNodes {

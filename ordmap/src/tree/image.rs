@@ -124,6 +124,8 @@ impl NodeImage {
         } else {
             self.shorten_prefix(common_bytes(&self.prefix[..self.prefix_bytes], suffix));
         }
+        assert!(self.count <= ITEMS_MAX, "a node already has one item too many");
+        assert!((self.first_keyed()..=self.count).contains(&index), "an item has no place here");
         self.heads.copy_within(index..self.count, index + 1);
         self.slots.copy_within(index..self.count, index + 1);
         self.heads[index] = head_of(&suffix[self.prefix_bytes..]);
@@ -133,6 +135,7 @@ impl NodeImage {
     }
 
     pub(crate) fn remove(&mut self, index: usize) {
+        assert!(index < self.count, "a node has no such item");
         self.heads.copy_within(index + 1..self.count, index);
         self.slots.copy_within(index + 1..self.count, index);
         self.count -= 1;
@@ -204,6 +207,7 @@ impl NodeImage {
     /// Moves the items from `index` on into a new node; both have to be retuned.
     pub(crate) fn split_off(&mut self, index: usize, low: ObjectRef) -> NodeImage {
         let mut right = NodeImage::empty(self.level, low);
+        assert!(0 < index && index < self.count, "a half of a split node is empty");
         right.count = self.count - index;
         right.slots[..right.count].copy_from_slice(&self.slots[index..self.count]);
         self.count = index;

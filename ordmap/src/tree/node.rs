@@ -40,6 +40,8 @@ pub(crate) const ITEMS_MAX: usize = 28;
 pub(crate) const PREFIX_BYTES_MAX: usize = (HEADS - PREFIX) * 8;
 /// No tree is higher: inner nodes have at least two children.
 pub(crate) const LEVELS_MAX: usize = 32;
+// Heads and slots have room for a full node, and the words of a node end with its slots.
+const _: () = assert!(HEADS + ITEMS_MAX == SLOTS && SLOTS + ITEMS_MAX == NODE_WORDS);
 
 /// A node that is being read. Until it is settled its contents may be nonsense, but never lead out
 /// of its memory.
