@@ -3,7 +3,7 @@
 
 use std::mem::MaybeUninit;
 
-use forebay_ordmap::Expected;
+use forebay_ordmap::ExpectedState;
 
 use crate::bytes::AbiBytes;
 use crate::code::Code;
@@ -53,7 +53,7 @@ pub unsafe extern "C" fn forebay_map_put_if_absent(
         // SAFETY: the contract is the same.
         let value = unsafe { value.read("value")? };
         let map = &require(map, "map")?.inner.what;
-        Ok(done(map.compare_and_insert(key, Expected::Absent, value)?))
+        Ok(done(map.compare_and_insert(key, ExpectedState::Absent, value)?))
     })
 }
 
@@ -77,7 +77,7 @@ pub unsafe extern "C" fn forebay_map_put_if_value(
         // SAFETY: the contract is the same.
         let value = unsafe { value.read("value")? };
         let map = &require(map, "map")?.inner.what;
-        Ok(done(map.compare_and_insert(key, Expected::Value(expected), value)?))
+        Ok(done(map.compare_and_insert(key, ExpectedState::Value(expected), value)?))
     })
 }
 
@@ -97,7 +97,7 @@ pub unsafe extern "C" fn forebay_map_put_if_same(
         // SAFETY: the contract is the same.
         let value = unsafe { value.read("value")? };
         let (map, entry) = pair(map, entry)?;
-        Ok(done(map.compare_and_insert(entry.key(), Expected::Entry(entry), value)?))
+        Ok(done(map.compare_and_insert(entry.key(), ExpectedState::Entry(entry), value)?))
     })
 }
 
@@ -132,7 +132,7 @@ pub unsafe extern "C" fn forebay_map_remove_if_value(
         // SAFETY: the contract is the same.
         let expected = unsafe { expected.read("expected")? };
         let map = &require(map, "map")?.inner.what;
-        Ok(done(map.compare_and_remove(key, Expected::Value(expected))?))
+        Ok(done(map.compare_and_remove(key, ExpectedState::Value(expected))?))
     })
 }
 
@@ -145,7 +145,7 @@ pub extern "C" fn forebay_map_remove_if_same(
 ) -> Code {
     guard(|| {
         let (map, entry) = pair(map, entry)?;
-        Ok(done(map.compare_and_remove(entry.key(), Expected::Entry(entry))?))
+        Ok(done(map.compare_and_remove(entry.key(), ExpectedState::Entry(entry))?))
     })
 }
 

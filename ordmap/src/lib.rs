@@ -53,7 +53,7 @@ mod tree;
 #[cfg(not(loom))]
 pub use error::MapError;
 #[cfg(not(loom))]
-pub use map::{Cursor, Entry, Expected, KeyValue, Map, MapStats, Range, Scan};
+pub use map::{Cursor, Entry, ExpectedState, KeyValue, Map, MapStats, Range, Scan};
 pub use object::KEY_BYTES_MAX;
 #[cfg(not(loom))]
 pub use region::{

@@ -11,7 +11,7 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use forebay_ordmap::{Expected, Map, MapOptions, MapParticipant, OrdConfig, OrdRegion};
+use forebay_ordmap::{ExpectedState, Map, MapOptions, MapParticipant, OrdConfig, OrdRegion};
 use rng::Rng;
 
 const BYTES: u64 = 448 << 10;
@@ -73,7 +73,7 @@ fn use_all(participant: &MapParticipant, map: &Map<'_>, random: &mut Rng) {
             1 => drop(map.entry(&key)),
             2 | 3 => drop(map.insert(&key, &vec![2; random.below(3000)])),
             4 => drop(map.remove(&key)),
-            5 => drop(map.compare_and_insert(&key, Expected::Value(b"x"), b"y")),
+            5 => drop(map.compare_and_insert(&key, ExpectedState::Value(b"x"), b"y")),
             6 => drop(map.reclaim()),
             7 => walk(map, random),
             8 => drop(map.split_at(&key)),

@@ -12,7 +12,7 @@ use std::sync::Barrier;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::thread;
 
-use forebay_ordmap::{Expected, Map, MapError, MapOptions, OrdConfig, OrdRegion};
+use forebay_ordmap::{ExpectedState, Map, MapError, MapOptions, OrdConfig, OrdRegion};
 use rng::Rng;
 
 const THREADS: usize = 3;
@@ -110,16 +110,16 @@ fn take_step(map: &Map<'_>, key: usize, new: u64, random: &mut Rng) -> Step {
         3 | 4 => Step::Insert { new, was_there: map.insert(&name, &bytes).unwrap() },
         5 => Step::Remove { was_there: map.remove(&name).unwrap() },
         6 => {
-            let is_done = map.compare_and_insert(&name, Expected::Absent, &bytes).unwrap();
+            let is_done = map.compare_and_insert(&name, ExpectedState::Absent, &bytes).unwrap();
             Step::Compare { expected: None, new, is_done }
         }
         7 => {
-            let expected = Expected::Value(&guess.to_le_bytes());
+            let expected = ExpectedState::Value(&guess.to_le_bytes());
             let is_done = map.compare_and_insert(&name, expected, &bytes).unwrap();
             Step::Compare { expected: Some(guess), new, is_done }
         }
         _ => {
-            let expected = Expected::Value(&guess.to_le_bytes());
+            let expected = ExpectedState::Value(&guess.to_le_bytes());
             let is_done = map.compare_and_remove(&name, expected).unwrap();
             Step::CompareRemove { expected: guess, is_done }
         }
@@ -180,12 +180,12 @@ fn record(region: &OrdRegion, options: MapOptions, round: usize, random: &mut Rn
 
 #[test]
 fn results_of_threads_fit_one_order() {
-    check_rounds("what_threads_see_fits_one_order", 1);
+    check_rounds("results_of_threads_fit_one_order", 1);
 }
 
 #[test]
 fn results_of_threads_fit_one_order_while_the_map_is_split() {
-    check_rounds("what_threads_see_while_the_map_is_split", 4);
+    check_rounds("results_of_threads_while_the_map_is_split", 4);
 }
 
 fn check_rounds(test: &'static str, shards_max: u32) {

@@ -1,9 +1,9 @@
-//! What a reader is given as the next key was the next one at a moment during its call, while keys
-//! come and go at both sides of the bounds between shards, and the bounds move.
+//! The next key that a reader finds was the next one at a moment during its call, while keys come
+//! and go at both sides of the bounds between shards, and the bounds move.
 //!
-//! Keys are put in and taken out in an order that is known, by two writers in turns: each begins
-//! when the change before its own is seen, though that may not have returned yet. So of each moment
-//! is known between which two changes it was, at least, and what was next after each of these.
+//! Two writers insert and remove keys in a known order, in turns: each begins when the change
+//! before its own is visible, though that call may not have returned yet. So for each moment the
+//! test knows two changes between which it lies, and the next key after each of them.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -272,17 +272,17 @@ fn check_histories(test: &'static str, shards_max: u32, value_bytes: usize) {
 
 #[test]
 fn a_next_key_was_next_during_the_call() {
-    check_histories("what_is_next_was_next", 1, SHORT);
+    check_histories("a_next_key_was_next", 1, SHORT);
 }
 
 #[test]
 fn a_next_key_was_next_while_the_map_is_split() {
-    check_histories("what_is_next_was_next_while_the_map_is_split", 4, LONG);
+    check_histories("a_next_key_was_next_while_the_map_is_split", 4, LONG);
 }
 
 #[test]
 fn a_next_key_was_next_across_a_bound() {
-    check_histories("what_is_next_was_next_over_a_bound", 2, SHORT);
+    check_histories("a_next_key_was_next_across_a_bound", 2, SHORT);
 }
 
 /// The entry behind the bound is as long as possible; the shard before it is written all the time,

@@ -16,7 +16,7 @@ fn structs_of_older_and_newer_programs_are_understood() {
     for (known, expected) in [(16, [16, 1, 9]), (96, [96, 1, scene.stats().used_bytes])] {
         let mut words = [9_u64; 12];
         words[0] = known;
-        // SAFETY: there is room for what the first word says.
+        // SAFETY: there is room for the size in the first word.
         let code = unsafe { forebay_map_stats(by(scene.map), words.as_mut_ptr().cast()) };
         assert_eq!(code, Code::Ok);
         assert_eq!(words[..3], expected, "{known} bytes");

@@ -41,7 +41,7 @@ pub(crate) fn text(shown: AbiBytes) -> String {
 }
 
 pub(crate) fn last_message() -> String {
-    // SAFETY: it is never null, and nothing fails meanwhile.
+    // SAFETY: it is never null, and no call fails in between.
     unsafe { CStr::from_ptr(forebay_last_message()) }.to_string_lossy().into_owned()
 }
 

@@ -107,29 +107,29 @@ fn hash_twice(scene: &Scene) -> [ObjectRef; 2] {
 
 #[test]
 fn the_hint_table_names_no_entry_that_the_tree_has_lost() {
-    let model = "ordmap: a reader goes through the tree, then asks the hash";
+    let model = "ordmap: a reader goes through the tree, then asks the hint table";
     let run = || read_beside(Scene::replace, tree_then_hash);
     holds(model, run);
     breaks("ordmap.publish", model, run);
     breaks("ordmap.follow", model, run);
-    let model = "ordmap: a word is taken out of the hash after its entry has left";
+    let model = "ordmap: a word is removed from the hint table after its entry has left";
     fails(model, || read_beside(Scene::replace_late, tree_then_hash));
 }
 
 #[test]
 fn the_tree_has_every_entry_that_the_hint_table_names() {
-    let model = "ordmap: a reader asks the hash, then goes through the tree";
+    let model = "ordmap: a reader asks the hint table, then goes through the tree";
     let run = || read_beside(Scene::replace, hash_then_tree);
     holds(model, run);
     breaks("ordmap.hint", model, run);
     breaks("ordmap.ask", model, run);
-    let model = "ordmap: a word is put into the hash before its entry is published";
+    let model = "ordmap: a word is added to the hint table before its entry is published";
     fails(model, || read_beside(Scene::replace_early, hash_then_tree));
 }
 
 #[test]
 fn an_entry_that_the_hint_table_names_is_whole() {
-    holds("ordmap: an entry leaves and is freed beside who asks the hash", || {
+    holds("ordmap: an entry leaves and is freed while a reader asks the hint table", || {
         read_beside(Scene::replace_and_free, hash_twice);
     });
 }

@@ -81,7 +81,7 @@ impl<'m> Cursor<'m> {
     ///
     /// # Errors
     /// [`MapError::TooManyLeases`], [`MapError::Damaged`]; the cursor stays where it was.
-    #[expect(clippy::should_implement_trait, reason = "what it gives is borrowed from it")]
+    #[expect(clippy::should_implement_trait, reason = "the returned item borrows the iterator")]
     pub fn next(&mut self) -> Result<Option<&Entry<'m>>, MapError> {
         self.go(Direction::Up)
     }

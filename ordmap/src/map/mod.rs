@@ -19,4 +19,4 @@ pub use entry::Entry;
 pub use handle::{Map, MapStats};
 pub use range::Range;
 pub use scan::{KeyValue, Scan};
-pub use write::Expected;
+pub use write::ExpectedState;

@@ -59,7 +59,7 @@ impl<'m> Range<'m> {
     ///
     /// # Errors
     /// [`MapError::TooManyLeases`], [`MapError::Damaged`]; the step can be tried again.
-    #[expect(clippy::should_implement_trait, reason = "what it gives is borrowed from it")]
+    #[expect(clippy::should_implement_trait, reason = "the returned item borrows the iterator")]
     #[inline]
     pub fn next(&mut self) -> Result<Option<&Entry<'m>>, MapError> {
         self.go(Direction::Up)

@@ -62,7 +62,7 @@ impl<'m> Scan<'m> {
     ///
     /// # Errors
     /// [`MapError::Damaged`].
-    #[expect(clippy::should_implement_trait, reason = "what it gives is borrowed from it")]
+    #[expect(clippy::should_implement_trait, reason = "the returned item borrows the iterator")]
     #[inline]
     pub fn next(&mut self) -> Result<Option<KeyValue<'_>>, MapError> {
         self.go(Direction::Up)

@@ -10,7 +10,7 @@ use crate::layout::head;
 use crate::object::{ObjectReadError, POOL_WORDS, follow};
 use crate::shard::{EPOCH, EPOCHS_MAX, SEQUENCE};
 use crate::tree::NodeView;
-use crate::{Expected, MapError, MapOptions, MapParticipant, MapsError, OrdConfig, OrdRegion};
+use crate::{ExpectedState, MapError, MapOptions, MapParticipant, MapsError, OrdConfig, OrdRegion};
 
 fn region() -> OrdRegion {
     OrdRegion::anonymous(&OrdConfig { maps_max: 4, ..OrdConfig::with_bytes(2 << 20) }).unwrap()
@@ -58,12 +58,12 @@ fn an_entry_of_another_map_is_never_the_same() {
     for (mine, map) in maps.iter().enumerate() {
         for (other, entry) in held.iter().enumerate().filter(|(other, _)| *other != mine) {
             assert!(!held[mine].is_same(entry), "{mine} {other}");
-            let expected = Expected::Entry(entry);
+            let expected = ExpectedState::Entry(entry);
             assert!(!map.compare_and_remove(b"key", expected).unwrap(), "{mine} {other}");
-            let expected = Expected::Entry(entry);
+            let expected = ExpectedState::Entry(entry);
             assert!(!map.compare_and_insert(b"key", expected, b"x").unwrap(), "{mine} {other}");
         }
-        assert!(map.compare_and_remove(b"key", Expected::Entry(&held[mine])).unwrap());
+        assert!(map.compare_and_remove(b"key", ExpectedState::Entry(&held[mine])).unwrap());
     }
 }
 
@@ -81,7 +81,7 @@ fn an_entry_is_the_same_in_another_mapping() {
     let (held, other) =
         (left.entry(b"key").unwrap().unwrap(), right.entry(b"key").unwrap().unwrap());
     assert!(held.is_same(&other));
-    assert!(right.compare_and_remove(b"key", Expected::Entry(&held)).unwrap());
+    assert!(right.compare_and_remove(b"key", ExpectedState::Entry(&held)).unwrap());
 }
 
 #[test]

@@ -16,7 +16,7 @@ use crate::shard::{
 
 /// The state of a key that a conditional change expects.
 #[derive(Clone, Copy, Debug)]
-pub enum Expected<'e> {
+pub enum ExpectedState<'e> {
     /// No entry.
     Absent,
     /// An entry with this value.
@@ -57,7 +57,7 @@ impl Map<'_> {
     pub fn compare_and_insert(
         &self,
         key: &[u8],
-        expected: Expected<'_>,
+        expected: ExpectedState<'_>,
         value: &[u8],
     ) -> Result<bool, MapError> {
         self.put(key, value, |writer, position| self.is_as_expected(writer, position, expected))
@@ -111,13 +111,17 @@ impl Map<'_> {
         Ok(count)
     }
 
-    /// Removes a key if it has the expected state; otherwise returns false. [`Expected::Absent`]
-    /// removes nothing.
+    /// Removes a key if it has the expected state; otherwise returns false.
+    /// [`ExpectedState::Absent`] removes nothing.
     ///
     /// # Errors
     /// [`MapError`].
     #[track_caller]
-    pub fn compare_and_remove(&self, key: &[u8], expected: Expected<'_>) -> Result<bool, MapError> {
+    pub fn compare_and_remove(
+        &self,
+        key: &[u8],
+        expected: ExpectedState<'_>,
+    ) -> Result<bool, MapError> {
         self.take_out(key, |writer, position| self.is_as_expected(writer, position, expected))
     }
 
@@ -336,15 +340,15 @@ impl Map<'_> {
         &self,
         writer: &ShardWriter<'_>,
         position: &KeyPosition,
-        expected: Expected<'_>,
+        expected: ExpectedState<'_>,
     ) -> Result<bool, ChangeError> {
         let Some(entry) = position.entry else {
-            return Ok(matches!(expected, Expected::Absent));
+            return Ok(matches!(expected, ExpectedState::Absent));
         };
         match expected {
-            Expected::Absent => Ok(false),
-            Expected::Entry(held) => Ok(held.is_at(self.participant, entry)),
-            Expected::Value(value) => {
+            ExpectedState::Absent => Ok(false),
+            ExpectedState::Entry(held) => Ok(held.is_at(self.participant, entry)),
+            ExpectedState::Value(value) => {
                 let object = writer.tree.view.begin(entry)?;
                 let lengths = EntryLengths::of(&object, EntryKind::Entry)?;
                 Ok(lengths.compare_value(&object, value).is_eq())

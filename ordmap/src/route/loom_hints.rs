@@ -104,8 +104,8 @@ fn asked_where_it_was(is_taken_out: bool) {
 
 #[test]
 fn the_hint_table_does_not_name_an_entry_in_its_old_shard() {
-    let model = "ordmap: an entry moves and is changed beside who asks the hash where it was";
+    let model = "ordmap: an entry moves and is changed while its old shard is asked for it";
     holds(model, || asked_where_it_was(true));
-    let model = "ordmap: an entry moves, and the hash goes on naming it where it was";
+    let model = "ordmap: an entry moves, and the hint table still names it in its old shard";
     fails(model, || asked_where_it_was(false));
 }

@@ -260,7 +260,7 @@ fn a_leased_entry_is_not_freed() {
 
 #[test]
 fn a_mark_hits_nothing_but_what_was_read() {
-    let model = "ordmap: an entry is marked as used while its chunk is divided anew";
+    let model = "ordmap: an entry is marked as used while its chunk is divided again";
     holds_within(BOUND, model, || marked_by(|object, row| object.mark(row)));
     fails_within(BOUND, "ordmap: an entry is marked without a lease", || {
         marked_by(|object, _| object.set_used(true));

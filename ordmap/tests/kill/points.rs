@@ -64,7 +64,7 @@ fn a_death_at_a_crash_point_leaves_nothing_behind() {
     if !HAS_CRASH_POINTS {
         return;
     }
-    let mut random = Rng::of("who_dies_at_a_crash_point");
+    let mut random = Rng::of("a_death_at_a_crash_point");
     let points = points();
     assert!(points.len() > 25, "{points:?}");
     for point in &points {

@@ -2,7 +2,7 @@
 
 use std::ops::Bound;
 
-use forebay_ordmap::{Expected, Map, Range, Scan};
+use forebay_ordmap::{ExpectedState, Map, Range, Scan};
 
 use crate::journal::{Change, Oracle};
 use crate::keys::Keys;
@@ -136,15 +136,15 @@ impl<'m> Play<'m> {
         let held = self.map.entry(key).unwrap();
         let other = self.map.first().unwrap();
         let (expected, is_right) = match (&before, &held) {
-            (None, None) if wrong => (Expected::Value(b"something else"), false),
-            (None, None) => (Expected::Absent, true),
-            (Some(_), Some(_)) if wrong => (Expected::Absent, false),
+            (None, None) if wrong => (ExpectedState::Value(b"something else"), false),
+            (None, None) => (ExpectedState::Absent, true),
+            (Some(_), Some(_)) if wrong => (ExpectedState::Absent, false),
             (Some(now), Some(entry)) => match self.random.below(3) {
-                0 => (Expected::Value(now), true),
-                1 => (Expected::Entry(entry), true),
+                0 => (ExpectedState::Value(now), true),
+                1 => (ExpectedState::Entry(entry), true),
                 _ => {
                     let other = other.as_ref().unwrap();
-                    (Expected::Entry(other), other.key() == key)
+                    (ExpectedState::Entry(other), other.key() == key)
                 }
             },
             _ => panic!("{key:?}: {before:?}, but {held:?}"),
@@ -162,7 +162,7 @@ impl<'m> Play<'m> {
         let now = self.oracle.get(key).cloned().unwrap_or_default();
         let expected = if self.random.below(3) == 0 { vec![7; 71] } else { now.clone() };
         let is_right = self.oracle.get(key) == Some(&expected);
-        let is_done = self.map.compare_and_remove(key, Expected::Value(&expected)).unwrap();
+        let is_done = self.map.compare_and_remove(key, ExpectedState::Value(&expected)).unwrap();
         assert_eq!(is_done, is_right, "compare {key:?}");
         if is_done {
             self.oracle.remove(key);

@@ -1,6 +1,6 @@
 //! Inserts, replacements and removals, with and without a condition.
 
-use forebay_ordmap::{Expected, MapError};
+use forebay_ordmap::{ExpectedState, MapError};
 
 use crate::{map, own, region};
 
@@ -35,24 +35,24 @@ fn a_condition_decides_if_something_is_stored() {
     let map = map(&participant, "conditions");
     let key = own.as_bytes();
     let insert = |expected, value: &[u8]| map.compare_and_insert(key, expected, value).unwrap();
-    assert!(!insert(Expected::Value(b""), b"one"), "nothing is no empty value");
-    assert!(insert(Expected::Absent, b"one"));
-    assert!(!insert(Expected::Absent, b"two"));
-    assert!(!insert(Expected::Value(b"on"), b"two"));
-    assert!(!insert(Expected::Value(b"onee"), b"two"));
-    assert!(insert(Expected::Value(b"one"), b"two"));
+    assert!(!insert(ExpectedState::Value(b""), b"one"), "nothing is no empty value");
+    assert!(insert(ExpectedState::Absent, b"one"));
+    assert!(!insert(ExpectedState::Absent, b"two"));
+    assert!(!insert(ExpectedState::Value(b"on"), b"two"));
+    assert!(!insert(ExpectedState::Value(b"onee"), b"two"));
+    assert!(insert(ExpectedState::Value(b"one"), b"two"));
     let held = map.entry(key).unwrap().unwrap();
     // The same value again is another entry.
-    assert!(insert(Expected::Value(b"two"), b"two"));
-    assert!(!insert(Expected::Entry(&held), b"three"));
+    assert!(insert(ExpectedState::Value(b"two"), b"two"));
+    assert!(!insert(ExpectedState::Entry(&held), b"three"));
     let held = map.entry(key).unwrap().unwrap();
-    assert!(insert(Expected::Entry(&held), b"three"));
-    assert!(!map.compare_and_remove(key, Expected::Entry(&held)).unwrap());
-    assert!(!map.compare_and_remove(key, Expected::Value(b"two")).unwrap());
-    assert!(!map.compare_and_remove(key, Expected::Absent).unwrap());
-    assert!(map.compare_and_remove(key, Expected::Value(b"three")).unwrap());
+    assert!(insert(ExpectedState::Entry(&held), b"three"));
+    assert!(!map.compare_and_remove(key, ExpectedState::Entry(&held)).unwrap());
+    assert!(!map.compare_and_remove(key, ExpectedState::Value(b"two")).unwrap());
+    assert!(!map.compare_and_remove(key, ExpectedState::Absent).unwrap());
+    assert!(map.compare_and_remove(key, ExpectedState::Value(b"three")).unwrap());
     assert_eq!(map.get(key).unwrap(), None);
-    assert!(!map.compare_and_remove(key, Expected::Value(b"three")).unwrap());
+    assert!(!map.compare_and_remove(key, ExpectedState::Value(b"three")).unwrap());
 }
 
 #[test]

@@ -146,7 +146,7 @@ fn a_walk_among_changes_misses_no_key_that_stays() {
 /// Threads increment one number by compare and store: no increment is lost.
 #[test]
 fn nothing_is_lost_between_comparing_and_storing() {
-    use forebay_ordmap::Expected;
+    use forebay_ordmap::ExpectedState;
     let (region, own) = (region(), own());
     const ADDED: u64 = 300;
     thread::scope(|scope| {
@@ -162,9 +162,9 @@ fn nothing_is_lost_between_comparing_and_storing() {
                             u64::from_le_bytes(entry.value().try_into().unwrap())
                         });
                         let expected = match &held {
-                            None => Expected::Absent,
-                            Some(entry) if thread == 0 => Expected::Value(entry.value()),
-                            Some(entry) => Expected::Entry(entry),
+                            None => ExpectedState::Absent,
+                            Some(entry) if thread == 0 => ExpectedState::Value(entry.value()),
+                            Some(entry) => ExpectedState::Entry(entry),
                         };
                         let next = (number + 1).to_le_bytes();
                         if map.compare_and_insert(own.as_bytes(), expected, &next).unwrap() {
