@@ -1,13 +1,13 @@
-"""The list of what Forebay does otherwise than the recordings say, each with its reason.
+"""The list of differences between Forebay and the recordings, with reasons.
 
     ### NAME SCOPE REQUEST        REQUEST counts from 1, or is `load`
-    Why it is so.
+    The reason.
     ```diff
     - line of the recording
     + line of Forebay
     ```
 
-A heading may name several, with commas between them, if the same lines are other lines there.
+A heading may name several requests, separated by commas, if the same lines differ in all of them.
 """
 
 import difflib
@@ -17,19 +17,18 @@ HEADING = re.compile(r"### (.+)")
 
 
 def diff(recorded, seen):
-    """Lines that are not in both; comments of the recording (what its server logged) are not
-    compared."""
+    """Lines that are not in both. Comments in the recording (its server's log) are ignored."""
     recorded = [line for line in recorded if not line.startswith("#")]
     return [line for line in difflib.ndiff(recorded, seen) if line[0] in "+-"]
 
 
 def shown(name, scope, number, lines):
-    """An entry for the list, but for its reason."""
+    """An entry for the list, without a reason."""
     return "\n".join([f"### {name} {scope} {number}", "(why)", "```diff", *lines, "```"])
 
 
 class List:
-    """What is listed: the lines that differ, by name, scope and request."""
+    """The listed differences, by name, scope and request."""
 
     def __init__(self, path):
         self.entries, self.problems = {}, []

@@ -1,33 +1,35 @@
-//! Makes every cookie that an origin sets `Secure`, and gives it a SameSite if it has none: what
-//! rules cannot say, since they see all lines of a name as one value.
+//! Adds `Secure` to every cookie that an origin sets, and SameSite if it has none. Rules cannot do
+//! this, because they see all lines of a name as one value.
 
 use forebay_http::edit::{EditError, FieldName, FieldValue};
 use forebay_rules::filter::{Filter, FilterMessage};
 
-/// One rule's filter: what is known before the first message is made once.
+/// The filter of one rule; everything that does not depend on a message is made once.
 pub(crate) struct SecureCookies {
     changes: [FieldName; 1],
     same_site: Option<String>,
 }
 
 impl SecureCookies {
-    /// What stands behind its name in the rule: nothing, or a value for SameSite.
+    /// Makes the filter from the words after its name in the rule: none, or a value for SameSite.
     ///
     /// # Errors
-    /// A sentence for whoever wrote the rule.
+    /// A sentence for the author of the rule.
     pub(crate) fn new(arguments: &[&str]) -> Result<SecureCookies, String> {
         let same_site = match arguments {
             [] => None,
             [value @ ("Strict" | "Lax" | "None")] => Some((*value).to_owned()),
-            [value] => return Err(format!("{value} is no SameSite: Strict, Lax or None")),
-            _ => return Err("one value for SameSite is all that it takes".to_owned()),
+            [value] => {
+                return Err(format!("{value} is not a SameSite value: use Strict, Lax or None"));
+            }
+            _ => return Err("too many arguments: give one value for SameSite".to_owned()),
         };
-        let name = FieldName::parse(b"Set-Cookie").ok_or("Set-Cookie is no field name")?;
+        let name = FieldName::parse(b"Set-Cookie").ok_or("Set-Cookie is not a field name")?;
         Ok(SecureCookies { changes: [name], same_site })
     }
 }
 
-/// Has a cookie this attribute (RFC 6265 §5.2)?
+/// Whether a cookie has this attribute (RFC 6265 §5.2).
 fn has(cookie: &[u8], attribute: &[u8]) -> bool {
     let attributes = cookie.split(|byte| *byte == b';').skip(1);
     let mut names = attributes.filter_map(|part| part.split(|byte| *byte == b'=').next());
@@ -58,10 +60,10 @@ impl Filter for SecureCookies {
                 new.extend_from_slice(same_site.as_bytes());
             }
             let is_changed = new.len() > cookie.len();
-            // What was a value before is one with this behind it.
+            // A valid value stays valid with these attributes appended.
             if let Some(value) = FieldValue::parse(new).filter(|_| is_changed) {
                 message.fields.set_value(at, value)?;
-                // STATE-FLAG:0 says so to the rules that follow.
+                // STATE-FLAG:0 tells later rules about the change.
                 message.state.flags |= 1;
             }
         }

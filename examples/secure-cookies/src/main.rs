@@ -1,4 +1,4 @@
-//! Forebay with a filter of its own: in all else it is `forebay`, its command line too.
+//! A build of Forebay with a native filter; otherwise the same as `forebay`, with all its commands.
 //!
 //! Rules run it: `run-plugin secure-cookies` or, with a value for SameSite,
 //! `run-plugin secure-cookies Lax`; see `example.rules`.

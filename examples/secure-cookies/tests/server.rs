@@ -1,4 +1,4 @@
-//! The build serves: its filter runs where rules say, is counted, checked and explained like them.
+//! The build serves: rules run its filter, and it is counted, checked and explained like a rule.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -11,7 +11,7 @@ fn example() -> String {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("example.rules").display().to_string()
 }
 
-/// A server before an origin that sets cookies, with these rules.
+/// A server in front of an origin that sets cookies, with these rules.
 fn start(origin: &Origin, rules: &str) -> Server {
     ServerBuilder::new(PROGRAM).origin(origin).flag("--rules", rules).start()
 }
@@ -76,7 +76,7 @@ fn its_errors_name_the_line_and_the_names_that_this_build_has() {
     for part in [
         "2:12: error: this build has no filter secure-cookie",
         "did you mean secure-cookies?",
-        "3:27: error: the filter secure-cookies refuses: Loose is no SameSite: Strict, Lax or None",
+        "3:27: error: the filter secure-cookies refuses its arguments: Loose is not a SameSite",
         "4:12: error: this build has no filter other.so",
     ] {
         assert!(said.contains(part), "{part}\n{said}");
