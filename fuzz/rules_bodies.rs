@@ -4,7 +4,7 @@
 
 use forebay_rules::{
     ParsedFile,
-    ast::{Branch, Operator, RuleScope, Step, Template, TemplatePart},
+    ast::{Branch, BranchStep, Operator, RuleScope, Template, TemplatePart},
     diagnostic::DiagnosticDisplay,
     read,
 };
@@ -38,8 +38,8 @@ fn check_places(text: &str, found: &ParsedFile) {
 fn check_branches(branches: &[Branch]) {
     for step in branches.iter().flat_map(|branch| &branch.steps) {
         match step {
-            Step::If(branches) => check_branches(branches),
-            Step::Operate(operation) => check_template(template(&operation.operator)),
+            BranchStep::If(branches) => check_branches(branches),
+            BranchStep::Operate(operation) => check_template(template(&operation.operator)),
         }
     }
 }

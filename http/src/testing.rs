@@ -11,7 +11,7 @@ pub(crate) const LIMITS: HeadLimits =
     HeadLimits { head_bytes_max: 400, field_count_max: 6, target_bytes_max: 60 };
 
 /// The text of a request, and the expected result.
-pub(crate) type Vector = (&'static str, Result<&'static str, RequestError>);
+pub(crate) type RequestVector = (&'static str, Result<&'static str, RequestError>);
 
 /// Returns one byte for each character, so that tables may contain bytes that are not UTF-8.
 pub(crate) fn latin1(text: &str) -> Vec<u8> {
@@ -49,7 +49,7 @@ pub(crate) fn judge(bytes: &[u8], parts: &mut RequestParts) -> Result<String, Re
 }
 
 /// Parses each vector whole, split in two at every position, and byte by byte.
-pub(crate) fn check(vectors: &[Vector]) {
+pub(crate) fn check(vectors: &[RequestVector]) {
     for (shown, expected) in vectors {
         let bytes = &latin1(shown)[..];
         let verdict = judge(bytes, &mut RequestParts::default());
@@ -73,9 +73,9 @@ pub(crate) fn check(vectors: &[Vector]) {
 }
 
 /// Marsaglia's xorshift: the same sequence on every machine.
-pub(crate) struct Random(pub(crate) u64);
+pub(crate) struct Xorshift(pub(crate) u64);
 
-impl Random {
+impl Xorshift {
     pub(crate) fn below(&mut self, bound: usize) -> usize {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;

@@ -1,7 +1,7 @@
 //! The checked form of rules: names are resolved, operands typed, errors reported.
 //!
 //! A file is a list of [`Rule`]s. A rule has a hook and [`Branch`]es (`if`, `elif`, `else`); the
-//! first branch whose condition holds runs its [`Step`]s.
+//! first branch whose condition holds runs its [`BranchStep`]s.
 
 use std::net::IpAddr;
 
@@ -82,7 +82,7 @@ pub struct Branch {
     /// `None`: the branch always runs.
     pub condition: Option<ConditionTree>,
     /// The steps, in order.
-    pub steps: Vec<Step>,
+    pub steps: Vec<BranchStep>,
 }
 
 /// A combination of conditions. In the language AND and OR have the same precedence and nest to the
@@ -370,7 +370,7 @@ pub enum HttpControl {
 
 /// A step of a branch.
 #[derive(Clone, Debug)]
-pub enum Step {
+pub enum BranchStep {
     /// An operator.
     Operate(Operation),
     /// `if … endif` among the operators.

@@ -53,6 +53,9 @@ impl Diagnostic {
     }
 }
 
+/// The result of checking a part of a line.
+pub(crate) type CheckResult<T> = Result<T, Diagnostic>;
+
 /// The findings about a file so far.
 #[derive(Debug, Default)]
 pub(crate) struct Findings {

@@ -1,5 +1,5 @@
 use super::*;
-use crate::{error::ChunkedError::*, testing::Random};
+use crate::{error::ChunkedError::*, testing::Xorshift};
 
 const LIMITS: ChunkedLimits =
     ChunkedLimits { extension_bytes_max: 24, trailer_bytes_max: 60, trailer_count_max: 3 };
@@ -189,7 +189,7 @@ fn mutated_bodies_decode_the_same_however_they_are_split() {
     ];
     let seed = 0xc0_ffee_5eed;
     println!("seed {seed:#x}");
-    let mut random = Random(seed);
+    let mut random = Xorshift(seed);
     for round in 0..20_000 {
         let mut bytes = BODIES[random.below(BODIES.len())].to_vec();
         random.mutate(&mut bytes);

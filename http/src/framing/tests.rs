@@ -2,7 +2,7 @@ use super::*;
 use crate::{
     error::{FramingError::*, RequestError::Framing},
     fields::FieldBlock,
-    testing::{Vector, check},
+    testing::{RequestVector, check},
 };
 
 #[test]
@@ -10,7 +10,7 @@ fn the_end_of_a_request_body_is_unambiguous() {
     check(BODIES);
 }
 
-const BODIES: &[Vector] = &[
+const BODIES: &[RequestVector] = &[
     ("GET / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\n", Ok("GET a/ Length(5)")),
     ("PUT / HTTP/1.1\r\nHost: a\r\nContent-Length:0\r\n\r\n", Ok("PUT a/ Length(0)")),
     ("PUT / HTTP/1.0\r\nContent-Length: 007\r\n\r\n", Ok("PUT / 1.0 Length(7)")),

@@ -2,7 +2,7 @@ use super::*;
 use crate::{
     error::{FramingError, LineError, RequestError::*},
     fields::FieldId,
-    testing::{LIMITS, Vector, check, judge},
+    testing::{LIMITS, RequestVector, check, judge},
 };
 
 #[test]
@@ -10,7 +10,7 @@ fn request_lines_are_exact() {
     check(REQUEST_LINES);
 }
 
-const REQUEST_LINES: &[Vector] = &[
+const REQUEST_LINES: &[RequestVector] = &[
     ("GET / HTTP/1.1\r\nHost: a\r\n\r\n", Ok("GET a/")),
     ("GET / HTTP/1.1\r\nHost: a\r\n\r\nGET", Ok("GET a/ +3")),
     ("GET / HTTP/1.0\r\n\r\n", Ok("GET / 1.0")),
@@ -67,7 +67,7 @@ fn field_lines_are_exact() {
     check(FIELD_LINES);
 }
 
-const FIELD_LINES: &[Vector] = &[
+const FIELD_LINES: &[RequestVector] = &[
     ("GET / HTTP/1.1\r\nhOsT:a\r\n\r\n", Ok("GET a/")),
     ("GET / HTTP/1.1\r\nHost: \t a \t\r\n\r\n", Ok("GET a/")),
     ("GET / HTTP/1.1\r\nHost: a\r\nX:\r\n\r\n", Ok("GET a/")),
@@ -108,7 +108,7 @@ fn an_expectation_is_100_continue_or_refused() {
     check(AN_EXPECTATION_IS_100_CONTINUE_OR_REFUSED);
 }
 
-const AN_EXPECTATION_IS_100_CONTINUE_OR_REFUSED: &[Vector] = &[
+const AN_EXPECTATION_IS_100_CONTINUE_OR_REFUSED: &[RequestVector] = &[
     ("PUT / HTTP/1.1\r\nHost: a\r\nExpect: 100-Continue\r\n\r\n", Ok("PUT a/ continue")),
     ("PUT / HTTP/1.0\r\nExpect: anything\r\n\r\n", Ok("PUT / 1.0")),
     ("PUT / HTTP/1.1\r\nHost: a\r\nExpect: 200-ok\r\n\r\n", Err(UnknownExpectation)),

@@ -1,6 +1,6 @@
 use crate::{
     error::RequestError::*,
-    testing::{Vector, check},
+    testing::{RequestVector, check},
 };
 
 #[test]
@@ -8,7 +8,7 @@ fn a_target_has_one_of_three_forms() {
     check(TARGETS);
 }
 
-const TARGETS: &[Vector] = &[
+const TARGETS: &[RequestVector] = &[
     ("GET /a/b?c=d&e=%20 HTTP/1.1\r\nHost: x\r\n\r\n", Ok("GET x/a/b?c=d&e=%20")),
     ("GET //evil/x HTTP/1.1\r\nHost: x\r\n\r\n", Ok("GET x//evil/x")),
     ("GET /?x=50%&y={}|^`\"<>\\ HTTP/1.1\r\nHost: x\r\n\r\n", Ok("GET x/?x=50%&y={}|^`\"<>\\")),
@@ -55,7 +55,7 @@ fn there_is_one_valid_host() {
     check(HOSTS);
 }
 
-const HOSTS: &[Vector] = &[
+const HOSTS: &[RequestVector] = &[
     ("GET / HTTP/1.1\r\nHost: Example.com:8080\r\n\r\n", Ok("GET Example.com:8080/")),
     ("GET / HTTP/1.1\r\nHost: [::1]:80\r\n\r\n", Ok("GET [::1]:80/")),
     ("GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n", Ok("GET 127.0.0.1/")),

@@ -2,7 +2,9 @@
 //! price: so only a group that some regex of the rule has is reported.
 
 use crate::{
-    ast::{Branch, Condition, ConditionTree, Matcher, Operator, Step, Template, TemplatePart},
+    ast::{
+        Branch, BranchStep, Condition, ConditionTree, Matcher, Operator, Template, TemplatePart,
+    },
     diagnostic::{Diagnostic, Findings},
 };
 
@@ -20,8 +22,8 @@ fn group_count(branches: &[Branch]) -> usize {
     let of_branch = |branch: &Branch| {
         let own = branch.condition.as_ref().map_or(0, of_tree);
         let inner = branch.steps.iter().map(|step| match step {
-            Step::If(branches) => group_count(branches),
-            Step::Operate(_) => 0,
+            BranchStep::If(branches) => group_count(branches),
+            BranchStep::Operate(_) => 0,
         });
         inner.max().unwrap_or(0).max(own)
     };
@@ -44,8 +46,8 @@ fn of_tree(tree: &ConditionTree) -> usize {
 fn check_values(branches: &[Branch], group_count: usize, findings: &mut Findings) {
     for step in branches.iter().flat_map(|branch| &branch.steps) {
         let operation = match step {
-            Step::Operate(operation) => operation,
-            Step::If(branches) => {
+            BranchStep::Operate(operation) => operation,
+            BranchStep::If(branches) => {
                 check_values(branches, group_count, findings);
                 continue;
             }

@@ -6,11 +6,9 @@ use crate::{
         UrlPart, Variable,
     },
     check::{hook, number::number_in, suggest::did_you_mean, unsupported},
-    diagnostic::Diagnostic,
+    diagnostic::{CheckResult, Diagnostic},
     lex::SourceWord,
 };
-
-type CheckResult<T> = Result<T, Diagnostic>;
 
 pub(super) fn one_of<T: Clone>(word: &SourceWord, table: &[(&str, T)]) -> CheckResult<T> {
     let found = table.iter().find(|(name, _)| *name == word.as_str());

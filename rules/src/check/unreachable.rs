@@ -1,7 +1,7 @@
 //! Finds rules that can never match and rules that are never reached.
 
 use crate::{
-    ast::{Branch, Comparison, Condition, ConditionTree, Matcher, Rule, Step, Variable},
+    ast::{Branch, BranchStep, Comparison, Condition, ConditionTree, Matcher, Rule, Variable},
     check::{capture::find_dollar_captures, hook},
     diagnostic::{Diagnostic, Findings},
 };
@@ -37,7 +37,8 @@ pub(crate) fn find_unreachable(rules: &[Rule], findings: &mut Findings) {
 /// Whether the first branch always runs and `[L]` then ends the list.
 fn always_ends(rule: &Rule) -> bool {
     rule.branches.first().is_some_and(|branch| {
-        let last = |step: &Step| matches!(step, Step::Operate(operation) if operation.last);
+        let last =
+            |step: &BranchStep| matches!(step, BranchStep::Operate(operation) if operation.last);
         let ends = rule.last || branch.steps.iter().any(last);
         ends && constant_of(branch) == StaticTruth::Always
     })
@@ -70,7 +71,7 @@ pub(crate) fn check_branches(branches: &[Branch], findings: &mut Findings) {
             always = first_step(branch).map(|at| at.line);
         }
         for step in &branch.steps {
-            if let Step::If(branches) = step {
+            if let BranchStep::If(branches) = step {
                 check_branches(branches, findings);
             }
         }
@@ -79,8 +80,8 @@ pub(crate) fn check_branches(branches: &[Branch], findings: &mut Findings) {
 
 fn first_step(branch: &Branch) -> Option<crate::diagnostic::RuleSpan> {
     match branch.steps.first()? {
-        Step::Operate(operation) => Some(operation.at),
-        Step::If(branches) => branches.first().and_then(first_step),
+        BranchStep::Operate(operation) => Some(operation.at),
+        BranchStep::If(branches) => branches.first().and_then(first_step),
     }
 }
 

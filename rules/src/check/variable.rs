@@ -16,11 +16,9 @@ use crate::{
         suggest::nearest,
         unsupported,
     },
-    diagnostic::Diagnostic,
+    diagnostic::{CheckResult, Diagnostic},
     lex::SourceWord,
 };
-
-type CheckResult<T> = Result<T, Diagnostic>;
 
 /// Every supported name.
 pub(crate) const NAMES: &[&str] = &[

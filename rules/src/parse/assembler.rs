@@ -1,13 +1,13 @@
 //! Assembles parsed lines into rules, branches, nested `if`s and groups of conditions.
 
 use crate::{
-    ast::{ConditionTree, Hook, Rule, RuleScope, Step},
+    ast::{BranchStep, ConditionTree, Hook, Rule, RuleScope},
     check::{self, ConditionLine, OperatorChecker, OperatorLine, RegexCompiler},
     diagnostic::{Diagnostic, Findings, RuleSpan},
     filter::Filters,
     lex::SourceWord,
     limits::{NESTING_MAX, RULES_PER_FILE_MAX},
-    parse::{ConditionFlags, LineKind, OperatorFlags, RuleLine},
+    parse::{ConditionFlags, LineKind, OperatorFlags, ParsedLine},
 };
 
 use super::draft::{BranchKind, DraftBlock, DraftBranch, RuleDraft};
@@ -30,7 +30,7 @@ impl<'f> RuleAssembler<'f> {
     }
 
     /// Adds a line.
-    pub(crate) fn add(&mut self, line: RuleLine, findings: &mut Findings) {
+    pub(crate) fn add(&mut self, line: ParsedLine, findings: &mut Findings) {
         let at = line.at;
         match line.kind {
             LineKind::Condition { variable, operand, flags } => {
@@ -51,7 +51,7 @@ impl<'f> RuleAssembler<'f> {
                 let operator =
                     OperatorLine { hook, name: &name, words: &arguments, flags: &flags, at };
                 let step = self.checker.operator(&operator, findings);
-                self.add_step(step.map(Step::Operate), at, findings);
+                self.add_step(step.map(BranchStep::Operate), at, findings);
             }
             LineKind::BrokenOperator => self.add_step(None, at, findings),
             LineKind::Else => self.begin_branch(BranchKind::Else, at, findings),
@@ -184,7 +184,7 @@ impl<'f> RuleAssembler<'f> {
     }
 
     /// Adds a step to the current branch; `None` stands for a step that cannot be read.
-    fn add_step(&mut self, step: Option<Step>, at: RuleSpan, findings: &mut Findings) {
+    fn add_step(&mut self, step: Option<BranchStep>, at: RuleSpan, findings: &mut Findings) {
         let draft = self.draft(at, findings);
         draft.close_conditions(findings);
         draft.has_broken_step |= step.is_none();
@@ -230,7 +230,7 @@ impl<'f> RuleAssembler<'f> {
             findings.push(Diagnostic::error(at, "`endif` without `if`"));
             return draft.mark_broken();
         }
-        let step = draft.end_block(findings).map(Step::If);
+        let step = draft.end_block(findings).map(BranchStep::If);
         self.add_step(step, at, findings);
     }
 

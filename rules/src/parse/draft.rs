@@ -1,7 +1,7 @@
 //! A rule that is still being read.
 
 use crate::{
-    ast::{Branch, ConditionTree, Hook, Step},
+    ast::{Branch, BranchStep, ConditionTree, Hook},
     check,
     diagnostic::{Diagnostic, Findings, RuleSpan},
     lex::SourceWord,
@@ -45,7 +45,7 @@ pub(super) struct DraftBranch {
     pub(super) at: RuleSpan,
     /// The conditions outside of any group, then each open group.
     pub(super) groups: Vec<ConditionGroup>,
-    pub(super) steps: Vec<Step>,
+    pub(super) steps: Vec<BranchStep>,
     /// The branch has a step that could not be read.
     pub(super) has_broken: bool,
 }

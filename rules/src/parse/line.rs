@@ -8,7 +8,7 @@ use crate::{
 
 /// A line that is neither empty nor a comment.
 #[derive(Debug)]
-pub(crate) struct RuleLine {
+pub(crate) struct ParsedLine {
     /// The whole line without surrounding white space.
     pub(crate) at: RuleSpan,
     /// What the line is. Errors have been reported.
@@ -51,7 +51,7 @@ pub(crate) enum LineKind {
 }
 
 /// Reads one line, without its line break.
-pub(crate) fn parse_line(number: u32, text: &str, findings: &mut Findings) -> Option<RuleLine> {
+pub(crate) fn parse_line(number: u32, text: &str, findings: &mut Findings) -> Option<ParsedLine> {
     let trimmed = text.trim_matches(|c: char| c.is_ascii_whitespace());
     if trimmed.is_empty() || trimmed.starts_with('#') {
         return None;
@@ -64,10 +64,10 @@ pub(crate) fn parse_line(number: u32, text: &str, findings: &mut Findings) -> Op
                 lex(number, text.get(..indent + trimmed.len()).unwrap_or_default())
             }));
     let Some(words) = words else {
-        return Some(RuleLine { at, kind: kind_of_broken(trimmed) });
+        return Some(ParsedLine { at, kind: kind_of_broken(trimmed) });
     };
     let kind = kind_of(words, findings)?;
-    Some(RuleLine { at, kind })
+    Some(ParsedLine { at, kind })
 }
 
 /// Rejects control bytes here, so that none can reach a message head or a terminal.

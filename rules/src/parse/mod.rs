@@ -7,4 +7,4 @@ mod line;
 
 pub(crate) use assembler::RuleAssembler;
 pub(crate) use flags::{ConditionFlags, OperatorFlags};
-pub(crate) use line::{LineKind, RuleLine, parse_line};
+pub(crate) use line::{LineKind, ParsedLine, parse_line};

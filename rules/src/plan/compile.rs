@@ -13,7 +13,7 @@ use super::{
     peephole::shorten,
     regex_sets::{EvaluationSites, assign_memos},
 };
-use crate::ast::{self, Branch, ConditionTree, Hook, Operation, Operator, Rule, Step};
+use crate::ast::{self, Branch, BranchStep, ConditionTree, Hook, Operation, Operator, Rule};
 
 /// Compiles the rules of one hook. `captures`: whether any of them uses captured groups.
 pub(super) fn compile_hook(lists: &[Vec<(u32, Rule)>], hook: Hook, captures: bool) -> HookProgram {
@@ -168,11 +168,11 @@ impl HookCompiler {
         });
     }
 
-    fn steps(&mut self, steps: &[Step]) {
+    fn steps(&mut self, steps: &[BranchStep]) {
         for step in steps {
             match step {
-                Step::Operate(operation) => self.operation(operation),
-                Step::If(branches) => {
+                BranchStep::Operate(operation) => self.operation(operation),
+                BranchStep::If(branches) => {
                     self.flush();
                     self.branches(branches, false);
                 }

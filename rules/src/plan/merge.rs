@@ -4,7 +4,7 @@
 use std::{fmt::Write, ops::Range};
 
 use super::dependence::{DataItem, Dependence, dependence_of, written_by};
-use crate::ast::{Branch, Condition, ConditionTree, Rule, Step};
+use crate::ast::{Branch, BranchStep, Condition, ConditionTree, Rule};
 
 /// A rule, or several merged into one.
 #[derive(Debug)]
@@ -132,8 +132,8 @@ pub(super) fn each_step<'b>(
 ) {
     for step in branches.iter().flat_map(|branch| &branch.steps) {
         match step {
-            Step::If(branches) => each_step(branches, see),
-            Step::Operate(operation) => see(operation),
+            BranchStep::If(branches) => each_step(branches, see),
+            BranchStep::Operate(operation) => see(operation),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Resolves names that depend on the hook, and numbers of counters.
 
 use crate::ast::{
-    Branch, ConditionTree, Hook, MessageKind, Operator, Rule, Step, Template, TemplatePart,
+    Branch, BranchStep, ConditionTree, Hook, MessageKind, Operator, Rule, Template, TemplatePart,
     Variable,
 };
 
@@ -31,8 +31,8 @@ impl HookResolver<'_> {
             }
             for step in &mut branch.steps {
                 match step {
-                    Step::If(branches) => self.branches(branches),
-                    Step::Operate(operation) => self.operator(&mut operation.operator),
+                    BranchStep::If(branches) => self.branches(branches),
+                    BranchStep::Operate(operation) => self.operator(&mut operation.operator),
                 }
             }
         }

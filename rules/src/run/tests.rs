@@ -7,8 +7,9 @@ use forebay_http::edit::{EditLimits, EditTable, FieldEdit, FieldName};
 use super::*;
 use crate::{
     ast::{
-        AddressKind, Branch, Comparison, Condition, ConditionTree, Matcher, MessageKind, Operation,
-        Operator, PortKind, Rule, RuleList, Step, Template, TemplatePart, Variable,
+        AddressKind, Branch, BranchStep, Comparison, Condition, ConditionTree, Matcher,
+        MessageKind, Operation, Operator, PortKind, Rule, RuleList, Template, TemplatePart,
+        Variable,
     },
     diagnostic::RuleSpan,
 };
@@ -58,8 +59,9 @@ fn text(text: &str) -> Template {
 }
 
 fn rule(condition: Option<ConditionTree>, operators: Vec<Operator>) -> Rule {
-    let step =
-        |operator| Step::Operate(Operation { operator, last: false, at: RuleSpan::default() });
+    let step = |operator| {
+        BranchStep::Operate(Operation { operator, last: false, at: RuleSpan::default() })
+    };
     let steps = operators.into_iter().map(step).collect();
     let branches = vec![Branch { condition, steps }];
     Rule { hook: Hook::Remap, turn: 0, at: RuleSpan::default(), branches, last: false }

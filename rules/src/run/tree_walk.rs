@@ -6,7 +6,7 @@ use super::{
     machine::test_condition, operate::operate,
 };
 use crate::{
-    ast::{Branch, ConditionTree, Hook, Step},
+    ast::{Branch, BranchStep, ConditionTree, Hook},
     plan::{PlannedCondition, Program},
 };
 
@@ -63,10 +63,10 @@ impl<S: RuleEnvironment, W: RunObserver> TreeWalker<'_, '_, '_, S, W> {
         self.observer.entered(self.rule, place, branch);
         for step in &branch.steps {
             match step {
-                Step::If(branches) => {
+                BranchStep::If(branches) => {
                     self.branches(branches);
                 }
-                Step::Operate(operation) => {
+                BranchStep::Operate(operation) => {
                     let TreeWalker { context, buffers, effects, .. } = self;
                     let outcome = operate(&operation.operator, context, buffers, effects);
                     self.report.failed_count += u32::from(outcome == OperatorOutcome::Failed);

@@ -15,7 +15,7 @@ mod warnings;
 mod words;
 
 use crate::{
-    ast::{Condition, ConditionTree, Operator, Rule, RuleScope, Step},
+    ast::{BranchStep, Condition, ConditionTree, Operator, Rule, RuleScope},
     diagnostic::DiagnosticDisplay,
     read::{ParsedFile, read},
 };
@@ -52,7 +52,7 @@ fn operator_at(hook: &str, operator: &str) -> Operator {
     let mut rules = rules(&text, scope);
     let rule = rules.pop().unwrap_or_else(|| panic!("no rule: {operator}"));
     match rule.branches.into_iter().next().and_then(|branch| branch.steps.into_iter().next()) {
-        Some(Step::Operate(operation)) => operation.operator,
+        Some(BranchStep::Operate(operation)) => operation.operator,
         other => panic!("{operator}: {other:?}"),
     }
 }

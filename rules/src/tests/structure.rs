@@ -1,4 +1,4 @@
-use crate::ast::{Branch, ConditionTree, Hook, Rule, RuleScope, Step};
+use crate::ast::{Branch, BranchStep, ConditionTree, Hook, Rule, RuleScope};
 
 use super::rules;
 
@@ -20,11 +20,11 @@ fn show_branches(branches: &[Branch]) -> String {
             .steps
             .iter()
             .map(|step| match step {
-                Step::Operate(operation) => {
+                BranchStep::Operate(operation) => {
                     let last = if operation.last { "!" } else { "" };
                     format!("{}{last}", operation.at.line)
                 }
-                Step::If(branches) => format!("[{}]", show_branches(branches)),
+                BranchStep::If(branches) => format!("[{}]", show_branches(branches)),
             })
             .collect();
         format!("{condition}: {}", steps.join(" "))

@@ -6,12 +6,10 @@ use crate::{
         suspicious_value::single_quotes,
         template::{joined, template},
     },
-    diagnostic::{Diagnostic, Findings, RuleSpan},
+    diagnostic::{CheckResult, Diagnostic, Findings, RuleSpan},
     lex::SourceWord,
     parse::OperatorFlags,
 };
-
-type CheckResult<T> = Result<T, Diagnostic>;
 
 /// The words of an operator, with the context in which they are read.
 pub(crate) struct Arguments<'a, 'f> {

@@ -12,4 +12,4 @@ mod state;
 pub(crate) use checker::NAMES;
 pub(crate) use checker::{OperatorChecker, OperatorLine};
 
-type CheckResult<T> = Result<T, crate::diagnostic::Diagnostic>;
+use crate::diagnostic::CheckResult;
