@@ -19,8 +19,8 @@ use crate::{
 /// Changes a message. One filter serves all workers at the same time, so state that it keeps must
 /// be shared safely.
 pub trait Filter: Send + Sync {
-    /// Names of the fields that it may change. Forebay decides by fields and must know who writes
-    /// them: if a name is missing here, a stored response may go to the wrong request.
+    /// Names of the fields that it may change. Forebay decides by fields and must know every
+    /// writer: if a name is missing here, a stored response may go to the wrong request.
     fn changes(&self) -> &[FieldName];
 
     /// Changes the current message. It runs in an event loop that other requests share: it must not

@@ -77,7 +77,7 @@ impl SourceWord {
     }
 }
 
-/// What the current word is inside of.
+/// The kind of the current word.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum LexState {
     Word,

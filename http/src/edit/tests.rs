@@ -1,9 +1,9 @@
-//! An edit leaves what a plain list of lines would hold, whatever the order of operations, and
-//! takes no more steps than there are lines and operations.
+//! An edit gives the same result as a plain list of lines, for any order of operations, in a number
+//! of steps that is linear in the lines and operations.
 
 use super::*;
 
-/// The slow and obvious version: lines in a list.
+/// The slow and obvious implementation: a list of lines.
 #[derive(Clone, Debug, Default)]
 struct Model(Vec<(String, String)>);
 
@@ -41,7 +41,7 @@ impl Model {
     }
 }
 
-/// A sequence of numbers that looks random (xorshift64).
+/// A pseudorandom sequence (xorshift64).
 struct Random(u64);
 
 impl Random {
@@ -66,7 +66,7 @@ fn head_of(lines: &[(String, String)]) -> Vec<u8> {
     lines.collect::<String>().into_bytes()
 }
 
-/// Lines of a head, read by what reads heads elsewhere.
+/// Parses a head with the parser of stored blocks.
 fn lines_of(head: &[u8]) -> Model {
     let block = crate::fields::FieldBlock::parse(head).expect("the head is whole");
     let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).expect("ASCII");
@@ -82,7 +82,7 @@ fn apply(edit: &mut FieldEdit<'_>, lines: &ConstantLines) -> u32 {
     edit.apply_range(lines, 0..lines.lines().len(), &conflicts)
 }
 
-/// One random operation on both.
+/// Performs one random operation on both.
 fn step(random: &mut Random, edit: &mut FieldEdit<'_>, model: &mut Model) {
     let picked = NAMES[random.below(NAMES.len() as u64) as usize];
     let text = "v".repeat(random.below(12) as usize) + &random.below(100).to_string();
@@ -119,7 +119,7 @@ fn step(random: &mut Random, edit: &mut FieldEdit<'_>, model: &mut Model) {
     }
 }
 
-/// Another value for some line of this name, or none.
+/// Changes or removes some line of this name.
 fn change_one(
     random: &mut Random,
     edit: &mut FieldEdit<'_>,
@@ -240,8 +240,8 @@ fn a_head_does_not_exceed_its_limits() {
     }
 }
 
-/// 400 rules that each set a field of their own, one by one, under conditions in between, or as
-/// blocks: a few steps for each, whatever came before.
+/// 400 rules, each of which sets a field of its own, one by one, with conditions in between, or as
+/// blocks: each takes a few steps, whatever ran before.
 #[test]
 fn steps_grow_linearly_with_the_lines() {
     for block_len in [1, 2, 10, 400] {
@@ -282,7 +282,7 @@ fn steps_grow_linearly_with_the_lines() {
     }
 }
 
-/// Steps that it takes to put these names into an index and to find each of them.
+/// Steps for entering these names into an index and finding each of them.
 fn steps_for(seed: name::HashSeed, names: &[String]) -> usize {
     let head: Vec<u8> =
         names.iter().flat_map(|name| format!("{name}: v\r\n").into_bytes()).collect();
@@ -301,7 +301,7 @@ fn steps_for(seed: name::HashSeed, names: &[String]) -> usize {
     table.probe_count.get()
 }
 
-/// Clients choose the names of their fields: what they know to collide must not collide here.
+/// Clients choose field names: names that collide under a known seed must not collide here.
 #[test]
 fn names_made_to_collide_take_few_steps_each() {
     const COUNT: usize = 1_000;

@@ -11,7 +11,7 @@ use crate::{
 pub(crate) struct ParsedLine {
     /// The whole line without surrounding white space.
     pub(crate) at: RuleSpan,
-    /// What the line is. Errors have been reported.
+    /// The kind of line. Errors have been reported.
     pub(crate) kind: LineKind,
 }
 

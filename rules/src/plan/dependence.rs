@@ -1,4 +1,4 @@
-//! Dependences: what operators write, what conditions read, and whether one affects the other.
+//! Dependences: the data items that operators write and conditions read.
 
 use forebay_http::{edit::FieldName, fields::FieldId};
 
@@ -61,7 +61,7 @@ pub(super) fn written_by(operator: &Operator) -> Option<DataItem> {
     }
 }
 
-/// What a condition depends on.
+/// The dependence of a condition on data items.
 pub(super) enum Dependence {
     /// Its value is constant during a run.
     None,

@@ -90,7 +90,7 @@ fn an_etag_position_beyond_the_block_is_no_etag() {
 
 #[test]
 fn entity_tags_are_parsed_and_compared_by_the_rfc() {
-    // The table of RFC 9110 §8.8.3.2, then what is no tag.
+    // The table of RFC 9110 §8.8.3.2, then invalid tags.
     let cases = [
         ("W/\"1\"", "W/\"1\"", false, true),
         ("W/\"1\"", "W/\"2\"", false, false),
