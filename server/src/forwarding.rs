@@ -2,7 +2,7 @@
 
 use forebay_http::fields::{FieldId, FieldSet};
 
-/// Fields that are written anew, or left out.
+/// Fields that the server writes itself, or leaves out.
 pub(crate) const REWRITTEN: FieldSet = FieldSet::of(&[
     FieldId::ContentLength,
     FieldId::XForwardedFor,

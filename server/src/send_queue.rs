@@ -220,7 +220,7 @@ mod tests {
 
     fn put(store: &StoreWorker, body: &[u8]) {
         let CollapseResult::Leader(leader, _) = store.collapse(b"key", None, None, 0) else {
-            unreachable!("nobody else fetches");
+            unreachable!("there is no other fetch");
         };
         let times = RecordTimes { response_time: 0, stale_from: u64::MAX };
         let mut filling = leader.begin(b"head", None, None, times).expect("there is room");

@@ -92,7 +92,7 @@ pub(super) async fn deliver_growing(
     Ok(delivered)
 }
 
-/// Reads what has arrived; if that is nothing, flushes the queue before it waits.
+/// Reads the bytes that have arrived; if there are none, flushes the queue before it waits.
 async fn read_or_flush(
     client: &Client,
     queue: &mut SendQueue,

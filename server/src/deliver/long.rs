@@ -68,7 +68,7 @@ async fn deliver_rest(
     if transaction.tag.is_empty() {
         return Err(CUT);
     }
-    // Parts that are there do not wait for the origin, nor pin memory of the store meanwhile.
+    // Parts that are there neither wait for the origin, nor pin memory of the store until then.
     client.flush(queue).await.map_err(DeliverError::Midway)?;
     let mut body = resume(transaction, &missing).await.ok_or(CUT)?;
     client.worker.count(Counter::HitsContinued);

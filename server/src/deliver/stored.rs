@@ -16,8 +16,8 @@ use crate::lookup::{Hit, SelectedPart, write_strong_tag};
 use crate::send_queue::SendQueue;
 use crate::transaction::Transaction;
 
-/// Appends the response, but for a long body, whose part is returned. Drops the hit: what is still
-/// to be sent of it is lent by the store, or will be.
+/// Appends the response, but for a long body, whose part is returned. Drops the hit: the
+/// store has lent its body to the queue, or will lend its fragments.
 pub(super) fn queue_stored(
     transaction: &mut Transaction<'_>,
     queue: &mut SendQueue,

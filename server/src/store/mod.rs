@@ -1,7 +1,7 @@
 //! Step six: which responses are stored, under which tags, and what removes them.
 //!
 //! Nothing here talks to an origin or to a client. A fetch hands over the heads and bodies that it
-//! receives, so this step stands before `fetch` in the order of who may use whom.
+//! receives, so `fetch` may use this step, and not the other way round.
 
 mod fill;
 mod invalidate;

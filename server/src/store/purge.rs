@@ -67,8 +67,8 @@ pub(crate) async fn purge(transaction: &Transaction<'_>) -> Result<PurgeResult, 
 /// The tags to purge by; `None` if the request is about the URL alone.
 ///
 /// # Errors
-/// A tag is not valid, or a tag field has no tag that is read here: then a purge of the URL alone
-/// would leave what was meant.
+/// A tag is not valid, or a tag field has no tag that is read here: a purge of the URL alone would
+/// leave the responses that the client means.
 fn tags_asked(route: RouteMatch<'_>, request: &Request<'_>) -> Result<Option<TagExpr>, Fault> {
     let read = route.route.settings.tag_fields.set().intersection(SURROGATE_FIELDS);
     let fields = request.head.fields();

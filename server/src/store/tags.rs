@@ -1,4 +1,4 @@
-//! Under which tags a response is stored.
+//! The tags of a stored response.
 
 use std::borrow::Cow;
 
@@ -11,7 +11,7 @@ use crate::config::RouteSettings;
 /// The tags of a response as rules left it.
 ///
 /// # Errors
-/// It has others than can be kept: stored, it would be missed by who purges them.
+/// It has tags that a record cannot hold: a purge by such a tag would miss the stored response.
 pub(super) fn record_tags(
     fields: Fields<'_>,
     settings: &RouteSettings,
@@ -19,14 +19,14 @@ pub(super) fn record_tags(
     made(&tags(fields, settings.tag_fields.set()))
 }
 
-/// What a 304 makes of them; `None` if they stay as they are.
+/// The tags of a stored response after a 304; `None` if they stay as they are.
 ///
-/// `merged` has the fields of the 304, and of what is stored those that it does not replace:
-/// tags in these were not read if `tag_fields` did not name them yet, and a field that is hidden
-/// since then is stored no longer.
+/// `merged` has the fields of the 304, and the stored fields that it does not replace. Tags in the
+/// stored fields may not have been read before, if `tag_fields` did not name their field then; a
+/// field that has been hidden since is no longer stored.
 ///
-/// The stored tags stay beside the new ones: a purge by one of them may be on its way to what
-/// is stored, whose body is the same.
+/// The stored tags stay beside the new ones: a purge by one of them may be in progress, and the
+/// body is the same.
 ///
 /// # Errors
 /// See [`record_tags`].

@@ -83,25 +83,25 @@ fn resolve(hosts: &Arc<Hosts>, found: &[u8], now_ms: u64) {
 
 #[test]
 fn addresses_are_fresh_then_stale_then_unusable() {
-    // What is found at T and then found no more from T + 500 on; after how long; with somebody
-    // who resolves the name at that time; what to do.
+    // Addresses that are found at T, and cannot be found from T + 500 on; how long after that a
+    // connection begins; whether the name is being resolved then; the step.
     let (found, none, failed) = (Some(&[1, 2][..]), Some(&[][..]), None);
     let last = TERMS.fresh_ms + TERMS.stale_ms;
     let cases = [
         ("never resolved", failed, 0, false, "resolve"),
-        ("never resolved, under way", failed, 0, true, "wait"),
+        ("never resolved, being resolved", failed, 0, true, "wait"),
         ("fresh", found, 0, false, "fresh [1, 2]"),
         ("fresh to the last", found, TERMS.fresh_ms - 1, false, "fresh [1, 2]"),
         ("stale", found, TERMS.fresh_ms, false, "resolve"),
-        ("stale, under way", found, TERMS.fresh_ms, true, "wait until T + 1600"),
+        ("stale, being resolved", found, TERMS.fresh_ms, true, "wait until T + 1600"),
         ("stale to the last", found, last - 1, false, "resolve"),
-        ("stale to the last, under way", found, last - 1, true, "wait until T + 2599"),
+        ("stale to the last, being resolved", found, last - 1, true, "wait until T + 2599"),
         ("too old", found, last, false, "resolve"),
-        ("too old, under way", found, last, true, "wait"),
-        ("in vain", none, 0, false, "refuse"),
-        ("in vain, still remembered", none, HOST_RETRY_MS - 1, false, "refuse"),
-        ("in vain, long ago", none, HOST_RETRY_MS, false, "resolve"),
-        ("in vain, long ago, under way", none, HOST_RETRY_MS, true, "wait"),
+        ("too old, being resolved", found, last, true, "wait"),
+        ("failed", none, 0, false, "refuse"),
+        ("failed a moment ago", none, HOST_RETRY_MS - 1, false, "refuse"),
+        ("failed long ago", none, HOST_RETRY_MS, false, "resolve"),
+        ("failed long ago, being resolved", none, HOST_RETRY_MS, true, "wait"),
     ];
     for (what, found, later_ms, is_under_way, wanted) in cases {
         let hosts = hosts();
@@ -143,8 +143,8 @@ fn a_name_that_cannot_be_resolved_keeps_its_last_addresses() {
 
 #[test]
 fn connections_wait_for_a_resolver_unless_it_failed_or_took_long() {
-    // How long before T + 1000, when the resolution begins, one failed; when the connection was
-    // asked for, and how long it can wait; when it looks; what it does then.
+    // How long before T + 1000, when the resolution begins, another failed; when the connection was
+    // asked for, and how long it can wait; when it takes its step; the step.
     let began = T + 1000;
     let over = began + HOST_WAIT_MS;
     let cases = [
@@ -175,7 +175,7 @@ fn connections_wait_for_a_resolver_unless_it_failed_or_took_long() {
 
 #[test]
 fn a_name_whose_addresses_all_failed_is_resolved_again() {
-    // What was tried in vain; how long after the addresses 1 and 2 were found somebody looks.
+    // Addresses that failed; how long after 1 and 2 were found the next connection begins.
     let cases: &[(&[u8], u64, &str)] = &[
         (&[], HOST_RETRY_MS, "fresh [1, 2]"),
         (&[1], HOST_RETRY_MS, "fresh [1, 2]"),
@@ -238,7 +238,7 @@ fn an_address_that_failed_is_tried_last() {
         (&[1], ADDRESS_FAILED_MS, "[2, 3, 1], 1 is due"),
         (&[2, 1], ADDRESS_FAILED_MS, "[3, 1, 2], 2 is due"),
         (&[3], 10 * ADDRESS_FAILED_MS, "[1, 2, 3], 3 is due"),
-        // A second failure while it is last already does not count anew.
+        // A second failure while it is last already is not reported.
         (&[1, 1], ADDRESS_FAILED_MS, "[2, 3, 1], 1 is due"),
     ];
     for (failing, later_ms, wanted) in cases {
@@ -319,7 +319,7 @@ fn a_failure_of_an_address_is_reported_once_until_it_works_again() {
     assert!(!fails(1, later + TERMS.fresh_ms), "known since before");
     let due = later + ADDRESS_FAILED_MS;
     assert!(hosts.take_due("a", address(1), due));
-    assert!(!fails(1, due), "tried first, in vain");
+    assert!(!fails(1, due), "tried first, and failed");
     assert!(!fails(1, due + 2 * ADDRESS_FAILED_MS), "long after");
     hosts.put_back("a", address(1));
     assert!(fails(1, due + 2 * ADDRESS_FAILED_MS), "it had worked");
