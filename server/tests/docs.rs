@@ -119,7 +119,7 @@ fn the_page_of_counters_is_the_one_that_the_table_gives() {
 
 #[test]
 fn the_page_of_lock_classes_is_the_one_that_the_table_gives() {
-    let mut wanted = format!("{LOCKS_INTRO}| class | what it protects |\n|---|---|\n");
+    let mut wanted = format!("{LOCKS_INTRO}| class | protects |\n|---|---|\n");
     for class in LockClass::ALL.iter().filter(|class| **class != LockClass::Test) {
         wanted += &format!("| `{}` | {} |\n", class.name(), class.protects());
     }

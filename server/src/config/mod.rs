@@ -50,7 +50,7 @@ pub struct Config {
     /// Sets of header rules. The first is for requests that no site serves; each list of files in a
     /// route has one, which includes the first.
     rule_sets: Vec<RuleSet>,
-    /// What the rules of this copy have done.
+    /// Counts of the rules in this copy.
     pub(crate) rule_counters: RuleCounters,
 }
 

@@ -84,12 +84,12 @@ pub enum SettingKind {
     Text {
         /// Short form for `--help`, such as `IP:PORT`.
         hint: &'static str,
-        /// What it must be, for a message.
+        /// A description of valid values, for a message.
         expected: &'static str,
     },
     /// An array of texts.
     Texts {
-        /// What it must be, for a message.
+        /// A description of valid values, for a message.
         expected: &'static str,
     },
 }
@@ -144,7 +144,7 @@ impl Setting {
         self.name.replace('_', "-")
     }
 
-    /// A problem with this setting's value, with what was expected.
+    /// A problem with this setting's value, including a description of valid values.
     pub(crate) fn problem(&self, what: impl std::fmt::Display) -> ValueProblem {
         ValueProblem::new(format!("`{}` {what}", self.name)).expected(self.kind.expected())
     }
@@ -308,7 +308,7 @@ impl SettingKind {
         }
     }
 
-    /// What a value must be, as the words after "expected".
+    /// A description of valid values, as the words after "expected".
     pub(crate) fn expected(&self) -> String {
         let what = match self {
             SettingKind::Bytes { .. } => "a size",

@@ -8,7 +8,7 @@ use crate::limits::HOST_BYTES_MAX;
 /// A configured origin with the names it is served under and the routes below them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Site {
-    /// What it is called in logs and in keys.
+    /// Name in logs and in keys.
     pub name: String,
     /// Hosts that it serves.
     pub names: Vec<HostPattern>,
@@ -23,7 +23,7 @@ pub struct Site {
 pub struct Route {
     /// Begins with `/`.
     pub path_prefix: String,
-    /// What holds there.
+    /// Settings of its paths.
     pub settings: RouteSettings,
     /// Which of the configuration's it is.
     pub(crate) number: RouteNumber,
@@ -93,8 +93,8 @@ impl Site {
         Site::new(name, vec![HostPattern::Any], origin, Vec::new(), fallback)
     }
 
-    /// The route for a path, with or without query: the longest prefix that matches. What matches
-    /// none, such as the `*` of OPTIONS, belongs to the route of `/`.
+    /// The route for a path, with or without query: the longest prefix that matches. A target that
+    /// matches none, such as the `*` of OPTIONS, belongs to the route of `/`.
     pub fn route(&self, path: &[u8]) -> &Route {
         let (fallback, others) = self.routes.split_last().expect("a site has the route of /");
         others.iter().find(|route| route.matches(path)).unwrap_or(fallback)

@@ -75,7 +75,7 @@ impl From<io::Error> for HandoverError {
     }
 }
 
-/// Waits for a successor. What fails changes nothing but a counter and the log; when this ends or
+/// Waits for a successor. A failure changes only a counter and the log; when this ends or
 /// is dropped, the estate's descriptors are closed.
 pub(in crate::engine) async fn serve_upgrades(
     control: &Control,
