@@ -103,7 +103,7 @@ fn a_server_that_stops_says_how_many_purges_are_left() {
     assert!(count.line().contains("\"seen\":"));
     server.stop();
     let errors = server.errors();
-    assert!(errors.contains("purge_failed") && errors.contains("2 at the end"), "{errors}");
+    assert!(errors.contains("purge_failed") && errors.contains("2 unfinished"), "{errors}");
 }
 
 #[test]

@@ -386,7 +386,7 @@ fn an_unreadable_cache_is_told_from_a_corrupt_one() {
         (40, 1, false, "checksum"),
         (40, 1, true, "before the machine was started again"),
         (version, 1 << 40, true, "version 258"),
-        (file.area(STORE), 1, false, "no whole store"),
+        (file.area(STORE), 1, false, "damaged or not complete"),
     ];
     for (offset, bits, is_sealed, text) in cases {
         let before = (file.word(offset), file.word(120));

@@ -10,6 +10,7 @@
 
 pub mod client;
 pub mod clock;
+pub mod compiler;
 pub mod escape;
 pub mod message;
 pub mod origin;
@@ -23,6 +24,7 @@ pub mod vectors;
 
 pub use client::{Broken, Client, End};
 pub use clock::{Deadline, PATIENCE, eventually};
+pub use compiler::has_compiler;
 pub use origin::Origin;
 pub use request::Request;
 pub use response::Response;

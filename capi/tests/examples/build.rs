@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
+use forebay_testkit::has_compiler;
+
 /// The language of an example, and the command that runs it.
 #[derive(Clone)]
 pub(crate) enum Language {
@@ -103,7 +105,7 @@ pub(crate) fn compile(
     source: &Path,
     link: impl FnOnce(&mut Command) -> &mut Command,
 ) -> Option<PathBuf> {
-    if !has("cc") {
+    if !has_compiler("cc") {
         return None;
     }
     let dir = Path::new(env!("CARGO_TARGET_TMPDIR"));

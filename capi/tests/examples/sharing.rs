@@ -2,7 +2,9 @@
 
 use std::process::Command;
 
-use crate::build::{compile, crate_dir, has, languages, library_dir, pairs, table_c};
+use forebay_testkit::has_compiler;
+
+use crate::build::{compile, crate_dir, languages, library_dir, pairs, table_c};
 use crate::program::{Program, run};
 
 #[test]
@@ -118,7 +120,7 @@ fn the_header_is_one_of_other_languages_too() {
         ("c++", &["-x", "c++", "-std=c++20"]),
     ];
     for (compiler, arguments) in compilers {
-        if !has(compiler) {
+        if !has_compiler(compiler) {
             continue;
         }
         let mut command = Command::new(compiler);

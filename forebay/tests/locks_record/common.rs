@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use forebay_testkit::has_compiler;
 use serde_json::Value;
 
 pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_forebay");
@@ -31,17 +32,18 @@ pub(crate) fn compiled() -> Option<tempfile::TempDir> {
     compiled_program("locks")
 }
 
-/// Compiles one of the library's own test programs in a directory of its own.
+/// Compiles one of the library's own test programs in a directory of its own; `None` if tests
+/// without a compiler are skipped.
 pub(crate) fn compiled_program(name: &str) -> Option<tempfile::TempDir> {
+    if !has_compiler("cc") {
+        return None;
+    }
     let dir = tempfile::tempdir().expect("a directory");
     let programs = concat!(env!("CARGO_MANIFEST_DIR"), "/../lockprof/tests/programs");
     let source = Path::new(programs).join(name).with_extension("c");
     let mut cc = Command::new("cc");
     cc.args(["-O1", "-g", "-fno-omit-frame-pointer", "-pthread", "-o"]);
-    let Ok(output) = cc.arg(dir.path().join(name)).arg(source).output() else {
-        println!("cc is not installed: nothing is recorded");
-        return None;
-    };
+    let output = cc.arg(dir.path().join(name)).arg(source).output().expect("cc is installed");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     Some(dir)
 }
@@ -68,16 +70,16 @@ pub(crate) fn names(dir: &Path) -> Vec<String> {
     names
 }
 
-/// Compiles a program from source and flags.
+/// Compiles a program from source and flags; false if tests without a compiler are skipped.
 pub(crate) fn compile(dir: &Path, compiler: &str, source: &str, flags: &[&str]) -> bool {
+    if !has_compiler(compiler) {
+        return false;
+    }
     let name = if compiler == "cc" { "program.c" } else { "program.cc" };
     fs::write(dir.join(name), source).expect("written");
     let mut command = Command::new(compiler);
     command.args(["-pthread", "-o", "program", name]).args(flags).current_dir(dir);
-    let Ok(output) = command.output() else {
-        println!("{compiler} is not installed: nothing is recorded");
-        return false;
-    };
+    let output = command.output().expect("the compiler is installed");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     true
 }

@@ -6,6 +6,7 @@ use std::process::{Command, Output};
 use std::{env, fs};
 
 use forebay_sync::profile::{ProfileSnapshot, SiteTotals};
+use forebay_testkit::has_compiler;
 use tempfile::TempDir;
 
 /// Where a test runs its programs.
@@ -18,11 +19,10 @@ pub(crate) struct Scene {
 type Counts = BTreeMap<(String, String), u64>;
 
 impl Scene {
-    /// Compiles a program; `None`, with a word about it, without a compiler.
+    /// Compiles a program; `None` if tests without a compiler are skipped.
     pub(crate) fn compile(name: &'static str) -> Option<Scene> {
         let compiler = if name.ends_with(".cc") { "c++" } else { "cc" };
-        if Command::new(compiler).arg("--version").output().is_err() {
-            println!("{compiler} is not installed: {name} is not tried");
+        if !has_compiler(compiler) {
             return None;
         }
         let dir = tempfile::tempdir().unwrap();
