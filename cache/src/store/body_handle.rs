@@ -1,7 +1,7 @@
 //! Body handles: parts of bodies that clients have still to read.
 //!
 //! A piece that is lent keeps its segment pinned. A client may take long, and the segment may be
-//! wanted: then its owner [gives it up](Own::revoke_drained). What is unsent is copied to memory
+//! wanted: then its owner [gives it up](WorkerInner::revoke_drained). What is unsent is copied to memory
 //! of this process, as far as the share for such copies goes, and the others are lost: their
 //! connections have to be reset.
 //!
@@ -22,8 +22,8 @@ use std::rc::Rc;
 use forebay_sync::atomic::Relaxed;
 
 use super::layout::row;
-use super::worker::{Own, StoreWorker};
-use crate::index::IndexHit;
+use super::worker::{StoreWorker, WorkerInner};
+use crate::index::Hit;
 use crate::segment::{Location, Record, SegmentPhase};
 
 /// Says whose a lent piece is: the caller's number for a connection.
@@ -71,7 +71,7 @@ enum HandleState {
 ///
 /// It may be used, and dropped, by its thread only.
 pub struct BodyHandle {
-    own: Rc<Own>,
+    inner: Rc<WorkerInner>,
     slot: u32,
 }
 
@@ -89,7 +89,7 @@ pub(crate) enum RevokeProgress {
 
 /// Keeps what is lent where it is, for the time of a system call.
 pub struct SendGuard<'w> {
-    own: &'w Own,
+    inner: &'w WorkerInner,
 }
 
 /// A lent piece is no longer there: it was given up, and there was no room for a copy.
@@ -107,26 +107,26 @@ impl std::error::Error for Revoked {}
 impl BodyHandle {
     /// `record` is what `hit` names. What is beyond the body is left out.
     pub(crate) fn new(
-        own: &Rc<Own>,
-        hit: &IndexHit<'_>,
+        inner: &Rc<WorkerInner>,
+        hit: &Hit<'_>,
         record: &Record<'_>,
         part: Range<u32>,
         tag: ConnectionTag,
     ) -> BodyHandle {
         let body_bytes = record.header.body_bytes;
         let left = part.start.min(body_bytes)..part.end.min(body_bytes);
-        let segment = own.shared.segments.geometry().segment_of(record.location);
-        let piece = match segment.filter(|segment| own.pin_again(*segment, hit)) {
+        let segment = inner.shared.segments.geometry().segment_of(record.location);
+        let piece = match segment.filter(|segment| inner.pin_again(*segment, hit)) {
             Some(segment) => HandleState::Pinned { location: record.location, segment },
             None => HandleState::Revoked,
         };
-        let slot = own.body_handles.put(Slot { piece, left, tag });
-        BodyHandle { own: Rc::clone(own), slot }
+        let slot = inner.body_handles.put(Slot { piece, left, tag });
+        BodyHandle { inner: Rc::clone(inner), slot }
     }
 
     /// How much of it is left.
     pub fn len(&self) -> usize {
-        self.own.body_handles.with(self.slot, |slot| slot.left.len())
+        self.inner.body_handles.with(self.slot, |slot| slot.left.len())
     }
 
     /// Is nothing left?
@@ -136,7 +136,7 @@ impl BodyHandle {
 
     /// Says that the first bytes are sent.
     pub fn advance(&self, bytes: usize) {
-        self.own.body_handles.with(self.slot, |slot| {
+        self.inner.body_handles.with(self.slot, |slot| {
             let bytes = bytes.min(slot.left.len()) as u32;
             slot.left.start += bytes;
         });
@@ -147,8 +147,11 @@ impl BodyHandle {
     /// # Errors
     /// It was given up.
     pub fn bytes<'a>(&'a self, reading: &'a SendGuard<'_>) -> Result<&'a [u8], Revoked> {
-        assert!(std::ptr::eq(&*self.own, reading.own), "the reading is of another thread's store");
-        let slots = self.own.body_handles.slots.borrow();
+        assert!(
+            std::ptr::eq(&*self.inner, reading.inner),
+            "the reading is of another thread's store"
+        );
+        let slots = self.inner.body_handles.slots.borrow();
         let Some(Slot { piece, left, .. }) = slots.get(self.slot as usize) else {
             return Err(Revoked);
         };
@@ -157,7 +160,7 @@ impl BodyHandle {
             HandleState::Pinned { location, .. } => {
                 // SAFETY: the segment is pinned for this slot, and a word named the place under a
                 // pin that was not lowered before this one was raised.
-                let record = unsafe { self.own.shared.segments.record(*location) };
+                let record = unsafe { self.inner.shared.segments.record(*location) };
                 record.map_err(|_| Revoked)?.body()
             }
             HandleState::Copied(copy) => copy,
@@ -172,14 +175,14 @@ impl BodyHandle {
 
     /// Was it given up without a copy?
     pub fn is_revoked(&self) -> bool {
-        self.own.body_handles.with(self.slot, |slot| matches!(slot.piece, HandleState::Revoked))
+        self.inner.body_handles.with(self.slot, |slot| matches!(slot.piece, HandleState::Revoked))
     }
 }
 
 impl Drop for BodyHandle {
     fn drop(&mut self) {
-        let piece = self.own.body_handles.take(self.slot);
-        self.own.release_state(piece);
+        let piece = self.inner.body_handles.take(self.slot);
+        self.inner.release_state(piece);
     }
 }
 
@@ -191,7 +194,7 @@ impl fmt::Debug for BodyHandle {
 
 impl Drop for SendGuard<'_> {
     fn drop(&mut self) {
-        self.own.body_handles.send_guards.update(|count| count - 1);
+        self.inner.body_handles.send_guards.update(|count| count - 1);
     }
 }
 
@@ -204,12 +207,12 @@ impl fmt::Debug for SendGuard<'_> {
 impl StoreWorker {
     /// Keeps what is lent where it is while its bytes are borrowed.
     pub fn send_guard(&self) -> SendGuard<'_> {
-        self.own.body_handles.send_guards.update(|count| count + 1);
-        SendGuard { own: &self.own }
+        self.inner.body_handles.send_guards.update(|count| count + 1);
+        SendGuard { inner: &self.inner }
     }
 }
 
-impl Own {
+impl WorkerInner {
     /// Gives up segments that are drained and only wait for their pins: what is lent of them is
     /// copied, or lost if the copies would take more than their share. Nothing while somebody
     /// reads.

@@ -3,7 +3,7 @@
 use super::record_keys::OwnedRecordKeys;
 use super::select::KeyIndexDamaged;
 use super::store::Store;
-use super::worker::{Own, StoreWorker};
+use super::worker::{StoreWorker, WorkerInner};
 use crate::key_index::{KeyMap, key_entry, split_key_entry, split_tag_entry};
 use crate::tool::view::RegionView;
 use crate::tool::{CheckDepth, CheckProgress, StoreReadError, StoreReport, check};
@@ -44,16 +44,16 @@ impl StoreWorker {
     /// The order cannot be read.
     pub fn check_key_index(&self) -> Result<KeyIndexReport, KeyIndexDamaged> {
         let mut report = KeyIndexReport::default();
-        let maps = self.own.key_index.check()?;
+        let maps = self.inner.key_index.check()?;
         report.faults.extend((!maps.is_sound()).then(|| maps.to_string()));
-        self.own.check_entered(&mut report)?;
-        self.own.check_entries(KeyMap::Keys, &mut report)?;
-        self.own.check_entries(KeyMap::Tags, &mut report)?;
+        self.inner.check_entered(&mut report)?;
+        self.inner.check_entries(KeyMap::Keys, &mut report)?;
+        self.inner.check_entries(KeyMap::Tags, &mut report)?;
         Ok(report)
     }
 }
 
-impl Own {
+impl WorkerInner {
     /// Is each record that the index names in the order?
     fn check_entered(&self, report: &mut KeyIndexReport) -> Result<(), KeyIndexDamaged> {
         let all = 0..self.index.bucket_count();

@@ -7,13 +7,13 @@
 use super::drain_state::DrainState;
 use super::reclaim::Slice;
 use super::stats::Events;
-use super::worker::Own;
+use super::worker::WorkerInner;
 use crate::segment::Location;
 
 /// Buckets that one slice looks at: some 30 µs, as long as nothing is found there.
 const SLICE_BUCKETS: usize = 1024;
 
-impl Own {
+impl WorkerInner {
     /// Was everything gone through, and did everything leave that was counted? After a death the
     /// count may be off: then the index is looked through for nothing.
     pub(super) fn is_all_out(&self, segment: u32, offset_bytes: u32) -> bool {

@@ -15,7 +15,7 @@ use super::lookup::RecordVersion;
 use super::put::{NotStored, Put, RecordTimes};
 use super::respond::Response;
 use super::stats::Events;
-use super::worker::{Own, StoreWorker};
+use super::worker::{StoreWorker, WorkerInner};
 use crate::flight::{
     BodyWriter, FillRefused, FlightKey, Follower, Gate, JoinResult, Lead, NoReaders, RenewedHead,
     VariantKey,
@@ -39,7 +39,7 @@ pub enum CollapseResult {
 /// Fetches for all followers of a key, in a task of its own. Dropping it without a word means that
 /// the fetch has failed.
 pub struct Leader {
-    own: Rc<Own>,
+    inner: Rc<WorkerInner>,
     lead: Lead,
     known: Option<RecordVersion>,
 }
@@ -47,7 +47,7 @@ pub struct Leader {
 /// A growing record. Dropping it before [`finish`](Fill::finish) aborts it: nothing is stored,
 /// and its readers are told.
 pub struct Fill {
-    own: Rc<Own>,
+    inner: Rc<WorkerInner>,
     growth: BodyWriter,
     times: RecordTimes,
     tags: RecordTags,
@@ -58,7 +58,7 @@ pub struct Fill {
 /// The fragments of a body that is stored while it arrives. Dropped before the head is stored, it
 /// takes them out again.
 struct LongFill {
-    own: Rc<Own>,
+    inner: Rc<WorkerInner>,
     id: u64,
     fragment_bytes: u32,
     count: u32,
@@ -67,7 +67,7 @@ struct LongFill {
 
 /// What a caller knows, held against what is stored now.
 struct Current<'a> {
-    own: &'a Own,
+    inner: &'a WorkerInner,
     primary: &'a [u8],
     variant: Option<&'a [u8]>,
     known: Option<RecordVersion>,
@@ -75,11 +75,11 @@ struct Current<'a> {
 
 impl Gate for Current<'_> {
     fn note(&self) -> u64 {
-        self.own.shared.purges.noted()
+        self.inner.shared.purges.noted()
     }
 
     fn is_current(&self) -> bool {
-        let found = match self.own.look(self.primary) {
+        let found = match self.inner.look(self.primary) {
             None => None,
             Some(pinned) if pinned.record().header.kind != HeaderKind::Base => {
                 Some(pinned.record().header.sequence)
@@ -87,14 +87,14 @@ impl Gate for Current<'_> {
             Some(base) => match self.variant {
                 // The caller does not know the names yet: looking up again tells.
                 None => return false,
-                Some(values) => self.own.variant_sequence(self.primary, &base, values),
+                Some(values) => self.inner.variant_sequence(self.primary, &base, values),
             },
         };
         found == self.known.map(|known| known.sequence)
     }
 
     fn may_follow(&self, purge_noted: u64) -> bool {
-        let purges = &self.own.shared.purges;
+        let purges = &self.inner.shared.purges;
         // Which tags it will have is not known.
         !purges.is_newer(purge_noted, |purge| purge.may_match(self.primary))
     }
@@ -112,13 +112,14 @@ impl StoreWorker {
         known: Option<RecordVersion>,
         now_ms: u64,
     ) -> CollapseResult {
-        let hash = self.own.shared.hash(primary).value();
-        let gate = Current { own: &self.own, primary, variant, known };
+        let hash = self.inner.shared.hash(primary).value();
+        let gate = Current { inner: &self.inner, primary, variant, known };
         let key = FlightKey { hash, primary, variant };
-        match self.own.shared.flights.join(key, now_ms, &gate) {
-            JoinResult::Lead(lead, follower) => {
-                CollapseResult::Leader(Leader { own: Rc::clone(&self.own), lead, known }, follower)
-            }
+        match self.inner.shared.flights.join(key, now_ms, &gate) {
+            JoinResult::Lead(lead, follower) => CollapseResult::Leader(
+                Leader { inner: Rc::clone(&self.inner), lead, known },
+                follower,
+            ),
             JoinResult::Follow(follower) => CollapseResult::Follower(follower),
             JoinResult::Changed => CollapseResult::Stored,
             JoinResult::Declined => CollapseResult::Declined,
@@ -127,7 +128,7 @@ impl StoreWorker {
 
     /// Ends that fetches of a key are not collapsed, because a response turned out storable.
     pub fn forget_declined(&self, primary: &[u8]) {
-        self.own.shared.flights.forget_declined(self.own.shared.hash(primary).value());
+        self.inner.shared.flights.forget_declined(self.inner.shared.hash(primary).value());
     }
 }
 
@@ -157,7 +158,7 @@ impl Leader {
         };
         let FlightKey { primary, variant, .. } = self.lead.key();
         let noted = self.lead.purge_noted();
-        let sequence = self.own.renew((primary, variant), known, noted, (head, times, tags));
+        let sequence = self.inner.renew((primary, variant), known, noted, (head, times, tags));
         self.lead.validated(RenewedHead { head: Bytes::copy_from_slice(head), sequence });
     }
 
@@ -173,14 +174,14 @@ impl Leader {
         body_bytes: Option<u64>,
         times: RecordTimes,
     ) -> Result<Fill, (Self, FillRefused)> {
-        let Leader { own, lead, known } = self;
-        let queue = own.queue_for(lead.key().primary, base.as_ref());
+        let Leader { inner, lead, known } = self;
+        let queue = inner.queue_for(lead.key().primary, base.as_ref());
         match lead.begin(head, base, body_bytes) {
             Ok(growth) => {
                 let tags = RecordTags::none();
-                Ok(Fill { own, growth, times, tags, queue, long: None })
+                Ok(Fill { inner, growth, times, tags, queue, long: None })
             }
-            Err((lead, refused)) => Err((Leader { own, lead, known }, refused)),
+            Err((lead, refused)) => Err((Leader { inner, lead, known }, refused)),
         }
     }
 }
@@ -249,7 +250,7 @@ impl Fill {
             }
             Some(Err(_)) | None => None,
         };
-        let events = &self.own.shared.events;
+        let events = &self.inner.shared.events;
         Events::one(if stored.is_some() { &events.inserted } else { &events.not_stored });
         self.growth.finish(stored.flatten());
         Ok(stored.is_some())
@@ -269,14 +270,14 @@ impl Fill {
 
     /// Stores the fragments that are complete; at the end also the last one.
     fn store_fragments(&mut self, is_end: bool) -> Result<(), NotStored> {
-        let division = Division::of(self.own.shared.plan.geometry);
+        let division = Division::of(self.inner.shared.plan.geometry);
         let known_bytes = self.growth.opening().body_bytes.unwrap_or(0);
         let is_long = known_bytes.max(self.growth.bytes()) > u64::from(division.whole_bytes_max);
         if !is_long || !self.growth.is_storing() {
             return Ok(());
         }
         let fragment_bytes = u64::from(division.fragment_bytes);
-        let mut long = self.long.take().unwrap_or_else(|| LongFill::new(&self.own, division));
+        let mut long = self.long.take().unwrap_or_else(|| LongFill::new(&self.inner, division));
         loop {
             let start = u64::from(long.count) * fragment_bytes;
             // The last one may have been shorter.
@@ -308,7 +309,7 @@ impl Fill {
             purge_noted: self.growth.purge_noted(),
             primary: self.growth.key().primary,
         };
-        self.own.put(&put, self.queue)?;
+        self.inner.put(&put, self.queue)?;
         long.count += 1;
         Ok(())
     }
@@ -326,7 +327,7 @@ impl Fill {
             None => pieces.iter().map(|piece| &piece[..]).collect(),
         };
         let opening = self.growth.opening();
-        self.own.put_response(&Response {
+        self.inner.put_response(&Response {
             primary: self.growth.key().primary,
             base: opening.base.as_ref(),
             kind: if long.is_some() { HeaderKind::LongHead } else { HeaderKind::Whole },
@@ -345,17 +346,17 @@ impl Fill {
 }
 
 impl LongFill {
-    fn new(own: &Rc<Own>, division: Division) -> LongFill {
-        let id = own.shared.next_sequence();
+    fn new(inner: &Rc<WorkerInner>, division: Division) -> LongFill {
+        let id = inner.shared.next_sequence();
         let fragment_bytes = division.fragment_bytes;
-        LongFill { own: Rc::clone(own), id, fragment_bytes, count: 0, is_stored: false }
+        LongFill { inner: Rc::clone(inner), id, fragment_bytes, count: 0, is_stored: false }
     }
 }
 
 impl Drop for LongFill {
     fn drop(&mut self) {
         if !self.is_stored {
-            self.own.remove_fragments(self.id, self.count);
+            self.inner.remove_fragments(self.id, self.count);
         }
     }
 }

@@ -6,7 +6,7 @@ use forebay_sync::atomic::Relaxed;
 
 use super::stats::Events;
 use super::variants::BaseBody;
-use super::worker::Own;
+use super::worker::WorkerInner;
 use crate::key_index::{KeyMap, split_key_entry, split_tag_entry};
 use crate::segment::HeaderKind;
 
@@ -26,7 +26,7 @@ pub(crate) struct KeyIndexSweep {
     behind: Vec<u8>,
 }
 
-impl Own {
+impl WorkerInner {
     /// The next entries of a sweep, if one is due; is there more to do?
     pub(crate) fn sweep_slice(&self) -> bool {
         let Some(sweep) = self.sweep.take().or_else(|| self.begin_sweep()) else {

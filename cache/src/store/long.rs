@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::body_handle::{BodyHandle, ConnectionTag};
 use super::record_access::Orphans;
 use super::record_keys::OwnedRecordKeys;
-use super::worker::{Own, StoreWorker};
+use super::worker::{StoreWorker, WorkerInner};
 use crate::key_index::RecordKeys;
 use crate::segment::{Geometry, HeaderKind};
 
@@ -153,13 +153,13 @@ impl StoreWorker {
         part: Range<u32>,
         tag: ConnectionTag,
     ) -> Option<BodyHandle> {
-        let pinned = self.own.look(&fragment_key(long.id, number))?;
+        let pinned = self.inner.look(&fragment_key(long.id, number))?;
         let record = pinned.record();
         let is_it = record.header.kind == HeaderKind::Fragment
             && u64::from(record.header.body_bytes) == long.bytes_of(number);
         is_it.then(|| {
-            self.own.index.count_use(&pinned.hit);
-            BodyHandle::new(&self.own, &pinned.hit, record, part, tag)
+            self.inner.index.touch(&pinned.hit);
+            BodyHandle::new(&self.inner, &pinned.hit, record, part, tag)
         })
     }
 
@@ -171,12 +171,12 @@ impl StoreWorker {
         let last = numbers.clone().next_back();
         numbers.by_ref().step_by(step).chain(last).all(|number| {
             let key = fragment_key(long.id, number);
-            self.own.index.lookup(&self.own.pins, &self.own.key(&key)).is_some()
+            self.inner.index.lookup(&self.inner.pins, &self.inner.key(&key)).is_some()
         })
     }
 }
 
-impl Own {
+impl WorkerInner {
     /// Takes out what follows records that have left: their entries in the order; the variants that
     /// bases named; fragments of bodies are the next to leave, but not at once: somebody may be
     /// sending them, and what was begun before a purge is not to break. True if there is more than

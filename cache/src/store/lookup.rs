@@ -10,7 +10,7 @@ use std::rc::Rc;
 use super::body_handle::{BodyHandle, ConnectionTag};
 use super::long::LongBody;
 use super::variants;
-use super::worker::{Own, StoreWorker};
+use super::worker::{StoreWorker, WorkerInner};
 use crate::flight::RenewedHead;
 use crate::index::{IndexHit, IndexKey};
 use crate::segment::{HeaderKind, Record};
@@ -31,7 +31,7 @@ pub enum Lookup<'w> {
 ///
 /// Let it go before you wait for anything; what is to be sent later is [lent](StoredRecord::lend).
 pub struct StoredRecord<'w> {
-    own: &'w Rc<Own>,
+    inner: &'w Rc<WorkerInner>,
     pinned: PinnedRecord<'w>,
     /// Where in the record's head the head begins that the caller stored.
     head_start: usize,
@@ -89,16 +89,16 @@ impl StoreWorker {
     /// writes once its use count is full, and allocates nothing.
     #[inline]
     pub fn lookup<'w>(&'w self, primary: &'w [u8]) -> Lookup<'w> {
-        let Some(pinned) = self.own.look(primary) else {
+        let Some(pinned) = self.inner.look(primary) else {
             return Lookup::Miss;
         };
         match pinned.record().header.kind {
-            HeaderKind::Whole | HeaderKind::LongHead => {
-                self.own.index.count_use(&pinned.hit);
-                StoredRecord::of(&self.own, pinned, 0).map_or(Lookup::Miss, Lookup::Record)
+            Kind::Whole | Kind::LongHead => {
+                self.inner.index.touch(&pinned.hit);
+                StoredRecord::of(&self.inner, pinned, 0).map_or(Lookup::Miss, Lookup::Record)
             }
-            HeaderKind::Base => {
-                self.own.index.count_use(&pinned.hit);
+            Kind::Base => {
+                self.inner.index.touch(&pinned.hit);
                 Lookup::Base(BaseRecord { worker: self, primary, pinned })
             }
             // Nobody asks for a fragment by a primary key.
@@ -107,7 +107,7 @@ impl StoreWorker {
     }
 }
 
-impl Own {
+impl WorkerInner {
     /// The live record of a key. Who answers with it counts the use; who only wants to know what
     /// stands there does not.
     #[inline]
@@ -175,14 +175,14 @@ impl<'w> StoredRecord<'w> {
     /// it is.
     pub fn pin_body(&self, part: Range<u32>, tag: ConnectionTag) -> BodyHandle {
         let body = self.pinned.record();
-        BodyHandle::new(self.own, &self.pinned.hit, body, part, tag)
+        BodyHandle::new(self.inner, &self.pinned.hit, body, part, tag)
     }
 
     /// `None` if it does not say where its body is: then it is taken out, and the next request
     /// fetches it.
     #[inline]
     pub(crate) fn of(
-        own: &'w Rc<Own>,
+        inner: &'w Rc<WorkerInner>,
         pinned: PinnedRecord<'w>,
         head_start: usize,
     ) -> Option<StoredRecord<'w>> {
@@ -192,10 +192,10 @@ impl<'w> StoredRecord<'w> {
             _ => Some(StoredBody::Whole(body.len() as u64)),
         };
         let Some(body) = body else {
-            own.drop_damaged(&pinned.hit);
+            inner.drop_damaged(&pinned.hit);
             return None;
         };
-        Some(StoredRecord { own, pinned, head_start, body })
+        Some(StoredRecord { inner, pinned, head_start, body })
     }
 }
 
@@ -207,11 +207,11 @@ impl<'w> BaseRecord<'w> {
 
     /// The record of a variant; `values` are compared in full.
     pub fn variant(&self, values: &[u8]) -> Option<StoredRecord<'w>> {
-        let own = &self.worker.own;
-        let pinned = own.find_variant(self.primary, &self.pinned, values)?;
+        let inner = &self.worker.inner;
+        let pinned = inner.find_variant(self.primary, &self.pinned, values)?;
         let head_start = variants::head_start(pinned.record().head(), values)?;
-        own.index.count_use(&pinned.hit);
-        StoredRecord::of(own, pinned, head_start)
+        inner.index.touch(&pinned.hit);
+        StoredRecord::of(inner, pinned, head_start)
     }
 }
 

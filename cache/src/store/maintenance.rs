@@ -2,7 +2,7 @@
 
 use super::body_handle::ConnectionTag;
 use super::reclaim::Slice;
-use super::worker::{Own, StoreWorker};
+use super::worker::{StoreWorker, WorkerInner};
 
 impl StoreWorker {
     /// One slice of what is to be done: gives up what others want, reclaims while there is little
@@ -11,30 +11,30 @@ impl StoreWorker {
     ///
     /// True if there is more to do: come again after the next request. Otherwise once in a while.
     pub fn turn(&self, now: u64, lost: impl FnMut(ConnectionTag)) -> bool {
-        let own = &self.own;
-        own.now.set(now);
-        let gives_up_more = own.answer_asked() && own.is_asked();
-        own.report_revoked(lost);
-        let goes_on = own.turn_slice(now);
+        let inner = &self.inner;
+        inner.now.set(now);
+        let gives_up_more = inner.answer_asked() && inner.is_asked();
+        inner.report_revoked(lost);
+        let goes_on = inner.turn_slice(now);
         if gives_up_more {
-            own.is_due.set(true);
+            inner.is_due.set(true);
         }
         goes_on || gives_up_more
     }
 
     /// Is there something for [`turn`](StoreWorker::turn) to do at once?
     pub fn is_due(&self) -> bool {
-        self.own.is_due.get() || self.own.records().has_orphans()
+        self.inner.is_due.get() || self.inner.records().has_orphans()
     }
 
     /// Checks what participants had open that died; gives the number of segments. Once a second is
     /// enough, and before the first request.
     pub fn mend(&self) -> u32 {
-        self.own.mend()
+        self.inner.mend()
     }
 }
 
-impl Own {
+impl WorkerInner {
     /// One slice of demoting, of reclaiming, or of verifying; is there more?
     fn turn_slice(&self, now: u64) -> bool {
         // Not whoever joined first: some only join to look, and have no turns.

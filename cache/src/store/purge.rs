@@ -9,8 +9,8 @@ use forebay_shm::crash_point;
 use super::record_keys::primary_of;
 use super::select::{Selection, WalkProgress};
 use super::variants::BaseBody;
-use super::worker::{Own, StoreWorker};
-use crate::index::{IndexHit, KeyHash, WordState};
+use super::worker::{StoreWorker, WorkerInner};
+use crate::index::{Hit, KeyHash, State};
 use crate::purge::{Predicate, soften};
 use crate::segment::{HeaderKind, Record};
 
@@ -59,7 +59,7 @@ impl StoreWorker {
     /// # Errors
     /// [`PurgeBusy`].
     pub fn try_purge(&self, primary: &[u8], at_most: Duration) -> Result<PurgeResult, PurgeBusy> {
-        self.purge_by(primary, at_most, |own, hash| own.purge_key(hash, primary))
+        self.purge_by(primary, at_most, |inner, hash| inner.purge_key(hash, primary))
     }
 
     /// Marks all that stands under a primary key as to be validated before use: it is kept, for
@@ -80,7 +80,7 @@ impl StoreWorker {
         primary: &[u8],
         at_most: Duration,
     ) -> Result<PurgeResult, PurgeBusy> {
-        self.purge_by(primary, at_most, |own, _| own.soften_key(primary))
+        self.purge_by(primary, at_most, |inner, _| inner.soften_key(primary))
     }
 
     /// Takes out all that is selected, or marks it as to be validated before use, if that is
@@ -98,15 +98,15 @@ impl StoreWorker {
         is_soft: bool,
         progress: &mut dyn FnMut(&WalkProgress),
     ) -> Result<PurgeResult, PurgeBusy> {
-        let own = &self.own;
+        let inner = &self.inner;
         let flights =
-            own.announce(selection.predicate(), WAIT_MAX, |own| match selection.tags {
+            inner.announce(selection.predicate(), WAIT_MAX, |inner| match selection.tags {
                 // Which tags the responses will have is not known; who stores them looks.
                 Some(_) => 0,
-                None => own.shared.flights.detach_where(|key| key.starts_with(&selection.within)),
+                None => inner.shared.flights.detach_where(|key| key.starts_with(&selection.within)),
             })?;
         crash_point!("purge.walking");
-        let (records, bytes) = own.purge_walk(selection, is_soft, progress);
+        let (records, bytes) = inner.purge_walk(selection, is_soft, progress);
         crash_point!("store.purged");
         Ok(PurgeResult { records, bytes, flights })
     }
@@ -115,27 +115,27 @@ impl StoreWorker {
         &self,
         primary: &[u8],
         at_most: Duration,
-        walk: impl FnOnce(&Own, KeyHash) -> u64,
+        walk: impl FnOnce(&WorkerInner, KeyHash) -> u64,
     ) -> Result<PurgeResult, PurgeBusy> {
-        let own = &self.own;
-        let hash = own.shared.hash(primary);
-        let (flights, records) = own.announce(Predicate::Key(primary), at_most, |own| {
-            (own.shared.flights.detach(hash.value(), primary), walk(own, hash))
+        let inner = &self.inner;
+        let hash = inner.shared.hash(primary);
+        let (flights, records) = inner.announce(Predicate::Key(primary), at_most, |inner| {
+            (inner.shared.flights.detach(hash.value(), primary), walk(inner, hash))
         })?;
         // Who purges may have no turns.
-        while own.demote_orphans() {}
+        while inner.demote_orphans() {}
         crash_point!("store.purged");
         Ok(PurgeResult { records, bytes: 0, flights })
     }
 }
 
-impl Own {
+impl WorkerInner {
     /// Makes a purge known, and does the first of it under the lock.
     fn announce<T>(
         &self,
         predicate: Predicate<'_>,
         at_most: Duration,
-        begin: impl FnOnce(&Own) -> T,
+        begin: impl FnOnce(&WorkerInner) -> T,
     ) -> Result<T, PurgeBusy> {
         let lock = &self.shared.purge_lock;
         let mut guard =

@@ -11,7 +11,7 @@
 use forebay_shm::crash_point;
 
 use super::shared::Shared;
-use super::worker::Own;
+use super::worker::WorkerInner;
 use crate::index::{self, size_class};
 use crate::purge::PurgeVerdict;
 use crate::segment::{
@@ -94,7 +94,7 @@ impl Appended {
     }
 }
 
-impl Own {
+impl WorkerInner {
     /// Stores a record. Its sequence.
     pub(crate) fn put(&self, put: &Put<'_>, queue: SegmentQueue) -> Result<u64, NotStored> {
         let inserted = self.insert_keys(put)?;

@@ -29,13 +29,11 @@ use super::drain_state::DrainState;
 use super::layout::word;
 use super::put::Kept;
 use super::stats::Events;
-use super::worker::Own;
-use crate::index::{IndexHit, KeyHash, WordState};
-use crate::policy::ghosts::{GhostSlot, GhostTime};
-use crate::policy::{
-    self, DrainPlan, DrainRecord, EvictionRules, RecordFate, USES_MAX, UseCensus, Victim,
-};
-use crate::segment::{ScannedRecord, SegmentPhase, SegmentQueue};
+use super::worker::WorkerInner;
+use crate::index::{Hit, KeyHash, State};
+use crate::policy::ghosts::{GhostTime, Trace};
+use crate::policy::{self, Census, Choice, Drain, Fate, Rules, Seen, USES_MAX};
+use crate::segment::{Phase, Queue, Scanned};
 
 /// Records that one slice looks at, and whose entries leave the order: some 60 µs.
 const SLICE_RECORDS: usize = 24;
@@ -70,7 +68,7 @@ pub(crate) enum Slice {
     Nothing,
 }
 
-impl Own {
+impl WorkerInner {
     /// Reclaims until there is a free segment beside those that are kept, for who has none; whether
     /// there is one.
     pub(crate) fn reclaim_now(&self, kept: Kept) -> bool {

@@ -9,7 +9,7 @@ use super::reclaim::Slice;
 use super::record_access::Orphans;
 use super::stats::Events;
 use super::variants::split_variant_key;
-use super::worker::Own;
+use super::worker::WorkerInner;
 use crate::key_index::{KEY_BYTES_MAX, RecordKeys};
 use crate::segment::{HeaderKind, Record};
 
@@ -30,7 +30,7 @@ pub(crate) struct OwnedRecordKeys {
 /// or never will be; then its entries leave.
 #[must_use = "its entries leave"]
 pub(crate) struct InsertedKeys<'o> {
-    own: &'o Own,
+    inner: &'o WorkerInner,
     sequence: u64,
     /// What is to leave.
     ordered: Option<RecordKeys<'o>>,
@@ -44,7 +44,7 @@ impl InsertedKeys<'_> {
     /// The record is published. Its sequence.
     pub(crate) fn keep(mut self) -> u64 {
         if self.ordered.take().is_some() {
-            self.own.shared.pending_inserts.end(self.own.part.row());
+            self.inner.shared.pending_inserts.end(self.inner.part.row());
         }
         self.sequence
     }
@@ -55,12 +55,12 @@ impl Drop for InsertedKeys<'_> {
         let Some(ordered) = self.ordered.take() else {
             return;
         };
-        self.own.shared.pending_inserts.end(self.own.part.row());
+        self.inner.shared.pending_inserts.end(self.inner.part.row());
         if std::thread::panicking() {
             // Its word may be published. What is not is swept out.
-            self.own.shared.leftovers.note();
+            self.inner.shared.leftovers.note();
         } else {
-            self.own.remove_keys(&[ordered]);
+            self.inner.remove_keys(&[ordered]);
         }
     }
 }
@@ -103,14 +103,14 @@ impl<'a> Put<'a> {
     }
 }
 
-impl Own {
+impl WorkerInner {
     /// Gives a record a sequence, and enters it, before it is appended: then nothing else may be
     /// appended before its word is published. If there is no room in the order some records leave,
     /// as if there were none in memory.
     pub(crate) fn insert_keys<'o>(&'o self, put: &Put<'o>) -> Result<InsertedKeys<'o>, NotStored> {
         let sequence = self.shared.next_sequence();
         let ordered = put.ordered(sequence);
-        let inserted = InsertedKeys { own: self, sequence, ordered };
+        let inserted = InsertedKeys { inner: self, sequence, ordered };
         let Some(ordered) = ordered else {
             return Ok(inserted);
         };

@@ -11,9 +11,9 @@ use forebay_sync::atomic::Relaxed;
 use super::layout::ROW_WORDS;
 use super::stats::Events;
 use super::store::Store;
-use super::worker::Own;
-use crate::index::{IndexHit, Records, RemovalReason, WordState};
-use crate::segment::{ScannedRecord, SegmentPhase};
+use super::worker::WorkerInner;
+use crate::index::{Hit, Reason, Records, State};
+use crate::segment::{Phase, Scanned};
 
 /// Bytes that one slice of verifying looks at: some 30 µs.
 const VERIFY_BYTES: u32 = 128 * 1024;
@@ -51,7 +51,7 @@ impl Store {
     }
 }
 
-impl Own {
+impl WorkerInner {
     /// Checks the segments that dead participants had open; gives their number.
     pub(crate) fn mend(&self) -> u32 {
         let table = self.shared.segments.table();

@@ -6,7 +6,7 @@ use forebay_shm::crash_point;
 use super::lookup::{PinnedRecord, RecordVersion, StoredRecord};
 use super::put::{NotStored, Put, RecordTimes};
 use super::variants::{self, BaseBody};
-use super::worker::{Own, StoreWorker};
+use super::worker::{StoreWorker, WorkerInner};
 use crate::flight::VariantKey;
 use crate::index::{IndexHit, KeyHash};
 use crate::policy::{self, queue_for};
@@ -69,25 +69,25 @@ impl StoreWorker {
         variant: Option<&[u8]>,
         known: RecordVersion,
     ) -> Option<StoredRecord<'_>> {
-        let (pinned, head_start) = self.own.find((primary, variant))?;
+        let (pinned, head_start) = self.inner.find((primary, variant))?;
         let is_it = pinned.record().header.sequence == known.sequence;
-        if is_it { StoredRecord::of(&self.own, pinned, head_start) } else { None }
+        if is_it { StoredRecord::of(&self.inner, pinned, head_start) } else { None }
     }
 
     /// Takes a record out of which parts are missing, so that the next request fetches it.
     pub fn forget(&self, primary: &[u8], variant: Option<&[u8]>, known: RecordVersion) {
-        if let Some((pinned, _)) = self.own.find((primary, variant))
+        if let Some((pinned, _)) = self.inner.find((primary, variant))
             && pinned.record().header.sequence == known.sequence
-            && self.own.index.remove_hit(&pinned.hit)
+            && self.inner.index.take_out(&pinned.hit)
         {
             use crate::index::Records;
-            self.own.records().on_removed(&pinned.hit, crate::index::RemovalReason::Removed);
+            self.inner.records().taken_out(&pinned.hit, crate::index::Reason::Removed);
         }
-        self.own.demote_orphans();
+        self.inner.demote_orphans();
     }
 }
 
-impl Own {
+impl WorkerInner {
     /// Which queue a response belongs to: main, if it is known to be asked for again. Of a resource
     /// with variants each is known by itself: else whoever asks for it with ever new values would
     /// fill the main queue.

@@ -7,8 +7,8 @@ use forebay_ordmap::MapError;
 use super::long::LongBody;
 use super::purge::variant_keys_of;
 use super::variants::split_variant_key;
-use super::worker::{Own, StoreWorker};
-use crate::index::{IndexHit, WordState};
+use super::worker::{StoreWorker, WorkerInner};
+use crate::index::{Hit, State};
 use crate::key_index::KeyWalk;
 use crate::purge::Predicate;
 use crate::segment::{HeaderKind, Record};
@@ -119,9 +119,9 @@ impl StoreWorker {
     ) -> Result<SelectionSize, KeyIndexDamaged> {
         let mut weighed = SelectionSize::default();
         let mut walk = selection.walk(None);
-        while let Some(primary) = walk.next(&self.own.key_index)? {
+        while let Some(primary) = walk.next(&self.inner.key_index)? {
             let before = weighed.walked.records;
-            self.own.weigh(&primary, selection, &mut weighed.walked);
+            self.inner.weigh(&primary, selection, &mut weighed.walked);
             if weighed.walked.records > before && weighed.sample.len() < sample {
                 weighed.sample.push(primary);
             }
@@ -145,10 +145,10 @@ impl StoreWorker {
         let mut walk = selection.walk(after);
         let (mut shown, mut looked, mut last) = (0, 0, None);
         while shown < limit.max(1) && looked < LOOKED_AT_MAX {
-            let Some(primary) = walk.next(&self.own.key_index)? else {
+            let Some(primary) = walk.next(&self.inner.key_index)? else {
                 return Ok(None);
             };
-            let Shown { is_shown, looked_at } = self.own.show(&primary, selection, see);
+            let Shown { is_shown, looked_at } = self.inner.show(&primary, selection, see);
             shown += usize::from(is_shown);
             looked += looked_at;
             last = Some(primary);
@@ -194,7 +194,7 @@ struct BaseSeen {
     variants: BTreeSet<Vec<u8>>,
 }
 
-impl Own {
+impl WorkerInner {
     /// Takes out or marks what is selected: how many records, and their bytes.
     pub(super) fn purge_walk(
         &self,

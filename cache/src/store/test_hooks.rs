@@ -69,22 +69,20 @@ impl StoreWorker {
     /// Reclaims everything, whatever is in it, as far as nobody has it open or pins it.
     #[doc(hidden)]
     pub fn empty(&self) {
-        [SegmentQueue::Small, SegmentQueue::Main]
-            .into_iter()
-            .for_each(|queue| self.own.seal(queue));
-        let segment_count = self.own.shared.plan.geometry.segment_count();
+        [Queue::Small, Queue::Main].into_iter().for_each(|queue| self.inner.seal(queue));
+        let segment_count = self.inner.shared.plan.geometry.segment_count();
         // At the end of time all records are stale.
-        while self.own.reclaim_towards(segment_count, u64::MAX) == Slice::More {}
+        while self.inner.reclaim_towards(segment_count, u64::MAX) == Slice::More {}
     }
 
     /// All records that the index names.
     #[doc(hidden)]
     pub fn named(&self) -> Vec<IndexedRecord> {
-        let index = &self.own.index;
-        let hits = index.hits(&self.own.pins, 0..index.bucket_count());
+        let index = &self.inner.index;
+        let hits = index.hits(&self.inner.pins, 0..index.bucket_count());
         let named = hits.map(|hit| {
-            let is_live = hit.word().state() == WordState::Live;
-            match self.own.records().record(hit.at()) {
+            let is_live = hit.word().state() == State::Live;
+            match self.inner.records().record(hit.at()) {
                 Some(record) => IndexedRecord {
                     key: record.key().to_vec(),
                     record_bytes: record.header.record_bytes(),

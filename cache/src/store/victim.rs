@@ -9,11 +9,11 @@ use super::body_handle::RevokeProgress;
 use super::drain_state::DrainState;
 use super::layout::{ROW_WORDS, row, word};
 use super::stats::Events;
-use super::worker::Own;
-use crate::policy::{self, EvictionRules, SealedSegment, SegmentPool, Victim};
-use crate::segment::{SegmentPhase, SegmentQueue, SegmentState};
+use super::worker::WorkerInner;
+use crate::policy::{self, Choice, Pool, Rules, Sealed};
+use crate::segment::{Phase, Queue, State};
 
-impl Own {
+impl WorkerInner {
     /// The segment to be reclaimed next, if there is one.
     pub(super) fn choose(&self, now: u64) -> Option<Victim> {
         let table = self.shared.segments.table();

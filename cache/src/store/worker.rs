@@ -33,12 +33,12 @@ use crate::segment::{OpenSegment, SegmentQueue};
 /// One thread's part in a [`Store`](crate::Store).
 #[derive(Clone)]
 pub struct StoreWorker {
-    pub(crate) own: Rc<Own>,
+    pub(crate) inner: Rc<WorkerInner>,
 }
 
 /// What belongs to one thread, on lines of its own.
 #[repr(align(128))]
-pub(crate) struct Own {
+pub(crate) struct WorkerInner {
     pub(crate) shared: Arc<Shared>,
     pub(crate) pins: PinRow<Area>,
     pub(crate) index: Index<Area, RecordAccess>,
@@ -59,7 +59,7 @@ pub(crate) struct Own {
     pub(crate) sweep: RefCell<Option<KeyIndexSweep>>,
     pub(crate) key_index: KeyIndexHandle,
     /// Last, so that the row is given back when nothing uses it any more.
-    pub(crate) part: Part,
+    pub(crate) part: ParticipantGuard,
 }
 
 /// The segment that a thread appends to in a queue.
@@ -72,9 +72,9 @@ pub(crate) struct Appending {
 
 /// A participant that leaves at the end, unless its thread panics: then it counts as dead.
 #[derive(Debug)]
-pub(crate) struct Part(Option<Participant>);
+pub(crate) struct ParticipantGuard(Option<Participant>);
 
-impl Part {
+impl ParticipantGuard {
     pub(crate) fn participant(&self) -> &Participant {
         #[expect(clippy::expect_used, reason = "it is taken in drop only")]
         self.0.as_ref().expect("it is there until it is dropped")
@@ -85,7 +85,7 @@ impl Part {
     }
 }
 
-impl Drop for Part {
+impl Drop for ParticipantGuard {
     fn drop(&mut self) {
         if let Some(participant) = self.0.take()
             && !std::thread::panicking()
@@ -121,7 +121,7 @@ impl StoreWorker {
         let key_index = unsafe { shared.key_index.join(&participant) };
         let key_index = key_index.map_err(|error| JoinError::Io(io::Error::other(error)))?;
         let worker = StoreWorker {
-            own: Rc::new(Own {
+            inner: Rc::new(WorkerInner {
                 shared: Arc::clone(shared),
                 pins,
                 index,
@@ -135,14 +135,14 @@ impl StoreWorker {
                 scratch: RefCell::default(),
                 sweep: RefCell::default(),
                 key_index,
-                part: Part(Some(participant)),
+                part: ParticipantGuard(Some(participant)),
             }),
         };
         Ok(worker)
     }
 }
 
-impl Own {
+impl WorkerInner {
     pub(crate) fn records(&self) -> &RecordAccess {
         self.index.records()
     }
@@ -192,7 +192,7 @@ impl Own {
     }
 }
 
-impl Drop for Own {
+impl Drop for WorkerInner {
     fn drop(&mut self) {
         if let Some((segment, _)) = self.verified.get() {
             self.shared.leave_verifying(segment);
@@ -208,6 +208,6 @@ impl Drop for Own {
 
 impl fmt::Debug for StoreWorker {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("StoreWorker").field("row", &self.own.part.row()).finish_non_exhaustive()
+        f.debug_struct("StoreWorker").field("row", &self.inner.part.row()).finish_non_exhaustive()
     }
 }

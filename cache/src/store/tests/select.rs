@@ -279,8 +279,8 @@ fn a_variant_that_is_not_named_any_more_is_not_found() {
     let store = Store::open(StoreConfig { variants_max: 1, ..config(8 << 20) }).unwrap();
     let worker = store.join().unwrap();
     put_variant(&worker, b"one", "red");
-    let epoch = worker.own.epoch_of(b"k", b"accept").expect("a base");
-    let hash = worker.own.shared.wide_hash(b"one");
+    let epoch = worker.inner.epoch_of(b"k", b"accept").expect("a base");
+    let hash = worker.inner.shared.wide_hash(b"one");
     let mut key = Vec::new();
     crate::store::variants::write_key_of(&mut key, b"k", epoch, &hash);
     put_variant(&worker, b"two", "red");
@@ -290,7 +290,7 @@ fn a_variant_that_is_not_named_any_more_is_not_found() {
         Lookup::Base(base) => base.variant(value).is_some(),
         _ => false,
     };
-    assert!(worker.own.look(&key).is_some(), "it is in the index");
+    assert!(worker.inner.look(&key).is_some(), "it is in the index");
     assert_eq!([is_there(b"one"), is_there(b"two")], [false, true]);
 }
 
@@ -339,11 +339,11 @@ fn a_sweep_takes_out_what_names_nothing_and_nothing_else() {
         for (primary, has_key) in [(&b"a/1"[..], true), (b"gone", true), (b"gone", false)] {
             let tags = tags.as_bytes();
             let ordered = crate::key_index::RecordKeys { primary, has_key, sequence, tags };
-            worker.own.key_index.insert_keys(&ordered).unwrap();
+            worker.inner.key_index.insert_keys(&ordered).unwrap();
         }
     }
     // One of them is about to be published by somebody.
-    worker.own.shared.pending_inserts.begin(worker.own.part.row(), 1 << 41);
+    worker.inner.shared.pending_inserts.begin(worker.inner.part.row(), 1 << 41);
     store.shared.leftovers.note();
     while worker.turn(NOW, |_| ()) {}
     let order = worker.check_key_index().unwrap();
@@ -352,7 +352,7 @@ fn a_sweep_takes_out_what_names_nothing_and_nothing_else() {
     assert_eq!(store.stats().order_tidied, 6);
     assert_eq!(left(&worker).len(), STORED.len());
 
-    worker.own.shared.pending_inserts.end(worker.own.part.row());
+    worker.inner.shared.pending_inserts.end(worker.inner.part.row());
     store.shared.leftovers.note();
     while worker.turn(NOW, |_| ()) {}
     assert_eq!(store.stats().order_tidied, 12);
@@ -369,17 +369,17 @@ fn a_sweep_takes_out_what_names_nothing_and_nothing_else() {
 fn a_stopped_owner_of_a_map_stops_nobody() {
     let (store, worker) = filled();
     let owner = store.join().unwrap();
-    owner.own.key_index.while_locked(|| {
+    owner.inner.key_index.while_locked(|| {
         assert!(!put(&worker, b"new", b"head", b"body"), "it cannot be entered");
         for (key, _) in STORED {
             assert!(worker.purge(key.as_bytes()).unwrap().records == 1, "{key}");
         }
         assert_eq!(left(&worker), Vec::<&str>::new());
-        assert!(worker.own.key_index.is_busy(), "who has waited once does not wait again");
+        assert!(worker.inner.key_index.is_busy(), "who has waited once does not wait again");
     });
     assert!(store.stats().order_refused > 0);
     assert!(put(&worker, b"new", b"head", b"body"), "the lock is free again");
-    assert!(!worker.own.key_index.is_busy());
+    assert!(!worker.inner.key_index.is_busy());
     while worker.turn(NOW, |_| ()) {}
     let order = worker.check_key_index().unwrap();
     assert_eq!((order.entries, order.left_over, order.faults), (1, 0, vec![]));
@@ -392,7 +392,7 @@ fn a_purge_finds_what_a_damaged_order_does_not() {
         [("a/", "", &["b/1", "b/2", "b/3", "c/1"][..]), ("", "red", &["a/3", "a/4", "b/2", "b/3"])]
     {
         let (store, worker) = filled();
-        worker.own.key_index.damage();
+        worker.inner.key_index.damage();
         assert!(worker.weigh_selected(&selection(within, tags), 0, &mut |_| ()).is_err());
         let purged = worker.purge_selected(&selection(within, tags), false, &mut |_| ()).unwrap();
         assert_eq!(purged.records, 4, "{within:?}, {tags:?}");

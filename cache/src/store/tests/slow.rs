@@ -166,7 +166,7 @@ fn lender(store: &Store, count: usize) -> (StoreWorker, Vec<crate::BodyHandle>) 
         found.pin_body(0..20_000, number as u64)
     });
     let lent = lent.collect();
-    worker.own.seal(SegmentQueue::Small);
+    worker.inner.seal(Queue::Small);
     (worker, lent)
 }
 
@@ -175,8 +175,8 @@ fn what_is_wanted_is_copied_out_in_slices() {
     let (store, other) = open(64 << 20);
     let (worker, lent) = lender(&store, 80);
     other.empty();
-    let is_asked = || worker.own.row_word(row::REVOKE).load(Relaxed) != 0;
-    worker.own.row_word(row::REVOKE).store(1, Relaxed);
+    let is_asked = || worker.inner.row_word(row::REVOKE).load(Relaxed) != 0;
+    worker.inner.row_word(row::REVOKE).store(1, Relaxed);
     let mut turns = 0;
     while is_asked() {
         let before = store.stats().copied_bytes;
@@ -200,15 +200,15 @@ fn a_segment_whose_last_pin_is_down_is_free_before_anything_else_is_drained() {
     for number in 0..200 {
         assert!(put(&other, format!("small{number}").as_bytes(), b"head", &[1; 100]));
     }
-    other.own.seal(SegmentQueue::Small);
+    other.inner.seal(Queue::Small);
     let segment_count = store.shared.plan.geometry.segment_count();
-    assert_eq!(other.own.reclaim_towards(segment_count, NOW), Slice::More);
-    let under_way = other.own.draining().expect("more than a slice takes");
+    assert_eq!(other.inner.reclaim_towards(segment_count, NOW), Slice::More);
+    let under_way = other.inner.draining().expect("more than a slice takes");
     assert_eq!(store.phases().draining, 2);
     let free = store.phases().free;
     drop(lent);
-    assert!(worker.own.reclaim_now(Kept(free)));
-    assert_eq!(other.own.draining(), Some(under_way));
+    assert!(worker.inner.reclaim_now(Kept(free)));
+    assert_eq!(other.inner.draining(), Some(under_way));
 }
 
 #[test]
@@ -219,21 +219,21 @@ fn who_lends_and_never_answers_stops_the_others_for_a_while_only() {
     worker.empty();
     assert!(put(&worker, b"used", b"head", &body(0, 1000)));
     get(&worker, b"used").expect("it is there");
-    worker.own.seal(SegmentQueue::Small);
+    worker.inner.seal(Queue::Small);
     // SAFETY: the row is this participant's, which has them to the end.
     let claim =
-        || unsafe { store.shared.segments.claim(worker.own.part.row(), SegmentQueue::Small, None) };
+        || unsafe { store.shared.segments.claim(worker.inner.part.row(), Queue::Small, None) };
     let taken: Vec<_> = std::iter::from_fn(claim).collect();
-    assert_eq!(worker.own.reclaim_slice(NOW), Slice::More, "it is chosen");
+    assert_eq!(worker.inner.reclaim_slice(NOW), Slice::More, "it is chosen");
     // It is used, and there would be room for it if the lender gave up what it has pinned.
     for now in [NOW, NOW, NOW + 1] {
-        assert_eq!(worker.own.reclaim_slice(now), Slice::Nothing);
+        assert_eq!(worker.inner.reclaim_slice(now), Slice::Nothing);
         assert_eq!((store.phases().free, store.phases().draining), (0, 2));
     }
     get(&worker, b"used").expect("it is still there");
     let mut slices = 0;
     while store.phases().free == 0 {
-        worker.own.reclaim_slice(NOW + 2);
+        worker.inner.reclaim_slice(NOW + 2);
         slices += 1;
         assert!(slices < 10, "it waits for ever");
     }

@@ -49,13 +49,13 @@ fn what_waits_to_become_live_does_not_survive_a_soft_purge() {
         if is_replacing {
             assert!(put(&filler, KEY, b"old", b"old"));
         }
-        let own = &filler.own;
-        let appended = own.append(&put_of(KEY, &[b"body"]), 1 << 40, SegmentQueue::Small).unwrap();
-        let key = own.key(KEY);
-        let unchecked = own.index.insert(&own.pins, &key, &appended.for_index()).unwrap();
-        assert!(!own.shared.purges.is_newer(0, |purge| purge.may_match(KEY)));
+        let inner = &filler.inner;
+        let appended = inner.append(&put_of(KEY, &[b"body"]), 1 << 40, Queue::Small).unwrap();
+        let key = inner.key(KEY);
+        let unchecked = inner.index.insert(&inner.pins, &key, &appended.for_index()).unwrap();
+        assert!(!inner.shared.purges.is_newer(0, |purge| purge.may_match(KEY)));
         assert_eq!(purger.purge_softly(KEY).unwrap().records, 1, "{is_replacing}");
-        assert!(!own.index.make_live(&own.pins, &key, unchecked), "{is_replacing}");
+        assert!(!inner.index.make_live(&inner.pins, &key, unchecked), "{is_replacing}");
         assert_eq!(is_soft(&purger), None, "{is_replacing}");
         assert_sound(&store);
     }
@@ -91,7 +91,7 @@ fn a_variant_that_is_not_named_yet_does_not_survive_a_soft_purge() {
     {
         let (store, filler, purger) = two();
         assert!(put_variant(&filler, HTML));
-        let own = &filler.own;
+        let inner = &filler.inner;
         let purge = |step| {
             if purges_at == Some(step) {
                 assert_eq!(purger.purge_softly(KEY).unwrap().records, 1, "{purges_at:?}");
@@ -99,16 +99,16 @@ fn a_variant_that_is_not_named_yet_does_not_survive_a_soft_purge() {
         };
         let json = base(JSON);
         let response = response_of(&json, b"head");
-        let hash = own.shared.wide_hash(JSON);
-        let epoch = own.epoch_of(KEY, b"accept").unwrap();
+        let hash = inner.shared.wide_hash(JSON);
+        let epoch = inner.epoch_of(KEY, b"accept").unwrap();
         purge(0);
-        assert_eq!(own.name_variant(&response, epoch, hash), is_named, "{purges_at:?}");
+        assert_eq!(inner.name_variant(&response, epoch, hash), is_named, "{purges_at:?}");
         purge(1);
         let (mut key, mut head) = (Vec::new(), (JSON.len() as u16).to_le_bytes().to_vec());
         variants::write_key_of(&mut key, KEY, epoch, &hash);
         head.extend_from_slice(JSON);
         let put = Put { head: &head, ..put_of(&key, &[b"body"]) };
-        assert_eq!(own.put(&put, SegmentQueue::Small).is_ok(), is_stored, "{purges_at:?}");
+        assert_eq!(inner.put(&put, Queue::Small).is_ok(), is_stored, "{purges_at:?}");
         let is_marked = Some(purges_at.is_some());
         assert_eq!(is_variant_soft(&purger, HTML), is_marked, "{purges_at:?}");
         assert_eq!(is_variant_soft(&purger, JSON), is_stored.then_some(false), "{purges_at:?}");
@@ -141,10 +141,10 @@ fn a_variant_is_named_before_it_is_stored() {
     assert!(put_variant(&worker, HTML));
     let too_long = vec![b'h'; usize::from(u16::MAX)];
     let json = base(JSON);
-    worker.own.put_response(&response_of(&json, &too_long)).unwrap_err();
+    worker.inner.put_response(&response_of(&json, &too_long)).unwrap_err();
     let names = |value: &[u8]| {
-        let pinned = worker.own.look(KEY).expect("a base");
-        let hash = worker.own.shared.wide_hash(value);
+        let pinned = worker.inner.look(KEY).expect("a base");
+        let hash = worker.inner.shared.wide_hash(value);
         BaseBody::decode(pinned.record().body()).unwrap().hashes().contains(&hash)
     };
     assert!(names(HTML) && names(JSON));
@@ -214,10 +214,10 @@ fn who_follows_a_validation_led_during_a_purge_finds_nothing_that_was_purged() {
         let (store, leading, purger) = two();
         assert!(put(&leading, KEY, b"old", b"body"));
         let known = known(&leading);
-        let own = &purger.own;
-        let hash = own.shared.hash(KEY);
-        own.shared.purges.announce(Predicate::Key(KEY));
-        assert_eq!(own.shared.flights.detach(hash.value(), KEY), 0);
+        let inner = &purger.inner;
+        let hash = inner.shared.hash(KEY);
+        inner.shared.purges.announce(Predicate::Key(KEY));
+        assert_eq!(inner.shared.flights.detach(hash.value(), KEY), 0);
         let CollapseResult::Leader(leader, _) = leading.collapse(KEY, None, Some(known), 0) else {
             panic!("no leader");
         };
@@ -226,7 +226,7 @@ fn who_follows_a_validation_led_during_a_purge_finds_nothing_that_was_purged() {
             other => panic!("{other:?}"),
         };
         let mut follower = if is_out_first {
-            assert_eq!(own.purge_key(hash, KEY), 1);
+            assert_eq!(inner.purge_key(hash, KEY), 1);
             let follower = follow();
             leader.validated(b"new", fresh(), None);
             follower
@@ -236,7 +236,7 @@ fn who_follows_a_validation_led_during_a_purge_finds_nothing_that_was_purged() {
                 panic!("no follower");
             };
             leader.validated(b"new", fresh(), None);
-            assert_eq!(own.purge_key(hash, KEY), 1);
+            assert_eq!(inner.purge_key(hash, KEY), 1);
             follower
         };
         let mut cx = Context::from_waker(Waker::noop());

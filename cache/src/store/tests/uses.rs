@@ -20,7 +20,7 @@ fn put_variant(worker: &StoreWorker, value: &[u8]) {
 }
 
 fn uses(worker: &StoreWorker, key: &[u8]) -> u8 {
-    worker.own.look(key).expect("stored").hit.word().uses()
+    worker.inner.look(key).expect("stored").hit.word().uses()
 }
 
 fn known(worker: &StoreWorker) -> crate::RecordVersion {
@@ -66,8 +66,8 @@ fn what_is_sent_counts_as_used_and_what_is_only_looked_at_does_not() {
 #[test]
 fn a_new_variant_of_a_known_resource_is_new() {
     let (_store, worker) = open(32 << 20);
-    let queue = |base: Option<&VariantKey>| worker.own.queue_for(KEY, base);
-    assert_eq!(queue(Some(&base(b"one"))), SegmentQueue::Small);
+    let queue = |base: Option<&VariantKey>| worker.inner.queue_for(KEY, base);
+    assert_eq!(queue(Some(&base(b"one"))), Queue::Small);
     put_variant(&worker, b"one");
     for (name, base, expected) in [
         ("the same", Some(base(b"one")), SegmentQueue::Main),
@@ -93,10 +93,10 @@ fn a_variant_that_left_unused_is_known_when_it_comes_back() {
         other => panic!("the base has left: {other:?}"),
     };
     let mut number = 0;
-    while worker.own.epoch_of(KEY, b"user-agent").is_some_and(|epoch| {
-        let (hash, mut key) = (worker.own.shared.wide_hash(b"one"), Vec::new());
+    while worker.inner.epoch_of(KEY, b"user-agent").is_some_and(|epoch| {
+        let (hash, mut key) = (worker.inner.shared.wide_hash(b"one"), Vec::new());
         crate::store::variants::write_key_of(&mut key, KEY, epoch, &hash);
-        worker.own.look(&key).is_some()
+        worker.inner.look(&key).is_some()
     }) {
         assert!(put(&worker, format!("k{number}").as_bytes(), b"head", &[0; 4000]));
         worker.turn(NOW, |_| ());
@@ -105,7 +105,7 @@ fn a_variant_that_left_unused_is_known_when_it_comes_back() {
         assert!(number < 10_000);
     }
     assert!(!is_there(b"one"));
-    let queue = |value: &[u8]| worker.own.queue_for(KEY, Some(&base(value)));
+    let queue = |value: &[u8]| worker.inner.queue_for(KEY, Some(&base(value)));
     let before = store.stats().ghost_hits;
     assert_eq!(queue(b"three"), SegmentQueue::Small, "it never was there");
     assert_eq!(queue(b"one"), SegmentQueue::Main, "it was");
@@ -124,11 +124,11 @@ fn fragments_leave_no_ghosts() {
     let crate::StoredBody::Long(long) = found.body() else {
         panic!("it is long");
     };
-    let own = &worker.own;
+    let inner = &worker.inner;
     let ghost =
-        |key: &[u8]| own.ghost_of(&own.look(key).expect("stored").hit, own.shared.hash(key));
+        |key: &[u8]| inner.ghost_of(&inner.look(key).expect("stored").hit, inner.shared.hash(key));
     assert_eq!(ghost(&crate::store::long::fragment_key(long.id(), 0)), None);
-    assert_eq!(ghost(KEY), Some(own.shared.hash(KEY)));
+    assert_eq!(ghost(KEY), Some(inner.shared.hash(KEY)));
 }
 
 #[test]
@@ -144,9 +144,9 @@ fn a_long_head_that_names_nothing_is_a_miss_and_leaves() {
         purge_noted: 0,
         primary: KEY,
     };
-    worker.own.put(&put, SegmentQueue::Small).unwrap();
+    worker.inner.put(&put, Queue::Small).unwrap();
     assert!(matches!(worker.lookup(KEY), Lookup::Miss));
-    assert!(worker.own.look(KEY).is_none(), "it is still there");
+    assert!(worker.inner.look(KEY).is_none(), "it is still there");
     assert_eq!(store.stats().dropped_damaged, 1);
     assert_sound(&store);
 }
