@@ -1,16 +1,18 @@
-//! Body handles: parts of bodies that clients have still to read.
+//! Body handles: what clients have still to read of stored bodies.
 //!
-//! A piece that is lent keeps its segment pinned. A client may take long, and the segment may be
-//! wanted: then its owner [gives it up](WorkerInner::revoke_drained). What is unsent is copied to memory
-//! of this process, as far as the share for such copies goes, and the others are lost: their
-//! connections have to be reset.
+//! A [`BodyHandle`] keeps its segment pinned. When a slow client holds one while the reclaimer
+//! needs the segment, the reclaimer asks the owner of the pin to
+//! [revoke](BodyHandles::revoke_drained) it: the unsent rest is copied to memory of this process,
+//! within the budget for such copies. Without room for a copy the bytes are lost, and the
+//! connection has to be reset.
 //!
-//! Bytes are borrowed under a [`SendGuard`], and nothing is given up while there is one.
+//! Bytes are borrowed under a [`SendGuard`]; no handle is revoked while one exists.
 //!
 //! Invariants:
 //! - A slot in state `Pinned` has one pin of this thread's row on its segment.
-//! - The state of a slot changes only while nobody reads, by its own [`BodyHandle`] or when they
-//!   are given up.
+//! - The state of a slot changes when its [`BodyHandle`] is dropped, and when it is revoked; the
+//!   latter only while no send guard exists.
+//! - `pinned_count` is the number of slots in state `Pinned`, and the row's `HANDLES` says it too.
 
 #![allow(unsafe_code)]
 
@@ -18,47 +20,54 @@ use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::ops::Range;
 use std::rc::Rc;
+use std::sync::Arc;
 
+use forebay_shm::Area;
 use forebay_sync::atomic::Relaxed;
+use forebay_sync::pins::PinRow;
 
 use super::layout::row;
+use super::shared::Shared;
 use super::worker::{StoreWorker, WorkerInner};
 use crate::index::Hit;
 use crate::segment::{Location, Record, SegmentPhase};
 
-/// Says whose a lent piece is: the caller's number for a connection.
+/// The caller's number for the connection that a body handle belongs to.
 pub type ConnectionTag = u64;
 
-/// All pieces that a thread has lent.
-#[derive(Debug, Default)]
+/// All body handles of a thread.
+#[derive(Debug)]
 pub(crate) struct BodyHandles {
+    shared: Arc<Shared>,
+    /// The participant whose row has the pins.
+    row: u32,
     slots: RefCell<Vec<Slot>>,
-    /// The first slot that is free; each names the next one.
+    /// The head of the free list; each free slot names the next one.
     free: Cell<Option<u32>>,
-    /// How many slots are `Pinned`.
-    pinned: Cell<u64>,
-    /// How many [`SendGuard`]s there are.
-    send_guards: Cell<u32>,
-    /// Whose pieces were lost, until somebody asks.
-    lost: RefCell<Vec<ConnectionTag>>,
+    /// Slots in state `Pinned`.
+    pinned_count: Cell<u64>,
+    /// Send guards that exist.
+    guard_count: Cell<u32>,
+    /// Connections whose handles were revoked without a copy, until they are reported.
+    revoked: RefCell<Vec<ConnectionTag>>,
 }
 
-/// On lines of its own: it is written with every hit, and its neighbour in memory may be another
-/// thread's.
+/// On lines of its own: each hit writes it, and its neighbour in memory may belong to another
+/// thread.
 #[derive(Debug)]
 #[repr(align(128))]
 struct Slot {
-    piece: HandleState,
-    /// What is left to be sent, in bytes of the record's body, or of the copy.
-    left: Range<u32>,
+    state: HandleState,
+    /// The unsent part, as a range of the record's body or of the copy.
+    unsent: Range<u32>,
     tag: ConnectionTag,
 }
 
 #[derive(Debug)]
 enum HandleState {
-    /// Nobody's; the next free slot.
+    /// In the free list; the next free slot.
     Free(Option<u32>),
-    /// Of the record at this place, in a segment that is pinned for it.
+    /// The bytes lie in the record at this location; its segment is pinned for the slot.
     Pinned {
         location: Location,
         segment: u32,
@@ -69,43 +78,45 @@ enum HandleState {
 
 /// A part of a stored body, until it is sent.
 ///
-/// It may be used, and dropped, by its thread only.
+/// Only its own thread may use and drop it.
 pub struct BodyHandle {
     inner: Rc<WorkerInner>,
     slot: u32,
 }
 
-/// Bytes that are copied out in one turn, and then to the end of the piece: some 50 µs.
-const COPY_BYTES_MAX: usize = 256 * 1024;
-
-/// How much was given up of what was wanted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum RevokeProgress {
-    All,
-    /// As much as one turn may copy.
-    Some,
-    Nothing,
-}
-
-/// Keeps what is lent where it is, for the time of a system call.
+/// Keeps the bytes of all handles of a thread in place, for the time of a system call.
 pub struct SendGuard<'w> {
     inner: &'w WorkerInner,
 }
 
-/// A lent piece is no longer there: it was given up, and there was no room for a copy.
+/// The body is gone: its handle was revoked, and there was no room for a copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Revoked;
 
 impl fmt::Display for Revoked {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the memory of what was to be sent was needed for something else")
+        f.write_str("the cache reclaimed this response while it was being sent")
     }
 }
 
 impl std::error::Error for Revoked {}
 
+/// Bytes that one turn copies out; the last copy may exceed it. Some 50 µs.
+const COPY_BYTES_MAX: usize = 256 * 1024;
+
+/// How many of the requested handles were revoked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RevokeProgress {
+    All,
+    /// As many as one turn may copy.
+    Some,
+    /// None, because a send guard exists.
+    Nothing,
+}
+
 impl BodyHandle {
-    /// `record` is what `hit` names. What is beyond the body is left out.
+    /// Makes a handle for a part of the body of `record`, which `hit` names. The part is cut off
+    /// at the end of the body.
     pub(crate) fn new(
         inner: &Rc<WorkerInner>,
         hit: &Hit<'_>,
@@ -113,76 +124,66 @@ impl BodyHandle {
         part: Range<u32>,
         tag: ConnectionTag,
     ) -> BodyHandle {
-        let body_bytes = record.header.body_bytes;
-        let left = part.start.min(body_bytes)..part.end.min(body_bytes);
-        let segment = inner.shared.segments.geometry().segment_of(record.location);
-        let piece = match segment.filter(|segment| inner.pin_again(*segment, hit)) {
-            Some(segment) => HandleState::Pinned { location: record.location, segment },
-            None => HandleState::Revoked,
-        };
-        let slot = inner.body_handles.put(Slot { piece, left, tag });
+        let slot = inner.bodies.pin(&inner.pins, hit, record, part, tag);
         BodyHandle { inner: Rc::clone(inner), slot }
     }
 
-    /// How much of it is left.
+    /// Bytes that are still to be sent.
     pub fn len(&self) -> usize {
-        self.inner.body_handles.with(self.slot, |slot| slot.left.len())
+        self.inner.bodies.with(self.slot, |slot| slot.unsent.len())
     }
 
-    /// Is nothing left?
+    /// Whether everything is sent.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Says that the first bytes are sent.
+    /// Marks the first `bytes` of what is left as sent.
     pub fn advance(&self, bytes: usize) {
-        self.inner.body_handles.with(self.slot, |slot| {
-            let bytes = bytes.min(slot.left.len()) as u32;
-            slot.left.start += bytes;
+        self.inner.bodies.with(self.slot, |slot| {
+            let bytes = bytes.min(slot.unsent.len()) as u32;
+            slot.unsent.start += bytes;
         });
     }
 
-    /// What is left of it.
+    /// The bytes that are still to be sent.
     ///
     /// # Errors
-    /// It was given up.
-    pub fn bytes<'a>(&'a self, reading: &'a SendGuard<'_>) -> Result<&'a [u8], Revoked> {
-        assert!(
-            std::ptr::eq(&*self.inner, reading.inner),
-            "the reading is of another thread's store"
-        );
-        let slots = self.inner.body_handles.slots.borrow();
-        let Some(Slot { piece, left, .. }) = slots.get(self.slot as usize) else {
+    /// The handle was revoked without a copy.
+    pub fn bytes<'a>(&'a self, guard: &'a SendGuard<'_>) -> Result<&'a [u8], Revoked> {
+        assert!(std::ptr::eq(&*self.inner, guard.inner), "the send guard is of another worker");
+        let bodies = &self.inner.bodies;
+        let slots = bodies.slots.borrow();
+        let Some(Slot { state, unsent, .. }) = slots.get(self.slot as usize) else {
             return Err(Revoked);
         };
-        let left = left.start as usize..left.end as usize;
-        let bytes: &[u8] = match piece {
+        let unsent = unsent.start as usize..unsent.end as usize;
+        let bytes: &[u8] = match state {
             HandleState::Pinned { location, .. } => {
-                // SAFETY: the segment is pinned for this slot, and a word named the place under a
-                // pin that was not lowered before this one was raised.
-                let record = unsafe { self.inner.shared.segments.record(*location) };
+                // SAFETY: the segment is pinned for this slot, and a word named the location under
+                // a pin that was not lowered before this one was raised.
+                let record = unsafe { bodies.shared.segments.record(*location) };
                 record.map_err(|_| Revoked)?.body()
             }
             HandleState::Copied(copy) => copy,
             HandleState::Free(_) | HandleState::Revoked => return Err(Revoked),
         };
-        let bytes = bytes.get(left).ok_or(Revoked)?;
+        let bytes = bytes.get(unsent).ok_or(Revoked)?;
         // SAFETY: the bytes lie in the region, in a segment that stays pinned, or in a box. Neither
-        // changes while there is a `SendGuard`, which the result borrows, nor before this is
+        // changes while there is a `SendGuard`, which the result borrows, nor before this handle is
         // dropped.
         Ok(unsafe { std::slice::from_raw_parts(bytes.as_ptr(), bytes.len()) })
     }
 
-    /// Was it given up without a copy?
+    /// Whether it was revoked without a copy.
     pub fn is_revoked(&self) -> bool {
-        self.inner.body_handles.with(self.slot, |slot| matches!(slot.piece, HandleState::Revoked))
+        self.inner.bodies.with(self.slot, |slot| matches!(slot.state, HandleState::Revoked))
     }
 }
 
 impl Drop for BodyHandle {
     fn drop(&mut self) {
-        let piece = self.inner.body_handles.take(self.slot);
-        self.inner.release_state(piece);
+        self.inner.bodies.release(&self.inner.pins, self.slot);
     }
 }
 
@@ -194,7 +195,7 @@ impl fmt::Debug for BodyHandle {
 
 impl Drop for SendGuard<'_> {
     fn drop(&mut self) {
-        self.inner.body_handles.send_guards.update(|count| count - 1);
+        self.inner.bodies.guard_count.update(|count| count - 1);
     }
 }
 
@@ -205,131 +206,187 @@ impl fmt::Debug for SendGuard<'_> {
 }
 
 impl StoreWorker {
-    /// Keeps what is lent where it is while its bytes are borrowed.
+    /// Keeps all handles of this worker in place while their bytes are borrowed.
     pub fn send_guard(&self) -> SendGuard<'_> {
-        self.inner.body_handles.send_guards.update(|count| count + 1);
+        self.inner.bodies.guard_count.update(|count| count + 1);
         SendGuard { inner: &self.inner }
     }
 }
 
-impl WorkerInner {
-    /// Gives up segments that are drained and only wait for their pins: what is lent of them is
-    /// copied, or lost if the copies would take more than their share. Nothing while somebody
-    /// reads.
-    pub(crate) fn revoke_drained(&self) -> RevokeProgress {
-        if self.body_handles.send_guards.get() > 0 {
+impl BodyHandles {
+    pub(crate) fn new(shared: &Arc<Shared>, row: u32) -> BodyHandles {
+        BodyHandles {
+            shared: Arc::clone(shared),
+            row,
+            slots: RefCell::default(),
+            free: Cell::new(None),
+            pinned_count: Cell::new(0),
+            guard_count: Cell::new(0),
+            revoked: RefCell::default(),
+        }
+    }
+
+    /// Fills a slot for a part of a record's body, and pins its segment once more than `hit` does.
+    fn pin(
+        &self,
+        pins: &PinRow<Area>,
+        hit: &Hit<'_>,
+        record: &Record<'_>,
+        part: Range<u32>,
+        tag: ConnectionTag,
+    ) -> u32 {
+        let body_bytes = record.header.body_bytes;
+        let unsent = part.start.min(body_bytes)..part.end.min(body_bytes);
+        let segment = self.shared.segments.geometry().segment_of(record.location);
+        let state = match segment.filter(|segment| self.pin_again(pins, *segment, hit)) {
+            Some(segment) => HandleState::Pinned { location: record.location, segment },
+            None => HandleState::Revoked,
+        };
+        self.put(Slot { state, unsent, tag })
+    }
+
+    /// Raises a second pin on a segment that a hit has pinned; this one stays.
+    fn pin_again(&self, pins: &PinRow<Area>, segment: u32, hit: &Hit<'_>) -> bool {
+        debug_assert_eq!(
+            self.shared.plan.geometry.segment_of(Location(hit.at().location())),
+            Some(segment)
+        );
+        // The hit's pin keeps the reclaimer away, so there is nothing to check again.
+        let pin = pins.pin(segment as usize, || true);
+        let is_pinned = pin.map(|pin| pin.keep()).is_ok();
+        if is_pinned {
+            self.set_pinned_count(self.pinned_count.get() + 1);
+        }
+        is_pinned
+    }
+
+    /// Also tells the reclaimer whether looking at this row's pins is worth it.
+    fn set_pinned_count(&self, count: u64) {
+        self.pinned_count.set(count);
+        self.shared.row_word(self.row, row::HANDLES).store(count, Relaxed);
+    }
+
+    /// Whether the reclaimer waits for pins of this row.
+    pub(crate) fn is_revoke_requested(&self) -> bool {
+        self.shared.row_word(self.row, row::REVOKE).load(Relaxed) != 0
+    }
+
+    /// Revokes what the reclaimer waits for. Returns false if it did not ask, or if a send guard
+    /// exists. The request stays as long as one turn may not copy all of it.
+    pub(crate) fn answer_revoke_request(&self, pins: &PinRow<Area>) -> bool {
+        if !self.is_revoke_requested() {
+            return false;
+        }
+        match self.revoke_drained(pins) {
+            RevokeProgress::All => self.shared.row_word(self.row, row::REVOKE).store(0, Relaxed),
+            RevokeProgress::Some => {}
+            RevokeProgress::Nothing => return false,
+        }
+        true
+    }
+
+    /// Revokes the handles that keep drained segments pinned: copies the unsent rest, or loses it
+    /// if there is no room for a copy.
+    pub(crate) fn revoke_drained(&self, pins: &PinRow<Area>) -> RevokeProgress {
+        if self.guard_count.get() > 0 {
             return RevokeProgress::Nothing;
         }
         let mut bytes_left = COPY_BYTES_MAX;
-        let count = self.body_handles.slots.borrow().len();
+        let count = self.slots.borrow().len();
         for slot in 0..count as u32 {
-            if !self.is_wanted(slot) {
+            if !self.pins_drained(slot) {
                 continue;
             }
             if bytes_left == 0 {
                 return RevokeProgress::Some;
             }
-            let bytes = self.body_handles.with(slot, |slot| slot.left.len());
-            match self.move_out(slot) {
-                Some(tag) => self.body_handles.lost.borrow_mut().push(tag),
+            let bytes = self.with(slot, |slot| slot.unsent.len());
+            match self.revoke(pins, slot) {
+                Some(tag) => self.revoked.borrow_mut().push(tag),
                 None => bytes_left = bytes_left.saturating_sub(bytes),
             }
         }
         RevokeProgress::All
     }
 
-    /// Does a piece keep a segment that is drained from being freed?
-    fn is_wanted(&self, slot: u32) -> bool {
+    /// Whether a handle keeps a drained segment from being freed.
+    fn pins_drained(&self, slot: u32) -> bool {
         let table = self.shared.segments.table();
-        let is_drained = |segment| {
-            table.state(segment).is_some_and(|state| state.phase == SegmentPhase::Draining)
-        };
-        self.body_handles.with(
+        let is_drained =
+            |segment| table.state(segment).is_some_and(|state| state.phase == Phase::Draining);
+        self.with(
             slot,
-            |slot| matches!(slot.piece, HandleState::Pinned { segment, .. } if is_drained(segment)),
+            |slot| matches!(slot.state, HandleState::Pinned { segment, .. } if is_drained(segment)),
         )
     }
 
-    /// Tells whose pieces were lost.
-    pub(crate) fn report_revoked(&self, lost: impl FnMut(ConnectionTag)) {
-        let tags = self.body_handles.lost.take();
-        tags.into_iter().for_each(lost);
+    /// Calls `report` with each connection whose handle was revoked without a copy, once.
+    pub(crate) fn report_revoked(&self, report: impl FnMut(ConnectionTag)) {
+        let tags = self.revoked.take();
+        tags.into_iter().for_each(report);
     }
 
-    /// Pins a segment that is pinned by a hit once more, for longer.
-    fn pin_again(&self, segment: u32, hit: &IndexHit<'_>) -> bool {
-        debug_assert_eq!(
-            self.shared.plan.geometry.segment_of(Location(hit.at().location())),
-            Some(segment)
-        );
-        // With the hit's pin up nobody can reclaim the segment, so there is nothing to look at.
-        let pin = self.pins.pin(segment as usize, || true);
-        let is_pinned = pin.map(|pin| pin.keep()).is_ok();
-        if is_pinned {
-            self.tell_pinned(self.body_handles.pinned.get() + 1);
-        }
-        is_pinned
-    }
-
-    /// Lets who reclaims know whether it is worth looking at what we pin.
-    fn tell_pinned(&self, pieces: u64) {
-        self.body_handles.pinned.set(pieces);
-        self.row_word(row::HANDLES).store(pieces, Relaxed);
-    }
-
-    /// Copies what is left of a piece, or loses it; whose it was, in that case.
-    fn move_out(&self, slot: u32) -> Option<ConnectionTag> {
-        let copy = self.copy_left(slot);
-        let (old, lost) = self.body_handles.with(slot, |slot| {
+    /// Copies the unsent rest of a handle and lowers its pin. Returns the connection if there was
+    /// no room for the copy.
+    fn revoke(&self, pins: &PinRow<Area>, slot: u32) -> Option<ConnectionTag> {
+        debug_assert_eq!(self.guard_count.get(), 0, "bytes may be borrowed");
+        let copy = self.copy_unsent(slot);
+        let (old, lost) = self.with(slot, |slot| {
             let lost = copy.is_none().then_some(slot.tag);
-            let piece = match copy {
+            let state = match copy {
                 Some(copy) => {
-                    slot.left = 0..copy.len() as u32;
+                    slot.unsent = 0..copy.len() as u32;
                     HandleState::Copied(copy)
                 }
                 None => HandleState::Revoked,
             };
-            (std::mem::replace(&mut slot.piece, piece), lost)
+            (std::mem::replace(&mut slot.state, state), lost)
         });
-        self.release_state(old);
-        self.shared.events.given_up(lost.is_some());
+        self.end(pins, old);
+        self.shared.events.count_revoked(lost.is_some());
         lost
     }
 
-    fn copy_left(&self, slot: u32) -> Option<Box<[u8]>> {
-        let (location, left) = self.body_handles.with(slot, |slot| match slot.piece {
-            HandleState::Pinned { location, .. } => Some((location, slot.left.clone())),
+    fn copy_unsent(&self, slot: u32) -> Option<Box<[u8]>> {
+        let (location, unsent) = self.with(slot, |slot| match slot.state {
+            HandleState::Pinned { location, .. } => Some((location, slot.unsent.clone())),
             _ => None,
         })?;
-        if !self.shared.charge_copy(u64::from(left.end - left.start)) {
+        if !self.shared.charge_copy(u64::from(unsent.end - unsent.start)) {
             return None;
         }
         // SAFETY: as in `BodyHandle::bytes`.
         let record = unsafe { self.shared.segments.record(location) }.ok();
         let bytes = record.and_then(|record| {
-            Some(Box::from(record.body().get(left.start as usize..left.end as usize)?))
+            Some(Box::from(record.body().get(unsent.start as usize..unsent.end as usize)?))
         });
         if bytes.is_none() {
-            self.shared.release_copy(u64::from(left.end - left.start));
+            self.shared.release_copy(u64::from(unsent.end - unsent.start));
         }
         bytes
     }
 
-    /// Lowers the pin of a piece, or frees its copy.
-    fn release_state(&self, piece: HandleState) {
-        match piece {
+    /// Frees the slot of a handle that is dropped.
+    fn release(&self, pins: &PinRow<Area>, slot: u32) {
+        let state = self.take(slot);
+        debug_assert!(!matches!(state, HandleState::Free(_)), "a handle owns its slot");
+        self.end(pins, state);
+    }
+
+    /// Lowers the pin of a state that is over, or frees its copy.
+    fn end(&self, pins: &PinRow<Area>, state: HandleState) {
+        match state {
             HandleState::Pinned { segment, .. } => {
                 // SAFETY: its pin was kept in `pin_again`, and the slot that stood for it is gone.
-                unsafe { self.pins.unpin(segment as usize) };
-                self.tell_pinned(self.body_handles.pinned.get() - 1);
+                unsafe { pins.unpin(segment as usize) };
+                debug_assert!(self.pinned_count.get() > 0, "a pin that was not counted");
+                self.set_pinned_count(self.pinned_count.get() - 1);
             }
             HandleState::Copied(copy) => self.shared.release_copy(copy.len() as u64),
             HandleState::Free(_) | HandleState::Revoked => {}
         }
     }
-}
 
-impl BodyHandles {
     fn put(&self, slot: Slot) -> u32 {
         let mut slots = self.slots.borrow_mut();
         let Some(number) = self.free.get() else {
@@ -337,9 +394,10 @@ impl BodyHandles {
             return (slots.len() - 1) as u32;
         };
         let old = std::mem::replace(&mut slots[number as usize], slot);
-        self.free.set(match old.piece {
+        debug_assert!(matches!(old.state, HandleState::Free(_)), "a slot of the free list is used");
+        self.free.set(match old.state {
             HandleState::Free(next) => next,
-            // Not reached: what is in the list is free.
+            // Not reached: slots in the free list are free.
             _ => None,
         });
         number
@@ -347,7 +405,7 @@ impl BodyHandles {
 
     fn take(&self, number: u32) -> HandleState {
         let next = HandleState::Free(self.free.replace(Some(number)));
-        self.with(number, |slot| std::mem::replace(&mut slot.piece, next))
+        self.with(number, |slot| std::mem::replace(&mut slot.state, next))
     }
 
     fn with<T>(&self, number: u32, change: impl FnOnce(&mut Slot) -> T) -> T {

@@ -13,8 +13,9 @@ impl StoreWorker {
     pub fn turn(&self, now: u64, lost: impl FnMut(ConnectionTag)) -> bool {
         let inner = &self.inner;
         inner.now.set(now);
-        let gives_up_more = inner.answer_asked() && inner.is_asked();
-        inner.report_revoked(lost);
+        let gives_up_more =
+            inner.bodies.answer_revoke_request(&inner.pins) && inner.bodies.is_revoke_requested();
+        inner.bodies.report_revoked(lost);
         let goes_on = inner.turn_slice(now);
         if gives_up_more {
             inner.is_due.set(true);

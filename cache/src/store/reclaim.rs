@@ -81,7 +81,7 @@ impl WorkerInner {
             let slice = self.reclaim_slice(self.now.get());
             match slice {
                 Slice::More => {}
-                Slice::Nothing if self.answer_asked() => {}
+                Slice::Nothing if self.bodies.answer_revoke_request(&self.pins) => {}
                 Slice::Busy if busy_left > 0 => {
                     busy_left -= 1;
                     std::thread::yield_now();

@@ -5,7 +5,6 @@
 use std::io;
 
 use forebay_shm::Dead;
-use forebay_sync::Words;
 use forebay_sync::atomic::Relaxed;
 
 use super::layout::ROW_WORDS;
@@ -42,7 +41,7 @@ impl Store {
         shared.key_index.take_back(dead);
         shared.pending_inserts.clear(row);
         for word in 0..ROW_WORDS {
-            shared.rows.word(row as usize * ROW_WORDS + word).store(0, Relaxed);
+            shared.row_word(row, word).store(0, Relaxed);
         }
         // SAFETY: as above.
         unsafe { shared.pins.clear_row(row as usize) };

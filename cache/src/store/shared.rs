@@ -7,7 +7,7 @@ use std::sync::Arc;
 use forebay_shm::{Area, Opened, Region, RegionError, RegionSpec, SystemFutex, UnnamedRegion};
 use forebay_shm::{BarrierWish, RobustLock};
 use forebay_sync::LockClass;
-use forebay_sync::atomic::{AtomicBool, AtomicU32, Relaxed};
+use forebay_sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Relaxed};
 use forebay_sync::pins::Pins;
 use forebay_sync::{Barrier, Words};
 
@@ -166,6 +166,11 @@ impl Shared {
     /// Was there something in the region already?
     pub(crate) fn opened(&self) -> &Opened {
         self.region.opened()
+    }
+
+    /// A word of a participant's row.
+    pub(crate) fn row_word(&self, row: u32, number: usize) -> &AtomicU64 {
+        self.rows.word(row as usize * ROW_WORDS + number)
     }
 
     /// The hash of a key, alike in all processes.

@@ -42,7 +42,7 @@ impl Events {
         }
     }
 
-    pub(crate) fn given_up(&self, is_lost: bool) {
+    pub(crate) fn count_revoked(&self, is_lost: bool) {
         Events::one(if is_lost { &self.bodies_revoked } else { &self.copied_out });
     }
 }

@@ -5,9 +5,8 @@
 use forebay_sync::Words;
 use forebay_sync::atomic::Relaxed;
 
-use super::body_handle::RevokeProgress;
 use super::drain_state::DrainState;
-use super::layout::{ROW_WORDS, row, word};
+use super::layout::{row, word};
 use super::stats::Events;
 use super::worker::WorkerInner;
 use crate::policy::{self, Choice, Pool, Rules, Sealed};
@@ -58,9 +57,8 @@ impl WorkerInner {
     /// many pins. What is pinned for the time of a lookup is not looked for.
     fn pinned_for_long(&self) -> Vec<bool> {
         let mut pinned = vec![false; self.shared.segments.table().segment_count() as usize];
-        let has_lent = |number: &usize| {
-            self.shared.rows.word(number * ROW_WORDS + row::HANDLES).load(Relaxed) != 0
-        };
+        let has_lent =
+            |number: &usize| self.shared.row_word(*number as u32, row::HANDLES).load(Relaxed) != 0;
         for number in (0..self.shared.plan.rows as usize).filter(has_lent) {
             self.shared.pins.pinned_by(number).for_each(|segment| pinned[segment] = true);
         }
@@ -129,30 +127,11 @@ impl WorkerInner {
         }
     }
 
-    /// Gives up what others want, if they have asked; whether they had. It may be asked still: then
-    /// there is more to be given up.
-    pub(crate) fn answer_asked(&self) -> bool {
-        if !self.is_asked() {
-            return false;
-        }
-        match self.revoke_drained() {
-            RevokeProgress::All => self.row_word(row::REVOKE).store(0, Relaxed),
-            RevokeProgress::Some => {}
-            RevokeProgress::Nothing => return false,
-        }
-        true
-    }
-
-    /// Does anybody want what is pinned here?
-    pub(crate) fn is_asked(&self) -> bool {
-        self.row_word(row::REVOKE).load(Relaxed) != 0
-    }
-
     /// Asks all who pin a segment to give it up.
     fn ask_for(&self, segment: u32) {
         for holder in self.shared.pins.holders(segment as usize) {
-            let wanted = holder.row * ROW_WORDS + row::REVOKE;
-            self.shared.rows.word(wanted).store(u64::from(segment) + 1, Relaxed);
+            let request = self.shared.row_word(holder.row as u32, row::REVOKE);
+            request.store(u64::from(segment) + 1, Relaxed);
         }
     }
 }

@@ -17,13 +17,10 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use forebay_shm::{Area, JoinError, Liveness, Participant};
-use forebay_sync::Words;
-use forebay_sync::atomic::AtomicU64;
 use forebay_sync::pins::PinRow;
 
 use super::body_handle::BodyHandles;
 use super::key_index_sweep::KeyIndexSweep;
-use super::layout::ROW_WORDS;
 use super::record_access::RecordAccess;
 use super::shared::Shared;
 use crate::index::{Index, IndexKey, KeyHash, PinnedLocation};
@@ -44,7 +41,7 @@ pub(crate) struct WorkerInner {
     pub(crate) index: Index<Area, RecordAccess>,
     pub(crate) small: RefCell<Appending>,
     pub(crate) main: RefCell<Appending>,
-    pub(crate) body_handles: BodyHandles,
+    pub(crate) bodies: BodyHandles,
     /// Something may be left to be done: see [`StoreWorker::turn`].
     pub(crate) is_due: Cell<bool>,
     /// Segments that are drained waited for their pins when this thread last looked.
@@ -127,7 +124,7 @@ impl StoreWorker {
                 index,
                 small: RefCell::default(),
                 main: RefCell::default(),
-                body_handles: BodyHandles::default(),
+                bodies: BodyHandles::new(shared, row),
                 is_due: Cell::new(true),
                 sees_waiting: Cell::new(false),
                 now: Cell::new(0),
@@ -165,12 +162,7 @@ impl WorkerInner {
         IndexKey::new(hash, move |at| self.records().has_key(at, key))
     }
 
-    /// A word of this thread's row.
-    pub(crate) fn row_word(&self, number: usize) -> &AtomicU64 {
-        self.shared.rows.word(self.part.row() as usize * ROW_WORDS + number)
-    }
-
-    pub(crate) fn appending(&self, queue: SegmentQueue) -> &RefCell<Appending> {
+    pub(crate) fn appending(&self, queue: Queue) -> &RefCell<Appending> {
         match queue {
             SegmentQueue::Small => &self.small,
             SegmentQueue::Main => &self.main,

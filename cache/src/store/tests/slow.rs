@@ -175,8 +175,9 @@ fn what_is_wanted_is_copied_out_in_slices() {
     let (store, other) = open(64 << 20);
     let (worker, lent) = lender(&store, 80);
     other.empty();
-    let is_asked = || worker.inner.row_word(row::REVOKE).load(Relaxed) != 0;
-    worker.inner.row_word(row::REVOKE).store(1, Relaxed);
+    let is_asked =
+        || worker.inner.shared.row_word(worker.inner.part.row(), row::REVOKE).load(Relaxed) != 0;
+    worker.inner.shared.row_word(worker.inner.part.row(), row::REVOKE).store(1, Relaxed);
     let mut turns = 0;
     while is_asked() {
         let before = store.stats().copied_bytes;
