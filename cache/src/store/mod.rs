@@ -13,6 +13,7 @@
 //! | `recover.rs` | cleaning up after the dead |
 //! | `stats.rs`, `check.rs` | what it all takes; what is wrong |
 
+mod appender;
 mod body_handle;
 mod check;
 mod config;

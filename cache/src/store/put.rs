@@ -10,6 +10,7 @@
 
 use forebay_shm::crash_point;
 
+use super::appender::AppendError;
 use super::shared::Shared;
 use super::worker::WorkerInner;
 use crate::index::{self, size_class};
@@ -139,25 +140,13 @@ impl WorkerInner {
     ) -> Result<(Location, u64), NotStored> {
         for _ in 0..ATTEMPTS_MAX {
             if !self.has_open(queue, kept) {
-                return Err(NotStored::NoRoom);
+                break;
             }
-            let mut appending = self.appending(queue).borrow_mut();
-            let Some(open) = &mut appending.open else {
-                return Err(NotStored::NoRoom);
-            };
-            let before = open.filled_bytes();
-            match append(open) {
-                Ok(location) => {
-                    let record_bytes = u64::from(open.filled_bytes() - before);
-                    self.shared.segments.table().add_live_bytes(open.segment(), record_bytes);
-                    crash_point!("store.appended");
-                    return Ok((location, record_bytes));
-                }
-                Err(AppendError::Impossible(_)) => return Err(NotStored::TooLarge),
-                Err(AppendError::Full) => {
-                    drop(appending);
-                    self.seal(queue);
-                }
+            match self.appender.append(queue, &append) {
+                Ok(appended) => return Ok(appended),
+                Err(AppendError::TooLarge) => return Err(NotStored::TooLarge),
+                Err(AppendError::Full) => self.appender.seal(queue),
+                Err(AppendError::NotOpen) => break,
             }
         }
         Err(NotStored::NoRoom)
@@ -186,29 +175,16 @@ impl WorkerInner {
     }
 
     /// Sees to it that a segment is open in a queue, if that is possible.
-    fn has_open(&self, queue: SegmentQueue, kept: Kept) -> bool {
-        if self.appending(queue).borrow().open.is_some() {
+    fn has_open(&self, queue: Queue, kept: Kept) -> bool {
+        if self.appender.is_open(queue) {
             return true;
         }
         self.is_due.set(true);
-        if self.has_free(kept) && self.claim(queue) {
+        if self.has_free(kept) && self.appender.claim(queue) {
             return true;
         }
         let is_one_free = self.reclaim_now(kept);
         // Where a record was moved meanwhile there is one open already.
-        self.appending(queue).borrow().open.is_some() || (is_one_free && self.claim(queue))
-    }
-
-    #[allow(unsafe_code)]
-    fn claim(&self, queue: SegmentQueue) -> bool {
-        let mut appending = self.appending(queue).borrow_mut();
-        // SAFETY: the row is this participant's, and what is open is sealed before it leaves.
-        let open = unsafe { self.shared.segments.claim(self.part.row(), queue, appending.last) };
-        let Some(open) = open else {
-            return false;
-        };
-        appending.last = Some(open.segment());
-        appending.open = Some(open);
-        true
+        self.appender.is_open(queue) || (is_one_free && self.appender.claim(queue))
     }
 }

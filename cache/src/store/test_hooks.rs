@@ -69,7 +69,7 @@ impl StoreWorker {
     /// Reclaims everything, whatever is in it, as far as nobody has it open or pins it.
     #[doc(hidden)]
     pub fn empty(&self) {
-        [Queue::Small, Queue::Main].into_iter().for_each(|queue| self.inner.seal(queue));
+        [Queue::Small, Queue::Main].into_iter().for_each(|queue| self.inner.appender.seal(queue));
         let segment_count = self.inner.shared.plan.geometry.segment_count();
         // At the end of time all records are stale.
         while self.inner.reclaim_towards(segment_count, u64::MAX) == Slice::More {}

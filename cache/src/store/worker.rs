@@ -3,11 +3,6 @@
 //! Everything here belongs to one thread: its row of pins, the segments that it appends to, the
 //! pieces that it has lent. What it shares is in [`Shared`].
 //!
-//! Invariants:
-//! - A segment that this thread has open is sealed, or given back, before the thread leaves.
-//! - Every record that was appended has a word that is live or was withdrawn before anything else
-//!   is appended: so a segment can be sealed at any time between two calls.
-
 #![allow(unsafe_code)]
 
 use std::cell::{Cell, RefCell};
@@ -19,13 +14,14 @@ use std::sync::Arc;
 use forebay_shm::{Area, JoinError, Liveness, Participant};
 use forebay_sync::pins::PinRow;
 
+use super::appender::Appender;
 use super::body_handle::BodyHandles;
 use super::key_index_sweep::KeyIndexSweep;
 use super::record_access::RecordAccess;
 use super::shared::Shared;
 use crate::index::{Index, IndexKey, KeyHash, PinnedLocation};
 use crate::key_index::KeyIndexHandle;
-use crate::segment::{OpenSegment, SegmentQueue};
+use crate::segment::Queue;
 
 /// One thread's part in a [`Store`](crate::Store).
 #[derive(Clone)]
@@ -39,8 +35,7 @@ pub(crate) struct WorkerInner {
     pub(crate) shared: Arc<Shared>,
     pub(crate) pins: PinRow<Area>,
     pub(crate) index: Index<Area, RecordAccess>,
-    pub(crate) small: RefCell<Appending>,
-    pub(crate) main: RefCell<Appending>,
+    pub(crate) appender: Appender,
     pub(crate) bodies: BodyHandles,
     /// Something may be left to be done: see [`StoreWorker::turn`].
     pub(crate) is_due: Cell<bool>,
@@ -57,14 +52,6 @@ pub(crate) struct WorkerInner {
     pub(crate) key_index: KeyIndexHandle,
     /// Last, so that the row is given back when nothing uses it any more.
     pub(crate) part: ParticipantGuard,
-}
-
-/// The segment that a thread appends to in a queue.
-#[derive(Debug, Default)]
-pub(crate) struct Appending {
-    pub(crate) open: Option<OpenSegment<Area>>,
-    /// The one before, behind which the next is looked for.
-    pub(crate) last: Option<u32>,
 }
 
 /// A participant that leaves at the end, unless its thread panics: then it counts as dead.
@@ -122,8 +109,7 @@ impl StoreWorker {
                 shared: Arc::clone(shared),
                 pins,
                 index,
-                small: RefCell::default(),
-                main: RefCell::default(),
+                appender: Appender::new(shared, row),
                 bodies: BodyHandles::new(shared, row),
                 is_due: Cell::new(true),
                 sees_waiting: Cell::new(false),
@@ -161,27 +147,6 @@ impl WorkerInner {
     ) -> IndexKey<impl Fn(PinnedLocation<'_>) -> bool + 'a> {
         IndexKey::new(hash, move |at| self.records().has_key(at, key))
     }
-
-    pub(crate) fn appending(&self, queue: Queue) -> &RefCell<Appending> {
-        match queue {
-            SegmentQueue::Small => &self.small,
-            SegmentQueue::Main => &self.main,
-        }
-    }
-
-    /// Seals what is open in a queue.
-    pub(crate) fn seal(&self, queue: SegmentQueue) {
-        let open = self.appending(queue).borrow_mut().open.take();
-        let Some(open) = open else {
-            return;
-        };
-        if let Err(open) = open.give_back() {
-            // SAFETY: all words of its records are live or withdrawn: see the invariants.
-            let sealed = unsafe { open.seal(self.shared.next_order()) };
-            // Somebody took us for dead and adopted the segment: it is theirs to seal.
-            debug_assert!(sealed.is_ok(), "an open segment is its owner's");
-        }
-    }
 }
 
 impl Drop for WorkerInner {
@@ -192,8 +157,8 @@ impl Drop for WorkerInner {
         self.abandon_sweep();
         if !std::thread::panicking() {
             while self.demote_orphans() {}
-            self.seal(SegmentQueue::Small);
-            self.seal(SegmentQueue::Main);
+            self.appender.seal(Queue::Small);
+            self.appender.seal(Queue::Main);
         }
     }
 }

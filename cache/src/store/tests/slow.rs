@@ -166,7 +166,7 @@ fn lender(store: &Store, count: usize) -> (StoreWorker, Vec<crate::BodyHandle>) 
         found.pin_body(0..20_000, number as u64)
     });
     let lent = lent.collect();
-    worker.inner.seal(Queue::Small);
+    worker.inner.appender.seal(Queue::Small);
     (worker, lent)
 }
 
@@ -201,7 +201,7 @@ fn a_segment_whose_last_pin_is_down_is_free_before_anything_else_is_drained() {
     for number in 0..200 {
         assert!(put(&other, format!("small{number}").as_bytes(), b"head", &[1; 100]));
     }
-    other.inner.seal(Queue::Small);
+    other.inner.appender.seal(Queue::Small);
     let segment_count = store.shared.plan.geometry.segment_count();
     assert_eq!(other.inner.reclaim_towards(segment_count, NOW), Slice::More);
     let under_way = other.inner.draining().expect("more than a slice takes");
@@ -220,7 +220,7 @@ fn who_lends_and_never_answers_stops_the_others_for_a_while_only() {
     worker.empty();
     assert!(put(&worker, b"used", b"head", &body(0, 1000)));
     get(&worker, b"used").expect("it is there");
-    worker.inner.seal(Queue::Small);
+    worker.inner.appender.seal(Queue::Small);
     // SAFETY: the row is this participant's, which has them to the end.
     let claim =
         || unsafe { store.shared.segments.claim(worker.inner.part.row(), Queue::Small, None) };

@@ -1,0 +1,113 @@
+//! The appender of a thread: one open segment in each queue.
+//!
+//! Invariants:
+//! - An open segment is sealed, or given back unused, before its thread leaves.
+//! - The word of an appended record is live or withdrawn before anything else is appended, so a
+//!   segment can be sealed at any time between two calls.
+
+#![allow(unsafe_code)]
+
+use std::cell::RefCell;
+use std::sync::Arc;
+
+use forebay_shm::{Area, crash_point};
+
+use super::shared::Shared;
+use crate::segment::{Location, NotAppended, OpenSegment, Queue};
+
+/// The open segments that one thread appends to.
+#[derive(Debug)]
+pub(crate) struct Appender {
+    shared: Arc<Shared>,
+    /// The participant that owns the segments.
+    row: u32,
+    small: RefCell<OpenQueue>,
+    main: RefCell<OpenQueue>,
+}
+
+#[derive(Debug, Default)]
+struct OpenQueue {
+    open: Option<OpenSegment<Area>>,
+    /// The segment before it; the search for a free one begins behind it.
+    previous: Option<u32>,
+}
+
+/// Why nothing was appended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum AppendError {
+    /// No segment of the queue is open.
+    NotOpen,
+    /// The record does not fit into what is left of the segment: seal it, and open another one.
+    Full,
+    /// The record fits into no segment.
+    TooLarge,
+}
+
+impl Appender {
+    pub(crate) fn new(shared: &Arc<Shared>, row: u32) -> Appender {
+        let (small, main) = (RefCell::default(), RefCell::default());
+        Appender { shared: Arc::clone(shared), row, small, main }
+    }
+
+    /// Appends by `append` to the open segment of a queue. Returns where the record lies, and its
+    /// bytes; they count as live.
+    pub(crate) fn append(
+        &self,
+        queue: Queue,
+        append: impl Fn(&mut OpenSegment<Area>) -> Result<Location, NotAppended>,
+    ) -> Result<(Location, u64), AppendError> {
+        let mut queue = self.queue(queue).borrow_mut();
+        let open = queue.open.as_mut().ok_or(AppendError::NotOpen)?;
+        let before = open.filled_bytes();
+        let location = append(open).map_err(|why| match why {
+            NotAppended::Full => AppendError::Full,
+            NotAppended::Impossible(_) => AppendError::TooLarge,
+        })?;
+        debug_assert!(open.filled_bytes() > before, "a record takes room");
+        let record_bytes = u64::from(open.filled_bytes() - before);
+        self.shared.segments.table().add_live(open.segment(), record_bytes);
+        crash_point!("store.appended");
+        Ok((location, record_bytes))
+    }
+
+    /// Whether a segment of the queue is open.
+    pub(crate) fn is_open(&self, queue: Queue) -> bool {
+        self.queue(queue).borrow().open.is_some()
+    }
+
+    /// Opens a free segment in a queue that has none open. Returns false if none is free.
+    pub(crate) fn claim(&self, queue: Queue) -> bool {
+        let mut open_queue = self.queue(queue).borrow_mut();
+        debug_assert!(open_queue.open.is_none(), "an open segment would never be sealed");
+        // SAFETY: the row is this participant's, and what is open is sealed before it leaves.
+        let open = unsafe { self.shared.segments.claim(self.row, queue, open_queue.previous) };
+        let Some(open) = open else {
+            return false;
+        };
+        open_queue.previous = Some(open.segment());
+        open_queue.open = Some(open);
+        true
+    }
+
+    /// Seals the open segment of a queue, if there is one.
+    pub(crate) fn seal(&self, queue: Queue) {
+        let open = self.queue(queue).borrow_mut().open.take();
+        let Some(open) = open else {
+            return;
+        };
+        if let Err(open) = open.give_back() {
+            // SAFETY: all words of its records are live or withdrawn: see the invariants.
+            let sealed = unsafe { open.seal(self.shared.next_order()) };
+            // It fails if another participant took this one for dead and adopted the segment, which
+            // is then that participant's to seal.
+            debug_assert!(sealed.is_ok(), "an open segment is its owner's");
+        }
+    }
+
+    fn queue(&self, queue: Queue) -> &RefCell<OpenQueue> {
+        match queue {
+            Queue::Small => &self.small,
+            Queue::Main => &self.main,
+        }
+    }
+}
