@@ -124,7 +124,7 @@ impl BodyHandle {
         part: Range<u32>,
         tag: ConnectionTag,
     ) -> BodyHandle {
-        let slot = inner.bodies.pin(&inner.pins, hit, record, part, tag);
+        let slot = inner.bodies.pin(&inner.records.pins, hit, record, part, tag);
         BodyHandle { inner: Rc::clone(inner), slot }
     }
 
@@ -183,7 +183,7 @@ impl BodyHandle {
 
 impl Drop for BodyHandle {
     fn drop(&mut self) {
-        self.inner.bodies.release(&self.inner.pins, self.slot);
+        self.inner.bodies.release(&self.inner.records.pins, self.slot);
     }
 }
 

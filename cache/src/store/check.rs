@@ -56,11 +56,12 @@ impl StoreWorker {
 impl WorkerInner {
     /// Is each record that the index names in the order?
     fn check_entered(&self, report: &mut KeyIndexReport) -> Result<(), KeyIndexDamaged> {
-        let all = 0..self.index.bucket_count();
-        let of = |hit: crate::index::IndexHit<'_>| {
-            self.records().record(hit.at()).and_then(|record| OwnedRecordKeys::of(&record))
+        let all = 0..self.records.index.bucket_count();
+        let of = |hit: crate::index::Hit<'_>| {
+            self.records.access().record(hit.at()).and_then(|record| OwnedRecordKeys::of(&record))
         };
-        let named: Vec<_> = self.index.hits(&self.pins, all).filter_map(of).collect();
+        let named: Vec<_> =
+            self.records.index.hits(&self.records.pins, all).filter_map(of).collect();
         for ordered in named {
             let ordered = ordered.borrowed();
             let key = ordered.has_key.then(|| key_entry(ordered.primary, ordered.sequence));

@@ -31,15 +31,15 @@ impl WorkerInner {
     /// the segment is draining.
     pub(super) fn take_out_left(&self, segment: u32, bucket: usize) -> Slice {
         let shared = &self.shared;
-        let bucket_count = self.index.bucket_count();
+        let bucket_count = self.records.index.bucket_count();
         let end = (bucket + SLICE_BUCKETS).min(bucket_count);
         let geometry = shared.segments.geometry();
         let is_there = |location| geometry.segment_of(Location(location)) == Some(segment);
-        self.index.remove_locations(bucket..end, is_there, |location| {
+        self.records.index.remove_locations(bucket..end, is_there, |location| {
             Events::one(&shared.events.evicted);
             // SAFETY: the segment is draining, and we have the eviction lock.
             match unsafe { shared.segments.record(Location(location)) } {
-                Ok(record) => self.records().note_orphans(&record),
+                Ok(record) => self.records.access().note_orphans(&record),
                 Err(_) => shared.leftovers.note(),
             }
         });

@@ -79,7 +79,7 @@ impl Gate for Current<'_> {
     }
 
     fn is_current(&self) -> bool {
-        let found = match self.inner.look(self.primary) {
+        let found = match self.inner.records.look(self.primary) {
             None => None,
             Some(pinned) if pinned.record().header.kind != HeaderKind::Base => {
                 Some(pinned.record().header.sequence)
@@ -87,7 +87,7 @@ impl Gate for Current<'_> {
             Some(base) => match self.variant {
                 // The caller does not know the names yet: looking up again tells.
                 None => return false,
-                Some(values) => self.inner.variant_sequence(self.primary, &base, values),
+                Some(values) => self.inner.records.variant_sequence(self.primary, &base, values),
             },
         };
         found == self.known.map(|known| known.sequence)
@@ -356,7 +356,7 @@ impl LongFill {
 impl Drop for LongFill {
     fn drop(&mut self) {
         if !self.is_stored {
-            self.inner.remove_fragments(self.id, self.count);
+            self.inner.records.remove_fragments(self.id, self.count);
         }
     }
 }

@@ -4,6 +4,7 @@
 use forebay_ordmap::MapError;
 use forebay_sync::atomic::Relaxed;
 
+use super::record_index::RecordIndex;
 use super::stats::Events;
 use super::variants::BaseBody;
 use super::worker::WorkerInner;
@@ -99,7 +100,7 @@ impl WorkerInner {
         }
         let mut variants = Vec::new();
         *lookups += 1;
-        if self.has_sequence(primary, sequence, &mut variants) {
+        if self.records.has_sequence(primary, sequence, &mut variants) {
             return false;
         }
         // Only tags have entries of variants.
@@ -107,15 +108,17 @@ impl WorkerInner {
             return true;
         }
         *lookups += variants.len();
-        !variants.iter().any(|key| self.has_sequence(key, sequence, &mut Vec::new()))
+        !variants.iter().any(|key| self.records.has_sequence(key, sequence, &mut Vec::new()))
     }
+}
 
+impl RecordIndex {
     /// Is the record of a key with this sequence in the index, in whatever state? Adds the keys of
     /// the variants that the record names. Unlike a lookup it misses none that is moved meanwhile.
     fn has_sequence(&self, key: &[u8], sequence: u64, variants: &mut Vec<Vec<u8>>) -> bool {
         let mut is_there = false;
         self.index.remove_if(&self.pins, &self.key(key), |hit| {
-            if let Some(record) = self.records().record(hit.at()) {
+            if let Some(record) = self.access().record(hit.at()) {
                 is_there |= record.header.sequence == sequence;
                 if record.header.kind == HeaderKind::Base {
                     let base = BaseBody::decode(record.body());

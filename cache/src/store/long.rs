@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use super::body_handle::{BodyHandle, ConnectionTag};
 use super::record_access::Orphans;
+use super::record_index::RecordIndex;
 use super::record_keys::OwnedRecordKeys;
 use super::worker::{StoreWorker, WorkerInner};
 use crate::key_index::RecordKeys;
@@ -153,12 +154,12 @@ impl StoreWorker {
         part: Range<u32>,
         tag: ConnectionTag,
     ) -> Option<BodyHandle> {
-        let pinned = self.inner.look(&fragment_key(long.id, number))?;
+        let pinned = self.inner.records.look(&fragment_key(long.id, number))?;
         let record = pinned.record();
         let is_it = record.header.kind == HeaderKind::Fragment
             && u64::from(record.header.body_bytes) == long.bytes_of(number);
         is_it.then(|| {
-            self.inner.index.touch(&pinned.hit);
+            self.inner.records.index.touch(&pinned.hit);
             BodyHandle::new(&self.inner, &pinned.hit, record, part, tag)
         })
     }
@@ -171,7 +172,11 @@ impl StoreWorker {
         let last = numbers.clone().next_back();
         numbers.by_ref().step_by(step).chain(last).all(|number| {
             let key = fragment_key(long.id, number);
-            self.inner.index.lookup(&self.inner.pins, &self.inner.key(&key)).is_some()
+            self.inner
+                .records
+                .index
+                .lookup(&self.inner.records.pins, &self.inner.records.key(&key))
+                .is_some()
         })
     }
 }
@@ -184,28 +189,28 @@ impl WorkerInner {
     pub(crate) fn demote_orphans(&self) -> bool {
         let mut left = DEMOTED_AT_ONCE;
         while left > 0 {
-            let Some(orphans) = self.records().next_orphans() else {
+            let Some(orphans) = self.records.access().next_orphans() else {
                 return false;
             };
             match orphans {
                 Orphans::Fragments(long, next) => {
                     let end = long.fragments(0..long.bytes).end;
                     let to = end.min(next.saturating_add(left));
-                    self.demote_fragments(&long, next..to);
+                    self.records.demote_fragments(&long, next..to);
                     if to < end {
-                        self.records().put_back(Orphans::Fragments(long, to));
+                        self.records.access().put_back(Orphans::Fragments(long, to));
                         return true;
                     }
                     left -= to - next;
                 }
                 Orphans::Variants(variants) => {
                     for key in variants.keys() {
-                        self.index.remove(&self.pins, &self.key(&key));
+                        self.records.index.remove(&self.records.pins, &self.records.key(&key));
                         left = left.saturating_sub(1);
                     }
                 }
                 Orphans::RecordKeys(first) => {
-                    let all = self.records().with_next_keys(first, ORDERED_AT_ONCE);
+                    let all = self.records.access().with_next_keys(first, ORDERED_AT_ONCE);
                     let all: Vec<_> = all.iter().map(OwnedRecordKeys::borrowed).collect();
                     self.remove_keys(&all);
                     let entries: u32 = all.iter().map(RecordKeys::entry_count).sum();
@@ -213,9 +218,11 @@ impl WorkerInner {
                 }
             }
         }
-        self.records().has_orphans()
+        self.records.access().has_orphans()
     }
+}
 
+impl RecordIndex {
     fn demote_fragments(&self, long: &LongBody, numbers: Range<u32>) {
         for number in numbers {
             let key = fragment_key(long.id, number);

@@ -1,19 +1,16 @@
 //! Looking up: what stands under a key, borrowed from the region under a pin.
 
-#![allow(unsafe_code)]
-
-use std::cell::Cell;
 use std::fmt;
 use std::ops::Range;
 use std::rc::Rc;
 
 use super::body_handle::{BodyHandle, ConnectionTag};
 use super::long::LongBody;
+use super::record_index::PinnedRecord;
 use super::variants;
 use super::worker::{StoreWorker, WorkerInner};
 use crate::flight::RenewedHead;
-use crate::index::{IndexHit, IndexKey};
-use crate::segment::{HeaderKind, Record};
+use crate::segment::Kind;
 use crate::tags::tags_of;
 
 /// What stands under a primary key.
@@ -43,13 +40,6 @@ pub struct BaseRecord<'w> {
     worker: &'w StoreWorker,
     primary: &'w [u8],
     pinned: PinnedRecord<'w>,
-}
-
-/// A record and the pin that keeps it.
-pub(crate) struct PinnedRecord<'w> {
-    /// Used under `hit` only, hence handed out by reference only.
-    record: Record<'w>,
-    pub(crate) hit: IndexHit<'w>,
 }
 
 /// What identifies a stored record: it keeps this when it is moved, and no other record has it.
@@ -89,48 +79,21 @@ impl StoreWorker {
     /// writes once its use count is full, and allocates nothing.
     #[inline]
     pub fn lookup<'w>(&'w self, primary: &'w [u8]) -> Lookup<'w> {
-        let Some(pinned) = self.inner.look(primary) else {
+        let Some(pinned) = self.inner.records.look(primary) else {
             return Lookup::Miss;
         };
         match pinned.record().header.kind {
             Kind::Whole | Kind::LongHead => {
-                self.inner.index.touch(&pinned.hit);
+                self.inner.records.index.touch(&pinned.hit);
                 StoredRecord::of(&self.inner, pinned, 0).map_or(Lookup::Miss, Lookup::Record)
             }
             Kind::Base => {
-                self.inner.index.touch(&pinned.hit);
+                self.inner.records.index.touch(&pinned.hit);
                 Lookup::Base(BaseRecord { worker: self, primary, pinned })
             }
             // Nobody asks for a fragment by a primary key.
             HeaderKind::Fragment | HeaderKind::Filler => Lookup::Miss,
         }
-    }
-}
-
-impl WorkerInner {
-    /// The live record of a key. Who answers with it counts the use; who only wants to know what
-    /// stands there does not.
-    #[inline]
-    pub(crate) fn look(&self, key: &[u8]) -> Option<PinnedRecord<'_>> {
-        let seen = Cell::new(None);
-        let is_at = |at: crate::index::PinnedLocation<'_>| {
-            // SAFETY: what is kept of it is used with the hit that the lookup returns for it.
-            let record = unsafe { self.records().record_kept(at) };
-            let is_it = record.is_some_and(|record| record.key() == key);
-            seen.set(record);
-            is_it
-        };
-        let wanted = IndexKey::new(self.shared.hash(key), is_at);
-        let hit = self.index.lookup(&self.pins, &wanted)?;
-        // The closure was asked last about the record that was found.
-        Some(PinnedRecord { record: seen.take()?, hit })
-    }
-}
-
-impl PinnedRecord<'_> {
-    #[inline]
-    pub(crate) fn record(&self) -> &Record<'_> {
-        &self.record
     }
 }
 
@@ -192,7 +155,7 @@ impl<'w> StoredRecord<'w> {
             _ => Some(StoredBody::Whole(body.len() as u64)),
         };
         let Some(body) = body else {
-            inner.drop_damaged(&pinned.hit);
+            inner.records.drop_damaged(&pinned.hit);
             return None;
         };
         Some(StoredRecord { inner, pinned, head_start, body })
@@ -208,9 +171,9 @@ impl<'w> BaseRecord<'w> {
     /// The record of a variant; `values` are compared in full.
     pub fn variant(&self, values: &[u8]) -> Option<StoredRecord<'w>> {
         let inner = &self.worker.inner;
-        let pinned = inner.find_variant(self.primary, &self.pinned, values)?;
+        let pinned = inner.records.find_variant(self.primary, &self.pinned, values)?;
         let head_start = variants::head_start(pinned.record().head(), values)?;
-        inner.index.touch(&pinned.hit);
+        inner.records.index.touch(&pinned.hit);
         StoredRecord::of(inner, pinned, head_start)
     }
 }

@@ -13,8 +13,8 @@ impl StoreWorker {
     pub fn turn(&self, now: u64, lost: impl FnMut(ConnectionTag)) -> bool {
         let inner = &self.inner;
         inner.now.set(now);
-        let gives_up_more =
-            inner.bodies.answer_revoke_request(&inner.pins) && inner.bodies.is_revoke_requested();
+        let gives_up_more = inner.bodies.answer_revoke_request(&inner.records.pins)
+            && inner.bodies.is_revoke_requested();
         inner.bodies.report_revoked(lost);
         let goes_on = inner.turn_slice(now);
         if gives_up_more {
@@ -25,7 +25,7 @@ impl StoreWorker {
 
     /// Is there something for [`turn`](StoreWorker::turn) to do at once?
     pub fn is_due(&self) -> bool {
-        self.inner.is_due.get() || self.inner.records().has_orphans()
+        self.inner.is_due.get() || self.inner.records.access().has_orphans()
     }
 
     /// Checks what participants had open that died; gives the number of segments. Once a second is

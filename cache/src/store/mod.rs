@@ -30,6 +30,7 @@ mod purge;
 mod put;
 mod reclaim;
 mod record_access;
+mod record_index;
 mod record_keys;
 mod recover;
 mod respond;

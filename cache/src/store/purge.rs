@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use forebay_shm::crash_point;
 
+use super::record_index::RecordIndex;
 use super::record_keys::primary_of;
 use super::select::{Selection, WalkProgress};
 use super::variants::BaseBody;
@@ -59,7 +60,7 @@ impl StoreWorker {
     /// # Errors
     /// [`PurgeBusy`].
     pub fn try_purge(&self, primary: &[u8], at_most: Duration) -> Result<PurgeResult, PurgeBusy> {
-        self.purge_by(primary, at_most, |inner, hash| inner.purge_key(hash, primary))
+        self.purge_by(primary, at_most, |inner, hash| inner.records.purge_key(hash, primary))
     }
 
     /// Marks all that stands under a primary key as to be validated before use: it is kept, for
@@ -80,7 +81,7 @@ impl StoreWorker {
         primary: &[u8],
         at_most: Duration,
     ) -> Result<PurgeResult, PurgeBusy> {
-        self.purge_by(primary, at_most, |inner, _| inner.soften_key(primary))
+        self.purge_by(primary, at_most, |inner, _| inner.records.soften_key(primary))
     }
 
     /// Takes out all that is selected, or marks it as to be validated before use, if that is
@@ -158,7 +159,7 @@ impl WorkerInner {
             Predicate::Key(primary) => {
                 let hash = self.shared.hash(primary);
                 self.shared.flights.detach(hash.value(), primary);
-                self.purge_key(hash, primary);
+                self.records.purge_key(hash, primary);
             }
             // Nobody was told that it was done, and whoever wanted it asks again. What is under way
             // looks at the ring.
@@ -166,6 +167,27 @@ impl WorkerInner {
         }
     }
 
+    /// Takes out everything that matches, by looking at all records.
+    pub(super) fn purge_all_matching(&self, predicate: &Predicate<'_>) -> u64 {
+        let matches = |hit: &Hit<'_>| {
+            let record = self.records.access().record(hit.at());
+            record.is_none_or(|record| {
+                let place = primary_of(record.header.kind, record.key());
+                place.is_some_and(|(primary, _)| predicate.matches(primary, record.tags()))
+            })
+        };
+        let (count, mut removed) = (self.records.index.bucket_count(), 0);
+        for first in (0..count).step_by(BUCKETS_AT_ONCE) {
+            let buckets = first..count.min(first + BUCKETS_AT_ONCE);
+            removed += self.records.index.remove_where(&self.records.pins, buckets, matches) as u64;
+            // What follows them does not gather.
+            while self.demote_orphans() {}
+        }
+        removed
+    }
+}
+
+impl RecordIndex {
     /// Marks what stands under a primary key, and the variants that it names; how many records.
     fn soften_key(&self, primary: &[u8]) -> u64 {
         let mut variants = BTreeSet::new();
@@ -180,7 +202,7 @@ impl WorkerInner {
         let mut marked = 0;
         let gone = self.index.remove_if(&self.pins, &self.key(key), |hit| {
             crash_point!("store.softening");
-            let Some(record) = self.records().record(hit.at()) else {
+            let Some(record) = self.access().record(hit.at()) else {
                 return true;
             };
             let is_live = hit.word().state() == WordState::Live;
@@ -196,8 +218,8 @@ impl WorkerInner {
     }
 
     /// Marks a record; no, if it has to be taken out.
-    pub(super) fn soften_hit(&self, hit: &IndexHit<'_>) -> bool {
-        let marks = self.records().marks(hit.at());
+    pub(super) fn soften_hit(&self, hit: &Hit<'_>) -> bool {
+        let marks = self.access().marks(hit.at());
         marks.is_some_and(|marks| soften(hit.word(), marks))
     }
 
@@ -215,25 +237,6 @@ impl WorkerInner {
     /// The keys of the variants that the base of a primary key names.
     fn variant_keys(&self, primary: &[u8]) -> Vec<Vec<u8>> {
         self.look(primary).map_or(Vec::new(), |found| variant_keys_of(primary, found.record()))
-    }
-
-    /// Takes out everything that matches, by looking at all records.
-    pub(super) fn purge_all_matching(&self, predicate: &Predicate<'_>) -> u64 {
-        let matches = |hit: &IndexHit<'_>| {
-            let record = self.records().record(hit.at());
-            record.is_none_or(|record| {
-                let place = primary_of(record.header.kind, record.key());
-                place.is_some_and(|(primary, _)| predicate.matches(primary, record.tags()))
-            })
-        };
-        let (count, mut removed) = (self.index.bucket_count(), 0);
-        for first in (0..count).step_by(BUCKETS_AT_ONCE) {
-            let buckets = first..count.min(first + BUCKETS_AT_ONCE);
-            removed += self.index.remove_where(&self.pins, buckets, matches) as u64;
-            // What follows them does not gather.
-            while self.demote_orphans() {}
-        }
-        removed
     }
 }
 

@@ -155,21 +155,23 @@ impl WorkerInner {
     /// Publishes the word of a record that was appended. Is it live? Otherwise its bytes were
     /// counted as dead by whoever took it out.
     fn publish(&self, put: &Put<'_>, appended: &Appended) -> bool {
-        let key = self.key(put.key);
-        let Ok(unchecked) = self.index.insert(&self.pins, &key, &appended.for_index()) else {
+        let key = self.records.key(put.key);
+        let Ok(unchecked) =
+            self.records.index.insert(&self.records.pins, &key, &appended.for_index())
+        else {
             appended.give_up(&self.shared);
             return false;
         };
         crash_point!("store.unchecked");
         let purged =
             self.shared.purges.check(put.purge_noted, |purge| purge.matches(put.primary, put.tags));
-        if purged == PurgeVerdict::Purged {
-            if self.index.withdraw(unchecked) {
+        if purged == Verdict::Purged {
+            if self.records.index.withdraw(unchecked) {
                 appended.give_up(&self.shared);
             }
             return false;
         }
-        let is_live = self.index.make_live(&self.pins, &key, unchecked);
+        let is_live = self.records.index.make_live(&self.records.pins, &key, unchecked);
         crash_point!("store.live");
         is_live
     }

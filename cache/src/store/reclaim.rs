@@ -81,7 +81,7 @@ impl WorkerInner {
             let slice = self.reclaim_slice(self.now.get());
             match slice {
                 Slice::More => {}
-                Slice::Nothing if self.bodies.answer_revoke_request(&self.pins) => {}
+                Slice::Nothing if self.bodies.answer_revoke_request(&self.records.pins) => {}
                 Slice::Busy if busy_left > 0 => {
                     busy_left -= 1;
                     std::thread::yield_now();
@@ -185,7 +185,7 @@ impl WorkerInner {
     fn go_on(&self, segment: u32, now: u64) -> Slice {
         let table = self.shared.segments.table();
         let drain = &self.shared.drain;
-        let steps = DrainState::decode(drain.plan(), segment, self.index.bucket_count());
+        let steps = DrainState::decode(drain.plan(), segment, self.records.index.bucket_count());
         match table.state(segment).map(|state| state.phase) {
             // Fails only if somebody else changes it, who would need the lock that we have.
             Some(SegmentPhase::Sealed) if steps.is_some() => drop(table.drain(segment)),
@@ -220,7 +220,8 @@ impl WorkerInner {
         if !is_counted {
             let mut left = SLICE_RECORDS;
             let walked = self.walk(segment, |scanned, hash| {
-                if let Some(hit) = self.index.find_location(&self.pins, hash, scanned.location.0)
+                if let Some(hit) =
+                    self.records.index.find_location(&self.records.pins, hash, scanned.location.0)
                     && scanned.marks.stale_from_seconds() > now
                 {
                     let census = self.word(word::CENSUS + usize::from(hit.word().uses()));
@@ -287,7 +288,7 @@ impl WorkerInner {
     /// is met.
     fn walk(&self, segment: u32, mut see: impl FnMut(&ScannedRecord, KeyHash) -> Walk) -> Walked {
         let start = self.shared.drain.offset_bytes();
-        let mut key = self.scratch.take();
+        let mut key = self.records.scratch.take();
         let mut scan = self.shared.segments.scan_from(segment, start);
         let walked = loop {
             let scanned = match scan.next() {
@@ -306,7 +307,7 @@ impl WorkerInner {
                 break Walked::Paused;
             }
         };
-        self.scratch.replace(key);
+        self.records.scratch.replace(key);
         walked
     }
 
@@ -320,7 +321,7 @@ impl WorkerInner {
         now: u64,
     ) -> Option<u64> {
         let location = scanned.location.0;
-        let Some(hit) = self.index.find_location(&self.pins, hash, location) else {
+        let Some(hit) = self.records.index.find_location(&self.records.pins, hash, location) else {
             return Some(0);
         };
         let before = *drain;
@@ -347,16 +348,19 @@ impl WorkerInner {
                 *drain = before;
                 return None;
             }
-            RecordFate::Ghost => {
-                self.ghost_of(&hit, hash).into_iter().for_each(|hash| self.note_ghost(hash));
+            Fate::Ghost => {
+                self.records
+                    .ghost_of(&hit, hash)
+                    .into_iter()
+                    .for_each(|hash| self.note_ghost(hash));
             }
             RecordFate::Move(..) | RecordFate::Leave => {}
         }
-        if self.index.remove_location(hash, location).is_some() {
+        if self.records.index.remove_location(hash, location).is_some() {
             Events::one(&self.shared.events.evicted);
             self.shared.count_dead(location, bytes);
-            match self.records().record(hit.at()) {
-                Some(gone) => self.records().note_orphans(&gone),
+            match self.records.access().record(hit.at()) {
+                Some(gone) => self.records.access().note_orphans(&gone),
                 None => self.shared.leftovers.note(),
             }
         }
@@ -383,8 +387,8 @@ impl WorkerInner {
     }
 
     /// Copies a record to the open segment of a queue, if it is still there in the end.
-    fn move_record(&self, hit: &IndexHit<'_>, queue: SegmentQueue, uses: u8) -> bool {
-        let records = self.records();
+    fn move_record(&self, hit: &Hit<'_>, queue: Queue, uses: u8) -> bool {
+        let records = self.records.access();
         let (Some(marks), Some(record)) = (records.marks(hit.at()), records.record(hit.at()))
         else {
             return false;
@@ -396,7 +400,7 @@ impl WorkerInner {
             return false;
         };
         crash_point!("reclaim.copied");
-        if self.index.move_to(hit, location.0, uses) {
+        if self.records.index.move_to(hit, location.0, uses) {
             return true;
         }
         self.shared.count_dead(location.0, bytes);

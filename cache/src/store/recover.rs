@@ -8,6 +8,7 @@ use forebay_shm::Dead;
 use forebay_sync::atomic::Relaxed;
 
 use super::layout::ROW_WORDS;
+use super::record_index::RecordIndex;
 use super::stats::Events;
 use super::store::Store;
 use super::worker::WorkerInner;
@@ -61,7 +62,7 @@ impl WorkerInner {
             let Ok(open) = (unsafe { self.shared.segments.adopt(segment, self.part.row()) }) else {
                 continue;
             };
-            self.check_segment(segment);
+            self.records.check_segment(segment);
             self.demote_orphans();
             // SAFETY: each of its records has a live word now, or none.
             let sealed = unsafe { open.seal(self.shared.next_order()) };
@@ -72,6 +73,25 @@ impl WorkerInner {
         count
     }
 
+    /// The next records of the segments that were sealed when the region was attached to: what is
+    /// damaged is taken out. True if there is more to check.
+    pub(crate) fn verify_slice(&self) -> bool {
+        let Some((segment, offset_bytes)) = self.verified.get() else {
+            return false;
+        };
+        let next = match self.records.verify_from(segment, offset_bytes) {
+            Some(offset_bytes) => Some((segment, offset_bytes)),
+            None if segment + 1 < self.shared.plan.geometry.segment_count() => {
+                Some((segment + 1, 0))
+            }
+            None => None,
+        };
+        self.verified.set(next);
+        next.is_some()
+    }
+}
+
+impl RecordIndex {
     /// Takes out what is damaged, not live, or not the newest of its key; counts what is left.
     fn check_segment(&self, segment: u32) {
         let mut live_bytes = 0;
@@ -91,23 +111,6 @@ impl WorkerInner {
             live_bytes = self.check_by_index(segment);
         }
         table.set_live_bytes(segment, live_bytes);
-    }
-
-    /// The next records of the segments that were sealed when the region was attached to: what is
-    /// damaged is taken out. True if there is more to check.
-    pub(crate) fn verify_slice(&self) -> bool {
-        let Some((segment, offset_bytes)) = self.verified.get() else {
-            return false;
-        };
-        let next = match self.verify_from(segment, offset_bytes) {
-            Some(offset_bytes) => Some((segment, offset_bytes)),
-            None if segment + 1 < self.shared.plan.geometry.segment_count() => {
-                Some((segment + 1, 0))
-            }
-            None => None,
-        };
-        self.verified.set(next);
-        next.is_some()
     }
 
     /// Checks some records of a segment from an offset on; where to go on in it.
@@ -143,7 +146,7 @@ impl WorkerInner {
             Events::one(&self.shared.events.dropped_damaged);
             // Key and tags may be what is damaged.
             self.shared.leftovers.note();
-            self.records().on_removed(hit, RemovalReason::Removed);
+            self.access().taken_out(hit, Reason::Removed);
         }
     }
 
@@ -162,8 +165,8 @@ impl WorkerInner {
         }
         if hit.word().state() != WordState::Live {
             // Its publisher can't make it live any more.
-            if self.index.remove_hit(&hit) {
-                self.records().on_removed(&hit, RemovalReason::Removed);
+            if self.index.take_out(&hit) {
+                self.access().taken_out(&hit, Reason::Removed);
             }
             return false;
         }
@@ -174,12 +177,11 @@ impl WorkerInner {
     fn check_by_index(&self, segment: u32) -> u64 {
         let mut live_bytes = 0;
         self.index.remove_where(&self.pins, 0..self.index.bucket_count(), |hit| {
-            if self.records().segment_of(hit.at().location()) != segment as usize {
+            if self.access().segment_of(hit.at().location()) != segment as usize {
                 return false;
             }
-            let record =
-                self.records().record(hit.at()).filter(|record| record.has_valid_checksum());
-            let stays = hit.word().state() == WordState::Live && record.is_some();
+            let record = self.access().record(hit.at()).filter(|record| record.is_whole());
+            let stays = hit.word().state() == State::Live && record.is_some();
             live_bytes += record.filter(|_| stays).map_or(0, |r| r.header.record_bytes());
             !stays
         });

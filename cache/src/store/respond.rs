@@ -3,8 +3,9 @@
 
 use forebay_shm::crash_point;
 
-use super::lookup::{PinnedRecord, RecordVersion, StoredRecord};
+use super::lookup::{RecordVersion, StoredRecord};
 use super::put::{NotStored, Put, RecordTimes};
+use super::record_index::{PinnedRecord, RecordIndex};
 use super::variants::{self, BaseBody};
 use super::worker::{StoreWorker, WorkerInner};
 use crate::flight::VariantKey;
@@ -69,19 +70,19 @@ impl StoreWorker {
         variant: Option<&[u8]>,
         known: RecordVersion,
     ) -> Option<StoredRecord<'_>> {
-        let (pinned, head_start) = self.inner.find((primary, variant))?;
+        let (pinned, head_start) = self.inner.records.find((primary, variant))?;
         let is_it = pinned.record().header.sequence == known.sequence;
         if is_it { StoredRecord::of(&self.inner, pinned, head_start) } else { None }
     }
 
     /// Takes a record out of which parts are missing, so that the next request fetches it.
     pub fn forget(&self, primary: &[u8], variant: Option<&[u8]>, known: RecordVersion) {
-        if let Some((pinned, _)) = self.inner.find((primary, variant))
+        if let Some((pinned, _)) = self.inner.records.find((primary, variant))
             && pinned.record().header.sequence == known.sequence
-            && self.inner.index.take_out(&pinned.hit)
+            && self.inner.records.index.take_out(&pinned.hit)
         {
             use crate::index::Records;
-            self.inner.records().taken_out(&pinned.hit, crate::index::Reason::Removed);
+            self.inner.records.access().taken_out(&pinned.hit, crate::index::Reason::Removed);
         }
         self.inner.demote_orphans();
     }
@@ -91,9 +92,9 @@ impl WorkerInner {
     /// Which queue a response belongs to: main, if it is known to be asked for again. Of a resource
     /// with variants each is known by itself: else whoever asks for it with ever new values would
     /// fill the main queue.
-    pub(crate) fn queue_for(&self, primary: &[u8], base: Option<&VariantKey>) -> SegmentQueue {
-        let known = if self.is_stored(primary, base) {
-            policy::KeyHistory::Replacement
+    pub(crate) fn queue_for(&self, primary: &[u8], base: Option<&VariantKey>) -> Queue {
+        let known = if self.records.is_stored(primary, base) {
+            policy::Known::Replaces
         } else if self.take_ghost_of(primary, base) {
             policy::KeyHistory::Ghost
         } else {
@@ -105,50 +106,14 @@ impl WorkerInner {
         }
     }
 
-    /// Does something stand where this response will?
-    fn is_stored(&self, primary: &[u8], base: Option<&VariantKey>) -> bool {
-        let Some(pinned) = self.look(primary) else {
-            return false;
-        };
-        match base {
-            Some(base) if pinned.record().header.kind == HeaderKind::Base => {
-                pinned.record().head() == base.names
-                    && self.find_variant(primary, &pinned, &base.variant).is_some()
-            }
-            _ => true,
-        }
-    }
-
     /// Did it, or its base, leave the small queue not long ago?
     fn take_ghost_of(&self, primary: &[u8], base: Option<&VariantKey>) -> bool {
         let of_variant = |base: &VariantKey| {
-            self.take_ghost(self.variant_ghost(primary, &self.shared.wide_hash(&base.variant)))
+            self.take_ghost(
+                self.records.variant_ghost(primary, &self.shared.wide_hash(&base.variant)),
+            )
         };
         base.is_some_and(of_variant) || self.take_ghost(self.shared.hash(primary))
-    }
-
-    /// The hash by which the ghost of a variant is known: its key has the epoch of a base that may
-    /// have left, too.
-    fn variant_ghost(&self, primary: &[u8], hash: &[u8; 16]) -> KeyHash {
-        let mut key = Vec::new();
-        variants::write_key_of(&mut key, primary, 0, hash);
-        self.shared.hash(&key)
-    }
-
-    /// The hash by which the ghost of a record is asked for; nothing for a fragment, whose key
-    /// nobody has again.
-    pub(super) fn ghost_of(&self, hit: &IndexHit<'_>, hash: KeyHash) -> Option<KeyHash> {
-        let record = self.records().record(hit.at())?;
-        match record.header.kind {
-            HeaderKind::Base => Some(hash),
-            HeaderKind::Whole | HeaderKind::LongHead => {
-                match variants::split_variant_key(record.key()) {
-                    Some((primary, _, values)) => Some(self.variant_ghost(primary, values)),
-                    None => Some(hash),
-                }
-            }
-            HeaderKind::Fragment | HeaderKind::Filler => None,
-        }
     }
 
     /// Stores a response where requests find it.
@@ -168,7 +133,7 @@ impl WorkerInner {
         let hash = self.shared.wide_hash(&base.variant);
         let mut key = Vec::new();
         for _ in 0..ATTEMPTS_MAX {
-            let epoch = match self.epoch_of(response.primary, &base.names) {
+            let epoch = match self.records.epoch_of(response.primary, &base.names) {
                 // Before it is found: a soft purge marks what is named. One that comes before the
                 // name is seen when the variant's word is published, as any other.
                 Some(epoch) if self.name_variant(response, epoch, hash) => epoch,
@@ -183,31 +148,13 @@ impl WorkerInner {
             crash_point!("store.variant");
             variants::write_key_of(&mut key, response.primary, epoch, &hash);
             let sequence = self.put(&response.put(&key, &head), response.queue)?;
-            if self.is_named(response.primary, epoch, hash) {
+            if self.records.is_named(response.primary, epoch, hash) {
                 return Ok(sequence);
             }
             // The base has left, or too many others were named meanwhile.
-            self.index.remove(&self.pins, &self.key(&key));
+            self.records.index.remove(&self.records.pins, &self.records.key(&key));
         }
         Err(NotStored::Outdated)
-    }
-
-    /// Does the base of this epoch name a variant?
-    fn is_named(&self, primary: &[u8], epoch: u64, hash: [u8; 16]) -> bool {
-        self.look(primary).is_some_and(|pinned| {
-            let record = pinned.record();
-            let base = BaseBody::decode(record.body()).filter(|base| base.epoch == epoch);
-            record.header.kind == HeaderKind::Base
-                && base.is_some_and(|b| b.hashes().contains(&hash))
-        })
-    }
-
-    /// The epoch of the base of a key, if it has these names.
-    pub(super) fn epoch_of(&self, primary: &[u8], names: &[u8]) -> Option<u64> {
-        let pinned = self.look(primary)?;
-        let record = pinned.record();
-        let is_it = record.header.kind == HeaderKind::Base && record.head() == names;
-        is_it.then(|| BaseBody::decode(record.body()).map(|base| base.epoch)).flatten()
     }
 
     /// Stores a base of a new epoch.
@@ -235,7 +182,7 @@ impl WorkerInner {
     pub(super) fn name_variant(&self, response: &Response<'_>, epoch: u64, hash: [u8; 16]) -> bool {
         let Response { primary, purge_noted, .. } = *response;
         for _ in 0..ATTEMPTS_MAX {
-            let Some(pinned) = self.look(primary) else {
+            let Some(pinned) = self.records.look(primary) else {
                 return false;
             };
             let record = pinned.record();
@@ -257,7 +204,7 @@ impl WorkerInner {
                 for hash in oldest {
                     let mut key = Vec::new();
                     variants::write_key_of(&mut key, primary, epoch, hash);
-                    self.index.remove(&self.pins, &self.key(&key));
+                    self.records.index.remove(&self.records.pins, &self.records.key(&key));
                 }
                 return true;
             }
@@ -276,7 +223,7 @@ impl WorkerInner {
         noted: u64,
         (head, times, tags): (&[u8], RecordTimes, Option<&RecordTags>),
     ) -> Option<u64> {
-        let (pinned, head_start) = self.find(key)?;
+        let (pinned, head_start) = self.records.find(key)?;
         let record = pinned.record();
         if record.header.sequence != known.sequence {
             return None;
@@ -306,7 +253,7 @@ impl WorkerInner {
             purge_noted: self.shared.purges.widen(record.header.purge_noted),
             primary: record.key(),
         };
-        let marks = self.records().marks(pinned.hit.at())?;
+        let marks = self.records.access().marks(pinned.hit.at())?;
         // What is purged by the tags that it had has to go, too.
         let matches = |purge: &Predicate<'_>| {
             [record.tags(), new.tags].iter().any(|tags| purge.matches(new.primary, tags))
@@ -324,62 +271,71 @@ impl WorkerInner {
             return None;
         }
         crash_point!("store.replacing");
-        let key = self.key(record.key());
-        if !self.index.replace(&self.pins, &key, &pinned.hit, &appended.for_index()) {
+        let key = self.records.key(record.key());
+        if !self.records.index.replace(&self.records.pins, &key, &pinned.hit, &appended.for_index())
+        {
             drop(inserted);
             self.demote_orphans();
             return None;
         }
         let sequence = inserted.keep();
-        self.records().keep_orphans_of(record);
+        self.records.access().keep_orphans_of(record);
         self.demote_orphans();
         Some(sequence)
     }
+}
 
-    /// The record of a key, or of one of its variants, and where its head begins.
-    fn find(
-        &self,
-        (primary, variant): (&[u8], Option<&[u8]>),
-    ) -> Option<(PinnedRecord<'_>, usize)> {
+impl RecordIndex {
+    /// Does something stand where this response will?
+    fn is_stored(&self, primary: &[u8], base: Option<&VariantKey>) -> bool {
+        let Some(pinned) = self.look(primary) else {
+            return false;
+        };
+        match base {
+            Some(base) if pinned.record().header.kind == Kind::Base => {
+                pinned.record().head() == base.names
+                    && self.find_variant(primary, &pinned, &base.variant).is_some()
+            }
+            _ => true,
+        }
+    }
+
+    /// The hash by which the ghost of a variant is known: its key has the epoch of a base that may
+    /// have left, too.
+    fn variant_ghost(&self, primary: &[u8], hash: &[u8; 16]) -> KeyHash {
+        let mut key = Vec::new();
+        variants::write_key_of(&mut key, primary, 0, hash);
+        self.shared.hash(&key)
+    }
+
+    /// The hash by which the ghost of a record is asked for; nothing for a fragment, whose key
+    /// nobody has again.
+    pub(super) fn ghost_of(&self, hit: &Hit<'_>, hash: KeyHash) -> Option<KeyHash> {
+        let record = self.access().record(hit.at())?;
+        match record.header.kind {
+            Kind::Base => Some(hash),
+            Kind::Whole | Kind::LongHead => match variants::split_variant_key(record.key()) {
+                Some((primary, _, values)) => Some(self.variant_ghost(primary, values)),
+                None => Some(hash),
+            },
+            Kind::Fragment | Kind::Filler => None,
+        }
+    }
+
+    /// Does the base of this epoch name a variant?
+    fn is_named(&self, primary: &[u8], epoch: u64, hash: [u8; 16]) -> bool {
+        self.look(primary).is_some_and(|pinned| {
+            let record = pinned.record();
+            let base = BaseBody::decode(record.body()).filter(|base| base.epoch == epoch);
+            record.header.kind == Kind::Base && base.is_some_and(|b| b.hashes().contains(&hash))
+        })
+    }
+
+    /// The epoch of the base of a key, if it has these names.
+    pub(super) fn epoch_of(&self, primary: &[u8], names: &[u8]) -> Option<u64> {
         let pinned = self.look(primary)?;
-        if pinned.record().header.kind != HeaderKind::Base {
-            return Some((pinned, 0));
-        }
-        let values = variant?;
-        let pinned = self.find_variant(primary, &pinned, values)?;
-        let head_start = variants::head_start(pinned.record().head(), values)?;
-        Some((pinned, head_start))
-    }
-
-    /// The record of a variant that the base names. What it does not name any more is on its way
-    /// out, or was left by a death: purges do not reach it, so nobody may find it.
-    pub(crate) fn find_variant(
-        &self,
-        primary: &[u8],
-        base: &PinnedRecord<'_>,
-        values: &[u8],
-    ) -> Option<PinnedRecord<'_>> {
-        let base = BaseBody::decode(base.record().body())?;
-        let hash = self.shared.wide_hash(values);
-        if !base.hashes().contains(&hash) {
-            return None;
-        }
-        let mut key = self.scratch.take();
-        variants::write_key_of(&mut key, primary, base.epoch, &hash);
-        let pinned = self.look(&key);
-        self.scratch.replace(key);
-        pinned
-    }
-
-    /// The sequence of a variant's record.
-    pub(crate) fn variant_sequence(
-        &self,
-        primary: &[u8],
-        base: &PinnedRecord<'_>,
-        values: &[u8],
-    ) -> Option<u64> {
-        let pinned = self.find_variant(primary, base, values)?;
-        variants::head_start(pinned.record().head(), values)?;
-        Some(pinned.record().header.sequence)
+        let record = pinned.record();
+        let is_it = record.header.kind == Kind::Base && record.head() == names;
+        is_it.then(|| BaseBody::decode(record.body()).map(|base| base.epoch)).flatten()
     }
 }

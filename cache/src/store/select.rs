@@ -6,6 +6,7 @@ use forebay_ordmap::MapError;
 
 use super::long::LongBody;
 use super::purge::variant_keys_of;
+use super::record_index::RecordIndex;
 use super::variants::split_variant_key;
 use super::worker::{StoreWorker, WorkerInner};
 use crate::index::{Hit, State};
@@ -121,7 +122,7 @@ impl StoreWorker {
         let mut walk = selection.walk(None);
         while let Some(primary) = walk.next(&self.inner.key_index)? {
             let before = weighed.walked.records;
-            self.inner.weigh(&primary, selection, &mut weighed.walked);
+            self.inner.records.weigh(&primary, selection, &mut weighed.walked);
             if weighed.walked.records > before && weighed.sample.len() < sample {
                 weighed.sample.push(primary);
             }
@@ -148,7 +149,7 @@ impl StoreWorker {
             let Some(primary) = walk.next(&self.inner.key_index)? else {
                 return Ok(None);
             };
-            let Shown { is_shown, looked_at } = self.inner.show(&primary, selection, see);
+            let Shown { is_shown, looked_at } = self.inner.records.show(&primary, selection, see);
             shown += usize::from(is_shown);
             looked += looked_at;
             last = Some(primary);
@@ -207,7 +208,7 @@ impl WorkerInner {
         loop {
             match walk.next(&self.key_index) {
                 Ok(Some(primary)) => {
-                    self.purge_resource(&primary, selection, is_soft, &mut walked);
+                    self.records.purge_resource(&primary, selection, is_soft, &mut walked);
                     // Those that stand beside each other leave the order together.
                     if walked.resources.is_multiple_of(LEAVE_EVERY) {
                         while self.demote_orphans() {}
@@ -227,7 +228,9 @@ impl WorkerInner {
             }
         }
     }
+}
 
+impl RecordIndex {
     fn purge_resource(
         &self,
         primary: &[u8],
@@ -248,7 +251,7 @@ impl WorkerInner {
     /// Takes a base out that names nothing any more, unless something was named meanwhile.
     fn drop_empty_base(&self, primary: &[u8], sequence: u64) {
         self.index.remove_if(&self.pins, &self.key(primary), |hit| {
-            let record = self.records().record(hit.at());
+            let record = self.access().record(hit.at());
             record.is_some_and(|record| {
                 record.header.kind == HeaderKind::Base && record.header.sequence == sequence
             })
@@ -267,7 +270,7 @@ impl WorkerInner {
         // Of one that moves meanwhile this is asked again.
         let mut counted = 0;
         self.index.remove_if(&self.pins, &self.key(key), |hit| {
-            let Some(record) = self.records().record(hit.at()) else {
+            let Some(record) = self.access().record(hit.at()) else {
                 return true;
             };
             if record.header.kind == HeaderKind::Base {

@@ -78,11 +78,11 @@ impl StoreWorker {
     /// All records that the index names.
     #[doc(hidden)]
     pub fn named(&self) -> Vec<IndexedRecord> {
-        let index = &self.inner.index;
-        let hits = index.hits(&self.inner.pins, 0..index.bucket_count());
+        let index = &self.inner.records.index;
+        let hits = index.hits(&self.inner.records.pins, 0..index.bucket_count());
         let named = hits.map(|hit| {
             let is_live = hit.word().state() == State::Live;
-            match self.inner.records().record(hit.at()) {
+            match self.inner.records.access().record(hit.at()) {
                 Some(record) => IndexedRecord {
                     key: record.key().to_vec(),
                     record_bytes: record.header.record_bytes(),

@@ -11,15 +11,13 @@ use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use forebay_shm::{Area, JoinError, Liveness, Participant};
-use forebay_sync::pins::PinRow;
+use forebay_shm::{JoinError, Liveness, Participant};
 
 use super::appender::Appender;
 use super::body_handle::BodyHandles;
 use super::key_index_sweep::KeyIndexSweep;
-use super::record_access::RecordAccess;
+use super::record_index::RecordIndex;
 use super::shared::Shared;
-use crate::index::{Index, IndexKey, KeyHash, PinnedLocation};
 use crate::key_index::KeyIndexHandle;
 use crate::segment::Queue;
 
@@ -33,8 +31,7 @@ pub struct StoreWorker {
 #[repr(align(128))]
 pub(crate) struct WorkerInner {
     pub(crate) shared: Arc<Shared>,
-    pub(crate) pins: PinRow<Area>,
-    pub(crate) index: Index<Area, RecordAccess>,
+    pub(crate) records: RecordIndex,
     pub(crate) appender: Appender,
     pub(crate) bodies: BodyHandles,
     /// Something may be left to be done: see [`StoreWorker::turn`].
@@ -45,8 +42,6 @@ pub(crate) struct WorkerInner {
     pub(crate) now: Cell<u64>,
     /// The segment and the offset from which on records are to be verified.
     pub(crate) verified: Cell<Option<(u32, u64)>>,
-    /// For keys and other bytes that are needed for a moment.
-    pub(crate) scratch: RefCell<Vec<u8>>,
     /// How far this thread has swept the order, if it does.
     pub(crate) sweep: RefCell<Option<KeyIndexSweep>>,
     pub(crate) key_index: KeyIndexHandle,
@@ -83,69 +78,28 @@ impl StoreWorker {
     pub(crate) fn join(shared: &Arc<Shared>) -> Result<StoreWorker, JoinError> {
         let participant = shared.region.join()?;
         let row = participant.id().row;
-        // SAFETY:
-        // - The row is this participant's alone, and `Part` gives it back after `PinRow` is gone.
-        // - All tables over the area are made in `Shared::over`, from one plan.
-        let pins = unsafe { shared.pins.row(row as usize) }
-            .ok_or(JoinError::Full { participants_max: shared.plan.rows })?;
-        // SAFETY:
-        // - All indices over this area are made here, from one plan and one seed; nothing else
-        //   writes it.
-        // - All rows are of the one table in the region. Segments are freed in `reclaim` only,
-        //   after their words were taken out, the barrier, and a look at the column.
-        // - A place is given to it in `put` and `reclaim` only: of a record just appended to an
-        //   open segment of this thread, which seals it between two calls only.
-        let index = unsafe {
-            let words = shared.index_words.clone();
-            Index::new(words, shared.plan.bucket_count, RecordAccess::new(shared))
-        };
-        let full = |_| JoinError::Full { participants_max: shared.plan.rows };
-        let index = index.map_err(full)?;
+        // SAFETY: the row is this new participant's, and `part` gives it back when everything else
+        // of the worker is gone.
+        let records = unsafe { RecordIndex::new(shared, row) }?;
         // SAFETY: it has no other part, and `Part` gives the row back after this one is gone.
         let key_index = unsafe { shared.key_index.join(&participant) };
         let key_index = key_index.map_err(|error| JoinError::Io(io::Error::other(error)))?;
         let worker = StoreWorker {
             inner: Rc::new(WorkerInner {
                 shared: Arc::clone(shared),
-                pins,
-                index,
+                records,
                 appender: Appender::new(shared, row),
                 bodies: BodyHandles::new(shared, row),
                 is_due: Cell::new(true),
                 sees_waiting: Cell::new(false),
                 now: Cell::new(0),
                 verified: Cell::new(None),
-                scratch: RefCell::default(),
                 sweep: RefCell::default(),
                 key_index,
                 part: ParticipantGuard(Some(participant)),
             }),
         };
         Ok(worker)
-    }
-}
-
-impl WorkerInner {
-    pub(crate) fn records(&self) -> &RecordAccess {
-        self.index.records()
-    }
-
-    /// A key as the index knows it.
-    #[inline]
-    pub(crate) fn key<'a>(
-        &'a self,
-        key: &'a [u8],
-    ) -> IndexKey<impl Fn(PinnedLocation<'_>) -> bool + 'a> {
-        IndexKey::new(self.shared.hash(key), move |at| self.records().has_key(at, key))
-    }
-
-    /// The same with a hash that is known.
-    pub(crate) fn key_of<'a>(
-        &'a self,
-        hash: KeyHash,
-        key: &'a [u8],
-    ) -> IndexKey<impl Fn(PinnedLocation<'_>) -> bool + 'a> {
-        IndexKey::new(hash, move |at| self.records().has_key(at, key))
     }
 }
 

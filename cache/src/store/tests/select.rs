@@ -279,7 +279,7 @@ fn a_variant_that_is_not_named_any_more_is_not_found() {
     let store = Store::open(StoreConfig { variants_max: 1, ..config(8 << 20) }).unwrap();
     let worker = store.join().unwrap();
     put_variant(&worker, b"one", "red");
-    let epoch = worker.inner.epoch_of(b"k", b"accept").expect("a base");
+    let epoch = worker.inner.records.epoch_of(b"k", b"accept").expect("a base");
     let hash = worker.inner.shared.wide_hash(b"one");
     let mut key = Vec::new();
     crate::store::variants::write_key_of(&mut key, b"k", epoch, &hash);
@@ -290,7 +290,7 @@ fn a_variant_that_is_not_named_any_more_is_not_found() {
         Lookup::Base(base) => base.variant(value).is_some(),
         _ => false,
     };
-    assert!(worker.inner.look(&key).is_some(), "it is in the index");
+    assert!(worker.inner.records.look(&key).is_some(), "it is in the index");
     assert_eq!([is_there(b"one"), is_there(b"two")], [false, true]);
 }
 

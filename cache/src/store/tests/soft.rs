@@ -51,11 +51,15 @@ fn what_waits_to_become_live_does_not_survive_a_soft_purge() {
         }
         let inner = &filler.inner;
         let appended = inner.append(&put_of(KEY, &[b"body"]), 1 << 40, Queue::Small).unwrap();
-        let key = inner.key(KEY);
-        let unchecked = inner.index.insert(&inner.pins, &key, &appended.for_index()).unwrap();
+        let key = inner.records.key(KEY);
+        let unchecked =
+            inner.records.index.insert(&inner.records.pins, &key, &appended.for_index()).unwrap();
         assert!(!inner.shared.purges.is_newer(0, |purge| purge.may_match(KEY)));
         assert_eq!(purger.purge_softly(KEY).unwrap().records, 1, "{is_replacing}");
-        assert!(!inner.index.make_live(&inner.pins, &key, unchecked), "{is_replacing}");
+        assert!(
+            !inner.records.index.make_live(&inner.records.pins, &key, unchecked),
+            "{is_replacing}"
+        );
         assert_eq!(is_soft(&purger), None, "{is_replacing}");
         assert_sound(&store);
     }
@@ -100,7 +104,7 @@ fn a_variant_that_is_not_named_yet_does_not_survive_a_soft_purge() {
         let json = base(JSON);
         let response = response_of(&json, b"head");
         let hash = inner.shared.wide_hash(JSON);
-        let epoch = inner.epoch_of(KEY, b"accept").unwrap();
+        let epoch = inner.records.epoch_of(KEY, b"accept").unwrap();
         purge(0);
         assert_eq!(inner.name_variant(&response, epoch, hash), is_named, "{purges_at:?}");
         purge(1);
@@ -143,7 +147,7 @@ fn a_variant_is_named_before_it_is_stored() {
     let json = base(JSON);
     worker.inner.put_response(&response_of(&json, &too_long)).unwrap_err();
     let names = |value: &[u8]| {
-        let pinned = worker.inner.look(KEY).expect("a base");
+        let pinned = worker.inner.records.look(KEY).expect("a base");
         let hash = worker.inner.shared.wide_hash(value);
         BaseBody::decode(pinned.record().body()).unwrap().hashes().contains(&hash)
     };
@@ -226,7 +230,7 @@ fn who_follows_a_validation_led_during_a_purge_finds_nothing_that_was_purged() {
             other => panic!("{other:?}"),
         };
         let mut follower = if is_out_first {
-            assert_eq!(inner.purge_key(hash, KEY), 1);
+            assert_eq!(inner.records.purge_key(hash, KEY), 1);
             let follower = follow();
             leader.validated(b"new", fresh(), None);
             follower
@@ -236,7 +240,7 @@ fn who_follows_a_validation_led_during_a_purge_finds_nothing_that_was_purged() {
                 panic!("no follower");
             };
             leader.validated(b"new", fresh(), None);
-            assert_eq!(inner.purge_key(hash, KEY), 1);
+            assert_eq!(inner.records.purge_key(hash, KEY), 1);
             follower
         };
         let mut cx = Context::from_waker(Waker::noop());

@@ -20,7 +20,7 @@ fn put_variant(worker: &StoreWorker, value: &[u8]) {
 }
 
 fn uses(worker: &StoreWorker, key: &[u8]) -> u8 {
-    worker.inner.look(key).expect("stored").hit.word().uses()
+    worker.inner.records.look(key).expect("stored").hit.word().uses()
 }
 
 fn known(worker: &StoreWorker) -> crate::RecordVersion {
@@ -93,10 +93,10 @@ fn a_variant_that_left_unused_is_known_when_it_comes_back() {
         other => panic!("the base has left: {other:?}"),
     };
     let mut number = 0;
-    while worker.inner.epoch_of(KEY, b"user-agent").is_some_and(|epoch| {
+    while worker.inner.records.epoch_of(KEY, b"user-agent").is_some_and(|epoch| {
         let (hash, mut key) = (worker.inner.shared.wide_hash(b"one"), Vec::new());
         crate::store::variants::write_key_of(&mut key, KEY, epoch, &hash);
-        worker.inner.look(&key).is_some()
+        worker.inner.records.look(&key).is_some()
     }) {
         assert!(put(&worker, format!("k{number}").as_bytes(), b"head", &[0; 4000]));
         worker.turn(NOW, |_| ());
@@ -125,8 +125,11 @@ fn fragments_leave_no_ghosts() {
         panic!("it is long");
     };
     let inner = &worker.inner;
-    let ghost =
-        |key: &[u8]| inner.ghost_of(&inner.look(key).expect("stored").hit, inner.shared.hash(key));
+    let ghost = |key: &[u8]| {
+        inner
+            .records
+            .ghost_of(&inner.records.look(key).expect("stored").hit, inner.shared.hash(key))
+    };
     assert_eq!(ghost(&crate::store::long::fragment_key(long.id(), 0)), None);
     assert_eq!(ghost(KEY), Some(inner.shared.hash(KEY)));
 }
@@ -146,7 +149,7 @@ fn a_long_head_that_names_nothing_is_a_miss_and_leaves() {
     };
     worker.inner.put(&put, Queue::Small).unwrap();
     assert!(matches!(worker.lookup(KEY), Lookup::Miss));
-    assert!(worker.inner.look(KEY).is_none(), "it is still there");
+    assert!(worker.inner.records.look(KEY).is_none(), "it is still there");
     assert_eq!(store.stats().dropped_damaged, 1);
     assert_sound(&store);
 }

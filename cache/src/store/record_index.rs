@@ -1,0 +1,157 @@
+//! The records of a store as one thread finds them: the index, and its own row of pins.
+//!
+//! A lookup reads the word of a key, pins the segment that it names, and compares the whole key.
+//! The record stays in place as long as its [`PinnedRecord`] exists.
+
+#![allow(unsafe_code)]
+
+use std::cell::{Cell, RefCell};
+use std::sync::Arc;
+
+use forebay_shm::{Area, JoinError};
+use forebay_sync::pins::PinRow;
+
+use super::record_access::RecordAccess;
+use super::shared::Shared;
+use super::variants::{self, BaseBody};
+use crate::index::{Hit, Index, Key, KeyHash, Pinned};
+use crate::segment::{Kind, Record};
+
+/// The index and a row of pins.
+pub(crate) struct RecordIndex {
+    pub(super) shared: Arc<Shared>,
+    pub(crate) pins: PinRow<Area>,
+    pub(crate) index: Index<Area, RecordAccess>,
+    /// Memory for a key that is needed for a moment.
+    pub(super) scratch: RefCell<Vec<u8>>,
+}
+
+/// A record and the pin that keeps it in place.
+pub(crate) struct PinnedRecord<'w> {
+    /// Used under `hit` only, hence handed out by reference only.
+    record: Record<'w>,
+    pub(crate) hit: Hit<'w>,
+}
+
+impl PinnedRecord<'_> {
+    #[inline]
+    pub(crate) fn record(&self) -> &Record<'_> {
+        &self.record
+    }
+}
+
+impl RecordIndex {
+    /// # Errors
+    /// The region has fewer rows than that, or the index is damaged.
+    ///
+    /// # Safety
+    /// - The row is that of a participant of this thread, which leaves after the result is dropped.
+    /// - The row has no other `RecordIndex`.
+    pub(super) unsafe fn new(shared: &Arc<Shared>, row: u32) -> Result<RecordIndex, JoinError> {
+        let full = || JoinError::Full { participants_max: shared.plan.rows };
+        // SAFETY:
+        // - The row is the caller's alone, and it leaves after the `PinRow` is gone (contract).
+        // - All tables over the area are made in `Shared::over`, from one plan.
+        let pins = unsafe { shared.pins.row(row as usize) }.ok_or_else(full)?;
+        // SAFETY:
+        // - All indices over this area are made here, from one plan and one seed; nothing else
+        //   writes it.
+        // - All rows are of the one table in the region. Segments are freed in `victim` only,
+        //   after their words were taken out, the barrier, and a look at the column.
+        // - A location is given to it in `put` and `reclaim` only: of a record just appended to an
+        //   open segment of this thread, which seals it between two calls only.
+        let index = unsafe {
+            let words = shared.index_words.clone();
+            Index::new(words, shared.plan.bucket_count, RecordAccess::new(shared))
+        };
+        let index = index.map_err(|_| full())?;
+        Ok(RecordIndex { shared: Arc::clone(shared), pins, index, scratch: RefCell::default() })
+    }
+
+    /// How the index reaches the records that its words name.
+    pub(crate) fn access(&self) -> &RecordAccess {
+        self.index.records()
+    }
+
+    /// A key as the index compares it.
+    #[inline]
+    pub(crate) fn key<'a>(&'a self, key: &'a [u8]) -> Key<impl Fn(Pinned<'_>) -> bool + 'a> {
+        self.key_of(self.shared.hash(key), key)
+    }
+
+    /// A key whose hash is known.
+    #[inline]
+    pub(crate) fn key_of<'a>(
+        &'a self,
+        hash: KeyHash,
+        key: &'a [u8],
+    ) -> Key<impl Fn(Pinned<'_>) -> bool + 'a> {
+        Key::new(hash, move |at| self.access().has_key(at, key))
+    }
+
+    /// The live record of a key. It does not count as a use: a caller that answers with the record
+    /// touches the index word.
+    #[inline]
+    pub(crate) fn look(&self, key: &[u8]) -> Option<PinnedRecord<'_>> {
+        let seen = Cell::new(None);
+        let is_at = |at: Pinned<'_>| {
+            // SAFETY: what is kept of it is used with the hit that the lookup returns for it.
+            let record = unsafe { self.access().record_kept(at) };
+            let is_it = record.is_some_and(|record| record.key() == key);
+            seen.set(record);
+            is_it
+        };
+        let wanted = Key::new(self.shared.hash(key), is_at);
+        let hit = self.index.lookup(&self.pins, &wanted)?;
+        // The closure saw the record that was found last.
+        Some(PinnedRecord { record: seen.take()?, hit })
+    }
+
+    /// The record of a primary key, or of one of its variants, and where the caller's head begins
+    /// in the record's head.
+    pub(super) fn find(
+        &self,
+        (primary, variant): (&[u8], Option<&[u8]>),
+    ) -> Option<(PinnedRecord<'_>, usize)> {
+        let pinned = self.look(primary)?;
+        if pinned.record().header.kind != Kind::Base {
+            return Some((pinned, 0));
+        }
+        let values = variant?;
+        let pinned = self.find_variant(primary, &pinned, values)?;
+        let head_start = variants::head_start(pinned.record().head(), values)?;
+        Some((pinned, head_start))
+    }
+
+    /// The record of a variant that the base names. A variant that the base no longer names is on
+    /// its way out, or was left by a death; purges do not reach it, so no lookup may find it.
+    pub(crate) fn find_variant(
+        &self,
+        primary: &[u8],
+        base: &PinnedRecord<'_>,
+        values: &[u8],
+    ) -> Option<PinnedRecord<'_>> {
+        let base = BaseBody::decode(base.record().body())?;
+        let hash = self.shared.wide_hash(values);
+        if !base.hashes().contains(&hash) {
+            return None;
+        }
+        let mut key = self.scratch.take();
+        variants::write_key_of(&mut key, primary, base.epoch, &hash);
+        let pinned = self.look(&key);
+        self.scratch.replace(key);
+        pinned
+    }
+
+    /// The sequence of a variant's record.
+    pub(crate) fn variant_sequence(
+        &self,
+        primary: &[u8],
+        base: &PinnedRecord<'_>,
+        values: &[u8],
+    ) -> Option<u64> {
+        let pinned = self.find_variant(primary, base, values)?;
+        variants::head_start(pinned.record().head(), values)?;
+        Some(pinned.record().header.sequence)
+    }
+}
