@@ -1,9 +1,10 @@
 //! Checking a store while it is used.
 
-use super::record_keys::OwnedRecordKeys;
+use super::record_index::RecordIndex;
+use super::record_keys::{KeyIndexWriter, OwnedRecordKeys};
 use super::select::KeyIndexDamaged;
 use super::store::Store;
-use super::worker::{StoreWorker, WorkerInner};
+use super::worker::StoreWorker;
 use crate::key_index::{KeyMap, key_entry, split_key_entry, split_tag_entry};
 use crate::tool::view::RegionView;
 use crate::tool::{CheckDepth, CheckProgress, StoreReadError, StoreReport, check};
@@ -44,32 +45,36 @@ impl StoreWorker {
     /// The order cannot be read.
     pub fn check_key_index(&self) -> Result<KeyIndexReport, KeyIndexDamaged> {
         let mut report = KeyIndexReport::default();
-        let maps = self.inner.key_index.check()?;
+        let (keys, records) = (&self.inner.keys, &self.inner.records);
+        let maps = self.inner.keys.handle.check()?;
         report.faults.extend((!maps.is_sound()).then(|| maps.to_string()));
-        self.inner.check_entered(&mut report)?;
-        self.inner.check_entries(KeyMap::Keys, &mut report)?;
-        self.inner.check_entries(KeyMap::Tags, &mut report)?;
+        keys.check_records(records, &mut report)?;
+        keys.check_entries(records, KeyMap::Keys, &mut report)?;
+        keys.check_entries(records, KeyMap::Tags, &mut report)?;
         Ok(report)
     }
 }
 
-impl WorkerInner {
+impl KeyIndexWriter {
     /// Is each record that the index names in the order?
-    fn check_entered(&self, report: &mut KeyIndexReport) -> Result<(), KeyIndexDamaged> {
-        let all = 0..self.records.index.bucket_count();
+    fn check_records(
+        &self,
+        records: &RecordIndex,
+        report: &mut KeyIndexReport,
+    ) -> Result<(), KeyIndexDamaged> {
+        let all = 0..records.index.bucket_count();
         let of = |hit: crate::index::Hit<'_>| {
-            self.records.access().record(hit.at()).and_then(|record| OwnedRecordKeys::of(&record))
+            records.access().record(hit.at()).and_then(|record| OwnedRecordKeys::of(&record))
         };
-        let named: Vec<_> =
-            self.records.index.hits(&self.records.pins, all).filter_map(of).collect();
+        let named: Vec<_> = records.index.hits(&records.pins, all).filter_map(of).collect();
         for ordered in named {
             let ordered = ordered.borrowed();
             let key = ordered.has_key.then(|| key_entry(ordered.primary, ordered.sequence));
             let keys = key.into_iter().map(|entry| (KeyMap::Keys, entry));
             for (which, entry) in keys.chain(ordered.tag_entries().map(|tag| (KeyMap::Tags, tag))) {
                 // It may have left since it was seen.
-                if !self.key_index.contains(which, &entry)?
-                    && !self.is_left_over(which, &entry, &mut 0)
+                if !self.handle.contains(which, &entry)?
+                    && !self.is_left_over(records, which, &entry, &mut 0)
                 {
                     let text = entry.escape_ascii();
                     report.faults.push(format!("{which:?}: the index names {text}"));
@@ -81,12 +86,13 @@ impl WorkerInner {
 
     fn check_entries(
         &self,
+        records: &RecordIndex,
         which: KeyMap,
         report: &mut KeyIndexReport,
     ) -> Result<(), KeyIndexDamaged> {
         let mut behind = Vec::new();
         loop {
-            let entries = self.key_index.entries_behind(which, &behind, 256)?;
+            let entries = self.handle.entries_behind(which, &behind, 256)?;
             let Some(last) = entries.last() else {
                 return Ok(());
             };
@@ -101,7 +107,7 @@ impl WorkerInner {
                     report.faults.push(format!("{which:?}: {text} is no entry"));
                 }
                 report.entries += 1;
-                report.left_over += u64::from(self.is_left_over(which, entry, &mut 0));
+                report.left_over += u64::from(self.is_left_over(records, which, entry, &mut 0));
             }
         }
     }

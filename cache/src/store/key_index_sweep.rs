@@ -1,40 +1,40 @@
-//! Sweeping the order: what a death left in it, or damage, or a lock that could not be had, names
-//! nothing in the index and is taken out, in slices.
+//! Sweeping the key index: entries without a record are removed, in slices. They are left by a
+//! death, by damage, or by a lock that could not be had in time.
 
 use forebay_ordmap::MapError;
 use forebay_sync::atomic::Relaxed;
 
 use super::record_index::RecordIndex;
+use super::record_keys::KeyIndexWriter;
 use super::stats::Events;
 use super::variants::BaseBody;
-use super::worker::WorkerInner;
 use crate::key_index::{KeyMap, split_key_entry, split_tag_entry};
 use crate::segment::HeaderKind;
 
-/// Entries that one slice takes from a map, if that does not mean too many lookups.
+/// Entries that one slice takes from a map, unless that means too many lookups.
 const SLICE_ENTRIES: usize = 32;
 
-/// Lookups of one slice, some 50 µs: for an entry of a tag there may be one for each variant.
+/// Lookups of one slice, some 50 µs: an entry of a tag may need one for each variant.
 const SLICE_LOOKUPS: usize = 64;
 
-/// How far a sweep has come.
+/// The position of a sweep.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct KeyIndexSweep {
-    /// What was left when it began: what is left later is for the next sweep.
+    /// The count of leftovers when it began; later ones are for the next sweep.
     left: u64,
     which: KeyMap,
-    /// The last entry that was looked at.
+    /// The last entry that it has seen.
     behind: Vec<u8>,
 }
 
-impl WorkerInner {
-    /// The next entries of a sweep, if one is due; is there more to do?
-    pub(crate) fn sweep_slice(&self) -> bool {
+impl KeyIndexWriter {
+    /// Sweeps the next entries, if a sweep is due. Returns whether there is more to do.
+    pub(crate) fn sweep_slice(&self, records: &RecordIndex) -> bool {
         let Some(sweep) = self.sweep.take().or_else(|| self.begin_sweep()) else {
             return false;
         };
-        // Who cannot read the maps, or change them, begins anew in another turn.
-        let next = self.sweep_from(sweep).unwrap_or_default();
+        // After an error the sweep begins again in another turn.
+        let next = self.sweep_from(records, sweep).unwrap_or_default();
         let goes_on = next.is_some();
         if !goes_on {
             self.shared.is_sweeping.store(false, Relaxed);
@@ -49,20 +49,17 @@ impl WorkerInner {
         begins.then(|| KeyIndexSweep { left, which: KeyMap::Keys, behind: Vec::new() })
     }
 
-    /// Who was at it leaves: somebody else begins anew.
-    pub(super) fn abandon_sweep(&self) {
-        if self.sweep.take().is_some() {
-            self.shared.is_sweeping.store(false, Relaxed);
-        }
-    }
-
-    fn sweep_from(&self, sweep: KeyIndexSweep) -> Result<Option<KeyIndexSweep>, MapError> {
+    fn sweep_from(
+        &self,
+        records: &RecordIndex,
+        sweep: KeyIndexSweep,
+    ) -> Result<Option<KeyIndexSweep>, MapError> {
         let KeyIndexSweep { left, which, behind } = sweep;
-        let mut entries = self.key_index.entries_behind(which, &behind, SLICE_ENTRIES)?;
+        let mut entries = self.handle.entries_behind(which, &behind, SLICE_ENTRIES)?;
         let mut lookups = 0;
         for (number, entry) in entries.iter().enumerate() {
-            if self.is_left_over(which, entry, &mut lookups)
-                && self.key_index.remove(which, entry)?
+            if self.is_left_over(records, which, entry, &mut lookups)
+                && self.handle.remove(which, entry)?
             {
                 Events::one(&self.shared.events.order_tidied);
             }
@@ -84,10 +81,15 @@ impl WorkerInner {
         })
     }
 
-    /// Does an entry name nothing, and never will? The rows are read before the index: see
-    /// [`key_index`](crate::key_index).
-    /// Adds the lookups that it took.
-    pub(super) fn is_left_over(&self, which: KeyMap, entry: &[u8], lookups: &mut usize) -> bool {
+    /// Whether an entry names no record, now and for ever. It reads the rows of pending inserts
+    /// before the index: see [`key_index`](crate::key_index). Adds the lookups that it took.
+    pub(super) fn is_left_over(
+        &self,
+        records: &RecordIndex,
+        which: KeyMap,
+        entry: &[u8],
+        lookups: &mut usize,
+    ) -> bool {
         let split = match which {
             KeyMap::Keys => split_key_entry(entry),
             KeyMap::Tags => split_tag_entry(entry),
@@ -100,21 +102,31 @@ impl WorkerInner {
         }
         let mut variants = Vec::new();
         *lookups += 1;
-        if self.records.has_sequence(primary, sequence, &mut variants) {
+        if records.has_sequence(primary, sequence, &mut variants) {
             return false;
         }
-        // Only tags have entries of variants.
+        // Only the map of tags has entries of variants.
         if which == KeyMap::Keys {
             return true;
         }
         *lookups += variants.len();
-        !variants.iter().any(|key| self.records.has_sequence(key, sequence, &mut Vec::new()))
+        !variants.iter().any(|key| records.has_sequence(key, sequence, &mut Vec::new()))
+    }
+}
+
+impl Drop for KeyIndexWriter {
+    fn drop(&mut self) {
+        // A sweep that stops here begins again in another thread.
+        if self.sweep.take().is_some() {
+            self.shared.is_sweeping.store(false, Relaxed);
+        }
     }
 }
 
 impl RecordIndex {
-    /// Is the record of a key with this sequence in the index, in whatever state? Adds the keys of
-    /// the variants that the record names. Unlike a lookup it misses none that is moved meanwhile.
+    /// Whether the index names the record of a key with this sequence, in whatever state. Adds the
+    /// keys of the variants that the record names. Unlike a lookup, it does not miss a record that
+    /// is being moved.
     fn has_sequence(&self, key: &[u8], sequence: u64, variants: &mut Vec<Vec<u8>>) -> bool {
         let mut is_there = false;
         self.index.remove_if(&self.pins, &self.key(key), |hit| {

@@ -209,10 +209,10 @@ impl WorkerInner {
                         left = left.saturating_sub(1);
                     }
                 }
-                Orphans::RecordKeys(first) => {
+                Orphans::Keys(first) => {
                     let all = self.records.access().with_next_keys(first, ORDERED_AT_ONCE);
                     let all: Vec<_> = all.iter().map(OwnedRecordKeys::borrowed).collect();
-                    self.remove_keys(&all);
+                    self.keys.remove(&all);
                     let entries: u32 = all.iter().map(RecordKeys::entry_count).sum();
                     left = left.saturating_sub(entries * ENTRY_COST);
                 }

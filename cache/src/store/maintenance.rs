@@ -39,25 +39,21 @@ impl WorkerInner {
     /// One slice of demoting, of reclaiming, or of verifying; is there more?
     fn turn_slice(&self, now: u64) -> bool {
         // Not whoever joined first: some only join to look, and have no turns.
-        if self.verified.get().is_none()
-            && let Some(segment) = self.shared.begin_verifying()
-        {
-            self.verified.set(Some((segment, 0)));
-        }
+        self.verifier.begin();
         if self.demote_orphans() {
             return true;
         }
         // Before room is made in the order: what is left over may be what fills it.
-        let tidies = self.sweep_slice();
+        let tidies = self.keys.sweep_slice(&self.records);
         if !self.is_due.get() && !self.sees_waiting.get() {
-            return tidies || self.verify_slice();
+            return tidies || self.verifier.slice(&self.records);
         }
         match self.reclaim_slice(now) {
             Slice::More => true,
             Slice::Enough => {
                 self.is_due.set(false);
                 self.sees_waiting.set(self.waiting_count() > 0);
-                self.verified.get().is_some() || tidies
+                self.verifier.is_running() || tidies
             }
             Slice::Busy | Slice::Nothing => tidies,
         }

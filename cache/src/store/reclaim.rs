@@ -104,7 +104,7 @@ impl WorkerInner {
 
     /// One slice of reclaiming. `now` is in Unix seconds.
     pub(crate) fn reclaim_slice(&self, now: u64) -> Slice {
-        if self.key_index.is_short() {
+        if self.keys.is_short() {
             return self.reclaim_for_key_index(now);
         }
         self.reclaim_towards(self.reserve(), now)

@@ -34,7 +34,7 @@ pub(crate) enum Orphans {
     /// The variants of a base.
     Variants(NamedVariants),
     /// What named the record in the order.
-    RecordKeys(OwnedRecordKeys),
+    Keys(OwnedRecordKeys),
 }
 
 impl Orphans {
@@ -138,7 +138,7 @@ impl RecordAccess {
         let (mut orphans, mut all) = (self.orphans.borrow_mut(), vec![first]);
         while all.len() < count {
             match orphans.pop() {
-                Some(Orphans::RecordKeys(ordered)) => all.push(ordered),
+                Some(Orphans::Keys(ordered)) => all.push(ordered),
                 Some(other) => {
                     orphans.push(other);
                     break;

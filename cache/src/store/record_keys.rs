@@ -1,23 +1,40 @@
-//! Keeping the order of keys and tags as the index is: an entry comes before the word of its
-//! record, and leaves behind it.
+//! Keeping the key index true: the entries of a record are inserted before its index word is
+//! published, and removed after the word is gone.
+
+use std::cell::{Cell, RefCell};
+use std::sync::Arc;
 
 use forebay_ordmap::MapError;
 use forebay_shm::crash_point;
 
+use super::key_index_sweep::KeyIndexSweep;
 use super::put::{NotStored, Put};
 use super::reclaim::Slice;
 use super::record_access::Orphans;
+use super::shared::Shared;
 use super::stats::Events;
 use super::variants::split_variant_key;
 use super::worker::WorkerInner;
-use crate::key_index::{KEY_BYTES_MAX, RecordKeys};
-use crate::segment::{HeaderKind, Record};
+use crate::key_index::{KEY_BYTES_MAX, KeyIndexHandle, RecordKeys};
+use crate::segment::{Kind, Record};
 
-/// How often a record is tried to be entered, with a slice of reclaiming in between. Room is made
-/// in advance: if it is not there now, the next record will find it.
+/// Attempts to insert the keys of a record, with a slice of reclaiming between two. Room is made in
+/// advance; if there is none now, the next record finds it.
 const ATTEMPTS_MAX: usize = 3;
 
-/// What of a record is in the order, by itself.
+/// One thread's handle on the key index, the insert that it has pending, and its sweep.
+pub(crate) struct KeyIndexWriter {
+    pub(super) shared: Arc<Shared>,
+    pub(crate) handle: KeyIndexHandle,
+    /// The participant whose row names the pending insert.
+    row: u32,
+    /// The sequence of the record whose keys are inserted and whose word is not published; 0: none.
+    pending_sequence: Cell<u64>,
+    /// The sweep that this thread is at.
+    pub(super) sweep: RefCell<Option<KeyIndexSweep>>,
+}
+
+/// The entries of a record, owned, for when the record is gone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct OwnedRecordKeys {
     primary: Box<[u8]>,
@@ -26,14 +43,52 @@ pub(crate) struct OwnedRecordKeys {
     tags: Box<[u8]>,
 }
 
-/// A record has a sequence and is entered in the order. When this is dropped its word is published,
-/// or never will be; then its entries leave.
-#[must_use = "its entries leave"]
+/// Guards the entries of a record until its word is published. Dropped before
+/// [`keep`](InsertedKeys::keep), it removes them: by then the word was withdrawn, or never
+/// published.
+#[must_use = "dropping it removes the keys"]
 pub(crate) struct InsertedKeys<'o> {
-    inner: &'o WorkerInner,
+    writer: &'o KeyIndexWriter,
     sequence: u64,
-    /// What is to leave.
-    ordered: Option<RecordKeys<'o>>,
+    /// The entries to remove.
+    keys: Option<RecordKeys<'o>>,
+}
+
+impl KeyIndexWriter {
+    pub(crate) fn new(shared: &Arc<Shared>, handle: KeyIndexHandle, row: u32) -> KeyIndexWriter {
+        let (pending_sequence, sweep) = (Cell::new(0), RefCell::default());
+        KeyIndexWriter { shared: Arc::clone(shared), handle, row, pending_sequence, sweep }
+    }
+
+    /// Announces in this thread's row that the entries of a record are about to be inserted, so
+    /// that no sweep takes them for left over. A record without entries needs no announcement.
+    fn begin<'o>(&'o self, sequence: u64, keys: Option<RecordKeys<'o>>) -> InsertedKeys<'o> {
+        if keys.is_some() {
+            let pending = self.pending_sequence.replace(sequence);
+            debug_assert_eq!(pending, 0, "a row names one pending insert");
+            self.shared.pending_inserts.begin(self.row, sequence);
+        }
+        InsertedKeys { writer: self, sequence, keys }
+    }
+
+    /// Withdraws the announcement: the word is published, or never will be.
+    fn end(&self) {
+        self.shared.pending_inserts.end(self.row);
+        self.pending_sequence.set(0);
+    }
+
+    /// Removes the entries of records whose words are gone. What cannot be removed now is left to a
+    /// sweep.
+    pub(crate) fn remove(&self, records: &[RecordKeys<'_>]) {
+        if self.handle.remove_keys(records).is_err() {
+            self.shared.leftovers.note();
+        }
+    }
+
+    /// Whether so little room is left that records have to be evicted.
+    pub(crate) fn is_short(&self) -> bool {
+        self.handle.is_short()
+    }
 }
 
 impl InsertedKeys<'_> {
@@ -41,10 +96,10 @@ impl InsertedKeys<'_> {
         self.sequence
     }
 
-    /// The record is published. Its sequence.
+    /// Keeps the entries, since the word is published. Returns the record's sequence.
     pub(crate) fn keep(mut self) -> u64 {
-        if self.ordered.take().is_some() {
-            self.inner.shared.pending_inserts.end(self.inner.part.row());
+        if self.keys.take().is_some() {
+            self.writer.end();
         }
         self.sequence
     }
@@ -52,28 +107,28 @@ impl InsertedKeys<'_> {
 
 impl Drop for InsertedKeys<'_> {
     fn drop(&mut self) {
-        let Some(ordered) = self.ordered.take() else {
+        let Some(keys) = self.keys.take() else {
             return;
         };
-        self.inner.shared.pending_inserts.end(self.inner.part.row());
+        self.writer.end();
         if std::thread::panicking() {
-            // Its word may be published. What is not is swept out.
-            self.inner.shared.leftovers.note();
+            // The word may be published. If it is not, a sweep removes the entries.
+            self.writer.shared.leftovers.note();
         } else {
-            self.inner.remove_keys(&[ordered]);
+            self.writer.remove(&[keys]);
         }
     }
 }
 
 impl OwnedRecordKeys {
-    /// What of a record is in the order; nothing of a fragment, or of a variant without tags.
+    /// The entries of a record; `None` for a fragment, and for a variant without tags.
     pub(crate) fn of(record: &Record<'_>) -> Option<OwnedRecordKeys> {
         let (primary, has_key) = primary_of(record.header.kind, record.key())?;
         let (sequence, tags) = (record.header.sequence, record.tags());
-        let ordered = RecordKeys { primary, has_key, sequence, tags };
+        let keys = RecordKeys { primary, has_key, sequence, tags };
         let owned =
             || OwnedRecordKeys { primary: primary.into(), has_key, sequence, tags: tags.into() };
-        (!ordered.is_nowhere()).then(owned)
+        (!keys.is_nowhere()).then(owned)
     }
 
     pub(crate) fn borrowed(&self) -> RecordKeys<'_> {
@@ -82,8 +137,8 @@ impl OwnedRecordKeys {
     }
 }
 
-/// The primary key of a record, and whether it stands under it; nothing for a fragment.
-pub(crate) fn primary_of(kind: HeaderKind, key: &[u8]) -> Option<(&[u8], bool)> {
+/// The primary key of a record, and whether the record is found under it; `None` for a fragment.
+pub(crate) fn primary_of(kind: Kind, key: &[u8]) -> Option<(&[u8], bool)> {
     match kind {
         HeaderKind::Base => Some((key, true)),
         HeaderKind::Whole | HeaderKind::LongHead => Some(match split_variant_key(key) {
@@ -95,34 +150,33 @@ pub(crate) fn primary_of(kind: HeaderKind, key: &[u8]) -> Option<(&[u8], bool)> 
 }
 
 impl<'a> Put<'a> {
-    /// What of it will be in the order.
-    fn ordered(&self, sequence: u64) -> Option<RecordKeys<'a>> {
+    /// The entries that the record will have.
+    fn keys(&self, sequence: u64) -> Option<RecordKeys<'a>> {
         let (primary, has_key) = primary_of(self.kind, self.key)?;
-        let ordered = RecordKeys { primary, has_key, sequence, tags: self.tags };
-        (!ordered.is_nowhere()).then_some(ordered)
+        let keys = RecordKeys { primary, has_key, sequence, tags: self.tags };
+        (!keys.is_nowhere()).then_some(keys)
     }
 }
 
 impl WorkerInner {
-    /// Gives a record a sequence, and enters it, before it is appended: then nothing else may be
-    /// appended before its word is published. If there is no room in the order some records leave,
-    /// as if there were none in memory.
+    /// Gives a record its sequence and inserts its entries. The caller appends and publishes this
+    /// record before anything else. If the key index has no room, some records are evicted, as if
+    /// memory were full.
     pub(crate) fn insert_keys<'o>(&'o self, put: &Put<'o>) -> Result<InsertedKeys<'o>, NotStored> {
         let sequence = self.shared.next_sequence();
-        let ordered = put.ordered(sequence);
-        let inserted = InsertedKeys { inner: self, sequence, ordered };
-        let Some(ordered) = ordered else {
+        let keys = put.keys(sequence);
+        let inserted = self.keys.begin(sequence, keys);
+        let Some(keys) = keys else {
             return Ok(inserted);
         };
-        self.shared.pending_inserts.begin(self.part.row(), sequence);
-        if ordered.primary.len() > KEY_BYTES_MAX {
+        if keys.primary.len() > KEY_BYTES_MAX {
             return Err(NotStored::TooLarge);
         }
         for _ in 0..ATTEMPTS_MAX {
-            match self.key_index.insert_keys(&ordered) {
+            match self.keys.handle.insert_keys(&keys) {
                 Ok(()) => {
                     // Room is made before it is needed.
-                    if self.key_index.is_short() {
+                    if self.keys.is_short() {
                         self.is_due.set(true);
                     }
                     crash_point!("store.entered");
@@ -140,14 +194,7 @@ impl WorkerInner {
         Err(NotStored::NoRoom)
     }
 
-    /// Takes what named records out of the order, now that the index does not name them any more.
-    pub(crate) fn remove_keys(&self, records: &[RecordKeys<'_>]) {
-        if self.key_index.remove_keys(records).is_err() {
-            self.shared.leftovers.note();
-        }
-    }
-
-    /// Lets some records leave; whether there may be room now.
+    /// Evicts some records. Returns whether there may be room now.
     fn make_room_in_key_index(&self) -> bool {
         self.is_due.set(true);
         let slice = self.reclaim_for_key_index(self.now.get());
@@ -157,9 +204,9 @@ impl WorkerInner {
 }
 
 impl Orphans {
-    /// What of a record is to leave the order.
+    /// The entries of a record, which follow it.
     pub(super) fn of_keys(record: &Record<'_>) -> Option<Orphans> {
-        OwnedRecordKeys::of(record).map(Orphans::RecordKeys)
+        OwnedRecordKeys::of(record).map(Orphans::Keys)
     }
 }
 

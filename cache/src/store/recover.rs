@@ -2,13 +2,16 @@
 
 #![allow(unsafe_code)]
 
+use std::cell::Cell;
 use std::io;
+use std::sync::Arc;
 
 use forebay_shm::Dead;
 use forebay_sync::atomic::Relaxed;
 
 use super::layout::ROW_WORDS;
 use super::record_index::RecordIndex;
+use super::shared::Shared;
 use super::stats::Events;
 use super::store::Store;
 use super::worker::WorkerInner;
@@ -72,22 +75,64 @@ impl WorkerInner {
         }
         count
     }
+}
 
-    /// The next records of the segments that were sealed when the region was attached to: what is
-    /// damaged is taken out. True if there is more to check.
-    pub(crate) fn verify_slice(&self) -> bool {
-        let Some((segment, offset_bytes)) = self.verified.get() else {
+/// Checks the records that were in the region when this process attached to it, in slices. One
+/// thread of a process does that.
+#[derive(Debug)]
+pub(crate) struct Verifier {
+    shared: Arc<Shared>,
+    /// The segment and the offset to go on from, if this thread is at it.
+    next: Cell<Option<(u32, u64)>>,
+}
+
+impl Verifier {
+    pub(crate) fn new(shared: &Arc<Shared>) -> Verifier {
+        Verifier { shared: Arc::clone(shared), next: Cell::new(None) }
+    }
+
+    /// Begins, if there is something to verify and no other thread does it.
+    pub(crate) fn begin(&self) {
+        if self.next.get().is_none()
+            && let Some(segment) = self.shared.begin_verifying()
+        {
+            self.next.set(Some((segment, 0)));
+        }
+    }
+
+    pub(crate) fn is_running(&self) -> bool {
+        self.next.get().is_some()
+    }
+
+    /// The segment that it goes on with.
+    #[cfg(test)]
+    pub(crate) fn segment(&self) -> Option<u32> {
+        self.next.get().map(|(segment, _)| segment)
+    }
+
+    /// Verifies the next records; damaged ones are taken out. Returns whether there is more to do.
+    pub(crate) fn slice(&self, records: &RecordIndex) -> bool {
+        let Some((segment, offset_bytes)) = self.next.get() else {
             return false;
         };
-        let next = match self.records.verify_from(segment, offset_bytes) {
+        let next = match records.verify_from(segment, offset_bytes) {
             Some(offset_bytes) => Some((segment, offset_bytes)),
             None if segment + 1 < self.shared.plan.geometry.segment_count() => {
                 Some((segment + 1, 0))
             }
             None => None,
         };
-        self.verified.set(next);
+        self.next.set(next);
         next.is_some()
+    }
+}
+
+impl Drop for Verifier {
+    fn drop(&mut self) {
+        // Another thread goes on from here.
+        if let Some((segment, _)) = self.next.get() {
+            self.shared.leave_verifying(segment);
+        }
     }
 }
 

@@ -120,7 +120,7 @@ impl StoreWorker {
     ) -> Result<SelectionSize, KeyIndexDamaged> {
         let mut weighed = SelectionSize::default();
         let mut walk = selection.walk(None);
-        while let Some(primary) = walk.next(&self.inner.key_index)? {
+        while let Some(primary) = walk.next(&self.inner.keys.handle)? {
             let before = weighed.walked.records;
             self.inner.records.weigh(&primary, selection, &mut weighed.walked);
             if weighed.walked.records > before && weighed.sample.len() < sample {
@@ -146,7 +146,7 @@ impl StoreWorker {
         let mut walk = selection.walk(after);
         let (mut shown, mut looked, mut last) = (0, 0, None);
         while shown < limit.max(1) && looked < LOOKED_AT_MAX {
-            let Some(primary) = walk.next(&self.inner.key_index)? else {
+            let Some(primary) = walk.next(&self.inner.keys.handle)? else {
                 return Ok(None);
             };
             let Shown { is_shown, looked_at } = self.inner.records.show(&primary, selection, see);
@@ -206,7 +206,7 @@ impl WorkerInner {
         let mut walked = WalkProgress::default();
         let mut walk = selection.walk(None);
         loop {
-            match walk.next(&self.key_index) {
+            match walk.next(&self.keys.handle) {
                 Ok(Some(primary)) => {
                     self.records.purge_resource(&primary, selection, is_soft, &mut walked);
                     // Those that stand beside each other leave the order together.

@@ -5,7 +5,7 @@
 //!
 #![allow(unsafe_code)]
 
-use std::cell::{Cell, RefCell};
+use std::cell::Cell;
 use std::fmt;
 use std::io;
 use std::rc::Rc;
@@ -15,10 +15,10 @@ use forebay_shm::{JoinError, Liveness, Participant};
 
 use super::appender::Appender;
 use super::body_handle::BodyHandles;
-use super::key_index_sweep::KeyIndexSweep;
 use super::record_index::RecordIndex;
+use super::record_keys::KeyIndexWriter;
+use super::recover::Verifier;
 use super::shared::Shared;
-use crate::key_index::KeyIndexHandle;
 use crate::segment::Queue;
 
 /// One thread's part in a [`Store`](crate::Store).
@@ -40,11 +40,8 @@ pub(crate) struct WorkerInner {
     pub(crate) sees_waiting: Cell<bool>,
     /// The time in Unix seconds, as it was last told.
     pub(crate) now: Cell<u64>,
-    /// The segment and the offset from which on records are to be verified.
-    pub(crate) verified: Cell<Option<(u32, u64)>>,
-    /// How far this thread has swept the order, if it does.
-    pub(crate) sweep: RefCell<Option<KeyIndexSweep>>,
-    pub(crate) key_index: KeyIndexHandle,
+    pub(crate) verifier: Verifier,
+    pub(crate) keys: KeyIndexWriter,
     /// Last, so that the row is given back when nothing uses it any more.
     pub(crate) part: ParticipantGuard,
 }
@@ -93,9 +90,8 @@ impl StoreWorker {
                 is_due: Cell::new(true),
                 sees_waiting: Cell::new(false),
                 now: Cell::new(0),
-                verified: Cell::new(None),
-                sweep: RefCell::default(),
-                key_index,
+                verifier: Verifier::new(shared),
+                keys: KeyIndexWriter::new(shared, key_index, row),
                 part: ParticipantGuard(Some(participant)),
             }),
         };
@@ -105,10 +101,6 @@ impl StoreWorker {
 
 impl Drop for WorkerInner {
     fn drop(&mut self) {
-        if let Some((segment, _)) = self.verified.get() {
-            self.shared.leave_verifying(segment);
-        }
-        self.abandon_sweep();
         if !std::thread::panicking() {
             while self.demote_orphans() {}
             self.appender.seal(Queue::Small);

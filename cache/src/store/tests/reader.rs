@@ -278,15 +278,18 @@ fn who_leaves_while_it_verifies_is_followed_by_another() {
     let store = Store::open(StoreConfig { path: Some(path), ..config(4 << 20) }).unwrap();
     let [first, second] = [(); 2].map(|()| store.join().unwrap());
     assert!(first.turn(NOW, |_| ()) && first.turn(NOW, |_| ()));
-    let (segment, _) = first.inner.verified.get().expect("it is at it");
+    let segment = first.inner.verifier.segment().expect("it is at it");
     assert!(segment > 0);
-    assert!(!second.turn(NOW, |_| ()) && second.inner.verified.get().is_none(), "one is enough");
+    assert!(
+        !second.turn(NOW, |_| ()) && second.inner.verifier.segment().is_none(),
+        "one is enough"
+    );
     drop(first);
     assert!(second.turn(NOW, |_| ()));
-    assert_eq!(second.inner.verified.get().map(|(next, _)| next), Some(segment + 1));
+    assert_eq!(second.inner.verifier.segment(), Some(segment + 1));
     while second.turn(NOW, |_| ()) {}
     let third = store.join().unwrap();
     drop(second);
     third.turn(NOW, |_| ());
-    assert_eq!(third.inner.verified.get(), None, "all is verified");
+    assert_eq!(third.inner.verifier.segment(), None, "all is verified");
 }

@@ -339,7 +339,7 @@ fn a_sweep_takes_out_what_names_nothing_and_nothing_else() {
         for (primary, has_key) in [(&b"a/1"[..], true), (b"gone", true), (b"gone", false)] {
             let tags = tags.as_bytes();
             let ordered = crate::key_index::RecordKeys { primary, has_key, sequence, tags };
-            worker.inner.key_index.insert_keys(&ordered).unwrap();
+            worker.inner.keys.handle.insert_keys(&ordered).unwrap();
         }
     }
     // One of them is about to be published by somebody.
@@ -369,17 +369,17 @@ fn a_sweep_takes_out_what_names_nothing_and_nothing_else() {
 fn a_stopped_owner_of_a_map_stops_nobody() {
     let (store, worker) = filled();
     let owner = store.join().unwrap();
-    owner.inner.key_index.while_locked(|| {
+    owner.inner.keys.handle.while_locked(|| {
         assert!(!put(&worker, b"new", b"head", b"body"), "it cannot be entered");
         for (key, _) in STORED {
             assert!(worker.purge(key.as_bytes()).unwrap().records == 1, "{key}");
         }
         assert_eq!(left(&worker), Vec::<&str>::new());
-        assert!(worker.inner.key_index.is_busy(), "who has waited once does not wait again");
+        assert!(worker.inner.keys.handle.is_busy(), "who has waited once does not wait again");
     });
     assert!(store.stats().order_refused > 0);
     assert!(put(&worker, b"new", b"head", b"body"), "the lock is free again");
-    assert!(!worker.inner.key_index.is_busy());
+    assert!(!worker.inner.keys.handle.is_busy());
     while worker.turn(NOW, |_| ()) {}
     let order = worker.check_key_index().unwrap();
     assert_eq!((order.entries, order.left_over, order.faults), (1, 0, vec![]));
@@ -392,7 +392,7 @@ fn a_purge_finds_what_a_damaged_order_does_not() {
         [("a/", "", &["b/1", "b/2", "b/3", "c/1"][..]), ("", "red", &["a/3", "a/4", "b/2", "b/3"])]
     {
         let (store, worker) = filled();
-        worker.inner.key_index.damage();
+        worker.inner.keys.handle.damage();
         assert!(worker.weigh_selected(&selection(within, tags), 0, &mut |_| ()).is_err());
         let purged = worker.purge_selected(&selection(within, tags), false, &mut |_| ()).unwrap();
         assert_eq!(purged.records, 4, "{within:?}, {tags:?}");
