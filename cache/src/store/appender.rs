@@ -13,7 +13,7 @@ use std::sync::Arc;
 use forebay_shm::{Area, crash_point};
 
 use super::shared::Shared;
-use crate::segment::{Location, NotAppended, OpenSegment, Queue};
+use crate::segment::{AppendError, Location, OpenSegment, SegmentQueue};
 
 /// The open segments that one thread appends to.
 #[derive(Debug)]
@@ -34,7 +34,7 @@ struct OpenQueue {
 
 /// Why nothing was appended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum AppendError {
+pub(crate) enum QueueError {
     /// No segment of the queue is open.
     NotOpen,
     /// The record does not fit into what is left of the segment: seal it, and open another one.
@@ -53,30 +53,30 @@ impl Appender {
     /// bytes; they count as live.
     pub(crate) fn append(
         &self,
-        queue: Queue,
-        append: impl Fn(&mut OpenSegment<Area>) -> Result<Location, NotAppended>,
-    ) -> Result<(Location, u64), AppendError> {
+        queue: SegmentQueue,
+        append: impl Fn(&mut OpenSegment<Area>) -> Result<Location, AppendError>,
+    ) -> Result<(Location, u64), QueueError> {
         let mut queue = self.queue(queue).borrow_mut();
-        let open = queue.open.as_mut().ok_or(AppendError::NotOpen)?;
+        let open = queue.open.as_mut().ok_or(QueueError::NotOpen)?;
         let before = open.filled_bytes();
         let location = append(open).map_err(|why| match why {
-            NotAppended::Full => AppendError::Full,
-            NotAppended::Impossible(_) => AppendError::TooLarge,
+            AppendError::Full => QueueError::Full,
+            AppendError::Impossible(_) => QueueError::TooLarge,
         })?;
         debug_assert!(open.filled_bytes() > before, "a record takes room");
         let record_bytes = u64::from(open.filled_bytes() - before);
-        self.shared.segments.table().add_live(open.segment(), record_bytes);
+        self.shared.segments.table().add_live_bytes(open.segment(), record_bytes);
         crash_point!("store.appended");
         Ok((location, record_bytes))
     }
 
     /// Whether a segment of the queue is open.
-    pub(crate) fn is_open(&self, queue: Queue) -> bool {
+    pub(crate) fn is_open(&self, queue: SegmentQueue) -> bool {
         self.queue(queue).borrow().open.is_some()
     }
 
     /// Opens a free segment in a queue that has none open. Returns false if none is free.
-    pub(crate) fn claim(&self, queue: Queue) -> bool {
+    pub(crate) fn claim(&self, queue: SegmentQueue) -> bool {
         let mut open_queue = self.queue(queue).borrow_mut();
         debug_assert!(open_queue.open.is_none(), "an open segment would never be sealed");
         // SAFETY: the row is this participant's, and what is open is sealed before it leaves.
@@ -90,7 +90,7 @@ impl Appender {
     }
 
     /// Seals the open segment of a queue, if there is one.
-    pub(crate) fn seal(&self, queue: Queue) {
+    pub(crate) fn seal(&self, queue: SegmentQueue) {
         let open = self.queue(queue).borrow_mut().open.take();
         let Some(open) = open else {
             return;
@@ -104,10 +104,10 @@ impl Appender {
         }
     }
 
-    fn queue(&self, queue: Queue) -> &RefCell<OpenQueue> {
+    fn queue(&self, queue: SegmentQueue) -> &RefCell<OpenQueue> {
         match queue {
-            Queue::Small => &self.small,
-            Queue::Main => &self.main,
+            SegmentQueue::Small => &self.small,
+            SegmentQueue::Main => &self.main,
         }
     }
 }

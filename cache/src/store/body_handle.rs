@@ -312,8 +312,9 @@ impl BodyHandles {
     /// Whether a handle keeps a drained segment from being freed.
     fn pins_drained(&self, slot: u32) -> bool {
         let table = self.shared.segments.table();
-        let is_drained =
-            |segment| table.state(segment).is_some_and(|state| state.phase == Phase::Draining);
+        let is_drained = |segment| {
+            table.state(segment).is_some_and(|state| state.phase == SegmentPhase::Draining)
+        };
         self.with(
             slot,
             |slot| matches!(slot.state, HandleState::Pinned { segment, .. } if is_drained(segment)),

@@ -159,7 +159,7 @@ impl StoreWorker {
         let is_it = record.header.kind == HeaderKind::Fragment
             && u64::from(record.header.body_bytes) == long.bytes_of(number);
         is_it.then(|| {
-            self.inner.records.index.touch(&pinned.hit);
+            self.inner.records.index.count_use(&pinned.hit);
             BodyHandle::new(&self.inner, &pinned.hit, record, part, tag)
         })
     }

@@ -10,7 +10,7 @@ use super::record_index::PinnedRecord;
 use super::variants;
 use super::worker::{StoreWorker, WorkerInner};
 use crate::flight::RenewedHead;
-use crate::segment::Kind;
+use crate::segment::HeaderKind;
 use crate::tags::tags_of;
 
 /// What stands under a primary key.
@@ -83,12 +83,12 @@ impl StoreWorker {
             return Lookup::Miss;
         };
         match pinned.record().header.kind {
-            Kind::Whole | Kind::LongHead => {
-                self.inner.records.index.touch(&pinned.hit);
+            HeaderKind::Whole | HeaderKind::LongHead => {
+                self.inner.records.index.count_use(&pinned.hit);
                 StoredRecord::of(&self.inner, pinned, 0).map_or(Lookup::Miss, Lookup::Record)
             }
-            Kind::Base => {
-                self.inner.records.index.touch(&pinned.hit);
+            HeaderKind::Base => {
+                self.inner.records.index.count_use(&pinned.hit);
                 Lookup::Base(BaseRecord { worker: self, primary, pinned })
             }
             // Nobody asks for a fragment by a primary key.
@@ -173,7 +173,7 @@ impl<'w> BaseRecord<'w> {
         let inner = &self.worker.inner;
         let pinned = inner.records.find_variant(self.primary, &self.pinned, values)?;
         let head_start = variants::head_start(pinned.record().head(), values)?;
-        inner.records.index.touch(&pinned.hit);
+        inner.records.index.count_use(&pinned.hit);
         StoredRecord::of(inner, pinned, head_start)
     }
 }

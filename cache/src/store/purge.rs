@@ -11,7 +11,7 @@ use super::record_keys::primary_of;
 use super::select::{Selection, WalkProgress};
 use super::variants::BaseBody;
 use super::worker::{StoreWorker, WorkerInner};
-use crate::index::{Hit, KeyHash, State};
+use crate::index::{Hit, KeyHash, WordState};
 use crate::purge::{Predicate, soften};
 use crate::segment::{HeaderKind, Record};
 

@@ -10,7 +10,7 @@
 
 use forebay_shm::crash_point;
 
-use super::appender::AppendError;
+use super::appender::QueueError;
 use super::shared::Shared;
 use super::worker::WorkerInner;
 use crate::index::{self, size_class};
@@ -144,9 +144,9 @@ impl WorkerInner {
             }
             match self.appender.append(queue, &append) {
                 Ok(appended) => return Ok(appended),
-                Err(AppendError::TooLarge) => return Err(NotStored::TooLarge),
-                Err(AppendError::Full) => self.appender.seal(queue),
-                Err(AppendError::NotOpen) => break,
+                Err(QueueError::TooLarge) => return Err(NotStored::TooLarge),
+                Err(QueueError::Full) => self.appender.seal(queue),
+                Err(QueueError::NotOpen) => break,
             }
         }
         Err(NotStored::NoRoom)
@@ -165,7 +165,7 @@ impl WorkerInner {
         crash_point!("store.unchecked");
         let purged =
             self.shared.purges.check(put.purge_noted, |purge| purge.matches(put.primary, put.tags));
-        if purged == Verdict::Purged {
+        if purged == PurgeVerdict::Purged {
             if self.records.index.withdraw(unchecked) {
                 appended.give_up(&self.shared);
             }
@@ -177,7 +177,7 @@ impl WorkerInner {
     }
 
     /// Sees to it that a segment is open in a queue, if that is possible.
-    fn has_open(&self, queue: Queue, kept: Kept) -> bool {
+    fn has_open(&self, queue: SegmentQueue, kept: Kept) -> bool {
         if self.appender.is_open(queue) {
             return true;
         }

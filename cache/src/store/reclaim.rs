@@ -30,10 +30,12 @@ use super::layout::word;
 use super::put::Kept;
 use super::stats::Events;
 use super::worker::WorkerInner;
-use crate::index::{Hit, KeyHash, State};
-use crate::policy::ghosts::{GhostTime, Trace};
-use crate::policy::{self, Census, Choice, Drain, Fate, Rules, Seen, USES_MAX};
-use crate::segment::{Phase, Queue, Scanned};
+use crate::index::{Hit, KeyHash, WordState};
+use crate::policy::ghosts::{GhostSlot, GhostTime};
+use crate::policy::{
+    self, DrainPlan, DrainRecord, EvictionRules, RecordFate, USES_MAX, UseCensus, Victim,
+};
+use crate::segment::{ScannedRecord, SegmentPhase, SegmentQueue};
 
 /// Records that one slice looks at, and whose entries leave the order: some 60 µs.
 const SLICE_RECORDS: usize = 24;
@@ -348,7 +350,7 @@ impl WorkerInner {
                 *drain = before;
                 return None;
             }
-            Fate::Ghost => {
+            RecordFate::Ghost => {
                 self.records
                     .ghost_of(&hit, hash)
                     .into_iter()
@@ -387,7 +389,7 @@ impl WorkerInner {
     }
 
     /// Copies a record to the open segment of a queue, if it is still there in the end.
-    fn move_record(&self, hit: &Hit<'_>, queue: Queue, uses: u8) -> bool {
+    fn move_record(&self, hit: &Hit<'_>, queue: SegmentQueue, uses: u8) -> bool {
         let records = self.records.access();
         let (Some(marks), Some(record)) = (records.marks(hit.at()), records.record(hit.at()))
         else {

@@ -14,8 +14,8 @@ use forebay_sync::pins::PinRow;
 use super::record_access::RecordAccess;
 use super::shared::Shared;
 use super::variants::{self, BaseBody};
-use crate::index::{Hit, Index, Key, KeyHash, Pinned};
-use crate::segment::{Kind, Record};
+use crate::index::{Hit, Index, Key, KeyHash, PinnedLocation};
+use crate::segment::{HeaderKind, Record};
 
 /// The index and a row of pins.
 pub(crate) struct RecordIndex {
@@ -75,7 +75,10 @@ impl RecordIndex {
 
     /// A key as the index compares it.
     #[inline]
-    pub(crate) fn key<'a>(&'a self, key: &'a [u8]) -> Key<impl Fn(Pinned<'_>) -> bool + 'a> {
+    pub(crate) fn key<'a>(
+        &'a self,
+        key: &'a [u8],
+    ) -> Key<impl Fn(PinnedLocation<'_>) -> bool + 'a> {
         self.key_of(self.shared.hash(key), key)
     }
 
@@ -85,7 +88,7 @@ impl RecordIndex {
         &'a self,
         hash: KeyHash,
         key: &'a [u8],
-    ) -> Key<impl Fn(Pinned<'_>) -> bool + 'a> {
+    ) -> Key<impl Fn(PinnedLocation<'_>) -> bool + 'a> {
         Key::new(hash, move |at| self.access().has_key(at, key))
     }
 
@@ -94,7 +97,7 @@ impl RecordIndex {
     #[inline]
     pub(crate) fn look(&self, key: &[u8]) -> Option<PinnedRecord<'_>> {
         let seen = Cell::new(None);
-        let is_at = |at: Pinned<'_>| {
+        let is_at = |at: PinnedLocation<'_>| {
             // SAFETY: what is kept of it is used with the hit that the lookup returns for it.
             let record = unsafe { self.access().record_kept(at) };
             let is_it = record.is_some_and(|record| record.key() == key);
@@ -114,7 +117,7 @@ impl RecordIndex {
         (primary, variant): (&[u8], Option<&[u8]>),
     ) -> Option<(PinnedRecord<'_>, usize)> {
         let pinned = self.look(primary)?;
-        if pinned.record().header.kind != Kind::Base {
+        if pinned.record().header.kind != HeaderKind::Base {
             return Some((pinned, 0));
         }
         let values = variant?;

@@ -16,7 +16,7 @@ use super::stats::Events;
 use super::variants::split_variant_key;
 use super::worker::WorkerInner;
 use crate::key_index::{KEY_BYTES_MAX, KeyIndexHandle, RecordKeys};
-use crate::segment::{Kind, Record};
+use crate::segment::{HeaderKind, Record};
 
 /// Attempts to insert the keys of a record, with a slice of reclaiming between two. Room is made in
 /// advance; if there is none now, the next record finds it.
@@ -138,7 +138,7 @@ impl OwnedRecordKeys {
 }
 
 /// The primary key of a record, and whether the record is found under it; `None` for a fragment.
-pub(crate) fn primary_of(kind: Kind, key: &[u8]) -> Option<(&[u8], bool)> {
+pub(crate) fn primary_of(kind: HeaderKind, key: &[u8]) -> Option<(&[u8], bool)> {
     match kind {
         HeaderKind::Base => Some((key, true)),
         HeaderKind::Whole | HeaderKind::LongHead => Some(match split_variant_key(key) {

@@ -15,8 +15,8 @@ use super::shared::Shared;
 use super::stats::Events;
 use super::store::Store;
 use super::worker::WorkerInner;
-use crate::index::{Hit, Reason, Records, State};
-use crate::segment::{Phase, Scanned};
+use crate::index::{Hit, Records, RemovalReason, WordState};
+use crate::segment::{ScannedRecord, SegmentPhase};
 
 /// Bytes that one slice of verifying looks at: some 30 µs.
 const VERIFY_BYTES: u32 = 128 * 1024;
@@ -191,7 +191,7 @@ impl RecordIndex {
             Events::one(&self.shared.events.dropped_damaged);
             // Key and tags may be what is damaged.
             self.shared.leftovers.note();
-            self.access().taken_out(hit, Reason::Removed);
+            self.access().on_removed(hit, RemovalReason::Removed);
         }
     }
 
@@ -210,8 +210,8 @@ impl RecordIndex {
         }
         if hit.word().state() != WordState::Live {
             // Its publisher can't make it live any more.
-            if self.index.take_out(&hit) {
-                self.access().taken_out(&hit, Reason::Removed);
+            if self.index.remove_hit(&hit) {
+                self.access().on_removed(&hit, RemovalReason::Removed);
             }
             return false;
         }
@@ -225,8 +225,9 @@ impl RecordIndex {
             if self.access().segment_of(hit.at().location()) != segment as usize {
                 return false;
             }
-            let record = self.access().record(hit.at()).filter(|record| record.is_whole());
-            let stays = hit.word().state() == State::Live && record.is_some();
+            let record =
+                self.access().record(hit.at()).filter(|record| record.has_valid_checksum());
+            let stays = hit.word().state() == WordState::Live && record.is_some();
             live_bytes += record.filter(|_| stays).map_or(0, |r| r.header.record_bytes());
             !stays
         });

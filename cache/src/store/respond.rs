@@ -79,10 +79,13 @@ impl StoreWorker {
     pub fn forget(&self, primary: &[u8], variant: Option<&[u8]>, known: RecordVersion) {
         if let Some((pinned, _)) = self.inner.records.find((primary, variant))
             && pinned.record().header.sequence == known.sequence
-            && self.inner.records.index.take_out(&pinned.hit)
+            && self.inner.records.index.remove_hit(&pinned.hit)
         {
             use crate::index::Records;
-            self.inner.records.access().taken_out(&pinned.hit, crate::index::Reason::Removed);
+            self.inner
+                .records
+                .access()
+                .on_removed(&pinned.hit, crate::index::RemovalReason::Removed);
         }
         self.inner.demote_orphans();
     }
@@ -92,9 +95,9 @@ impl WorkerInner {
     /// Which queue a response belongs to: main, if it is known to be asked for again. Of a resource
     /// with variants each is known by itself: else whoever asks for it with ever new values would
     /// fill the main queue.
-    pub(crate) fn queue_for(&self, primary: &[u8], base: Option<&VariantKey>) -> Queue {
+    pub(crate) fn queue_for(&self, primary: &[u8], base: Option<&VariantKey>) -> SegmentQueue {
         let known = if self.records.is_stored(primary, base) {
-            policy::Known::Replaces
+            policy::KeyHistory::Replacement
         } else if self.take_ghost_of(primary, base) {
             policy::KeyHistory::Ghost
         } else {
@@ -292,7 +295,7 @@ impl RecordIndex {
             return false;
         };
         match base {
-            Some(base) if pinned.record().header.kind == Kind::Base => {
+            Some(base) if pinned.record().header.kind == HeaderKind::Base => {
                 pinned.record().head() == base.names
                     && self.find_variant(primary, &pinned, &base.variant).is_some()
             }
@@ -313,12 +316,14 @@ impl RecordIndex {
     pub(super) fn ghost_of(&self, hit: &Hit<'_>, hash: KeyHash) -> Option<KeyHash> {
         let record = self.access().record(hit.at())?;
         match record.header.kind {
-            Kind::Base => Some(hash),
-            Kind::Whole | Kind::LongHead => match variants::split_variant_key(record.key()) {
-                Some((primary, _, values)) => Some(self.variant_ghost(primary, values)),
-                None => Some(hash),
-            },
-            Kind::Fragment | Kind::Filler => None,
+            HeaderKind::Base => Some(hash),
+            HeaderKind::Whole | HeaderKind::LongHead => {
+                match variants::split_variant_key(record.key()) {
+                    Some((primary, _, values)) => Some(self.variant_ghost(primary, values)),
+                    None => Some(hash),
+                }
+            }
+            HeaderKind::Fragment | HeaderKind::Filler => None,
         }
     }
 
@@ -327,7 +332,8 @@ impl RecordIndex {
         self.look(primary).is_some_and(|pinned| {
             let record = pinned.record();
             let base = BaseBody::decode(record.body()).filter(|base| base.epoch == epoch);
-            record.header.kind == Kind::Base && base.is_some_and(|b| b.hashes().contains(&hash))
+            record.header.kind == HeaderKind::Base
+                && base.is_some_and(|b| b.hashes().contains(&hash))
         })
     }
 
@@ -335,7 +341,7 @@ impl RecordIndex {
     pub(super) fn epoch_of(&self, primary: &[u8], names: &[u8]) -> Option<u64> {
         let pinned = self.look(primary)?;
         let record = pinned.record();
-        let is_it = record.header.kind == Kind::Base && record.head() == names;
+        let is_it = record.header.kind == HeaderKind::Base && record.head() == names;
         is_it.then(|| BaseBody::decode(record.body()).map(|base| base.epoch)).flatten()
     }
 }

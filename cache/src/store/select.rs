@@ -9,7 +9,7 @@ use super::purge::variant_keys_of;
 use super::record_index::RecordIndex;
 use super::variants::split_variant_key;
 use super::worker::{StoreWorker, WorkerInner};
-use crate::index::{Hit, State};
+use crate::index::{Hit, WordState};
 use crate::key_index::KeyWalk;
 use crate::purge::Predicate;
 use crate::segment::{HeaderKind, Record};

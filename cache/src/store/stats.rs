@@ -341,7 +341,7 @@ mod tests {
             purge_noted: 0,
             primary: key,
         };
-        worker.inner.append(&put, 1, Queue::Small).unwrap();
+        worker.inner.append(&put, 1, SegmentQueue::Small).unwrap();
         assert_eq!(over(), 0);
         let table = store.shared.segments.table();
         let open = table.segments_where(|state| state.phase == SegmentPhase::Open).next().unwrap();

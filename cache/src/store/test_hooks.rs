@@ -69,7 +69,9 @@ impl StoreWorker {
     /// Reclaims everything, whatever is in it, as far as nobody has it open or pins it.
     #[doc(hidden)]
     pub fn empty(&self) {
-        [Queue::Small, Queue::Main].into_iter().for_each(|queue| self.inner.appender.seal(queue));
+        [SegmentQueue::Small, SegmentQueue::Main]
+            .into_iter()
+            .for_each(|queue| self.inner.appender.seal(queue));
         let segment_count = self.inner.shared.plan.geometry.segment_count();
         // At the end of time all records are stale.
         while self.inner.reclaim_towards(segment_count, u64::MAX) == Slice::More {}
@@ -81,7 +83,7 @@ impl StoreWorker {
         let index = &self.inner.records.index;
         let hits = index.hits(&self.inner.records.pins, 0..index.bucket_count());
         let named = hits.map(|hit| {
-            let is_live = hit.word().state() == State::Live;
+            let is_live = hit.word().state() == WordState::Live;
             match self.inner.records.access().record(hit.at()) {
                 Some(record) => IndexedRecord {
                     key: record.key().to_vec(),

@@ -9,8 +9,8 @@ use super::drain_state::DrainState;
 use super::layout::{row, word};
 use super::stats::Events;
 use super::worker::WorkerInner;
-use crate::policy::{self, Choice, Pool, Rules, Sealed};
-use crate::segment::{Phase, Queue, State};
+use crate::policy::{self, EvictionRules, SealedSegment, SegmentPool, Victim};
+use crate::segment::{SegmentPhase, SegmentQueue, SegmentState};
 
 impl WorkerInner {
     /// The segment to be reclaimed next, if there is one.

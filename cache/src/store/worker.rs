@@ -19,7 +19,7 @@ use super::record_index::RecordIndex;
 use super::record_keys::KeyIndexWriter;
 use super::recover::Verifier;
 use super::shared::Shared;
-use crate::segment::Queue;
+use crate::segment::SegmentQueue;
 
 /// One thread's part in a [`Store`](crate::Store).
 #[derive(Clone)]
@@ -103,8 +103,8 @@ impl Drop for WorkerInner {
     fn drop(&mut self) {
         if !std::thread::panicking() {
             while self.demote_orphans() {}
-            self.appender.seal(Queue::Small);
-            self.appender.seal(Queue::Main);
+            self.appender.seal(SegmentQueue::Small);
+            self.appender.seal(SegmentQueue::Main);
         }
     }
 }

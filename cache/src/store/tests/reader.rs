@@ -219,7 +219,7 @@ fn a_key_that_is_replaced_during_a_listing_is_listed_once() {
     let worker = store.join().unwrap();
     let reader = StoreReader::open(&path).unwrap();
     let buckets_of = |key: &str| {
-        worker.own.shared.hash(key.as_bytes()).buckets(worker.own.shared.plan.bucket_count)
+        worker.inner.shared.hash(key.as_bytes()).buckets(worker.inner.shared.plan.bucket_count)
     };
     let keys = (0..1_000_000).map(|number| format!("key {number}"));
     let key = keys.clone().find(|key| !buckets_of(key).is_sorted()).unwrap();

@@ -166,7 +166,7 @@ fn lender(store: &Store, count: usize) -> (StoreWorker, Vec<crate::BodyHandle>) 
         found.pin_body(0..20_000, number as u64)
     });
     let lent = lent.collect();
-    worker.inner.appender.seal(Queue::Small);
+    worker.inner.appender.seal(SegmentQueue::Small);
     (worker, lent)
 }
 
@@ -201,7 +201,7 @@ fn a_segment_whose_last_pin_is_down_is_free_before_anything_else_is_drained() {
     for number in 0..200 {
         assert!(put(&other, format!("small{number}").as_bytes(), b"head", &[1; 100]));
     }
-    other.inner.appender.seal(Queue::Small);
+    other.inner.appender.seal(SegmentQueue::Small);
     let segment_count = store.shared.plan.geometry.segment_count();
     assert_eq!(other.inner.reclaim_towards(segment_count, NOW), Slice::More);
     let under_way = other.inner.draining().expect("more than a slice takes");
@@ -220,10 +220,11 @@ fn who_lends_and_never_answers_stops_the_others_for_a_while_only() {
     worker.empty();
     assert!(put(&worker, b"used", b"head", &body(0, 1000)));
     get(&worker, b"used").expect("it is there");
-    worker.inner.appender.seal(Queue::Small);
+    worker.inner.appender.seal(SegmentQueue::Small);
     // SAFETY: the row is this participant's, which has them to the end.
-    let claim =
-        || unsafe { store.shared.segments.claim(worker.inner.part.row(), Queue::Small, None) };
+    let claim = || unsafe {
+        store.shared.segments.claim(worker.inner.part.row(), SegmentQueue::Small, None)
+    };
     let taken: Vec<_> = std::iter::from_fn(claim).collect();
     assert_eq!(worker.inner.reclaim_slice(NOW), Slice::More, "it is chosen");
     // It is used, and there would be room for it if the lender gave up what it has pinned.

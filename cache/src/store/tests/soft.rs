@@ -50,7 +50,8 @@ fn what_waits_to_become_live_does_not_survive_a_soft_purge() {
             assert!(put(&filler, KEY, b"old", b"old"));
         }
         let inner = &filler.inner;
-        let appended = inner.append(&put_of(KEY, &[b"body"]), 1 << 40, Queue::Small).unwrap();
+        let appended =
+            inner.append(&put_of(KEY, &[b"body"]), 1 << 40, SegmentQueue::Small).unwrap();
         let key = inner.records.key(KEY);
         let unchecked =
             inner.records.index.insert(&inner.records.pins, &key, &appended.for_index()).unwrap();
@@ -112,7 +113,7 @@ fn a_variant_that_is_not_named_yet_does_not_survive_a_soft_purge() {
         variants::write_key_of(&mut key, KEY, epoch, &hash);
         head.extend_from_slice(JSON);
         let put = Put { head: &head, ..put_of(&key, &[b"body"]) };
-        assert_eq!(inner.put(&put, Queue::Small).is_ok(), is_stored, "{purges_at:?}");
+        assert_eq!(inner.put(&put, SegmentQueue::Small).is_ok(), is_stored, "{purges_at:?}");
         let is_marked = Some(purges_at.is_some());
         assert_eq!(is_variant_soft(&purger, HTML), is_marked, "{purges_at:?}");
         assert_eq!(is_variant_soft(&purger, JSON), is_stored.then_some(false), "{purges_at:?}");

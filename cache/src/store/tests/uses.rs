@@ -67,7 +67,7 @@ fn what_is_sent_counts_as_used_and_what_is_only_looked_at_does_not() {
 fn a_new_variant_of_a_known_resource_is_new() {
     let (_store, worker) = open(32 << 20);
     let queue = |base: Option<&VariantKey>| worker.inner.queue_for(KEY, base);
-    assert_eq!(queue(Some(&base(b"one"))), Queue::Small);
+    assert_eq!(queue(Some(&base(b"one"))), SegmentQueue::Small);
     put_variant(&worker, b"one");
     for (name, base, expected) in [
         ("the same", Some(base(b"one")), SegmentQueue::Main),
@@ -147,7 +147,7 @@ fn a_long_head_that_names_nothing_is_a_miss_and_leaves() {
         purge_noted: 0,
         primary: KEY,
     };
-    worker.inner.put(&put, Queue::Small).unwrap();
+    worker.inner.put(&put, SegmentQueue::Small).unwrap();
     assert!(matches!(worker.lookup(KEY), Lookup::Miss));
     assert!(worker.inner.records.look(KEY).is_none(), "it is still there");
     assert_eq!(store.stats().dropped_damaged, 1);

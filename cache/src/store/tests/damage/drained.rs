@@ -47,7 +47,7 @@ const DRAINED: &[Damaged] = &[
 fn no_segment_is_freed_that_a_word_names() {
     for &(what, damage) in DRAINED {
         let made = made();
-        made.worker.inner.appender.seal(Queue::Small);
+        made.worker.inner.appender.seal(SegmentQueue::Small);
         let segment = made.segment_of(KEY);
         damage(&made, segment);
         assert_eq!(drained_to_the_end(&made, segment), [""; 0], "{what}");
