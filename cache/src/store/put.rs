@@ -24,15 +24,15 @@ const ATTEMPTS_MAX: usize = 64;
 
 /// How many free segments may not be taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Kept(pub(crate) u32);
+pub(crate) struct FreeReserve(pub(crate) u32);
 
-impl Kept {
+impl FreeReserve {
     /// Whoever reclaims has to have room for what stays. Without it, a burst of new records that
     /// takes every segment would push out what is used, not what is not.
-    pub(crate) const FOR_MOVES: Kept = Kept(1);
+    pub(crate) const FOR_MOVES: FreeReserve = FreeReserve(1);
 
     /// For who reclaims.
-    pub(crate) const NONE: Kept = Kept(0);
+    pub(crate) const NONE: FreeReserve = FreeReserve(0);
 }
 
 /// Why a record was not stored.
@@ -126,7 +126,7 @@ impl WorkerInner {
             body: put.body,
         };
         let (location, record_bytes) =
-            self.append_with(queue, Kept::FOR_MOVES, |open| open.append(&record))?;
+            self.append_with(queue, FreeReserve::FOR_MOVES, |open| open.append(&record))?;
         Ok(Appended { location, record_bytes, sequence })
     }
 
@@ -135,11 +135,11 @@ impl WorkerInner {
     pub(crate) fn append_with(
         &self,
         queue: SegmentQueue,
-        kept: Kept,
+        reserve: FreeReserve,
         append: impl Fn(&mut OpenSegment<forebay_shm::Area>) -> Result<Location, AppendError>,
     ) -> Result<(Location, u64), NotStored> {
         for _ in 0..ATTEMPTS_MAX {
-            if !self.has_open(queue, kept) {
+            if !self.has_open(queue, reserve) {
                 break;
             }
             match self.appender.append(queue, &append) {
@@ -177,15 +177,15 @@ impl WorkerInner {
     }
 
     /// Sees to it that a segment is open in a queue, if that is possible.
-    fn has_open(&self, queue: SegmentQueue, kept: Kept) -> bool {
+    fn has_open(&self, queue: SegmentQueue, reserve: FreeReserve) -> bool {
         if self.appender.is_open(queue) {
             return true;
         }
-        self.is_due.set(true);
-        if self.has_free(kept) && self.appender.claim(queue) {
+        self.reclaimer.request();
+        if self.reclaimer.has_free(reserve) && self.appender.claim(queue) {
             return true;
         }
-        let is_one_free = self.reclaim_now(kept);
+        let is_one_free = self.reclaim_now(reserve);
         // Where a record was moved meanwhile there is one open already.
         self.appender.is_open(queue) || (is_one_free && self.appender.claim(queue))
     }

@@ -9,7 +9,7 @@ use forebay_shm::crash_point;
 
 use super::key_index_sweep::KeyIndexSweep;
 use super::put::{NotStored, Put};
-use super::reclaim::Slice;
+use super::reclaim::SliceOutcome;
 use super::record_access::Orphans;
 use super::shared::Shared;
 use super::stats::Events;
@@ -177,7 +177,7 @@ impl WorkerInner {
                 Ok(()) => {
                     // Room is made before it is needed.
                     if self.keys.is_short() {
-                        self.is_due.set(true);
+                        self.reclaimer.request();
                     }
                     crash_point!("store.entered");
                     return Ok(inserted);
@@ -196,10 +196,10 @@ impl WorkerInner {
 
     /// Evicts some records. Returns whether there may be room now.
     fn make_room_in_key_index(&self) -> bool {
-        self.is_due.set(true);
-        let slice = self.reclaim_for_key_index(self.now.get());
+        self.reclaimer.request();
+        let slice = self.reclaim_for_key_index(self.reclaimer.now());
         while self.demote_orphans() {}
-        slice == Slice::More
+        slice == SliceOutcome::More
     }
 }
 

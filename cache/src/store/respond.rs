@@ -6,6 +6,7 @@ use forebay_shm::crash_point;
 use super::lookup::{RecordVersion, StoredRecord};
 use super::put::{NotStored, Put, RecordTimes};
 use super::record_index::{PinnedRecord, RecordIndex};
+use super::stats::Events;
 use super::variants::{self, BaseBody};
 use super::worker::{StoreWorker, WorkerInner};
 use crate::flight::VariantKey;
@@ -109,14 +110,18 @@ impl WorkerInner {
         }
     }
 
-    /// Did it, or its base, leave the small queue not long ago?
+    /// Removes the ghost of a response, or of its base. Returns whether there was one.
     fn take_ghost_of(&self, primary: &[u8], base: Option<&VariantKey>) -> bool {
         let of_variant = |base: &VariantKey| {
-            self.take_ghost(
-                self.records.variant_ghost(primary, &self.shared.wide_hash(&base.variant)),
-            )
+            self.records.variant_ghost(primary, &self.shared.wide_hash(&base.variant))
         };
-        base.is_some_and(of_variant) || self.take_ghost(self.shared.hash(primary))
+        let ghosts = &self.shared.ghosts;
+        let is_known = base.is_some_and(|base| ghosts.take(of_variant(base)))
+            || ghosts.take(self.shared.hash(primary));
+        if is_known {
+            Events::one(&self.shared.events.ghost_hits);
+        }
+        is_known
     }
 
     /// Stores a response where requests find it.

@@ -12,6 +12,7 @@ use forebay_sync::pins::Pins;
 use forebay_sync::{Barrier, Words};
 
 use super::config::{FLIGHT_SHARDS, OpenError, StoreConfig};
+use super::ghosts::GhostTable;
 use super::hash::Hasher;
 use super::layout::{Plan, ROW_WORDS, kind, row, word};
 use super::stats::Events;
@@ -29,7 +30,7 @@ pub(crate) struct Shared {
     pub(crate) region: Region,
     pub(crate) store: Area,
     pub(crate) rows: Area,
-    pub(crate) ghosts: Area,
+    pub(crate) ghosts: GhostTable,
     pub(crate) index_words: Area,
     pub(crate) segments: Segments<Area>,
     pub(crate) pins: Pins<Area>,
@@ -129,7 +130,12 @@ impl Shared {
             leftovers: Leftovers::new(store.clone(), word::LEFTOVERS, word::SWEPT),
             key_index,
             rows: area(kind::ROWS)?,
-            ghosts: area(kind::GHOSTS)?,
+            ghosts: GhostTable::new(
+                area(kind::GHOSTS)?,
+                plan.ghost_words,
+                store.clone(),
+                plan.geometry.segment_count(),
+            ),
             index_words: area(kind::INDEX)?,
             events: Events::default(),
             is_verifying: AtomicBool::new(false),

@@ -1,7 +1,7 @@
 //! What stress tests ask beside what everybody may: nothing is told that cannot be seen otherwise,
 //! but it is told in one go.
 
-use super::reclaim::Slice;
+use super::reclaim::SliceOutcome;
 use super::store::Store;
 use super::worker::StoreWorker;
 use crate::index::WordState;
@@ -74,7 +74,7 @@ impl StoreWorker {
             .for_each(|queue| self.inner.appender.seal(queue));
         let segment_count = self.inner.shared.plan.geometry.segment_count();
         // At the end of time all records are stale.
-        while self.inner.reclaim_towards(segment_count, u64::MAX) == Slice::More {}
+        while self.inner.reclaim_towards(segment_count, u64::MAX) == SliceOutcome::More {}
     }
 
     /// All records that the index names.

@@ -1,19 +1,18 @@
-//! Which segment is reclaimed next, and what becomes of those that slow clients keep.
+//! Which segment is reclaimed next, and what becomes of drained ones that are still pinned.
 
 #![allow(unsafe_code)]
 
-use forebay_sync::Words;
 use forebay_sync::atomic::Relaxed;
 
 use super::drain_state::DrainState;
 use super::layout::{row, word};
+use super::reclaim::Reclaimer;
 use super::stats::Events;
-use super::worker::WorkerInner;
 use crate::policy::{self, EvictionRules, SealedSegment, SegmentPool, Victim};
 use crate::segment::{SegmentPhase, SegmentQueue, SegmentState};
 
-impl WorkerInner {
-    /// The segment to be reclaimed next, if there is one.
+impl Reclaimer {
+    /// The segment to reclaim next, if there is one.
     pub(super) fn choose(&self, now: u64) -> Option<Victim> {
         let table = self.shared.segments.table();
         let pinned = self.pinned_for_long();
@@ -24,8 +23,8 @@ impl WorkerInner {
                     && !matches!(state.phase, SegmentPhase::Free | SegmentPhase::Draining)
             };
             let pool = SegmentPool {
-                // What is passed over is no part of it: else the small queue would be nothing but
-                // what slow clients are sent, and no new record would stay long enough to be used.
+                // The pool excludes segments that are passed over. Otherwise bodies of slow clients
+                // would fill the small queue, and no new record would stay long enough to be used.
                 segments: (0..table.segment_count()).filter(offered).count() as u32,
                 small: table.segments_where(small).filter(offered).count() as u32,
                 now,
@@ -38,35 +37,35 @@ impl WorkerInner {
                 &EvictionRules::STORE,
             )
         };
-        let may_wait = self.waiting_count() < (self.reserve() / 2).max(1);
-        if may_wait && self.is_much(&pinned) {
+        let may_wait = self.waiting_count() < (self.free_target() / 2).max(1);
+        if may_wait && self.is_too_much(&pinned) {
             return choose(true);
         }
         choose(false).or_else(|| if may_wait { choose(true) } else { None })
     }
 
-    /// How many segments are drained, and only wait for their pins: what is not pinned was freed.
+    /// Counts the segments that are drained and wait for their pins only.
     pub(super) fn waiting_count(&self) -> u32 {
         let drained =
             self.shared.segments.table().segments_where(|s| s.phase == SegmentPhase::Draining);
         drained.filter(|segment| self.draining() != Some(*segment)).count() as u32
     }
 
-    /// For each segment whether a piece of it is lent: a glance, as pieces come and go meanwhile.
-    /// Row by row, and only of who has lent something, since many workers with many segments make
-    /// many pins. What is pinned for the time of a lookup is not looked for.
+    /// For each segment, whether a body handle pins it: a glance, as handles come and go. It looks
+    /// only at rows with body handles, since many workers with many segments have many pins. Pins
+    /// that last as long as a lookup do not count.
     fn pinned_for_long(&self) -> Vec<bool> {
         let mut pinned = vec![false; self.shared.segments.table().segment_count() as usize];
-        let has_lent =
+        let has_handles =
             |number: &usize| self.shared.row_word(*number as u32, row::HANDLES).load(Relaxed) != 0;
-        for number in (0..self.shared.plan.rows as usize).filter(has_lent) {
+        for number in (0..self.shared.plan.rows as usize).filter(has_handles) {
             self.shared.pins.pinned_by(number).for_each(|segment| pinned[segment] = true);
         }
         pinned
     }
 
-    /// Are more segments pinned that could be free than may be passed over?
-    fn is_much(&self, pinned: &[bool]) -> bool {
+    /// Whether the pinned segments that could be free are too many to be passed over.
+    fn is_too_much(&self, pinned: &[bool]) -> bool {
         let table = self.shared.segments.table();
         let which = table
             .segments_where(|s| matches!(s.phase, SegmentPhase::Sealed | SegmentPhase::Draining));
@@ -81,14 +80,15 @@ impl WorkerInner {
             segment,
             queue: policy_queue(queue),
             order: table.order(segment),
-            // The filler is nothing that a compacted segment would be without.
+            // Without the filler, which compacting would not save.
             filled_bytes: table.records_bytes(segment),
             live_bytes: table.live_bytes(segment),
             stale_from: table.expires(segment),
         })
     }
 
-    /// Frees what is drained and pinned by nobody. The caller has the eviction lock.
+    /// Frees the drained segments that have no pins, and asks the owners of pins to revoke their
+    /// body handles if too much is pinned. The caller has the eviction lock.
     pub(super) fn free_drained(&self) {
         let table = self.shared.segments.table();
         let mut drained = table
@@ -96,19 +96,19 @@ impl WorkerInner {
             .filter(|segment| self.draining() != Some(*segment))
             .peekable();
         if drained.peek().is_none() {
-            self.shared.store.word(word::WAITS_SINCE).store(0, Relaxed);
+            self.word(word::WAITS_SINCE).store(0, Relaxed);
             return;
         }
         self.shared.pins.barrier();
-        let is_much_pinned = self.is_much(&self.pinned_for_long());
+        let is_much_pinned = self.is_too_much(&self.pinned_for_long());
         for segment in drained {
             if self.shared.pins.is_pinned(segment as usize) {
                 if is_much_pinned || self.free_count(1) == 0 {
-                    self.ask_for(segment);
+                    self.request_revoke(segment);
                 }
                 continue;
             }
-            // Nobody has counted them out: who drained it, or what said so, was damaged.
+            // A drain counts all bytes out. It did not: the drain, or its progress, was damaged.
             if table.live_bytes(segment) > 0 {
                 if self.draining().is_none() {
                     self.shared.drain.begin(segment, DrainState::TAKE_OUT.encode());
@@ -118,17 +118,17 @@ impl WorkerInner {
             }
             // SAFETY:
             // - The caller has the eviction lock.
-            // - The segment is not the one that is being drained, so all its words were taken out
-            //   by who drained it, and a place that no word names is never published again.
-            // - The barrier was executed after that, and then nobody was seen to pin it.
+            // - The segment is not the one that is being drained, so its drain removed all its
+            //   words, and a location that no word names is never published again.
+            // - The barrier was executed after that, and then no row was seen to pin it.
             if unsafe { self.shared.segments.free(segment) }.is_ok() {
                 Events::one(&self.shared.events.segments_freed);
             }
         }
     }
 
-    /// Asks all who pin a segment to give it up.
-    fn ask_for(&self, segment: u32) {
+    /// Asks all owners of pins on a segment to revoke their body handles.
+    fn request_revoke(&self, segment: u32) {
         for holder in self.shared.pins.holders(segment as usize) {
             let request = self.shared.row_word(holder.row as u32, row::REVOKE);
             request.store(u64::from(segment) + 1, Relaxed);

@@ -1,11 +1,19 @@
-//! One thread's part in the store.
+//! One thread's handle on the store.
 //!
-//! Everything here belongs to one thread: its row of pins, the segments that it appends to, the
-//! pieces that it has lent. What it shares is in [`Shared`].
+//! | part | owns |
+//! |---|---|
+//! | [`RecordIndex`] | the index, and the thread's row of pins |
+//! | [`Appender`] | the segments that the thread appends to |
+//! | [`BodyHandles`] | bodies that clients still read |
+//! | [`KeyIndexWriter`] | the handle on the key index, its pending insert, its sweep |
+//! | [`Reclaimer`] | what the thread knows of free and drained segments |
+//! | [`Verifier`] | the check of records that were there before this process |
 //!
+//! What needs several of them, such as storing a record, is a method of [`WorkerInner`]. State
+//! that threads and processes share is in [`Shared`].
+
 #![allow(unsafe_code)]
 
-use std::cell::Cell;
 use std::fmt;
 use std::io;
 use std::rc::Rc;
@@ -15,13 +23,14 @@ use forebay_shm::{JoinError, Liveness, Participant};
 
 use super::appender::Appender;
 use super::body_handle::BodyHandles;
+use super::reclaim::Reclaimer;
 use super::record_index::RecordIndex;
 use super::record_keys::KeyIndexWriter;
 use super::recover::Verifier;
 use super::shared::Shared;
 use crate::segment::SegmentQueue;
 
-/// One thread's part in a [`Store`](crate::Store).
+/// One thread's handle on a [`Store`](crate::Store).
 #[derive(Clone)]
 pub struct StoreWorker {
     pub(crate) inner: Rc<WorkerInner>,
@@ -34,19 +43,15 @@ pub(crate) struct WorkerInner {
     pub(crate) records: RecordIndex,
     pub(crate) appender: Appender,
     pub(crate) bodies: BodyHandles,
-    /// Something may be left to be done: see [`StoreWorker::turn`].
-    pub(crate) is_due: Cell<bool>,
-    /// Segments that are drained waited for their pins when this thread last looked.
-    pub(crate) sees_waiting: Cell<bool>,
-    /// The time in Unix seconds, as it was last told.
-    pub(crate) now: Cell<u64>,
+    pub(crate) reclaimer: Reclaimer,
     pub(crate) verifier: Verifier,
     pub(crate) keys: KeyIndexWriter,
-    /// Last, so that the row is given back when nothing uses it any more.
+    /// Last, so that the row is given back when nothing uses it.
     pub(crate) part: ParticipantGuard,
 }
 
-/// A participant that leaves at the end, unless its thread panics: then it counts as dead.
+/// A participant that leaves when this is dropped, unless its thread panics: then it counts as
+/// dead, and another participant cleans up after it.
 #[derive(Debug)]
 pub(crate) struct ParticipantGuard(Option<Participant>);
 
@@ -78,7 +83,8 @@ impl StoreWorker {
         // SAFETY: the row is this new participant's, and `part` gives it back when everything else
         // of the worker is gone.
         let records = unsafe { RecordIndex::new(shared, row) }?;
-        // SAFETY: it has no other part, and `Part` gives the row back after this one is gone.
+        // SAFETY: the participant has no other handle, and `part` gives the row back after this
+        // one is gone.
         let key_index = unsafe { shared.key_index.join(&participant) };
         let key_index = key_index.map_err(|error| JoinError::Io(io::Error::other(error)))?;
         let worker = StoreWorker {
@@ -87,9 +93,7 @@ impl StoreWorker {
                 records,
                 appender: Appender::new(shared, row),
                 bodies: BodyHandles::new(shared, row),
-                is_due: Cell::new(true),
-                sees_waiting: Cell::new(false),
-                now: Cell::new(0),
+                reclaimer: Reclaimer::new(shared),
                 verifier: Verifier::new(shared),
                 keys: KeyIndexWriter::new(shared, key_index, row),
                 part: ParticipantGuard(Some(participant)),

@@ -3,8 +3,8 @@
 use forebay_sync::atomic::Relaxed;
 
 use super::super::layout::row;
-use super::super::put::Kept;
-use super::super::reclaim::Slice;
+use super::super::put::FreeReserve;
+use super::super::reclaim::SliceOutcome;
 use super::basics::body;
 use super::*;
 use crate::segment::SegmentQueue;
@@ -203,13 +203,13 @@ fn a_segment_whose_last_pin_is_down_is_free_before_anything_else_is_drained() {
     }
     other.inner.appender.seal(SegmentQueue::Small);
     let segment_count = store.shared.plan.geometry.segment_count();
-    assert_eq!(other.inner.reclaim_towards(segment_count, NOW), Slice::More);
-    let under_way = other.inner.draining().expect("more than a slice takes");
+    assert_eq!(other.inner.reclaim_towards(segment_count, NOW), SliceOutcome::More);
+    let under_way = other.inner.reclaimer.draining().expect("more than a slice takes");
     assert_eq!(store.phases().draining, 2);
     let free = store.phases().free;
     drop(lent);
-    assert!(worker.inner.reclaim_now(Kept(free)));
-    assert_eq!(other.inner.draining(), Some(under_way));
+    assert!(worker.inner.reclaim_now(FreeReserve(free)));
+    assert_eq!(other.inner.reclaimer.draining(), Some(under_way));
 }
 
 #[test]
@@ -226,10 +226,10 @@ fn who_lends_and_never_answers_stops_the_others_for_a_while_only() {
         store.shared.segments.claim(worker.inner.part.row(), SegmentQueue::Small, None)
     };
     let taken: Vec<_> = std::iter::from_fn(claim).collect();
-    assert_eq!(worker.inner.reclaim_slice(NOW), Slice::More, "it is chosen");
+    assert_eq!(worker.inner.reclaim_slice(NOW), SliceOutcome::More, "it is chosen");
     // It is used, and there would be room for it if the lender gave up what it has pinned.
     for now in [NOW, NOW, NOW + 1] {
-        assert_eq!(worker.inner.reclaim_slice(now), Slice::Nothing);
+        assert_eq!(worker.inner.reclaim_slice(now), SliceOutcome::Nothing);
         assert_eq!((store.phases().free, store.phases().draining), (0, 2));
     }
     get(&worker, b"used").expect("it is still there");

@@ -1,0 +1,293 @@
+//! Draining a segment: each record moves to another segment or is removed from the index, in
+//! slices. [`reclaim`](super::reclaim) has the steps and what a death leaves of them.
+
+use forebay_shm::crash_point;
+use forebay_sync::atomic::Relaxed;
+
+use super::drain_state::DrainState;
+use super::layout::word;
+use super::put::FreeReserve;
+use super::reclaim::SliceOutcome;
+use super::stats::Events;
+use super::worker::WorkerInner;
+use crate::index::{Hit, KeyHash, WordState};
+use crate::policy::{
+    self, DrainPlan, DrainRecord, EvictionRules, RecordFate, USES_MAX, UseCensus, Victim,
+};
+use crate::segment::{ScannedRecord, SegmentPhase, SegmentQueue};
+
+/// Records of one slice, and those whose entries leave the key index: some 60 µs.
+const SLICE_RECORDS: usize = 24;
+
+/// Bytes of a tag, at least on average; the number of tags is guessed from it.
+const TAG_BYTES: usize = 8;
+
+/// Bytes that one slice copies: some 30 µs.
+const SLICE_COPY_BYTES: u64 = 128 * 1024;
+
+/// One slice of draining a segment. Its worker has the eviction lock.
+pub(super) struct DrainSlice<'w> {
+    pub(super) worker: &'w WorkerInner,
+    pub(super) segment: u32,
+    /// Unix seconds.
+    now: u64,
+}
+
+/// What follows a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum WalkStep {
+    Next,
+    /// The slice ends behind this record.
+    Pause,
+    /// The slice ends before this record: the next one begins with it.
+    Back,
+}
+
+/// How a walk ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum WalkEnd {
+    /// Behind the last record, at this offset.
+    Through(u32),
+    /// Where no record is: the start of the next one is unknown.
+    Damaged,
+    Paused,
+    Back,
+}
+
+impl<'w> DrainSlice<'w> {
+    pub(super) fn new(worker: &'w WorkerInner, segment: u32, now: u64) -> DrainSlice<'w> {
+        DrainSlice { worker, segment, now }
+    }
+
+    /// Begins to drain a victim, and runs its first slice.
+    pub(super) fn begin(worker: &'w WorkerInner, victim: Victim, now: u64) -> SliceOutcome {
+        for uses in 0..=USES_MAX {
+            worker.reclaimer.word(word::CENSUS + usize::from(uses)).store(0, Relaxed);
+        }
+        worker.shared.drain.begin(victim.segment, DrainState::Count(victim).encode());
+        crash_point!("reclaim.chosen");
+        DrainSlice::new(worker, victim.segment, now).run()
+    }
+
+    /// Goes on where the last slice ended, perhaps one of another participant.
+    pub(super) fn run(&self) -> SliceOutcome {
+        let table = self.worker.shared.segments.table();
+        let drain = &self.worker.shared.drain;
+        let bucket_count = self.worker.records.index.bucket_count();
+        let state = DrainState::decode(drain.plan(), self.segment, bucket_count);
+        match table.state(self.segment).map(|state| state.phase) {
+            // It fails only if another participant changes the segment, which needs our lock.
+            Some(SegmentPhase::Sealed) if state.is_some() => drop(table.drain(self.segment)),
+            Some(SegmentPhase::Draining) => {}
+            // The segment was freed, or never existed: the word is left from a drain that is over.
+            // Or the plan is damaged, and nothing was done yet.
+            _ => {
+                drain.end();
+                return SliceOutcome::More;
+            }
+        }
+        match state {
+            Some(DrainState::Count(victim)) => self.count_uses(victim),
+            Some(DrainState::Move(plan)) => self.move_records(plan),
+            Some(DrainState::TakeOut { bucket }) => self.take_out_left(bucket),
+            // The plan is damaged, so how far it came is unknown.
+            None => self.begin_take_out(),
+        }
+    }
+
+    /// Ends the drain: no word names the segment.
+    pub(super) fn end(&self) -> SliceOutcome {
+        self.worker.shared.segments.table().set_live_bytes(self.segment, 0);
+        self.worker.shared.drain.end();
+        crash_point!("reclaim.drained");
+        SliceOutcome::More
+    }
+
+    /// Counts the bytes of the segment by use. The small queue does not need the counts.
+    fn count_uses(&self, victim: Victim) -> SliceOutcome {
+        let (records, reclaimer) = (&self.worker.records, &self.worker.reclaimer);
+        let mut is_counted = victim.queue == policy::Queue::Small;
+        if !is_counted {
+            let mut left = SLICE_RECORDS;
+            let end = self.walk(|scanned, hash| {
+                if let Some(hit) =
+                    records.index.find_location(&records.pins, hash, scanned.location.0)
+                    && scanned.marks.stale_from_seconds() > self.now
+                {
+                    let census = reclaimer.word(word::CENSUS + usize::from(hit.word().uses()));
+                    census.store(census.load(Relaxed) + scanned.header.record_bytes(), Relaxed);
+                }
+                left -= 1;
+                if left > 0 { WalkStep::Next } else { WalkStep::Pause }
+            });
+            // Records behind damage are removed whatever their use.
+            is_counted = matches!(end, WalkEnd::Through(_) | WalkEnd::Damaged);
+        }
+        if is_counted {
+            let shared = &self.worker.shared;
+            let segment_bytes = u64::from(shared.plan.geometry.segment_bytes());
+            let plan = DrainPlan::new(victim, &self.census(), segment_bytes, &EvictionRules::STORE);
+            shared.drain.restart(DrainState::Move(plan).encode());
+            crash_point!("reclaim.counted");
+        }
+        SliceOutcome::More
+    }
+
+    fn census(&self) -> UseCensus {
+        let mut census = UseCensus::default();
+        for uses in 0..=USES_MAX {
+            let bytes = self.worker.reclaimer.word(word::CENSUS + usize::from(uses));
+            census.count(uses, bytes.load(Relaxed));
+        }
+        census
+    }
+
+    /// Moves or removes the next records.
+    fn move_records(&self, mut plan: DrainPlan) -> SliceOutcome {
+        let shared = &self.worker.shared;
+        let (mut records, mut bytes) = (SLICE_RECORDS, 0);
+        let end = self.walk(|scanned, hash| {
+            let Some(copied) = self.drain_record(scanned, hash, &mut plan) else {
+                return WalkStep::Back;
+            };
+            shared.drain.set_plan(DrainState::Move(plan).encode());
+            bytes += copied;
+            // Each tag has an entry of its own that may have to be removed.
+            records =
+                records.saturating_sub(1 + usize::from(scanned.header.tags_bytes) / TAG_BYTES);
+            if records > 0 && bytes < SLICE_COPY_BYTES { WalkStep::Next } else { WalkStep::Pause }
+        });
+        let is_all_out = match end {
+            WalkEnd::Through(offset_bytes) => self.is_all_out(offset_bytes),
+            WalkEnd::Damaged => {
+                Events::one(&shared.events.dropped_damaged);
+                false
+            }
+            WalkEnd::Paused => return SliceOutcome::More,
+            WalkEnd::Back => {
+                self.worker.reclaimer.free_drained();
+                return SliceOutcome::Nothing;
+            }
+        };
+        if plan.queue() == policy::Queue::Small {
+            shared.ghosts.count_small_drained();
+        }
+        if is_all_out { self.end() } else { self.begin_take_out() }
+    }
+
+    /// Calls `see` for the records from `DRAINED_BYTES` on, until it pauses or the walk meets
+    /// damage.
+    fn walk(&self, mut see: impl FnMut(&ScannedRecord, KeyHash) -> WalkStep) -> WalkEnd {
+        let (shared, records) = (&self.worker.shared, &self.worker.records);
+        let mut key = records.scratch.take();
+        let mut scan = shared.segments.scan_from(self.segment, shared.drain.offset_bytes());
+        let end = loop {
+            let scanned = match scan.next() {
+                Some(Ok(scanned)) => scanned,
+                Some(Err(_)) => break WalkEnd::Damaged,
+                None => break WalkEnd::Through(scan.offset_bytes()),
+            };
+            key.clear();
+            shared.segments.copy_key(&scanned, &mut key);
+            let step = see(&scanned, shared.hash(&key));
+            if step == WalkStep::Back {
+                break WalkEnd::Back;
+            }
+            shared.drain.pass(scan.offset_bytes());
+            if step == WalkStep::Pause {
+                break WalkEnd::Paused;
+            }
+        };
+        records.scratch.replace(key);
+        end
+    }
+
+    /// Moves or removes one record. Returns the bytes that it copied, or `None` if the record has
+    /// to wait: there is no room for it now, but soon will be.
+    fn drain_record(
+        &self,
+        scanned: &ScannedRecord,
+        hash: KeyHash,
+        plan: &mut DrainPlan,
+    ) -> Option<u64> {
+        let (shared, records) = (&self.worker.shared, &self.worker.records);
+        let location = scanned.location.0;
+        let Some(hit) = records.index.find_location(&records.pins, hash, location) else {
+            return Some(0);
+        };
+        let before = *plan;
+        let bytes = scanned.header.record_bytes();
+        let record = DrainRecord {
+            uses: hit.word().uses(),
+            bytes,
+            is_stale: scanned.marks.stale_from_seconds() <= self.now,
+        };
+        let fate = match hit.word().state() {
+            WordState::Live => plan.fate(record),
+            // Its segment is sealed, so its publisher cannot make it live any more.
+            WordState::Unchecked | WordState::Disk | WordState::Reserved => RecordFate::Leave,
+        };
+        crash_point!("reclaim.record");
+        match fate {
+            RecordFate::Move(queue, uses) if self.move_record(&hit, segment_queue(queue), uses) => {
+                Events::one(&shared.events.promoted);
+                shared.count_dead(location, bytes);
+                return Some(bytes);
+            }
+            // Segments that wait for their pins will be free, so a used record need not leave.
+            RecordFate::Move(..)
+                if self.worker.reclaimer.free_count(1) == 0
+                    && self.worker.reclaimer.may_wait_for_pins(self.now) =>
+            {
+                *plan = before;
+                return None;
+            }
+            RecordFate::Ghost => {
+                records.ghost_of(&hit, hash).into_iter().for_each(|hash| shared.ghosts.note(hash));
+            }
+            RecordFate::Move(..) | RecordFate::Leave => {}
+        }
+        if records.index.remove_location(hash, location).is_some() {
+            Events::one(&shared.events.evicted);
+            shared.count_dead(location, bytes);
+            match records.access().record(hit.at()) {
+                Some(gone) => records.access().note_orphans(&gone),
+                None => shared.leftovers.note(),
+            }
+        }
+        drop(hit);
+        self.worker.demote_orphans();
+        Some(0)
+    }
+
+    /// Copies a record to the open segment of a queue. Returns false if there is no room, or if the
+    /// record is gone in the end.
+    fn move_record(&self, hit: &Hit<'_>, queue: SegmentQueue, uses: u8) -> bool {
+        let records = &self.worker.records;
+        let access = records.access();
+        let (Some(marks), Some(record)) = (access.marks(hit.at()), access.record(hit.at())) else {
+            return false;
+        };
+        let frozen = marks.freeze();
+        crash_point!("reclaim.frozen");
+        let copied = self
+            .worker
+            .append_with(queue, FreeReserve::NONE, |open| open.append_copy(&record, frozen));
+        let Ok((location, bytes)) = copied else {
+            return false;
+        };
+        crash_point!("reclaim.copied");
+        if records.index.move_to(hit, location.0, uses) {
+            return true;
+        }
+        self.worker.shared.count_dead(location.0, bytes);
+        false
+    }
+}
+
+fn segment_queue(queue: policy::Queue) -> SegmentQueue {
+    match queue {
+        policy::Queue::Small => SegmentQueue::Small,
+        policy::Queue::Main => SegmentQueue::Main,
+    }
+}
