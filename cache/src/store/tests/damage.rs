@@ -58,8 +58,12 @@ impl Made {
 
     /// The slot and the word of a key.
     fn word_of(&self, key: &[u8]) -> (usize, u64) {
-        let own = &self.worker.own;
-        let hit = own.index.lookup(&own.pins, &own.key(key)).expect("it is stored");
+        let inner = &self.worker.inner;
+        let hit = inner
+            .records
+            .index
+            .lookup(&inner.records.pins, &inner.records.key(key))
+            .expect("it is stored");
         (hit.slot(), hit.word().bits())
     }
 
@@ -203,7 +207,7 @@ fn store_as(made: &Made, kind: HeaderKind, key: &[u8], body: &[u8]) {
     let (head, times) = (b"head", fresh());
     let put =
         Put { kind, key, tags: &[], head, body: &[body], times, purge_noted: 0, primary: key };
-    made.worker.own.put(&put, SegmentQueue::Small).unwrap();
+    made.worker.inner.put(&put, SegmentQueue::Small).unwrap();
 }
 
 const SEGMENTS: &[Case] = &[
@@ -327,7 +331,7 @@ fn what_a_dead_participant_left_is_noted_until_it_is_mended() {
     let died = thread::spawn(move || {
         let worker = other.join().unwrap();
         assert!(put(&worker, KEY, b"head", b"body"));
-        worker.own.pins.pin(0, || true).unwrap().keep();
+        worker.inner.records.pins.pin(0, || true).unwrap().keep();
         // Its worker counts as dead, as it does after a panic.
         std::panic::resume_unwind(Box::new(()));
     });
@@ -391,12 +395,19 @@ fn fragments_and_heads_without_each_other_are_noted() {
         panic!("it is long");
     };
     drop(head);
-    worker.own.remove_fragments(long.id(), 2);
+    worker.inner.records.remove_fragments(long.id(), 2);
     let count = u64::from(long.fragments(0..long.bytes()).end);
     assert_eq!(notes(&store), [FindingKind::FragmentsMissing { missing: 2, count }]);
-    assert_eq!(worker.own.index.remove(&worker.own.pins, &worker.own.key(KEY)), 1);
+    assert_eq!(
+        worker
+            .inner
+            .records
+            .index
+            .remove(&worker.inner.records.pins, &worker.inner.records.key(KEY)),
+        1
+    );
     // They stay for who is sending them, and leave by themselves.
-    worker.own.demote_orphans();
+    worker.inner.demote_orphans();
     let [FindingKind::OrphanFragments { count: left, .. }] = notes(&store)[..] else {
         panic!("{:?}", notes(&store));
     };
@@ -420,17 +431,21 @@ fn very_many_fragments_are_demoted_in_slices() {
         panic!("it is long");
     };
     drop(head);
-    let own = &worker.own;
+    let inner = &worker.inner;
     let uses = |number| {
         let key = crate::store::long::fragment_key(long.id(), number);
-        own.index.lookup(&own.pins, &own.key(&key)).map(|hit| hit.word().uses())
+        inner
+            .records
+            .index
+            .lookup(&inner.records.pins, &inner.records.key(&key))
+            .map(|hit| hit.word().uses())
     };
     let count = long.fragments(0..long.bytes()).end;
     assert!(count > 256, "{count}");
     for number in 0..count {
         assert!(worker.pin_fragment(&long, number, 0..1, 0).is_some());
     }
-    assert_eq!(own.index.remove(&own.pins, &own.key(KEY)), 1);
+    assert_eq!(inner.records.index.remove(&inner.records.pins, &inner.records.key(KEY)), 1);
     assert!(worker.is_due() && worker.turn(NOW, |_| ()), "there is more to do");
     assert!(uses(0) == Some(0) && uses(count - 1) > Some(0), "not all at once");
     while worker.turn(NOW, |_| ()) {}
@@ -443,7 +458,14 @@ fn a_variant_without_its_base_is_noted() {
     let base = VariantKey { names: b"accept".to_vec(), variant: b"html".to_vec() };
     assert!(fill(lead(&worker, KEY, None), b"head", Some(base), b"body"));
     assert_eq!(notes(&store), []);
-    assert_eq!(worker.own.index.remove(&worker.own.pins, &worker.own.key(KEY)), 1);
+    assert_eq!(
+        worker
+            .inner
+            .records
+            .index
+            .remove(&worker.inner.records.pins, &worker.inner.records.key(KEY)),
+        1
+    );
     assert_eq!(notes(&store), [FindingKind::OrphanVariant]);
 }
 
