@@ -1,24 +1,23 @@
-//! One number for all that flights hold, and the receipts that give it back.
+//! One budget for all bytes that flights hold, and the charges that give them back.
 //!
-//! Each growing record has an account. What it was promised is set aside when the account is
-//! opened; what it spends beyond that is taken as it is spent. Bytes that are given back while the
-//! account is open can be spent again, by the same record as far as they were promised.
+//! Each growing record has an account. Its promise is set aside when the account is opened; bytes
+//! beyond the promise are taken as they are spent. Bytes that are given back while the account is
+//! open can be spent again, by the same record as far as they were promised.
 //!
 //! Invariants:
 //! - `taken_bytes` is the sum of what all accounts cover, and never exceeds `bytes_max`. An open
-//!   account covers the larger one of what was promised and what is spent, a closed one what is
-//!   spent.
-//! - What an account has spent is the sum of its living [`Charge`]s.
+//!   account covers its promise or its spending, whichever is larger; a closed one its spending.
+//! - The spending of an account is the sum of its living [`Charge`]s.
 //!
-//! The counters are `Relaxed`: they only count, no data is published through them.
+//! The counters are `Relaxed`: they publish no data.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// What the allocator keeps beside an allocation, and the half of its size class that is lost.
+/// The allocator's overhead for an allocation: its header, and half of its size class.
 pub(super) const ALLOCATION_BYTES: u64 = 16;
 
-/// The bit of an account's state that says that it is open; the others are what it has spent.
+/// The bit of an account's state that says it is open; the other bits are its spending.
 const OPEN: u64 = 1 << 63;
 
 /// The counter that all accounts of one process draw on.
@@ -38,7 +37,7 @@ impl Budget {
         self.bytes_max
     }
 
-    /// What is held or promised.
+    /// Bytes that are held or promised.
     pub(super) fn taken_bytes(&self) -> u64 {
         self.taken_bytes.load(Relaxed)
     }
@@ -52,18 +51,19 @@ impl Budget {
         })
     }
 
-    /// Takes `bytes` unless all that is taken would then exceed `bytes_max`.
+    /// Takes `bytes`, unless the sum would exceed `bytes_max`.
     fn take(&self, bytes: u64, bytes_max: u64) -> bool {
         let raise = |taken: u64| taken.checked_add(bytes).filter(|&sum| sum <= bytes_max);
         bytes == 0 || self.taken_bytes.try_update(Relaxed, Relaxed, raise).is_ok()
     }
 
     fn give_back(&self, bytes: u64) {
-        self.taken_bytes.fetch_sub(bytes, Relaxed);
+        let before = self.taken_bytes.fetch_sub(bytes, Relaxed);
+        debug_assert!(before >= bytes, "only taken bytes are given back");
     }
 }
 
-/// What one growing record was promised and has spent; shared with its charges, which outlive it.
+/// The promise and the spending of one growing record; shared with its charges, which outlive it.
 #[derive(Debug)]
 struct Ledger {
     budget: Arc<Budget>,
@@ -77,8 +77,8 @@ impl Ledger {
         if state & OPEN == 0 { spent } else { spent.max(self.promised_bytes) }
     }
 
-    /// Spends `bytes`, taking what exceeds the promise as long as all that is taken stays within
-    /// `bytes_max`.
+    /// Spends `bytes`. Takes bytes beyond the promise from the budget, as long as its sum stays
+    /// within `bytes_max`.
     fn spend(&self, bytes: u64, bytes_max: u64) -> bool {
         let mut state = self.state.load(Relaxed);
         loop {
@@ -100,7 +100,9 @@ impl Ledger {
     /// Lowers the state to one that covers no more.
     fn lower(&self, lower: impl Fn(u64) -> u64) {
         let before = self.state.update(Relaxed, Relaxed, &lower);
-        self.budget.give_back(self.covered(before) - self.covered(lower(before)));
+        let (covered, rest) = (self.covered(before), self.covered(lower(before)));
+        debug_assert!(rest <= covered, "lowering gives bytes back");
+        self.budget.give_back(covered - rest);
     }
 }
 
@@ -114,13 +116,13 @@ impl Account {
         self.charge_within(bytes, self.0.budget.bytes_max)
     }
 
-    /// Charges `bytes` if all that is taken, by all accounts, is then within `bytes_max`.
+    /// Charges `bytes` if the sum of all accounts is then within `bytes_max`.
     pub(super) fn charge_within(&self, bytes: u64, bytes_max: u64) -> Option<Charge> {
         let ledger = self.0.spend(bytes, bytes_max).then(|| Arc::clone(&self.0));
         ledger.map(|ledger| Charge { ledger: Some(ledger), bytes })
     }
 
-    /// Gives back what was promised and is not spent.
+    /// Gives back the unspent rest of the promise.
     pub(super) fn close(&self) {
         self.0.lower(|state| state & !OPEN);
     }
@@ -132,7 +134,7 @@ impl Drop for Account {
     }
 }
 
-/// A receipt for charged bytes; dropping it gives them back.
+/// Bytes that are charged; dropping it gives them back.
 #[derive(Debug)]
 #[must_use]
 pub(super) struct Charge {
@@ -141,7 +143,7 @@ pub(super) struct Charge {
 }
 
 impl Charge {
-    /// A receipt for bytes that are not charged, for the one append that must go on without room.
+    /// An empty charge, for the one append that must go on without room.
     pub(super) fn unbilled() -> Self {
         Self { ledger: None, bytes: 0 }
     }

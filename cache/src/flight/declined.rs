@@ -1,10 +1,10 @@
-//! Keys whose response turned out not storable, so that their requests are not collapsed for a
-//! while: each would wait for a leader only to fetch for itself.
+//! Keys whose last response was not storable. Their requests are not collapsed for a while: each
+//! would wait for a leader only to fetch for itself.
 //!
-//! A fixed table with one place per hash: a newer key takes the place of an older one. What is lost
-//! that way costs one collapsed wait.
+//! A fixed table with one slot per hash: a newer key replaces an older one, which costs one
+//! collapsed wait.
 
-/// Places per shard.
+/// Slots per shard.
 const COUNT: usize = 256;
 
 /// Memory of one table.
@@ -18,35 +18,35 @@ struct DeclinedEntry {
 
 /// The declined keys of one shard.
 pub(super) struct Declined {
-    places: Box<[DeclinedEntry]>,
+    slots: Box<[DeclinedEntry]>,
 }
 
 impl Declined {
     pub(super) fn new() -> Self {
-        Self { places: vec![DeclinedEntry::default(); COUNT].into_boxed_slice() }
+        Self { slots: vec![DeclinedEntry::default(); COUNT].into_boxed_slice() }
     }
 
     /// Remembers a key until `until_ms`.
     pub(super) fn remember(&mut self, hash: u64, until_ms: u64) {
-        *self.place(hash) = DeclinedEntry { hash, until_ms };
+        *self.slot(hash) = DeclinedEntry { hash, until_ms };
     }
 
-    /// True if the key is remembered at `now_ms`.
+    /// Whether the key is remembered at `now_ms`.
     pub(super) fn contains(&self, hash: u64, now_ms: u64) -> bool {
-        let place = &self.places[hash as usize % COUNT];
-        place.hash == hash && now_ms < place.until_ms
+        let slot = &self.slots[hash as usize % COUNT];
+        slot.hash == hash && now_ms < slot.until_ms
     }
 
     /// Forgets a key.
     pub(super) fn forget(&mut self, hash: u64) {
-        let place = self.place(hash);
-        if place.hash == hash {
-            *place = DeclinedEntry::default();
+        let slot = self.slot(hash);
+        if slot.hash == hash {
+            *slot = DeclinedEntry::default();
         }
     }
 
-    fn place(&mut self, hash: u64) -> &mut DeclinedEntry {
-        &mut self.places[hash as usize % COUNT]
+    fn slot(&mut self, hash: u64) -> &mut DeclinedEntry {
+        &mut self.slots[hash as usize % COUNT]
     }
 }
 
@@ -64,7 +64,7 @@ mod tests {
             assert_eq!(declined.contains(hash, now_ms), expected, "{hash} at {now_ms}");
         }
         declined.forget(7 + COUNT as u64);
-        assert!(declined.contains(7, 0), "a neighbour in the same place is another key");
+        assert!(declined.contains(7, 0), "a neighbour in the same slot is another key");
         declined.forget(7);
         assert!(!declined.contains(7, 0));
     }

@@ -10,7 +10,7 @@ use forebay_sync::{LockClass, Mutex};
 use super::budget::Budget;
 use super::declined;
 use super::follower::Follower;
-use super::lead::Lead;
+use super::leader_guard::LeaderGuard;
 use super::shard::Shard;
 use super::shared::Flight;
 use super::stats::{Events, FlightStats};
@@ -24,18 +24,18 @@ const SHARD_COUNT_MAX: usize = 4096;
 /// Limits of [`Flights`]; sizes in bytes, times in milliseconds.
 #[derive(Clone, Debug)]
 pub(crate) struct FlightConfig {
-    /// What all flights together may hold or have promised; beyond it nothing is stored. Windows
-    /// get more only while no more than half of it is taken.
+    /// Bytes that all flights together may hold or have reserved; beyond it nothing is stored.
+    /// Windows get more only while no more than half of it is taken.
     pub(crate) growing_bytes_max: u64,
     /// The longest body that is stored.
     pub(crate) object_bytes_max: u64,
-    /// What a body that is not going to be stored may hold ahead of its slowest reader.
+    /// Bytes that a body which will not be stored may hold ahead of its slowest reader.
     pub(crate) window_bytes: u64,
-    /// How long, in sum, one reader may make the others of a window wait.
+    /// How long, in sum, one reader may make the other readers of a window wait.
     pub(crate) window_wait_ms_max: u64,
-    /// How long requests for a key that was not storable are not collapsed.
+    /// How long requests for a key are not collapsed after a response that was not storable.
     pub(crate) declined_ms: u64,
-    /// Parts of the key space with a lock of their own; rounded up to a power of two.
+    /// Shards of the table, each with a lock; rounded up to a power of two.
     pub(crate) shard_count: usize,
 }
 
@@ -45,12 +45,12 @@ impl FlightConfig {
     }
 }
 
-/// What the tables of so many shards take, beside `growing_bytes_max`.
+/// Bytes of the tables of so many shards, beside `growing_bytes_max`.
 pub(crate) const fn fixed_bytes(shard_count: usize) -> u64 {
     (shard_count * (size_of::<Padded>() + declined::BYTES)) as u64
 }
 
-/// What is fetched.
+/// The key of a flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FlightKey<'a> {
     /// Hash of `primary`.
@@ -61,43 +61,42 @@ pub(crate) struct FlightKey<'a> {
     pub(crate) variant: Option<&'a [u8]>,
 }
 
-/// Answers for what is stored and for purges. All is asked under the lock of the key's shard, so
-/// it must not come back here, and should be quick.
+/// Answers for the store and for purges. It is called under the lock of the key's shard, so it must
+/// not call back into flights, and should be quick.
 ///
-/// Each purge has a number, higher than those before it. It begins when the number is raised, and
-/// is over when it has taken out of the store what it matches.
+/// Each purge has a number, higher than those before it. A purge begins when the number is raised,
+/// and is over when everything that it matches is out of the store.
 pub(crate) trait Gate {
-    /// The number that a new lead notes; asked first. It is that of the last purge that has begun,
-    /// or a lower one, but not below the last one that is over: what the lead brings is asked for
-    /// later.
+    /// The number that a new leader notes; called first. It is that of the last purge that has
+    /// begun, or a lower one, but not below the last one that is over: the leader asks the origin
+    /// after it.
     ///
-    /// That goes for who validates what it knows, too, though a purge that has begun may yet take
-    /// that out: a follower gets what was confirmed by looking it up, and finds it no more.
+    /// The same holds for a leader that validates a stored record, though a purge that has begun
+    /// may yet remove it: followers look the confirmed record up, and no longer find it.
     fn note(&self) -> u64;
 
-    /// Whether what is stored for the key is still what the caller has found, or nothing if that
-    /// is what it has found.
+    /// Whether the store still holds for the key what the caller found: the same record, or none.
     fn is_current(&self) -> bool;
 
-    /// Whether the caller may follow a fetch whose leader has noted this number: not if a purge
-    /// with a higher one matches the key.
+    /// Whether the caller may follow a leader that noted this number: not if a purge with a higher
+    /// number matches the key.
     fn may_follow(&self, purge_noted: u64) -> bool;
 }
 
-/// What a caller does who needs a fetch.
+/// The role of a caller that needs a fetch.
 #[derive(Debug)]
 pub(crate) enum JoinResult {
-    /// Nobody fetches this key: give the lead to a task that does, and follow it.
-    Lead(Lead, Follower),
-    /// Somebody does.
+    /// The key had no leader: give the guard to a task that fetches, and follow it.
+    Lead(LeaderGuard, Follower),
+    /// The key has a leader.
     Follow(Follower),
-    /// Meanwhile something was stored, or what the caller knows has left: look up again.
+    /// The store has changed since the caller looked: look up again.
     Changed,
     /// The response is probably not storable: fetch alone.
     Declined,
 }
 
-/// A shard on cache lines of its own, so that a lock does not slow its neighbour.
+/// A shard on cache lines of its own, so that its lock does not slow its neighbour.
 #[repr(align(128))]
 struct Padded(Mutex<Shard>);
 
@@ -151,12 +150,12 @@ impl Flights {
         drop(shard);
         purged.into_iter().for_each(|purged| purged.detach());
         let follower = Follower::new(&flight);
-        JoinResult::Lead(Lead::new(Arc::clone(self), flight), follower)
+        JoinResult::Lead(LeaderGuard::new(Arc::clone(self), flight), follower)
     }
 
-    /// Takes the flights of a primary key out of the table, for a purge: nobody joins them any
-    /// more, and their leaders begin no more to store. (Who has begun already learns of the purge
-    /// by its number.) Says how many there were. The key is no longer declined.
+    /// Detaches the flights of a primary key from the table, for a purge: no caller joins them any
+    /// more, and their leaders do not begin to store. (A leader that has begun learns of the purge
+    /// by its number.) Returns how many there were. The key is no longer declined.
     pub(crate) fn detach(&self, hash: u64, primary: &[u8]) -> u64 {
         let mut shard = self.shard(hash).lock();
         shard.declined.forget(hash);
@@ -165,19 +164,19 @@ impl Flights {
         detach_all(&taken)
     }
 
-    /// Takes all flights out of the table whose primary key matches, like
-    /// [`detach`](Self::detach). The predicate is asked under a shard's lock.
+    /// Detaches all flights whose primary key matches, like [`detach`](Self::detach). The predicate
+    /// is called under a shard's lock.
     pub(crate) fn detach_where(&self, matches: impl Fn(&[u8]) -> bool) -> u64 {
         let take = |padded: &Padded| padded.0.lock().take_where(|key| matches(key.primary));
         self.shards.iter().map(take).map(|taken| detach_all(&taken)).sum()
     }
 
-    /// Ends that fetches of a key are not collapsed, because a response turned out storable.
+    /// Lets fetches of a key be collapsed again, because a response was storable.
     pub(crate) fn forget_declined(&self, hash: u64) {
         self.shard(hash).lock().declined.forget(hash);
     }
 
-    /// Sums and counts; takes each shard's lock for a moment.
+    /// Sums and counts. Takes each shard's lock for a moment.
     pub(crate) fn stats(&self) -> FlightStats {
         let count = |padded: &Padded| padded.0.lock().flights.len() as u64;
         FlightStats {
@@ -199,12 +198,12 @@ impl Flights {
         &self.events
     }
 
-    /// Ends that a flight can be joined.
+    /// Removes a flight from the table, so that it can no longer be joined.
     pub(super) fn unregister(&self, flight: &Arc<Flight>) {
         self.shard(flight.key().hash).lock().unregister(flight);
     }
 
-    /// The same, and remembers the key as declined for `declined_ms` from `now_ms`.
+    /// Removes a flight from the table, and declines its key for `declined_ms` from `now_ms`.
     pub(super) fn decline(&self, flight: &Arc<Flight>, now_ms: u64) {
         let hash = flight.key().hash;
         let until_ms = now_ms.saturating_add(self.config.declined_ms);
@@ -231,7 +230,7 @@ fn detach_all(taken: &[Arc<Flight>]) -> u64 {
 
 #[cfg(test)]
 impl Flights {
-    /// Contradictions between what is held and what is counted.
+    /// Contradictions between the tables and the counters.
     pub(super) fn check(&self) -> Vec<String> {
         let mut faults = Vec::new();
         let mut held_bytes = 0;

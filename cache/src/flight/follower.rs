@@ -1,4 +1,4 @@
-//! The side of a flight that waits: first for what becomes of it, then for its body.
+//! The followers' side of a flight: they wait for its outcome, then read its body.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,44 +7,44 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 
 use super::growing_record::{Opening, Phase, ReadEvent, VariantKey};
-use super::lead::RenewedHead;
+use super::leader_guard::RenewedHead;
 use super::shared::{Flight, FollowerHandle};
 
-/// What has become of a fetch.
+/// The outcome of a fetch for a follower.
 #[derive(Debug)]
 pub enum FollowOutcome {
-    /// A response arrives, or has arrived: read it. If it has a [`BodyReader::base`], check first
-    /// that it is the right variant.
+    /// A response arrives, or has arrived. If it has a [`BodyReader::base`], check that it is the
+    /// right variant before reading it.
     Growing(BodyReader),
-    /// The record that is stored is good, with this head. It need not be stored any longer.
+    /// The stored record is good, with this head. It may have left the store since.
     Validated(RenewedHead),
-    /// Fetch alone: the response is not storable, or the window has gone on without this follower.
+    /// Fetch alone: the response is not storable, or its window went on without this follower.
     Declined,
-    /// The fetch failed before anything of the body could be read.
+    /// The fetch failed before any byte of the body could be read.
     Failed,
 }
 
-/// Waits for the outcome of a fetch. Dropping it leaves.
+/// Waits for the outcome of a fetch. Dropping it leaves the flight.
 pub struct Follower {
-    seat: Option<FollowerHandle>,
+    handle: Option<FollowerHandle>,
 }
 
 impl Follower {
     pub(super) fn new(flight: &Arc<Flight>) -> Self {
-        Self { seat: Some(FollowerHandle::new(flight)) }
+        Self { handle: Some(FollowerHandle::new(flight)) }
     }
 
-    /// The outcome, once. After it has been taken, `Failed`.
+    /// Polls for the outcome, which is returned once; later polls return `Failed`.
     pub fn poll_outcome(&mut self, cx: &mut Context<'_>) -> Poll<FollowOutcome> {
-        let Some(seat) = self.seat.take() else {
+        let Some(handle) = self.handle.take() else {
             return Poll::Ready(FollowOutcome::Failed);
         };
-        let Poll::Ready(phase) = seat.poll_phase(cx) else {
-            self.seat = Some(seat);
+        let Poll::Ready(phase) = handle.poll_phase(cx) else {
+            self.handle = Some(handle);
             return Poll::Pending;
         };
         Poll::Ready(match phase {
-            Phase::Growing(opening) => FollowOutcome::Growing(BodyReader { seat, opening }),
+            Phase::Growing(opening) => FollowOutcome::Growing(BodyReader { handle, opening }),
             Phase::Validated(renewed) => FollowOutcome::Validated(renewed),
             Phase::Declined => FollowOutcome::Declined,
             Phase::Waiting | Phase::Failed => FollowOutcome::Failed,
@@ -54,47 +54,47 @@ impl Follower {
 
 impl fmt::Debug for Follower {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Follower").field("waiting", &self.seat.is_some()).finish()
+        f.debug_struct("Follower").field("waiting", &self.handle.is_some()).finish()
     }
 }
 
-/// Reads a growing record from its start. Dropping it leaves.
+/// Reads a growing record from its start. Dropping it leaves the flight.
 pub struct BodyReader {
-    seat: FollowerHandle,
+    handle: FollowerHandle,
     opening: Arc<Opening>,
 }
 
 impl BodyReader {
-    /// The head, as it was given to `begin`.
+    /// The head, as the leader gave it.
     pub fn head(&self) -> &[u8] {
         &self.opening.head
     }
 
-    /// The names and the variant of the response, if it has variants.
+    /// The names and the values that select the response, if it has variants.
     pub fn base(&self) -> Option<&VariantKey> {
         self.opening.base.as_ref()
     }
 
-    /// Length of the body, if it was known at its beginning.
+    /// Length of the body, if it was known when the body began.
     pub fn body_bytes(&self) -> Option<u64> {
         self.opening.body_bytes
     }
 
-    /// Pushes what has arrived and was not yet handed over, at most `bytes_max` bytes (and at
-    /// least one), to `out`. Woken when more arrives or the body ends.
+    /// Pushes the next bytes to `out`: what has arrived, at most `bytes_max`, and at least one.
+    /// The task is woken when more arrives, or the body ends.
     pub fn poll_fragments(
         &mut self,
         cx: &mut Context<'_>,
         bytes_max: u64,
         out: &mut Vec<Bytes>,
     ) -> Poll<ReadEvent> {
-        self.seat.poll_read(cx, bytes_max, out)
+        self.handle.poll_read(cx, bytes_max, out)
     }
 
-    /// Says that the caller's client makes it wait. What is not handed over yet need not be held
-    /// for it once it is stored: the next read tells where, if it is no longer held.
+    /// Tells the flight that the caller's client stalls. Once the body is stored, the flight need
+    /// not hold the rest for this reader: the next read then says where it is.
     pub fn step_aside(&self) {
-        self.seat.step_aside();
+        self.handle.step_aside();
     }
 }
 

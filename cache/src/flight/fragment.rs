@@ -1,6 +1,6 @@
-//! Pieces of a body, and what they cost.
+//! Fragments of a body in flight, and their cost.
 //!
-//! Each piece of memory carries its own charge: it is given back when the last clone is dropped,
+//! Each piece of memory carries its own charge, which is given back when the last clone is dropped,
 //! wherever that clone is.
 
 use bytes::Bytes;
@@ -12,11 +12,11 @@ use super::growing_record::JOINED_BYTES_MAX;
 /// words).
 const HELD_BYTES: u64 = (size_of::<Held>() + 2 * size_of::<usize>()) as u64 + 2 * ALLOCATION_BYTES;
 
-/// Beside its bytes, a fragment costs its owner and its place in the growing record, whose list may
+/// Beside its bytes, a fragment costs its owner and its slot in the growing record, whose list may
 /// be half empty.
 pub(super) const FRAGMENT_OVERHEAD_BYTES: u64 = HELD_BYTES + 2 * size_of::<Fragment>() as u64;
 
-/// A fragment's memory and the receipt for it. The memory is dropped first.
+/// A fragment's memory and its charge. The memory is dropped first.
 struct Held {
     bytes: Box<[u8]>,
     _charge: Charge,
@@ -41,14 +41,14 @@ pub(super) fn hold(parts: &[Bytes], last: &[u8], charge: Charge) -> Bytes {
     Bytes::from_owner(Held { bytes: bytes.into_boxed_slice(), _charge: charge })
 }
 
-/// What a fragment of `bytes` costs.
+/// The cost of a fragment of `bytes`.
 pub(super) fn fragment_cost(bytes: u64) -> u64 {
     bytes.saturating_add(FRAGMENT_OVERHEAD_BYTES)
 }
 
-/// What a body of `bytes` is promised: its bytes, fragments that are as long as joined ones are on
-/// the average, and the copy that is made when one is joined. An origin that sends still smaller
-/// pieces, and none that can be joined, finds the rest of their cost or not.
+/// The room reserved for a body of `bytes`: its bytes, the overhead of fragments that are as long
+/// as joined ones on average, and the copy that joining makes. An origin that sends smaller pieces
+/// which cannot be joined finds the rest of their cost or not.
 pub(super) fn body_cost(bytes: u64) -> u64 {
     let fragment_count = 1 + bytes.div_ceil(JOINED_BYTES_MAX / 2);
     let copied_bytes = bytes.min(JOINED_BYTES_MAX);
@@ -56,7 +56,7 @@ pub(super) fn body_cost(bytes: u64) -> u64 {
     bytes.saturating_add(copied_bytes).saturating_add(overhead_bytes)
 }
 
-/// A piece of a body.
+/// A fragment of a body.
 #[derive(Clone, Debug)]
 pub(super) struct Fragment {
     /// Its bytes; never empty.
@@ -71,7 +71,7 @@ impl Fragment {
         self.end - self.bytes.len() as u64
     }
 
-    /// What it costs.
+    /// Its cost.
     pub(super) fn cost(&self) -> u64 {
         fragment_cost(self.bytes.len() as u64)
     }

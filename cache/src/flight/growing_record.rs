@@ -1,14 +1,14 @@
-//! A response on its way: what is known of it, the fragments that have arrived, who reads them.
+//! The state of a response that arrives: what is known of it, its fragments, its readers.
 //!
-//! All of it is plain state behind the flight's lock; [`window`](super::window) has the part that
-//! concerns a body that will not be stored.
+//! All of it is plain state behind the flight's lock. [`window`](super::window) has the part for
+//! bodies that will not be stored.
 //!
 //! Invariants:
 //! - `phase` leaves `Waiting` once, `end` leaves `Open` once.
-//! - The fragments cover the body up to `bytes` without gaps; they start at 0, or in a window at
-//!   or before what the slowest reader has read. There are none of an aborted body. Of one that is
-//!   stored in fragments, what only readers need that are aside is missing at the beginning.
-//! - Whoever waits has read all that there is: each change wakes all that wait.
+//! - The fragments cover the body up to `bytes` without gaps. They start at 0; in a window, at or
+//!   before the position of the slowest reader. An aborted body has none. A body that is stored in
+//!   fragments may lack the beginning that only readers need that have stepped aside.
+//! - A reader that waits has read everything: each change wakes all readers that wait.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -18,7 +18,7 @@ use std::task::{Context, Waker};
 use bytes::Bytes;
 
 use super::fragment::Fragment;
-use super::lead::RenewedHead;
+use super::leader_guard::RenewedHead;
 use super::readers::{ReaderId, Readers};
 use super::window::Window;
 use crate::store::LongBody;
@@ -27,7 +27,8 @@ use crate::store::LongBody;
 /// sends byte by byte must not cost a fragment's overhead for each.
 pub(super) const JOINED_BYTES_MAX: u64 = 8 * 1024;
 
-/// What a response says about its variants, in bytes that are not interpreted here.
+/// The names and values that select a variant of a resource, in bytes that are not interpreted
+/// here.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VariantKey {
     /// The names that select a variant; one set of names per resource.
@@ -41,18 +42,18 @@ pub struct VariantKey {
 pub(crate) struct Opening {
     pub(crate) head: Bytes,
     pub(crate) base: Option<VariantKey>,
-    /// Length of the body, if it was promised.
+    /// Length of the body, if it was announced.
     pub(crate) body_bytes: Option<u64>,
 }
 
 /// How far a flight has come.
 #[derive(Clone)]
 pub(super) enum Phase {
-    /// Nothing is known yet.
+    /// The leader has no response yet.
     Waiting,
     /// The body is arriving, or has arrived.
     Growing(Arc<Opening>),
-    /// What is stored is good, with this head.
+    /// The stored record is good, with this head.
     Validated(RenewedHead),
     /// Not storable: followers fetch for themselves.
     Declined,
@@ -68,21 +69,21 @@ pub(super) enum End {
     Aborted,
 }
 
-/// What a reader finds.
+/// The result of a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReadEvent {
     /// Fragments were handed over.
     Data,
-    /// All of the body has been handed over.
+    /// The whole body has been handed over.
     Done,
-    /// What comes now is stored, and to be taken from there.
+    /// The rest is no longer held: read it from the store.
     Stored {
-        /// Where.
+        /// Where the body is stored.
         long: LongBody,
-        /// How much has been handed over.
+        /// Bytes that have been handed over.
         offset: u64,
     },
-    /// The rest will not come, at least not to this reader: cut the connection.
+    /// This reader gets no more: cut the connection.
     Aborted,
 }
 
@@ -95,13 +96,13 @@ pub(super) struct GrowingRecord {
     /// Cost of `fragments`.
     pub(super) held_bytes: u64,
     pub(super) readers: Readers,
-    /// Set once it is certain that the body will not be stored.
+    /// Set once bytes that all readers have read can go.
     pub(super) window: Option<Window>,
-    /// Where a body is that is done and stored in fragments.
+    /// Where the finished body is, if it is stored in fragments.
     pub(super) stored: Option<LongBody>,
-    /// A purge has taken the flight out of the table.
+    /// A purge has detached the flight from the table.
     pub(super) detached: bool,
-    /// The leader, waiting for room in the window.
+    /// The waker of a leader that waits for room in the window.
     pub(super) leader: Option<Waker>,
 }
 
@@ -121,18 +122,18 @@ impl GrowingRecord {
         }
     }
 
-    /// The phase as one follower has to see it who has read nothing yet.
+    /// The phase for a follower that has read nothing yet.
     pub(super) fn phase_for(&mut self, id: ReaderId) -> Phase {
         match &self.phase {
             Phase::Growing(_) if self.end == End::Aborted => Phase::Failed,
-            // The window has gone on without it, but it has sent nothing: it can still fetch.
+            // The window went on without it. It has sent nothing, so it can still fetch.
             Phase::Growing(_) if self.readers.find(id).is_none() => Phase::Declined,
             phase => phase.clone(),
         }
     }
 
-    /// The last fragments that `bytes` more are to be joined with. Each is at most twice as long
-    /// as what follows it, so a byte is copied a few times at most.
+    /// The last fragments, which `bytes` more are joined with. Each is at most twice as long as
+    /// what follows it, so a byte is copied a few times at most.
     pub(super) fn tail(&self, bytes: usize) -> Vec<Bytes> {
         let mut joined_bytes = bytes as u64;
         let mut tail = Vec::new();
@@ -151,8 +152,10 @@ impl GrowingRecord {
         tail
     }
 
-    /// Publishes bytes that begin with the last `repeated_bytes` of what is there already.
+    /// Publishes bytes; the first `repeated_bytes` of them repeat the end of the body.
     pub(super) fn publish(&mut self, bytes: Bytes, repeated_bytes: u64, wakers: &mut Vec<Waker>) {
+        debug_assert!(repeated_bytes <= self.bytes, "only published bytes are repeated");
+        debug_assert_eq!(self.end, End::Open, "a body that has ended does not grow");
         let start = self.bytes - repeated_bytes;
         while let Some(last) = self.fragments.pop_back_if(|last| last.start() >= start) {
             self.held_bytes -= last.cost();
@@ -165,14 +168,14 @@ impl GrowingRecord {
         self.release();
     }
 
-    /// Takes out all that is held.
+    /// Takes all fragments out.
     pub(super) fn take_fragments(&mut self) -> VecDeque<Fragment> {
         self.held_bytes = 0;
         std::mem::take(&mut self.fragments)
     }
 
-    /// Hands a reader clones of what it has not read, at most `bytes_max` and at least one byte.
-    /// None: it has to wait.
+    /// Hands a reader clones of its next bytes, at most `bytes_max` and at least one. `None` if it
+    /// has to wait.
     pub(super) fn read(
         &mut self,
         id: ReaderId,
@@ -194,26 +197,26 @@ impl GrowingRecord {
             return Some(ReadEvent::Stored { long, offset });
         }
         let end = offset.saturating_add(bytes_max.max(1));
-        let read_bytes = self.lend(offset..end, out);
+        let read_bytes = self.clone_range(offset..end, out);
         if let Some(reader) = self.readers.find(id) {
             reader.offset = offset + read_bytes;
         }
-        // Only who was in the first fragment can have been what it is kept for.
+        // Only a reader that was in the first fragment can have kept it from being released.
         if self.fragments.front().is_some_and(|first| offset < first.end) {
             self.release();
         }
         Some(ReadEvent::Data)
     }
 
-    /// Where what is held begins.
+    /// The offset of the first byte that is held.
     fn held_from(&self) -> u64 {
         self.fragments.front().map_or(self.bytes, Fragment::start)
     }
 
-    /// Pushes clones of what is held of `range`, and says how many bytes that are.
-    pub(super) fn lend(&self, range: Range<u64>, out: &mut Vec<Bytes>) -> u64 {
+    /// Pushes clones of the held bytes of `range`. Returns their number.
+    pub(super) fn clone_range(&self, range: Range<u64>, out: &mut Vec<Bytes>) -> u64 {
         let first = self.fragments.partition_point(|fragment| fragment.end <= range.start);
-        let mut lent_bytes = 0;
+        let mut cloned_bytes = 0;
         for fragment in self.fragments.range(first..) {
             let from = range.start.max(fragment.start());
             let to = range.end.min(fragment.end);
@@ -222,13 +225,14 @@ impl GrowingRecord {
             }
             let piece = (from - fragment.start()) as usize..(to - fragment.start()) as usize;
             out.push(fragment.bytes.slice(piece));
-            lent_bytes += to - from;
+            cloned_bytes += to - from;
         }
-        lent_bytes
+        cloned_bytes
     }
 
-    /// Has a reader woken with the next change, and the leader, who may count how long it lets
-    /// readers wait. Returns what is to be dropped and what is to be woken outside of the lock.
+    /// Registers the reader's waker for the next change, and takes the leader's: the leader may
+    /// count how long readers wait. Returns a waker to drop and one to wake, both outside of the
+    /// lock.
     pub(super) fn wait(
         &mut self,
         id: ReaderId,

@@ -1,8 +1,8 @@
-//! Who follows a flight, how far each has read, and how to wake each: one waker per reader.
+//! The followers and readers of a flight: the position of each, and its waker.
 
 use std::task::{Context, Waker};
 
-/// Names a reader of one flight.
+/// The number of a reader within its flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ReaderId(usize);
 
@@ -10,24 +10,24 @@ pub(super) struct ReaderId(usize);
 pub(super) struct ReaderState {
     /// Bytes of the body that it has read.
     pub(super) offset: u64,
-    /// How long the leader of a window waited for it while others waited for the leader.
+    /// How long the leader of a window waited for it while other readers waited for the leader.
     pub(super) stalled_ms: u64,
     /// The window went on without it.
     pub(super) cut: bool,
-    /// Its client makes it wait, and it can do without what is stored in fragments.
+    /// Its client stalls; it can read what is stored in fragments from the store.
     pub(super) is_aside: bool,
     waker: Option<Waker>,
 }
 
-/// All readers of one flight. A place is used again after its reader has left.
+/// All readers of one flight. A slot is reused after its reader has left.
 #[derive(Default)]
 pub(super) struct Readers {
-    places: Vec<Option<ReaderState>>,
+    slots: Vec<Option<ReaderState>>,
     free: Vec<usize>,
 }
 
 impl Readers {
-    /// Adds one at the start of the body.
+    /// Adds a reader at the start of the body.
     pub(super) fn attach(&mut self) -> ReaderId {
         let new = Some(ReaderState {
             offset: 0,
@@ -37,36 +37,36 @@ impl Readers {
             waker: None,
         });
         let Some(index) = self.free.pop() else {
-            self.places.push(new);
-            return ReaderId(self.places.len() - 1);
+            self.slots.push(new);
+            return ReaderId(self.slots.len() - 1);
         };
-        self.places[index] = new;
+        self.slots[index] = new;
         ReaderId(index)
     }
 
-    /// Takes one out; its waker is dropped by the caller, outside of the lock.
+    /// Removes a reader. The caller drops its waker outside of the lock.
     pub(super) fn detach(&mut self, ReaderId(index): ReaderId) -> Option<ReaderState> {
-        let attached = self.places.get_mut(index)?.take();
+        let attached = self.slots.get_mut(index)?.take();
         if attached.is_some() {
             self.free.push(index);
         }
         attached
     }
 
-    /// One that the window has not left behind.
+    /// A reader that was not cut off.
     pub(super) fn find(&mut self, ReaderId(index): ReaderId) -> Option<&mut ReaderState> {
-        self.places.get_mut(index)?.as_mut().filter(|attached| !attached.cut)
+        self.slots.get_mut(index)?.as_mut().filter(|attached| !attached.cut)
     }
 
-    /// Leaves one behind; its waker is to be woken.
+    /// Cuts a reader off. Returns its waker, to be woken.
     pub(super) fn cut(&mut self, id: ReaderId) -> Option<Waker> {
         let attached = self.find(id)?;
         attached.cut = true;
         attached.waker.take()
     }
 
-    /// Has `cx` woken with the next change. The waker that this replaces is handed back, to be
-    /// dropped outside of the lock.
+    /// Registers `cx` for the next change. Returns the waker that it replaces, to be dropped
+    /// outside of the lock.
     pub(super) fn wait(&mut self, id: ReaderId, cx: &Context<'_>) -> Option<Waker> {
         let attached = self.find(id)?;
         if attached.waker.as_ref().is_some_and(|waker| waker.will_wake(cx.waker())) {
@@ -75,31 +75,31 @@ impl Readers {
         attached.waker.replace(cx.waker().clone())
     }
 
-    /// Takes the wakers of all that wait.
+    /// Takes the wakers of all readers that wait.
     pub(super) fn take_wakers(&mut self, wakers: &mut Vec<Waker>) {
-        let attached = self.places.iter_mut().flatten();
+        let attached = self.slots.iter_mut().flatten();
         wakers.extend(attached.filter_map(|attached| attached.waker.take()));
     }
 
-    /// All that the window has not left behind.
+    /// All readers that were not cut off.
     pub(super) fn iter(&self) -> impl Iterator<Item = (ReaderId, &ReaderState)> {
-        self.places.iter().enumerate().filter_map(|(index, place)| {
-            place.as_ref().filter(|attached| !attached.cut).map(|a| (ReaderId(index), a))
+        self.slots.iter().enumerate().filter_map(|(index, slot)| {
+            slot.as_ref().filter(|attached| !attached.cut).map(|a| (ReaderId(index), a))
         })
     }
 
-    /// True if nobody is left.
+    /// Whether there is no such reader.
     pub(super) fn is_empty(&self) -> bool {
         self.iter().next().is_none()
     }
 
-    /// What the one has read that has read least and is not aside.
+    /// The lowest position of a reader that has not stepped aside.
     pub(super) fn least_needed(&self) -> Option<u64> {
         let here = self.iter().filter(|(_, attached)| !attached.is_aside);
         here.map(|(_, attached)| attached.offset).min()
     }
 
-    /// The one that has read least.
+    /// The reader with the lowest position.
     pub(super) fn slowest(&self) -> Option<(ReaderId, u64)> {
         self.iter().map(|(id, attached)| (id, attached.offset)).min_by_key(|&(_, offset)| offset)
     }

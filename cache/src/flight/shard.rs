@@ -1,5 +1,4 @@
-//! One part of the key space: its flights that can be joined, and its declined keys, behind one
-//! lock.
+//! A shard of the table: the flights that can be joined, and the declined keys, behind one lock.
 
 use std::sync::Arc;
 
@@ -29,7 +28,7 @@ impl Shard {
         self.flights.insert_unique(flight.flight_hash, flight, |flight| flight.flight_hash);
     }
 
-    /// Ends that a flight can be joined, if it still can be.
+    /// Removes a flight, if it is still there.
     pub(super) fn unregister(&mut self, flight: &Arc<Flight>) {
         let same = |registered: &Arc<Flight>| Arc::ptr_eq(registered, flight);
         if let Ok(found) = self.flights.find_entry(flight.flight_hash, same) {
@@ -37,7 +36,7 @@ impl Shard {
         }
     }
 
-    /// Takes out the flights whose key matches.
+    /// Removes and returns the flights whose key matches.
     pub(super) fn take_where(
         &mut self,
         matches: impl Fn(FlightKey<'_>) -> bool,

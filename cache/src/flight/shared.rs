@@ -1,10 +1,10 @@
-//! One fetch and all who wait for it: the growing record behind its lock.
+//! One flight: a fetch, its followers, and the growing record behind its lock.
 //!
-//! A flight, its key and its readers are not charged: there are at most as many as requests under
-//! way, and they belong to those requests' memory.
+//! A flight, its key and its readers are not charged: there are no more of them than requests in
+//! progress, and they belong to those requests' memory.
 //!
-//! Wakers are woken, and those that are no longer needed dropped, after the lock is released: both
-//! may run foreign code, which may come back here.
+//! Wakers are woken and dropped after the lock is released: both may run foreign code, which may
+//! call back into the flight.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -27,7 +27,7 @@ pub(super) struct Flight {
     pub(super) flight_hash: u64,
     primary: Box<[u8]>,
     variant: Option<Box<[u8]>>,
-    /// The number of the last purge that was over when the leader began.
+    /// The number that the gate noted when the leader began.
     pub(super) purge_noted: u64,
     growing: Mutex<GrowingRecord>,
 }
@@ -49,7 +49,7 @@ impl Flight {
         FlightKey { hash: self.hash, primary: &self.primary, variant }
     }
 
-    /// Changes the state, then wakes who waits for it.
+    /// Changes the state, then wakes the tasks that wait for the change.
     fn change<T>(&self, change: impl FnOnce(&mut GrowingRecord, &mut Vec<Waker>) -> T) -> T {
         let mut wakers = Vec::new();
         let result = change(&mut self.growing.lock(), &mut wakers);
@@ -57,7 +57,7 @@ impl Flight {
         result
     }
 
-    /// Tells the followers what has become of the fetch. The first word stands.
+    /// Sets the phase that followers wait for. The first call counts.
     pub(super) fn settle(&self, phase: Phase) {
         self.change(|growing, wakers| {
             if let Phase::Waiting = growing.phase {
@@ -67,7 +67,7 @@ impl Flight {
         });
     }
 
-    /// Ends the body. The first word stands. Nobody reads any more of an aborted one.
+    /// Ends the body. The first call counts. An aborted body loses its fragments.
     pub(super) fn end(&self, end: End) {
         let unread = self.change(|growing, wakers| {
             if growing.end == End::Open {
@@ -79,7 +79,7 @@ impl Flight {
         drop(unread);
     }
 
-    /// It was taken out of the table: the leader makes it a sliding one with its next append.
+    /// Marks that a purge removed it from the table: with its next append it becomes a window.
     pub(super) fn detach(&self) {
         self.growing.lock().detached = true;
     }
@@ -88,32 +88,32 @@ impl Flight {
         self.growing.lock().detached
     }
 
-    /// Makes the body a sliding one; it must no longer be registered.
+    /// Makes the body a window. It must be out of the table.
     pub(super) fn slide(&self, window_bytes: u64) {
         let mut growing = self.growing.lock();
         growing.window = Some(Window::new(window_bytes));
         growing.release();
     }
 
-    /// The body is done, and stored in these fragments: who is aside reads on there.
+    /// Says in which fragments the finished body is stored: readers that stepped aside read on there.
     pub(super) fn stored(&self, long: LongBody) {
         self.growing.lock().stored = Some(long);
     }
 
-    /// Sets how much a sliding body may hold.
+    /// Sets how many bytes the window may hold.
     pub(super) fn set_window(&self, bytes_max: u64) {
         if let Some(window) = &mut self.growing.lock().window {
             window.bytes_max = bytes_max;
         }
     }
 
-    /// The last fragments that `bytes` more are to be joined with.
+    /// The last fragments, which `bytes` more are joined with.
     pub(super) fn tail(&self, bytes: usize) -> Vec<Bytes> {
         self.growing.lock().tail(bytes)
     }
 
-    /// Publishes bytes that begin with the last `repeated_bytes` of what is there already. False
-    /// if the body is a sliding one that nobody reads.
+    /// Publishes bytes; the first `repeated_bytes` of them repeat the end of the body. Returns
+    /// false if the body is a window without readers.
     pub(super) fn publish(&self, bytes: Bytes, repeated_bytes: u64) -> bool {
         self.change(|growing, wakers| {
             growing.publish(bytes, repeated_bytes, wakers);
@@ -121,7 +121,7 @@ impl Flight {
         })
     }
 
-    /// Whether the leader of a sliding body may append, and whether a reader was left behind.
+    /// Whether the leader of a window may append, and whether a reader was cut off.
     pub(super) fn poll_room(
         &self,
         cx: &Context<'_>,
@@ -134,26 +134,26 @@ impl Flight {
         })
     }
 
-    /// Leaves the slowest reader behind; whether there was one.
+    /// Cuts off the slowest reader. Returns whether there was one.
     pub(super) fn cut_slowest(&self) -> bool {
         self.change(|growing, wakers| growing.cut_slowest(wakers))
     }
 
-    /// What the fragments cost that are held now.
+    /// The cost of the fragments that are held.
     #[cfg(test)]
     pub(super) fn held_bytes(&self) -> u64 {
         self.growing.lock().held_bytes
     }
 
-    /// Clones of what is held of a part of the body.
+    /// Clones of the held bytes of a part of the body.
     pub(super) fn pieces(&self, range: Range<u64>) -> Vec<Bytes> {
         let mut pieces = Vec::new();
-        self.growing.lock().lend(range, &mut pieces);
+        self.growing.lock().clone_range(range, &mut pieces);
         pieces
     }
 }
 
-/// A follower's or reader's place in a flight; dropping it leaves.
+/// The registration of a follower or reader in a flight. Dropping it leaves the flight.
 pub(super) struct FollowerHandle {
     flight: Arc<Flight>,
     id: ReaderId,
@@ -165,7 +165,7 @@ impl FollowerHandle {
         Self { flight: Arc::clone(flight), id }
     }
 
-    /// Waits for a phase that is not `Waiting`.
+    /// Polls for a phase other than `Waiting`.
     pub(super) fn poll_phase(&self, cx: &Context<'_>) -> Poll<Phase> {
         let mut growing = self.flight.growing.lock();
         let phase = growing.phase_for(self.id);
@@ -178,7 +178,7 @@ impl FollowerHandle {
         Poll::Pending
     }
 
-    /// Hands over what has not been read.
+    /// Polls for bytes that it has not read.
     pub(super) fn poll_read(
         &self,
         cx: &Context<'_>,
@@ -199,7 +199,7 @@ impl FollowerHandle {
 }
 
 impl FollowerHandle {
-    /// Until it reads again, nothing that is stored in fragments is held for it alone.
+    /// Until its next read, the flight holds no bytes for it alone that are stored in fragments.
     pub(super) fn step_aside(&self) {
         let mut growing = self.flight.growing.lock();
         if let Some(reader) = growing.readers.find(self.id) {
@@ -213,6 +213,7 @@ impl Drop for FollowerHandle {
     fn drop(&mut self) {
         let mut growing = self.flight.growing.lock();
         let left = growing.readers.detach(self.id);
+        debug_assert!(left.is_some(), "a handle is registered until it is dropped");
         growing.release();
         let leader = growing.leader_to_wake();
         drop(growing);

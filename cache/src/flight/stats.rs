@@ -1,8 +1,8 @@
-//! What flights count.
+//! Counters of flights.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Events so far. They only count, so they are `Relaxed`.
+/// Events so far. `Relaxed`: they publish no data.
 #[derive(Debug, Default)]
 pub(super) struct Events {
     pub(super) refused_large: AtomicU64,
@@ -12,28 +12,28 @@ pub(super) struct Events {
     pub(super) declined: AtomicU64,
 }
 
-/// A picture of all flights. The shards are read one after another, so while others work the
-/// numbers are off by what happened in between.
+/// A snapshot of all flights. It reads one shard after another, so the numbers are off by what
+/// happens in between.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct FlightStats {
     /// Fetches that can be joined.
     pub(crate) flight_count: u64,
-    /// What flights hold or have promised to hold, and what is still being sent of them.
+    /// Bytes that flights hold or have reserved, and bytes of them that are still being sent.
     pub(crate) growing_bytes: u64,
-    /// Responses refused because their body is known to be too long.
+    /// Responses that were refused because their announced body is too long.
     pub(crate) refused_large: u64,
     /// Times that there was no room for a response, or for more of it.
     pub(crate) refused_no_room: u64,
     /// Growing records that became a sliding window.
     pub(crate) outgrown: u64,
-    /// Readers that a window left behind.
+    /// Readers that a window cut off.
     pub(crate) readers_cut: u64,
-    /// Fetches that turned out not storable.
+    /// Fetches whose response was not storable.
     pub(crate) declined: u64,
 }
 
 impl Events {
-    /// The picture, without what only tables and budget know.
+    /// The snapshot, without the numbers that only tables and budget know.
     pub(super) fn stats(&self) -> FlightStats {
         FlightStats {
             refused_large: self.refused_large.load(Relaxed),

@@ -1,18 +1,18 @@
-//! A body that will not be stored slides through: it holds what its readers have not read, up to
-//! a limit; its leader waits for the slowest of them, and goes on without one that makes the
-//! others wait too long.
+//! A sliding window: a body that will not be stored. It holds bytes that some reader has not read,
+//! up to a limit. Its leader waits for the slowest reader, and cuts off one that makes the others
+//! wait too long.
 
 use std::task::{Context, Poll, Waker};
 
 use super::growing_record::GrowingRecord;
 use super::readers::ReaderId;
 
-/// The limits of a sliding body.
+/// The limits of a window.
 pub(super) struct Window {
-    /// The leader waits while this much is held. One byte (that is: while anything is held) after
-    /// the budget had no room for the last append.
+    /// The leader waits while this many bytes are held. After the budget had no room for an append
+    /// it is 1: the leader waits while anything is held.
     pub(super) bytes_max: u64,
-    /// Who makes the leader wait, and since when it was last asked.
+    /// The reader that the leader waits for, and the time of its last poll.
     stall: Option<(ReaderId, u64)>,
 }
 
@@ -22,18 +22,18 @@ impl Window {
     }
 }
 
-/// What the leader finds.
+/// Whether the leader may append.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Room {
-    /// It may append.
+    /// There is room.
     Free,
-    /// Nobody reads.
-    Nobody,
+    /// There are no readers.
+    NoReaders,
 }
 
 impl GrowingRecord {
-    /// Drops what all readers have read, if the body is a sliding one. If it is stored, those that
-    /// are aside don't count.
+    /// Drops bytes that all readers have read, if the body is a window. Once it is stored, readers
+    /// that stepped aside do not count.
     pub(super) fn release(&mut self) {
         if self.window.is_none() {
             return;
@@ -48,7 +48,7 @@ impl GrowingRecord {
         }
     }
 
-    /// The leader's waker if what it waits for has come.
+    /// The leader's waker, if it can go on.
     pub(super) fn leader_to_wake(&mut self) -> Option<Waker> {
         if self.has_room() || self.readers.is_empty() { self.leader.take() } else { None }
     }
@@ -57,10 +57,10 @@ impl GrowingRecord {
         self.window.as_ref().is_none_or(|window| self.held_bytes < window.bytes_max)
     }
 
-    /// Whether the leader may append; if not, it is woken when it may.
+    /// Polls for room to append; registers the leader if there is none.
     pub(super) fn poll_room(&mut self, cx: &Context<'_>, now_ms: u64) -> Poll<Room> {
         if self.window.is_some() && self.readers.is_empty() {
-            return Poll::Ready(Room::Nobody);
+            return Poll::Ready(Room::NoReaders);
         }
         if self.has_room() {
             return Poll::Ready(Room::Free);
@@ -73,8 +73,8 @@ impl GrowingRecord {
         Poll::Pending
     }
 
-    /// Charges the time since the leader was last told to wait to the reader that it waited for.
-    /// True if that reader's time is up: it is left behind.
+    /// Charges the time since the leader's last poll to the reader that it waited for. Returns true
+    /// if that reader's time is up, and it is cut off.
     pub(super) fn count_stall(
         &mut self,
         now_ms: u64,
@@ -97,7 +97,7 @@ impl GrowingRecord {
         true
     }
 
-    /// Leaves the slowest reader behind; whether there was one.
+    /// Cuts off the slowest reader. Returns whether there was one.
     pub(super) fn cut_slowest(&mut self, wakers: &mut Vec<Waker>) -> bool {
         let Some((slowest, _)) = self.readers.slowest() else {
             return false;
@@ -107,7 +107,7 @@ impl GrowingRecord {
         true
     }
 
-    /// The slowest reader, if another has read everything and waits.
+    /// The slowest reader, if another one has read everything and waits.
     fn stalling(&self) -> Option<ReaderId> {
         let (slowest, offset) = self.readers.slowest()?;
         let others_wait = self.readers.iter().any(|(_, reader)| reader.offset == self.bytes);

@@ -17,8 +17,8 @@ use super::respond::Response;
 use super::stats::Events;
 use super::worker::{StoreWorker, WorkerInner};
 use crate::flight::{
-    BodyWriter, FillRefused, FlightKey, Follower, Gate, JoinResult, Lead, NoReaders, RenewedHead,
-    VariantKey,
+    BodyWriter, FillRefused, FlightKey, Follower, Gate, JoinResult, LeaderGuard, NoReaders,
+    RenewedHead, VariantKey,
 };
 use crate::segment::{HeaderKind, SegmentQueue};
 use crate::tags::RecordTags;
@@ -40,7 +40,7 @@ pub enum CollapseResult {
 /// the fetch has failed.
 pub struct Leader {
     inner: Rc<WorkerInner>,
-    lead: Lead,
+    guard: LeaderGuard,
     known: Option<RecordVersion>,
 }
 
@@ -48,7 +48,7 @@ pub struct Leader {
 /// and its readers are told.
 pub struct Fill {
     inner: Rc<WorkerInner>,
-    growth: BodyWriter,
+    writer: BodyWriter,
     times: RecordTimes,
     tags: RecordTags,
     queue: SegmentQueue,
@@ -116,8 +116,8 @@ impl StoreWorker {
         let gate = Current { inner: &self.inner, primary, variant, known };
         let key = FlightKey { hash, primary, variant };
         match self.inner.shared.flights.join(key, now_ms, &gate) {
-            JoinResult::Lead(lead, follower) => CollapseResult::Leader(
-                Leader { inner: Rc::clone(&self.inner), lead, known },
+            JoinResult::Lead(guard, follower) => CollapseResult::Leader(
+                Leader { inner: Rc::clone(&self.inner), guard, known },
                 follower,
             ),
             JoinResult::Follow(follower) => CollapseResult::Follower(follower),
@@ -136,17 +136,17 @@ impl Leader {
     /// The response is not storable: followers fetch for themselves, and for a while from `now_ms`
     /// the key is not collapsed.
     pub fn decline(self, now_ms: u64) {
-        self.lead.decline(now_ms);
+        self.guard.decline(now_ms);
     }
 
     /// This response is not storable, but the next may be: followers fetch for themselves.
     pub fn decline_once(self) {
-        self.lead.decline_once();
+        self.guard.decline_once();
     }
 
     /// The fetch has failed, and so have the followers.
     pub fn fail(self) {
-        self.lead.fail();
+        self.guard.fail();
     }
 
     /// RFC 9111 §4.3.4: the known record is good, with a new head. A record with it takes the known
@@ -156,10 +156,10 @@ impl Leader {
         let Some(known) = self.known else {
             return;
         };
-        let FlightKey { primary, variant, .. } = self.lead.key();
-        let noted = self.lead.purge_noted();
+        let FlightKey { primary, variant, .. } = self.guard.key();
+        let noted = self.guard.purge_noted();
         let sequence = self.inner.renew((primary, variant), known, noted, (head, times, tags));
-        self.lead.validated(RenewedHead { head: Bytes::copy_from_slice(head), sequence });
+        self.guard.validated(RenewedHead { head: Bytes::copy_from_slice(head), sequence });
     }
 
     /// Begins to store a response. `base` if it has variants, `body_bytes` if its length is known.
@@ -174,14 +174,14 @@ impl Leader {
         body_bytes: Option<u64>,
         times: RecordTimes,
     ) -> Result<Fill, (Self, FillRefused)> {
-        let Leader { inner, lead, known } = self;
-        let queue = inner.queue_for(lead.key().primary, base.as_ref());
-        match lead.begin(head, base, body_bytes) {
-            Ok(growth) => {
+        let Leader { inner, guard, known } = self;
+        let queue = inner.queue_for(guard.key().primary, base.as_ref());
+        match guard.begin(head, base, body_bytes) {
+            Ok(writer) => {
                 let tags = RecordTags::none();
-                Ok(Fill { inner, growth, times, tags, queue, long: None })
+                Ok(Fill { inner, writer, times, tags, queue, long: None })
             }
-            Err((lead, refused)) => Err((Leader { inner, lead, known }, refused)),
+            Err((guard, refused)) => Err((Leader { inner, guard, known }, refused)),
         }
     }
 }
@@ -197,12 +197,12 @@ impl Fill {
     /// sets the pace, for a while: ask again after a part of that time, woken or not. `now_ms` is
     /// the caller's monotonic clock.
     pub fn poll_room(&mut self, cx: &mut Context<'_>, now_ms: u64) -> Poll<Result<(), NoReaders>> {
-        self.growth.poll_room(cx, now_ms)
+        self.writer.poll_room(cx, now_ms)
     }
 
     /// Leaves the slowest reader behind: who waits for room need not wait for it any more.
     pub fn cut_slowest(&mut self) {
-        self.growth.cut_slowest();
+        self.writer.cut_slowest();
     }
 
     /// Publishes a copy of `bytes`; call it after `poll_room`, with at most what a socket gives at
@@ -211,13 +211,13 @@ impl Fill {
     /// # Errors
     /// If nobody listens; what was appended is then lost.
     pub fn append(&mut self, bytes: &[u8]) -> Result<(), NoReaders> {
-        self.growth.append(bytes)?;
+        self.writer.append(bytes)?;
         match self.store_fragments(false) {
             // All of it is still held: it is tried again with what comes next.
             Ok(()) | Err(NotStored::NoRoom) => {}
-            Err(_) => self.growth.stop_storing(),
+            Err(_) => self.writer.stop_storing(),
         }
-        if !self.growth.is_storing() {
+        if !self.writer.is_storing() {
             self.long = None;
         }
         Ok(())
@@ -240,10 +240,10 @@ impl Fill {
     }
 
     fn end(mut self, may_wait: bool) -> Result<bool, Box<Fill>> {
-        if !self.growth.is_complete() {
+        if !self.writer.is_complete() {
             return Ok(false);
         }
-        let stored = match self.growth.is_storing().then(|| self.store()) {
+        let stored = match self.writer.is_storing().then(|| self.store()) {
             Some(Ok(stored)) => Some(stored),
             Some(Err(NotStored::NoRoom)) if may_wait && self.long.is_some() => {
                 return Err(Box::new(self));
@@ -252,28 +252,28 @@ impl Fill {
         };
         let events = &self.inner.shared.events;
         Events::one(if stored.is_some() { &events.inserted } else { &events.not_stored });
-        self.growth.finish(stored.flatten());
+        self.writer.finish(stored.flatten());
         Ok(stored.is_some())
     }
 
     /// The body turned out longer than its caller wants to store: it goes on to its readers as a
     /// sliding window, and for a while from `now_ms` the key is not collapsed.
     pub fn give_up_storing(&mut self, now_ms: u64) {
-        self.growth.give_up_storing(now_ms);
+        self.writer.give_up_storing(now_ms);
         self.long = None;
     }
 
     /// Bytes of the body that were appended.
     pub fn bytes(&self) -> u64 {
-        self.growth.bytes()
+        self.writer.bytes()
     }
 
     /// Stores the fragments that are complete; at the end also the last one.
     fn store_fragments(&mut self, is_end: bool) -> Result<(), NotStored> {
         let division = Division::of(self.inner.shared.plan.geometry);
-        let known_bytes = self.growth.opening().body_bytes.unwrap_or(0);
-        let is_long = known_bytes.max(self.growth.bytes()) > u64::from(division.whole_bytes_max);
-        if !is_long || !self.growth.is_storing() {
+        let known_bytes = self.writer.opening().body_bytes.unwrap_or(0);
+        let is_long = known_bytes.max(self.writer.bytes()) > u64::from(division.whole_bytes_max);
+        if !is_long || !self.writer.is_storing() {
             return Ok(());
         }
         let fragment_bytes = u64::from(division.fragment_bytes);
@@ -281,12 +281,12 @@ impl Fill {
         loop {
             let start = u64::from(long.count) * fragment_bytes;
             // The last one may have been shorter.
-            let left = self.growth.bytes().saturating_sub(start);
+            let left = self.writer.bytes().saturating_sub(start);
             if left == 0 || left < fragment_bytes && !is_end {
                 self.long = Some(long);
                 return Ok(());
             }
-            let pieces = self.growth.pieces(start..start + left.min(fragment_bytes));
+            let pieces = self.writer.pieces(start..start + left.min(fragment_bytes));
             if let Err(why) = self.put_fragment(&mut long, &pieces) {
                 // What is stored stays only if the rest may follow.
                 self.long = (why == NotStored::NoRoom).then_some(long);
@@ -306,8 +306,8 @@ impl Fill {
             body: &body,
             // It is as fresh as its head, which may be renewed.
             times: RecordTimes { stale_from: u64::MAX, ..self.times },
-            purge_noted: self.growth.purge_noted(),
-            primary: self.growth.key().primary,
+            purge_noted: self.writer.purge_noted(),
+            primary: self.writer.key().primary,
         };
         self.inner.put(&put, self.queue)?;
         long.count += 1;
@@ -317,25 +317,25 @@ impl Fill {
     /// Stores the complete record; where its body is, if that is long.
     fn store(&mut self) -> Result<Option<LongBody>, NotStored> {
         self.store_fragments(true)?;
-        let bytes = self.growth.bytes();
+        let bytes = self.writer.bytes();
         let long = self.long.as_ref();
         let long = long.map(|long| LongBody::new(long.id, bytes, long.fragment_bytes));
         let encoded = long.map(|long| long.encode());
-        let pieces = if long.is_some() { Vec::new() } else { self.growth.pieces(0..bytes) };
+        let pieces = if long.is_some() { Vec::new() } else { self.writer.pieces(0..bytes) };
         let body: Vec<&[u8]> = match &encoded {
             Some(encoded) => vec![encoded],
             None => pieces.iter().map(|piece| &piece[..]).collect(),
         };
-        let opening = self.growth.opening();
+        let opening = self.writer.opening();
         self.inner.put_response(&Response {
-            primary: self.growth.key().primary,
+            primary: self.writer.key().primary,
             base: opening.base.as_ref(),
             kind: if long.is_some() { HeaderKind::LongHead } else { HeaderKind::Whole },
             tags: self.tags.as_bytes(),
             head: &opening.head,
             body: &body,
             times: self.times,
-            purge_noted: self.growth.purge_noted(),
+            purge_noted: self.writer.purge_noted(),
             queue: self.queue,
         })?;
         if let Some(long) = &mut self.long {
@@ -363,12 +363,12 @@ impl Drop for LongFill {
 
 impl fmt::Debug for Leader {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Leader").field("lead", &self.lead).finish_non_exhaustive()
+        f.debug_struct("Leader").field("guard", &self.guard).finish_non_exhaustive()
     }
 }
 
 impl fmt::Debug for Fill {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Fill").field("growth", &self.growth).finish_non_exhaustive()
+        f.debug_struct("Fill").field("writer", &self.writer).finish_non_exhaustive()
     }
 }

@@ -14,18 +14,18 @@ fn mixed_sizes_never_exceed_the_budget() {
         if rng.below(4) == 0 && growing.len() < 16 {
             let (lead, follower) = take_lead(&flights, &round.to_le_bytes(), None);
             let length = (rng.below(2) == 0).then(|| rng.size(140_000));
-            if let Ok(growth) = lead.begin(b"head", None, length) {
-                growing.push((growth, reader(follower)));
+            if let Ok(writer) = lead.begin(b"head", None, length) {
+                growing.push((writer, reader(follower)));
             }
         }
         if growing.is_empty() {
             continue;
         }
         let index = rng.below(growing.len() as u64) as usize;
-        let (growth, reader) = &mut growing[index];
+        let (writer, reader) = &mut growing[index];
         let mut cx = Context::from_waker(Waker::noop());
-        if growth.poll_room(&mut cx, 0).is_ready() {
-            let _ = growth.append(&content(round, rng.below(16_000) as usize));
+        if writer.poll_room(&mut cx, 0).is_ready() {
+            let _ = writer.append(&content(round, rng.below(16_000) as usize));
         }
         if rng.below(2) == 0 {
             let _ = reader.poll_fragments(&mut cx, rng.size(20_000), &mut held);
@@ -48,12 +48,12 @@ fn mixed_sizes_never_exceed_the_budget() {
 fn what_is_lent_stays_charged_until_the_last_clone_is_dropped() {
     let flights = new_flights(config());
     let (lead, follower) = take_lead(&flights, b"a", None);
-    let mut growth = begin(lead, b"", None);
+    let mut writer = begin(lead, b"", None);
     let (mut reader, mut lent) = (reader(follower), Vec::new());
-    growth.append(&content(1, 50_000)).unwrap();
+    writer.append(&content(1, 50_000)).unwrap();
     let mut cx = Context::from_waker(Waker::noop());
     assert!(reader.poll_fragments(&mut cx, 1, &mut lent).is_ready());
-    growth.finish(None);
+    writer.finish(None);
     drop(reader);
     assert_eq!(flights.stats().growing_bytes, fragment_cost(50_000));
     lent.clear();
@@ -64,10 +64,10 @@ fn what_is_lent_stays_charged_until_the_last_clone_is_dropped() {
 fn a_body_that_has_ended_is_held_only_as_far_as_it_is_not_read() {
     let flights = new_flights(config());
     let (lead, first) = take_lead(&flights, b"a", None);
-    let mut growth = begin(lead, b"", None);
+    let mut writer = begin(lead, b"", None);
     let mut readers = [first, follow(&flights, b"a")].map(reader);
-    (0..5).for_each(|_| growth.append(&content(1, 10_000)).unwrap());
-    growth.finish(None);
+    (0..5).for_each(|_| writer.append(&content(1, 10_000)).unwrap());
+    writer.finish(None);
     let (full, mut out) = (flights.stats().growing_bytes, Vec::new());
     let mut cx = Context::from_waker(Waker::noop());
     for reader in &mut readers {
@@ -87,14 +87,14 @@ fn without_room_nothing_grows_and_nothing_fails() {
     let mut growths = Vec::new();
     for i in 0..200_u64 {
         let (lead, follower) = take_lead(&flights, &i.to_le_bytes(), None);
-        let Ok(mut growth) = lead.begin(b"", None, None) else {
+        let Ok(mut writer) = lead.begin(b"", None, None) else {
             continue;
         };
         let mut reader = reader(follower);
-        growth.append(&content(i, 8000)).unwrap();
+        writer.append(&content(i, 8000)).unwrap();
         check(&flights);
         assert_eq!(read_now(&mut reader).0, content(i, 8000), "{i}");
-        growths.push((growth, reader));
+        growths.push((writer, reader));
     }
     let (stats, storing) =
         (flights.stats(), growths.iter().filter(|(g, _)| g.is_storing()).count());
@@ -112,12 +112,12 @@ fn take_rest(flights: &Arc<Flights>) -> Vec<(BodyWriter, Follower)> {
         for number in 0.. {
             let (lead, follower) =
                 take_lead(flights, format!("{number} of {bytes}").as_bytes(), None);
-            let Ok(mut growth) = lead.begin(b"", None, None) else { break };
-            growth.append(&content(1, bytes)).unwrap();
-            if !growth.is_storing() {
+            let Ok(mut writer) = lead.begin(b"", None, None) else { break };
+            writer.append(&content(1, bytes)).unwrap();
+            if !writer.is_storing() {
                 break;
             }
-            held.push((growth, follower));
+            held.push((writer, follower));
         }
     }
     held

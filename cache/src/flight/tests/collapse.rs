@@ -9,19 +9,19 @@ fn all_followers_read_the_same_record_while_it_arrives() {
     let (lead, first) = take_lead(&flights, b"a", None);
     let mut followers: Vec<Follower> = (0..99).map(|_| follow(&flights, b"a")).collect();
     followers.push(first);
-    let mut growth = lead.begin(b"head", None, Some(6000)).unwrap();
+    let mut writer = lead.begin(b"head", None, Some(6000)).unwrap();
     let mut readers: Vec<BodyReader> = followers.into_iter().map(reader).collect();
     let body = content(1, 6000);
     for part in body.chunks(2000) {
-        growth.append(part).unwrap();
+        writer.append(part).unwrap();
         for reader in &mut readers {
             assert_eq!(read_now(reader), (part.to_vec(), Poll::Pending));
         }
     }
     let mut late = reader(follow(&flights, b"a"));
     assert_eq!((late.head(), late.body_bytes()), (&b"head"[..], Some(6000)));
-    assert!(growth.is_storing() && growth.is_complete());
-    growth.finish(None);
+    assert!(writer.is_storing() && writer.is_complete());
+    writer.finish(None);
     for reader in &mut readers {
         assert_eq!(read_now(reader), (vec![], Poll::Ready(ReadEvent::Done)));
     }
@@ -35,20 +35,20 @@ fn a_fill_outlives_its_first_client() {
     let flights = new_flights(config());
     let (lead, follower) = take_lead(&flights, b"a", None);
     drop(follower);
-    let mut growth = begin(lead, b"", None);
-    growth.append(b"abc").unwrap();
-    assert!(growth.is_storing() && growth.is_complete());
-    assert_eq!(body_of(&growth), b"abc");
+    let mut writer = begin(lead, b"", None);
+    writer.append(b"abc").unwrap();
+    assert!(writer.is_storing() && writer.is_complete());
+    assert_eq!(body_of(&writer), b"abc");
 }
 
 #[test]
 fn what_a_reader_takes_at_a_time_is_limited() {
     let flights = new_flights(config());
     let (lead, follower) = take_lead(&flights, b"a", None);
-    let mut growth = begin(lead, b"", None);
+    let mut writer = begin(lead, b"", None);
     // Each so much shorter than the one before that they are not joined.
     for part in [&b"abcdefghi"[..], b"jklm", b"n"] {
-        growth.append(part).unwrap();
+        writer.append(part).unwrap();
     }
     let (mut reader, mut cx) = (reader(follower), Context::from_waker(Waker::noop()));
     for (bytes_max, expected) in [(3, "abc"), (0, "d"), (5, "efghi"), (2, "jk"), (9, "lmn")] {
@@ -62,7 +62,7 @@ fn what_a_reader_takes_at_a_time_is_limited() {
 /// What a leader may say, and what its followers see.
 #[test]
 fn every_end_of_a_fetch_reaches_its_followers() {
-    type Act = fn(Lead);
+    type Act = fn(LeaderGuard);
     let cases: [(&str, Act, &str); 5] = [
         ("declined", |lead| lead.decline(0), "Declined"),
         ("declined once", |lead| lead.decline_once(), "Declined"),
@@ -91,17 +91,17 @@ fn a_broken_body_aborts_its_readers_and_frees_what_they_have_not_read() {
     type Act = fn(BodyWriter);
     let cases: [(&str, Option<u64>, Act); 3] = [
         ("dropped", None, drop),
-        ("too short", Some(4), |growth| growth.finish(None)),
-        ("too long", Some(2), |growth| growth.finish(None)),
+        ("too short", Some(4), |writer| writer.finish(None)),
+        ("too long", Some(2), |writer| writer.finish(None)),
     ];
     for (name, body_bytes, act) in cases {
         let flights = new_flights(config());
         let (lead, follower) = take_lead(&flights, b"a", None);
-        let mut growth = lead.begin(b"", None, body_bytes).unwrap();
+        let mut writer = lead.begin(b"", None, body_bytes).unwrap();
         let mut reader = reader(follower);
-        growth.append(b"abc").unwrap();
-        assert_eq!(growth.is_complete(), body_bytes.is_none(), "{name}");
-        act(growth);
+        writer.append(b"abc").unwrap();
+        assert_eq!(writer.is_complete(), body_bytes.is_none(), "{name}");
+        act(writer);
         let (begun, stats) = (fragment_cost(0), flights.stats());
         assert_eq!((stats.growing_bytes, stats.flight_count), (begun, 0), "{name}");
         assert_eq!(read_now(&mut reader).1, Poll::Ready(ReadEvent::Aborted), "{name}");
@@ -159,10 +159,10 @@ fn a_follower_of_another_variant_sees_whose_response_it_is() {
     let flights = new_flights(config());
     let (lead, _first) = take_lead(&flights, b"a", None);
     let other = follow(&flights, b"a");
-    let growth = begin(lead, b"", base("encoding", "gzip"));
+    let writer = begin(lead, b"", base("encoding", "gzip"));
     let other = reader(other);
     assert_eq!(other.base(), base("encoding", "gzip").as_ref());
-    assert_eq!(growth.opening().base, base("encoding", "gzip"));
+    assert_eq!(writer.opening().base, base("encoding", "gzip"));
     // It knows the names now: its own variant has a flight of its own.
     let (lead, _) = take_lead(&flights, b"a", Some(b"br"));
     assert_eq!(lead.key(), key(b"a", Some(b"br")));
@@ -182,16 +182,16 @@ fn a_fill_that_was_detached_is_neither_stored_nor_joined() {
         };
         let (lead, follower) = take_lead(&flights, b"a", None);
         purge_at(0);
-        let mut growth = begin(lead, b"", None);
+        let mut writer = begin(lead, b"", None);
         let mut reader = reader(follower);
         purge_at(1);
-        growth.append(b"abc").unwrap();
+        writer.append(b"abc").unwrap();
         purge_at(2);
-        growth.append(b"def").unwrap();
+        writer.append(b"def").unwrap();
         purge_at(3);
-        assert!(!growth.is_storing(), "moment {moment}");
+        assert!(!writer.is_storing(), "moment {moment}");
         let (second, _) = take_lead(&flights, b"a", None);
-        growth.finish(None);
+        writer.finish(None);
         assert_eq!(read_now(&mut reader), (b"abcdef".to_vec(), Poll::Ready(ReadEvent::Done)));
         drop(follow(&flights, b"a"));
         assert!(begin(second, b"new", None).is_storing(), "moment {moment}");
@@ -204,7 +204,7 @@ fn a_fill_that_was_detached_is_neither_stored_nor_joined() {
 fn a_reader_is_woken_once_by_each_change_and_never_without() {
     let flights = new_flights(config());
     let (lead, follower) = take_lead(&flights, b"a", None);
-    let mut growth = begin(lead, b"", None);
+    let mut writer = begin(lead, b"", None);
     let mut reader = reader(follower);
     let alarm = Arc::new(Alarm::default());
     let waker = Waker::from(Arc::clone(&alarm));
@@ -213,12 +213,12 @@ fn a_reader_is_woken_once_by_each_change_and_never_without() {
         assert_eq!(read(&mut reader, &mut cx).1, Poll::Pending);
         assert_eq!(read(&mut reader, &mut cx).1, Poll::Pending, "asked twice");
         assert_eq!(alarm.0.load(Relaxed), round);
-        growth.append(b"a").unwrap();
-        growth.append(b"b").unwrap();
+        writer.append(b"a").unwrap();
+        writer.append(b"b").unwrap();
         assert_eq!(alarm.0.load(Relaxed), round + 1, "who does not wait is not woken");
     }
     assert_eq!(read(&mut reader, &mut cx), (b"ab".to_vec(), Poll::Pending));
-    drop(growth);
+    drop(writer);
     assert_eq!(alarm.0.load(Relaxed), 4);
     assert_eq!(read(&mut reader, &mut cx).1, Poll::Ready(ReadEvent::Aborted));
 }

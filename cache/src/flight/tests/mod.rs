@@ -89,7 +89,11 @@ fn join(flights: &Arc<Flights>, primary: &[u8], now_ms: u64) -> JoinResult {
     flights.join(key(primary, None), now_ms, &Nothing)
 }
 
-fn take_lead(flights: &Arc<Flights>, primary: &[u8], variant: Option<&[u8]>) -> (Lead, Follower) {
+fn take_lead(
+    flights: &Arc<Flights>,
+    primary: &[u8],
+    variant: Option<&[u8]>,
+) -> (LeaderGuard, Follower) {
     match flights.join(key(primary, variant), 0, &Nothing) {
         JoinResult::Lead(lead, follower) => (lead, follower),
         other => panic!("{primary:?} {variant:?}: {other:?}"),
@@ -103,7 +107,7 @@ fn follow(flights: &Arc<Flights>, primary: &[u8]) -> Follower {
     }
 }
 
-fn begin(lead: Lead, head: &[u8], base: Option<VariantKey>) -> BodyWriter {
+fn begin(lead: LeaderGuard, head: &[u8], base: Option<VariantKey>) -> BodyWriter {
     lead.begin(head, base, None).unwrap_or_else(|(_, refused)| panic!("{head:?}: {refused:?}"))
 }
 
@@ -112,8 +116,8 @@ fn base(names: &str, variant: &str) -> Option<VariantKey> {
 }
 
 /// All that a growth holds.
-fn body_of(growth: &BodyWriter) -> Vec<u8> {
-    growth.pieces(0..u64::MAX).concat()
+fn body_of(writer: &BodyWriter) -> Vec<u8> {
+    writer.pieces(0..u64::MAX).concat()
 }
 
 /// Polls an outcome that must be there.

@@ -14,7 +14,7 @@ type Name = (u64, Option<Vec<u8>>);
 
 /// A fetch under way.
 struct Fetch {
-    growth: BodyWriter,
+    writer: BodyWriter,
     name: Name,
     readers: Vec<(BodyReader, Vec<u8>)>,
     head: Vec<u8>,
@@ -102,7 +102,7 @@ impl Model {
         }
     }
 
-    fn lead(&mut self, lead: Lead, mut follower: Follower, known: Option<Kept>, name: Name) {
+    fn lead(&mut self, lead: LeaderGuard, mut follower: Follower, known: Option<Kept>, name: Name) {
         let primary = name.0.to_le_bytes();
         match (self.rng.below(12), known) {
             (0, _) => return lead.fail(),
@@ -125,11 +125,11 @@ impl Model {
         let head = format!("{name:?} {}", self.version).into_bytes();
         let body_bytes = self.rng.size(BODY_BYTES_MAX) as usize;
         let length = (self.rng.below(2) == 0).then_some(body_bytes as u64);
-        let Ok(growth) = lead.begin(&head, None, length) else {
+        let Ok(writer) = lead.begin(&head, None, length) else {
             return;
         };
         let mut fetch = Fetch {
-            growth,
+            writer,
             name,
             readers: Vec::new(),
             head,
@@ -174,7 +174,7 @@ impl Model {
     fn abort(&mut self) {
         let Some(index) = self.pick() else { return };
         let fetch = self.fetches.swap_remove(index);
-        drop(fetch.growth);
+        drop(fetch.writer);
         for (mut reader, _) in fetch.readers {
             assert_eq!(read_now(&mut reader).1, Poll::Ready(ReadEvent::Aborted));
         }
@@ -195,7 +195,7 @@ impl Model {
         let fetch = &mut self.fetches[index];
         // One that was detached, but has not appended since, is not a window yet.
         let declined = self.flights.stats().declined;
-        fetch.growth.give_up_storing(self.version);
+        fetch.writer.give_up_storing(self.version);
         fetch.registered = false;
         if self.flights.stats().declined > declined {
             self.note_decline(index, GivenUp::Declined(self.version));
@@ -246,13 +246,13 @@ impl Fetch {
         let mut given_up = GivenUp::No;
         while self.sent_bytes < to {
             let mut cx = Context::from_waker(Waker::noop());
-            if self.growth.poll_room(&mut cx, self.version).is_pending() {
+            if self.writer.poll_room(&mut cx, self.version).is_pending() {
                 assert!(self.read() > 0, "a window is full, and there is nothing to read");
                 continue;
             }
             let part = &body[self.sent_bytes..to.min(self.sent_bytes + 3000)];
             let before = flights.stats();
-            let appended = self.growth.append(part);
+            let appended = self.writer.append(part);
             let after = flights.stats();
             self.registered &= after.outgrown == before.outgrown;
             if after.declined > before.declined {
@@ -284,15 +284,15 @@ impl Fetch {
     fn finish(self, shelf: &Shelf) {
         let complete = self.sent_bytes == self.body_bytes;
         let body = content(self.version, self.body_bytes);
-        assert_eq!(self.growth.is_storing(), self.registered, "{:?}", self.name);
+        assert_eq!(self.writer.is_storing(), self.registered, "{:?}", self.name);
         if self.registered {
-            assert!(complete && self.growth.is_complete(), "{:?}", self.name);
-            assert!(body_of(&self.growth) == body, "{:?}", self.name);
-            let (primary, noted) = (self.name.0.to_le_bytes(), self.growth.purge_noted());
+            assert!(complete && self.writer.is_complete(), "{:?}", self.name);
+            assert!(body_of(&self.writer) == body, "{:?}", self.name);
+            let (primary, noted) = (self.name.0.to_le_bytes(), self.writer.purge_noted());
             let stored = shelf.store(&primary, noted, &self.head, &body);
             assert_eq!(stored, !self.purged, "{:?}", self.name);
         }
-        self.growth.finish(None);
+        self.writer.finish(None);
         for (mut reader, mut read) in self.readers {
             let (rest, end) = read_now(&mut reader);
             read.extend(rest);

@@ -7,9 +7,9 @@ fn a_range_is_lent_from_the_fragments_that_hold_it() {
     let flights = new_flights(config());
     // Each more than twice as long as the next, so that they are not joined.
     let parts: [&[u8]; 3] = [b"abcdefg", b"hij", b"k"];
-    let mut growth = begin(take_lead(&flights, b"a", None).0, b"", None);
-    assert!(growth.pieces(0..1).is_empty(), "there is nothing yet");
-    parts.iter().for_each(|part| growth.append(part).unwrap());
+    let mut writer = begin(take_lead(&flights, b"a", None).0, b"", None);
+    assert!(writer.pieces(0..1).is_empty(), "there is nothing yet");
+    parts.iter().for_each(|part| writer.append(part).unwrap());
     let cases: &[(std::ops::Range<u64>, &[&[u8]])] = &[
         (0..11, &parts),
         (0..7, &[b"abcdefg"]),
@@ -23,11 +23,11 @@ fn a_range_is_lent_from_the_fragments_that_hold_it() {
         (0..u64::MAX, &parts),
     ];
     for (range, expected) in cases {
-        assert_eq!(growth.pieces(range.clone()), *expected, "{range:?}");
+        assert_eq!(writer.pieces(range.clone()), *expected, "{range:?}");
     }
-    assert_eq!(growth.bytes(), 11);
-    growth.give_up_storing(0);
-    assert!(growth.pieces(0..11).is_empty(), "a window lends nothing to be stored");
+    assert_eq!(writer.bytes(), 11);
+    writer.give_up_storing(0);
+    assert!(writer.pieces(0..11).is_empty(), "a window lends nothing to be stored");
 }
 
 #[test]
@@ -37,13 +37,13 @@ fn dribbled_bytes_are_joined() {
     for (bytes, step, fragments_max) in cases {
         let flights = new_flights(config());
         let (lead, follower) = take_lead(&flights, b"a", None);
-        let mut growth = begin(lead, b"", None);
+        let mut writer = begin(lead, b"", None);
         let body = content(bytes as u64, bytes);
-        body.chunks(step).for_each(|part| growth.append(part).unwrap());
-        let pieces = growth.pieces(0..bytes as u64);
+        body.chunks(step).for_each(|part| writer.append(part).unwrap());
+        let pieces = writer.pieces(0..bytes as u64);
         assert!(pieces.len() <= fragments_max, "{bytes} by {step}: {} pieces", pieces.len());
         assert_eq!(pieces.concat(), body, "{bytes} by {step}");
-        growth.finish(None);
+        writer.finish(None);
         assert_eq!(read_now(&mut reader(follower)).0, body, "{bytes} by {step}");
         drop(pieces);
         check_at_rest(&flights);

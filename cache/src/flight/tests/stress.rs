@@ -66,7 +66,7 @@ impl Shared {
         }
     }
 
-    fn fetch(&self, key: u64, lead: Lead, found: Option<Kept>, rng: &mut Rng) {
+    fn fetch(&self, key: u64, lead: LeaderGuard, found: Option<Kept>, rng: &mut Rng) {
         let version = self.version.fetch_add(1, SeqCst);
         match (rng.below(20), found) {
             (0, _) => return lead.fail(),
@@ -78,34 +78,34 @@ impl Shared {
         let body = content(version, rng.size(30_000) as usize);
         let head = [key, version, body.len() as u64].map(u64::to_le_bytes).concat();
         let length = (rng.below(2) == 0).then_some(body.len() as u64);
-        let Ok(mut growth) = lead.begin(&head, None, length) else {
+        let Ok(mut writer) = lead.begin(&head, None, length) else {
             return;
         };
         // Let the others in while the flight is open, even where threads take turns.
         thread::yield_now();
         for part in body.chunks(rng.size(4000).max(100) as usize) {
-            if growth.append(part).is_err() || rng.below(200) == 0 {
+            if writer.append(part).is_err() || rng.below(200) == 0 {
                 return;
             }
             thread::yield_now();
         }
-        self.store(growth);
+        self.store(writer);
     }
 
     /// A merged head keeps the version of the body that it belongs to.
-    fn validate(&self, lead: Lead, found: &Kept) {
+    fn validate(&self, lead: LeaderGuard, found: &Kept) {
         thread::yield_now();
         let sequence = self.shelf.renew(lead.key().primary, found);
         lead.validated(RenewedHead { head: found.head.clone(), sequence });
     }
 
-    fn store(&self, growth: BodyWriter) {
-        if growth.is_storing() && growth.is_complete() {
-            let (primary, head) = (growth.key().primary, &growth.opening().head);
-            let body = growth.pieces(0..growth.bytes()).concat();
-            self.shelf.store(primary, growth.purge_noted(), head, &body);
+    fn store(&self, writer: BodyWriter) {
+        if writer.is_storing() && writer.is_complete() {
+            let (primary, head) = (writer.key().primary, &writer.opening().head);
+            let body = writer.pieces(0..writer.bytes()).concat();
+            self.shelf.store(primary, writer.purge_noted(), head, &body);
         }
-        growth.finish(None);
+        writer.finish(None);
     }
 
     /// Other processes purge, too: then the flights here hear of it only by its number.

@@ -28,10 +28,10 @@ fn another_response_reaches_who_waits_for_a_validation() {
     let (lead, _first) = take_lead(&flights, b"a", None);
     // Who finds the stale record meanwhile follows the same fetch.
     let second = follow(&flights, b"a");
-    let mut growth = begin(lead, b"", None);
-    growth.append(b"new").unwrap();
-    assert_eq!(body_of(&growth), b"new");
-    growth.finish(None);
+    let mut writer = begin(lead, b"", None);
+    writer.append(b"new").unwrap();
+    assert_eq!(body_of(&writer), b"new");
+    writer.finish(None);
     assert_eq!(read_now(&mut reader(second)), (b"new".to_vec(), Poll::Ready(ReadEvent::Done)));
 }
 

@@ -9,27 +9,27 @@ fn outgrown(flights: &Arc<Flights>, reader_count: usize) -> (BodyWriter, Vec<Bod
     let (lead, first) = take_lead(flights, b"a", None);
     let mut followers = vec![first];
     followers.extend((1..reader_count).map(|_| follow(flights, b"a")));
-    let mut growth = begin(lead, b"", None);
+    let mut writer = begin(lead, b"", None);
     let mut readers: Vec<BodyReader> = followers.into_iter().map(reader).collect();
     while flights.stats().outgrown == 0 {
-        assert_eq!(room(&mut growth, 0), Poll::Ready(Ok(())));
-        growth.append(&content(1, STEP)).unwrap();
+        assert_eq!(room(&mut writer, 0), Poll::Ready(Ok(())));
+        writer.append(&content(1, STEP)).unwrap();
         readers.iter_mut().for_each(|reader| drop(read_now(reader)));
     }
-    (growth, readers)
+    (writer, readers)
 }
 
-fn room(growth: &mut BodyWriter, now_ms: u64) -> Poll<Result<(), NoReaders>> {
-    growth.poll_room(&mut Context::from_waker(Waker::noop()), now_ms)
+fn room(writer: &mut BodyWriter, now_ms: u64) -> Poll<Result<(), NoReaders>> {
+    writer.poll_room(&mut Context::from_waker(Waker::noop()), now_ms)
 }
 
 /// Appends until the window is full.
-fn fill_up(growth: &mut BodyWriter, now_ms: u64) {
+fn fill_up(writer: &mut BodyWriter, now_ms: u64) {
     for _ in 0..100 {
-        if room(growth, now_ms).is_pending() {
+        if room(writer, now_ms).is_pending() {
             return;
         }
-        growth.append(&content(1, STEP)).unwrap();
+        writer.append(&content(1, STEP)).unwrap();
     }
     panic!("the window does not fill up");
 }
@@ -38,20 +38,20 @@ fn fill_up(growth: &mut BodyWriter, now_ms: u64) {
 fn an_outgrown_body_is_passed_on_whole_and_not_held() {
     let flights = new_flights(config());
     let (lead, follower) = take_lead(&flights, b"a", None);
-    let mut growth = begin(lead, b"", None);
+    let mut writer = begin(lead, b"", None);
     let (mut reader, body) = (reader(follower), content(1, 1 << 20));
     let mut received = Vec::new();
     for part in body.chunks(STEP) {
-        while room(&mut growth, 0).is_pending() {
+        while room(&mut writer, 0).is_pending() {
             received.extend(read_now(&mut reader).0);
         }
-        growth.append(part).unwrap();
+        writer.append(part).unwrap();
         check(&flights);
         let stats = flights.stats();
         assert!(stats.outgrown == 0 || stats.flight_count == 0, "late comers must not join");
     }
-    assert!(!growth.is_storing());
-    growth.finish(None);
+    assert!(!writer.is_storing());
+    writer.finish(None);
     received.extend(read_now(&mut reader).0);
     assert!(received == body, "{} of {} bytes", received.len(), body.len());
     assert_eq!(read_now(&mut reader).1, Poll::Ready(ReadEvent::Done));
@@ -67,36 +67,36 @@ fn an_outgrown_body_is_passed_on_whole_and_not_held() {
 #[test]
 fn the_leader_waits_for_its_readers_and_stops_without_any() {
     let flights = new_flights(config());
-    let (mut growth, mut readers) = outgrown(&flights, 2);
+    let (mut writer, mut readers) = outgrown(&flights, 2);
     let alarm = Arc::new(Alarm::default());
     let waker = Waker::from(Arc::clone(&alarm));
-    fill_up(&mut growth, 0);
+    fill_up(&mut writer, 0);
     let held_bytes = flights.stats().growing_bytes;
     assert!(held_bytes < 3 * 8192, "{held_bytes} bytes held");
-    assert!(growth.poll_room(&mut Context::from_waker(&waker), 0).is_pending());
+    assert!(writer.poll_room(&mut Context::from_waker(&waker), 0).is_pending());
     drop(read_now(&mut readers[0]));
     let woken = alarm.0.load(Relaxed);
-    assert!(room(&mut growth, 0).is_pending(), "one reader has read nothing yet");
-    assert!(growth.poll_room(&mut Context::from_waker(&waker), 0).is_pending());
+    assert!(room(&mut writer, 0).is_pending(), "one reader has read nothing yet");
+    assert!(writer.poll_room(&mut Context::from_waker(&waker), 0).is_pending());
     drop(read_now(&mut readers[1]));
     assert!(alarm.0.load(Relaxed) > woken, "room does not wake the leader");
-    assert_eq!(room(&mut growth, 0), Poll::Ready(Ok(())));
+    assert_eq!(room(&mut writer, 0), Poll::Ready(Ok(())));
     // Room alone wakes it, before any reader has caught up and waits.
     readers.pop();
-    fill_up(&mut growth, 0);
-    assert!(growth.poll_room(&mut Context::from_waker(&waker), 0).is_pending());
+    fill_up(&mut writer, 0);
+    assert!(writer.poll_room(&mut Context::from_waker(&waker), 0).is_pending());
     let (woken, mut out) = (alarm.0.load(Relaxed), Vec::new());
     let mut cx = Context::from_waker(Waker::noop());
     assert!(readers[0].poll_fragments(&mut cx, STEP as u64, &mut out).is_ready());
     assert_eq!(alarm.0.load(Relaxed), woken + 1, "room does not wake the leader");
-    fill_up(&mut growth, 0);
-    assert!(growth.poll_room(&mut Context::from_waker(&waker), 0).is_pending());
+    fill_up(&mut writer, 0);
+    assert!(writer.poll_room(&mut Context::from_waker(&waker), 0).is_pending());
     readers.clear();
     assert_eq!(alarm.0.load(Relaxed), woken + 2, "the last reader's leaving does not wake it");
-    assert_eq!(room(&mut growth, 0), Poll::Ready(Err(NoReaders)));
-    assert_eq!(growth.append(b"x"), Err(NoReaders));
+    assert_eq!(room(&mut writer, 0), Poll::Ready(Err(NoReaders)));
+    assert_eq!(writer.append(b"x"), Err(NoReaders));
     drop(out);
-    drop(growth);
+    drop(writer);
     check_at_rest(&flights);
 }
 
@@ -110,19 +110,19 @@ fn a_reader_that_makes_others_wait_is_left_behind() {
     ];
     for (name, reader_count, reading, left_behind) in cases {
         let flights = new_flights(config());
-        let (mut growth, mut readers) = outgrown(&flights, reader_count);
-        fill_up(&mut growth, 0);
+        let (mut writer, mut readers) = outgrown(&flights, reader_count);
+        fill_up(&mut writer, 0);
         for now_ms in (0..3000).step_by(250) {
-            let _ = room(&mut growth, now_ms);
+            let _ = room(&mut writer, now_ms);
             reading.iter().for_each(|&index| drop(read_now(&mut readers[index])));
         }
         for (index, reader) in readers.iter_mut().enumerate() {
             let aborted = read_now(reader).1 == Poll::Ready(ReadEvent::Aborted);
             assert_eq!(aborted, Some(index) == left_behind, "{name}: reader {index}");
         }
-        assert_eq!(room(&mut growth, 3000), Poll::Ready(Ok(())), "{name}");
+        assert_eq!(room(&mut writer, 3000), Poll::Ready(Ok(())), "{name}");
         assert_eq!(flights.stats().readers_cut, u64::from(left_behind.is_some()), "{name}");
-        drop((growth, readers));
+        drop((writer, readers));
         check_at_rest(&flights);
     }
 }
@@ -132,28 +132,28 @@ fn a_follower_that_has_not_looked_yet_is_waited_for() {
     let flights = new_flights(config());
     let (lead, first) = take_lead(&flights, b"a", None);
     let second = follow(&flights, b"a");
-    let mut growth = begin(lead, b"", None);
+    let mut writer = begin(lead, b"", None);
     let mut first = reader(first);
     let mut sent = 0;
     while flights.stats().outgrown == 0 {
-        growth.append(&content(1, STEP)).unwrap();
+        writer.append(&content(1, STEP)).unwrap();
         sent += STEP;
         drop(read_now(&mut first));
     }
-    assert!(room(&mut growth, 0).is_pending());
+    assert!(room(&mut writer, 0).is_pending());
     assert_eq!(read_now(&mut reader(second)).0.len(), sent, "nothing is lost for it");
     // Another one that never looks is left behind, and may still fetch for itself.
     let flights = new_flights(config());
     let (lead, first) = take_lead(&flights, b"a", None);
     let mut second = follow(&flights, b"a");
-    let mut growth = begin(lead, b"", None);
+    let mut writer = begin(lead, b"", None);
     let mut first = reader(first);
     while flights.stats().outgrown == 0 {
-        growth.append(&content(1, STEP)).unwrap();
+        writer.append(&content(1, STEP)).unwrap();
         drop(read_now(&mut first));
     }
     for now_ms in [0, 600, 1200] {
-        let _ = room(&mut growth, now_ms);
+        let _ = room(&mut writer, now_ms);
         drop(read_now(&mut first));
     }
     assert!(matches!(outcome(&mut second), FollowOutcome::Declined));
@@ -163,35 +163,35 @@ fn a_follower_that_has_not_looked_yet_is_waited_for() {
 fn a_purged_fill_lets_go_of_what_is_read() {
     let flights = new_flights(config());
     let (lead, follower) = take_lead(&flights, b"a", None);
-    let mut growth = begin(lead, b"", None);
+    let mut writer = begin(lead, b"", None);
     let mut reader = reader(follower);
     for _ in 0..20 {
-        growth.append(&content(1, STEP)).unwrap();
+        writer.append(&content(1, STEP)).unwrap();
     }
     drop(read_now(&mut reader));
     flights.detach(hash(b"a"), b"a");
-    growth.append(b"x").unwrap();
+    writer.append(b"x").unwrap();
     drop(read_now(&mut reader));
     assert!(flights.stats().growing_bytes < 3000, "{:?}", flights.stats());
     drop(reader);
-    assert_eq!(growth.append(b"y"), Err(NoReaders), "nobody reads what nobody keeps");
+    assert_eq!(writer.append(b"y"), Err(NoReaders), "nobody reads what nobody keeps");
 }
 
 #[test]
 fn a_window_goes_on_step_by_step_without_any_room() {
     let flights = new_flights(config());
-    let (mut growth, mut readers) = outgrown(&flights, 1);
+    let (mut writer, mut readers) = outgrown(&flights, 1);
     // Growing records take all that windows may have.
     let other = take_lead(&flights, b"b", None).0.begin(b"", None, Some(120_000)).unwrap();
     for step in 0..50 {
-        assert_eq!(room(&mut growth, 0), Poll::Ready(Ok(())), "step {step}");
-        growth.append(&content(1, STEP)).unwrap();
+        assert_eq!(room(&mut writer, 0), Poll::Ready(Ok(())), "step {step}");
+        writer.append(&content(1, STEP)).unwrap();
         let taken_bytes = flights.stats().growing_bytes;
-        assert!(room(&mut growth, 0).is_pending(), "step {step}: {taken_bytes} bytes taken");
+        assert!(room(&mut writer, 0).is_pending(), "step {step}: {taken_bytes} bytes taken");
         assert_eq!(read_now(&mut readers[0]).0.len(), STEP, "step {step}");
         check(&flights);
     }
-    drop((growth, readers, other));
+    drop((writer, readers, other));
     check_at_rest(&flights);
 }
 
@@ -199,16 +199,16 @@ fn a_window_goes_on_step_by_step_without_any_room() {
 fn a_fill_that_is_given_up_goes_on_to_its_readers() {
     let flights = new_flights(config());
     let (lead, follower) = take_lead(&flights, b"a", None);
-    let mut growth = begin(lead, b"", None);
+    let mut writer = begin(lead, b"", None);
     let mut reader = reader(follower);
-    growth.append(b"abc").unwrap();
-    growth.give_up_storing(1000);
-    growth.give_up_storing(2000);
+    writer.append(b"abc").unwrap();
+    writer.give_up_storing(1000);
+    writer.give_up_storing(2000);
     assert!(matches!(join(&flights, b"a", 1099), JoinResult::Declined));
     assert!(matches!(join(&flights, b"a", 1100), JoinResult::Lead(..)), "the first time counts");
-    assert!(!growth.is_storing());
-    growth.append(b"def").unwrap();
-    growth.finish(None);
+    assert!(!writer.is_storing());
+    writer.append(b"def").unwrap();
+    writer.finish(None);
     assert_eq!(read_now(&mut reader), (b"abcdef".to_vec(), Poll::Ready(ReadEvent::Done)));
     drop(reader);
     check_at_rest(&flights);

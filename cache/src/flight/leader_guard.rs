@@ -1,4 +1,4 @@
-//! The side of a flight that fetches, until it knows what becomes of it.
+//! The leader's side of a flight, until the response's head decides what becomes of it.
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,31 +15,33 @@ use super::shared::Flight;
 /// Why a response is not stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FillRefused {
-    /// Its body is longer than what is stored at most. It will be the next time, too.
+    /// Its body exceeds the longest that is stored. The next response is expected to, too.
     TooLarge,
     /// There is no room for it now.
     NoRoom,
 }
 
-/// What followers get of a stored record that turned out to be good.
+/// What followers get of a stored record that was validated.
 #[derive(Clone, Debug)]
 pub struct RenewedHead {
     /// The new head.
     pub head: Bytes,
-    /// The sequence of the record that has this head; none if it is not stored.
+    /// The sequence of the record that has this head; `None` if it is not stored.
     pub sequence: Option<u64>,
 }
 
-/// The duty to end a flight: dropped before it is settled, the fetch has failed.
-pub(super) struct Duty {
+/// The leader's obligation to end its flight. Dropped before the flight is settled, it fails the
+/// fetch for all followers, and aborts the body.
+pub(crate) struct LeaderGuard {
     pub(super) flights: Arc<Flights>,
     pub(super) flight: Arc<Flight>,
-    pub(super) settled: bool,
+    /// The flight has ended; the drop has nothing to do.
+    pub(super) is_settled: bool,
 }
 
-impl Drop for Duty {
+impl Drop for LeaderGuard {
     fn drop(&mut self) {
-        if self.settled {
+        if self.is_settled {
             return;
         }
         self.flights.unregister(&self.flight);
@@ -48,71 +50,66 @@ impl Drop for Duty {
     }
 }
 
-/// Fetches for all followers of a key, in a task of its own. Dropping it without a word means that
-/// the fetch has failed.
-pub(crate) struct Lead {
-    duty: Duty,
-}
-
-impl Lead {
+impl LeaderGuard {
     pub(super) fn new(flights: Arc<Flights>, flight: Arc<Flight>) -> Self {
-        Self { duty: Duty { flights, flight, settled: false } }
+        Self { flights, flight, is_settled: false }
     }
 
-    /// What is to be fetched.
+    /// The key that is fetched.
     pub(crate) fn key(&self) -> FlightKey<'_> {
-        self.duty.flight.key()
+        self.flight.key()
     }
 
-    /// The number that the gate gave when this lead was made.
+    /// The number that the gate noted when this flight began.
     pub(crate) fn purge_noted(&self) -> u64 {
-        self.duty.flight.purge_noted
+        self.flight.purge_noted
     }
 
-    /// The response is not storable: followers fetch for themselves, and for `declined_ms` from
-    /// `now_ms` the key is not collapsed.
+    /// Ends the flight of a response that is not storable: followers fetch for themselves, and the
+    /// key is not collapsed for `declined_ms` from `now_ms`.
     pub(crate) fn decline(self, now_ms: u64) {
-        // Out of the table first: nobody may join a flight that has its word already.
-        self.duty.flights.decline(&self.duty.flight, now_ms);
+        // Out of the table first: no caller may join a flight that is settled.
+        self.flights.decline(&self.flight, now_ms);
         self.settle(Phase::Declined);
     }
 
-    /// This response is not storable, but the next may be: followers fetch for themselves.
+    /// Ends the flight of a response that is not storable, while the next one may be: followers
+    /// fetch for themselves.
     pub(crate) fn decline_once(self) {
-        self.duty.flights.unregister(&self.duty.flight);
+        self.flights.unregister(&self.flight);
         self.settle(Phase::Declined);
     }
 
-    /// The fetch has failed, and so have the followers.
+    /// Fails the fetch for all followers.
     pub(crate) fn fail(self) {
-        self.duty.flights.unregister(&self.duty.flight);
+        self.flights.unregister(&self.flight);
         self.settle(Phase::Failed);
     }
 
-    /// RFC 9111 §4.3.4: what is stored is good, with a new head. Call it after that head is
-    /// stored; followers get it in any case.
+    /// RFC 9111 §4.3.4: tells the followers that the stored record is good, with a new head. The
+    /// caller stores that head first; followers get it in any case.
     pub(crate) fn validated(self, renewed: RenewedHead) {
-        self.duty.flights.unregister(&self.duty.flight);
+        self.flights.unregister(&self.flight);
         self.settle(Phase::Validated(renewed));
     }
 
     fn settle(mut self, phase: Phase) {
-        self.duty.flight.settle(phase);
-        self.duty.settled = true;
+        self.flight.settle(phase);
+        self.is_settled = true;
     }
 
-    /// Begins a body that is to be stored. `base` if the response has variants, `body_bytes` if
-    /// its length is known: then that much is promised to it.
+    /// Begins a body that is to be stored. `base` is given if the response has variants,
+    /// `body_bytes` if its length is known: then room for that much is reserved.
     ///
     /// # Errors
-    /// Why it cannot be stored, and the lead back: followers wait for its word.
+    /// Why it cannot be stored, and the guard back: followers still wait.
     pub(crate) fn begin(
         self,
         head: &[u8],
         base: Option<VariantKey>,
         body_bytes: Option<u64>,
     ) -> Result<BodyWriter, (Self, FillRefused)> {
-        let flights = &self.duty.flights;
+        let flights = &self.flights;
         if body_bytes.is_some_and(|bytes| bytes > flights.config().object_bytes_max) {
             flights.events().refused_large.fetch_add(1, Relaxed);
             return Err((self, FillRefused::TooLarge));
@@ -127,13 +124,13 @@ impl Lead {
             return Err((self, FillRefused::NoRoom));
         };
         let opening = Arc::new(Opening { head: hold(&[], head, charge), base, body_bytes });
-        self.duty.flight.settle(Phase::Growing(Arc::clone(&opening)));
-        Ok(BodyWriter::new(self.duty, opening, account))
+        self.flight.settle(Phase::Growing(Arc::clone(&opening)));
+        Ok(BodyWriter::new(self, opening, account))
     }
 }
 
-impl fmt::Debug for Lead {
+impl fmt::Debug for LeaderGuard {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Lead").field("key", &self.key()).finish()
+        f.debug_struct("LeaderGuard").field("key", &self.key()).finish()
     }
 }
