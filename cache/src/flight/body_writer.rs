@@ -155,7 +155,8 @@ impl BodyWriter {
         self.slide();
     }
 
-    /// Turns the body into a sliding window: later callers find no flight, and fetch for themselves.
+    /// Turns the body into a sliding window: later callers find no flight, and fetch for
+    /// themselves.
     fn slide(&mut self) {
         if self.sliding {
             return;

@@ -95,7 +95,8 @@ impl Flight {
         growing.release();
     }
 
-    /// Says in which fragments the finished body is stored: readers that stepped aside read on there.
+    /// Says in which fragments the finished body is stored: readers that stepped aside read on
+    /// there.
     pub(super) fn stored(&self, long: LongBody) {
         self.growing.lock().stored = Some(long);
     }

@@ -1,8 +1,8 @@
-//! Fetching for many, and storing what comes: the leader's side.
+//! Collapsed fetches, and storing what they bring: the leader's side.
 //!
-//! A [`Leader`] becomes a [`Fill`] when the response's head is there. What is appended goes to
-//! the readers of the growing record; a body that is too long for one record goes into fragments
-//! as it arrives, so that the end of it is not more work than its last piece.
+//! A [`Leader`] becomes a [`Fill`] when the response's head is there. Appended bytes go to the
+//! readers of the growing record. A body that is too long for one record is stored in fragments as
+//! it arrives, so that its end is no more work than its last piece.
 
 use std::fmt;
 use std::rc::Rc;
@@ -23,29 +23,29 @@ use crate::flight::{
 use crate::segment::{HeaderKind, SegmentQueue};
 use crate::tags::RecordTags;
 
-/// What a caller does who needs a fetch.
+/// The role of a caller that needs a fetch.
 #[derive(Debug)]
 pub enum CollapseResult {
-    /// Nobody fetches this key: give the leader to a task that does, and follow it.
+    /// The key had no leader: give this one to a task that fetches, and follow it.
     Leader(Leader, Follower),
-    /// Somebody does.
+    /// The key has a leader.
     Follower(Follower),
-    /// Meanwhile something was stored, or what the caller knows has left: look up again.
+    /// The store has changed since the caller looked: look up again.
     Stored,
     /// The response is probably not storable: fetch alone.
     Declined,
 }
 
-/// Fetches for all followers of a key, in a task of its own. Dropping it without a word means that
-/// the fetch has failed.
+/// The leader of a collapsed fetch, for a task of its own. Dropping it fails the fetch for all its
+/// followers.
 pub struct Leader {
     inner: Rc<WorkerInner>,
     guard: LeaderGuard,
     known: Option<RecordVersion>,
 }
 
-/// A growing record. Dropping it before [`finish`](Fill::finish) aborts it: nothing is stored,
-/// and its readers are told.
+/// A growing record that the leader fills. Dropping it before [`finish`](Fill::finish) aborts it:
+/// nothing is stored, and its readers are told.
 pub struct Fill {
     inner: Rc<WorkerInner>,
     writer: BodyWriter,
@@ -55,8 +55,8 @@ pub struct Fill {
     long: Option<LongFill>,
 }
 
-/// The fragments of a body that is stored while it arrives. Dropped before the head is stored, it
-/// takes them out again.
+/// The fragments of a long body that is stored while it arrives. Dropped before the head is stored,
+/// it removes them again.
 struct LongFill {
     inner: Rc<WorkerInner>,
     id: u64,
@@ -65,15 +65,15 @@ struct LongFill {
     is_stored: bool,
 }
 
-/// What a caller knows, held against what is stored now.
-struct Current<'a> {
+/// The gate of a caller: compares the record that it found with the store.
+struct StoreGate<'a> {
     inner: &'a WorkerInner,
     primary: &'a [u8],
     variant: Option<&'a [u8]>,
     known: Option<RecordVersion>,
 }
 
-impl Gate for Current<'_> {
+impl Gate for StoreGate<'_> {
     fn note(&self) -> u64 {
         self.inner.shared.purges.noted()
     }
@@ -85,7 +85,7 @@ impl Gate for Current<'_> {
                 Some(pinned.record().header.sequence)
             }
             Some(base) => match self.variant {
-                // The caller does not know the names yet: looking up again tells.
+                // The caller does not know the names yet; another lookup tells them.
                 None => return false,
                 Some(values) => self.inner.records.variant_sequence(self.primary, &base, values),
             },
@@ -95,16 +95,16 @@ impl Gate for Current<'_> {
 
     fn may_follow(&self, purge_noted: u64) -> bool {
         let purges = &self.inner.shared.purges;
-        // Which tags it will have is not known.
+        // The tags of the response are not known yet.
         !purges.is_newer(purge_noted, |purge| purge.may_match(self.primary))
     }
 }
 
 impl StoreWorker {
     /// Collapses a fetch with others of the same key: `primary`, and `variant` if the names are
-    /// known. `known` is the stored record that the caller has found and cannot use as it is (it
-    /// wants to validate it). It must still be stored: once it is purged, nobody who joins later
-    /// may be served what it holds.
+    /// known. `known` is the stored record that the caller found and wants to validate. The fetch
+    /// is collapsed only while that record is stored: once it is purged, no later caller may get
+    /// its contents.
     pub fn collapse(
         &self,
         primary: &[u8],
@@ -113,7 +113,7 @@ impl StoreWorker {
         now_ms: u64,
     ) -> CollapseResult {
         let hash = self.inner.shared.hash(primary).value();
-        let gate = Current { inner: &self.inner, primary, variant, known };
+        let gate = StoreGate { inner: &self.inner, primary, variant, known };
         let key = FlightKey { hash, primary, variant };
         match self.inner.shared.flights.join(key, now_ms, &gate) {
             JoinResult::Lead(guard, follower) => CollapseResult::Leader(
@@ -126,32 +126,33 @@ impl StoreWorker {
         }
     }
 
-    /// Ends that fetches of a key are not collapsed, because a response turned out storable.
+    /// Lets fetches of a key be collapsed again, because a response was storable.
     pub fn forget_declined(&self, primary: &[u8]) {
         self.inner.shared.flights.forget_declined(self.inner.shared.hash(primary).value());
     }
 }
 
 impl Leader {
-    /// The response is not storable: followers fetch for themselves, and for a while from `now_ms`
-    /// the key is not collapsed.
+    /// Ends the fetch of a response that is not storable: followers fetch for themselves, and the
+    /// key is not collapsed for a while from `now_ms`.
     pub fn decline(self, now_ms: u64) {
         self.guard.decline(now_ms);
     }
 
-    /// This response is not storable, but the next may be: followers fetch for themselves.
+    /// Ends the fetch of a response that is not storable, while the next one may be: followers
+    /// fetch for themselves.
     pub fn decline_once(self) {
         self.guard.decline_once();
     }
 
-    /// The fetch has failed, and so have the followers.
+    /// Fails the fetch for all followers.
     pub fn fail(self) {
         self.guard.fail();
     }
 
-    /// RFC 9111 §4.3.4: the known record is good, with a new head. A record with it takes the known
-    /// one's place, if that is still stored; followers hear of it in any case. It keeps its tags,
-    /// and gets those that are given. Without a known record, the fetch has failed.
+    /// RFC 9111 §4.3.4: the known record is good, with a new head. A record with that head replaces
+    /// the known one, if it is still stored; followers get the head in any case. The record keeps
+    /// its tags, and `tags` are added. Without a known record, the fetch fails.
     pub fn validated(self, head: &[u8], times: RecordTimes, tags: Option<&RecordTags>) {
         let Some(known) = self.known else {
             return;
@@ -162,11 +163,11 @@ impl Leader {
         self.guard.validated(RenewedHead { head: Bytes::copy_from_slice(head), sequence });
     }
 
-    /// Begins to store a response. `base` if it has variants, `body_bytes` if its length is known.
-    /// It has no tags until [`Fill::tag`] gives it some.
+    /// Begins to store a response. `base` is given if it has variants, `body_bytes` if its length
+    /// is known. It has no tags until [`Fill::tag`] sets them.
     ///
     /// # Errors
-    /// Why it cannot be stored, and the leader back: followers wait for its word.
+    /// Why it cannot be stored, and the leader back: its followers still wait.
     pub fn begin(
         self,
         head: &[u8],
@@ -187,33 +188,32 @@ impl Leader {
 }
 
 impl Fill {
-    /// Gives it the tags by which it can be purged. Before anything is appended.
+    /// Sets the tags by which it can be purged. Call it before the first append.
     pub fn tag(&mut self, tags: RecordTags) {
         self.tags = tags;
     }
 
-    /// Waits until more may be appended: at once while the record is to be stored. See
-    /// `NoReaders` for the error. To a body that is not going to be stored its slowest reader
-    /// sets the pace, for a while: ask again after a part of that time, woken or not. `now_ms` is
-    /// the caller's monotonic clock.
+    /// Polls for room to append: ready at once while the record is to be stored. Otherwise the
+    /// slowest reader sets the pace, for a while: poll again after a part of that time, woken or
+    /// not. `now_ms` is the caller's monotonic clock. See `NoReaders` for the error.
     pub fn poll_room(&mut self, cx: &mut Context<'_>, now_ms: u64) -> Poll<Result<(), NoReaders>> {
         self.writer.poll_room(cx, now_ms)
     }
 
-    /// Leaves the slowest reader behind: who waits for room need not wait for it any more.
+    /// Cuts off the slowest reader, so that the leader need not wait for it.
     pub fn cut_slowest(&mut self) {
         self.writer.cut_slowest();
     }
 
-    /// Publishes a copy of `bytes`; call it after `poll_room`, with at most what a socket gives at
-    /// a time.
+    /// Publishes a copy of `bytes`. Call it after `poll_room`, with no more than one read of a
+    /// socket.
     ///
     /// # Errors
-    /// If nobody listens; what was appended is then lost.
+    /// The body has no readers and will not be stored; the bytes are lost.
     pub fn append(&mut self, bytes: &[u8]) -> Result<(), NoReaders> {
         self.writer.append(bytes)?;
         match self.store_fragments(false) {
-            // All of it is still held: it is tried again with what comes next.
+            // All of it is still held: the next append tries again.
             Ok(()) | Err(NotStored::NoRoom) => {}
             Err(_) => self.writer.stop_storing(),
         }
@@ -223,18 +223,18 @@ impl Fill {
         Ok(())
     }
 
-    /// Ends the body. True if the record is stored: not if it became a window, was purged
-    /// meanwhile, or is not as long as it was said to be; then its readers are told that it is
-    /// broken.
+    /// Ends the body. Returns whether the record is stored: not if the body became a window, was
+    /// purged while it arrived, or does not have its announced length. In the last case its readers
+    /// are told that it is incomplete.
     pub fn finish(self) -> bool {
         self.end(false).unwrap_or(false)
     }
 
-    /// The same, but if there is no room for a long body now, which others may give up soon, it is
-    /// given back: its readers wait for the end.
+    /// Like [`finish`](Fill::finish), but gives the fill back if a long body finds no room now:
+    /// segments may become free soon. Its readers wait for the end.
     ///
     /// # Errors
-    /// It is not ended yet: try again a little later, or [`finish`](Fill::finish) it.
+    /// The body has not ended: try again a little later, or [`finish`](Fill::finish) it.
     pub fn try_finish(self) -> Result<bool, Box<Fill>> {
         self.end(true)
     }
@@ -256,8 +256,8 @@ impl Fill {
         Ok(stored.is_some())
     }
 
-    /// The body turned out longer than its caller wants to store: it goes on to its readers as a
-    /// sliding window, and for a while from `now_ms` the key is not collapsed.
+    /// Gives up storing a body that is longer than the caller stores: it goes on to its readers as
+    /// a sliding window, and the key is not collapsed for a while from `now_ms`.
     pub fn give_up_storing(&mut self, now_ms: u64) {
         self.writer.give_up_storing(now_ms);
         self.long = None;
@@ -268,7 +268,7 @@ impl Fill {
         self.writer.bytes()
     }
 
-    /// Stores the fragments that are complete; at the end also the last one.
+    /// Stores the fragments that are complete; at the end of the body also the last one.
     fn store_fragments(&mut self, is_end: bool) -> Result<(), NotStored> {
         let division = Division::of(self.inner.shared.plan.geometry);
         let known_bytes = self.writer.opening().body_bytes.unwrap_or(0);
@@ -280,7 +280,7 @@ impl Fill {
         let mut long = self.long.take().unwrap_or_else(|| LongFill::new(&self.inner, division));
         loop {
             let start = u64::from(long.count) * fragment_bytes;
-            // The last one may have been shorter.
+            // The last fragment may be shorter.
             let left = self.writer.bytes().saturating_sub(start);
             if left == 0 || left < fragment_bytes && !is_end {
                 self.long = Some(long);
@@ -288,7 +288,7 @@ impl Fill {
             }
             let pieces = self.writer.pieces(start..start + left.min(fragment_bytes));
             if let Err(why) = self.put_fragment(&mut long, &pieces) {
-                // What is stored stays only if the rest may follow.
+                // The stored fragments stay only if the rest may follow.
                 self.long = (why == NotStored::NoRoom).then_some(long);
                 return Err(why);
             }
@@ -300,21 +300,22 @@ impl Fill {
         let put = Put {
             kind: HeaderKind::Fragment,
             key: &fragment_key(long.id, long.count),
-            // Its head has them; a purge that is about them takes that out.
+            // The head has the tags; a purge by them removes the head.
             tags: &[],
             head: &[],
             body: &body,
-            // It is as fresh as its head, which may be renewed.
+            // A fragment is as fresh as its head, which may be renewed.
             times: RecordTimes { stale_from: u64::MAX, ..self.times },
             purge_noted: self.writer.purge_noted(),
             primary: self.writer.key().primary,
         };
         self.inner.put(&put, self.queue)?;
         long.count += 1;
+        debug_assert!(!long.is_stored, "the head comes after all fragments");
         Ok(())
     }
 
-    /// Stores the complete record; where its body is, if that is long.
+    /// Stores the complete record. Returns where its body is, if that is long.
     fn store(&mut self) -> Result<Option<LongBody>, NotStored> {
         self.store_fragments(true)?;
         let bytes = self.writer.bytes();

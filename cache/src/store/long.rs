@@ -1,4 +1,4 @@
-//! Long bodies: fragments, each a record of its own, and a head that names them.
+//! Long bodies: fragments, each a record of its own, and a head record that names them.
 
 use std::ops::Range;
 
@@ -10,41 +10,41 @@ use super::worker::{StoreWorker, WorkerInner};
 use crate::key_index::RecordKeys;
 use crate::segment::{Geometry, HeaderKind};
 
-/// Begins the keys of fragments, and no other: a site's name is printable.
+/// The first byte of the keys of fragments, and of no others: a site's name is printable.
 pub(crate) const FRAGMENT_KEY_FIRST: u8 = 0xff;
 
 const FRAGMENT_KEY_BYTES: usize = 1 + 8 + 4;
 
-/// Length of a long head's body.
+/// Bytes of a long head's body.
 pub(crate) const LONG_BODY_BYTES: usize = 8 + 8 + 4;
 
 /// Larger fragments would cost a slow client more memory, smaller ones more lookups.
 const FRAGMENT_BYTES_MAX: u32 = 256 * 1024;
 
-/// A fragment is at most this part of a segment, so that little is left at the segment's end.
+/// A segment holds at least so many fragments, so that little room is left at its end.
 const FRAGMENTS_IN_SEGMENT: u32 = 8;
 
-/// A whole record's body is at most this, as is what is stored in one piece.
+/// The longest body of a whole record.
 const WHOLE_BYTES_MAX: u32 = 64 * 1024;
 
-/// No body has more fragments, so that the head of a damaged region is not followed for minutes:
-/// 8 GiB of the smallest fragments, 256 GiB of the largest.
+/// The limit of fragments of a body, so that a damaged head is not followed for minutes: 8 GiB of
+/// the smallest fragments, 256 GiB of the largest.
 const FRAGMENTS_MAX: u64 = 1 << 20;
 
-/// Fragments that are looked for before a body is sent: a hundred microseconds. Of a body of more,
-/// which is 256 MiB with the largest ones, one that has gone may be seen only when it is due.
+/// Fragments that are looked up before a body is sent: a hundred microseconds. In a body of more
+/// (256 MiB with the largest fragments) a missing one may be noticed only when it is due.
 const SOUGHT_MAX: usize = 1024;
 
-/// Fragments whose uses are forgotten at one time.
+/// Fragments whose use counts one call resets.
 const DEMOTED_AT_ONCE: u32 = 128;
 
-/// What an entry of the order costs that leaves, in fragments: a change of a map, some 2 µs.
+/// The cost of removing an entry of the key index, in fragments: a change of a map, some 2 µs.
 const ENTRY_COST: u32 = 8;
 
-/// Records that leave the order together.
+/// Records whose entries are removed from the key index together.
 const ORDERED_AT_ONCE: usize = 16;
 
-/// Where a body lies that is too long for one record.
+/// A body that is too long for one record: its id, its length, and the size of its fragments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LongBody {
     id: u64,
@@ -55,7 +55,7 @@ pub struct LongBody {
 /// How bodies are divided in a region.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Division {
-    /// Up to this a body lies in one record.
+    /// The longest body that one record holds.
     pub(crate) whole_bytes_max: u32,
     pub(crate) fragment_bytes: u32,
 }
@@ -63,7 +63,7 @@ pub(crate) struct Division {
 impl Division {
     pub(crate) fn of(geometry: Geometry) -> Division {
         let segment_bytes = geometry.segment_bytes();
-        // Heads are up to 64 KiB, so a whole record is far from filling a segment.
+        // With a head of up to 64 KiB, a whole record is still far from filling a segment.
         let whole_bytes_max = (segment_bytes / 4).min(WHOLE_BYTES_MAX);
         let fragment_bytes = (segment_bytes / FRAGMENTS_IN_SEGMENT).min(FRAGMENT_BYTES_MAX);
         Division { whole_bytes_max, fragment_bytes }
@@ -75,7 +75,7 @@ impl LongBody {
         LongBody { id, bytes, fragment_bytes }
     }
 
-    /// `None` for what no head has.
+    /// `None` if the bytes are no body of a long head.
     pub(crate) fn decode(body: &[u8]) -> Option<LongBody> {
         let body: &[u8; LONG_BODY_BYTES] = body.try_into().ok()?;
         let (id, rest) = body.split_first_chunk()?;
@@ -98,12 +98,12 @@ impl LongBody {
         body
     }
 
-    /// What its fragments are named by.
+    /// The body id, which is in the keys of its fragments.
     pub(crate) fn id(&self) -> u64 {
         self.id
     }
 
-    /// How long it is.
+    /// Its length in bytes.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
@@ -116,7 +116,7 @@ impl LongBody {
         first as u32..end as u32
     }
 
-    /// What of a fragment belongs to a part of the body.
+    /// The range of a fragment that belongs to a part of the body.
     pub fn part_of(&self, number: u32, part: &Range<u64>) -> Range<u32> {
         let start = u64::from(number) * u64::from(self.fragment_bytes);
         let end = (start + u64::from(self.fragment_bytes)).min(self.bytes);
@@ -124,7 +124,7 @@ impl LongBody {
         within(part.start)..within(part.end)
     }
 
-    /// Length of a fragment.
+    /// The length of a fragment.
     fn bytes_of(&self, number: u32) -> u64 {
         let start = u64::from(number) * u64::from(self.fragment_bytes);
         self.bytes.saturating_sub(start).min(u64::from(self.fragment_bytes))
@@ -139,14 +139,14 @@ pub(crate) fn fragment_key(id: u64, number: u32) -> [u8; FRAGMENT_KEY_BYTES] {
     key
 }
 
-/// Body id and number of a fragment with this key; `None` if it is none of a fragment.
+/// Body id and number of the fragment with this key; `None` if the key is not one of a fragment.
 pub(crate) fn split_fragment_key(key: &[u8]) -> Option<(u64, u32)> {
     let (id, number) = key.strip_prefix(&[FRAGMENT_KEY_FIRST])?.split_first_chunk()?;
     Some((u64::from_le_bytes(*id), u32::from_le_bytes(number.try_into().ok()?)))
 }
 
 impl StoreWorker {
-    /// Lends a part of a fragment: `None` if it has gone.
+    /// Pins a part of a fragment; `None` if the fragment is gone.
     pub fn pin_fragment(
         &self,
         long: &LongBody,
@@ -164,8 +164,8 @@ impl StoreWorker {
         })
     }
 
-    /// Are the fragments there that hold a part of the body? They may go right after. Of very many
-    /// some are looked for, the first and the last among them.
+    /// Whether the fragments of a part of the body are stored; they may go at any time after. Of
+    /// very many only some are looked up, the first and the last among them.
     pub fn has_fragments(&self, long: &LongBody, part: Range<u64>) -> bool {
         let mut numbers = long.fragments(part);
         let step = numbers.len().div_ceil(SOUGHT_MAX).max(1);
@@ -182,10 +182,10 @@ impl StoreWorker {
 }
 
 impl WorkerInner {
-    /// Takes out what follows records that have left: their entries in the order; the variants that
-    /// bases named; fragments of bodies are the next to leave, but not at once: somebody may be
-    /// sending them, and what was begun before a purge is not to break. True if there is more than
-    /// one call takes.
+    /// Cleans up after records that are gone: removes their entries from the key index, and the
+    /// variants that bases named. Fragments of long bodies only become the next to be evicted: they
+    /// may be being sent, and a response that began before a purge must not break. Returns whether
+    /// there is more than one call does.
     pub(crate) fn demote_orphans(&self) -> bool {
         let mut left = DEMOTED_AT_ONCE;
         while left > 0 {
@@ -232,7 +232,7 @@ impl RecordIndex {
         }
     }
 
-    /// Takes out the first fragments of a body.
+    /// Removes the first fragments of a body.
     pub(crate) fn remove_fragments(&self, id: u64, count: u32) {
         for number in 0..count {
             self.index.remove(&self.pins, &self.key(&fragment_key(id, number)));

@@ -1,4 +1,4 @@
-//! Looking up: what stands under a key, borrowed from the region under a pin.
+//! Lookups: the record of a key, borrowed from the region under a pin.
 
 use std::fmt;
 use std::ops::Range;
@@ -13,10 +13,10 @@ use crate::flight::RenewedHead;
 use crate::segment::HeaderKind;
 use crate::tags::tags_of;
 
-/// What stands under a primary key.
+/// The result of a lookup of a primary key.
 #[derive(Debug)]
 pub enum Lookup<'w> {
-    /// Nothing.
+    /// Nothing is stored.
     Miss,
     /// One record for all requests.
     Record(StoredRecord<'w>),
@@ -24,13 +24,14 @@ pub enum Lookup<'w> {
     Base(BaseRecord<'w>),
 }
 
-/// A stored record, pinned: it stays where it is as long as this is there.
+/// A stored record, pinned: its memory stays in place as long as this exists.
 ///
-/// Let it go before you wait for anything; what is to be sent later is [lent](StoredRecord::lend).
+/// Drop it before waiting for anything; [pin the body](StoredRecord::pin_body) that is to be sent
+/// later.
 pub struct StoredRecord<'w> {
     inner: &'w Rc<WorkerInner>,
     pinned: PinnedRecord<'w>,
-    /// Where in the record's head the head begins that the caller stored.
+    /// The offset in the record's head at which the caller's head begins.
     head_start: usize,
     body: StoredBody,
 }
@@ -42,7 +43,7 @@ pub struct BaseRecord<'w> {
     pinned: PinnedRecord<'w>,
 }
 
-/// What identifies a stored record: it keeps this when it is moved, and no other record has it.
+/// Identifies a stored record: moving it keeps this, and no other record has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecordVersion {
     pub(crate) sequence: u64,
@@ -51,14 +52,14 @@ pub struct RecordVersion {
 /// The body of a stored record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StoredBody {
-    /// It lies behind its head: so many bytes.
+    /// It lies behind its head; its length in bytes.
     Whole(u64),
-    /// It lies in fragments, each to be looked up.
+    /// It lies in fragments, each of which is looked up.
     Long(LongBody),
 }
 
 impl StoredBody {
-    /// How long it is.
+    /// Its length in bytes.
     pub fn bytes(&self) -> u64 {
         match self {
             StoredBody::Whole(bytes) => *bytes,
@@ -68,15 +69,15 @@ impl StoredBody {
 }
 
 impl RenewedHead {
-    /// What identifies the record that has the new head; nothing if it is not stored.
+    /// The version of the record that has the new head; `None` if it is not stored.
     pub fn version(&self) -> Option<RecordVersion> {
         self.sequence.map(|sequence| RecordVersion { sequence })
     }
 }
 
 impl StoreWorker {
-    /// What stands under a primary key. A hit takes no lock, writes no line that another thread
-    /// writes once its use count is full, and allocates nothing.
+    /// Looks up a primary key. A hit takes no lock, allocates nothing, and once the use count is
+    /// full writes no line that another thread writes.
     #[inline]
     pub fn lookup<'w>(&'w self, primary: &'w [u8]) -> Lookup<'w> {
         let Some(pinned) = self.inner.records.look(primary) else {
@@ -91,7 +92,7 @@ impl StoreWorker {
                 self.inner.records.index.count_use(&pinned.hit);
                 Lookup::Base(BaseRecord { worker: self, primary, pinned })
             }
-            // Nobody asks for a fragment by a primary key.
+            // No primary key is that of a fragment.
             HeaderKind::Fragment | HeaderKind::Filler => Lookup::Miss,
         }
     }
@@ -109,13 +110,13 @@ impl<'w> StoredRecord<'w> {
         tags_of(self.pinned.record().tags())
     }
 
-    /// The body, or where it is.
+    /// Where the body is, and how long.
     #[inline]
     pub fn body(&self) -> StoredBody {
         self.body
     }
 
-    /// A whole body; of a long one nothing.
+    /// The body of a whole record; empty for a long body.
     #[inline]
     pub fn whole_body(&self) -> &[u8] {
         match self.pinned.record().header.kind {
@@ -124,25 +125,25 @@ impl<'w> StoredRecord<'w> {
         }
     }
 
-    /// Was it purged softly: to be validated before use?
+    /// Whether it was purged softly, and has to be validated before use.
     pub fn is_soft(&self) -> bool {
         self.pinned.record().marks.is_soft()
     }
 
-    /// What identifies it.
+    /// Its version.
     pub fn version(&self) -> RecordVersion {
         RecordVersion { sequence: self.pinned.record().header.sequence }
     }
 
-    /// Lends a part of a whole body, for as long as a client takes to read it. `tag` says whose
-    /// it is.
+    /// Pins a part of a whole body, for as long as a client takes to read it. `tag` names the
+    /// client's connection.
     pub fn pin_body(&self, part: Range<u32>, tag: ConnectionTag) -> BodyHandle {
         let body = self.pinned.record();
         BodyHandle::new(self.inner, &self.pinned.hit, body, part, tag)
     }
 
-    /// `None` if it does not say where its body is: then it is taken out, and the next request
-    /// fetches it.
+    /// `None` if the record is damaged and does not say where its body is. It is removed then, so
+    /// that the next request fetches it.
     #[inline]
     pub(crate) fn of(
         inner: &'w Rc<WorkerInner>,
@@ -168,7 +169,7 @@ impl<'w> BaseRecord<'w> {
         self.pinned.record().head()
     }
 
-    /// The record of a variant; `values` are compared in full.
+    /// Looks up a variant. The `values` are compared in full.
     pub fn variant(&self, values: &[u8]) -> Option<StoredRecord<'w>> {
         let inner = &self.worker.inner;
         let pinned = inner.records.find_variant(self.primary, &self.pinned, values)?;

@@ -1,12 +1,12 @@
-//! Storing: a record is entered in the order and appended to an open segment, then its word is
-//! published, checked against purges, and made live.
+//! Storing a record: its keys are inserted into the key index, the record is appended to an open
+//! segment, then its word is published, checked against purges, and made live.
 //!
-//! | step | who dies behind it leaves |
+//! | step | a death after it leaves |
 //! |---|---|
-//! | it is entered in the order | entries that name nothing, until they are swept out |
-//! | the record is appended | bytes that no word names |
-//! | its word is published, unchecked | a record that readers miss, until who checks takes it out |
-//! | it is live | a record; perhaps two of its key, until the segment is checked |
+//! | insert the keys | entries without a record, until a sweep removes them |
+//! | append the record | bytes that no word names |
+//! | publish its word, unchecked | a record that readers miss, until its segment is checked |
+//! | make it live | a record; perhaps two of its key, until the segment is checked |
 
 use forebay_shm::crash_point;
 
@@ -19,19 +19,19 @@ use crate::segment::{
     AppendError, HeaderKind, Location, NewRecord, OpenSegment, RecordMarks, SegmentQueue,
 };
 
-/// How often a record is tried to be appended, with reclaiming in between.
+/// Attempts to append a record, with reclaiming between two.
 const ATTEMPTS_MAX: usize = 64;
 
-/// How many free segments may not be taken.
+/// Free segments that an append must leave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FreeReserve(pub(crate) u32);
 
 impl FreeReserve {
-    /// Whoever reclaims has to have room for what stays. Without it, a burst of new records that
-    /// takes every segment would push out what is used, not what is not.
+    /// The reclaimer needs room for records that it keeps. Without this reserve, a burst of new
+    /// records that takes every segment would evict used records instead of unused ones.
     pub(crate) const FOR_MOVES: FreeReserve = FreeReserve(1);
 
-    /// For who reclaims.
+    /// For the reclaimer itself.
     pub(crate) const NONE: FreeReserve = FreeReserve(0);
 }
 
@@ -40,13 +40,13 @@ impl FreeReserve {
 pub(crate) enum NotStored {
     /// There is no free segment, and none could be freed.
     NoRoom,
-    /// No record can hold it: key or head are too long.
+    /// No record can hold it: its key or its head is too long.
     TooLarge,
-    /// It was purged while it was on its way, or something newer is there.
+    /// It was purged while it arrived, or a newer record of the key exists.
     Outdated,
 }
 
-/// What is to be stored.
+/// A record to store.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Put<'a> {
     pub(crate) kind: HeaderKind,
@@ -54,34 +54,34 @@ pub(crate) struct Put<'a> {
     /// As [`RecordTags`](crate::RecordTags) has them.
     pub(crate) tags: &'a [u8],
     pub(crate) head: &'a [u8],
-    /// In pieces, as it came.
+    /// In pieces, as it arrived.
     pub(crate) body: &'a [&'a [u8]],
     pub(crate) times: RecordTimes,
     /// The number of the last purge before the origin was asked.
     pub(crate) purge_noted: u64,
-    /// What a purge would name: the primary key.
+    /// The primary key, by which purges name it.
     pub(crate) primary: &'a [u8],
 }
 
-/// When a response came, and when it goes stale, in Unix seconds.
+/// When a response was received, and when it becomes stale, in Unix seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RecordTimes {
     /// When it was received.
     pub response_time: u32,
-    /// From when on it is stale.
+    /// The first second at which it is stale.
     pub stale_from: u64,
 }
 
-/// A record that was appended, without a word.
+/// A record that was appended and has no word yet.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Appended {
+pub(crate) struct AppendedRecord {
     location: Location,
     pub(crate) record_bytes: u64,
     pub(crate) sequence: u64,
 }
 
-impl Appended {
-    /// Its word was not published: its bytes are dead.
+impl AppendedRecord {
+    /// Counts its bytes as dead, since its word was not published.
     pub(crate) fn give_up(&self, shared: &Shared) {
         shared.count_dead(self.location.0, self.record_bytes);
     }
@@ -96,7 +96,7 @@ impl Appended {
 }
 
 impl WorkerInner {
-    /// Stores a record. Its sequence.
+    /// Stores a record. Returns its sequence.
     pub(crate) fn put(&self, put: &Put<'_>, queue: SegmentQueue) -> Result<u64, NotStored> {
         let inserted = self.insert_keys(put)?;
         let appended = self.append(put, inserted.sequence(), queue)?;
@@ -106,14 +106,14 @@ impl WorkerInner {
         Err(NotStored::Outdated)
     }
 
-    /// Appends a record, without a word. Its bytes count as live: who does not publish it counts
-    /// them dead.
+    /// Appends a record, without publishing a word. Its bytes count as live: a caller that does not
+    /// publish it [gives it up](AppendedRecord::give_up).
     pub(crate) fn append(
         &self,
         put: &Put<'_>,
         sequence: u64,
         queue: SegmentQueue,
-    ) -> Result<Appended, NotStored> {
+    ) -> Result<AppendedRecord, NotStored> {
         let record = NewRecord {
             kind: put.kind,
             sequence,
@@ -127,11 +127,11 @@ impl WorkerInner {
         };
         let (location, record_bytes) =
             self.append_with(queue, FreeReserve::FOR_MOVES, |open| open.append(&record))?;
-        Ok(Appended { location, record_bytes, sequence })
+        Ok(AppendedRecord { location, record_bytes, sequence })
     }
 
-    /// Appends by `append` to the open segment of a queue, or to the next one, if then as many as
-    /// `kept` are free. What was appended counts as live.
+    /// Appends by `append` to the open segment of a queue, or to a new one if that leaves `reserve`
+    /// segments free. The bytes count as live.
     pub(crate) fn append_with(
         &self,
         queue: SegmentQueue,
@@ -152,9 +152,9 @@ impl WorkerInner {
         Err(NotStored::NoRoom)
     }
 
-    /// Publishes the word of a record that was appended. Is it live? Otherwise its bytes were
-    /// counted as dead by whoever took it out.
-    fn publish(&self, put: &Put<'_>, appended: &Appended) -> bool {
+    /// Publishes the word of an appended record. Returns whether it is live; if not, its bytes are
+    /// already counted as dead.
+    fn publish(&self, put: &Put<'_>, appended: &AppendedRecord) -> bool {
         let key = self.records.key(put.key);
         let Ok(unchecked) =
             self.records.index.insert(&self.records.pins, &key, &appended.for_index())
@@ -176,7 +176,7 @@ impl WorkerInner {
         is_live
     }
 
-    /// Sees to it that a segment is open in a queue, if that is possible.
+    /// Opens a segment in a queue that has none open. Returns whether one is open.
     fn has_open(&self, queue: SegmentQueue, reserve: FreeReserve) -> bool {
         if self.appender.is_open(queue) {
             return true;
@@ -186,7 +186,7 @@ impl WorkerInner {
             return true;
         }
         let is_one_free = self.reclaim_now(reserve);
-        // Where a record was moved meanwhile there is one open already.
+        // Reclaiming may have opened one to move a record to.
         self.appender.is_open(queue) || (is_one_free && self.appender.claim(queue))
     }
 }
