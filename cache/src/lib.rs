@@ -1,31 +1,31 @@
 //! The store: keys to records, in a region of memory, bounded, shared by threads and processes.
 //!
-//! It knows no HTTP: a key is bytes, a head is bytes, a body is fragments. It has no clock (time
-//! is an argument) and no runtime (who waits leaves a `Waker`).
+//! It knows no HTTP: a key is bytes, a head is bytes, a body is fragments. It has no clock (time is
+//! an argument) and no runtime (a task that waits leaves a `Waker`).
 //!
-//! The way through it: [`StoreWorker::lookup`] finds a record or not. Who finds none calls
-//! [`StoreWorker::collapse`]: one caller becomes the [`Leader`] and fetches, all others become a
-//! [`Follower`]. The leader turns into a [`Fill`], to which it appends what arrives; every
-//! follower turns into a [`BodyReader`] of the same growing record. What is complete is stored in
-//! the region, and found from then on.
+//! [`StoreWorker::lookup`] finds a record or not. A caller that finds none calls
+//! [`StoreWorker::collapse`]: one caller becomes the [`Leader`] and fetches, all others become
+//! [`Follower`]s. The leader turns into a [`Fill`] and appends the body as it arrives; each
+//! follower turns into a [`BodyReader`] of the same growing record. A complete record is stored in
+//! the region, and later lookups find it.
 //!
-//! | folder | what |
+//! | folder | holds |
 //! |---|---|
-//! | `store/` | all of this, as its users see it |
-//! | `index/` | which record is the one of a key: words, and the rules for swapping them |
-//! | `segment/` | where records lie: appended to, sealed, reclaimed whole |
-//! | `key_index/` | primary keys and tags in order |
+//! | `store/` | the public interface: lookups, fills, purges, reclaiming |
+//! | `index/` | the words that name records, and the rules for swapping them |
+//! | `segment/` | the memory of records: appended to, sealed, reclaimed whole |
+//! | `key_index/` | primary keys and tags, in order |
 //! | `tags/` | tags of records, and expressions over them |
-//! | `purge/` | predicates of purges, and who has to look at them |
-//! | `flight/` | what is arriving, private to a process |
+//! | `purge/` | the ring of purges, which fills check |
+//! | `flight/` | responses that are arriving, private to a process |
 //! | `policy/` | which segment is reclaimed next, and what becomes of its records |
-//! | `tool/` | looking at a store from outside; checking it |
+//! | `tool/` | reading and checking a store from outside |
 //!
 //! Invariants:
-//! - What the store holds never exceeds its budget: the region has a fixed size, and so have the
-//!   shares for what is arriving and for copies.
+//! - The store never holds more than its budget: the region has a fixed size, and so have the
+//!   shares for growing records and for copies.
 //! - A lookup finds no other key's record, and none that was purged before it began.
-//! - Bytes that are lent neither move nor change.
+//! - The bytes of a body handle neither move nor change while a send guard exists.
 //! - Unsafe code is in `segment/`, `index/`, and in the files of `store/` that keep their
 //!   contracts.
 //!

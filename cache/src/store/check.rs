@@ -10,11 +10,11 @@ use crate::tool::view::RegionView;
 use crate::tool::{CheckDepth, CheckProgress, StoreReadError, StoreReport, check};
 
 impl Store {
-    /// Walks over everything and tells what is wrong; others go on meanwhile, and what they are
-    /// about to do is not told. See `docs/format/store.md`, "Checking".
+    /// Walks over the whole region and reports what is wrong. Other participants go on, and their
+    /// steps in progress are not reported. See `docs/format/store.md`, "Checking".
     ///
     /// # Errors
-    /// The sizes that stand in the region are damaged, so that nothing can be looked at.
+    /// The sizes in the region are damaged, so that nothing can be read.
     pub fn check(
         &self,
         depth: CheckDepth,
@@ -25,24 +25,24 @@ impl Store {
     }
 }
 
-/// What a look at the order of keys and tags has found.
+/// The result of a check of the key index.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KeyIndexReport {
-    /// Entries of keys, and of tags.
+    /// Entries of keys and of tags.
     pub entries: u64,
-    /// Entries that name no record: a sweep takes them out.
+    /// Entries without a record: a sweep removes them.
     pub left_over: u64,
-    /// What must never be.
+    /// Broken invariants.
     pub faults: Vec<String>,
 }
 
 impl StoreWorker {
-    /// Looks if every record that can be found is in the order of keys and tags, and what the order
-    /// names. Others go on meanwhile; their entries may count as left over. For tests and checks:
-    /// it looks at everything at once.
+    /// Checks that the key index has every stored record, and counts entries without one. Other
+    /// participants go on; their entries may count as left over. For tests and checks: it looks at
+    /// everything in one call.
     ///
     /// # Errors
-    /// The order cannot be read.
+    /// The key index cannot be read.
     pub fn check_key_index(&self) -> Result<KeyIndexReport, KeyIndexDamaged> {
         let mut report = KeyIndexReport::default();
         let (keys, records) = (&self.inner.keys, &self.inner.records);
@@ -56,7 +56,7 @@ impl StoreWorker {
 }
 
 impl KeyIndexWriter {
-    /// Is each record that the index names in the order?
+    /// Checks that each record which the index names has its entries.
     fn check_records(
         &self,
         records: &RecordIndex,
@@ -72,7 +72,7 @@ impl KeyIndexWriter {
             let key = ordered.has_key.then(|| key_entry(ordered.primary, ordered.sequence));
             let keys = key.into_iter().map(|entry| (KeyMap::Keys, entry));
             for (which, entry) in keys.chain(ordered.tag_entries().map(|tag| (KeyMap::Tags, tag))) {
-                // It may have left since it was seen.
+                // The record may be gone since.
                 if !self.handle.contains(which, &entry)?
                     && !self.is_left_over(records, which, &entry, &mut 0)
                 {

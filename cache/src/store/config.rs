@@ -9,14 +9,14 @@ use forebay_shm::{PARTICIPANTS_MAX, RegionError};
 use super::layout::Plan;
 use crate::flight::fixed_bytes;
 
-/// Part of the budget for what is copied out of the region under slow clients.
+/// The part of the budget for copies of bodies for slow clients.
 const COPIED_OUT_DIVISOR: u64 = 32;
 
-/// Parts of the table of flights with a lock of their own.
+/// Shards of the table of flights, each with a lock.
 pub(crate) const FLIGHT_SHARDS: usize = 64;
 
-/// Participants that are no workers: the control thread and the one that purges, of an old and of
-/// a new process.
+/// Participants that are no workers: the control thread and the purger, of an old and of a new
+/// process.
 const OTHER_PARTICIPANTS: u32 = 4;
 
 /// Settings of a [`Store`](crate::Store); sizes in bytes, times in milliseconds.
@@ -24,24 +24,23 @@ const OTHER_PARTICIPANTS: u32 = 4;
 pub struct StoreConfig {
     /// The region's file; without one it is anonymous and ends with the process.
     pub path: Option<PathBuf>,
-    /// All that the store may hold: records, index, tables, growing records, copies for slow
-    /// clients.
+    /// The limit for everything: records, index, tables, growing records, copies for slow clients.
     pub budget_bytes: u64,
-    /// Part of it for records that are still arriving; beyond it nothing is stored.
+    /// Percent of it for growing records; beyond them, responses are not stored.
     pub growing_percent: u8,
-    /// How many threads of a process take part. An upgrade needs as many again.
+    /// Worker threads of a process. An upgrade needs as many again.
     pub worker_count: u32,
     /// The longest body that is stored.
     pub object_bytes_max: u64,
-    /// How large a record is expected to be in the mean: the smaller, the larger the index.
+    /// The expected mean size of a record; smaller records need a larger index.
     pub record_bytes_expected: u32,
-    /// What a body that is not going to be stored may hold ahead of its slowest reader.
+    /// Bytes that a body which will not be stored may hold ahead of its slowest reader.
     pub window_bytes: u64,
-    /// How long, in sum, one reader may make the others of a window wait.
+    /// How long, in sum, one reader may make the other readers of a window wait.
     pub window_wait_ms_max: u64,
-    /// Variants of one resource; the oldest leaves for a further one.
+    /// The most variants of a resource; another one replaces the oldest.
     pub variants_max: usize,
-    /// How long requests for a key that was not storable are not collapsed.
+    /// How long requests for a key are not collapsed after a response that was not storable.
     pub declined_ms: u64,
 }
 
@@ -62,17 +61,17 @@ impl StoreConfig {
         }
     }
 
-    /// What all growing records together may hold.
+    /// The limit for all growing records together.
     pub fn growing_bytes_max(&self) -> u64 {
         self.budget_bytes / 100 * u64::from(self.growing_percent)
     }
 
-    /// What all copies for slow clients together may hold.
+    /// The limit for all copies for slow clients together.
     pub fn copied_out_bytes_max(&self) -> u64 {
         self.budget_bytes / COPIED_OUT_DIVISOR
     }
 
-    /// What is left for the region.
+    /// The rest of the budget, for the region.
     pub(crate) fn region_bytes(&self) -> u64 {
         let shares = self.growing_bytes_max() + self.copied_out_bytes_max() + tables_bytes();
         self.budget_bytes.saturating_sub(shares) / 4096 * 4096
@@ -82,10 +81,10 @@ impl StoreConfig {
         2 * self.worker_count + OTHER_PARTICIPANTS
     }
 
-    /// Would a store with these settings fit into its budget, and work?
+    /// Checks that a store with these settings fits into its budget.
     ///
     /// # Errors
-    /// What is wrong.
+    /// The first setting that cannot work.
     pub fn validate(&self) -> Result<(), ConfigError> {
         Plan::of(self).map(drop)
     }
@@ -109,15 +108,15 @@ impl StoreConfig {
     }
 }
 
-/// What the tables of what is arriving take.
+/// Bytes of the tables of flights.
 pub(crate) const fn tables_bytes() -> u64 {
     fixed_bytes(FLIGHT_SHARDS)
 }
 
-/// As many as a base record has room for.
+/// The most variants that a base record has room for.
 const VARIANTS_MAX: usize = 1024;
 
-/// A setting that cannot work. Only other settings help.
+/// A setting that cannot work; a retry does not help.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConfigError {
     /// `budget_bytes` cannot hold the tables and enough segments.
@@ -125,9 +124,9 @@ pub enum ConfigError {
         /// The least budget with the other settings as they are.
         minimum_bytes: u64,
     },
-    /// `budget_bytes` is more than places in segments reach.
+    /// `budget_bytes` is more than locations can address.
     BudgetTooLarge {
-        /// What they reach.
+        /// The largest budget.
         maximum_bytes: u64,
     },
     /// No workers, or too many.
@@ -172,16 +171,16 @@ impl std::error::Error for ConfigError {}
 pub enum OpenError {
     /// The settings cannot work.
     Config(ConfigError),
-    /// The region cannot be made or attached to.
+    /// The region cannot be created or attached to.
     Region(RegionError),
-    /// The region is not as its plan says.
+    /// The region does not match its plan.
     Damaged {
         /// What is wrong.
         what: &'static str,
         /// Its file, if it has one.
         path: Option<PathBuf>,
     },
-    /// The system does not tell which participants live.
+    /// The system does not tell which participants are alive.
     Sweep(io::Error),
 }
 
@@ -190,7 +189,7 @@ impl OpenError {
         Self::Damaged { what, path: None }
     }
 
-    /// Says which file it is about.
+    /// Adds the path of the file.
     pub(crate) fn about(mut self, file: Option<PathBuf>) -> Self {
         if let Self::Damaged { path, .. } = &mut self {
             *path = file;
@@ -211,7 +210,9 @@ impl fmt::Display for OpenError {
                  a new one",
                 path.display()
             ),
-            Self::Sweep(error) => write!(f, "cannot tell which users of the region live: {error}"),
+            Self::Sweep(error) => {
+                write!(f, "cannot tell which participants of the region are alive: {error}")
+            }
         }
     }
 }

@@ -1,27 +1,27 @@
-//! What is to be done with the segment that is being drained, as one word: whoever drains may die,
-//! and another one goes on.
+//! The next step of the drain, as one word in the region: when a reclaimer dies, another one goes
+//! on from it.
 
 use crate::policy::{DrainPlan, Victim};
 
-/// What is to be done with the segment that is being drained.
+/// The next step of the drain.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum DrainState {
-    /// Its records are counted by use.
+    /// Count the records by use.
     Count(Victim),
-    /// They move, or leave.
+    /// Move or remove the records.
     Move(DrainPlan),
-    /// Whatever still names it is taken out of the index, from this bucket on.
+    /// Remove words that still name the segment, from this bucket on.
     TakeOut { bucket: usize },
 }
 
-/// Marks the second kind of steps in a word.
+/// Marks `Move` in the word.
 const MOVES: u64 = 1 << 63;
 
-/// Marks the third kind.
+/// Marks `TakeOut` in the word.
 const TAKES_OUT: u64 = 1 << 62;
 
 impl DrainState {
-    /// From the first bucket on.
+    /// The search of the whole index.
     pub(super) const TAKE_OUT: DrainState = DrainState::TakeOut { bucket: 0 };
 
     pub(super) fn encode(self) -> u64 {
@@ -32,7 +32,7 @@ impl DrainState {
         }
     }
 
-    /// `None` for what no steps have.
+    /// `None` if the word is damaged.
     pub(super) fn decode(word: u64, segment: u32, bucket_count: usize) -> Option<DrainState> {
         match word & (MOVES | TAKES_OUT) {
             0 => Victim::decode(word, segment).map(DrainState::Count),

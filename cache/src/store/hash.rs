@@ -1,5 +1,5 @@
-//! Hashes of keys: with the region's seed, so that all who share it have the same ones, and nobody
-//! else can foresee them.
+//! Hashes of keys, with the seed of the region: the same in all processes that share it, and
+//! unpredictable for clients.
 
 use std::fmt;
 use std::hash::BuildHasher;
@@ -9,10 +9,10 @@ use foldhash::quality::SeedableRandomState;
 
 use crate::index::KeyHash;
 
-/// Any one will do: what must be secret is the region's.
+/// Any constant: the secret part is the seed of the region.
 static SHARED_SEED: SharedSeed = SharedSeed::from_u64(0x666f_7265_6261_7901);
 
-/// Hashes as one region has them.
+/// The hash functions of one region.
 #[derive(Clone)]
 pub(crate) struct Hasher {
     halves: [SeedableRandomState; 2],

@@ -1,7 +1,7 @@
-//! How a budget becomes a region: which areas there are, and how large each is.
+//! The plan of a region: its areas and their sizes, computed from the budget.
 //!
-//! `docs/format/store.md` has the bytes. Everything follows from the settings, so that all who open
-//! a region with the same settings have the same plan.
+//! `docs/format/store.md` has the bytes. Everything follows from the settings, so that all
+//! processes with the same settings compute the same plan.
 
 use forebay_ordmap::OrdConfig;
 use forebay_shm::{AreaSpec, PARTICIPANTS_MAX};
@@ -26,7 +26,7 @@ pub(crate) mod kind {
     pub(crate) const DATA: u32 = 24;
 }
 
-/// Words of the area `STORE`. What is written often has a line of its own.
+/// Words of the area `STORE`. Words that are written often have a line of their own.
 pub(crate) mod word {
     pub(crate) const SEGMENT_BYTES: usize = 0;
     pub(crate) const SEGMENT_COUNT: usize = 1;
@@ -40,15 +40,16 @@ pub(crate) mod word {
     pub(crate) const DRAIN_PLAN: usize = 35;
     /// Four words: bytes by use count.
     pub(crate) const CENSUS: usize = 36;
-    /// Segments that were ever drained out of the small queue: the time of ghosts.
+    /// Segments that were ever drained from the small queue: the clock of ghosts.
     pub(crate) const SMALL_DRAINED: usize = 40;
     pub(crate) const PURGE_LOCK: usize = 41;
-    /// Since when what is drained waits for pins, in Unix seconds; 0: it does not.
+    /// Since when records wait for drained segments to lose their pins, in Unix seconds; 0: none
+    /// waits.
     pub(crate) const WAITS_SINCE: usize = 42;
     pub(crate) const SEQUENCE: usize = 48;
-    /// How often something was left in the order of keys that names nothing.
+    /// How often entries without a record may have been left in the key index.
     pub(crate) const LEFTOVERS: usize = 56;
-    /// How much of that was swept out.
+    /// The value of `LEFTOVERS` up to which the key index was swept.
     pub(crate) const SWEPT: usize = 57;
     pub(crate) const SEAL_ORDER: usize = 64;
     pub(crate) const COUNT: usize = 80;
@@ -59,21 +60,19 @@ pub(crate) const ROW_WORDS: usize = 16;
 
 /// The words of a participant's row.
 pub(crate) mod row {
-    /// By which others ask its owner to give up what is drained: the number of one such segment,
-    /// plus one.
+    /// The reclaimer's request to revoke body handles: the number of a drained segment, plus one.
     pub(crate) const REVOKE: usize = 2;
-    /// How many pieces its owner has lent that pin a segment. A hint: zero of a row that pins
-    /// nothing for long.
+    /// The number of body handles that pin a segment. A hint: 0 in a row without long pins.
     pub(crate) const HANDLES: usize = 3;
-    /// The sequence of the record that its owner has entered in the order and not published yet.
+    /// The sequence of the record whose keys are inserted and whose word is not published; 0: none.
     pub(crate) const INSERTING: usize = 4;
 }
 
-/// Version of all areas of the store; another one is another plan.
+/// The version of all areas of the store; another version is another plan.
 pub(crate) const STORE_VERSION: u32 = 2;
 
-/// The index is that full when all memory is taken by records of the expected size: at nine tenths
-/// of the words two-choice buckets begin to push records out.
+/// How full the index is when records of the expected size take all memory. At nine tenths,
+/// two-choice buckets begin to evict records.
 const INDEX_FULL_PERCENT: u64 = 85;
 
 /// Header, directory and the rows of participants, rounded up.
@@ -87,10 +86,10 @@ pub(crate) struct Plan {
     pub(crate) bucket_count: usize,
     pub(crate) ghost_words: usize,
     pub(crate) purge_slots: usize,
-    /// Of the maps that keep keys and tags in order.
+    /// The configuration of the maps of the key index.
     pub(crate) key_index: OrdConfig,
     pub(crate) areas: Vec<AreaSpec>,
-    /// What the file takes.
+    /// The size of the file.
     pub(crate) region_bytes: u64,
 }
 
@@ -98,7 +97,7 @@ impl Plan {
     /// Divides a budget.
     ///
     /// # Errors
-    /// A setting that cannot work; for a budget that is too small, the least that is enough.
+    /// A setting that cannot work; for a budget that is too small, the smallest that is enough.
     pub(crate) fn of(config: &StoreConfig) -> Result<Plan, ConfigError> {
         config.check()?;
         match Plan::fit(config, config.region_bytes()) {
@@ -110,7 +109,8 @@ impl Plan {
         }
     }
 
-    /// The most data that fits beside its own metadata; `None` if not even the least does.
+    /// The plan with the most data that fits beside its metadata; `None` if not even the least
+    /// fits.
     fn fit(config: &StoreConfig, region_bytes: u64) -> Option<Plan> {
         let with_data = |data_bytes| {
             let plan = Plan::with_data(config, data_bytes);
@@ -174,7 +174,7 @@ fn words_of<W: Words>(rows: usize, geometry: Geometry) -> Option<usize> {
     Pins::<W>::words_needed(rows, geometry.segment_count() as usize)
 }
 
-/// The least budget with these settings, by bisection: what fits grows with the budget.
+/// The smallest budget that works with these settings, by bisection.
 fn minimum_bytes(config: &StoreConfig) -> u64 {
     let fits = |budget_bytes: u64| {
         let config = StoreConfig { budget_bytes, ..config.clone() };

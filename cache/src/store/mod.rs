@@ -1,17 +1,18 @@
-//! The store as its users see it.
+//! The public interface of the store.
 //!
-//! | file | what |
+//! | file | holds |
 //! |---|---|
-//! | `store.rs`, `config.rs`, `layout.rs` | open: how a budget becomes a region |
-//! | `shared.rs`, `hash.rs` | what a process has of it |
-//! | `worker.rs` | a thread's part |
-//! | `lookup.rs`, `body_handle.rs`, `long.rs`, `variants.rs` | lookups, and sending bodies |
-//! | `fill.rs`, `respond.rs`, `put.rs` | fetching for many, storing, renewing |
-//! | `record_keys.rs`, `key_index_sweep.rs` | keeping keys and tags in order |
-//! | `purge.rs`, `select.rs` | taking out, as a promise; by prefix or tags; listing |
-//! | `maintenance.rs`, `reclaim.rs`, `victim.rs`, `drain_*.rs` | reclaiming segments |
-//! | `recover.rs` | cleaning up after the dead |
-//! | `stats.rs`, `check.rs` | what it all takes; what is wrong |
+//! | `store.rs`, `config.rs`, `layout.rs` | opening: how a budget becomes a region |
+//! | `shared.rs`, `hash.rs`, `ghosts.rs` | state that a process shares |
+//! | `worker.rs` | a thread's handle, and the parts that own its state |
+//! | `record_index.rs`, `record_access.rs`, `lookup.rs` | finding records |
+//! | `body_handle.rs`, `long.rs`, `variants.rs` | sending bodies; fragments; variants |
+//! | `fill.rs`, `respond.rs`, `put.rs`, `appender.rs` | collapsed fetches, storing, renewing |
+//! | `record_keys.rs`, `key_index_sweep.rs` | keeping the key index true |
+//! | `purge.rs`, `select.rs` | purging; selections by prefix or tags, listing |
+//! | `maintenance.rs`, `reclaim.rs`, `victim.rs`, `drain*.rs` | reclaiming segments |
+//! | `recover.rs` | cleaning up after dead participants |
+//! | `stats.rs`, `check.rs`, `test_hooks.rs` | counters, checks, hooks for tests |
 
 mod appender;
 mod body_handle;

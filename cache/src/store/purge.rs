@@ -1,4 +1,4 @@
-//! Purging: a promise that no lookup finds what was there.
+//! Purging: after it returns, no lookup finds the records that it matched.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -15,20 +15,20 @@ use crate::index::{Hit, KeyHash, WordState};
 use crate::purge::{Predicate, soften};
 use crate::segment::{HeaderKind, Record};
 
-/// How long a purge waits for another one. They take microseconds.
+/// How long a purge waits for another one, which takes microseconds.
 const WAIT_MAX: Duration = Duration::from_secs(1);
 
-/// Buckets that are looked at before what follows the records in them is taken out, too.
+/// Buckets that are searched before orphans of the removed records are cleaned up.
 const BUCKETS_AT_ONCE: usize = 1024;
 
-/// What a purge took out.
+/// The result of a purge.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PurgeResult {
-    /// Stored records, or those that were marked.
+    /// Stored records that were removed or marked.
     pub records: u64,
     /// Their bytes, with those of long bodies; not counted when a key is purged.
     pub bytes: u64,
-    /// Fetches that will not be stored.
+    /// Fetches whose responses will not be stored.
     pub flights: u64,
 }
 
@@ -45,8 +45,8 @@ impl fmt::Display for PurgeBusy {
 impl std::error::Error for PurgeBusy {}
 
 impl StoreWorker {
-    /// Takes out all that stands under a primary key. No lookup that begins after this returns
-    /// finds what was stored, or what a fetch that began before this brings.
+    /// Removes all records of a primary key. No lookup that begins after this returns finds them,
+    /// or the response of a fetch that began before the call.
     ///
     /// # Errors
     /// [`PurgeBusy`].
@@ -54,8 +54,8 @@ impl StoreWorker {
         self.try_purge(primary, WAIT_MAX)
     }
 
-    /// As [`purge`](StoreWorker::purge), but waits no longer than this for another purge: for
-    /// threads that have other things to do.
+    /// Like [`purge`](StoreWorker::purge), but waits for another purge no longer than `at_most`:
+    /// for threads that serve requests.
     ///
     /// # Errors
     /// [`PurgeBusy`].
@@ -63,8 +63,8 @@ impl StoreWorker {
         self.purge_by(primary, at_most, |inner, hash| inner.records.purge_key(hash, primary))
     }
 
-    /// Marks all that stands under a primary key as to be validated before use: it is kept, for
-    /// the case that it is still good. What is being fetched is not stored, as by a purge.
+    /// Marks all records of a primary key as to be validated before use; they stay stored, since
+    /// they may still be good. As with a purge, responses that are being fetched are not stored.
     ///
     /// # Errors
     /// [`PurgeBusy`].
@@ -72,7 +72,7 @@ impl StoreWorker {
         self.try_purge_softly(primary, WAIT_MAX)
     }
 
-    /// As [`purge_softly`](StoreWorker::purge_softly), but waits no longer than this.
+    /// Like [`purge_softly`](StoreWorker::purge_softly), but waits no longer than `at_most`.
     ///
     /// # Errors
     /// [`PurgeBusy`].
@@ -84,12 +84,12 @@ impl StoreWorker {
         self.purge_by(primary, at_most, |inner, _| inner.records.soften_key(primary))
     }
 
-    /// Takes out all that is selected, or marks it as to be validated before use, if that is
-    /// enough. No lookup that begins after this returns finds what was stored, or what a fetch that
-    /// began before this brings.
+    /// Removes all selected records, or marks them as to be validated before use if `is_soft`. No
+    /// lookup that begins after this returns finds a removed record, or the response of a fetch
+    /// that began before the call.
     ///
-    /// It takes some microseconds a record; others serve, store and purge meanwhile. `progress`
-    /// hears of it now and then. A process that dies in the middle leaves the rest stored.
+    /// It takes some microseconds a record; other threads serve, store and purge at the same time.
+    /// It calls `progress` now and then. A process that dies in the middle leaves the rest stored.
     ///
     /// # Errors
     /// [`PurgeBusy`].
@@ -102,7 +102,7 @@ impl StoreWorker {
         let inner = &self.inner;
         let flights =
             inner.announce(selection.predicate(), WAIT_MAX, |inner| match selection.tags {
-                // Which tags the responses will have is not known; who stores them looks.
+                // The tags of responses in flight are not known; their fills check the ring.
                 Some(_) => 0,
                 None => inner.shared.flights.detach_where(|key| key.starts_with(&selection.within)),
             })?;
@@ -123,7 +123,7 @@ impl StoreWorker {
         let (flights, records) = inner.announce(Predicate::Key(primary), at_most, |inner| {
             (inner.shared.flights.detach(hash.value(), primary), walk(inner, hash))
         })?;
-        // Who purges may have no turns.
+        // The thread that purges may have no turns.
         while inner.demote_orphans() {}
         crash_point!("store.purged");
         Ok(PurgeResult { records, bytes: 0, flights })
@@ -131,7 +131,7 @@ impl StoreWorker {
 }
 
 impl WorkerInner {
-    /// Makes a purge known, and does the first of it under the lock.
+    /// Announces a purge in the ring, and begins it under the lock.
     fn announce<T>(
         &self,
         predicate: Predicate<'_>,
@@ -149,7 +149,7 @@ impl WorkerInner {
         Ok(begin(self))
     }
 
-    /// A purger died: what it has announced may not be taken out.
+    /// Repeats the last purge, since its process died and may not have finished it.
     fn repeat_last_purge(&self) {
         let Some((_, predicate)) = self.shared.purges.last() else {
             return;
@@ -161,13 +161,12 @@ impl WorkerInner {
                 self.shared.flights.detach(hash.value(), primary);
                 self.records.purge_key(hash, primary);
             }
-            // Nobody was told that it was done, and whoever wanted it asks again. What is under way
-            // looks at the ring.
+            // Its caller got no acknowledgement and asks again. Fills in progress check the ring.
             Predicate::Prefix(_) | Predicate::Tags(..) | Predicate::All => {}
         }
     }
 
-    /// Takes out everything that matches, by looking at all records.
+    /// Removes everything that matches, by looking at all records. Returns the count.
     pub(super) fn purge_all_matching(&self, predicate: &Predicate<'_>) -> u64 {
         let matches = |hit: &Hit<'_>| {
             let record = self.records.access().record(hit.at());
@@ -180,7 +179,7 @@ impl WorkerInner {
         for first in (0..count).step_by(BUCKETS_AT_ONCE) {
             let buckets = first..count.min(first + BUCKETS_AT_ONCE);
             removed += self.records.index.remove_where(&self.records.pins, buckets, matches) as u64;
-            // What follows them does not gather.
+            // So orphans do not pile up.
             while self.demote_orphans() {}
         }
         removed
@@ -188,7 +187,7 @@ impl WorkerInner {
 }
 
 impl RecordIndex {
-    /// Marks what stands under a primary key, and the variants that it names; how many records.
+    /// Marks the records of a primary key, variants included. Returns the count.
     fn soften_key(&self, primary: &[u8]) -> u64 {
         let mut variants = BTreeSet::new();
         let count = self.soften(primary, &mut variants);
@@ -196,8 +195,8 @@ impl RecordIndex {
         count + of_variants.sum::<u64>()
     }
 
-    /// Marks the record of a key, or takes it out: how many there were. A base is none of them; it
-    /// stays, and says which variants it names.
+    /// Marks the record of a key, or removes it if it cannot be marked. Returns the count. A base
+    /// does not count: it stays, and adds the keys of its variants to `variants`.
     fn soften(&self, key: &[u8], variants: &mut BTreeSet<Vec<u8>>) -> u64 {
         let mut marked = 0;
         let gone = self.index.remove_if(&self.pins, &self.key(key), |hit| {
@@ -217,20 +216,20 @@ impl RecordIndex {
         marked + gone as u64
     }
 
-    /// Marks a record; no, if it has to be taken out.
+    /// Marks a record. Returns false if it has to be removed instead.
     pub(super) fn soften_hit(&self, hit: &Hit<'_>) -> bool {
         let marks = self.access().marks(hit.at());
         marks.is_some_and(|marks| soften(hit.word(), marks))
     }
 
-    /// Takes out what stands under a primary key, and the variants that it names.
+    /// Removes the records of a primary key, variants included. Returns the count.
     pub(super) fn purge_key(&self, hash: KeyHash, primary: &[u8]) -> u64 {
         let variants = self.variant_keys(primary);
         let mut count = self.index.remove(&self.pins, &self.key_of(hash, primary)) as u64;
         for key in &variants {
             count += self.index.remove(&self.pins, &self.key(key)) as u64;
         }
-        // A base is none of the records that somebody asked for.
+        // A base is not a response, so it does not count.
         count - u64::from(!variants.is_empty() && count > 0)
     }
 

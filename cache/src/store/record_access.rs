@@ -22,23 +22,24 @@ const NO_SEGMENT: usize = usize::MAX;
 #[derive(Clone, Debug)]
 pub(crate) struct RecordAccess {
     shared: Arc<Shared>,
-    /// What is to follow records that were taken out.
+    /// What removed records leave behind.
     orphans: Rc<RefCell<Vec<Orphans>>>,
 }
 
-/// Records that nobody reaches any more, since the one that named them has left.
+/// What a removed record leaves behind: records that only it named, and its entries in the key
+/// index.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Orphans {
     /// The fragments of a long body from this number on.
     Fragments(LongBody, u32),
     /// The variants of a base.
     Variants(NamedVariants),
-    /// What named the record in the order.
+    /// The entries of the record in the key index.
     Keys(OwnedRecordKeys),
 }
 
 impl Orphans {
-    /// What a record names.
+    /// The records that a record names.
     fn of(record: &Record<'_>) -> Option<Orphans> {
         match record.header.kind {
             HeaderKind::LongHead => {
@@ -53,7 +54,7 @@ impl Orphans {
         }
     }
 
-    /// Is this what such a record names, or a part of it?
+    /// Whether this is what `other` is, or a part of it.
     fn are_of(&self, other: &Orphans) -> bool {
         match (self, other) {
             (Orphans::Fragments(own, _), Orphans::Fragments(other, _)) => own == other,
@@ -72,7 +73,7 @@ impl RecordAccess {
         &self.shared.segments
     }
 
-    /// The record at a place that is pinned; `None` if what lies there is damaged.
+    /// The record at a pinned location; `None` if it is damaged.
     #[inline]
     pub(crate) fn record<'pin>(&'pin self, at: PinnedLocation<'pin>) -> Option<Record<'pin>> {
         // SAFETY: a `PinnedLocation` is a place whose segment is pinned, and which a word named
@@ -105,21 +106,21 @@ impl RecordAccess {
         self.record(at).is_some_and(|record| record.key() == key)
     }
 
-    /// A record leaves: nobody reaches what it names any more, and nothing is to name it.
+    /// Notes what a removed record leaves behind, for `demote_orphans`.
     pub(crate) fn note_orphans(&self, record: &Record<'_>) {
         let mut orphans = self.orphans.borrow_mut();
         orphans.extend(Orphans::of(record));
         orphans.extend(Orphans::of_keys(record));
     }
 
-    /// Another record names what this one names.
+    /// Forgets the records that this one named, since another record names them now.
     pub(crate) fn keep_orphans_of(&self, record: &Record<'_>) {
         if let Some(kept) = Orphans::of(record) {
             self.orphans.borrow_mut().retain(|orphans| !orphans.are_of(&kept));
         }
     }
 
-    /// Is there something to follow?
+    /// Whether orphans are left to clean up.
     pub(crate) fn has_orphans(&self) -> bool {
         !self.orphans.borrow().is_empty()
     }
@@ -129,7 +130,7 @@ impl RecordAccess {
         self.orphans.borrow_mut().push(orphans);
     }
 
-    /// This one, and those right before it in the list that are to leave the order, too.
+    /// This one, and the entries of other records right before it in the list.
     pub(crate) fn with_next_keys(
         &self,
         first: OwnedRecordKeys,

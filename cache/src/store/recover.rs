@@ -1,4 +1,5 @@
-//! After a death: what a participant had is taken back, and what it was writing is checked.
+//! Cleaning up after dead participants: releasing what they held, and checking the segments that
+//! they were writing.
 
 #![allow(unsafe_code)]
 
@@ -22,11 +23,11 @@ use crate::segment::{ScannedRecord, SegmentPhase};
 const VERIFY_BYTES: u32 = 128 * 1024;
 
 impl Store {
-    /// Takes back what participants had that are dead; gives their number. Their open segments are
-    /// checked by the next thread that has a [turn](crate::StoreWorker::turn).
+    /// Releases everything that dead participants held, and returns their number. Their open
+    /// segments are checked by the next call of [`mend`](crate::StoreWorker::mend).
     ///
     /// # Errors
-    /// The system refuses to tell who lives; what was taken back until then is.
+    /// The system does not tell which participants live. Those found dead before are cleaned up.
     pub fn sweep(&self) -> io::Result<u32> {
         self.shared.region.sweep(|dead| self.take_back(dead))
     }
@@ -35,9 +36,9 @@ impl Store {
         let shared = &self.shared;
         let row = dead.id().row;
         for segment in shared.segments.table().segments_where(|state| state.owner == Some(row)) {
-            // SAFETY: a `Dead` says so: it has ended, this sweep saw it, and nobody has the row
-            // before the sweep is over.
-            // Somebody else may have done it, for a sweeper that died.
+            // SAFETY: `Dead` is the proof: the participant has ended, this sweep saw it, and no
+            // other participant gets the row before the sweep is over.
+            // It fails if another sweeper, which died, has done it.
             let _ = unsafe { shared.segments.suspect(segment, row) };
         }
         shared.eviction_lock.abandon(dead);
@@ -49,13 +50,13 @@ impl Store {
         }
         // SAFETY: as above.
         unsafe { shared.pins.clear_row(row as usize) };
-        // What it had entered and not published.
+        // It may have inserted keys of a record that it did not publish.
         shared.leftovers.note();
     }
 }
 
 impl WorkerInner {
-    /// Checks the segments that dead participants had open; gives their number.
+    /// Checks the segments that dead participants had open, and returns their number.
     pub(crate) fn mend(&self) -> u32 {
         let table = self.shared.segments.table();
         let suspects = table.segments_where(|state| state.is_suspect() && state.owner.is_none());
@@ -137,7 +138,8 @@ impl Drop for Verifier {
 }
 
 impl RecordIndex {
-    /// Takes out what is damaged, not live, or not the newest of its key; counts what is left.
+    /// Removes records that are damaged, not live, or not the newest of their key, and counts the
+    /// live bytes that stay.
     fn check_segment(&self, segment: u32) {
         let mut live_bytes = 0;
         let mut is_damaged = false;
@@ -150,7 +152,7 @@ impl RecordIndex {
                 Err(_) => is_damaged = true,
             }
         }
-        // Where a key is damaged, or a length, words name what was not found by them.
+        // If a key or a length is damaged, words may name records that the scan did not find.
         let table = self.shared.segments.table();
         if is_damaged || table.live_bytes(segment) != live_bytes {
             live_bytes = self.check_by_index(segment);
@@ -158,7 +160,7 @@ impl RecordIndex {
         table.set_live_bytes(segment, live_bytes);
     }
 
-    /// Checks some records of a segment from an offset on; where to go on in it.
+    /// Verifies some records of a segment from an offset on. Returns the offset to go on from.
     fn verify_from(&self, segment: u32, offset_bytes: u64) -> Option<u64> {
         let table = self.shared.segments.table();
         let is_sealed = || table.state(segment).is_some_and(|s| s.phase == SegmentPhase::Sealed);
@@ -169,7 +171,7 @@ impl RecordIndex {
         let start = scan.offset_bytes();
         let mut key = Vec::new();
         loop {
-            // At damage the walk ends: who drains the segment deals with it.
+            // The walk ends at damage, which the drain of the segment deals with.
             let scanned = scan.next()?.ok()?;
             key.clear();
             self.shared.segments.copy_key(&scanned, &mut key);
@@ -185,17 +187,17 @@ impl RecordIndex {
         }
     }
 
-    /// Takes out what cannot be answered with, so that the next request fetches it.
-    pub(super) fn drop_damaged(&self, hit: &IndexHit<'_>) {
+    /// Removes a damaged record, so that the next request fetches it.
+    pub(super) fn drop_damaged(&self, hit: &Hit<'_>) {
         if self.index.remove_hit(hit) {
             Events::one(&self.shared.events.dropped_damaged);
-            // Key and tags may be what is damaged.
+            // Its key or its tags may be damaged, so its entries may stay.
             self.shared.leftovers.note();
             self.access().on_removed(hit, RemovalReason::Removed);
         }
     }
 
-    /// Is the record live and whole? Otherwise its word is out afterwards.
+    /// Whether the record is live and whole. If not, its word is removed.
     fn check_record(&self, scanned: &ScannedRecord) -> bool {
         let mut key = Vec::new();
         self.shared.segments.copy_key(scanned, &mut key);
@@ -209,7 +211,7 @@ impl RecordIndex {
             return false;
         }
         if hit.word().state() != WordState::Live {
-            // Its publisher can't make it live any more.
+            // Its publisher cannot make it live any more.
             if self.index.remove_hit(&hit) {
                 self.access().on_removed(&hit, RemovalReason::Removed);
             }
@@ -218,7 +220,8 @@ impl RecordIndex {
         self.index.resolve_duplicates(&self.pins, &wanted, &hit)
     }
 
-    /// A walk ended early: what words name in the segment is whole, or goes. How many bytes stay?
+    /// Checks the segment by the index, since the scan ended early: removes words of records that
+    /// are damaged. Returns the live bytes that stay.
     fn check_by_index(&self, segment: u32) -> u64 {
         let mut live_bytes = 0;
         self.index.remove_where(&self.pins, 0..self.index.bucket_count(), |hit| {

@@ -1,5 +1,5 @@
-//! Storing whole responses: under their primary key, or as variants beside a base; and renewing
-//! what is stored.
+//! Storing complete responses, under their primary key or as variants of a base, and renewing
+//! stored ones.
 
 use forebay_shm::crash_point;
 
@@ -16,10 +16,10 @@ use crate::purge::{Predicate, PurgeVerdict};
 use crate::segment::{HeaderKind, SegmentQueue};
 use crate::tags::RecordTags;
 
-/// How often a variant is tried to be stored while others change its base.
+/// Attempts to store a variant while other threads change its base.
 const ATTEMPTS_MAX: usize = 8;
 
-/// What is never stale: a base means something as long as one of its variants does.
+/// Never stale: a base is valid as long as one of its variants is.
 const NEVER: u64 = u64::MAX;
 
 /// A complete response.
@@ -36,10 +36,10 @@ pub(crate) struct Response<'a> {
     pub(crate) queue: SegmentQueue,
 }
 
-/// What is made from a stored record, to take its place.
+/// A record that is made from a stored one, to replace it.
 struct Remade<'a> {
     primary: &'a [u8],
-    /// Of who makes it: what it says is not about a newer purge.
+    /// The purge number that its maker noted: it knows of no newer purge.
     purge_noted: u64,
     tags: &'a [u8],
     head: &'a [u8],
@@ -63,8 +63,8 @@ impl Response<'_> {
 }
 
 impl StoreWorker {
-    /// The record of a key, or of one of its variants, if it is the known one. For who was told
-    /// that it is good.
+    /// Looks up the record of a key, or of one of its variants, if it still has this version: for a
+    /// follower of a fetch that validated it.
     pub fn find_version(
         &self,
         primary: &[u8],
@@ -76,7 +76,7 @@ impl StoreWorker {
         if is_it { StoredRecord::of(&self.inner, pinned, head_start) } else { None }
     }
 
-    /// Takes a record out of which parts are missing, so that the next request fetches it.
+    /// Removes a record that lacks fragments, so that the next request fetches it.
     pub fn forget(&self, primary: &[u8], variant: Option<&[u8]>, known: RecordVersion) {
         if let Some((pinned, _)) = self.inner.records.find((primary, variant))
             && pinned.record().header.sequence == known.sequence
@@ -93,8 +93,8 @@ impl StoreWorker {
 }
 
 impl WorkerInner {
-    /// Which queue a response belongs to: main, if it is known to be asked for again. Of a resource
-    /// with variants each is known by itself: else whoever asks for it with ever new values would
+    /// The queue for a response: main, if its key is known to be requested again. Each variant of a
+    /// resource has a history of its own; otherwise a client that requests ever new values would
     /// fill the main queue.
     pub(crate) fn queue_for(&self, primary: &[u8], base: Option<&VariantKey>) -> SegmentQueue {
         let known = if self.records.is_stored(primary, base) {
@@ -124,7 +124,7 @@ impl WorkerInner {
         is_known
     }
 
-    /// Stores a response where requests find it.
+    /// Stores a response where lookups find it.
     pub(crate) fn put_response(&self, response: &Response<'_>) -> Result<(), NotStored> {
         let stored = match response.base {
             None => self.put(&response.put(response.primary, response.head), response.queue),
@@ -134,7 +134,7 @@ impl WorkerInner {
         stored.map(|_| ())
     }
 
-    /// Stores a variant, and sees to it that the base names it.
+    /// Stores a variant, and makes its base name it.
     fn put_variant(&self, response: &Response<'_>, base: &VariantKey) -> Result<u64, NotStored> {
         let prefix = variants::values_prefix(&base.variant).ok_or(NotStored::TooLarge)?;
         let head = [&prefix[..], response.head].concat();
@@ -142,13 +142,14 @@ impl WorkerInner {
         let mut key = Vec::new();
         for _ in 0..ATTEMPTS_MAX {
             let epoch = match self.records.epoch_of(response.primary, &base.names) {
-                // Before it is found: a soft purge marks what is named. One that comes before the
-                // name is seen when the variant's word is published, as any other.
+                // The name comes before the record: a soft purge marks the named variants. A purge
+                // before the name is seen when the variant's word is published.
                 Some(epoch) if self.name_variant(response, epoch, hash) => epoch,
                 Some(_) => continue,
                 None => match self.put_base(response, &base.names, hash) {
                     Ok(epoch) => epoch,
-                    // Somebody else was quicker; or a purge was, then the next attempts fail too.
+                    // Another thread stored one, or there was a purge; then the next attempts fail
+                    // too.
                     Err(NotStored::Outdated) => continue,
                     Err(other) => return Err(other),
                 },
@@ -159,13 +160,13 @@ impl WorkerInner {
             if self.records.is_named(response.primary, epoch, hash) {
                 return Ok(sequence);
             }
-            // The base has left, or too many others were named meanwhile.
+            // The base is gone, or too many other variants were named since.
             self.records.index.remove(&self.records.pins, &self.records.key(&key));
         }
         Err(NotStored::Outdated)
     }
 
-    /// Stores a base of a new epoch.
+    /// Stores a base with a new epoch, and returns the epoch.
     fn put_base(
         &self,
         response: &Response<'_>,
@@ -176,7 +177,7 @@ impl WorkerInner {
         let body = variants::first_body(epoch, hash);
         let put = Put {
             kind: HeaderKind::Base,
-            // Its variants have them.
+            // Its variants have the tags.
             tags: &[],
             body: &[&body],
             times: RecordTimes { stale_from: NEVER, ..response.times },
@@ -185,8 +186,8 @@ impl WorkerInner {
         self.put(&put, response.queue).map(|_| epoch)
     }
 
-    /// Has the base of this epoch name a variant; false if there is no such base any more, or a
-    /// newer purge is about it.
+    /// Makes the base of this epoch name a variant. Returns false if there is no such base any
+    /// more, or a newer purge matches it.
     pub(super) fn name_variant(&self, response: &Response<'_>, epoch: u64, hash: [u8; 16]) -> bool {
         let Response { primary, purge_noted, .. } = *response;
         for _ in 0..ATTEMPTS_MAX {
@@ -220,10 +221,10 @@ impl WorkerInner {
         false
     }
 
-    /// Stores the known record with another head in its own place, and with more tags if some are
-    /// given. It keeps those that it had: a purge by one of them may be on its way to it, and it
-    /// has the old body. Its sequence then. `noted` is the last purge before the origin was asked:
-    /// what it said is not about a newer one, and a soft purge leaves the record where it is.
+    /// Replaces the known record by one with a new head, and with more tags if some are given.
+    /// Returns its sequence. The record keeps its old tags: a purge by one of them may be walking
+    /// towards it, and the body is the old one. `noted` is the last purge before the origin was
+    /// asked: its answer does not cover newer ones, and a soft purge leaves the record in place.
     pub(crate) fn renew(
         &self,
         key: (&[u8], Option<&[u8]>),
@@ -247,8 +248,8 @@ impl WorkerInner {
         self.replace(&pinned, &new)
     }
 
-    /// Puts a record with another head and body in the place of one that was found, unless a newer
-    /// purge is about it. Its sequence.
+    /// Replaces a record by one with another head and body, unless a newer purge matches it.
+    /// Returns its sequence.
     fn replace(&self, pinned: &PinnedRecord<'_>, new: &Remade<'_>) -> Option<u64> {
         let record = pinned.record();
         let put = Put {
@@ -262,13 +263,13 @@ impl WorkerInner {
             primary: record.key(),
         };
         let marks = self.records.access().marks(pinned.hit.at())?;
-        // What is purged by the tags that it had has to go, too.
+        // A purge by the old tags matches, too.
         let matches = |purge: &Predicate<'_>| {
             [record.tags(), new.tags].iter().any(|tags| purge.matches(new.primary, tags))
         };
         let purges = &self.shared.purges;
-        // What is frozen once stays so, as somebody else may be copying it, too: the next soft
-        // purge takes it out. So whoever can fail does so before.
+        // A frozen record stays frozen, as another thread may be copying it, too; the next soft
+        // purge removes it. So everything that can fail comes before the freeze.
         if purges.is_newer(new.purge_noted, matches) {
             return None;
         }
@@ -294,7 +295,7 @@ impl WorkerInner {
 }
 
 impl RecordIndex {
-    /// Does something stand where this response will?
+    /// Whether a record is stored where this response will be.
     fn is_stored(&self, primary: &[u8], base: Option<&VariantKey>) -> bool {
         let Some(pinned) = self.look(primary) else {
             return false;
@@ -308,16 +309,14 @@ impl RecordIndex {
         }
     }
 
-    /// The hash by which the ghost of a variant is known: its key has the epoch of a base that may
-    /// have left, too.
+    /// The hash of a variant's ghost. It leaves out the epoch, which is of a base that may be gone.
     fn variant_ghost(&self, primary: &[u8], hash: &[u8; 16]) -> KeyHash {
         let mut key = Vec::new();
         variants::write_key_of(&mut key, primary, 0, hash);
         self.shared.hash(&key)
     }
 
-    /// The hash by which the ghost of a record is asked for; nothing for a fragment, whose key
-    /// nobody has again.
+    /// The hash of a record's ghost; `None` for a fragment, whose key never comes again.
     pub(super) fn ghost_of(&self, hit: &Hit<'_>, hash: KeyHash) -> Option<KeyHash> {
         let record = self.access().record(hit.at())?;
         match record.header.kind {
@@ -332,7 +331,7 @@ impl RecordIndex {
         }
     }
 
-    /// Does the base of this epoch name a variant?
+    /// Whether the base of this epoch names a variant.
     fn is_named(&self, primary: &[u8], epoch: u64, hash: [u8; 16]) -> bool {
         self.look(primary).is_some_and(|pinned| {
             let record = pinned.record();

@@ -1,4 +1,4 @@
-//! What is meant by the beginning of its key, or by its tags: counted, purged, listed.
+//! Selections by key prefix or tags: counting, purging and listing them.
 
 use std::collections::BTreeSet;
 
@@ -18,22 +18,22 @@ use crate::tags::{TagCandidates, TagExpr, tags_of};
 /// Resources between two reports of progress: some 200 µs.
 const REPORT_EVERY: u64 = 64;
 
-/// Resources whose entries leave the order together.
+/// Resources whose entries are removed from the key index together.
 const LEAVE_EVERY: u64 = 32;
 
-/// Some of what is stored.
+/// A selection of stored records.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Selection {
-    /// What primary keys begin with; empty: all.
+    /// The prefix of the primary keys; empty: all keys.
     pub within: Vec<u8>,
-    /// Of these, the records whose tags match; each variant by its own.
+    /// Selects only records whose tags match; each variant is matched by its own tags.
     pub tags: Option<TagExpr>,
 }
 
-/// How far a walk has come.
+/// The progress of a walk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WalkProgress {
-    /// Resources that were looked at.
+    /// Resources seen.
     pub resources: u64,
     /// Records that matched.
     pub records: u64,
@@ -41,17 +41,16 @@ pub struct WalkProgress {
     pub bytes: u64,
 }
 
-/// What a purge would take out.
+/// What a purge of a selection would remove.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SelectionSize {
     /// Records, and their bytes.
     pub walked: WalkProgress,
-    /// The primary keys of the first ones.
+    /// The primary keys of the first resources.
     pub sample: Vec<Vec<u8>>,
 }
 
-/// A resource as a list shows it: its record, or of the variants that are selected the one that
-/// came last.
+/// A resource in a list: its record, or the newest of its selected variants.
 #[derive(Clone, Copy, Debug)]
 pub struct ListedResource<'a> {
     /// Its primary key.
@@ -61,20 +60,20 @@ pub struct ListedResource<'a> {
     tags: &'a [u8],
     /// When the response was received, in Unix seconds.
     pub response_time: u32,
-    /// From when on it is stale, in Unix seconds.
+    /// The first second at which it is stale, in Unix seconds.
     pub stale_from: u64,
-    /// Was it purged softly?
+    /// Whether it was purged softly.
     pub is_soft: bool,
-    /// How often it was used lately, 0 to 3.
+    /// Its recent uses, 0 to 3.
     pub uses: u8,
-    /// How many variants are stored; 0: it has none.
+    /// The number of stored variants; 0 if the resource has none.
     pub variants: u32,
     /// Bytes of all its records, with those of long bodies.
     pub bytes: u64,
 }
 
 impl Selection {
-    /// Everything whose primary key begins so.
+    /// Selects every record whose primary key has this prefix.
     pub fn within(prefix: &[u8]) -> Selection {
         Selection { within: prefix.to_vec(), tags: None }
     }
@@ -107,11 +106,11 @@ impl ListedResource<'_> {
 }
 
 impl StoreWorker {
-    /// Counts what is selected, with the keys of the first `sample` resources. `progress` hears of
-    /// it now and then.
+    /// Counts the selected records, and collects the keys of the first `sample` resources. Calls
+    /// `progress` now and then.
     ///
     /// # Errors
-    /// The order of keys and tags is damaged.
+    /// The key index is damaged.
     pub fn weigh_selected(
         &self,
         selection: &Selection,
@@ -131,11 +130,12 @@ impl StoreWorker {
         Ok(weighed)
     }
 
-    /// Shows what is selected in the order of keys, behind `after`: at most `limit` resources (one
-    /// at least), and some hundred records are looked at. Where to go on, if there may be more.
+    /// Calls `see` with the selected resources in key order, beginning after `after`: at most
+    /// `limit` of them (at least one), and no more than a few hundred records. Returns the key to
+    /// go on after, if there may be more.
     ///
     /// # Errors
-    /// The order of keys and tags is damaged.
+    /// The key index is damaged.
     pub fn list(
         &self,
         selection: &Selection,
@@ -158,17 +158,17 @@ impl StoreWorker {
     }
 }
 
-/// Records that one call of `list` looks at, about: some hundred microseconds.
+/// Records that one call of `list` looks at, about: a few hundred microseconds.
 const LOOKED_AT_MAX: usize = 256;
 
-/// What became of a resource that may be shown.
+/// Whether a resource was listed.
 struct Shown {
     is_shown: bool,
-    /// Records that were looked at for it.
+    /// Records that it took to decide.
     looked_at: usize,
 }
 
-/// The order of keys and tags cannot be read.
+/// The key index cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeyIndexDamaged(MapError);
 
@@ -186,17 +186,17 @@ impl std::fmt::Display for KeyIndexDamaged {
 
 impl std::error::Error for KeyIndexDamaged {}
 
-/// A base that was met.
+/// The base records found for a primary key.
 #[derive(Debug, Default)]
 struct BaseSeen {
-    /// 0: there was none.
+    /// The sequence of the last one; 0: there was none.
     sequence: u64,
     /// The keys of the variants that it names.
     variants: BTreeSet<Vec<u8>>,
 }
 
 impl WorkerInner {
-    /// Takes out or marks what is selected: how many records, and their bytes.
+    /// Removes or marks the selected records. Returns their count and bytes.
     pub(super) fn purge_walk(
         &self,
         selection: &Selection,
@@ -209,7 +209,7 @@ impl WorkerInner {
             match walk.next(&self.keys.handle) {
                 Ok(Some(primary)) => {
                     self.records.purge_resource(&primary, selection, is_soft, &mut walked);
-                    // Those that stand beside each other leave the order together.
+                    // Entries that lie side by side are removed together.
                     if walked.resources.is_multiple_of(LEAVE_EVERY) {
                         while self.demote_orphans() {}
                     }
@@ -220,8 +220,8 @@ impl WorkerInner {
                     return (walked.records, walked.bytes);
                 }
                 Err(_) => {
-                    // What is not in order is found by looking at everything; what would be marked
-                    // goes, too.
+                    // Without the key index, all records are searched; records that would only be
+                    // marked are removed, too.
                     let removed = self.purge_all_matching(&selection.predicate());
                     return (walked.records + removed, walked.bytes);
                 }
@@ -248,7 +248,7 @@ impl RecordIndex {
         }
     }
 
-    /// Takes a base out that names nothing any more, unless something was named meanwhile.
+    /// Removes a base whose variants are all gone, unless it was replaced since.
     fn drop_empty_base(&self, primary: &[u8], sequence: u64) {
         self.index.remove_if(&self.pins, &self.key(primary), |hit| {
             let record = self.access().record(hit.at());
@@ -258,7 +258,8 @@ impl RecordIndex {
         });
     }
 
-    /// The record of a key, in whatever state: who publishes it may have looked for purges before.
+    /// Removes or marks the record of a key, in whatever state: its publisher may have checked for
+    /// purges before this one.
     fn purge_record(
         &self,
         key: &[u8],
@@ -267,7 +268,7 @@ impl RecordIndex {
         walked: &mut WalkProgress,
         base: &mut BaseSeen,
     ) {
-        // Of one that moves meanwhile this is asked again.
+        // The closure runs again for a record that is moved.
         let mut counted = 0;
         self.index.remove_if(&self.pins, &self.key(key), |hit| {
             let Some(record) = self.access().record(hit.at()) else {
@@ -276,7 +277,7 @@ impl RecordIndex {
             if record.header.kind == HeaderKind::Base {
                 base.sequence = record.header.sequence;
                 base.variants.extend(variant_keys_of(key, &record));
-                // One that says which variants are there stays for those that stay.
+                // A base stays as long as variants of it stay.
                 let stays = is_soft || selection.tags.is_some();
                 return !(stays && hit.word().state() == WordState::Live);
             }
@@ -301,7 +302,7 @@ impl RecordIndex {
         });
     }
 
-    /// Shows a resource, if one of its records is selected.
+    /// Lists a resource, if one of its records is selected.
     fn show(
         &self,
         primary: &[u8],
@@ -324,7 +325,7 @@ impl RecordIndex {
         };
         let record = found.record();
         if record.header.kind == HeaderKind::Base {
-            // It has variants since.
+            // The record was replaced by a base since.
             return Shown { is_shown: false, looked_at };
         }
         let is_variant = split_variant_key(record.key()).is_some();
@@ -343,8 +344,8 @@ impl RecordIndex {
         Shown { is_shown: true, looked_at }
     }
 
-    /// Shows the live records of a resource, without its base.
-    fn each_record(&self, primary: &[u8], mut see: impl FnMut(&IndexHit<'_>, &Record<'_>)) {
+    /// Calls `see` with the live records of a resource, without its base.
+    fn each_record(&self, primary: &[u8], mut see: impl FnMut(&Hit<'_>, &Record<'_>)) {
         let Some(found) = self.look(primary) else {
             return;
         };
@@ -359,13 +360,13 @@ impl RecordIndex {
     }
 }
 
-/// Bytes before the response's head in that of a variant.
+/// Bytes before the response's head in a variant's head.
 fn values_bytes(head: &[u8]) -> usize {
     let length = head.first_chunk().map_or(0, |length| u16::from_le_bytes(*length));
     size_of::<u16>() + usize::from(length)
 }
 
-/// With its fragments.
+/// Bytes of a record, with its fragments.
 fn bytes_of(record: &Record<'_>) -> u64 {
     let long = match record.header.kind {
         HeaderKind::LongHead => LongBody::decode(record.body()).map_or(0, |long| long.bytes()),

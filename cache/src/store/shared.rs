@@ -1,5 +1,4 @@
-//! What all workers of a process share: the region, its areas, and what is known of growing
-//! records.
+//! State that all workers of a process share: the region, its areas, and the flights.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -22,7 +21,7 @@ use crate::key_index::{KeyIndex, Leftovers, PendingInserts};
 use crate::purge::PurgeRing;
 use crate::segment::{DrainProgress, Segments};
 
-/// What all workers of a process share: read with every hit, so on lines of its own.
+/// State that all workers of a process share. Every hit reads it, so it has lines of its own.
 #[repr(align(128))]
 pub(crate) struct Shared {
     pub(crate) config: StoreConfig,
@@ -35,22 +34,21 @@ pub(crate) struct Shared {
     pub(crate) segments: Segments<Area>,
     pub(crate) pins: Pins<Area>,
     pub(crate) purges: PurgeRing<Area>,
-    /// Keys and tags in order.
     pub(crate) key_index: KeyIndex,
     pub(crate) pending_inserts: PendingInserts<Area>,
-    /// What may be in the order and names nothing.
+    /// Counts entries of the key index that may have no record.
     pub(crate) leftovers: Leftovers<Area>,
-    /// What the owner of the eviction lock is at.
+    /// The progress of the drain, for the holder of the eviction lock.
     pub(crate) drain: DrainProgress<Area>,
     pub(crate) eviction_lock: RobustLock<Area, SystemFutex>,
     pub(crate) purge_lock: RobustLock<Area, SystemFutex>,
     pub(crate) flights: Arc<Flights>,
     pub(crate) events: Events,
-    /// Somebody verifies what was found in the region.
+    /// A thread of this process verifies the records that were there before it.
     is_verifying: AtomicBool,
-    /// What was found is verified up to this segment.
+    /// The segment that the next verifier begins with.
     verified_segments: AtomicU32,
-    /// Somebody sweeps the order.
+    /// A thread of this process sweeps the key index.
     pub(super) is_sweeping: AtomicBool,
     hasher: Hasher,
 }
@@ -100,13 +98,13 @@ impl Shared {
         write_sizes(&store, &plan)?;
         let (table, data) = (area(kind::SEGMENTS)?, area(kind::DATA)?);
         // SAFETY:
-        // - A region begins with zeros. Only this crate's methods write these areas, which nobody
-        //   else knows: they have kinds and a version of their own.
+        // - A region begins with zeros. Only this crate's methods write these areas, which no other
+        //   code knows: they have kinds and a version of their own.
         // - The geometry follows from the plan, and a region of another plan is not attached to.
         let segments = unsafe { Segments::new(table, data, plan.geometry, plan.rows) }
             .map_err(|_| OpenError::damaged("an area is too small"))?;
         let columns = plan.geometry.segment_count() as usize;
-        // Without a file nobody but the threads of this process takes part.
+        // Without a file, only threads of this process take part.
         let barrier = match config.path {
             Some(_) => region.barrier(),
             None => Barrier::process().unwrap_or(region.barrier()),
@@ -114,7 +112,7 @@ impl Shared {
         let pins = Pins::new(area(kind::PINS)?, plan.rows as usize, columns, barrier)
             .map_err(|_| OpenError::damaged("the area of pins is too small"))?;
         let key_index = KeyIndex::within(&region, &plan.key_index, barrier)
-            .map_err(|_| OpenError::damaged("the areas of the order are damaged"))?;
+            .map_err(|_| OpenError::damaged("the areas of the key index are damaged"))?;
         let purges =
             PurgeRing::new(store.clone(), word::PURGE_SEQ, area(kind::PURGES)?, plan.purge_slots)
                 .map_err(|_| OpenError::damaged("the area of purges is too small"))?;
@@ -152,8 +150,8 @@ impl Shared {
         })
     }
 
-    /// The segment from which on the caller is to look at what was found in the region, if nobody
-    /// does or has done so.
+    /// Makes the caller verify the records that were there before this process, if no other thread
+    /// does or has done so. Returns the segment to begin with.
     pub(crate) fn begin_verifying(&self) -> Option<u32> {
         let is_to_be_done = || !self.is_verifying.load(Relaxed);
         let begins = matches!(self.opened(), Opened::Attached)
@@ -162,14 +160,14 @@ impl Shared {
         begins.then(|| self.verified_segments.load(Relaxed))
     }
 
-    /// Who was at it leaves: somebody else goes on.
+    /// Lets another thread verify from this segment on.
     pub(crate) fn leave_verifying(&self, segment: u32) {
-        // Who does not see this begins with an earlier one, which is as good.
+        // A thread that does not see this begins with an earlier segment, which does no harm.
         self.verified_segments.store(segment, Relaxed);
         self.is_verifying.store(false, Relaxed);
     }
 
-    /// Was there something in the region already?
+    /// How the region came to be: created, attached to, or replaced.
     pub(crate) fn opened(&self) -> &Opened {
         self.region.opened()
     }
@@ -179,25 +177,25 @@ impl Shared {
         self.rows.word(row as usize * ROW_WORDS + number)
     }
 
-    /// The hash of a key, alike in all processes.
+    /// The hash of a key, the same in all processes.
     #[inline]
     pub(crate) fn hash(&self, key: &[u8]) -> KeyHash {
         self.hasher.key(key)
     }
 
-    /// Sixteen bytes of hash, of which strangers know nothing.
+    /// Sixteen bytes of hash, which clients cannot predict.
     pub(crate) fn wide_hash(&self, bytes: &[u8]) -> [u8; 16] {
         self.hasher.wide(bytes)
     }
 
-    /// The next sequence: of two records of a key the one that got its sequence later counts.
+    /// The next sequence. Of two records of a key, the one with the higher sequence counts.
     ///
-    /// One word that all who insert write. Its 48 bits last for 9 years at a million a second.
+    /// Every insert writes this one word. Its 48 bits last for 9 years at a million a second.
     pub(crate) fn next_sequence(&self) -> u64 {
         self.store.word(word::SEQUENCE).fetch_add(1, Relaxed) + 1
     }
 
-    /// A number that only grows: when a segment was sealed.
+    /// The next number in the order of seals.
     pub(crate) fn next_order(&self) -> u64 {
         self.store.word(word::SEAL_ORDER).fetch_add(1, Relaxed) + 1
     }
@@ -231,7 +229,7 @@ fn write_sizes(store: &Area, plan: &Plan) -> Result<(), OpenError> {
     for (index, size) in sizes {
         let found = store.word(index).load(Relaxed);
         if found != 0 && found != size {
-            return Err(OpenError::damaged("it says other sizes than its plan"));
+            return Err(OpenError::damaged("its sizes are not those of its plan"));
         }
         store.word(index).store(size, Relaxed);
     }

@@ -1,4 +1,4 @@
-//! What the store counts, and how its budget is shared out.
+//! The counters of the store, and how its budget is divided.
 
 use forebay_sync::Words;
 use forebay_sync::atomic::{AtomicU64, Relaxed};
@@ -47,31 +47,32 @@ impl Events {
     }
 }
 
-/// A picture of the store.
+/// A snapshot of the store.
 ///
 /// `budget = free + live + dead + metadata + growing + pinned + copied`, each of them counted by
-/// itself: so a share that is exceeded, or bytes that are counted twice or not at all, make a
-/// [sum](Stats::sum_bytes) that is not the budget. It is exact when nobody works; while others do,
-/// it is off by at most what they append, take out and free during the look, since the words of a
-/// segment are read one after another. A participant that was killed between two steps leaves the
-/// bytes of one record counted as live that are dead; the check of its segments mends that.
+/// itself: a share that is exceeded, or bytes that are counted twice or not at all, make a
+/// [sum](Stats::sum_bytes) that is not the budget. The sum is exact while no thread works.
+/// Otherwise it is off by at most what threads append, remove and free during the snapshot, since
+/// the words of a segment are read one after another. A participant that was killed between two
+/// steps leaves the bytes of one dead record counted as live; the check of its segments corrects
+/// that.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
     /// The limit for all that is held.
     pub budget_bytes: u64,
-    /// Free segments, what is not filled of others, and what is left of the shares below.
+    /// Free segments, unfilled rests of other segments, and unused rests of the shares below.
     pub free_bytes: u64,
     /// Records that can be found.
     pub live_bytes: u64,
-    /// What was written into segments and is not live.
+    /// Bytes in segments that are not live.
     pub dead_bytes: u64,
     /// Index, pins, ghosts, purges, the region's header: fixed.
     pub metadata_bytes: u64,
-    /// What records hold that are still arriving.
+    /// Bytes of growing records.
     pub growing_bytes: u64,
-    /// Segments that are out of use but for somebody who still sends from them.
+    /// Drained segments that are still pinned by responses being sent.
     pub pinned_bytes: u64,
-    /// Copies of what slow clients have still to get.
+    /// Copies of bodies for slow clients.
     pub copied_bytes: u64,
     /// Segments in all.
     pub segment_count: u64,
@@ -85,19 +86,19 @@ pub struct Stats {
     pub flight_count: u64,
     /// Records stored so far, by this process.
     pub inserted: u64,
-    /// Records that left for room.
+    /// Records that were evicted to make room.
     pub evicted: u64,
-    /// Records that left because their places in the index were full.
+    /// Records that were evicted because their buckets of the index were full.
     pub pushed_out: u64,
     /// Records that were moved because they were used.
     pub promoted: u64,
-    /// Records that came back while their ghost was known.
+    /// Responses whose key had a ghost.
     pub ghost_hits: u64,
     /// Segments that were freed.
     pub segments_freed: u64,
-    /// Fetches that turned out not storable.
+    /// Fetches whose response was not storable.
     pub declined: u64,
-    /// Fills refused because the body is known to be too long.
+    /// Fills refused because the announced body is too long.
     pub refused_large: u64,
     /// Times that there was no room for a growing record.
     pub refused_no_room: u64,
@@ -105,46 +106,45 @@ pub struct Stats {
     pub not_stored: u64,
     /// Fills that became a sliding window.
     pub outgrown: u64,
-    /// Readers that a window left behind.
+    /// Readers that a window cut off.
     pub readers_cut: u64,
-    /// Pieces of bodies that were copied out of a segment for a slow client.
+    /// Body handles that were copied out of a segment for a slow client.
     pub copied_out: u64,
-    /// Pieces that were lost to slow clients, whose connections were reset.
+    /// Body handles of slow clients that were revoked without a copy; their connections were reset.
     pub bodies_revoked: u64,
     /// Segments that were checked after their owner's death.
     pub repaired: u64,
     /// Records that were dropped because they were damaged.
     pub dropped_damaged: u64,
-    /// Responses that were not stored since the order of keys and tags had no room for them, or
-    /// could not be changed in time.
+    /// Responses that were not stored because the key index was full or locked.
     pub order_refused: u64,
-    /// Of these, those that met damage in the order: it does not mend by itself.
+    /// Of these, responses that met damage in the key index, which does not repair itself.
     pub order_damaged: u64,
-    /// Entries of the order that named nothing and were swept out.
+    /// Entries of the key index without a record that a sweep removed.
     pub order_tidied: u64,
-    /// Part of `metadata_bytes`: what is set aside for the order of keys and tags.
+    /// Part of `metadata_bytes`: the bytes set aside for the key index.
     pub order_bytes: u64,
-    /// What of it is in use.
+    /// The bytes of it that are in use.
     pub order_used_bytes: u64,
-    /// Entries in the order of keys.
+    /// Entries of keys in the key index.
     pub ordered_keys: u64,
-    /// Entries in the order of tags.
+    /// Entries of tags in the key index.
     pub ordered_tags: u64,
 }
 
-/// What the segments hold.
+/// Sums over all segments.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Accounts {
     pub(crate) free_segment_count: u64,
-    /// Free segments whole, and what is not filled of the others.
+    /// Free segments, and unfilled rests of the others.
     pub(crate) free_bytes: u64,
     pub(crate) live_bytes: u64,
     pub(crate) dead_bytes: u64,
     pub(crate) pinned_bytes: u64,
 }
 
-/// Adds up segments: of each its state, how far it is filled and what of that is live. If more is
-/// live than filled, the parts are more than the segment: that is for the sum to show.
+/// Adds up segments, each given by its state, its filled bytes and its live bytes. If more is live
+/// than filled, the parts exceed the segment, so that the sum shows it.
 pub(crate) fn accounts(
     segment_bytes: u64,
     segments: impl Iterator<Item = (Option<SegmentState>, u64, u64)>,
@@ -171,7 +171,7 @@ pub(crate) fn accounts(
 }
 
 impl Stats {
-    /// What all parts come to: the budget.
+    /// The sum of all parts: the budget.
     pub fn sum_bytes(&self) -> u64 {
         let parts = [
             self.free_bytes,
@@ -187,8 +187,8 @@ impl Stats {
 }
 
 impl Shared {
-    /// What the budget has beside the region, the tables and the two shares: the plan leaves less
-    /// than a segment. Nothing if they are more than the budget, so that the sum shows it.
+    /// The budget beyond the region, the tables and the two shares: less than a segment. 0 if they
+    /// exceed the budget, so that the sum shows it.
     fn left_over_bytes(&self) -> u64 {
         let config = &self.config;
         let shares = config.growing_bytes_max() + config.copied_out_bytes_max() + tables_bytes();
@@ -216,8 +216,8 @@ impl Shared {
 }
 
 impl Store {
-    /// How the budget is shared out, and what has happened. It looks at each segment's state, at no
-    /// record.
+    /// Returns how the budget is divided, and the event counters. It reads the state of each
+    /// segment and no record.
     pub fn stats(&self) -> Stats {
         let shared = &self.shared;
         let mut stats = Stats {
@@ -234,7 +234,7 @@ impl Store {
         self.add_segments(&mut stats);
         self.add_events(&mut stats);
         let config = &shared.config;
-        // Of a share that is exceeded nothing is left; it is not taken from another one.
+        // An exceeded share has nothing left; it does not take from another one.
         stats.free_bytes += config.growing_bytes_max().saturating_sub(stats.growing_bytes)
             + config.copied_out_bytes_max().saturating_sub(stats.copied_bytes)
             + shared.left_over_bytes();

@@ -1,4 +1,4 @@
-//! A process's view of a store: open, take part, look at it as a whole.
+//! A process's handle on a store: opening it, and joining it with a thread.
 
 use std::sync::Arc;
 
@@ -25,8 +25,8 @@ impl Store {
         Ok(store)
     }
 
-    /// As [`open`](Store::open), but what is under the region's name stays there until a region
-    /// that is made in its place is named: for who may still have to leave it to another process.
+    /// Like [`open`](Store::open), but a region that replaces another one gets its name later: for
+    /// a process that may still have to leave the old region to another one.
     ///
     /// # Errors
     /// See [`OpenError`].
@@ -37,15 +37,15 @@ impl Store {
         Ok((store, unnamed))
     }
 
-    /// How the region came to be there: made, attached to, or made in place of another one.
+    /// How the region came to be: created, attached to, or created in place of another one.
     pub fn opened(&self) -> &Opened {
         self.shared.opened()
     }
 
-    /// Takes part, for one thread.
+    /// Joins the store with the calling thread.
     ///
     /// # Errors
-    /// There is no place for another participant, or the system refuses.
+    /// All rows of participants are taken, or the system refuses.
     pub fn join(&self) -> Result<StoreWorker, JoinError> {
         StoreWorker::join(&self.shared)
     }

@@ -1,5 +1,5 @@
-//! What stress tests ask beside what everybody may: nothing is told that cannot be seen otherwise,
-//! but it is told in one go.
+//! Inspection hooks for stress tests: nothing beyond the public API, but in one consistent
+//! snapshot.
 
 use super::reclaim::SliceOutcome;
 use super::store::Store;
@@ -11,15 +11,15 @@ use crate::segment::{HeaderKind, SegmentPhase, SegmentQueue};
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PhaseCounts {
-    /// Nobody's.
+    /// Without an owner, to be claimed.
     pub free: u32,
-    /// With an owner.
+    /// Appended to by its owner.
     pub open: u32,
-    /// Complete.
+    /// Sealed, and not yet reclaimed.
     pub sealed: u32,
     /// Being reclaimed.
     pub draining: u32,
-    /// To be checked.
+    /// Left by a dead owner, to be checked.
     pub suspect: u32,
 }
 
@@ -27,15 +27,15 @@ pub struct PhaseCounts {
 #[doc(hidden)]
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct IndexedRecord {
-    /// Its whole key.
+    /// Its key.
     pub key: Vec<u8>,
-    /// What is counted for it.
+    /// The bytes that are counted for it.
     pub record_bytes: u64,
-    /// It is a part of a long body.
+    /// Whether it is a fragment of a long body.
     pub is_fragment: bool,
-    /// Readers find it.
+    /// Whether lookups find it.
     pub is_live: bool,
-    /// It is as it was written.
+    /// Whether its checksum is right.
     pub is_whole: bool,
 }
 
@@ -66,7 +66,7 @@ impl Store {
 }
 
 impl StoreWorker {
-    /// Reclaims everything, whatever is in it, as far as nobody has it open or pins it.
+    /// Reclaims all segments that are neither open nor pinned.
     #[doc(hidden)]
     pub fn empty(&self) {
         [SegmentQueue::Small, SegmentQueue::Main]

@@ -6,8 +6,8 @@
 //!                                                          the values, the response's head
 //! ```
 //!
-//! The epoch is new with each base that does not come from another one. So a purge only has to take
-//! out the base: what it named is found by nobody again.
+//! A base that does not replace another one has a new epoch. So a purge only has to remove the
+//! base: no lookup finds the variants that it named.
 
 use crate::segment::SEQUENCE_MAX;
 
@@ -15,7 +15,7 @@ const EPOCH_BYTES: usize = 8;
 const HASH_BYTES: usize = 16;
 const LENGTH_BYTES: usize = 2;
 
-/// What a base knows beside the names.
+/// The body of a base: its epoch, and the hashes of its variants.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct BaseBody<'a> {
     pub(crate) epoch: u64,
@@ -43,14 +43,14 @@ impl NamedVariants {
 }
 
 impl<'a> BaseBody<'a> {
-    /// `None` for what no base has.
+    /// `None` if the bytes are no body of a base.
     pub(crate) fn decode(body: &'a [u8]) -> Option<BaseBody<'a>> {
         let (epoch, hashes) = body.split_first_chunk()?;
         let (hashes, rest) = hashes.as_chunks();
         rest.is_empty().then_some(BaseBody { epoch: u64::from_le_bytes(*epoch), hashes })
     }
 
-    /// What it names, by itself. `primary` is its key.
+    /// An owned copy of what it names. `primary` is its key.
     pub(crate) fn named(&self, primary: &[u8]) -> NamedVariants {
         let (primary, hashes) = (primary.to_vec(), self.hashes.to_vec());
         NamedVariants { primary, epoch: self.epoch, hashes }
@@ -61,7 +61,7 @@ impl<'a> BaseBody<'a> {
         self.hashes
     }
 
-    /// A base with one variant more. What has no room any more is returned: the oldest ones.
+    /// The body with one more variant, and the oldest hashes, which had no room.
     pub(crate) fn with(
         &self,
         hash: [u8; HASH_BYTES],
@@ -93,7 +93,7 @@ pub(crate) fn write_key_of(key: &mut Vec<u8>, primary: &[u8], epoch: u64, hash: 
     key.extend_from_slice(hash);
 }
 
-/// The parts of a variant's key: primary key, epoch, hash. `None` if it is none of a variant.
+/// The parts of a variant's key: primary key, epoch, hash. `None` for other keys.
 ///
 /// A primary key can have a NUL at the same place; but then what would be the epoch is part of a
 /// name, and no number that a store comes to.
@@ -105,7 +105,7 @@ pub(crate) fn split_variant_key(key: &[u8]) -> Option<(&[u8], u64, &[u8; HASH_BY
     (epoch != 0 && epoch <= SEQUENCE_MAX).then_some((primary, epoch, hash))
 }
 
-/// What stands before the response's head; `None` if the values are too long for a record.
+/// The bytes before the response's head; `None` if the values are too long for a record.
 pub(crate) fn values_prefix(values: &[u8]) -> Option<Vec<u8>> {
     let length = u16::try_from(values.len()).ok()?;
     let mut prefix = length.to_le_bytes().to_vec();
@@ -113,7 +113,7 @@ pub(crate) fn values_prefix(values: &[u8]) -> Option<Vec<u8>> {
     Some(prefix)
 }
 
-/// Where the response's head begins, if the values are these.
+/// The offset of the response's head, if the variant has these values.
 pub(crate) fn head_start(head: &[u8], values: &[u8]) -> Option<usize> {
     let (length, rest) = head.split_first_chunk::<LENGTH_BYTES>()?;
     let found = rest.get(..usize::from(u16::from_le_bytes(*length)))?;

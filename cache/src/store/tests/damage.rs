@@ -1,5 +1,6 @@
 //! Each kind of finding, made by hand: words of the areas are written over.
 
+mod dead;
 mod drained;
 
 use std::collections::BTreeSet;
@@ -342,29 +343,6 @@ fn what_a_dead_participant_left_is_noted_until_it_is_mended() {
     assert_eq!(worker.mend(), 1);
     assert_eq!(notes(&store), []);
     assert!(get(&worker, KEY).is_some());
-}
-
-/// Who dies between taking a word out and counting it leaves a wrong count.
-#[test]
-fn what_a_dead_participant_has_not_counted_is_counted_when_its_segment_is_checked() {
-    for drift_bytes in [-640, 640_i64] {
-        let (store, worker) = open(4 << 20);
-        let made = Made { store: store.clone(), worker };
-        let died = thread::spawn(move || {
-            let worker = store.join().unwrap();
-            assert!(put(&worker, KEY, b"head", &[2; 5000]));
-            assert!(put(&worker, b"behind", b"head", b"body"));
-            std::panic::resume_unwind(Box::new(()));
-        });
-        assert!(died.join().is_err());
-        let segment = made.segment_of(KEY);
-        made.write_segment(segment, LIVE, |bytes| bytes.strict_add_signed(drift_bytes));
-        assert_eq!(made.found(FindingSeverity::Drift), BTreeSet::from(["live_bytes"]));
-        assert_eq!(made.store.sweep().unwrap(), 1);
-        assert_eq!(made.worker.mend(), 1);
-        assert_sound(&made.store);
-        assert!(get(&made.worker, KEY).is_some());
-    }
 }
 
 #[test]
