@@ -29,7 +29,7 @@ use forebay_sync::pins::PinRow;
 use super::layout::row;
 use super::shared::Shared;
 use super::worker::{StoreWorker, WorkerInner};
-use crate::index::Hit;
+use crate::index::IndexHit;
 use crate::segment::{Location, Record, SegmentPhase};
 
 /// The caller's number for the connection that a body handle belongs to.
@@ -119,7 +119,7 @@ impl BodyHandle {
     /// at the end of the body.
     pub(crate) fn new(
         inner: &Rc<WorkerInner>,
-        hit: &Hit<'_>,
+        hit: &IndexHit<'_>,
         record: &Record<'_>,
         part: Range<u32>,
         tag: ConnectionTag,
@@ -230,7 +230,7 @@ impl BodyHandles {
     fn pin(
         &self,
         pins: &PinRow<Area>,
-        hit: &Hit<'_>,
+        hit: &IndexHit<'_>,
         record: &Record<'_>,
         part: Range<u32>,
         tag: ConnectionTag,
@@ -246,7 +246,7 @@ impl BodyHandles {
     }
 
     /// Raises a second pin on a segment that a hit has pinned; this one stays.
-    fn pin_again(&self, pins: &PinRow<Area>, segment: u32, hit: &Hit<'_>) -> bool {
+    fn pin_again(&self, pins: &PinRow<Area>, segment: u32, hit: &IndexHit<'_>) -> bool {
         debug_assert_eq!(
             self.shared.plan.geometry.segment_of(Location(hit.at().location())),
             Some(segment)

@@ -63,7 +63,7 @@ impl KeyIndexWriter {
         report: &mut KeyIndexReport,
     ) -> Result<(), KeyIndexDamaged> {
         let all = 0..records.index.bucket_count();
-        let of = |hit: crate::index::Hit<'_>| {
+        let of = |hit: crate::index::IndexHit<'_>| {
             records.access().record(hit.at()).and_then(|record| OwnedRecordKeys::of(&record))
         };
         let named: Vec<_> = records.index.hits(&records.pins, all).filter_map(of).collect();

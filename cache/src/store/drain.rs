@@ -10,7 +10,7 @@ use super::put::FreeReserve;
 use super::reclaim::SliceOutcome;
 use super::stats::Events;
 use super::worker::WorkerInner;
-use crate::index::{Hit, KeyHash, WordState};
+use crate::index::{IndexHit, KeyHash, WordState};
 use crate::policy::{
     self, DrainPlan, DrainRecord, EvictionRules, RecordFate, USES_MAX, UseCensus, Victim,
 };
@@ -262,7 +262,7 @@ impl<'w> DrainSlice<'w> {
 
     /// Copies a record to the open segment of a queue. Returns false if there is no room, or if the
     /// record is gone in the end.
-    fn move_record(&self, hit: &Hit<'_>, queue: SegmentQueue, uses: u8) -> bool {
+    fn move_record(&self, hit: &IndexHit<'_>, queue: SegmentQueue, uses: u8) -> bool {
         let records = &self.worker.records;
         let access = records.access();
         let (Some(marks), Some(record)) = (access.marks(hit.at()), access.record(hit.at())) else {

@@ -11,7 +11,7 @@ use super::record_keys::primary_of;
 use super::select::{Selection, WalkProgress};
 use super::variants::BaseBody;
 use super::worker::{StoreWorker, WorkerInner};
-use crate::index::{Hit, KeyHash, WordState};
+use crate::index::{IndexHit, KeyHash, WordState};
 use crate::purge::{Predicate, soften};
 use crate::segment::{HeaderKind, Record};
 
@@ -168,7 +168,7 @@ impl WorkerInner {
 
     /// Removes everything that matches, by looking at all records. Returns the count.
     pub(super) fn purge_all_matching(&self, predicate: &Predicate<'_>) -> u64 {
-        let matches = |hit: &Hit<'_>| {
+        let matches = |hit: &IndexHit<'_>| {
             let record = self.records.access().record(hit.at());
             record.is_none_or(|record| {
                 let place = primary_of(record.header.kind, record.key());
@@ -217,7 +217,7 @@ impl RecordIndex {
     }
 
     /// Marks a record. Returns false if it has to be removed instead.
-    pub(super) fn soften_hit(&self, hit: &Hit<'_>) -> bool {
+    pub(super) fn soften_hit(&self, hit: &IndexHit<'_>) -> bool {
         let marks = self.access().marks(hit.at());
         marks.is_some_and(|marks| soften(hit.word(), marks))
     }

@@ -14,7 +14,7 @@ use forebay_sync::pins::PinRow;
 use super::record_access::RecordAccess;
 use super::shared::Shared;
 use super::variants::{self, BaseBody};
-use crate::index::{Hit, Index, Key, KeyHash, PinnedLocation};
+use crate::index::{Index, IndexHit, IndexKey, KeyHash, PinnedLocation};
 use crate::segment::{HeaderKind, Record};
 
 /// The index and a row of pins.
@@ -30,7 +30,7 @@ pub(crate) struct RecordIndex {
 pub(crate) struct PinnedRecord<'w> {
     /// Used under `hit` only, hence handed out by reference only.
     record: Record<'w>,
-    pub(crate) hit: Hit<'w>,
+    pub(crate) hit: IndexHit<'w>,
 }
 
 impl PinnedRecord<'_> {
@@ -78,7 +78,7 @@ impl RecordIndex {
     pub(crate) fn key<'a>(
         &'a self,
         key: &'a [u8],
-    ) -> Key<impl Fn(PinnedLocation<'_>) -> bool + 'a> {
+    ) -> IndexKey<impl Fn(PinnedLocation<'_>) -> bool + 'a> {
         self.key_of(self.shared.hash(key), key)
     }
 
@@ -88,8 +88,8 @@ impl RecordIndex {
         &'a self,
         hash: KeyHash,
         key: &'a [u8],
-    ) -> Key<impl Fn(PinnedLocation<'_>) -> bool + 'a> {
-        Key::new(hash, move |at| self.access().has_key(at, key))
+    ) -> IndexKey<impl Fn(PinnedLocation<'_>) -> bool + 'a> {
+        IndexKey::new(hash, move |at| self.access().has_key(at, key))
     }
 
     /// The live record of a key. It does not count as a use: a caller that answers with the record
@@ -104,7 +104,7 @@ impl RecordIndex {
             seen.set(record);
             is_it
         };
-        let wanted = Key::new(self.shared.hash(key), is_at);
+        let wanted = IndexKey::new(self.shared.hash(key), is_at);
         let hit = self.index.lookup(&self.pins, &wanted)?;
         // The closure saw the record that was found last.
         Some(PinnedRecord { record: seen.take()?, hit })

@@ -16,7 +16,7 @@ use super::shared::Shared;
 use super::stats::Events;
 use super::store::Store;
 use super::worker::WorkerInner;
-use crate::index::{Hit, Records, RemovalReason, WordState};
+use crate::index::{IndexHit, Records, RemovalReason, WordState};
 use crate::segment::{ScannedRecord, SegmentPhase};
 
 /// Bytes that one slice of verifying looks at: some 30 µs.
@@ -188,7 +188,7 @@ impl RecordIndex {
     }
 
     /// Removes a damaged record, so that the next request fetches it.
-    pub(super) fn drop_damaged(&self, hit: &Hit<'_>) {
+    pub(super) fn drop_damaged(&self, hit: &IndexHit<'_>) {
         if self.index.remove_hit(hit) {
             Events::one(&self.shared.events.dropped_damaged);
             // Its key or its tags may be damaged, so its entries may stay.

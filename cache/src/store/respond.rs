@@ -317,7 +317,7 @@ impl RecordIndex {
     }
 
     /// The hash of a record's ghost; `None` for a fragment, whose key never comes again.
-    pub(super) fn ghost_of(&self, hit: &Hit<'_>, hash: KeyHash) -> Option<KeyHash> {
+    pub(super) fn ghost_of(&self, hit: &IndexHit<'_>, hash: KeyHash) -> Option<KeyHash> {
         let record = self.access().record(hit.at())?;
         match record.header.kind {
             HeaderKind::Base => Some(hash),

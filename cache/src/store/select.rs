@@ -9,7 +9,7 @@ use super::purge::variant_keys_of;
 use super::record_index::RecordIndex;
 use super::variants::split_variant_key;
 use super::worker::{StoreWorker, WorkerInner};
-use crate::index::{Hit, WordState};
+use crate::index::{IndexHit, WordState};
 use crate::key_index::KeyWalk;
 use crate::purge::Predicate;
 use crate::segment::{HeaderKind, Record};
@@ -345,7 +345,7 @@ impl RecordIndex {
     }
 
     /// Calls `see` with the live records of a resource, without its base.
-    fn each_record(&self, primary: &[u8], mut see: impl FnMut(&Hit<'_>, &Record<'_>)) {
+    fn each_record(&self, primary: &[u8], mut see: impl FnMut(&IndexHit<'_>, &Record<'_>)) {
         let Some(found) = self.look(primary) else {
             return;
         };

@@ -43,11 +43,11 @@ fn a_gate_decides_who_looks_again_who_follows_and_who_leads() {
     // (there is a flight, its key is declined, what is current, purges since the flight's leader
     // noted 3, what becomes of it, what was asked)
     let cases = [
-        (false, false, true, 0, "LeaderGuard", "note current "),
+        (false, false, true, 0, "Lead", "note current "),
         (false, false, false, 0, "Changed", "note current "),
         (true, false, true, 0, "Follow", "note current follow "),
         (true, false, false, 0, "Changed", "note current "),
-        (true, false, true, 1, "LeaderGuard", "note current follow "),
+        (true, false, true, 1, "Lead", "note current follow "),
         (true, false, false, 1, "Changed", "note current "),
         (false, true, true, 0, "Declined", "note current "),
         (false, true, false, 0, "Changed", "note current "),

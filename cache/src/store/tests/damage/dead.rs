@@ -17,7 +17,7 @@ fn the_count_of_a_dead_participant_is_corrected_when_its_segment_is_checked() {
         assert!(died.join().is_err());
         let segment = made.segment_of(KEY);
         made.write_segment(segment, LIVE, |bytes| bytes.strict_add_signed(drift_bytes));
-        assert_eq!(made.found(Severity::Drift), BTreeSet::from(["live_bytes"]));
+        assert_eq!(made.found(FindingSeverity::Drift), BTreeSet::from(["live_bytes"]));
         assert_eq!(made.store.sweep().unwrap(), 1);
         assert_eq!(made.worker.mend(), 1);
         assert_sound(&made.store);
