@@ -52,7 +52,7 @@ mod tests {
     use crate::policy::{DrainCause, EvictionRules, Queue, UseCensus};
 
     #[test]
-    fn what_was_encoded_is_decoded() {
+    fn every_drain_state_survives_encoding() {
         let choice = Victim { segment: 3, queue: Queue::Main, cause: DrainCause::Oldest };
         let drain = DrainPlan::new(choice, &UseCensus::default(), 1 << 20, &EvictionRules::STORE);
         let all =

@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_is_not_below_the_least_is_enough() {
+    fn every_budget_from_the_minimum_on_is_enough() {
         for record_bytes in [256, 1024, 4096, 16_384] {
             for (budget_bytes, plan) in plans(record_bytes) {
                 assert!(plan.is_ok(), "{record_bytes}, {budget_bytes}: {plan:?}");

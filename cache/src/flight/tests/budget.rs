@@ -45,7 +45,7 @@ fn mixed_sizes_never_exceed_the_budget() {
 }
 
 #[test]
-fn what_is_lent_stays_charged_until_the_last_clone_is_dropped() {
+fn read_bytes_stay_charged_until_the_last_clone_is_dropped() {
     let flights = new_flights(config());
     let (lead, follower) = take_lead(&flights, b"a", None);
     let mut writer = begin(lead, b"", None);
@@ -125,7 +125,7 @@ fn take_rest(flights: &Arc<Flights>) -> Vec<(BodyWriter, Follower)> {
 
 /// Others take all that is left, but what was promised arrives whole, however it is cut.
 #[test]
-fn what_was_promised_is_kept() {
+fn a_promise_is_kept() {
     for (bytes, step) in
         [(20_000, 20_000), (20_000, 1), (20_000, 1460), (3000, 1460), (100, 100), (0, 1)]
     {

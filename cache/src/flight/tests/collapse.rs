@@ -42,7 +42,7 @@ fn a_fill_outlives_its_first_client() {
 }
 
 #[test]
-fn what_a_reader_takes_at_a_time_is_limited() {
+fn a_read_is_limited() {
     let flights = new_flights(config());
     let (lead, follower) = take_lead(&flights, b"a", None);
     let mut writer = begin(lead, b"", None);
@@ -87,7 +87,7 @@ fn every_end_of_a_fetch_reaches_its_followers() {
 }
 
 #[test]
-fn a_broken_body_aborts_its_readers_and_frees_what_they_have_not_read() {
+fn a_broken_body_aborts_its_readers_and_frees_unread_bytes() {
     type Act = fn(BodyWriter);
     let cases: [(&str, Option<u64>, Act); 3] = [
         ("dropped", None, drop),

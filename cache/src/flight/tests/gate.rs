@@ -39,7 +39,7 @@ impl Gate for Scripted {
 }
 
 #[test]
-fn a_gate_decides_who_looks_again_who_follows_and_who_leads() {
+fn a_gate_decides_whether_a_caller_looks_again_follows_or_leads() {
     // (there is a flight, its key is declined, what is current, purges since the flight's leader
     // noted 3, what becomes of it, what was asked)
     let cases = [
@@ -73,7 +73,7 @@ fn a_gate_decides_who_looks_again_who_follows_and_who_leads() {
 }
 
 #[test]
-fn who_leads_after_a_purge_elsewhere_detaches_the_flight_before_it() {
+fn a_leader_after_a_purge_elsewhere_detaches_the_flight_before_it() {
     let flights = new_flights(config());
     let join = |purges| flights.join(key(b"a", None), 0, &Scripted::new(true, purges));
     let JoinResult::Lead(first, follower) = join(1) else { panic!("nobody leads") };
@@ -91,7 +91,7 @@ fn who_leads_after_a_purge_elsewhere_detaches_the_flight_before_it() {
 }
 
 #[test]
-fn a_purge_detaches_what_it_matches_in_all_shards() {
+fn a_purge_detaches_matching_flights_in_all_shards() {
     let flights = new_flights(FlightConfig { shard_count: 16, ..config() });
     let names: Vec<String> = (0..100).map(|i| format!("{}{i}", ["a/", "b/"][i % 2])).collect();
     let mut leads: Vec<LeaderGuard> = names

@@ -150,7 +150,7 @@ fn follow_to_end(key: u64, floor: u64, mut follower: Follower) {
 }
 
 #[test]
-fn threads_never_see_strangers_mixtures_or_what_was_purged() {
+fn threads_never_see_foreign_mixed_or_purged_responses() {
     let mut rng = Rng::from_environment("stress");
     // The second budget is so small that much is not stored.
     for growing_bytes_max in [2 << 20, 48 * 1024] {

@@ -4,7 +4,7 @@ use super::shelf::Shelf;
 use super::*;
 
 #[test]
-fn followers_get_the_new_head_and_nobody_joins_any_more() {
+fn followers_get_the_new_head_and_no_caller_joins_any_more() {
     for is_purged in [false, true] {
         let flights = new_flights(config());
         let (lead, mut first) = take_lead(&flights, b"a", None);
@@ -23,7 +23,7 @@ fn followers_get_the_new_head_and_nobody_joins_any_more() {
 }
 
 #[test]
-fn another_response_reaches_who_waits_for_a_validation() {
+fn another_response_reaches_followers_that_wait_for_a_validation() {
     let flights = new_flights(config());
     let (lead, _first) = take_lead(&flights, b"a", None);
     // Who finds the stale record meanwhile follows the same fetch.
@@ -38,7 +38,7 @@ fn another_response_reaches_who_waits_for_a_validation() {
 /// A purge of another process is on its way when a fetch begins. Who joins after the purge must
 /// not get what it took out.
 #[test]
-fn after_a_purge_nobody_follows_who_validates_what_it_took_out() {
+fn after_a_purge_no_caller_follows_a_validation_of_a_purged_record() {
     for validates in [true, false] {
         let (flights, shelf) = (new_flights(config()), Shelf::new());
         assert!(!validates || shelf.store(b"a", 0, b"old head", b""));

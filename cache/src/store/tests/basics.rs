@@ -7,7 +7,7 @@ pub(super) fn body(seed: usize, bytes: usize) -> Vec<u8> {
 }
 
 #[test]
-fn what_was_stored_is_found_whatever_its_length() {
+fn a_stored_record_is_found_at_every_length() {
     let (store, worker) = open(64 << 20);
     let lengths = [0, 1, 63, 64, 4096, 65_536, 65_537, 300_000, 2_000_000];
     for (seed, bytes) in lengths.into_iter().enumerate() {
@@ -92,7 +92,7 @@ fn a_validated_record_gets_its_new_head_and_keeps_its_body() {
 }
 
 #[test]
-fn a_purge_ends_what_is_stored_and_what_is_on_its_way() {
+fn a_purge_removes_stored_records_and_detaches_fetches() {
     let (store, worker) = open(32 << 20);
     assert!(put(&worker, b"key", b"head", b"body"));
     let purged = worker.purge(b"key").unwrap();
@@ -129,7 +129,7 @@ fn far_more_than_fits_passes_through_and_the_used_stays() {
 
 /// Three fit into a segment, with more than a fifth left over, which no compacting regains.
 #[test]
-fn what_fills_segments_badly_is_evicted_and_not_moved_about() {
+fn records_that_fill_segments_badly_are_evicted_and_not_moved() {
     let (store, worker) = open(2 << 20);
     for round in 0..500_usize {
         let key = format!("k{round}");

@@ -24,7 +24,7 @@ fn nothing_is_evicted_while_the_cache_is_not_full() {
 }
 
 #[test]
-fn who_joins_and_leaves_makes_nothing_that_is_shared() {
+fn joining_and_leaving_changes_no_shared_count() {
     let (store, _folder, path) = reader::in_file(4 << 20);
     let worker = store.join().unwrap();
     assert!(put(&worker, b"key", b"head", b"body"));

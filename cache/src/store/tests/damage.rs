@@ -326,7 +326,7 @@ fn notes(store: &Store) -> Vec<FindingKind> {
 }
 
 #[test]
-fn what_a_dead_participant_left_is_noted_until_it_is_mended() {
+fn a_finding_names_a_dead_participant_until_its_segments_are_repaired() {
     let (store, worker) = open(4 << 20);
     let other = store.clone();
     let died = thread::spawn(move || {
@@ -458,7 +458,7 @@ fn a_key_that_looks_like_a_variants_is_none() {
 }
 
 #[test]
-fn whatever_a_region_holds_a_check_ends() {
+fn a_check_ends_for_every_content_of_a_region() {
     let mut seed = 0x9e37_79b9_7f4a_7c15_u64;
     let mut next = move || {
         seed ^= seed << 13;

@@ -245,7 +245,7 @@ fn a_key_that_is_replaced_during_a_listing_is_listed_once() {
 }
 
 #[test]
-fn what_is_no_store_is_refused() {
+fn a_file_that_is_no_store_is_refused() {
     let (store, folder, path) = in_file(4 << 20);
     let missing = StoreReader::open(&folder.path().join("other"));
     assert!(matches!(missing, Err(StoreReadError::Region(_))));
@@ -270,7 +270,7 @@ fn what_is_no_store_is_refused() {
 }
 
 #[test]
-fn who_leaves_while_it_verifies_is_followed_by_another() {
+fn another_thread_goes_on_when_a_verifier_leaves() {
     let (store, _folder, path) = in_file(4 << 20);
     let worker = store.join().unwrap();
     assert!(put(&worker, b"key", b"head", b"body"));

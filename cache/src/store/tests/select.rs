@@ -52,7 +52,7 @@ fn left(worker: &StoreWorker) -> Vec<&'static str> {
 }
 
 #[test]
-fn what_is_selected_is_counted_then_purged_and_nothing_else() {
+fn a_selection_is_counted_then_purged_and_nothing_else() {
     for (within, tags, selected) in [
         ("", "", &["a/1", "a/2", "a/3", "a/4", "b/1", "b/2", "b/3", "c/1"][..]),
         ("a/", "", &["a/1", "a/2", "a/3", "a/4"]),
@@ -89,7 +89,7 @@ fn what_is_selected_is_counted_then_purged_and_nothing_else() {
 }
 
 #[test]
-fn what_is_purged_softly_stays_and_says_so() {
+fn a_softly_purged_record_stays_and_says_so() {
     let (_store, worker) = filled();
     worker.purge_selected(&selection("", "red"), true, &mut |_| ()).unwrap();
     assert_eq!(left(&worker).len(), STORED.len());
@@ -200,7 +200,7 @@ fn each_variant_is_meant_by_its_own_tags() {
 
 /// What was begun before a purge by tag is looked at when its tags are known.
 #[test]
-fn what_is_being_fetched_is_not_stored_if_its_tags_were_purged() {
+fn a_fetched_response_is_not_stored_if_its_tags_were_purged() {
     let (_store, worker) = open(8 << 20);
     for (tags, is_stored) in [("red", false), ("blue", true), ("", true)] {
         let CollapseResult::Leader(leader, _) = worker.collapse(b"k", None, None, 0) else {
@@ -216,7 +216,7 @@ fn what_is_being_fetched_is_not_stored_if_its_tags_were_purged() {
 
 /// Who comes behind a purge gets nothing that may be older, whichever tags that will have.
 #[test]
-fn nobody_joins_a_fetch_that_began_before_a_purge_by_tag() {
+fn no_caller_joins_a_fetch_that_began_before_a_purge_by_tag() {
     let (_store, worker) = open(8 << 20);
     for (within, joins) in [("", false), ("k", false), ("x", true)] {
         let CollapseResult::Leader(leader, _) = worker.collapse(b"k", None, None, 0) else {
@@ -231,7 +231,7 @@ fn nobody_joins_a_fetch_that_began_before_a_purge_by_tag() {
 
 /// A validation that was begun before a purge by tag brings nothing back, whichever tags it tells.
 #[test]
-fn what_is_validated_is_not_renewed_if_its_tags_were_purged() {
+fn a_validated_record_is_not_renewed_if_its_tags_were_purged() {
     let (_store, worker) = open(8 << 20);
     for (before, after, stays) in [
         ("red", None, false),
@@ -332,7 +332,7 @@ fn a_validation_adds_tags_and_takes_none_away() {
 }
 
 #[test]
-fn a_sweep_takes_out_what_names_nothing_and_nothing_else() {
+fn a_sweep_removes_entries_without_a_record_and_no_others() {
     let (store, worker) = filled();
     let tags = tags_of("red left");
     for sequence in [1 << 40, 1 << 41] {
@@ -366,7 +366,7 @@ fn a_sweep_takes_out_what_names_nothing_and_nothing_else() {
 /// Who holds a map's lock and has stopped delays the others once, and what they could not change is
 /// mended afterwards.
 #[test]
-fn a_stopped_owner_of_a_map_stops_nobody() {
+fn a_stopped_owner_of_a_map_lock_stops_no_other_thread() {
     let (store, worker) = filled();
     let owner = store.join().unwrap();
     owner.inner.keys.handle.while_locked(|| {
@@ -387,7 +387,7 @@ fn a_stopped_owner_of_a_map_stops_nobody() {
 
 /// Where the order cannot be walked a purge looks at everything.
 #[test]
-fn a_purge_finds_what_a_damaged_order_does_not() {
+fn a_purge_finds_records_that_a_damaged_key_index_does_not_name() {
     for (within, tags, expected) in
         [("a/", "", &["b/1", "b/2", "b/3", "c/1"][..]), ("", "red", &["a/3", "a/4", "b/2", "b/3"])]
     {
@@ -422,7 +422,7 @@ fn progress_is_told_and_a_walk_goes_to_the_end() {
 
 /// A key too long for the order is not stored: a purge would not find it.
 #[test]
-fn what_has_no_room_in_the_order_is_not_stored() {
+fn a_record_without_room_in_the_key_index_is_not_stored() {
     let (store, worker) = open(8 << 20);
     let longest = vec![b'k'; crate::key_index::KEY_BYTES_MAX];
     assert!(put(&worker, &longest, b"head", b"body"));

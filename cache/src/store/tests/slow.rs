@@ -54,7 +54,7 @@ fn stored(worker: &StoreWorker, event: ReadEvent) -> Vec<u8> {
 }
 
 #[test]
-fn who_steps_aside_holds_nothing_that_is_stored_and_reads_on_in_the_store() {
+fn a_reader_that_steps_aside_holds_no_stored_bytes_and_reads_on_in_the_store() {
     for (bytes, is_long) in LENGTHS {
         let (store, worker) = open(32 << 20);
         let body = body(1, bytes);
@@ -92,7 +92,7 @@ fn who_steps_aside_holds_nothing_that_is_stored_and_reads_on_in_the_store() {
 }
 
 #[test]
-fn pieces_that_are_wanted_are_copied_or_lost_and_what_is_used_stays() {
+fn handles_on_drained_segments_are_copied_or_lost_and_used_records_stay() {
     let config = StoreConfig { record_bytes_expected: 20_000, ..config(16 << 20) };
     let store = Store::open(config.clone()).unwrap();
     let worker = store.join().unwrap();
@@ -171,7 +171,7 @@ fn lender(store: &Store, count: usize) -> (StoreWorker, Vec<crate::BodyHandle>) 
 }
 
 #[test]
-fn what_is_wanted_is_copied_out_in_slices() {
+fn requested_handles_are_copied_out_in_slices() {
     let (store, other) = open(64 << 20);
     let (worker, lent) = lender(&store, 80);
     other.empty();
@@ -214,7 +214,7 @@ fn a_segment_whose_last_pin_is_down_is_free_before_anything_else_is_drained() {
 
 #[test]
 #[allow(unsafe_code)]
-fn who_lends_and_never_answers_stops_the_others_for_a_while_only() {
+fn a_pin_owner_that_never_answers_stops_the_others_for_a_while_only() {
     let (store, worker) = open(4 << 20);
     let (_lender, lent) = lender(&store, 1);
     worker.empty();

@@ -43,7 +43,7 @@ fn is_soft(worker: &StoreWorker) -> Option<bool> {
 }
 
 #[test]
-fn what_waits_to_become_live_does_not_survive_a_soft_purge() {
+fn an_unchecked_record_does_not_survive_a_soft_purge() {
     for is_replacing in [false, true] {
         let (store, filler, purger) = two();
         if is_replacing {
@@ -214,7 +214,7 @@ fn known(worker: &StoreWorker) -> crate::RecordVersion {
 /// record out before or behind the renewal. Who joins after the acknowledgement may follow, since
 /// the origin is asked after the purge has begun; but what was purged is not there for him.
 #[test]
-fn who_follows_a_validation_led_during_a_purge_finds_nothing_that_was_purged() {
+fn a_follower_of_a_validation_during_a_purge_finds_no_purged_record() {
     for is_out_first in [true, false] {
         let (store, leading, purger) = two();
         assert!(put(&leading, KEY, b"old", b"body"));

@@ -46,7 +46,7 @@ fn a_request_that_is_revalidated_is_one_use() {
 }
 
 #[test]
-fn what_is_sent_counts_as_used_and_what_is_only_looked_at_does_not() {
+fn a_record_counts_as_used_when_it_is_sent_but_not_when_it_is_only_found() {
     let (_store, worker) = open(64 << 20);
     assert!(put(&worker, KEY, b"head", &basics::body(1, 300_000)));
     let Lookup::Record(found) = worker.lookup(KEY) else {

@@ -56,7 +56,7 @@ fn no_segment_is_freed_that_a_word_names() {
 }
 
 #[test]
-fn what_a_dead_participant_left_is_found_out_though_a_key_is_damaged() {
+fn words_of_a_dead_participant_are_found_though_a_key_is_damaged() {
     let (store, worker) = open(4 << 20);
     let made = Made { store: store.clone(), worker };
     let died = thread::spawn(move || {
