@@ -15,6 +15,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::thread;
 
 use forebay_ordmap::{Map, MapError, MapOptions, OrdConfig, OrdRegion};
+use forebay_testkit::StopFlag;
 use rng::Rng;
 
 /// Keys that come and go.
@@ -290,6 +291,8 @@ fn a_next_key_was_next_across_a_bound() {
 #[test]
 fn a_scan_comes_over_a_bound_beside_which_others_write() {
     const CROSSINGS: usize = 50;
+    /// More than are made during all crossings.
+    const CHANGES_MAX: u64 = 1_000_000_000;
     let config = OrdConfig { splits_max: 1, ..OrdConfig::with_bytes(32 << 20) };
     let region = OrdRegion::anonymous(&config).unwrap();
     let options = MapOptions { shards_max: 2, ..MapOptions::default() };
@@ -299,12 +302,13 @@ fn a_scan_comes_over_a_bound_beside_which_others_write() {
     (0..100).for_each(|number| _ = map.insert(&key_of(number), b"").unwrap());
     map.insert(b"n", &long).unwrap();
     assert_eq!(map.split_at(b"n"), Ok(1));
-    let is_over = AtomicBool::new(false);
+    let stop = StopFlag::default();
     thread::scope(|scope| {
+        let _guard = stop.guard();
         scope.spawn(|| {
             let participant = region.join().unwrap();
             let map = participant.map("map", &options).unwrap();
-            for number in (0..99).cycle().take_while(|_| !is_over.load(SeqCst)) {
+            for number in stop.steps(CHANGES_MAX).map(|step| step as usize % 99) {
                 map.insert(&key_of(number), b"again").unwrap();
                 map.remove(&key_of(98)).unwrap();
             }
@@ -316,7 +320,6 @@ fn a_scan_comes_over_a_bound_beside_which_others_write() {
                 scan.next().map(|next| next.map(|(key, value)| (key.to_vec(), value == long)))
             })
             .collect();
-        is_over.store(true, SeqCst);
         assert_eq!(crossed, vec![Ok(Some((b"n".to_vec(), true))); CROSSINGS]);
     });
 }

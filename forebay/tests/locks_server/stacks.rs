@@ -1,15 +1,17 @@
 //! Call stacks of waits for a real server's locks: `forebay locks on --stacks`.
 
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
-use forebay_testkit::{Client, Server, ServerBuilder};
+use forebay_testkit::{Client, Server, ServerBuilder, StopFlag};
 use serde_json::Value;
 
 use crate::common::{PROGRAM, file_of, fresh, locks, report, text_of};
 
 /// Concurrent clients: more than workers, so that work queues up.
 const CLIENTS: u64 = 8;
+
+/// More than clients ask before a test ends.
+const REQUESTS_MAX: u64 = 1_000_000_000;
 
 /// How many stacks were taken, from the table that resolves no function names.
 fn taken(file: &str) -> u64 {
@@ -22,23 +24,20 @@ fn taken(file: &str) -> u64 {
 
 /// Requests new URLs until the condition holds.
 fn miss_until(server: &Server, what: &str, has_happened: impl Fn() -> bool) {
-    let is_over = AtomicBool::new(false);
+    let stop = StopFlag::default();
     std::thread::scope(|scope| {
+        let _guard = stop.guard();
         for number in 0..CLIENTS {
-            let is_over = &is_over;
+            let stop = &stop;
             scope.spawn(move || {
                 let mut client = Client::connect(server.address());
-                for round in 0_u64.. {
-                    if is_over.load(Relaxed) {
-                        break;
-                    }
+                for round in stop.steps(REQUESTS_MAX) {
                     let target = format!("/{number}/{round}");
                     client.ask("GET", &target, &[]).expect("served");
                 }
             });
         }
         forebay_testkit::eventually(what, &has_happened);
-        is_over.store(true, Relaxed);
     });
 }
 
