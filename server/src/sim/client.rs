@@ -10,7 +10,7 @@ use tokio::time::{sleep, timeout};
 use super::run::Run;
 use super::scenario::{Act, Ask, Reading, What};
 use super::wire::End;
-use super::world::{Content, KINDS, LANGUAGES};
+use super::world::{Content, LANGUAGES, URL_COUNT, kind_of, tag_of};
 
 /// No request of a client that reads may take longer.
 const REQUEST_MS_MAX: u64 = 40_000;
@@ -25,7 +25,10 @@ pub(super) async fn play(run: &Run, act: &Act) {
             let end = connect(run, act, *worker);
             session(run, &end, asks, *is_pipelined, *reading).await;
         }
-        What::Purge { worker, url, is_soft } => purge(run, act, *worker, *url, *is_soft).await,
+        What::Purge { worker, url, is_soft, by_tag } => {
+            let end = connect(run, act, *worker);
+            purge(run, &end, *url, *is_soft, *by_tag).await;
+        }
         What::Post { worker, url, body_bytes, is_chunked } => {
             let end = connect(run, act, *worker);
             post(run, &end, *url, *body_bytes, *is_chunked).await;
@@ -158,13 +161,14 @@ async fn session(run: &Run, end: &End, asks: &[Ask], is_pipelined: bool, reading
 /// What was asked, as far as it depends on the moment.
 #[derive(Clone, Debug)]
 struct Asked {
+    event: u64,
     began_ms: u64,
     /// The version that the client says it has.
     has: Option<Content>,
 }
 
 async fn send(run: &Run, end: &End, ask: &Ask) -> Result<Asked, io::ErrorKind> {
-    let kind = &KINDS[ask.url];
+    let kind = kind_of(ask.url);
     let method = if ask.is_head { "HEAD" } else { "GET" };
     let mut head = format!("{method} /u{} HTTP/1.1\r\nHost: a.test\r\n", ask.url);
     if !ask.language.is_empty() {
@@ -183,10 +187,10 @@ async fn send(run: &Run, end: &End, ask: &Ask) -> Result<Asked, io::ErrorKind> {
     if ask.no_cache {
         head += "Cache-Control: no-cache\r\n";
     }
-    let began_ms = run.now_ms();
+    let (event, began_ms) = (run.world.borrow_mut().event(), run.now_ms());
     head += "\r\n";
     end.write(head.as_bytes()).await.map_err(|error| error.kind())?;
-    Ok(Asked { began_ms, has })
+    Ok(Asked { event, began_ms, has })
 }
 
 fn check(run: &Run, ask: &Ask, asked: &Asked, response: &Response) {
@@ -203,14 +207,14 @@ fn check_response(run: &Run, ask: &Ask, asked: &Asked, response: &Response) -> R
         200 | 206 => {}
         304 => {
             let has = asked.has.as_ref().ok_or("304 without a condition")?;
-            return run.world.borrow().check(has, ask.no_cache, times);
+            return run.world.borrow().check(has, ask.no_cache, asked.event, times);
         }
         416 if ask.range.is_some() => return Ok(()),
         502..=504 if !calm => return Ok(()),
         status => return Err(format!("status {status}")),
     }
     let content = content_of(ask, response)?;
-    run.world.borrow().check(&content, ask.no_cache, times)?;
+    run.world.borrow().check(&content, ask.no_cache, asked.event, times)?;
     if ask.is_head {
         return Ok(());
     }
@@ -244,28 +248,40 @@ fn content_of(ask: &Ask, response: &Response) -> Result<Content, String> {
     let language = response.field("x-language").unwrap_or_default();
     let language = LANGUAGES.iter().copied().find(|known| *known == language);
     let content = Content { url: ask.url, version, language: language.ok_or("no language")? };
-    let expected = if KINDS[ask.url].varies { ask.language } else { "" };
+    let expected = if kind_of(ask.url).varies { ask.language } else { "" };
     if content.language != expected {
         return Err(format!("variant {:?}, not {expected:?}", content.language));
     }
-    let has_etag = KINDS[ask.url].has_etag;
+    let has_etag = kind_of(ask.url).has_etag;
     if has_etag && response.field("etag") != Some(content.etag().as_str()) {
         return Err("the entity tag is another version's".into());
     }
     Ok(content)
 }
 
-async fn purge(run: &Run, act: &Act, worker: usize, url: usize, is_soft: bool) {
-    let version = run.world.borrow_mut().change(url, run.now_ms());
-    let end = connect(run, act, worker);
-    let soft = if is_soft { "Fastly-Soft-Purge: 1\r\n" } else { "" };
-    let head = format!("PURGE /u{url} HTTP/1.1\r\nHost: a.test\r\n{soft}\r\n");
+async fn purge(run: &Run, end: &End, url: usize, is_soft: bool, by_tag: bool) {
+    let now_ms = run.now_ms();
+    let is_purged = |other: &usize| *other == url || by_tag && tag_of(*other) == tag_of(url);
+    let purged = (0..URL_COUNT).filter(is_purged);
+    let change = |url| (url, run.world.borrow_mut().change(url, now_ms));
+    let versions: Vec<(usize, usize)> = purged.map(change).collect();
+    let mut head = format!("PURGE /u{url} HTTP/1.1\r\nHost: a.test\r\n");
+    if is_soft {
+        head += "Fastly-Soft-Purge: 1\r\n";
+    }
+    if by_tag {
+        head += &format!("Surrogate-Key: {}\r\n", tag_of(url));
+    }
+    head += "\r\n";
     if end.write(head.as_bytes()).await.is_err() {
         return;
     }
-    match Responses::new(run, &end, Reading::Eager).next("PURGE").await {
+    match Responses::new(run, end, Reading::Eager).next("PURGE").await {
         Ok(response) if response.is_whole && matches!(response.status, 200 | 204 | 404) => {
-            run.world.borrow_mut().promise(url, version, run.now_ms());
+            let mut world = run.world.borrow_mut();
+            versions.into_iter().for_each(|(url, version)| {
+                world.promise(url, version);
+            });
         }
         Ok(response) => run.fail_if_calm(&format!("a purge got {:?}", response.head)),
         Err(_) => run.fail_if_calm("a purge got no response"),
@@ -293,7 +309,7 @@ async fn post(run: &Run, end: &End, url: usize, body_bytes: usize, is_chunked: b
         Ok(response) if response.status == 200 && response.is_whole => {
             let version = response.field("x-version").and_then(|text| text.parse().ok());
             match version {
-                Some(version) => run.world.borrow_mut().promise(url, version, run.now_ms()),
+                Some(version) => run.world.borrow_mut().promise(url, version),
                 None => run.fail("a POST got no version".into()),
             }
         }

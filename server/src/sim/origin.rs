@@ -10,7 +10,7 @@ use tokio::time::sleep;
 use super::rng::Rng;
 use super::run::Run;
 use super::wire::{End, Queue};
-use super::world::{Content, KINDS, LANGUAGES};
+use super::world::{Content, LANGUAGES, URL_COUNT, kind_of, tag_of};
 
 /// What goes wrong with one response; times in milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -197,8 +197,8 @@ impl Answer {
 
     /// The response to a request, with the version of this moment.
     fn to(run: &Run, request: &Request) -> Option<Answer> {
-        let url: usize = request.target.strip_prefix("/u")?.parse().ok()?;
-        let kind = KINDS.get(url)?;
+        let url = request.target.strip_prefix("/u")?.parse().ok().filter(|url| *url < URL_COUNT)?;
+        let kind = kind_of(url);
         let now_ms = run.now_ms();
         let mut world = run.world.borrow_mut();
         let version = match request.method.as_str() {
@@ -209,7 +209,9 @@ impl Answer {
         let asked = request.head.field("accept-language").unwrap_or_default();
         let language = LANGUAGES.iter().find(|language| kind.varies && **language == asked);
         let content = Content { url, version, language: language.copied().unwrap_or_default() };
-        let mut head = format!("X-Version: {version}\r\nX-Language: {}\r\n", content.language);
+        let (language, tag) = (content.language, tag_of(url));
+        let mut head =
+            format!("X-Version: {version}\r\nX-Language: {language}\r\nSurrogate-Key: {tag}\r\n");
         match kind.fresh_s {
             Some(seconds) => head += &format!("Cache-Control: max-age={seconds}\r\n"),
             None => head += "Cache-Control: no-store\r\n",

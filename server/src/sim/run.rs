@@ -16,7 +16,7 @@ use tokio::time::{Instant, sleep, sleep_until};
 use super::rng::Rng;
 use super::scenario::{Scenario, What};
 use super::wire::{End, ORIGIN, Queue, SimConnector};
-use super::world::{KINDS, World};
+use super::world::{URL_COUNT, World};
 use super::{client, origin};
 use crate::clock::simulated::{VirtualClocks, step_unix_ms};
 use crate::config::Config;
@@ -272,7 +272,7 @@ impl Server {
     /// An operator's purge, after the origin has changed everywhere.
     fn purge_all(&self, run: &Rc<Run>, is_soft: bool) -> JoinHandle<()> {
         let (run, purger) = (Rc::clone(run), self.purger.clone());
-        let urls = 0..KINDS.len();
+        let urls = 0..URL_COUNT;
         let versions: HashMap<usize, usize> = {
             let (mut world, now_ms) = (run.world.borrow_mut(), run.now_ms());
             urls.map(|url| (url, world.change(url, now_ms))).collect()
@@ -285,10 +285,8 @@ impl Server {
             };
             match purged {
                 Ok(_) => {
-                    let (mut world, now_ms) = (run.world.borrow_mut(), run.now_ms());
-                    versions
-                        .into_iter()
-                        .for_each(|(url, version)| world.promise(url, version, now_ms));
+                    let mut world = run.world.borrow_mut();
+                    versions.into_iter().for_each(|(url, version)| world.promise(url, version));
                 }
                 Err(error) => run.fail(format!("a purge failed: {error}")),
             }

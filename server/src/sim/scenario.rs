@@ -1,7 +1,7 @@
 //! The acts of a run, made from a seed, and how a failing list of acts is shortened.
 
 use super::rng::Rng;
-use super::world::{KINDS, LANGUAGES};
+use super::world::{LANGUAGES, URL_COUNT};
 
 /// Everything that happens in a run from outside, and under which conditions.
 #[derive(Clone, Debug)]
@@ -30,8 +30,8 @@ pub(super) enum What {
     Session { worker: usize, asks: Vec<Ask>, is_pipelined: bool, reading: Reading },
     /// The origin has something else under a URL.
     Change { url: usize },
-    /// The origin changes, then a client purges the URL.
-    Purge { worker: usize, url: usize, is_soft: bool },
+    /// The origin changes, then a client purges the URL, or all URLs that share its tag.
+    Purge { worker: usize, url: usize, is_soft: bool, by_tag: bool },
     /// The origin changes everywhere, then an operator purges all.
     PurgeAll { is_soft: bool },
     /// A client changes what stands under a URL.
@@ -81,7 +81,7 @@ impl Scenario {
         let act_count = rng.between(20, 120);
         let span_ms = rng.pick(&[200, 5_000, 40_000]);
         // Few URLs at a time, so that requests meet.
-        let hot = [rng.below(KINDS.len() as u64) as usize, rng.below(KINDS.len() as u64) as usize];
+        let hot = [rng.below(URL_COUNT as u64) as usize, rng.below(URL_COUNT as u64) as usize];
         let acts = (0..act_count).map(|number| {
             let at_ms = rng.below(span_ms);
             let what = What::of(&mut rng, worker_count, has_faults, &hot);
@@ -137,12 +137,15 @@ impl What {
         let worker = rng.below(worker_count as u64) as usize;
         let mut url = |rng: &mut Rng| match rng.percent(70) {
             true => rng.pick(hot),
-            false => rng.below(KINDS.len() as u64) as usize,
+            false => rng.below(URL_COUNT as u64) as usize,
         };
         match rng.below(100) {
             0..6 => What::Change { url: url(rng) },
-            6..11 => What::Purge { worker, url: url(rng), is_soft: rng.percent(30) },
-            11..13 => What::PurgeAll { is_soft: rng.percent(30) },
+            6..12 => {
+                let (is_soft, by_tag) = (rng.percent(30), rng.percent(40));
+                What::Purge { worker, url: url(rng), is_soft, by_tag }
+            }
+            12..13 => What::PurgeAll { is_soft: rng.percent(30) },
             13..17 => {
                 let body_bytes = rng.pick(&[0, 10, 5_000, 100_000]);
                 What::Post { worker, url: url(rng), body_bytes, is_chunked: rng.percent(40) }

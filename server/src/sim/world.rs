@@ -17,8 +17,15 @@ pub(super) struct Kind {
     pub(super) body_bytes: usize,
 }
 
-/// All URLs of the site, by their number: `/u0` and so on.
-pub(super) const KINDS: &[Kind] = &[
+/// URLs of the site: `/u0` and so on. All of them together are more than a small cache holds.
+pub(super) const URL_COUNT: usize = 4 * KINDS.len();
+
+/// How a URL behaves.
+pub(super) fn kind_of(url: usize) -> &'static Kind {
+    &KINDS[url % KINDS.len()]
+}
+
+const KINDS: &[Kind] = &[
     kind(Some(20), true, false, false, 900),
     kind(Some(4), true, false, false, 40),
     kind(Some(20), true, true, false, 3_000),
@@ -43,6 +50,11 @@ const fn kind(
     Kind { fresh_s, has_etag, varies, is_chunked, body_bytes }
 }
 
+/// The tag that a URL shares with others.
+pub(super) fn tag_of(url: usize) -> String {
+    format!("tag{}", url % 3)
+}
+
 /// Languages that a client may ask for.
 pub(super) const LANGUAGES: &[&str] = &["de", "en", "fr", ""];
 
@@ -57,7 +69,7 @@ pub(super) struct Content {
 impl Content {
     /// Each piece of it says which one it is.
     pub(super) fn body(&self) -> Vec<u8> {
-        let mean = KINDS[self.url].body_bytes;
+        let mean = kind_of(self.url).body_bytes;
         if mean == 0 {
             return Vec::new();
         }
@@ -76,8 +88,10 @@ impl Content {
 pub(super) struct World {
     /// For each URL when its versions began, in ascending order; the first is there from 0 on.
     began_ms: BTreeMap<usize, Vec<u64>>,
-    /// For each URL: requests that begin from a time on get this version at least.
+    /// For each URL: requests that begin after an event get this version at least. Events are
+    /// numbered, as many happen in one millisecond.
     floors: BTreeMap<usize, Vec<(u64, usize)>>,
+    event_count: u64,
     /// How far the clock was set, in sum: freshness is measured by it.
     pub(super) stepped_ms: u64,
 }
@@ -93,12 +107,20 @@ impl World {
         self.version(url)
     }
 
-    /// What was stored before a version is not served to requests that begin from now on.
-    pub(super) fn promise(&mut self, url: usize, version: usize, now_ms: u64) {
-        self.floors.entry(url).or_default().push((now_ms, version));
+    /// Numbers something that happens now.
+    pub(super) fn event(&mut self) -> u64 {
+        self.event_count += 1;
+        self.event_count
     }
 
-    /// Whether a request may get this version that began and ended at these times.
+    /// What was stored before a version is not served to requests that begin from now on.
+    pub(super) fn promise(&mut self, url: usize, version: usize) {
+        let event = self.event();
+        self.floors.entry(url).or_default().push((event, version));
+    }
+
+    /// Whether a request may get this version that began with an event, and began and ended at these
+    /// times.
     ///
     /// # Errors
     /// Why not.
@@ -106,6 +128,7 @@ impl World {
         &self,
         content: &Content,
         must_validate: bool,
+        event: u64,
         (began_ms, ended_ms): (u64, u64),
     ) -> Result<(), String> {
         let Content { url, version, .. } = *content;
@@ -114,11 +137,11 @@ impl World {
             return Err(format!("version {version} of u{url} did not exist yet"));
         }
         let floors = self.floors.get(&url).into_iter().flatten();
-        let floor = floors.filter(|(from_ms, _)| *from_ms <= began_ms).map(|(_, least)| *least);
+        let floor = floors.filter(|(promised, _)| *promised < event).map(|(_, least)| *least);
         if let Some(least) = floor.max().filter(|least| version < *least) {
             return Err(format!("version {version} of u{url} was purged: {least} is the least"));
         }
-        let fresh_ms = match KINDS[url].fresh_s {
+        let fresh_ms = match kind_of(url).fresh_s {
             _ if must_validate => 0,
             None | Some(0) => 0,
             Some(seconds) => seconds * 1000 + ROUNDING_MS + self.stepped_ms,
