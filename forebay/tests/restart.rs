@@ -124,7 +124,7 @@ fn filled(builder: &ServerBuilder) -> (Server, usize) {
 
 /// The first answers come from the store, every body is right, and the hit ratio is as before.
 fn assert_is_warm(server: &Server, origin: &Origin, hit_count: usize) {
-    eventually("it says so", || server.errors().contains("found, with what it holds"));
+    eventually("it says so", || server.errors().contains("found, with its content"));
     let asked = origin.request_count();
     for number in [100, 150, 3, 4, 11, PAGES - 1] {
         let mut client = Client::connect(server.address());
