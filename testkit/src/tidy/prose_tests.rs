@@ -70,7 +70,7 @@ fn pages_are_searched_for_phrases() {
 }
 
 #[test]
-fn a_count_above_its_entry_is_a_difference() {
+fn a_count_that_differs_from_its_entry_is_reported() {
     let (one, other) = TWICE;
     let sources = [Source::new("a/src/b.rs", one), Source::new("c/src/d.rs", other)];
     let mut words = Words::default();
@@ -88,6 +88,9 @@ fn a_count_above_its_entry_is_a_difference() {
     let lower = table.replace("a 1", "a 0");
     assert_eq!(words.differences(&lower).len(), 1);
     assert!(words.differences(&lower)[0].starts_with("a: what: 1, at most 0"));
+    let higher = table.replace("a 1", "a 2");
+    assert_eq!(words.differences(&higher).len(), 1);
+    assert!(words.differences(&higher)[0].starts_with("a: what: 1, fewer than 2"));
     assert_eq!(words.list("a/src").lines().count(), 3);
     assert_eq!(words.list("README").lines().count(), 1);
 }

@@ -1,7 +1,9 @@
 //! Counts of hard phrases and names, for each crate: they may only fall.
 //!
-//! `ratchet.txt` has the counts that are allowed; a count above its entry is a problem.
+//! `ratchet.txt` has the counts of the tree. A count above its entry is a problem; so is a count
+//! below it, because the table must follow.
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::fs;
@@ -154,10 +156,14 @@ impl Words {
             let allowed = entries.get(name.as_str()).unwrap_or(&none);
             for (column, (count, allowed)) in counts.iter().zip(allowed).enumerate() {
                 let column = COLUMNS[column];
-                if count > allowed {
-                    differences.push(format!(
+                match count.cmp(allowed) {
+                    Ordering::Equal => {}
+                    Ordering::Greater => differences.push(format!(
                         "{name}: {column}: {count}, at most {allowed}; for the lines: {LIST}"
-                    ));
+                    )),
+                    Ordering::Less => differences.push(format!(
+                        "{name}: {column}: {count}, fewer than {allowed}; write the table: {UPDATE}"
+                    )),
                 }
             }
         }
