@@ -109,10 +109,8 @@ fn a_check_of_what_is_sound_counts_it() {
     let struct_bytes = size_of::<AbiCheckReport>();
     let mut report = AbiCheckReport { struct_bytes, ..AbiCheckReport::default() };
     // SAFETY: there is room for the struct.
-    assert_eq!(
-        unsafe { forebay_participant_check(by(scene.participant), &raw mut report) },
-        Code::Ok
-    );
+    let code = unsafe { forebay_participant_check(by(scene.participant), &raw mut report) };
+    assert_eq!(code, Code::Ok);
     assert_eq!((report.maps, report.entries, report.findings), (1, 100, 0));
     assert!(report.nodes > 1 && report.free_chunks > 0, "{report:?}");
     assert_eq!(answered(|swept| forebay_region_sweep(by(scene.region), swept)), Ok(0));

@@ -17,6 +17,7 @@ use crate::response::{GrowingResponse, Response};
 use crate::transaction::Transaction;
 
 /// What following a fetch has brought.
+#[expect(clippy::large_enum_variant, reason = "it is made once and taken apart at once")]
 pub(super) enum Followed<'t> {
     /// A response, and how long it stays fresh.
     Response { response: Response<'t>, ttl: i64 },
