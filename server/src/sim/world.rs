@@ -119,8 +119,8 @@ impl World {
         self.floors.entry(url).or_default().push((event, version));
     }
 
-    /// Whether a request may get this version that began with an event, and began and ended at these
-    /// times.
+    /// Whether a request may get this version. It began with an event; times say when it began and
+    /// ended.
     ///
     /// # Errors
     /// Why not.
