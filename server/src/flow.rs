@@ -89,7 +89,7 @@ pub(crate) async fn answer(
 /// A request with neither of them has no body (RFC 9112 §6.3).
 const FRAMING_FIELDS: FieldSet = FieldSet::of(&[FieldId::ContentLength, FieldId::TransferEncoding]);
 
-/// What becomes of the connection after a response.
+/// The fate of the connection after a response.
 pub(crate) enum AfterResponse {
     /// It takes the next request.
     KeepAlive,

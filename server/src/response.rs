@@ -8,7 +8,7 @@ use crate::fault::Fault;
 use crate::fetch::{BodyUpload, OriginAnswer};
 use crate::lookup::Hit;
 
-/// What `respond` returns and `deliver` sends, whatever version of HTTP carries it.
+/// The response that `respond` returns and `deliver` sends, for any version of HTTP.
 #[expect(clippy::large_enum_variant, reason = "a box would cost each hit an allocation")]
 pub(crate) enum Response<'t> {
     /// A stored response. It borrows from the store, so it is used without waiting.

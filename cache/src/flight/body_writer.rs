@@ -55,7 +55,7 @@ impl BodyWriter {
         self.guard.flight.purge_noted
     }
 
-    /// What was known when the body began: head, variant, length.
+    /// The head, variant and length, known when the body began.
     pub(crate) fn opening(&self) -> &Opening {
         &self.opening
     }

@@ -138,7 +138,7 @@ impl BodyHandle {
         self.len() == 0
     }
 
-    /// Marks the first `bytes` of what is left as sent.
+    /// Marks the next `bytes` bytes as sent.
     pub fn advance(&self, bytes: usize) {
         self.inner.bodies.with(self.slot, |slot| {
             let bytes = bytes.min(slot.unsent.len()) as u32;

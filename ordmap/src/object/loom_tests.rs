@@ -211,7 +211,7 @@ fn given_and_claimed() {
     });
     if memory.allocator(OWNER + 1).claim_one(0) {
         let header = memory.allocator(OWNER + 1).header_at(0).unwrap();
-        assert_eq!(header.kind(), Some(ObjectKind::Free), "what lies there is not freed");
+        assert_eq!(header.kind(), Some(ObjectKind::Free), "the memory is not freed");
     }
     giver.join().unwrap();
 }

@@ -146,7 +146,7 @@ impl Route {
 }
 
 impl HostPattern {
-    /// Is there a host that both are for?
+    /// Whether some host matches both.
     pub(crate) fn meets(&self, other: &HostPattern) -> bool {
         use HostPattern::{Any, Below, Exact};
         let is_below = |host: &str, above: &str| {

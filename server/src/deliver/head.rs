@@ -10,7 +10,7 @@ use super::Delivered;
 use crate::parse::ResponseForm;
 use crate::transaction::Transaction;
 
-/// What the head of a response depends on beside the response.
+/// The context of a response head: everything that it depends on beside the response.
 #[derive(Clone, Copy)]
 pub(super) struct HeadContext<'a> {
     pub(super) form: ResponseForm,

@@ -28,7 +28,7 @@ pub(super) fn queue_synthetic(
     }
 }
 
-/// The fault's status, and one sentence that says what is wrong.
+/// The fault's status, and one sentence with the reason.
 fn write_fault(context: &HeadContext<'_>, text: &mut Vec<u8>, fault: Fault) -> Delivered {
     let mut context = *context;
     context.form.keep_alive &= !fault.closes();

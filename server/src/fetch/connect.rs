@@ -21,7 +21,7 @@ use crate::limits::{ORIGIN_BUFFER_BYTES_MAX, ORIGIN_LIMITS};
 use crate::transport::{OriginConnection, OriginEnds, OriginIo};
 use crate::worker::Worker;
 
-/// What the task that drives a connection has learned of it.
+/// The state of a connection, as the task that drives it last saw it.
 #[derive(Debug, Default)]
 pub(super) struct Link {
     unasked: Cell<bool>,

@@ -16,7 +16,7 @@ use crate::lookup::{Hit, stored_meta, validated};
 use crate::response::{GrowingResponse, Response};
 use crate::transaction::Transaction;
 
-/// What following a fetch has brought.
+/// The result of following a fetch.
 #[expect(clippy::large_enum_variant, reason = "it is made once and taken apart at once")]
 pub(super) enum Followed<'t> {
     /// A response, and how long it stays fresh.

@@ -37,7 +37,7 @@ pub(super) struct FetchTask {
     pub(super) interim: InterimQueue,
 }
 
-/// What a fetch reports to the request that started it.
+/// The report of a fetch to the request that started it.
 pub(super) enum FetchOutcome {
     /// The response is stored, or is being stored: the request follows it.
     Stored { fwd_status: u16, progress: RuleProgress },
@@ -70,7 +70,7 @@ fn report(to: oneshot::Sender<FetchOutcome>, outcome: FetchOutcome) {
     let _ = to.send(outcome);
 }
 
-/// What the origin has answered.
+/// The origin's answer.
 enum Fetched {
     Answer(Box<OriginAnswer>),
     /// The stored response is good, with this head.

@@ -20,7 +20,7 @@ type KeyPrefixes = Result<Vec<Vec<u8>>, &'static str>;
 /// The prefixes of everything that is stored for a site, or for all sites.
 ///
 /// # Errors
-/// A sentence that says what is wrong.
+/// A sentence with the reason.
 pub(crate) fn site_prefixes(config: &Config, site: Option<&str>) -> KeyPrefixes {
     match site {
         None => Ok(vec![Vec::new()]),
@@ -32,7 +32,7 @@ pub(crate) fn site_prefixes(config: &Config, site: Option<&str>) -> KeyPrefixes 
 /// `example.org:8080`, `*.example.org` for every name below it, or `*`.
 ///
 /// # Errors
-/// A sentence that says what is wrong, or that no site serves it.
+/// A sentence with the reason, for instance that no site serves it.
 pub(crate) fn host_prefixes(config: &Config, host: &str, site: Option<&str>) -> KeyPrefixes {
     if host == "*" {
         return site_prefixes(config, site);

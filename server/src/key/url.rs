@@ -9,7 +9,7 @@ use crate::config::Config;
 /// no rule changes the URL.
 ///
 /// # Errors
-/// A sentence that says what is wrong with the URL, or that no site serves it.
+/// A sentence with the reason: the URL is malformed, or no site serves it.
 pub fn url_key(config: &Config, url: &[u8], key: &mut Vec<u8>) -> Result<(), &'static str> {
     let (authority, path_query) = split_url(url)?;
     let site = config.sites.lookup(authority.host).ok_or("no site serves this host")?;
@@ -20,7 +20,7 @@ pub fn url_key(config: &Config, url: &[u8], key: &mut Vec<u8>) -> Result<(), &'s
 /// Writes into `key` the key of a URL in the site with this name, for tools that read a cache.
 ///
 /// # Errors
-/// A sentence that says what is wrong with the URL.
+/// A sentence that names the malformed part of the URL.
 pub fn site_url_key(site_name: &str, url: &[u8], key: &mut Vec<u8>) -> Result<(), &'static str> {
     let (authority, path_query) = split_url(url)?;
     write_key_of(key, site_name, Some(authority), path_query);

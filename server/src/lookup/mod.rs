@@ -1,4 +1,4 @@
-//! Step four: is there a stored response, and may it answer this request (RFC 9111 §4)?
+//! Step four: finds a stored response that may answer this request (RFC 9111 §4).
 
 mod bypass;
 mod find;
@@ -15,7 +15,7 @@ use forebay_http::policy::reuse::ForwardReason;
 
 use crate::config::Route;
 
-/// What a lookup has found.
+/// The result of a lookup.
 pub(crate) enum LookupResult<'w> {
     /// A stored response answers the request.
     Hit(Hit<'w>),

@@ -21,7 +21,7 @@ pub(crate) struct Request<'a> {
     pub(crate) form: ResponseForm,
 }
 
-/// What the form of a response depends on.
+/// The parts of a request that the form of its response depends on.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ResponseForm {
     /// HEAD: the response has no body.

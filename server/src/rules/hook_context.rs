@@ -1,4 +1,4 @@
-//! What the rules of one request see.
+//! The view that the rules of one request have.
 
 use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
@@ -18,7 +18,7 @@ use crate::key::RouteMatch;
 use crate::limits::ORIGIN_LIMITS;
 use crate::worker::Worker;
 
-/// The rules of one request, and what they see at a hook.
+/// The rules of one request, with their view at a hook.
 #[derive(Clone, Copy)]
 pub(crate) struct HookContext<'a> {
     pub(crate) worker: &'a Rc<Worker>,

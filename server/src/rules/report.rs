@@ -1,4 +1,4 @@
-//! What the rules of a running server have done and what they cost, over all workers.
+//! Activity and cost of the rules of a running server, over all workers.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;

@@ -1,4 +1,4 @@
-//! What each rule has done and what it costs, as a worker counts it.
+//! Activity and cost of each rule, as a worker counts them.
 //!
 //! A worker counts in its own copy of the configuration, which no other thread reads; the control
 //! thread asks the worker for the counts.
@@ -60,7 +60,7 @@ struct ColdCounters {
     timed_ns: Cell<u64>,
 }
 
-/// What one rule has done.
+/// The activity of one rule.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct RuleCount {
     /// Number of times that it was reached.

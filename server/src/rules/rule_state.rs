@@ -1,4 +1,4 @@
-//! What a request carries from hook to hook.
+//! The state that a request carries from hook to hook.
 
 use std::cell::Cell;
 use std::net::{IpAddr, SocketAddr};
@@ -9,7 +9,7 @@ use forebay_rules::run::{CacheResult, RuleVariables, TransactionState};
 use crate::accept::Client;
 use crate::transport::OriginEnds;
 
-/// What the rules of one request carry from hook to hook. A copy goes with a fetch, which may
+/// The state that the rules of one request carry from hook to hook. A copy goes with a fetch, which may
 /// outlive its client.
 #[derive(Clone, Debug)]
 pub(crate) struct RuleState {
@@ -20,7 +20,7 @@ pub(crate) struct RuleState {
     pub(super) facts: RequestFacts,
 }
 
-/// What a fetch returns to the request that it was made for.
+/// The state that a fetch returns to the request that started it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RuleProgress {
     transaction: TransactionState,

@@ -158,7 +158,7 @@ async fn session(run: &Run, end: &End, asks: &[Ask], is_pipelined: bool, reading
     }
 }
 
-/// What was asked, as far as it depends on the moment.
+/// The parts of a request that depend on the moment.
 #[derive(Clone, Debug)]
 struct Asked {
     event: u64,

@@ -12,7 +12,7 @@ use super::run::Run;
 use super::wire::{End, Queue};
 use super::world::{Content, LANGUAGES, URL_COUNT, kind_of, tag_of};
 
-/// What goes wrong with one response; times in milliseconds.
+/// The fault of one response; times in milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fault {
     None,
@@ -37,7 +37,7 @@ enum Fault {
     Drip {
         ms: u64,
     },
-    /// What comes is no response.
+    /// The bytes are no response.
     Garbage,
     /// Something follows the response.
     Unasked,

@@ -32,7 +32,7 @@ const UNIX_SECONDS: u64 = 1_800_000_000;
 /// After the last act and the last client, everything comes to rest within this time.
 const REST_MS: u64 = 20_000;
 
-/// How a run has ended.
+/// The result of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Outcome {
     /// The first promise that was broken.
@@ -43,7 +43,7 @@ pub(super) struct Outcome {
     pub(super) hits: u64,
 }
 
-/// What the parts of a run share.
+/// The state that all parts of a run share.
 pub(super) struct Run {
     pub(super) scenario: Scenario,
     pub(super) world: RefCell<World>,

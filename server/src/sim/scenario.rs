@@ -3,7 +3,7 @@
 use super::rng::Rng;
 use super::world::{LANGUAGES, URL_COUNT};
 
-/// Everything that happens in a run from outside, and under which conditions.
+/// The external events of a run, and its conditions.
 #[derive(Clone, Debug)]
 pub(super) struct Scenario {
     pub(super) seed: u64,
@@ -15,7 +15,7 @@ pub(super) struct Scenario {
     pub(super) acts: Vec<Act>,
 }
 
-/// What happens at a time.
+/// One event, and its time.
 #[derive(Clone, Debug)]
 pub(super) struct Act {
     pub(super) at_ms: u64,
@@ -28,13 +28,13 @@ pub(super) struct Act {
 pub(super) enum What {
     /// A client asks on a connection of its own.
     Session { worker: usize, asks: Vec<Ask>, is_pipelined: bool, reading: Reading },
-    /// The origin has something else under a URL.
+    /// The origin changes a resource.
     Change { url: usize },
     /// The origin changes, then a client purges the URL, or all URLs that share its tag.
     Purge { worker: usize, url: usize, is_soft: bool, by_tag: bool },
     /// The origin changes everywhere, then an operator purges all.
     PurgeAll { is_soft: bool },
-    /// A client changes what stands under a URL.
+    /// A client changes a resource with a POST.
     Post { worker: usize, url: usize, body_bytes: usize, is_chunked: bool },
     /// A client sends a part of a request, and no more.
     Silence { worker: usize, bytes: usize },

@@ -186,7 +186,7 @@ impl End {
 impl Drop for End {
     fn drop(&mut self) {
         let mut wire = self.wire.borrow_mut();
-        // As TCP does it: what comes in for an end that is gone is answered with a reset.
+        // As in TCP: an end that closes with unread bytes resets the connection.
         if self.resets || !wire.pipes[1 - self.side].bytes.is_empty() {
             wire.reset();
         }

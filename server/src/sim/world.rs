@@ -58,7 +58,7 @@ pub(super) fn tag_of(url: usize) -> String {
 /// Languages that a client may ask for.
 pub(super) const LANGUAGES: &[&str] = &["de", "en", "fr", ""];
 
-/// What a response of a version and a variant holds.
+/// The content of one version and variant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Content {
     pub(super) url: usize,
@@ -83,7 +83,7 @@ impl Content {
     }
 }
 
-/// Versions of all URLs, and what was promised of them.
+/// The versions of all URLs, and the promises about them.
 #[derive(Debug, Default)]
 pub(super) struct World {
     /// For each URL when its versions began, in ascending order; the first is there from 0 on.
@@ -92,7 +92,7 @@ pub(super) struct World {
     /// numbered, as many happen in one millisecond.
     floors: BTreeMap<usize, Vec<(u64, usize)>>,
     event_count: u64,
-    /// How far the clock was set, in sum: freshness is measured by it.
+    /// The sum of all clock steps, by which measured freshness can be wrong.
     pub(super) stepped_ms: u64,
 }
 

@@ -1,8 +1,8 @@
-//! Configurations with an error: where it is found, and what is said.
+//! Configurations with an error: its position and its text.
 
 use super::super::*;
 
-/// What is written, where the error is found, parts of what is said.
+/// The configuration, the position of the error, and parts of its text.
 type Case = (&'static str, &'static str, &'static [&'static str]);
 
 /// Lines at the top of a file that is right otherwise.

@@ -1,4 +1,4 @@
-//! What good configurations mean, and the documents that the table gives.
+//! The meaning of valid configurations, and the documents made from the table.
 
 use std::net::IpAddr;
 use std::path::Path;

@@ -206,7 +206,7 @@ fn cut(text: &str) -> &str {
     text.get(..end).unwrap_or_default()
 }
 
-/// What another process wrote goes to a terminal and to a log.
+/// Text of another process goes to a terminal and to a log.
 fn printable(text: &[u8]) -> String {
     let text = String::from_utf8_lossy(text);
     text.chars().map(|c| if c.is_control() && c != '\n' { '?' } else { c }).collect()
