@@ -9,8 +9,8 @@ use forebay_rules::run::{CacheResult, RuleVariables, TransactionState};
 use crate::accept::Client;
 use crate::transport::OriginEnds;
 
-/// The state that the rules of one request carry from hook to hook. A copy goes with a fetch, which may
-/// outlive its client.
+/// The state that the rules of one request carry from hook to hook. A copy goes with a fetch, which
+/// may outlive its client.
 #[derive(Clone, Debug)]
 pub(crate) struct RuleState {
     pub(super) transaction: Cell<TransactionState>,
