@@ -155,7 +155,7 @@ fn a_tool_shares_a_region_out_as_the_server_does() {
 }
 
 /// Changes of the writer beside a reader, at least: with so many, segments are reclaimed.
-const CHANGES: usize = 2000;
+const CHANGES: usize = 10_000;
 
 /// More changes than a writer makes while a reader reads.
 const STEPS_MAX: u64 = 100_000_000;
