@@ -87,6 +87,11 @@ impl RequestParts {
         self.seen = FieldSet::EMPTY;
     }
 
+    /// The fields of the parsed head, as far as they have an id.
+    pub fn seen(&self) -> FieldSet {
+        self.seen
+    }
+
     /// Borrows the parsed head. `bytes` must be those of the call that returned `Some`.
     pub fn head<'a>(&'a self, bytes: &'a [u8]) -> RequestHead<'a> {
         RequestHead {

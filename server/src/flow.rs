@@ -49,7 +49,7 @@ pub(crate) async fn answer(
 ) -> Result<AfterResponse, Fault> {
     let Buffers { input, parts, queue, transaction: buffers } = buffers;
     client.begin_request();
-    let has_body = parts.head(input.bytes()).fields().seen().intersects(FRAMING_FIELDS);
+    let has_body = parts.seen().intersects(FRAMING_FIELDS);
     let (head, body) = input.split_head(head_bytes, has_body);
     let head = parts.head(head);
     let log = Access::begin(client, head);

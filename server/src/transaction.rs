@@ -72,6 +72,7 @@ pub(crate) struct TransactionStart<'t> {
 
 impl<'t> Transaction<'t> {
     /// Begins a transaction with a checked request.
+    #[inline]
     pub(crate) fn begin(start: TransactionStart<'t>) -> Transaction<'t> {
         let TransactionStart { client, config, received, body, buffers, interim, log } = start;
         let TransactionBuffers { key, variant, tag, pre_remap, post_remap } = buffers;

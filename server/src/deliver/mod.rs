@@ -21,13 +21,13 @@ use crate::accept::Client;
 use crate::counters::Counter;
 use crate::fault::Fault;
 use crate::parse::ResponseForm;
-use crate::response::{Response, SyntheticResponse};
+use crate::response::{GrowingResponse, Response, StreamedResponse, SyntheticResponse};
 use crate::send_queue::SendQueue;
 use crate::transaction::Transaction;
 
 use growing::deliver_growing;
 use head::HeadContext;
-use long::deliver_long;
+use long::{LongBodyPart, deliver_long};
 use stored::queue_stored;
 use streamed::deliver_streamed;
 use synthetic::queue_synthetic;
@@ -50,33 +50,63 @@ pub(crate) enum DeliverError {
     Midway(Fault),
 }
 
-/// Sends a response; the end of it stays in the queue.
+/// Sends a response; the end of it stays in the queue. The call itself queues the part that needs
+/// no wait; only the rest is moved into the future.
 ///
 /// # Errors
 /// The client is gone or too slow, or the rest of the response cannot be had.
-pub(crate) async fn deliver(
+#[inline]
+pub(crate) fn deliver<'a>(
+    transaction: &'a mut Transaction<'_>,
+    queue: &'a mut SendQueue,
+    response: Response<'a>,
+) -> impl Future<Output = Result<Delivered, DeliverError>> + 'a {
+    let begun = begin(transaction, queue, response);
+    async move {
+        match begun {
+            BegunDelivery::Queued(delivered) => Ok(delivered),
+            BegunDelivery::Long(delivered, long) => {
+                deliver_long(transaction, queue, *long).await?;
+                Ok(delivered)
+            }
+            BegunDelivery::Growing(response) => {
+                Box::pin(deliver_growing(transaction, queue, *response)).await
+            }
+            BegunDelivery::Streamed(response) => {
+                Box::pin(deliver_streamed(transaction, queue, *response)).await
+            }
+        }
+    }
+}
+
+/// A delivery whose first part is in the send queue, and what is left to do.
+enum BegunDelivery<'t> {
+    Queued(Delivered),
+    Long(Delivered, Box<LongBodyPart>),
+    Growing(Box<GrowingResponse>),
+    Streamed(Box<StreamedResponse<'t>>),
+}
+
+fn begin<'t>(
     transaction: &mut Transaction<'_>,
     queue: &mut SendQueue,
-    response: Response<'_>,
-) -> Result<Delivered, DeliverError> {
+    response: Response<'t>,
+) -> BegunDelivery<'t> {
     match response {
         Response::Stored(hit) => {
             // Drops the hit: no record is pinned while the client is waited for.
             let (delivered, long) = queue_stored(transaction, queue, hit);
-            if let Some(long) = long {
-                deliver_long(transaction, queue, long).await?;
+            match long {
+                None => BegunDelivery::Queued(delivered),
+                Some(long) => BegunDelivery::Long(delivered, Box::new(long)),
             }
-            Ok(delivered)
         }
         Response::Synthetic(response) => {
-            Ok(queue_synthetic(&HeadContext::of_synthetic(transaction), queue, &response))
+            let context = HeadContext::of_synthetic(transaction);
+            BegunDelivery::Queued(queue_synthetic(&context, queue, &response))
         }
-        Response::Growing(response) => {
-            Box::pin(deliver_growing(transaction, queue, *response)).await
-        }
-        Response::Streamed(response) => {
-            Box::pin(deliver_streamed(transaction, queue, *response)).await
-        }
+        Response::Growing(response) => BegunDelivery::Growing(response),
+        Response::Streamed(response) => BegunDelivery::Streamed(response),
     }
 }
 

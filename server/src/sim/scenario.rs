@@ -82,9 +82,14 @@ impl Scenario {
         let span_ms = rng.pick(&[200, 5_000, 40_000]);
         // Few URLs at a time, so that requests meet.
         let hot = [rng.below(URL_COUNT as u64) as usize, rng.below(URL_COUNT as u64) as usize];
-        let acts = (0..act_count).map(|number| {
+        let crawl_count = rng.pick(&[0, 0, 0, 0, 2, 5]);
+        let acts = (0..act_count + crawl_count).map(|number| {
             let at_ms = rng.below(span_ms);
-            let what = What::of(&mut rng, worker_count, has_faults, &hot);
+            let what = if number < act_count {
+                What::of(&mut rng, worker_count, has_faults, &hot)
+            } else {
+                What::crawl(&mut rng, worker_count)
+            };
             Act { at_ms, number, what }
         });
         let mut acts: Vec<Act> = acts.collect();
@@ -164,7 +169,23 @@ impl What {
     }
 }
 
+impl What {
+    /// A client asks for all URLs, so that a small cache must give up most of its records.
+    fn crawl(rng: &mut Rng, worker_count: usize) -> What {
+        let worker = rng.below(worker_count as u64) as usize;
+        let first = rng.below(URL_COUNT as u64) as usize;
+        let language = rng.pick(LANGUAGES);
+        let urls = (first..first + URL_COUNT).map(|url| url % URL_COUNT);
+        let asks = urls.map(|url| Ask::plain(url, language)).collect();
+        What::Session { worker, asks, is_pipelined: false, reading: Reading::Eager }
+    }
+}
+
 impl Ask {
+    fn plain(url: usize, language: &'static str) -> Ask {
+        Ask { url, is_head: false, language, is_conditional: false, range: None, no_cache: false }
+    }
+
     fn of(rng: &mut Rng, url: &mut impl FnMut(&mut Rng) -> usize) -> Ask {
         let first = rng.below(120_000) as usize;
         let last = first + rng.below(40_000) as usize;

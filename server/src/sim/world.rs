@@ -18,7 +18,7 @@ pub(super) struct Kind {
 }
 
 /// URLs of the site: `/u0` and so on. All of them together are more than a small cache holds.
-pub(super) const URL_COUNT: usize = 4 * KINDS.len();
+pub(super) const URL_COUNT: usize = 8 * KINDS.len();
 
 /// How a URL behaves.
 pub(super) fn kind_of(url: usize) -> &'static Kind {
