@@ -57,7 +57,7 @@ struct UnusedBuffers<'t> {
     body: Option<BodyInput<'t>>,
 }
 
-/// What a transaction begins with.
+/// The parts that a transaction is made from.
 pub(crate) struct TransactionStart<'t> {
     pub(crate) client: &'t Client,
     pub(crate) config: &'t Rc<Config>,
@@ -107,7 +107,7 @@ impl<'t> Transaction<'t> {
         &self.client.worker.store
     }
 
-    /// What the form of the response depends on; rules do not change it.
+    /// The properties of the request that shape the response's form; rules do not change them.
     pub(crate) fn form(&self) -> ResponseForm {
         self.received.form
     }
@@ -170,7 +170,7 @@ impl<'t> Transaction<'t> {
         self.interim.get_or_init(InterimQueue::new)
     }
 
-    /// What the rules of this request see at a hook.
+    /// The values that the rules of this request see at a hook.
     #[inline]
     pub(crate) fn hook_context(&self) -> HookContext<'_> {
         let (worker, client, config) = (&self.client.worker, Some(self.client), self.config);

@@ -12,11 +12,11 @@ use forebay_server::counters::COUNTERS;
 use forebay_server::events::Event;
 use forebay_sync::LockClass;
 
-/// What stands around the table of counters.
+/// The marks around the table of counters.
 const COUNTERS_INTRO: &str = include_str!("docs/counters_intro.md");
 const COUNTERS_STORE: &str = include_str!("docs/counters_store.md");
 
-/// What stands above the table of lock classes.
+/// The line above the table of lock classes.
 const LOCKS_INTRO: &str = include_str!("docs/locks_intro.md");
 
 fn root() -> PathBuf {
@@ -54,7 +54,7 @@ fn blocks<'a>(page: &'a str, language: &str) -> Vec<&'a str> {
     pieces.map(|piece| piece.split("```").next().unwrap_or_default()).collect()
 }
 
-/// What stands between backquotes outside of fenced blocks.
+/// The texts between backquotes outside of fenced blocks.
 fn quoted(page: &str) -> BTreeSet<&str> {
     let prose = page.split("```").step_by(2);
     prose.flat_map(|prose| prose.split('`').skip(1).step_by(2)).collect()
@@ -173,7 +173,7 @@ fn the_pages_of_operations_name_only_counters_that_exist() {
     }
 }
 
-/// What bounds something, by its name.
+/// The settings and limits whose names say that they bound something.
 fn is_limit(setting: &Setting) -> bool {
     ["_max", "_min", "_grace_ms"].iter().any(|end| setting.name.ends_with(end))
 }

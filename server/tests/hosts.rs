@@ -1,5 +1,5 @@
 //! Origins by name, with a scripted resolver: how often it is asked, which addresses are tried, and
-//! what happens when it fails or does not answer.
+//! how requests end when it fails or does not answer.
 
 use std::io;
 use std::net::SocketAddr;

@@ -136,7 +136,7 @@ fn test() -> Command {
 
 fn top() -> Command {
     Command::new("top")
-        .about("Show how often each rule of a running server runs, and what it costs")
+        .about("Show how often each rule of a running server runs, and its cost")
         .arg(admin())
         .arg(interval())
         .arg(count().help(

@@ -79,7 +79,7 @@ pub(crate) fn deliver<'a>(
     }
 }
 
-/// A delivery whose first part is in the send queue, and what is left to do.
+/// A delivery whose first part is in the send queue, with its remaining part.
 enum BegunDelivery<'t> {
     Queued(Delivered),
     Long(Delivered, Box<LongBodyPart>),

@@ -1,5 +1,5 @@
-//! What a client gets while it waits for its response: the responses to earlier requests, and the
-//! interim responses (1xx) of the origin (RFC 9110 §15.2).
+//! Sends two things to a client that waits for its response: the responses to earlier requests, and
+//! the interim responses (1xx) of the origin (RFC 9110 §15.2).
 
 use std::cell::OnceCell;
 use std::future::{Future, poll_fn};

@@ -109,7 +109,7 @@ impl ServerSettings {
     }
 }
 
-/// What a server tells rules of their surroundings.
+/// The facts about its surroundings that a server gives to rules.
 struct World<'a>(&'a HookContext<'a>);
 
 impl World<'_> {

@@ -17,7 +17,7 @@ pub(crate) struct RuleLine {
     pub(crate) count: RuleCount,
 }
 
-/// All rules and what the operator `counter` has counted.
+/// All rules, and the values of the operator `counter`.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RuleReport {
     /// In the order of the configuration.

@@ -88,7 +88,7 @@ impl RuleState {
         RuleProgress { transaction, session, outbound: self.outbound.get() }
     }
 
-    /// Takes over what a fetch has changed in its copy.
+    /// Takes over the changes that a fetch has made to its copy.
     pub(crate) fn resume(&self, progress: RuleProgress) {
         self.transaction.set(progress.transaction);
         self.session.set(progress.session);

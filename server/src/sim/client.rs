@@ -1,4 +1,4 @@
-//! Clients, and what they check of each response.
+//! Clients, and their checks of each response.
 
 use std::io;
 use std::net::SocketAddr;
@@ -8,8 +8,8 @@ use forebay_testkit::Response;
 use tokio::time::{sleep, timeout};
 
 use super::run::Run;
-use super::scenario::{Act, Ask, Reading, What};
-use super::wire::End;
+use super::scenario::{Act, ActKind, Ask, Reading};
+use super::wire::WireEnd;
 use super::world::{Content, LANGUAGES, URL_COUNT, kind_of, tag_of};
 
 /// No request of a client that reads may take longer.
@@ -20,29 +20,31 @@ const SILENCE_MS_MAX: u64 = 15_000;
 
 /// Plays the part of a client in an act.
 pub(super) async fn play(run: &Run, act: &Act) {
-    match &act.what {
-        What::Session { worker, asks, is_pipelined, reading } => {
+    match &act.kind {
+        ActKind::Session { worker, asks, is_pipelined, reading } => {
             let end = connect(run, act, *worker);
             session(run, &end, asks, *is_pipelined, *reading).await;
         }
-        What::Purge { worker, url, is_soft, by_tag } => {
+        ActKind::Purge { worker, url, is_soft, by_tag } => {
             let end = connect(run, act, *worker);
             purge(run, &end, *url, *is_soft, *by_tag).await;
         }
-        What::Post { worker, url, body_bytes, is_chunked } => {
+        ActKind::Post { worker, url, body_bytes, is_chunked } => {
             let end = connect(run, act, *worker);
             post(run, &end, *url, *body_bytes, *is_chunked).await;
         }
-        What::Silence { worker, bytes } => silence(run, &connect(run, act, *worker), *bytes).await,
-        What::Change { .. }
-        | What::PurgeAll { .. }
-        | What::ClockStep { .. }
-        | What::Reload { .. }
-        | What::Restart { .. } => {}
+        ActKind::Silence { worker, bytes } => {
+            silence(run, &connect(run, act, *worker), *bytes).await
+        }
+        ActKind::Change { .. }
+        | ActKind::PurgeAll { .. }
+        | ActKind::ClockStep { .. }
+        | ActKind::Reload { .. }
+        | ActKind::Restart { .. } => {}
     }
 }
 
-fn connect(run: &Run, act: &Act, worker: usize) -> End {
+fn connect(run: &Run, act: &Act, worker: usize) -> WireEnd {
     let number = act.number as u32;
     let from = SocketAddr::from(([10, 1, (number >> 8) as u8, number as u8], 40_000));
     run.connect(worker, from, act.number)
@@ -51,7 +53,7 @@ fn connect(run: &Run, act: &Act, worker: usize) -> End {
 /// A connection on which responses are read.
 struct Responses<'a> {
     run: &'a Run,
-    end: &'a End,
+    end: &'a WireEnd,
     input: Vec<u8>,
     has_ended: bool,
     reading: Reading,
@@ -60,7 +62,7 @@ struct Responses<'a> {
 
 /// Why there is no response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Broken {
+enum NoResponse {
     /// The server ended the connection.
     Ended,
     /// The client did.
@@ -68,12 +70,12 @@ enum Broken {
 }
 
 impl<'a> Responses<'a> {
-    fn new(run: &'a Run, end: &'a End, reading: Reading) -> Self {
+    fn new(run: &'a Run, end: &'a WireEnd, reading: Reading) -> Self {
         Responses { run, end, input: Vec::new(), has_ended: false, reading, read_bytes: 0 }
     }
 
-    /// The next final response; whole, or what there was of it.
-    async fn next(&mut self, method: &str) -> Result<Response, Broken> {
+    /// The next final response: whole, or the part that arrived.
+    async fn next(&mut self, method: &str) -> Result<Response, NoResponse> {
         loop {
             match Response::parse(&self.input, method, self.has_ended) {
                 Ok(Some((response, Some(size)))) => {
@@ -81,18 +83,18 @@ impl<'a> Responses<'a> {
                     return Ok(response);
                 }
                 Ok(Some((response, None))) if self.has_ended => return Ok(response),
-                Ok(_) if self.has_ended => return Err(Broken::Ended),
+                Ok(_) if self.has_ended => return Err(NoResponse::Ended),
                 Ok(_) => {}
                 Err(error) => {
                     self.run.fail(format!("a client got a bad response: {error}"));
-                    return Err(Broken::Ended);
+                    return Err(NoResponse::Ended);
                 }
             }
             self.read().await?;
         }
     }
 
-    async fn read(&mut self) -> Result<(), Broken> {
+    async fn read(&mut self) -> Result<(), NoResponse> {
         match self.reading {
             Reading::Pause { bytes, ms } if self.read_bytes >= bytes => {
                 self.reading = Reading::Eager;
@@ -100,7 +102,7 @@ impl<'a> Responses<'a> {
             }
             Reading::Reset { bytes } if self.read_bytes >= bytes => {
                 self.end.reset();
-                return Err(Broken::ByClient);
+                return Err(NoResponse::ByClient);
             }
             _ => {}
         }
@@ -108,7 +110,7 @@ impl<'a> Responses<'a> {
         match read.await {
             Err(_) => {
                 self.run.fail(format!("nothing came for {REQUEST_MS_MAX} ms"));
-                Err(Broken::ByClient)
+                Err(NoResponse::ByClient)
             }
             Ok(Ok(bytes)) => {
                 self.run.trace("client", &bytes);
@@ -120,14 +122,14 @@ impl<'a> Responses<'a> {
             Ok(Err(_)) => {
                 self.run.trace("client reset", &[]);
                 self.has_ended = true;
-                // What was lost with the reset is not known to be whole.
+                // A response that a reset has cut is not known to be whole.
                 Ok(())
             }
         }
     }
 }
 
-async fn session(run: &Run, end: &End, asks: &[Ask], is_pipelined: bool, reading: Reading) {
+async fn session(run: &Run, end: &WireEnd, asks: &[Ask], is_pipelined: bool, reading: Reading) {
     let mut responses = Responses::new(run, end, reading);
     let mut sent = Vec::new();
     if is_pipelined {
@@ -145,8 +147,8 @@ async fn session(run: &Run, end: &End, asks: &[Ask], is_pipelined: bool, reading
         };
         let method = if ask.is_head { "HEAD" } else { "GET" };
         match responses.next(method).await {
-            Err(Broken::ByClient) => return,
-            Err(Broken::Ended) => return run.fail_if_calm("a client got no response"),
+            Err(NoResponse::ByClient) => return,
+            Err(NoResponse::Ended) => return run.fail_if_calm("a client got no response"),
             Ok(response) => {
                 check(run, ask, &asked, &response);
                 run.answered();
@@ -160,14 +162,14 @@ async fn session(run: &Run, end: &End, asks: &[Ask], is_pipelined: bool, reading
 
 /// The parts of a request that depend on the moment.
 #[derive(Clone, Debug)]
-struct Asked {
+struct SentRequest {
     event: u64,
     began_ms: u64,
     /// The version that the client says it has.
     has: Option<Content>,
 }
 
-async fn send(run: &Run, end: &End, ask: &Ask) -> Result<Asked, io::ErrorKind> {
+async fn send(run: &Run, end: &WireEnd, ask: &Ask) -> Result<SentRequest, io::ErrorKind> {
     let kind = kind_of(ask.url);
     let method = if ask.is_head { "HEAD" } else { "GET" };
     let mut head = format!("{method} /u{} HTTP/1.1\r\nHost: a.test\r\n", ask.url);
@@ -190,17 +192,22 @@ async fn send(run: &Run, end: &End, ask: &Ask) -> Result<Asked, io::ErrorKind> {
     let (event, began_ms) = (run.world.borrow_mut().event(), run.now_ms());
     head += "\r\n";
     end.write(head.as_bytes()).await.map_err(|error| error.kind())?;
-    Ok(Asked { event, began_ms, has })
+    Ok(SentRequest { event, began_ms, has })
 }
 
-fn check(run: &Run, ask: &Ask, asked: &Asked, response: &Response) {
+fn check(run: &Run, ask: &Ask, asked: &SentRequest, response: &Response) {
     if let Err(why) = check_response(run, ask, asked, response) {
         let head = &response.head;
         run.fail(format!("{why}; {ask:?} from {} ms got {head:?}", asked.began_ms));
     }
 }
 
-fn check_response(run: &Run, ask: &Ask, asked: &Asked, response: &Response) -> Result<(), String> {
+fn check_response(
+    run: &Run,
+    ask: &Ask,
+    asked: &SentRequest,
+    response: &Response,
+) -> Result<(), String> {
     let times = (asked.began_ms, run.now_ms());
     let calm = run.scenario.is_calm();
     match response.status {
@@ -226,7 +233,7 @@ fn check_response(run: &Run, ask: &Ask, asked: &Asked, response: &Response) -> R
         if response.field("content-range") != Some(expected.as_str()) {
             return Err(format!("the range is not {expected}"));
         }
-        body = body.get(first..=last).ok_or("206 of what is not there")?.to_vec();
+        body = body.get(first..=last).ok_or("206 for a range outside the body")?.to_vec();
     }
     if response.is_whole && response.body.len() != body.len() {
         return Err(format!("{} bytes are called whole, not {}", response.body.len(), body.len()));
@@ -259,7 +266,7 @@ fn content_of(ask: &Ask, response: &Response) -> Result<Content, String> {
     Ok(content)
 }
 
-async fn purge(run: &Run, end: &End, url: usize, is_soft: bool, by_tag: bool) {
+async fn purge(run: &Run, end: &WireEnd, url: usize, is_soft: bool, by_tag: bool) {
     let now_ms = run.now_ms();
     let is_purged = |other: &usize| *other == url || by_tag && tag_of(*other) == tag_of(url);
     let purged = (0..URL_COUNT).filter(is_purged);
@@ -288,7 +295,7 @@ async fn purge(run: &Run, end: &End, url: usize, is_soft: bool, by_tag: bool) {
     }
 }
 
-async fn post(run: &Run, end: &End, url: usize, body_bytes: usize, is_chunked: bool) {
+async fn post(run: &Run, end: &WireEnd, url: usize, body_bytes: usize, is_chunked: bool) {
     let mut text = format!("POST /u{url} HTTP/1.1\r\nHost: a.test\r\n").into_bytes();
     let body = vec![b'p'; body_bytes];
     if is_chunked {
@@ -319,7 +326,7 @@ async fn post(run: &Run, end: &End, url: usize, body_bytes: usize, is_chunked: b
 }
 
 /// Sends a part of a head, then waits for the end of the connection.
-async fn silence(run: &Run, end: &End, bytes: usize) {
+async fn silence(run: &Run, end: &WireEnd, bytes: usize) {
     let head = b"GET /u0 HTTP/1.1\r\nHost: a.test\r\nAccept: text/plain\r\n\r\n";
     let _ = end.write(&head[..bytes.min(head.len() - 1)]).await;
     let until_end = async {

@@ -3,7 +3,7 @@
 //!
 //! One thread and one clock run everything, and time passes only while everything waits, so that
 //! minutes take milliseconds and a seed always plays the same run. A checker knows the history of
-//! each URL and what a cache promises of it.
+//! each URL and a cache's promises about it.
 //!
 //! | file | holds |
 //! |---|---|
@@ -12,7 +12,7 @@
 //! | `wire.rs` | connections in memory, behind the traits of `transport/` |
 //! | `world.rs` | URLs, their versions and contents, and which version may still be served |
 //! | `origin.rs` | origins, and their faults |
-//! | `client.rs` | clients, and what they check |
+//! | `client.rs` | clients, and their checks |
 //! | `rng.rs` | numbers from a seed |
 //!
 //! The promises, of which a run fails at the first one that is broken:

@@ -9,12 +9,12 @@ use tokio::time::sleep;
 
 use super::rng::Rng;
 use super::run::Run;
-use super::wire::{End, Queue};
+use super::wire::{PendingConnections, WireEnd};
 use super::world::{Content, LANGUAGES, URL_COUNT, kind_of, tag_of};
 
 /// The fault of one response; times in milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Fault {
+enum OriginFault {
     None,
     /// The head comes late.
     Late(u64),
@@ -43,42 +43,43 @@ enum Fault {
     Unasked,
 }
 
-impl Fault {
-    fn of(rng: &mut Rng, percent: u64) -> Fault {
+impl OriginFault {
+    fn of(rng: &mut Rng, percent: u64) -> OriginFault {
         if !rng.percent(percent) {
-            return Fault::None;
+            return OriginFault::None;
         }
         match rng.below(9) {
-            0 => Fault::Late(rng.between(1, 5_000)),
-            1 => Fault::NoHead { is_reset: rng.percent(50) },
-            2 => Fault::Error,
+            0 => OriginFault::Late(rng.between(1, 5_000)),
+            1 => OriginFault::NoHead { is_reset: rng.percent(50) },
+            2 => OriginFault::Error,
             3 | 4 => {
                 let bytes = rng.between(0, 150_000) as usize;
-                Fault::Short { is_reset: rng.percent(50), bytes }
+                OriginFault::Short { is_reset: rng.percent(50), bytes }
             }
-            5 => {
-                Fault::Stall { bytes: rng.between(0, 100_000) as usize, ms: rng.between(1, 5_000) }
-            }
-            6 => Fault::Drip { ms: rng.between(1, 300) },
-            7 => Fault::Garbage,
-            _ => Fault::Unasked,
+            5 => OriginFault::Stall {
+                bytes: rng.between(0, 100_000) as usize,
+                ms: rng.between(1, 5_000),
+            },
+            6 => OriginFault::Drip { ms: rng.between(1, 300) },
+            7 => OriginFault::Garbage,
+            _ => OriginFault::Unasked,
         }
     }
 }
 
 /// Accepts connections for as long as the run lasts.
-pub(super) async fn serve(run: Rc<Run>, queue: Queue) {
+pub(super) async fn serve(run: Rc<Run>, queue: PendingConnections) {
     loop {
         let (end, _) = std::future::poll_fn(|cx| queue.poll_next(cx)).await;
         let run = Rc::clone(&run);
         tokio::task::spawn_local(async move {
-            // The connection is over, whoever ended it.
+            // One of the two sides has ended the connection.
             let _ = connection(&run, end).await;
         });
     }
 }
 
-async fn connection(run: &Run, end: End) -> io::Result<()> {
+async fn connection(run: &Run, end: WireEnd) -> io::Result<()> {
     let mut input = Vec::new();
     loop {
         let (request, size) = loop {
@@ -107,23 +108,23 @@ async fn connection(run: &Run, end: End) -> io::Result<()> {
 }
 
 /// Sends a response; whether the connection takes another request.
-async fn respond(run: &Run, end: &End, request: &Request) -> io::Result<bool> {
+async fn respond(run: &Run, end: &WireEnd, request: &Request) -> io::Result<bool> {
     let (mut rng, fault_percent) = run.origin_request();
-    let fault = Fault::of(&mut rng, fault_percent);
+    let fault = OriginFault::of(&mut rng, fault_percent);
     run.trace(&format!("origin {} {} {fault:?}", request.method, request.target), &[]);
     match fault {
-        Fault::Late(ms) => sleep(Duration::from_millis(ms)).await,
-        Fault::NoHead { is_reset } => {
+        OriginFault::Late(ms) => sleep(Duration::from_millis(ms)).await,
+        OriginFault::NoHead { is_reset } => {
             if is_reset {
                 end.reset();
             }
             return Ok(false);
         }
-        Fault::Error => {
+        OriginFault::Error => {
             end.write(b"HTTP/1.1 503 x\r\nContent-Length: 4\r\n\r\nbusy").await?;
             return Ok(true);
         }
-        Fault::Garbage => {
+        OriginFault::Garbage => {
             let garbage = [
                 "HTTP/1.1 20x\r\n\r\n",
                 "\0\0\0\0\r\n\r\n",
@@ -135,32 +136,34 @@ async fn respond(run: &Run, end: &End, request: &Request) -> io::Result<bool> {
         }
         _ => {}
     }
-    let Some(answer) = Answer::to(run, request) else {
+    let Some(answer) = OriginReply::to(run, request) else {
         run.fail(format!("the origin got {} {}", request.method, request.target));
         return Ok(false);
     };
     end.write(answer.head.as_bytes()).await?;
     let is_whole = send_body(end, &answer, fault).await?;
-    if fault == Fault::Unasked {
+    if fault == OriginFault::Unasked {
         end.write(b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nfoe").await?;
     }
     Ok(is_whole)
 }
 
 /// Sends the body; no, if the connection must end, as it is not whole.
-async fn send_body(end: &End, answer: &Answer, fault: Fault) -> io::Result<bool> {
+async fn send_body(end: &WireEnd, answer: &OriginReply, fault: OriginFault) -> io::Result<bool> {
     let piece_bytes = match fault {
-        Fault::Drip { .. } => answer.body.len() / 10 + 1,
+        OriginFault::Drip { .. } => answer.body.len() / 10 + 1,
         _ => 16 * 1024,
     };
     let mut sent = 0;
     for piece in answer.body.chunks(piece_bytes) {
         match fault {
-            Fault::Drip { ms } => sleep(Duration::from_millis(ms)).await,
-            Fault::Stall { bytes, ms } if (sent..sent + piece.len()).contains(&bytes) => {
+            OriginFault::Drip { ms } => sleep(Duration::from_millis(ms)).await,
+            OriginFault::Stall { bytes, ms } if (sent..sent + piece.len()).contains(&bytes) => {
                 sleep(Duration::from_millis(ms)).await;
             }
-            Fault::Short { is_reset, bytes } if (sent..sent + piece.len()).contains(&bytes) => {
+            OriginFault::Short { is_reset, bytes }
+                if (sent..sent + piece.len()).contains(&bytes) =>
+            {
                 answer.send(end, &piece[..bytes - sent]).await?;
                 if is_reset {
                     end.reset();
@@ -179,14 +182,14 @@ async fn send_body(end: &End, answer: &Answer, fault: Fault) -> io::Result<bool>
 }
 
 /// A response as it is sent.
-struct Answer {
+struct OriginReply {
     head: String,
     body: Vec<u8>,
     is_chunked: bool,
 }
 
-impl Answer {
-    async fn send(&self, end: &End, piece: &[u8]) -> io::Result<()> {
+impl OriginReply {
+    async fn send(&self, end: &WireEnd, piece: &[u8]) -> io::Result<()> {
         if self.is_chunked && !piece.is_empty() {
             end.write(format!("{:x}\r\n", piece.len()).as_bytes()).await?;
             end.write(piece).await?;
@@ -196,7 +199,7 @@ impl Answer {
     }
 
     /// The response to a request, with the version of this moment.
-    fn to(run: &Run, request: &Request) -> Option<Answer> {
+    fn to(run: &Run, request: &Request) -> Option<OriginReply> {
         let url = request.target.strip_prefix("/u")?.parse().ok().filter(|url| *url < URL_COUNT)?;
         let kind = kind_of(url);
         let now_ms = run.now_ms();
@@ -224,12 +227,12 @@ impl Answer {
         }
         if request.method == "POST" {
             head = format!("HTTP/1.1 200 OK\r\n{head}Content-Length: 0\r\n\r\n");
-            return Some(Answer { head, body: Vec::new(), is_chunked: false });
+            return Some(OriginReply { head, body: Vec::new(), is_chunked: false });
         }
         let is_current = |field| request.head.field(field) == Some(content.etag().as_str());
         if kind.has_etag && is_current("if-none-match") {
             head = format!("HTTP/1.1 304 Not Modified\r\n{head}\r\n");
-            return Some(Answer { head, body: Vec::new(), is_chunked: false });
+            return Some(OriginReply { head, body: Vec::new(), is_chunked: false });
         }
         let mut body = content.body();
         let range = request.head.field("range").filter(|_| is_current("if-range"));
@@ -246,7 +249,7 @@ impl Answer {
         if request.method == "HEAD" {
             (body, is_chunked) = (Vec::new(), false);
         }
-        Some(Answer { head: format!("HTTP/1.1 {status}\r\n{head}\r\n"), body, is_chunked })
+        Some(OriginReply { head: format!("HTTP/1.1 {status}\r\n{head}\r\n"), body, is_chunked })
     }
 }
 

@@ -14,9 +14,9 @@ use tokio::task::{JoinHandle, LocalSet};
 use tokio::time::{Instant, sleep, sleep_until};
 
 use super::rng::Rng;
-use super::scenario::{Scenario, What};
-use super::wire::{End, ORIGIN, Queue, SimConnector};
-use super::world::{URL_COUNT, World};
+use super::scenario::{ActKind, Scenario};
+use super::wire::{ORIGIN, PendingConnections, SimConnector, WireEnd};
+use super::world::{SiteHistory, URL_COUNT};
 use super::{client, origin};
 use crate::clock::simulated::{VirtualClocks, step_unix_ms};
 use crate::config::Config;
@@ -46,13 +46,13 @@ pub(super) struct Outcome {
 /// The state that all parts of a run share.
 pub(super) struct Run {
     pub(super) scenario: Scenario,
-    pub(super) world: RefCell<World>,
+    pub(super) world: RefCell<SiteHistory>,
     began: Instant,
     failure: RefCell<Option<String>>,
     trace: Cell<u64>,
     answered: Cell<u64>,
     origin_requests: Cell<u64>,
-    queues: Vec<Queue>,
+    queues: Vec<PendingConnections>,
 }
 
 impl Run {
@@ -85,7 +85,7 @@ impl Run {
     }
 
     /// A client's connection to a worker.
-    pub(super) fn connect(&self, worker: usize, from: SocketAddr, number: u64) -> End {
+    pub(super) fn connect(&self, worker: usize, from: SocketAddr, number: u64) -> WireEnd {
         self.queues[worker].connect(from, Rng::of(&[self.scenario.seed, 1, number]))
     }
 
@@ -123,27 +123,27 @@ async fn run(scenario: &Scenario) -> Outcome {
         trace: Cell::new(0xcbf2_9ce4_8422_2325),
         answered: Cell::new(0),
         origin_requests: Cell::new(0),
-        queues: (0..scenario.worker_count).map(|_| Queue::default()).collect(),
+        queues: (0..scenario.worker_count).map(|_| PendingConnections::default()).collect(),
     });
-    let origin_queue = Queue::default();
+    let origin_queue = PendingConnections::default();
     let origin = tokio::task::spawn_local(origin::serve(Rc::clone(&run), origin_queue.clone()));
-    let mut server = Server::start(&run, origin_queue);
+    let mut server = SimServer::start(&run, origin_queue);
     let mut clients = Vec::new();
     for act in &scenario.acts {
         sleep_until(run.began + Duration::from_millis(act.at_ms)).await;
-        match &act.what {
-            What::Change { url } => _ = run.world.borrow_mut().change(*url, run.now_ms()),
-            What::PurgeAll { is_soft } => clients.push(server.purge_all(&run, *is_soft)),
-            What::ClockStep { ms } => {
+        match &act.kind {
+            ActKind::Change { url } => _ = run.world.borrow_mut().change(*url, run.now_ms()),
+            ActKind::PurgeAll { is_soft } => clients.push(server.purge_all(&run, *is_soft)),
+            ActKind::ClockStep { ms } => {
                 step_unix_ms(*ms);
                 run.world.borrow_mut().stepped_ms += ms.unsigned_abs();
             }
-            What::Reload { idle_ms } => server.reload(*idle_ms),
-            What::Restart { worker } => server.restart(&run, *worker).await,
-            What::Session { .. }
-            | What::Purge { .. }
-            | What::Post { .. }
-            | What::Silence { .. } => {
+            ActKind::Reload { idle_ms } => server.reload(*idle_ms),
+            ActKind::Restart { worker } => server.restart(&run, *worker).await,
+            ActKind::Session { .. }
+            | ActKind::Purge { .. }
+            | ActKind::Post { .. }
+            | ActKind::Silence { .. } => {
                 let (run, act) = (Rc::clone(&run), act.clone());
                 clients.push(tokio::task::spawn_local(async move {
                     client::play(&run, &act).await;
@@ -173,23 +173,24 @@ struct SimWorker {
 }
 
 /// The whole server.
-struct Server {
+struct SimServer {
     store: Store,
     counters: CounterFile,
     slots_used: usize,
     purger: Purger,
     purging: JoinHandle<()>,
-    origin: Queue,
+    origin: PendingConnections,
     idle_ms: u64,
     workers: Vec<SimWorker>,
 }
 
-impl Server {
-    fn start(run: &Run, origin: Queue) -> Server {
+impl SimServer {
+    fn start(run: &Run, origin: PendingConnections) -> SimServer {
         let scenario = &run.scenario;
         let config = config_of(scenario, 5_000);
         let store = Store::open(config.server.store(scenario.worker_count)).expect("a store");
-        let restarts = scenario.acts.iter().filter(|act| matches!(act.what, What::Restart { .. }));
+        let restarts =
+            scenario.acts.iter().filter(|act| matches!(act.kind, ActKind::Restart { .. }));
         let slot_count = scenario.worker_count + restarts.count() + 1;
         let counters = CounterFile::create(None, COUNTERS, slot_count).expect("memory");
         let (purger, inline) = InlinePurger::new();
@@ -203,7 +204,7 @@ impl Server {
             })
         };
         let (slots_used, workers) = (1, Vec::new());
-        let mut server = Server {
+        let mut server = SimServer {
             store,
             counters,
             slots_used,

@@ -21,11 +21,11 @@ pub(super) struct Act {
     pub(super) at_ms: u64,
     /// Which of all acts of the scenario it is: numbers of its own follow from that.
     pub(super) number: u64,
-    pub(super) what: What,
+    pub(super) kind: ActKind,
 }
 
 #[derive(Clone, Debug)]
-pub(super) enum What {
+pub(super) enum ActKind {
     /// A client asks on a connection of its own.
     Session { worker: usize, asks: Vec<Ask>, is_pipelined: bool, reading: Reading },
     /// The origin changes a resource.
@@ -85,12 +85,12 @@ impl Scenario {
         let crawl_count = rng.pick(&[0, 0, 0, 0, 2, 5]);
         let acts = (0..act_count + crawl_count).map(|number| {
             let at_ms = rng.below(span_ms);
-            let what = if number < act_count {
-                What::of(&mut rng, worker_count, has_faults, &hot)
+            let kind = if number < act_count {
+                ActKind::of(&mut rng, worker_count, has_faults, &hot)
             } else {
-                What::crawl(&mut rng, worker_count)
+                ActKind::crawl(&mut rng, worker_count)
             };
-            Act { at_ms, number, what }
+            Act { at_ms, number, kind }
         });
         let mut acts: Vec<Act> = acts.collect();
         acts.sort_by_key(|act| act.at_ms);
@@ -104,11 +104,11 @@ impl Scenario {
         }
     }
 
-    /// Whether everything must go well: nobody resets, stops, or fails.
+    /// Whether everything must go well: no client resets or stops, and the origin has no fault.
     pub(super) fn is_calm(&self) -> bool {
-        let disturbs = |act: &Act| match &act.what {
-            What::Session { reading, .. } => *reading != Reading::Eager,
-            What::Silence { .. } | What::Restart { .. } => true,
+        let disturbs = |act: &Act| match &act.kind {
+            ActKind::Session { reading, .. } => *reading != Reading::Eager,
+            ActKind::Silence { .. } | ActKind::Restart { .. } => true,
             _ => false,
         };
         self.origin_fault_percent == 0
@@ -137,47 +137,47 @@ impl Scenario {
     }
 }
 
-impl What {
-    fn of(rng: &mut Rng, worker_count: usize, has_faults: bool, hot: &[usize; 2]) -> What {
+impl ActKind {
+    fn of(rng: &mut Rng, worker_count: usize, has_faults: bool, hot: &[usize; 2]) -> ActKind {
         let worker = rng.below(worker_count as u64) as usize;
         let mut url = |rng: &mut Rng| match rng.percent(70) {
             true => rng.pick(hot),
             false => rng.below(URL_COUNT as u64) as usize,
         };
         match rng.below(100) {
-            0..6 => What::Change { url: url(rng) },
+            0..6 => ActKind::Change { url: url(rng) },
             6..12 => {
                 let (is_soft, by_tag) = (rng.percent(30), rng.percent(40));
-                What::Purge { worker, url: url(rng), is_soft, by_tag }
+                ActKind::Purge { worker, url: url(rng), is_soft, by_tag }
             }
-            12..13 => What::PurgeAll { is_soft: rng.percent(30) },
+            12..13 => ActKind::PurgeAll { is_soft: rng.percent(30) },
             13..17 => {
                 let body_bytes = rng.pick(&[0, 10, 5_000, 100_000]);
-                What::Post { worker, url: url(rng), body_bytes, is_chunked: rng.percent(40) }
+                ActKind::Post { worker, url: url(rng), body_bytes, is_chunked: rng.percent(40) }
             }
-            17..19 if has_faults => What::Silence { worker, bytes: rng.between(0, 50) as usize },
-            19..21 => What::ClockStep { ms: rng.between(0, 20_000) as i64 - 10_000 },
-            21..23 => What::Reload { idle_ms: rng.between(1_000, 6_000) },
-            23..25 if has_faults => What::Restart { worker },
+            17..19 if has_faults => ActKind::Silence { worker, bytes: rng.between(0, 50) as usize },
+            19..21 => ActKind::ClockStep { ms: rng.between(0, 20_000) as i64 - 10_000 },
+            21..23 => ActKind::Reload { idle_ms: rng.between(1_000, 6_000) },
+            23..25 if has_faults => ActKind::Restart { worker },
             _ => {
                 let count = rng.pick(&[1, 1, 1, 2, 4]);
                 let asks = (0..count).map(|_| Ask::of(rng, &mut url)).collect();
                 let reading = Reading::of(rng, has_faults);
-                What::Session { worker, asks, is_pipelined: rng.percent(30), reading }
+                ActKind::Session { worker, asks, is_pipelined: rng.percent(30), reading }
             }
         }
     }
 }
 
-impl What {
+impl ActKind {
     /// A client asks for all URLs, so that a small cache must give up most of its records.
-    fn crawl(rng: &mut Rng, worker_count: usize) -> What {
+    fn crawl(rng: &mut Rng, worker_count: usize) -> ActKind {
         let worker = rng.below(worker_count as u64) as usize;
         let first = rng.below(URL_COUNT as u64) as usize;
         let language = rng.pick(LANGUAGES);
         let urls = (first..first + URL_COUNT).map(|url| url % URL_COUNT);
         let asks = urls.map(|url| Ask::plain(url, language)).collect();
-        What::Session { worker, asks, is_pipelined: false, reading: Reading::Eager }
+        ActKind::Session { worker, asks, is_pipelined: false, reading: Reading::Eager }
     }
 }
 

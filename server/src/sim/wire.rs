@@ -64,24 +64,27 @@ impl Wire {
 
 /// One end of a connection.
 #[derive(Debug)]
-pub(super) struct End {
+pub(super) struct WireEnd {
     wire: Rc<RefCell<Wire>>,
     side: usize,
     resets: bool,
 }
 
 /// Makes a connection. Its buffers and steps follow from `rng`.
-pub(super) fn connection(mut rng: Rng) -> (End, End) {
+pub(super) fn connection(mut rng: Rng) -> (WireEnd, WireEnd) {
     let room_bytes = rng.pick(&[3_000, 20_000, 64_000, 300_000]);
     let step_bytes_max = rng.pick(&[7, 900, 20_000]);
     let small_steps = rng.pick(&[0, 0, 30, 200]);
     let pipes = Default::default();
     let wire = Wire { pipes, is_reset: false, room_bytes, small_steps, step_bytes_max, rng };
     let wire = Rc::new(RefCell::new(wire));
-    (End { wire: Rc::clone(&wire), side: 0, resets: false }, End { wire, side: 1, resets: false })
+    (
+        WireEnd { wire: Rc::clone(&wire), side: 0, resets: false },
+        WireEnd { wire, side: 1, resets: false },
+    )
 }
 
-impl End {
+impl WireEnd {
     pub(super) fn poll_read(
         &self,
         cx: &mut Context<'_>,
@@ -134,7 +137,7 @@ impl End {
         Poll::Ready(Ok(written))
     }
 
-    /// Ends the stream behind what was written.
+    /// Ends the stream behind the written bytes.
     pub(super) fn end(&self) {
         let mut wire = self.wire.borrow_mut();
         let pipe = &mut wire.pipes[self.side];
@@ -142,7 +145,7 @@ impl End {
         pipe.reader.take().into_iter().for_each(Waker::wake);
     }
 
-    /// Resets the connection now: what was not read is lost.
+    /// Resets the connection now: unread bytes are lost.
     pub(super) fn reset(&self) {
         self.wire.borrow_mut().reset();
     }
@@ -183,7 +186,7 @@ impl End {
     }
 }
 
-impl Drop for End {
+impl Drop for WireEnd {
     fn drop(&mut self) {
         let mut wire = self.wire.borrow_mut();
         // As in TCP: an end that closes with unread bytes resets the connection.
@@ -198,7 +201,7 @@ impl Drop for End {
 
 /// A client's connection as the server has it.
 struct SimTransport {
-    end: RefCell<End>,
+    end: RefCell<WireEnd>,
     peer: SocketAddr,
 }
 
@@ -234,17 +237,17 @@ impl Transport for SimTransport {
 /// Connections that wait to be accepted.
 #[derive(Debug, Default)]
 struct Backlog {
-    waiting: VecDeque<(End, SocketAddr)>,
+    waiting: VecDeque<(WireEnd, SocketAddr)>,
     waker: Option<Waker>,
 }
 
 /// A queue of connections that outlives the one who accepts from it.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Queue(Rc<RefCell<Backlog>>);
+pub(super) struct PendingConnections(Rc<RefCell<Backlog>>);
 
-impl Queue {
+impl PendingConnections {
     /// Opens a connection; the end of the one who opens it.
-    pub(super) fn connect(&self, from: SocketAddr, rng: Rng) -> End {
+    pub(super) fn connect(&self, from: SocketAddr, rng: Rng) -> WireEnd {
         let (own, other) = connection(rng);
         let mut backlog = self.0.borrow_mut();
         backlog.waiting.push_back((other, from));
@@ -253,7 +256,7 @@ impl Queue {
     }
 
     /// Takes the next connection.
-    pub(super) fn poll_next(&self, cx: &mut Context<'_>) -> Poll<(End, SocketAddr)> {
+    pub(super) fn poll_next(&self, cx: &mut Context<'_>) -> Poll<(WireEnd, SocketAddr)> {
         let mut backlog = self.0.borrow_mut();
         match backlog.waiting.pop_front() {
             Some(waiting) => Poll::Ready(waiting),
@@ -270,9 +273,9 @@ impl Queue {
     }
 }
 
-struct SimListener(Queue);
+struct SimListener(PendingConnections);
 
-fn transport((end, peer): (End, SocketAddr)) -> Box<dyn Transport> {
+fn transport((end, peer): (WireEnd, SocketAddr)) -> Box<dyn Transport> {
     Box::new(SimTransport { end: RefCell::new(end), peer })
 }
 
@@ -288,7 +291,7 @@ impl Listener for SimListener {
 }
 
 /// An end as the HTTP client works on it.
-struct OriginStream(End);
+struct OriginStream(WireEnd);
 
 impl AsyncRead for OriginStream {
     fn poll_read(
@@ -323,7 +326,7 @@ impl AsyncWrite for OriginStream {
 
 /// Opens connections to the origin.
 pub(super) struct SimConnector {
-    pub(super) origin: Queue,
+    pub(super) origin: PendingConnections,
     /// Makes the generator of each connection.
     pub(super) rng: RefCell<Rng>,
     /// Connections of which so many of 100 are refused.

@@ -7,7 +7,7 @@ const ROUNDING_MS: u64 = 2_000;
 
 /// How a URL behaves, for as long as a run lasts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Kind {
+pub(super) struct UrlKind {
     /// Seconds that a response stays fresh; `None`: it must not be stored.
     pub(super) fresh_s: Option<u64>,
     pub(super) has_etag: bool,
@@ -21,11 +21,11 @@ pub(super) struct Kind {
 pub(super) const URL_COUNT: usize = 8 * KINDS.len();
 
 /// How a URL behaves.
-pub(super) fn kind_of(url: usize) -> &'static Kind {
+pub(super) fn kind_of(url: usize) -> &'static UrlKind {
     &KINDS[url % KINDS.len()]
 }
 
-const KINDS: &[Kind] = &[
+const KINDS: &[UrlKind] = &[
     kind(Some(20), true, false, false, 900),
     kind(Some(4), true, false, false, 40),
     kind(Some(20), true, true, false, 3_000),
@@ -46,8 +46,8 @@ const fn kind(
     varies: bool,
     is_chunked: bool,
     body_bytes: usize,
-) -> Kind {
-    Kind { fresh_s, has_etag, varies, is_chunked, body_bytes }
+) -> UrlKind {
+    UrlKind { fresh_s, has_etag, varies, is_chunked, body_bytes }
 }
 
 /// The tag that a URL shares with others.
@@ -85,7 +85,7 @@ impl Content {
 
 /// The versions of all URLs, and the promises about them.
 #[derive(Debug, Default)]
-pub(super) struct World {
+pub(super) struct SiteHistory {
     /// For each URL when its versions began, in ascending order; the first is there from 0 on.
     began_ms: BTreeMap<usize, Vec<u64>>,
     /// For each URL: requests that begin after an event get this version at least. Events are
@@ -96,7 +96,7 @@ pub(super) struct World {
     pub(super) stepped_ms: u64,
 }
 
-impl World {
+impl SiteHistory {
     pub(super) fn version(&self, url: usize) -> usize {
         self.began_ms.get(&url).map_or(0, Vec::len)
     }
@@ -113,7 +113,7 @@ impl World {
         self.event_count
     }
 
-    /// What was stored before a version is not served to requests that begin from now on.
+    /// Requests that begin from now on get this version or a later one.
     pub(super) fn promise(&mut self, url: usize, version: usize) {
         let event = self.event();
         self.floors.entry(url).or_default().push((event, version));

@@ -1,4 +1,4 @@
-//! Step six: which responses are stored, under which tags, and what removes them.
+//! Step six: which responses are stored, under which tags, and how they are removed.
 //!
 //! Nothing here talks to an origin or to a client. A fetch hands over the heads and bodies that it
 //! receives, so `fetch` may use this step, and not the other way round.

@@ -22,7 +22,7 @@ use crate::key::RouteMatch;
 use crate::lookup::Stale;
 use crate::rules::HookContext;
 
-/// What decides whether and how a response is stored, beside the response.
+/// The circumstances that decide, beside the response, whether and how it is stored.
 pub(crate) struct StoreContext<'a> {
     pub(crate) hook: HookContext<'a>,
     pub(crate) route: RouteMatch<'a>,
@@ -237,8 +237,8 @@ fn permitted_by_rules(hook: &HookContext<'_>, block: &FieldBlock) -> Result<(), 
     }
 }
 
-/// Fields that tell of the message and not of the response: Age is computed for each use, and what
-/// other caches did to get this copy is over.
+/// Fields that describe the message and not the response: Age is computed for each use, and the
+/// Cache-Status of other caches tells how this one copy was obtained.
 const OF_MESSAGE: FieldSet = FieldSet::of(&[FieldId::Age, FieldId::CacheStatus]);
 
 /// The lines as they are stored: without those of the message and those that no client gets, and

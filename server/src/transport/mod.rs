@@ -1,4 +1,4 @@
-//! The seam to the wire: what a worker does with connections, whatever carries them.
+//! The seam to the wire: all that a worker does with connections, over any transport.
 //!
 //! Nothing outside of this folder names a socket. TCP is one form of each trait; a form in memory
 //! can stand in for it, and so can one with other system calls.

@@ -50,7 +50,7 @@ fn own_stack_start() -> Option<usize> {
     let mut attributes = MaybeUninit::uninit();
     // SAFETY: no conditions.
     let thread = unsafe { libc::pthread_self() };
-    // SAFETY: a thread that runs, and room for what is filled in.
+    // SAFETY: a thread that runs, and room for the attributes that the call fills in.
     if unsafe { libc::pthread_getattr_np(thread, attributes.as_mut_ptr()) } != 0 {
         return None;
     }

@@ -170,8 +170,8 @@ pub(super) fn below(samples: &BySite<'_>, site: &LockSite) -> Vec<String> {
     lines.collect()
 }
 
-/// Divides a pair's lost time among its sampled stacks, in proportion to what each lost. The parts
-/// add up exactly; empty if no sample lost any time.
+/// Divides a pair's lost time among its sampled stacks, in proportion to the time that each lost.
+/// The parts add up exactly; empty if no sample lost any time.
 pub(super) fn apportioned(
     all: u64,
     by_stack: &BTreeMap<CallStack, PairTotals>,

@@ -21,7 +21,7 @@ use crate::limits::{
     UPGRADE_READY_MS_MAX,
 };
 
-/// Another descriptor of what a successor gets. The socket for upgrades is given to
+/// Duplicates of the descriptors that a successor gets. The socket for upgrades is given to
 /// [`serve_upgrades`], the lock of the cache directory is [`Control::guard`].
 pub(in crate::engine) struct Handover {
     pub(in crate::engine) address: SocketAddr,

@@ -1,4 +1,4 @@
-//! The addresses of one name, and what a connection does with them. Time is an argument, in
+//! The addresses of one name, and how a connection uses them. Time is an argument, in
 //! monotonic milliseconds.
 
 use std::net::SocketAddr;

@@ -52,7 +52,7 @@ impl Hosts {
         Hosts { resolver, table: BravoRwLock::new(LockClass::Hosts, HashMap::new()) }
     }
 
-    /// What a connection to `authority` does next.
+    /// The next step of a connection to `authority`.
     pub(super) fn step(&self, authority: &str, terms: Terms, now_ms: u64) -> Step {
         let table = self.table.read();
         let host = table.get(authority);

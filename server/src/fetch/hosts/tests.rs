@@ -254,7 +254,7 @@ fn an_address_that_failed_is_tried_last() {
 
 #[test]
 fn connections_take_turns_on_the_addresses_of_one_family() {
-    // What the resolver finds, above 100 of IPv6; which of them fail; four connections.
+    // The addresses that the resolver finds, above 100 of IPv6; which fail; four connections.
     let cases: &[(&[u8], &[u8], [&str; 4])] = &[
         (&[1], &[], ["[1]", "[1]", "[1]", "[1]"]),
         (&[1, 2], &[], ["[1, 2]", "[2, 1]", "[1, 2]", "[2, 1]"]),
