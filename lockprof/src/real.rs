@@ -13,7 +13,7 @@ use libc::{
 use crate::errno;
 
 /// A function of the libraries behind ours. `F` is the type of a pointer to it.
-pub(crate) struct Real<F> {
+pub(crate) struct RealFunction<F> {
     name: &'static CStr,
     /// Whether programs mean the version of glibc 2.3.2.
     is_second: bool,
@@ -26,12 +26,12 @@ pub(crate) struct Real<F> {
 /// have no other.
 const SECOND: &CStr = c"GLIBC_2.3.2";
 
-impl<F: Copy> Real<F> {
+impl<F: Copy> RealFunction<F> {
     /// # Safety
     /// - `F` is a pointer to a function, as the C library declares the one of this name.
-    const unsafe fn new(name: &'static CStr, is_second: bool) -> Real<F> {
+    const unsafe fn new(name: &'static CStr, is_second: bool) -> RealFunction<F> {
         const { assert!(size_of::<F>() == size_of::<usize>()) };
-        Real { name, is_second, address: AtomicUsize::new(0), kind: PhantomData }
+        RealFunction { name, is_second, address: AtomicUsize::new(0), kind: PhantomData }
     }
 
     /// The function.
@@ -82,10 +82,10 @@ pub(crate) type Syscall = unsafe extern "C" fn(c_long, ...) -> c_long;
 macro_rules! functions {
     ($($constant:ident = $name:literal $(of $version:ident)?: $kind:ty,)*) => {
         $(
-            pub(crate) static $constant: Real<$kind> = {
+            pub(crate) static $constant: RealFunction<$kind> = {
                 const IS_SECOND: bool = functions!(@is_second $($version)?);
                 // SAFETY: declared so by POSIX, by C11, or by the manual of Linux.
-                unsafe { Real::new($name, IS_SECOND) }
+                unsafe { RealFunction::new($name, IS_SECOND) }
             };
         )*
 

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use crate::accept::{Admitted, Client};
+use crate::accept::{AdmittedConnection, Client};
 use crate::buffers::Buffers;
 use crate::counters::Counter;
 use crate::deliver;
@@ -12,12 +12,12 @@ use crate::parse::{ResponseForm, next_head};
 use crate::worker::Worker;
 
 /// Serves an admitted connection in a task of its own.
-pub(crate) fn spawn(worker: Rc<Worker>, admitted: Admitted) {
+pub(crate) fn spawn(worker: Rc<Worker>, admitted: AdmittedConnection) {
     let task = run(Rc::clone(&worker), admitted);
     worker.spawn(task);
 }
 
-async fn run(worker: Rc<Worker>, admitted: Admitted) {
+async fn run(worker: Rc<Worker>, admitted: AdmittedConnection) {
     let _open = Open { worker: Rc::clone(&worker) };
     let client = admitted.into_client(Rc::clone(&worker)).await;
     let mut slot = None;

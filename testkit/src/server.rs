@@ -119,7 +119,7 @@ impl ServerBuilder {
         let mut process = self.spawn();
         assert!(holds_within(PATIENCE, || process.has_ended()), "{self:?} does not end");
         process.end();
-        let bytes = |captured: &Captured| locked(&captured.text).clone().into_bytes();
+        let bytes = |captured: &CapturedOutput| locked(&captured.text).clone().into_bytes();
         let (stdout, stderr) = (bytes(&process.output), bytes(&process.errors));
         let status = process.child.wait().expect("it has ended");
         Output { status, stdout, stderr }
@@ -144,8 +144,8 @@ impl ServerBuilder {
             .stderr(Stdio::piped())
             .spawn()
             .expect("the binary was built");
-        let output = Captured::of(child.stdout.take().expect("it is piped"));
-        let errors = Captured::of(child.stderr.take().expect("it is piped"));
+        let output = CapturedOutput::of(child.stdout.take().expect("it is piped"));
+        let errors = CapturedOutput::of(child.stderr.take().expect("it is piped"));
         Process { child, output, errors }
     }
 }
@@ -280,8 +280,8 @@ impl Drop for Server {
 #[derive(Debug)]
 struct Process {
     child: Child,
-    output: Captured,
-    errors: Captured,
+    output: CapturedOutput,
+    errors: CapturedOutput,
 }
 
 impl Process {
@@ -301,13 +301,13 @@ impl Process {
 
 /// The text of a stream; a thread reads it, since a full pipe would block the server.
 #[derive(Debug)]
-struct Captured {
+struct CapturedOutput {
     text: Arc<Mutex<String>>,
     reader: Option<JoinHandle<()>>,
 }
 
-impl Captured {
-    fn of(stream: impl Read + Send + 'static) -> Captured {
+impl CapturedOutput {
+    fn of(stream: impl Read + Send + 'static) -> CapturedOutput {
         let text = Arc::new(Mutex::new(String::new()));
         let into = Arc::clone(&text);
         let reader = thread::spawn(move || {
@@ -317,7 +317,7 @@ impl Captured {
                 text.push('\n');
             }
         });
-        Captured { text, reader: Some(reader) }
+        CapturedOutput { text, reader: Some(reader) }
     }
 
     fn finish(&mut self) {

@@ -3,7 +3,7 @@
 use std::ffi::{c_int, c_long, c_uint, c_ulong};
 use std::mem::offset_of;
 
-use crate::real::{self, Real, Syscall};
+use crate::real::{self, RealFunction, Syscall};
 use crate::record::{self, Limit};
 
 #[unsafe(no_mangle)]
@@ -73,7 +73,7 @@ unsafe extern "C" fn syscall(number: c_long) -> c_long {
         "je {other}",
         "jmp r11",
         real = sym real::SYSCALL,
-        address = const offset_of!(Real<Syscall>, address),
+        address = const offset_of!(RealFunction<Syscall>, address),
         other = sym other_syscall,
         seccomp = const libc::SYS_seccomp,
         prctl = const libc::SYS_prctl,
@@ -93,7 +93,7 @@ unsafe extern "C" fn syscall(number: c_long) -> c_long {
         "2:",
         "b {other}",
         real = sym real::SYSCALL,
-        address = const offset_of!(Real<Syscall>, address),
+        address = const offset_of!(RealFunction<Syscall>, address),
         other = sym other_syscall,
         seccomp = const libc::SYS_seccomp,
         prctl = const libc::SYS_prctl,

@@ -9,7 +9,7 @@ use libc::{clockid_t, pthread_mutex_t, pthread_mutexattr_t, timespec};
 use super::attempt::{is_clock, lock, lock_seen, of_c11, of_posix, try_lock, unlock};
 use super::stub;
 use crate::call_site::{CallSite, Caller, LockKind};
-use crate::real::{self, Real};
+use crate::real::{self, RealFunction};
 use crate::record::{self, AttemptOutcome};
 
 /// The first words of a mutex, which glibc can never change: programs have their initialisers
@@ -122,7 +122,7 @@ fn call_site(mutex: *mut pthread_mutex_t, address: usize, frame: usize) -> CallS
     CallSite::new(LockKind::Mutex, mutex.addr(), Caller { address, frame })
 }
 
-type RealMutexFunction = Real<unsafe extern "C" fn(*mut pthread_mutex_t) -> c_int>;
+type RealMutexFunction = RealFunction<unsafe extern "C" fn(*mut pthread_mutex_t) -> c_int>;
 
 /// # Safety
 /// - `mutex` points to a mutex.

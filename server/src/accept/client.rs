@@ -11,7 +11,7 @@ use std::task::{Context, Poll};
 
 use forebay_rules::run::RuleVariables;
 
-use crate::accept::registry::{Registered, Ticket};
+use crate::accept::registry::{RegisteredConnection, Ticket};
 use crate::buffers::Input;
 use crate::clock;
 use crate::counters::Counter;
@@ -26,7 +26,7 @@ pub(crate) struct Client {
     pub(crate) transport: Box<dyn Transport>,
     pub(crate) worker: Rc<Worker>,
     pub(crate) peer: SocketAddr,
-    registered: Registered,
+    registered: RegisteredConnection,
     /// Bytes that the client has taken so far.
     sent_bytes: Cell<u64>,
     /// How far the client is behind in taking responses.
@@ -58,7 +58,7 @@ impl Client {
     pub(crate) async fn new(
         transport: Box<dyn Transport>,
         worker: Rc<Worker>,
-        registered: Registered,
+        registered: RegisteredConnection,
     ) -> Client {
         // A task keeps its waker for life, so the waker is registered once and not at every wait.
         registered.set_waker(poll_fn(|cx| Poll::Ready(cx.waker().clone())).await);

@@ -18,7 +18,7 @@ use crate::worker::Worker;
 pub(crate) async fn accept_connections(
     worker: Rc<Worker>,
     listeners: Vec<Box<dyn Listener>>,
-    serve: fn(Rc<Worker>, Admitted),
+    serve: fn(Rc<Worker>, AdmittedConnection),
 ) {
     let mut turn = 0;
     loop {
@@ -72,7 +72,7 @@ fn poll_accept(
 fn accept_rest(
     worker: &Rc<Worker>,
     listeners: Vec<Box<dyn Listener>>,
-    serve: fn(Rc<Worker>, Admitted),
+    serve: fn(Rc<Worker>, AdmittedConnection),
 ) {
     for listener in listeners {
         listener.close(&mut |transport| {
@@ -84,19 +84,19 @@ fn accept_rest(
 }
 
 /// A connection that was admitted.
-pub(crate) struct Admitted {
+pub(crate) struct AdmittedConnection {
     transport: Box<dyn Transport>,
-    registered: super::registry::Registered,
+    registered: super::registry::RegisteredConnection,
 }
 
-impl Admitted {
+impl AdmittedConnection {
     /// Makes the client of the connection; called by the task that serves it.
     pub(crate) async fn into_client(self, worker: Rc<Worker>) -> Client {
         Client::new(self.transport, worker, self.registered).await
     }
 }
 
-fn admit(worker: &Rc<Worker>, transport: Box<dyn Transport>) -> Option<Admitted> {
+fn admit(worker: &Rc<Worker>, transport: Box<dyn Transport>) -> Option<AdmittedConnection> {
     let peer = transport.peer();
     let config = worker.config();
     let settings = &config.server;
@@ -111,7 +111,7 @@ fn admit(worker: &Rc<Worker>, transport: Box<dyn Transport>) -> Option<Admitted>
     worker.count(Counter::ConnectionsAccepted);
     let registered = registry.enter(peer.ip());
     worker.gauge(Counter::ConnectionsOpen, registry.count() as u64);
-    Some(Admitted { transport, registered })
+    Some(AdmittedConnection { transport, registered })
 }
 
 /// Too many open files, or no memory: trying again at once would only spin.

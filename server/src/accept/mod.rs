@@ -5,5 +5,5 @@ mod listen;
 mod registry;
 
 pub(crate) use client::{Client, Pace};
-pub(crate) use listen::{Admitted, accept_connections};
+pub(crate) use listen::{AdmittedConnection, accept_connections};
 pub(crate) use registry::Registry;

@@ -78,7 +78,7 @@ pub(crate) struct Registry {
 }
 
 /// A slot in the table, freed when the connection ends in any way.
-pub(crate) struct Registered {
+pub(crate) struct RegisteredConnection {
     registry: Rc<Registry>,
     ticket: Rc<Ticket>,
     slot: usize,
@@ -97,7 +97,7 @@ impl Registry {
     }
 
     /// Enters a connection from `address`.
-    pub(crate) fn enter(self: &Rc<Self>, address: IpAddr) -> Registered {
+    pub(crate) fn enter(self: &Rc<Self>, address: IpAddr) -> RegisteredConnection {
         let entered_count = self.entered_count.get().wrapping_add(1);
         self.entered_count.set(entered_count);
         let mut tickets = self.tickets.borrow_mut();
@@ -110,7 +110,7 @@ impl Registry {
         });
         let slot = tickets.insert(Rc::clone(&ticket));
         *self.per_address.borrow_mut().entry(address).or_insert(0) += 1;
-        Registered { registry: Rc::clone(self), ticket, slot, address }
+        RegisteredConnection { registry: Rc::clone(self), ticket, slot, address }
     }
 
     /// Wakes the overdue connections of the next slice of the table.
@@ -153,7 +153,7 @@ impl Registry {
     }
 }
 
-impl Registered {
+impl RegisteredConnection {
     /// The number by which the worker and the store know this connection.
     pub(crate) fn tag(&self) -> u64 {
         self.ticket.tag
@@ -170,7 +170,7 @@ impl Registered {
     }
 }
 
-impl Drop for Registered {
+impl Drop for RegisteredConnection {
     fn drop(&mut self) {
         self.registry.tickets.borrow_mut().remove(self.slot);
         let mut per_address = self.registry.per_address.borrow_mut();

@@ -18,7 +18,7 @@ use crate::transaction::Transaction;
 
 /// The result of following a fetch.
 #[expect(clippy::large_enum_variant, reason = "it is made once and taken apart at once")]
-pub(super) enum Followed<'t> {
+pub(super) enum FollowedFetch<'t> {
     /// A response, and how long it stays fresh.
     Response { response: Response<'t>, ttl: i64 },
     /// The response is for other request fields; this request's secondary key is known now.
@@ -32,18 +32,18 @@ pub(super) async fn follow<'t>(
     transaction: &mut Transaction<'t>,
     mut follower: Follower,
     varies: bool,
-) -> Followed<'t> {
+) -> FollowedFetch<'t> {
     let directives = &transaction.request.directives;
     if directives.no_cache || directives.max_age == Some(0) {
         // It asks for a response that is newer than itself.
-        return Followed::Unusable("not-followed");
+        return FollowedFetch::Unusable("not-followed");
     }
     let wait_ms = u64::from(transaction.config.server.collapse_wait_ms_max);
     let outcome = poll_fn(|cx| follower.poll_outcome(cx));
     match timeout(Duration::from_millis(wait_ms), outcome).await {
         Err(_) => {
             transaction.worker().count(Counter::CollapseTimeouts);
-            Followed::Unusable("collapse-timeout")
+            FollowedFetch::Unusable("collapse-timeout")
         }
         Ok(FollowOutcome::Growing(reader)) => follow_growing(transaction, reader),
         Ok(FollowOutcome::Validated(renewed)) => {
@@ -51,32 +51,34 @@ pub(super) async fn follow<'t>(
             let usable =
                 hit.and_then(|hit| Some((freshness_left(transaction, &hit.stored.meta)?, hit)));
             match usable {
-                Some((ttl, hit)) => Followed::Response { response: Response::Stored(hit), ttl },
-                None => Followed::Unusable("not-reusable"),
+                Some((ttl, hit)) => {
+                    FollowedFetch::Response { response: Response::Stored(hit), ttl }
+                }
+                None => FollowedFetch::Unusable("not-reusable"),
             }
         }
-        Ok(FollowOutcome::Declined) => Followed::Unusable("not-storable"),
-        Ok(FollowOutcome::Failed) => Followed::Unusable("leader-failed"),
+        Ok(FollowOutcome::Declined) => FollowedFetch::Unusable("not-storable"),
+        Ok(FollowOutcome::Failed) => FollowedFetch::Unusable("leader-failed"),
     }
 }
 
-fn follow_growing<'t>(transaction: &mut Transaction<'t>, reader: BodyReader) -> Followed<'t> {
+fn follow_growing<'t>(transaction: &mut Transaction<'t>, reader: BodyReader) -> FollowedFetch<'t> {
     if let Some(base) = reader.base() {
         let variant = &mut *transaction.variant;
         variant.clear();
         let Some(names) = FieldNames::decode(&base.names) else {
-            return Followed::Unusable("not-reusable");
+            return FollowedFetch::Unusable("not-reusable");
         };
         secondary_key(names, transaction.request.head.fields(), variant);
         if *variant != base.variant {
-            return Followed::OtherVariant;
+            return FollowedFetch::OtherVariant;
         }
     }
     let usable = stored_meta(reader.head())
         .and_then(|meta| Some((freshness_left(transaction, &meta)?, meta)));
     match usable {
-        Some((ttl, meta)) => Followed::Response { response: growing(reader, meta), ttl },
-        None => Followed::Unusable("not-reusable"),
+        Some((ttl, meta)) => FollowedFetch::Response { response: growing(reader, meta), ttl },
+        None => FollowedFetch::Unusable("not-reusable"),
     }
 }
 

@@ -54,14 +54,14 @@ pub(super) async fn lead(task: FetchTask, leader: Leader, outcome: oneshot::Send
             leader.fail();
             report(outcome, FetchOutcome::Failed(fault));
         }
-        Ok(Fetched::Confirmed(renewed)) => {
+        Ok(OriginVerdict::Confirmed(renewed)) => {
             task.worker.count(Counter::Validated);
             leader.validated(&renewed.head, renewed.times, renewed.tags.as_ref());
             task.worker.notify_stored();
             let progress = task.rule_state.progress();
             report(outcome, FetchOutcome::Stored { fwd_status: 304, progress });
         }
-        Ok(Fetched::Answer(answer)) => task.store(answer, leader, outcome).await,
+        Ok(OriginVerdict::Answer(answer)) => task.store(answer, leader, outcome).await,
     }
 }
 
@@ -71,7 +71,7 @@ fn report(to: oneshot::Sender<FetchOutcome>, outcome: FetchOutcome) {
 }
 
 /// The origin's answer.
-enum Fetched {
+enum OriginVerdict {
     Answer(Box<OriginAnswer>),
     /// The stored response is good, with this head.
     Confirmed(MergedHead),
@@ -97,23 +97,23 @@ impl FetchTask {
         }
     }
 
-    async fn fetch(&self) -> Result<Fetched, Fault> {
+    async fn fetch(&self) -> Result<OriginVerdict, Fault> {
         let Some(stale) = self.stale.as_ref().filter(|stale| stale.meta.has_validator()) else {
-            return Ok(Fetched::Answer(Box::new(self.ask(Purpose::Fill).await?)));
+            return Ok(OriginVerdict::Answer(Box::new(self.ask(Purpose::Fill).await?)));
         };
         let conditions = conditions(stale);
         let mut answer = self.ask(Purpose::Validate(&conditions)).await?;
         if answer.received_status != 304 {
-            return Ok(Fetched::Answer(Box::new(answer)));
+            return Ok(OriginVerdict::Answer(Box::new(answer)));
         }
         // A 304 has no body. Once its end was seen, the connection goes back to the pool.
         answer.body.next().await?;
         let context = self.store_context();
         match context.renewed_head(stale, &answer.head.block, &answer.timing()) {
-            Some(renewed) => Ok(Fetched::Confirmed(renewed)),
+            Some(renewed) => Ok(OriginVerdict::Confirmed(renewed)),
             // The 304 is about another response (RFC 9111 §4.3.4), or the result may not be stored:
             // ask for a whole response.
-            None => Ok(Fetched::Answer(Box::new(self.ask(Purpose::Fill).await?))),
+            None => Ok(OriginVerdict::Answer(Box::new(self.ask(Purpose::Fill).await?))),
         }
     }
 

@@ -24,7 +24,7 @@ pub(crate) struct Origins {
 /// Connections to one origin.
 pub(crate) struct OriginPool {
     pub(super) authority: Rc<str>,
-    idle: RefCell<Vec<Idle>>,
+    idle: RefCell<Vec<IdleConnection>>,
     /// One permit for each exchange in progress.
     permits: Arc<Semaphore>,
     stalled: StalledExchanges,
@@ -33,7 +33,7 @@ pub(crate) struct OriginPool {
     idle_ms_max: u64,
 }
 
-struct Idle {
+struct IdleConnection {
     connection: Connection,
     since_ms: u64,
 }
@@ -156,7 +156,7 @@ impl OriginPool {
     fn keep(&self, connection: Connection) {
         let mut idle = self.idle.borrow_mut();
         if idle.len() < self.idle_count_max {
-            idle.push(Idle { connection, since_ms: clock::monotonic_ms() });
+            idle.push(IdleConnection { connection, since_ms: clock::monotonic_ms() });
         }
     }
 

@@ -11,7 +11,7 @@ use forebay_cache::{CollapseResult, Follower, Leader};
 use forebay_http::policy::cache_status::CacheStatus;
 use tokio::sync::oneshot;
 
-use super::follow::{Followed, follow, own_response};
+use super::follow::{FollowedFetch, follow, own_response};
 use super::lead::{FetchOutcome, FetchTask, lead};
 use super::owned_request::OwnedRequest;
 use super::pass_through::pass_through;
@@ -71,15 +71,15 @@ async fn collapse<'t>(
             }
             CollapseResult::Follower(follower) => {
                 match follow(transaction, follower, plan.varies).await {
-                    Followed::Response { response, ttl } => {
+                    FollowedFetch::Response { response, ttl } => {
                         worker.count(Counter::Collapsed);
                         status.collapsed = true;
                         status.ttl = Some(ttl);
                         transaction.cache_status = status;
                         return Ok(Some(response));
                     }
-                    Followed::OtherVariant => plan.varies = true,
-                    Followed::Unusable(detail) => {
+                    FollowedFetch::OtherVariant => plan.varies = true,
+                    FollowedFetch::Unusable(detail) => {
                         status.detail = Some(detail);
                         break;
                     }

@@ -23,10 +23,10 @@ const IRREGULAR: &[&str] = &[
 const NO_PARTICIPLES: &[&str] = &["Bed", "Feed", "Need", "Red", "Seed", "Shed", "Speed"];
 
 /// Where a type is declared: file, line counted from 1, name.
-pub(super) type Declared<'a> = (&'a str, usize, String);
+pub(super) type NameDeclaration<'a> = (&'a str, usize, String);
 
 /// Types of the workspace outside of tests.
-pub(super) fn types<'a>(sources: &'a [Source]) -> Vec<Declared<'a>> {
+pub(super) fn types<'a>(sources: &'a [Source]) -> Vec<NameDeclaration<'a>> {
     let ours = sources.iter().filter(|source| {
         !source.is_test_file() && !APART.iter().any(|folder| source.path.starts_with(folder))
     });
@@ -39,17 +39,18 @@ pub(super) fn types<'a>(sources: &'a [Source]) -> Vec<Declared<'a>> {
 }
 
 /// Definitions whose name is also defined in another file.
-pub(super) fn twice<'a>(types: &[Declared<'a>]) -> Vec<Declared<'a>> {
+pub(super) fn twice<'a>(types: &[NameDeclaration<'a>]) -> Vec<NameDeclaration<'a>> {
     let mut files: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for (path, _, name) in types {
         files.entry(name).or_default().push(path);
     }
-    let is_twice = |(path, _, name): &&Declared| files[name.as_str()].iter().any(|at| at != path);
+    let is_twice =
+        |(path, _, name): &&NameDeclaration| files[name.as_str()].iter().any(|at| at != path);
     types.iter().filter(is_twice).cloned().collect()
 }
 
 /// Names that are a participle and nothing else.
-pub(super) fn participles<'a>(types: &[Declared<'a>]) -> Vec<Declared<'a>> {
+pub(super) fn participles<'a>(types: &[NameDeclaration<'a>]) -> Vec<NameDeclaration<'a>> {
     types.iter().filter(|(_, _, name)| is_participle(name)).cloned().collect()
 }
 
