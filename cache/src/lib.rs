@@ -42,10 +42,6 @@ mod key_index;
 pub mod policy;
 #[cfg_attr(loom, expect(dead_code, reason = "its users are not compiled"))]
 mod purge;
-#[cfg(not(loom))]
-#[cfg(test)]
-#[path = "../../sync/tests/rng/mod.rs"]
-mod rng;
 #[cfg_attr(loom, expect(dead_code, unused_imports, reason = "its users are not compiled"))]
 mod segment;
 #[cfg(not(loom))]

@@ -2,15 +2,11 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-#[path = "../../sync/tests/rng/mod.rs"]
-#[allow(dead_code, reason = "other tests use the rest")]
-mod rng;
-
 use forebay_ordmap::{
     Map, MapError, MapOptions, MapParticipant, OrdConfig, OrdOpenError, OrdRegion,
 };
 use forebay_shm::{Opened, ReplacedWhy};
-use rng::Rng;
+use forebay_testkit::Rng;
 
 const BUDGET: u64 = 1 << 20;
 

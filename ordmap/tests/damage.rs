@@ -4,15 +4,12 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-#[path = "../../sync/tests/rng/mod.rs"]
-mod rng;
-
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use forebay_ordmap::{ExpectedState, Map, MapOptions, MapParticipant, OrdConfig, OrdRegion};
-use rng::Rng;
+use forebay_testkit::Rng;
 
 const BYTES: u64 = 448 << 10;
 /// Bytes of the map's hint table.
@@ -56,7 +53,7 @@ fn damage(file: &File, random: &mut Rng) {
         let mut bytes = [0; 8];
         file.read_exact_at(&mut bytes, word(random)).unwrap();
         match random.below(4) {
-            0 => bytes = random.next().to_le_bytes(),
+            0 => bytes = random.next_u64().to_le_bytes(),
             1 => bytes[random.below(8)] ^= 1 << random.below(8),
             2 => bytes = [0; 8],
             _ => {}

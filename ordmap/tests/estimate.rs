@@ -4,16 +4,13 @@
 
 #[path = "common/keys.rs"]
 mod keys;
-#[path = "../../sync/tests/rng/mod.rs"]
-#[allow(dead_code, reason = "other tests use the rest")]
-mod rng;
 
 use std::collections::BTreeSet;
 use std::ops::Bound;
 
 use forebay_ordmap::{Map, MapOptions, OrdConfig, OrdRegion};
+use forebay_testkit::Rng;
 use keys::Keys;
-use rng::Rng;
 
 /// Up to this number the estimate is exact.
 const EXACT: usize = 100;

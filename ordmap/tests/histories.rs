@@ -4,16 +4,13 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-#[path = "../../sync/tests/rng/mod.rs"]
-mod rng;
-
 use std::collections::HashSet;
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::thread;
 
 use forebay_ordmap::{ExpectedState, Map, MapError, MapOptions, OrdConfig, OrdRegion};
-use rng::Rng;
+use forebay_testkit::Rng;
 
 const THREADS: usize = 3;
 /// Operations of each thread; a set of all operations must fit into 128 bits.

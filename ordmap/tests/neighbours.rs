@@ -7,16 +7,13 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-#[path = "../../sync/tests/rng/mod.rs"]
-mod rng;
-
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::thread;
 
 use forebay_ordmap::{Map, MapError, MapOptions, OrdConfig, OrdRegion};
+use forebay_testkit::Rng;
 use forebay_testkit::StopFlag;
-use rng::Rng;
 
 /// Keys that come and go.
 const KEYS: usize = 12;

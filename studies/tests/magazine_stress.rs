@@ -8,10 +8,7 @@ use std::thread;
 use forebay_studies::magazine::{Depot, Magazines, SharedMagazines};
 use forebay_sync::{LockClass, Mutex};
 
-use rng::Rng;
-
-#[path = "../../sync/tests/rng/mod.rs"]
-mod rng;
+use forebay_testkit::Rng;
 
 const BUFFER_WORDS: usize = 32;
 

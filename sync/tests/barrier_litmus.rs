@@ -16,9 +16,7 @@ use forebay_sync::Barrier;
 use forebay_testkit::StopFlag;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
-use rng::Rng;
-
-mod rng;
+use forebay_testkit::Rng;
 
 const ROUNDS: u64 = 50_000;
 const TIME_MAX: Duration = Duration::from_secs(1);

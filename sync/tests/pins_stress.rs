@@ -15,9 +15,7 @@ use forebay_sync::pins::{PinRow, Pins};
 use forebay_sync::{Barrier, LineWords};
 use forebay_testkit::StopFlag;
 
-use rng::Rng;
-
-mod rng;
+use forebay_testkit::Rng;
 
 const EMPTY: u64 = 0;
 const RECORD_WORDS: usize = 32;

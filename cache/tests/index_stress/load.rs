@@ -8,8 +8,8 @@ use forebay_cache::index::{
 };
 use forebay_sync::{Barrier, Words};
 
-use super::rng::Rng;
 use super::{Row, index, mixed, pins, row};
+use forebay_testkit::Rng;
 
 /// Records that consist of their location only.
 #[derive(Default)]

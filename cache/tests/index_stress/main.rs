@@ -14,8 +14,6 @@ use forebay_sync::{Barrier, LineWords};
 mod load;
 #[cfg(not(tsan))]
 mod oracle;
-#[path = "../../../sync/tests/rng/mod.rs"]
-mod rng;
 mod threads;
 
 type Row = PinRow<Arc<LineWords>>;

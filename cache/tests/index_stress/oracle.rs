@@ -14,8 +14,8 @@ use forebay_cache::index::{
 };
 use forebay_sync::{Barrier, LineWords};
 
-use super::rng::Rng;
 use super::{Row, index, pins, poor_fingerprint, poor_hash, row};
+use forebay_testkit::Rng;
 
 const BUCKETS: usize = 4;
 const KEYS: usize = 60;

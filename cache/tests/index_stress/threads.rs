@@ -17,8 +17,8 @@ use forebay_cache::index::{
 use forebay_sync::pins::Pins;
 use forebay_sync::{Barrier, LineWords};
 
-use super::rng::Rng;
 use super::{Row, index, pins, poor_hash, row};
+use forebay_testkit::Rng;
 
 const THREADS: usize = 4;
 const STEPS: usize = if cfg!(any(debug_assertions, tsan)) { 20_000 } else { 150_000 };

@@ -10,7 +10,7 @@ use forebay_sync::Words;
 
 use super::ledger::{Ledger, VALUES};
 use super::{Label, Seen};
-use crate::rng::Rng;
+use forebay_testkit::Rng;
 
 /// The time at which each test starts.
 const START: u64 = 1_000_000;

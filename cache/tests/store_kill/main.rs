@@ -8,19 +8,12 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod points;
-#[path = "../../../shm/tests/kill/process.rs"]
-#[allow(dead_code, reason = "other tests use the rest")]
-mod process;
 mod random;
-#[path = "../../../sync/tests/rng/mod.rs"]
-mod rng;
 mod roles;
 mod scene;
 #[path = "../store_common/mod.rs"]
 #[allow(dead_code, reason = "other tests use the rest")]
 mod store_common;
-#[path = "../../../shm/tests/kill/workers.rs"]
-mod workers;
 
 #[test]
 fn role() {

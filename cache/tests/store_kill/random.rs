@@ -1,9 +1,9 @@
 //! Processes are killed at random times while others work.
 
-use crate::process::Actor;
-use crate::rng::Rng;
 use crate::scene::{Scene, WORKERS};
-use crate::workers::{kill_some, start};
+use forebay_testkit::Rng;
+use forebay_testkit::process::Actor;
+use forebay_testkit::workers::{kill_some, start};
 
 #[test]
 fn processes_killed_at_random_block_no_other_and_leave_nothing() {

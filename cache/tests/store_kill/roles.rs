@@ -4,9 +4,9 @@ use std::path::PathBuf;
 
 use rustix::process::{Signal, set_parent_process_death_signal};
 
-use crate::process::SAY;
-use crate::rng::Rng;
 use crate::scene::Scene;
+use forebay_testkit::Rng;
+use forebay_testkit::process::SAY;
 
 /// Steps between two sweeps of the dead, and between two rows.
 const STEPS_BETWEEN_SWEEPS: u64 = 64;

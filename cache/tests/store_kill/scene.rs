@@ -7,11 +7,11 @@ use forebay_cache::{CheckDepth, ConfigError, OpenError, Store, StoreConfig, Stor
 use forebay_shm::{Area, AreaSpec, BarrierWish, Region, RegionSpec};
 use forebay_sync::Words;
 
-use crate::rng::Rng;
 use crate::store_common::actor::{Actor, Cast};
 use crate::store_common::key_bytes;
 use crate::store_common::ledger::Ledger;
-use crate::workers;
+use forebay_testkit::Rng;
+use forebay_testkit::workers;
 
 pub(crate) const WORKERS: u32 = 4;
 

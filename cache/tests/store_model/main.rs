@@ -6,8 +6,6 @@
 mod finish;
 mod oracle;
 mod play;
-#[path = "../../../sync/tests/rng/mod.rs"]
-mod rng;
 mod sequence;
 #[path = "../store_common/mod.rs"]
 mod store_common;

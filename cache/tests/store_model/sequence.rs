@@ -3,9 +3,9 @@
 use forebay_cache::{ConfigError, OpenError, Store, StoreConfig};
 
 use crate::play::play;
-use crate::rng::Rng;
 use crate::store_common::BODY_BYTES_MAX;
 use crate::{operation_count, oracle::Totals};
+use forebay_testkit::Rng;
 
 /// The operations on one store.
 const OPERATIONS: usize = 5_000;

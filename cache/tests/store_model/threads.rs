@@ -7,10 +7,10 @@ use forebay_cache::{Store, StoreConfig};
 use forebay_sync::LineWords;
 
 use crate::operation_count;
-use crate::rng::Rng;
 use crate::sequence::least_budget_bytes;
 use crate::store_common::actor::{Actor, Cast};
 use crate::store_common::ledger::Ledger;
+use forebay_testkit::Rng;
 
 /// The steps of each thread on one store.
 const STEPS: u64 = 10_000;

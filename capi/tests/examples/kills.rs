@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::build::{Language, languages};
 use crate::program::{Program, run};
-use crate::rng::Rng;
+use forebay_testkit::Rng;
 
 fn kill_count() -> u64 {
     std::env::var("FOREBAY_KILLS").map_or(20, |count| count.parse().unwrap())

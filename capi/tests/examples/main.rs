@@ -9,14 +9,8 @@
 mod build;
 mod kills;
 mod page;
-#[path = "../../../shm/tests/kill/process.rs"]
-#[allow(dead_code, reason = "other tests use the rest")]
-mod process;
 mod program;
 mod races;
-#[path = "../../../sync/tests/rng/mod.rs"]
-#[allow(dead_code, reason = "other tests use the rest")]
-mod rng;
 #[path = "../abi/scene.rs"]
 #[allow(dead_code, reason = "other tests use the rest")]
 mod scene;

@@ -8,7 +8,7 @@ use std::process::{Child, Stdio};
 use rustix::process::{Signal, pidfd_send_signal};
 
 use crate::build::Language;
-use crate::process::{PATIENCE, pidfd_of, wait_readable};
+use forebay_testkit::process::{PATIENCE, pidfd_of, wait_readable};
 
 /// An example that runs; killed when it is dropped.
 pub(crate) struct Program {

@@ -4,9 +4,9 @@ use forebay_capi::*;
 use rustix::process::Signal;
 
 use crate::build::languages;
-use crate::process::{PATIENCE, now};
 use crate::program::Program;
 use crate::scene::{OutPlace, answered, by, bytes, closing, last_message};
+use forebay_testkit::process::{PATIENCE, now};
 
 #[test]
 fn a_stopped_writer_is_waited_for_up_to_the_limit() {

@@ -1,6 +1,6 @@
 //! Kinds of keys that are hard in different ways.
 
-use super::rng::Rng;
+use forebay_testkit::Rng;
 
 /// A kind of keys.
 #[derive(Clone, Copy, Debug)]

@@ -10,18 +10,11 @@
 mod forked;
 mod moved;
 mod points;
-#[path = "../../../shm/tests/kill/process.rs"]
-#[allow(dead_code, reason = "other tests use the rest")]
-mod process;
 mod random;
-#[path = "../../../sync/tests/rng/mod.rs"]
-mod rng;
 mod roles;
 mod scene;
 mod stopped;
 mod worker;
-#[path = "../../../shm/tests/kill/workers.rs"]
-mod workers;
 
 #[test]
 fn role() {

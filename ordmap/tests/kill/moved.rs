@@ -5,8 +5,8 @@ use std::path::Path;
 
 use forebay_ordmap::Map;
 
-use crate::process::Actor;
 use crate::scene::{KEYS, Scene, key_of, value_of};
+use forebay_testkit::process::Actor;
 
 /// The crash points, and how often each is passed before the process dies.
 const POINTS: &[&str] = &[

@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use crate::process::Actor;
-use crate::rng::Rng;
 use crate::scene::Scene;
-use crate::workers::start;
+use forebay_testkit::Rng;
+use forebay_testkit::process::Actor;
+use forebay_testkit::workers::start;
 
 /// Other builds have no crash points.
 const HAS_CRASH_POINTS: bool = cfg!(debug_assertions);

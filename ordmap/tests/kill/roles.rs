@@ -6,10 +6,10 @@ use std::path::PathBuf;
 use rustix::process::{Signal, set_parent_process_death_signal};
 
 use crate::moved;
-use crate::process::SAY;
-use crate::rng::Rng;
 use crate::scene::{Scene, key_of};
 use crate::worker::Worker;
+use forebay_testkit::Rng;
+use forebay_testkit::process::SAY;
 
 /// Steps between two sweeps, and between two joins.
 const STEPS_BETWEEN_SWEEPS: u64 = 64;

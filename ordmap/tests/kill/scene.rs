@@ -7,7 +7,7 @@ use forebay_ordmap::{Map, MapOptions, MapParticipant, OrdConfig, OrdRegion};
 use forebay_shm::{Area, AreaSpec, BarrierWish, Region, RegionSpec};
 use forebay_sync::Words;
 
-use crate::workers;
+use forebay_testkit::workers;
 
 pub(crate) const WORKERS: usize = 4;
 /// Keys of each worker, which only that worker changes.

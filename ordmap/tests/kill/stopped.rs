@@ -5,8 +5,8 @@ use std::path::Path;
 use forebay_ordmap::Map;
 use rustix::process::Signal;
 
-use crate::process::Actor;
 use crate::scene::{KEYS, Scene, key_of, value_of};
+use forebay_testkit::process::Actor;
 
 /// Entries that may wait without being held: a batch.
 const BATCH: u64 = 64;

@@ -2,10 +2,10 @@
 
 use forebay_ordmap::{Cursor, Map, MapError};
 
-use crate::rng::Rng;
 use crate::scene::{
     FILLS, KEYS, RUN, Scene, WORKERS, belongs_to, fill_key, key_of, run_key, value_of,
 };
+use forebay_testkit::Rng;
 
 /// Steps for which a cursor is held.
 const HELD_STEPS: usize = 40;

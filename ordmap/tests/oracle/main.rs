@@ -10,13 +10,11 @@ mod journal;
 mod keys;
 mod play;
 mod processes;
-#[path = "../../../sync/tests/rng/mod.rs"]
-mod rng;
 
 use forebay_ordmap::{MapOptions, OrdConfig, OrdRegion};
+use forebay_testkit::Rng;
 use keys::Keys;
 use play::Play;
-use rng::Rng;
 
 fn steps() -> usize {
     let usual = if cfg!(debug_assertions) { 20_000 } else { 200_000 };

@@ -6,7 +6,7 @@ use forebay_ordmap::{ExpectedState, Map, Range, Scan};
 
 use crate::journal::{Change, Oracle};
 use crate::keys::Keys;
-use crate::rng::Rng;
+use forebay_testkit::Rng;
 
 pub(crate) struct Play<'m> {
     map: &'m Map<'m>,

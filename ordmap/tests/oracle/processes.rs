@@ -12,8 +12,8 @@ use rustix::process::{Signal, set_parent_process_death_signal};
 use crate::journal::{Change, read_changes, read_number, write_changes};
 use crate::keys::Keys;
 use crate::play::Play;
-use crate::rng::Rng;
 use crate::steps;
+use forebay_testkit::Rng;
 
 const PROCESSES: usize = 3;
 

@@ -11,9 +11,6 @@ mod entries;
 mod maps;
 mod order;
 mod races;
-#[path = "../../../sync/tests/rng/mod.rs"]
-#[allow(dead_code, reason = "other tests use the rest")]
-mod rng;
 
 use std::hash::{BuildHasher, RandomState};
 use std::path::Path;

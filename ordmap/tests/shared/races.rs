@@ -101,7 +101,7 @@ fn a_walk_among_changes_misses_no_key_that_stays() {
             let _guard = stop.guard();
             let participant = region.join().unwrap();
             let map = map(&participant, "walking");
-            let mut random = crate::rng::Rng::of("who_walks_among_changes");
+            let mut random = forebay_testkit::Rng::of("who_walks_among_changes");
             for _ in 0..ROUNDS {
                 let number = random.below(KEYS as usize) as u32;
                 match number % 2 {

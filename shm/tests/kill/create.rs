@@ -5,9 +5,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::points::HAS_CRASH_POINTS;
-use super::process::Actor;
 use super::random::Random;
 use super::shared::{Shared, fresh, names_beside};
+use forebay_testkit::process::Actor;
 
 const PROCESSES: usize = 10;
 /// ThreadSanitizer is slow, and sees no other process.

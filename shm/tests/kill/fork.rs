@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use forebay_shm::{LockError, ParticipantStatus};
 
-use super::process::{Actor, PATIENCE, pidfd_of, wait_readable};
 use super::shared::{Shared, fresh};
+use forebay_testkit::process::{Actor, PATIENCE, pidfd_of, wait_readable};
 
 #[test]
 fn a_child_that_executed_a_program_keeps_nothing_of_its_dead_parent() {

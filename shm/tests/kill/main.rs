@@ -9,7 +9,6 @@
 mod create;
 mod fork;
 mod points;
-mod process;
 mod random;
 mod roles;
 mod shared;

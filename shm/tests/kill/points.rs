@@ -5,8 +5,8 @@ use std::path::Path;
 
 use forebay_shm::Liveness;
 
-use super::process::{Actor, PATIENCE};
 use super::shared::{Shared, fresh, names_beside};
+use forebay_testkit::process::{Actor, PATIENCE};
 
 /// Other builds have no crash points.
 pub(crate) const HAS_CRASH_POINTS: bool = cfg!(all(debug_assertions, not(tsan)));

@@ -4,8 +4,8 @@ use forebay_shm::{Liveness, Participant};
 use rustix::process::Signal;
 use std::time::Duration;
 
-use super::process::{Actor, PATIENCE, now};
 use super::shared::{PROGRESS, Shared, fresh, names_beside};
+use forebay_testkit::process::{Actor, PATIENCE, now};
 
 const WORKERS: usize = 4;
 

@@ -10,8 +10,8 @@ use forebay_shm::{
 };
 use rustix::process::{Signal, set_parent_process_death_signal};
 
-use super::process::{PATIENCE, SAY, now};
 use super::shared::{SPEC, Shared, names_beside};
+use forebay_testkit::process::{PATIENCE, SAY, now};
 
 /// Plays the role that the environment names, if any.
 pub(crate) fn run() {

@@ -13,7 +13,7 @@ use forebay_sync::pins::Pins;
 use forebay_sync::{LockClass, Words};
 use tempfile::TempDir;
 
-use super::process::PATIENCE;
+use forebay_testkit::process::PATIENCE;
 
 const PARTICIPANTS_MAX: u32 = 32;
 const GUARDED_KIND: u32 = 16;

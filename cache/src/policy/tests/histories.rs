@@ -2,7 +2,7 @@
 //! stated a second time here, as plainly as possible.
 
 use super::*;
-use crate::rng::Rng;
+use forebay_testkit::Rng;
 
 const SEGMENTS: u32 = 40;
 const SEGMENT_BYTES: u64 = 1000;

@@ -1,7 +1,7 @@
 //! Ghosts.
 
 use super::ghosts::{GHOSTS_PER_WORD, GhostSlot, GhostTime};
-use crate::rng::Rng;
+use forebay_testkit::Rng;
 
 /// Every ghost lasts as long as this.
 const ALWAYS: u64 = 1000;
@@ -138,7 +138,7 @@ fn a_wrong_ghost_is_found_in_one_of_32768_lookups_at_most() {
     const WORDS: usize = 1024;
     const LOOKUPS: u32 = 4_000_000;
     let mut rng = Rng::of("strangers");
-    let mut hash = || rng.next();
+    let mut hash = || rng.next_u64();
     let mut table = [0; WORDS];
     for _ in 0..8 * WORDS {
         let trace = GhostSlot::of(hash(), WORDS);

@@ -15,7 +15,6 @@ use forebay_sync::{Words, boxed_words};
 use super::predicate::{OwnedPredicate, PREDICATE_BYTES_MAX, kind};
 use super::ring::{REGION_SHARE, RingError, SLOT_WORDS, SLOTS_MAX, SLOTS_MIN, widened};
 use super::*;
-use crate::rng;
 
 type Shared = Arc<Box<[AtomicU64]>>;
 

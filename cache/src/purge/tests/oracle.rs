@@ -1,7 +1,7 @@
 //! Random purges and fills against a list of all purges.
 
-use super::rng::Rng;
 use super::*;
+use forebay_testkit::Rng;
 
 const STEPS: usize = 20_000;
 

@@ -6,8 +6,8 @@ use forebay_sync::atomic::{Ordering, fence};
 use forebay_sync::{LockClass, Mutex};
 use forebay_testkit::StopFlag;
 
-use super::rng::Rng;
 use super::*;
+use forebay_testkit::Rng;
 
 const KEYS: usize = 8;
 const PURGERS: usize = 2;

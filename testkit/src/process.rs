@@ -1,5 +1,7 @@
 //! Starts this program again in some role, and waits for it no longer than a test may last.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use std::io::{Read, Write};
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
@@ -12,13 +14,13 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use rustix::time::{ClockId, clock_gettime};
 
 /// Longer than any step takes on a busy machine; a process that needs more hangs.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+pub const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The prefix of a process's messages to the test; the rest of its output is the test runner's.
-pub(crate) const SAY: &str = "say ";
+pub const SAY: &str = "say ";
 
 /// A process in a role; killed when it is dropped.
-pub(crate) struct Actor {
+pub struct Actor {
     child: Child,
     pidfd: OwnedFd,
     unread: Vec<u8>,
@@ -26,11 +28,13 @@ pub(crate) struct Actor {
 }
 
 impl Actor {
-    pub(crate) fn start(role: &str, region: &Path) -> Actor {
+    /// Starts this program in a role, with the path of a region.
+    pub fn start(role: &str, region: &Path) -> Actor {
         Actor::start_with(role, region, &[])
     }
 
-    pub(crate) fn start_with(role: &str, region: &Path, environment: &[(&str, &str)]) -> Actor {
+    /// The same, with more variables in its environment.
+    pub fn start_with(role: &str, region: &Path, environment: &[(&str, &str)]) -> Actor {
         let child = Command::new(std::env::current_exe().unwrap())
             .args(["--exact", "role", "--nocapture", "--test-threads=1"])
             .env("FOREBAY_ROLE", role)
@@ -47,7 +51,7 @@ impl Actor {
     }
 
     /// Its next message; `None` if it ends before.
-    pub(crate) fn hear(&mut self) -> Option<String> {
+    pub fn hear(&mut self) -> Option<String> {
         let deadline = now() + PATIENCE;
         loop {
             while let Some(end) = self.unread.iter().position(|byte| *byte == b'\n') {
@@ -70,52 +74,54 @@ impl Actor {
     }
 
     /// Lets it continue from `wait_for_go`.
-    pub(crate) fn go(&mut self) {
+    pub fn go(&mut self) {
         // It may be dead already.
         let _ = self.child.stdin.as_mut().unwrap().write_all(b"\n");
     }
 
     /// Dropping this ends `wait_for_end`.
-    pub(crate) fn take_stdin(&mut self) -> ChildStdin {
+    pub fn take_stdin(&mut self) -> ChildStdin {
         self.child.stdin.take().unwrap()
     }
 
-    pub(crate) fn pid(&self) -> u32 {
+    /// Its process id.
+    pub fn pid(&self) -> u32 {
         self.child.id()
     }
 
-    pub(crate) fn signal(&self, signal: Signal) {
+    /// Sends it a signal.
+    pub fn signal(&self, signal: Signal) {
         pidfd_send_signal(&self.pidfd, signal).unwrap();
     }
 
     /// Whether it has ended within this time.
-    pub(crate) fn ends_within(&self, time: Duration) -> bool {
+    pub fn ends_within(&self, time: Duration) -> bool {
         wait_readable(&self.pidfd, time)
     }
 
     /// Waits until it has ended by itself.
-    pub(crate) fn end(mut self) -> ExitStatus {
+    pub fn end(mut self) -> ExitStatus {
         drop(self.child.stdin.take());
         assert!(self.ends_within(PATIENCE), "{} hangs for {PATIENCE:?}", self.what);
         self.child.wait().unwrap()
     }
 
     /// Waits until it has succeeded.
-    pub(crate) fn end_well(self) {
+    pub fn end_well(self) {
         let what = self.what.clone();
         let status = self.end();
         assert!(status.success(), "{what} ended with {status}");
     }
 
     /// Waits until it has killed itself.
-    pub(crate) fn end_killed(self) {
+    pub fn end_killed(self) {
         let what = self.what.clone();
         let status = self.end();
         assert_eq!(status.signal(), Some(Signal::KILL.as_raw()), "{what} ended with {status}");
     }
 
     /// Kills it, unless it has failed before.
-    pub(crate) fn kill(mut self) {
+    pub fn kill(mut self) {
         let _ = self.child.kill();
         let status = self.child.wait().unwrap();
         let signal = Some(Signal::KILL.as_raw());
@@ -130,12 +136,14 @@ impl Drop for Actor {
     }
 }
 
-pub(crate) fn pidfd_of(pid: u32) -> OwnedFd {
+/// A descriptor that becomes readable when the process ends.
+pub fn pidfd_of(pid: u32) -> OwnedFd {
     let pid = Pid::from_raw(i32::try_from(pid).unwrap()).unwrap();
     pidfd_open(pid, PidfdFlags::empty()).unwrap()
 }
 
-pub(crate) fn wait_readable(fd: impl AsFd, time: Duration) -> bool {
+/// Waits until a descriptor is readable; returns whether it became so within this time.
+pub fn wait_readable(fd: impl AsFd, time: Duration) -> bool {
     let deadline = now() + time;
     loop {
         let left = deadline.saturating_sub(now());
@@ -151,7 +159,8 @@ pub(crate) fn wait_readable(fd: impl AsFd, time: Duration) -> bool {
     }
 }
 
-pub(crate) fn now() -> Duration {
+/// The monotonic clock.
+pub fn now() -> Duration {
     let now = clock_gettime(ClockId::Monotonic);
     Duration::new(now.tv_sec.unsigned_abs(), u32::try_from(now.tv_nsec).unwrap())
 }

@@ -7,12 +7,12 @@ use crate::process::{Actor, PATIENCE, now};
 use crate::rng::Rng;
 
 /// The number of processes to kill.
-pub(crate) fn kill_count() -> u64 {
+pub fn kill_count() -> u64 {
     std::env::var("FOREBAY_KILLS").map_or(200, |count| count.parse().expect("a number"))
 }
 
 /// A worker process; with a crash point it may be killed before it is ready.
-pub(crate) fn start(dir: &Path, number: usize, random: &mut Rng, crash_at: Option<&str>) -> Actor {
+pub fn start(dir: &Path, number: usize, random: &mut Rng, crash_at: Option<&str>) -> Actor {
     let (number, seed) = (number.to_string(), random.below(1 << 40).to_string());
     let mut environment = vec![("FOREBAY_NUMBER", &*number), ("FOREBAY_SEED", &*seed)];
     environment.extend(crash_at.map(|point| ("FOREBAY_CRASH_AT", point)));
@@ -24,7 +24,7 @@ pub(crate) fn start(dir: &Path, number: usize, random: &mut Rng, crash_at: Optio
 }
 
 /// Waits until the worker with these steps has taken this many more.
-pub(crate) fn wait_for_steps(number: usize, steps: u64, progress: impl Fn() -> u64) {
+pub fn wait_for_steps(number: usize, steps: u64, progress: impl Fn() -> u64) {
     let deadline = now() + PATIENCE;
     let wanted = progress() + steps;
     while progress() < wanted {
@@ -35,7 +35,7 @@ pub(crate) fn wait_for_steps(number: usize, steps: u64, progress: impl Fn() -> u
 
 /// Kills workers at random times, one after another, and starts new ones in their places; sometimes
 /// a process sweeps.
-pub(crate) fn kill_some(workers: &mut Vec<Actor>, dir: &Path, random: &mut Rng, sweep: impl Fn()) {
+pub fn kill_some(workers: &mut Vec<Actor>, dir: &Path, random: &mut Rng, sweep: impl Fn()) {
     for kill in 0..kill_count() {
         let number = random.below(workers.len());
         let instant = Duration::from_micros(random.below(20_000) as u64);
