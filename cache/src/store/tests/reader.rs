@@ -154,12 +154,20 @@ fn a_tool_shares_a_region_out_as_the_server_does() {
     assert_sound(&store);
 }
 
-/// More changes than a writer makes while a reader reads.
-const STEPS_MAX: u64 = 20_000_000;
-
 /// How often the reader beside a writer reads; `FOREBAY_OPS` sets it.
 fn read_count() -> usize {
     std::env::var("FOREBAY_OPS").map_or(20_000, |count| count.parse().expect("a number"))
+}
+
+/// More changes than a writer makes while a reader reads.
+fn changes_max() -> u64 {
+    1000 * (read_count() as u64 + 10_000)
+}
+
+/// The body of a change: its length and all bytes follow from the key and the number.
+fn body_of(key: &str, number: usize) -> String {
+    let unit = format!("[{key} {number}]");
+    unit.repeat(18_000 / unit.len() + 1)[..number % 18_000].into()
 }
 
 #[test]
@@ -175,27 +183,28 @@ fn a_tool_gets_whole_records_while_the_server_writes_them_over() {
             let change = |number: usize| {
                 let key = key_of(number * 7);
                 worker.purge(key.as_bytes()).unwrap();
-                let body = &key.repeat(18_000 / key.len() + 1)[..number % 18_000];
-                put(&worker, key.as_bytes(), b"head", body.as_bytes());
+                let body = body_of(&key, number);
+                put(&worker, key.as_bytes(), &number.to_le_bytes(), body.as_bytes());
                 worker.turn(NOW, |_| ());
             };
             let is_reclaiming = || store.stats().segments_freed > 0;
             let fill = (0..10_000).take_while(|_| !is_reclaiming());
             let filled_by = fill.inspect(|number| change(*number)).count();
             begun.send(()).unwrap();
-            stop.steps(STEPS_MAX).for_each(|step| change(filled_by + step as usize));
+            stop.steps(changes_max()).for_each(|step| change(filled_by + step as usize));
         });
         let guard = stop.guard();
         has_begun.recv().expect("the writer has filled the store");
         let reader = StoreReader::open(&path).unwrap();
-        let mut found_count = 0;
+        let mut newest = BTreeMap::new();
         for number in 0..read_count() {
             let key = key_of(number);
             if let Some(found) = reader.get(key.as_bytes()) {
                 assert_eq!(found.listed().key, key.as_bytes());
-                let (key, body) = (key.as_bytes(), found.body());
-                assert!(body.chunks(key.len()).all(|chunk| key.starts_with(chunk)));
-                found_count += 1;
+                let change = usize::from_le_bytes(found.head().try_into().unwrap());
+                assert!(found.body() == body_of(&key, change).as_bytes(), "{key}, {change}");
+                let before = newest.insert(key, change);
+                assert!(before <= Some(change), "{before:?} was purged before {change} was stored");
             }
             if number % (read_count() / 5).max(1) == 0 {
                 let report = reader.check(CheckDepth::Checksums, |_| ());
@@ -205,7 +214,7 @@ fn a_tool_gets_whole_records_while_the_server_writes_them_over() {
         }
         drop(guard);
         server.join().unwrap();
-        assert!(found_count > 0);
+        assert!(!newest.is_empty());
     });
     assert!(store.stats().segments_freed > 0);
     let report = check(&store);
