@@ -20,7 +20,7 @@ pub struct Plan {
     pub operations: u32,
 }
 
-/// What one operation did, on average.
+/// The counts of one operation, on average.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Counts {
     /// Lines that more than one thread touched and at least one wrote, in all operations together.
@@ -79,7 +79,7 @@ impl fmt::Display for Refused {
 
 impl std::error::Error for Refused {}
 
-/// Operations of each thread before the counting: what happens once only is not of interest.
+/// Operations of each thread before the counting: costs that arise only once are not of interest.
 const WARM_UP: u32 = 100;
 
 /// Lines that are named.

@@ -61,9 +61,9 @@ const LONG_BYTES: usize = 16 << 10;
 
 /// How often each key is used before the counting, so that its use bits say the most they can.
 const USES: usize = 4;
-/// Requests of each worker before the counting, and how long it serves before: what happens once
-/// only is not of interest. Workers that have just started look for room in the store, every 50 ms
-/// until the lock is free.
+/// Requests of each worker before the counting, and how long it serves before: costs that arise
+/// only once are not of interest. Workers that have just started look for room in the store, every
+/// 50 ms until the lock is free.
 const WARM_UP: usize = 100;
 const WARM_UP_MS: u64 = 500;
 /// Requests of the filling that are sent at once.
@@ -231,7 +231,7 @@ impl Client {
         Client { stream, requests: String::new(), input: vec![0; 1 << 20], filled: 0 }
     }
 
-    /// Sends `count` requests and takes their answers; `key` says for what each one is.
+    /// Sends `count` requests and takes their answers; `key` gives the key of each.
     fn ask(&mut self, count: usize, key: &mut dyn FnMut(usize) -> usize) {
         self.send(count, key);
         self.receive(count);

@@ -17,7 +17,7 @@ use flow::FLOWS;
 use report::Row;
 use workloads::{CACHES, Expected, ORDERED, WORKLOADS};
 
-/// What the server has: each thread allocates from pages of its own.
+/// The server's allocator: each thread allocates from pages of its own.
 #[global_allocator]
 static HEAP: MiMalloc = MiMalloc;
 

@@ -20,11 +20,11 @@ thread_local! {
     static TURN: Cell<usize> = const { Cell::new(0) };
 }
 
-/// A map that is full of keys, and what a thread does with it.
+/// A map that is full of keys, and whether one of the threads writes to it.
 struct Ordered {
     region: OrdRegion,
     keys: Vec<Vec<u8>>,
-    /// Number 0 stores instead.
+    /// Thread 0 stores values, in place of the operation of the others.
     has_writer: bool,
 }
 

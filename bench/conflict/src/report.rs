@@ -17,7 +17,7 @@ pub(crate) struct Row {
     pub(crate) together: Counts,
     pub(crate) expected: String,
     pub(crate) is_met: bool,
-    /// Does number 0 something else than the others?
+    /// Whether thread 0 writes, beside the operation of the others.
     #[serde(skip)]
     has_writer: bool,
 }
@@ -59,7 +59,7 @@ pub(crate) fn table(rows: &[Row], threads: usize) -> String {
     text + &others(rows)
 }
 
-/// What others than number 0 write, where number 0 does something else.
+/// The writes of all threads but number 0, for the operations beside a writer.
 fn others(rows: &[Row]) -> String {
     let is_shown = |row: &&Row| row.has_writer;
     let line = |row: &Row| format!("| {} | {:.2} |\n", row.name, row.together.others_writes);

@@ -1,4 +1,4 @@
-//! The operations that are counted, and what each must come to.
+//! The operations that are counted, and the counts that each must have.
 
 use std::cell::OnceCell;
 use std::hint::black_box;
@@ -24,7 +24,7 @@ pub(crate) struct Workload {
     pub(crate) operation: fn() -> Operation,
 }
 
-/// What a count on many threads must come to.
+/// The counts on many threads that an operation must have.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Expected {
     /// No line is in conflict: the operation scales.
@@ -178,8 +178,8 @@ pub(crate) const CACHES: &[Workload] = &[
     },
 ];
 
-/// The ordered map: looking up and going on, alone and beside a writer. A lease is a word of who
-/// holds something; writers look at it when they free what was replaced.
+/// The ordered map: lookups and steps, alone and beside a writer. A lease is a word of the thread
+/// that holds an entry; writers read it when they free replaced memory.
 pub(crate) const ORDERED: &[Workload] = &[
     Workload {
         name: "ordmap, get",

@@ -29,11 +29,11 @@ use rounds::Amounts;
 const EXAMPLES: &str = "\
 Examples:
   ordmap                              1,000,000 keys, values of 8 and of 100 bytes, 9 rounds
-  ordmap --quick                      does it run? 20,000 keys, 3 rounds; the figures say nothing
+  ordmap --quick                      a trial run: 20,000 keys, 3 rounds; its figures mean nothing
   ordmap --json out/ordmap.json       every sample, too
   taskset -c 0 ordmap                 all on one processor
 
-The tables go to standard output, in Markdown. What the engines share lies in /dev/shm.";
+The tables go to standard output, in Markdown. The engines' files lie in /dev/shm.";
 
 /// Measures ordered maps side by side
 #[derive(Parser)]

@@ -81,7 +81,7 @@ impl Drop for Other {
     }
 }
 
-/// What clap calls it.
+/// The name that clap gives to the value.
 fn if_is(value: impl clap::ValueEnum) -> &'static str {
     let name = value.to_possible_value().map(|value| value.get_name().to_owned());
     Box::leak(name.unwrap_or_default().into_boxed_str())

@@ -1,7 +1,7 @@
-//! What it costs in hits to evict whole segments: the store's decisions beside policies that evict
+//! The cost in hits of evicting whole segments: the store's decisions beside policies that evict
 //! single objects, over traces that can be made again from a seed.
 //!
-//! docs/why/eviction.md says what came out. Nothing here depends on the speed of the machine.
+//! docs/why/eviction.md has the results. Nothing here depends on the speed of the machine.
 
 mod policies;
 mod report;

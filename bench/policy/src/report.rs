@@ -28,7 +28,7 @@ pub(crate) fn hit_ratios(rows: &[Row]) -> String {
     text
 }
 
-/// What the segments cost beside hits.
+/// The costs of the segments, apart from hits.
 pub(crate) fn costs(rows: &[Row]) -> String {
     let mut text = String::from(
         "| trace | budget | hits by bytes − S3-FIFO | copied ÷ inserted bytes | fresh | stale | \
@@ -53,7 +53,7 @@ pub(crate) fn costs(rows: &[Row]) -> String {
     text
 }
 
-/// One line for each form: what it does to all traces together.
+/// One line for each form: its effect on all traces together.
 pub(crate) fn sweep(rows: &[Row], forms: &[String]) -> String {
     let mut text = String::from(
         "| form | mean − S3-FIFO | worst | of | by bytes, mean | copied ÷ inserted, mean | most | \

@@ -1,4 +1,4 @@
-//! Gives the requests of a trace to a policy and counts what was there.
+//! Gives the requests of a trace to a policy and counts hits.
 
 use serde::Serialize;
 
@@ -6,7 +6,7 @@ use crate::policies::segments::Costs;
 use crate::policies::{Policy, Request};
 use crate::traces::Trace;
 
-/// What came out.
+/// The result of a run.
 #[derive(Clone, Copy, Serialize)]
 pub(crate) struct Score {
     /// Share of the requests whose object was there, whole and fresh.
@@ -18,7 +18,7 @@ pub(crate) struct Score {
     pub(crate) costs: Option<Costs>,
 }
 
-/// Runs a trace; what the first `warm` requests find is not counted.
+/// Runs a trace; the first `warm` requests do not count.
 pub(crate) fn simulate(trace: &Trace, warm: usize, policy: &mut dyn Policy) -> Score {
     let mut fresh_until = vec![0_u32; trace.lifetimes.len()];
     let (mut hits, mut asked_bytes, mut hit_bytes) = (0_u64, 0_u64, 0_u64);

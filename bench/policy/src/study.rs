@@ -10,11 +10,11 @@ use crate::traces::Trace;
 /// How the policy of segments is called, as the store has it.
 pub(crate) const OURS: &str = "segments";
 
-/// What is the same for all runs.
+/// The settings that all runs share.
 pub(crate) struct Study {
     /// Budgets, as shares of a trace's footprint.
     pub(crate) budget_percents: Vec<f64>,
-    /// What share of the requests fills the cache before anything is counted.
+    /// The share of the requests that fills the cache before anything is counted.
     pub(crate) warm_percent: usize,
 }
 

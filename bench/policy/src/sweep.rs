@@ -86,7 +86,7 @@ pub(crate) const SWEEPS: &[Sweep] = &[
     },
     Sweep {
         name: "inherit",
-        about: "what replaces a record goes to main (1), or where its key alone says (0)",
+        about: "a record that replaces another goes to main (1), or only with a ghost (0)",
         values: &[0, 1],
         set: |config, value| config.inherits = value == 1,
     },

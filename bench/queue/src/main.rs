@@ -27,7 +27,7 @@ use ways::{Place, Role, Way};
 const EXAMPLES: &str = "\
 Examples:
   queue                            1,000,000 keys, 9 rounds
-  queue --quick                    does it run? the figures say nothing
+  queue --quick                    a trial run; its figures mean nothing
   queue --json out/queue.json      every sample, too
 
 The table goes to standard output, in Markdown. The map lies in /dev/shm.";

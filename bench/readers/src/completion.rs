@@ -8,7 +8,7 @@ use std::time::Instant;
 use crate::clock::now;
 use crate::locks::Protected;
 
-/// What the threads do.
+/// The work of the threads.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Load {
     pub(crate) threads: usize,

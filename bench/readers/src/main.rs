@@ -1,4 +1,4 @@
-//! What reading costs when many threads read: reader-writer locks side by side.
+//! The cost of reading when many threads read: reader-writer locks side by side.
 //!
 //! The figures of all locks are taken in rounds, in a new random order each, so that a
 //! slow phase of the machine hits all of them. readers/README.md says what they mean.

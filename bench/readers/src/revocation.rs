@@ -1,4 +1,4 @@
-//! What a writer of a biased lock loses by taking the bias away again and again.
+//! The time that a writer of a biased lock loses by taking the bias away again and again.
 //!
 //! One thread writes back to back, another one reads all the time. The writer also reads after each
 //! write, so that the bias comes back as soon as it may: the worst case, whichever thread wins.
@@ -42,7 +42,7 @@ fn share_lost<C: Claim + Sync>(factor: u32) -> f64 {
 
 type Lock<C> = RwLock<Bravo<Stamped, SharedTable<C>>, Row>;
 
-/// What `writer` returns, while another thread reads.
+/// Runs `writer` while another thread reads; returns its result.
 fn beside_a_reader<C: Claim + Sync, T>(factor: u32, writer: impl FnOnce(&Lock<C>) -> T) -> T {
     let raw = Bravo::new(Stamped::INIT, SharedTable::INIT).with_inhibit_factor(factor);
     let lock = RwLock::from_raw(raw, Row::default());
@@ -84,7 +84,7 @@ fn lost_of_total<C: Claim>(lock: &Lock<C>, floor: Duration) -> (Duration, Durati
     }
 }
 
-/// What one write was like.
+/// The measurements of one write.
 struct Write {
     /// There was a bias to take away, unless a reader brought it back in the last moment.
     is_revoking: bool,

@@ -1,11 +1,11 @@
-//! What the locks protect: a few words that change together.
+//! The data that the locks protect: a few words that change together.
 
 /// Four words that are always equal, unless one thread reads while another writes.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Row([u64; 4]);
 
 impl Row {
-    /// What a writer does.
+    /// A writer's change: one more in each word.
     #[inline]
     pub(crate) fn advance(&mut self) {
         self.0.iter_mut().for_each(|word| *word += 1);

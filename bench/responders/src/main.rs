@@ -1,6 +1,6 @@
 //! The benchmark's own programs: bare responders, the origin, and two load generators.
 //!
-//! A bare responder shows the limit of an I/O architecture: what is left of a cache hit when
+//! A bare responder shows the limit of an I/O architecture: the cost of a cache hit when
 //! nothing is cached, checked or logged. None of these programs is a server for real use: they
 //! listen on 127.0.0.1 and answer a made-up site (`site.rs`).
 //!

@@ -10,7 +10,7 @@ use socket2::{Domain, Socket, Type};
 const BACKLOG: i32 = 4096;
 
 /// A listener of its own on `port`, shared with other threads by SO_REUSEPORT.
-/// What it accepts inherits TCP_NODELAY.
+/// Connections that it accepts inherit TCP_NODELAY.
 pub(crate) fn listen(port: u16) -> io::Result<TcpListener> {
     let socket = Socket::new(Domain::IPV4, Type::STREAM, None)?;
     socket.set_reuse_address(true)?;

@@ -21,7 +21,7 @@ pub(crate) const FOLDERS: [(&str, usize); 3] = [("0", 0), ("1k", 1024), ("64k", 
 
 static FILLER: LazyLock<Box<[u8]>> = LazyLock::new(|| vec![b'x'; OBJECT_BYTES_MAX].into());
 
-/// What a target names.
+/// The resource that a target names.
 #[derive(Debug, PartialEq, Eq, Clone, Copy)]
 pub(crate) struct Resource {
     /// Which body.

@@ -5,14 +5,14 @@ use std::sync::Arc;
 
 use forebay_cache::{CollapseResult, Lookup, RecordTimes, Store, StoreConfig, StoreWorker};
 
-/// What every record holds.
+/// The body of every record.
 pub(crate) const BODY: [u8; 64] = [b'x'; 64];
 const HEAD: &[u8] = b"h";
 const FRESH: RecordTimes = RecordTimes { response_time: 1, stale_from: 1 << 32 };
 
 /// A cache that is full of keys.
 pub(crate) trait Cache: Sync {
-    /// What a thread looks up with.
+    /// A thread's handle for lookups.
     type Reader<'c>
     where
         Self: 'c;
@@ -20,7 +20,7 @@ pub(crate) trait Cache: Sync {
     fn name() -> &'static str;
     fn full(keys: &[Vec<u8>]) -> Self;
     fn reader(&self) -> Self::Reader<'_>;
-    /// Looks up and reads the first byte of what is found.
+    /// Looks `key` up and reads the first byte of its value.
     fn hit(reader: &Self::Reader<'_>, key: &[u8]) -> u8;
 }
 
@@ -41,7 +41,7 @@ pub(crate) fn config(key_count: usize) -> StoreConfig {
 
 pub(crate) fn put(worker: &StoreWorker, key: &[u8]) {
     let CollapseResult::Leader(leader, _follower) = worker.collapse(key, None, None, 0) else {
-        unreachable!("nobody else fetches it");
+        unreachable!("no leader for {key:?}, although it has no other fetch");
     };
     let filling = leader.begin(HEAD, None, Some(BODY.len() as u64), FRESH);
     let mut filling = filling.map_err(|(_, refused)| refused).expect("there is room");

@@ -1,4 +1,4 @@
-//! What storing costs when the store is full: each record pushes others out.
+//! The cost of storing when the store is full: each record evicts others.
 
 use forebay_cache::{Store, StoreConfig};
 

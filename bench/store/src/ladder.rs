@@ -1,4 +1,4 @@
-//! What each step from a map behind a lock to a hit in shared memory is worth, one at a time.
+//! The gain of each step from a map behind a lock to a hit in shared memory, one at a time.
 //!
 //! Each pair does the same work in two ways, in turns; the figure is nanoseconds of processor time
 //! for one piece of it.
@@ -223,7 +223,7 @@ fn holds(threads: usize) -> Vec<Step> {
                     let row = unsafe { pins.row(thread) }.expect("a row for each thread");
                     per_piece(PIECES, || {
                         for _ in 0..PIECES {
-                            // ORDER: pairs with the release of who publishes; here nobody does.
+                            // ORDER: pairs with a publisher's release store; here there is none.
                             let pin = row.pin(7, || named.load(Ordering::Acquire) == 7);
                             drop(black_box(pin));
                         }

@@ -8,7 +8,7 @@ use crate::caches::{Cache, Forebay, Hashbrown, Moka, Papaya, QuickCache, TinyUfo
 use crate::draw::Spread;
 use crate::time::{Spent, median};
 
-/// What is measured of one cache and one spread.
+/// The measurements of one cache with one spread.
 #[derive(Clone, Debug)]
 pub(crate) struct Row {
     pub(crate) cache: &'static str,

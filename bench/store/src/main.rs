@@ -23,7 +23,7 @@ Examples:
   store order                      keys and tags in order; purging by prefix and tag
   store ladder                     what each step of a hit is worth";
 
-/// What a lookup, an insert and a record cost
+/// Measures the cost of a lookup, an insert and a record
 #[derive(Parser)]
 #[command(name = "store", after_help = EXAMPLES)]
 struct Cli {

@@ -1,4 +1,4 @@
-//! What keeping keys and tags in order costs, and what it gives: purging and listing by the
+//! The cost and the benefit of keeping keys and tags in order: purging and listing by the
 //! beginning of keys and by tags.
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,7 +10,7 @@ use forebay_cache::{
 
 use crate::time::{Spent, median};
 
-/// Records of a group: what one purge takes out.
+/// Records of a group, all of which one purge removes.
 const GROUP: usize = 10_000;
 
 /// Unix seconds at which no record is stale.
@@ -111,7 +111,7 @@ impl Filled {
         let mut records = 0;
         let spent = Spent::by(|| {
             let purged = self.worker.purge_selected(selection, is_soft, &mut |_| ());
-            records = purged.expect("nobody else purges").records;
+            records = purged.expect("refused, although no other purge is in progress").records;
         });
         assert_eq!(records, GROUP as u64, "a whole group");
         spent.cpu_ns / 1000.0
@@ -157,7 +157,7 @@ impl Filled {
 
 fn put(worker: &StoreWorker, key: &[u8], tags: RecordTags) {
     let CollapseResult::Leader(leader, _) = worker.collapse(key, None, None, 0) else {
-        panic!("nobody else fetches it");
+        panic!("no leader for {key:?}, although it has no other fetch");
     };
     let times = RecordTimes { response_time: 1, stale_from: u64::MAX >> 16 };
     let filling = leader.begin(b"head", None, None, times);

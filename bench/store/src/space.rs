@@ -1,4 +1,4 @@
-//! What a record takes beside key, head and body, and what it costs to store one.
+//! The memory of a record beside key, head and body, and the cost of storing one.
 
 use forebay_cache::Store;
 

@@ -1,4 +1,4 @@
-//! Clocks, and what is made of what they say.
+//! Clocks, and statistics of their readings.
 
 use std::time::Instant;
 

@@ -53,7 +53,7 @@ fn full_store(keys: &[Vec<u8>]) -> StoreWorker {
     let times = RecordTimes { response_time: 0, stale_from: u64::MAX };
     for key in keys {
         let CollapseResult::Leader(leader, _follower) = store.collapse(key, None, None, 0) else {
-            unreachable!("nobody else fetches {key:?}");
+            unreachable!("no leader for {key:?}, although it has no other fetch");
         };
         let filling = leader.begin(HEAD, None, Some(BODY.len() as u64), times);
         let mut filling = filling.map_err(|(_, refused)| refused).expect("there is room");

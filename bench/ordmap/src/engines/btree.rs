@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
-#[allow(clippy::disallowed_types, reason = "it is what is measured")]
+#[allow(clippy::disallowed_types, reason = "the benchmark measures this lock")]
 use std::sync::RwLock;
 
 use super::calls::{Calls, run_by_calls};
@@ -13,7 +13,7 @@ type Boxed = Box<[u8]>;
 
 pub(crate) struct Locked {
     #[expect(clippy::allow_attributes, reason = "the lint is new, and not yet everywhere")]
-    #[allow(clippy::disallowed_types, reason = "it is what is measured")]
+    #[allow(clippy::disallowed_types, reason = "the benchmark measures this lock")]
     map: RwLock<BTreeMap<Boxed, Boxed>>,
     value: Vec<u8>,
     heap_before: u64,

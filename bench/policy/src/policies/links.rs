@@ -23,7 +23,7 @@ pub(crate) struct List {
 impl List {
     pub(crate) const EMPTY: Self = Self { newest: NONE, oldest: NONE, bytes: 0 };
 
-    /// Who is next to leave.
+    /// The oldest key, the next to leave the list in most policies.
     pub(crate) fn oldest(&self) -> Option<u32> {
         (self.oldest != NONE).then_some(self.oldest)
     }

@@ -1,4 +1,4 @@
-//! What decides who leaves. All but the segments hold each object by itself.
+//! The policies that decide which objects are evicted. All but the segments evict single objects.
 
 mod fifo;
 mod links;
@@ -21,7 +21,7 @@ pub(crate) struct Request {
     pub(crate) bytes: u32,
     /// How many requests came before.
     pub(crate) now: u32,
-    /// What may be stored of it is stale, so it is fetched and takes the place of what is there.
+    /// A stored copy is stale, so the object is fetched and replaces the copy.
     pub(crate) is_stale: bool,
     /// When it becomes stale if it is fetched now.
     pub(crate) stale_from: u32,
@@ -29,10 +29,11 @@ pub(crate) struct Request {
 
 /// A cache without bytes.
 pub(crate) trait Policy {
-    /// Looks for the object; if it is not there it is stored. How many of its bytes were there?
+    /// Looks the object up, and stores it if it is absent. Returns how many of its bytes were
+    /// there.
     fn request(&mut self, request: &Request) -> u32;
 
-    /// What a policy of segments has to tell beside that.
+    /// The costs of a policy of segments; `None` for the others.
     fn costs(&self) -> Option<segments::Costs> {
         None
     }
@@ -52,22 +53,22 @@ pub(crate) const REFERENCE: &str = "S3-FIFO";
 pub(crate) const SINGLE: &[Entry] = &[
     Entry {
         name: "LRU",
-        about: "who was not asked for the longest leaves",
+        about: "evicts the least recently used object",
         make: |trace, budget| Box::new(lru::Lru::new(trace.bytes.len(), budget)),
     },
     Entry {
         name: "FIFO",
-        about: "who came first leaves",
+        about: "evicts the object that was stored first",
         make: |trace, budget| Box::new(fifo::Fifo::new(trace.bytes.len(), budget)),
     },
     Entry {
         name: "SIEVE",
-        about: "a hand moves over a queue, from old to new; who was used stays where it is",
+        about: "a hand moves over a queue, from old to new; used objects keep their place",
         make: |trace, budget| Box::new(sieve::Sieve::new(trace.bytes.len(), budget)),
     },
     Entry {
         name: "W-TinyLFU",
-        about: "a window of 1 %, then a two-part LRU that lets in who was asked for more often",
+        about: "a window of 1 %, then a two-part LRU; victims leave only for more popular objects",
         make: |trace, budget| Box::new(tiny_lfu::TinyLfu::new(trace, budget)),
     },
     Entry {

@@ -9,7 +9,7 @@ pub(super) struct Sieve {
     /// Bytes of the key while it is stored; else zero.
     stored: Vec<u32>,
     was_used: Vec<bool>,
-    /// Who is looked at next; none: the oldest.
+    /// The key that the hand examines next; none: the oldest.
     hand: Option<u32>,
     budget_bytes: u64,
 }

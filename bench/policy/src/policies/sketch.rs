@@ -8,7 +8,7 @@ const SEEDS: [u64; ROWS] =
 pub(super) struct Sketch {
     counters: Vec<[u8; ROWS]>,
     noted: u64,
-    /// After so many all counts are halved, so that what was popular once is forgotten.
+    /// After so many requests all counts are halved, so that past popularity fades.
     noted_max: u64,
 }
 

@@ -1,6 +1,6 @@
 //! W-TinyLFU ("TinyLFU: a highly efficient cache admission policy", TOS '17): a window of 1 %, then
-//! a two-part LRU. Who leaves the window stays only if it was asked for more often than those who
-//! would have to go for it.
+//! a two-part LRU. An object that leaves the window stays only if it was requested more often than
+//! the victims that it would replace.
 
 use super::links::{Links, List};
 use super::sketch::Sketch;
@@ -65,7 +65,8 @@ impl TinyLfu {
         }
     }
 
-    /// Lets in who leaves the window, as long as there is room or who it replaces is less wanted.
+    /// Admits a key that leaves the window, unless it needs the room of a victim that was requested
+    /// as often or more.
     fn admit(&mut self, candidate: u32) {
         self.put(candidate, PROBATION);
         let estimate = self.sketch.estimate(candidate);

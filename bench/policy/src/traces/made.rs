@@ -16,7 +16,7 @@ const SIZED_KEYS: u32 = 100_000;
 /// Bytes of an object where all are alike.
 const EVEN_BYTES: u32 = 1024;
 
-/// How much is drawn, and from what seed.
+/// How many requests are drawn, and from which seed.
 pub(crate) struct Draw {
     pub(crate) requests: u32,
     pub(crate) seed: u64,
@@ -64,7 +64,7 @@ pub(crate) const SPECS: &[Spec] = &[
     },
     Spec {
         name: "scan",
-        about: "zipf-1.0; ten times somebody walks over 60,000 keys, nothing else between",
+        about: "zipf-1.0, interrupted ten times by a walk over 60,000 new keys",
         make: scan,
         ..ZIPF
     },
@@ -230,7 +230,7 @@ fn shift(maker: &mut Maker) {
 fn burst(maker: &mut Maker) {
     const TIMES: u32 = 6;
     const WITHIN: usize = 20_000;
-    // What is due when, as a ring.
+    // The keys that are due at each time, as a ring.
     let mut due: Vec<Vec<u32>> = vec![Vec::new(); WITHIN];
     let mut now = 0;
     maker.fill(|maker| {

@@ -1,4 +1,4 @@
-//! What is asked for, in which order: made from a seed, or read from a file.
+//! Requests in their order: made from a seed, or read from a file.
 
 mod file;
 mod made;
@@ -7,7 +7,7 @@ mod zipf;
 pub(crate) use file::read;
 pub(crate) use made::{Draw, SPECS, Spec};
 
-/// A list of requests. A key is a small number; what is known of it stands in vectors.
+/// A list of requests. A key is a small number, an index into the vectors of properties.
 pub(crate) struct Trace {
     pub(crate) name: String,
     /// The key of each request.

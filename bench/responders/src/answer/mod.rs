@@ -26,7 +26,7 @@ pub(crate) trait Answer {
     fn answer(&mut self, input: &[u8], reply: &mut Reply) -> Option<Answered>;
 }
 
-/// What one answer took from the input, and what comes after it.
+/// How much of the input one answer took, and whether the connection goes on.
 #[derive(Debug, PartialEq, Eq, Clone, Copy)]
 pub(crate) struct Answered {
     /// Bytes of the input that belong to this request.

@@ -1,5 +1,5 @@
 //! A closed loop over keep-alive connections with the mixture that a cache in use sees: popular
-//! objects by Zipf's law, and a share of URLs that nobody asked for before.
+//! objects by Zipf's law, and a share of URLs that no earlier request named.
 //!
 //! Every body is checked for its length and its mark. A response that the origin made after its
 //! request left is a miss, any other a hit; the origin's clock is this machine's.
@@ -87,7 +87,7 @@ async fn run_clients(load: Rc<Load>) -> io::Result<()> {
     Ok(())
 }
 
-/// What all connections share.
+/// The state that all connections share.
 struct Load {
     plan: Plan,
     end_ns: u64,
@@ -104,7 +104,7 @@ struct Tally {
     hits: Latencies,
     misses: Latencies,
     body_bytes: u64,
-    /// Wrong status, length or mark, or a hit of what nobody asked for before.
+    /// Wrong status, length or mark, or a hit for a URL that no earlier request named.
     wrong: u64,
     /// Requests whose connection broke.
     failed: u64,

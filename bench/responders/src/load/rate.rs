@@ -1,11 +1,11 @@
 //! An open loop: requests are due at a constant rate, whatever the server does.
 //!
 //! Latency counts from when a request was due, not from when it left: a server that stalls for
-//! 10 ms is charged for every request that came due meanwhile. `service_…` counts from the
+//! 10 ms is charged for every request that came due in that time. `service_…` counts from the
 //! sending, for comparison; `late_max_us` is how late the generator itself was at worst.
 //!
-//! Invariant: a connection has at most one request in flight; what comes due meanwhile waits in
-//! its queue, and its waiting counts.
+//! Invariant: a connection has at most one request in flight; requests that come due before
+//! the response wait in its queue, and their waiting counts.
 
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Read, Write};
@@ -26,7 +26,7 @@ use crate::net::connect;
 const EVENTS_MAX: usize = 512;
 /// Largest read.
 const INPUT_BYTES: usize = 128 * 1024;
-/// How long to wait, after the last request was due, for what is outstanding.
+/// How long to wait for outstanding responses after the last request was due.
 const DRAIN_NS: u64 = 5_000_000_000;
 /// Longest wait for an event: after it the end of the drain is looked at.
 const WAIT_NS_MAX: u64 = 1_000_000;
@@ -230,7 +230,7 @@ impl Generator {
     /// Counts the request in flight as failed and goes on over a new connection.
     fn fail(&mut self, index: u64) -> io::Result<()> {
         let connection = &mut self.connections[index as usize];
-        // What was in flight, and what waited behind it: none of it gets an answer in time.
+        // The request in flight and those that wait behind it: none of them gets an answer in time.
         let lost = connection.queue.len() + usize::from(connection.in_flight.is_some());
         self.tally.failed += lost as u64;
         *connection = Connection::open(&self.epoll, self.port, index)?;

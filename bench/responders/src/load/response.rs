@@ -3,7 +3,7 @@
 /// Most fields that a cache adds and the origin sends together.
 const FIELDS_MAX: usize = 64;
 
-/// What the head says.
+/// The parts of a head that generators use.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Head {
     pub(super) status: u16,

@@ -31,7 +31,7 @@ struct Engine<A> {
     turn: Turn<A>,
 }
 
-/// What every connection uses in its turn.
+/// The responder and the buffers that every connection uses in its turn.
 struct Turn<A> {
     answer: A,
     reply: Reply,
@@ -42,12 +42,12 @@ struct Connection {
     stream: TcpStream,
     /// Input that is not answered yet; empty, and without memory, nearly always.
     unread: Vec<u8>,
-    /// What a full socket did not take.
+    /// The part of a reply that a full socket did not take.
     unsent: Reply,
     closing: bool,
 }
 
-/// What a connection waits for after its turn.
+/// The event that a connection waits for after its turn, or its end.
 #[derive(Debug, PartialEq, Eq, Clone, Copy)]
 enum Next {
     Input,
@@ -81,8 +81,8 @@ impl<A: Answer> Engine<A> {
         }
     }
 
-    /// Accepts until the queue is empty, or descriptors are used up: what waits is accepted when
-    /// one is free.
+    /// Accepts until the queue is empty, or descriptors are used up: the rest is accepted when one
+    /// is free.
     fn accept_all(&mut self) {
         while let Ok(stream) = accept(&self.listener) {
             let number = stream.as_raw_fd() as usize;
@@ -155,7 +155,7 @@ impl Connection {
         self.answer_all(&input, turn)
     }
 
-    /// Answers every whole request of `input` and keeps what is left of it.
+    /// Answers every whole request of `input` and keeps the rest of it.
     fn answer_all(&mut self, mut input: &[u8], turn: &mut Turn<impl Answer>) -> Next {
         while !input.is_empty() {
             turn.reply.clear();

@@ -1,4 +1,4 @@
-//! What is varied.
+//! The parameters that sweeps vary.
 
 use forebay_cache::policy::EvictionRules;
 
@@ -8,7 +8,7 @@ pub(crate) struct Config {
     pub(crate) rules: EvictionRules,
     /// Of the whole budget.
     pub(crate) segments: u32,
-    /// Who each have an open segment in either queue.
+    /// Each worker has an open segment in either queue.
     pub(crate) workers: u32,
     /// Segments that stay free, for each worker.
     pub(crate) reserve_each: u32,
@@ -18,7 +18,7 @@ pub(crate) struct Config {
     pub(crate) ghosts_percent: u32,
     /// A fragment is at most one part of so many of a segment.
     pub(crate) fragment_part: u64,
-    /// What replaces a record goes to main.
+    /// Whether a record that replaces another goes to main.
     pub(crate) inherits: bool,
 }
 

@@ -1,4 +1,4 @@
-//! What segments cost beside hits.
+//! The costs of segments, apart from hits.
 
 use forebay_cache::policy::DrainCause;
 use serde::Serialize;
@@ -32,7 +32,7 @@ impl Costs {
         self.copied_bytes as f64 / self.inserted_bytes.max(1) as f64
     }
 
-    /// Mean share of the budget that holds what no key leads to any more.
+    /// Mean share of the budget that holds records to which no key leads any more.
     pub(crate) fn dead_percent(&self) -> f64 {
         self.dead_percent_sum / f64::from(self.counted.max(1))
     }
@@ -42,7 +42,7 @@ impl Costs {
         self.fresh_percent_sum / f64::from(self.counted.max(1))
     }
 
-    /// Mean share of the budget that holds stale records, of which nobody has asked since.
+    /// Mean share of the budget that holds stale records, not requested since they became stale.
     pub(crate) fn stale_percent(&self) -> f64 {
         self.stale_percent_sum / f64::from(self.counted.max(1))
     }
@@ -68,7 +68,7 @@ impl Costs {
         self.counted += 1;
     }
 
-    /// What was added since `before`; the greatest values are those of the whole run.
+    /// The sums since `before`; maxima are those of the whole run.
     pub(crate) fn since(&self, before: &Self) -> Self {
         Self {
             inserted_bytes: self.inserted_bytes - before.inserted_bytes,

@@ -39,7 +39,7 @@ impl Segments {
         }
     }
 
-    /// Stores what was fetched.
+    /// Stores a record that was fetched.
     fn insert(&mut self, record: u32, request: &Request) {
         let known = match self.pool.found(record) {
             Some(_) if self.config.inherits => KeyHistory::Replacement,

@@ -237,7 +237,8 @@ impl Pool {
         }
     }
 
-    /// Into the reserve, if need be: what is drained gives back at least as much as it takes.
+    /// Copies into the reserve if necessary: a drained segment frees at least as many bytes as its
+    /// copies take.
     fn copy(&mut self, record: u32, queue: Queue, worker: u32, uses: u8) {
         let bytes = self.records.bytes(record);
         if !self.has_room(queue, worker, bytes) {

@@ -56,7 +56,7 @@ impl Records {
         self.body_bytes[record as usize]
     }
 
-    /// What it takes in a segment.
+    /// The bytes that the record takes in a segment.
     pub(super) fn bytes(&self, record: u32) -> u64 {
         let header = if self.is_part[record as usize] { HEADER_BYTES } else { 0 };
         u64::from((header + self.body_bytes(record)).next_multiple_of(ALIGN_BYTES))

@@ -14,8 +14,8 @@ use raw::Raw;
 ///
 /// # Safety
 /// - `INIT` is an open lock, and an open lock may move.
-/// - The functions keep writers out while somebody reads or writes, and readers while somebody
-///   writes; they order memory accordingly; any thread may call them.
+/// - The functions keep writers out while another thread reads or writes, and readers while another
+///   thread writes; they order memory accordingly; any thread may call them.
 pub(crate) unsafe trait Functions {
     /// The lock's own memory.
     type State;
