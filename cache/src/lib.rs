@@ -18,7 +18,7 @@
 //! | `tags/` | tags of records, and expressions over them |
 //! | `purge/` | the ring of purges, which fills check |
 //! | `flight/` | responses that are arriving, private to a process |
-//! | `policy/` | which segment is reclaimed next, and what becomes of its records |
+//! | `policy/` | which segment is reclaimed next, and the fate of its records |
 //! | `tool/` | reading and checking a store from outside |
 //!
 //! Invariants:
@@ -36,7 +36,7 @@
 mod flight;
 #[doc(hidden)] // For measurements and stress tests.
 pub mod index;
-#[cfg_attr(loom, allow(dead_code, unused_imports))] // What uses the maps is not compiled.
+#[cfg_attr(loom, allow(dead_code, unused_imports))] // The users of the maps are not compiled.
 mod key_index;
 #[doc(hidden)] // For the simulator.
 pub mod policy;

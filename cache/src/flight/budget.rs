@@ -5,8 +5,8 @@
 //! open can be spent again, by the same record as far as they were promised.
 //!
 //! Invariants:
-//! - `taken_bytes` is the sum of what all accounts cover, and never exceeds `bytes_max`. An open
-//!   account covers its promise or its spending, whichever is larger; a closed one its spending.
+//! - `taken_bytes` is the sum of all accounts, and never exceeds `bytes_max`. An open account
+//!   counts its promise or its spending, whichever is larger; a closed one its spending.
 //! - The spending of an account is the sum of its living [`Charge`]s.
 //!
 //! The counters are `Relaxed`: they publish no data.
@@ -189,12 +189,12 @@ mod tests {
         }
         drop(others);
         let beyond = promised.charge(70).unwrap();
-        assert_eq!(budget.taken_bytes(), 70, "what is beyond the promise is taken");
+        assert_eq!(budget.taken_bytes(), 70, "bytes beyond the promise are taken");
         drop(beyond);
         assert_eq!(budget.taken_bytes(), 60, "and given back");
         let held = promised.charge(20).unwrap();
         promised.close();
-        assert_eq!(budget.taken_bytes(), 20, "what is held outlives the promise");
+        assert_eq!(budget.taken_bytes(), 20, "held bytes outlive the promise");
         drop(promised);
         drop(held);
         assert_eq!(budget.taken_bytes(), 0);

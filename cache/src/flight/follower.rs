@@ -80,7 +80,7 @@ impl BodyReader {
         self.opening.body_bytes
     }
 
-    /// Pushes the next bytes to `out`: what has arrived, at most `bytes_max`, and at least one.
+    /// Pushes the next bytes that have arrived to `out`: at most `bytes_max`, and at least one.
     /// The task is woken when more arrives, or the body ends.
     pub fn poll_fragments(
         &mut self,

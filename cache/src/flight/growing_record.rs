@@ -1,4 +1,4 @@
-//! The state of a response that arrives: what is known of it, its fragments, its readers.
+//! The state of a response that arrives: its phase and head, its fragments, its readers.
 //!
 //! All of it is plain state behind the flight's lock. [`window`](super::window) has the part for
 //! bodies that will not be stored.
@@ -37,7 +37,7 @@ pub struct VariantKey {
     pub variant: Vec<u8>,
 }
 
-/// What is known of a response when its body begins.
+/// The properties of a response that are known when its body begins.
 #[derive(Debug)]
 pub(crate) struct Opening {
     pub(crate) head: Bytes,
@@ -133,7 +133,7 @@ impl GrowingRecord {
     }
 
     /// The last fragments, which `bytes` more are joined with. Each is at most twice as long as
-    /// what follows it, so a byte is copied a few times at most.
+    /// all bytes behind it together, so a byte is copied a few times at most.
     pub(super) fn tail(&self, bytes: usize) -> Vec<Bytes> {
         let mut joined_bytes = bytes as u64;
         let mut tail = Vec::new();

@@ -1,4 +1,4 @@
-//! The leader's side of a flight, until the response's head decides what becomes of it.
+//! The leader's side of a flight, until the response's head decides how the flight goes on.
 
 use std::fmt;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ pub enum FillRefused {
     NoRoom,
 }
 
-/// What followers get of a stored record that was validated.
+/// The head that followers get when a stored record was validated.
 #[derive(Clone, Debug)]
 pub struct RenewedHead {
     /// The new head.

@@ -1,7 +1,7 @@
 //! Flights: responses that are arriving, each fetched by one leader and read by many followers.
 //!
-//! This module does not know what is stored: a caller brings a [`Gate`] that answers for it, and
-//! the leader stores what arrives. Flights are private to a process.
+//! This module does not know the store: a caller brings a [`Gate`] that answers for it, and the
+//! leader stores the bytes that arrive. Flights are private to a process.
 //!
 //! | role | uses |
 //! |---|---|

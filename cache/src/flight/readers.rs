@@ -14,7 +14,7 @@ pub(super) struct ReaderState {
     pub(super) stalled_ms: u64,
     /// The window went on without it.
     pub(super) cut: bool,
-    /// Its client stalls; it can read what is stored in fragments from the store.
+    /// Its client stalls; it can read the stored fragments from the store.
     pub(super) is_aside: bool,
     waker: Option<Waker>,
 }

@@ -12,8 +12,8 @@ pub(super) struct Events {
     pub(super) declined: AtomicU64,
 }
 
-/// A snapshot of all flights. It reads one shard after another, so the numbers are off by what
-/// happens in between.
+/// A snapshot of all flights. It reads one shard after another, so changes in between make
+/// the numbers inexact.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct FlightStats {
     /// Fetches that can be joined.

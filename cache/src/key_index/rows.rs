@@ -144,7 +144,7 @@ mod loom_tests {
             })
         };
         if let Some(seen) = left.due() {
-            assert!(!entering.is_pending(7), "what a dead one left stays for ever");
+            assert!(!entering.is_pending(7), "the row of a dead participant stays for ever");
             left.swept(seen);
         }
         taking_back.join().unwrap();

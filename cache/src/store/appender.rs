@@ -79,7 +79,7 @@ impl Appender {
     pub(crate) fn claim(&self, queue: SegmentQueue) -> bool {
         let mut open_queue = self.queue(queue).borrow_mut();
         debug_assert!(open_queue.open.is_none(), "an open segment would never be sealed");
-        // SAFETY: the row is this participant's, and what is open is sealed before it leaves.
+        // SAFETY: the row is this participant's, and it seals open segments before it leaves.
         let open = unsafe { self.shared.segments.claim(self.row, queue, open_queue.previous) };
         let Some(open) = open else {
             return false;

@@ -1,4 +1,4 @@
-//! Body handles: what clients have still to read of stored bodies.
+//! Body handles: the parts of stored bodies that clients have still to read.
 //!
 //! A [`BodyHandle`] keeps its segment pinned. When a slow client holds one while the reclaimer
 //! needs the segment, the reclaimer asks the owner of the pin to

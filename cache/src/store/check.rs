@@ -10,7 +10,7 @@ use crate::tool::view::RegionView;
 use crate::tool::{CheckDepth, CheckProgress, StoreReadError, StoreReport, check};
 
 impl Store {
-    /// Walks over the whole region and reports what is wrong. Other participants go on, and their
+    /// Walks over the whole region and reports its faults. Other participants go on, and their
     /// steps in progress are not reported. See `docs/format/store.md`, "Checking".
     ///
     /// # Errors

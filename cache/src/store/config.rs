@@ -175,7 +175,7 @@ pub enum OpenError {
     Region(RegionError),
     /// The region does not match its plan.
     Damaged {
-        /// What is wrong.
+        /// The fault.
         what: &'static str,
         /// Its file, if it has one.
         path: Option<PathBuf>,

@@ -1,5 +1,5 @@
 //! Draining a segment: each record moves to another segment or is removed from the index, in
-//! slices. [`reclaim`](super::reclaim) has the steps and what a death leaves of them.
+//! slices. [`reclaim`](super::reclaim) has the steps, and the state that a death leaves.
 
 use forebay_shm::crash_point;
 use forebay_sync::atomic::Relaxed;
@@ -33,7 +33,7 @@ pub(super) struct DrainSlice<'w> {
     now: u64,
 }
 
-/// What follows a record.
+/// How a walk goes on after a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum WalkStep {
     Next,

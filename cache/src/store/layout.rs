@@ -224,7 +224,7 @@ mod tests {
                 let plan = plan.unwrap();
                 let areas = plan.areas.iter().map(|area| area.bytes.next_multiple_of(4096));
                 let unused = plan.region_bytes - REGION_FIXED_BYTES - areas.sum::<u64>();
-                // Another segment would take so much with what belongs to it.
+                // Another segment would take so much, with its part of the other areas.
                 let step_bytes = 2 * u64::from(plan.geometry.segment_bytes()) + 64 * 1024;
                 assert!(unused <= step_bytes, "{record_bytes}, {budget_bytes}: {unused} unused");
             }

@@ -1,4 +1,4 @@
-//! What a thread does for the store between two requests: in slices, so that no request waits long.
+//! A thread's work for the store between two requests: in slices, so that no request waits long.
 
 use super::body_handle::ConnectionTag;
 use super::reclaim::SliceOutcome;

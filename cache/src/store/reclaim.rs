@@ -5,7 +5,7 @@
 //! | `choose_victim`, then `DRAINING` names the segment | a sealed segment, to be drained |
 //! | sealed → draining | the same, draining |
 //! | main queue only: count records by use, up to `DRAINED_BYTES` | goes on there |
-//! | move each record or remove it, up to `DRAINED_BYTES` | goes on there: what was done is out |
+//! | move each record or remove it, up to `DRAINED_BYTES` | goes on there: drained ones are out |
 //! | if a word may be left: search the index, up to a bucket | goes on there |
 //! | clear `DRAINING` | a draining segment without words |
 //! | barrier; no pin: free | a free segment |

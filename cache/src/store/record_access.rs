@@ -22,12 +22,11 @@ const NO_SEGMENT: usize = usize::MAX;
 #[derive(Clone, Debug)]
 pub(crate) struct RecordAccess {
     shared: Arc<Shared>,
-    /// What removed records leave behind.
+    /// Remains of removed records, until they are removed too.
     orphans: Rc<RefCell<Vec<Orphans>>>,
 }
 
-/// What a removed record leaves behind: records that only it named, and its entries in the key
-/// index.
+/// Remains of a removed record: records that only it named, and its entries in the key index.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Orphans {
     /// The fragments of a long body from this number on.

@@ -98,7 +98,7 @@ impl RecordIndex {
     pub(crate) fn look(&self, key: &[u8]) -> Option<PinnedRecord<'_>> {
         let seen = Cell::new(None);
         let is_at = |at: PinnedLocation<'_>| {
-            // SAFETY: what is kept of it is used with the hit that the lookup returns for it.
+            // SAFETY: the kept record is used only with the hit that the lookup returns for it.
             let record = unsafe { self.access().record_kept(at) };
             let is_it = record.is_some_and(|record| record.key() == key);
             seen.set(record);

@@ -77,8 +77,8 @@ impl KeyIndexWriter {
         self.pending_sequence.set(0);
     }
 
-    /// Removes the entries of records whose words are gone. What cannot be removed now is left to a
-    /// sweep.
+    /// Removes the entries of records whose words are gone. Entries that cannot be removed now are
+    /// left to a sweep.
     pub(crate) fn remove(&self, records: &[RecordKeys<'_>]) {
         if self.handle.remove_keys(records).is_err() {
             self.shared.leftovers.note();

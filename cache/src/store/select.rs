@@ -41,7 +41,7 @@ pub struct WalkProgress {
     pub bytes: u64,
 }
 
-/// What a purge of a selection would remove.
+/// The size of the records that a purge of a selection would remove, and a sample of their keys.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SelectionSize {
     /// Records, and their bytes.

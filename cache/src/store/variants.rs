@@ -50,7 +50,7 @@ impl<'a> BaseBody<'a> {
         rest.is_empty().then_some(BaseBody { epoch: u64::from_le_bytes(*epoch), hashes })
     }
 
-    /// An owned copy of what it names. `primary` is its key.
+    /// An owned copy of the names of its variants. `primary` is its key.
     pub(crate) fn named(&self, primary: &[u8]) -> NamedVariants {
         let (primary, hashes) = (primary.to_vec(), self.hashes.to_vec());
         NamedVariants { primary, epoch: self.epoch, hashes }
@@ -95,8 +95,8 @@ pub(crate) fn write_key_of(key: &mut Vec<u8>, primary: &[u8], epoch: u64, hash: 
 
 /// The parts of a variant's key: primary key, epoch, hash. `None` for other keys.
 ///
-/// A primary key can have a NUL at the same place; but then what would be the epoch is part of a
-/// name, and no number that a store comes to.
+/// A primary key can have a NUL at the same place; but then the bytes of the epoch are part of a
+/// name, and no number that a store reaches.
 pub(crate) fn split_variant_key(key: &[u8]) -> Option<(&[u8], u64, &[u8; HASH_BYTES])> {
     let (rest, hash) = key.split_last_chunk()?;
     let (rest, epoch) = rest.split_last_chunk()?;

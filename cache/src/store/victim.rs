@@ -1,4 +1,4 @@
-//! Which segment is reclaimed next, and what becomes of drained ones that are still pinned.
+//! Choosing the segment to reclaim next, and freeing drained segments that were still pinned.
 
 #![allow(unsafe_code)]
 

@@ -6,11 +6,11 @@
 //! | [`Appender`] | the segments that the thread appends to |
 //! | [`BodyHandles`] | bodies that clients still read |
 //! | [`KeyIndexWriter`] | the handle on the key index, its pending insert, its sweep |
-//! | [`Reclaimer`] | what the thread knows of free and drained segments |
+//! | [`Reclaimer`] | the thread's view of free and drained segments |
 //! | [`Verifier`] | the check of records that were there before this process |
 //!
-//! What needs several of them, such as storing a record, is a method of [`WorkerInner`]. State
-//! that threads and processes share is in [`Shared`].
+//! Operations that need several of them, such as storing a record, are methods of [`WorkerInner`].
+//! State that threads and processes share is in [`Shared`].
 
 #![allow(unsafe_code)]
 
@@ -36,7 +36,7 @@ pub struct StoreWorker {
     pub(crate) inner: Rc<WorkerInner>,
 }
 
-/// What belongs to one thread, on lines of its own.
+/// The parts that belong to one thread, on lines of its own.
 #[repr(align(128))]
 pub(crate) struct WorkerInner {
     pub(crate) shared: Arc<Shared>,

@@ -36,7 +36,7 @@ fn insert<W: Words>(index: &Index<W, Locations>, row: &Row, location: u32, salt:
     let hash = KeyHash::new(mixed(salt ^ u64::from(location)));
     let key = IndexKey::new(hash, |at: PinnedLocation<'_>| at.location() == location);
     let new = InsertRequest { location, size_class: 20, sequence: u64::from(location) };
-    let unchecked = index.insert(row, &key, &new).expect("somebody gives way");
+    let unchecked = index.insert(row, &key, &new).expect("no record gave way to the new one");
     assert!(index.make_live(row, &key, unchecked));
 }
 

@@ -28,11 +28,11 @@ impl Locked {
 
 impl Calls for Locked {
     fn get(&self, key: &[u8]) -> u64 {
-        self.map.read().expect("nobody panics").get(key).map_or(0, |value| digest(value))
+        self.map.read().expect("a thread panicked").get(key).map_or(0, |value| digest(value))
     }
 
     fn range(&self, key: &[u8]) -> u64 {
-        let map = self.map.read().expect("nobody panics");
+        let map = self.map.read().expect("a thread panicked");
         let range = map.range::<[u8], _>((Bound::Included(key), Bound::Unbounded)).take(RANGE);
         range.map(|(_, value)| digest(value)).fold(0, u64::wrapping_add)
     }
@@ -40,11 +40,11 @@ impl Calls for Locked {
     fn insert(&mut self, data: &Data, asked: &Asked) -> u64 {
         data.value(asked.number, &mut self.value);
         let (key, value) = (asked.key[..].into(), self.value[..].into());
-        u64::from(self.map.write().expect("nobody panics").insert(key, value).is_some())
+        u64::from(self.map.write().expect("a thread panicked").insert(key, value).is_some())
     }
 
     fn remove(&self, key: &[u8]) -> u64 {
-        u64::from(self.map.write().expect("nobody panics").remove(key).is_some())
+        u64::from(self.map.write().expect("a thread panicked").remove(key).is_some())
     }
 }
 

@@ -1,4 +1,4 @@
-//! What flights hold never exceeds its limit, whatever grows, slides or is held by slow readers.
+//! Flights never hold more than their limit, whatever grows, slides or is held by slow readers.
 
 use super::fragment::{body_cost, fragment_cost};
 use super::*;
@@ -8,7 +8,7 @@ fn mixed_sizes_never_exceed_the_budget() {
     let mut rng = Rng::from_environment("mixed sizes");
     let flights = new_flights(config());
     let mut growing: Vec<(BodyWriter, BodyReader)> = Vec::new();
-    // Some clients are slow: what they hold has left its flight, but not the budget.
+    // Some clients are slow: the bytes that they hold have left their flight, but not the budget.
     let mut held: Vec<Bytes> = Vec::new();
     for round in 0..20_000_u64 {
         if rng.below(4) == 0 && growing.len() < 16 {
@@ -105,7 +105,8 @@ fn without_room_nothing_grows_and_nothing_fails() {
     check_at_rest(&flights);
 }
 
-/// Takes what is left, in bodies of one piece; they are held for followers that read nothing.
+/// Takes the rest of the budget, in bodies of one piece; they are held for followers that read
+/// nothing.
 fn take_rest(flights: &Arc<Flights>) -> Vec<(BodyWriter, Follower)> {
     let mut held = Vec::new();
     for bytes in [30_000, 1000, 1] {
@@ -123,7 +124,7 @@ fn take_rest(flights: &Arc<Flights>) -> Vec<(BodyWriter, Follower)> {
     held
 }
 
-/// Others take all that is left, but what was promised arrives whole, however it is cut.
+/// Others take the rest of the budget, but a promised body arrives whole, however it is cut.
 #[test]
 fn a_promise_is_kept() {
     for (bytes, step) in

@@ -1,4 +1,4 @@
-//! One fetch for many: who leads, who follows, what everybody learns, and purges in between.
+//! One fetch for many callers: leading, following, the outcome that all get, purges in between.
 
 use super::fragment::fragment_cost;
 use super::*;
@@ -59,7 +59,7 @@ fn a_read_is_limited() {
     }
 }
 
-/// What a leader may say, and what its followers see.
+/// Each way in which a leader may end, and the outcome that its followers see.
 #[test]
 fn every_end_of_a_fetch_reaches_its_followers() {
     type Act = fn(LeaderGuard);
@@ -142,7 +142,7 @@ fn a_body_known_to_be_too_long_gives_the_lead_back() {
     lead.decline(0);
     assert!(matches!(outcome(&mut follower), FollowOutcome::Declined));
     assert_eq!(flights.stats().refused_large, 1);
-    // Promised lengths share what may grow.
+    // Promised lengths share the room for growing records.
     let growths: Vec<BodyWriter> = (0..2_u8)
         .map(|i| take_lead(&flights, &[i], None).0.begin(b"", None, Some(110_000)).unwrap())
         .collect();
@@ -215,7 +215,7 @@ fn a_reader_is_woken_once_by_each_change_and_never_without() {
         assert_eq!(alarm.0.load(Relaxed), round);
         writer.append(b"a").unwrap();
         writer.append(b"b").unwrap();
-        assert_eq!(alarm.0.load(Relaxed), round + 1, "who does not wait is not woken");
+        assert_eq!(alarm.0.load(Relaxed), round + 1, "one wake-up for each wait");
     }
     assert_eq!(read(&mut reader, &mut cx), (b"ab".to_vec(), Poll::Pending));
     drop(writer);

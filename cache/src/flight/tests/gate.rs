@@ -1,10 +1,10 @@
-//! Who may join whom, as the gate says.
+//! A gate decides which callers may join which flight.
 
 use std::cell::RefCell;
 
 use super::*;
 
-/// A gate that answers what the case says, and writes down what it was asked.
+/// A gate with the answers of a case, which writes its questions down.
 struct Scripted {
     current: bool,
     purges: u64,
@@ -40,8 +40,8 @@ impl Gate for Scripted {
 
 #[test]
 fn a_gate_decides_whether_a_caller_looks_again_follows_or_leads() {
-    // (there is a flight, its key is declined, what is current, purges since the flight's leader
-    // noted 3, what becomes of it, what was asked)
+    // (there is a flight, its key is declined, the caller's record is current, purges since the
+    // flight's leader noted 3, the result, the gate's questions)
     let cases = [
         (false, false, true, 0, "Lead", "note current "),
         (false, false, false, 0, "Changed", "note current "),
@@ -76,11 +76,12 @@ fn a_gate_decides_whether_a_caller_looks_again_follows_or_leads() {
 fn a_leader_after_a_purge_elsewhere_detaches_the_flight_before_it() {
     let flights = new_flights(config());
     let join = |purges| flights.join(key(b"a", None), 0, &Scripted::new(true, purges));
-    let JoinResult::Lead(first, follower) = join(1) else { panic!("nobody leads") };
+    let JoinResult::Lead(first, follower) = join(1) else { panic!("no leader") };
     let mut first = begin(first, b"", None);
     let JoinResult::Lead(second, _) = join(2) else { panic!("the first is followed") };
     assert!(!first.is_storing() && matches!(join(2), JoinResult::Follow(_)));
-    // A purge that does not match the key is nothing to the gate: who noted less may be followed.
+    // A purge that does not match the key means nothing to the gate: a leader that noted fewer
+    // purges may be followed.
     assert!(matches!(join(0), JoinResult::Follow(_)));
     first.append(b"abc").unwrap();
     first.finish(None);

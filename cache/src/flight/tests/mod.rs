@@ -1,4 +1,4 @@
-//! What all tests of flights share: limits, recognisable contents, gates, a tiny executor.
+//! Parts that all tests of flights share: limits, recognisable contents, gates, a tiny executor.
 
 mod budget;
 mod collapse;
@@ -54,7 +54,7 @@ fn check(flights: &Flights) {
     assert!(faults.is_empty(), "{faults:#?}");
 }
 
-/// Fails if the flights contradict themselves or somebody still holds something.
+/// Fails if the flights contradict themselves, or if bytes or flights are still held.
 fn check_at_rest(flights: &Flights) {
     check(flights);
     let stats = flights.stats();

@@ -23,7 +23,7 @@ struct Fetch {
     sent_bytes: usize,
     /// It was neither detached nor given up.
     registered: bool,
-    /// It was purged elsewhere: whoever joins next detaches it.
+    /// It was purged elsewhere: the next caller that joins detaches it.
     purged: bool,
 }
 
@@ -70,7 +70,7 @@ impl Model {
         }
     }
 
-    /// Joins as a request would that has found what is stored, or something older.
+    /// Joins as a request that has found the stored record, or an older one.
     fn start(&mut self, number: u64) {
         let primary = number.to_le_bytes();
         let found = self.shelf.find(&primary);
@@ -83,7 +83,9 @@ impl Model {
         let led = self.fetches.iter().position(|fetch| fetch.registered && fetch.name == name);
         let followed = led.filter(|&index| !self.fetches[index].purged);
         match joined {
-            JoinResult::Changed => assert!(is_stale, "{name:?}: what was found is current"),
+            JoinResult::Changed => {
+                assert!(is_stale, "{name:?}: the record that was found is current")
+            }
             JoinResult::Declined => {
                 assert!(self.version < self.declined[number as usize], "{name:?}")
             }
@@ -239,7 +241,7 @@ impl Fetch {
         self.readers.push((reader, Vec::new()));
     }
 
-    /// Appends some of the rest, or until nobody listens any more.
+    /// Appends some of the rest, or stops when the flight has no reader any more.
     fn append(&mut self, bytes_max: usize, flights: &Flights) -> GivenUp {
         let body = content(self.version, self.body_bytes);
         let to = self.sent_bytes.saturating_add(bytes_max).min(self.body_bytes);

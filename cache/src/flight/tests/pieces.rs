@@ -1,4 +1,4 @@
-//! What a leader gets of the body that it has appended.
+//! The pieces that a leader gets of the body that it has appended.
 
 use super::*;
 

@@ -1,8 +1,8 @@
 //! An obvious store for tests: a map, and a list of all purges.
 //!
 //! It keeps the promises of the real one that flights build on: a purge has a number from its
-//! beginning, takes out what it matches some time later, and is then over; what a fetch brings is
-//! put in only if no purge after its noted number matches.
+//! beginning, removes the records that it matches some time later, and is then over; a fetched
+//! record is put in only if no purge after its noted number matches.
 
 use std::collections::HashMap;
 
@@ -10,7 +10,7 @@ use forebay_sync::{LockClass, Mutex, MutexGuard};
 
 use super::*;
 
-/// What is stored under a key.
+/// The record that is stored under a key.
 #[derive(Clone, Debug)]
 pub(super) struct Kept {
     pub(super) sequence: u64,
@@ -60,7 +60,7 @@ impl Shelf {
         self.state().stored
     }
 
-    /// Stores what a fetch brought, unless it was purged meanwhile.
+    /// Stores a fetched record, unless it was purged during its fetch.
     pub(super) fn store(&self, primary: &[u8], purge_noted: u64, head: &[u8], body: &[u8]) -> bool {
         let mut state = self.state();
         if state.is_purged(primary, purge_noted) {
@@ -74,7 +74,7 @@ impl Shelf {
         true
     }
 
-    /// Gives what was found another sequence, if it is still there.
+    /// Gives the record that was found another sequence, if it is still there.
     pub(super) fn renew(&self, primary: &[u8], found: &Kept) -> Option<u64> {
         let mut state = self.state();
         let sequence = state.sequence + 1;

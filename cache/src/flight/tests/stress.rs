@@ -1,4 +1,5 @@
-//! Many threads at once on a few keys: what may never be seen, and that everybody comes to an end.
+//! Many threads at once on a few keys: no request sees a mixed, cut or purged response, and all
+//! threads end.
 
 use std::future::poll_fn;
 use std::sync::Barrier;
@@ -16,9 +17,9 @@ struct Shared {
     shelf: Shelf,
     /// The next version; a leader takes one when it has become leader.
     version: AtomicU64,
-    /// By key: what has a lower version began before a purge that is over.
+    /// By key: a response with a lower version began before a purge that is over.
     floors: Vec<AtomicU64>,
-    /// How often somebody followed another's fetch.
+    /// How often a caller followed another's fetch.
     followed: AtomicU64,
     start: Barrier,
 }

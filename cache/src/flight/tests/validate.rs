@@ -26,7 +26,7 @@ fn followers_get_the_new_head_and_no_caller_joins_any_more() {
 fn another_response_reaches_followers_that_wait_for_a_validation() {
     let flights = new_flights(config());
     let (lead, _first) = take_lead(&flights, b"a", None);
-    // Who finds the stale record meanwhile follows the same fetch.
+    // A caller that finds the stale record during the fetch follows it.
     let second = follow(&flights, b"a");
     let mut writer = begin(lead, b"", None);
     writer.append(b"new").unwrap();
@@ -35,8 +35,8 @@ fn another_response_reaches_followers_that_wait_for_a_validation() {
     assert_eq!(read_now(&mut reader(second)), (b"new".to_vec(), Poll::Ready(ReadEvent::Done)));
 }
 
-/// A purge of another process is on its way when a fetch begins. Who joins after the purge must
-/// not get what it took out.
+/// A purge of another process is in progress when a fetch begins. A caller that joins after the
+/// purge must not get the record that it removed.
 #[test]
 fn after_a_purge_no_caller_follows_a_validation_of_a_purged_record() {
     for validates in [true, false] {
@@ -46,7 +46,10 @@ fn after_a_purge_no_caller_follows_a_validation_of_a_purged_record() {
         shelf.begin_purge(b"a");
         let gate = shelf.gate(b"a", found.as_ref());
         let first = flights.join(key(b"a", None), 0, &gate);
-        assert!(matches!(first, JoinResult::Lead(..)), "what is being purged is still current");
+        assert!(
+            matches!(first, JoinResult::Lead(..)),
+            "the record is current until its purge removes it"
+        );
         shelf.evict(b"a");
         shelf.end_purge();
         let second = flights.join(key(b"a", None), 0, &shelf.gate(b"a", None));

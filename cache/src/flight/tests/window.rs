@@ -1,4 +1,4 @@
-//! A body that outgrows what is stored slides through without being held.
+//! A body that grows too long to be stored slides through without being held.
 
 use super::*;
 
@@ -102,7 +102,7 @@ fn the_leader_waits_for_its_readers_and_stops_without_any() {
 
 #[test]
 fn a_reader_that_makes_others_wait_is_left_behind() {
-    // (who reads in each turn, who is left behind)
+    // (case, number of readers, those that read in each turn, the one that is left behind)
     let cases: [(&str, usize, &[usize], Option<usize>); 3] = [
         ("one of two stands still", 2, &[0], Some(1)),
         ("alone", 1, &[], None),
@@ -174,7 +174,7 @@ fn a_purged_fill_lets_go_of_what_is_read() {
     drop(read_now(&mut reader));
     assert!(flights.stats().growing_bytes < 3000, "{:?}", flights.stats());
     drop(reader);
-    assert_eq!(writer.append(b"y"), Err(NoReaders), "nobody reads what nobody keeps");
+    assert_eq!(writer.append(b"y"), Err(NoReaders), "no reader is left, and nothing is stored");
 }
 
 #[test]

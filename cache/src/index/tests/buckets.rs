@@ -52,7 +52,7 @@ fn a_record_is_found_when_it_is_live_and_pinned_while_it_is_held() {
     let pin = hit.into_pin();
     assert!(store.pins.is_pinned(0));
     drop(pin);
-    assert!(!store.pins.is_pinned(0), "whoever finds nothing pins nothing");
+    assert!(!store.pins.is_pinned(0), "a lookup that finds nothing leaves no pin");
 }
 
 #[test]

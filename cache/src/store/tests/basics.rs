@@ -101,7 +101,7 @@ fn a_purge_removes_stored_records_and_detaches_fetches() {
     let leader = lead(&worker, b"key", None);
     let purged = worker.purge(b"key").unwrap();
     assert_eq!((purged.records, purged.flights), (0, 1));
-    // Nobody follows it, and it is not to be stored: it may even stop.
+    // The fetch has no follower and is not to be stored: it may even stop.
     let filling = leader.begin(b"stale", None, None, fresh()).unwrap();
     assert!(!filling.finish());
     assert_eq!(get(&worker, b"key"), None);

@@ -113,7 +113,7 @@ impl Made {
     }
 }
 
-/// A sentence, what is done to a store, and the faults that are found then.
+/// A sentence, the damage that is done to a store, and the faults that are found then.
 type Case = (&'static str, fn(&Made), &'static [&'static str]);
 
 const WORDS: &[Case] = &[
@@ -123,7 +123,7 @@ const WORDS: &[Case] = &[
         &["no_segment"],
     ),
     (
-        "a word has a state that nobody writes",
+        "a word has a state that is never written",
         |made| made.write_index(KEY, |word| word | STATE_BITS),
         &["word_state"],
     ),
@@ -142,7 +142,7 @@ const WORDS: &[Case] = &[
         &["drained_segment"],
     ),
     (
-        "a word names what is not filled",
+        "a word names an unfilled part",
         |made| made.write_segment(made.segment_of(KEY), FILLED, |_| 64),
         // The walk ends within the first record.
         &["not_filled", "walk"],
@@ -179,7 +179,7 @@ const WORDS: &[Case] = &[
         &["unchecked"],
     ),
     (
-        "what its publisher may still be at is no fault",
+        "a word that its publisher may still be changing is no fault",
         |made| made.write_index(b"behind", |word| word & !STATE_BITS),
         &[],
     ),
@@ -243,7 +243,7 @@ const SEGMENTS: &[Case] = &[
         &["open_twice"],
     ),
     (
-        "what no word names is damaged",
+        "a record that no word names is damaged",
         |made| {
             let location = made.word_of(KEY).1 as u32;
             made.worker.purge(KEY).unwrap();
@@ -252,7 +252,7 @@ const SEGMENTS: &[Case] = &[
         &["walk"],
     ),
     (
-        "pins are up of nobody",
+        "pins have no owner",
         |made| {
             let columns = made.free() as usize + 1;
             made.write(kind::PINS, 2 * columns.next_multiple_of(LINE_WORDS) + 7, |_| 1);
@@ -384,7 +384,7 @@ fn fragments_and_heads_without_each_other_are_noted() {
             .remove(&worker.inner.records.pins, &worker.inner.records.key(KEY)),
         1
     );
-    // They stay for who is sending them, and leave by themselves.
+    // They stay for responses that are being sent, and leave by themselves.
     worker.inner.demote_orphans();
     let [FindingKind::OrphanFragments { count: left, .. }] = notes(&store)[..] else {
         panic!("{:?}", notes(&store));

@@ -1,4 +1,4 @@
-//! A check beside threads that store, find, purge and make room: what changes is not told.
+//! A check beside threads that store, find, purge and make room: changes are no findings.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -32,7 +32,7 @@ impl Rng {
     }
 }
 
-/// What stands under a key says which key it is.
+/// A body that repeats its key, so that a body of another key is recognised.
 fn body_of(key: &[u8], bytes: usize) -> Vec<u8> {
     key.iter().copied().cycle().take(bytes).collect()
 }
@@ -81,7 +81,7 @@ fn find_one(worker: &StoreWorker, key: &[u8]) {
     }
 }
 
-/// What one thread does until it is told to stop.
+/// The work of one thread until it is told to stop.
 fn work(worker: &StoreWorker, seed: u64, stop: &StopFlag, rounds: &AtomicU64) {
     let mut rng = Rng(seed);
     let mut made = 0;

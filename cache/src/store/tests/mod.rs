@@ -39,7 +39,7 @@ fn check(store: &Store) -> StoreReport {
     report
 }
 
-/// Nothing is wrong with a store in which nobody works, and all its counts are right.
+/// Fails if an idle store has a fault or a wrong count.
 fn assert_sound(store: &Store) {
     let report = check(store);
     let wrong = report.findings.iter().any(|finding| finding.severity() != FindingSeverity::Note);
@@ -76,7 +76,7 @@ fn put(worker: &StoreWorker, key: &[u8], head: &[u8], body: &[u8]) -> bool {
     fill(lead(worker, key, None), head, None, body)
 }
 
-/// Head and body of what stands under a key.
+/// Head and body of the record that is stored under a key.
 fn get(worker: &StoreWorker, key: &[u8]) -> Option<(Vec<u8>, Vec<u8>)> {
     match worker.lookup(key) {
         Lookup::Miss => None,

@@ -25,7 +25,7 @@ fn selection(within: &str, tags: &str) -> Selection {
     Selection { within: within.as_bytes().to_vec(), tags }
 }
 
-/// Ten keys, and who has which tags.
+/// Ten keys with their tags.
 const STORED: &[(&str, &str)] = &[
     ("a/1", "red"),
     ("a/2", "red blue"),
@@ -45,7 +45,7 @@ fn filled() -> (Store, StoreWorker) {
     (store, worker)
 }
 
-/// What stands in the store.
+/// The keys that are stored.
 fn left(worker: &StoreWorker) -> Vec<&'static str> {
     let keys = STORED.iter().map(|(key, _)| *key);
     keys.filter(|key| get(worker, key.as_bytes()).is_some()).collect()
@@ -155,7 +155,7 @@ fn put_variant(worker: &StoreWorker, value: &[u8], tags: &str) {
         _ => None,
     };
     let CollapseResult::Leader(leader, _) = worker.collapse(b"k", known, None, 0) else {
-        panic!("it is fetched by nobody");
+        panic!("no leader, although the key has no other fetch");
     };
     let base = VariantKey { names: b"accept".to_vec(), variant: value.to_vec() };
     let head = [b"head of ", value].concat();
@@ -198,13 +198,13 @@ fn each_variant_is_meant_by_its_own_tags() {
     assert_eq!((order.entries, order.left_over, order.faults), (0, 0, vec![]));
 }
 
-/// What was begun before a purge by tag is looked at when its tags are known.
+/// A fetch that began before a purge by tag is checked when its tags are known.
 #[test]
 fn a_fetched_response_is_not_stored_if_its_tags_were_purged() {
     let (_store, worker) = open(8 << 20);
     for (tags, is_stored) in [("red", false), ("blue", true), ("", true)] {
         let CollapseResult::Leader(leader, _) = worker.collapse(b"k", None, None, 0) else {
-            panic!("it is fetched by nobody");
+            panic!("no leader, although the key has no other fetch");
         };
         let mut filling = leader.begin(b"head", None, None, fresh()).unwrap_or_else(|_| panic!());
         filling.tag(tags_of(tags));
@@ -214,13 +214,13 @@ fn a_fetched_response_is_not_stored_if_its_tags_were_purged() {
     }
 }
 
-/// Who comes behind a purge gets nothing that may be older, whichever tags that will have.
+/// After a purge no caller gets a response that may be older, whichever tags that will have.
 #[test]
 fn no_caller_joins_a_fetch_that_began_before_a_purge_by_tag() {
     let (_store, worker) = open(8 << 20);
     for (within, joins) in [("", false), ("k", false), ("x", true)] {
         let CollapseResult::Leader(leader, _) = worker.collapse(b"k", None, None, 0) else {
-            panic!("it is fetched by nobody");
+            panic!("no leader, although the key has no other fetch");
         };
         worker.purge_selected(&selection(within, "red"), false, &mut |_| ()).unwrap();
         let other = worker.collapse(b"k", None, None, 0);
@@ -246,7 +246,7 @@ fn a_validated_record_is_not_renewed_if_its_tags_were_purged() {
             other => panic!("{other:?}"),
         };
         let CollapseResult::Leader(leader, _) = worker.collapse(b"k", None, Some(known), 0) else {
-            panic!("it is fetched by nobody");
+            panic!("no leader, although the key has no other fetch");
         };
         worker.purge_selected(&selection("", "red"), false, &mut |_| ()).unwrap();
         leader.validated(b"new", fresh(), after.map(tags_of).as_ref());
@@ -261,7 +261,7 @@ fn a_validated_record_is_not_renewed_if_its_tags_were_purged() {
         let expected: Vec<_> = std::iter::once(before).chain(after).collect();
         let expected = expected.into_iter().map(|tag| tag.as_bytes().to_vec()).collect();
         let renewed = (b"new".to_vec(), expected);
-        // A record that was not purged stays as it was, if what is told was.
+        // A record that was not purged stays as it was if the new tags were purged.
         let old = (b"head".to_vec(), vec![before.as_bytes().to_vec()]);
         let expected = match (stays, before) {
             (true, _) => vec![renewed],
@@ -273,7 +273,7 @@ fn a_validated_record_is_not_renewed_if_its_tags_were_purged() {
     }
 }
 
-/// What a base does not name any more is on its way out, and purges do not reach it.
+/// A variant that its base does not name any more is about to leave, and purges do not reach it.
 #[test]
 fn a_variant_that_is_not_named_any_more_is_not_found() {
     let store = Store::open(StoreConfig { variants_max: 1, ..config(8 << 20) }).unwrap();
@@ -284,7 +284,7 @@ fn a_variant_that_is_not_named_any_more_is_not_found() {
     let mut key = Vec::new();
     crate::store::variants::write_key_of(&mut key, b"k", epoch, &hash);
     put_variant(&worker, b"two", "red");
-    // As if who named the second one had died before it took out the first.
+    // As if the thread that named the second had died before it removed the first.
     assert!(put(&worker, &key, b"\x03\0onehead", b"body"));
     let is_there = |value: &[u8]| match worker.lookup(b"k") {
         Lookup::Base(base) => base.variant(value).is_some(),
@@ -320,7 +320,7 @@ fn a_validation_adds_tags_and_takes_none_away() {
         other => panic!("{other:?}"),
     };
     let CollapseResult::Leader(leader, _) = worker.collapse(b"k", None, Some(known), 0) else {
-        panic!("it is fetched by nobody");
+        panic!("no leader, although the key has no other fetch");
     };
     leader.validated(b"new", fresh(), Some(&tags_of("green")));
     for (tags, count) in [("red", 1), ("green", 1), ("blue", 0)] {
@@ -342,7 +342,7 @@ fn a_sweep_removes_entries_without_a_record_and_no_others() {
             worker.inner.keys.handle.insert_keys(&ordered).unwrap();
         }
     }
-    // One of them is about to be published by somebody.
+    // One of them is about to be published.
     worker.inner.shared.pending_inserts.begin(worker.inner.part.row(), 1 << 41);
     store.shared.leftovers.note();
     while worker.turn(NOW, |_| ()) {}
@@ -363,8 +363,8 @@ fn a_sweep_removes_entries_without_a_record_and_no_others() {
     assert_eq!(worker.check_key_index().unwrap().entries, 0);
 }
 
-/// Who holds a map's lock and has stopped delays the others once, and what they could not change is
-/// mended afterwards.
+/// A stopped holder of a map's lock delays the others once, and a sweep makes up for their missed
+/// changes.
 #[test]
 fn a_stopped_owner_of_a_map_lock_stops_no_other_thread() {
     let (store, worker) = filled();
@@ -375,7 +375,10 @@ fn a_stopped_owner_of_a_map_lock_stops_no_other_thread() {
             assert!(worker.purge(key.as_bytes()).unwrap().records == 1, "{key}");
         }
         assert_eq!(left(&worker), Vec::<&str>::new());
-        assert!(worker.inner.keys.handle.is_busy(), "who has waited once does not wait again");
+        assert!(
+            worker.inner.keys.handle.is_busy(),
+            "a thread that has waited once does not wait again"
+        );
     });
     assert!(store.stats().order_refused > 0);
     assert!(put(&worker, b"new", b"head", b"body"), "the lock is free again");

@@ -1,4 +1,4 @@
-//! Readers whose clients make them wait: what is held for them, and where they go on.
+//! Readers whose clients make them wait: the bytes held for them, and where they go on.
 
 use forebay_sync::atomic::Relaxed;
 
@@ -28,7 +28,7 @@ fn reader(mut follower: Follower) -> BodyReader {
     }
 }
 
-/// What comes next, at most so much of it.
+/// The next event, and at most so many bytes.
 fn read(reader: &mut BodyReader, bytes_max: u64) -> (ReadEvent, Vec<u8>) {
     let mut fragments = Vec::new();
     let mut cx = Context::from_waker(Waker::noop());
@@ -38,7 +38,7 @@ fn read(reader: &mut BodyReader, bytes_max: u64) -> (ReadEvent, Vec<u8>) {
     }
 }
 
-/// What is stored of a body from there on.
+/// The stored part of a body from there on.
 fn stored(worker: &StoreWorker, event: ReadEvent) -> Vec<u8> {
     let ReadEvent::Stored { long, offset } = event else {
         panic!("{event:?}");
@@ -59,7 +59,7 @@ fn a_reader_that_steps_aside_holds_no_stored_bytes_and_reads_on_in_the_store() {
         let (store, worker) = open(32 << 20);
         let body = body(1, bytes);
         let CollapseResult::Leader(leader, first) = worker.collapse(b"key", None, None, 0) else {
-            unreachable!("nobody else fetches");
+            unreachable!("no leader, although the key has no other fetch");
         };
         let mut filling = leader.begin(b"head", None, None, fresh()).expect("there is room");
         let followers = [first, follow(&worker), follow(&worker), follow(&worker)];
@@ -79,7 +79,11 @@ fn a_reader_that_steps_aside_holds_no_stored_bytes_and_reads_on_in_the_store() {
         later.step_aside();
         assert_eq!(read(&mut back, u64::MAX).1, body[2000..], "{bytes}");
         let held = store.stats().growing_bytes;
-        assert_eq!(held < bytes as u64, is_long, "{bytes}: {held} held for who stepped aside");
+        assert_eq!(
+            held < bytes as u64,
+            is_long,
+            "{bytes}: {held} held for a reader that stepped aside"
+        );
         for mut reader in [aside, later] {
             let (event, read) = read(&mut reader, u64::MAX);
             let rest = if is_long { stored(&worker, event) } else { read };
@@ -263,7 +267,7 @@ fn a_long_body_waits_for_room_that_others_are_about_to_give_up() {
     append(&mut filling, &bytes);
     let filling = *filling.try_finish().expect_err("all that may be given up is lent");
     assert!(get(&worker, b"long").is_none());
-    // Whoever is asked answers with its next turn.
+    // A worker that is asked to revoke does it in its next turn.
     while other.turn(NOW, |_| ()) {}
     drop(lent);
     assert!(filling.try_finish().expect("there is room"), "it is stored");

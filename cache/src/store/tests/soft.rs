@@ -1,4 +1,4 @@
-//! What a soft purge meets on its way: each test takes its steps in the order in which two threads
+//! Soft purges beside other operations: each test takes the steps in an order in which two threads
 //! could.
 
 use super::super::put::Put;
@@ -87,8 +87,8 @@ fn put_variant(worker: &StoreWorker, value: &[u8]) -> bool {
     fill(leader, value, Some(base(value)), b"body")
 }
 
-/// A variant is named by its base before it is found: so a soft purge that has not seen the name
-/// is seen by who stores the variant.
+/// A variant is named by its base before it is found: so if a soft purge misses the name, the
+/// thread that stores the variant sees the purge.
 #[test]
 fn a_variant_that_is_not_named_yet_does_not_survive_a_soft_purge() {
     for (purges_at, is_named, is_stored) in
@@ -117,7 +117,7 @@ fn a_variant_that_is_not_named_yet_does_not_survive_a_soft_purge() {
         let is_marked = Some(purges_at.is_some());
         assert_eq!(is_variant_soft(&purger, HTML), is_marked, "{purges_at:?}");
         assert_eq!(is_variant_soft(&purger, JSON), is_stored.then_some(false), "{purges_at:?}");
-        // What is fetched from now on is stored again.
+        // Responses that are fetched from now on are stored again.
         assert!(put_variant(&purger, JSON), "{purges_at:?}");
         assert_eq!(is_variant_soft(&filler, JSON), Some(false), "{purges_at:?}");
         assert_eq!(is_variant_soft(&filler, HTML), is_marked, "{purges_at:?}");
@@ -139,7 +139,7 @@ fn response_of<'a>(base: &'a VariantKey, head: &'a [u8]) -> Response<'a> {
     }
 }
 
-/// What cannot be stored shows in which order it was tried.
+/// A variant that cannot be stored shows the order of the steps.
 #[test]
 fn a_variant_is_named_before_it_is_stored() {
     let (store, worker) = open(32 << 20);
@@ -181,8 +181,8 @@ fn a_renewal_takes_the_mark_of_older_soft_purges_only() {
     }
 }
 
-/// A record that was frozen is taken out by the next soft purge: who renews it freezes it only when
-/// nothing else can stop it.
+/// The next soft purge removes a frozen record: so a renewal freezes it only when nothing else can
+/// stop the renewal.
 #[test]
 fn a_renewal_that_fails_leaves_a_record_that_can_be_marked() {
     for is_too_long in [true, false] {
@@ -210,9 +210,9 @@ fn known(worker: &StoreWorker) -> crate::RecordVersion {
     }
 }
 
-/// A purge has begun when a fetch is led that validates the record that it is about, and takes the
-/// record out before or behind the renewal. Who joins after the acknowledgement may follow, since
-/// the origin is asked after the purge has begun; but what was purged is not there for him.
+/// A purge of a record has begun when a leader begins to validate that record, and removes it
+/// before or behind the renewal. A caller that joins after the acknowledgement may follow, since
+/// the origin is asked after the purge has begun; but it does not find the purged record.
 #[test]
 fn a_follower_of_a_validation_during_a_purge_finds_no_purged_record() {
     for is_out_first in [true, false] {

@@ -1,4 +1,4 @@
-//! What counts as a use, and what is known to be asked for again.
+//! Which operations count as uses, and which keys count as requested more than once.
 
 use super::super::put::Put;
 use super::*;
@@ -62,7 +62,7 @@ fn a_record_counts_as_used_when_it_is_sent_but_not_when_it_is_only_found() {
     assert_eq!((uses(&worker, &fragment), uses(&worker, KEY)), (1, 1));
 }
 
-/// Somebody asks with a different user agent each time.
+/// A client may ask with a different user agent each time.
 #[test]
 fn a_new_variant_of_a_known_resource_is_new() {
     let (_store, worker) = open(32 << 20);
@@ -100,7 +100,7 @@ fn a_variant_that_left_unused_is_known_when_it_comes_back() {
     }) {
         assert!(put(&worker, format!("k{number}").as_bytes(), b"head", &[0; 4000]));
         worker.turn(NOW, |_| ());
-        assert!(matches!(worker.lookup(KEY), Lookup::Base(_)), "what is used stays");
+        assert!(matches!(worker.lookup(KEY), Lookup::Base(_)), "a used record was evicted");
         number += 1;
         assert!(number < 10_000);
     }
@@ -113,7 +113,7 @@ fn a_variant_that_left_unused_is_known_when_it_comes_back() {
     assert_eq!(store.stats().ghost_hits, before + 1);
 }
 
-/// Nobody has the key of a fragment a second time.
+/// No later fragment has the key of an earlier one.
 #[test]
 fn fragments_leave_no_ghosts() {
     let (_store, worker) = open(64 << 20);

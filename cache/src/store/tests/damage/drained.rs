@@ -3,7 +3,7 @@
 use super::*;
 use crate::segment::SegmentPhase;
 
-/// Reclaims until the segment is free; what still names it then.
+/// Reclaims until the segment is free; returns the faults that a check finds then.
 fn drained_to_the_end(made: &Made, segment: u32) -> Vec<&'static str> {
     made.worker.empty();
     let state = made.store.shared.segments.table().state(segment).unwrap();
@@ -14,10 +14,10 @@ fn drained_to_the_end(made: &Made, segment: u32) -> Vec<&'static str> {
     faults.map(|finding| finding.kind.name()).collect()
 }
 
-/// What is damaged, and how.
+/// A sentence, and the damage.
 type Damaged = (&'static str, fn(&Made, u32));
 
-/// What may be wrong of a segment that is drained.
+/// Possible damage of a segment that is drained.
 const DRAINED: &[Damaged] = &[
     ("nothing", |_, _| ()),
     ("a key", |made, _| made.write_record(KEY, 5, |word| word ^ 1 << 9)),
