@@ -123,7 +123,7 @@ mod loom_tests {
 
     #[test]
     fn a_record_that_is_being_stored_is_not_swept() {
-        let model = "order: a record is stored while somebody sweeps";
+        let model = "order: a record is stored during a sweep";
         holds(model, storing_while_sweeping);
         breaks("order.entered", model, storing_while_sweeping);
         breaks("order.entering", model, storing_while_sweeping);
@@ -152,7 +152,7 @@ mod loom_tests {
 
     #[test]
     fn entries_of_a_dead_participant_are_swept() {
-        let model = "order: a row is taken back while somebody sweeps";
+        let model = "order: a row is taken back during a sweep";
         holds(model, taking_back_while_sweeping);
         breaks("order.left", model, taking_back_while_sweeping);
         breaks("order.tidy", model, taking_back_while_sweeping);

@@ -104,7 +104,7 @@ impl Memory {
             (key, lengths.value_words(&object).first().map(|word| word.load(Relaxed)))
         });
         if let Ok(said) = object.settle(said) {
-            assert_eq!(said, (reference.word(), Some(reference.word())), "not what was named");
+            assert_eq!(said, (reference.word(), Some(reference.word())), "not the named object");
         }
     }
 }

@@ -58,7 +58,7 @@ impl Scene {
         if let Ok(_lease) = row.take(named.word(), || object.is_same()) {
             let Ok(lengths) = EntryLengths::of(&object, EntryKind::Entry) else { return };
             let key = lengths.key_words(&object)[0].load(Relaxed);
-            assert_eq!(key, named.word(), "what is leased was written again");
+            assert_eq!(key, named.word(), "a leased entry was written again");
         }
     }
 

@@ -311,7 +311,7 @@ fn a_dead_owner_is_succeeded_once() {
     holds_within(Some(3), "robust lock: the owner dies", owner_dies);
     holds_within(Some(3), "robust lock: the repairer dies too", repairer_dies);
     holds("robust lock: a sweeper frees it", sweeper_frees);
-    holds("robust lock: who just joined is alive", joins_and_locks);
+    holds("robust lock: a new participant is alive", joins_and_locks);
 }
 
 #[test]
@@ -326,7 +326,7 @@ fn nobody_sleeps_on_whoever_goes() {
 fn orderings_of_the_robust_lock_are_needed() {
     breaks("robust.unlock", "robust lock: two threads", || exclusion(2));
     breaks("robust.enter", "robust lock: two threads", || exclusion(2));
-    breaks("robust.own", "robust lock: who just joined is alive", joins_and_locks);
-    breaks("robust.look", "robust lock: who just joined is alive", joins_and_locks);
+    breaks("robust.own", "robust lock: a new participant is alive", joins_and_locks);
+    breaks("robust.look", "robust lock: a new participant is alive", joins_and_locks);
     breaks("robust.abandon", "robust lock: a sweeper frees it", sweeper_frees);
 }

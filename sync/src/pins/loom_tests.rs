@@ -177,7 +177,7 @@ fn joining(by_list: bool) {
 fn pinned_memory_is_not_reused() {
     holds("pins: one reader, twice", one_reader_twice);
     holds_within(Some(3), "pins: two readers", two_readers);
-    holds_within(Some(3), "pins: somebody else takes the word out", third_party);
+    holds_within(Some(3), "pins: another thread removes the word", third_party);
     holds("pins: a pin within a pin", nested);
     holds_within(Some(3), "pins: a reader dies", dead_reader);
     holds("pins: a worker joins", || joining(false));

@@ -122,7 +122,7 @@ fn models_of_wrong_renewals_fail() {
             true,
         );
     });
-    fails("purge: what is frozen is left alone", || {
+    fails("purge: a frozen record is left alone", || {
         purge_against(
             renew,
             |soft, store, row| {
