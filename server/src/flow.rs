@@ -6,8 +6,8 @@
 //! ```
 //!
 //! Each step is a folder of its name. [`respond`] names the steps in this order. A hit runs from
-//! `parse` to `deliver` without waiting and without a heap allocation; only a request that goes to
-//! the origin waits.
+//! `parse` to `deliver` without waiting and without a heap allocation, unless its body is stored in
+//! fragments; a request that goes to the origin waits, and so does a PURGE.
 
 use std::cell::OnceCell;
 use std::rc::Rc;
@@ -72,10 +72,10 @@ pub(crate) async fn answer(
     let response = relay_interim(client, form, &interim, queue, respond(&mut transaction)).await;
     let delivered = match response {
         Ok(response) => deliver(&mut transaction, queue, response).await,
-        Err(fault) => Err(DeliverError::Before(fault)),
+        Err(error) => Err(error),
     };
     let delivered = match delivered {
-        Err(DeliverError::Before(fault)) if is_answered(fault) => {
+        Err(DeliverError::Before(fault)) if fault != Fault::ClientGone => {
             client.worker.fault(fault, client.peer.ip());
             client.worker.count(Counter::FaultsSent);
             let response = Response::Synthetic(SyntheticResponse::Fault(fault));
@@ -167,12 +167,6 @@ fn note_forward(transaction: &mut Transaction<'_>, reason: ForwardReason) {
     };
     transaction.worker().count(counter);
     transaction.rule_state.set_cache_result(result);
-}
-
-/// Whether a response of our own can tell the client of this fault. A fault of a response before
-/// this one leaves no place for another.
-fn is_answered(fault: Fault) -> bool {
-    !matches!(fault, Fault::ClientGone | Fault::HitCut)
 }
 
 /// The status in the access log of a response that broke off: the status that was sent would say

@@ -21,7 +21,8 @@ pub(crate) struct SendQueue {
     pieces: VecDeque<Piece>,
     /// Bytes of `text` that belong to a piece already, or have been sent.
     assigned: usize,
-    /// Bytes of body pieces that the store has not lent.
+    /// Bytes of body pieces, without those of stored bodies. Sent pieces count until the queue is
+    /// empty.
     body_bytes: usize,
     lent_count: usize,
 }
@@ -104,16 +105,19 @@ impl SendQueue {
     /// Removes everything that was appended since `mark` was taken, none of which has been sent.
     pub(crate) fn truncate(&mut self, mark: Mark) {
         self.assign_text();
+        let is_inside = mark.pieces <= self.pieces.len() && mark.text <= self.text.len();
+        assert!(is_inside, "nothing behind a mark is sent before the queue is cut back to it");
         self.pieces.truncate(mark.pieces);
         self.lent_count = self.pieces.iter().filter(|piece| piece.is_lent()).count();
         self.text.truncate(mark.text);
         self.assigned = mark.text;
+        self.body_bytes = mark.body_bytes;
     }
 
     /// Marks the end of the queue, to come back to before the next flush.
     pub(crate) fn mark(&mut self) -> Mark {
         self.assign_text();
-        Mark { pieces: self.pieces.len(), text: self.text.len() }
+        Mark { pieces: self.pieces.len(), text: self.text.len(), body_bytes: self.body_bytes }
     }
 
     fn assign_text(&mut self) {
@@ -181,6 +185,7 @@ impl SendQueue {
 pub(crate) struct Mark {
     pieces: usize,
     text: usize,
+    body_bytes: usize,
 }
 
 impl Piece {
@@ -249,6 +254,19 @@ mod tests {
         }
         assert_eq!((out.held_bytes(), out.lent_count()), (0, 0));
         sent
+    }
+
+    #[test]
+    fn a_queue_that_is_cut_back_holds_as_much_as_before() {
+        let mut out = SendQueue::default();
+        out.text().extend_from_slice(b"earlier");
+        let mark = out.mark();
+        let before = out.held_bytes();
+        out.text().extend_from_slice(b"later");
+        out.push_body(Bytes::from(vec![b'L'; 100_000]), Lender::Origin);
+        out.truncate(mark);
+        assert_eq!(out.held_bytes(), before);
+        assert_eq!(drain(&mut out, &store(), 3), b"earlier");
     }
 
     #[test]

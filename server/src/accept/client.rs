@@ -163,12 +163,8 @@ impl Client {
         if queue.is_empty() {
             return Ok(());
         }
-        let mut waited = false;
-        let sent = poll_fn(|cx| self.poll_flush(cx, queue, &mut waited)).await;
-        if waited {
-            self.ticket().disarm();
-        }
-        sent
+        let mut flush = Flush { client: self, waited: false };
+        poll_fn(|cx| self.poll_flush(cx, queue, &mut flush.waited)).await
     }
 
     /// Sends all of `queue` if it holds more than one connection may beside a request head, or pins
@@ -251,6 +247,22 @@ impl Client {
     }
 }
 
+/// A flush that runs. It may be dropped before its end; the next wait of the connection must not
+/// count from the beginning of this one.
+struct Flush<'a> {
+    client: &'a Client,
+    waited: bool,
+}
+
+impl Drop for Flush<'_> {
+    fn drop(&mut self) {
+        if self.waited {
+            self.client.sending.borrow_mut().stop_waiting();
+            self.client.ticket().disarm();
+        }
+    }
+}
+
 fn canonical(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(address.ip().to_canonical(), address.port())
 }
@@ -267,11 +279,16 @@ pub(crate) struct Pace {
 }
 
 impl Pace {
-    /// Notes that so many bytes have moved.
-    pub(crate) fn moved(&mut self, bytes: u64, rate: LeastRate) {
+    /// Ends a wait, whose time fills the bucket.
+    fn stop_waiting(&mut self) {
         if let Some(since_ms) = self.waits_since_ms.take() {
             self.behind_ms += clock::monotonic_ms().saturating_sub(since_ms);
         }
+    }
+
+    /// Notes that so many bytes have moved.
+    pub(crate) fn moved(&mut self, bytes: u64, rate: LeastRate) {
+        self.stop_waiting();
         self.behind_ms = self.behind_ms.saturating_sub(rate.time_ms(bytes));
     }
 
@@ -285,5 +302,36 @@ impl Pace {
         }
         ticket.arm(rate.grace_ms - behind_ms);
         Poll::Pending
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use tokio::time::advance;
+
+    use super::*;
+    use crate::accept::registry::Registry;
+    use crate::clock::simulated::VirtualClocks;
+
+    #[test]
+    fn time_after_a_wait_that_was_broken_off_does_not_count() {
+        let mut runtime = tokio::runtime::Builder::new_current_thread();
+        let runtime = runtime.enable_time().start_paused(true).build().expect("an event loop");
+        runtime.block_on(async {
+            let _clocks = VirtualClocks::start(1_800_000_000);
+            let registered = Rc::new(Registry::default()).enter([127, 0, 0, 1].into());
+            let (ticket, rate) = (registered.ticket(), LeastRate { grace_ms: 1000, rate_min: 100 });
+            let mut pace = Pace::default();
+            let wait = |pace: &mut Pace| pace.wait::<()>(ticket, rate).is_pending();
+            assert!(wait(&mut pace));
+            advance(Duration::from_millis(600)).await;
+            pace.stop_waiting();
+            advance(Duration::from_secs(60)).await;
+            assert!(wait(&mut pace), "only 600 ms of waiting have passed");
+            advance(Duration::from_millis(500)).await;
+            assert!(!wait(&mut pace), "1,100 ms of waiting have passed");
+        });
     }
 }

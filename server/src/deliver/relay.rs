@@ -10,6 +10,7 @@ use forebay_http::request::Version;
 use forebay_http::response::ResponseHead;
 use forebay_http::write;
 
+use super::DeliverError;
 use crate::accept::Client;
 use crate::fault::Fault;
 use crate::fetch::InterimQueue;
@@ -20,18 +21,18 @@ use crate::send_queue::SendQueue;
 /// Runs `work` to its end, and passes on the interim responses that arrive in the meantime.
 ///
 /// # Errors
-/// Those of `work`; or the client is gone or too slow.
+/// Those of `work`; or the client is gone or too slow for an earlier response.
 pub(crate) async fn relay_interim<T>(
     client: &Client,
     form: ResponseForm,
     interim: &OnceCell<InterimQueue>,
     queue: &mut SendQueue,
     work: impl Future<Output = Result<T, Fault>>,
-) -> Result<T, Fault> {
+) -> Result<T, DeliverError> {
     let mut work = pin!(work);
     // A hit ends here, and pays for nothing else.
     if let Some(done) = poll_once(work.as_mut()).await {
-        return done;
+        return done.map_err(DeliverError::Before);
     }
     Box::pin(Relay { client, form, interim, queue }.run(work)).await
 }
@@ -53,7 +54,7 @@ impl Relay<'_> {
     async fn run<T>(
         mut self,
         mut work: Pin<&mut impl Future<Output = Result<T, Fault>>>,
-    ) -> Result<T, Fault> {
+    ) -> Result<T, DeliverError> {
         loop {
             let step = poll_fn(|cx| {
                 if let Poll::Ready(done) = work.as_mut().poll(cx) {
@@ -73,13 +74,13 @@ impl Relay<'_> {
             match step.await {
                 RelayStep::Done(done) => {
                     self.end();
-                    return done;
+                    return done.map_err(DeliverError::Before);
                 }
                 RelayStep::Interim(heads) => self.append(&heads),
                 RelayStep::Flush => {
                     if let Some(done) = self.flush_beside(work.as_mut()).await? {
                         self.end();
-                        return done;
+                        return done.map_err(DeliverError::Before);
                     }
                 }
             }
@@ -92,19 +93,15 @@ impl Relay<'_> {
     async fn flush_beside<T>(
         &mut self,
         mut work: Pin<&mut impl Future<Output = Result<T, Fault>>>,
-    ) -> Result<Option<Result<T, Fault>>, Fault> {
+    ) -> Result<Option<Result<T, Fault>>, DeliverError> {
         let mut flush = pin!(self.client.flush(self.queue));
         let ended = poll_fn(|cx| {
             if let Poll::Ready(flushed) = flush.as_mut().poll(cx) {
-                return Poll::Ready(flushed.map(|()| None));
+                return Poll::Ready(flushed.map(|()| None).map_err(DeliverError::Midway));
             }
             work.as_mut().poll(cx).map(|done| Ok(Some(done)))
         });
-        let ended = ended.await;
-        if matches!(ended, Ok(Some(_))) {
-            self.client.ticket().disarm();
-        }
-        ended
+        ended.await
     }
 
     /// An interim response that came before the final one is sent before it.
