@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Measures what reading costs when many threads read, and makes the page and the chart of it.
+"""Measures the cost of reading when many threads read, and makes the page and the chart of it.
 
 It counts conflicts (bench/conflict/run), which needs no quiet machine, then times the locks (the
-program `readers`), which does. readers/README.md says what the figures mean.
+program `readers`), which does. readers/README.md explains the figures.
 """
 
 import argparse
@@ -59,7 +59,7 @@ def run(command, **more):
 
 
 def has_ck():
-    """Can Concurrency Kit's header be compiled?"""
+    """Whether Concurrency Kit's header can be compiled."""
     compiler = [os.environ.get("CC", "cc"), "-E", "-x", "c", "-"]
     try:
         done = subprocess.run(compiler, input=CK_HEADER, capture_output=True, check=False)

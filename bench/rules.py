@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Measures what header rules cost: CPU time per request over the number of rules, of caching
-proxies side by side, and what one more rule costs each of them.
+"""Measures the cost of header rules: CPU time per request over the number of rules, of caching
+proxies side by side, and the cost of one more rule for each of them.
 
-For each kind of rules every server runs once for each number of rules; all of them are loaded in an
-order that is drawn anew in each round, as run.py does it. Before that each answer is looked at: do
-exactly those rules show that must?"""
+For each kind of rules every server runs once for each number of rules; all of them are loaded in a
+new random order in each round, as run.py does it. Before that each answer is checked: exactly the
+expected rules must show."""
 
 import argparse
 import json
@@ -94,7 +94,7 @@ def cells_of(specs, kind, counts_of):
 
 
 def resolve(arguments):
-    """What run.py would make of its command line, for these runs."""
+    """The arguments that run.py would get from its command line for these runs, and their parts."""
     others = os.sched_getaffinity(0) - {0}
     run_arguments = argparse.Namespace(
         rounds=arguments.rounds, seconds=arguments.seconds, keep=arguments.keep, threads=1,
@@ -112,7 +112,7 @@ def resolve(arguments):
 
 
 def measure(run_arguments, parts, prefix):
-    """All parts; the samples by part and workload, and what was left out."""
+    """Measures all parts; returns the samples by part and workload, and the failures."""
     results, left_out = {}, []
     for name, workloads, cells in parts:
         print(f"\n== {name}: {len(cells)} servers", flush=True)
@@ -162,7 +162,7 @@ def markdown(record):
                         for count, cell in cells.items() for note in cell["notes"]})
         lines += ["", *(f"† {note}" for note in notes)] if notes else []
         if section["slopes"] and not name.startswith("four"):
-            lines += ["", "What one more rule costs: least squares up to 100 rules, and µs per "
+            lines += ["", "The cost of one more rule: least squares up to 100 rules, and µs per "
                       "rule between one number and the next.", "",
                       slopes.slope_table(section["slopes"])]
     return "\n".join(lines) + "\n"

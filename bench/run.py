@@ -3,7 +3,7 @@
 
 It starts the servers and one origin, proves that each serves from its cache (the origin's counter
 stands still; for pass-through it must move), and loads them one after the other, in an order that
-is drawn anew in each round. The quietest runs are kept. bench/README.md says how to read it.
+is drawn again in each round. The quietest runs are kept. bench/README.md says how to read it.
 """
 
 import argparse
@@ -65,7 +65,7 @@ def parse_arguments():
 
 
 def resolve(arguments):
-    """Turns texts of the command line into what they name; raises Usage where they name nothing."""
+    """Replaces names in the arguments by their objects; raises Usage for unknown names."""
     try:
         arguments.server_cpus = process.parse_cpus(arguments.server_cpu)
         arguments.client_cpus = process.parse_cpus(arguments.client_cpu)
@@ -110,7 +110,7 @@ def by_profile(workloads):
 
 
 class Run:
-    """Everything that is running, what it has shown, and what went wrong."""
+    """Everything that is running, its results, and its failures."""
 
     def __init__(self, arguments, prefix):
         self.arguments = arguments
@@ -148,7 +148,7 @@ class Run:
         return started
 
     def workload(self, workload, started, origin):
-        """Proves, warms, measures, and writes what is known so far."""
+        """Proves, warms, measures, and writes the results up to now."""
         print(f"\n{workload.name}: {workload.about}", flush=True)
         able = []
         for server in started:
@@ -165,7 +165,7 @@ class Run:
         self.text = write(record_of(self.arguments, self.results, self.left_out), self.prefix)
 
     def rounds(self, able, origin, workload):
-        """Measures all servers in each round, in an order that is drawn anew."""
+        """Measures all servers in each round, in a new random order."""
         samples = {server.name: [] for server in able}
         for number in range(1, self.arguments.rounds + 1):
             for server in random.sample(able, len(able)):
@@ -233,7 +233,7 @@ def main():
 
 
 def end_politely(main_of):
-    """Runs a driver: its problems are one line, and what it has started ends with it."""
+    """Runs a driver: its problems are one line, and its processes end with it."""
     # A polite end of the driver must end the servers too.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     name = pathlib.Path(sys.argv[0]).name

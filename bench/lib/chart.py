@@ -17,7 +17,7 @@ LABEL_HEIGHT = 18
 COLOURS = (("#a3591f", "#e0a070"), ("#8a6d00", "#d3b94a"), ("#6b6b74", "#a9a9b4"),
            ("#a0407f", "#e08cc4"), ("#2f6fb5", "#7fb4ea"), ("#00796b", "#4dc9b6"),
            ("#c2281d", "#ff8a7a"))
-# What the chart is about stands out.
+# The subject of the chart stands out.
 STRONG = "Bravo"
 
 

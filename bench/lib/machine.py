@@ -1,4 +1,4 @@
-"""The machine: one benchmark at a time, no compiler beside it, and what it is."""
+"""The machine: one benchmark at a time, no compiler beside it, and its description."""
 
 import contextlib
 import fcntl
@@ -14,7 +14,7 @@ from lib import process, servers
 from lib.errors import Usage
 
 LOCK = "/tmp/forebay-bench.lock"
-# How long the machine is looked at before the start, and how much it may do meanwhile.
+# How long the machine is watched before the start, and how busy it may be in that time.
 IDLE_SECONDS = 1
 IDLE_CORES_MAX = 0.2
 # The command that tells a server's version; its first word must be installed.

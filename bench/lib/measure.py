@@ -21,7 +21,7 @@ def warm(server, workload, options):
 
 
 def run(server, origin, workload, options, number):
-    """Loads a server once and returns what was seen; `number` makes never-seen URLs new."""
+    """Loads a server once and returns the measurements; `number` makes never-seen URLs new."""
     server.pin()
     requests_before = origin.count()
     before = _Meter(server, origin)
@@ -36,7 +36,7 @@ def run(server, origin, workload, options, number):
 
 
 def _problems(workload, result, used):
-    """What makes a run worthless, in words."""
+    """Reasons for which a run is worthless, in words."""
     problems = []
     if result["errors"]:
         problems.append(f"{result['errors']} errors")
@@ -50,7 +50,7 @@ def _problems(workload, result, used):
 
 
 class _Meter:
-    """What all parties have used up to now."""
+    """CPU time of all parties and switches of the server, up to now."""
 
     def __init__(self, server, origin):
         children = resource.getrusage(resource.RUSAGE_CHILDREN)

@@ -1,4 +1,4 @@
-"""Processes: what a tree of them has used, what the machine has used, where threads may run."""
+"""Processes: time used by a tree of them and by the machine, where threads may run."""
 
 import os
 import signal
@@ -71,7 +71,7 @@ def _threads(pid):
 
 
 def machine_cpu_seconds():
-    """Time that all processors have worked, for whomever."""
+    """Time that all processors have worked, for any process."""
     columns = [int(field) for field in _read("/proc/stat").split("\n", 1)[0].split()[1:]]
     return sum(columns[i] for i in WORK_COLUMNS) / TICKS_PER_SECOND
 
@@ -102,7 +102,7 @@ def stop(root, patience_seconds=5):
             try:
                 os.kill(pid, signal.SIGKILL)
             except OSError:
-                pass  # it has ended meanwhile
+                pass  # it has already ended
     _wait_gone(root, pids, patience_seconds)
 
 

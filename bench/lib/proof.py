@@ -1,4 +1,4 @@
-"""Proof that a server does what a workload measures: serve from its cache, or from the origin."""
+"""Proof that a server serves as a workload assumes: from its cache, or from the origin."""
 
 import time
 
@@ -51,7 +51,7 @@ def _check_passes(server, origin, workload):
 
 
 def check_rules(server, target, kind, count):
-    """Do the rules what they are measured for, and nothing where they must not hold?"""
+    """Fails unless exactly the rules that hold for a request show in the answer."""
     for fields in (rulesets.REQUEST_FIELDS, {}, {"X-Agent": "somebot-7.x/"}):
         if kind == "eqd" and len(fields) == 1:
             continue  # which of them hold is no business of this one

@@ -83,7 +83,7 @@ def nginx(kind, count, part):
 
 
 def haproxy(kind, count, _part):
-    """Response rules do not see the request: what they look at is kept in a variable, once."""
+    """Response rules do not see the request: a variable keeps the fields that they look at."""
     kept = {"eq": "  http-request set-var(txn.t) req.hdr(x-test)",
             "rx": "  http-request set-var(txn.a) req.hdr(x-agent)"}.get(kind)
     condition = {"eq": lambda i: " if { var(txn.t) -m str yes }",

@@ -153,7 +153,7 @@ class Running:
 
 
 class Origin(Running):
-    """The origin; it counts what it is asked for."""
+    """The origin; it counts its requests."""
 
     def __init__(self, cpus, logs):
         command = [bench_program(), "origin", "--port", "@PORT@"]

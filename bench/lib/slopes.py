@@ -1,4 +1,4 @@
-"""What one more rule costs: straight lines through CPU time over the number of rules."""
+"""The cost of one more rule: straight lines through CPU time over the number of rules."""
 
 import statistics
 

@@ -12,7 +12,7 @@ RATE_CONNECTIONS = 200
 
 @dataclasses.dataclass(frozen=True)
 class Workload:
-    """What is asked for, and under which settings the servers run meanwhile."""
+    """The requests of a workload, and the settings of the servers during it."""
 
     name: str
     about: str

@@ -1,4 +1,4 @@
-// What the counter says to the program that is counted; src/runtime.rs has the same in Rust.
+// The counter's interface to the program that is counted; src/runtime.rs has the same in Rust.
 #ifndef CONFLICT_RUNTIME_H
 #define CONFLICT_RUNTIME_H
 
@@ -30,13 +30,13 @@ struct conflict_sum {
     uint64_t others_writes;       // on lines in conflict, by other threads than number 0
 };
 
-// Counts what this thread does, as `thread`, until it leaves. False: there is no such thread.
+// Counts this thread's accesses, as `thread`, until it leaves. False: there is no such thread.
 bool conflict_enter(uint32_t thread);
 void conflict_leave(void);
 
-// Counts what all threads do whose names are `prefix` and a number, each as that number, until
-// they are told to leave. For threads of a library, which can't be told to enter. One prefix for
-// the whole life of the program; false: there is another one, or it is too long.
+// Counts the accesses of all threads whose names are `prefix` and a number, each as that number,
+// until they are told to leave. For threads of a library, which can't be told to enter. One prefix
+// for the whole life of the program; false: there is another one, or it is too long.
 bool conflict_enter_named(const char *prefix);
 void conflict_leave_named(void);
 

@@ -1,8 +1,8 @@
 #!/bin/bash
-# Traffic Server binds its threads to processors by itself: whoever wants them elsewhere must move
-# them after the start, as run.py does with the threads of every server.
+# Traffic Server binds its threads to processors by itself: to run elsewhere they must be moved
+# after the start, as run.py does with the threads of every server.
 # SANITY=on|off (on): off runs a copy of the program whose check of each head, which it makes on each
-# change of a field, returns at once. Nobody ships that; Debian's check is what costs most there.
+# change of a field, returns at once. No distribution ships that; in Debian's the check costs most.
 . "$(dirname "$0")/../common.sh"
 mkdir -p "$RUN"/{store,etc,run,log,cache,lib}
 cp -r /etc/trafficserver/. "$RUN/etc/"
