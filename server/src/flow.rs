@@ -32,7 +32,7 @@ use crate::log::Access;
 use crate::lookup::{Hit, LookupResult, SelectedPart};
 use crate::parse::{Request, ResponseForm};
 use crate::response::{Response, SyntheticResponse};
-use crate::store::purge;
+use crate::store::{PurgeRequest, purge};
 use crate::transaction::{Transaction, TransactionStart};
 
 /// Answers the request whose head of `head_bytes` stands at the start of the input; if it is the
@@ -122,7 +122,14 @@ async fn respond<'t>(transaction: &mut Transaction<'t>) -> Result<Response<'t>, 
     }
     transaction.write_key();
     if local == Some(LocalRequest::Purge) {
-        let purged = Box::pin(purge(transaction)).await?;
+        let asked = PurgeRequest {
+            worker: transaction.worker(),
+            client: transaction.client.peer.ip(),
+            route,
+            request: &transaction.request,
+            key: transaction.key,
+        };
+        let purged = Box::pin(purge(asked)).await?;
         return Ok(SyntheticResponse::Purged(purged).into());
     }
     let plan = match transaction.look_up() {

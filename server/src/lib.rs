@@ -19,6 +19,7 @@ mod fault;
 mod fetch;
 mod flow;
 mod forwarding;
+mod interim;
 mod key;
 mod limits;
 mod log;

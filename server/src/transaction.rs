@@ -16,7 +16,7 @@ use crate::buffers::{BodyInput, TransactionBuffers};
 use crate::clock;
 use crate::config::{Config, RuleSet};
 use crate::fault::Fault;
-use crate::fetch::InterimQueue;
+use crate::interim::InterimQueue;
 use crate::key::{RouteMatch, match_route, write_key};
 use crate::log::Access;
 use crate::lookup::{LookupQuery, LookupResult, lookup};

@@ -224,12 +224,15 @@ impl Worker {
     }
 
     /// Runs a task of this worker; a panic in it is counted and logged.
-    pub(crate) fn spawn(self: &Rc<Self>, task: impl Future<Output = ()> + 'static) {
+    pub(crate) fn spawn(
+        self: &Rc<Self>,
+        task: impl Future<Output = ()> + 'static,
+    ) -> tokio::task::JoinHandle<()> {
         let watch = PanicWatch { worker: Rc::clone(self) };
         tokio::task::spawn_local(async move {
             let _watch = watch;
             task.await;
-        });
+        })
     }
 
     /// Counts and logs a fault of the client's side, or of ours, with which a request ends. Faults

@@ -1,4 +1,5 @@
-//! The means by which threads share memory: atomics, locks with classes and a profiler, pins and leases.
+//! The means by which threads share memory: atomics, locks with classes and a profiler, pins and
+//! leases.
 //!
 //! Protocols are written against [`atomic`], which is std's or loom's, and against [`Words`], an
 //! array of words that may lie in mapped memory. Each ordering that a protocol needs has a name

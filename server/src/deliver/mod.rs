@@ -4,6 +4,7 @@
 //! leaves the end of it in the send queue, so that the responses to several requests that arrived
 //! together leave in one write.
 
+mod begin;
 mod chunks;
 mod growing;
 mod head;
@@ -21,14 +22,14 @@ use crate::accept::Client;
 use crate::counters::Counter;
 use crate::fault::Fault;
 use crate::parse::ResponseForm;
-use crate::response::{GrowingResponse, Response, StreamedResponse, SyntheticResponse};
+use crate::response::{Response, SyntheticResponse};
 use crate::send_queue::SendQueue;
 use crate::transaction::Transaction;
 
+use begin::{BegunDelivery, begin};
 use growing::deliver_growing;
 use head::HeadContext;
-use long::{LongBodyPart, deliver_long};
-use stored::queue_stored;
+use long::deliver_long;
 use streamed::deliver_streamed;
 use synthetic::queue_synthetic;
 
@@ -76,37 +77,6 @@ pub(crate) fn deliver<'a>(
                 Box::pin(deliver_streamed(transaction, queue, *response)).await
             }
         }
-    }
-}
-
-/// A delivery whose first part is in the send queue, with its remaining part.
-enum BegunDelivery<'t> {
-    Queued(Delivered),
-    Long(Delivered, Box<LongBodyPart>),
-    Growing(Box<GrowingResponse>),
-    Streamed(Box<StreamedResponse<'t>>),
-}
-
-fn begin<'t>(
-    transaction: &mut Transaction<'_>,
-    queue: &mut SendQueue,
-    response: Response<'t>,
-) -> BegunDelivery<'t> {
-    match response {
-        Response::Stored(hit) => {
-            // Drops the hit: no record is pinned while the client is waited for.
-            let (delivered, long) = queue_stored(transaction, queue, hit);
-            match long {
-                None => BegunDelivery::Queued(delivered),
-                Some(long) => BegunDelivery::Long(delivered, Box::new(long)),
-            }
-        }
-        Response::Synthetic(response) => {
-            let context = HeadContext::of_synthetic(transaction);
-            BegunDelivery::Queued(queue_synthetic(&context, queue, &response))
-        }
-        Response::Growing(response) => BegunDelivery::Growing(response),
-        Response::Streamed(response) => BegunDelivery::Streamed(response),
     }
 }
 

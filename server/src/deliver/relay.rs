@@ -13,7 +13,7 @@ use forebay_http::write;
 use super::DeliverError;
 use crate::accept::Client;
 use crate::fault::Fault;
-use crate::fetch::InterimQueue;
+use crate::interim::InterimQueue;
 use crate::parse::ResponseForm;
 use crate::poll_once::poll_once;
 use crate::send_queue::SendQueue;

@@ -180,9 +180,9 @@ pub(crate) async fn work(
     mut commands: mpsc::UnboundedReceiver<WorkerCommand>,
 ) -> bool {
     let mut accepting = None;
-    tokio::task::spawn_local(Rc::clone(&worker).make_room());
-    tokio::task::spawn_local(sweep_periodically(Rc::clone(&worker)));
-    tokio::task::spawn_local(flush_periodically(Rc::clone(&worker)));
+    worker.spawn(Rc::clone(&worker).make_room());
+    worker.spawn(sweep_periodically(Rc::clone(&worker)));
+    worker.spawn(flush_periodically(Rc::clone(&worker)));
     while let Some(command) = commands.recv().await {
         match command {
             WorkerCommand::Accept { further } => {
@@ -191,9 +191,9 @@ pub(crate) async fn work(
                     // The failed socket is closed, so it gets no connections; the others continue.
                     Err(error) => Event::AcceptFailed.log(&error),
                 }
-                let (worker, listeners) = (Rc::clone(&worker), std::mem::take(&mut listeners));
-                let accept = accept_connections(worker, listeners, connection::spawn);
-                accepting = Some(tokio::task::spawn_local(accept));
+                let listeners = std::mem::take(&mut listeners);
+                let accept = accept_connections(Rc::clone(&worker), listeners, connection::spawn);
+                accepting = Some(worker.spawn(accept));
             }
             WorkerCommand::Reconfigure { config, access_log, done } => {
                 worker.reconfigure(*config, access_log);

@@ -15,7 +15,6 @@ use tokio::time::timeout;
 
 use super::answer::{ConnectionPermit, OriginAnswer, OriginBody};
 use super::connect::{Connection, connect};
-use super::interim::InterimQueue;
 use super::origins::OriginPool;
 use super::outbound::{Outbound, OutboundMessage, Purpose};
 use super::upload::{OutboundBody, UploadProgress};
@@ -23,6 +22,7 @@ use crate::clock;
 use crate::config::{OriginAddress, ServerSettings};
 use crate::counters::{Counter, Histogram};
 use crate::fault::{Fault, Side};
+use crate::interim::InterimQueue;
 use crate::limits::ORIGIN_LIMITS;
 use crate::rules::HookContext;
 use crate::worker::Worker;

@@ -12,8 +12,8 @@ use forebay_http::write;
 
 use super::answer::OriginBody;
 use super::exchange::{Exchange, exchange};
-use super::interim::InterimQueue;
 use super::outbound::{OutboundLine, OutboundMessage, Purpose};
+use crate::interim::InterimQueue;
 use crate::transaction::Transaction;
 
 /// The missing part of a body, never empty.

@@ -11,5 +11,5 @@ mod tags;
 
 pub(crate) use fill::BodyWriter;
 pub(crate) use invalidate::UnsafeTarget;
-pub(crate) use purge::purge;
+pub(crate) use purge::{PurgeRequest, purge};
 pub(crate) use storable::{MergedHead, StoreContext, note_storable};

@@ -4,6 +4,7 @@
 //! There is no standard for it. Other caches have made the method usual, the tags in
 //! `Surrogate-Key` or `xkey`, and `Fastly-Soft-Purge: 1`.
 
+use std::net::IpAddr;
 use std::time::Duration;
 
 use forebay_cache::{PurgeBusy, PurgeResult, Selection, TagExpr};
@@ -18,18 +19,24 @@ use crate::key::{RouteMatch, site_prefix};
 use crate::limits::{INVALIDATE_MS_MAX, INVALIDATE_RETRY_MS, INVALIDATE_WAIT_US_MAX};
 use crate::parse::Request;
 use crate::purger::PurgeWork;
-use crate::transaction::Transaction;
 use crate::worker::Worker;
 
-/// Does what a PURGE request asks for.
+/// A PURGE request, and its circumstances.
+pub(crate) struct PurgeRequest<'a> {
+    pub(crate) worker: &'a Worker,
+    pub(crate) client: IpAddr,
+    pub(crate) route: RouteMatch<'a>,
+    pub(crate) request: &'a Request<'a>,
+    pub(crate) key: &'a [u8],
+}
+
+/// Removes the responses that a PURGE request names.
 ///
 /// # Errors
 /// The client may not purge here, its tags cannot be those of a response, or other purges do not
 /// end.
-pub(crate) async fn purge(transaction: &Transaction<'_>) -> Result<PurgeResult, Fault> {
-    let Transaction { request, key, .. } = transaction;
-    let (worker, client) = (transaction.worker(), transaction.client.peer.ip());
-    let route = transaction.route();
+pub(crate) async fn purge(asked: PurgeRequest<'_>) -> Result<PurgeResult, Fault> {
+    let PurgeRequest { worker, client, route, request, key } = asked;
     let settings = &route.route.settings;
     if !settings.purge_from.contains(client) {
         return Err(Fault::PurgeForbidden);

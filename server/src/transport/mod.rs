@@ -1,7 +1,8 @@
 //! The seam to the wire: all that a worker does with connections, over any transport.
 //!
-//! Nothing outside of this folder names a socket. TCP is one form of each trait; a form in memory
-//! can stand in for it, and so can one with other system calls.
+//! Nothing else on the way of a request names a socket; the engine opens the listening sockets and
+//! passes them on. TCP is one form of each trait; a form in memory can stand in for it, and so can
+//! one with other system calls.
 //!
 //! | trait | stands for |
 //! |---|---|

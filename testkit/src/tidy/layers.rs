@@ -32,6 +32,12 @@ const ABSENCES: &[(&str, &[&str])] = &[
     ("rules/src/", &["Instant", "TcpStream", "UdpSocket", "thread", "tokio", "fs"]),
     ("cache/src/", &["forebay_http", "TcpStream", "tokio"]),
     ("shm/src/", &["forebay_http", "TcpStream", "tokio"]),
+    // A transaction is made of the steps before `fetch`.
+    ("server/src/accept/", &["Transaction"]),
+    ("server/src/parse/", &["Transaction"]),
+    ("server/src/key/", &["Transaction"]),
+    ("server/src/lookup/", &["Transaction"]),
+    ("server/src/store/", &["Transaction"]),
 ];
 
 /// Edges between our crates, from the manifests of the workspace's members.

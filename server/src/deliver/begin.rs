@@ -1,0 +1,42 @@
+//! The part of a delivery that needs no wait.
+
+use super::Delivered;
+use super::head::HeadContext;
+use super::long::LongBodyPart;
+use super::stored::queue_stored;
+use super::synthetic::queue_synthetic;
+use crate::response::{GrowingResponse, Response, StreamedResponse};
+use crate::send_queue::SendQueue;
+use crate::transaction::Transaction;
+
+/// A delivery whose first part is in the send queue, with its remaining part.
+pub(super) enum BegunDelivery<'t> {
+    Queued(Delivered),
+    Long(Delivered, Box<LongBodyPart>),
+    Growing(Box<GrowingResponse>),
+    Streamed(Box<StreamedResponse<'t>>),
+}
+
+/// Queues the part of a response that needs no wait.
+pub(super) fn begin<'t>(
+    transaction: &mut Transaction<'_>,
+    queue: &mut SendQueue,
+    response: Response<'t>,
+) -> BegunDelivery<'t> {
+    match response {
+        Response::Stored(hit) => {
+            // Drops the hit: no record is pinned while the client is waited for.
+            let (delivered, long) = queue_stored(transaction, queue, hit);
+            match long {
+                None => BegunDelivery::Queued(delivered),
+                Some(long) => BegunDelivery::Long(delivered, Box::new(long)),
+            }
+        }
+        Response::Synthetic(response) => {
+            let context = HeadContext::of_synthetic(transaction);
+            BegunDelivery::Queued(queue_synthetic(&context, queue, &response))
+        }
+        Response::Growing(response) => BegunDelivery::Growing(response),
+        Response::Streamed(response) => BegunDelivery::Streamed(response),
+    }
+}
