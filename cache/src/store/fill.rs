@@ -273,7 +273,12 @@ impl Fill {
         let division = Division::of(self.inner.shared.plan.geometry);
         let known_bytes = self.writer.opening().body_bytes.unwrap_or(0);
         let is_long = known_bytes.max(self.writer.bytes()) > u64::from(division.whole_bytes_max);
-        if !is_long || !self.writer.is_storing() {
+        if !self.writer.is_storing() {
+            // A caller that may not follow this fetch can detach it at any time. Without its last
+            // fragments the body must not get a head.
+            return if is_end { Err(NotStored::Outdated) } else { Ok(()) };
+        }
+        if !is_long {
             return Ok(());
         }
         let fragment_bytes = u64::from(division.fragment_bytes);
@@ -316,10 +321,14 @@ impl Fill {
     }
 
     /// Stores the complete record. Returns where its body is, if that is long.
-    fn store(&mut self) -> Result<Option<LongBody>, NotStored> {
+    pub(super) fn store(&mut self) -> Result<Option<LongBody>, NotStored> {
         self.store_fragments(true)?;
         let bytes = self.writer.bytes();
         let long = self.long.as_ref();
+        if let Some(long) = long {
+            let count = bytes.div_ceil(u64::from(long.fragment_bytes));
+            assert_eq!(u64::from(long.count), count, "the head comes after all fragments");
+        }
         let long = long.map(|long| LongBody::new(long.id, bytes, long.fragment_bytes));
         let encoded = long.map(|long| long.encode());
         let pieces = if long.is_some() { Vec::new() } else { self.writer.pieces(0..bytes) };

@@ -1,5 +1,6 @@
 //! Counting, purging and listing by the beginnings of keys and by tags.
 
+use super::super::put::NotStored;
 use super::*;
 use crate::flight::VariantKey;
 use crate::{RecordTags, Selection, WalkProgress};
@@ -212,6 +213,26 @@ fn a_fetched_response_is_not_stored_if_its_tags_were_purged() {
         assert_eq!(filling.finish(), is_stored, "{tags}");
         worker.purge(b"k").unwrap();
     }
+}
+
+/// The end of a fill asks whether it still stores. A caller that may not follow the fetch detaches
+/// it just after that.
+#[test]
+fn a_fill_that_is_detached_at_its_end_stores_no_head_without_its_last_fragment() {
+    let (store, worker) = open(32 << 20);
+    let other = store.join().unwrap();
+    for bytes in [300_000, 20_000] {
+        let leader = lead(&worker, b"k", None);
+        let mut filling = leader.begin(b"head", None, None, fresh()).unwrap();
+        append(&mut filling, &vec![7; bytes]);
+        other.purge_selected(&selection("", "red"), false, &mut |_| ()).unwrap();
+        let later = lead(&other, b"k", None);
+        assert_eq!(filling.store(), Err(NotStored::Outdated), "{bytes}");
+        drop((filling, later));
+        assert!(matches!(worker.lookup(b"k"), Lookup::Miss), "{bytes}");
+    }
+    assert_sound(&store);
+    assert_eq!(check(&store).live_count, 0, "fragments were left");
 }
 
 /// After a purge no caller gets a response that may be older, whichever tags that will have.
