@@ -274,15 +274,23 @@ impl BodyHandles {
     /// Revokes what the reclaimer waits for. Returns false if it did not ask, or if a send guard
     /// exists. The request stays as long as one turn may not copy all of it.
     pub(crate) fn answer_revoke_request(&self, pins: &PinRow<Area>) -> bool {
+        self.answer_request_by(|| self.revoke_drained(pins))
+    }
+
+    /// Takes the request before `revoke` scans the handles: a request that arrives during the scan
+    /// stays for the next turn.
+    pub(super) fn answer_request_by(&self, revoke: impl FnOnce() -> RevokeProgress) -> bool {
         if !self.is_revoke_requested() {
             return false;
         }
-        match self.revoke_drained(pins) {
-            RevokeProgress::All => self.shared.row_word(self.row, row::REVOKE).store(0, Relaxed),
-            RevokeProgress::Some => {}
-            RevokeProgress::Nothing => return false,
+        let word = self.shared.row_word(self.row, row::REVOKE);
+        let request = word.swap(0, Relaxed);
+        let progress = revoke();
+        if progress != RevokeProgress::All {
+            // This may overwrite a newer request. The scan does not depend on which one it answers.
+            word.store(request, Relaxed);
         }
-        true
+        progress != RevokeProgress::Nothing
     }
 
     /// Revokes the handles that keep drained segments pinned: copies the unsent rest, or loses it

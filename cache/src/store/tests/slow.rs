@@ -2,6 +2,7 @@
 
 use forebay_sync::atomic::Relaxed;
 
+use super::super::body_handle::RevokeProgress;
 use super::super::layout::row;
 use super::super::put::FreeReserve;
 use super::super::reclaim::SliceOutcome;
@@ -195,6 +196,32 @@ fn requested_handles_are_copied_out_in_slices() {
     for (number, lent) in lent.iter().enumerate() {
         assert_eq!(lent.bytes(&worker.send_guard()), Ok(&body(number, 20_000)[..]), "{number}");
     }
+}
+
+#[test]
+fn a_request_that_arrives_while_handles_are_revoked_stays() {
+    let (_store, worker) = open(4 << 20);
+    let bodies = &worker.inner.bodies;
+    let request = worker.inner.shared.row_word(worker.inner.part.row(), row::REVOKE);
+    for (progress, arrives, is_answered, stays) in [
+        (RevokeProgress::All, false, true, false),
+        (RevokeProgress::All, true, true, true),
+        (RevokeProgress::Some, false, true, true),
+        (RevokeProgress::Some, true, true, true),
+        (RevokeProgress::Nothing, false, false, true),
+    ] {
+        request.store(1, Relaxed);
+        let answered = bodies.answer_request_by(|| {
+            if arrives {
+                request.store(2, Relaxed);
+            }
+            progress
+        });
+        assert_eq!(answered, is_answered, "{progress:?}, {arrives}");
+        assert_eq!(bodies.is_revoke_requested(), stays, "{progress:?}, {arrives}");
+    }
+    request.store(0, Relaxed);
+    assert!(!bodies.answer_request_by(|| unreachable!("nothing was requested")));
 }
 
 #[test]
