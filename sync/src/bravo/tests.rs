@@ -3,7 +3,7 @@ use std::sync::{Barrier, mpsc};
 use std::thread;
 use std::time::Duration;
 
-use forebay_testkit::StopFlag;
+use forebay_testkit::{PATIENCE, StopFlag};
 use lock_api::{RawRwLock, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use super::state::BIAS;
@@ -48,9 +48,12 @@ fn has_row<S: SlotTable>() -> bool {
     S::Claim::row(crate::thread_index(), S::INIT.rows().len()).is_some()
 }
 
-/// Waits until a condition holds; if it never does, the harness's time limit ends the test.
+/// Waits until a condition holds. It does not park: that could use up a wake-up that a
+/// test checks.
 fn until(condition: impl Fn() -> bool) {
+    let start = clock::now();
     while !condition() {
+        assert!(start.elapsed() < PATIENCE, "the condition never held");
         thread::yield_now();
     }
 }
