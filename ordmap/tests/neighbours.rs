@@ -8,7 +8,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::sync::Barrier;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::thread;
 
 use forebay_ordmap::{Map, MapError, MapOptions, OrdConfig, OrdRegion};
@@ -29,6 +29,12 @@ const ABOVE: usize = 26;
 
 /// Changes of a writer before it is the other one's turn.
 const RUN: usize = 8;
+
+/// A hundred times the steps, for each change, of a thread that reads or disturbs.
+const STEPS_MAX: u64 = 200;
+
+/// Looks while a writer waits for its turn.
+const LOOKS_MAX: u64 = 50_000_000;
 
 const WRITERS: usize = 2;
 const READERS: usize = 2;
@@ -61,17 +67,8 @@ struct History {
     /// How many changes have begun, and how many are visible to all.
     begun: AtomicUsize,
     seen: AtomicUsize,
-    /// Whether a thread has panicked, for which the others would wait.
-    has_failed: AtomicBool,
-}
-
-/// Reports a panic of its thread.
-struct Watch<'h>(&'h History);
-
-impl Drop for Watch<'_> {
-    fn drop(&mut self) {
-        self.0.has_failed.fetch_or(thread::panicking(), SeqCst);
-    }
+    /// Raised when a thread panics, since the others would wait for it.
+    failure: StopFlag,
 }
 
 /// The way of a reader.
@@ -95,8 +92,12 @@ impl History {
             states.push(states[state] ^ 1 << key);
         }
         let [begun, seen] = [(); 2].map(|()| AtomicUsize::new(0));
-        let has_failed = AtomicBool::new(false);
-        History { value_bytes, changes, states, begun, seen, has_failed }
+        let failure = StopFlag::default();
+        History { value_bytes, changes, states, begun, seen, failure }
+    }
+
+    fn steps_max(&self) -> u64 {
+        STEPS_MAX * self.changes.len() as u64
     }
 
     fn has(&self, state: usize, key: usize) -> bool {
@@ -112,12 +113,12 @@ impl History {
         let is_ours = |index: &usize| index / RUN % WRITERS == writer;
         for index in (0..self.changes.len()).filter(is_ours) {
             if let Some(last) = index.checked_sub(1).map(|last| self.changes[last]) {
-                while self.begun.load(SeqCst) != index
-                    || map.contains(&key_of(last)).unwrap() != self.has(index, last)
-                {
-                    assert!(!self.has_failed.load(SeqCst));
+                let is_visible = |_| {
                     thread::yield_now();
-                }
+                    self.begun.load(SeqCst) == index
+                        && map.contains(&key_of(last)).unwrap() == self.has(index, last)
+                };
+                assert!(self.failure.steps(LOOKS_MAX).any(is_visible), "another thread failed");
             }
             self.seen.store(index, SeqCst);
             self.begun.store(index + 1, SeqCst);
@@ -194,7 +195,10 @@ fn scan(map: &Map<'_>, history: &History, from: usize, is_up: bool) {
 }
 
 fn read(map: &Map<'_>, history: &History, random: &mut Rng) {
-    while history.begun.load(SeqCst) < history.changes.len() && !history.has_failed.load(SeqCst) {
+    for _ in history.failure.steps(history.steps_max()) {
+        if history.begun.load(SeqCst) == history.changes.len() {
+            break;
+        }
         let (from, is_up) = (random.below(KEYS), random.below(2) == 0);
         match random.below(2) {
             0 => walk(map, history, from, Way { is_up, may_equal: random.below(2) == 0 }),
@@ -236,31 +240,29 @@ fn check_histories(test: &'static str, shards_max: u32, value_bytes: usize) {
     (0..KEYS).for_each(|key| _ = history.insert(&map, key));
     (0..ABOVE).for_each(|number| _ = map.insert(&above(number), b"").unwrap());
     map.split_at(&above(0)).unwrap();
-    let (start, is_over) = (Barrier::new(WRITERS + READERS + 1), AtomicBool::new(false));
+    let (start, stop) = (Barrier::new(WRITERS + READERS + 1), StopFlag::default());
     let play = |run: &mut dyn FnMut(&Map<'_>)| {
         let participant = region.join().unwrap();
         let map = participant.map("map", &options).unwrap();
-        let _watch = Watch(&history);
+        let _guard = history.failure.panic_guard();
         start.wait();
         run(&map);
     };
     thread::scope(|scope| {
-        let (play, history, is_over) = (&play, &history, &is_over);
+        let (play, history, stop) = (&play, &history, &stop);
         for mut random in [(); READERS].map(|()| random.fork()) {
             scope.spawn(move || play(&mut |map| read(map, history, &mut random)));
         }
         let mut random = random.fork();
         scope.spawn(move || {
             play(&mut |map| {
-                while !is_over.load(SeqCst) {
-                    disturb(map, &mut random);
-                }
+                stop.steps(history.steps_max()).for_each(|_| disturb(map, &mut random))
             });
         });
         let write = |writer| move || play(&mut |map| history.write(map, writer));
         let writers: Vec<_> = (0..WRITERS).map(|writer| scope.spawn(write(writer))).collect();
         let ended: Vec<_> = writers.into_iter().map(|writer| writer.join()).collect();
-        is_over.store(true, SeqCst);
+        stop.raise();
         ended.into_iter().for_each(Result::unwrap);
     });
     let report = participant.check().unwrap();
@@ -288,8 +290,8 @@ fn a_next_key_was_next_across_a_bound() {
 #[test]
 fn a_scan_comes_over_a_bound_beside_which_others_write() {
     const CROSSINGS: usize = 50;
-    /// More than are made during all crossings.
-    const CHANGES_MAX: u64 = 1_000_000_000;
+    /// A hundred times the changes during all crossings.
+    const CHANGES_MAX: u64 = 5_000_000;
     let config = OrdConfig { splits_max: 1, ..OrdConfig::with_bytes(32 << 20) };
     let region = OrdRegion::anonymous(&config).unwrap();
     let options = MapOptions { shards_max: 2, ..MapOptions::default() };

@@ -12,6 +12,9 @@ use forebay_testkit::Rng;
 
 const BUFFER_WORDS: usize = 32;
 
+/// Yields while one side waits for the other one.
+const YIELDS_MAX: u64 = 50_000_000;
+
 /// Writes all of a buffer, which the last owner left whole.
 fn use_buffer(buffer: &mut [u64], mark: u64) {
     assert!(buffer.iter().all(|word| *word == buffer[0]), "not whole: {buffer:?}");
@@ -40,14 +43,18 @@ impl Drop for Side<'_> {
 
 impl Side<'_> {
     fn send(&self, buffer: Box<[u64]>) {
-        while self.0.buffers.lock().len() >= 64 && !self.0.is_closed.load(Ordering::Relaxed) {
-            thread::yield_now();
-        }
+        let has_room = |_| {
+            self.0.buffers.lock().len() < 64 || self.0.is_closed.load(Ordering::Relaxed) || {
+                thread::yield_now();
+                false
+            }
+        };
+        assert!((0..YIELDS_MAX).any(has_room), "the receiver hangs");
         self.0.buffers.lock().push_back(buffer);
     }
 
     fn receive(&self) -> Option<Box<[u64]>> {
-        loop {
+        for _ in 0..YIELDS_MAX {
             let is_closed = self.0.is_closed.load(Ordering::Acquire);
             let buffer = self.0.buffers.lock().pop_front();
             if buffer.is_some() || is_closed {
@@ -55,6 +62,7 @@ impl Side<'_> {
             }
             thread::yield_now();
         }
+        panic!("the sender hangs");
     }
 }
 

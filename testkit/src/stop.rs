@@ -1,6 +1,7 @@
 //! Ends the loops of a test's threads, also when one of the threads fails.
 
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 
 /// Tells the loops of a test to stop.
 ///
@@ -23,7 +24,13 @@ impl StopFlag {
     /// Raises the flag when it is dropped, so also when its thread panics.
     #[must_use = "the flag is raised when the guard is dropped"]
     pub fn guard(&self) -> StopGuard<'_> {
-        StopGuard(self)
+        StopGuard { flag: self, raises_always: true }
+    }
+
+    /// Raises the flag when its thread panics, and not if the guard is dropped otherwise.
+    #[must_use = "the flag is not raised by a panic after the guard is dropped"]
+    pub fn panic_guard(&self) -> StopGuard<'_> {
+        StopGuard { flag: self, raises_always: false }
     }
 
     /// Numbers the steps of a loop until the flag is raised.
@@ -39,37 +46,51 @@ impl StopFlag {
     }
 }
 
-/// See [`StopFlag::guard`].
+/// See [`StopFlag::guard`] and [`StopFlag::panic_guard`].
 #[derive(Debug)]
-pub struct StopGuard<'a>(&'a StopFlag);
+pub struct StopGuard<'a> {
+    flag: &'a StopFlag,
+    raises_always: bool,
+}
 
 impl Drop for StopGuard<'_> {
     fn drop(&mut self) {
-        self.0.raise();
+        if self.raises_always || thread::panicking() {
+            self.flag.raise();
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::panic::{AssertUnwindSafe, catch_unwind};
-    use std::thread;
-
     use super::*;
+    use std::panic::{AssertUnwindSafe, catch_unwind};
 
     #[test]
     fn a_thread_that_fails_ends_the_loops_of_the_others() {
-        let stop = StopFlag::default();
-        let failed = thread::scope(|scope| {
-            let stop = &stop;
-            let looping = scope.spawn(move || stop.steps(u64::MAX).count());
-            let failing = scope.spawn(move || {
-                let _guard = stop.guard();
-                panic!("on purpose");
+        for make in [StopFlag::guard, StopFlag::panic_guard] {
+            let stop = StopFlag::default();
+            let failed = thread::scope(|scope| {
+                let stop = &stop;
+                let looping = scope.spawn(move || stop.steps(u64::MAX).count());
+                let failing = scope.spawn(move || {
+                    let _guard = make(stop);
+                    panic!("on purpose");
+                });
+                looping.join().expect("the loop ends");
+                failing.join().is_err()
             });
-            looping.join().expect("the loop ends");
-            failing.join().is_err()
-        });
-        assert!(failed);
+            assert!(failed);
+        }
+    }
+
+    #[test]
+    fn a_thread_that_ends_well_leaves_a_flag_for_panics_down() {
+        let stop = StopFlag::default();
+        drop(stop.panic_guard());
+        assert!(!stop.is_raised());
+        drop(stop.guard());
+        assert!(stop.is_raised());
     }
 
     #[test]

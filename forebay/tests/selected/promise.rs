@@ -2,12 +2,14 @@
 //! stored one nor one whose fetch was in progress.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
+use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::thread;
 
 use forebay_testkit::client::request_text;
 use forebay_testkit::script::answer_head;
-use forebay_testkit::{Client, Gate, Origin, Request, Script, Server, ServerBuilder, eventually};
+use forebay_testkit::{
+    Client, Gate, Origin, Request, Script, Server, ServerBuilder, StopFlag, eventually,
+};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_forebay");
 
@@ -107,6 +109,8 @@ fn a_fetch_that_began_before_a_purge_is_neither_followed_nor_stored() {
 #[test]
 fn nothing_older_than_a_purge_is_served_under_load() {
     const TARGETS: &[&str] = &["/p/1", "/p/2", "/p/long", "/p/validated"];
+    /// A hundred times the requests that a client makes beside all purges.
+    const REQUESTS_MAX: u64 = 100_000;
     let version = Arc::new(AtomicU64::new(1));
     let seen = Arc::clone(&version);
     let origin = Origin::start(move |request| {
@@ -114,21 +118,19 @@ fn nothing_older_than_a_purge_is_served_under_load() {
         answer(request, seen.load(SeqCst), length)
     });
     let server = server(&origin);
-    let is_over = AtomicBool::new(false);
+    let stop = StopFlag::default();
     thread::scope(|scope| {
         for which in 0..3 {
-            let (server, is_over) = (&server, &is_over);
+            let (server, stop) = (&server, &stop);
             scope.spawn(move || {
                 let mut client = Client::connect(server.address());
-                for target in TARGETS.iter().cycle().skip(which) {
-                    if is_over.load(SeqCst) {
-                        break;
-                    }
-                    version_of(&mut client, target);
+                for step in stop.steps(REQUESTS_MAX) {
+                    version_of(&mut client, TARGETS[(which + step as usize) % TARGETS.len()]);
                 }
             });
         }
         let check = scope.spawn(|| {
+            let _guard = stop.guard();
             let mut client = Client::connect(server.address());
             for round in 0..8 * WAYS.len() {
                 let way = WAYS[round % WAYS.len()];
@@ -144,7 +146,6 @@ fn nothing_older_than_a_purge_is_served_under_load() {
             None
         });
         let wrong = check.join();
-        is_over.store(true, SeqCst);
         assert_eq!(wrong.expect("no panic"), None);
     });
     assert_eq!(origin.faults(), Vec::<String>::new());

@@ -9,8 +9,8 @@ use crate::{map, own, region};
 /// Changes for each race.
 const ROUNDS: u32 = if cfg!(debug_assertions) { 3000 } else { 20_000 };
 
-/// A reader that looks more often than the changes take hangs.
-const STEPS_MAX: u64 = 1_000_000_000;
+/// A hundred times the looks of a reader beside the changes.
+const STEPS_MAX: u64 = 1_500 * ROUNDS as u64;
 
 /// An entry that is removed between lookup and use is whole, and has the right key.
 #[test]
@@ -113,7 +113,8 @@ fn a_walk_among_changes_misses_no_key_that_stays() {
         });
         let participant = region.join().unwrap();
         let map = map(&participant, "walking");
-        for is_up in [true, false].into_iter().cycle().take(STEPS_MAX as usize) {
+        for (step, is_up) in [true, false].into_iter().cycle().enumerate() {
+            assert!(step < STEPS_MAX as usize, "not told to stop within {STEPS_MAX} steps");
             let mut range = map.prefix(own.as_bytes());
             let (mut staying, mut last) = (0, Vec::new());
             while let Some(entry) = if is_up { range.next() } else { range.previous() }.unwrap() {

@@ -15,8 +15,8 @@ const FILLERS: usize = 2;
 const PURGES: usize = if cfg!(debug_assertions) { 5_000 } else { 100_000 };
 const EMPTY: u64 = 0;
 
-/// A thread that fills more often than the purges take hangs.
-const STEPS_MAX: u64 = 10_000_000_000;
+/// A hundred times the fills of a thread beside the purges.
+const STEPS_MAX: u64 = 4_000 * PURGES as u64;
 
 struct World {
     purges: PurgeRing<Shared>,

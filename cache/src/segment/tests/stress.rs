@@ -1,11 +1,12 @@
 //! Real threads: owners publish, readers pin or copy, one thread reclaims and moves.
 
-use std::sync::atomic::{AtomicBool, AtomicU64 as Plain};
+use std::sync::atomic::AtomicU64 as Plain;
 use std::thread;
 
 use forebay_sync::atomic::{AtomicU64, Ordering::Acquire, Ordering::Release, Relaxed};
 use forebay_sync::pins::{PinRow, Pins};
 use forebay_sync::{Barrier, LineWords};
+use forebay_testkit::StopFlag;
 
 use super::*;
 
@@ -16,6 +17,12 @@ const RECLAIMER: u32 = OWNERS + READERS;
 const APPENDS: u64 = if cfg!(debug_assertions) { 6_000 } else { 60_000 };
 const SEGMENTS: u32 = 12;
 
+/// A hundred times the records that a reader looks up beside the owners.
+const STEPS_MAX: u64 = 1_000 * APPENDS;
+
+/// Yields while a thread waits for another one: some 50 s.
+const YIELDS_MAX: u64 = 50_000_000;
+
 struct Store {
     segments: Segments<Shared>,
     pins: Pins<Arc<LineWords>>,
@@ -23,7 +30,7 @@ struct Store {
     words: Vec<AtomicU64>,
     order: Plain,
     sequence: Plain,
-    is_over: AtomicBool,
+    stop: StopFlag,
     hits: Plain,
     moves: Plain,
     frees: Plain,
@@ -46,22 +53,11 @@ fn store() -> Store {
         words: (0..KEYS).map(|_| AtomicU64::new(0)).collect(),
         order: Plain::new(0),
         sequence: Plain::new(1),
-        is_over: AtomicBool::new(false),
+        stop: StopFlag::default(),
         hits: Plain::new(0),
         moves: Plain::new(0),
         frees: Plain::new(0),
         copies: Plain::new(0),
-    }
-}
-
-/// Stops all threads when one fails, since they may wait for it.
-struct Alarm<'a>(&'a Store);
-
-impl Drop for Alarm<'_> {
-    fn drop(&mut self) {
-        if thread::panicking() {
-            self.0.is_over.store(true, Relaxed);
-        }
     }
 }
 
@@ -80,14 +76,15 @@ impl Store {
 
     /// Waits for a free segment.
     fn claim(&self, row: u32, last: Option<u32>) -> OpenSegment<Shared> {
-        loop {
+        let claim = |_| {
             // SAFETY: each thread has a row of its own.
-            if let Some(open) = unsafe { self.segments.claim(row, SegmentQueue::Small, last) } {
-                return open;
-            }
-            assert!(!self.is_over.load(Relaxed), "another thread failed");
-            thread::yield_now();
-        }
+            let open = unsafe { self.segments.claim(row, SegmentQueue::Small, last) };
+            open.or_else(|| {
+                thread::yield_now();
+                None
+            })
+        };
+        self.stop.steps(YIELDS_MAX).find_map(claim).expect("another thread failed")
     }
 
     fn own(&self, row: u32, mut rng: Rng) {
@@ -115,7 +112,7 @@ impl Store {
 
     fn read(&self, row: u32, mut rng: Rng) {
         let row = self.row(row);
-        while !self.is_over.load(Relaxed) {
+        for _ in self.stop.steps(STEPS_MAX) {
             let key = rng.below(KEYS);
             self.hit(&row, key, rng.below(16) == 0);
             self.copy(rng.below(KEYS));
@@ -167,7 +164,7 @@ impl Store {
     /// Reclaims the oldest sealed segments until the owners are done.
     fn reclaim(&self, row: u32, mut rng: Rng) {
         let table = self.segments.table();
-        while !self.is_over.load(Relaxed) {
+        for _ in self.stop.steps(YIELDS_MAX) {
             let sealed = table
                 .segments_where(|state| state.phase == SegmentPhase::Sealed)
                 .min_by_key(|segment| table.order(*segment));
@@ -180,9 +177,12 @@ impl Store {
             table.drain(segment).unwrap();
             self.empty(segment, row, &mut rng);
             self.pins.barrier();
-            while self.pins.is_pinned(segment as usize) {
+            // Readers lower their pins even when another thread fails.
+            let is_unpinned = (0..YIELDS_MAX).any(|_| {
                 thread::yield_now();
-            }
+                !self.pins.is_pinned(segment as usize)
+            });
+            assert!(is_unpinned, "a reader keeps its pin");
             // SAFETY: all words are removed, no thread pins it, and there is no other reclaimer.
             unsafe { self.segments.free(segment) }.unwrap();
             self.frees.fetch_add(1, Relaxed);
@@ -235,7 +235,7 @@ fn many_threads_find_only_complete_records() {
         let mut start = |work: fn(&Store, u32, Rng), row: u32| {
             let rng = Rng(rng.next());
             scope.spawn(move || {
-                let _alarm = Alarm(store);
+                let _guard = store.stop.panic_guard();
                 work(store, row, rng);
             })
         };
@@ -244,7 +244,7 @@ fn many_threads_find_only_complete_records() {
         others.push(start(Store::reclaim, RECLAIMER));
         // Joined explicitly: ThreadSanitizer does not see the join of the scope.
         let mut ends: Vec<_> = owners.into_iter().map(|owner| owner.join()).collect();
-        store.is_over.store(true, Relaxed);
+        store.stop.raise();
         ends.extend(others.into_iter().map(|other| other.join()));
         assert!(ends.iter().all(Result::is_ok), "a thread failed");
     });

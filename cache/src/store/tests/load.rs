@@ -14,8 +14,8 @@ const KEYS: u64 = 4000;
 /// Rounds that each thread makes at least.
 const ROUNDS: u64 = 10_000;
 
-/// A thread that makes more rounds than the checks take hangs.
-const STEPS_MAX: u64 = 1_000_000_000;
+/// A hundred times the rounds that the checks take.
+const STEPS_MAX: u64 = 100 * ROUNDS;
 
 /// Checks beside them, at least.
 const CHECKS: u64 = 6;
