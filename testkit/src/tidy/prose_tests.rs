@@ -91,6 +91,8 @@ fn a_count_that_differs_from_its_entry_is_reported() {
     let higher = table.replace("a 1", "a 2");
     assert_eq!(words.differences(&higher).len(), 1);
     assert!(words.differences(&higher)[0].starts_with("a: what: 1, fewer than 2"));
+    assert_eq!(words.raised(&lower), words.differences(&lower), "the table would be raised");
+    assert_eq!((words.raised(&table), words.raised(&higher)), (vec![], vec![]));
     assert_eq!(words.list("a/src").lines().count(), 3);
     assert_eq!(words.list("README").lines().count(), 1);
 }

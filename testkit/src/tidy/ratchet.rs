@@ -1,13 +1,13 @@
 //! Counts of hard phrases and names, for each crate: they may only fall.
 //!
 //! `ratchet.txt` has the counts of the tree. A count above its entry is a problem; so is a count
-//! below it, because the table must follow.
+//! below it, because the table must follow. [`Words::write_table`] never raises an entry.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::fmt::Write;
-use std::fs;
 use std::path::Path;
+use std::{fs, io};
 
 use super::prose::{self, Phrase};
 use super::source::Source;
@@ -149,6 +149,10 @@ impl Words {
 
     /// One line for each count that differs from its entry in `table`.
     pub fn differences(&self, table: &str) -> Vec<String> {
+        self.differences_where(table, Ordering::is_ne)
+    }
+
+    fn differences_where(&self, table: &str, counts_too: impl Fn(Ordering) -> bool) -> Vec<String> {
         let mut differences = Vec::new();
         let entries: BTreeMap<&str, Vec<usize>> = table.lines().filter_map(entry).collect();
         let none = vec![0; COLUMNS.len()];
@@ -156,7 +160,11 @@ impl Words {
             let allowed = entries.get(name.as_str()).unwrap_or(&none);
             for (column, (count, allowed)) in counts.iter().zip(allowed).enumerate() {
                 let column = COLUMNS[column];
-                match count.cmp(allowed) {
+                let order = count.cmp(allowed);
+                if !counts_too(order) {
+                    continue;
+                }
+                match order {
                     Ordering::Equal => {}
                     Ordering::Greater => differences.push(format!(
                         "{name}: {column}: {count}, at most {allowed}; for the lines: {LIST}"
@@ -170,9 +178,23 @@ impl Words {
         differences
     }
 
-    /// Writes the table of the tree at `root`.
-    pub fn write_table(&self, root: &Path) -> std::io::Result<()> {
-        fs::write(root.join(TABLE), self.table())
+    /// One line for each count that is above its entry in `table`.
+    pub fn raised(&self, table: &str) -> Vec<String> {
+        self.differences_where(table, |order| order == Ordering::Greater)
+    }
+
+    /// Writes the table of the tree at `root`, unless that raises a count: those are returned, and
+    /// nothing is written.
+    ///
+    /// # Errors
+    /// The present table cannot be read, or the new one cannot be written.
+    pub fn write_table(&self, root: &Path) -> io::Result<Vec<String>> {
+        let path = root.join(TABLE);
+        let raised = self.raised(&fs::read_to_string(&path)?);
+        if raised.is_empty() {
+            fs::write(path, self.table())?;
+        }
+        Ok(raised)
     }
 }
 
