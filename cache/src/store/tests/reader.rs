@@ -238,6 +238,8 @@ fn a_key_that_is_replaced_during_a_listing_is_listed_once() {
     let neighbour = keys.clone().find(is_neighbour).unwrap();
     assert!(put(&worker, neighbour.as_bytes(), b"head", b"body"));
     assert!(put(&worker, key.as_bytes(), b"head", b"old"));
+    let slot = || worker.inner.records.look(key.as_bytes()).map(|found| found.hit.slot());
+    let old_slot = slot().unwrap();
     let mut listed = Vec::new();
     reader.list(|record| {
         listed.push((record.key.to_vec(), record.body_bytes));
@@ -245,6 +247,7 @@ fn a_key_that_is_replaced_during_a_listing_is_listed_once() {
             worker.purge(neighbour.as_bytes()).unwrap();
             worker.purge(key.as_bytes()).unwrap();
             assert!(put(&worker, key.as_bytes(), b"head", b"newer"));
+            assert!(slot().unwrap() > old_slot, "the new record is listed later than the old one");
         }
         ControlFlow::Continue(())
     });
