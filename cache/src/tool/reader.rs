@@ -127,9 +127,11 @@ impl StoreReader {
 
     /// Shows the live records, bucket by bucket, until `show` breaks off.
     ///
-    /// A record that stays in the index is shown. No key is shown twice: a record that replaces
-    /// another one during the listing may lie in a later bucket, and is left out if the one before
-    /// it was shown.
+    /// A key that stays in the index is shown, and no key is shown twice: of its live records, the
+    /// first one that the listing reaches. A newer one behind it is left out, whether it replaced
+    /// the first one during the listing, or both are live, as a death may leave them.
+    ///
+    /// Keys are told apart by their 64-bit hash: of keys with equal hashes only one is shown.
     pub fn list(&self, mut show: impl FnMut(&ListedRecord<'_>) -> ControlFlow<()>) {
         let mut key = Vec::new();
         let mut listed = ListedKeys::default();
