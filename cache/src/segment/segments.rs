@@ -127,7 +127,7 @@ impl<W: Words> Segments<W> {
     /// - No word names a record of this segment, and none will: each was removed, or seen gone,
     ///   after [`SegmentTable::drain`].
     /// - After that and a [`Pins::barrier`](forebay_sync::pins::Pins::barrier) the segment was seen
-    ///   without pins, and none of its records with a lease.
+    ///   without pins.
     pub(crate) unsafe fn free(&self, segment: u32) -> Result<(), StateChanged> {
         self.table.free(segment)
     }
@@ -169,8 +169,8 @@ impl<W: Words> Segments<W> {
     }
 
     /// The records of a segment that cannot be freed during the scan: the caller's own, one that is
-    /// pinned, or a draining one if the caller holds the eviction lock. For all others there is
-    /// [`Segments::unpinned`].
+    /// pinned, or a draining one if the caller holds the eviction lock. All others need an
+    /// [`UnpinnedReader`](super::unpinned::UnpinnedReader).
     ///
     /// If the scan ends with damage there may be records behind it. To free the segment, its
     /// reclaimer then searches the whole index for words that name it.
