@@ -58,8 +58,9 @@ impl RecordIndex {
         //   writes it.
         // - All rows are of the one table in the region. Segments are freed in `victim` only,
         //   after their words were taken out, the barrier, and a look at the column.
-        // - A location is given to it in `put` and `reclaim` only: of a record just appended to an
-        //   open segment of this thread, which seals it between two calls only.
+        // - A location is given to it in `put`, `respond` and `drain` only: of a record that this
+        //   thread has just appended to its open segment. The appender seals a segment only when
+        //   every record in it is live or withdrawn.
         let index = unsafe {
             let words = shared.index_words.clone();
             Index::new(words, shared.plan.bucket_count, RecordAccess::new(shared))
@@ -93,7 +94,7 @@ impl RecordIndex {
     }
 
     /// The live record of a key. It does not count as a use: a caller that answers with the record
-    /// touches the index word.
+    /// counts it by [`Index::count_use`].
     #[inline]
     pub(crate) fn look(&self, key: &[u8]) -> Option<PinnedRecord<'_>> {
         let seen = Cell::new(None);
