@@ -164,8 +164,9 @@ impl RecordIndex {
     fn verify_from(&self, segment: u32, offset_bytes: u64) -> Option<u64> {
         let table = self.shared.segments.table();
         let is_sealed = || table.state(segment).is_some_and(|s| s.phase == SegmentPhase::Sealed);
-        // A segment that is seen sealed under the pin is not freed before the pin is lowered: the
-        // reclaimer drains it before it looks at pins.
+        // The scan needs a segment that stays until it ends. This one was seen sealed under the
+        // pin. To free it, a reclaimer first drains it, then executes the barrier and looks at the
+        // pins: it sees this one.
         let _pin = self.pins.pin(segment as usize, is_sealed).ok()?;
         let mut scan = self.shared.segments.scan_from(segment, offset_bytes);
         let start = scan.offset_bytes();
