@@ -256,7 +256,7 @@ impl<'w> DrainSlice<'w> {
             }
         }
         drop(hit);
-        self.worker.demote_orphans();
+        self.worker.clean_up_orphans();
         Some(0)
     }
 

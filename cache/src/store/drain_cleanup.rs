@@ -45,7 +45,7 @@ impl DrainSlice<'_> {
                 Err(_) => shared.leftovers.note(),
             }
         });
-        self.worker.demote_orphans();
+        self.worker.clean_up_orphans();
         if end < bucket_count {
             shared.drain.set_plan(DrainState::TakeOut { bucket: end }.encode());
             return SliceOutcome::More;

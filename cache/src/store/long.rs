@@ -186,7 +186,7 @@ impl WorkerInner {
     /// variants that bases named. Fragments of long bodies only become the next to be evicted: they
     /// may be being sent, and a response that began before a purge must not break. Returns whether
     /// there is more than one call does.
-    pub(crate) fn demote_orphans(&self) -> bool {
+    pub(crate) fn clean_up_orphans(&self) -> bool {
         let mut left = DEMOTED_AT_ONCE;
         while left > 0 {
             let Some(orphans) = self.records.access().next_orphans() else {

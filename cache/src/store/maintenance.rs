@@ -42,7 +42,7 @@ impl WorkerInner {
     fn turn_slice(&self, now: u64) -> bool {
         // Here and not when a thread joins: some join only to look, and have no turns.
         self.verifier.begin();
-        if self.demote_orphans() {
+        if self.clean_up_orphans() {
             return true;
         }
         // The sweep comes before reclaiming for the key index: leftovers may be what fills it.

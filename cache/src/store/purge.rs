@@ -124,7 +124,7 @@ impl StoreWorker {
             (inner.shared.flights.detach(hash.value(), primary), walk(inner, hash))
         })?;
         // The thread that purges may have no turns.
-        while inner.demote_orphans() {}
+        while inner.clean_up_orphans() {}
         crash_point!("store.purged");
         Ok(PurgeResult { records, bytes: 0, flights })
     }
@@ -180,7 +180,7 @@ impl WorkerInner {
             let buckets = first..count.min(first + BUCKETS_AT_ONCE);
             removed += self.records.index.remove_where(&self.records.pins, buckets, matches) as u64;
             // So orphans do not pile up.
-            while self.demote_orphans() {}
+            while self.clean_up_orphans() {}
         }
         removed
     }

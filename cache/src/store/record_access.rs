@@ -105,7 +105,7 @@ impl RecordAccess {
         self.record(at).is_some_and(|record| record.key() == key)
     }
 
-    /// Notes what a removed record leaves behind, for `demote_orphans`.
+    /// Notes what a removed record leaves behind, for `clean_up_orphans`.
     pub(crate) fn note_orphans(&self, record: &Record<'_>) {
         let mut orphans = self.orphans.borrow_mut();
         orphans.extend(Orphans::of(record));

@@ -198,7 +198,7 @@ impl WorkerInner {
     fn make_room_in_key_index(&self) -> bool {
         self.reclaimer.request();
         let slice = self.reclaim_for_key_index(self.reclaimer.now());
-        while self.demote_orphans() {}
+        while self.clean_up_orphans() {}
         slice == SliceOutcome::More
     }
 }

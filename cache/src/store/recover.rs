@@ -67,7 +67,7 @@ impl WorkerInner {
                 continue;
             };
             self.records.check_segment(segment);
-            self.demote_orphans();
+            self.clean_up_orphans();
             // SAFETY: each of its records has a live word now, or none.
             let sealed = unsafe { open.seal(self.shared.next_order()) };
             debug_assert!(sealed.is_ok(), "an adopted segment is its owner's");

@@ -88,7 +88,7 @@ impl StoreWorker {
                 .access()
                 .on_removed(&pinned.hit, crate::index::RemovalReason::Removed);
         }
-        self.inner.demote_orphans();
+        self.inner.clean_up_orphans();
     }
 }
 
@@ -130,7 +130,7 @@ impl WorkerInner {
             None => self.put(&response.put(response.primary, response.head), response.queue),
             Some(base) => self.put_variant(response, base),
         };
-        self.demote_orphans();
+        self.clean_up_orphans();
         stored.map(|_| ())
     }
 
@@ -284,12 +284,12 @@ impl WorkerInner {
         if !self.records.index.replace(&self.records.pins, &key, &pinned.hit, &appended.for_index())
         {
             drop(inserted);
-            self.demote_orphans();
+            self.clean_up_orphans();
             return None;
         }
         let sequence = inserted.keep();
         self.records.access().keep_orphans_of(record);
-        self.demote_orphans();
+        self.clean_up_orphans();
         Some(sequence)
     }
 }

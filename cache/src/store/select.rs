@@ -211,12 +211,12 @@ impl WorkerInner {
                     self.records.purge_resource(&primary, selection, is_soft, &mut walked);
                     // Entries that lie side by side are removed together.
                     if walked.resources.is_multiple_of(LEAVE_EVERY) {
-                        while self.demote_orphans() {}
+                        while self.clean_up_orphans() {}
                     }
                     report(&mut walked, progress);
                 }
                 Ok(None) => {
-                    while self.demote_orphans() {}
+                    while self.clean_up_orphans() {}
                     return (walked.records, walked.bytes);
                 }
                 Err(_) => {

@@ -106,7 +106,7 @@ impl StoreWorker {
 impl Drop for WorkerInner {
     fn drop(&mut self) {
         if !std::thread::panicking() {
-            while self.demote_orphans() {}
+            while self.clean_up_orphans() {}
             self.appender.seal(SegmentQueue::Small);
             self.appender.seal(SegmentQueue::Main);
         }

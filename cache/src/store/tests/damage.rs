@@ -385,7 +385,7 @@ fn fragments_and_heads_without_each_other_are_noted() {
         1
     );
     // They stay for responses that are being sent, and leave by themselves.
-    worker.inner.demote_orphans();
+    worker.inner.clean_up_orphans();
     let [FindingKind::OrphanFragments { count: left, .. }] = notes(&store)[..] else {
         panic!("{:?}", notes(&store));
     };
