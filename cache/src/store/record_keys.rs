@@ -1,13 +1,15 @@
 //! Keeping the key index true: the entries of a record are inserted before its index word is
 //! published, and removed after the word is gone.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::sync::Arc;
 
 use forebay_ordmap::MapError;
 use forebay_shm::crash_point;
+use forebay_sync::atomic::Relaxed;
 
 use super::key_index_sweep::KeyIndexSweep;
+use super::layout::row;
 use super::put::{NotStored, Put};
 use super::reclaim::SliceOutcome;
 use super::record_access::Orphans;
@@ -28,8 +30,6 @@ pub(crate) struct KeyIndexWriter {
     pub(crate) handle: KeyIndexHandle,
     /// The participant whose row names the pending insert.
     row: u32,
-    /// The sequence of the record whose keys are inserted and whose word is not published; 0: none.
-    pending_sequence: Cell<u64>,
     /// The sweep that this thread is at.
     pub(super) sweep: RefCell<Option<KeyIndexSweep>>,
 }
@@ -56,16 +56,15 @@ pub(crate) struct InsertedKeys<'o> {
 
 impl KeyIndexWriter {
     pub(crate) fn new(shared: &Arc<Shared>, handle: KeyIndexHandle, row: u32) -> KeyIndexWriter {
-        let (pending_sequence, sweep) = (Cell::new(0), RefCell::default());
-        KeyIndexWriter { shared: Arc::clone(shared), handle, row, pending_sequence, sweep }
+        KeyIndexWriter { shared: Arc::clone(shared), handle, row, sweep: RefCell::default() }
     }
 
     /// Announces in this thread's row that the entries of a record are about to be inserted, so
     /// that no sweep takes them for left over. A record without entries needs no announcement.
     fn begin<'o>(&'o self, sequence: u64, keys: Option<RecordKeys<'o>>) -> InsertedKeys<'o> {
         if keys.is_some() {
-            let pending = self.pending_sequence.replace(sequence);
-            debug_assert_eq!(pending, 0, "a row names one pending insert");
+            let word = self.shared.row_word(self.row, row::INSERTING);
+            debug_assert_eq!(word.load(Relaxed), 0, "a row names one pending insert");
             self.shared.pending_inserts.begin(self.row, sequence);
         }
         InsertedKeys { writer: self, sequence, keys }
@@ -74,7 +73,6 @@ impl KeyIndexWriter {
     /// Withdraws the announcement: the word is published, or never will be.
     fn end(&self) {
         self.shared.pending_inserts.end(self.row);
-        self.pending_sequence.set(0);
     }
 
     /// Removes the entries of records whose words are gone. Entries that cannot be removed now are
