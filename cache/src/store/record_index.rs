@@ -14,7 +14,7 @@ use forebay_sync::pins::PinRow;
 use super::record_access::RecordAccess;
 use super::shared::Shared;
 use super::variants::{self, BaseBody};
-use crate::index::{Index, IndexHit, IndexKey, KeyHash, PinnedLocation};
+use crate::index::{Index, IndexHit, IndexKey, KeyHash, PinnedLocation, Records, RemovalReason};
 use crate::segment::{HeaderKind, Record};
 
 /// The index and a row of pins.
@@ -109,6 +109,16 @@ impl RecordIndex {
         let hit = self.index.lookup(&self.pins, &wanted)?;
         // The closure saw the record that was found last.
         Some(PinnedRecord { record: seen.take()?, hit })
+    }
+
+    /// Removes the word of a record that was found, and cleans up after the record. Returns false if
+    /// the word has changed.
+    pub(super) fn remove_hit(&self, hit: &IndexHit<'_>) -> bool {
+        let is_removed = self.index.remove_hit(hit);
+        if is_removed {
+            self.access().on_removed(hit, RemovalReason::Removed);
+        }
+        is_removed
     }
 
     /// The record of a primary key, or of one of its variants, and where the caller's head begins

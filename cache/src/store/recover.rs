@@ -16,7 +16,7 @@ use super::shared::Shared;
 use super::stats::Events;
 use super::store::Store;
 use super::worker::WorkerInner;
-use crate::index::{IndexHit, Records, RemovalReason, WordState};
+use crate::index::{IndexHit, Records, WordState};
 use crate::segment::{ScannedRecord, SegmentPhase};
 
 /// Bytes that one slice of verifying looks at: some 30 µs.
@@ -190,11 +190,10 @@ impl RecordIndex {
 
     /// Removes a damaged record, so that the next request fetches it.
     pub(super) fn drop_damaged(&self, hit: &IndexHit<'_>) {
-        if self.index.remove_hit(hit) {
+        if self.remove_hit(hit) {
             Events::one(&self.shared.events.dropped_damaged);
             // Its key or its tags may be damaged, so its entries may stay.
             self.shared.leftovers.note();
-            self.access().on_removed(hit, RemovalReason::Removed);
         }
     }
 
@@ -213,9 +212,7 @@ impl RecordIndex {
         }
         if hit.word().state() != WordState::Live {
             // Its publisher cannot make it live any more.
-            if self.index.remove_hit(&hit) {
-                self.access().on_removed(&hit, RemovalReason::Removed);
-            }
+            self.remove_hit(&hit);
             return false;
         }
         self.index.resolve_duplicates(&self.pins, &wanted, &hit)

@@ -80,13 +80,8 @@ impl StoreWorker {
     pub fn forget(&self, primary: &[u8], variant: Option<&[u8]>, known: RecordVersion) {
         if let Some((pinned, _)) = self.inner.records.find((primary, variant))
             && pinned.record().header.sequence == known.sequence
-            && self.inner.records.index.remove_hit(&pinned.hit)
         {
-            use crate::index::Records;
-            self.inner
-                .records
-                .access()
-                .on_removed(&pinned.hit, crate::index::RemovalReason::Removed);
+            self.inner.records.remove_hit(&pinned.hit);
         }
         self.inner.clean_up_orphans();
     }
