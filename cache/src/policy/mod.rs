@@ -23,7 +23,6 @@
 //! - Each queue is drained in the order in which its segments were sealed, except for segments that
 //!   are stale or mostly dead.
 
-mod admission;
 mod drain;
 pub mod ghosts;
 #[cfg(not(loom))]
@@ -32,7 +31,6 @@ mod tests;
 mod victim;
 mod word;
 
-pub use admission::{KeyHistory, queue_for};
 pub use drain::{DrainPlan, DrainRecord, RecordFate, UseCensus};
 pub use victim::{DrainCause, SealedSegment, SegmentPool, Victim, choose_victim};
 
@@ -46,6 +44,26 @@ pub enum Queue {
     Small,
     /// Records that were used.
     Main,
+}
+
+/// The history of a key, when the store stores a record of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeyHistory {
+    /// Nothing is known.
+    Unknown,
+    /// The key left the small queue recently.
+    Ghost,
+    /// The record replaces another one.
+    Replacement,
+}
+
+/// The queue of a new record: main if its key is known to be requested more than once. A replaced
+/// record was requested just now, so replacement counts as a use.
+pub fn queue_for(known: KeyHistory) -> Queue {
+    match known {
+        KeyHistory::Unknown => Queue::Small,
+        KeyHistory::Ghost | KeyHistory::Replacement => Queue::Main,
+    }
 }
 
 /// The parameters of the policy. The store uses [`EvictionRules::STORE`]; a simulator varies them.
