@@ -1,6 +1,8 @@
 //! Draining a segment: each record moves to another segment or is removed from the index, in
 //! slices. [`reclaim`](super::reclaim) has the steps, and the state that a death leaves.
 
+#![allow(unsafe_code)]
+
 use forebay_shm::crash_point;
 use forebay_sync::atomic::Relaxed;
 
@@ -14,7 +16,7 @@ use crate::index::{IndexHit, KeyHash, WordState};
 use crate::policy::{
     self, DrainPlan, DrainRecord, EvictionRules, RecordFate, USES_MAX, UseCensus, Victim,
 };
-use crate::segment::{ScannedRecord, SegmentPhase, SegmentQueue};
+use crate::segment::{Location, ScannedRecord, SegmentPhase, SegmentQueue};
 
 /// Records of one slice, and those whose entries leave the key index: some 60 µs.
 const SLICE_RECORDS: usize = 24;
@@ -25,10 +27,13 @@ const TAG_BYTES: usize = 8;
 /// Bytes that one slice copies: some 30 µs.
 const SLICE_COPY_BYTES: u64 = 128 * 1024;
 
+/// Buckets that one slice searches: some 30 µs while it finds nothing.
+const SLICE_BUCKETS: usize = 1024;
+
 /// One slice of draining a segment. Its worker has the eviction lock.
 pub(super) struct DrainSlice<'w> {
-    pub(super) worker: &'w WorkerInner,
-    pub(super) segment: u32,
+    worker: &'w WorkerInner,
+    segment: u32,
     /// Unix seconds.
     now: u64,
 }
@@ -96,7 +101,7 @@ impl<'w> DrainSlice<'w> {
     }
 
     /// Ends the drain: no word names the segment.
-    pub(super) fn end(&self) -> SliceOutcome {
+    fn end(&self) -> SliceOutcome {
         self.worker.shared.segments.table().set_live_bytes(self.segment, 0);
         self.worker.shared.drain.end();
         crash_point!("reclaim.drained");
@@ -282,6 +287,50 @@ impl<'w> DrainSlice<'w> {
         }
         self.worker.shared.count_dead(location.0, bytes);
         false
+    }
+}
+
+/// The end of a drain: words that still name the segment when all its records were walked.
+///
+/// Normally there are none. A damaged key, length or progress word can leave some. The segment is
+/// not freed before they are out: readers with a pin rely on that.
+impl DrainSlice<'_> {
+    /// Whether every record was walked, and all that were counted are out. After a death the count
+    /// may be off; then the index is searched for nothing.
+    fn is_all_out(&self, offset_bytes: u32) -> bool {
+        let table = self.worker.shared.segments.table();
+        u64::from(offset_bytes) == table.records_bytes(self.segment)
+            && table.live_bytes(self.segment) == 0
+    }
+
+    /// Lets the next slices search the index for words that still name the segment.
+    fn begin_take_out(&self) -> SliceOutcome {
+        self.worker.shared.drain.set_plan(DrainState::TAKE_OUT.encode());
+        SliceOutcome::More
+    }
+
+    /// Removes the words that name the segment, from a bucket on.
+    fn take_out_left(&self, bucket: usize) -> SliceOutcome {
+        let (shared, records) = (&self.worker.shared, &self.worker.records);
+        let bucket_count = records.index.bucket_count();
+        debug_assert!(bucket < bucket_count, "a decoded drain state names a bucket");
+        let end = (bucket + SLICE_BUCKETS).min(bucket_count);
+        let geometry = shared.segments.geometry();
+        let is_there = |location| geometry.segment_of(Location(location)) == Some(self.segment);
+        records.index.remove_locations(bucket..end, is_there, |location| {
+            Events::one(&shared.events.evicted);
+            // SAFETY: the segment is draining, and this thread has the eviction lock.
+            match unsafe { shared.segments.record(Location(location)) } {
+                Ok(record) => records.access().note_orphans(&record),
+                Err(_) => shared.leftovers.note(),
+            }
+        });
+        self.worker.clean_up_orphans();
+        if end < bucket_count {
+            shared.drain.set_plan(DrainState::TakeOut { bucket: end }.encode());
+            return SliceOutcome::More;
+        }
+        self.end()
     }
 }
 

@@ -19,7 +19,6 @@ mod body_handle;
 mod check;
 mod config;
 mod drain;
-mod drain_cleanup;
 mod drain_state;
 mod fill;
 mod ghosts;
