@@ -26,8 +26,13 @@ const HEAD_LIMITS: HeadLimits =
 const ORIGIN_LIMITS: OriginLimits = OriginLimits { head_bytes_max: 4_096, field_count_max: 32 };
 const CHUNKED_LIMITS: ChunkedLimits =
     ChunkedLimits { extension_bytes_max: 64, trailer_bytes_max: 256, trailer_count_max: 8 };
-const RULES: CacheRules =
-    CacheRules { heuristic_percent: 10, heuristic_s_max: 86_400, default_freshness_s: 0 };
+const RULES: CacheRules = CacheRules {
+    heuristic_percent: 10,
+    heuristic_s_max: 86_400,
+    heuristic_error_s_max: 60,
+    default_freshness_s: 0,
+    set_cookie_is_storable: true,
+};
 
 /// A position at which to split `bytes`, derived from all of them.
 fn cut(bytes: &[u8]) -> usize {

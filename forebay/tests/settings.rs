@@ -166,10 +166,11 @@ fn arriving_responses_leave_room_for_stored_ones() {
 type Says = fn() -> String;
 
 /// A setting, the format of its values, and the origin's fields; each value gives as many seconds
-/// of freshness as the number below.
+/// of freshness as the number below. The setting for errors gets one.
 const FRESHNESS: &[(&str, [&str; 4], Says)] = &[
     ("default_freshness_s", ["\"100s\"", "200", "\"5m\"", "0"], || "ETag: \"a\"".into()),
     ("heuristic_percent", ["10", "20", "30", "0"], || modified_before(1000)),
+    ("heuristic_error_s_max", ["100", "\"200s\"", "\"5m\"", "0"], || modified_before(10_000_000)),
     ("heuristic_s_max", ["100", "\"200s\"", "\"5m\"", "0"], || modified_before(10_000_000)),
 ];
 
@@ -180,7 +181,8 @@ fn modified_before(seconds: i64) -> String {
 #[test]
 fn freshness_is_set_at_the_top_in_a_site_and_in_a_route() {
     for (name, [top, site, route, never], says_of_it) in FRESHNESS {
-        let origin = Origin::start(move |_| Script::answer("200 OK", &[&says_of_it()], b"x"));
+        let status = if name.contains("error") { "404 Not Found" } else { "200 OK" };
+        let origin = Origin::start(move |_| Script::answer(status, &[&says_of_it()], b"x"));
         let url = format!("http://{}", origin.address());
         let server = start(&format!(
             "{name} = {top}\n\
@@ -245,6 +247,29 @@ fn storing_and_the_largest_stored_body_are_set_at_the_top_in_a_site_and_in_a_rou
             assert_eq!(says(&again, "hit"), is_stored, "{name} at {host}{target}");
         }
     }
+}
+
+#[test]
+fn responses_with_cookies_are_stripped_refused_or_kept() {
+    let cookies = ["Cache-Control: max-age=60", "Set-Cookie: id=first"];
+    let origin = Origin::start(move |_| Script::answer("200 OK", &cookies, b"x"));
+    let url = format!("http://{}", origin.address());
+    let server = start(&format!(
+        "[[site]]\nname = \"a\"\nnames = [\"a.test\"]\norigin = \"{url}\"\n\
+         [[site.route]]\npath_prefix = \"/refuse\"\nset_cookie = \"refuse\"\n\
+         [[site.route]]\npath_prefix = \"/keep\"\nset_cookie = \"keep\"\n"
+    ));
+    for (target, is_stored, again_has_cookie) in
+        [("/strip", true, false), ("/refuse", false, true), ("/keep", true, true)]
+    {
+        let first = ask(&server, "a.test", target);
+        assert_eq!(first.field("set-cookie"), Some("id=first"), "{target}");
+        assert_eq!(says(&first, "detail=set-cookie"), !is_stored, "{target}: {first:?}");
+        let again = ask(&server, "a.test", target);
+        assert_eq!(says(&again, "hit"), is_stored, "{target}");
+        assert_eq!(again.field("set-cookie").is_some(), again_has_cookie, "{target}");
+    }
+    assert_eq!(server.stat("set_cookie_stripped_total"), 1.0);
 }
 
 #[test]

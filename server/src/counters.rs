@@ -128,6 +128,8 @@ counters! {
         "Responses stored.";
     NotStored, Counter, "not_stored_total",
         "Fetches whose response could not be stored.";
+    SetCookieStripped, Counter, "set_cookie_stripped_total",
+        "Responses stored without the cookies that they set.";
     Validated, Counter, "validated_total",
         "Stored responses that the origin confirmed with 304.";
     FillsAborted, Counter, "fills_aborted_total",

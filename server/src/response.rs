@@ -1,6 +1,7 @@
 //! The response to a request, before it is sent.
 
 use forebay_cache::{BodyReader, PurgeResult};
+use forebay_http::fields::FieldBlock;
 use forebay_http::policy::meta::StoredMeta;
 use forebay_rules::apply::OwnAnswer;
 
@@ -25,6 +26,8 @@ pub(crate) enum Response<'t> {
 pub(crate) struct GrowingResponse {
     pub(crate) reader: BodyReader,
     pub(crate) meta: StoredMeta,
+    /// Lines for this client alone.
+    pub(crate) own_lines: FieldBlock,
 }
 
 /// An origin's response that is not stored.

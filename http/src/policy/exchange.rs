@@ -72,8 +72,12 @@ pub struct CacheRules {
     pub heuristic_percent: u8,
     /// Limit of the heuristic freshness, in seconds.
     pub heuristic_s_max: u32,
+    /// Its limit for a response with a status from 400 on.
+    pub heuristic_error_s_max: u32,
     /// Freshness in seconds if neither the origin nor the heuristic gives any; 0 for none.
     pub default_freshness_s: u32,
+    /// Whether a response with Set-Cookie may be stored at all.
+    pub set_cookie_is_storable: bool,
 }
 
 /// Parses a date field to Unix seconds; `None` if it is absent, repeated or malformed.

@@ -81,7 +81,12 @@ fn assumed_lifetime(
     let unchanged_s = date.saturating_sub(modified);
     let share = unchanged_s.saturating_mul(u64::from(rules.heuristic_percent)) / 100;
     if share > 0 {
-        let seconds = share.min(u64::from(rules.heuristic_s_max));
+        let seconds_max = match response.status {
+            // An error may be mended at any moment, and its page says when it was written.
+            400.. => rules.heuristic_s_max.min(rules.heuristic_error_s_max),
+            _ => rules.heuristic_s_max,
+        };
+        let seconds = share.min(u64::from(seconds_max));
         return FreshnessLifetime::new(seconds, LifetimeSource::Heuristic);
     }
     if rules.default_freshness_s > 0 {

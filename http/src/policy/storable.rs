@@ -131,7 +131,8 @@ fn check_use(
     response_time: u64,
 ) -> Result<(), NotStorable> {
     let lifetime = freshness_lifetime(response, rules, response_time);
-    let is_for_all = response.directives.public || lifetime.is_explicit() && lifetime.seconds > 0;
+    let is_for_all = rules.set_cookie_is_storable
+        && (response.directives.public || lifetime.is_explicit() && lifetime.seconds > 0);
     // RFC 9111 §7.3 leaves this open: a validated response would pass one user's cookie to the
     // next, and most origins that send a cookie with a bare ETag do not intend that.
     if response.fields.contains(FieldId::SetCookie) && !is_for_all {

@@ -33,7 +33,9 @@ pub(crate) use site::RouteNumber;
 pub use site::{HostPattern, OriginAddress, Route, Site};
 pub use sites::Sites;
 pub use table::{RouteSettings, ServerSettings, all as all_settings};
-pub use value::{AccessLog, AccessLogFormat, AdminAddress, CacheDir, LogLevel, RuntimeDir};
+pub use value::{
+    AccessLog, AccessLogFormat, AdminAddress, CacheDir, LogLevel, RuntimeDir, SetCookie,
+};
 
 use forebay_rules::filter::Filters;
 

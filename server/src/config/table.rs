@@ -7,7 +7,7 @@ use super::lists::{AddressList, TagFields};
 use super::setting::{RawValue, Readable, Setting, SettingKind, SettingScope, ValueProblem};
 use super::value::{
     AccessLog, AccessLogFormat, AdminAddress, CacheDir, FORMAT_WORDS, LEVEL_WORDS, LogLevel,
-    RuntimeDir,
+    RuntimeDir, SET_COOKIE_WORDS, SetCookie,
 };
 
 const KIB: u64 = 1 << 10;
@@ -380,6 +380,22 @@ settings! {
         kind: SettingKind::Seconds { min: 0, max: YEAR_S },
         reloads: true,
         reason: "A page that has not changed for years may still change tomorrow.",
+    }
+    heuristic_error_s_max: u32 = "1m" {
+        doc: "The same for a response with a status from 400 on, which the heuristic covers for \
+            404, 405, 410, 414 and 501.",
+        kind: SettingKind::Seconds { min: 0, max: YEAR_S },
+        reloads: true,
+        reason: "The date of an error page says nothing about how long the error will last.",
+    }
+    set_cookie: SetCookie = "strip" {
+        doc: "How a response with Set-Cookie is stored, if the origin declares it public or \
+            explicitly fresh: `strip` stores it without the cookies, which only the client that \
+            caused the fetch gets; `refuse` does not store it; `keep` sends the cookies to \
+            every client that the stored response is served to.",
+        kind: SettingKind::Choice(SET_COOKIE_WORDS),
+        reloads: true,
+        reason: "A cookie names one client. Sent to others, it lets them act in its name.",
     }
     object_bytes_max: u64 = "16MiB" {
         doc: "Largest body that is stored; larger ones pass through.",

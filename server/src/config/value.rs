@@ -54,6 +54,17 @@ pub enum LogLevel {
     Trace,
 }
 
+/// How a response with Set-Cookie is stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SetCookie {
+    /// Without the cookies.
+    Strip,
+    /// Not at all.
+    Refuse,
+    /// With the cookies.
+    Keep,
+}
+
 /// Directory for files that live as long as the server: counters, the admin socket.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RuntimeDir {
@@ -74,6 +85,8 @@ pub enum CacheDir {
 
 /// The words of `access_log_format`, in the order of [`AccessLogFormat`].
 pub(crate) const FORMAT_WORDS: &[&str] = &["json", "combined"];
+/// The words of `set_cookie`, in the order of [`SetCookie`].
+pub(crate) const SET_COOKIE_WORDS: &[&str] = &["strip", "refuse", "keep"];
 /// The words of `log_level`, in the order of [`LogLevel`].
 pub(crate) const LEVEL_WORDS: &[&str] = &["error", "warn", "info", "debug", "trace"];
 
@@ -201,6 +214,16 @@ impl Readable for AccessLogFormat {
         Ok(match setting.choice(raw)? {
             0 => AccessLogFormat::Json,
             _ => AccessLogFormat::Combined,
+        })
+    }
+}
+
+impl Readable for SetCookie {
+    fn read(raw: RawValue<'_>, setting: &Setting) -> Result<Self, ValueProblem> {
+        Ok(match setting.choice(raw)? {
+            0 => SetCookie::Strip,
+            1 => SetCookie::Refuse,
+            _ => SetCookie::Keep,
         })
     }
 }

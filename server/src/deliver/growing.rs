@@ -36,7 +36,7 @@ pub(super) async fn deliver_growing(
     queue: &mut SendQueue,
     response: GrowingResponse,
 ) -> Result<Delivered, DeliverError> {
-    let GrowingResponse { mut reader, meta } = response;
+    let GrowingResponse { mut reader, meta, own_lines } = response;
     let block = stored_block(reader.head());
     write_strong_tag(&meta, block, transaction.tag);
     let transaction = &*transaction;
@@ -53,7 +53,8 @@ pub(super) async fn deliver_growing(
         (_, None) => BodyFraming::Chunked,
     };
     let head = Head { status: meta.status, block, age: Some(age), framing };
-    let WrittenHead { status, keep_alive } = head.write(&context, queue.text());
+    let own = |text: &mut Vec<u8>| text.extend_from_slice(own_lines.bytes());
+    let WrittenHead { status, keep_alive } = head.write_with(&context, queue.text(), own);
     let is_chunked = framing == BodyFraming::Chunked && can_chunk(context.form);
     let mut delivered = Delivered { status, body_bytes: 0, keep_alive };
     let mut fragments = Vec::new();

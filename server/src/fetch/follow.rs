@@ -4,6 +4,7 @@ use std::future::poll_fn;
 use std::time::Duration;
 
 use forebay_cache::{BodyReader, FollowOutcome, Follower, RenewedHead};
+use forebay_http::fields::FieldBlock;
 use forebay_http::policy::meta::StoredMeta;
 use forebay_http::policy::reuse::{ReuseDecision, judge};
 use forebay_http::policy::vary::{FieldNames, secondary_key};
@@ -106,7 +107,7 @@ pub(super) async fn own_response<'t>(
 }
 
 fn growing<'t>(reader: BodyReader, meta: StoredMeta) -> Response<'t> {
-    Response::Growing(Box::new(GrowingResponse { reader, meta }))
+    Response::Growing(Box::new(GrowingResponse { reader, meta, own_lines: FieldBlock::new() }))
 }
 
 /// The response that the origin has confirmed, if it is still stored.

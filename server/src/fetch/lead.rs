@@ -40,7 +40,12 @@ pub(super) struct FetchTask {
 /// The report of a fetch to the request that started it.
 pub(super) enum FetchOutcome {
     /// The response is stored, or is being stored: the request follows it.
-    Stored { fwd_status: u16, progress: RuleProgress },
+    Stored {
+        fwd_status: u16,
+        progress: RuleProgress,
+        /// Lines for this request's client alone.
+        own_lines: FieldBlock,
+    },
     /// The response is not stored: it belongs to this request alone.
     NotStored { answer: Box<OriginAnswer>, detail: &'static str, progress: RuleProgress },
     /// There is no response.
@@ -59,7 +64,8 @@ pub(super) async fn lead(task: FetchTask, leader: Leader, outcome: oneshot::Send
             leader.validated(&renewed.head, renewed.times, renewed.tags.as_ref());
             task.worker.notify_stored();
             let progress = task.rule_state.progress();
-            report(outcome, FetchOutcome::Stored { fwd_status: 304, progress });
+            let own_lines = FieldBlock::new();
+            report(outcome, FetchOutcome::Stored { fwd_status: 304, progress, own_lines });
         }
         Ok(OriginVerdict::Answer(answer)) => task.store(answer, leader, outcome).await,
     }
@@ -139,7 +145,11 @@ impl FetchTask {
         match begun {
             Ok(fill) => {
                 let fwd_status = answer.received_status;
-                report(outcome, FetchOutcome::Stored { fwd_status, progress });
+                let own_lines = self.store_context().own_lines(&answer.head.block);
+                if !own_lines.bytes().is_empty() {
+                    self.worker.count(Counter::SetCookieStripped);
+                }
+                report(outcome, FetchOutcome::Stored { fwd_status, progress, own_lines });
                 let writer = BodyWriter::new(fill, settings.object_bytes_max);
                 fill_record(writer, answer.body).await;
             }

@@ -121,10 +121,13 @@ async fn start_fetch<'t>(
     let (outcome, ended) = oneshot::channel();
     worker.spawn(lead(task, leader, outcome));
     let response = match ended.await {
-        Ok(FetchOutcome::Stored { fwd_status, progress }) => {
+        Ok(FetchOutcome::Stored { fwd_status, progress, own_lines }) => {
             transaction.rule_state.resume(progress);
             status.fwd_status = Some(fwd_status);
-            let response = own_response(transaction, follower, varies).await?;
+            let mut response = own_response(transaction, follower, varies).await?;
+            if let Some(Response::Growing(growing)) = &mut response {
+                growing.own_lines = own_lines;
+            }
             status.stored = response.is_some();
             if response.is_none() {
                 status.detail = Some("not-reusable");

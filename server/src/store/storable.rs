@@ -14,7 +14,7 @@ use forebay_rules::ast::{Hook, HttpControl};
 
 use super::tags::{record_tags, renewed_tags};
 use crate::clock;
-use crate::config::RouteSettings;
+use crate::config::{RouteSettings, SetCookie};
 use crate::counters::Counter;
 use crate::events::Event;
 use crate::forwarding::{CONDITIONS, REWRITTEN};
@@ -77,6 +77,30 @@ impl StoreContext<'_> {
         &self.route.route.settings
     }
 
+    fn cache_rules(&self) -> CacheRules {
+        let settings = self.settings();
+        // A cookie is a sign that the response is for one client. Without a word of the origin
+        // about it, the response is validated for each request.
+        let has_cookie = self.request.fields.contains(FieldId::Cookie);
+        CacheRules {
+            heuristic_percent: if has_cookie { 0 } else { settings.heuristic_percent },
+            heuristic_s_max: settings.heuristic_s_max,
+            heuristic_error_s_max: settings.heuristic_error_s_max,
+            default_freshness_s: settings.default_freshness_s,
+            set_cookie_is_storable: settings.set_cookie != SetCookie::Refuse,
+        }
+    }
+
+    /// The lines of a response that only the client gets that caused its fetch.
+    pub(crate) fn own_lines(&self, block: &FieldBlock) -> FieldBlock {
+        let mut own = FieldBlock::new();
+        if self.settings().set_cookie == SetCookie::Strip {
+            let fields = block.fields().iter();
+            fields.filter(|field| field.id == FieldId::SetCookie).for_each(|f| own.push_field(f));
+        }
+        own
+    }
+
     /// The record of a response.
     ///
     /// # Errors
@@ -88,7 +112,7 @@ impl StoreContext<'_> {
     ) -> Result<NewRecord, NotStored> {
         let (status, block) = (head.status, &head.block);
         permitted_by_rules(&self.hook, block)?;
-        let rules = cache_rules(self.settings());
+        let rules = self.cache_rules();
         check(&self.request, status, block, &rules)?;
         let tags = record_tags(block.fields(), self.settings())
             .map_err(|error| self.refused_tags(error, status))?;
@@ -117,7 +141,7 @@ impl StoreContext<'_> {
         }
         let stored = FieldBlock::parse(stale.block())?;
         let merged = merge_304(&stored, update.fields());
-        let rules = cache_rules(self.settings());
+        let rules = self.cache_rules();
         check(&self.request, status, &merged, &rules).ok()?;
         permitted_by_rules(&self.hook, &merged).ok()?;
         if vary_names(merged.fields()) != vary_names(stored.fields()) {
@@ -153,7 +177,7 @@ impl StoreContext<'_> {
 /// could not, so this request was passed through. The next requests are collapsed again.
 pub(crate) fn note_storable(context: &StoreContext<'_>, key: &[u8], head: &ResponseHead) {
     let settings = context.settings();
-    let rules = cache_rules(settings);
+    let rules = context.cache_rules();
     let is_storable = check(&context.request, head.status, &head.block, &rules).is_ok();
     if is_storable && record_tags(head.block.fields(), settings).is_ok() {
         context.hook.worker.store.forget_declined(key);
@@ -177,14 +201,6 @@ impl NotStored {
         use NotStorable::{NoFreshness, NoStore, Private, SetCookie, Vary};
         let of_resource = matches!(why, NoStore | Private | Vary | SetCookie | NoFreshness);
         NotStored { detail: why.detail(), lasts: of_resource && status < 400 }
-    }
-}
-
-fn cache_rules(settings: &RouteSettings) -> CacheRules {
-    CacheRules {
-        heuristic_percent: settings.heuristic_percent,
-        heuristic_s_max: settings.heuristic_s_max,
-        default_freshness_s: settings.default_freshness_s,
     }
 }
 
@@ -241,15 +257,16 @@ fn permitted_by_rules(hook: &HookContext<'_>, block: &FieldBlock) -> Result<(), 
 /// Cache-Status of other caches tells how this one copy was obtained.
 const OF_MESSAGE: FieldSet = FieldSet::of(&[FieldId::Age, FieldId::CacheStatus]);
 
-/// The lines as they are stored: without those of the message and those that no client gets, and
-/// with a Date, which a recipient adds if the origin sent none (RFC 9110 §6.6.1).
+/// The lines as they are stored: without those of the message, those that no client gets and those
+/// that only one client gets, and with a Date, which a recipient adds if the origin sent none (RFC 9110 §6.6.1).
 fn stored_lines(
     received: &FieldBlock,
     timing: &ResponseTiming,
     settings: &RouteSettings,
 ) -> FieldBlock {
     let hidden = settings.hidden_fields();
-    let is_left_out = |id| OF_MESSAGE.contains(id) || hidden.contains(id);
+    let is_stripped = |id| id == FieldId::SetCookie && settings.set_cookie == SetCookie::Strip;
+    let is_left_out = |id| OF_MESSAGE.contains(id) || hidden.contains(id) || is_stripped(id);
     let mut block = FieldBlock::new();
     for field in received.fields().iter().filter(|field| !is_left_out(field.id)) {
         block.push_field(field);

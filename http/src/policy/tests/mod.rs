@@ -23,8 +23,13 @@ mod vary;
 const NOW: u64 = 784_111_777;
 
 /// Typical heuristic freshness (RFC 9111 §4.2.2).
-const RULES: CacheRules =
-    CacheRules { heuristic_percent: 10, heuristic_s_max: 86_400, default_freshness_s: 0 };
+const RULES: CacheRules = CacheRules {
+    heuristic_percent: 10,
+    heuristic_s_max: 86_400,
+    heuristic_error_s_max: 60,
+    default_freshness_s: 0,
+    set_cookie_is_storable: true,
+};
 
 /// Returns a block with the lines of `text`.
 fn block(text: &str) -> FieldBlock {

@@ -19,7 +19,7 @@ use http_cache_semantics::{CacheOptions, CachePolicy};
 
 use super::{NOW, RULES, block, date};
 use crate::policy::directives::RequestDirectives;
-use crate::policy::exchange::{ClientRequest, OriginResponse, ResponseTiming};
+use crate::policy::exchange::{CacheRules, ClientRequest, OriginResponse, ResponseTiming};
 use crate::policy::meta::StoredMeta;
 use crate::policy::reuse::{ReuseDecision, judge};
 use crate::policy::storable::{NotStorable, storable};
@@ -57,6 +57,10 @@ impl Random {
         lines.join("\n")
     }
 }
+
+/// The oracle has one limit for all statuses.
+const ORACLE_RULES: CacheRules =
+    CacheRules { heuristic_error_s_max: RULES.heuristic_s_max, ..RULES };
 
 struct Exchange {
     status: u16,
@@ -132,13 +136,13 @@ impl Exchange {
             directives: RequestDirectives::parse(request.fields()),
         };
         let response = OriginResponse::new(self.status, response.fields());
-        storable(&request, &response, &RULES, NOW)
+        storable(&request, &response, &ORACLE_RULES, NOW)
     }
 
     fn meta(&self) -> StoredMeta {
         let block = block(&self.response);
         let arrival = ResponseTiming::new(block.fields(), NOW, NOW);
-        StoredMeta::new(self.status, &block, &arrival, &RULES)
+        StoredMeta::new(self.status, &block, &arrival, &ORACLE_RULES)
     }
 
     /// Departures that the generator cannot avoid.

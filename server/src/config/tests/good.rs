@@ -70,6 +70,8 @@ fn defaults_are_the_ones_that_are_documented() {
             default_freshness_s: 0,
             heuristic_percent: 10,
             heuristic_s_max: 86_400,
+            heuristic_error_s_max: 60,
+            set_cookie: SetCookie::Strip,
             object_bytes_max: 16 << 20,
             tag_fields: route.tag_fields,
             tags_shown: false,
