@@ -111,8 +111,8 @@ impl RecordIndex {
         Some(PinnedRecord { record: seen.take()?, hit })
     }
 
-    /// Removes the word of a record that was found, and cleans up after the record. Returns false if
-    /// the word has changed.
+    /// Removes the word of a record that was found, and cleans up after the record. Returns false
+    /// if the word has changed.
     pub(super) fn remove_hit(&self, hit: &IndexHit<'_>) -> bool {
         let is_removed = self.index.remove_hit(hit);
         if is_removed {
