@@ -1,7 +1,7 @@
 //! Buffers of a connection, lent by its worker while there is something in them.
 //!
 //! An idle connection holds none: it takes a set when bytes arrive, and gives the set back when all
-//! of them are answered. So a worker with many connections has as many sets as are busy at once.
+//! requests are answered. So a worker needs only as many sets as it has busy connections.
 
 use std::cell::RefCell;
 
@@ -15,7 +15,7 @@ use crate::send_queue::SendQueue;
 #[derive(Default)]
 pub(crate) struct Buffers {
     pub(crate) input: Input,
-    /// Where the fields of the present head lie in `input`.
+    /// The positions of the present head's fields in `input`.
     pub(crate) parts: RequestParts,
     pub(crate) queue: SendQueue,
     pub(crate) transaction: TransactionBuffers,
@@ -44,7 +44,7 @@ impl Buffers {
 
     fn reset(&mut self) {
         self.input.reset();
-        // Otherwise the parser would go on where the head of this connection broke off.
+        // Otherwise the parser would continue in a head that this connection did not complete.
         self.parts.clear();
         self.queue.reset();
         self.transaction.reset();
@@ -81,8 +81,9 @@ impl Input {
         self.bytes.get(self.start..self.end).unwrap_or_default()
     }
 
-    /// Space for the next read, at least one byte; unused bytes move to the front or the buffer
-    /// grows to `bytes_max` if there is none left. Empty if `bytes_max` unused bytes are held.
+    /// Returns space for the next read. If none is left, moves the unused bytes to the front, or
+    /// lets the buffer grow, at most to `bytes_max`. Empty only if `bytes_max` unused bytes are
+    /// held.
     pub(crate) fn space(&mut self, bytes_max: usize) -> &mut [u8] {
         if self.is_empty() {
             (self.start, self.end) = (0, 0);
@@ -106,7 +107,7 @@ impl Input {
         }
     }
 
-    /// `count` bytes were read into [`Input::space`].
+    /// Records that `count` bytes were read into [`Input::space`].
     pub(crate) fn filled(&mut self, count: usize) {
         self.end = (self.end + count).min(self.bytes.len());
     }
@@ -116,9 +117,9 @@ impl Input {
         self.start = (self.start + count).min(self.end);
     }
 
-    /// Uses up a request head of `head_bytes` and lends it, beside the input behind it. While the
-    /// head is lent its bytes stay where they are: a body that `has_body` announces is read into
-    /// the space behind it.
+    /// Splits the input into a request head of `head_bytes`, which is used up, and the input after
+    /// it. The head's bytes stay in place as long as it is borrowed: if `has_body`, there is space
+    /// after it to read the body into.
     pub(crate) fn split_head(
         &mut self,
         head_bytes: usize,
@@ -154,8 +155,8 @@ impl Input {
     }
 }
 
-/// The input behind a request head that is still in use: the request's body, and the bytes of the
-/// requests behind it. Its space does not grow.
+/// The input after a request head that is still in use: the request's body, and the bytes of the
+/// requests that follow. Its space does not grow.
 pub(crate) struct BodyInput<'i> {
     /// The input's bytes from `body_start` on.
     bytes: &'i mut [u8],
@@ -171,8 +172,8 @@ impl BodyInput<'_> {
         self.bytes.get(start..end).unwrap_or_default()
     }
 
-    /// Space for the next read. Called when every byte is used, it is never empty if a body was
-    /// announced to [`Input::split_head`].
+    /// Returns space for the next read. It is never empty if every byte is used and
+    /// [`Input::split_head`] was called with `has_body`.
     pub(crate) fn space(&mut self) -> &mut [u8] {
         if self.start == self.end {
             (*self.start, *self.end) = (self.body_start, self.body_start);
@@ -180,7 +181,7 @@ impl BodyInput<'_> {
         self.bytes.get_mut(*self.end - self.body_start..).unwrap_or_default()
     }
 
-    /// `count` bytes were read into [`BodyInput::space`].
+    /// Records that `count` bytes were read into [`BodyInput::space`].
     pub(crate) fn filled(&mut self, count: usize) {
         *self.end = (*self.end + count).min(self.body_start + self.bytes.len());
     }
@@ -255,7 +256,7 @@ mod tests {
                     text.drain(..count);
                 }
                 input.consume(used_before);
-                let case = format!("a head of {head_bytes} bytes behind {used_before}");
+                let case = format!("a head of {head_bytes} bytes after {used_before} used bytes");
                 let (lent, mut body) = input.split_head(head_bytes, true);
                 assert_eq!(body.bytes(), b"first", "{case}");
                 body.consume(5);

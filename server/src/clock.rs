@@ -96,7 +96,7 @@ pub(crate) mod simulated {
         }
     }
 
-    /// Sets the time of day forward, or back.
+    /// Moves the time of day forward, or back if `ms` is negative.
     pub(crate) fn step_unix_ms(ms: i64) {
         let step = Duration::from_millis(ms.unsigned_abs());
         let set = |clocks: Clocks| {
@@ -112,7 +112,7 @@ pub(crate) mod simulated {
         let since = clocks.began.elapsed();
         Some(match clock {
             ClockId::Realtime | ClockId::RealtimeCoarse => clocks.unix_at_begin + since,
-            // A machine that runs for a while already.
+            // As on a machine that has been running for a while.
             _ => Duration::from_secs(1000) + since,
         })
     }

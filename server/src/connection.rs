@@ -54,7 +54,7 @@ async fn requests(client: &Client, slot: &mut Option<Box<Buffers>>) -> End {
             Ok(None) => return End::Close,
             Err(fault) => return refuse(client, slot, fault).await,
         };
-        // Taken after the wait: a reload is in force for every request that arrives after it.
+        // Read after the wait: a reload applies to every request that arrives after it.
         let config = client.worker.config();
         let Some(buffers) = slot else {
             return End::Close;

@@ -1,6 +1,7 @@
-//! One client's connection as the later steps see it: read into buffers, flush a send queue.
+//! One client's connection, as the later steps use it: it reads into buffers and flushes send
+//! queues.
 //!
-//! Every wait has an end: the idle time, the head time, or the least rate at which a body may move.
+//! Every wait is bounded: by the idle time, the time for a head, or the lowest rate of a body.
 
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
@@ -33,10 +34,11 @@ pub(crate) struct Client {
     sending: RefCell<Pace>,
     /// Variables that rules keep from request to request.
     pub(crate) session: Cell<RuleVariables>,
-    /// Our address, once it was asked for.
+    /// The address that the client connected to, once [`Client::local`] has asked the system for
+    /// it.
     local: Cell<Option<SocketAddr>>,
     request_count: Cell<u64>,
-    /// The code point that its packets are marked with.
+    /// The code point that the connection's packets are marked with.
     dscp: Cell<Option<u8>>,
 }
 
@@ -48,7 +50,7 @@ pub(crate) struct LeastRate {
 }
 
 impl LeastRate {
-    /// Milliseconds that so many bytes take at the least rate.
+    /// Milliseconds that `bytes` bytes take at the least rate.
     fn time_ms(self, bytes: u64) -> u64 {
         bytes.saturating_mul(1000) / self.rate_min.max(1)
     }
@@ -81,7 +83,7 @@ impl Client {
         self.registered.ticket()
     }
 
-    /// The number by which the worker's registry and the store know this connection.
+    /// The number that identifies this connection in the worker's registry and in the store.
     pub(crate) fn tag(&self) -> u64 {
         self.registered.tag()
     }
@@ -99,8 +101,8 @@ impl Client {
         }
     }
 
-    /// The client's address and port. A client that uses IPv4 has an address of IPv4, even on a
-    /// socket for both families.
+    /// The client's address and port. An IPv4 client has an IPv4 address even if the socket serves
+    /// both families.
     pub(crate) fn canonical_peer(&self) -> SocketAddr {
         canonical(self.peer)
     }
@@ -123,7 +125,7 @@ impl Client {
         self.sent_bytes.get()
     }
 
-    /// The least rate by the present settings.
+    /// The least rate that the present settings demand.
     pub(crate) fn least_rate(&self) -> LeastRate {
         let config = self.worker.config();
         let rate_min = config.server.body_rate_min;
@@ -137,7 +139,7 @@ impl Client {
 
     /// Reads into `space`; `Ready(0)` is the end of the stream.
     ///
-    /// The caller has armed the ticket, or does so on `Pending`, and asks it whether it is
+    /// The caller arms the ticket before the call or on `Pending`, and checks whether it is
     /// overdue.
     pub(crate) fn poll_read(
         &self,
@@ -167,8 +169,8 @@ impl Client {
         poll_fn(|cx| self.poll_flush(cx, queue, &mut flush.waited)).await
     }
 
-    /// Sends all of `queue` if it holds more than one connection may beside a request head, or pins
-    /// too much of the store; returns whether it did.
+    /// Sends all of `queue` if it holds more bytes than a connection may buffer beside a request
+    /// head, or too many pieces of the store. Returns whether it was sent.
     ///
     /// # Errors
     /// See [`Client::flush`].
@@ -221,8 +223,9 @@ impl Client {
         Poll::Ready(Ok(()))
     }
 
-    /// Ends the connection so that the last response arrives: ends our side, then reads and drops
-    /// what the client sends for a while, since a close with unread bytes resets (RFC 9112 §9.6).
+    /// Ends the connection so that the last response arrives: shuts down the sending side, then
+    /// reads and discards input for a while. Closing with unread bytes would reset the connection
+    /// (RFC 9112 §9.6).
     pub(crate) async fn linger(&self, input: &mut Input) {
         self.ticket().arm(LINGER_MS_MAX);
         let mut left = LINGER_BYTES_MAX;
@@ -247,8 +250,8 @@ impl Client {
     }
 }
 
-/// A flush that runs. It may be dropped before its end; the next wait of the connection must not
-/// count from the beginning of this one.
+/// A flush in progress. It may be dropped before its end; then the connection's next wait must not
+/// be counted from the start of this one.
 struct Flush<'a> {
     client: &'a Client,
     waited: bool,
@@ -279,20 +282,20 @@ pub(crate) struct Pace {
 }
 
 impl Pace {
-    /// Ends a wait, whose time fills the bucket.
+    /// Ends a wait and adds its duration to the bucket.
     fn stop_waiting(&mut self) {
         if let Some(since_ms) = self.waits_since_ms.take() {
             self.behind_ms += clock::monotonic_ms().saturating_sub(since_ms);
         }
     }
 
-    /// Notes that so many bytes have moved.
+    /// Records that `bytes` bytes have moved.
     pub(crate) fn moved(&mut self, bytes: u64, rate: LeastRate) {
         self.stop_waiting();
         self.behind_ms = self.behind_ms.saturating_sub(rate.time_ms(bytes));
     }
 
-    /// Waits until bytes move, at the longest until the bucket is full.
+    /// Arms the ticket until the bucket is full; fails if it is full already.
     pub(crate) fn wait<T>(&mut self, ticket: &Ticket, rate: LeastRate) -> Poll<Result<T, Fault>> {
         let now_ms = clock::monotonic_ms();
         let since_ms = *self.waits_since_ms.get_or_insert(now_ms);

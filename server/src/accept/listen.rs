@@ -13,8 +13,8 @@ use crate::limits::ACCEPT_RETRY_MS;
 use crate::transport::{Listener, Transport};
 use crate::worker::Worker;
 
-/// Accepts until the worker drains, and then takes the connections that are queued already, unless
-/// the queues were passed on. Calls `serve` with each connection that is admitted.
+/// Accepts connections until the worker drains, then those that are queued already, unless another
+/// process accepts from the queues. Calls `serve` with each connection that is admitted.
 pub(crate) async fn accept_connections(
     worker: Rc<Worker>,
     listeners: Vec<Box<dyn Listener>>,
@@ -51,7 +51,7 @@ pub(crate) async fn accept_connections(
     }
 }
 
-/// Takes the next connection of any of the listeners; each of them is asked first in its turn.
+/// Takes the next connection of any listener; the listeners take turns at being polled first.
 fn poll_accept(
     listeners: &[Box<dyn Listener>],
     turn: &mut usize,
@@ -114,7 +114,7 @@ fn admit(worker: &Rc<Worker>, transport: Box<dyn Transport>) -> Option<AdmittedC
     Some(AdmittedConnection { transport, registered })
 }
 
-/// Too many open files, or no memory: trying again at once would only spin.
+/// Whether files or memory ran out, so that trying again at once would only spin.
 fn is_exhaustion(error: &io::Error) -> bool {
     use rustix::io::Errno;
     let exhausted = [Errno::MFILE, Errno::NFILE, Errno::NOBUFS, Errno::NOMEM];

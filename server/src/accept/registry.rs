@@ -22,9 +22,9 @@ pub(crate) struct Ticket {
     tag: u64,
     /// When the present wait ends, in [`clock::monotonic_ms`]; 0 while there is no wait.
     deadline_ms: Cell<u64>,
-    /// Whether it is between two requests, with nothing read and nothing to write.
+    /// Whether the connection is between two requests, with nothing read and nothing to write.
     idle: Cell<bool>,
-    /// Whether the store has revoked some of the bytes that it has still to send.
+    /// Whether the store has revoked some of the bytes that the connection still has to send.
     cut: Cell<bool>,
     waker: RefCell<Option<Waker>>,
 }
@@ -40,7 +40,7 @@ impl Ticket {
         self.deadline_ms.set(0);
     }
 
-    /// Whether there is a wait.
+    /// Whether the connection is waiting.
     pub(crate) fn armed(&self) -> bool {
         self.deadline_ms.get() != 0
     }
@@ -55,8 +55,8 @@ impl Ticket {
         self.idle.set(idle);
     }
 
-    /// Whether the store has revoked some of the bytes that are still to be sent. Then the others
-    /// need not be sent either.
+    /// Whether the store has revoked some of the bytes that are still to be sent, so that the
+    /// others need not be sent either.
     pub(crate) fn is_cut(&self) -> bool {
         self.cut.get()
     }
@@ -96,7 +96,7 @@ impl Registry {
         self.per_address.borrow().get(&address).copied().unwrap_or(0)
     }
 
-    /// Enters a connection from `address`.
+    /// Registers a connection from `address`.
     pub(crate) fn enter(self: &Rc<Self>, address: IpAddr) -> RegisteredConnection {
         let entered_count = self.entered_count.get().wrapping_add(1);
         self.entered_count.set(entered_count);
@@ -132,8 +132,8 @@ impl Registry {
         self.sweep_from.set(if to == end { 0 } else { to });
     }
 
-    /// Ends the connection with this tag, if it is still there: the store has revoked some of the
-    /// bytes that it has still to send.
+    /// Ends the connection with this tag, if it is still registered: the store has revoked some of
+    /// the bytes that it still has to send.
     pub(crate) fn cut(&self, tag: u64) {
         let tickets = self.tickets.borrow();
         let ticket = tickets.get(tag as u32 as usize).filter(|ticket| ticket.tag == tag);
@@ -154,7 +154,7 @@ impl Registry {
 }
 
 impl RegisteredConnection {
-    /// The number by which the worker and the store know this connection.
+    /// The number that identifies this connection in the registry and in the store.
     pub(crate) fn tag(&self) -> u64 {
         self.ticket.tag
     }
@@ -164,7 +164,7 @@ impl RegisteredConnection {
         &self.ticket
     }
 
-    /// Remembers how to wake the connection's task.
+    /// Sets the waker of the connection's task.
     pub(crate) fn set_waker(&self, waker: Waker) {
         *self.ticket.waker.borrow_mut() = Some(waker);
     }
@@ -226,7 +226,7 @@ mod tests {
         drop(two);
         let next = registry.enter(HOME);
         registry.cut(tag);
-        assert!(!next.ticket().is_cut(), "it has the same slot");
+        assert!(!next.ticket().is_cut(), "the next connection in the slot has another tag");
     }
 
     #[test]

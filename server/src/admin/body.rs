@@ -39,7 +39,7 @@ impl LineSender {
         (LineSender(lines), answer)
     }
 
-    /// Sends whole lines as soon as the client takes them.
+    /// Queues complete lines; waits while the client has not taken enough of the earlier ones.
     ///
     /// # Errors
     /// [`ClientGone`].

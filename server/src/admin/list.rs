@@ -20,7 +20,7 @@ use crate::terminal::escaped_json;
 
 const KNOWN: &[&str] = &["host", "prefix", "tag", "site", "after", "limit"];
 
-/// The rest of a list.
+/// The part of a list that is still to be written.
 struct Listing {
     selections: Vec<Selection>,
     /// The key after which the list continues; at the end, the key of the last line.

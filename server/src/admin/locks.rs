@@ -9,15 +9,15 @@ use super::query::{AdminQuery, QueryError};
 use crate::clock;
 use crate::engine::Control;
 
-/// A sparser sample shows nothing.
+/// The largest `sample`; a sparser sample would show nothing.
 const SAMPLE_MAX: u64 = 1_000_000_000;
 
-/// Returns whether the profile is on; its numbers are in the file.
+/// Answers whether the profile is on. The profile itself is in its file.
 pub(super) fn look(control: &Control) -> AdminResponse {
     there(control).map_or_else(|| nothing(control), state)
 }
 
-/// `?on`, `?off`, `?reset`, and `&sample=` and `&stacks=` beside `on`.
+/// Executes `?on`, `?off` or `?reset`; `on` takes `&sample=` and `&stacks=` too.
 pub(super) fn switch(control: &Control, query: Option<&str>) -> AdminResponse {
     let Some(profile) = there(control) else {
         return nothing(control);

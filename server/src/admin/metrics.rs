@@ -78,11 +78,11 @@ fn write_histogram(text: &mut String, name: &str, help: &str, value: &HistogramV
         let bound = bucket.bound.map_or("+Inf".to_owned(), |bound| bound.to_string());
         let _ = writeln!(text, "forebay_{name}_bucket{{le=\"{bound}\"}} {count}");
     }
-    // From the same snapshot, so that the count equals the last bucket.
+    // The count is from the same snapshot as the buckets, so it equals the last one.
     let _ = writeln!(text, "forebay_{name}_sum {}\nforebay_{name}_count {count}", value.sum);
 }
 
-/// A number that is read on request from the store or a header rule.
+/// A metric that is read from the store or a header rule when a client asks for it.
 pub(super) struct Metric<T> {
     pub(super) name: &'static str,
     kind: &'static str,

@@ -26,7 +26,7 @@ use crate::limits::{ACCEPT_RETRY_MS, ADMIN_CONNECTIONS_MAX, ADMIN_IDLE_MS_MAX};
 
 /// Accepts and serves admin connections for as long as the control thread runs.
 pub(crate) async fn serve(control: Rc<Control>, acceptor: AdminAcceptor) {
-    // Each connection holds a clone; the count is the number of connections and one.
+    // Each connection holds a clone, so the reference count is the number of connections plus one.
     let places = Rc::new(());
     loop {
         let free = Rc::strong_count(&places) <= ADMIN_CONNECTIONS_MAX;

@@ -110,7 +110,8 @@ fn purge_keys(control: &Control, keys: &[Vec<u8>], url: &[u8], is_soft: bool) ->
     json_answer(StatusCode::OK, &json!({ "purged": records, "fetches": fetches }))
 }
 
-/// Counts the responses of a URL. In key order, a key precedes all longer keys that begin with it.
+/// Counts the responses of a URL. In key order, a key precedes all longer keys that begin with it,
+/// so one resource per key is enough.
 fn weigh_url(control: &Control, keys: &[Vec<u8>]) -> AdminResponse {
     let mut weighed = SelectionSize { walked: WalkProgress::default(), sample: Vec::new() };
     for key in keys {
@@ -146,7 +147,7 @@ async fn purge_selected(
             return unavailable(&failed.to_string());
         }
     };
-    // Most purges are complete at once; then the status code has the outcome.
+    // Most purges finish at once. Waiting for them lets the status code report the outcome.
     let first = Duration::from_millis(PURGE_PROGRESS_MS);
     match tokio::time::timeout(first, asked.next()).await {
         Ok(PurgeEvent::Progress(walked)) => tell_progress(asked, walked),

@@ -39,8 +39,8 @@ impl QueryError {
 }
 
 impl AdminQuery {
-    /// Parses a query in the encoding of HTML forms. An unknown name is an error: without a
-    /// misspelt parameter, a purge would select other responses.
+    /// Parses a query in the encoding of HTML forms. An unknown name is an error: if a misspelt
+    /// parameter were ignored, a purge would select other responses.
     pub(super) fn parse(
         query: Option<&str>,
         known: &[&'static str],
@@ -86,7 +86,7 @@ impl AdminQuery {
         ["host", "prefix", "tag"].iter().any(|name| self.values.contains_key(name))
     }
 
-    /// The selections of the query, in key order: a key prefix each, with the tags.
+    /// The selections of the query, in key order. Each is a key prefix and the tags.
     pub(super) fn selections(&self, config: &Config) -> Result<Vec<Selection>, QueryError> {
         let site = self.text("site");
         if let Some(site) = site {
@@ -114,6 +114,8 @@ impl AdminQuery {
     }
 }
 
+/// Checks the name of a site.
+///
 /// # Errors
 /// The configuration has no site of this name.
 pub(super) fn has_site(config: &Config, name: &str) -> Result<(), QueryError> {
@@ -181,7 +183,7 @@ mod tests {
             let bad = parse(query).expect_err(query);
             assert!(bad.argument == argument && bad.text.contains(part), "{query}: {bad:?}");
         }
-        let query = parse("soft=yes&limit=-1").expect("it is right so far");
+        let query = parse("soft=yes&limit=-1").expect("the query parses");
         assert!(query.is_set("soft").is_err() && query.number("limit").is_err());
         assert_eq!(parse("soft=0").expect("it is right").is_set("soft"), Ok(false));
     }
@@ -199,7 +201,7 @@ mod tests {
             ("tag=a+and", "tag", Some(5)),
             ("tag=", "tag", Some(0)),
         ] {
-            let bad = parse(query).expect("it is right so far").selections(&config);
+            let bad = parse(query).expect("the query parses").selections(&config);
             let bad = bad.expect_err(query);
             assert_eq!((bad.argument.as_str(), bad.at), (argument, at), "{query}: {bad:?}");
         }

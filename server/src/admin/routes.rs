@@ -67,7 +67,8 @@ POST /purge    purges the URL in the body, or the responses selected by ?host=, 
 POST /reload   reads the configuration again
 ";
 
-/// Whether a request names a loopback host and comes from no page: browsers send both.
+/// Whether a request names a loopback host and comes from no web page: a browser shows both, in
+/// `Host` and `Origin`.
 fn is_local(headers: &HeaderMap) -> bool {
     let mut hosts = headers.get_all(header::HOST).iter();
     // With two Host fields, one could name another site.

@@ -11,7 +11,7 @@ use crate::limits::CONFIG_BYTES_MAX;
 /// Reads a configuration file.
 ///
 /// # Errors
-/// The file cannot be read, is not UTF-8, or is larger than any configuration.
+/// The file cannot be read, is not UTF-8, or is larger than `CONFIG_BYTES_MAX`.
 pub fn read_file(path: &Path) -> Result<String, ConfigErrors> {
     String::from_utf8(read_bytes(path)?).map_err(|error| {
         let bytes = error.as_bytes();
@@ -27,7 +27,7 @@ pub fn read_file(path: &Path) -> Result<String, ConfigErrors> {
 /// Reads any file of a configuration.
 ///
 /// # Errors
-/// The file cannot be read, or is larger than any configuration.
+/// The file cannot be read, or is larger than `CONFIG_BYTES_MAX`.
 pub(super) fn read_bytes(path: &Path) -> Result<Vec<u8>, ConfigErrors> {
     let failed = |message: String| {
         let place = SourceSpan::File(path.display().to_string());

@@ -50,14 +50,14 @@ impl Network {
             None => bits_max,
             Some(bits) if bits.bytes().all(|byte| byte.is_ascii_digit()) => {
                 let bits = bits.parse().ok().filter(|bits| *bits <= bits_max);
-                bits.ok_or_else(|| format!("behind the / stands a number from 0 to {bits_max}"))?
+                bits.ok_or_else(|| format!("write a number from 0 to {bits_max} after the /"))?
             }
-            Some(_) => return Err(format!("behind the / stands a number from 0 to {bits_max}")),
+            Some(_) => return Err(format!("write a number from 0 to {bits_max} after the /")),
         };
         if let IpAddr::V6(mapped) = address
             && let Some(plain) = mapped.to_ipv4_mapped()
         {
-            // Clients never have such an address.
+            // Client addresses are compared in their IPv4 form, so this network would match none.
             let bits = bits.saturating_sub(96);
             return Err(format!("the address is IPv4: write \"{plain}/{bits}\""));
         }
@@ -103,7 +103,7 @@ impl Readable for AddressList {
 pub struct TagFields(FieldSet);
 
 impl TagFields {
-    /// As a set.
+    /// Returns the fields as a set.
     pub fn set(self) -> FieldSet {
         self.0
     }

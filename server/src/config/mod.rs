@@ -49,10 +49,10 @@ pub struct Config {
     pub server: ServerSettings,
     /// The sites that it serves.
     pub sites: Sites,
-    /// Sets of header rules. The first is for requests that no site serves; each list of files in a
-    /// route has one, which includes the first.
+    /// Sets of header rules. The first is for requests that no site serves. Each list of rule files
+    /// of a route has a set, which includes the rules of the first.
     rule_sets: Vec<RuleSet>,
-    /// Counts of the rules in this copy.
+    /// Counters of the rules. Each worker counts in its own copy of the configuration.
     pub(crate) rule_counters: RuleCounters,
 }
 
@@ -75,7 +75,7 @@ pub enum ConfigSource<'a> {
 pub struct FlagValue<'a> {
     /// `cache_size` or `cache-size`.
     pub name: &'a str,
-    /// As it was typed.
+    /// The value as it was typed.
     pub value: &'a str,
 }
 

@@ -168,7 +168,7 @@ impl Reader<'_> {
             let at = ProblemSpan::Flag(format!("--{}", name.replace('_', "-")));
             let read = match find(table::top_level(), &name) {
                 Some(setting) if matches!(setting.kind, SettingKind::Texts { .. }) => {
-                    // Given more than once, it is one list.
+                    // A flag that is given more than once makes one list.
                     let same = flags.iter().filter(|other| other.name == flag.name);
                     let all: Vec<_> = same.map(|flag| flag.value).collect();
                     top.set(setting, RawValue::Flag(&all.join(",")), at.clone())
@@ -243,8 +243,8 @@ pub(crate) fn raw<'v>(value: &'v DeValue<'_>) -> RawValue<'v> {
     }
 }
 
-/// Values that are valid alone but not together, by the setting at fault. A default is never at
-/// fault if the other value merely limits it.
+/// Problems of values that are valid alone but not together, by the setting at fault. A default is
+/// not at fault if the other value merely limits it.
 fn contradictions(top: &TopLevel) -> Vec<(&'static str, ValueProblem)> {
     let server = &top.server;
     let given = |name: &str| top.places.contains_key(name);

@@ -13,7 +13,7 @@ use super::site::{HostPattern, OriginAddress, Route, Site, read_name, read_prefi
 use super::table::{self, NAME, NAMES, ORIGIN, PATH_PREFIX, ROUTE, RULES, RouteSettings, Settings};
 use crate::limits::ROUTES_PER_SITE_MAX;
 
-/// First uses of names over all sites, as offsets in the file.
+/// The offset in the file at which each name is used first, over all sites.
 #[derive(Default)]
 struct FirstUses {
     site_names: HashMap<String, usize>,
@@ -98,7 +98,8 @@ impl Reader<'_> {
         Some(Site::new(name?, names?, origin?, routes.unwrap_or_default(), fallback))
     }
 
-    /// A value without which the section that begins at `header` means nothing.
+    /// Returns a required value of the section that begins at `header`, or reports that it is
+    /// missing.
     fn needed<'v, 'i>(
         &mut self,
         table: &'v DeTable<'i>,
@@ -126,7 +127,7 @@ impl Reader<'_> {
         Some(name)
     }
 
-    /// A value that was given before, at the offset `first`.
+    /// Reports a value that was given before, at the offset `first`.
     fn clash(&mut self, value: &Value<'_>, first: usize, message: String) {
         let hint = format!("the other one is at {}", self.file.position(first));
         self.problem(ProblemSpan::Span(value.span()), ValueProblem::new(message).hint(hint));

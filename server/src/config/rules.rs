@@ -26,9 +26,9 @@ use crate::rules::RuleCounters;
 pub struct RuleSet {
     /// The planned rules.
     pub program: Program,
-    /// Number of its first rule, over all sets of the configuration.
+    /// Number of the set's first rule, counted over all sets of the configuration.
     pub first: usize,
-    /// Number of its first counter, over all sets.
+    /// Number of the set's first counter, counted over all sets.
     pub first_counter: usize,
     /// Names and texts of the files, which identify a set.
     sources: Vec<(PathBuf, Arc<str>)>,
@@ -54,7 +54,7 @@ impl Config {
     /// The rules for requests of this route; without a route, for requests that no site serves.
     pub(crate) fn rules_of(&self, route: Option<&Route>) -> &RuleSet {
         let number = route.map_or(0, |route| route.rule_set);
-        self.rule_sets.get(number).expect("each route has a set of its configuration")
+        self.rule_sets.get(number).expect("each route has a rule set in its configuration")
     }
 }
 

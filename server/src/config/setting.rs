@@ -107,7 +107,7 @@ pub(crate) enum RawValue<'a> {
     Bool(bool),
     /// TOML array.
     Array(&'a DeArray<'a>),
-    /// Anything else, by its name with article.
+    /// A value of another TOML type: the type's name with its article.
     Other(&'static str),
 }
 
@@ -160,7 +160,7 @@ impl Setting {
         self.problem(format_args!("cannot be {found}"))
     }
 
-    /// The text of a value that has to be text.
+    /// Returns a value that has to be text.
     pub(crate) fn text<'a>(&self, raw: RawValue<'a>) -> Result<&'a str, ValueProblem> {
         match raw {
             RawValue::Flag("") | RawValue::Text("") => Err(self.problem("is empty")),
@@ -172,8 +172,8 @@ impl Setting {
         }
     }
 
-    /// The texts of a [`SettingKind::Texts`]; as a flag they stand between commas, and `none` is
-    /// none.
+    /// Returns the texts of a [`SettingKind::Texts`]. A flag separates them by commas; `none` is an
+    /// empty list.
     pub(crate) fn texts<'a>(&self, raw: RawValue<'a>) -> Result<Vec<&'a str>, ValueProblem> {
         match raw {
             RawValue::Flag("none") => Ok(Vec::new()),
@@ -195,7 +195,7 @@ impl Setting {
         }
     }
 
-    /// One of the words of a [`SettingKind::Choice`], by its place among them.
+    /// Returns the index of the value among the words of a [`SettingKind::Choice`].
     pub(crate) fn choice(&self, raw: RawValue<'_>) -> Result<usize, ValueProblem> {
         let SettingKind::Choice(words) = self.kind else {
             return Err(self.wrong_type(raw));
@@ -238,7 +238,9 @@ impl Setting {
             SettingKind::Milliseconds { .. } => units::parse_duration(text, "ms"),
             SettingKind::Seconds { .. } => match units::parse_duration(text, "s") {
                 Ok(ms) if ms % 1000 != 0 => {
-                    return Err(self.problem(format_args!("has whole seconds only: {text:?}")));
+                    return Err(
+                        self.problem(format_args!("is not a whole number of seconds: {text:?}"))
+                    );
                 }
                 parsed => parsed.map(|ms| ms / 1000),
             },
@@ -336,7 +338,7 @@ impl SettingKind {
         }
     }
 
-    /// Whether TOML wants quotes around a value written with its unit.
+    /// Whether a value written with its unit needs quotes in TOML.
     pub(crate) fn is_quoted(&self) -> bool {
         !matches!(self, SettingKind::Count { .. } | SettingKind::Bool | SettingKind::Texts { .. })
     }

@@ -21,15 +21,15 @@ pub struct Site {
 /// Settings for the paths with one prefix.
 #[derive(Clone, Debug)]
 pub struct Route {
-    /// Begins with `/`.
+    /// The prefix, which begins with `/`.
     pub path_prefix: String,
-    /// Settings of its paths.
+    /// Settings of the paths with this prefix.
     pub settings: RouteSettings,
-    /// Which of the configuration's it is.
+    /// The route's number in the configuration.
     pub(crate) number: RouteNumber,
-    /// Which of the configuration's header rules hold, those of server and site included.
+    /// Index of the route's rule set, which includes the rules of the server and of the site.
     pub(super) rule_set: usize,
-    /// Where those of site and route are; looked at while the configuration is read only.
+    /// Rule files of site and route; used only while the configuration is read.
     rule_files: Vec<NamedFile>,
 }
 
@@ -41,7 +41,7 @@ impl PartialEq for Route {
     }
 }
 
-/// Which route it is, of which site, in the order of the configuration.
+/// The number of a site in the order of the configuration, and of a route in [`Site::routes`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct RouteNumber {
     pub(super) site: u32,
@@ -53,25 +53,25 @@ pub(crate) struct RouteNumber {
 pub enum HostPattern {
     /// This host.
     Exact(String),
-    /// Every name that ends in a dot and this.
+    /// Every name that ends in a dot and this text.
     Below(String),
     /// Every host.
     Any,
 }
 
-/// Where an origin is.
+/// The address of an origin.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct OriginAddress {
     /// Name or address, in lower case, without the brackets of an IPv6 address.
     pub host: String,
     /// TCP port.
     pub port: u16,
-    /// As it stands in a URL; without the port if that is 80.
+    /// Host and port as in a URL; the port is left out if it is 80.
     pub authority: String,
 }
 
 impl Site {
-    /// A site; `fallback` holds for paths that none of the routes is for.
+    /// Returns a site; `fallback` is its route for `/` if `routes` has none.
     pub(crate) fn new(
         name: String,
         names: Vec<HostPattern>,
@@ -100,19 +100,19 @@ impl Site {
         others.iter().find(|route| route.matches(path)).unwrap_or(fallback)
     }
 
-    /// Gives each route its number; this is the site of this number.
+    /// Numbers the routes; `site` is the number of this site.
     pub(super) fn set_numbers(&mut self, site: u32) {
         for (route, of_site) in (0..).zip(&mut self.routes) {
             of_site.number = RouteNumber { site, route };
         }
     }
 
-    /// Its rule files and those of its routes.
+    /// The rule files of all routes, those of the site included.
     pub(crate) fn rule_files(&self) -> impl Iterator<Item = &NamedFile> {
         self.routes.iter().flat_map(|route| &route.rule_files)
     }
 
-    /// Gives each route the set that `plan` makes of its files, by its number.
+    /// Gives each route the index of the rule set that `plan` makes of its files.
     pub(crate) fn plan_rules(&mut self, mut plan: impl FnMut(&[NamedFile]) -> usize) {
         for route in &mut self.routes {
             route.rule_set = plan(&route.rule_files);
@@ -135,8 +135,7 @@ impl Route {
         Route { path_prefix: path_prefix.to_owned(), settings, number, rule_set: 0, rule_files }
     }
 
-    /// A prefix matches whole segments: behind it the path ends (a query may follow), or a `/`
-    /// follows.
+    /// A prefix matches whole segments: after it the path ends, or a query or a `/` follows.
     fn matches(&self, path: &[u8]) -> bool {
         let prefix = self.path_prefix.as_bytes();
         path.strip_prefix(prefix).is_some_and(|rest| {
@@ -193,7 +192,7 @@ impl std::fmt::Display for HostPattern {
 fn check_host(host: &str) -> Result<(), String> {
     if let Some(address) = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
         let parsed = address.parse::<std::net::Ipv6Addr>();
-        return parsed.map(drop).map_err(|_| "in brackets stands an IPv6 address".to_owned());
+        return parsed.map(drop).map_err(|_| "only IPv6 addresses have brackets".to_owned());
     }
     if host.is_empty() || host.len() > HOST_BYTES_MAX {
         return Err(format!("a host name has 1 to {HOST_BYTES_MAX} letters"));
@@ -228,7 +227,7 @@ impl OriginAddress {
             None => return Err(refused(format!("write \"http://{url}\""))),
         };
         if scheme == "https" {
-            return Err(refused("TLS to origins is not there yet".to_owned()));
+            return Err(refused("TLS to origins is not supported yet".to_owned()));
         }
         if scheme != "http" {
             return Err(refused("the origin has to speak HTTP".to_owned()));

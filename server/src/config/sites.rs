@@ -13,14 +13,14 @@ pub struct Sites {
     sites: Vec<Site>,
     exact: HashMap<Box<[u8]>, usize, RandomState>,
     below: HashMap<Box<[u8]>, usize, RandomState>,
-    /// Most labels of a key of `below`; longer suffixes of a host cannot match.
+    /// The largest number of labels in a key of `below`; longer suffixes of a host cannot match.
     below_labels_max: usize,
     any: Option<usize>,
 }
 
 impl Sites {
-    /// Builds the index. If two sites have the same name, the first one wins; the reader refuses
-    /// such a configuration before.
+    /// Builds the index. If two sites have the same name, the first one wins; the reader already
+    /// refuses such a configuration.
     pub(crate) fn new(mut sites: Vec<Site>) -> Sites {
         for (number, site) in sites.iter_mut().enumerate() {
             site.set_numbers(number as u32);
@@ -54,8 +54,8 @@ impl Sites {
     /// # Panics
     /// The number belongs to another configuration.
     pub(crate) fn place(&self, number: RouteNumber) -> (&Site, &Route) {
-        let site = self.sites.get(number.site as usize).expect("it is of this configuration");
-        (site, site.routes().get(number.route as usize).expect("it is of this site"))
+        let site = self.sites.get(number.site as usize).expect("the site is of this configuration");
+        (site, site.routes().get(number.route as usize).expect("the route is of this site"))
     }
 
     /// Returns the site of a host (in any case, without port): the site with exactly that name,

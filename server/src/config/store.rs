@@ -7,7 +7,7 @@ use crate::engine::allowed_cpus;
 use crate::limits::DECLINED_MS;
 
 impl ServerSettings {
-    /// Number of workers; by default one for each processor.
+    /// Number of workers; by default one for each processor that the process may use.
     pub(crate) fn worker_count(&self) -> usize {
         match self.workers {
             0 => allowed_cpus().len(),
@@ -15,7 +15,8 @@ impl ServerSettings {
         }
     }
 
-    /// The store's sizes for this number of workers; without a file.
+    /// The store's configuration for `worker_count` workers; the caller decides whether it has a
+    /// file.
     pub(crate) fn store(&self, worker_count: usize) -> StoreConfig {
         let store = StoreConfig {
             growing_percent: self.growing_percent_max,
@@ -24,7 +25,8 @@ impl ServerSettings {
             declined_ms: DECLINED_MS,
             ..StoreConfig::with_budget(self.cache_size)
         };
-        // Each route has a limit of its own, which a reload may change; this one is for all.
+        // The limit of a route may be lower, and a reload may change it; this one holds for all
+        // routes.
         let object_bytes_max = store.growing_bytes_max();
         StoreConfig { object_bytes_max, ..store }
     }

@@ -15,7 +15,7 @@ pub(crate) enum UnitError {
     NotANumber,
     /// The unit is unknown; the suggestion replaces the text.
     Unit(Option<String>),
-    /// More than 64 bits hold.
+    /// The value does not fit in 64 bits.
     TooLarge,
 }
 
@@ -54,7 +54,7 @@ fn parse(text: &str, units: &[(&str, u64)], plain_unit: &str) -> Result<u64, Uni
 }
 
 /// Guesses the unit of `kb`, `K`, ` MiB` or `sec` by its first letter, in either case. `m` and `ms`
-/// have the same one, so `ms` needs a longer match.
+/// share that letter, so `ms` needs a longer match.
 fn meant<'a>(unit: &str, units: &[(&'a str, u64)]) -> Option<&'a str> {
     let unit = unit.trim().to_ascii_lowercase();
     let same = |name: &&(&str, u64)| name.0.to_ascii_lowercase() == unit;

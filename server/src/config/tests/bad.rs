@@ -112,7 +112,7 @@ const SITE_VALUES: &[Case] = &[
     ("names = [\"b.*.org\"]", "7:10", &["\"*.example.org\""]),
     ("names = [\"bücher.de\"]", "7:10", &["xn--"]),
     ("names = [\"[::g]\"]", "7:10", &["IPv6"]),
-    ("origin = \"https://b\"", "8:10", &["TLS to origins is not there yet"]),
+    ("origin = \"https://b\"", "8:10", &["TLS to origins is not supported yet"]),
     ("origin = \"127.0.0.1:3000\"", "8:10", &["write \"http://127.0.0.1:3000\""]),
     ("origin = \"ftp://b\"", "8:10", &["has to speak HTTP"]),
     ("origin = \"http://b/app\"", "8:10", &["leave out the path"]),
@@ -159,7 +159,7 @@ fn errors(text: &str) -> ConfigErrors {
     }
 }
 
-/// Exactly one error, at that place; its text has all these parts.
+/// Checks that there is exactly one error, at `place`, whose text has all these parts.
 fn check(text: &str, place: &str, parts: &[&str]) {
     let errors = errors(text);
     let shown = errors.to_string();
