@@ -9,7 +9,7 @@ use forebay_testkit::clock::http_date;
 use forebay_testkit::escape::unescape;
 use forebay_testkit::message::Head;
 use forebay_testkit::vectors::{self, Vector};
-use forebay_testkit::{Client, Origin, Request, Response, Script, Server};
+use forebay_testkit::{Client, Origin, Request, Response, Script, Server, ServerBuilder};
 
 /// Scenarios that run at the same time.
 const SHARES: usize = 4;
@@ -19,7 +19,8 @@ fn every_conversation_goes_as_its_scenario_says() {
     let text = include_str!("vectors/caching.txt");
     let scenarios = vectors::parse(text, "<>=@!").expect("the file is well-formed");
     let origin = origin_of(&scenarios);
-    let server = Server::before(env!("CARGO_BIN_EXE_forebay"), &origin);
+    let builder = ServerBuilder::new(env!("CARGO_BIN_EXE_forebay")).origin(&origin);
+    let server = builder.flag("--workers", "2").flag("--get-content", "true").start();
     let failures: Vec<String> = thread::scope(|scope| {
         let shares: Vec<_> = (0..SHARES)
             .map(|share| {

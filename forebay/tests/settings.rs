@@ -273,6 +273,41 @@ fn responses_with_cookies_are_stripped_refused_or_kept() {
 }
 
 #[test]
+fn content_of_a_get_is_refused_unless_the_route_takes_it() {
+    let origin = Origin::start(|_| Script::answer("200 OK", NEVER, b"good"));
+    let url = format!("http://{}", origin.address());
+    let server = start(&format!(
+        "[[site]]\nname = \"a\"\nnames = [\"a.test\"]\norigin = \"{url}\"\n\
+         [[site.route]]\npath_prefix = \"/search\"\nget_content = true\n"
+    ));
+    let send = |client: &mut Client, method: &str, target: &str| {
+        let head =
+            format!("{method} {target} HTTP/1.1\r\nHost: a.test\r\nContent-Length: 1\r\n\r\n");
+        client.send(head + "x");
+        client.response(method)
+    };
+    for (method, target) in [("GET", "/"), ("HEAD", "/"), ("GET", "/other")] {
+        let refused = send(&mut Client::connect(server.address()), method, target);
+        let refused = refused.expect("an answer");
+        assert_eq!((refused.status, refused.says_close()), (400, true), "{method} {target}");
+    }
+    assert_eq!(origin.requests().len(), 0);
+    // An origin may take content for a request, so no other request follows on its connection.
+    for (method, target) in [("GET", "/search"), ("DELETE", "/"), ("OPTIONS", "/")] {
+        let answer = send(&mut Client::connect(server.address()), method, target);
+        assert_eq!(answer.expect("an answer").status, 200, "{method} {target}");
+        assert_eq!(ask(&server, "a.test", "/after").status, 200);
+    }
+    assert_eq!(origin.connections().len(), 4, "the last request of each round opened one");
+    assert_eq!(
+        send(&mut Client::connect(server.address()), "PUT", "/").expect("whole").status,
+        200
+    );
+    assert_eq!(ask(&server, "a.test", "/after").status, 200);
+    assert_eq!(origin.connections().len(), 4, "a PUT has content by definition");
+}
+
+#[test]
 fn a_host_belongs_to_the_site_that_names_it_best() {
     let origins = ["exact", "wildcard", "rest"].map(|name| {
         Origin::start(move |_: &Request| Script::answer("200 OK", NEVER, name.as_bytes()))

@@ -29,6 +29,8 @@ pub(crate) enum Fault {
     TargetNotForwardable,
     /// A chunked request body is malformed.
     RequestBody,
+    /// A GET or HEAD request has content, and its route does not take that.
+    GetContent,
     /// The request body is longer than the limit.
     RequestBodyTooLarge,
     /// The head did not arrive in time.
@@ -86,6 +88,7 @@ impl Fault {
             Fault::Request(_)
             | Fault::TargetNotForwardable
             | Fault::RequestBody
+            | Fault::GetContent
             | Fault::RequestBodyTooLarge
             | Fault::HeadTimeout
             | Fault::TooSlow
@@ -113,6 +116,7 @@ impl Fault {
             Fault::Request(error) => error.status(),
             Fault::TargetNotForwardable
             | Fault::RequestBody
+            | Fault::GetContent
             | Fault::ClientGone
             | Fault::PurgeTags
             | Fault::PurgeNoTags => 400,
@@ -140,6 +144,7 @@ impl Fault {
             Fault::Request(error) => error.reason(),
             Fault::TargetNotForwardable => "the request target has bytes that a URI cannot have",
             Fault::RequestBody => "the request body is malformed",
+            Fault::GetContent => "a GET or HEAD request must not have content here",
             Fault::RequestBodyTooLarge => "the request body is longer than this server accepts",
             Fault::HeadTimeout => "the request head did not arrive in time",
             Fault::TooSlow => "the body moves slower than this server allows",
@@ -187,10 +192,11 @@ impl Fault {
     /// The counter of this fault; `faults_sent_total` counts it besides.
     pub(crate) fn counter(self) -> Option<Counter> {
         match self {
-            Fault::Request(_) | Fault::TargetNotForwardable | Fault::RequestBody => {
-                Some(Counter::RequestsRefused)
-            }
-            Fault::NoSite
+            Fault::Request(_)
+            | Fault::TargetNotForwardable
+            | Fault::RequestBody
+            | Fault::GetContent
+            | Fault::NoSite
             | Fault::Loop
             | Fault::PurgeForbidden
             | Fault::PurgeTags

@@ -27,7 +27,7 @@ use crate::counters::Counter;
 use crate::deliver::{DeliverError, Delivered, deliver, refuse, relay_interim};
 use crate::fault::Fault;
 use crate::fetch::resolve;
-use crate::key::{LocalRequest, is_loop, local_request};
+use crate::key::{LocalRequest, check_content, is_loop, local_request};
 use crate::log::Access;
 use crate::lookup::{Hit, LookupResult, SelectedPart};
 use crate::parse::{Request, ResponseForm};
@@ -116,6 +116,7 @@ async fn respond<'t>(transaction: &mut Transaction<'t>) -> Result<Response<'t>, 
     if let Some(answer) = transaction.run_request_rules(Hook::Remap)? {
         return Ok(ruled(transaction, answer));
     }
+    check_content(route, &transaction.request)?;
     let local = local_request(route, &transaction.request);
     if local == Some(LocalRequest::Options) {
         return Ok(SyntheticResponse::Options.into());

@@ -397,6 +397,13 @@ settings! {
         reloads: true,
         reason: "A cookie names one client. Sent to others, it lets them act in its name.",
     }
+    get_content: bool = "false" {
+        doc: "Whether a GET or HEAD request may have content. If not, it is answered with 400.",
+        kind: SettingKind::Bool,
+        reloads: true,
+        reason: "Content of a GET has no meaning (RFC 9110 §9.3.1), and an origin that does not \
+            expect it takes it for the next request. Some search servers use it.",
+    }
     object_bytes_max: u64 = "16MiB" {
         doc: "Largest body that is stored; larger ones pass through.",
         kind: SettingKind::Bytes { min: 0, max: 64 * TIB },

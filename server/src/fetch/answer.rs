@@ -70,6 +70,8 @@ pub(super) struct ConnectionPermit {
     pub(super) connection: Connection,
     pub(super) pool: Rc<OriginPool>,
     pub(super) semaphore: OwnedSemaphorePermit,
+    /// Whether the connection may take another request afterwards.
+    pub(super) is_reusable: bool,
 }
 
 /// The pool whose permit a body holds, if it holds one.
@@ -155,7 +157,9 @@ impl OriginBody {
             if permit.connection.link.unasked() {
                 return Err(Fault::OriginAnswer("the origin sent more than it announced"));
             }
-            permit.pool.give(permit.connection);
+            if permit.is_reusable {
+                permit.pool.give(permit.connection);
+            }
             drop(permit.semaphore);
         }
         Ok(OriginPart::End(trailers))

@@ -219,7 +219,12 @@ impl Exchange<'_> {
                 worker: Rc::clone(self.worker()),
                 origin: Rc::clone(&pool.authority),
                 incoming: response.into_body(),
-                permit: Some(ConnectionPermit { connection, pool, semaphore: permit }),
+                permit: Some(ConnectionPermit {
+                    connection,
+                    pool,
+                    semaphore: permit,
+                    is_reusable: self.outbound.message.is_safe_to_follow(),
+                }),
                 idle_ms_max: u64::from(self.settings().origin_idle_ms_max),
             },
             request_time,

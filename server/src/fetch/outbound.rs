@@ -87,6 +87,17 @@ impl OutboundLine {
 }
 
 impl OutboundMessage<'_> {
+    /// Whether another request may follow on the same connection: not behind content of a method
+    /// that gives it no meaning (RFC 9110 §9.3). An origin that does not read it takes it for the
+    /// next request, and its answer for that of another client.
+    pub(super) fn is_safe_to_follow(&self) -> bool {
+        let takes_content = !matches!(
+            self.line.method,
+            Method::GET | Method::HEAD | Method::DELETE | Method::OPTIONS
+        );
+        !self.has_body || takes_content
+    }
+
     /// Whether the request may be sent again if a pooled connection turns out dead (RFC 9110
     /// §9.2.2).
     pub(super) fn is_repeatable(&self) -> bool {

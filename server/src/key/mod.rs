@@ -10,7 +10,9 @@ mod select;
 mod text;
 mod url;
 
-pub(crate) use route::{LocalRequest, RouteMatch, is_loop, local_request, match_route};
+pub(crate) use route::{
+    LocalRequest, RouteMatch, check_content, is_loop, local_request, match_route,
+};
 pub(crate) use select::{host_prefixes, site_prefix, site_prefixes, url_keys, url_prefixes};
 pub use text::KeyText;
 pub use url::{site_url_key, url_key};

@@ -48,6 +48,22 @@ pub(crate) fn is_loop(request: &Request<'_>, via: &str) -> bool {
     lines.any(|line| line.windows(via.len()).any(|part| part == via.as_bytes()))
 }
 
+/// Checks that a request has content only where its method gives content a meaning, or its route
+/// takes it all the same.
+///
+/// RFC 9110 §9.3.1: content of a GET has no defined meaning, and an origin that does not expect it
+/// takes it for the next request.
+///
+/// # Errors
+/// [`Fault::GetContent`]
+pub(crate) fn check_content(route: RouteMatch<'_>, request: &Request<'_>) -> Result<(), Fault> {
+    let is_get = matches!(request.head.method(), Method::Get | Method::Head);
+    match request.has_body() && is_get && !route.route.settings.get_content {
+        true => Err(Fault::GetContent),
+        false => Ok(()),
+    }
+}
+
 /// Whether this server answers the request itself, and how. Where no address may purge, PURGE is a
 /// method like others.
 pub(crate) fn local_request(route: RouteMatch<'_>, request: &Request<'_>) -> Option<LocalRequest> {

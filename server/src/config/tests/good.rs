@@ -72,6 +72,7 @@ fn defaults_are_the_ones_that_are_documented() {
             heuristic_s_max: 86_400,
             heuristic_error_s_max: 60,
             set_cookie: SetCookie::Strip,
+            get_content: false,
             object_bytes_max: 16 << 20,
             tag_fields: route.tag_fields,
             tags_shown: false,
