@@ -1,9 +1,10 @@
-//! The store: keys to records, in a region of memory, bounded, shared by threads and processes.
+//! The store: a bounded map from keys to records, in a region of memory that threads and processes
+//! share.
 //!
 //! It knows no HTTP: a key is bytes, a head is bytes, a body is fragments. It has no clock (time is
 //! an argument) and no runtime (a task that waits leaves a `Waker`).
 //!
-//! [`StoreWorker::lookup`] finds a record or not. A caller that finds none calls
+//! [`StoreWorker::lookup`] looks up a record. A caller that finds none calls
 //! [`StoreWorker::collapse`]: one caller becomes the [`Leader`] and fetches, all others become
 //! [`Follower`]s. The leader turns into a [`Fill`] and appends the body as it arrives; each
 //! follower turns into a [`BodyReader`] of the same growing record. A complete record is stored in

@@ -1,10 +1,12 @@
 //! The leader's side of a body while it arrives.
 //!
-//! While the body is to be stored, every append is charged before it is published. Later it is a
-//! sliding window: see [`window`](super::window).
+//! While the body is to be stored, every append is charged before it is published. Once it is
+//! certain that the body will not be stored, it becomes a sliding window: see
+//! [`window`](super::window).
 //!
-//! Two things are not charged: the one append that a window without room takes at a time, which its
-//! leader has in a buffer anyway, and the head of a validated record, which belongs to its maker.
+//! Two things are not charged: the head of a validated record, whose memory belongs to the caller;
+//! and, in a window without room, one append at a time, whose bytes the leader holds in a buffer
+//! anyway.
 
 use std::fmt;
 use std::ops::Range;
@@ -26,8 +28,8 @@ use crate::store::LongBody;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NoReaders;
 
-/// A growing record. Dropping it before [`finish`](BodyWriter::finish) aborts it, and its readers
-/// are told.
+/// A growing record. Dropping it before [`finish`](BodyWriter::finish) aborts the record, and the
+/// readers learn that.
 pub(crate) struct BodyWriter {
     guard: LeaderGuard,
     opening: Arc<Opening>,
@@ -50,7 +52,7 @@ impl BodyWriter {
         self.guard.flight.key()
     }
 
-    /// The number that the gate noted when this flight began.
+    /// The purge number that the gate returned when this flight began.
     pub(crate) fn purge_noted(&self) -> u64 {
         self.guard.flight.purge_noted
     }
@@ -65,7 +67,8 @@ impl BodyWriter {
         self.bytes
     }
 
-    /// Whether the body is to be stored: not once it is a window, or a purge detached the flight.
+    /// Whether the body is still to be stored: false once it is a window or a purge has detached
+    /// the flight.
     pub(crate) fn is_storing(&self) -> bool {
         !self.sliding && !self.guard.flight.is_detached()
     }
@@ -76,15 +79,16 @@ impl BodyWriter {
     }
 
     /// The appended bytes of a part of the body, shared: each piece stays charged until its last
-    /// clone is dropped. Empty once the body is a window; a detached flight still has all.
+    /// clone is dropped. Empty once the body is a window. A detached flight that is not a window
+    /// yet still has all bytes.
     pub(crate) fn pieces(&self, range: Range<u64>) -> Vec<Bytes> {
         if self.sliding { Vec::new() } else { self.guard.flight.pieces(range) }
     }
 
     /// Polls for room to append: ready at once while the body is to be stored. A window waits for
-    /// its slowest reader, in sum no longer than `window_wait_ms_max` while other readers wait: to
-    /// enforce that, poll again after a part of that time, woken or not. `now_ms` is the caller's
-    /// monotonic clock.
+    /// its slowest reader. While other readers wait, the time that one reader is waited for adds up
+    /// to at most `window_wait_ms_max`. To enforce that limit, poll again after a fraction of it,
+    /// even without a wakeup. `now_ms` is the caller's monotonic clock.
     pub(crate) fn poll_room(
         &mut self,
         cx: &mut Context<'_>,

@@ -1,8 +1,8 @@
 //! One budget for all bytes that flights hold, and the charges that give them back.
 //!
-//! Each growing record has an account. Its promise is set aside when the account is opened; bytes
-//! beyond the promise are taken as they are spent. Bytes that are given back while the account is
-//! open can be spent again, by the same record as far as they were promised.
+//! Each growing record has an account. The promised bytes are reserved when the account is opened;
+//! bytes beyond the promise are taken as they are spent. While the account is open, bytes that are
+//! given back can be spent again: promised ones by the same record, others by any record.
 //!
 //! Invariants:
 //! - `taken_bytes` is the sum of all accounts, and never exceeds `bytes_max`. An open account
@@ -97,7 +97,8 @@ impl Ledger {
         }
     }
 
-    /// Lowers the state to one that covers no more.
+    /// Lowers the state by `lower`, and gives back to the budget the bytes that it no longer
+    /// covers.
     fn lower(&self, lower: impl Fn(u64) -> u64) {
         let before = self.state.update(Relaxed, Relaxed, &lower);
         let (covered, rest) = (self.covered(before), self.covered(lower(before)));
@@ -106,7 +107,7 @@ impl Ledger {
     }
 }
 
-/// The right of one growing record to hold bytes. Dropped, it is closed.
+/// The right of one growing record to hold bytes. Dropping it closes the account.
 #[derive(Debug)]
 pub(super) struct Account(Arc<Ledger>);
 

@@ -15,17 +15,17 @@ use super::shard::Shard;
 use super::shared::Flight;
 use super::stats::{Events, FlightStats};
 
-/// Bit of the hash from which the shard's number is taken.
+/// The lowest bit of the hash that the shard's number is taken from.
 const SHARD_SHIFT: u32 = 40;
 
-/// Most shards; more would only cost memory.
+/// The largest number of shards; more would only cost memory.
 const SHARD_COUNT_MAX: usize = 4096;
 
 /// Limits of [`Flights`]; sizes in bytes, times in milliseconds.
 #[derive(Clone, Debug)]
 pub(crate) struct FlightConfig {
-    /// Bytes that all flights together may hold or have reserved; beyond it nothing is stored.
-    /// Windows get more only while no more than half of it is taken.
+    /// The most bytes that all flights together may hold or have reserved; beyond them no body is
+    /// stored. Windows take more only while at most half of them is taken.
     pub(crate) growing_bytes_max: u64,
     /// The longest body that is stored.
     pub(crate) object_bytes_max: u64,
@@ -45,7 +45,7 @@ impl FlightConfig {
     }
 }
 
-/// Bytes of the tables of so many shards, beside `growing_bytes_max`.
+/// The bytes that the tables of this many shards take. They are not part of `growing_bytes_max`.
 pub(crate) const fn fixed_bytes(shard_count: usize) -> u64 {
     (shard_count * (size_of::<Padded>() + declined::BYTES)) as u64
 }
@@ -67,15 +67,17 @@ pub(crate) struct FlightKey<'a> {
 /// Each purge has a number, higher than those before it. A purge begins when the number is raised,
 /// and is over when everything that it matches is out of the store.
 pub(crate) trait Gate {
-    /// The number that a new leader notes; called first. It is that of the last purge that has
-    /// begun, or a lower one, but not below the last one that is over: the leader asks the origin
-    /// after it.
+    /// Returns the purge number that a new leader notes; called before the other methods. The
+    /// number is at most that of the last purge that has begun, and at least that of the last purge
+    /// that is over, since the leader asks the origin only after this call.
     ///
-    /// The same holds for a leader that validates a stored record, though a purge that has begun
-    /// may yet remove it: followers look the confirmed record up, and no longer find it.
+    /// The same bounds hold for a leader that validates a stored record. A purge that has begun may
+    /// still remove that record, but then followers, which look the confirmed record up, no longer
+    /// find it.
     fn note(&self) -> u64;
 
-    /// Whether the store still holds for the key what the caller found: the same record, or none.
+    /// Whether the store is unchanged since the caller looked the key up: it still has the same
+    /// record, or still has none.
     fn is_current(&self) -> bool;
 
     /// Whether the caller may follow a leader that noted this number: not if a purge with a higher
@@ -244,13 +246,17 @@ impl Flights {
                 let is_home = std::ptr::eq(self.shard(key.hash), &padded.0)
                     && self.flight_hash(key) == flight_hash;
                 if !is_found || !is_home || flight.is_detached() {
-                    faults.push(format!("{key:?} is not in its place"));
+                    faults.push(format!(
+                        "the flight of {key:?} is in the wrong shard or is detached"
+                    ));
                 }
             }
         }
         let (taken_bytes, bytes_max) = (self.budget.taken_bytes(), self.budget.bytes_max());
         if held_bytes > taken_bytes || taken_bytes > bytes_max {
-            faults.push(format!("{held_bytes} held, {taken_bytes} taken of {bytes_max}"));
+            faults.push(format!(
+                "flights hold {held_bytes} bytes, {taken_bytes} of {bytes_max} are taken"
+            ));
         }
         faults
     }

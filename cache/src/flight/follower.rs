@@ -16,7 +16,7 @@ pub enum FollowOutcome {
     /// A response arrives, or has arrived. If it has a [`BodyReader::base`], check that it is the
     /// right variant before reading it.
     Growing(BodyReader),
-    /// The stored record is good, with this head. It may have left the store since.
+    /// The stored record was validated and has this head. It may have left the store since.
     Validated(RenewedHead),
     /// Fetch alone: the response is not storable, or its window went on without this follower.
     Declined,
@@ -92,7 +92,7 @@ impl BodyReader {
     }
 
     /// Tells the flight that the caller's client stalls. Once the body is stored, the flight need
-    /// not hold the rest for this reader: the next read then says where it is.
+    /// not hold the rest for this reader: the next read then returns where the body is stored.
     pub fn step_aside(&self) {
         self.handle.step_aside();
     }

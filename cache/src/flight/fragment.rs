@@ -8,12 +8,12 @@ use bytes::Bytes;
 use super::budget::{ALLOCATION_BYTES, Charge};
 use super::growing_record::JOINED_BYTES_MAX;
 
-/// The owner behind a `Bytes`: the memory and its owner (whose count and drop function are two
-/// words).
+/// The cost of an owned `Bytes`: one allocation for the memory, and one for the owner with its
+/// reference count and drop function (two words).
 const HELD_BYTES: u64 = (size_of::<Held>() + 2 * size_of::<usize>()) as u64 + 2 * ALLOCATION_BYTES;
 
-/// Beside its bytes, a fragment costs its owner and its slot in the growing record, whose list may
-/// be half empty.
+/// The cost of a fragment beside its bytes: the owner of its memory, and two slots in the list of
+/// the growing record, which may be half empty.
 pub(super) const FRAGMENT_OVERHEAD_BYTES: u64 = HELD_BYTES + 2 * size_of::<Fragment>() as u64;
 
 /// A fragment's memory and its charge. The memory is dropped first.
@@ -47,8 +47,8 @@ pub(super) fn fragment_cost(bytes: u64) -> u64 {
 }
 
 /// The room reserved for a body of `bytes`: its bytes, the overhead of fragments that are as long
-/// as joined ones on average, and the copy that joining makes. An origin that sends smaller pieces
-/// which cannot be joined finds the rest of their cost or not.
+/// as joined ones on average, and the copy that joining makes. If an origin sends smaller pieces
+/// that cannot be joined, there may be no room for the rest of their cost.
 pub(super) fn body_cost(bytes: u64) -> u64 {
     let fragment_count = 1 + bytes.div_ceil(JOINED_BYTES_MAX / 2);
     let copied_bytes = bytes.min(JOINED_BYTES_MAX);

@@ -7,7 +7,7 @@
 //! - `phase` leaves `Waiting` once, `end` leaves `Open` once.
 //! - The fragments cover the body up to `bytes` without gaps. They start at 0; in a window, at or
 //!   before the position of the slowest reader. An aborted body has none. A body that is stored in
-//!   fragments may lack the beginning that only readers need that have stepped aside.
+//!   fragments may lack a beginning that only readers that have stepped aside still need.
 //! - A reader that waits has read everything: each change wakes all readers that wait.
 
 use std::collections::VecDeque;
@@ -46,14 +46,14 @@ pub(crate) struct Opening {
     pub(crate) body_bytes: Option<u64>,
 }
 
-/// How far a flight has come.
+/// The progress of a flight.
 #[derive(Clone)]
 pub(super) enum Phase {
     /// The leader has no response yet.
     Waiting,
     /// The body is arriving, or has arrived.
     Growing(Arc<Opening>),
-    /// The stored record is good, with this head.
+    /// The stored record was validated, and has this head.
     Validated(RenewedHead),
     /// Not storable: followers fetch for themselves.
     Declined,
@@ -96,7 +96,7 @@ pub(super) struct GrowingRecord {
     /// Cost of `fragments`.
     pub(super) held_bytes: u64,
     pub(super) readers: Readers,
-    /// Set once bytes that all readers have read can go.
+    /// Set once bytes that all readers have read may be dropped.
     pub(super) window: Option<Window>,
     /// Where the finished body is, if it is stored in fragments.
     pub(super) stored: Option<LongBody>,
@@ -126,14 +126,15 @@ impl GrowingRecord {
     pub(super) fn phase_for(&mut self, id: ReaderId) -> Phase {
         match &self.phase {
             Phase::Growing(_) if self.end == End::Aborted => Phase::Failed,
-            // The window went on without it. It has sent nothing, so it can still fetch.
+            // The window cut this follower off. It has sent nothing to its client, so it can still
+            // fetch.
             Phase::Growing(_) if self.readers.find(id).is_none() => Phase::Declined,
             phase => phase.clone(),
         }
     }
 
-    /// The last fragments, which `bytes` more are joined with. Each is at most twice as long as
-    /// all bytes behind it together, so a byte is copied a few times at most.
+    /// The last fragments, with which the next `bytes` bytes are joined. Each fragment is at most
+    /// twice as long as all bytes behind it together, so a byte is copied a few times at most.
     pub(super) fn tail(&self, bytes: usize) -> Vec<Bytes> {
         let mut joined_bytes = bytes as u64;
         let mut tail = Vec::new();
@@ -230,9 +231,9 @@ impl GrowingRecord {
         cloned_bytes
     }
 
-    /// Registers the reader's waker for the next change, and takes the leader's: the leader may
-    /// count how long readers wait. Returns a waker to drop and one to wake, both outside of the
-    /// lock.
+    /// Registers the reader's waker for the next change, and takes the leader's waker, since the
+    /// leader may count how long readers wait. Returns a waker to drop and one to wake, both
+    /// outside of the lock.
     pub(super) fn wait(
         &mut self,
         id: ReaderId,

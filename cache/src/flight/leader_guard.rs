@@ -15,7 +15,8 @@ use super::shared::Flight;
 /// Why a response is not stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FillRefused {
-    /// Its body exceeds the longest that is stored. The next response is expected to, too.
+    /// Its body is longer than the longest that is stored. The next response for the key is
+    /// expected to be too long as well.
     TooLarge,
     /// There is no room for it now.
     NoRoom,
@@ -30,8 +31,8 @@ pub struct RenewedHead {
     pub sequence: Option<u64>,
 }
 
-/// The leader's obligation to end its flight. Dropped before the flight is settled, it fails the
-/// fetch for all followers, and aborts the body.
+/// The leader's obligation to end its flight. Dropping it before the flight is settled fails the
+/// fetch for all followers and aborts the body.
 pub(crate) struct LeaderGuard {
     pub(super) flights: Arc<Flights>,
     pub(super) flight: Arc<Flight>,
@@ -60,7 +61,7 @@ impl LeaderGuard {
         self.flight.key()
     }
 
-    /// The number that the gate noted when this flight began.
+    /// The purge number that the gate returned when this flight began.
     pub(crate) fn purge_noted(&self) -> u64 {
         self.flight.purge_noted
     }
@@ -73,7 +74,7 @@ impl LeaderGuard {
         self.settle(Phase::Declined);
     }
 
-    /// Ends the flight of a response that is not storable, while the next one may be: followers
+    /// Ends the flight of a response that is not storable, although the next one may be: followers
     /// fetch for themselves.
     pub(crate) fn decline_once(self) {
         self.flights.unregister(&self.flight);

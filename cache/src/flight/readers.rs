@@ -12,9 +12,9 @@ pub(super) struct ReaderState {
     pub(super) offset: u64,
     /// How long the leader of a window waited for it while other readers waited for the leader.
     pub(super) stalled_ms: u64,
-    /// The window went on without it.
+    /// Whether the window has cut it off.
     pub(super) cut: bool,
-    /// Its client stalls; it can read the stored fragments from the store.
+    /// Whether its client stalls, so that it reads the stored fragments from the store later.
     pub(super) is_aside: bool,
     waker: Option<Waker>,
 }
@@ -53,7 +53,7 @@ impl Readers {
         attached
     }
 
-    /// A reader that was not cut off.
+    /// The reader with this number, unless it was cut off.
     pub(super) fn find(&mut self, ReaderId(index): ReaderId) -> Option<&mut ReaderState> {
         self.slots.get_mut(index)?.as_mut().filter(|attached| !attached.cut)
     }
@@ -88,7 +88,7 @@ impl Readers {
         })
     }
 
-    /// Whether there is no such reader.
+    /// Whether all readers have left or were cut off.
     pub(super) fn is_empty(&self) -> bool {
         self.iter().next().is_none()
     }

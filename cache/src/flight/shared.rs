@@ -27,7 +27,7 @@ pub(super) struct Flight {
     pub(super) flight_hash: u64,
     primary: Box<[u8]>,
     variant: Option<Box<[u8]>>,
-    /// The number that the gate noted when the leader began.
+    /// The purge number that the gate returned when the leader began.
     pub(super) purge_noted: u64,
     growing: Mutex<GrowingRecord>,
 }
@@ -57,7 +57,7 @@ impl Flight {
         result
     }
 
-    /// Sets the phase that followers wait for. The first call counts.
+    /// Sets the phase that followers wait for. Only the first call has an effect.
     pub(super) fn settle(&self, phase: Phase) {
         self.change(|growing, wakers| {
             if let Phase::Waiting = growing.phase {
@@ -67,7 +67,7 @@ impl Flight {
         });
     }
 
-    /// Ends the body. The first call counts. An aborted body loses its fragments.
+    /// Ends the body. Only the first call has an effect. An aborted body loses its fragments.
     pub(super) fn end(&self, end: End) {
         let unread = self.change(|growing, wakers| {
             if growing.end == End::Open {
@@ -79,7 +79,8 @@ impl Flight {
         drop(unread);
     }
 
-    /// Marks that a purge removed it from the table: with its next append it becomes a window.
+    /// Records that a purge has removed the flight from the table: with its next append the body
+    /// becomes a window.
     pub(super) fn detach(&self) {
         self.growing.lock().detached = true;
     }
@@ -88,15 +89,15 @@ impl Flight {
         self.growing.lock().detached
     }
 
-    /// Makes the body a window. It must be out of the table.
+    /// Makes the body a window. The flight must be out of the table.
     pub(super) fn slide(&self, window_bytes: u64) {
         let mut growing = self.growing.lock();
         growing.window = Some(Window::new(window_bytes));
         growing.release();
     }
 
-    /// Says in which fragments the finished body is stored: readers that stepped aside read on
-    /// there.
+    /// Records the fragments in which the finished body is stored: readers that stepped aside
+    /// continue there.
     pub(super) fn stored(&self, long: LongBody) {
         self.growing.lock().stored = Some(long);
     }
@@ -108,7 +109,7 @@ impl Flight {
         }
     }
 
-    /// The last fragments, which `bytes` more are joined with.
+    /// The last fragments, with which the next `bytes` bytes are joined.
     pub(super) fn tail(&self, bytes: usize) -> Vec<Bytes> {
         self.growing.lock().tail(bytes)
     }
@@ -179,7 +180,7 @@ impl FollowerHandle {
         Poll::Pending
     }
 
-    /// Polls for bytes that it has not read.
+    /// Polls for bytes that this reader has not read.
     pub(super) fn poll_read(
         &self,
         cx: &Context<'_>,
@@ -200,7 +201,8 @@ impl FollowerHandle {
 }
 
 impl FollowerHandle {
-    /// Until its next read, the flight holds no bytes for it alone that are stored in fragments.
+    /// Until this reader reads again, the flight keeps no bytes for it alone that are stored in
+    /// fragments.
     pub(super) fn step_aside(&self) {
         let mut growing = self.flight.growing.lock();
         if let Some(reader) = growing.readers.find(self.id) {

@@ -18,11 +18,12 @@ pub(super) struct Events {
 pub(crate) struct FlightStats {
     /// Fetches that can be joined.
     pub(crate) flight_count: u64,
-    /// Bytes that flights hold or have reserved, and bytes of them that are still being sent.
+    /// Bytes that flights hold or have reserved, including bytes of ended flights that are still
+    /// being sent.
     pub(crate) growing_bytes: u64,
     /// Responses that were refused because their announced body is too long.
     pub(crate) refused_large: u64,
-    /// Times that there was no room for a response, or for more of it.
+    /// How often there was no room for a response, or for more of it.
     pub(crate) refused_no_room: u64,
     /// Growing records that became a sliding window.
     pub(crate) outgrown: u64,
@@ -33,7 +34,7 @@ pub(crate) struct FlightStats {
 }
 
 impl Events {
-    /// The snapshot, without the numbers that only tables and budget know.
+    /// The snapshot, without the numbers that the tables and the budget have.
     pub(super) fn stats(&self) -> FlightStats {
         FlightStats {
             refused_large: self.refused_large.load(Relaxed),

@@ -32,8 +32,8 @@ pub(super) enum Room {
 }
 
 impl GrowingRecord {
-    /// Drops bytes that all readers have read, if the body is a window. Once it is stored, readers
-    /// that stepped aside do not count.
+    /// If the body is a window, drops bytes that all readers have read. Once the body is stored,
+    /// readers that stepped aside do not count.
     pub(super) fn release(&mut self) {
         if self.window.is_none() {
             return;
@@ -48,7 +48,7 @@ impl GrowingRecord {
         }
     }
 
-    /// The leader's waker, if it can go on.
+    /// Takes the leader's waker if the leader can go on.
     pub(super) fn leader_to_wake(&mut self) -> Option<Waker> {
         if self.has_room() || self.readers.is_empty() { self.leader.take() } else { None }
     }

@@ -15,8 +15,8 @@ impl<W: Words, R: Records> Index<W, R> {
     /// Removes all records of a key that were there when the call began, also those that are not
     /// live yet. Returns their number.
     ///
-    /// A concurrent insert may publish its record after this has passed. So a purge announces
-    /// itself before it calls this.
+    /// A concurrent insert may publish its record in a slot that this call has already passed. So a
+    /// purge announces itself before it calls this.
     pub fn remove<P: Words>(
         &self,
         row: &PinRow<P>,
@@ -69,8 +69,9 @@ impl<W: Words, R: Records> Index<W, R> {
         })
     }
 
-    /// Removes all words of some buckets that name a location of the segment, whatever else they
-    /// say, and calls `gone` with each location. For the reclaimer of the segment, as above.
+    /// Removes all words of some buckets that name a location of the segment, whatever their other
+    /// bits are, and calls `gone` with each location. For the reclaimer of the segment, like
+    /// [`remove_location`](Index::remove_location).
     pub fn remove_locations(
         &self,
         buckets: Range<usize>,

@@ -11,8 +11,9 @@ use super::records::{IndexHit, PinnedLocation, Records, RemovalReason};
 use super::table::{BUCKET_WORDS, Index, PinFailure};
 use super::word::{IndexWord, WordState};
 
-/// The attempts of an insert. Each failure means that another thread was faster in the same sixteen
-/// words. So many in a row are damage, and not inserting does no harm.
+/// The most attempts of an insert. An attempt fails if another thread is faster to change one of
+/// the same sixteen words. This many failures in a row mean damage. The insert then gives up, which
+/// does no harm.
 const ATTEMPTS_MAX: usize = 64;
 
 /// A record to be named by the index.
@@ -106,7 +107,7 @@ impl<W: Words, R: Records> Index<W, R> {
         self.go_live(unchecked).is_some_and(|own| self.look_again(row, key, own))
     }
 
-    /// Removes an unchecked record. Returns whether it was still there.
+    /// Removes an unchecked record. Returns whether its word was still there.
     pub fn withdraw(&self, unchecked: UncheckedWord) -> bool {
         let PublishedWord { slot, word, .. } = unchecked.own;
         self.swap_exactly(slot, word, IndexWord::EMPTY, Relaxed)
@@ -154,11 +155,11 @@ impl<W: Words, R: Records> Index<W, R> {
         self.look_again(row, key, PublishedWord { slot: hit.slot, word: hit.word, sequence })
     }
 
-    /// The first half of [`make_live`](Index::make_live).
+    /// The first half of [`make_live`](Index::make_live): makes the word live.
     pub(super) fn go_live(&self, unchecked: UncheckedWord) -> Option<PublishedWord> {
         let PublishedWord { slot, word, sequence } = unchecked.own;
         let live = word.with_state(WordState::Live);
-        // A read-modify-write continues the release of the publishing one.
+        // `Relaxed` is enough: a read-modify-write continues the release of the one that published.
         self.swap_exactly(slot, word, live, Relaxed).then_some(PublishedWord {
             slot,
             word: live,
@@ -166,7 +167,7 @@ impl<W: Words, R: Records> Index<W, R> {
         })
     }
 
-    /// Makes one attempt to publish a word. `None`: another thread was faster.
+    /// Makes one attempt to publish a word. Returns `None` if another thread was faster.
     fn publish<P: Words>(
         &self,
         row: &PinRow<P>,
@@ -187,7 +188,8 @@ impl<W: Words, R: Records> Index<W, R> {
         Ok(self.evict(row, (slot, victim), own.word).then_some(slot))
     }
 
-    /// Swaps the own word for the one in its slot, if that is of the same key and lower.
+    /// Swaps the own word for the word in its slot, if that names a record of the same key with a
+    /// lower sequence.
     fn replace_lower<P: Words>(
         &self,
         row: &PinRow<P>,

@@ -38,7 +38,8 @@ impl<W: Words, R: Records> Index<W, R> {
         let fingerprint = key.hash.fingerprint();
         let buckets = key.hash.buckets(self.bucket_count());
         let words = buckets.map(|bucket| self.words_of(bucket));
-        // Loaded before the first bucket is searched, so that both lines are on their way.
+        // Loaded before the first bucket is searched, so that both cache lines are fetched at the
+        // same time.
         let hint = words[1].map_or(0, |words| words[0].load(Relaxed));
         for (number, words) in words.into_iter().enumerate() {
             let first_word = if number == 1 { Some(hint) } else { None };
@@ -61,8 +62,8 @@ impl<W: Words, R: Records> Index<W, R> {
     pub fn count_use(&self, hit: &IndexHit<'_>) {
         let uses = hit.word.uses();
         if uses < USE_MAX {
-            // A plain store could bring a removed word back. If the swap fails, another use was
-            // counted.
+            // A plain store could bring a removed word back. If the swap fails, another thread has
+            // changed the word, and this use is not counted.
             self.swap_exactly(hit.slot, hit.word, hit.word.with_uses(uses + 1), Relaxed);
         }
     }

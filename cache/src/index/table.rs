@@ -32,8 +32,10 @@ impl fmt::Display for IndexError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(match self {
             IndexError::TooFewBuckets => "an index needs at least two buckets",
-            IndexError::TooFewWords => "there are too few words for the buckets",
-            IndexError::NotOnALine => "the words do not start at a cache line (64 bytes)",
+            IndexError::TooFewWords => "the index has fewer words than its buckets need",
+            IndexError::NotOnALine => {
+                "the words of the index do not start at a cache line (64 bytes)"
+            }
         })
     }
 }
@@ -42,7 +44,7 @@ impl std::error::Error for IndexError {}
 
 /// Why a word was not pinned.
 pub(super) enum PinFailure {
-    /// It is not, or no longer, a wanted word.
+    /// The slot does not hold a wanted word, or holds it no longer.
     Other,
     /// It names a location in no segment, which cannot be read.
     Damaged(IndexWord),
@@ -110,7 +112,11 @@ impl<W: Words, R: Records> Index<W, R> {
     /// # Panics
     /// If there is no such bucket.
     pub fn bucket(&self, bucket: usize) -> [IndexWord; BUCKET_WORDS] {
-        assert!(bucket < self.bucket_count, "bucket {bucket} of {}", self.bucket_count);
+        assert!(
+            bucket < self.bucket_count,
+            "there are {} buckets, so there is no bucket {bucket}",
+            self.bucket_count
+        );
         std::array::from_fn(|offset| self.load_hint(bucket * BUCKET_WORDS + offset))
     }
 
@@ -173,7 +179,8 @@ impl<W: Words, R: Records> Index<W, R> {
     /// Swaps a word, as long as it names the same record. The caller has the segment of `expected`
     /// pinned, or open.
     ///
-    /// Only the use count may change during the loop, and it ends at [`USE_MAX`](super::USE_MAX).
+    /// Only the use count, which is at most [`USE_MAX`](super::USE_MAX), may change during the
+    /// loop.
     pub(super) fn swap(
         &self,
         slot: usize,

@@ -161,8 +161,9 @@ impl fmt::Debug for IndexWord {
     }
 }
 
-/// The size class of a record: twice the binary logarithm of its bytes, plus one in the upper half.
-/// So the records of a class are at most half as large again as its smallest one.
+/// The size class of a record: twice the binary logarithm of its bytes, plus one if they are in the
+/// upper half between two powers of two. So the largest record of a class is at most half as large
+/// again as the smallest.
 pub const fn size_class(record_bytes: u32) -> u8 {
     let Some(log2) = record_bytes.checked_ilog2() else {
         return 0;

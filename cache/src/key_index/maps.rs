@@ -22,7 +22,7 @@ const FIRST_KIND: u32 = 32;
 /// The expected bytes of an entry: about 64 beside the key, and keys of about 64.
 const ENTRY_BYTES_EXPECTED: u64 = 128;
 
-/// No thread holds entries: walks copy them.
+/// One lease is enough: walks copy entries, so no thread holds any.
 const LEASES_MAX: u32 = 1;
 
 const KEYS: &str = "keys";
@@ -32,11 +32,11 @@ const TAGS: &str = "tags";
 /// thread has to wait for a processor; only a stopped process makes others wait so long.
 const WAIT_MAX: Duration = Duration::from_millis(100);
 
-/// The same after a wait that timed out. It is far longer than a change, and short enough for many
-/// waits.
+/// How long a worker waits if its last wait timed out. This is far longer than a change, and short
+/// enough for many waits.
 const BUSY_WAIT_MAX: Duration = Duration::from_micros(200);
 
-/// The same for creating the maps, at the start.
+/// How long a participant waits, at its start, for another one that creates the maps.
 const JOIN_WAIT_MAX: Duration = Duration::from_secs(5);
 
 /// The key index of a process.
@@ -111,9 +111,9 @@ impl KeyIndex {
     ) -> Result<KeyIndexHandle, MapsError> {
         // SAFETY: as the contract says; no participant joins the maps alone.
         let participant = unsafe { self.region.join_embedded(participant) };
-        // There are as many rows as participants.
+        // The maps have as many rows as the region has participants.
         let participant = participant.map_err(|_| MapsError::Damaged)?;
-        // The first participants create them, and the others wait.
+        // The first participants create the maps, and the others wait.
         participant.set_wait_max(Some(JOIN_WAIT_MAX));
         let keys = participant.map(KEYS, &MapOptions::default())?.id();
         let tags = participant.map(TAGS, &MapOptions::default())?.id();
@@ -125,7 +125,7 @@ impl KeyIndex {
     pub(crate) fn add_stats(&self, stats: &mut Stats) {
         stats.order_bytes = self.region.config().bytes;
         let [keys, tags] = [KEYS, TAGS].map(|name| self.region.stats_of(name));
-        // The first participant creates them.
+        // There are no maps before the first participant has created them.
         stats.ordered_keys = keys.map_or(0, |keys| keys.len);
         stats.ordered_tags = tags.map_or(0, |tags| tags.len);
         let used = [keys, tags].into_iter().flatten().map(|map| map.used_bytes);
@@ -144,12 +144,12 @@ impl KeyIndexHandle {
             KeyMap::Keys => self.keys,
             KeyMap::Tags => self.tags,
         };
-        self.participant.map_of(id).map_err(|_| MapError::Damaged { what: "a map is nowhere" })
+        self.participant.map_of(id).map_err(|_| MapError::Damaged { what: "a map is missing" })
     }
 
-    /// Whether there is so little room that records must be evicted. Memory that belongs to entries
-    /// of one size does not serve all others, so if no other memory is left, more of it has to be
-    /// free.
+    /// Whether there is so little room that records must be evicted: 15 of 16 parts are used.
+    /// Memory that belongs to the maps fits only entries of certain sizes, so if almost no other
+    /// memory is left, 12 of 16 parts are enough.
     pub(crate) fn is_short(&self) -> bool {
         let memory_usage = self.participant.memory_usage(&[self.keys, self.tags]);
         let capacity = memory_usage.capacity_bytes;
@@ -188,7 +188,8 @@ impl KeyIndexHandle {
         Ok(())
     }
 
-    /// Removes the entries of records from both maps. Neighbours cost little more than one.
+    /// Removes the entries of records from both maps. Removing neighbouring entries costs little
+    /// more than removing one.
     ///
     /// # Errors
     /// [`MapError`]; then some entries may be left.

@@ -3,7 +3,7 @@
 use forebay_sync::Words;
 use forebay_sync::atomic::{Relaxed, acquire, release};
 
-/// The word of each participant that names the record whose entries it has inserted, but which it
+/// The words that name, for each participant, the record whose entries it has inserted but which it
 /// has not published yet.
 #[derive(Clone, Debug)]
 pub(crate) struct PendingInserts<W> {
@@ -21,15 +21,16 @@ impl<W: Words> PendingInserts<W> {
     /// Announces the record of this sequence; only for the owner of the row.
     pub(crate) fn begin(&self, row: u32, sequence: u64) {
         // The release of the map comes after this store, so a thread that finds the entry sees it.
-        // ORDER: pairs with `order.rows`: a sweep that finds this record here sees the word of the
-        // last.
+        // ORDER: pairs with `order.rows`: a sweep that finds this record here sees the index word
+        // of the previous one.
         let order = release("order.entering");
         self.rows.word(row as usize * self.row_words + self.word).store(sequence, order);
     }
 
     /// Ends the announcement: the word is published, or never will be.
     pub(crate) fn end(&self, row: u32) {
-        // ORDER: pairs with `order.rows`: a sweep that sees it ended sees the word in the index.
+        // ORDER: pairs with `order.rows`: a sweep that sees the row cleared sees the word in the
+        // index.
         let order = release("order.entered");
         self.rows.word(row as usize * self.row_words + self.word).store(0, order);
     }
@@ -50,8 +51,8 @@ impl<W: Words> PendingInserts<W> {
     }
 }
 
-/// Counts the events that may leave surplus entries, and up to which of them the key index was
-/// swept.
+/// Two counts: the events that may leave surplus entries, and how many of them the last complete
+/// sweep covered.
 #[derive(Clone, Debug)]
 pub(crate) struct Leftovers<W> {
     words: W,
@@ -64,14 +65,14 @@ impl<W: Words> Leftovers<W> {
         Leftovers { words, left, swept }
     }
 
-    /// Requests a sweep, since surplus entries may be left. The row of a dead participant is
-    /// cleared before.
+    /// Requests a sweep, since surplus entries may be left. If a participant died, the caller
+    /// clears its row before.
     pub(crate) fn note(&self) {
         // ORDER: pairs with `order.tidy`: the sweep that this requests finds the row cleared.
         self.words.word(self.left).fetch_add(1, release("order.left"));
     }
 
-    /// The count of events, if it was not swept yet.
+    /// Returns the count of events if no complete sweep has covered them yet.
     pub(crate) fn due(&self) -> Option<u64> {
         // ORDER: pairs with `order.left`.
         let left = self.words.word(self.left).load(acquire("order.tidy"));

@@ -40,7 +40,7 @@ impl KeyWalk {
         KeyWalk { sources: vec![WalkSource::new(KeyMap::Keys, Vec::new(), within, after)] }
     }
 
-    /// Walks over those that have, or had, a record with one of these tags.
+    /// Walks over the primary keys that have, or had, a record with one of these tags.
     pub(crate) fn over_tags<'a>(
         tags: impl IntoIterator<Item = &'a [u8]>,
         within: &[u8],
@@ -108,7 +108,7 @@ impl WalkSource {
         Ok(())
     }
 
-    /// Adds the primary key of an entry to the batch, unless it was the last one.
+    /// Adds the primary key of an entry to the batch, unless it is the same as the last one.
     fn note(&mut self, entry: &[u8]) {
         let primary = entry.get(self.head_bytes..).and_then(split_key_entry);
         if let Some((primary, _)) = primary

@@ -41,7 +41,7 @@ pub enum RecordFate {
     Leave,
 }
 
-/// The plan for one segment; it is asked for each live record once.
+/// The plan for one segment; [`fate`](DrainPlan::fate) is called once for each live record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DrainPlan {
     pub(super) from: Queue,
@@ -54,9 +54,9 @@ pub struct DrainPlan {
 /// gained.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct KeepBudget {
-    /// The use count from which records stay.
+    /// The lowest use count of records that stay.
     pub(super) uses_min: u8,
-    /// The bytes that these may take.
+    /// The bytes that records with this use count or a higher one may take.
     pub(super) bytes: u64,
     /// The bytes for records with one use less, but at least one.
     pub(super) spare_bytes: u64,

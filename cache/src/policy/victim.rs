@@ -60,7 +60,7 @@ impl Victim {
     }
 }
 
-/// The offered segment with the lowest measure so far.
+/// The best segment offered so far: the one with the lowest measure.
 #[derive(Clone, Copy, Default)]
 struct BestVictim(Option<(u64, SealedSegment)>);
 
@@ -77,7 +77,7 @@ impl BestVictim {
     }
 }
 
-/// The segment to drain; none if none is offered.
+/// The segment to drain; `None` if no segment is offered.
 ///
 /// Segments whose records are all stale go first, the oldest of them first. Next is, among the
 /// segments that are too dead, the one with the fewest live bytes, because it gains the most. Then

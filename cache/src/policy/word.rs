@@ -16,16 +16,16 @@ const USES_SHIFT: u32 = 3;
 const BYTES_SHIFT: u32 = 8;
 const SPARE_SHIFT: u32 = 35;
 const END_SHIFT: u32 = 62;
-/// Far more than a segment holds.
+/// The largest number of bytes that a word holds, far more than a segment has.
 const BYTES_MAX: u64 = (1 << (END_SHIFT - SPARE_SHIFT)) - 1;
 
 impl Victim {
-    /// Encodes all but the segment.
+    /// Encodes the victim without the number of its segment.
     pub fn encode(self) -> u64 {
         self.queue.bit() | (self.cause as u64) << 1
     }
 
-    /// Decodes a word; `None` if no victim has it.
+    /// Decodes a word; `None` if it encodes no victim.
     pub fn decode(word: u64, segment: u32) -> Option<Victim> {
         let cause = match word >> 1 {
             0 => DrainCause::Stale,
@@ -48,7 +48,7 @@ impl DrainPlan {
             | self.from.bit()
     }
 
-    /// Decodes a word; `None` if no drain has it.
+    /// Decodes a word; `None` if it encodes no drain.
     pub fn decode(word: u64) -> Option<DrainPlan> {
         let uses_min = (word >> USES_SHIFT & 0b1_1111) as u8;
         let is_sound = word & 0b100 == 0 && uses_min <= USES_MAX + 1 && word >> END_SHIFT == 0;

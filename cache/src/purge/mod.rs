@@ -39,8 +39,9 @@
 //!
 //! The records that a purge of many keys had not reached stay until the next purge of them.
 //!
-//! No fill uses a torn slot. It held a purge of one ring before, and a fill for which that purge is
-//! newer already sees as many newer purges as the ring holds.
+//! No fill uses a torn slot. Before, the slot held the purge of one ring earlier. A fill for which
+//! that purge is newer already sees as many newer purges as the ring holds, so its record counts as
+//! purged.
 //!
 //! Invariants:
 //! - A purge may remove more than was asked for, never less: damage counts as a purge of

@@ -30,7 +30,7 @@ pub(super) mod kind {
     pub(crate) const KEY: u64 = 1;
     pub(crate) const PREFIX: u64 = 2;
     pub(crate) const ALL: u64 = 3;
-    /// Two bytes of prefix length, the prefix, the expression.
+    /// Followed by two bytes with the length of the prefix, the prefix, and the expression.
     pub(crate) const TAGS: u64 = 4;
 }
 
@@ -124,7 +124,7 @@ impl<'a> Predicate<'a> {
     }
 }
 
-/// Whether a slot has room for both.
+/// Whether a slot has room for the prefix and the expression.
 fn fits(within: &[u8], expr: EncodedTagExpr<'_>) -> bool {
     size_of::<u16>() + within.len() + expr.as_bytes().len() <= PREDICATE_BYTES_MAX
 }

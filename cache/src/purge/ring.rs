@@ -17,10 +17,11 @@ pub(crate) const SLOT_WORDS: usize = if cfg!(loom) { 4 } else { 128 };
 /// fill reads it and other words are written all the time.
 pub(crate) const PURGE_SEQ_WORD: usize = 16;
 
-/// The fewest slots; they take 64 KiB.
+/// The smallest number of slots; they take 64 KiB.
 pub(super) const SLOTS_MIN: usize = 64;
 
-/// The most slots: to check all of them, each with a key of maximum length, takes about 70 µs.
+/// The largest number of slots: to check all of them, each with a key of maximum length, takes
+/// about 70 µs.
 pub(super) const SLOTS_MAX: usize = 1024;
 
 /// The divisor of the region's size that bounds the ring.
@@ -61,8 +62,8 @@ pub(crate) enum RingError {
 impl fmt::Display for RingError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(match self {
-            RingError::Slots => "the number of slots must be a power of two, at least two",
-            RingError::TooFewWords => "there are too few words for the ring",
+            RingError::Slots => "the number of purge slots must be a power of two, at least two",
+            RingError::TooFewWords => "the purge ring has fewer words than its slots need",
         })
     }
 }
@@ -85,8 +86,8 @@ pub(crate) const fn words_needed(slot_count: usize) -> Option<usize> {
 }
 
 impl<W: Words> PurgeRing<W> {
-    /// The purges whose number is a word of `store`, and whose ring is in `ring`, from the first
-    /// word on. All users of these words have the same number of slots.
+    /// Makes a view of the ring. The number of purges is a word of `store`; the slots are in
+    /// `ring`, from its first word on. All users of these words have the same number of slots.
     ///
     /// # Errors
     /// The ring cannot be placed there: see [`RingError`].
@@ -206,8 +207,8 @@ impl<W: Words> PurgeRing<W> {
         self.sequence().store(number, release("purge.announce"));
     }
 
-    /// Whether a slot newer than `noted` may have been overwritten. Also if no fill can have noted
-    /// this number.
+    /// Whether the slot of a purge newer than `noted` may have been overwritten. Also true if no
+    /// fill can have noted this number.
     fn is_too_old(&self, noted: u64, newest: u64) -> bool {
         newest.checked_sub(noted).is_none_or(|newer_count| newer_count >= self.slot_count)
     }

@@ -35,9 +35,9 @@ impl<W: Words> PurgeRing<W> {
     }
 }
 
-/// Marks a record for a soft purge. Returns false if the record has to be removed instead: while
-/// another record is derived from it, and while it is not live, since its fill may have checked for
-/// purges before this one.
+/// Marks a record for a soft purge. Returns false if the caller has to remove the record instead.
+/// That is so while another record is derived from it, and while it is not live, since its fill may
+/// have checked for purges before this one.
 pub(crate) fn soften(word: IndexWord, marks: MarksWord<'_>) -> bool {
     word.state() == WordState::Live && marks.mark_soft().is_ok()
 }

@@ -78,7 +78,7 @@ impl<W: Words> OpenSegment<W> {
         OpenSegment { segments, segment, state, filled_bytes: 0, expires: 0 }
     }
 
-    /// Continues behind records that are already there.
+    /// Continues behind the records that the segment already has.
     pub(super) fn go_on(self, filled_bytes: u32, expires: u64) -> OpenSegment<W> {
         OpenSegment { filled_bytes, expires, ..self }
     }
@@ -226,7 +226,7 @@ impl<W: Words> OpenSegment<W> {
         // and we claimed it after that. Borrowers of records that we have appended stay before
         // these bytes.
         let writer = unsafe { self.segments.data().writer(location, byte_count) };
-        let mut writer = writer.expect("it was seen to fit");
+        let mut writer = writer.expect("the record fits into its segment");
         writer.bytes(&marks.word().to_le_bytes());
         header.encode().iter().for_each(|word| writer.bytes(&word.to_le_bytes()));
         parts.for_each(|part| writer.bytes(part));

@@ -56,13 +56,13 @@ impl LoadWords for Area {
     }
 }
 
-/// An area has fewer words than its segments need.
+/// Why a view was not made: an area has fewer words than its segments need.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TooFewWords;
 
 impl fmt::Display for TooFewWords {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str("there are too few words for the segments")
+        out.write_str("the area has fewer words than its segments need")
     }
 }
 

@@ -23,7 +23,7 @@ pub(crate) struct DrainProgress<W> {
 }
 
 impl<W: Words> DrainProgress<W> {
-    /// Uses these of the words; all are zero at first.
+    /// Makes a view of the three words with these indexes. All words are zero at first.
     pub(crate) fn new(words: W, [segment, offset, plan]: [usize; 3]) -> DrainProgress<W> {
         DrainProgress { words, segment, offset, plan }
     }
@@ -37,8 +37,8 @@ impl<W: Words> DrainProgress<W> {
         // ORDER: pairs with "drain.named": a thread that has seen a segment draining sees it named
         // here.
         acquire_fence("drain.look");
-        // ORDER: pairs with "drain.begin" and "drain.end": its offset and its plan are there, or
-        // its words are gone.
+        // ORDER: pairs with "drain.begin" and "drain.end": if a segment is named, its offset and
+        // its plan are there; if none is, the words of the last segment are gone.
         let number = self.word(self.segment).load(acquire("drain.segment"));
         u32::try_from(number.checked_sub(1)?).ok()
     }
@@ -73,7 +73,7 @@ impl<W: Words> DrainProgress<W> {
         self.set_plan(plan);
     }
 
-    /// Sets the plan. All of the previous plan is done by now.
+    /// Sets the plan. The caller has completed the previous plan.
     pub(crate) fn set_plan(&self, plan: u64) {
         // ORDER: pairs with the acquire in `plan`: this plan starts at the first record, not at the
         // offset that another plan had reached.

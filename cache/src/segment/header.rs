@@ -5,8 +5,8 @@
 //! next unit.
 //!
 //! Invariants:
-//! - The lengths of a header that was decoded, or checked for writing, fit into the room that it
-//!   was checked against.
+//! - The lengths of a header that was decoded, or checked for writing, fit into the room that was
+//!   given to the check.
 
 use std::fmt;
 
@@ -201,7 +201,7 @@ impl RecordChecksum {
     /// The checksum of the header alone.
     pub(super) fn of(header: &RecordHeader) -> RecordChecksum {
         let [first, lengths, noted, last] = header.encode().map(u64::to_le_bytes);
-        // One call: several short ones cost more than their bytes.
+        // One call: several calls for a few bytes each cost more.
         let mut bytes = [0; 28];
         bytes[..8].copy_from_slice(&first);
         bytes[8..16].copy_from_slice(&lengths);

@@ -59,7 +59,7 @@ impl<'a, L: LoadWords> SegmentScan<'a, L> {
         SegmentScan { words, geometry, segment, offset_bytes: 0, end_bytes }
     }
 
-    /// Continues from an offset; there is nothing beyond the end.
+    /// Continues from an offset. Beyond the end of the segment there are no records.
     pub(super) fn from(self, offset_bytes: u64) -> SegmentScan<'a, L> {
         let units = offset_bytes.min(u64::from(self.end_bytes)) as u32 / UNIT_BYTES;
         SegmentScan { offset_bytes: units * UNIT_BYTES, ..self }
@@ -90,7 +90,7 @@ impl<L: LoadWords> Iterator for SegmentScan<'_, L> {
                 None
             }
             Ok((marks, header)) => {
-                // It fits, as a decoded header always does.
+                // The cast loses nothing: a decoded header fits into its segment.
                 self.offset_bytes += header.record_bytes() as u32;
                 Some(Ok(ScannedRecord { location, header, marks }))
             }

@@ -54,8 +54,8 @@ impl<W: Words> Segments<W> {
         &self.data
     }
 
-    /// Claims a free segment; `None` if there is none. `last` is the one that the caller had
-    /// before.
+    /// Claims a free segment; `None` if there is none. `last` is the segment that the caller
+    /// claimed before; the search starts behind it.
     ///
     /// # Safety
     /// `row` is the caller's row among the participants, for as long as it has the segment.

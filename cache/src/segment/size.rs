@@ -10,11 +10,11 @@ pub(crate) const UNIT_BYTES: u32 = 64;
 /// The words of a unit.
 pub(super) const UNIT_WORDS: usize = 8;
 
-/// Below this a segment holds too few records to be worth a column of pins. A model needs no such
-/// size.
+/// The smallest segment: a smaller one holds too few records to be worth a column of pins. A model
+/// needs no such size.
 pub(crate) const SEGMENT_BYTES_MIN: u32 = if cfg!(loom) { UNIT_BYTES } else { 64 * 1024 };
 
-/// Above this, one slow client keeps too much memory from reuse.
+/// The largest segment: with a larger one, one slow client keeps too much memory from reuse.
 pub(crate) const SEGMENT_BYTES_MAX: u32 = 8 * 1024 * 1024;
 
 /// The most bytes that locations can address.
@@ -23,7 +23,8 @@ pub(crate) const DATA_BYTES_MAX: u64 = UNIT_BYTES as u64 * (1 << 32);
 /// The segments that a participant may have open, pinned or in reserve before the store suffers.
 const SEGMENTS_EACH: u64 = 64;
 
-/// With fewer, the open and reserved segments (two and two) leave nothing for records to stay in.
+/// The fewest segments for each participant. With fewer, the open segments (two) and those in
+/// reserve (two) leave none for records to stay in.
 const SEGMENTS_EACH_MIN: u64 = 8;
 
 /// The location of a record: units from the start of the data.
@@ -42,12 +43,12 @@ pub(crate) struct Geometry {
 pub(crate) enum SizeError {
     /// There are too few bytes for the participants.
     TooSmall {
-        /// The least that is enough.
+        /// The fewest bytes that are enough.
         minimum_bytes: u64,
     },
     /// There are more bytes than locations can address.
     TooLarge {
-        /// The most that they can address.
+        /// The most bytes that locations can address.
         maximum_bytes: u64,
     },
     /// The size of a segment is not a power of two within its limits, or there is no segment.
@@ -138,7 +139,8 @@ impl Geometry {
         Location(segment * self.units() + offset_bytes / UNIT_BYTES)
     }
 
-    /// The bytes from a location to the end of its segment; `None` as above.
+    /// The bytes from a location to the end of its segment; `None` if the location is in no
+    /// segment.
     #[inline]
     pub(super) fn room_bytes(self, location: Location) -> Option<u32> {
         self.segment_of(location)?;

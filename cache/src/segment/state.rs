@@ -13,7 +13,7 @@ pub(super) mod word {
     pub(crate) const RECORDS_BYTES: usize = 5;
 }
 
-/// A row has 16 bits, and one value means no owner.
+/// The largest number of rows: an owner has 16 bits, and one value means no owner.
 pub(crate) const ROWS_MAX: u32 = u16::MAX as u32;
 
 /// The phase of a segment's life.
@@ -75,7 +75,7 @@ impl SegmentState {
         low | u64::from(self.generation) << 32
     }
 
-    /// Decodes a word; `None` if no state has it.
+    /// Decodes a word; `None` if it encodes no state.
     pub(super) fn of(word: u64) -> Option<SegmentState> {
         let phase = match word & 7 {
             0 => SegmentPhase::Free,

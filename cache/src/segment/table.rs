@@ -69,7 +69,10 @@ impl<W: Words> SegmentTable<W> {
         geometry: Geometry,
         rows: u32,
     ) -> Result<SegmentTable<W>, TooFewWords> {
-        assert!(rows > 0 && rows <= ROWS_MAX, "{rows} rows of participants");
+        assert!(
+            rows > 0 && rows <= ROWS_MAX,
+            "a segment table cannot have {rows} rows of participants"
+        );
         if words.word_count() < SegmentTable::<W>::words_needed(geometry) {
             return Err(TooFewWords);
         }
@@ -87,7 +90,7 @@ impl<W: Words> SegmentTable<W> {
         SegmentState::of(self.word(segment, word::STATE)?.load(Relaxed))
     }
 
-    /// The segments whose state fits. A hint: states change while this runs.
+    /// The segments for whose state `fits` returns true. A hint: states change while this runs.
     pub(crate) fn segments_where(
         &self,
         fits: impl Fn(SegmentState) -> bool,
@@ -162,7 +165,11 @@ impl<W: Words> SegmentTable<W> {
         queue: SegmentQueue,
         last: Option<u32>,
     ) -> Option<(u32, SegmentState)> {
-        assert!(row < self.row_count, "row {row} of {}", self.row_count);
+        assert!(
+            row < self.row_count,
+            "there are {} rows, so there is no row {row}",
+            self.row_count
+        );
         let count = self.segment_count();
         let home = u64::from(row) * u64::from(count) / u64::from(self.row_count);
         let start = last.map_or(home as u32, |last| last.wrapping_add(1)) % count;
@@ -241,7 +248,11 @@ impl<W: Words> SegmentTable<W> {
 
     /// Takes a suspect segment without an owner, to be checked by the participant of this row.
     pub(super) fn adopt(&self, segment: u32, row: u32) -> Result<SegmentState, StateChanged> {
-        assert!(row < self.row_count, "row {row} of {}", self.row_count);
+        assert!(
+            row < self.row_count,
+            "there are {} rows, so there is no row {row}",
+            self.row_count
+        );
         let is_nobodys = |state: SegmentState| state.is_suspect() && state.owner.is_none();
         let state = self.found(segment, is_nobodys)?;
         let own = SegmentState { owner: Some(row), ..state };
@@ -271,9 +282,9 @@ impl<W: Words> SegmentTable<W> {
         crash_point!("segment.emptied");
         let generation = state.generation.wrapping_add(1);
         let free = SegmentState { generation, ..state.with(SegmentPhase::Free) };
-        // ORDER: pairs with the acquire in `open`: our reads of the segment, and the
-        // readers whose pins we saw lowered. Pairs with the fence in `UnpinnedReader::begin`:
-        // nothing of this generation is filled yet.
+        // ORDER: pairs with the acquire in `open`: our reads of the segment, and those of readers
+        // whose pins we saw lowered, come before the next owner's writes. Pairs with the fence in
+        // `UnpinnedReader::begin`: nothing of this generation is filled yet.
         self.step(segment, state, free, release("segment.free"))?;
         crash_point!("segment.freed");
         Ok(())

@@ -10,7 +10,8 @@
 //! | copies | claims, fence (release) |
 //! | fence (acquire), compares the generation | writes other bytes |
 //!
-//! A generation repeats after 2^32 times; checksum and key are checked, too.
+//! A generation repeats after the segment was freed 2^32 times, so readers also check checksum and
+//! key.
 
 use forebay_sync::atomic::acquire_fence;
 
@@ -44,7 +45,7 @@ pub(crate) struct RecordCopy {
 pub(crate) enum CopyError {
     /// The record was removed or replaced during the copy; look it up again.
     Gone,
-    /// There is no record at the location.
+    /// There is no valid record at the location.
     Damaged(RecordDamage),
     /// The checksum is wrong.
     BadChecksum,
@@ -66,7 +67,7 @@ pub(crate) struct ScanResult {
     /// The state of the segment when the scan began.
     pub(crate) state: SegmentState,
     pub(crate) records: Vec<ScannedRecord>,
-    /// Where the scan had to end.
+    /// The damage at which the scan ended, if it met any.
     pub(crate) damage: Option<RecordDamage>,
 }
 

@@ -28,7 +28,7 @@ pub(crate) struct Appender {
 #[derive(Debug, Default)]
 struct OpenQueue {
     open: Option<OpenSegment<Area>>,
-    /// The segment before it; the search for a free one begins behind it.
+    /// The segment that was open before; the search for a free one begins behind it.
     previous: Option<u32>,
 }
 
@@ -49,8 +49,8 @@ impl Appender {
         Appender { shared: Arc::clone(shared), row, small, main }
     }
 
-    /// Appends by `append` to the open segment of a queue. Returns where the record lies, and its
-    /// bytes; they count as live.
+    /// Calls `append` with the open segment of a queue. Returns the location of the record and its
+    /// bytes, which count as live from now on.
     pub(crate) fn append(
         &self,
         queue: SegmentQueue,

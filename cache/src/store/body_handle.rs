@@ -12,7 +12,8 @@
 //! - A slot in state `Pinned` has one pin of this thread's row on its segment.
 //! - The state of a slot changes when its [`BodyHandle`] is dropped, and when it is revoked; the
 //!   latter only while no send guard exists.
-//! - `pinned_count` is the number of slots in state `Pinned`, and the row's `HANDLES` says it too.
+//! - `pinned_count` is the number of slots in state `Pinned`. The row's word `HANDLES` has the same
+//!   value.
 
 #![allow(unsafe_code)]
 
@@ -52,8 +53,8 @@ pub(crate) struct BodyHandles {
     revoked: RefCell<Vec<ConnectionTag>>,
 }
 
-/// On lines of its own: each hit writes it, and its neighbour in memory may belong to another
-/// thread.
+/// A slot, on cache lines of its own: each hit writes it, and its neighbour in memory may belong to
+/// another thread.
 #[derive(Debug)]
 #[repr(align(128))]
 struct Slot {
@@ -65,7 +66,7 @@ struct Slot {
 
 #[derive(Debug)]
 enum HandleState {
-    /// In the free list; the next free slot.
+    /// The slot is in the free list, before this free slot.
     Free(Option<u32>),
     /// The bytes lie in the record at this location; its segment is pinned for the slot.
     Pinned {
@@ -101,7 +102,7 @@ impl fmt::Display for Revoked {
 
 impl std::error::Error for Revoked {}
 
-/// Bytes that one turn copies out; the last copy may exceed it. Some 50 µs.
+/// The bytes after which one turn stops copying, some 50 µs; the last copy may exceed them.
 const COPY_BYTES_MAX: usize = 256 * 1024;
 
 /// How many of the requested handles were revoked.
@@ -260,7 +261,8 @@ impl BodyHandles {
         is_pinned
     }
 
-    /// Also tells the reclaimer whether looking at this row's pins is worth it.
+    /// Sets the count here and in the row, where it tells the reclaimer whether to look at the
+    /// row's pins.
     fn set_pinned_count(&self, count: u64) {
         self.pinned_count.set(count);
         self.shared.row_word(self.row, row::HANDLES).store(count, Relaxed);
@@ -271,8 +273,8 @@ impl BodyHandles {
         self.shared.row_word(self.row, row::REVOKE).load(Relaxed) != 0
     }
 
-    /// Revokes what the reclaimer waits for. Returns false if it did not ask, or if a send guard
-    /// exists. The request stays as long as one turn may not copy all of it.
+    /// Revokes the handles that the reclaimer waits for. Returns false if there is no request, or
+    /// if a send guard exists. The request stays as long as one turn may not copy all of it.
     pub(crate) fn answer_revoke_request(&self, pins: &PinRow<Area>) -> bool {
         self.answer_request_by(|| self.revoke_drained(pins))
     }
@@ -338,7 +340,11 @@ impl BodyHandles {
     /// Copies the unsent rest of a handle and lowers its pin. Returns the connection if there was
     /// no room for the copy.
     fn revoke(&self, pins: &PinRow<Area>, slot: u32) -> Option<ConnectionTag> {
-        debug_assert_eq!(self.guard_count.get(), 0, "bytes may be borrowed");
+        debug_assert_eq!(
+            self.guard_count.get(),
+            0,
+            "a handle is revoked while its bytes may be borrowed"
+        );
         let copy = self.copy_unsent(slot);
         let (old, lost) = self.with(slot, |slot| {
             let lost = copy.is_none().then_some(slot.tag);
@@ -388,7 +394,7 @@ impl BodyHandles {
             HandleState::Pinned { segment, .. } => {
                 // SAFETY: its pin was kept in `pin_again`, and the slot that stood for it is gone.
                 unsafe { pins.unpin(segment as usize) };
-                debug_assert!(self.pinned_count.get() > 0, "a pin that was not counted");
+                debug_assert!(self.pinned_count.get() > 0, "a pin is lowered that was not counted");
                 self.set_pinned_count(self.pinned_count.get() - 1);
             }
             HandleState::Copied(copy) => self.shared.release_copy(copy.len() as u64),

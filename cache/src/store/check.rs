@@ -72,12 +72,14 @@ impl KeyIndexWriter {
             let key = ordered.has_key.then(|| key_entry(ordered.primary, ordered.sequence));
             let keys = key.into_iter().map(|entry| (KeyMap::Keys, entry));
             for (which, entry) in keys.chain(ordered.tag_entries().map(|tag| (KeyMap::Tags, tag))) {
-                // The record may be gone since.
+                // The record may have been removed since.
                 if !self.handle.contains(which, &entry)?
                     && !self.is_left_over(records, which, &entry, &mut 0)
                 {
                     let text = entry.escape_ascii();
-                    report.faults.push(format!("{which:?}: the index names {text}"));
+                    report
+                        .faults
+                        .push(format!("{which:?}: a record in the index has no entry {text}"));
                 }
             }
         }
@@ -104,7 +106,7 @@ impl KeyIndexWriter {
                 };
                 if split.is_none() {
                     let text = entry.escape_ascii();
-                    report.faults.push(format!("{which:?}: {text} is no entry"));
+                    report.faults.push(format!("{which:?}: the entry {text} is malformed"));
                 }
                 report.entries += 1;
                 report.left_over += u64::from(self.is_left_over(records, which, entry, &mut 0));

@@ -9,7 +9,7 @@ use forebay_shm::{PARTICIPANTS_MAX, RegionError};
 use super::layout::Plan;
 use crate::flight::fixed_bytes;
 
-/// The part of the budget for copies of bodies for slow clients.
+/// The divisor of the budget that gives the share for copies of bodies for slow clients.
 const COPIED_OUT_DIVISOR: u64 = 32;
 
 /// Shards of the table of flights, each with a lock.
@@ -26,7 +26,7 @@ pub struct StoreConfig {
     pub path: Option<PathBuf>,
     /// The limit for everything: records, index, tables, growing records, copies for slow clients.
     pub budget_bytes: u64,
-    /// Percent of it for growing records; beyond them, responses are not stored.
+    /// The percentage of the budget for growing records; responses beyond it are not stored.
     pub growing_percent: u8,
     /// Worker threads of a process. An upgrade needs as many again.
     pub worker_count: u32,
@@ -154,8 +154,10 @@ impl fmt::Display for ConfigError {
             Self::BudgetTooLarge { maximum_bytes } => {
                 write!(f, "the cache budget is too large; the maximum is {maximum_bytes} bytes")
             }
-            Self::Workers { max } => write!(f, "there are 1 to {max} workers"),
-            Self::GrowingShare => f.write_str("growing records may take 1 to 90 percent"),
+            Self::Workers { max } => write!(f, "the number of workers must be 1 to {max}"),
+            Self::GrowingShare => {
+                f.write_str("growing records may take 1 to 90 percent of the budget")
+            }
             Self::Variants { max } => write!(f, "a resource may have 1 to {max} variants"),
             Self::Zero => f.write_str(
                 "a window has at least one byte, and an expected record at least 64 bytes",

@@ -18,10 +18,11 @@ use crate::policy::{
 };
 use crate::segment::{Location, ScannedRecord, SegmentPhase, SegmentQueue};
 
-/// Records of one slice, and those whose entries leave the key index: some 60 µs.
+/// The work of one slice, some 60 µs: a record counts as one, and so does each of its entries in
+/// the key index.
 const SLICE_RECORDS: usize = 24;
 
-/// Bytes of a tag, at least on average; the number of tags is guessed from it.
+/// The average length of a tag, or less: the number of tags is estimated from it.
 const TAG_BYTES: usize = 8;
 
 /// Bytes that one slice copies: some 30 µs.
@@ -38,7 +39,7 @@ pub(super) struct DrainSlice<'w> {
     now: u64,
 }
 
-/// How a walk goes on after a record.
+/// The next step of a walk after a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum WalkStep {
     Next,
@@ -51,9 +52,9 @@ enum WalkStep {
 /// How a walk ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum WalkEnd {
-    /// Behind the last record, at this offset.
+    /// At this offset, behind the last record.
     Through(u32),
-    /// Where no record is: the start of the next one is unknown.
+    /// At a location without a valid record: the start of the next one is unknown.
     Damaged,
     Paused,
     Back,
@@ -266,7 +267,7 @@ impl<'w> DrainSlice<'w> {
     }
 
     /// Copies a record to the open segment of a queue. Returns false if there is no room, or if the
-    /// record is gone in the end.
+    /// record was removed before its copy could replace it.
     fn move_record(&self, hit: &IndexHit<'_>, queue: SegmentQueue, uses: u8) -> bool {
         let records = &self.worker.records;
         let access = records.access();

@@ -21,7 +21,7 @@ const MOVES: u64 = 1 << 63;
 const TAKES_OUT: u64 = 1 << 62;
 
 impl DrainState {
-    /// The search of the whole index.
+    /// The start of a search of the whole index.
     pub(super) const TAKE_OUT: DrainState = DrainState::TakeOut { bucket: 0 };
 
     pub(super) fn encode(self) -> u64 {
@@ -32,7 +32,7 @@ impl DrainState {
         }
     }
 
-    /// `None` if the word is damaged.
+    /// Decodes the word; `None` if it is damaged.
     pub(super) fn decode(word: u64, segment: u32, bucket_count: usize) -> Option<DrainState> {
         match word & (MOVES | TAKES_OUT) {
             0 => Victim::decode(word, segment).map(DrainState::Count),

@@ -2,7 +2,7 @@
 //!
 //! A [`Leader`] becomes a [`Fill`] when the response's head is there. Appended bytes go to the
 //! readers of the growing record. A body that is too long for one record is stored in fragments as
-//! it arrives, so that its end is no more work than its last piece.
+//! it arrives, so that at its end only the last piece is left to store.
 
 use std::fmt;
 use std::rc::Rc;
@@ -44,8 +44,8 @@ pub struct Leader {
     known: Option<RecordVersion>,
 }
 
-/// A growing record that the leader fills. Dropping it before [`finish`](Fill::finish) aborts it:
-/// nothing is stored, and its readers are told.
+/// A growing record that the leader fills. Dropping it before [`finish`](Fill::finish) aborts the
+/// record: nothing is stored, and the readers learn that.
 pub struct Fill {
     inner: Rc<WorkerInner>,
     writer: BodyWriter,
@@ -85,7 +85,7 @@ impl Gate for StoreGate<'_> {
                 Some(pinned.record().header.sequence)
             }
             Some(base) => match self.variant {
-                // The caller does not know the names yet; another lookup tells them.
+                // The caller does not know the names yet; another lookup returns them.
                 None => return false,
                 Some(values) => self.inner.records.variant_sequence(self.primary, &base, values),
             },
@@ -193,9 +193,9 @@ impl Fill {
         self.tags = tags;
     }
 
-    /// Polls for room to append: ready at once while the record is to be stored. Otherwise the
-    /// slowest reader sets the pace, for a while: poll again after a part of that time, woken or
-    /// not. `now_ms` is the caller's monotonic clock. See `NoReaders` for the error.
+    /// Polls for room to append: ready at once while the record is to be stored. Otherwise it waits
+    /// for the slowest reader, for a limited time: poll again after a part of that time, even
+    /// without a wakeup. `now_ms` is the caller's monotonic clock. See `NoReaders` for the error.
     pub fn poll_room(&mut self, cx: &mut Context<'_>, now_ms: u64) -> Poll<Result<(), NoReaders>> {
         self.writer.poll_room(cx, now_ms)
     }

@@ -11,7 +11,7 @@ use super::variants::BaseBody;
 use crate::key_index::{KeyMap, split_key_entry, split_tag_entry};
 use crate::segment::HeaderKind;
 
-/// Entries that one slice takes from a map, unless that means too many lookups.
+/// The most entries that one slice takes from a map; it takes fewer if they need many lookups.
 const SLICE_ENTRIES: usize = 32;
 
 /// Lookups of one slice, some 50 µs: an entry of a tag may need one for each variant.
@@ -82,7 +82,8 @@ impl KeyIndexWriter {
     }
 
     /// Whether an entry names no record, now and for ever. It reads the rows of pending inserts
-    /// before the index: see [`key_index`](crate::key_index). Adds the lookups that it took.
+    /// before the index: see [`key_index`](crate::key_index). Adds the lookups that it took to
+    /// `lookups`.
     pub(super) fn is_left_over(
         &self,
         records: &RecordIndex,
@@ -116,7 +117,7 @@ impl KeyIndexWriter {
 
 impl Drop for KeyIndexWriter {
     fn drop(&mut self) {
-        // A sweep that stops here begins again in another thread.
+        // Another thread begins an unfinished sweep again.
         if self.sweep.take().is_some() {
             self.shared.is_sweeping.store(false, Relaxed);
         }

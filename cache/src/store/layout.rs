@@ -38,12 +38,12 @@ pub(crate) mod word {
     pub(crate) const DRAINING: usize = 33;
     pub(crate) const DRAINED_BYTES: usize = 34;
     pub(crate) const DRAIN_PLAN: usize = 35;
-    /// Four words: bytes by use count.
+    /// The bytes of the drained segment's records for each use count, in four words.
     pub(crate) const CENSUS: usize = 36;
     /// Segments that were ever drained from the small queue: the clock of ghosts.
     pub(crate) const SMALL_DRAINED: usize = 40;
     pub(crate) const PURGE_LOCK: usize = 41;
-    /// Since when records wait for drained segments to lose their pins, in Unix seconds; 0: none
+    /// The Unix second since which records wait for drained segments to lose their pins; 0 if none
     /// waits.
     pub(crate) const WAITS_SINCE: usize = 42;
     pub(crate) const SEQUENCE: usize = 48;
@@ -68,7 +68,7 @@ pub(crate) mod row {
     pub(crate) const INSERTING: usize = 4;
 }
 
-/// The version of all areas of the store; another version is another plan.
+/// The version of all areas of the store. A region of another version is not used.
 pub(crate) const STORE_VERSION: u32 = 2;
 
 /// How full the index is when records of the expected size take all memory. At nine tenths,
@@ -224,7 +224,7 @@ mod tests {
                 let plan = plan.unwrap();
                 let areas = plan.areas.iter().map(|area| area.bytes.next_multiple_of(4096));
                 let unused = plan.region_bytes - REGION_FIXED_BYTES - areas.sum::<u64>();
-                // Another segment would take so much, with its part of the other areas.
+                // The bytes that another segment would take, with its part of the other areas.
                 let step_bytes = 2 * u64::from(plan.geometry.segment_bytes()) + 64 * 1024;
                 assert!(unused <= step_bytes, "{record_bytes}, {budget_bytes}: {unused} unused");
             }

@@ -18,10 +18,11 @@ const FRAGMENT_KEY_BYTES: usize = 1 + 8 + 4;
 /// Bytes of a long head's body.
 pub(crate) const LONG_BODY_BYTES: usize = 8 + 8 + 4;
 
-/// Larger fragments would cost a slow client more memory, smaller ones more lookups.
+/// The largest fragment. A larger one would cost a slow client more memory, smaller ones mean more
+/// lookups.
 const FRAGMENT_BYTES_MAX: u32 = 256 * 1024;
 
-/// A segment holds at least so many fragments, so that little room is left at its end.
+/// The fewest fragments that a segment holds, so that little room is left at its end.
 const FRAGMENTS_IN_SEGMENT: u32 = 8;
 
 /// The longest body of a whole record.
@@ -31,8 +32,9 @@ const WHOLE_BYTES_MAX: u32 = 64 * 1024;
 /// the smallest fragments, 256 GiB of the largest.
 const FRAGMENTS_MAX: u64 = 1 << 20;
 
-/// Fragments that are looked up before a body is sent: a hundred microseconds. In a body of more
-/// (256 MiB with the largest fragments) a missing one may be noticed only when it is due.
+/// The most fragments that are looked up before a body is sent, which takes a hundred microseconds.
+/// If a body has more (256 MiB with the largest fragments), a missing one may be noticed only when
+/// it is due.
 const SOUGHT_MAX: usize = 1024;
 
 /// Fragments whose use counts one call resets.
@@ -75,7 +77,7 @@ impl LongBody {
         LongBody { id, bytes, fragment_bytes }
     }
 
-    /// `None` if the bytes are no body of a long head.
+    /// Decodes the body of a long head; `None` if the bytes are not one.
     pub(crate) fn decode(body: &[u8]) -> Option<LongBody> {
         let body: &[u8; LONG_BODY_BYTES] = body.try_into().ok()?;
         let (id, rest) = body.split_first_chunk()?;
@@ -164,8 +166,8 @@ impl StoreWorker {
         })
     }
 
-    /// Whether the fragments of a part of the body are stored; they may go at any time after. Of
-    /// very many only some are looked up, the first and the last among them.
+    /// Whether the fragments of a part of the body are stored; they may be evicted at any time
+    /// after. If there are very many, only some are looked up, the first and the last among them.
     pub fn has_fragments(&self, long: &LongBody, part: Range<u64>) -> bool {
         let mut numbers = long.fragments(part);
         let step = numbers.len().div_ceil(SOUGHT_MAX).max(1);
