@@ -34,14 +34,14 @@ const RULES: CacheRules = CacheRules {
     set_cookie_is_storable: true,
 };
 
-/// A position at which to split `bytes`, derived from all of them.
+/// Returns a position at which to split `bytes`, derived from all of them.
 fn cut(bytes: &[u8]) -> usize {
     let sum: usize = bytes.iter().map(|byte| usize::from(*byte)).sum();
     sum % (bytes.len() + 1)
 }
 
-/// The result does not depend on how the bytes arrive; an accepted head, written again, parses to
-/// the same parts.
+/// The result does not depend on how the bytes are split. An accepted head that is written again
+/// parses to the same parts.
 pub(crate) fn request_head(bytes: &[u8]) {
     let mut parts = RequestParts::default();
     let whole = parse_request(bytes, &HEAD_LIMITS, &mut parts);
@@ -88,7 +88,7 @@ fn write_request(head: RequestHead<'_>) -> Vec<u8> {
     out
 }
 
-/// An accepted head has no connection-specific field, and its block parses again.
+/// An accepted head has no connection-specific field, and its field block parses again.
 pub(crate) fn response_head(bytes: &[u8]) {
     for method in [Method::Get, Method::Head] {
         let Ok(Some((len, head))) = parse_response(bytes, method, &ORIGIN_LIMITS) else {
@@ -145,7 +145,7 @@ fn block(bytes: &[u8]) -> FieldBlock {
     block
 }
 
-/// A part lies within the body, and Content-Range agrees with it.
+/// Every part lies within the body, and Content-Range agrees with it.
 pub(crate) fn range(bytes: &[u8]) {
     let request = block(bytes);
     let stored = block(b"ETag: \"v1\"\nLast-Modified: Sun, 06 Nov 1994 08:49:37 GMT");

@@ -1,6 +1,6 @@
 //! Properties that hold for any bytes as a rule file: one function per fuzz target of the crate
-//! `rules`, run by the fuzzer and, over the checked-in corpora, by a plain test. A violated
-//! property panics.
+//! `rules`. The fuzzer runs them, and a plain test runs them over the checked-in corpora. A
+//! violated property panics.
 
 use forebay_rules::{
     ParsedFile,

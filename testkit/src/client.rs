@@ -1,4 +1,4 @@
-//! A raw socket client: it sends exactly the bytes it is told to, and reads strictly.
+//! A client over a raw socket: it sends exactly the given bytes and parses responses strictly.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
@@ -9,11 +9,11 @@ use socket2::{Domain, SockRef, Socket, Type};
 use crate::clock::{Deadline, PATIENCE, holds_within};
 use crate::response::Response;
 
-/// Receive buffer and segment of a client for whom the kernel takes little.
+/// Receive buffer and segment size of a narrow client, for which the kernel buffers little.
 const NARROW_BYTES: usize = 2048;
 const NARROW_SEGMENT_BYTES: u32 = 536;
 
-/// Receive buffer of one that reads again.
+/// Receive buffer of a client after [`Client::widen`].
 const WIDE_BYTES: usize = 1 << 20;
 
 /// One connection to a server.
@@ -53,19 +53,19 @@ impl Client {
         Client::over(stream, server)
     }
 
-    /// Connects as one for whom the kernel, on both sides, takes little before it is read: some
-    /// 30 KiB.
+    /// Connects with small kernel buffers: the kernels of both sides together hold about 30 KiB
+    /// that the client has not read.
     pub fn connect_narrow(server: SocketAddr) -> Client {
         let domain = Domain::for_address(server);
         let socket = Socket::new(domain, Type::STREAM, None).expect("a socket");
-        // The other side's window follows from its segment size, and that from ours.
+        // The server's send buffer follows from its segment size, which follows from the client's.
         socket.set_tcp_mss(NARROW_SEGMENT_BYTES).expect("a size that is permitted");
         socket.set_recv_buffer_size(NARROW_BYTES).expect("a size that is permitted");
         socket.connect_timeout(&server.into(), PATIENCE).expect("the server listens");
         Client::over(socket.into(), server)
     }
 
-    /// Takes as much as any other one from now on.
+    /// Gives the receive buffer a common size again, so that the client reads as fast as any other.
     pub fn widen(&self) {
         let socket = SockRef::from(&self.stream);
         let _ = socket.set_recv_buffer_size(WIDE_BYTES);
@@ -77,7 +77,7 @@ impl Client {
         Client { stream, server, unread: Vec::new(), end: None, patience: PATIENCE }
     }
 
-    /// Waits at most this long in each later read.
+    /// Sets how long each later read waits at most.
     pub fn with_patience(mut self, patience: Duration) -> Client {
         self.patience = patience;
         self
@@ -93,13 +93,13 @@ impl Client {
         self.stream.local_addr().expect("a connected socket has an address")
     }
 
-    /// Sends all of it; `false` if the server no longer takes it, which a refusal may well cause.
+    /// Sends all the bytes. Returns `false` if the server stops reading, as it may after a refusal.
     pub fn send(&mut self, bytes: impl AsRef<[u8]>) -> bool {
         self.stream.write_all(bytes.as_ref()).is_ok()
     }
 
-    /// Sends `bytes` cut at these offsets, each piece only after the server has read the one
-    /// before, so that it really sees the cut.
+    /// Sends `bytes` in pieces cut at these offsets. Each piece waits until the server has read the
+    /// piece before it, so that the server really sees the cuts.
     pub fn send_cut(&mut self, bytes: &[u8], cuts: &[usize]) -> bool {
         let mut start = 0;
         for &cut in cuts.iter().chain([&bytes.len()]) {
@@ -115,7 +115,7 @@ impl Client {
         true
     }
 
-    /// Says that nothing more will be sent (FIN).
+    /// Ends the client's side of the connection (FIN).
     pub fn finish_sending(&mut self) {
         let _ = self.stream.shutdown(Shutdown::Write);
     }
@@ -131,14 +131,15 @@ impl Client {
         self.response(method)
     }
 
-    /// The next response, whole. `method` is that of the request it answers.
+    /// Reads the next whole response. `method` is the method of its request.
     pub fn response(&mut self, method: &str) -> Result<Response, Broken> {
         let (response, size) = self.read_until(method, |_, size| size.is_some())?;
         self.unread.drain(..size.unwrap_or(0));
         Ok(response)
     }
 
-    /// The next response as soon as `is_enough` says so; its bytes stay to be read again.
+    /// Reads the next response until `is_enough` accepts it. Its bytes stay unread, so that a later
+    /// call returns them again.
     pub fn peek(
         &mut self,
         method: &str,
@@ -149,7 +150,8 @@ impl Client {
         Ok(response)
     }
 
-    /// Every byte until the server ends the connection; `None` if it does not.
+    /// Reads every byte until the server ends the connection. The end is `None` if the server does
+    /// not end it in time.
     pub fn rest(&mut self) -> (Vec<u8>, Option<End>) {
         let deadline = Deadline::after(self.patience);
         while self.end.is_none() && self.fill(deadline) {}
@@ -169,7 +171,7 @@ impl Client {
     ) -> Result<(Response, Option<usize>), Broken> {
         let deadline = Deadline::after(self.patience);
         loop {
-            // A body without framing ends with an orderly close only.
+            // A body without framing ends only with an orderly close.
             let is_end = self.end == Some(End::Closed);
             let found = Response::parse(&self.unread, method, is_end).map_err(Broken::Fault)?;
             let so_far = match found {
@@ -206,8 +208,8 @@ impl Client {
         true
     }
 
-    /// Waits until the server's receive queue is empty, as the kernel's socket table shows it.
-    /// A server that refuses to read is waited for only briefly: then the cut does not matter.
+    /// Waits until the server's receive queue is empty, according to the kernel's socket table. A
+    /// server that stops reading is waited for only briefly, since it cannot see the cut.
     fn wait_until_read(&self) {
         let wanted = format!("{} {}", table_address(self.server), table_address(self.address()));
         holds_within(Duration::from_millis(200), || {

@@ -4,29 +4,31 @@
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
-/// How long a test waits for anything before it fails. Generous: it is only spent on failure.
+/// How long a test waits for anything before it fails. It is generous because only failures spend
+/// it.
 pub const PATIENCE: Duration = Duration::from_secs(20);
 
-/// A moment after which waiting is over.
+/// The time at which a wait gives up.
 #[derive(Clone, Copy, Debug)]
 pub struct Deadline(Instant);
 
 impl Deadline {
-    /// `patience` from now.
+    /// Returns the deadline `patience` from now.
     pub fn after(patience: Duration) -> Deadline {
         Deadline(Instant::now() + patience)
     }
 
-    /// The time left, `None` once it is over; never zero, because sockets refuse a zero timeout.
+    /// Returns the time left, or `None` after the deadline. It is never zero, because sockets
+    /// refuse a zero timeout.
     pub fn remaining(self) -> Option<Duration> {
         let left = self.0.saturating_duration_since(Instant::now());
         (left > Duration::ZERO).then_some(left)
     }
 }
 
-/// Looks at `condition` again and again until it holds; panics with `what` after [`PATIENCE`].
+/// Polls `condition` until it holds. Panics with `what` after [`PATIENCE`].
 pub fn eventually(what: &str, condition: impl FnMut() -> bool) {
-    assert!(holds_within(PATIENCE, condition), "never came true: {what}");
+    assert!(holds_within(PATIENCE, condition), "not true within {PATIENCE:?}: {what}");
 }
 
 /// Whether `condition` becomes true within `patience`.

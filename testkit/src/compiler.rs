@@ -1,16 +1,17 @@
-//! Programs that tests compile: without a compiler such tests fail, unless they may be skipped.
+//! Compilers for tests that build C or C++. Without a compiler such tests fail, unless the
+//! environment skips them.
 
 use std::env;
 use std::process::{Command, Stdio};
 
-/// Set to 1, it lets tests pass without a compiler.
+/// The variable that skips such tests when it is 1.
 const SKIP: &str = "FOREBAY_NO_CC";
 
-/// Whether a compiler, or another program for compiled code such as `objcopy`, is installed.
-/// Returns false only if `FOREBAY_NO_CC=1` allows tests to be skipped.
+/// Whether tests that need `program` are to run: a compiler, or a tool for compiled code such as
+/// `objcopy`. With `FOREBAY_NO_CC=1` it returns false without looking for the program.
 ///
 /// # Panics
-/// The program is missing, and the tests may not be skipped.
+/// The program is not installed, and `FOREBAY_NO_CC` is not 1.
 pub fn has_compiler(program: &str) -> bool {
     if env::var_os(SKIP).is_some_and(|value| value == "1") {
         return false;

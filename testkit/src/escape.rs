@@ -2,7 +2,7 @@
 //!
 //! `\r \n \t \0 \\ \s` (a space), `\xHH`, and `\{COUNT*TEXT}` for TEXT repeated COUNT times.
 
-/// Text as bytes, in the notation above. Errors say why it is invalid.
+/// Decodes text in the notation above into bytes. Errors say why the text is invalid.
 pub fn unescape(text: &str) -> Result<Vec<u8>, String> {
     let mut out = Vec::new();
     let mut rest = text;
@@ -14,7 +14,8 @@ pub fn unescape(text: &str) -> Result<Vec<u8>, String> {
     Ok(out)
 }
 
-/// Appends what the escape at the start of `text` (after its backslash) means; returns the rest.
+/// Appends the bytes of the escape at the start of `text`, after its backslash. Returns the text
+/// after the escape.
 fn escape_at<'a>(text: &'a str, out: &mut Vec<u8>) -> Result<&'a str, String> {
     let kind = text.chars().next().ok_or("a backslash at the end")?;
     let rest = &text[kind.len_utf8()..];
@@ -44,7 +45,7 @@ fn escape_at<'a>(text: &'a str, out: &mut Vec<u8>) -> Result<&'a str, String> {
     Ok(rest)
 }
 
-/// Bytes as one printable line, long ones shortened in the middle.
+/// Returns bytes as one printable line; long bytes are shortened in the middle.
 pub fn show(bytes: &[u8]) -> String {
     const HALF: usize = 400;
     if bytes.len() <= 2 * HALF {
@@ -55,7 +56,8 @@ pub fn show(bytes: &[u8]) -> String {
     format!("{} […{left_out} bytes…] {}", head.escape_ascii(), tail.escape_ascii())
 }
 
-/// One character for each byte, so that any field value can be compared with a plain string.
+/// Decodes bytes as Latin-1, one character for each byte, so that any field value can be compared
+/// with a plain string.
 pub fn latin1(bytes: &[u8]) -> String {
     bytes.iter().map(|&byte| char::from(byte)).collect()
 }

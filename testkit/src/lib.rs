@@ -1,7 +1,8 @@
-//! Scripted client and origin over real sockets, the launched binary, and the checks of the tree.
+//! Support for tests: a scripted client and origin over real sockets, a launcher of the real
+//! server, and the checks of the source tree.
 //!
-//! For tests only. Two things hold everywhere: nothing waits without a deadline, so a test never
-//! hangs; and the parsers here share no code with the server's, so that they can disagree.
+//! Two invariants hold everywhere. Every wait has a deadline, so that a test never hangs. The
+//! parsers here share no code with the server's, so that a mistake there is found.
 #![forbid(unsafe_code)]
 #![expect(
     clippy::disallowed_types,

@@ -1,8 +1,7 @@
-//! A strict reading of HTTP/1.1 messages (RFC 9112), independent of the server's.
+//! A strict parser of HTTP/1.1 messages (RFC 9112), independent of the server's.
 //!
-//! It accepts one spelling only, the one a careful sender uses: every deviation is a fault with
-//! its reason. Bytes may still be missing (`Ok(None)`), but a fault is reported as soon as it can
-//! be seen.
+//! It accepts only the spelling that a careful sender uses; every deviation is a fault with its
+//! reason. Incomplete bytes are `Ok(None)`, but a fault is reported as soon as it can be seen.
 
 use crate::escape::{latin1, show};
 
@@ -16,7 +15,8 @@ pub struct Head {
 }
 
 impl Head {
-    /// RFC 9112 §2.1. Returns the head and its length, `None` if it has not ended yet.
+    /// Parses a head (RFC 9112 §2.1). Returns the head and its length, or `None` if it has not
+    /// ended yet.
     pub fn parse(bytes: &[u8]) -> Result<Option<(Head, usize)>, String> {
         let Some((start, mut at)) = line(bytes)? else {
             return Ok(None);
@@ -37,13 +37,13 @@ impl Head {
         }
     }
 
-    /// Values of every line of this field, in order.
+    /// Returns the values of all lines of this field, in order.
     pub fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
         let same = |field: &&(String, String)| field.0.eq_ignore_ascii_case(name);
         self.fields.iter().filter(same).map(|(_, value)| value.as_str())
     }
 
-    /// Value of the first line of this field.
+    /// Returns the value of the first line of this field.
     pub fn field(&self, name: &str) -> Option<&str> {
         self.fields
             .iter()
@@ -56,14 +56,14 @@ impl Head {
         self.field(name).is_some()
     }
 
-    /// Whether this token is in the field's comma-separated lists, in any case.
+    /// Whether the comma-separated lists of this field have this token, ignoring case.
     pub fn lists(&self, name: &str, token: &str) -> bool {
         self.all(name)
             .flat_map(|value| value.split(','))
             .any(|member| member.trim().eq_ignore_ascii_case(token))
     }
 
-    /// The framing of the body (RFC 9112 §6); every way to state it twice is a fault.
+    /// Returns the framing of the body (RFC 9112 §6). Framing that is stated twice is a fault.
     pub fn framing(&self) -> Result<Framing, String> {
         let lengths: Vec<&str> = self.all("content-length").collect();
         let codings: Vec<&str> = self.all("transfer-encoding").collect();
@@ -81,7 +81,7 @@ impl Head {
 /// How a head says where its body ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Framing {
-    /// Neither field is there.
+    /// The head has neither Content-Length nor Transfer-Encoding.
     Unsaid,
     /// Content-Length.
     Length(u64),
@@ -89,19 +89,19 @@ pub enum Framing {
     Chunked,
 }
 
-/// As much of a body as has arrived.
+/// The part of a body that has arrived.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Body {
     /// The content, decoded.
     pub bytes: Vec<u8>,
     /// Trailer fields.
     pub trailers: Vec<(String, String)>,
-    /// Wire bytes from the start of the body to its end, once it has ended.
+    /// The length of the encoded body in bytes, or `None` before its end.
     pub wire_size: Option<usize>,
 }
 
 impl Body {
-    /// A body of exactly `length` bytes.
+    /// Takes a body of exactly `length` bytes.
     pub fn of_length(bytes: &[u8], length: u64) -> Body {
         let size = usize::try_from(length).unwrap_or(usize::MAX).min(bytes.len());
         let whole = size as u64 == length;
@@ -112,7 +112,8 @@ impl Body {
         }
     }
 
-    /// RFC 9112 §7.1, without chunk extensions: a proxy that forwards them is at fault.
+    /// Decodes a chunked body (RFC 9112 §7.1). Chunk extensions are a fault, because a proxy must
+    /// not forward them.
     pub fn of_chunks(bytes: &[u8]) -> Result<Body, String> {
         let mut body = Body::default();
         let mut at = 0;
@@ -150,13 +151,14 @@ impl Body {
     }
 }
 
-/// RFC 9110 §5.6.2.
+/// Whether the text is a token (RFC 9110 §5.6.2).
 pub fn is_token(text: &str) -> bool {
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
     !text.is_empty() && text.bytes().all(allowed)
 }
 
-/// The next line without its CRLF, and its length with it. A bare CR or LF is a fault.
+/// Returns the next line without its CRLF, and its length with the CRLF. A bare CR or LF is a
+/// fault.
 fn line(bytes: &[u8]) -> Result<Option<(&[u8], usize)>, String> {
     let end = bytes.iter().position(|&byte| byte == b'\n').unwrap_or(bytes.len());
     let before = &bytes[..end];
@@ -171,7 +173,7 @@ fn line(bytes: &[u8]) -> Result<Option<(&[u8], usize)>, String> {
     Ok(Some((content, end + 1)))
 }
 
-/// RFC 9112 §5: name, colon, value; nothing folded, no space before the colon.
+/// Splits a field line at its colon (RFC 9112 §5). Folding and a space before the colon are faults.
 fn field_line(bytes: &[u8]) -> Result<(String, String), String> {
     let line = text(bytes)?;
     if line.starts_with([' ', '\t']) {
@@ -184,7 +186,7 @@ fn field_line(bytes: &[u8]) -> Result<(String, String), String> {
     Ok((name.into(), value.trim_matches([' ', '\t']).into()))
 }
 
-/// Visible characters, space, tab and obs-text; no control byte.
+/// Decodes text that has no control byte: visible characters, space, tab and obs-text.
 fn text(bytes: &[u8]) -> Result<String, String> {
     let allowed = |byte: &u8| *byte == b'\t' || (*byte >= b' ' && *byte != 0x7f);
     if bytes.iter().all(allowed) {

@@ -1,8 +1,8 @@
-//! A scripted origin: a TCP listener whose answers the test chooses, and which records exactly the
-//! bytes that arrive.
+//! A scripted origin: a TCP listener that answers as the test says, and records every byte that
+//! arrives.
 //!
-//! Invariant: every byte of every connection is either part of a request in the record or named
-//! in a fault, so `requests()` with an empty `faults()` is the whole truth.
+//! Invariant: every byte of every connection is either part of a recorded request or named in a
+//! fault. If `faults()` is empty, `requests()` is therefore complete.
 
 use std::collections::HashMap;
 use std::io::{Read, Write};
@@ -40,14 +40,14 @@ struct Record {
     seen_count: HashMap<String, usize>,
 }
 
-/// The requests of one connection.
+/// One connection and its bytes.
 #[derive(Clone, Debug, Default)]
 pub struct Connection {
     /// Every byte received.
     pub bytes: Vec<u8>,
-    /// Whether either side has ended it.
+    /// Whether either side has ended the connection.
     pub is_closed: bool,
-    /// Bytes that are no request.
+    /// Descriptions of bytes that are not a valid request.
     pub faults: Vec<String>,
 }
 
@@ -58,8 +58,8 @@ impl std::fmt::Debug for Shared {
 }
 
 impl Origin {
-    /// Starts an origin on a free port of loopback. `answer` sees each request when its head has
-    /// arrived and says what to do with it.
+    /// Starts an origin on a free port of loopback. `answer` gets each request when its head has
+    /// arrived, and returns the steps of the response.
     pub fn start(answer: impl Fn(&Request) -> Script + Send + Sync + 'static) -> Origin {
         let listener = TcpListener::bind("127.0.0.1:0").expect("loopback has a free port");
         let address = listener.local_addr().expect("a bound listener has an address");
@@ -73,33 +73,34 @@ impl Origin {
         Origin { address, shared }
     }
 
-    /// An origin that answers every request with its own method, target and body in the content,
-    /// so that a client can tell which answer belongs to which request. Nothing is storable.
+    /// Starts an origin that answers every request with its method, target and body, so that a
+    /// client can tell which response belongs to which request. No response is storable.
     pub fn echo() -> Origin {
         Origin::start(echo_script)
     }
 
-    /// Where it listens.
+    /// The address on which the origin listens.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Every request so far, in order of arrival; the last ones may still be arriving.
+    /// Returns every request so far, in order of arrival. The bodies of the last ones may still be
+    /// arriving.
     pub fn requests(&self) -> Vec<Request> {
         locked(&self.shared.record).requests.clone()
     }
 
-    /// How many requests have come.
+    /// The number of requests so far.
     pub fn request_count(&self) -> usize {
         locked(&self.shared.record).requests.len()
     }
 
-    /// The requests after the first `count`.
+    /// Returns the requests after the first `count`.
     pub fn requests_since(&self, count: usize) -> Vec<Request> {
         locked(&self.shared.record).requests.get(count..).unwrap_or_default().to_vec()
     }
 
-    /// How many requests came for this target.
+    /// The number of requests for this target.
     pub fn count(&self, target: &str) -> usize {
         locked(&self.shared.record).seen_count.get(target).copied().unwrap_or(0)
     }
@@ -109,7 +110,7 @@ impl Origin {
         locked(&self.shared.record).connections.clone()
     }
 
-    /// Everything that was not one sane request after another, with the connection's number.
+    /// Returns every fault of every connection and request, with the connection's number.
     pub fn faults(&self) -> Vec<String> {
         let record = locked(&self.shared.record);
         let mut faults = Vec::new();
@@ -129,7 +130,7 @@ impl Drop for Origin {
         for stream in locked(&self.shared.record).streams.iter().filter_map(Weak::upgrade) {
             let _ = stream.shutdown(Shutdown::Both);
         }
-        // Wakes the accept loop, which then sees the flag.
+        // Wakes the accept loop, which then reads the flag.
         let _ = TcpStream::connect_timeout(&self.address, Duration::from_secs(1));
     }
 }
@@ -167,7 +168,7 @@ struct Worker<'a> {
     shared: &'a Shared,
     stream: &'a TcpStream,
     number: usize,
-    /// Where the next request begins in the connection's bytes.
+    /// The offset of the next request in the connection's bytes.
     at: usize,
 }
 
@@ -220,7 +221,7 @@ impl Worker<'_> {
                 self.drain()
             }
             Step::Reset => {
-                // Lingering for no time turns the close into a reset.
+                // A linger time of zero turns the close into a reset.
                 let _ = rustix::net::sockopt::set_socket_linger(self.stream, Some(Duration::ZERO));
                 Err(Over)
             }
@@ -233,7 +234,7 @@ impl Worker<'_> {
         stream.write_all(bytes).map_err(|_| Over)
     }
 
-    /// Reads until a request head is there and puts it into the record.
+    /// Reads until a whole request head has arrived, and records the request.
     fn next_request(&mut self) -> Result<usize, Over> {
         loop {
             if let Some(mut request) = self.parse()? {
@@ -249,7 +250,7 @@ impl Worker<'_> {
         }
     }
 
-    /// Reads until the body of request `index` is whole, noting its growth in the record.
+    /// Reads until the body of request `index` is whole, and records it as it grows.
     fn read_body(&mut self, index: usize) -> Result<(), Over> {
         loop {
             let Some(now) = self.parse()? else {
@@ -268,7 +269,7 @@ impl Worker<'_> {
         }
     }
 
-    /// Steps over the request, so that the next one is looked for behind it.
+    /// Advances past the request, so that the next request is parsed after it.
     fn finish_body(&mut self, index: usize) -> Result<(), Over> {
         self.read_body(index)?;
         let mut record = locked(&self.shared.record);
@@ -279,7 +280,7 @@ impl Worker<'_> {
         Ok(())
     }
 
-    /// The request at `at` as far as it has arrived. Bytes that cannot be a request end the
+    /// Parses the request at `at` as far as it has arrived. Bytes that cannot be a request end the
     /// connection.
     fn parse(&self) -> Result<Option<Request>, Over> {
         let mut record = locked(&self.shared.record);
@@ -294,7 +295,7 @@ impl Worker<'_> {
         Err(Over)
     }
 
-    /// Takes what arrives until the other side closes.
+    /// Reads and records until the other side closes.
     fn drain(&self) -> Result<(), Over> {
         while self.read().is_ok() {}
         Err(Over)

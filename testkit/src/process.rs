@@ -1,4 +1,4 @@
-//! Starts this program again in some role, and waits for it no longer than a test may last.
+//! Starts the test program again in a role, and bounds every wait for that process.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -13,13 +13,14 @@ use rustix::fd::{AsFd, OwnedFd};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use rustix::time::{ClockId, clock_gettime};
 
-/// Longer than any step takes on a busy machine; a process that needs more hangs.
+/// The longest wait for one step of a process. Even a busy machine needs less, so a process that
+/// exceeds it hangs.
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
-/// The prefix of a process's messages to the test; the rest of its output is the test runner's.
+/// The prefix of a process's messages to the test. Its other output is the test runner's.
 pub const SAY: &str = "say ";
 
-/// A process in a role; killed when it is dropped.
+/// A process that plays a role. It is killed when the value is dropped.
 pub struct Actor {
     child: Child,
     pidfd: OwnedFd,
@@ -28,12 +29,12 @@ pub struct Actor {
 }
 
 impl Actor {
-    /// Starts this program in a role, with the path of a region.
+    /// Starts this program in a role, on the region at this path.
     pub fn start(role: &str, region: &Path) -> Actor {
         Actor::start_with(role, region, &[])
     }
 
-    /// The same, with more variables in its environment.
+    /// As [`Actor::start`], with more environment variables.
     pub fn start_with(role: &str, region: &Path, environment: &[(&str, &str)]) -> Actor {
         let child = Command::new(std::env::current_exe().unwrap())
             .args(["--exact", "role", "--nocapture", "--test-threads=1"])
@@ -50,21 +51,21 @@ impl Actor {
         Actor { child, pidfd, unread: Vec::new(), what }
     }
 
-    /// Its next message; `None` if it ends before.
+    /// Waits for the process's next message. Returns `None` if the process ends first.
     pub fn hear(&mut self) -> Option<String> {
         let deadline = now() + PATIENCE;
         loop {
             while let Some(end) = self.unread.iter().position(|byte| *byte == b'\n') {
                 let line: Vec<u8> = self.unread.drain(..=end).collect();
                 let line = String::from_utf8(line).unwrap();
-                // The runner may have begun the line.
+                // The test runner may have written the beginning of the line.
                 if let Some((_, said)) = line.trim_end().split_once(SAY) {
                     return Some(said.to_owned());
                 }
             }
             let stdout = self.child.stdout.as_mut().unwrap();
             let is_ready = wait_readable(&*stdout, deadline.saturating_sub(now()));
-            assert!(is_ready, "{} says nothing for {PATIENCE:?}", self.what);
+            assert!(is_ready, "{} sent no message within {PATIENCE:?}", self.what);
             let mut bytes = [0; 4096];
             match stdout.read(&mut bytes).unwrap() {
                 0 => return None,
@@ -73,59 +74,59 @@ impl Actor {
         }
     }
 
-    /// Lets it continue from `wait_for_go`.
+    /// Lets the process continue from `wait_for_go`.
     pub fn go(&mut self) {
-        // It may be dead already.
+        // The process may be dead already.
         let _ = self.child.stdin.as_mut().unwrap().write_all(b"\n");
     }
 
-    /// Dropping this ends `wait_for_end`.
+    /// Returns the process's standard input. Dropping it ends `wait_for_end` in the process.
     pub fn take_stdin(&mut self) -> ChildStdin {
         self.child.stdin.take().unwrap()
     }
 
-    /// Its process id.
+    /// The process id.
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
 
-    /// Sends it a signal.
+    /// Sends the process a signal.
     pub fn signal(&self, signal: Signal) {
         pidfd_send_signal(&self.pidfd, signal).unwrap();
     }
 
-    /// Whether it has ended within this time.
+    /// Whether the process ends within this time.
     pub fn ends_within(&self, time: Duration) -> bool {
         wait_readable(&self.pidfd, time)
     }
 
-    /// Waits until it has ended by itself.
+    /// Waits until the process ends by itself.
     pub fn end(mut self) -> ExitStatus {
         drop(self.child.stdin.take());
-        assert!(self.ends_within(PATIENCE), "{} hangs for {PATIENCE:?}", self.what);
+        assert!(self.ends_within(PATIENCE), "{} did not end within {PATIENCE:?}", self.what);
         self.child.wait().unwrap()
     }
 
-    /// Waits until it has succeeded.
+    /// Waits until the process ends, and asserts that it succeeded.
     pub fn end_well(self) {
         let what = self.what.clone();
         let status = self.end();
         assert!(status.success(), "{what} ended with {status}");
     }
 
-    /// Waits until it has killed itself.
+    /// Waits until the process ends, and asserts that it killed itself.
     pub fn end_killed(self) {
         let what = self.what.clone();
         let status = self.end();
         assert_eq!(status.signal(), Some(Signal::KILL.as_raw()), "{what} ended with {status}");
     }
 
-    /// Kills it, unless it has failed before.
+    /// Kills the process, and asserts that it had not ended before.
     pub fn kill(mut self) {
         let _ = self.child.kill();
         let status = self.child.wait().unwrap();
         let signal = Some(Signal::KILL.as_raw());
-        assert_eq!(status.signal(), signal, "{} had ended with {status}", self.what);
+        assert_eq!(status.signal(), signal, "{} had already ended with {status}", self.what);
     }
 }
 
@@ -136,13 +137,13 @@ impl Drop for Actor {
     }
 }
 
-/// A descriptor that becomes readable when the process ends.
+/// Returns a descriptor that becomes readable when the process ends.
 pub fn pidfd_of(pid: u32) -> OwnedFd {
     let pid = Pid::from_raw(i32::try_from(pid).unwrap()).unwrap();
     pidfd_open(pid, PidfdFlags::empty()).unwrap()
 }
 
-/// Waits until a descriptor is readable; returns whether it became so within this time.
+/// Waits until a descriptor is readable. Returns whether it becomes readable within this time.
 pub fn wait_readable(fd: impl AsFd, time: Duration) -> bool {
     let deadline = now() + time;
     loop {
@@ -159,7 +160,7 @@ pub fn wait_readable(fd: impl AsFd, time: Duration) -> bool {
     }
 }
 
-/// The monotonic clock.
+/// The time of the monotonic clock.
 pub fn now() -> Duration {
     let now = clock_gettime(ClockId::Monotonic);
     Duration::new(now.tv_sec.unsigned_abs(), u32::try_from(now.tv_nsec).unwrap())

@@ -1,13 +1,13 @@
-//! A request as an origin received it, parsed strictly and checked for faults of a proxy.
+//! A request as an origin received it: parsed strictly, with the faults of the proxy that sent it.
 
 use crate::message::{Body, Framing, Head, is_token};
 
-/// One request as the origin saw it; the body may still be arriving.
+/// One request as the origin received it. The body may still be arriving.
 #[derive(Clone, Debug, Default)]
 pub struct Request {
-    /// Which connection of the origin it came on, counted from 0.
+    /// The number of the origin's connection that carried it, counted from 0.
     pub connection: usize,
-    /// How many requests the origin had seen for this target before this one.
+    /// The number of earlier requests for this target.
     pub nth: usize,
     /// The method.
     pub method: String,
@@ -21,11 +21,11 @@ pub struct Request {
     pub trailers: Vec<(String, String)>,
     /// Whether the body is complete.
     pub is_whole: bool,
-    /// Faults of a proxy in a request that can be understood.
+    /// Faults of the proxy that leave the request understandable.
     pub faults: Vec<String>,
 }
 
-/// Fields that belong to one connection (RFC 9110 §7.6.1) and never reach the origin.
+/// Fields for a single connection (RFC 9110 §7.6.1). A proxy never forwards them to the origin.
 const HOP_BY_HOP: &[&str] =
     &["keep-alive", "proxy-connection", "te", "upgrade", "proxy-authenticate"];
 
@@ -44,8 +44,9 @@ const NOT_IN_TRAILERS: &[&str] = &[
 ];
 
 impl Request {
-    /// Reads the request at the start of `bytes`, with its length once it is whole; `None` while
-    /// the head has not ended. An error means that the rest of the stream has no meaning.
+    /// Parses the request at the start of `bytes`, and returns it with its length once it is whole.
+    /// Returns `None` while the head is incomplete. After an error the rest of the stream has no
+    /// meaning.
     pub fn parse(bytes: &[u8]) -> Result<Option<(Request, Option<usize>)>, String> {
         let Some((head, head_size)) = Head::parse(bytes)? else {
             return Ok(None);
@@ -76,10 +77,10 @@ impl Request {
         let mut faults = Vec::new();
         let origin_form = self.target.starts_with('/') && !self.target.contains('#');
         if !origin_form && (self.method.as_str(), self.target.as_str()) != ("OPTIONS", "*") {
-            faults.push(format!("target {:?} is not in origin-form", self.target));
+            faults.push(format!("the target {:?} is not in origin-form", self.target));
         }
         if self.head.all("host").count() != 1 {
-            faults.push("not exactly one Host".into());
+            faults.push("the request does not have exactly one Host field".into());
         }
         for value in self.head.all("connection") {
             if !["close", "keep-alive"].contains(&value.to_ascii_lowercase().as_str()) {
@@ -87,7 +88,12 @@ impl Request {
             }
         }
         let sent = |name: &&&str| self.head.has(name);
-        faults.extend(HOP_BY_HOP.iter().filter(sent).map(|name| format!("hop-by-hop {name}")));
+        faults.extend(
+            HOP_BY_HOP
+                .iter()
+                .filter(sent)
+                .map(|name| format!("hop-by-hop field {name} was forwarded")),
+        );
         for (name, _) in &self.trailers {
             if NOT_IN_TRAILERS.contains(&name.to_ascii_lowercase().as_str()) {
                 faults.push(format!("trailer {name}"));

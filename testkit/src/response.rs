@@ -9,21 +9,22 @@ pub struct Response {
     pub status: u16,
     /// The final head.
     pub head: Head,
-    /// Heads of the 1xx responses before it.
+    /// Heads of the 1xx responses before the final one.
     pub interim: Vec<Head>,
     /// The content so far, decoded.
     pub body: Vec<u8>,
     /// Trailer fields.
     pub trailers: Vec<(String, String)>,
-    /// Whether the body is complete by its framing.
+    /// Whether the body is complete according to its framing.
     pub is_whole: bool,
-    /// Whether only the end of the connection ends the body.
+    /// Whether the body ends only with the connection.
     pub ends_with_connection: bool,
 }
 
 impl Response {
-    /// Reads the response at the start of `bytes`, with its length once it is whole. `None` while
-    /// the final head has not ended. `is_end`: no more bytes will come.
+    /// Parses the response at the start of `bytes`, and returns it with its length once it is
+    /// whole. Returns `None` while the final head is incomplete. `is_end` says that no more bytes
+    /// will come.
     pub fn parse(
         bytes: &[u8],
         method: &str,
@@ -52,7 +53,7 @@ impl Response {
         Ok(Some((response, size)))
     }
 
-    /// RFC 9112 §6.3.
+    /// Decodes the body by its framing (RFC 9112 §6.3).
     fn read_body(&mut self, rest: &[u8], method: &str, is_end: bool) -> Result<Body, String> {
         let framing = self.head.framing()?;
         if method == "HEAD" || matches!(self.status, 101 | 204 | 304) {
@@ -69,23 +70,24 @@ impl Response {
         }
     }
 
-    /// Value of the first line of this field.
+    /// Returns the value of the first line of this field.
     pub fn field(&self, name: &str) -> Option<&str> {
         self.head.field(name)
     }
 
-    /// The content as text.
+    /// Returns the content as text.
     pub fn text(&self) -> String {
         String::from_utf8_lossy(&self.body).into_owned()
     }
 
-    /// Whether the connection ends after this response, by its fields.
+    /// Whether the fields say that the connection ends after this response.
     pub fn says_close(&self) -> bool {
         self.head.lists("connection", "close") || self.ends_with_connection
     }
 }
 
-/// RFC 9112 §4: three digits; the reason may be empty, its space may not be missing.
+/// Parses a status line (RFC 9112 §4): three digits; the reason may be empty, but the space before
+/// it is required.
 fn status(line: &str) -> Result<u16, String> {
     let fault = || format!("bad status line {line:?}");
     let rest = line.strip_prefix("HTTP/1.1 ").ok_or_else(fault)?;

@@ -6,7 +6,8 @@ use std::hash::{BuildHasher, RandomState};
 pub struct Rng(u64);
 
 impl Rng {
-    /// From `FOREBAY_SEED`, else from the hasher's random keys; prints it.
+    /// Makes a generator for the test of this name, and prints its seed. The seed is
+    /// `FOREBAY_SEED`, or else comes from the hasher's random keys.
     pub fn of(test: &str) -> Rng {
         let given = std::env::var("FOREBAY_SEED").ok().and_then(|seed| seed.parse().ok());
         let seed = given.unwrap_or_else(|| RandomState::new().hash_one(0) >> 32);
@@ -14,7 +15,7 @@ impl Rng {
         Rng(seed)
     }
 
-    /// Any number.
+    /// Returns any number.
     pub fn next_u64(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -22,12 +23,12 @@ impl Rng {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number below `limit`.
+    /// Returns a number below `limit`.
     pub fn below(&mut self, limit: usize) -> usize {
         (self.next_u64() % limit as u64) as usize
     }
 
-    /// Another generator, for another thread.
+    /// Returns another generator, for another thread.
     pub fn fork(&mut self) -> Rng {
         Rng(self.next_u64())
     }

@@ -1,15 +1,15 @@
-//! Scripts of an origin: a list of steps for one request, and gates that a test opens.
+//! Scripts of an origin: the steps of one response, and gates that synchronise them with the test.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use crate::clock::PATIENCE;
 
-/// A gate that one side waits at until the other opens it; it stays open.
+/// A gate at which one side waits until the other side opens it. It stays open.
 #[derive(Clone, Debug, Default)]
 pub struct Gate(Arc<(Mutex<bool>, Condvar)>);
 
 impl Gate {
-    /// A closed gate.
+    /// Makes a closed gate.
     pub fn new() -> Gate {
         Gate::default()
     }
@@ -20,12 +20,12 @@ impl Gate {
         self.0.1.notify_all();
     }
 
-    /// Whether it has been opened.
+    /// Whether the gate is open.
     pub fn is_open(&self) -> bool {
         *locked(&self.0.0)
     }
 
-    /// Waits until it is open; `false` if [`PATIENCE`] ran out first.
+    /// Waits until the gate is open. Returns `false` if [`PATIENCE`] runs out first.
     pub fn wait(&self) -> bool {
         let is_closed = |open: &mut bool| !*open;
         let waited = self.0.1.wait_timeout_while(locked(&self.0.0), PATIENCE, is_closed);
@@ -33,10 +33,11 @@ impl Gate {
     }
 }
 
-/// One thing that the origin does.
+/// One step of a script.
 #[derive(Clone, Debug)]
 pub enum Step {
-    /// Waits until the request body is whole. A script that answers early does not begin with it.
+    /// Waits until the request body is whole. A script that answers early does not begin with this
+    /// step.
     ReadBody,
     /// Sends these bytes as they are.
     Send(Vec<u8>),
@@ -48,11 +49,11 @@ pub enum Step {
     Close,
     /// Resets the connection.
     Reset,
-    /// Sends nothing more and keeps the connection until the proxy closes it.
+    /// Sends nothing more, and keeps the connection until the proxy closes it.
     Stall,
 }
 
-/// The steps for one request. The connection is kept unless a step ends it.
+/// The steps of the origin for one request. The connection stays open unless a step ends it.
 #[derive(Clone, Debug, Default)]
 pub struct Script {
     /// The steps in order.
@@ -60,47 +61,48 @@ pub struct Script {
 }
 
 impl Script {
-    /// Reads the whole request, then runs the appended steps.
+    /// A script that reads the whole request, then runs the appended steps.
     pub fn new() -> Script {
         Script { steps: vec![Step::ReadBody] }
     }
 
-    /// Runs the appended steps as soon as the request head has arrived.
+    /// A script that runs the appended steps as soon as the request head has arrived.
     pub fn early() -> Script {
         Script::default()
     }
 
-    /// A well-formed answer with a length. `fields` are whole lines; `status` is code and reason.
+    /// A script that sends a well-formed response with Content-Length. `fields` are whole lines;
+    /// `status` is the code and the reason.
     pub fn answer(status: &str, fields: &[&str], body: &[u8]) -> Script {
         Script::new().send(answer_head(status, fields, body.len())).send(body)
     }
 
-    /// Sends these bytes.
+    /// Appends a step that sends these bytes.
     pub fn send(self, bytes: impl AsRef<[u8]>) -> Script {
         self.step(Step::Send(bytes.as_ref().to_vec()))
     }
 
-    /// Waits for a gate.
+    /// Appends a step that waits for a gate.
     pub fn wait(self, gate: &Gate) -> Script {
         self.step(Step::Wait(gate.clone()))
     }
 
-    /// Opens a gate.
+    /// Appends a step that opens a gate.
     pub fn open(self, gate: &Gate) -> Script {
         self.step(Step::Open(gate.clone()))
     }
 
-    /// Ends the connection.
+    /// Appends a step that ends the connection.
     pub fn close(self) -> Script {
         self.step(Step::Close)
     }
 
-    /// Resets the connection.
+    /// Appends a step that resets the connection.
     pub fn reset(self) -> Script {
         self.step(Step::Reset)
     }
 
-    /// Sends nothing more.
+    /// Appends a step that sends nothing more.
     pub fn stall(self) -> Script {
         self.step(Step::Stall)
     }
@@ -112,7 +114,7 @@ impl Script {
     }
 }
 
-/// The head of a well-formed answer whose body has `length` bytes.
+/// Returns the head of a well-formed response whose body has `length` bytes.
 pub fn answer_head(status: &str, fields: &[&str], length: usize) -> String {
     let mut head = format!("HTTP/1.1 {status}\r\nContent-Length: {length}\r\n");
     for field in fields {
@@ -122,7 +124,8 @@ pub fn answer_head(status: &str, fields: &[&str], length: usize) -> String {
     head + "\r\n"
 }
 
-/// Locks even if another thread panicked while it held the lock: that test has failed already.
+/// Locks the mutex even if a thread panicked while it held it: that thread's test has failed
+/// already.
 pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

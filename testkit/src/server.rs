@@ -1,4 +1,4 @@
-//! Launches the binary under test, waits until it listens, and never leaves it behind.
+//! Starts the server under test, waits until it listens, and ends it with the test.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read};
@@ -16,7 +16,7 @@ use crate::clock::{PATIENCE, holds_within};
 use crate::origin::Origin;
 use crate::script::locked;
 
-/// How to start the server.
+/// The command line and the folder of a server to start.
 #[derive(Clone, Debug)]
 pub struct ServerBuilder {
     program: PathBuf,
@@ -27,7 +27,7 @@ pub struct ServerBuilder {
     folder: Arc<Folder>,
 }
 
-/// A running server; killed when dropped.
+/// A running server, killed when dropped.
 #[derive(Debug)]
 pub struct Server {
     process: Process,
@@ -37,19 +37,19 @@ pub struct Server {
 }
 
 impl ServerBuilder {
-    /// `program` is `env!("CARGO_BIN_EXE_forebay")`.
+    /// A server with the flags of most tests. `program` is `env!("CARGO_BIN_EXE_forebay")`.
     pub fn new(program: &str) -> ServerBuilder {
         let builder = ServerBuilder::bare(program, "serve");
         let admin = builder.path("admin.sock").display().to_string();
         let runtime_dir = builder.path("run").display().to_string();
-        // Nothing is shared with another server, so that tests run side by side.
+        // Servers share nothing, so that tests can run side by side.
         builder
             .flag("--listen", "127.0.0.1:0")
             .flag("--admin", &admin)
             .flag("--runtime-dir", &runtime_dir)
     }
 
-    /// A command without any flag, to test its defaults.
+    /// A command without flags, for tests of the defaults.
     pub fn bare(program: &str, command: &str) -> ServerBuilder {
         ServerBuilder {
             program: program.into(),
@@ -61,32 +61,32 @@ impl ServerBuilder {
         }
     }
 
-    /// Everything goes to this origin.
+    /// Sends all requests to this origin.
     pub fn origin(self, origin: &Origin) -> ServerBuilder {
         let url = format!("http://{}", origin.address());
         self.flag("--origin", &url)
     }
 
-    /// A flag with its value, in the place of an earlier value.
+    /// Sets a flag to a value; replaces an earlier value.
     pub fn flag(mut self, name: &str, value: &str) -> ServerBuilder {
         self.flags.retain(|(other, _)| other != name);
         self.flags.push((name.into(), value.into()));
         self
     }
 
-    /// A flag without a value.
+    /// Adds a flag without a value.
     pub fn switch(mut self, name: &str) -> ServerBuilder {
         self.switches.push(name.into());
         self
     }
 
-    /// An environment variable of the process.
+    /// Sets an environment variable of the process.
     pub fn variable(mut self, name: &str, value: &str) -> ServerBuilder {
         self.variables.push((name.into(), value.into()));
         self
     }
 
-    /// Writes a configuration file and uses it.
+    /// Writes a configuration file and passes its path to the server.
     pub fn config(self, text: &str) -> ServerBuilder {
         let path = self.path("forebay.toml");
         std::fs::write(&path, text).expect("the folder is ours");
@@ -99,7 +99,7 @@ impl ServerBuilder {
         self.folder.path(name)
     }
 
-    /// Starts it and waits until it listens.
+    /// Starts the server and waits until it listens.
     pub fn start(self) -> Server {
         let mut process = self.spawn();
         let mut places = None;
@@ -109,15 +109,15 @@ impl ServerBuilder {
         });
         let Some((address, admin)) = places else {
             process.end();
-            panic!("{self:?} does not listen: {}", locked(&process.errors.text));
+            panic!("{self:?} did not begin to listen: {}", locked(&process.errors.text));
         };
         Server { process, builder: self, address, admin }
     }
 
-    /// Runs it to its end, for a start that must be refused.
+    /// Runs the program to its end, for a start that the server must refuse.
     pub fn run(self) -> Output {
         let mut process = self.spawn();
-        assert!(holds_within(PATIENCE, || process.has_ended()), "{self:?} does not end");
+        assert!(holds_within(PATIENCE, || process.has_ended()), "{self:?} did not end");
         process.end();
         let bytes = |captured: &CapturedOutput| locked(&captured.text).clone().into_bytes();
         let (stdout, stderr) = (bytes(&process.output), bytes(&process.errors));
@@ -125,7 +125,7 @@ impl ServerBuilder {
         Output { status, stdout, stderr }
     }
 
-    /// As it would be started, without looking after it.
+    /// The command that starts the server, without reading its output or ending it.
     pub fn command(&self) -> Command {
         let mut command = Command::new(&self.program);
         command
@@ -144,19 +144,20 @@ impl ServerBuilder {
             .stderr(Stdio::piped())
             .spawn()
             .expect("the binary was built");
-        let output = CapturedOutput::of(child.stdout.take().expect("it is piped"));
-        let errors = CapturedOutput::of(child.stderr.take().expect("it is piped"));
+        let output = CapturedOutput::of(child.stdout.take().expect("standard output is piped"));
+        let errors = CapturedOutput::of(child.stderr.take().expect("standard error is piped"));
         Process { child, output, errors }
     }
 }
 
 impl Server {
-    /// In front of this origin, with two workers and every setting at its default.
+    /// Starts a server in front of this origin, with two workers and all other settings at their
+    /// defaults.
     pub fn before(program: &str, origin: &Origin) -> Server {
         ServerBuilder::new(program).origin(origin).flag("--workers", "2").start()
     }
 
-    /// A server with the same flags that takes over from this one.
+    /// Builds a server with the same flags that takes over from this server.
     pub fn successor(&self) -> ServerBuilder {
         let mut builder = self.builder.clone();
         builder.variables.clear();
@@ -164,27 +165,27 @@ impl Server {
         builder.flag("--listen", &self.address.to_string()).switch("--upgrade")
     }
 
-    /// A server with the same flags, for when this one has ended.
+    /// Builds a server with the same flags, to start after this server has ended.
     pub fn again(&self) -> ServerBuilder {
         self.builder.clone()
     }
 
-    /// The number of the process.
+    /// The process id.
     pub fn id(&self) -> u32 {
         self.process.child.id()
     }
 
-    /// Whether the process still runs.
+    /// Whether the process is still running.
     pub fn is_running(&mut self) -> bool {
         !self.process.has_ended()
     }
 
-    /// Where it listens.
+    /// The address on which the server listens.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Where its admin interface is, as it says: a socket's path or an address.
+    /// The admin interface as the server printed it: a socket's path or an address.
     pub fn admin(&self) -> PathBuf {
         self.admin.clone()
     }
@@ -194,12 +195,12 @@ impl Server {
         self.builder.path(name)
     }
 
-    /// Its standard output so far; all of it once [`Server::wait`] has returned.
+    /// The standard output so far. It is complete once [`Server::wait`] has returned.
     pub fn output(&self) -> String {
         locked(&self.process.output.text).clone()
     }
 
-    /// Its standard error so far.
+    /// The standard error so far.
     pub fn errors(&self) -> String {
         locked(&self.process.errors.text).clone()
     }
@@ -219,7 +220,7 @@ impl Server {
         command.expect("the binary was built")
     }
 
-    /// Every counter.
+    /// Returns every counter by name.
     pub fn stats(&self) -> BTreeMap<String, f64> {
         let output = self.command(&["stats", "--json"]);
         let text = String::from_utf8_lossy(&output.stdout);
@@ -227,19 +228,19 @@ impl Server {
             .unwrap_or_else(|| panic!("stats printed {text:?}, {:?}", output.status))
     }
 
-    /// Memory that the process has, without the program itself.
+    /// The process's anonymous and shared memory, without mapped files such as its executable.
     pub fn memory_bytes(&self) -> usize {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.id()));
         let status = status.expect("it runs");
         let bytes = |name| {
             let line = status.lines().find_map(|line| line.strip_prefix(name));
-            let line = line.expect("it is there").trim().trim_end_matches(" kB");
+            let line = line.expect("/proc has the line").trim().trim_end_matches(" kB");
             line.parse::<usize>().expect("a number") << 10
         };
         bytes("RssAnon:") + bytes("RssShmem:")
     }
 
-    /// One counter; panics if there is none of this name.
+    /// Returns one counter. Panics if there is no counter of this name.
     pub fn stat(&self, name: &str) -> f64 {
         let stats = self.stats();
         *stats.get(name).unwrap_or_else(|| panic!("no counter {name} in {:?}", stats.keys()))
@@ -251,7 +252,8 @@ impl Server {
         rustix::process::kill_process(pid.expect("a process id"), signal).expect("it runs");
     }
 
-    /// How it ended, `None` if it still runs when [`PATIENCE`] is over.
+    /// Waits until the process ends. Returns its status, or `None` if it still runs after
+    /// [`PATIENCE`].
     pub fn wait(&mut self) -> Option<ExitStatus> {
         if !holds_within(PATIENCE, || self.process.has_ended()) {
             return None;
@@ -260,7 +262,7 @@ impl Server {
         self.process.child.wait().ok()
     }
 
-    /// SIGTERM, then how it ended.
+    /// Sends SIGTERM and waits for the process's end, as [`Server::wait`] does.
     pub fn stop(&mut self) -> Option<ExitStatus> {
         self.signal(Signal::TERM);
         self.wait()
@@ -276,7 +278,7 @@ impl Drop for Server {
     }
 }
 
-/// The child and its output.
+/// The child process and its output.
 #[derive(Debug)]
 struct Process {
     child: Child,
@@ -289,7 +291,7 @@ impl Process {
         self.child.try_wait().is_ok_and(|status| status.is_some())
     }
 
-    /// Kills it if it still runs; afterwards all that it wrote is there.
+    /// Kills the process if it still runs, and waits until all its output has been read.
     fn end(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -299,7 +301,7 @@ impl Process {
     }
 }
 
-/// The text of a stream; a thread reads it, since a full pipe would block the server.
+/// The text of a stream. A thread reads it, because a full pipe would block the server.
 #[derive(Debug)]
 struct CapturedOutput {
     text: Arc<Mutex<String>>,
@@ -338,17 +340,17 @@ impl Default for Folder {
 }
 
 impl Folder {
-    /// A new, empty one.
+    /// Makes a new, empty folder.
     pub fn new() -> Folder {
         static COUNT: AtomicUsize = AtomicUsize::new(0);
         let count = COUNT.fetch_add(1, Relaxed);
-        // A socket's path has little room: the name is kept short.
+        // The path of a socket is limited in length, so the name of its folder is short.
         let path = std::env::temp_dir().join(format!("fb-{}-{count}", std::process::id()));
         std::fs::create_dir_all(&path).expect("the temporary folder is writable");
         Folder(path)
     }
 
-    /// A path in it.
+    /// Returns a path in the folder.
     pub fn path(&self, name: &str) -> PathBuf {
         Path::join(&self.0, name)
     }
@@ -360,21 +362,21 @@ impl Drop for Folder {
     }
 }
 
-/// The two lines that say that the server is ready.
+/// Parses the two lines that say that the server is ready.
 fn announced(output: &str) -> Option<(SocketAddr, PathBuf)> {
     let said = |prefix| output.lines().find_map(|line| line.strip_prefix(prefix));
     let address = said("listening on http://")?.trim_end_matches('/').parse().ok()?;
     Some((address, said("admin on ")?.into()))
 }
 
-/// Counters say that the parts of the cache's budget come to the budget, to the byte.
+/// Asserts that the counters of the parts of the cache's budget add up to the budget, to the byte.
 pub fn assert_adds_up(stats: &BTreeMap<String, f64>) {
     let parts = ["free", "live", "dead", "metadata", "growing", "pinned", "copied"];
     let sum: f64 = parts.iter().map(|part| stats[&format!("cache_{part}_bytes")]).sum();
     assert_eq!(stats["cache_budget_bytes"], sum, "{stats:#?}");
 }
 
-/// A flat JSON object of numbers.
+/// Parses a flat JSON object of numbers.
 fn parse_counters(text: &str) -> Option<BTreeMap<String, f64>> {
     let inside = text.trim().strip_prefix('{')?.strip_suffix('}')?.trim();
     let members = inside.split(',').filter(|member| !member.trim().is_empty());

@@ -1,33 +1,34 @@
-//! Ends the loops of a test's threads, also when one of the threads fails.
+//! Ends the loops of a test's threads, even when one of the threads panics.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-/// Tells the loops of a test to stop.
+/// A flag that tells the loops of a test to stop.
 ///
-/// A thread whose failure must end the others holds a [`guard`](StopFlag::guard); the others run
-/// for [`steps`](StopFlag::steps). The flag orders nothing else that the threads share.
+/// A thread whose panic must end the other loops holds a [`guard`](StopFlag::guard); the other
+/// loops iterate over [`steps`](StopFlag::steps). The flag does not order other memory that the
+/// threads share.
 #[derive(Debug, Default)]
 pub struct StopFlag(AtomicBool);
 
 impl StopFlag {
-    /// Tells all loops to stop after the present step.
+    /// Tells all loops to stop after their current step.
     pub fn raise(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
 
-    /// Whether the loops are to stop.
+    /// Whether the loops must stop.
     pub fn is_raised(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// Raises the flag when it is dropped, so also when its thread panics.
+    /// Returns a guard that raises the flag when it is dropped, even by a panic.
     #[must_use = "the flag is raised when the guard is dropped"]
     pub fn guard(&self) -> StopGuard<'_> {
         StopGuard { flag: self, raises_always: true }
     }
 
-    /// Raises the flag when its thread panics, and not if the guard is dropped otherwise.
+    /// Returns a guard that raises the flag only if its thread panics.
     #[must_use = "the flag is not raised by a panic after the guard is dropped"]
     pub fn panic_guard(&self) -> StopGuard<'_> {
         StopGuard { flag: self, raises_always: false }
@@ -36,17 +37,20 @@ impl StopFlag {
     /// Numbers the steps of a loop until the flag is raised.
     ///
     /// # Panics
-    /// After `steps_max` steps without the flag: the thread that is to raise it hangs.
+    /// The flag is not raised within `steps_max` steps: the thread that must raise it hangs.
     pub fn steps(&self, steps_max: u64) -> impl Iterator<Item = u64> {
         (0..=steps_max).take_while(move |step| {
             let is_raised = self.is_raised();
-            assert!(is_raised || *step < steps_max, "not told to stop within {steps_max} steps");
+            assert!(
+                is_raised || *step < steps_max,
+                "the flag was not raised within {steps_max} steps"
+            );
             !is_raised
         })
     }
 }
 
-/// See [`StopFlag::guard`] and [`StopFlag::panic_guard`].
+/// A guard that raises the flag: see [`StopFlag::guard`] and [`StopFlag::panic_guard`].
 #[derive(Debug)]
 pub struct StopGuard<'a> {
     flag: &'a StopFlag,

@@ -1,4 +1,4 @@
-//! The table files of test vectors: named blocks of lines, each line begun by a mark.
+//! Parses files of test vectors: named blocks of lines, each beginning with a mark.
 //!
 //! ```text
 //! # a comment
@@ -6,7 +6,7 @@
 //! > bytes, in the notation of `escape`
 //! = expectation
 //! ```
-//! The test that reads a file decides which marks there are, and the meaning of their text.
+//! The test that reads a file decides which marks it uses and how their text is interpreted.
 
 /// One named block.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,23 +15,23 @@ pub struct Vector {
     pub name: String,
     /// Line number of the name, counted from 1.
     pub line: usize,
-    /// Marks and the text behind them, in order.
+    /// Each mark with the text after it, in order.
     pub items: Vec<(char, String)>,
 }
 
 impl Vector {
-    /// The texts of all lines with this mark.
+    /// Returns the texts of all lines with this mark.
     pub fn all(&self, mark: char) -> impl Iterator<Item = &str> {
         self.items.iter().filter(move |item| item.0 == mark).map(|item| item.1.as_str())
     }
 
-    /// The name with its line, for messages.
+    /// Returns the name and its line, for messages.
     pub fn title(&self) -> String {
         format!("line {} [{}]", self.line, self.name)
     }
 }
 
-/// Reads a file whose lines begin with one of `marks`; errors name the line.
+/// Parses a file whose lines begin with one of `marks`. Errors name the line.
 pub fn parse(text: &str, marks: &str) -> Result<Vec<Vector>, String> {
     let mut vectors: Vec<Vector> = Vec::new();
     for (index, line) in text.lines().enumerate() {
@@ -41,14 +41,14 @@ pub fn parse(text: &str, marks: &str) -> Result<Vec<Vector>, String> {
         }
         if let Some(name) = line.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
             if vectors.iter().any(|vector| vector.name == name) {
-                return Err(format!("line {number}: a second {name:?}"));
+                return Err(format!("line {number}: {name:?} is defined twice"));
             }
             vectors.push(Vector { name: name.into(), line: number, items: Vec::new() });
             continue;
         }
         let mark = line.chars().next().filter(|mark| marks.contains(*mark));
         let (Some(mark), Some(vector)) = (mark, vectors.last_mut()) else {
-            return Err(format!("line {number}: {line:?}"));
+            return Err(format!("line {number}: no block or unknown mark: {line:?}"));
         };
         let text = &line[1..];
         vector.items.push((mark, text.strip_prefix(' ').unwrap_or(text).into()));

@@ -1,4 +1,4 @@
-//! The scripted client and the scripted origin against each other, with no proxy between.
+//! The scripted client against the scripted origin, without a proxy between them.
 
 use forebay_testkit::script::answer_head;
 use forebay_testkit::{Broken, Client, End, Gate, Origin, Script, eventually};
@@ -89,5 +89,7 @@ fn cut_and_reset_connections_are_told_apart() {
     client.send("GET /none HTTP/1.1\r\nHost: a\r\n\r\n");
     assert!(client.is_closed_cleanly());
     drop(client);
-    eventually("the origin notes each end", || origin.connections().iter().all(|c| c.is_closed));
+    eventually("the origin records the end of each connection", || {
+        origin.connections().iter().all(|c| c.is_closed)
+    });
 }

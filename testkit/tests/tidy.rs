@@ -1,4 +1,4 @@
-//! The whole tree keeps the rules that it sets itself.
+//! Checks that the source tree follows its own rules.
 
 use std::path::{Path, PathBuf};
 use std::{env, fs};
@@ -11,7 +11,7 @@ fn the_tree_is_tidy() {
     assert!(problems.is_empty(), "{} problems:\n{}", problems.len(), problems.join("\n"));
 }
 
-/// Prints the counts; `WORDS_IN` has the beginning of the paths whose lines are listed.
+/// Prints the counts. `WORDS_IN` is the beginning of the paths whose lines are listed.
 #[test]
 fn hard_words_only_become_fewer() {
     let root = env::var_os("WORDS_ROOT").map_or_else(root, PathBuf::from);
@@ -22,10 +22,14 @@ fn hard_words_only_become_fewer() {
     println!("{}", words.report());
     if env::var_os("UPDATE_RATCHET").is_some() {
         let raised = words.write_table(&root).expect("the table can be written");
-        assert!(raised.is_empty(), "the table is not written: {}", raised.join("\n"));
+        assert!(
+            raised.is_empty(),
+            "the table was not written, because counts would rise: {}",
+            raised.join("\n")
+        );
         return;
     }
-    let table = fs::read_to_string(root.join(TABLE)).expect("the table is there");
+    let table = fs::read_to_string(root.join(TABLE)).expect("the table exists");
     let differences = words.differences(&table);
     assert!(differences.is_empty(), "{}\nthe table: {UPDATE}", differences.join("\n"));
 }

@@ -1,19 +1,19 @@
-//! Comments that unsafe code and orderings need, and leftovers that must not be in the tree.
+//! Checks the comments that unsafe code and orderings need, and finds leftovers.
 
 use super::Problem;
 use super::source::{Source, has_word};
 
-/// How far above its ordering an `ORDER:` line may stand.
+/// The number of lines above an ordering in which its `ORDER:` line must stand.
 const ORDER_REACH: usize = 8;
 
-/// How far above its block a `SAFETY:` line may stand.
+/// The number of lines above an unsafe block in which its `SAFETY:` line must stand.
 const SAFETY_REACH: usize = 8;
 
 /// Crates that may hold unsafe code; all others forbid it.
 const MAY_BE_UNSAFE: &[&str] = &["cache", "capi", "lockprof", "ordmap", "shm", "studies", "sync"];
 
-/// Every ordering but Relaxed names its partner; so does every named one, a call that begins with a
-/// text. Texts are in `lines` only.
+/// Every ordering other than Relaxed has an `ORDER:` line that names its partner. So has every call
+/// of a named ordering, whose first argument is a string. Only `lines` still has the strings.
 pub(super) fn orderings(source: &Source) -> Vec<Problem> {
     const ORDERINGS: &[&str] = &["Acquire", "Release", "AcqRel", "SeqCst"];
     const NAMED: &[&str] = &["acquire(\"", "release(\"", "fence(\"", "light(\"", "heavy(\""];
@@ -35,13 +35,13 @@ pub(super) fn orderings(source: &Source) -> Vec<Problem> {
     problems
 }
 
-/// Whether this call, which ends with the quote of a text, is in the code of this line.
+/// Whether this line of code contains the call. `call` ends with the opening quote of its argument.
 fn calls(source: &Source, index: usize, call: &str) -> bool {
     let name = call.trim_end_matches('"');
     source.code[index].contains(name) && source.lines[index].contains(call)
 }
 
-/// Unsafe blocks say why they are sound; crates that need none forbid them.
+/// Unsafe blocks state why they are sound; crates without unsafe code forbid it.
 pub(super) fn unsafe_code(source: &Source) -> Vec<Problem> {
     let mut problems = Vec::new();
     for (index, line) in source.code.iter().enumerate() {
@@ -62,7 +62,7 @@ pub(super) fn unsafe_code(source: &Source) -> Vec<Problem> {
     problems
 }
 
-/// Tests that are switched off or that sleep, and work that is left for later.
+/// Tests that are ignored or that sleep, and markers of unfinished work.
 pub(super) fn leftovers(source: &Source) -> Vec<Problem> {
     const IN_CODE: &[&str] =
         &["#[ignore", "#[should_panic", "todo!", "unimplemented!", "dbg!", "thread::sleep"];
@@ -80,15 +80,15 @@ pub(super) fn leftovers(source: &Source) -> Vec<Problem> {
     problems
 }
 
-/// Paths of the machine on which something was written mean nothing anywhere else.
+/// Paths of one machine mean nothing on any other.
 pub(super) fn machine_paths(path: &str, text: &str) -> Vec<Problem> {
-    // In pieces, so that this file does not hold what it looks for.
+    // The paths are in pieces, so that this file does not match itself.
     const PATHS: &[&str] =
         &[concat!("/wor", "k/"), concat!("../sha", "red"), concat!("/ro", "ot/")];
     let mut problems = Vec::new();
     for (index, line) in text.lines().enumerate() {
         for found in PATHS.iter().filter(|found| line.contains(**found)) {
-            let message = format!("{found} is a path of one machine");
+            let message = format!("{found} is a path of one machine: leave it out");
             problems.push(Problem::new(path, index + 1, "machine path", message));
         }
     }

@@ -1,4 +1,4 @@
-//! Where the tree may differ from its rules, and why.
+//! The permitted deviations from the rules, with their reasons.
 
 use super::Problem;
 
@@ -9,14 +9,14 @@ pub(super) struct Exception {
     pub(super) rule: &'static str,
     /// Path from the root.
     pub(super) path: &'static str,
-    /// Part of the problem's message; empty for every one of this rule in this file.
+    /// A part of the problem's message; empty for every problem of this rule in this file.
     pub(super) what: &'static str,
-    /// Why the better code is this way; for the reader.
+    /// Why the deviation makes the code better.
     #[expect(dead_code, reason = "its reader is a person")]
     pub(super) reason: &'static str,
 }
 
-/// All of them.
+/// All permitted deviations.
 pub(super) const EXCEPTIONS: &[Exception] = &[
     Exception {
         rule: "words",
@@ -50,14 +50,15 @@ pub(super) const EXCEPTIONS: &[Exception] = &[
     },
 ];
 
-/// Leaves out what an exception covers; an exception that covers nothing becomes a problem.
+/// Removes the problems that an exception covers. An exception that covers none becomes a problem.
 pub(super) fn apply(problems: Vec<Problem>, exceptions: &[Exception]) -> Vec<Problem> {
     let unneeded = exceptions
         .iter()
         .filter(|exception| !problems.iter().any(|problem| exception.covers(problem)));
     let unneeded: Vec<Problem> = unneeded
         .map(|exception| {
-            let message = format!("the exception from {:?} is not needed", exception.rule);
+            let message =
+                format!("the exception from {:?} covers no problem: remove it", exception.rule);
             Problem::new(exception.path, 0, "exception", message)
         })
         .collect();

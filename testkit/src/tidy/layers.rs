@@ -1,12 +1,11 @@
-//! Layers: dependencies of crates by their manifests, of the steps of the flow by their imports,
-//! and things that a crate must not know at all.
+//! Checks the layers: dependencies between crates by their manifests, between the steps of a
+//! request by their imports, and words that a crate must not contain.
 
 use super::Problem;
 use super::manifest::{Section, dependencies};
 use super::source::{Source, has_word};
 
-/// Each crate of ours with those below it that it may use, lowest first. Those that have no content
-/// yet have their places, so that nothing grows where they will stand.
+/// Each of our crates, lowest first, with the crates below it that it may use.
 const CRATES: &[(&str, &[&str])] = &[
     ("sync", &[]),
     ("shm", &["sync"]),
@@ -23,7 +22,7 @@ const CRATES: &[(&str, &[&str])] = &[
     ("examples/secure-cookies", &["forebay", "http", "rules"]),
 ];
 
-/// The steps of a request in their order: each uses only those before it.
+/// The steps of a request in their order. Each step uses only those before it.
 const STEPS: &[&str] = &["accept", "parse", "key", "lookup", "store", "fetch", "deliver"];
 
 /// Words that must not occur in the code of a crate.
@@ -32,7 +31,8 @@ const ABSENCES: &[(&str, &[&str])] = &[
     ("rules/src/", &["Instant", "TcpStream", "UdpSocket", "thread", "tokio", "fs"]),
     ("cache/src/", &["forebay_http", "TcpStream", "tokio"]),
     ("shm/src/", &["forebay_http", "TcpStream", "tokio"]),
-    // A transaction is made of the steps before `fetch`.
+    // Only the steps from `fetch` on may use the transaction, which is built from the earlier
+    // steps.
     ("server/src/accept/", &["Transaction"]),
     ("server/src/parse/", &["Transaction"]),
     ("server/src/key/", &["Transaction"]),
@@ -40,7 +40,7 @@ const ABSENCES: &[(&str, &[&str])] = &[
     ("server/src/store/", &["Transaction"]),
 ];
 
-/// Edges between our crates, from the manifests of the workspace's members.
+/// Checks the dependencies between our crates in the manifests of the workspace's members.
 pub(super) fn crate_edges(manifests: &[(String, String)]) -> Vec<Problem> {
     let root = manifests.iter().find(|(path, _)| path == "Cargo.toml");
     let members = root.map(|(_, text)| members_of(text)).unwrap_or_default();
@@ -51,7 +51,7 @@ pub(super) fn crate_edges(manifests: &[(String, String)]) -> Vec<Problem> {
             continue;
         };
         let Some((_, below)) = CRATES.iter().find(|(other, _)| *other == name) else {
-            let message = format!("crate {name} has no place among the crates");
+            let message = format!("crate {name} is not in the table of layers");
             problems.push(Problem::new(path, 0, "crate edge", message));
             continue;
         };
@@ -61,7 +61,7 @@ pub(super) fn crate_edges(manifests: &[(String, String)]) -> Vec<Problem> {
             };
             let is_test_only = dependency.section == Section::Dev && other == "testkit";
             if !below.contains(&other) && !is_test_only {
-                let message = format!("{name} must not know {other}");
+                let message = format!("{name} must not depend on {other}");
                 problems.push(Problem::new(path, dependency.line, "crate edge", message));
             }
         }
@@ -69,7 +69,7 @@ pub(super) fn crate_edges(manifests: &[(String, String)]) -> Vec<Problem> {
     problems
 }
 
-/// Imports between the step folders of the server.
+/// Checks the imports between the step folders of the server.
 pub(super) fn step_imports(source: &Source) -> Vec<Problem> {
     let Some(inside) = source.path.strip_prefix("server/src/") else {
         return Vec::new();
@@ -89,7 +89,7 @@ pub(super) fn step_imports(source: &Source) -> Vec<Problem> {
     problems
 }
 
-/// Things that a crate must not know, by the words of its code.
+/// Checks that a crate's code has none of the words that it must not contain.
 pub(super) fn absences(source: &Source) -> Vec<Problem> {
     let Some((_, words)) = ABSENCES.iter().find(|(prefix, _)| source.path.starts_with(prefix))
     else {
@@ -101,7 +101,7 @@ pub(super) fn absences(source: &Source) -> Vec<Problem> {
             continue;
         }
         for word in words.iter().filter(|word| has_word(line, word)) {
-            let message = format!("this crate must not know {word}");
+            let message = format!("this crate must not use {word}");
             problems.push(Problem::new(&source.path, index + 1, "absence", message));
         }
     }
@@ -112,14 +112,14 @@ fn our_crate(package: &str) -> Option<&str> {
     if package == "forebay" { Some(package) } else { package.strip_prefix("forebay-") }
 }
 
-/// The members of the workspace, from its manifest.
+/// Returns the members of the workspace, from its manifest.
 pub(super) fn members_of(manifest: &str) -> Vec<&str> {
     let after = manifest.split_once("members = [").map_or("", |(_, after)| after);
     let list = after.split(']').next().unwrap_or_default();
     list.split('"').skip(1).step_by(2).collect()
 }
 
-/// Line index and first segment of every `crate::…` path, groups in braces included.
+/// Returns the line index and first segment of every `crate::…` path, including groups in braces.
 fn crate_paths(source: &Source) -> Vec<(usize, String)> {
     const ROOT: &str = "crate::";
     let code = source.code.join("\n");
@@ -134,7 +134,7 @@ fn crate_paths(source: &Source) -> Vec<(usize, String)> {
     found
 }
 
-/// The first segments of `a::b` or of `{a, b::{c, d}, e}`.
+/// Returns the first segments of `a::b` or of `{a, b::{c, d}, e}`.
 fn first_segments(path: &str) -> Vec<String> {
     let word = |text: &str| -> String {
         text.trim_start().chars().take_while(|&c| super::source::is_word(c)).collect()

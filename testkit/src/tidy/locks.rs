@@ -1,20 +1,20 @@
-//! Every lock is made in `sync` and belongs to a class; every class has a lock.
+//! Checks that only `sync` makes locks of its own, and that every lock class has a lock.
 
 use super::Problem;
 use super::layers::members_of;
 use super::manifest::dependencies;
 use super::source::Source;
 
-/// Where the table of classes stands.
+/// The file with the table of lock classes.
 const TABLE: &str = "sync/src/class.rs";
 
-/// The class of locks that are not part of the server.
+/// The lock class of tests.
 const TEST_CLASS: &str = "Test";
 
-/// Crates that locks are built from; only `sync` may use them.
+/// Crates of raw locks, which only `sync` may use.
 const RAW_LOCKS: &[&str] = &["lock_api", "parking_lot", "parking_lot_core"];
 
-/// Classes of which no lock is made outside of tests.
+/// Reports classes that no code outside of tests uses for a lock.
 pub(super) fn unused_classes(sources: &[Source]) -> Vec<Problem> {
     let Some(table) = sources.iter().find(|source| source.path == TABLE) else {
         return Vec::new();
@@ -29,7 +29,7 @@ pub(super) fn unused_classes(sources: &[Source]) -> Vec<Problem> {
         .collect()
 }
 
-/// Reports other members of the workspace that depend on such a crate.
+/// Reports members of the workspace other than `sync` that depend on a crate of raw locks.
 pub(super) fn raw_locks(manifests: &[(String, String)]) -> Vec<Problem> {
     let root = manifests.iter().find(|(path, _)| path == "Cargo.toml");
     let members = root.map(|(_, text)| members_of(text)).unwrap_or_default();
@@ -48,7 +48,7 @@ pub(super) fn raw_locks(manifests: &[(String, String)]) -> Vec<Problem> {
     problems
 }
 
-/// Line index and name of every row of the table: `Name = "text";`.
+/// Returns the line index and name of every row of the table: `Name = "text";`.
 fn classes(table: &Source) -> Vec<(usize, String)> {
     let rows = table.lines.iter().enumerate();
     rows.filter_map(|(index, row)| {
@@ -61,7 +61,7 @@ fn classes(table: &Source) -> Vec<(usize, String)> {
     .collect()
 }
 
-/// Whether the code of this file, without tests, names the class.
+/// Whether the code of this file outside of tests names the class.
 fn uses(source: &Source, class: &str) -> bool {
     if source.path == TABLE || source.is_test_file() {
         return false;

@@ -1,4 +1,4 @@
-//! Dependencies as the manifests name them; each line gives its reason.
+//! Parses the dependencies in manifests, and checks that each line gives its reason.
 
 use super::Problem;
 
@@ -6,7 +6,7 @@ use super::Problem;
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Dependency {
     pub(super) name: String,
-    /// Counted from 1.
+    /// Line number, counted from 1.
     pub(super) line: usize,
     pub(super) section: Section,
     pub(super) has_reason: bool,
@@ -15,13 +15,13 @@ pub(super) struct Dependency {
 /// The kind of dependency.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Section {
-    /// The crate itself, or its build script.
+    /// A dependency of the crate itself or of its build script.
     Normal,
-    /// Its tests.
+    /// A dependency of its tests.
     Dev,
 }
 
-/// Dependencies of others that are named without a reason beside them or in the line above.
+/// Reports foreign dependencies without a reason in the same line or in the line above.
 pub(super) fn reasons(path: &str, text: &str) -> Vec<Problem> {
     let unexplained = dependencies(text)
         .into_iter()
@@ -34,7 +34,7 @@ pub(super) fn reasons(path: &str, text: &str) -> Vec<Problem> {
         .collect()
 }
 
-/// Every dependency of every section.
+/// Returns the dependencies of all sections.
 pub(super) fn dependencies(text: &str) -> Vec<Dependency> {
     let mut found = Vec::new();
     let mut section = None;

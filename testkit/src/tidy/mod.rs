@@ -1,8 +1,10 @@
-//! The tree checks itself: sizes, edges between crates and steps, words, contracts, reasons, locks.
-//! Phrases and names that are hard to read are counted (`Words`); a table keeps them from rising.
+//! Checks of the source tree: sizes, dependencies between crates and steps, words, comments of
+//! unsafe code and orderings, reasons, locks. `Words` counts phrases and names that are hard to
+//! read; a table keeps these counts from rising.
 //!
-//! Each check is a function from text to problems, so each is tested with bad snippets. Permitted
-//! deviations are in `exceptions`, each with its reason; an unneeded exception is itself a problem.
+//! Each check is a function from text to problems, so that a test can give it a bad snippet.
+//! `exceptions` lists the permitted deviations with their reasons; an unneeded exception is itself
+//! a problem.
 
 mod contracts;
 mod exceptions;
@@ -36,9 +38,9 @@ pub struct Problem {
     pub path: String,
     /// Line, counted from 1; 0 for the whole file.
     pub line: usize,
-    /// The rule's short name, as exceptions name it.
+    /// The rule's short name, as used in exceptions.
     pub rule: &'static str,
-    /// The problem, with the thing that has it.
+    /// The violation, with the item that has it.
     pub message: String,
 }
 
@@ -54,7 +56,7 @@ impl fmt::Display for Problem {
     }
 }
 
-/// Every problem of the tree at `root` that no exception covers.
+/// Returns every problem of the tree at `root` that no exception covers.
 pub fn check_tree(root: &Path) -> Vec<Problem> {
     let mut problems = Vec::new();
     let (mut sources, mut manifests) = (Vec::new(), Vec::new());

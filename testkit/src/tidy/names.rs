@@ -1,4 +1,4 @@
-//! Type names: each means one thing in the workspace, and says its role.
+//! Finds type names that are defined twice, and type names that say no role.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use super::source::Source;
 
 const KEYWORDS: &[&str] = &["enum", "struct", "trait", "type", "union"];
 
-/// Workspaces of their own, whose names meet no others.
+/// Separate workspaces. Their names do not clash with ours.
 const APART: &[&str] = &["bench", "fuzz"];
 
 /// Participles that do not end in -ed.
@@ -19,13 +19,13 @@ const IRREGULAR: &[&str] = &[
     "Unseen", "Woken", "Won", "Written",
 ];
 
-/// Words in -ed that are no participles.
+/// Words in -ed that are not participles.
 const NO_PARTICIPLES: &[&str] = &["Bed", "Feed", "Need", "Red", "Seed", "Shed", "Speed"];
 
 /// Where a type is declared: file, line counted from 1, name.
 pub(super) type NameDeclaration<'a> = (&'a str, usize, String);
 
-/// Types of the workspace outside of tests.
+/// Returns the types that the workspace declares outside of tests.
 pub(super) fn types<'a>(sources: &'a [Source]) -> Vec<NameDeclaration<'a>> {
     let ours = sources.iter().filter(|source| {
         !source.is_test_file() && !APART.iter().any(|folder| source.path.starts_with(folder))
@@ -38,7 +38,7 @@ pub(super) fn types<'a>(sources: &'a [Source]) -> Vec<NameDeclaration<'a>> {
     ours.flat_map(declared).collect()
 }
 
-/// Definitions whose name is also defined in another file.
+/// Returns definitions whose name is also defined in another file.
 pub(super) fn twice<'a>(types: &[NameDeclaration<'a>]) -> Vec<NameDeclaration<'a>> {
     let mut files: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for (path, _, name) in types {
@@ -49,7 +49,7 @@ pub(super) fn twice<'a>(types: &[NameDeclaration<'a>]) -> Vec<NameDeclaration<'a
     types.iter().filter(is_twice).cloned().collect()
 }
 
-/// Names that are a participle and nothing else.
+/// Returns names that consist of one participle.
 pub(super) fn participles<'a>(types: &[NameDeclaration<'a>]) -> Vec<NameDeclaration<'a>> {
     types.iter().filter(|(_, _, name)| is_participle(name)).cloned().collect()
 }
@@ -60,7 +60,8 @@ fn is_participle(name: &str) -> bool {
     is_one_word && (ends_like_one || IRREGULAR.contains(&name))
 }
 
-/// Whether it is an item: associated types are inside a block, types of macros have `$` names.
+/// Whether the declaration on this line is an item. Associated types are indented; names in macros
+/// contain `$`.
 fn is_item(source: &Source, line: usize) -> bool {
     let code = &source.code[line];
     let is_associated = code.starts_with(' ') && code.trim_start().starts_with("type ");

@@ -1,11 +1,11 @@
-//! Phrases that make a comment or a message hard to read: `GLOSSARY.md`, "How we write".
+//! Finds phrases that make a comment or a message hard to read: `GLOSSARY.md`, "How we write".
 //!
-//! A phrase is found by its words and their neighbours, not by grammar. Code spans and quotations
-//! are left out, so that a text may name the words that it speaks about.
+//! A phrase is recognised by its words and their neighbours, not by grammar. Code spans and
+//! quotations are ignored, so that a text may name the words that it is about.
 
 use super::source::Source;
 
-/// A phrase that is counted in comments and in messages.
+/// A phrase that is counted in comments and messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Phrase {
     /// "what is stored" in place of a noun.
@@ -14,7 +14,7 @@ pub(super) enum Phrase {
     BareWho,
     /// "somebody", "nobody", "everybody", "whoever".
     Somebody,
-    /// A doc comment that asks.
+    /// A doc comment that is a question.
     Question,
     /// "meanwhile", "anew", "in vain".
     Archaic,
@@ -38,13 +38,13 @@ struct Word {
     is_first: bool,
 }
 
-/// Placeholder for a code span or a quotation: a noun that no pattern names.
+/// Placeholder for a code span or a quotation. It counts as a noun and matches no pattern.
 const SPAN: char = 'x';
 
-/// A text of fewer words is a label or a key.
+/// The fewest words of a text that is checked. Shorter texts are labels or keys.
 const WORDS_MIN: usize = 3;
 
-/// Auxiliaries and common verbs: behind "what" they make a clause that stands for a noun.
+/// Auxiliaries and common verbs. After "what" they begin a clause that stands for a noun.
 const VERBS: &[&str] = &[
     "are", "becomes", "began", "begins", "belongs", "came", "can", "cannot", "comes", "could",
     "did", "does", "follows", "gave", "gets", "gives", "goes", "got", "had", "has", "have",
@@ -53,17 +53,17 @@ const VERBS: &[&str] = &[
     "was", "went", "were", "will", "would", "writes",
 ];
 
-/// Words in front of "what" that make its clause a noun.
+/// Words before "what" that turn its clause into a noun.
 const PREPOSITIONS: &[&str] = &[
     "after", "and", "as", "at", "before", "behind", "beside", "besides", "but", "by", "except",
     "for", "from", "in", "into", "like", "nor", "of", "on", "or", "over", "than", "to", "under",
     "upon", "with", "without",
 ];
 
-/// Words behind "what" with which it only asks for a kind.
+/// Words after "what" that make it ask for a kind, as in "what sort".
 const KINDS: &[&str] = &["degree", "else", "extent", "kind", "kinds", "sort", "sorts", "to"];
 
-/// Antecedents of "who" that do not end like a word for an agent.
+/// Words that may stand before "who" although they do not end like a word for an agent.
 const PERSONS: &[&str] = &[
     "all",
     "another",
@@ -93,16 +93,16 @@ const PERSONS: &[&str] = &[
 /// Endings of words for agents: a reader, an operator, a client, an attendant.
 const AGENT_ENDINGS: &[&str] = &["er", "ers", "or", "ors", "ent", "ents", "ant", "ants"];
 
-/// Words that end like agents and are none.
+/// Words with such an ending that are not agents.
 const NO_AGENTS: &[&str] =
     &["after", "different", "ever", "for", "however", "never", "nor", "or", "over", "under"];
 
-/// Phrases in the comments of a file, with their lines, counted from 1.
+/// Returns the phrases in the comments of a file, with their lines, counted from 1.
 pub(super) fn in_comments(source: &Source) -> Vec<(usize, Phrase)> {
     paragraphs(source).iter().flat_map(phrases).collect()
 }
 
-/// Phrases in the string literals of a file outside of its tests, with their lines.
+/// Returns the phrases in the string literals of a file outside of its tests, with their lines.
 pub(super) fn in_messages(source: &Source) -> Vec<(usize, Phrase)> {
     if source.is_test_file() {
         return Vec::new();
@@ -111,7 +111,7 @@ pub(super) fn in_messages(source: &Source) -> Vec<(usize, Phrase)> {
     literals.flat_map(|(line, text)| phrases(&message(*line, text))).collect()
 }
 
-/// Phrases in the text of a page, with their lines; code blocks are left out.
+/// Returns the phrases in the text of a page outside of its code blocks, with their lines.
 pub(super) fn in_page(text: &str) -> Vec<(usize, Phrase)> {
     let mut found = Vec::new();
     let mut paragraph = Paragraph::default();
@@ -130,7 +130,7 @@ pub(super) fn in_page(text: &str) -> Vec<(usize, Phrase)> {
     found
 }
 
-/// The comments of a file, cut at empty lines and where the kind of comment changes.
+/// Returns the comments of a file, split at empty lines and where the kind of comment changes.
 fn paragraphs(source: &Source) -> Vec<Paragraph> {
     let mut all = Vec::new();
     let mut open = Paragraph::default();
@@ -157,14 +157,14 @@ fn paragraphs(source: &Source) -> Vec<Paragraph> {
     all
 }
 
-/// A comment's mark, empty for no comment, and its text.
+/// Returns a comment's marker and its text. The marker is empty if there is no comment.
 fn marked(comment: &str) -> (&'static str, &str) {
     let marks = ["///", "//!", "//"].into_iter();
     let mut found = marks.filter_map(|mark| Some((mark, comment.strip_prefix(mark)?.trim())));
     found.next().unwrap_or(("", ""))
 }
 
-/// A literal's text; each `{…}` stands for a noun.
+/// Returns a literal's text; each `{…}` becomes a noun.
 fn message(line: usize, literal: &str) -> Paragraph {
     let mut paragraph = Paragraph { is_doc: true, ..Paragraph::default() };
     let mut depth = 0;
@@ -192,7 +192,7 @@ impl Paragraph {
         self.lines.push(line);
     }
 
-    /// Writes over everything between two marks of a pair, so that it counts as one noun.
+    /// Replaces everything between a pair of marks, so that it counts as one noun.
     fn hide(&mut self, mark: char) {
         let at: Vec<usize> = (0..self.text.len()).filter(|&at| self.text[at] == mark).collect();
         for pair in at.chunks_exact(2) {
@@ -255,8 +255,8 @@ fn phrase_at(words: &[Word], at: usize) -> Option<Phrase> {
     }
 }
 
-/// Whether "what" begins a clause that stands for a noun, and is not the object of a verb or a
-/// word that asks for a kind.
+/// Whether "what" begins a clause that stands for a noun. It does not if it is the object of a
+/// verb, or if it asks for a kind.
 fn is_what_clause(before: Option<&str>, after: Option<&str>) -> bool {
     let Some(after) = after else { return false };
     if KINDS.contains(&after) {
@@ -270,7 +270,7 @@ fn is_antecedent(word: &str) -> bool {
     PERSONS.contains(&word) || (ends_like_agent && !NO_AGENTS.contains(&word))
 }
 
-/// Sentences that end in a question mark; a message may ask "did you mean".
+/// Returns the sentences that end in a question mark. A message may ask "did you mean".
 fn questions(paragraph: &Paragraph, words: &[Word]) -> Vec<(usize, Phrase)> {
     let may_ask = words.windows(2).any(|pair| pair[0].text == "you" && pair[1].text == "mean");
     let text = &paragraph.text;

@@ -1,4 +1,4 @@
-//! Phrases and names that count, and their nearest neighbours that do not.
+//! Phrases and names that are counted, and similar ones that are not.
 
 use super::prose::{Phrase, in_comments, in_messages, in_page};
 use super::ratchet::Words;

@@ -1,7 +1,7 @@
-//! Counts of hard phrases and names, for each crate: they may only fall.
+//! Counts hard phrases and names in each crate. The counts may only fall.
 //!
 //! `ratchet.txt` has the counts of the tree. A count above its entry is a problem; so is a count
-//! below it, because the table must follow. [`Words::write_table`] never raises an entry.
+//! below it, because the table must be updated. [`Words::write_table`] never raises an entry.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -13,46 +13,47 @@ use super::prose::{self, Phrase};
 use super::source::Source;
 use super::{names, tree};
 
-/// Where the table is, from the root.
+/// The table's path from the root.
 pub const TABLE: &str = "testkit/src/tidy/ratchet.txt";
 
-/// How the table is written.
+/// The command that writes the table.
 pub const UPDATE: &str = "UPDATE_RATCHET=1 cargo test -p forebay-testkit --test tidy words";
 
-/// How the lines are listed that count.
+/// The command that lists the counted lines.
 const LIST: &str =
     "WORDS_IN=cache/src cargo test -p forebay-testkit --test tidy -- --nocapture words";
 
-/// The table's columns: phrases in comments, all phrases in messages, names of types.
+/// The table's columns: phrases in comments, all phrases in messages, and type names.
 const COLUMNS: [&str; 8] =
     ["what", "who", "somebody", "question", "archaic", "messages", "twice", "participle"];
 
-/// One line that counts.
+/// One line with a counted phrase or name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Finding {
     /// Path from the root.
     pub path: String,
     /// Line, counted from 1.
     pub line: usize,
-    /// Which column counts it.
+    /// The column that counts the line.
     column: usize,
     /// The line as written.
     text: String,
 }
 
-/// Counts of a crate or of the pages, in the order of the columns, and lines of comment.
+/// The counts of a crate or of the pages, in the order of the columns, and the number of comment
+/// lines.
 type Row = ([usize; COLUMNS.len()], usize);
 
 /// Findings and counts of a tree.
 #[derive(Debug, Default)]
 pub struct Words {
-    /// In the order of paths.
+    /// All findings, ordered by path.
     pub findings: Vec<Finding>,
     rows: BTreeMap<String, Row>,
 }
 
 impl Words {
-    /// Reads the tree at `root`.
+    /// Counts the phrases and names of the tree at `root`.
     pub fn of_tree(root: &Path) -> Words {
         let mut words = Words::default();
         let mut sources = Vec::new();
@@ -69,7 +70,7 @@ impl Words {
         words
     }
 
-    /// Counts a page; its lines stand for lines of comment.
+    /// Counts the phrases of a page. Each of its lines counts as a comment line.
     pub(super) fn add_page(&mut self, path: &str, text: &str) {
         let lines: Vec<&str> = text.lines().collect();
         self.rows.entry(row_of(path)).or_default().1 += lines.len();
@@ -104,7 +105,7 @@ impl Words {
         self.findings.push(Finding { path: path.into(), line, column, text });
     }
 
-    /// The table as it is kept.
+    /// Returns the counts in the form of the table's file.
     pub fn table(&self) -> String {
         let mut table = String::from("# crate");
         COLUMNS.iter().for_each(|column| table.push_str(&format!(" {column}")));
@@ -117,7 +118,8 @@ impl Words {
         table
     }
 
-    /// The table for people: aligned, with the lines of comment and the sums.
+    /// Returns the counts as an aligned table for the terminal, with the number of comment lines
+    /// and the totals.
     pub fn report(&self) -> String {
         let mut sum: Row = ([0; 8], 0);
         for (counts, lines) in self.rows.iter().filter(|(name, _)| *name != "docs").map(|row| row.1)
@@ -138,7 +140,7 @@ impl Words {
         report
     }
 
-    /// Findings in paths that begin so, one on a line.
+    /// Returns the findings in paths with this beginning, one per line.
     pub fn list(&self, beginning: &str) -> String {
         let listed = self.findings.iter().filter(|finding| finding.path.starts_with(beginning));
         listed.fold(String::new(), |mut list, Finding { path, line, column, text }| {
@@ -147,7 +149,7 @@ impl Words {
         })
     }
 
-    /// One line for each count that differs from its entry in `table`.
+    /// Returns one line for each count that differs from its entry in `table`.
     pub fn differences(&self, table: &str) -> Vec<String> {
         self.differences_where(table, Ordering::is_ne)
     }
@@ -178,16 +180,16 @@ impl Words {
         differences
     }
 
-    /// One line for each count that is above its entry in `table`.
+    /// Returns one line for each count that is above its entry in `table`.
     pub fn raised(&self, table: &str) -> Vec<String> {
         self.differences_where(table, |order| order == Ordering::Greater)
     }
 
-    /// Writes the table of the tree at `root`, unless that raises a count: those are returned, and
-    /// nothing is written.
+    /// Writes the table of the tree at `root`, unless that would raise a count. If it would,
+    /// returns the raised counts and writes nothing.
     ///
     /// # Errors
-    /// The present table cannot be read, or the new one cannot be written.
+    /// The existing table cannot be read, or the new one cannot be written.
     pub fn write_table(&self, root: &Path) -> io::Result<Vec<String>> {
         let path = root.join(TABLE);
         let raised = self.raised(&fs::read_to_string(&path)?);
@@ -198,7 +200,7 @@ impl Words {
     }
 }
 
-/// A row of the kept table.
+/// Parses a row of the table's file.
 fn entry(line: &str) -> Option<(&str, Vec<usize>)> {
     let mut cells = line.split(' ');
     let name = cells.next().filter(|name| !name.starts_with('#'))?;
@@ -206,7 +208,7 @@ fn entry(line: &str) -> Option<(&str, Vec<usize>)> {
     (counts.len() == COLUMNS.len()).then_some((name, counts))
 }
 
-/// Files belong to their first folder, pages to a row of their own.
+/// Returns the row that counts a file: its first folder, or one row for all pages.
 fn row_of(path: &str) -> String {
     let folder = path.split('/').next().unwrap_or_default();
     if path.ends_with(".md") { "docs".into() } else { folder.into() }

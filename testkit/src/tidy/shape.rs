@@ -1,4 +1,4 @@
-//! How long files, functions and lines may be.
+//! Limits the length of files, functions and lines.
 
 use super::Problem;
 use super::source::Source;
@@ -9,7 +9,8 @@ const INLINE_TEST_LINES_MAX: usize = 150;
 const FUNCTION_LINES_MAX: usize = 70;
 const COLUMNS_MAX: usize = 100;
 
-/// Files without their inline tests; `mod.rs` and `lib.rs` are tables of contents.
+/// Checks the length of files without their inline tests. `mod.rs` and `lib.rs` are tables of
+/// contents and have a lower limit.
 pub(super) fn file_sizes(source: &Source) -> Vec<Problem> {
     let test_lines = source.is_test.iter().filter(|is_test| **is_test).count();
     let lines = source.lines.len() - test_lines;
@@ -23,13 +24,13 @@ pub(super) fn file_sizes(source: &Source) -> Vec<Problem> {
     }
     if test_lines > INLINE_TEST_LINES_MAX {
         let message =
-            format!("{test_lines} lines of inline tests belong into a tests.rs beside it");
+            format!("{test_lines} lines of inline tests belong in a tests.rs beside the file");
         problems.push(Problem::new(&source.path, 0, "inline tests", message));
     }
     problems
 }
 
-/// Functions, by their lines of code.
+/// Checks the length of functions, in lines of code.
 pub(super) fn function_sizes(source: &Source) -> Vec<Problem> {
     let long = source.functions().into_iter().filter(|found| found.size > FUNCTION_LINES_MAX);
     long.map(|found| {
@@ -40,7 +41,7 @@ pub(super) fn function_sizes(source: &Source) -> Vec<Problem> {
     .collect()
 }
 
-/// Columns of every line.
+/// Checks the columns of every line.
 pub(super) fn columns(source: &Source) -> Vec<Problem> {
     let lines = source.lines.iter().enumerate();
     lines

@@ -1,11 +1,11 @@
 //! A Rust file cut into code, comments and strings, line by line.
 //!
-//! This is no parser: it knows strings, comments, braces and the word after `fn`. That is enough
-//! for the checks, and it cannot be fooled by a brace or a keyword in a string or a comment.
+//! It is not a parser: it recognises strings, comments, braces and the word after `fn`. That is
+//! enough for the checks, and a brace or a keyword in a string or a comment cannot mislead it.
 
 use std::ops::Range;
 
-/// A file, seen in three ways; each has the same number of lines.
+/// A file in three views, each with the same number of lines.
 #[derive(Debug)]
 pub(super) struct Source {
     /// Path from the root.
@@ -51,13 +51,13 @@ impl Source {
         source
     }
 
-    /// Whether the whole file is for tests.
+    /// Whether the whole file is test code.
     pub(super) fn is_test_file(&self) -> bool {
         let name = self.path.rsplit('/').next().unwrap_or_default();
         self.path.split('/').any(|part| part == "tests") || name.ends_with("tests.rs")
     }
 
-    /// Every function with a body, nested ones included.
+    /// Returns every function with a body, including nested functions.
     pub(super) fn functions(&self) -> Vec<Function> {
         let mut functions = Vec::new();
         for (line, name) in self.declared(&["fn"]) {
@@ -70,7 +70,7 @@ impl Source {
         functions
     }
 
-    /// Line index and name of everything declared with one of these keywords.
+    /// Returns the line index and name of every declaration with one of these keywords.
     pub(super) fn declared(&self, keywords: &[&str]) -> Vec<(usize, String)> {
         let mut found = Vec::new();
         for (index, line) in self.code.iter().enumerate() {
@@ -85,13 +85,13 @@ impl Source {
         found
     }
 
-    /// Whether this comment mark is on the line or in the `reach` lines above it.
+    /// Whether this comment marker is on the line or in the `reach` lines above it.
     pub(super) fn has_comment_above(&self, line: usize, mark: &str, reach: usize) -> bool {
         let from = line.saturating_sub(reach);
         self.comments[from..=line].iter().any(|comment| comment.contains(mark))
     }
 
-    /// Lines of inline `#[cfg(test)] mod … { … }`.
+    /// Returns the lines of each inline `#[cfg(test)] mod … { … }`.
     fn test_modules(&self) -> Vec<Range<usize>> {
         let is_cfg = |line: &String| line.trim().starts_with("#[cfg(") && line.contains("test");
         let starts = self.code.iter().enumerate().filter(|(_, line)| is_cfg(line));
@@ -108,8 +108,8 @@ impl Source {
             .collect()
     }
 
-    /// From a line to the end of the first block of braces that begins on or after it; `None` if a
-    /// semicolon outside of brackets comes first.
+    /// Returns the lines from `line` to the end of the first block of braces that begins on or
+    /// after it. Returns `None` if a semicolon outside of brackets comes first.
     fn block_from(&self, line: usize) -> Option<Range<usize>> {
         let (mut braces, mut others) = (0usize, 0usize);
         for index in line..self.code.len() {
@@ -133,13 +133,13 @@ pub(super) fn is_word(c: char) -> bool {
     c.is_alphanumeric() || c == '_'
 }
 
-/// Whether the line has `word` as a whole word.
+/// Whether the line contains `word` as a whole word.
 pub(super) fn has_word(line: &str, word: &str) -> bool {
     line.split(|c: char| !is_word(c)).any(|other| other == word)
 }
 
-/// The text twice, once with comments and strings blanked and once with only the comments left,
-/// and its string literals with their lines.
+/// Returns the text without comments and the contents of strings, the text with only the comments,
+/// and the string literals with their lines.
 fn split(text: &str) -> (String, String, Vec<(usize, String)>) {
     let (mut code, mut comments, mut strings) = (String::new(), String::new(), Vec::new());
     let (mut rest, mut line) = (text, 0);
@@ -181,7 +181,8 @@ fn blank(c: char) -> char {
     if c == '\n' { '\n' } else { ' ' }
 }
 
-/// Length and kind of the piece at the start of `rest`; `before` is the character before it.
+/// Returns the length and kind of the token at the start of `rest`. `before` is the character
+/// before it.
 fn piece(rest: &str, before: char) -> (usize, Kind) {
     if rest.starts_with("//") {
         return (rest.find('\n').unwrap_or(rest.len()), Kind::Comment);
@@ -203,14 +204,16 @@ fn piece(rest: &str, before: char) -> (usize, Kind) {
     (code_run(rest), Kind::Code)
 }
 
-/// Length of the word or the blanks at the start of `rest`, else of one character.
+/// Returns the length of the word or the white space at the start of `rest`, else that of one
+/// character.
 fn code_run(rest: &str) -> usize {
     let run_of = |is_part: fn(char) -> bool| rest.find(|c| !is_part(c)).unwrap_or(rest.len());
     let first = rest.chars().next().map_or(1, char::len_utf8);
     run_of(is_word).max(run_of(char::is_whitespace)).max(first)
 }
 
-/// A lifetime has no closing quote behind one character.
+/// Whether a quote at the start of `rest` begins a character literal. A lifetime has no closing
+/// quote after one character.
 fn is_character(rest: &str) -> bool {
     let mut inside = rest.chars().skip(1);
     match inside.next() {
@@ -220,7 +223,7 @@ fn is_character(rest: &str) -> bool {
     }
 }
 
-/// Length of a quoted text whose quotes are escaped with a backslash.
+/// Returns the length of a quoted text, in which a backslash escapes a quote.
 fn quoted(rest: &str, quote: char) -> usize {
     let mut is_escaped = false;
     for (at, c) in rest.char_indices().skip(1) {
@@ -234,7 +237,7 @@ fn quoted(rest: &str, quote: char) -> usize {
     rest.len()
 }
 
-/// Length of `r"…"`, `r#"…"#`, `br"…"`, if one begins here.
+/// Returns the length of the raw string at the start of `rest`: `r"…"`, `r#"…"#` or `br"…"`.
 fn raw_string(rest: &str) -> Option<usize> {
     let after = rest.strip_prefix("br").or_else(|| rest.strip_prefix('r'))?;
     let hashes: String = after.chars().take_while(|&c| c == '#').collect();

@@ -1,4 +1,4 @@
-//! Each check against a bad snippet, so that it is known to be able to fail, and a good one.
+//! Gives each check a bad snippet, to show that it can fail, and a good snippet.
 
 use super::exceptions::{Exception, apply};
 use super::layers::{absences, crate_edges, step_imports};
@@ -12,7 +12,7 @@ type Check = fn(&Source) -> Vec<Problem>;
 /// Name, check, path, snippet, lines of the problems.
 type Case = (&'static str, Check, &'static str, &'static str, &'static [usize]);
 
-/// Four of the lines of one import, and an ordering behind it.
+/// Five lines: one import, and an ordering after it.
 const IMPORT: &str = "use a::{\n    Acquire,\n    Release,\n};\nfence(SeqCst);";
 
 #[rustfmt::skip] // a table: one case on one line
@@ -51,7 +51,8 @@ const CASES: &[Case] = &[
     ("part of a word", words::own_words, "a/src/b.rs", "fn urban() {}", &[]),
 ];
 
-/// Two files, whose types share one name; the first has a participle and a comment that counts.
+/// Two files whose types share a name. The first also has a participle and a comment that is
+/// counted.
 pub(super) const TWICE: (&str, &str) = (
     "// What is kept.\nstruct Kept;\nenum Pair {}\nstruct Need;\n\
      impl A for B {\n    type Kept = u8;\n}\n",

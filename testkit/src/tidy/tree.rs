@@ -1,12 +1,12 @@
-//! The files of the tree that are written by hand.
+//! Collects the files of the tree that are written by hand.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Folders that hold nothing written by hand; in a worktree `.git` is a file.
+/// Folders without files written by hand. In a worktree `.git` is a file.
 const SKIPPED: &[&str] = &["target", ".git", "artifacts", "corpus", "corpora", "out"];
 
-/// Path from the root and text of every text file, in order.
+/// Returns the path from the root and the content of every text file, in order.
 pub(super) fn texts(root: &Path) -> Vec<(String, String)> {
     let files = files_of(root).into_iter();
     files

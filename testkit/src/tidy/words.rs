@@ -1,9 +1,9 @@
-//! One idea, one word: words that our names do not use, with our words for them.
+//! Checks that our names use one word for each idea, by a table of words to avoid.
 
 use super::Problem;
 use super::source::Source;
 
-/// Words that our own names do not use, and our words for them.
+/// Words that our names avoid, with the words that they use instead.
 const NOT_OURS: &[(&str, &str)] = &[
     ("alternate", "variant"),
     ("arena", "region"),
@@ -37,13 +37,13 @@ const NOT_OURS: &[(&str, &str)] = &[
     ("vhost", "site"),
 ];
 
-/// Names that the RFCs or std chose, whatever words they are made of.
+/// Names from the RFCs or std, which may contain such words.
 const GIVEN: &[&str] = &["get_mut", "is_heuristically_cacheable"];
 
 const KEYWORDS: &[&str] =
     &["const", "enum", "fn", "mod", "static", "struct", "trait", "type", "union"];
 
-/// Names declared here; in the table of settings also the settings.
+/// Checks the names that a file declares. In the table of settings that includes the settings.
 pub(super) fn own_words(source: &Source) -> Vec<Problem> {
     let mut names = source.declared(KEYWORDS);
     if source.path.ends_with("config/table.rs") {
@@ -65,7 +65,7 @@ pub(super) fn own_words(source: &Source) -> Vec<Problem> {
     problems
 }
 
-/// Lines of the form `name: type = …`.
+/// Returns the lines of the form `name: type = …`.
 fn settings(source: &Source) -> Vec<(usize, String)> {
     let lines = source.code.iter().enumerate();
     lines
@@ -77,7 +77,7 @@ fn settings(source: &Source) -> Vec<(usize, String)> {
         .collect()
 }
 
-/// `head_bytes_max` and `HeadBytesMax` have the words head, bytes, max.
+/// Splits a name into words: `head_bytes_max` and `HeadBytesMax` both become head, bytes, max.
 fn words_of(name: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let mut was_lower = false;
