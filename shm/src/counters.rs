@@ -34,8 +34,8 @@ struct CounterMemory {
     taken: Box<[AtomicBool]>,
 }
 
-/// Counters without a name; see [`CounterFile::prepare`]. Dropping this removes the file; its
-/// memory stays as long as it is used.
+/// A counter file that does not have its name yet; see [`CounterFile::prepare`]. Dropping this
+/// removes the file; the memory stays as long as a handle on it lives.
 pub struct UnnamedCounters {
     file: CounterFile,
     temp: TempName,
@@ -173,10 +173,11 @@ impl CounterFile {
         self.shared.slots.sum(word)
     }
 
-    /// The values of all counters over all slots; `defs` are those that the file was made with.
+    /// The values of all counters, summed over all slots. `defs` are the definitions with which the
+    /// file was made.
     ///
     /// # Panics
-    /// If they take more words than a slot of this file has.
+    /// If the definitions take more words than a slot of this file has.
     pub fn values<'a>(
         &'a self,
         defs: &'a [CounterDef],
@@ -185,8 +186,8 @@ impl CounterFile {
     }
 }
 
-/// One worker's counters. It may move to another thread but is used by one at a time, so counting
-/// is a load and a store, never a locked instruction.
+/// One worker's slot of counters. The slot may move to another thread, but only one thread can use
+/// it at a time, so counting is a load and a store, never a locked instruction.
 ///
 /// ```compile_fail
 /// fn shared_between_threads<T: Sync>() {}
@@ -204,7 +205,7 @@ impl CounterSlot {
     /// Adds to a counter.
     ///
     /// # Panics
-    /// If there is no such word, like all methods here.
+    /// If the slot has no such word; this holds for every method with an index.
     #[inline]
     pub fn add(&self, index: usize, n: u64) {
         let word = self.word(index);
@@ -217,8 +218,8 @@ impl CounterSlot {
         store(self.word(index), value);
     }
 
-    /// Counts a value in the histogram of these bounds whose words begin at `first`, and adds
-    /// `amount` to its sum: the value, unless that was rounded.
+    /// Counts `value` in the histogram with these bounds, whose words begin at `first`, and adds
+    /// `amount` to the histogram's sum. `amount` is the value before rounding, if it was rounded.
     #[inline]
     pub fn observe(&self, first: usize, bounds: &[u64], value: u64, amount: u64) {
         let bucket = bounds.partition_point(|bound| *bound < value);
@@ -239,7 +240,12 @@ impl CounterSlot {
 
     #[inline]
     fn word(&self, index: usize) -> &AtomicU64 {
-        assert!(index < self.word_count, "there is no word {index}");
+        assert!(
+            index < self.word_count,
+            "slot {} of the counters has {} words, so there is no word {index}",
+            self.slot,
+            self.word_count
+        );
         &self.shared.slots.words.all()[self.first_word + index]
     }
 }

@@ -10,7 +10,7 @@ use std::sync::OnceLock;
 #[cfg(all(debug_assertions, not(any(loom, tsan))))]
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Marks a point between two steps; if this process dies there, the others must be able to
+/// Marks a point between two steps. If this process dies there, the other processes must be able to
 /// continue.
 #[macro_export]
 macro_rules! crash_point {
@@ -53,7 +53,7 @@ fn parse(wish: &str) -> Result<(String, u64), String> {
     let (name, times) = wish.split_once(':').unwrap_or((wish, "1"));
     match times.parse() {
         Ok(times) if times > 0 => Ok((name.to_owned(), times)),
-        _ => Err(format!("{times:?} is not how many times")),
+        _ => Err(format!("expected a number from 1 on after the colon, not {times:?}")),
     }
 }
 

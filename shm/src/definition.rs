@@ -12,7 +12,7 @@ pub enum CounterKind<B = &'static [u64]> {
     Histogram(B),
 }
 
-/// The words of a histogram in a slot: one for each bucket, and one for the sum.
+/// The number of words of a histogram in a slot: one for each bucket, and one for the sum.
 pub const fn histogram_words(bound_count: usize) -> usize {
     bound_count + 2
 }
@@ -35,7 +35,7 @@ impl<B: AsRef<[u64]>> CounterKind<B> {
         }
     }
 
-    /// The words that it takes in a slot.
+    /// The number of words that a counter of this kind takes in a slot.
     pub fn word_count(&self) -> usize {
         match self {
             CounterKind::Histogram(bounds) => histogram_words(bounds.as_ref().len()),

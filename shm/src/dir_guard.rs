@@ -5,8 +5,9 @@
 //! successor that receives a descriptor of it (over a Unix socket) holds the same lock, so no third
 //! process gets it between the two.
 //!
-//! The file holds the owner's process number, for messages only. It is never removed: a server that
-//! made a new file of that name would lock another file than a server that has the old one open.
+//! The file holds the owner's process number, for messages only. It is never removed: otherwise one
+//! server could lock the old file, which it still has open, while another locks a new file of the
+//! same name.
 
 use std::fmt;
 use std::fs::File;
@@ -25,14 +26,14 @@ use crate::file::open_private_dir;
 
 const NAME: &str = "server.lock";
 
-/// A process number has at most ten digits.
+/// The bytes of `server.lock` that are read. A process number has at most ten digits.
 const PID_BYTES_MAX: usize = 16;
 
-/// The right to use a directory, for as long as it lives in this process or in one that it was
-/// handed over to.
+/// The right to use a directory. It lasts as long as the guard lives in this process, or in a
+/// process to which it was handed over.
 ///
-/// It is not released explicitly, because that would release it for the successor, too. So its
-/// holder must not fork children that live on without executing another program.
+/// The lock is not released explicitly, because that would release it for the successor, too. So
+/// the holder must not fork children that live on without executing another program.
 #[derive(Debug)]
 pub struct DirGuard {
     dir: PathBuf,
@@ -86,7 +87,7 @@ impl DirId {
 }
 
 impl DirGuard {
-    /// Takes a directory, and makes it with mode 0700 if it does not exist.
+    /// Takes a directory. Makes it first, with mode 0700, if it does not exist.
     ///
     /// # Errors
     /// See [`GuardError`].
@@ -119,7 +120,7 @@ impl DirGuard {
         DirGuard::locked(dir, &opened, descriptor.into())
     }
 
-    /// A second lock through the same description changes nothing.
+    /// Locks `file`. If the lock is already held through the same description, nothing changes.
     fn locked(dir: &Path, opened: &OwnedFd, file: File) -> Result<DirGuard, GuardError> {
         let all = libc::flock {
             l_type: libc::F_WRLCK as libc::c_short,

@@ -102,8 +102,9 @@ pub(crate) fn make(
     Ok((fill(path, file, head, bytes)?, temp))
 }
 
-/// A process with our number may have left a file of that name when it died. No other process uses
-/// the name: the directory is ours alone.
+/// Makes the file under its temporary name, and replaces a file of that name. A dead process with
+/// our number may have left one; no living process uses the name, since the directory is ours
+/// alone.
 fn make_temp(dir: &OwnedFd, temp_name: &Path) -> Result<File, Errno> {
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let make = || rustix::fs::openat(dir, temp_name, flags, Mode::RUSR | Mode::WUSR);
@@ -129,8 +130,8 @@ fn fill(path: &Path, mut file: File, head: &[u8], bytes: usize) -> Result<Words,
     Words::of_file(&file, bytes).map_err(|error| CounterError::io(path, "map the file", error))
 }
 
-/// Some kernels undo a whole allocation that a signal interrupts: with a timer, a large one would
-/// never finish.
+/// The bytes that one system call allocates. Some kernels undo a whole allocation that a signal
+/// interrupts, so a large one would never finish in a process with a periodic timer.
 const SLICE_BYTES: u64 = 64 << 20;
 
 /// Allocates all bytes of a file, so that no later store can find the disk full.
@@ -155,8 +156,8 @@ fn slices(bytes: u64) -> impl Iterator<Item = (u64, u64)> {
     offsets.map(move |offset| (offset, SLICE_BYTES.min(bytes - offset)))
 }
 
-/// The identity of a file, whatever its name. No other file gets the same as long as it is open or
-/// mapped.
+/// The identity of a file, whatever its name. No other file gets the same identity while this file
+/// is open or mapped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FileId {
     device: u64,
@@ -177,7 +178,8 @@ pub(crate) enum Access {
     Write,
 }
 
-/// Opens an existing file, and returns its length too. The superuser may read files of any user.
+/// Opens an existing file; returns the file and its length. The superuser may read files of any
+/// user.
 pub(crate) fn open(path: &Path, access: Access) -> Result<(File, u64), CounterError> {
     // NONBLOCK: if the file is a pipe, opening it must not wait for the other end.
     let kept_out = OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;

@@ -13,23 +13,24 @@ pub(crate) const MAGIC: [u8; 8] = *b"FBYCOUNT";
 /// Changes whenever an older reader would misread the file, or call it damaged. Version 1 is
 /// version 2 without histograms.
 pub(crate) const LAYOUT_VERSION: u32 = 2;
-/// The offset of the name table.
+/// The size of the header, and so the offset of the name table.
 pub(crate) const HEADER_BYTES: usize = 128;
-/// Two cache lines: processors fetch lines in pairs, so slots one line apart would still disturb
-/// each other.
+/// Slots begin at multiples of two cache lines: processors fetch lines in pairs, so slots one line
+/// apart would still disturb each other.
 pub(crate) const SLOT_ALIGN_BYTES: usize = 128;
-/// Name length, help length, kind, number of bounds.
+/// The bytes of name length, help length, kind and number of bounds.
 pub(crate) const NAME_ENTRY_HEAD_BYTES: usize = 6;
 
-/// More counters, or words of histograms, than any program needs. Limits the reader's memory.
+/// The largest number of words in a slot: more counters, or words of histograms, than any program
+/// needs. Limits the reader's memory.
 pub const COUNTERS_MAX: usize = 4096;
-/// More workers than any machine has processors.
+/// The largest number of slots: more workers than any machine has processors.
 pub const SLOTS_MAX: usize = 4096;
-/// A name must fit on a line of a terminal.
+/// The longest name of a counter: it must fit on a line of a terminal.
 pub const NAME_BYTES_MAX: usize = 96;
-/// One or two sentences.
+/// The longest help text: one or two sentences.
 pub const HELP_BYTES_MAX: usize = 512;
-/// The number of powers of two.
+/// The largest number of bounds of a histogram: the number of powers of two.
 pub const BOUNDS_MAX: usize = 64;
 
 /// The fields of the header: name, offset, bytes.

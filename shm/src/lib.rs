@@ -5,7 +5,8 @@
 //! `docs/format/counters.md` describes the bytes.
 //!
 //! A `Region` is a file that several processes map and write. Each thread that uses it is a
-//! `Participant`, whose death the others detect at any instruction; a [`RobustLock`] survives it.
+//! `Participant`. It may die at any instruction: the others detect that, and a [`RobustLock`] that
+//! it held can be taken again.
 //! `docs/format/region.md` describes the bytes.
 //!
 //! A `ProfileFile` holds the lock profile of a program. `docs/format/locks.md` describes the bytes.
@@ -19,7 +20,7 @@
 //! - Unsafe code is in `map.rs` and nowhere else.
 //! - This crate knows nothing of HTTP, of caches and of the meaning of counters.
 //!
-//! Under `--cfg loom` only the protocols are compiled, not what maps files.
+//! Under `--cfg loom` only the protocols are compiled, not the code that maps files.
 #![deny(missing_docs, unsafe_code)]
 
 mod counters;

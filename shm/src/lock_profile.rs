@@ -120,7 +120,8 @@ impl ProfileFile {
         ProfileHeader::of(self).map_err(|error| self.error(error))
     }
 
-    /// Sets one of its switches. Its program follows at the next attempt to take a lock.
+    /// Sets a switch of the profile. The profiled program obeys it from its next attempt to take a
+    /// lock.
     ///
     /// # Errors
     /// It is not a profile, is damaged, or cannot be written.
@@ -140,8 +141,8 @@ impl ProfileFile {
         self.switch(Switch::Generation, generation.wrapping_add(1))
     }
 
-    /// Whether this file is still at its path; another one there is that of a newer process. `None`
-    /// if there is no file.
+    /// Whether this file is still at its path; another file there belongs to a newer process.
+    /// `None` if there is no file at the path.
     pub fn is_in_place(&self) -> Option<bool> {
         let found = std::fs::symlink_metadata(&self.path).ok()?;
         Some(FileId::of(&found) == self.id)

@@ -41,12 +41,13 @@ impl Words {
         Ok(Words { map: MmapOptions::new().len(bytes).map_raw_read_only(file)? })
     }
 
-    /// Core dumps are sent to others, who must not see the content of a mapping.
+    /// Leaves the mapping out of core dumps: these are sent to other people, who must not see its
+    /// content.
     pub(crate) fn leave_out_of_dumps(&self) -> io::Result<()> {
         self.map.advise(Advice::DontDump)
     }
 
-    /// A forked child finds zeros. Only memory of this process alone can be treated so.
+    /// Makes a forked child find zeros here. Works only for memory of this process alone.
     #[allow(unsafe_code)]
     pub(crate) fn clear_in_children(&self) -> io::Result<()> {
         let begin = self.map.as_mut_ptr().cast();

@@ -25,8 +25,8 @@ impl<'a> Module<'a> {
     }
 }
 
-/// Reports all programs and libraries in memory to a profile. Unreadable ones are left out; their
-/// addresses have no names.
+/// Reports all programs and libraries in memory to a profile. Lines of the system's list that
+/// cannot be parsed are left out, so tools have no names for those addresses.
 pub(crate) fn tell(profile: &Profile) {
     let maps = std::fs::read("/proc/self/maps").unwrap_or_default();
     let maps = String::from_utf8_lossy(&maps);

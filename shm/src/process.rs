@@ -24,7 +24,8 @@ impl Writer {
         Writer { pid, start_ticks: start_ticks(pid.into()).unwrap_or(0), boot_id: boot_id() }
     }
 
-    /// Whether that process still runs on this machine. It looks dead from another pid namespace.
+    /// Whether the process still runs on this machine. A process of another pid namespace looks
+    /// dead.
     pub fn is_alive(&self) -> bool {
         let stat = stat_fields(self.pid.into());
         self.boot_id == boot_id()
@@ -59,7 +60,7 @@ fn page_of_this_process() -> Option<Words> {
     page.clear_in_children().ok().map(|()| page)
 }
 
-/// Field 22 of `/proc/PID/stat`.
+/// The start time of a process in clock ticks since boot: field 22 of `/proc/PID/stat`.
 pub(crate) fn start_ticks(pid: u64) -> Option<u64> {
     start_ticks_in(&stat_fields(pid)?)
 }
@@ -76,12 +77,12 @@ fn start_ticks_in(fields: &str) -> Option<u64> {
     fields.split_ascii_whitespace().nth(19)?.parse().ok()
 }
 
-/// The number is kept until the parent has asked how the process ended.
+/// Whether the process has ended. Its number stays in use until the parent has waited for it.
 fn has_ended(fields: &str) -> bool {
     matches!(fields.split_ascii_whitespace().next(), Some("Z" | "X"))
 }
 
-/// Zeros if the system does not tell.
+/// The kernel's random id of this boot; zeros if the system does not tell.
 pub(crate) fn boot_id() -> [u8; 16] {
     let text = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     parse_boot_id(text.trim()).unwrap_or_default()

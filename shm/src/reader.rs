@@ -16,8 +16,8 @@ use crate::value::CounterValue;
 
 /// A counter file of another process, opened for reading.
 ///
-/// Its writer allocated the whole file and never shortens it. If another program does, reading a
-/// value is a bus error, as with every mapped file; only the owner could do that.
+/// The writer allocated the whole file and never shortens it. If another program of the same user
+/// shortens it, reading a value is a bus error, as with every mapped file.
 pub struct CounterReader {
     slots: Slots,
     defs: Vec<ReadDef>,
@@ -63,8 +63,8 @@ impl CounterReader {
         self.slots.header.writer
     }
 
-    /// Whether this file is still at `path`; another one there is that of a newer server. `None` if
-    /// there is no file.
+    /// Whether this file is still at `path`; another file there belongs to a newer server. `None`
+    /// if there is no file at the path.
     pub fn is_at(&self, path: &Path) -> Option<bool> {
         let found = std::fs::symlink_metadata(path).ok()?;
         Some(FileId::of(&found) == self.id)
@@ -93,7 +93,8 @@ impl CounterReader {
     }
 }
 
-/// Fills `out` from `offset` on; less only if the file ends.
+/// Fills `out` with the bytes from `offset` on; returns their number, which is less than the length
+/// of `out` only if the file ends.
 fn read_up_to(file: &File, out: &mut [u8], offset: u64) -> io::Result<usize> {
     let mut filled = 0;
     while filled < out.len() {

@@ -11,20 +11,25 @@ use crate::value::{Bucket, CounterValue, HistogramValue};
 pub(crate) struct Slots {
     pub(crate) words: Words,
     pub(crate) header: Header,
-    /// The used words of each slot.
+    /// The number of words in use in each slot.
     pub(crate) word_count: usize,
 }
 
 impl Slots {
     /// The first word of a slot.
     pub(crate) fn first_word(&self, slot: usize) -> usize {
-        assert!(slot < self.header.slot_count, "there is no slot {slot}");
+        let slot_count = self.header.slot_count;
+        assert!(slot < slot_count, "the file has {slot_count} slots, so there is no slot {slot}");
         (self.header.slots_offset + slot * self.header.slot_stride_bytes) / WORD_BYTES
     }
 
     /// One word of one slot.
     pub(crate) fn value(&self, slot: usize, word: usize) -> u64 {
-        assert!(word < self.word_count, "there is no word {word}");
+        let word_count = self.word_count;
+        assert!(
+            word < word_count,
+            "slot {slot} of the counters has {word_count} words, so there is no word {word}"
+        );
         load(&self.words.all()[self.first_word(slot) + word])
     }
 
@@ -61,7 +66,7 @@ impl Slots {
     }
 }
 
-/// Little-endian in memory on any machine: the mapping is also a file.
+/// Loads a word, which is little-endian on any machine: the mapping is also a file.
 pub(crate) fn load(word: &AtomicU64) -> u64 {
     u64::from_le(word.load(Ordering::Relaxed))
 }

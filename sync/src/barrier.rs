@@ -18,7 +18,7 @@ use rustix::thread::{MembarrierCommand, MembarrierQuery, membarrier, membarrier_
 
 use crate::atomic::fence;
 
-/// The means that keeps the two sides in order. Both sides of one protocol must use the same.
+/// The barrier that keeps the two sides in order. Both sides of one protocol must use the same.
 ///
 /// A `Barrier` can only be made by its constructors, since the kernel refuses `membarrier` to
 /// processes that never registered.
@@ -49,21 +49,22 @@ impl std::fmt::Display for NoMembarrier {
 impl std::error::Error for NoMembarrier {}
 
 impl Barrier {
-    /// A fence on both sides: works everywhere.
+    /// A fence on both sides, which works everywhere.
     #[must_use]
     pub const fn fence() -> Barrier {
         Barrier(BarrierKind::Fence)
     }
 
-    /// Nothing on the frequent side, `membarrier` on the rare one, among threads of this process.
+    /// No instruction on the frequent side and `membarrier` on the rare side, among the threads of
+    /// this process.
     ///
-    /// The kernel is asked once per process; with many threads that can take milliseconds.
+    /// Each process registers once with the kernel; with many threads that can take milliseconds.
     ///
     /// # Errors
     /// The kernel has no `membarrier`, or a filter of system calls forbids it.
     pub fn process() -> Result<Barrier, NoMembarrier> {
-        // Zero: not asked yet. Two threads may both ask: the second answer is the same. An atomic,
-        // since ThreadSanitizer does not see into std's once.
+        // Zero: not asked yet. Two threads may both ask, since the second answer is the same. This
+        // is an atomic because ThreadSanitizer does not see into std's `Once`.
         static ANSWER: AtomicU32 = AtomicU32::new(0);
         const REFUSED: u32 = 1;
         const GRANTED: u32 = 2;
@@ -83,26 +84,28 @@ impl Barrier {
         matches!(self.0, BarrierKind::Process)
     }
 
-    /// The barrier of [`Barrier::process`], which the caller knows to have been made, or that of
-    /// [`Barrier::fence`]: for callers that store one bit in place of a barrier.
+    /// The barrier that a stored bit stands for: that of [`Barrier::process`], which the caller has
+    /// made before, or that of [`Barrier::fence`].
     #[inline(always)]
     pub(crate) const fn remembered(is_process: bool) -> Barrier {
         Barrier(if is_process { BarrierKind::Process } else { BarrierKind::Fence })
     }
 
-    /// The frequent side, between its store and its load. `name` is that of a fence.
+    /// The barrier of the frequent side, between its store and its load. `name` is the name of the
+    /// fence.
     #[inline(always)]
     pub fn light(self, name: &'static str) {
         if self.0 == BarrierKind::Fence || cfg!(any(loom, tsan)) {
             // ORDER: the caller names the partner, which calls `heavy`.
             fence(name);
         } else {
-            // ORDER: pairs with the membarrier in `heavy`; this keeps the compiler out of the way.
+            // ORDER: pairs with the membarrier in `heavy`; only the compiler could reorder here.
             std::sync::atomic::compiler_fence(std::sync::atomic::Ordering::SeqCst);
         }
     }
 
-    /// The rare side, between its store and its load. `name` is that of a fence.
+    /// The barrier of the rare side, between its store and its load. `name` is the name of the
+    /// fence.
     ///
     /// Aborts the process if the kernel refuses the `membarrier` that it granted before: continuing
     /// would be unsound, and unwinding would leave locks taken and memory half reclaimed.

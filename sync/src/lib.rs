@@ -1,5 +1,4 @@
-//! The means by which threads share memory: atomics, locks with classes and a profiler, pins and
-//! leases.
+//! Memory shared by threads: atomics, locks with classes and a profiler, pins and leases.
 //!
 //! Protocols are written against [`atomic`], which is std's or loom's, and against [`Words`], an
 //! array of words that may lie in mapped memory. Each ordering that a protocol needs has a name
@@ -9,7 +8,7 @@
 //! Invariants:
 //! - Every lock between threads is made here and has a [`LockClass`]. (The lock between processes
 //!   lies in a region: `forebay_shm::RobustLock`.)
-//! - Each of these locks can be recorded: [`profile`].
+//! - The profiler can record each of these locks: [`profile`].
 //! - Nothing here knows HTTP, caches or files.
 #![deny(missing_docs)]
 

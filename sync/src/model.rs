@@ -14,7 +14,7 @@ thread_local! {
     static WAS_ASKED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Preemptions of a model that no bound is given for.
+/// The limit of preemptions for a model without a bound of its own: none.
 const BOUND: Option<usize> = None;
 
 /// Whether the ordering with this name is weakened in the model that runs now.
@@ -26,7 +26,7 @@ pub fn is_weakened(name: &'static str) -> bool {
     is_weakened
 }
 
-/// The model holds in every interleaving.
+/// Asserts that the model holds in every interleaving.
 ///
 /// # Panics
 /// If it does not.
@@ -34,7 +34,7 @@ pub fn holds(model: &str, run: impl Fn() + Send + Sync + 'static) {
     holds_within(BOUND, model, run);
 }
 
-/// The model holds in every interleaving with at most `bound` preemptions.
+/// Asserts that the model holds in every interleaving with at most `bound` preemptions.
 ///
 /// # Panics
 /// If it does not.
@@ -47,7 +47,7 @@ pub fn holds_within(bound: Option<usize>, model: &str, run: impl Fn() + Send + S
     println!("\nHOLDS\t{model}\t{count}\t{bound}");
 }
 
-/// The model fails when the ordering called `name` is weakened.
+/// Asserts that the model fails when the ordering called `name` is weakened.
 ///
 /// # Panics
 /// If it holds nevertheless, or if it never meets an ordering of this name.
@@ -55,7 +55,7 @@ pub fn breaks(name: &'static str, model: &str, run: impl Fn() + Send + Sync + 's
     breaks_within(BOUND, name, model, run);
 }
 
-/// The same, with at most `bound` preemptions.
+/// As [`breaks`], with at most `bound` preemptions.
 ///
 /// # Panics
 /// As [`breaks`].
@@ -77,7 +77,7 @@ pub fn breaks_within(
     println!("\nBREAKS\t{name}\t{model}\t{count}\t{}", first_line(&failure));
 }
 
-/// A model of a wrong protocol fails as it stands: a counter-example.
+/// Asserts that a model of a wrong protocol fails without any weakening: a counter-example.
 ///
 /// # Panics
 /// If it holds.
@@ -85,7 +85,7 @@ pub fn fails(model: &str, run: impl Fn() + Send + Sync + 'static) {
     fails_within(BOUND, model, run);
 }
 
-/// The same, with at most `bound` preemptions.
+/// As [`fails`], with at most `bound` preemptions.
 ///
 /// # Panics
 /// As [`fails`].
@@ -98,7 +98,7 @@ pub fn fails_within(bound: Option<usize>, model: &str, run: impl Fn() + Send + S
     println!("\nFAILS\t{model}\t{count}\t{}", first_line(&failure));
 }
 
-/// Executions run, and how the last one failed.
+/// Runs the model. Returns the number of executions and, if the last one failed, its failure.
 fn explore(
     bound: Option<usize>,
     run: impl Fn() + Send + Sync + 'static,
@@ -121,7 +121,7 @@ fn explore(
     (count.load(Ordering::Relaxed), failure)
 }
 
-/// A model that ran into one of loom's limits has shown nothing.
+/// Panics if one of loom's limits ended the model, since such a model has shown nothing.
 fn refuse_limits(model: &str, failure: &str) {
     const LIMITS: &[&str] = &["exceeded maximum number of branches", "max_threads", "max_duration"];
     let limit = LIMITS.iter().find(|limit| failure.contains(**limit));
@@ -132,18 +132,18 @@ fn first_line(text: &str) -> &str {
     text.lines().next().unwrap_or_default()
 }
 
-/// A value that is not dropped when its model has failed: a destructor that uses loom's atomics
-/// then would end the whole run.
+/// A value that is not dropped when its model has failed. A destructor that used loom's atomics
+/// after a failure would end the whole run.
 #[derive(Debug)]
 pub struct ModelValue<T>(std::mem::ManuallyDrop<T>);
 
 impl<T> ModelValue<T> {
-    /// Keeps `value`.
+    /// Wraps `value`.
     pub fn new(value: T) -> ModelValue<T> {
         ModelValue(std::mem::ManuallyDrop::new(value))
     }
 
-    /// The value, kept no longer.
+    /// Takes the value out.
     pub fn into_inner(mut self) -> T {
         // SAFETY: `self` is forgotten at once, so the value is not used again.
         let value = unsafe { std::mem::ManuallyDrop::take(&mut self.0) };

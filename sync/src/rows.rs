@@ -2,7 +2,7 @@
 //!
 //! Invariants:
 //! - Every row begins on a line of its own, so that a store into one row disturbs no other.
-//! - The table begins with the first of its words; in a region it gets words of its own.
+//! - The table begins with the first word that it is given; in a region it has words of its own.
 
 use std::fmt;
 
@@ -14,7 +14,7 @@ use crate::words::{LINE_WORDS, Words};
 pub enum TableError {
     /// There are fewer words than its rows and columns need, or their number overflows.
     TooFewWords,
-    /// They do not begin on a line: rows of different writers would share lines.
+    /// The words do not begin on a line, so rows of different writers would share lines.
     NotOnALine,
 }
 
@@ -89,15 +89,15 @@ impl<W: Words> Rows<W> {
         Some(self.words.word(row * self.row_words + column))
     }
 
-    /// The words of one row; none if the table has no such row.
+    /// The words of one row; empty if the table has no such row.
     pub(crate) fn row_words(&self, row: usize) -> &[AtomicU64] {
         let start = row.saturating_mul(self.row_words);
         let words = if row < self.row_count { self.words.all().get(start..) } else { None };
         words.and_then(|words| words.get(..self.column_count)).unwrap_or_default()
     }
 
-    /// The words of one column, of all rows, in use or not: a list of the rows in use would miss
-    /// one that joins after it was made. None if the table has no such column.
+    /// The words of one column, of all rows, in use or not: a list of the rows in use would miss a
+    /// row that joins after the list was made. Yields nothing if the table has no such column.
     pub(crate) fn column(&self, column: usize) -> impl Iterator<Item = &AtomicU64> {
         (0..self.row_count).map_while(move |row| self.cell(row, column))
     }

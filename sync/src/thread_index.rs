@@ -16,7 +16,7 @@ mod loom_tests;
 #[cfg(all(test, not(loom)))]
 mod tests;
 
-/// Threads that can have a number at the same time; more of them live without one.
+/// The number of threads that can have a number at the same time; other threads have none.
 pub const THREAD_INDEX_COUNT: usize = 64 * WORD_COUNT;
 
 const WORD_COUNT: usize = if cfg!(loom) { 1 } else { 64 };
@@ -51,13 +51,13 @@ impl IndexPool {
         }
     }
 
-    /// The lowest free number, or `None` if all are taken.
+    /// Takes the lowest free number; `None` if all are taken.
     pub(crate) fn take(&self) -> Option<u32> {
         let number = (0u32..)
             .zip(&self.taken)
             .find_map(|(word_index, word)| take_bit(word).map(|bit| 64 * word_index + bit))?;
-        // A thread that writes under this number executes a barrier between that and its check, and
-        // a thread that walks the rows executes one before: so this needs no ordering of its own.
+        // This needs no ordering of its own: a thread executes a barrier between its write under
+        // this number and its check, and a thread that walks the rows executes a barrier before.
         self.high_water.fetch_max(u64::from(number) + 1, Relaxed);
         Some(number)
     }
@@ -118,7 +118,7 @@ mod current {
         }
     }
 
-    /// The number of the calling thread: below [`THREAD_INDEX_COUNT`], and no other thread has it.
+    /// The number of the calling thread, below [`THREAD_INDEX_COUNT`]. No other thread has it.
     ///
     /// `None` if more threads live than there are numbers, or if the thread is about to end.
     #[inline]

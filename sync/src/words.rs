@@ -13,8 +13,8 @@ pub trait Words {
 
     /// The word with this index.
     ///
-    /// If `index` is not below [`word_count`](Words::word_count). Check an index that comes from
-    /// elsewhere, the memory itself included.
+    /// Panics if `index` is not below [`word_count`](Words::word_count). The caller checks an index
+    /// that comes from elsewhere, the memory itself included.
     fn word(&self, index: usize) -> &AtomicU64;
 
     /// All words in order; always the same ones.
@@ -59,9 +59,10 @@ pub fn boxed_words(count: usize) -> Box<[AtomicU64]> {
     (0..count).map(|_| AtomicU64::new(0)).collect()
 }
 
-/// Words of a line: two owners must not write to the same line.
+/// The number of words of a line: two owners must not write to the same line.
 ///
-/// Two of the processor's lines, since it fetches them in pairs. A model needs no lines.
+/// A line is two of the processor's lines, since the processor fetches them in pairs. A model needs
+/// no lines.
 pub const LINE_WORDS: usize = if cfg!(loom) { 1 } else { 16 };
 
 #[derive(Debug)]
@@ -74,7 +75,7 @@ struct WordLine([AtomicU64; LINE_WORDS]);
 pub struct LineWords(Box<[WordLine]>);
 
 impl LineWords {
-    /// At least `count` words, all zero; whole lines.
+    /// At least `count` words, all zero, rounded up to whole lines.
     #[must_use]
     pub fn new(count: usize) -> LineWords {
         let line = |_| WordLine(std::array::from_fn(|_| AtomicU64::new(0)));
@@ -94,7 +95,7 @@ impl Words for LineWords {
 
     #[allow(unsafe_code)]
     fn all(&self) -> &[AtomicU64] {
-        // SAFETY: a line is `LINE_WORDS` words and nothing else (below), so that in a slice of
+        // SAFETY: a line is `LINE_WORDS` words and nothing else (asserted below), so in a slice of
         // lines the words lie one behind another; they live as long as the box.
         unsafe { std::slice::from_raw_parts(self.0.as_ptr().cast(), self.0.len() * LINE_WORDS) }
     }

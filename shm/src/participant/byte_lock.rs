@@ -33,10 +33,9 @@ impl FileLocks {
     }
 }
 
-/// A locked byte. Closing the file would not be enough: a child that any thread has forked, and
-/// that has not yet executed another program, has a copy of the descriptor, and the lock lasts
-/// until the last copy is closed. So the byte is unlocked explicitly, which counts for all copies;
-/// but not by the child.
+/// A locked byte, unlocked explicitly on drop, except in a forked child. Closing the file would not
+/// be enough: a child that has not yet executed another program has a copy of the descriptor, and
+/// the lock lasts until the last copy is closed. An explicit unlock counts for all copies.
 #[derive(Debug)]
 pub(crate) struct HeldByte {
     file: File,
@@ -45,7 +44,7 @@ pub(crate) struct HeldByte {
 }
 
 impl HeldByte {
-    /// Whether this is the process that locked it, and not a child of it.
+    /// Whether this process locked the byte; false in a child of that process.
     pub(crate) fn is_ours(&self) -> bool {
         self.pid == std::process::id()
     }
@@ -81,9 +80,9 @@ impl ByteLocks for FileLocks {
         if asked.is_err() || byte.l_type != libc::F_UNLCK as libc::c_short {
             return true;
         }
-        // The kernel may have answered without taking its lock, if no byte of the file is locked.
-        // Unlocking a byte that we never locked changes nothing, but takes the kernel's lock, so it
-        // comes after everything that the dead participant did.
+        // If no byte of the file is locked, the kernel may have answered without taking its lock.
+        // Unlocking a byte that we never locked changes nothing but takes the kernel's lock, so we
+        // come after everything that the dead participant did.
         let nothing = self.byte_of(row, libc::F_UNLCK);
         fcntl(&self.file, FcntlArg::F_OFD_SETLK(&nothing)).is_err()
     }

@@ -16,8 +16,8 @@ use crate::robust_lock::Liveness;
 /// time.
 ///
 /// Dropping it counts as a death: the row waits for a sweep. Use [`leave`](Participant::leave)
-/// after giving everything back. In a forked child, dropping or leaving changes nothing; nothing
-/// else may be done there with it, nor with a guard.
+/// after giving everything back. In a forked child, dropping or leaving changes nothing; the child
+/// may do nothing else with a participant, nor anything with a guard.
 ///
 /// ```compile_fail
 /// fn shared_between_threads<T: Sync>() {}
@@ -48,8 +48,9 @@ pub enum JoinError {
 pub enum ParticipantStatus {
     /// It holds its byte.
     Alive,
-    /// Its process is gone as far as this one can see, but its byte is held: by a forked child that
-    /// never executed another program, or the process is in another pid namespace.
+    /// The calling process does not see the participant's process, but the participant's byte is
+    /// still held. Either a forked child that never executed another program holds it, or the
+    /// participant's process is in another pid namespace.
     HeldByAnother,
     /// It has ended, and its row waits for a sweep.
     Dead,
@@ -57,7 +58,7 @@ pub enum ParticipantStatus {
     Sweeping,
 }
 
-/// A participant as others see it.
+/// The facts about a participant that every process can see.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Listed {
     /// Its id.
@@ -86,8 +87,8 @@ impl Participant {
         }
     }
 
-    /// Frees the row. The participant must own nothing in the region any more: no sweep would give
-    /// that back.
+    /// Frees the row. The participant must own nothing in the region any more, since no sweep would
+    /// give it back.
     pub fn leave(self) {
         if self.held.is_ours() {
             self.region.table().leave(self.id, self.held);
@@ -105,7 +106,7 @@ impl Participant {
     }
 }
 
-/// Represents a participant where locks are taken. It is useless once the participant has left.
+/// A handle on a participant for taking locks. It is useless once the participant has left.
 #[derive(Clone, Debug)]
 pub struct Deputy {
     region: Region,

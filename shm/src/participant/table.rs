@@ -4,7 +4,7 @@
 //! | word of a row | written by | read by |
 //! |---|---|---|
 //! | state and generation | holder of the row's byte | all |
-//! | the rest | holder of the row's byte, while the row is free | all, for people |
+//! | the rest | holder of the row's byte, while the row is free | all, only for display |
 //!
 //! Invariants:
 //! - A row is taken only while its participant holds its byte, or died with it.
@@ -41,9 +41,9 @@ pub struct ParticipantId {
 /// One lock for each row, which the kernel releases when its holder dies.
 ///
 /// Unlocking, explicit or by death, synchronises with the next locker and with every thread that
-/// learns that the byte is free. The kernel locks and unlocks under one lock of its own. But it
-/// reports that a file has no locked byte at all without that lock, so an inquiry has to pass
-/// through it, too.
+/// learns that the byte is free, because the kernel locks and unlocks under one lock of its own.
+/// But the kernel can report that a file has no locked byte at all without taking that lock, so an
+/// inquiry has to make the kernel take it.
 pub(crate) trait ByteLocks {
     /// Releases the byte when it is dropped.
     type Held;
@@ -51,15 +51,15 @@ pub(crate) trait ByteLocks {
     /// Locks the byte of a row, unless it is locked.
     fn try_lock(&self, row: u32) -> io::Result<Option<Self::Held>>;
 
-    /// Whether the byte of this row is locked. True if the system does not tell: taking a living
-    /// participant for dead is worse than waiting.
+    /// Whether the byte of this row is locked. Returns true if the system does not tell: taking a
+    /// living participant for dead is worse than waiting.
     fn is_locked(&self, row: u32) -> bool;
 }
 
-/// The reads of a row until it stands still.
+/// The attempts to read a row that changes while it is read.
 const LOOKS_MAX: u32 = if cfg!(loom) { 2 } else { 16 };
 
-/// The row got another state while it was read.
+/// The state of a row changed while the row was read.
 struct RowChanged;
 
 /// The facts about a participant that are shown to people.
@@ -170,7 +170,8 @@ impl<W: Words, B: ByteLocks> Table<'_, W, B> {
         (0..self.row_count).filter_map(|row| self.look(row)).collect()
     }
 
-    /// A row that changes at each read was free in between, and counts as free.
+    /// Reads a row; `None` if it is free. A row that changes during each attempt was free in
+    /// between, and counts as free.
     fn look(&self, row: u32) -> Option<RowSeen> {
         (0..LOOKS_MAX).find_map(|_| self.look_once(row).ok()).flatten()
     }

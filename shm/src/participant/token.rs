@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::table::ParticipantId;
 
-/// The identity of a region on this machine: two mappings of one file have the same.
+/// The identity of a region on this machine. All mappings of one file have the same identity.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct RegionId {
     /// Secret: hashes of keys start with it.
@@ -33,7 +33,7 @@ pub struct Dead {
 }
 
 impl Dead {
-    /// The sweeper found its byte free and holds it now.
+    /// Only for the sweeper, which found the participant's byte free and holds it now.
     pub(crate) fn new(id: ParticipantId, region: RegionId) -> Dead {
         Dead { id, region }
     }

@@ -20,7 +20,7 @@ pub struct Area {
 }
 
 impl Area {
-    /// `place` was checked against the size of the mapping.
+    /// The area at `place`, which was checked against the size of the mapping.
     pub(super) fn new(map: &Arc<map::Words>, place: &AreaPlace, region: RegionId) -> Area {
         let words = place.words();
         assert!(words.end <= map.all().len(), "the area lies in the region");
@@ -43,7 +43,7 @@ impl Area {
         self.region
     }
 
-    /// Whether it is the same area of the same region, in any mapping.
+    /// Whether both are the same area of the same region, even in different mappings.
     pub fn is_same(&self, other: &Area) -> bool {
         (self.region, self.first, self.count) == (other.region, other.first, other.count)
     }
@@ -57,7 +57,8 @@ impl Words for Area {
 
     #[inline]
     fn word(&self, index: usize) -> &AtomicU64 {
-        assert!(index < self.count, "there is no word {index}");
+        let count = self.count;
+        assert!(index < count, "the area has {count} words, so there is no word {index}");
         &self.map.all()[self.first + index]
     }
 

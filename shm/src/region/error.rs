@@ -59,14 +59,15 @@ pub enum RegionErrorKind {
     },
     /// The path has no file name, or is not that of a plain file.
     NotAFile,
-    /// Another process that makes or replaces a region in this directory does not finish.
+    /// Another process is making or replacing a region in this directory, and does not finish.
     Busy {
-        /// The time waited for it.
+        /// The time for which this process waited.
         waited: Duration,
     },
     /// The region needs `membarrier` among processes, which this version does not use.
     NoMembarrier,
-    /// The file is not a region of this boot and this layout version; for a file that is only read.
+    /// A file that was opened for reading only is not a region of this boot and this layout
+    /// version.
     Unusable {
         /// The reason.
         what: &'static str,

@@ -15,20 +15,21 @@ pub(crate) const MAGIC: [u8; 8] = *b"FBREGION";
 pub(crate) const LAYOUT_VERSION: u32 = 1;
 pub(crate) const HEADER_BYTES: usize = 128;
 pub(crate) const AREA_ENTRY_BYTES: usize = 32;
-/// A page, so that areas can be advised, locked and written to a disk on their own.
+/// Areas begin on pages, so that each can be advised, locked and written to a disk on its own.
 pub(crate) const PAGE_BYTES: u64 = 4096;
-/// The longest header with its directory.
+/// The largest size of header and directory together.
 pub(crate) const HEAD_BYTES_MAX: usize = HEADER_BYTES + AREAS_MAX * AREA_ENTRY_BYTES;
 
 /// The kind of the area that holds the participants' rows.
 pub(crate) const PARTICIPANTS_KIND: u32 = 1;
 pub(crate) const PARTICIPANTS_VERSION: u32 = 1;
-/// Kinds below are the region's own.
+/// The first kind for areas of programs; lower kinds are the region's own.
 pub(crate) const FIRST_PROGRAM_KIND: u32 = 16;
 
-/// More workers than any machine has processors.
+/// The largest number of participants: more workers than any machine has processors.
 pub const PARTICIPANTS_MAX: u32 = 4096;
-/// More areas than any program needs. Limits the bytes that are read before they are checked.
+/// The largest number of areas: more than any program needs. Limits the bytes that are read before
+/// they are checked.
 pub const AREAS_MAX: usize = 64;
 
 pub(crate) const BARRIER_FENCE: u32 = 1;
@@ -73,7 +74,7 @@ impl AreaPlace {
     }
 }
 
-/// The barrier that the header names. Each participating process makes it for itself.
+/// The barrier that the header names. Each participating process makes a `Barrier` from it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BarrierCode {
     Fence,
@@ -100,7 +101,7 @@ pub(crate) struct Layout {
     pub(crate) areas: Vec<AreaPlace>,
 }
 
-/// Why bytes are not a region that this program can use.
+/// The reason why the bytes are not a region that this program can use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NotUsable {
     /// Another program wrote it.
@@ -214,7 +215,8 @@ impl Layout {
         Ok(layout)
     }
 
-    /// Areas are behind the directory and behind each other, and end before the region does.
+    /// Checks that each area is behind the directory and behind the area before it, and that the
+    /// last one ends inside the region.
     fn check(&self, head_bytes: u64) -> Result<(), NotUsable> {
         let size_is_possible =
             self.region_bytes.is_multiple_of(PAGE_BYTES) && self.region_bytes <= isize::MAX as u64;

@@ -24,8 +24,8 @@ use crate::participant::{
 };
 use crate::process;
 
-/// Making a region takes a second for some gigabytes; a process that needs longer is stopped or
-/// hangs.
+/// The longest wait for another process that makes a region. That takes a second for some
+/// gigabytes, so a process that needs longer than this is stopped or hangs.
 const DIR_LOCK_WAIT: Duration = Duration::from_secs(10);
 
 /// Memory that several processes share. A clone is another handle on the same memory.
@@ -83,8 +83,9 @@ impl Region {
     /// boot.
     ///
     /// Any number of processes may do this at the same time: all get the same region. If they have
-    /// different plans, the last one's region has the name and the others keep theirs. If there is
-    /// no room for a new region beside one of another plan, the old one stays, and this fails.
+    /// different plans, the region of the last process has the name, and the other processes keep
+    /// their own regions. If there is no room for a new region beside an old one of another plan,
+    /// the old one stays, and this fails.
     ///
     /// A process that wants to change its user must do so before: the directory, the file and each
     /// [`join`](Region::join) belong to that user.
@@ -122,7 +123,7 @@ impl Region {
         let lock = place.lock(DIR_LOCK_WAIT)?;
         let mut opened = match place.look(&plan)? {
             FoundFile::Usable(file, layout) => {
-                // The file that a killed process has left behind takes as much room.
+                // A file that a killed process has left behind takes as much room as the region.
                 place.give_up();
                 return Ok((Region::attach(path, file, layout)?, UnnamedRegion::has_its_name()));
             }
@@ -162,7 +163,7 @@ impl Region {
         Ok(Region::new(map, file, plan, Opened::Created))
     }
 
-    /// The region under this name for a tool, which cannot write and is not a participant.
+    /// Opens the region under this name for a tool, which cannot write and is not a participant.
     ///
     /// # Errors
     /// There is no region of this boot and of a known layout, it is another user's, or the system
@@ -202,7 +203,7 @@ impl Region {
 
     /// The barrier by which all participants order publish-then-check.
     pub fn barrier(&self) -> Barrier {
-        // Whatever else the header says, we have not attached.
+        // A region whose header names another barrier was refused when it was opened.
         Barrier::fence()
     }
 
@@ -244,8 +245,8 @@ impl Region {
     /// Cleans up after each dead participant; returns their number. Sweeps may run at the same time
     /// in any thread: each dead participant is cleaned up by one of them.
     ///
-    /// `clean_up` releases what the dead participant owned: its rows, its pins, its leases, its
-    /// locks. It runs again for the same participant if its sweeper dies before it is done.
+    /// `clean_up` releases everything that the dead participant owned: rows, pins, leases, locks.
+    /// It runs again for the same participant if its sweeper dies before it is done.
     ///
     /// # Errors
     /// The system refuses to lock a row; the rows before it are cleaned up.

@@ -1,4 +1,4 @@
-//! The file under its name: examining it, making it, giving it the name.
+//! The file at a region's path: examining it, making a new one, giving that its name.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -23,8 +23,8 @@ use crate::map;
 use crate::process;
 use crate::robust_lock::{Futex, SystemFutex};
 
-/// The attempts at the directory's lock while another process makes a region, which takes as long
-/// as the kernel needs to clear its pages.
+/// The shortest and the longest pause between two attempts to lock the directory. Another process
+/// holds the lock while it makes a region: as long as the kernel needs to clear the pages.
 const LOCK_PAUSE_MIN: Duration = Duration::from_micros(200);
 const LOCK_PAUSE_MAX: Duration = Duration::from_millis(20);
 
@@ -32,7 +32,7 @@ const LOCK_PAUSE_MAX: Duration = Duration::from_millis(20);
 const NEW: &str = ".new";
 const DAMAGED: &str = ".damaged";
 
-/// A name in a private directory.
+/// The path of a region, in a private directory that is open.
 pub(super) struct RegionPath<'a> {
     path: &'a Path,
     parent: &'a Path,
@@ -40,15 +40,15 @@ pub(super) struct RegionPath<'a> {
     name: &'a OsStr,
 }
 
-/// The file under the name.
+/// The file at the region's path: none, a usable region, or a file that must be replaced.
 pub(super) enum FoundFile {
     Nothing,
     Usable(File, Layout),
     Unusable(ReplacedWhy),
 }
 
-/// The right to make and to replace files in a directory. Released explicitly, since a child that
-/// was forked in between has a copy of the descriptor; but not by the child.
+/// The right to make and to replace files in a directory. It is released explicitly, except in a
+/// forked child, since a child has a copy of the descriptor.
 #[derive(Debug)]
 pub(super) struct DirLock {
     dir: Arc<OwnedFd>,
@@ -74,7 +74,7 @@ impl<'a> RegionPath<'a> {
         Ok(RegionPath { path, parent, dir: Arc::new(file::open_private_dir(parent)?), name })
     }
 
-    /// The same place again, in the directory that was opened then.
+    /// The path of a region whose directory is open already.
     pub(super) fn again(path: &'a Path, dir: &Arc<OwnedFd>) -> Result<RegionPath<'a>, RegionError> {
         let (parent, name) = file::split(path)?;
         Ok(RegionPath { path, parent, dir: Arc::clone(dir), name })
@@ -89,7 +89,8 @@ impl<'a> RegionPath<'a> {
         self.path.with_file_name(self.suffixed(DAMAGED))
     }
 
-    /// Examines the file, and whether it is a region of this plan and of this boot.
+    /// Examines the file at the path: whether there is one, and whether it is a region of this plan
+    /// and of this boot.
     pub(super) fn look(&self, plan: &Layout) -> Result<FoundFile, RegionError> {
         let Some((file, stat)) = self.open_file()? else {
             return Ok(FoundFile::Nothing);
@@ -130,38 +131,39 @@ impl<'a> RegionPath<'a> {
         Ok(lock)
     }
 
-    /// Makes and fills the file under its name before [`name_it`](RegionPath::name_it); the caller
-    /// holds the lock. After an error there is no file.
+    /// Makes and fills a new file under a temporary name, which it has until
+    /// [`name_it`](RegionPath::name_it). The caller holds the lock. After an error there is no new
+    /// file.
     pub(super) fn make(&self, layout: &Layout) -> Result<(File, Arc<map::Words>), RegionError> {
         self.remove(NEW, "remove what a dead process left")?;
         let made = self.make_temp(layout);
         if made.is_err() {
-            // It may not exist at all.
+            // The file may not exist at all.
             self.give_up();
         }
         made
     }
 
-    /// Removes the old file, and the kept one of an older file, to free their room.
+    /// Removes the old file, and a damaged older one that was kept, to free their room.
     pub(super) fn clear(&self) -> Result<(), RegionError> {
         self.remove_named()?;
         crash_point!("region.cleared");
         self.remove(DAMAGED, "remove an older file")
     }
 
-    /// Removes the file under the name.
+    /// Removes the file at the path.
     pub(super) fn remove_named(&self) -> Result<(), RegionError> {
         self.remove("", "remove the old file")
     }
 
-    /// Removes the file that has no name yet; the caller holds the lock.
+    /// Removes the new file, which still has its temporary name. The caller holds the lock.
     pub(super) fn give_up(&self) {
         // If it stays, the next maker removes it.
         let _ = self.remove(NEW, "");
     }
 
-    /// Gives the file its name, which replaces the old file. A damaged file may be kept beside it;
-    /// returns the path of that one.
+    /// Gives the new file the region's name, which replaces the old file. With `keep_damaged` the
+    /// old file is kept under another name; returns its new path.
     pub(super) fn name_it(&self, keep_damaged: bool) -> Result<Option<PathBuf>, RegionError> {
         let kept = if keep_damaged { self.keep_damaged().map(Some) } else { Ok(None) };
         let named = kept.and_then(|kept| {
@@ -190,7 +192,7 @@ impl<'a> RegionPath<'a> {
         }
     }
 
-    /// An error about a file beside the region's.
+    /// The error about the file with this suffix beside the region's file.
     fn in_the_way(&self, suffix: &str, doing: &'static str, error: Errno) -> RegionError {
         let path = self.path.with_file_name(self.suffixed(suffix));
         match error {
@@ -246,7 +248,8 @@ impl<'a> RegionPath<'a> {
     }
 }
 
-/// A file with holes, such as a copied one, would be a bus error when the disk is full.
+/// Refuses a file with holes, such as a copied one: a store into a hole is a bus error when the
+/// disk is full.
 fn whole(layout: Layout, stat: &Stat) -> Result<Layout, NotUsable> {
     if has_holes(&layout, stat) {
         return Err(NotUsable::Damaged { what: "it has holes" });
@@ -285,8 +288,8 @@ pub(super) fn fill(
     let room = || if path.is_some() { free_bytes(file) } else { process::available_memory() };
     let no_space =
         |have| RegionError::at(path, RegionErrorKind::NoSpace { need, have, old_is_kept: false });
-    // Checked first, since allocating all that there is harms other processes before it fails: for
-    // memory without a name, they are killed.
+    // Checked first, since an allocation that uses up all room harms other processes before it
+    // fails: if the memory has no name, they are killed.
     if let Some(have) = room().filter(|have| *have < need) {
         return Err(no_space(have));
     }
@@ -295,7 +298,7 @@ pub(super) fn fill(
         Errno::NOSPC | Errno::DQUOT | Errno::NOMEM => no_space(room().unwrap_or(0)),
         other => RegionError::io(path, "allocate the file", other),
     })?;
-    // Otherwise every process would take every other one's region for damaged.
+    // If the file system leaves holes nevertheless, every process would call this region damaged.
     let stat = rustix::fs::fstat(file)
         .map_err(|error| RegionError::io(path, "look at the file", error))?;
     if has_holes(layout, &stat) {
@@ -325,7 +328,7 @@ fn pause_for(time: Duration) {
         tv_sec: i64::try_from(time.as_secs()).unwrap_or(i64::MAX),
         tv_nsec: time.subsec_nanos().into(),
     };
-    // An interrupted sleep was shorter: the caller checks again anyway.
+    // A signal may end the sleep early, but the caller checks again anyway.
     let _ = rustix::thread::nanosleep(&request);
 }
 

@@ -13,7 +13,8 @@ use crate::map;
 use crate::participant::{FileLocks, Listed, Table, describe};
 use crate::process::boot_id;
 
-/// A region that is only read. It cannot pin anything, so its content may change during the reads.
+/// A region that is only read. A reader cannot pin anything, so the content may change while it
+/// reads.
 #[derive(Debug)]
 pub struct RegionReader {
     map: Arc<map::Words>,

@@ -1,6 +1,6 @@
 //! The plan of a region.
 
-/// The plan of a region. Processes that share one have the same plan.
+/// The plan of a region. All processes that share a region have the same plan.
 #[derive(Clone, Copy, Debug)]
 pub struct RegionSpec<'a> {
     /// The size of the file, rounded up to whole pages. Bytes that no area uses are spare.
@@ -9,7 +9,8 @@ pub struct RegionSpec<'a> {
     ///
     /// [`PARTICIPANTS_MAX`]: super::PARTICIPANTS_MAX
     pub participants_max: u32,
-    /// How publish-then-check is ordered. Not part of the plan: later processes follow the region.
+    /// How publish-then-check is ordered. Two plans may differ in this: a process that attaches
+    /// uses the barrier that the region was made with.
     pub barrier: BarrierWish,
     /// The program's areas, in the order in which they are in the file.
     pub areas: &'a [AreaSpec],
@@ -18,8 +19,8 @@ pub struct RegionSpec<'a> {
 /// The barrier of a new region.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum BarrierWish {
-    /// The cheapest barrier that orders all processes: fences. `membarrier` does not order all of
-    /// them.
+    /// The cheapest barrier that orders all processes. It is a fence, since `membarrier` does not
+    /// order all processes.
     #[default]
     Best,
     /// Fences, so that every process can follow.

@@ -16,7 +16,7 @@ pub struct UnnamedRegion {
     made: Option<PendingFile>,
 }
 
-/// A file beside the name.
+/// A complete file that still has its temporary name.
 #[derive(Debug)]
 struct PendingFile {
     path: PathBuf,
@@ -38,8 +38,7 @@ impl UnnamedRegion {
     }
 
     /// Gives the region its name. Processes that have mapped the old file keep it. If this fails,
-    /// there is no file under the name any more, if the system permits: the old one is out of date
-    /// from now on.
+    /// the old file is removed, too, if the system permits: it is out of date from now on.
     ///
     /// # Errors
     /// The system refuses.

@@ -6,8 +6,8 @@ use forebay_sync::atomic::AtomicU64;
 
 /// A place to sleep, and a monotonic clock. The system has one; models have their own.
 pub trait Futex {
-    /// Sleeps while the low half of `word` is `expected`, until woken, at most `at_most`; may also
-    /// wake up spuriously.
+    /// Sleeps until woken, but at most `at_most`, and not at all if the low half of `word` is not
+    /// `expected`. May also wake up spuriously.
     fn wait(&self, word: &AtomicU64, expected: u32, at_most: Duration);
 
     /// Wakes one thread that sleeps on `word`.

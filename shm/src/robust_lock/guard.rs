@@ -27,8 +27,8 @@ impl<'a, W: Words, F: Futex> RobustGuard<'a, W, F> {
         RobustGuard { lock, must_repair, hold, of_participant: PhantomData }
     }
 
-    /// Whether an owner has died, or panicked, without a repair since. Then the protected data may
-    /// be in the middle of a change.
+    /// Whether an owner has died or panicked and no later owner has repaired the protected data,
+    /// which may be in the middle of a change.
     pub fn must_repair(&self) -> bool {
         self.must_repair
     }

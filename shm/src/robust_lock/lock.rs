@@ -19,8 +19,8 @@ use crate::participant::{Dead, ParticipantId, RegionId};
 #[cfg(not(loom))]
 use crate::region::Area;
 
-/// The longest sleep of a waiter between two checks of the owner: long enough to cost nothing,
-/// short enough that a death goes unnoticed.
+/// The longest sleep of a waiter between two checks of the owner: long enough that the checks cost
+/// nothing, short enough that users do not notice the delay after a death.
 pub const SLEEP_MAX: Duration = Duration::from_millis(50);
 
 /// A locking participant, and its knowledge of the others.
@@ -28,7 +28,7 @@ pub trait Liveness {
     /// The id of this participant.
     fn id(&self) -> ParticipantId;
 
-    /// The region of this participant: elsewhere its id means another one.
+    /// The region of this participant. In another region the same id names another participant.
     fn region_id(&self) -> RegionId;
 
     /// Whether a participant is alive. `false` is final, and makes everything visible that it
@@ -80,7 +80,8 @@ enum Attempt {
 #[cfg(not(loom))]
 impl RobustLock<Area, SystemFutex> {
     /// The lock in a word that is zero or was left by such a lock, for the participants of the
-    /// area's region. Each of several locks in one word reports its own holders only.
+    /// area's region. If several `RobustLock`s use one word, the profiler learns from each only
+    /// about the holds that were acquired through it.
     ///
     /// # Panics
     /// If there is no such word.
@@ -103,7 +104,8 @@ impl<W: Words, F: Futex> RobustLock<W, F> {
 
 impl<W: Words, F: Futex> RobustLock<W, F> {
     fn in_words((words, index): (W, usize), futex: F, region: RegionId, watched: Watched) -> Self {
-        assert!(index < words.word_count(), "there is no word {index}");
+        let count = words.word_count();
+        assert!(index < count, "the lock is to lie in word {index}, but there are {count} words");
         RobustLock { words, index, futex, region, watched }
     }
 
@@ -167,8 +169,8 @@ impl<W: Words, F: Futex> RobustLock<W, F> {
         owner_of(self.word().load(Relaxed))
     }
 
-    /// Frees the lock of a dead owner, if this is the owner, and marks it as in need of repair. A
-    /// sweep does this for every lock; without it the next owner would detect the death by itself.
+    /// Frees the lock and marks it as in need of repair, if this dead participant owns it. A sweep
+    /// does this for every lock; without it the next owner would detect the death by itself.
     pub fn abandon(&self, dead: &Dead) -> bool {
         let mut seen = self.word().load(Relaxed);
         while dead.region() == self.region && owner_of(seen) == Some(dead.id()) {
@@ -195,8 +197,8 @@ impl<W: Words, F: Futex> RobustLock<W, F> {
         member: &'a impl Liveness,
         deadline: Option<Duration>,
     ) -> Result<RobustGuard<'a, W, F>, LockError> {
-        // A thread that has slept cannot know whether others still sleep, so it must wake one at
-        // the end.
+        // A thread that has slept cannot know whether others still sleep, so it must wake one of
+        // them at the end.
         let mut slept = 0;
         let mut telling = self.watched.begin();
         loop {
@@ -239,7 +241,8 @@ impl<W: Words, F: Futex> RobustLock<W, F> {
         }
     }
 
-    /// One step from the loaded word. `extra` is `WAITERS` for a thread that has slept.
+    /// Tries to take the lock, given the loaded word. `extra` is `WAITERS` for a thread that has
+    /// slept.
     fn attempt(&self, seen: u64, extra: u64, member: &impl Liveness) -> Result<Attempt, LockError> {
         if member.region_id() != self.region {
             return Err(LockError::OtherRegion);

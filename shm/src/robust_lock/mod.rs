@@ -1,8 +1,8 @@
 //! Mutual exclusion between participants of a region, any of which may be killed at any moment.
 //!
 //! A lock is one word of an area. `docs/format/region.md` has its bits, its states and the effects
-//! of the death of its owner or of a waiter. After the death of an owner, every next owner is told
-//! so until one declares the protected data repaired.
+//! of the death of its owner or of a waiter. After the death of an owner, each later owner is told
+//! of it until one declares the protected data repaired.
 //!
 //! Invariants:
 //! - A word of zeros is a free lock.

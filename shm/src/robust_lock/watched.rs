@@ -1,5 +1,6 @@
-//! The lock as it is profiled. Nothing of the profile is in the region, so each process reports its
-//! own threads, and knows of others only that they hold the lock. A model reports nothing.
+//! The part of a lock that reports to the profiler. Nothing of the profile is in the region: each
+//! process reports its own threads, and knows of other processes only that they hold the lock. A
+//! model reports nothing.
 
 #[cfg(loom)]
 pub(super) use silent::{Hold, Watched};
@@ -49,7 +50,8 @@ mod told {
             }
         }
 
-        /// Whether the last owner here is this one: another process may have taken the lock since.
+        /// Whether `owner` is the last owner in this process, and was reported. If not, another
+        /// process may have taken the lock since.
         fn knows(&self, owner: u64) -> bool {
             self.owner.load(Relaxed) == owner
         }

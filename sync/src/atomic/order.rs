@@ -2,8 +2,8 @@
 //!
 //! Each ordering that a protocol needs is written as `release("bravo.unlock")`: outside of models
 //! that is the constant `Release`. A model runs the same code with the ordering of one name
-//! weakened and must then fail. So the code keeps no ordering that nothing needs, and lacks none
-//! that a model would notice.
+//! weakened and must then fail. So every ordering in the code is needed, and none is missing that a
+//! model can detect.
 
 use super::Ordering;
 
@@ -73,7 +73,7 @@ fn raw_fence(order: Ordering) {
     loom::sync::atomic::fence(order);
 }
 
-/// ThreadSanitizer does not follow fences, but it does follow this word.
+/// Swaps one word instead of a fence, since ThreadSanitizer follows words but not fences.
 #[cfg(tsan)]
 fn raw_fence(_order: Ordering) {
     static FENCE: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);

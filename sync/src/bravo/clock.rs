@@ -1,20 +1,21 @@
-//! The monotonic clock of revocations. A change of the time of day must not move it: the inhibition
-//! would freeze or end early.
+//! The monotonic clock of revocations. A change of the time of day must not move this clock: the
+//! inhibition would last too long or end early.
 
 use std::cell::Cell;
 use std::time::Instant;
 
-/// A thread looks at the clock in one of so many reads by the underlying lock; a power of two.
+/// A thread that reads by the underlying lock looks at the clock once in this many reads; a power
+/// of two.
 const TURN_READS: u32 = 8;
 
-/// Now.
+/// The present moment.
 #[expect(clippy::disallowed_methods, reason = "how long a lock waits is no decision of a request")]
 pub(super) fn now() -> Instant {
     Instant::now()
 }
 
-/// Nanoseconds since some moment in the past. Not an [`Instant`], which needs a first one to count
-/// from, shared by all threads.
+/// Nanoseconds since some moment in the past. A plain number fits into an atomic; an [`Instant`]
+/// becomes a number only relative to another one, which all threads would have to share.
 #[cfg(not(loom))]
 pub(super) fn now_ns() -> u64 {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);

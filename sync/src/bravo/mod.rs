@@ -10,8 +10,8 @@
 //!   `read` works while no writer waits and hangs when one does, as with most reader-writer locks.
 //! - **No upgrade**: two readers that want to become the writer wait for each other, so
 //!   [`lock_api::RawRwLockUpgrade`] is not implemented, whatever the underlying lock offers.
-//! - A writer that has the underlying lock switches the bias off and waits for the readers that are
-//!   in; from then on later ones queue at the underlying lock.
+//! - A writer that has the underlying lock switches the bias off and waits for the readers that
+//!   have slots; later readers queue at the underlying lock.
 //!
 //! ```
 //! use forebay_sync::bravo::{Bravo, SharedTable};
@@ -50,11 +50,11 @@ pub use table::{
     ByStore, BySwap, Claim, OwnTable, SHARED_ROW_COUNT, SLOT_COUNT, SharedTable, SlotRow, SlotTable,
 };
 
-/// Makes the barrier of all locks whose readers store ([`ByStore`]). Otherwise the first such
-/// reader makes it while it holds its lock.
+/// Makes the barrier of all locks whose readers store ([`ByStore`]). Without this call the first
+/// such reader makes the barrier while it holds its lock.
 ///
 /// The kernel takes milliseconds for that if threads run on other processors, and next to nothing
-/// if there is one thread: a program calls this before it starts its threads.
+/// if there is only one thread. So a program calls this before it starts its threads.
 pub fn prepare() {
     ByStore::barrier();
 }
@@ -72,7 +72,7 @@ pub fn prepare() {
 pub struct Bravo<R, S = SharedTable> {
     /// See [`state`] for its bits.
     state: AtomicU64,
-    /// Nanoseconds of [`clock::now_ns`] before which no reader switches the bias on; zero: any may.
+    /// No reader switches the bias on before this time, in nanoseconds of [`clock::now_ns`].
     inhibit_until: AtomicU64,
     inhibit_factor: u32,
     table: S,

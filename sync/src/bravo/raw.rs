@@ -1,4 +1,4 @@
-//! The lock as lock_api's traits.
+//! The traits of lock_api for this lock.
 
 use std::time::{Duration, Instant};
 
@@ -33,7 +33,7 @@ impl<G> SharedHold<G> {
 }
 
 impl<R: RawRwLock, S: SlotTable> Bravo<R, S> {
-    /// A reader that came in by the underlying lock.
+    /// The hold of a reader that has taken the underlying lock; switches the bias on if it is time.
     fn entered(&self, guard: R::SharedGuard) -> SharedHold<R::SharedGuard> {
         self.rebias();
         SharedHold::underlying(guard)
@@ -89,7 +89,7 @@ unsafe impl<R: RawRwLock, S: SlotTable> RawRwLock for Bravo<R, S> {
     fn lock_exclusive(&self) -> Self::ExclusiveGuard {
         let exclusive = self.underlying.lock_exclusive();
         let is_alone = self.revoke(Patience::Endless);
-        assert!(is_alone, "endless patience came to an end");
+        assert!(is_alone, "a writer without a deadline stopped waiting for biased readers");
         exclusive
     }
 
@@ -108,7 +108,7 @@ unsafe impl<R: RawRwLock, S: SlotTable> RawRwLock for Bravo<R, S> {
         self.underlying.is_locked() || self.has_slot()
     }
 
-    /// Also while the writer waits for readers to leave.
+    /// True also while the writer waits for readers to leave.
     fn is_locked_exclusive(&self) -> bool {
         self.underlying.is_locked_exclusive()
     }

@@ -4,8 +4,8 @@
 //!
 //! | form | slot written by | read by |
 //! |---|---|---|
-//! | [`BySwap`] | threads of the row; once claimed, the claiming thread | those, writers |
-//! | [`ByStore`] | the thread of the row, or a former one with a late guard | those, writers |
+//! | [`BySwap`] | threads of the row; once claimed, the claiming thread | these and writers |
+//! | [`ByStore`] | the thread of the row, or a former one with a late guard | these and writers |
 
 use std::marker::PhantomData;
 
@@ -17,12 +17,12 @@ use crate::thread_index::{high_water, thread_index};
 /// thread whose row is full takes the underlying lock.
 pub const SLOT_COUNT: usize = if cfg!(loom) { 2 } else { 8 };
 
-/// Rows of the tables that all locks share: 32 KiB, as the paper's table. Only rows of numbers that
-/// threads ever had are walked over, so that more rows would cost address space only; fewer would
-/// send the threads of a large machine to the underlying lock.
+/// The number of rows of a table that all locks share: 32 KiB, like the paper's table. Writers scan
+/// only rows that threads have had, so more rows would cost only address space. Fewer would send
+/// the threads of a large machine to the underlying lock.
 pub const SHARED_ROW_COUNT: usize = 256;
 
-/// The slots of one thread, or of the few that share the row.
+/// The slots of one thread, or of the few threads that share the row.
 ///
 /// Processors fetch lines in pairs, so a row takes two.
 #[derive(Debug)]
@@ -45,7 +45,7 @@ pub(super) mod sealed {
 
 /// How a reader takes a slot: [`BySwap`] or [`ByStore`].
 pub trait Claim: sealed::Sealed + 'static {
-    /// The barrier between claim and check, asked for once in a lock's life.
+    /// The barrier between claim and check. Called once in a lock's life.
     #[doc(hidden)]
     fn barrier() -> Barrier;
 
@@ -53,7 +53,7 @@ pub trait Claim: sealed::Sealed + 'static {
     #[doc(hidden)]
     fn row(thread_index: Option<u32>, row_count: usize) -> Option<usize>;
 
-    /// Writes the word into the slot if that is empty.
+    /// Writes the word into the slot if the slot is empty.
     #[doc(hidden)]
     fn claim(slot: &AtomicU64, word: u64) -> bool;
 
@@ -63,7 +63,7 @@ pub trait Claim: sealed::Sealed + 'static {
     fn shared() -> &'static [SlotRow];
 }
 
-/// Readers swap their word in and execute a fence: any number of threads, rows may be shared.
+/// Readers swap their word in and execute a fence, so any number of threads may share a row.
 #[derive(Clone, Copy, Debug)]
 pub struct BySwap;
 
@@ -165,8 +165,8 @@ impl<C: Claim> SlotTable for SharedTable<C> {
     }
 }
 
-/// A table of the lock's own, inside it, 128 bytes a row: its writers walk over no other lock's
-/// readers, and nested reads of other locks leave its slots free.
+/// A table inside the lock, 128 bytes a row. Its writers do not scan the readers of other locks,
+/// and nested reads of other locks leave its slots free.
 #[derive(Debug)]
 pub struct OwnTable<C = ByStore, const ROW_COUNT: usize = 16> {
     rows: [SlotRow; ROW_COUNT],
@@ -200,7 +200,8 @@ impl<C: Claim, const ROW_COUNT: usize> OwnTable<C, ROW_COUNT> {
     }
 }
 
-/// A slot of the calling thread with this word in it, if there is one.
+/// Writes the word into a free slot of the calling thread; returns the slot's index, or `None` if
+/// no slot is free.
 #[inline(always)]
 pub(super) fn claim<S: SlotTable>(table: &S, word: u64) -> Option<u32> {
     let rows = table.rows();

@@ -1,4 +1,4 @@
-//! How a writer waits for readers, which do not wake it: that would cost each of them a fence.
+//! How a writer waits for readers. Readers do not wake it: that would cost each reader a fence.
 
 use std::time::{Duration, Instant};
 
@@ -7,7 +7,7 @@ use rustix::thread::{Timespec, nanosleep};
 use super::clock;
 use crate::atomic::{spin_loop, yield_now};
 
-/// How long a writer waits for readers.
+/// How long a writer is willing to wait for readers.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Patience {
     None,
@@ -15,16 +15,17 @@ pub(super) enum Patience {
     Endless,
 }
 
-/// Rounds in which the writer spins, twice as long each time: up to 64 pauses, some microseconds.
+/// Rounds in which the writer spins, each twice as long as the one before: up to 64 pauses, which
+/// take some microseconds.
 const SPIN_ROUNDS: u32 = 7;
 
-/// Rounds in which it lets other threads run, until it believes that a reader was put to sleep.
+/// Rounds in which the writer lets other threads run. After them it assumes that a reader sleeps.
 const YIELD_ROUNDS: u32 = 10;
 
 /// The shortest nap; the timer of the kernel is about as coarse.
 const NAP_MIN: Duration = Duration::from_micros(50);
 
-/// After so many doublings a nap is longer than the longest.
+/// The doublings after which a nap would be longer than [`NAP_MAX`].
 const NAP_DOUBLINGS: u32 = 5;
 
 /// The longest nap: the most that a writer waits after the last reader has left.
@@ -38,7 +39,7 @@ pub(super) enum WaitStep {
     Nap(Duration),
 }
 
-/// Longer in each round, up to [`NAP_MAX`].
+/// The step of a round. Steps get longer from round to round, up to [`NAP_MAX`].
 pub(super) fn step(round: u32) -> WaitStep {
     let Some(nap_round) = round.checked_sub(SPIN_ROUNDS + YIELD_ROUNDS) else {
         return if round < SPIN_ROUNDS { WaitStep::Spin(1 << round) } else { WaitStep::Yield };
@@ -46,7 +47,7 @@ pub(super) fn step(round: u32) -> WaitStep {
     WaitStep::Nap(NAP_MAX.min(NAP_MIN * (1 << nap_round.min(NAP_DOUBLINGS))))
 }
 
-/// Waits longer each time, as long as there is patience.
+/// A writer's wait: each step is longer than the one before, until its [`Patience`] ends.
 pub(super) struct Backoff {
     patience: Patience,
     round: u32,
@@ -57,7 +58,7 @@ impl Backoff {
         Backoff { patience, round: 0 }
     }
 
-    /// Waits a while; returns false once the patience has ended.
+    /// Waits for one step. Returns false, without waiting, if the patience has ended.
     pub(super) fn wait(&mut self) -> bool {
         let left = match self.patience {
             Patience::None => return false,
@@ -68,7 +69,7 @@ impl Backoff {
             return false;
         }
         match step(self.round) {
-            // Time stands still in a model: letting other threads run is all there is to do.
+            // Time stands still in a model, so each step only lets other threads run.
             _ if cfg!(loom) => spin_loop(),
             WaitStep::Spin(count) => (0..count).for_each(|_| spin_loop()),
             WaitStep::Yield => yield_now(),
@@ -79,8 +80,8 @@ impl Backoff {
     }
 }
 
-/// Sleeps, if no signal ends that early. Not by parking: that would use up a wake-up which another
-/// thread has sent this one for something else.
+/// Sleeps; a signal may end that early. This does not park the thread, since that would use up a
+/// wake-up that another thread has sent it for some other reason.
 fn sleep(time: Duration) {
     let time = Timespec { tv_sec: 0, tv_nsec: time.min(NAP_MAX).subsec_nanos().into() };
     let _ = nanosleep(&time);

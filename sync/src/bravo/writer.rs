@@ -9,7 +9,7 @@ use crate::atomic::{Relaxed, acquire};
 
 impl<R: RawRwLock, S: SlotTable> Bravo<R, S> {
     /// Keeps readers out; the caller has just taken the underlying lock for writing. Returns false
-    /// if the patience ends first: readers enter as before.
+    /// if the patience ends first; then readers enter as before.
     #[inline]
     pub(super) fn revoke(&self, patience: Patience) -> bool {
         let word = self.state.load(Relaxed);
@@ -70,11 +70,11 @@ impl<R: RawRwLock, S: SlotTable> Bravo<R, S> {
         })
     }
 
-    /// Switches the bias on again, since a reader still has a slot: the next writer would not look
-    /// for it if the bias stayed off.
+    /// Switches the bias on again. A reader still has a slot, and the next writer would not wait
+    /// for that reader if the bias stayed off.
     fn give_up(&self, word: u64) {
-        // A reader that finds this word comes after the writers before us, though the store is
-        // relaxed: the fence in `revoke_bias` stands before it and makes it a release.
+        // A reader that finds this word comes after the writers before us although the store is
+        // relaxed: the fence in `revoke_bias` comes before the store and makes it a release.
         self.state.store(word, Relaxed);
     }
 }

@@ -1,9 +1,9 @@
 //! Leases: a participant keeps single values from reclamation across calls.
 //!
-//! A table of slots, a row for each participant. A slot in use holds a *place*: a number that names
-//! the value for all participants (its offset in a region), never zero. Only a row's owner stores
-//! into it. These are hazard pointers (Michael, IEEE TPDS 2004) whose slots have an owner, so that
-//! those of a dead one can be cleared.
+//! Leases lie in a table of slots, with a row for each participant. A slot in use holds a *place*:
+//! a number that names the value for all participants (its offset in a region), never zero. Only a
+//! row's owner stores into it. These are hazard pointers (Michael, IEEE TPDS 2004) whose slots have
+//! an owner, so that the slots of a dead owner can be cleared.
 //!
 //! | holder | reclaimer |
 //! |---|---|
@@ -20,8 +20,8 @@
 //!
 //! Compared with [pins](crate::pins): pins have a column for each piece of memory, so checking one
 //! piece is cheap, but each row costs a word for each piece. A lease names any place, a row has
-//! few, and the reclaimer reads all of them. A participant that is stopped, or that never responds,
-//! keeps at most the values that its slots name.
+//! few slots, and the reclaimer reads all of them. A participant that is stopped, or that never
+//! responds, keeps at most the values that its slots name.
 //!
 //! **A pin may become a lease**: nothing can be reclaimed under a pin, so the value needs no second
 //! look: `take(place, || true)`, then unpin. A reclaimer of memory that both protect looks *at the

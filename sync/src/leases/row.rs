@@ -42,8 +42,9 @@ impl fmt::Display for UnknownLease {
 
 impl std::error::Error for UnknownLease {}
 
-/// The number of a lease, for callers that cannot hold a [`Lease`]: a C program, a task that
-/// outlives the borrow of its row. Good for the row that took the lease, and once.
+/// The number of a lease, for callers that cannot hold a [`Lease`]: a C program, or a task that
+/// outlives the borrow of its row. Only the row that took the lease accepts the number, and only
+/// once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LeaseId {
     slot: u32,
@@ -51,7 +52,8 @@ pub struct LeaseId {
 }
 
 impl LeaseId {
-    /// As one number, never zero: slot in the lower half, serial number in the upper one.
+    /// The id as one number, never zero: the slot is in the lower half, the serial number in the
+    /// upper half.
     #[must_use]
     pub fn to_raw(self) -> u64 {
         u64::from(self.serial) << 32 | u64::from(self.slot)
@@ -125,7 +127,8 @@ impl<W: Words> LeaseRow<W> {
 
     /// Ends a numbered lease. Nothing may read the value any more.
     ///
-    /// This row has no lease of this number, or it has ended: nothing changes.
+    /// Fails, and changes nothing, if this row has no lease of this number, or if the lease has
+    /// ended.
     pub fn release(&self, id: LeaseId) -> Result<(), UnknownLease> {
         let slot = id.slot as usize;
         let serial = self.serials.get(slot).filter(|serial| serial.get() == id.serial);
@@ -142,7 +145,7 @@ impl<W: Words> LeaseRow<W> {
         self.leases.places_of(self.row).count()
     }
 
-    /// A free slot, searched round from the one after the last taken.
+    /// A free slot. The search begins after the slot that was taken last, and wraps around.
     fn free_slot(&self) -> Option<(usize, &AtomicU64)> {
         let (begin, count) = (self.slot_next.get(), self.serials.len());
         let mut words = (begin..count).chain(0..begin).filter_map(|slot| {
@@ -162,11 +165,11 @@ impl<W: Words> Lease<'_, W> {
         self.word.load(Relaxed)
     }
 
-    /// Turns the lease into a number; it is held until [`LeaseRow::release`].
+    /// Turns the lease into a number. The value stays leased until [`LeaseRow::release`].
     #[must_use]
     pub fn into_id(self) -> LeaseId {
-        // Zero marks a slot without a number. Numbers of a row repeat after 2^32: an id that is
-        // that old may end another lease.
+        // Zero marks a slot without a number. Numbers of a row repeat after 2^32 leases, so an id
+        // that is that old may end another lease.
         let serial = self.row.serial_last.get().checked_add(1).unwrap_or(1);
         self.row.serial_last.set(serial);
         self.row.serials[self.slot].set(serial);

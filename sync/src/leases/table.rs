@@ -25,7 +25,7 @@ impl<W: Words> Leases<W> {
 
     /// The table that lies in `words`, from the first one on.
     ///
-    /// A [`TableError`] if the words do not fit.
+    /// Fails with a [`TableError`] if the words do not fit.
     pub fn new(
         words: W,
         rows: usize,
@@ -39,7 +39,7 @@ impl<W: Words> Leases<W> {
         Ok(Leases { rows: Rows::new(words, rows, slots)?, barrier })
     }
 
-    /// The row of this number for its one owner; `None` if the table has no such row.
+    /// The row with this number, for its only owner; `None` if the table has no such row.
     ///
     /// # Safety
     /// - As long as it lives there is no other [`LeaseRow`] of this number, in any process.
@@ -62,8 +62,8 @@ impl<W: Words> Leases<W> {
         self.rows.column_count()
     }
 
-    /// The reclaimer's barrier, between unlinking values and looking at the leases: once for all
-    /// values that are unlinked.
+    /// The reclaimer's barrier, between unlinking values and looking at the leases. One call serves
+    /// all values that were unlinked before it.
     ///
     /// It serves every table of the same [`Barrier`]: a reclaimer that also looks at pins needs no
     /// second one.
@@ -114,8 +114,8 @@ impl<W: Words> Leases<W> {
 
     fn places(&self) -> impl Iterator<Item = u64> {
         let slots = (0..self.row_count()).flat_map(|row| self.rows.row_words(row));
-        // ORDER: pairs with the releases in `take`, `end` and `clear_row`: whatever the slot holds
-        // now, a holder that had another place in it has read that value to its end.
+        // ORDER: pairs with the releases in `take`, `end` and `clear_row`: if the slot held another
+        // place before, its holder has finished reading that value.
         slots.map(|slot| slot.load(acquire("leases.look"))).filter(|&place| place != 0)
     }
 

@@ -1,15 +1,15 @@
 //! The watcher of the locks: one observer or one profile for the whole process, switched on and off
 //! while the process runs.
 //!
-//! While it is off, a lock does two relaxed loads and one branch more than its raw lock when it is
-//! acquired, and one branch on its guard when it is released. While it is on, every acquisition
-//! first tries the lock, to learn whether another thread holds it and where that thread took it.
-//! Dropping a lock costs a branch too.
+//! While the watcher is off, a lock does two relaxed loads and one branch more than its raw lock
+//! when it is acquired, and one branch on its guard when it is released. While it is on, every
+//! acquisition first tries the lock, to learn whether another thread holds it and where that thread
+//! took it. Dropping a lock also costs a branch.
 //!
 //! Invariants:
 //! - Events come in pairs, whenever the switch is turned: each `acquired` is followed by exactly
-//!   one `released`, and there is no `released` without it. A hold that began while off is silent
-//!   to its end, and one that began while on is reported to its end.
+//!   one `released`, and there is no `released` without an `acquired`. A hold that began while the
+//!   watcher was off is silent to its end; one that began while it was on is reported to its end.
 //! - After `waiting` the same thread next reports `acquired` or `try_failed` for that attempt.
 //! - A thread that has 31 reported holds is silent about further ones.
 //! - An observer takes no lock of this crate (it would be called again without end), does not panic
@@ -41,11 +41,11 @@ pub enum LockMode {
 pub struct LockUse {
     /// The kind of lock.
     pub class: LockClass,
-    /// Where the lock lies; tells the locks of one class apart while they live.
+    /// The address of the lock, which distinguishes locks of one class while they live.
     pub address: usize,
-    /// Where it is taken.
+    /// The place in the source where the lock is taken.
     pub site: LockSite,
-    /// How it is taken.
+    /// How the lock is taken.
     pub mode: LockMode,
 }
 
@@ -54,9 +54,10 @@ pub struct LockUse {
 pub enum LockState {
     /// No thread held it.
     Free,
-    /// It was held. Of several readers this is the one that came last.
+    /// A thread held it. With several readers, `by` is about the one that came last.
     Held {
-        /// The call site of the holder; `None` if the holder took the lock while off.
+        /// The call site of the holder; `None` if the holder took the lock while the watcher was
+        /// off.
         by: Option<LockSite>,
     },
 }
@@ -73,7 +74,7 @@ pub trait Observer: Sync {
     /// during the hold.
     fn released(&self, hold: &LockUse, was_wanted: bool);
 
-    /// The attempt failed: at once, or because its time is over.
+    /// The attempt failed: it was a try-lock, or it reached its time limit.
     fn try_failed(&self, attempt: &LockUse, holder: Option<LockSite>);
 }
 
@@ -106,7 +107,7 @@ static SWITCH: AtomicPtr<AtomicU64> = AtomicPtr::new((&raw const OWN_SWITCH).cas
 
 /// Sets the observer of this process, for good. It receives no events before [`on`].
 ///
-/// There is an observer already, or a profile.
+/// Fails if there is already an observer or a profile.
 pub fn set(observer: &'static dyn Observer) -> Result<(), AlreadySet> {
     WATCHER.set(Watcher::Observer(observer)).map_err(|_| AlreadySet)
 }
@@ -137,7 +138,7 @@ pub fn off() {
     turn(false);
 }
 
-/// Turns the switch; a profile gives each period in which it is on another value.
+/// Turns the switch. A profile uses a different value in each period in which it is on.
 fn turn(is_on: bool) {
     match profile() {
         Some(profile) => profile.turn(is_on),

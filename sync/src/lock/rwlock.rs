@@ -34,7 +34,7 @@ pub struct RwLockReadGuard<'a, T, R: RawRwLock = parking_lot::RawRwLock> {
 /// thread.
 #[must_use = "the lock is released at once"]
 pub struct RwLockWriteGuard<'a, T, R: RawRwLock = parking_lot::RawRwLock> {
-    // As in the guard of a reader.
+    // Fields are dropped in this order, as in the guard of a reader.
     _hold: WatchedHold<'a>,
     inner: lock_api::RwLockWriteGuard<'a, R, T>,
     _stays: PhantomData<GuardNoSend>,

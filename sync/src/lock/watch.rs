@@ -6,9 +6,9 @@
 //! | `state` | observed attempts and holds | the release of an observed hold |
 //! | `holder` | start and end of an observed hold | attempts that find the lock held |
 //!
-//! Nothing is written while off, nor for a profile, which keeps holds in the blocks of its threads.
-//! No ordering is needed: the lock itself orders its holders, and the rest are counts. The bits of
-//! `state`:
+//! Nothing is written while the watcher is off, nor for a profile, which keeps holds in the blocks
+//! of its threads. No ordering is needed: the lock itself orders its holders, and the rest are
+//! counts. The bits of `state`:
 //!
 //! | bits | meaning |
 //! |---|---|
@@ -16,8 +16,8 @@
 //! | 1–31 | attempts that wait now |
 //! | 32–63 | observed holds now: at most one, or the readers |
 //!
-//! The first observed hold that finds no other clears bit 0. An attempt sets it after it failed, so
-//! it may fall on the hold after the one that was in the way.
+//! An observed hold clears bit 0 if it finds no other hold. An attempt sets bit 0 after it failed,
+//! so the bit may count for the hold after the one that made the attempt fail.
 
 use std::panic::Location;
 use std::ptr::null_mut;
@@ -43,19 +43,19 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// The part of a lock of this class.
+    /// The watched part of a lock of this class.
     #[must_use]
     pub const fn new(class: LockClass) -> Watch {
         Watch { class, state: AtomicU64::new(0), holder: AtomicPtr::new(null_mut()) }
     }
 
-    /// What kind of lock it is of.
+    /// The class of the lock.
     pub fn class(&self) -> LockClass {
         self.class
     }
 
-    /// Begins an attempt that is reported; `None` without a watcher, or if this attempt is passed
-    /// over. Call it only while [`is_on`](super::observe::is_on).
+    /// Begins an attempt that is reported. Returns `None` if there is no watcher, or if the watcher
+    /// skips this attempt. Call it only while [`is_on`](super::observe::is_on).
     #[inline(always)]
     pub fn attempt(&self, mode: LockMode, site: LockSite) -> Option<WatchedAttempt<'_>> {
         let watcher = watcher()?;
@@ -66,8 +66,9 @@ impl Watch {
         is_told.then_some(WatchedAttempt { told: AttemptInfo { watch: self, site, mode }, watcher })
     }
 
-    /// While on: tries, and waits if that fails. `take` returns whether it has the lock; it keeps
-    /// the guard itself, so that only the hold comes back through memory.
+    /// Acquires the lock while the watcher is on: tries, and waits if that fails. `take` returns
+    /// whether it has the lock; it keeps the guard itself, so that only the hold comes back through
+    /// memory.
     #[inline(never)]
     pub(super) fn acquire(
         &self,
@@ -91,7 +92,7 @@ impl Watch {
         WatchedHold::SILENT
     }
 
-    /// While on: tries only.
+    /// As [`acquire`](Watch::acquire), but only tries.
     #[inline(never)]
     pub(super) fn try_acquire(
         &self,
@@ -111,7 +112,8 @@ impl Watch {
         WatchedHold::SILENT
     }
 
-    /// An attempt that was not reported has the lock: its call site is unknown.
+    /// Notes that an attempt that was not reported has acquired the lock: the call site of the
+    /// holder is unknown.
     pub fn acquired_silently(&self) {
         match watcher() {
             Some(Watcher::Profile(profile)) => current::acquired_silently(profile, self.address()),
@@ -123,7 +125,7 @@ impl Watch {
     fn holder(&self) -> Option<LockSite> {
         let holder = self.holder.load(Relaxed);
         // SAFETY:
-        // - it is null or came from a `LockSite`, which is valid for ever;
+        // - the pointer is null or came from a `LockSite`, which is valid for ever;
         // - a `Location` is never written.
         unsafe { holder.as_ref() }
     }
@@ -164,15 +166,16 @@ pub struct ObservedWait {
 }
 
 impl<'a> WatchedAttempt<'a> {
-    /// The lock is held by another thread, and this attempt waits from now on. `is_last` says
-    /// whether the thread that took it last, as far as the watch knows, is the holder.
+    /// Reports that another thread holds the lock, and that this attempt waits from now on.
+    /// `is_last` says whether the holder is the thread that took the lock last, as far as the watch
+    /// knows.
     #[cold]
     pub fn begin_wait(&self, is_last: bool) -> ObservedWait {
         let watch = self.told.watch;
         match self.watcher {
             Watcher::Observer(observer) => {
-                // Marked as wanted before the observer is called: whatever the observer sets free
-                // by the call finds the lock wanted.
+                // Marked as wanted before the observer is called: if the observer lets the holder
+                // go on, the holder must find the lock wanted.
                 watch.state.update(Relaxed, Relaxed, |state| (state | WANTED) + WAITER);
                 let by = watch.holder().filter(|_| is_last);
                 observer.waiting(&self.told.lock_use(), by);
@@ -192,7 +195,7 @@ impl<'a> WatchedAttempt<'a> {
         }
     }
 
-    /// A try-lock failed: another thread holds the lock. `is_last` as in
+    /// Reports a failed try-lock: another thread holds the lock. `is_last` is as in
     /// [`begin_wait`](WatchedAttempt::begin_wait).
     #[cold]
     pub fn try_failed(self, is_last: bool) {
@@ -209,7 +212,7 @@ impl<'a> WatchedAttempt<'a> {
         }
     }
 
-    /// The wait reached its time limit.
+    /// Reports that the wait reached its time limit.
     #[cold]
     pub fn timed_out(self, begun: ObservedWait) {
         self.end_wait();
@@ -225,7 +228,7 @@ impl<'a> WatchedAttempt<'a> {
         }
     }
 
-    /// This thread has the lock.
+    /// Reports that this thread has the lock.
     #[inline(always)]
     #[must_use = "the hold is over when this is dropped"]
     pub fn acquired(self, way: AcquiredHow) -> WatchedHold<'a> {
@@ -308,14 +311,14 @@ impl AttemptInfo<'_> {
 /// A part of every guard, dropped before the lock is released: whether its acquisition was
 /// reported. It is passed by value and small, so that it stays in registers.
 pub struct WatchedHold<'a> {
-    /// `None` if the hold began while off.
+    /// `None` if the acquisition was not reported.
     watch: Option<&'a Watch>,
-    /// The slot in which the thread keeps the rest.
+    /// The slot in which the thread keeps the other facts of the hold.
     slot: u32,
 }
 
 impl WatchedHold<'_> {
-    /// A hold that began while off.
+    /// A hold whose acquisition was not reported.
     pub const SILENT: WatchedHold<'static> = WatchedHold { watch: None, slot: 0 };
 }
 
@@ -329,8 +332,8 @@ impl Drop for Watch {
 }
 
 impl Watch {
-    /// The lock ends: this thread's failed try-locks of it must not count for the next lock at its
-    /// address.
+    /// Called when the lock is dropped: this thread's failed try-locks of it must not count for the
+    /// next lock at its address.
     #[cold]
     fn end(&self) {
         current::destroyed(self.address());

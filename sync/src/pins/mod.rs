@@ -1,8 +1,8 @@
 //! Pins: a reader keeps memory from reuse and writes no line that another reader writes.
 //!
-//! A table of counts, with a row for each reader and a column for each piece of memory (a segment).
-//! Only a row's owner stores into it, with plain loads and stores. A word names the memory that a
-//! reader reads; other threads may remove the word:
+//! Pins are a table of counts, with a row for each reader and a column for each piece of memory (a
+//! segment). Only a row's owner stores into it, with plain loads and stores. A reader finds the
+//! memory through a word that names it, which other threads may remove:
 //!
 //! | reader | reclaimer |
 //! |---|---|

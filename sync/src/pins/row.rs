@@ -86,7 +86,7 @@ impl<W: Words> PinRow<W> {
         if is_there() { Ok(pin) } else { Err(NotPinned::Gone) }
     }
 
-    /// Lowers a pin that was [kept](Pin::keep).
+    /// Ends a pin that was [kept](Pin::keep).
     ///
     /// # Safety
     /// - A pin of this row and this column was kept, and not lowered since.

@@ -25,7 +25,7 @@ impl<W: Words> Pins<W> {
 
     /// The table that lies in `words`, from the first one on.
     ///
-    /// A [`TableError`] if the words do not fit.
+    /// Fails with a [`TableError`] if the words do not fit.
     pub fn new(
         words: W,
         rows: usize,
@@ -35,7 +35,7 @@ impl<W: Words> Pins<W> {
         Ok(Pins { rows: Rows::new(words, rows, columns)?, barrier })
     }
 
-    /// The row of this number for its one owner; `None` if the table has no such row.
+    /// The row with this number, for its only owner; `None` if the table has no such row.
     ///
     /// # Safety
     /// - As long as it lives there is no other [`PinRow`] of this number, in any process.
@@ -58,8 +58,8 @@ impl<W: Words> Pins<W> {
         self.rows.column_count()
     }
 
-    /// The reclaimer's barrier, between removing the words and looking at the pins: once for all
-    /// columns whose words are removed.
+    /// The reclaimer's barrier, between removing the words and looking at the pins. One call serves
+    /// all columns whose words were removed before it.
     ///
     /// It serves every table of the same [`Barrier`]: a reclaimer that also looks at leases needs
     /// no second one.
@@ -75,7 +75,8 @@ impl<W: Words> Pins<W> {
     /// If the table has no such column.
     #[must_use]
     pub fn is_pinned(&self, column: usize) -> bool {
-        assert!(column < self.column_count(), "column {column} of {}", self.column_count());
+        let count = self.column_count();
+        assert!(column < count, "the pins have {count} columns, so there is no column {column}");
         // ORDER: pairs with the release in `unpin` and in `clear_row`: all reads of the memory come
         // before its reuse.
         self.rows.column(column).any(|count| count.load(acquire("pins.look")) != 0)
@@ -94,14 +95,15 @@ impl<W: Words> Pins<W> {
         }
     }
 
-    /// The number of pins, each counted once however often its row raised it. A snapshot for tools;
-    /// like [`Pins::holders`] it says nothing about reuse.
+    /// The number of pairs of a row and a column that it pins. A snapshot for tools; like
+    /// [`Pins::holders`] it does not show whether the memory may be reused.
     #[must_use]
     pub fn pinned_count(&self) -> usize {
         self.rows.used_count()
     }
 
-    /// The columns that a row pins; a snapshot for tools. None if the table has no such row.
+    /// The columns that a row pins; a snapshot for tools. Yields nothing if the table has no such
+    /// row.
     pub fn pinned_by(&self, row: usize) -> impl Iterator<Item = usize> {
         let counts = self.rows.row_words(row).iter().enumerate();
         counts.filter(|(_, count)| count.load(Relaxed) != 0).map(|(column, _)| column)

@@ -12,8 +12,8 @@ pub trait ProfiledSite {
     /// The description for tools; called once, when a thread first records the site.
     fn describe(&self) -> SiteDescription<'_>;
 
-    /// Fills in the return addresses that led here, the innermost first, and returns their number.
-    /// Called for samples only.
+    /// Fills in the return addresses of the calls that led here, the innermost first, and returns
+    /// their number. Called for samples only.
     fn callers(&self, _out: &mut [u64]) -> usize {
         0
     }

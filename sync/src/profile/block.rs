@@ -95,7 +95,8 @@ impl ThreadBlock {
         add(&self.head[index], 1);
     }
 
-    /// The row of a key; calls `is_new` if the key gets one now. Without room it is the shared row.
+    /// The row of a key, or the shared row if there is no room. Calls `is_new` if the key gets its
+    /// row now.
     #[inline]
     pub(super) fn row_of(&self, key: u64, is_new: impl FnOnce()) -> usize {
         let first = key as usize & (self.keys.len() - 1);
@@ -125,7 +126,7 @@ impl ThreadBlock {
         }
     }
 
-    /// Whether the key has a row. Counts nothing.
+    /// Whether the key has a row. Unlike [`row_of`](ThreadBlock::row_of), this changes no count.
     #[cold]
     pub(super) fn has(&self, key: u64) -> bool {
         let mask = self.keys.len() - 1;
@@ -149,7 +150,7 @@ impl ThreadBlock {
             match (word(index, pair::HOLDER), word(index, pair::WAITER)) {
                 (_, 0) => 0,
                 found if found == (holder, waiter) => key,
-                // Any other than 0 and the key.
+                // Neither 0 nor the key.
                 _ => !key | 1 << 63,
             }
         });
@@ -168,7 +169,8 @@ impl ThreadBlock {
         }
     }
 
-    /// Probes for a key from its own index on; `at` returns the key at an index, 0 for none.
+    /// Searches for a key, from the index that its hash names; `at` returns the key at an index, or
+    /// 0 if there is none.
     pub(super) fn probe(
         &self,
         key: u64,
@@ -199,14 +201,14 @@ impl ThreadBlock {
     }
 }
 
-/// Adds a time to a sum, to its maximum beside it, and to a histogram.
+/// Adds a time to a sum and to a histogram, and raises the maximum in the word after the sum.
 #[inline(always)]
 pub(super) fn add_time(row: &BlockRow, word: usize, buckets: usize, ns: u64) {
     add_max(row, word, ns);
     add(&row[buckets + bucket_of(ns)], 1);
 }
 
-/// Adds to a sum, and to the maximum beside it.
+/// Adds to a sum, and raises the maximum in the word after it.
 #[inline(always)]
 pub(super) fn add_max(row: &BlockRow, word: usize, ns: u64) {
     add(&row[word], ns);

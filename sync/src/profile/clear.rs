@@ -1,4 +1,5 @@
-//! A block begins a generation. Tools read a block only if its generation is the profile's.
+//! Clearing a block for a new generation. Tools read a block only if its generation is the
+//! profile's.
 //!
 //! Invariant: a reader that sees the generation sees no count from before it.
 
@@ -11,11 +12,11 @@ pub(super) fn clear<'a>(
     counts: impl Iterator<Item = &'a AtomicU64>,
 ) {
     for count in counts {
-        // Zeros stay unwritten: most of a block is zero.
+        // Most of a block is zero already, and is not written again.
         if count.load(Relaxed) != 0 {
             count.store(0, Relaxed);
         }
     }
-    // ORDER: pairs with tools, which read the file: the generation before the counts.
+    // ORDER: pairs with tools, which read the generation from the file before the counts.
     current.store(generation, release("profile.clear"));
 }

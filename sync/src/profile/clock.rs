@@ -7,8 +7,9 @@ use rustix::time::{ClockId, Timespec, clock_gettime};
 
 /// The source of time stamps.
 ///
-/// The processor's counter, if its rate is constant; else the system's clock. A thread that moves
-/// to a processor whose counter lags may see an earlier stamp than before: that time counts as 0.
+/// This is the processor's counter if its rate is constant, otherwise the system's clock. A thread
+/// that moves to a processor whose counter lags may see an earlier stamp than before: then the time
+/// in between counts as 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Clock {
     /// Nanoseconds per tick, times 2^32; 0 for the system's clock.
@@ -19,8 +20,8 @@ pub struct Clock {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Stamp(u64);
 
-/// How long the counter is compared with the system's clock. An error of one clock call, some 50
-/// ns, is then one part in 40,000.
+/// The time over which the counter is compared with the system's clock. An error of one clock call,
+/// some 50 ns, is then one part in 40,000.
 const COMPARE_NS: u64 = 2_000_000;
 
 const NS_PER_S: u64 = 1_000_000_000;
@@ -52,7 +53,7 @@ impl Clock {
         if has_steady_ticks() { compared() } else { Clock::SYSTEM }
     }
 
-    /// Now.
+    /// The present moment.
     #[inline]
     #[must_use]
     pub fn now(self) -> Stamp {
@@ -90,8 +91,8 @@ fn compared() -> Clock {
     ns_per_tick.filter(is_likely).map_or(Clock::SYSTEM, |ns_per_tick| Clock { ns_per_tick })
 }
 
-/// Both clocks at the same moment: the closest of several readings, since a thread may be preempted
-/// between two.
+/// Both clocks at nearly the same moment. This is the closest of several pairs of readings, since
+/// the thread may be preempted between the two.
 fn both() -> (u64, u64) {
     const LOOKS: usize = 20;
     let look = |_| {
@@ -108,7 +109,7 @@ fn system_ns() -> u64 {
     (tv_sec as u64).wrapping_mul(NS_PER_S).wrapping_add(tv_nsec as u64)
 }
 
-/// The processor's counter, or the system's clock where there is none (never called there).
+/// The processor's counter. On a machine without one this is never called.
 #[inline]
 #[cfg_attr(target_arch = "x86_64", allow(unsafe_code))]
 fn ticks() -> u64 {

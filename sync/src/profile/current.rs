@@ -28,9 +28,9 @@ impl fmt::Display for AlreadyWatched {
 impl std::error::Error for AlreadyWatched {}
 
 /// Records the locks of this crate into this profile from now on, while the profile is on. The
-/// process itself switches it, or a tool that has the profile's words too.
+/// process itself switches it, or a tool that also has the profile's words.
 ///
-/// The process already has a profile or an observer.
+/// Fails if the process already has a profile or an observer.
 pub fn install(profile: &'static Profile) -> Result<(), AlreadyWatched> {
     observe::watch_by_profile(profile).map_err(|_| AlreadyWatched)
 }
@@ -70,11 +70,12 @@ impl ProfiledSite for ClassSite {
     }
 }
 
-/// Locks of a thread that an observer is told of; with more, attempts are silent.
+/// The number of a thread's holds that an observer is told of at one time; further attempts are
+/// silent.
 const HELD_MAX: usize = HOLDS_MAX;
 
-/// The recorder of a thread, and for an observer the locks that the thread holds: guards need not
-/// carry these.
+/// The recorder of a thread and, for an observer, the locks that the thread holds, so that guards
+/// need not carry them.
 struct ThreadLocal {
     recorder: Recorder,
     held: [Option<(LockSite, LockMode)>; HELD_MAX],
@@ -161,7 +162,7 @@ pub(crate) fn released(profile: &Profile, index: u32) {
     });
 }
 
-/// Forgets failed try-locks of a lock that ends.
+/// Forgets failed try-locks of a lock that is being dropped.
 #[cold]
 pub(crate) fn destroyed(lock: usize) {
     LOCAL.with_borrow_mut(|local| local.recorder.destroyed(lock));
@@ -178,7 +179,7 @@ pub(crate) fn timed_out(profile: &Profile, place: ClassSite, lock: usize, wait: 
     LOCAL.with_borrow_mut(|local| local.recorder.timed_out(profile, &place, lock, wait));
 }
 
-/// The identity of this thread, if it will be able to give a block back.
+/// The identity of this thread; `None` if the thread could not give a block back any more.
 fn this_thread() -> Option<ThreadIdentity> {
     LEAVE.try_with(|_| ()).ok()?;
     let mut name = [0; 16];

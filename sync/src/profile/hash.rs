@@ -1,6 +1,6 @@
 //! Keys: 64 bits that stand for a call site, a stack or a row.
 
-/// A mix of which each bit depends on all bits of `word`.
+/// Mixes a word: each bit of the result depends on all bits of `word`.
 #[inline]
 #[must_use]
 pub(crate) fn mix(word: u64) -> u64 {

@@ -7,8 +7,9 @@
 //! | which rows are in use | the thread that has the block | that thread; waiters; tools |
 //! | the rows | the same | the same |
 //!
-//! No ordering is needed: a waiter takes and counts whatever it reads. A row that is being written
-//! may look like another's for a moment: the wait then counts for the previous holder, or for none.
+//! No ordering is needed: a waiter counts the wait for the holder that it reads. A row that is
+//! being written may be read half old and half new: the wait then counts for the previous holder,
+//! or for none.
 
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
@@ -20,9 +21,9 @@ use super::shared::Profile;
 
 type HoldRow = [AtomicU64; hold::WORDS];
 
-const _: () = assert!(HOLDS_MAX < 64, "a word has a bit for each");
+const _: () = assert!(HOLDS_MAX < 64, "a word has a bit for each row");
 
-/// The part of a block that shows the present.
+/// The part of a block with the thread's present holds and its present wait.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Holds {
     /// Bit *n* is set while row *n* is in use.
@@ -153,8 +154,8 @@ fn held_in(row: &HoldRow) -> HoldRecord {
     }
 }
 
-/// Blocks that are searched for a holder: with more threads than these it may not be found. Each
-/// costs a cache line that another thread writes.
+/// The number of blocks that are searched for a holder. With more threads the holder may not be
+/// found. Each block costs a cache line that another thread writes.
 const SEARCHED_MAX: usize = 256;
 
 /// The key of the call site of a lock's holder; 0 if none is found. Searches `looks` times, since a
@@ -165,8 +166,9 @@ pub(super) fn holder_of(profile: &Profile, lock: usize, looks: usize) -> u64 {
     held.map_or(0, |held| held.key)
 }
 
-/// Of several exclusive holders the one that came last: the others have just released the lock, or
-/// handed the release over to another thread. For a shared lock any reader will do.
+/// The holder of a lock. Of several exclusive holders this is the one that came last: the others
+/// have just released the lock, or handed the release over to another thread. Of several readers
+/// it is any one.
 fn look_for_holder(profile: &Profile, lock: usize) -> Option<HoldRecord> {
     let mut latest: Option<HoldRecord> = None;
     for (index, owner) in profile.owners().iter().take(SEARCHED_MAX).enumerate() {

@@ -20,7 +20,7 @@
 //!
 //! Invariants:
 //! - Recording allocates nothing, takes no lock and does no I/O.
-//! - Events without room in their table are counted in another one that has room.
+//! - Events without room in their table are counted elsewhere, so none is lost silently.
 //! - A reset, a switch or a reader never makes a thread wait.
 
 #[cfg(not(loom))]

@@ -71,7 +71,7 @@ pub(super) mod header {
 /// A control word, which other programs set while its program runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Switch {
-    /// Not 0 while attempts are recorded; another number each time it is switched on.
+    /// Not 0 while attempts are recorded; a different number each time recording is switched on.
     Enabled = header::ENABLED as isize,
     /// Attempts that a thread skips after each that it records.
     Skip = header::SKIP as isize,
@@ -79,8 +79,8 @@ pub enum Switch {
     Generation = header::GENERATION as isize,
     /// The time of the last reset, in nanoseconds since 1970.
     ResetUnixNs = header::RESET_UNIX_NS as isize,
-    /// The call stack is taken of one in this many waits and failed try-locks of a thread; 0: of
-    /// none.
+    /// The call stack is recorded for one in this many waits and failed try-locks of a thread; 0:
+    /// for none.
     StackSample = header::STACK_SAMPLE as isize,
 }
 
@@ -114,7 +114,7 @@ pub(super) mod site {
 /// site.
 pub(super) mod stack {
     pub(in crate::profile) const KEY: usize = 0;
-    /// As in a site.
+    /// As `CHECK` of a site.
     pub(in crate::profile) const CHECK: usize = 1;
     /// The key of the site.
     pub(in crate::profile) const SITE: usize = 2;
@@ -138,7 +138,7 @@ pub(super) mod block {
     /// The thread's name, 16 bytes.
     pub(in crate::profile) const NAME: usize = 1;
     pub(in crate::profile) const GENERATION: usize = 3;
-    /// Threads that had the block, one after another.
+    /// The number of threads that had the block, one after another.
     pub(in crate::profile) const OWNERS: usize = 4;
     pub(in crate::profile) const ROWS_USED: usize = 5;
     pub(in crate::profile) const ROWS_REJECTED: usize = 6;
@@ -248,7 +248,7 @@ pub fn bucket_end_ns(bucket: usize) -> Option<u64> {
     (bucket + 1 < BUCKET_COUNT).then(|| 1 << (bucket as u32 + FIRST_BUCKET_BITS))
 }
 
-/// Parts begin on cache lines of their own.
+/// The words of a line. Each part of the profile begins on a line of its own.
 const LINE_WORDS: usize = 16;
 
 /// The offset of the keys in a block.
@@ -427,7 +427,8 @@ impl ProfilePlan {
         (self.word_count() as u64).saturating_mul(8)
     }
 
-    /// This plan with as many threads as fit into `bytes`; `None` if not one does.
+    /// This plan with as many threads as fit into `bytes`; `None` if there is no room for a single
+    /// thread.
     #[must_use]
     pub fn within(self, bytes: u64) -> Option<ProfilePlan> {
         // The owners take a word for each thread, rounded up to lines.

@@ -1,5 +1,5 @@
-//! The number of processes of one recording that have a profile: counted in the profile of the
-//! first.
+//! The number of processes of one recording that have a profile. The profile of the first process
+//! has the count.
 
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
@@ -10,9 +10,9 @@ use super::plan::{HEADER_WORDS, LAYOUT_VERSION, MAGIC, header};
 /// Bytes of a profile that [`count_process`] needs.
 pub const COUNTED_BYTES: usize = HEADER_WORDS * 8;
 
-/// Counts another process that wants a profile beside the one that begins with these words. Returns
-/// false, and counts a refusal, if `max` processes have one. Words that are no profile of this
-/// layout count and refuse nothing.
+/// Counts another process that wants a profile beside the first one, which begins with these words.
+/// Returns false, and counts a refusal, if `max` processes have one. If the words are not a profile
+/// of this layout, nothing is counted or refused.
 #[must_use]
 pub fn count_process(first: &[AtomicU64; HEADER_WORDS], max: u64) -> bool {
     if !is_profile(first) {

@@ -12,9 +12,10 @@ use super::shared::Profile;
 /// Failed try-locks that a thread remembers.
 const TRIES_MAX: usize = 16;
 
-/// How long a failed try-lock waits for the next attempt. A thread that wants a lock mostly asks
-/// again within milliseconds. After this long it may no longer want the lock, and the lock may be
-/// another one: a lock that was freed without notice may have left its address to the next.
+/// The longest time from a failed try-lock to the next attempt that still belongs to the same
+/// delay. A thread that wants a lock mostly tries again within milliseconds. After this long it may
+/// no longer want the lock. Another lock may even have the same address, if the first one was freed
+/// without notice.
 pub(super) const TRY_NS_MAX: u64 = 10_000_000_000;
 
 /// Attempts that a thread without a block loses before it looks for one again.
@@ -25,19 +26,19 @@ const LOST_BEFORE_LOOK: u32 = 256;
 struct FailedTry {
     lock: usize,
     key: u64,
-    /// The first failed try-lock, and the last.
+    /// The time of the first failed try-lock, and of the last.
     since: Stamp,
     last: Stamp,
     row: u32,
-    /// The pair plus one; 0 for none.
+    /// The index of the pair plus one; 0 for none.
     pair: u32,
-    /// The sample plus one; 0 for none.
+    /// The index of the sample plus one; 0 for none.
     sample: u32,
     /// The value of [`Profile::on_since`] at the first failure.
     on_since: u64,
 }
 
-/// The recording state of one thread, which may keep it anywhere. All calls are for the same
+/// The recording state of one thread; the thread may keep it anywhere. All calls are for the same
 /// profile.
 ///
 /// An attempt calls `begin`, then `begin_wait` if it has to wait, then `acquired`, `try_failed`,
@@ -108,7 +109,7 @@ impl Recorder {
 
     #[inline(never)]
     fn skip(&mut self, profile: &Profile) -> bool {
-        // Sampling may have changed since.
+        // The number of attempts to skip may have been lowered since.
         self.skip_left = (self.skip_left - 1).min(profile.skip());
         if let Some(block) = &self.block {
             block.count(block::SKIPPED);
@@ -207,15 +208,15 @@ impl Recorder {
         self.block.as_ref()?.holds.at(index)
     }
 
-    /// The latest hold of a lock by this thread, which goes on.
+    /// The latest hold of a lock by this thread. The hold does not end.
     #[inline(always)]
     #[must_use]
     pub fn find_hold(&self, lock: usize) -> Option<ProfiledHold> {
         self.block.as_ref()?.holds.find(lock).map(|(hold, _)| hold)
     }
 
-    /// Forgets the holds of a lock that ended, or that was replaced by another at its address:
-    /// their lengths are unknown. Returns how many there were.
+    /// Forgets the holds of a lock that ended, or that was replaced by another at its address: the
+    /// lengths of these holds are unknown. Returns their number.
     #[inline]
     pub fn forget_holds(&mut self, lock: usize) -> u64 {
         let Some(block) = &self.block else {
@@ -247,7 +248,7 @@ impl Recorder {
         LockWait { since, holder: profile.holder_in_the_way(lock) }
     }
 
-    /// Ends a wait that failed without the lock.
+    /// Ends a wait without the lock, for a reason other than a time limit.
     #[cold]
     pub fn give_up(&self) {
         if let Some(block) = &self.block {
@@ -344,7 +345,8 @@ impl Recorder {
         add(&row[row::ASLEEP_COUNT], 1);
     }
 
-    /// Forgets failed try-locks of a lock that ends: another may come to lie at its address.
+    /// Forgets failed try-locks of a lock that is being dropped, since another lock may get its
+    /// address.
     #[inline]
     pub fn destroyed(&mut self, lock: usize) {
         if self.tried_count > 0 {
@@ -427,8 +429,8 @@ impl Recorder {
     }
 
     /// Forgets failed try-locks from before the profile was last switched on, since acquisitions in
-    /// between were not recorded. Those that are merely too old are counted: their delay is
-    /// unknown.
+    /// between were not recorded. Also forgets, and counts as forgotten, those that are too old:
+    /// their delay is unknown.
     fn forget_old_tries(&mut self, profile: &Profile, now: Stamp) {
         let on_since = profile.on_since();
         for place in &mut self.tried {
@@ -446,7 +448,7 @@ impl Recorder {
         }
     }
 
-    /// Moves all failed try-locks into the past.
+    /// Makes all failed try-locks older by `ns`.
     #[cfg(test)]
     pub(super) fn age_tries(&mut self, ns: u64) {
         for tried in self.tried.iter_mut().flatten() {

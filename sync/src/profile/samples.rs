@@ -54,7 +54,7 @@ impl Sampler {
         Some(index)
     }
 
-    /// Takes the call stack, if it is this event's turn and there is room.
+    /// Records the call stack, if this event is to be sampled and there is room.
     #[inline(never)]
     fn sample(
         &mut self,
@@ -84,8 +84,8 @@ impl Sampler {
 }
 
 impl ThreadBlock {
-    /// The sample of a stack and a holder (0 if unknown); `None` without room. Calls `is_new` if it
-    /// gets one now.
+    /// The sample of a stack and a holder (0 if unknown); `None` without room. Calls `is_new` if
+    /// the sample begins now.
     fn sample_of(
         &self,
         stack: u64,
@@ -99,7 +99,7 @@ impl ThreadBlock {
             match (word(index, sample::HOLDER), word(index, sample::STACK)) {
                 (_, 0) => 0,
                 found if found == (holder, stack) => key,
-                // Any other than 0 and the key.
+                // Neither 0 nor the key.
                 _ => !key | 1 << 63,
             }
         });
@@ -132,7 +132,8 @@ impl ThreadBlock {
 }
 
 impl Profile {
-    /// Takes the call stack of one in `every` waits and failed try-locks of a thread; 0 takes none.
+    /// Records the call stack of one in `every` waits and failed try-locks of a thread; 0 records
+    /// none.
     pub fn set_stack_sample(&self, every: u64) {
         self.part(header::STACK_SAMPLE, 1)[0].store(every, Relaxed);
     }

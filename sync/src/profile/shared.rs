@@ -89,9 +89,9 @@ pub struct Profile {
 }
 
 impl Profile {
-    /// Makes a profile in words that are all zero. It is off.
+    /// Makes a profile in words that are all zero. The profile is off.
     ///
-    /// `None` if the plan has a [fault](ProfilePlan::fault), or needs more words.
+    /// Returns `None` if the plan has a [fault](ProfilePlan::fault), or needs more words.
     #[must_use]
     pub fn new(
         words: &'static [AtomicU64],
@@ -148,7 +148,7 @@ impl Profile {
         &self.plan
     }
 
-    /// The clock of its times.
+    /// The clock of the profile's times.
     #[must_use]
     #[inline]
     pub fn clock(&self) -> Clock {
@@ -169,7 +169,7 @@ impl Profile {
         self.switch().load(Relaxed) != 0
     }
 
-    /// Begins recording, or ends it.
+    /// Switches recording on or off.
     pub fn turn(&self, is_on: bool) {
         if is_on != self.is_on() {
             let value = if is_on { self.clock.now().ticks().max(1) } else { 0 };
@@ -196,7 +196,7 @@ impl Profile {
         self.header[header::SKIP].load(Relaxed)
     }
 
-    /// Resets the profile: each thread clears its counts before it records on.
+    /// Resets the profile: each thread clears its counts before it records its next event.
     pub fn reset(&self, unix_ns: u64) {
         self.header[header::GENERATION].fetch_add(1, Relaxed);
         self.header[header::RESET_UNIX_NS].store(unix_ns, Relaxed);
@@ -220,13 +220,13 @@ impl Profile {
         self.count(header::LOST, n);
     }
 
-    /// Words from `start` on; for blocks.
+    /// `count` words from `start` on.
     pub(super) fn part(&self, start: usize, count: usize) -> &'static [AtomicU64] {
         &self.words[start..start + count]
     }
 
-    /// Lets threads take no block until [`raise_blocks`](Profile::raise_blocks) allows it, since
-    /// there is no memory behind the blocks yet. Called before the profile is shared.
+    /// Keeps threads from taking blocks until [`raise_blocks`](Profile::raise_blocks) allows it,
+    /// since there is no memory behind the blocks yet. Called before the profile is shared.
     #[must_use]
     pub fn without_blocks(self) -> Profile {
         Profile { blocks: AtomicUsize::new(0), ..self }
@@ -264,7 +264,7 @@ impl Profile {
         holds::holder_of(self, lock, 1)
     }
 
-    /// As [`holder_of`](Profile::holder_of) for a waiter, which has the time to search longer.
+    /// As [`holder_of`](Profile::holder_of), but searches longer, since a waiter has the time.
     #[must_use]
     pub(super) fn holder_in_the_way(&self, lock: usize) -> u64 {
         holds::holder_of(self, lock, 2)
@@ -346,8 +346,8 @@ impl Profile {
         row[module::CHECK].store(check(0, &row[..module::CHECK]), Relaxed);
     }
 
-    /// Stores a text; returns its offset (low half) and length (high half), or 0 without text or
-    /// without room for it.
+    /// Stores a text; returns its offset (low half) and length (high half), or 0 if the text is
+    /// empty or has no room.
     fn add_text(&self, text: &str) -> u64 {
         let bytes = text.as_bytes();
         let bytes = &bytes[..bytes.len().min(TEXT_BYTES_MAX)];

@@ -1,15 +1,15 @@
 //! The call stack of a thread at a lock: return addresses for a sample.
 //!
 //! The walk follows frame pointers, with which the workspace is built (`.cargo/config.toml`).
-//! Unwinding by tables needs none, but whether that takes a lock or allocates depends on the
-//! versions of two system libraries, and it is slower. This walk reads two words of our own memory
-//! per frame and does nothing else.
+//! Unwinding by tables needs no frame pointers, but it is slower, and the versions of two system
+//! libraries decide whether it takes a lock or allocates. This walk reads two words of our own
+//! memory per frame and does nothing else.
 //!
 //! Invariants:
-//! - The walk reads only words of this thread's own stack, between the innermost frame and that of
-//!   [`with_known_stack`], which is alive: it cannot fault, whatever lies there.
-//! - A thread that did not call [`with_known_stack`] has no frames, nor has one while it runs on
-//!   another stack, such as a signal handler's.
+//! - The walk reads only words of this thread's own stack, between the innermost frame and the
+//!   frame of [`with_known_stack`], which is alive. So it cannot fault, whatever the words hold.
+//! - A thread has no frames if it did not call [`with_known_stack`], or while it runs on another
+//!   stack, such as a signal handler's.
 //! - Code without frame pointers ends the walk early, or adds a wrong address. Tools that name
 //!   addresses drop those that lie in no program.
 
@@ -34,8 +34,8 @@ impl Drop for KnownStackGuard {
     }
 }
 
-/// Runs `work` with the thread's stack known, so that samples have frames down to this call. Asks
-/// the system, which may allocate.
+/// Runs `work` with the thread's stack known, so that samples have frames up to this call. Asks the
+/// system for the range of the stack, which may allocate.
 #[inline(never)]
 pub fn with_known_stack<R>(work: impl FnOnce() -> R) -> R {
     let here = 0_u8;
@@ -48,16 +48,17 @@ pub fn with_known_stack<R>(work: impl FnOnce() -> R) -> R {
 /// The lowest address of this thread's stack.
 fn own_stack_start() -> Option<usize> {
     let mut attributes = MaybeUninit::uninit();
-    // SAFETY: no conditions.
+    // SAFETY: the call has no conditions.
     let thread = unsafe { libc::pthread_self() };
-    // SAFETY: a thread that runs, and room for the attributes that the call fills in.
+    // SAFETY: the thread is running, and there is room for the attributes that the call fills in.
     if unsafe { libc::pthread_getattr_np(thread, attributes.as_mut_ptr()) } != 0 {
         return None;
     }
-    // SAFETY: it was filled in.
+    // SAFETY: the call succeeded, so it has filled in the attributes.
     let mut attributes = unsafe { attributes.assume_init() };
     let (mut start, mut bytes) = (std::ptr::null_mut(), 0);
-    // SAFETY: attributes, and places for an address and a number.
+    // SAFETY: the attributes are initialised, and the other pointers lead to an address and a
+    // number that may be written.
     let got = unsafe { libc::pthread_attr_getstack(&attributes, &mut start, &mut bytes) };
     // SAFETY: the attributes are not used any more.
     unsafe { libc::pthread_attr_destroy(&mut attributes) };
@@ -73,7 +74,7 @@ pub(super) fn callers(out: &mut [u64]) -> usize {
     if !(start..end).contains(&here) {
         return 0;
     }
-    // SAFETY: this thread's stack, from a frame that is alive to another one that is.
+    // SAFETY: the range is this thread's stack from one living frame to another.
     unsafe { walk(frame_pointer(), here..end, out) }
 }
 
@@ -101,8 +102,8 @@ fn frame_pointer() -> usize {
 /// Walks the frames in `stack`, each above the last, fills in their return addresses and returns
 /// their number.
 ///
-/// A frame holds the address of the next one and, above it, the return address; so on both
-/// supported architectures.
+/// On both supported architectures a frame holds the address of the next frame and, above it, the
+/// return address.
 ///
 /// # Safety
 /// - Every word in `stack` can be read until this returns.
@@ -116,7 +117,7 @@ pub(super) unsafe fn walk(frame: usize, stack: Range<usize>, out: &mut [u64]) ->
         if !is_frame {
             break;
         }
-        // SAFETY: a word in `stack`, by the contract.
+        // SAFETY: the word lies in `stack`, so the caller promises that it can be read.
         let next = unsafe { std::ptr::with_exposed_provenance::<usize>(frame).read_volatile() };
         let above = std::ptr::with_exposed_provenance::<usize>(frame + WORD);
         // SAFETY: as above.

@@ -37,7 +37,7 @@ impl ProfileSnapshot {
         let about = about(&head, bytes.byte_count())?;
         let plan = about.plan;
         let control = control(&head);
-        // Threads first: a thread describes a key before it writes the key.
+        // Threads are read before sites: a thread describes a key before it writes the key.
         let (threads, now) = threads(bytes, &about, control.generation)?;
         let mut texts = Texts::of(bytes, &plan);
         let mut sites = BTreeMap::new();
@@ -221,7 +221,7 @@ fn module_of(
     Ok(Some(ModuleRead { start, end, file_offset, path }))
 }
 
-/// The records of the blocks, and the present of their owners.
+/// The records of the blocks, and the present holds and waits of their owners.
 fn threads(
     bytes: &(impl ProfileBytes + ?Sized),
     about: &ProfileHeader,

@@ -1,10 +1,10 @@
-//! Why a profile can't be read.
+//! The reasons why a profile cannot be read.
 
 use std::{fmt, io};
 
 use crate::profile::plan::LAYOUT_VERSION;
 
-/// Why a profile can't be read.
+/// The reason why a profile cannot be read.
 #[derive(Debug)]
 pub struct ProfileError(pub ProfileErrorKind);
 

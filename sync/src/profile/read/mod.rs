@@ -26,9 +26,9 @@ pub trait ProfileBytes {
     /// The number of bytes.
     fn byte_count(&self) -> u64;
 
-    /// Fills `out` from `offset` on.
+    /// Fills `out` with the bytes from `offset` on.
     ///
-    /// The bytes cannot be read, or end before.
+    /// Fails if the bytes cannot be read, or if they end before `out` is full.
     fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()>;
 }
 

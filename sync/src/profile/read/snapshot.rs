@@ -9,22 +9,23 @@ use crate::profile::shared::SiteKind;
 /// A profile at one moment.
 #[derive(Clone, Debug)]
 pub struct ProfileSnapshot {
-    /// Its process, and the room of its parts.
+    /// The process of the profile, and the room of the profile's parts.
     pub about: ProfileHeader,
-    /// Its control words.
+    /// The control words.
     pub control: ProfileControl,
     /// Counts that all threads share.
     pub counts: SharedCounts,
-    /// The call sites by their keys. A key without a site found no room for one, or is just being
-    /// described.
+    /// The call sites by their keys. A key is missing if there was no room for its site, or if the
+    /// site is just being described.
     pub sites: BTreeMap<u64, SiteRead>,
-    /// The sampled call stacks by their keys; a key may be missing as with sites.
+    /// The sampled call stacks by their keys. A key may be missing for the same reasons.
     pub stacks: BTreeMap<u64, StackRead>,
     /// The mapped parts of programs and libraries.
     pub modules: Vec<ModuleRead>,
     /// The blocks that were in use since the last reset.
     pub threads: Vec<ThreadRead>,
-    /// The present holds and waits of threads that live, or lived when the program ended.
+    /// The present holds and waits of the threads that are alive, or that were alive when the
+    /// program ended.
     pub now: Vec<ThreadNow>,
 }
 
@@ -47,7 +48,7 @@ pub struct ThreadNow {
 pub struct LockNow {
     /// The start, in nanoseconds since 1970.
     pub since_unix_ns: u64,
-    /// Where it lies.
+    /// The address of the lock.
     pub lock: u64,
     /// The key of the call site.
     pub site: u64,
@@ -70,7 +71,7 @@ pub struct ProfileHeader {
     pub clock_hz: u64,
     /// The program, as it was started.
     pub program: String,
-    /// That clock when the profile was made.
+    /// The value of that clock when the profile was made.
     pub created_ticks: u64,
     /// The kind of the sites.
     pub kind: SiteKind,
@@ -85,12 +86,13 @@ pub struct ProfileControl {
     pub is_on: bool,
     /// Attempts that a thread skips after each that it records.
     pub skip: u64,
-    /// The call stack is taken of one in this many waits and failed try-locks of a thread; 0: of
-    /// none.
+    /// The call stack is recorded for one in this many waits and failed try-locks of a thread; 0:
+    /// for none.
     pub stack_sample: u64,
     /// The generation, which grows with each reset.
     pub generation: u64,
-    /// When the last reset was, or when the profile was made, in nanoseconds since 1970.
+    /// The time of the last reset, or else the time when the profile was made, in nanoseconds since
+    /// 1970.
     pub reset_unix_ns: u64,
 }
 
@@ -134,7 +136,7 @@ pub struct SiteRead {
     pub line: u32,
     /// Column of that line.
     pub column: u32,
-    /// The address of the lock; 0 if the site is for many.
+    /// The address of the lock; 0 if the site is for many locks.
     pub lock: u64,
     /// Return addresses, the innermost first.
     pub frames: Vec<u64>,
@@ -162,7 +164,7 @@ pub struct ModuleRead {
     pub path: Arc<str>,
 }
 
-/// One block: a thread, or several, one after another.
+/// One block: the counts of a thread, or of several threads one after another.
 #[derive(Clone, Debug)]
 pub struct ThreadRead {
     /// Thread id of the last owner.
@@ -198,7 +200,8 @@ pub struct ThreadCounts {
     pub pairs_rejected: u64,
     /// Probed pairs that belonged to another key.
     pub pair_collisions: u64,
-    /// Failed try-locks whose delay was given up: for that of another lock, or after too long.
+    /// Failed try-locks that were forgotten before the delay ended: to make room for another lock,
+    /// or because the last try was too long ago.
     pub tries_forgotten: u64,
     /// Attempts that were skipped by sampling.
     pub skipped: u64,
@@ -215,9 +218,9 @@ pub struct ThreadCounts {
 pub struct SiteTotals {
     /// Number of acquisitions.
     pub count: u64,
-    /// Of these, shared with other readers.
+    /// Number of acquisitions for reading, which other readers may share.
     pub shared_count: u64,
-    /// Of these, from an owner that had died.
+    /// Number of acquisitions from an owner that had died.
     pub owner_died_count: u64,
     /// Total time held.
     pub hold_ns: u64,
@@ -237,7 +240,7 @@ pub struct SiteTotals {
     pub try_delay_ns: u64,
     /// The longest such delay.
     pub try_delay_ns_max: u64,
-    /// Number of such delays that have ended.
+    /// Number of such delays.
     pub try_delay_count: u64,
     /// Total time of waits on a condition, each until the lock was taken back.
     pub asleep_ns: u64,
@@ -291,7 +294,7 @@ pub struct PairTotals {
 }
 
 impl ProfileHeader {
-    /// The time of a clock value, in nanoseconds since 1970.
+    /// Converts a clock value to nanoseconds since 1970.
     #[must_use]
     pub fn unix_ns(&self, ticks: u64) -> u64 {
         const NS_PER_S: u128 = 1_000_000_000;

@@ -8,8 +8,9 @@ use super::{ProfileBytes, ProfileError};
 use crate::profile::plan::ProfilePlan;
 use crate::profile::shared::TEXT_BYTES_MAX;
 
-/// The most text that is kept, in bytes. No two texts of a sound profile overlap, so its kept texts
-/// never exceed this room; in a damaged one, overlapping rows could repeat a text for each row.
+/// The most text that is kept, in bytes. No two texts of a sound profile overlap, so they never
+/// exceed this limit. In a damaged profile, overlapping texts could repeat the same bytes for each
+/// row.
 const KEPT_BYTES_MAX: usize = 64 << 20;
 
 /// The text of a profile, and the part of it that was read.

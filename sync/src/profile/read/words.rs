@@ -5,7 +5,7 @@ use super::{ProfileBytes, ProfileError};
 /// Words that are read at once.
 const PIECE_WORDS: usize = 1 << 13;
 
-/// All words of a part. For small parts, and for those that are kept.
+/// All words of a part, for small parts and for parts that the snapshot keeps.
 pub(super) fn words(
     bytes: &(impl ProfileBytes + ?Sized),
     start: usize,
