@@ -30,7 +30,7 @@ static long look_up(int row)
     return found;
 }
 
-/* Where the new rows come from takes its time. */
+/* Fetching the new rows takes time. */
 static void fetch(long rows[ROWS])
 {
     nap_us(4000);

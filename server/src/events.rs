@@ -27,7 +27,8 @@ macro_rules! events {
                 match self { $( Event::$id => ($name, stringify!($level), $text), )* }
             }
 
-            /// Whether the log would write it. Unwanted events must not use up the budget.
+            /// Whether the log would write the event. Events below the log level must not use up
+            /// the budget.
             pub(crate) fn is_wanted(self) -> bool {
                 self.describe().1 != "debug" || tracing::enabled!(tracing::Level::DEBUG)
             }
@@ -86,7 +87,7 @@ pub(crate) struct EventBudget {
 }
 
 impl EventBudget {
-    /// Takes one event of this second's budget; returns whether it was left.
+    /// Takes one event from this second's budget; returns false if the budget is used up.
     pub(crate) fn take(&self) -> bool {
         let second = clock::monotonic_ms() / 1000;
         if self.second.replace(second) != second {

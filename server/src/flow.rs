@@ -1,4 +1,4 @@
-//! The way of a request. This file is read first.
+//! The path of a request through the server. Read this file first.
 //!
 //! ```text
 //! accept → parse → key → lookup ─┬─ hit ──────────────────────────────► deliver
@@ -177,8 +177,8 @@ fn note_forward(transaction: &mut Transaction<'_>, reason: ForwardReason) {
     transaction.rule_state.set_cache_result(result);
 }
 
-/// The status in the access log of a response that broke off: the status that was sent would say
-/// that all went well.
+/// The status in the access log of a response that broke off. The status that was sent would look
+/// like success.
 const BROKEN_OFF: u16 = 499;
 
 /// Ends a transaction: variables of rules, access log, and the fate of the connection.
@@ -203,7 +203,7 @@ fn end(
     }
     Ok(match delivered.keep_alive && !has_unread_body {
         true => AfterResponse::KeepAlive,
-        // Where the end is our own decision, the next request may be on its way already.
+        // If the connection ends by our own decision, the next request may already be on its way.
         false if has_unread_body || last => AfterResponse::Linger,
         false => AfterResponse::Close,
     })

@@ -41,9 +41,9 @@ pub(crate) struct StreamedResponse<'t> {
 pub(crate) enum SyntheticResponse {
     /// The request cannot be answered as asked.
     Fault(Fault),
-    /// The methods that may be asked for here.
+    /// The answer to OPTIONS: the methods that this server supports.
     Options,
-    /// How much a PURGE has removed.
+    /// The answer to PURGE: how much was removed.
     Purged(PurgeResult),
     /// A response that header rules give: a redirect, a refusal.
     Ruled(Box<OwnAnswer>),

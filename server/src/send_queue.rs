@@ -1,5 +1,5 @@
-//! The send queue of a connection: heads that are written here, and bodies that stay where they
-//! are.
+//! The send queue of a connection: heads that are written into it, and bodies that are sent from
+//! the memory they are in.
 //!
 //! Responses are appended; a flush sends everything in as few writes as possible and removes the
 //! bytes that were sent. A short body is copied behind its head: one more piece costs the kernel
@@ -16,7 +16,7 @@ use crate::limits::{BUFFER_BYTES_KEPT_MAX, INLINE_BODY_BYTES_MAX, OUT_SLICES_MAX
 /// Bytes to send, in order.
 #[derive(Debug, Default)]
 pub(crate) struct SendQueue {
-    /// Bytes written here; `pieces` says which of them go where.
+    /// Bytes written into the queue; `pieces` has their place among the other bytes to send.
     text: Vec<u8>,
     pieces: VecDeque<Piece>,
     /// Bytes of `text` that belong to a piece already, or have been sent.
@@ -44,7 +44,7 @@ enum Piece {
         end: usize,
     },
     Body(Bytes),
-    /// A part of a body that is arriving, charged to the store's share for such.
+    /// A part of a body that is arriving, charged to the store's share for growing records.
     Growing(Bytes),
     /// A part of a stored body, which the store may want back.
     Stored(BodyHandle),
@@ -106,7 +106,7 @@ impl SendQueue {
     pub(crate) fn truncate(&mut self, mark: Mark) {
         self.assign_text();
         let is_inside = mark.pieces <= self.pieces.len() && mark.text <= self.text.len();
-        assert!(is_inside, "nothing behind a mark is sent before the queue is cut back to it");
+        assert!(is_inside, "no byte after a mark is sent before the queue is truncated to it");
         self.pieces.truncate(mark.pieces);
         self.lent_count = self.pieces.iter().filter(|piece| piece.is_lent()).count();
         self.text.truncate(mark.text);
@@ -152,7 +152,7 @@ impl SendQueue {
     /// Removes the first `sent` bytes.
     pub(crate) fn consume(&mut self, mut sent: usize) {
         while sent > 0 {
-            let piece = self.pieces.front_mut().expect("no more is sent than was lent");
+            let piece = self.pieces.front_mut().expect("no more bytes are sent than the queue has");
             if sent < piece.len() {
                 piece.advance(sent);
                 return;
@@ -246,7 +246,7 @@ mod tests {
         while !out.is_empty() {
             let reading = store.send_guard();
             let mut slices = [IoSlice::new(&[]); OUT_SLICES_MAX];
-            let count = out.slices(&reading, &mut slices).expect("nothing was taken back");
+            let count = out.slices(&reading, &mut slices).expect("no bytes were revoked");
             let all: Vec<u8> = slices[..count].iter().flat_map(|slice| slice.to_vec()).collect();
             let part = all.len().min(step);
             sent.extend_from_slice(&all[..part]);

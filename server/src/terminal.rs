@@ -14,12 +14,12 @@ pub fn steers_terminal(character: char) -> bool {
         )
 }
 
-/// Escapes such characters in JSON, where they can occur only inside strings.
+/// Escapes the characters that steer a terminal in JSON, where they occur only inside strings.
 pub(crate) fn escaped_json(json: &str) -> String {
     let mut escaped = String::with_capacity(json.len());
     for character in json.chars() {
         if steers_terminal(character) {
-            // All of them have one unit in UTF-16.
+            // Each of these characters is one UTF-16 unit.
             escaped.push_str(&format!("\\u{:04x}", u32::from(character)));
         } else {
             escaped.push(character);

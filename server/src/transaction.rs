@@ -33,7 +33,7 @@ pub(crate) struct Transaction<'t> {
     /// The request as rules left it.
     pub(crate) request: Request<'t>,
     route: Option<RouteMatch<'t>>,
-    /// Empty until it is written.
+    /// The key; empty until it is written.
     pub(crate) key: &'t [u8],
     /// The secondary key, if the resource has variants.
     pub(crate) variant: &'t mut Vec<u8>,
@@ -62,7 +62,7 @@ pub(crate) struct TransactionStart<'t> {
     pub(crate) client: &'t Client,
     pub(crate) config: &'t Rc<Config>,
     pub(crate) received: Request<'t>,
-    /// The input behind the request's head.
+    /// The input after the request's head.
     pub(crate) body: BodyInput<'t>,
     pub(crate) buffers: &'t mut TransactionBuffers,
     /// Receives interim responses, once there is an exchange that may bring some.
@@ -143,7 +143,7 @@ impl<'t> Transaction<'t> {
         lookup(&self.lookup_query(), &self.request, self.variant)
     }
 
-    /// Where and when a stored response is looked for.
+    /// The input of a lookup for this request.
     pub(crate) fn lookup_query(&self) -> LookupQuery<'t> {
         debug_assert!(!self.key.is_empty(), "a key is written before it is looked up");
         LookupQuery {
@@ -165,7 +165,7 @@ impl<'t> Transaction<'t> {
         RequestBody::new(&self.request, self.config.server.body_bytes_max, input)
     }
 
-    /// Where interim responses for the client go.
+    /// The queue of interim responses for the client.
     pub(crate) fn interim(&self) -> &'t InterimQueue {
         self.interim.get_or_init(InterimQueue::new)
     }
@@ -214,8 +214,8 @@ impl<'t> Transaction<'t> {
         Ok(None)
     }
 
-    /// Runs the rules on a response head that ends `text`, whose lines are all written but for the
-    /// empty one at the end. Returns the status as rules left it, and the body that they have for a
+    /// Runs the rules on the response head at the end of `text`, which is complete except for its
+    /// final empty line. Returns the status as rules left it, and the body that they set for a
     /// response of this server's own.
     #[inline]
     pub(crate) fn run_response_rules(

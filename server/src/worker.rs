@@ -41,7 +41,7 @@ pub(crate) struct Worker {
     store_is_used: Cell<bool>,
     /// Notified when the store has to make room at once: see `make_room`.
     store_is_due: Notify,
-    /// Runs purges that take longer than a turn of the loop may.
+    /// Queues purges that take longer than a turn of the loop may.
     pub(crate) purger: Purger,
     pub(crate) registry: Rc<Registry>,
     pub(crate) buffers: BufferPool,
@@ -84,7 +84,7 @@ pub(crate) struct WorkerParts {
     pub(crate) counters: CounterSlot,
     pub(crate) access_log: Option<LogSender>,
     pub(crate) process_id: Arc<str>,
-    /// Its number among the workers.
+    /// The worker's number among the workers.
     pub(crate) index: usize,
     pub(crate) via: Arc<str>,
 }

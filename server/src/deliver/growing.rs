@@ -1,7 +1,7 @@
 //! A response that is being stored, sent to the client as it arrives.
 //!
-//! A client that makes us wait keeps nothing in the memory for growing records: the parts that wait
-//! for it are copied, and it gets the others from the stored record.
+//! A client that makes us wait holds none of the memory for growing records: the parts that are
+//! queued for it are copied, and the client gets the others from the stored record.
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
@@ -110,7 +110,7 @@ async fn read_or_flush(
     Ok(poll_fn(|cx| reader.poll_fragments(cx, READ_BYTES_MAX, fragments)).await)
 }
 
-/// Flushes; if that takes long, the store holds nothing for this reader in the meantime.
+/// Flushes. While the flush waits, the store holds nothing for this reader.
 async fn flush_aside<T>(reader: &BodyReader, flush: impl Future<Output = T>) -> T {
     let mut flush = pin!(flush);
     if let Some(flushed) = poll_once(flush.as_mut()).await {

@@ -10,12 +10,13 @@ use super::Delivered;
 use crate::parse::ResponseForm;
 use crate::transaction::Transaction;
 
-/// The context of a response head: everything that it depends on beside the response.
+/// The context of a response head: everything that the head depends on beside the response.
 #[derive(Clone, Copy)]
 pub(super) struct HeadContext<'a> {
     pub(super) form: ResponseForm,
     cache_status: &'a CacheStatus,
-    /// Its header rules change the head last; `None` for a request that could not be parsed.
+    /// The transaction, whose header rules change the head last; `None` if the request could not be
+    /// parsed.
     transaction: Option<&'a Transaction<'a>>,
 }
 
@@ -27,8 +28,8 @@ impl<'a> HeadContext<'a> {
         HeadContext { form, cache_status, transaction: Some(transaction) }
     }
 
-    /// The context of a response of this server's own: it does not wait for the request's body, so
-    /// the connection ends if some of that is unread.
+    /// The context of a response of this server's own. The response does not wait for the request's
+    /// body, so the connection ends if a part of that body is unread.
     pub(super) fn of_synthetic(transaction: &'a Transaction<'a>) -> HeadContext<'a> {
         let mut context = HeadContext::of(transaction);
         context.form.keep_alive &= !transaction.has_unread_body;

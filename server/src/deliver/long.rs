@@ -1,8 +1,8 @@
-//! A long stored body: fragments, each of which the store lends when its turn has come.
+//! A long stored body: fragments, each of which is pinned when its turn has come.
 //!
-//! A client may take long for the body, and the store may need the room: so few fragments are lent
-//! at a time. If a fragment has left the store before its turn, the origin is asked for it and for
-//! everything behind it.
+//! A client may take long for the body, and the store may need the room, so few fragments are
+//! pinned at a time. If a fragment has left the store before its turn, the origin is asked for it
+//! and for everything after it.
 
 use std::ops::Range;
 
@@ -54,7 +54,7 @@ pub(super) async fn deliver_long(
     Ok(())
 }
 
-/// The rest cannot be had.
+/// The rest of the body is in neither the store nor the origin.
 const CUT: DeliverError = DeliverError::Midway(Fault::HitCut);
 
 /// Sends the missing part of a body, which the origin still has; the end of it stays in the queue.
@@ -68,7 +68,7 @@ async fn deliver_rest(
     if transaction.tag.is_empty() {
         return Err(CUT);
     }
-    // Parts that are there neither wait for the origin, nor pin memory of the store until then.
+    // Queued parts must neither wait for the origin, nor pin memory of the store until it answers.
     client.flush(queue).await.map_err(DeliverError::Midway)?;
     let mut body = resume(transaction, &missing).await.ok_or(CUT)?;
     client.worker.count(Counter::HitsContinued);

@@ -33,7 +33,7 @@ use long::deliver_long;
 use streamed::deliver_streamed;
 use synthetic::queue_synthetic;
 
-/// A response that was delivered, or whose end stands in the send queue.
+/// A response that was sent, or whose end is in the send queue.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Delivered {
     pub(crate) status: u16,
@@ -55,7 +55,7 @@ pub(crate) enum DeliverError {
 /// no wait; only the rest is moved into the future.
 ///
 /// # Errors
-/// The client is gone or too slow, or the rest of the response cannot be had.
+/// The client is gone or too slow, or the rest of the response cannot be obtained.
 #[inline]
 pub(crate) fn deliver<'a>(
     transaction: &'a mut Transaction<'_>,
@@ -80,8 +80,8 @@ pub(crate) fn deliver<'a>(
     }
 }
 
-/// Asserts that a whole body has the bytes that its framing announces. Otherwise the client would
-/// take the next response for the end of this one.
+/// Asserts that a whole body has as many bytes as its framing announces. With fewer, the client
+/// would take the next response for the end of this one.
 fn assert_whole(framing: BodyFraming, delivered: &Delivered) {
     if let BodyFraming::Length(length) = framing {
         assert_eq!(delivered.body_bytes, length, "a whole body has the announced length");

@@ -30,7 +30,7 @@ pub(crate) async fn relay_interim<T>(
     work: impl Future<Output = Result<T, Fault>>,
 ) -> Result<T, DeliverError> {
     let mut work = pin!(work);
-    // A hit ends here, and pays for nothing else.
+    // A hit is ready at once, and pays for nothing below.
     if let Some(done) = poll_once(work.as_mut()).await {
         return done.map_err(DeliverError::Before);
     }
@@ -87,9 +87,9 @@ impl Relay<'_> {
         }
     }
 
-    /// Flushes the queue beside the work, which may have to read from the client that it waits for.
-    /// If the work ends first, the rest of the queue goes out before the response: a response that
-    /// pins a record must not wait here.
+    /// Flushes the queue while the work runs, since the work may have to read from the same client.
+    /// If the work ends first, its result is returned at once, and the rest of the queue is sent
+    /// just before the response: a response that pins a record must not wait here.
     async fn flush_beside<T>(
         &mut self,
         mut work: Pin<&mut impl Future<Output = Result<T, Fault>>>,

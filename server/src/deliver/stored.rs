@@ -16,8 +16,8 @@ use crate::lookup::{Hit, SelectedPart, write_strong_tag};
 use crate::send_queue::SendQueue;
 use crate::transaction::Transaction;
 
-/// Appends the response, but for a long body, whose part is returned. Drops the hit: the
-/// store has lent its body to the queue, or will lend its fragments.
+/// Appends the response without a long body, of which the selected part is returned. Drops the hit:
+/// the queue has a handle on the body, or the fragments are pinned later.
 pub(super) fn queue_stored(
     transaction: &mut Transaction<'_>,
     queue: &mut SendQueue,
@@ -30,14 +30,14 @@ pub(super) fn queue_stored(
     };
     let body = hit.stored.found.body();
     let part = hit.part.bytes(body.bytes());
-    assert!(part.end <= body.bytes(), "the part of a body lies in the body");
+    assert!(part.end <= body.bytes(), "the selected range lies within the body");
     let count = part.end - part.start;
     let status = match decision {
         RangeDecision::Whole => meta.status,
         RangeDecision::Part { .. } => 206,
         RangeDecision::Unsatisfiable => 416,
     };
-    // A 416 is no copy of the response, and a cache before us must not take it for one.
+    // A 416 is not a copy of the stored response, and a cache in front of us must not store it.
     let block = if status == 416 { b"cache-control: no-store\r\n" } else { block };
     let framing = body_framing(status, count);
     let head = Head { status, block, age: Some(hit.age), framing };
@@ -69,7 +69,7 @@ fn body_framing(status: u16, bytes: u64) -> BodyFraming {
     if status == 204 { BodyFraming::None } else { BodyFraming::Length(bytes) }
 }
 
-/// Copies a short body; a longer one is lent by the store.
+/// Queues a copy of a short body, or a handle on a longer one.
 fn queue_body(
     transaction: &Transaction<'_>,
     queue: &mut SendQueue,

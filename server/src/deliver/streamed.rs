@@ -17,7 +17,7 @@ use crate::response::StreamedResponse;
 use crate::send_queue::{Lender, SendQueue};
 use crate::transaction::Transaction;
 
-/// Sends the response to its end, beside the request's body if that is still on its way.
+/// Sends the response to its end, while the rest of the request's body goes to the origin.
 ///
 /// # Errors
 /// See [`stream`].

@@ -28,7 +28,7 @@ pub(super) fn queue_synthetic(
     }
 }
 
-/// The fault's status, and one sentence with the reason.
+/// Writes the fault's status, and one sentence with the reason.
 fn write_fault(context: &HeadContext<'_>, text: &mut Vec<u8>, fault: Fault) -> Delivered {
     let mut context = *context;
     context.form.keep_alive &= !fault.closes();
@@ -41,7 +41,7 @@ fn write_fault(context: &HeadContext<'_>, text: &mut Vec<u8>, fault: Fault) -> D
     message.write_with(&context, text, write_date_field)
 }
 
-/// The methods that may be asked for here.
+/// Answers OPTIONS with the methods that this server supports.
 fn write_options(context: &HeadContext<'_>, text: &mut Vec<u8>) -> Delivered {
     let head = Head {
         status: 204,
@@ -53,7 +53,8 @@ fn write_options(context: &HeadContext<'_>, text: &mut Vec<u8>) -> Delivered {
     Delivered { status, body_bytes: 0, keep_alive }
 }
 
-/// How much was purged. A purge of nothing has the same status: nothing is left either way.
+/// Answers PURGE with the number of purged responses. If there were none, the status is the same:
+/// nothing is left either way.
 fn write_purged(context: &HeadContext<'_>, text: &mut Vec<u8>, purged: &PurgeResult) -> Delivered {
     let body = format!("{{\"purged\":{},\"fetches\":{}}}\n", purged.records, purged.flights);
     let message = SyntheticMessage {
@@ -64,7 +65,7 @@ fn write_purged(context: &HeadContext<'_>, text: &mut Vec<u8>, purged: &PurgeRes
     message.write_with(context, text, write_date_field)
 }
 
-/// The response that header rules give: a redirect, a refusal.
+/// Writes the response that header rules give, such as a redirect or a refusal.
 fn write_ruled(context: &HeadContext<'_>, text: &mut Vec<u8>, answer: &OwnAnswer) -> Delivered {
     let message = SyntheticMessage { status: answer.status(), block: b"", body: &answer.body() };
     message.write_with(context, text, |text| {

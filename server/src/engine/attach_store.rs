@@ -21,7 +21,7 @@ pub(super) async fn attach_store(store: &Store) -> Result<StoreWorker, StartErro
             Err(JoinError::Full { .. }) if clock::monotonic_ms() < until_ms => {}
             joined => return joined.map_err(StartError::Join),
         }
-        // If dead processes cannot be detected, a living one may still leave.
+        // If dead processes cannot be detected, a live one may still detach and make room.
         let _ = store.sweep();
         tokio::time::sleep(Duration::from_millis(STORE_JOIN_RETRY_MS)).await;
     }

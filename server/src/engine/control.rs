@@ -35,7 +35,7 @@ use crate::rules::RuleReport;
 pub struct Hooks {
     /// Reads the configuration again, for a reload.
     pub load: Box<dyn Fn() -> Result<Config, ConfigErrors>>,
-    /// Is called with the configuration in use after a reload.
+    /// Called after a reload, with the configuration in use.
     pub applied: Box<dyn Fn(&Config)>,
 }
 
@@ -48,15 +48,16 @@ pub(crate) struct Control {
     /// The control thread's attachment to the store, for purges and to clean up after dead
     /// processes.
     pub(crate) store_worker: StoreWorker,
-    /// Whether answers come from the store; false if another process serves from one of its own.
+    /// Whether answers come from the store; false while another process serves from a store of its
+    /// own.
     store_is_used: Cell<bool>,
-    /// The thread for purges that walk; `None` once the server stops.
+    /// The purge thread, for purges by host, prefix and tags; `None` once the server stops.
     purger: RefCell<Option<PurgerThread>>,
     hosts: Arc<Hosts>,
     pub(crate) counters: CounterFile,
     slot: CounterSlot,
     log_writer: RefCell<Option<LogWriter>>,
-    /// Keeps the cache directory ours.
+    /// The lock that keeps the cache directory ours.
     pub(super) guard: Option<DirGuard>,
     /// Why there is no lock profile, if it could not be made.
     lock_profile_fault: OnceCell<String>,
@@ -188,7 +189,7 @@ impl Control {
         UpgradeTotals { upgrades: count(Counter::Upgrades), upgrades_failed }
     }
 
-    /// Lets the workers accept; the last workers get the sockets in `further`.
+    /// Lets the workers accept. The last workers, which have no socket, get those in `further`.
     pub(super) fn accept(&self, further: Vec<std::net::TcpListener>) {
         let workers = self.workers.borrow();
         let mut further = further.into_iter();
@@ -298,8 +299,8 @@ impl Control {
         }
     }
 
-    /// Reads the configuration again and applies it to every worker. An invalid one changes
-    /// nothing.
+    /// Reads the configuration again and applies it to every worker. An invalid configuration
+    /// changes nothing.
     ///
     /// # Errors
     /// See [`ReloadError`].

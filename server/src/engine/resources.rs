@@ -11,14 +11,15 @@ use super::upgrade::{Handover, InheritedSockets, UpgradeError};
 use crate::config::ServerSettings;
 use crate::transport::Listeners;
 
-/// Everything that a server holds of the system. Dropping it removes the names of sockets that no
-/// other process uses.
+/// The sockets of a server and the lock of its cache directory. Dropping them removes the names of
+/// sockets that no other process uses.
 pub(super) struct ServerResources {
     pub(super) listeners: Listeners,
     pub(super) sockets: ControlSockets,
     pub(super) guard: Option<DirGuard>,
     pub(super) worker_count: usize,
-    /// Another server still uses all this, and continues with it if the upgrade fails.
+    /// Whether another server still uses these resources; it continues with them if the upgrade
+    /// fails.
     pub(super) has_predecessor: bool,
     /// Whether the admin socket was inherited from that server.
     pub(super) has_its_admin: bool,
@@ -43,7 +44,7 @@ impl ControlSockets {
         Ok(ControlSockets { admin, upgrade, handover })
     }
 
-    /// From now on this process removes the names when it ends.
+    /// Makes this process remove the sockets' names when it ends.
     pub(super) fn own(&self) {
         self.upgrade.name.set_ours(true);
         if let AdminListener::Unix(socket) = &self.admin {
@@ -53,7 +54,7 @@ impl ControlSockets {
 }
 
 impl ServerResources {
-    /// Binds everything.
+    /// Binds all sockets and locks the cache directory.
     ///
     /// # Errors
     /// An address, a socket or the cache directory is in use, or the system refuses it.

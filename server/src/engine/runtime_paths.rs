@@ -20,7 +20,8 @@ pub fn runtime_dir(setting: &RuntimeDir) -> PathBuf {
 }
 
 /// The admin socket of a server. Sockets in a runtime directory are named by the port of their
-/// server, so that servers with the same settings do not collide, and a client finds the only one.
+/// server, so that servers with the same settings do not collide, and a client finds the only
+/// running server.
 pub fn admin_socket(runtime_dir: &Path, port: u16) -> PathBuf {
     runtime_dir.join(format!("{port}.admin"))
 }
@@ -164,7 +165,7 @@ impl AdminListener {
         }
     }
 
-    /// Duplicates its descriptor.
+    /// Duplicates the listener's descriptor.
     pub(super) fn copy(&self) -> io::Result<OwnedFd> {
         match self {
             AdminListener::Tcp(listener) => Ok(listener.try_clone()?.into()),
@@ -179,8 +180,8 @@ impl AdminListener {
         }
     }
 
-    /// Registers it with the event loop of the calling thread. Returns the name to remove at the
-    /// end.
+    /// Registers the listener with the event loop of the calling thread. Also returns the name of
+    /// its socket, if it has one, to remove at the end.
     pub(super) fn enter(self) -> io::Result<(AdminAcceptor, Option<SocketName>)> {
         match self {
             AdminListener::Tcp(listener) => {

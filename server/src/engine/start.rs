@@ -244,7 +244,7 @@ impl PreparedServer {
         let store_worker = event_loop.0.block_on(attach_store(&store))?;
         // Segments that dead processes left open are checked before lookups can find them.
         store_worker.mend();
-        // The profile is optional, so it comes last: it must not take the last room.
+        // The profile is optional, so it comes last: it must not take room that the rest needs.
         let profile = lock_profile::prepare(&config.server, &runtime_dir, address.port());
         let joined = store.clone();
         let purger = PurgerThread::start(
@@ -382,7 +382,7 @@ fn tell_opened(opened: &Opened) {
         }
         ReplacedWhy::Damaged { what, kept } => Event::CacheReplaced.log(&format_args!(
             "it is damaged ({what}); {}",
-            kept.as_ref().map_or("removed, for want of room".to_owned(), |path| {
+            kept.as_ref().map_or("removed, because there was no room for it".to_owned(), |path| {
                 format!("kept as {}", path.display())
             })
         )),

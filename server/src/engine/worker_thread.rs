@@ -99,7 +99,8 @@ impl WorkerThread {
 
     /// Waits until the worker is ready to accept.
     ///
-    /// # Errors Its event loop cannot be created, a socket cannot be registered with it, or the
+    /// # Errors
+    /// The worker's event loop cannot be created, a socket cannot be registered with it, or the
     /// worker cannot attach to the store.
     pub(crate) fn wait_until_up(&self) -> Result<(), StartError> {
         let ended = |_| Err(StartError::Thread(io::Error::other("a worker has ended")));
@@ -141,8 +142,8 @@ fn run(
     runtime.block_on(timed(turns, |ns| worker.observe(Histogram::LoopTurn, ns)))
 }
 
-/// Reports the nanoseconds of each poll of `turns`. An event loop polls it once between two polls
-/// of the sockets.
+/// Reports the duration of each poll of `turns` in nanoseconds. An event loop polls `turns` once
+/// between two polls of the sockets.
 async fn timed<T>(turns: impl Future<Output = T>, tell: impl Fn(u64)) -> T {
     let mut turns = std::pin::pin!(turns);
     std::future::poll_fn(|context| {

@@ -28,7 +28,7 @@ pub(super) struct Link {
 }
 
 impl Link {
-    /// Whether the origin sent bytes beyond the responses that it was asked for.
+    /// Whether the origin sent bytes beyond the responses to our requests.
     pub(super) fn unasked(&self) -> bool {
         self.unasked.get()
     }
@@ -113,7 +113,8 @@ fn drive(
     });
 }
 
-/// hyper names this kind of error in its text only; every other kind can be asked for.
+/// Whether the origin sent bytes that no request asked for. hyper tells this kind of error by its
+/// text only.
 fn is_unasked(error: &hyper::Error) -> bool {
     let other = error.is_incomplete_message()
         || error.is_canceled()

@@ -14,7 +14,7 @@ use crate::store::BodyWriter;
 
 /// Why the end of a body was not reached.
 enum FillError {
-    /// The origin's response is not whole, which its body has reported.
+    /// The origin's response is not whole; its body has already reported the fault.
     Broken,
     NoReaders,
 }
@@ -25,7 +25,7 @@ impl From<NoReaders> for FillError {
     }
 }
 
-/// Writes the whole body, and counts what became of it.
+/// Writes the whole body, and counts the outcome.
 pub(super) async fn fill_record(writer: BodyWriter, mut body: OriginBody) {
     let worker = Rc::clone(&body.worker);
     match write_all(writer, &mut body).await {
@@ -68,8 +68,8 @@ async fn write_all(mut writer: BodyWriter, body: &mut OriginBody) -> Result<bool
     }
 }
 
-/// Appends a piece once there is room. If another request waits for the connection to the origin
-/// in the meantime, the slowest reader is left behind, which makes room.
+/// Appends a piece once there is room. If another request then waits for the connection to the
+/// origin, the slowest reader is cut off, which makes room.
 async fn append(
     writer: &mut BodyWriter,
     piece: Bytes,

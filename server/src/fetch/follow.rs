@@ -24,7 +24,7 @@ pub(super) enum FollowedFetch<'t> {
     Response { response: Response<'t>, ttl: i64 },
     /// The response is for other request fields; this request's secondary key is known now.
     OtherVariant,
-    /// Nothing that this request may use, with the reason as Cache-Status names it.
+    /// There is no response that this request may use, for this reason of Cache-Status.
     Unusable(&'static str),
 }
 
@@ -36,7 +36,7 @@ pub(super) async fn follow<'t>(
 ) -> FollowedFetch<'t> {
     let directives = &transaction.request.directives;
     if directives.no_cache || directives.max_age == Some(0) {
-        // It asks for a response that is newer than itself.
+        // The request asks for a response that is generated or validated after it was sent.
         return FollowedFetch::Unusable("not-followed");
     }
     let wait_ms = u64::from(transaction.config.server.collapse_wait_ms_max);

@@ -144,7 +144,7 @@ impl OriginPool {
             self.keep(connection);
             return;
         }
-        // hyper sees in the next turn of the loop that its side is done.
+        // hyper completes its side of the exchange in the next turn of the loop.
         let pool = Rc::clone(self);
         tokio::task::spawn_local(async move {
             if connection.sender.ready().await.is_ok() && !connection.link.unasked() {

@@ -50,7 +50,7 @@ impl OwnedRequest {
         }
     }
 
-    /// The request as far as storing depends on it.
+    /// The properties of the request that storing depends on.
     pub(super) fn client_request(&self) -> ClientRequest<'_> {
         self.message().client_request()
     }
@@ -62,7 +62,7 @@ impl OwnedRequest {
 }
 
 impl<'a> OutboundMessage<'a> {
-    /// The request as far as storing depends on it.
+    /// The properties of the request that storing depends on.
     pub(super) fn client_request(&self) -> ClientRequest<'a> {
         ClientRequest {
             is_get: self.line.method() == http::Method::GET,

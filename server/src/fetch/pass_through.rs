@@ -11,8 +11,8 @@ use crate::response::{Response, StreamedResponse};
 use crate::store::{StoreContext, UnsafeTarget, note_storable};
 use crate::transaction::Transaction;
 
-/// Forwards the request as it stands. `is_shareable`: only an earlier response keeps this one from
-/// being shared.
+/// Forwards the request as it stands. `is_shareable` is set if the request is not collapsed only
+/// because an earlier response for its key could not be stored.
 ///
 /// # Errors
 /// The exchange failed, or the request's body did.

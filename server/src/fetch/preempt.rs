@@ -24,7 +24,7 @@ pub(crate) struct Preempted;
 /// The exchanges with one origin whose clients have stalled, the longest stall first.
 #[derive(Debug, Default)]
 pub(super) struct StalledExchanges {
-    /// An exchange whose client has gone on since stays in it for a while.
+    /// An exchange whose client has resumed reading stays in the queue for a while.
     exchanges: RefCell<VecDeque<oneshot::Sender<()>>>,
 }
 
@@ -155,7 +155,11 @@ mod tests {
                     standing.ask();
                 }
             };
-            assert_eq!(standing.wait(slow, || taken.get()).await, Ok(()), "it takes a little");
+            assert_eq!(
+                standing.wait(slow, || taken.get()).await,
+                Ok(()),
+                "the client takes some bytes, so it is not stalled"
+            );
             let mut cx = Context::from_waker(Waker::noop());
             let ready = pin!(standing.preempt_while(async { 1 })).poll(&mut cx);
             assert_eq!(ready, std::task::Poll::Ready(1));

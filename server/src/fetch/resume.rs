@@ -1,7 +1,7 @@
-//! The rest of a stored body whose fragments left the store while it was sent: asked of the origin.
+//! Asks the origin for the rest of a stored body whose fragments left the store while it was sent.
 //!
-//! It is asked as a range of the very version whose beginning was sent, which a strong validator
-//! names (RFC 9110 §13.1.5, §15.3.7.3): parts of two versions are never put together.
+//! The rest is requested as a range of the same version, which a strong validator names (RFC 9110
+//! §13.1.5, §15.3.7.3): parts of two versions are never put together.
 
 use std::ops::Range;
 

@@ -42,7 +42,7 @@ fn path_of(path_query: &[u8]) -> &[u8] {
 }
 
 /// Whether the request came from this server, by its name in Via (RFC 9110 §7.6.3): then the origin
-/// leads back to it, and a forwarded request would go round for ever.
+/// forwards back to this server, and the request would loop forever.
 pub(crate) fn is_loop(request: &Request<'_>, via: &str) -> bool {
     let mut lines = request.head.fields().all(FieldId::Via);
     lines.any(|line| line.windows(via.len()).any(|part| part == via.as_bytes()))

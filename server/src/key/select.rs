@@ -107,15 +107,15 @@ fn sites<'c>(
     if sites.is_empty() { Err("no site serves this host") } else { Ok(sites) }
 }
 
-/// Whether rules can change the host: those that run once the site is known can put a site's
+/// Whether rules can change the host: rules that run once the site is known can store the site's
 /// responses under any host.
 fn changes_hosts(config: &Config, site: &Site) -> bool {
     site.routes().iter().any(|route| config.rules_of(Some(route)).program.has(Hook::Remap))
 }
 
-/// A host as the operator wrote it, and the parts of its keys behind the scheme.
+/// Parses a host as the operator wrote it; also returns the parts of its keys after the scheme.
 fn read_host(text: &str) -> Result<(HostPattern, Vec<Vec<u8>>), &'static str> {
-    const MALFORMED: &str = "this is no host; write example.org, example.org:8080 or *.example.org";
+    const MALFORMED: &str = "not a host; write example.org, example.org:8080 or *.example.org";
     if text.starts_with("*.") {
         return match HostPattern::parse(text) {
             Ok(HostPattern::Below(host)) if !is_address(host.as_bytes()) => {
@@ -128,7 +128,7 @@ fn read_host(text: &str) -> Result<(HostPattern, Vec<Vec<u8>>), &'static str> {
         };
     }
     if text.parse::<Ipv6Addr>().is_ok() {
-        return Err("an IPv6 address stands in brackets here: [::1] or [::1]:8080");
+        return Err("write an IPv6 address in brackets: [::1] or [::1]:8080");
     }
     let authority = Authority::parse(text.as_bytes()).ok_or(MALFORMED)?;
     let mut ending = Vec::new();

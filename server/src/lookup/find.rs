@@ -112,7 +112,7 @@ fn select<'w>(
     };
     let known = found.version();
     StoredResponse::new(found).ok_or_else(|| {
-        // Another version of the server wrote it, and it would be in the way of a new one.
+        // Another version of the server wrote the record; it must make way for a new one.
         query.store.forget(query.key, (!variant.is_empty()).then_some(&*variant), known);
         ForwardReason::Miss
     })

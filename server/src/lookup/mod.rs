@@ -44,7 +44,7 @@ pub(crate) struct ForwardPlan {
     pub(crate) stale: Option<Stale>,
 }
 
-/// Where and when a stored response is looked for.
+/// The input of a lookup: the store, the key, the route and the time.
 pub(crate) struct LookupQuery<'a> {
     pub(crate) store: &'a StoreWorker,
     /// Whether requests are answered from the store at present.

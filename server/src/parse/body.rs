@@ -21,7 +21,7 @@ pub(crate) struct RequestBody<'i> {
     taken_bytes: u64,
     bytes_max: u64,
     pace: Pace,
-    /// The client rightly waits for a 100; its time has not begun.
+    /// Whether the client waits for a 100, as it may; the time limits of the body do not apply yet.
     awaits_continue: bool,
 }
 
@@ -69,7 +69,7 @@ impl<'i> RequestBody<'i> {
         })
     }
 
-    /// Whether all of it was taken.
+    /// Whether the whole body was taken.
     pub(crate) fn is_whole(&self) -> bool {
         matches!(self.left, RemainingBody::None)
     }

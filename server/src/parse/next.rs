@@ -15,8 +15,8 @@ use crate::fault::Fault;
 /// `None` when the connection ends between two requests.
 ///
 /// A head that is in the buffer already is taken before anything is read, and everything that is
-/// queued leaves in one write before the connection waits. While it waits with nothing read, the
-/// worker has its buffers.
+/// queued leaves in one write before the connection waits. While the connection waits with nothing
+/// read, its buffers are back in the worker's pool.
 ///
 /// # Errors
 /// The head is malformed or late, or the client is gone.

@@ -1,4 +1,5 @@
-//! A checked request: a head with everything that follows from its form, without settings or cache.
+//! A checked request: a head, and everything that follows from the head alone, without settings or
+//! cache.
 
 use forebay_http::authority::Authority;
 use forebay_http::fields::FieldId;

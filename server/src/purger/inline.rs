@@ -1,4 +1,4 @@
-//! The purging thread's work on the thread of a simulation.
+//! Runs the jobs of the purge thread on the thread of a simulation.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, sync_channel};
@@ -11,7 +11,7 @@ use super::job::do_job;
 use super::thread::{Purger, QueueDepth};
 use crate::limits::PURGES_QUEUED_MAX;
 
-/// Does purges when it is told to.
+/// Runs queued jobs when the simulation asks for it.
 pub(crate) struct InlinePurger {
     jobs: Receiver<PurgeJob>,
     queued: Arc<QueueDepth>,
@@ -24,7 +24,7 @@ impl InlinePurger {
         (Purger { jobs: sender, left: Arc::clone(&queued) }, InlinePurger { jobs, queued })
     }
 
-    /// Does what waits.
+    /// Runs all queued jobs.
     pub(crate) fn run_pending(&self, store: &StoreWorker, counters: &CounterSlot) {
         while let Ok(job) = self.jobs.try_recv() {
             let event = do_job(store, &job, counters);

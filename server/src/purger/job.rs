@@ -101,7 +101,7 @@ impl<'a> ProgressReporter<'a> {
             records: records + walked.records,
             bytes: bytes + walked.bytes,
         };
-        // No lock of the key index is held here, so that losing the processor blocks no worker.
+        // No lock of the key index is held here, so losing the processor blocks no worker.
         std::thread::yield_now();
         let now_ms = clock::monotonic_ms();
         if now_ms - self.told_ms >= PURGE_PROGRESS_MS {

@@ -110,7 +110,7 @@ impl PurgerThread {
     /// Starts the thread; `join` attaches it to the store.
     ///
     /// # Errors
-    /// The thread can't be made, or can't take part.
+    /// The thread cannot be created, or cannot attach to the store.
     pub(crate) fn start<E: From<std::io::Error> + Send + 'static>(
         join: impl FnOnce() -> Result<StoreWorker, E> + Send + 'static,
         counters: CounterSlot,
@@ -133,12 +133,12 @@ impl PurgerThread {
                 work(&received, &left_there, count, |job| do_job(&store, job, &counters));
             });
         })?;
-        let ended = |_| Err(std::io::Error::other("the purging thread has ended").into());
+        let ended = |_| Err(std::io::Error::other("the purge thread has ended").into());
         is_up.recv().unwrap_or_else(ended)?;
         Ok(PurgerThread { jobs, left, thread })
     }
 
-    /// A handle on it.
+    /// Returns a handle on the thread.
     pub(crate) fn purger(&self) -> Purger {
         Purger { jobs: self.jobs.clone(), left: Arc::clone(&self.left) }
     }

@@ -1,4 +1,4 @@
-//! The view that the rules of one request have.
+//! The rules of one request, and everything that they can see at a hook.
 
 use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
@@ -88,8 +88,8 @@ impl HookContext<'_> {
         effects
     }
 
-    /// Marks the packets of the client's connection (RFC 2474). An exchange with the origin does
-    /// not: other clients may wait for it, too.
+    /// Marks the packets of the client's connection (RFC 2474). Rules of an exchange with the
+    /// origin do not mark them: other clients may wait for the same exchange.
     fn mark(&self, hook: Hook, dscp: u8) {
         let is_origin = matches!(hook, Hook::SendRequest | Hook::ReadResponse);
         if let Some(client) = self.client.filter(|_| !is_origin) {
@@ -109,7 +109,7 @@ impl ServerSettings {
     }
 }
 
-/// The facts about its surroundings that a server gives to rules.
+/// The server and the connections, as rules can query them.
 struct World<'a>(&'a HookContext<'a>);
 
 impl World<'_> {

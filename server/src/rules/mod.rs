@@ -6,9 +6,9 @@
 //! | `SendRequest`, `ReadResponse` | `origin.rs`, around an exchange |
 //! | `SendResponse` | `response.rs`, while a head is written |
 //!
-//! A request carries a [`RuleState`] from hook to hook. A [`HookContext`] is what the rules of one
-//! hook see. `forebay_rules::apply` turns their effects into messages. A request whose rules have
-//! nothing to do at a hook pays nothing for it.
+//! A request carries a [`RuleState`] from hook to hook. A [`HookContext`] is the view that the
+//! rules of one hook have. `forebay_rules::apply` turns their effects into messages. A request
+//! without rules at a hook pays nothing for it.
 
 mod hook_context;
 mod origin;

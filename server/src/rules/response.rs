@@ -6,9 +6,9 @@ use forebay_rules::ast::Hook;
 use super::HookContext;
 
 impl HookContext<'_> {
-    /// Runs the rules on the head that ends `text`, whose lines are all written but for the empty
-    /// one at the end. Returns the status as rules left it, and the body that they have for a
-    /// response of this server's own.
+    /// Runs the rules on the head at the end of `text`, which is complete except for its final
+    /// empty line. Returns the status as rules left it, and the body that they set for a response
+    /// of this server's own.
     pub(crate) fn run_on_response(
         &self,
         text: &mut Vec<u8>,

@@ -38,7 +38,7 @@ impl PartialEq for RuleCounters {
 #[repr(align(128))]
 struct Cells {
     rules: Box<[HotCounters]>,
-    /// The numbers of the same rules that most runs do not change.
+    /// Counts of the same rules that most runs do not change.
     cold: Box<[ColdCounters]>,
     /// The counters of the operator `counter`.
     counters: Box<[Cell<u64>]>,
@@ -73,12 +73,12 @@ pub(crate) struct RuleCount {
     pub(crate) failures: u64,
     /// Number of runs that were timed.
     pub(crate) timed: u64,
-    /// Time of these runs.
+    /// Time of the timed runs, in nanoseconds.
     pub(crate) timed_ns: u64,
 }
 
 impl RuleCounters {
-    /// Counters for so many rules, and so many counters of the operator `counter`.
+    /// Counters for `rule_count` rules, and `counter_count` counters of the operator `counter`.
     pub(crate) fn new(rule_count: usize, counter_count: usize) -> RuleCounters {
         RuleCounters(Box::new(Cells {
             rules: (0..rule_count).map(|_| HotCounters::default()).collect(),
@@ -128,8 +128,8 @@ impl RuleCount {
         (self.timed > 0).then(|| self.timed_ns as f64 / self.timed as f64)
     }
 
-    /// The share of one of so many rules that run as one: each has all runs and matches, and an
-    /// even share of bytes and time; the first has all failures.
+    /// The share of one of `of` rules that run as one: each has all runs and matches, and an even
+    /// share of bytes and time; the first has all failures.
     pub(super) fn share(self, of: u32, is_first: bool) -> RuleCount {
         let of = u64::from(of.max(1));
         RuleCount {

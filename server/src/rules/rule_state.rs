@@ -67,7 +67,7 @@ impl RuleState {
         self.facts.client.ip()
     }
 
-    /// Sets what the lookup has found, as rules see it.
+    /// Sets the result of the lookup, as rules see it.
     pub(crate) fn set_cache_result(&self, result: CacheResult) {
         self.cache.set(result);
     }
@@ -82,7 +82,7 @@ impl RuleState {
         self.transaction.get().controls.of(control) == Some(true)
     }
 
-    /// Returns what a fetch has changed in its copy.
+    /// Returns the changes that a fetch has made to its copy.
     pub(crate) fn progress(&self) -> RuleProgress {
         let (transaction, session) = (self.transaction.get(), self.session.get());
         RuleProgress { transaction, session, outbound: self.outbound.get() }

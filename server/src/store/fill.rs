@@ -35,7 +35,7 @@ impl BodyWriter {
     pub(crate) async fn room(&mut self) -> Result<(), NoReaders> {
         loop {
             // The store has no clock to see which reader is too slow, so it is asked again at
-            // times.
+            // intervals.
             let room = poll_fn(|cx| self.fill.poll_room(cx, clock::monotonic_ms()));
             if let Ok(room) = timeout(Duration::from_millis(WINDOW_ASK_MS), room).await {
                 return room;
@@ -43,7 +43,7 @@ impl BodyWriter {
         }
     }
 
-    /// Leaves the slowest reader behind.
+    /// Cuts off the slowest reader.
     pub(crate) fn cut_slowest(&mut self) {
         self.fill.cut_slowest();
     }
@@ -56,8 +56,8 @@ impl BodyWriter {
         self.fill.append(piece)
     }
 
-    /// Ends the body; returns whether it was stored. Waits a little for room that others are about
-    /// to give up.
+    /// Ends the body; returns whether it was stored. Waits a little for room that other workers are
+    /// about to release.
     pub(crate) async fn finish(self) -> bool {
         let mut fill = self.fill;
         for _ in 0..STORE_TRIES_MAX {

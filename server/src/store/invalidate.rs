@@ -43,7 +43,7 @@ impl UnsafeTarget {
 
     /// Removes the stored responses for the target, for the URLs that the origin's response names
     /// as made or moved, and for the groups that it names. A response with an error status has
-    /// changed nothing. The response may be sent when this is done.
+    /// changed nothing. The response must not be sent before this is done.
     ///
     /// `status` and `fields` are those of the response as the origin sent it, before rules ran.
     pub(crate) async fn invalidate(
@@ -83,7 +83,8 @@ impl UnsafeTarget {
         let mut within = Vec::new();
         write_key(&mut within, route.site, self.host.as_deref().and_then(Authority::parse), b"");
         if groups.len() > INVALIDATED_GROUPS_MAX {
-            // Too much is removed rather than too little.
+            // With too many groups, the whole origin is invalidated: too much rather than too
+            // little.
             worker.count(Counter::OriginsInvalidated);
             return vec![Selection { within, tags: None }];
         }
@@ -113,7 +114,7 @@ impl UnsafeTarget {
     }
 }
 
-/// Removes the stored response for a key; returns false if another purge does not end.
+/// Removes the stored response for a key; returns false if another purge takes too long.
 fn drop_stored(worker: &Worker, key: &[u8]) -> bool {
     let dropped = worker.store.try_purge(key, Duration::from_micros(INVALIDATE_WAIT_US_MAX));
     if let Ok(purged) = &dropped {
@@ -122,7 +123,7 @@ fn drop_stored(worker: &Worker, key: &[u8]) -> bool {
     dropped.is_ok()
 }
 
-/// Tries again until it is done or takes too long; the event loop goes on in between.
+/// Tries the rest again until it is removed or takes too long; other tasks run in between.
 async fn drop_patiently(
     worker: Rc<Worker>,
     keys: Vec<Vec<u8>>,
@@ -158,7 +159,7 @@ async fn drop_groups(worker: &Worker, groups: Vec<Selection>, deadline_ms: u64) 
         }
     };
     match asked {
-        // Once queued it will be done, but its end is not waited for without a limit.
+        // A queued purge will be done, but the wait for its end is bounded.
         Ok(asked) => {
             let left = Duration::from_millis(deadline_ms.saturating_sub(clock::monotonic_ms()));
             if tokio::time::timeout(left, asked.purged()).await.is_err() {

@@ -1,8 +1,9 @@
-//! PURGE requests: a client that may do so removes the stored responses of a URL or, if the request
-//! has tags as a response has them, the stored responses of the URL's site with one of these tags.
+//! PURGE requests: a client that may purge removes the stored responses of a URL or, if the request
+//! has tags in the tag fields of a response, the stored responses of the URL's site with one of
+//! these tags.
 //!
-//! There is no standard for it. Other caches have made the method usual, the tags in
-//! `Surrogate-Key` or `xkey`, and `Fastly-Soft-Purge: 1`.
+//! There is no standard for PURGE. The method, tags in `Surrogate-Key` or `xkey`, and
+//! `Fastly-Soft-Purge: 1` are the usage of other caches.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -46,7 +47,7 @@ pub(crate) async fn purge(asked: PurgeRequest<'_>) -> Result<PurgeResult, Fault>
         return Err(Fault::PurgeElsewhere);
     }
     let expression = tags_asked(route, request)?;
-    // Responses with a tag are anywhere in the site.
+    // Any response of the site may have the tag, so the client must be allowed at the site's `/`.
     if expression.is_some() && !route.site.route(b"/").settings.purge_from.contains(client) {
         return Err(Fault::PurgeForbidden);
     }
@@ -96,7 +97,7 @@ fn is_soft(request: &Request<'_>) -> bool {
     fields.any(|field| field.name.eq_ignore_ascii_case(b"fastly-soft-purge") && field.value == b"1")
 }
 
-/// Tries again while other purges do not end; the event loop goes on in between.
+/// Tries again while other purges are running; other tasks run in between.
 async fn purge_patiently(
     worker: &Worker,
     key: &[u8],

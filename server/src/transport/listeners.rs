@@ -15,9 +15,9 @@ use crate::limits::LISTEN_BACKLOG;
 #[derive(Debug)]
 pub(crate) struct Listeners {
     pub(crate) address: SocketAddr,
-    /// They listen; at least one.
+    /// Listening sockets, at least one.
     pub(crate) sockets: Vec<std::net::TcpListener>,
-    /// Bound, for workers that would have none, but not listening yet.
+    /// Bound sockets that do not listen yet, for workers that would otherwise have none.
     pub(crate) further: Vec<std::net::TcpListener>,
 }
 
@@ -155,6 +155,9 @@ mod tests {
         assert!(Listeners::take_over(one.address, other.sockets, 1).is_err(), "elsewhere");
         assert!(Listeners::take_over(one.address, Vec::new(), 1).is_err(), "nothing");
         let silent = bound(one.address, true).expect("the port is shared").into();
-        assert!(Listeners::take_over(one.address, vec![silent], 1).is_err(), "it does not listen");
+        assert!(
+            Listeners::take_over(one.address, vec![silent], 1).is_err(),
+            "the socket does not listen"
+        );
     }
 }

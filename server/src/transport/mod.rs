@@ -1,8 +1,9 @@
-//! The seam to the wire: all that a worker does with connections, over any transport.
+//! The boundary to the network: the operations on connections that a worker needs, over any
+//! transport.
 //!
-//! Nothing else on the way of a request names a socket; the engine opens the listening sockets and
-//! passes them on. TCP is one form of each trait; a form in memory can stand in for it, and so can
-//! one with other system calls.
+//! No other code on the path of a request names a socket; the engine opens the listening sockets
+//! and passes them on. TCP is one implementation of each trait; it can be replaced by one in
+//! memory, or by one with other system calls.
 //!
 //! | trait | stands for |
 //! |---|---|
@@ -35,7 +36,7 @@ pub(crate) trait Transport {
     /// Writes from the start of `slices`; returns how many bytes were written.
     fn poll_write(&self, cx: &mut Context<'_>, slices: &[IoSlice<'_>]) -> Poll<io::Result<usize>>;
 
-    /// Ends the stream towards the client after the bytes that were written.
+    /// Shuts down the sending side, after the bytes that were written.
     fn poll_shutdown(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>>;
 
     /// The client's address and port.

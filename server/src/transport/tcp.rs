@@ -1,4 +1,4 @@
-//! TCP connections of clients and to origins, by tokio's sockets.
+//! TCP connections to clients and to origins, with tokio's sockets.
 
 use std::cell::RefCell;
 use std::io::{self, IoSlice};
@@ -86,7 +86,7 @@ impl Listener for TcpListener {
     }
 
     fn close(self: Box<Self>, accept: &mut dyn FnMut(Box<dyn Transport>)) {
-        // The kernel's queue is asked itself: the event loop may not have seen all of it yet.
+        // Accepts from the kernel's queue directly: the event loop may not have seen all of it yet.
         let Ok(listener) = self.0.into_std() else { return };
         while let Ok((stream, peer)) = listener.accept() {
             let stream = stream.set_nonblocking(true).and_then(|()| TcpStream::from_std(stream));

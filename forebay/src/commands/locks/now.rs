@@ -45,7 +45,7 @@ pub(super) fn run(args: &ArgMatches) -> Result<ExitCode, String> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// ProfileHeader as many bytes are printed for all threads.
+/// About as many bytes are printed for all threads.
 const TEXT_BYTES_MAX: usize = 32 << 20;
 
 /// Holders of one lock that are named.

@@ -10,8 +10,8 @@ use super::counted;
 use super::summary::{LockSite, SiteSummary, Summary};
 use crate::bars::{BarStyle, Highlight};
 
-/// ProfileHeader as many bytes are printed of a table: a profile may have millions of rows with the
-/// longest names. Further lines are only counted.
+/// About as many bytes are printed of a table: a profile may have millions of rows with the longest
+/// names. Further lines are only counted.
 pub(super) const PAGE_BYTES_MAX: usize = 64 << 20;
 
 /// Length of the longest bar.
@@ -75,7 +75,7 @@ impl TableRow {
         TableRow { cells: cells.collect(), name }
     }
 
-    /// ProfileHeader the length of its line in bytes.
+    /// About the length of the row's line in bytes.
     pub(super) fn byte_count(&self) -> usize {
         self.name.len() + self.cells.iter().map(|cell| cell.len() + 1).sum::<usize>()
     }

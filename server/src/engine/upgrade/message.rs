@@ -76,7 +76,7 @@ pub(crate) struct UpgradeTotals {
 }
 
 impl UpgradeMessage {
-    /// Head and contents.
+    /// Returns the message as bytes: its head and its contents.
     pub(super) fn encode(&self) -> Vec<u8> {
         let (kind, contents) = match self {
             UpgradeMessage::Hello(hello) => (1u32, hello.encode()),
@@ -92,7 +92,7 @@ impl UpgradeMessage {
         [&kind.to_le_bytes()[..], &length.to_le_bytes(), &contents].concat()
     }
 
-    /// Kind, and length of the contents; `None` if the length is over the limit.
+    /// Returns the kind and the length of the contents; `None` if the length is over the limit.
     pub(super) fn head(head: [u8; HEAD_BYTES]) -> Option<(u32, usize)> {
         let mut rest = ContentsReader(&head);
         let (kind, length) = (rest.u32()?, rest.u32()?);
@@ -138,8 +138,8 @@ impl Hello {
         contents
     }
 
-    /// Decodes a request. Of another protocol version only the version is read, since the rest may
-    /// have any form.
+    /// Decodes a request. If its protocol version is another one, only the version is read, since
+    /// the rest may have any form.
     fn decode(contents: &[u8]) -> Option<Hello> {
         let mut rest = ContentsReader(contents);
         let version = rest.u32()?;
@@ -200,13 +200,13 @@ impl ContentsReader<'_> {
     }
 }
 
-/// As much of a text as a message may hold.
+/// Cuts a text to the length that a message may have.
 fn cut(text: &str) -> &str {
     let end = text.floor_char_boundary(UPGRADE_MESSAGE_BYTES_MAX);
     text.get(..end).unwrap_or_default()
 }
 
-/// Text of another process goes to a terminal and to a log.
+/// Returns text of another process without control characters, for a terminal and for a log.
 fn printable(text: &[u8]) -> String {
     let text = String::from_utf8_lossy(text);
     text.chars().map(|c| if c.is_control() && c != '\n' { '?' } else { c }).collect()

@@ -1,4 +1,5 @@
-//! The old process of an upgrade: it waits for a successor, and hands over once that is ready.
+//! The old process of an upgrade: it waits for a successor, and hands over once the successor is
+//! ready.
 
 use std::fmt;
 use std::io;
@@ -75,8 +76,8 @@ impl From<io::Error> for HandoverError {
     }
 }
 
-/// Waits for a successor. A failure changes only a counter and the log; when this ends or
-/// is dropped, the estate's descriptors are closed.
+/// Waits for a successor. A failure changes only a counter and the log. When this ends or is
+/// dropped, the descriptors of the handover are closed.
 pub(in crate::engine) async fn serve_upgrades(
     control: &Control,
     listener: UnixListener,
@@ -111,7 +112,7 @@ async fn accept(listener: &UnixListener) -> UnixStream {
     }
 }
 
-/// Tells the other side why. If it no longer listens, there is nothing to do.
+/// Tells the other side why it is refused. If it no longer listens, there is nothing to do.
 fn refuse(stream: &UnixStream, why: &str) {
     let _ = wire::send(stream, &UpgradeMessage::Refused(why.to_owned()).encode(), &[]);
 }

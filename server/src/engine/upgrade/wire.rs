@@ -105,7 +105,7 @@ mod tests {
         assert!(!receive(&other, &mut [0], &mut passed).unwrap(), "it is closed");
     }
 
-    /// The handover depends on this.
+    /// The handover depends on this behaviour of the kernel.
     #[test]
     fn after_closing_its_reading_side_a_process_gets_only_the_bytes_sent_before() {
         let (one, other) = UnixStream::pair().unwrap();

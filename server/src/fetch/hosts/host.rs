@@ -10,11 +10,11 @@ use crate::limits::{
     ADDRESS_FAILED_MS, HOST_ADDRESSES_MAX, HOST_DOUBTED_MS, HOST_RETRY_MS, HOST_WAIT_MS,
 };
 
-/// How old the addresses that one connection uses may be.
+/// Limits on the age of the addresses that one connection uses.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Terms {
-    /// When the connection was asked for: addresses that were found after that are new enough in
-    /// any case.
+    /// When the connection was asked for. Addresses that were found after that are always new
+    /// enough.
     pub(super) since_ms: u64,
     /// Age up to which addresses are used at once.
     pub(super) fresh_ms: u64,
@@ -27,7 +27,7 @@ pub(super) struct Terms {
 /// One name and port.
 #[derive(Debug, Default)]
 pub(super) struct Host {
-    /// In the order of the resolver; empty until the name was resolved once.
+    /// The addresses in the resolver's order; empty until the name was resolved once.
     addresses: Vec<Address>,
     resolved_ms: u64,
     /// Whether none of the addresses has accepted a connection since they were found.
@@ -60,7 +60,7 @@ pub(super) enum Step {
     /// The name is being resolved: wait for the end, but at most until then if there are stale
     /// addresses.
     Wait { done: Done, until_ms: Option<u64> },
-    /// It could not be resolved a moment ago.
+    /// Give up: the name could not be resolved a moment ago.
     Refuse,
 }
 
@@ -126,8 +126,8 @@ impl Host {
         Step::Use { addresses: self.in_order(), is_stale, due }
     }
 
-    /// The addresses in turns, within neighbours of one family: the resolver chose which family
-    /// comes first (RFC 6724). Addresses that failed come last.
+    /// The addresses in rotation, but only among neighbours of the same family: the resolver chose
+    /// which family comes first (RFC 6724). Addresses that failed come last.
     fn in_order(&self) -> Vec<SocketAddr> {
         let of = |failed| self.addresses.iter().filter(move |one| one.has_failed() == failed);
         let mut ordered: Vec<SocketAddr> = of(false).map(|one| one.address).collect();
@@ -190,7 +190,7 @@ impl Host {
         self.failed_ms = None;
     }
 
-    /// Whether these are all known addresses, and it is new that all of them fail.
+    /// Whether `tried` has all known addresses, and they were not yet known to fail.
     pub(super) fn can_give_up(&self, tried: &[SocketAddr]) -> bool {
         !self.has_only_failed && self.addresses.iter().all(|one| tried.contains(&one.address))
     }

@@ -20,12 +20,12 @@ pub(crate) struct Hosts {
     table: BravoRwLock<HashMap<Box<str>, Host>>,
 }
 
-/// The end of a resolution, for the connections that wait for it: at the latest when its thread
-/// dies.
+/// Signals the end of a resolution to the connections that wait for it. The signal comes even if
+/// the resolving thread dies.
 #[derive(Clone, Debug)]
 pub(super) struct Done(watch::Receiver<()>);
 
-/// The answer to the wish to resolve a name.
+/// The result of an attempt to start a resolution.
 #[derive(Debug)]
 pub(super) enum ResolutionStart {
     /// The caller resolves the name.
@@ -36,7 +36,7 @@ pub(super) enum ResolutionStart {
     NoRoom,
 }
 
-/// The duty to resolve one name; it ends in the table even if it is dropped.
+/// A resolution of one name in progress. Its end is entered in the table even if it is dropped.
 #[derive(Debug)]
 pub(super) struct Resolution {
     hosts: Arc<Hosts>,
@@ -116,8 +116,8 @@ impl Hosts {
         });
     }
 
-    /// Changes the entry of a name; returns false without a change. If there is nothing to change,
-    /// it takes the lock for reading only.
+    /// Changes the entry of a name; returns false if nothing changes. If there is nothing to
+    /// change, takes the lock for reading only.
     fn change(
         &self,
         authority: &str,
@@ -188,7 +188,7 @@ impl Drop for Resolution {
 impl Done {
     /// Waits for the end.
     pub(super) async fn wait(mut self) {
-        // Nothing is ever sent: the end is that the sender is dropped.
+        // Nothing is ever sent: dropping the sender signals the end.
         let _ = self.0.changed().await;
     }
 }

@@ -20,7 +20,7 @@ const LONG: Terms = Terms { fresh_ms: 100 * ADDRESS_FAILED_MS, ..TERMS };
 /// When a resolution ended.
 const T: u64 = 50_000;
 
-/// An address of IPv4 up to 100, then of IPv6.
+/// An IPv4 address for numbers up to 100, an IPv6 address for larger ones.
 fn address(number: u8) -> SocketAddr {
     match number {
         0..=100 => SocketAddr::from(([192, 0, 2, number], 80)),
@@ -36,7 +36,7 @@ fn hosts() -> Arc<Hosts> {
     Arc::new(Hosts::new(Resolver::new(|_, _| unreachable!("these tests resolve by hand"))))
 }
 
-/// A step in few words.
+/// A step as a short text.
 fn show(step: &Step) -> String {
     match step {
         Step::Use { addresses, is_stale, due } => {
@@ -83,8 +83,8 @@ fn resolve(hosts: &Arc<Hosts>, found: &[u8], now_ms: u64) {
 
 #[test]
 fn addresses_are_fresh_then_stale_then_unusable() {
-    // Addresses that are found at T, and cannot be found from T + 500 on; how long after that a
-    // connection begins; whether the name is being resolved then; the step.
+    // The case; the result of a resolution at T: addresses, a failure, or no resolution; how long
+    // after T a connection begins; whether the name is being resolved then; the step.
     let (found, none, failed) = (Some(&[1, 2][..]), Some(&[][..]), None);
     let last = TERMS.fresh_ms + TERMS.stale_ms;
     let cases = [
@@ -120,7 +120,7 @@ fn a_name_that_cannot_be_resolved_keeps_its_last_addresses() {
     resolve(&hosts, &[1], T);
     let stale = T + TERMS.fresh_ms;
     resolve(&hosts, &[], stale);
-    // When, and what to do then: one try a second, the rest goes by the stale address.
+    // Time and step: one connection a second resolves the name, the others use the stale address.
     let cases = [
         (stale, "stale [1]"),
         (stale + HOST_RETRY_MS - 1, "stale [1]"),
@@ -132,13 +132,13 @@ fn a_name_that_cannot_be_resolved_keeps_its_last_addresses() {
     let wide = Terms { stale_ms: 10_000, ..TERMS };
     let under_way = begin(&hosts, stale + HOST_RETRY_MS);
     let later = hosts.step("a", wide, stale + HOST_RETRY_MS);
-    assert_eq!(show(&later), "stale [1]", "the settings of now decide");
+    assert_eq!(show(&later), "stale [1]", "the current settings decide");
     under_way.end(&addresses(&[2]), stale + HOST_RETRY_MS);
     assert_eq!(step(&hosts, stale + HOST_RETRY_MS), "fresh [2]");
     let none = Terms { stale_ms: 0, ..TERMS };
     resolve(&hosts, &[], stale + HOST_RETRY_MS + TERMS.fresh_ms);
     let now_ms = stale + HOST_RETRY_MS + TERMS.fresh_ms;
-    assert_eq!(show(&hosts.step("a", none, now_ms)), "refuse", "without a time beyond");
+    assert_eq!(show(&hosts.step("a", none, now_ms)), "refuse", "stale addresses are not allowed");
 }
 
 #[test]
@@ -297,7 +297,7 @@ fn one_connection_at_a_time_tries_an_address_that_failed() {
     hosts.give_up("a", &addresses(&[1, 2]));
     assert_eq!(look(due_ms), "resolve");
     hosts.put_back("a", address(9));
-    assert_eq!(look(due_ms), "resolve", "that is none of its addresses");
+    assert_eq!(look(due_ms), "resolve", "the address that works is not one of its own");
     hosts.put_back("a", address(2));
     assert_eq!(look(due_ms), "fresh [2, 1]", "one works after all");
 }
@@ -311,7 +311,7 @@ fn a_failure_of_an_address_is_reported_once_until_it_works_again() {
     assert!(!fails(1, T), "of the only address");
     let later = T + TERMS.fresh_ms;
     resolve(&hosts, &[1, 2], later);
-    assert!(!fails(3, later), "of an address that it has not");
+    assert!(!fails(3, later), "of an address that the name does not have");
     assert!(fails(1, later));
     assert!(!fails(1, later), "again");
     resolve(&hosts, &[2, 1, 1, 2], later + TERMS.fresh_ms);
@@ -395,7 +395,7 @@ fn a_full_table_drops_the_names_unused_for_longest_and_none_being_resolved() {
     for (number, now_ms) in times() {
         resolve_name(&hosts, &name(number), now_ms);
     }
-    // The first of them is used still.
+    // The first of them is still in use.
     let end_ms = T + HOSTS_MAX as u64;
     resolve_name(&hosts, &name(1), end_ms);
     assert_eq!(hosts.count(), HOSTS_MAX);
