@@ -41,7 +41,7 @@ pub(crate) const VERSION: u32 = 5;
 
 pub(crate) const MAPS_MAX: u32 = 4096;
 pub(crate) const LEASES_MAX: u32 = 1024;
-/// The range of references.
+/// The most bytes of hint tables: as many as references can address.
 const HINT_BYTES_MAX: u64 = 1 << 40;
 pub(crate) const SPLITS_MAX: u32 = 4096;
 

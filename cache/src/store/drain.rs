@@ -296,8 +296,8 @@ impl<'w> DrainSlice<'w> {
 /// Normally there are none. A damaged key, length or progress word can leave some. The segment is
 /// not freed before they are out: readers with a pin rely on that.
 impl DrainSlice<'_> {
-    /// Whether every record was walked, and all that were counted are out. After a death the count
-    /// may be off; then the index is searched for nothing.
+    /// Whether every record was walked, and none counts as live any more. After a death the count
+    /// may be off; then the index may be searched although no word is left.
     fn is_all_out(&self, offset_bytes: u32) -> bool {
         let table = self.worker.shared.segments.table();
         u64::from(offset_bytes) == table.records_bytes(self.segment)

@@ -43,7 +43,7 @@ pub struct BaseRecord<'w> {
     pinned: PinnedRecord<'w>,
 }
 
-/// Identifies a stored record: moving it keeps this, and no other record has it.
+/// The identity of a stored record: moving the record keeps it, and no other record has the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecordVersion {
     pub(crate) sequence: u64,
@@ -52,9 +52,9 @@ pub struct RecordVersion {
 /// The body of a stored record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StoredBody {
-    /// It lies behind its head; its length in bytes.
+    /// One record holds head and body; this is the length of the body in bytes.
     Whole(u64),
-    /// It lies in fragments, each of which is looked up.
+    /// The body lies in fragments, each of which is looked up.
     Long(LongBody),
 }
 
@@ -142,8 +142,8 @@ impl<'w> StoredRecord<'w> {
         BodyHandle::new(self.inner, &self.pinned.hit, body, part, tag)
     }
 
-    /// `None` if the record is damaged and does not say where its body is. It is removed then, so
-    /// that the next request fetches it.
+    /// Makes a stored record; `None` if the record is damaged and does not show where its body is.
+    /// Such a record is removed, so that the next request fetches it.
     #[inline]
     pub(crate) fn of(
         inner: &'w Rc<WorkerInner>,

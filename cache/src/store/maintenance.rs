@@ -40,7 +40,8 @@ impl WorkerInner {
     /// Runs one slice of demoting orphans, of reclaiming, or of verifying. Returns whether there is
     /// more to do.
     fn turn_slice(&self, now: u64) -> bool {
-        // Here and not when a thread joins: some join only to look, and have no turns.
+        // Verifying begins here and not when a thread joins: some threads join only to inspect the
+        // store, and run no turns.
         self.verifier.begin();
         if self.clean_up_orphans() {
             return true;

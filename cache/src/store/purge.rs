@@ -123,7 +123,7 @@ impl StoreWorker {
         let (flights, records) = inner.announce(Predicate::Key(primary), at_most, |inner| {
             (inner.shared.flights.detach(hash.value(), primary), walk(inner, hash))
         })?;
-        // The thread that purges may have no turns.
+        // The thread that purges may run no maintenance turns.
         while inner.clean_up_orphans() {}
         crash_point!("store.purged");
         Ok(PurgeResult { records, bytes: 0, flights })
@@ -179,7 +179,7 @@ impl WorkerInner {
         for first in (0..count).step_by(BUCKETS_AT_ONCE) {
             let buckets = first..count.min(first + BUCKETS_AT_ONCE);
             removed += self.records.index.remove_where(&self.records.pins, buckets, matches) as u64;
-            // So orphans do not pile up.
+            // Cleaned up after each part, so that orphans do not pile up.
             while self.clean_up_orphans() {}
         }
         removed

@@ -19,7 +19,7 @@ use crate::segment::{
     AppendError, HeaderKind, Location, NewRecord, OpenSegment, RecordMarks, SegmentQueue,
 };
 
-/// Attempts to append a record, with reclaiming between two.
+/// The most attempts to append a record, with reclaiming between two attempts.
 const ATTEMPTS_MAX: usize = 64;
 
 /// Free segments that an append must leave.
@@ -27,11 +27,12 @@ const ATTEMPTS_MAX: usize = 64;
 pub(crate) struct FreeReserve(pub(crate) u32);
 
 impl FreeReserve {
-    /// The reclaimer needs room for records that it keeps. Without this reserve, a burst of new
-    /// records that takes every segment would evict used records instead of unused ones.
+    /// One segment stays free for the records that the reclaimer keeps. Without this reserve, a
+    /// burst of new records that takes every segment would evict used records instead of unused
+    /// ones.
     pub(crate) const FOR_MOVES: FreeReserve = FreeReserve(1);
 
-    /// For the reclaimer itself.
+    /// No reserve, for the reclaimer itself.
     pub(crate) const NONE: FreeReserve = FreeReserve(0);
 }
 
@@ -81,7 +82,7 @@ pub(crate) struct AppendedRecord {
 }
 
 impl AppendedRecord {
-    /// Counts its bytes as dead, since its word was not published.
+    /// Counts the bytes of the record as dead, since its word was not published.
     pub(crate) fn give_up(&self, shared: &Shared) {
         shared.count_dead(self.location.0, self.record_bytes);
     }
@@ -130,7 +131,7 @@ impl WorkerInner {
         Ok(AppendedRecord { location, record_bytes, sequence })
     }
 
-    /// Appends by `append` to the open segment of a queue, or to a new one if that leaves `reserve`
+    /// Calls `append` with the open segment of a queue, or with a new one if that leaves `reserve`
     /// segments free. The bytes count as live.
     pub(crate) fn append_with(
         &self,

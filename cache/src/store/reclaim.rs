@@ -10,9 +10,10 @@
 //! | clear `DRAINING` | a draining segment without words |
 //! | barrier; no pin: free | a free segment |
 //!
-//! Each step is done before the word that says so is stored, also for a reader of that word after
-//! a death: [`DrainProgress`](crate::segment::DrainProgress) has the orderings. Words are removed
-//! before the offset passes their records, and all of them before `DRAINING` is cleared.
+//! Each step is complete before the word that records it is stored. After a death, a reader of that
+//! word sees the completed step: [`DrainProgress`](crate::segment::DrainProgress) has the
+//! orderings. Words are removed before the offset passes their records, and all of them before
+//! `DRAINING` is cleared.
 //!
 //! Nothing is reclaimed while enough segments are free. Pinned segments are passed over while they
 //! are less than a quarter of all. Beyond that they are drained too, and the owners of the pins are
@@ -32,15 +33,16 @@ use super::shared::Shared;
 use super::worker::WorkerInner;
 use crate::segment::SegmentPhase;
 
-/// Slices in a row for an append that finds no free segment: more than one segment takes.
+/// The most slices in a row for an append that finds no free segment: more than the drain of one
+/// segment takes.
 const SLICES_AT_ONCE: usize = 4096;
 
 /// How often an append that finds no free segment yields to the reclaimer: some 100 µs, if no other
 /// thread wants the processor.
 const BUSY_MAX: usize = 256;
 
-/// How long records wait for segments that wait for their pins only: the owner of a pin may have
-/// stopped for good.
+/// How long records wait for drained segments to lose their pins. The wait is limited, since the
+/// owner of a pin may have stopped for good.
 const WAIT_SECONDS_MAX: u64 = 2;
 
 /// How a slice ended.
@@ -61,9 +63,10 @@ pub(crate) enum SliceOutcome {
 #[derive(Debug)]
 pub(crate) struct Reclaimer {
     pub(super) shared: Arc<Shared>,
-    /// There may be something to reclaim: see [`StoreWorker::turn`](crate::StoreWorker::turn).
+    /// Whether there may be something to reclaim: see
+    /// [`StoreWorker::turn`](crate::StoreWorker::turn).
     is_due: Cell<bool>,
-    /// Drained segments waited for their pins when this thread last looked.
+    /// Whether drained segments were still pinned when this thread last looked.
     sees_waiting: Cell<bool>,
     /// The time in Unix seconds that the last turn was given.
     now: Cell<u64>,
@@ -104,7 +107,8 @@ impl Reclaimer {
         self.now.get()
     }
 
-    /// How many segments are to be free: one of each queue for each thread, and the reserve.
+    /// The number of segments that should be free: one of each queue for each thread, and the
+    /// reserve.
     pub(super) fn free_target(&self) -> u32 {
         let segments = self.shared.plan.geometry.segment_count();
         let FreeReserve(reserve) = FreeReserve::FOR_MOVES;
@@ -132,9 +136,9 @@ impl Reclaimer {
         self.shared.drain.segment()
     }
 
-    /// Whether a record may wait longer for drained segments to lose their pins. The time counts
-    /// from the first record that waits until no segment waits, so one stopped owner stops the
-    /// others once.
+    /// Whether a record may wait longer for drained segments to lose their pins. The time starts
+    /// with the first record that waits, and is reset only when no segment waits. So a stopped
+    /// owner of a pin delays the others only once.
     pub(super) fn may_wait_for_pins(&self, now: u64) -> bool {
         let since = self.word(word::WAITS_SINCE);
         if self.waiting_count() == 0 {
@@ -209,7 +213,7 @@ impl WorkerInner {
             Err(_) => return SliceOutcome::Nothing,
         };
         if guard.must_repair() {
-            // Every step leaves something to go on with: see the table.
+            // After a death, the drain can continue from every step: see the table.
             guard.repaired();
         }
         // A drain that has begun goes on first: to look over all segments costs more than a slice.

@@ -15,7 +15,7 @@ use super::variants::{BaseBody, NamedVariants};
 use crate::index::{IndexHit, PinnedLocation, Records, RemovalReason};
 use crate::segment::{HeaderKind, Location, MarksWord, Record, Segments};
 
-/// A number that is no segment's.
+/// A number that no segment has.
 const NO_SEGMENT: usize = usize::MAX;
 
 /// The records of a store, for its index.
@@ -53,7 +53,7 @@ impl Orphans {
         }
     }
 
-    /// Whether this is what `other` is, or a part of it.
+    /// Whether these orphans are the same as `other`, or a part of it.
     fn are_of(&self, other: &Orphans) -> bool {
         match (self, other) {
             (Orphans::Fragments(own, _), Orphans::Fragments(other, _)) => own == other,
@@ -112,7 +112,7 @@ impl RecordAccess {
         orphans.extend(Orphans::of_keys(record));
     }
 
-    /// Forgets the records that this one named, since another record names them now.
+    /// Forgets the orphans of this record, since another record names them now.
     pub(crate) fn keep_orphans_of(&self, record: &Record<'_>) {
         if let Some(kept) = Orphans::of(record) {
             self.orphans.borrow_mut().retain(|orphans| !orphans.are_of(&kept));
@@ -124,12 +124,13 @@ impl RecordAccess {
         !self.orphans.borrow().is_empty()
     }
 
-    /// These are the next ones again.
+    /// Puts orphans back, to be cleaned up next.
     pub(crate) fn put_back(&self, orphans: Orphans) {
         self.orphans.borrow_mut().push(orphans);
     }
 
-    /// This one, and the entries of other records right before it in the list.
+    /// Returns `first` and the entries of other records that are next in the list, up to `count` in
+    /// all.
     pub(crate) fn with_next_keys(
         &self,
         first: OwnedRecordKeys,

@@ -41,6 +41,8 @@ impl PinnedRecord<'_> {
 }
 
 impl RecordIndex {
+    /// Makes the index and the row of pins of one participant.
+    ///
     /// # Errors
     /// The region has fewer rows than that, or the index is damaged.
     ///

@@ -20,8 +20,9 @@ use super::worker::WorkerInner;
 use crate::key_index::{KEY_BYTES_MAX, KeyIndexHandle, RecordKeys};
 use crate::segment::{HeaderKind, Record};
 
-/// Attempts to insert the keys of a record, with a slice of reclaiming between two. Room is made in
-/// advance; if there is none now, the next record finds it.
+/// The most attempts to insert the keys of a record, with a slice of reclaiming between two
+/// attempts. Room is made in advance, so if there is none now, a later record finds the room that
+/// is made.
 const ATTEMPTS_MAX: usize = 3;
 
 /// One thread's handle on the key index, the insert that it has pending, and its sweep.
@@ -43,9 +44,8 @@ pub(crate) struct OwnedRecordKeys {
     tags: Box<[u8]>,
 }
 
-/// Guards the entries of a record until its word is published. Dropped before
-/// [`keep`](InsertedKeys::keep), it removes them: by then the word was withdrawn, or never
-/// published.
+/// Guards the entries of a record until its word is published. Dropping it before
+/// [`keep`](InsertedKeys::keep) removes them: by then the word was withdrawn, or never published.
 #[must_use = "dropping it removes the keys"]
 pub(crate) struct InsertedKeys<'o> {
     writer: &'o KeyIndexWriter,
@@ -60,7 +60,7 @@ impl KeyIndexWriter {
     }
 
     /// Announces in this thread's row that the entries of a record are about to be inserted, so
-    /// that no sweep takes them for left over. A record without entries needs no announcement.
+    /// that no sweep removes them as surplus. A record without entries needs no announcement.
     fn begin<'o>(&'o self, sequence: u64, keys: Option<RecordKeys<'o>>) -> InsertedKeys<'o> {
         if keys.is_some() {
             let word = self.shared.row_word(self.row, row::INSERTING);
@@ -202,7 +202,7 @@ impl WorkerInner {
 }
 
 impl Orphans {
-    /// The entries of a record, which follow it.
+    /// The entries of a record, to be removed once the record is gone.
     pub(super) fn of_keys(record: &Record<'_>) -> Option<Orphans> {
         OwnedRecordKeys::of(record).map(Orphans::Keys)
     }

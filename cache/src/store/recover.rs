@@ -38,7 +38,7 @@ impl Store {
         for segment in shared.segments.table().segments_where(|state| state.owner == Some(row)) {
             // SAFETY: `Dead` is the proof: the participant has ended, this sweep saw it, and no
             // other participant gets the row before the sweep is over.
-            // It fails if another sweeper, which died, has done it.
+            // The call fails if another sweeper did the same and died.
             let _ = unsafe { shared.segments.suspect(segment, row) };
         }
         shared.eviction_lock.abandon(dead);
@@ -50,7 +50,7 @@ impl Store {
         }
         // SAFETY: as above.
         unsafe { shared.pins.clear_row(row as usize) };
-        // It may have inserted keys of a record that it did not publish.
+        // The dead participant may have inserted keys of a record that it did not publish.
         shared.leftovers.note();
     }
 }
@@ -83,7 +83,7 @@ impl WorkerInner {
 #[derive(Debug)]
 pub(crate) struct Verifier {
     shared: Arc<Shared>,
-    /// The segment and the offset to go on from, if this thread is at it.
+    /// The segment and the offset to go on from, if this thread verifies.
     next: Cell<Option<(u32, u64)>>,
 }
 
@@ -105,13 +105,13 @@ impl Verifier {
         self.next.get().is_some()
     }
 
-    /// The segment that it goes on with.
+    /// The segment that this thread verifies next.
     #[cfg(test)]
     pub(crate) fn segment(&self) -> Option<u32> {
         self.next.get().map(|(segment, _)| segment)
     }
 
-    /// Verifies the next records; damaged ones are taken out. Returns whether there is more to do.
+    /// Verifies the next records, and removes damaged ones. Returns whether there is more to do.
     pub(crate) fn slice(&self, records: &RecordIndex) -> bool {
         let Some((segment, offset_bytes)) = self.next.get() else {
             return false;

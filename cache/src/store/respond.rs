@@ -39,7 +39,8 @@ pub(crate) struct Response<'a> {
 /// A record that is made from a stored one, to replace it.
 struct Remade<'a> {
     primary: &'a [u8],
-    /// The purge number that its maker noted: it knows of no newer purge.
+    /// The purge number that was noted for the new record: it does not take newer purges into
+    /// account.
     purge_noted: u64,
     tags: &'a [u8],
     head: &'a [u8],
@@ -143,8 +144,8 @@ impl WorkerInner {
                 Some(_) => continue,
                 None => match self.put_base(response, &base.names, hash) {
                     Ok(epoch) => epoch,
-                    // Another thread stored one, or there was a purge; then the next attempts fail
-                    // too.
+                    // Another thread stored a base, or there was a purge. After a purge the next
+                    // attempts fail too.
                     Err(NotStored::Outdated) => continue,
                     Err(other) => return Err(other),
                 },
@@ -217,9 +218,10 @@ impl WorkerInner {
     }
 
     /// Replaces the known record by one with a new head, and with more tags if some are given.
-    /// Returns its sequence. The record keeps its old tags: a purge by one of them may be walking
-    /// towards it, and the body is the old one. `noted` is the last purge before the origin was
-    /// asked: its answer does not cover newer ones, and a soft purge leaves the record in place.
+    /// Returns its sequence. The record keeps its old tags, since the body is the old one and a
+    /// purge by one of these tags may be about to reach it. `noted` is the last purge before the
+    /// origin was asked. The origin's answer does not cover newer purges, and a newer soft purge
+    /// leaves the record in place.
     pub(crate) fn renew(
         &self,
         key: (&[u8], Option<&[u8]>),
@@ -304,7 +306,8 @@ impl RecordIndex {
         }
     }
 
-    /// The hash of a variant's ghost. It leaves out the epoch, which is of a base that may be gone.
+    /// The hash of a variant's ghost. It leaves out the epoch, since the base of that epoch may be
+    /// gone.
     fn variant_ghost(&self, primary: &[u8], hash: &[u8; 16]) -> KeyHash {
         let mut key = Vec::new();
         variants::write_key_of(&mut key, primary, 0, hash);

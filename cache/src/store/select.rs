@@ -30,7 +30,7 @@ pub struct Selection {
     pub tags: Option<TagExpr>,
 }
 
-/// The progress of a walk.
+/// The progress of a walk over the selected records.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WalkProgress {
     /// Resources seen.
@@ -158,13 +158,14 @@ impl StoreWorker {
     }
 }
 
-/// Records that one call of `list` looks at, about: a few hundred microseconds.
+/// The number of records that one call of `list` looks at, approximately; they take a few hundred
+/// microseconds.
 const LOOKED_AT_MAX: usize = 256;
 
 /// Whether a resource was listed.
 struct Shown {
     is_shown: bool,
-    /// Records that it took to decide.
+    /// The number of records that were looked at to decide this.
     looked_at: usize,
 }
 
@@ -180,7 +181,7 @@ impl From<MapError> for KeyIndexDamaged {
 
 impl std::fmt::Display for KeyIndexDamaged {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "the order of keys and tags cannot be read: {}", self.0)
+        write!(f, "the key index cannot be read: {}", self.0)
     }
 }
 
@@ -189,7 +190,7 @@ impl std::error::Error for KeyIndexDamaged {}
 /// The base records found for a primary key.
 #[derive(Debug, Default)]
 struct BaseSeen {
-    /// The sequence of the last one; 0: there was none.
+    /// The sequence of the last one; 0 if there was none.
     sequence: u64,
     /// The keys of the variants that it names.
     variants: BTreeSet<Vec<u8>>,

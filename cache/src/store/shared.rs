@@ -44,11 +44,12 @@ pub(crate) struct Shared {
     pub(crate) purge_lock: RobustLock<Area, SystemFutex>,
     pub(crate) flights: Arc<Flights>,
     pub(crate) events: Events,
-    /// A thread of this process verifies the records that were there before it.
+    /// Whether a thread of this process verifies the records that were in the region before the
+    /// process.
     is_verifying: AtomicBool,
     /// The segment that the next verifier begins with.
     verified_segments: AtomicU32,
-    /// A thread of this process sweeps the key index.
+    /// Whether a thread of this process sweeps the key index.
     pub(super) is_sweeping: AtomicBool,
     hasher: Hasher,
 }
@@ -61,7 +62,7 @@ impl Shared {
         })
     }
 
-    /// The region gets its name later, if it has none.
+    /// Opens or creates the region. A region that has no name yet gets it later.
     pub(crate) fn prepare(
         config: StoreConfig,
     ) -> Result<(Arc<Shared>, Option<UnnamedRegion>), OpenError> {
@@ -102,7 +103,7 @@ impl Shared {
         //   code knows: they have kinds and a version of their own.
         // - The geometry follows from the plan, and a region of another plan is not attached to.
         let segments = unsafe { Segments::new(table, data, plan.geometry, plan.rows) }
-            .map_err(|_| OpenError::damaged("an area is too small"))?;
+            .map_err(|_| OpenError::damaged("the areas of segments and records are too small"))?;
         let columns = plan.geometry.segment_count() as usize;
         // Without a file, only threads of this process take part.
         let barrier = match config.path {
@@ -195,7 +196,7 @@ impl Shared {
         self.store.word(word::SEQUENCE).fetch_add(1, Relaxed) + 1
     }
 
-    /// The next number in the order of seals.
+    /// The number that orders the next segment to be sealed.
     pub(crate) fn next_order(&self) -> u64 {
         self.store.word(word::SEAL_ORDER).fetch_add(1, Relaxed) + 1
     }
@@ -229,7 +230,7 @@ fn write_sizes(store: &Area, plan: &Plan) -> Result<(), OpenError> {
     for (index, size) in sizes {
         let found = store.word(index).load(Relaxed);
         if found != 0 && found != size {
-            return Err(OpenError::damaged("its sizes are not those of its plan"));
+            return Err(OpenError::damaged("the sizes in it contradict its plan"));
         }
         store.word(index).store(size, Relaxed);
     }

@@ -100,7 +100,7 @@ pub struct Stats {
     pub declined: u64,
     /// Fills refused because the announced body is too long.
     pub refused_large: u64,
-    /// Times that there was no room for a growing record.
+    /// How often there was no room for a growing record.
     pub refused_no_room: u64,
     /// Complete responses that were not stored, for want of room or because of a purge.
     pub not_stored: u64,
@@ -306,7 +306,8 @@ mod tests {
             (SegmentPhase::Draining, 90, 20, [10, 20, 70, 0]),
             (SegmentPhase::Draining, 90, 0, [10, 0, 0, 90]),
             (SegmentPhase::Suspect, 50, 50, [50, 50, 0, 0]),
-            // More is live than there is: too much by 10, and never an overflow.
+            // More bytes are live than filled: the parts exceed the segment by 10, and nothing
+            // overflows.
             (SegmentPhase::Sealed, 50, 60, [50, 60, 0, 0]),
             (SegmentPhase::Sealed, u64::MAX, u64::MAX, [0, 100, 0, 0]),
         ];

@@ -8,14 +8,14 @@ use super::config::{OpenError, StoreConfig};
 use super::shared::Shared;
 use super::worker::StoreWorker;
 
-/// All records, shared by the threads of a process and by processes.
+/// A store: all records, shared by the threads of a process and by processes.
 #[derive(Clone, Debug)]
 pub struct Store {
     pub(crate) shared: Arc<Shared>,
 }
 
 impl Store {
-    /// Opens the store in a region, or makes one; cleans up after participants that died.
+    /// Opens the store in a region, or creates the region. Cleans up after participants that died.
     ///
     /// # Errors
     /// See [`OpenError`].

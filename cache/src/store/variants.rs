@@ -19,11 +19,11 @@ const LENGTH_BYTES: usize = 2;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct BaseBody<'a> {
     pub(crate) epoch: u64,
-    /// Of the variants, the oldest first.
+    /// The hashes of the variants, the oldest first.
     hashes: &'a [[u8; HASH_BYTES]],
 }
 
-/// The variants that a base names, for when it has left.
+/// The variants that a base names, for use after the base was removed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct NamedVariants {
     primary: Vec<u8>,
@@ -43,14 +43,14 @@ impl NamedVariants {
 }
 
 impl<'a> BaseBody<'a> {
-    /// `None` if the bytes are no body of a base.
+    /// Decodes the body of a base; `None` if the bytes are not one.
     pub(crate) fn decode(body: &'a [u8]) -> Option<BaseBody<'a>> {
         let (epoch, hashes) = body.split_first_chunk()?;
         let (hashes, rest) = hashes.as_chunks();
         rest.is_empty().then_some(BaseBody { epoch: u64::from_le_bytes(*epoch), hashes })
     }
 
-    /// An owned copy of the names of its variants. `primary` is its key.
+    /// An owned copy of the names of the base's variants. `primary` is the key of the base.
     pub(crate) fn named(&self, primary: &[u8]) -> NamedVariants {
         let (primary, hashes) = (primary.to_vec(), self.hashes.to_vec());
         NamedVariants { primary, epoch: self.epoch, hashes }
@@ -61,7 +61,7 @@ impl<'a> BaseBody<'a> {
         self.hashes
     }
 
-    /// The body with one more variant, and the oldest hashes, which had no room.
+    /// Returns the body with one more variant, and the oldest hashes, for which it has no room.
     pub(crate) fn with(
         &self,
         hash: [u8; HASH_BYTES],
@@ -95,8 +95,8 @@ pub(crate) fn write_key_of(key: &mut Vec<u8>, primary: &[u8], epoch: u64, hash: 
 
 /// The parts of a variant's key: primary key, epoch, hash. `None` for other keys.
 ///
-/// A primary key can have a NUL at the same place; but then the bytes of the epoch are part of a
-/// name, and no number that a store reaches.
+/// A primary key can have a NUL at the same position. But then the bytes of the epoch are part of a
+/// name, and give a number that no epoch of a store reaches.
 pub(crate) fn split_variant_key(key: &[u8]) -> Option<(&[u8], u64, &[u8; HASH_BYTES])> {
     let (rest, hash) = key.split_last_chunk()?;
     let (rest, epoch) = rest.split_last_chunk()?;

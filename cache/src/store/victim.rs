@@ -51,9 +51,9 @@ impl Reclaimer {
         drained.filter(|segment| self.draining() != Some(*segment)).count() as u32
     }
 
-    /// For each segment, whether a body handle pins it: a glance, as handles come and go. It looks
-    /// only at rows with body handles, since many workers with many segments have many pins. Pins
-    /// that last as long as a lookup do not count.
+    /// For each segment, whether a body handle pins it. The result may be outdated at once, as
+    /// handles come and go. Only rows with body handles are read, since many workers with many
+    /// segments have many pins. Pins that last as long as a lookup do not count.
     fn pinned_for_long(&self) -> Vec<bool> {
         let mut pinned = vec![false; self.shared.segments.table().segment_count() as usize];
         let has_handles =
@@ -64,7 +64,7 @@ impl Reclaimer {
         pinned
     }
 
-    /// Whether the pinned segments that could be free are too many to be passed over.
+    /// Whether pinned segments that could otherwise be freed are too many to be passed over.
     fn is_too_much(&self, pinned: &[bool]) -> bool {
         let table = self.shared.segments.table();
         let which = table
@@ -108,7 +108,8 @@ impl Reclaimer {
                 }
                 continue;
             }
-            // A drain counts all bytes out. It did not: the drain, or its progress, was damaged.
+            // A complete drain leaves no live bytes. Otherwise the drain or its progress was
+            // damaged.
             if table.live_bytes(segment) > 0 {
                 if self.draining().is_none() {
                     self.shared.drain.begin(segment, DrainState::TAKE_OUT.encode());

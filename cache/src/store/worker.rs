@@ -36,7 +36,7 @@ pub struct StoreWorker {
     pub(crate) inner: Rc<WorkerInner>,
 }
 
-/// The parts that belong to one thread, on lines of its own.
+/// The parts that belong to one thread, on cache lines of their own.
 #[repr(align(128))]
 pub(crate) struct WorkerInner {
     pub(crate) shared: Arc<Shared>,
@@ -46,7 +46,7 @@ pub(crate) struct WorkerInner {
     pub(crate) reclaimer: Reclaimer,
     pub(crate) verifier: Verifier,
     pub(crate) keys: KeyIndexWriter,
-    /// Last, so that the row is given back when nothing uses it.
+    /// The last field, so that the row is given back after everything that uses it is dropped.
     pub(crate) part: ParticipantGuard,
 }
 

@@ -6,7 +6,7 @@ use std::fmt;
 use super::record::{check, has_tag};
 use super::{TERMS_MAX, TagsError};
 
-/// Above the length of any tag.
+/// The operators are bytes above the length of any tag.
 const NOT: u8 = 253;
 const AND: u8 = 254;
 const OR: u8 = 255;
@@ -24,7 +24,7 @@ pub struct TagExpr {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct EncodedTagExpr<'a>(&'a [u8]);
 
-/// Where to look for records that an expression can match.
+/// The records that an expression can match, found by their tags.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum TagCandidates<'a> {
     /// They have at least one of these tags.
@@ -111,7 +111,8 @@ impl<'a> EncodedTagExpr<'a> {
 
     /// Whether a record with these tags matches.
     pub(crate) fn matches(self, tags: &[u8]) -> bool {
-        // The operand stack as bits, the top lowest: no deeper than there are terms.
+        // The operand stack as bits, with its top in the lowest bit. It is never deeper than the
+        // number of tags.
         let mut open = 0u64;
         for piece in self.pieces() {
             match piece {
@@ -124,7 +125,7 @@ impl<'a> EncodedTagExpr<'a> {
         open & 1 == 1
     }
 
-    /// Where to look for matching records.
+    /// Returns where to look for matching records.
     pub(crate) fn candidates(self) -> TagCandidates<'a> {
         let mut open: Vec<TagCandidates<'a>> = Vec::new();
         for piece in self.pieces() {

@@ -118,7 +118,7 @@ impl ExprParser {
         }
     }
 
-    /// Emits the pending operators that bind at least as strongly.
+    /// Emits the pending operators that bind at least as strongly as `binding`.
     fn give_out(&mut self, binding: PendingToken) {
         while let Some((waiting, _)) = self.waiting.pop_if(|(waiting, _)| *waiting >= binding) {
             push(

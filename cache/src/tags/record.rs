@@ -10,7 +10,8 @@ pub struct RecordTags {
     bytes: Vec<u8>,
 }
 
-/// Why a response cannot be stored with its tags. Without one of them a purge would miss it.
+/// Why a response cannot be stored with its tags. Stored without one of them, it would be missed by
+/// a purge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TagsError {
     /// There are too many.

@@ -36,13 +36,13 @@ pub enum FindingKind {
     Checksum,
     /// The marks of a record have unused bits set.
     Marks,
-    /// The key of the record has other buckets, or another fingerprint.
+    /// The key of the record has other buckets or another fingerprint than its word.
     OtherKey,
     /// The size class of a word differs from that of its record.
     SizeClass {
-        /// The word's.
+        /// The size class of the word.
         found: u8,
-        /// The record's.
+        /// The size class of its record.
         expected: u8,
     },
     /// The sequence of a record is higher than any that was assigned.
@@ -106,14 +106,14 @@ pub enum FindingKind {
     Drained,
     /// Fragments of a long body are missing; a reader that needs them fetches them.
     FragmentsMissing {
-        /// How many are missing.
+        /// The number of missing fragments.
         missing: u64,
-        /// How many the body has.
+        /// The number of fragments that the body has.
         count: u64,
     },
     /// Fragments have no head: their body is still arriving, or its fill died.
     OrphanFragments {
-        /// How many there are.
+        /// The number of fragments without a head.
         count: u64,
         /// Their bytes, headers included.
         bytes: u64,
@@ -186,13 +186,15 @@ impl fmt::Display for FindingKind {
                 return write!(f, "a word names an invalid record: {why}");
             }
             FindingKind::Checksum => "the checksum is wrong",
-            FindingKind::Marks => "the marks have unused bits set",
-            FindingKind::OtherKey => "the word does not match the key of its record",
+            FindingKind::Marks => "the marks of a record have unused bits set",
+            FindingKind::OtherKey => {
+                "a word names a record whose key has other buckets or another fingerprint"
+            }
             FindingKind::SizeClass { found, expected } => {
                 return write!(f, "the word has size class {found}, its record {expected}");
             }
             FindingKind::Sequence { sequence } => {
-                return write!(f, "sequence {sequence} was never assigned");
+                return write!(f, "the sequence {sequence} of a record was never assigned");
             }
             FindingKind::Unchecked => {
                 "a word is still unchecked, though its publisher has moved on"
@@ -206,11 +208,17 @@ impl fmt::Display for FindingKind {
             }
             FindingKind::FreeNotEmpty => "the words of a free segment are not zero",
             FindingKind::Filled { filled_bytes } => {
-                return write!(f, "a segment cannot be filled up to {filled_bytes}");
+                return write!(
+                    f,
+                    "`filled_bytes` of a segment is {filled_bytes}, which is impossible"
+                );
             }
             FindingKind::NoOwner => "the owner of the segment is not attached",
             FindingKind::OpenTwice { other_segment } => {
-                return write!(f, "its owner has segment {other_segment} open in the same queue");
+                return write!(
+                    f,
+                    "the owner of the segment has segment {other_segment} open in the same queue"
+                );
             }
             FindingKind::Walk { why } => return write!(f, "a scan meets an invalid record: {why}"),
             FindingKind::Pins { count } => return write!(f, "{count} pins have no owner"),
@@ -228,7 +236,7 @@ impl fmt::Display for FindingKind {
             FindingKind::OrphanFragments { count, bytes } => {
                 return write!(f, "{count} fragments with {bytes} bytes have no head");
             }
-            FindingKind::OrphanVariant => "no base record names the variant",
+            FindingKind::OrphanVariant => "no base record names a stored variant",
         };
         f.write_str(text)
     }

@@ -37,7 +37,8 @@ pub enum StoreReadError {
     Damaged(&'static str),
 }
 
-/// How the memory of a region is used: [`Stats`](crate::Stats), as far as the region shows it.
+/// How the memory of a region is used: those numbers of [`Stats`](crate::Stats) that the region
+/// shows.
 ///
 /// `region = free + live + dead + metadata + pinned`, each counted by itself, as in `Stats`; a
 /// segment of unknown state counts in none. Arriving responses and copies for slow clients are in

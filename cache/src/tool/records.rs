@@ -145,7 +145,8 @@ impl CopiedRecord {
         ListedRecord::with(self.word, &record.header, record.marks, record.key())
     }
 
-    /// The head of the response; of a variant, after its values; of a base, the field names.
+    /// The head of the record. For a response, that is the response's head; in a variant it follows
+    /// the variant's values; a base has the field names here.
     pub fn head(&self) -> &[u8] {
         self.copied.record().head()
     }

@@ -21,29 +21,29 @@ pub struct CheckProgress {
 pub struct StoreReport {
     /// The findings, up to a thousand of each severity.
     pub findings: Vec<Finding>,
-    /// Further findings.
+    /// The number of findings that are left out of `findings`.
     pub left_out_count: u64,
-    /// All faults.
+    /// The number of faults.
     pub fault_count: u64,
-    /// All counts that are off.
+    /// The number of counts that are off.
     pub drift_count: u64,
-    /// All notes.
+    /// The number of notes.
     pub note_count: u64,
-    /// Buckets of the index.
+    /// The number of buckets in the index.
     pub bucket_count: u64,
-    /// Words that are not empty.
+    /// The number of words that are not empty.
     pub word_count: u64,
-    /// Live records.
+    /// The number of live records.
     pub live_count: u64,
-    /// Unchecked records.
+    /// The number of unchecked records.
     pub unchecked_count: u64,
-    /// Bytes of both, headers included.
+    /// The bytes of live and unchecked records, headers included.
     pub record_bytes: u64,
-    /// Words that changed at each read, or whose segment cannot be read.
+    /// The number of words that changed at each read, or whose segment cannot be read.
     pub passed_over_count: u64,
-    /// Segments.
+    /// The number of segments.
     pub segment_count: u64,
-    /// Free segments.
+    /// The number of free segments.
     pub free_segment_count: u64,
     /// Whether checksums were checked.
     pub is_deep: bool,

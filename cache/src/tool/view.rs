@@ -184,7 +184,7 @@ impl<R: RegionAccess> RegionView<R> {
         self.unpinned().copy_header(Location(word.location()), is_checked, key, is_there)
     }
 
-    /// Copies the whole record, likewise.
+    /// Copies the whole record of a slot, if its word is still this one.
     pub(super) fn copy(&self, (slot, word): (usize, IndexWord)) -> Result<RecordCopy, CopyError> {
         let is_there = || self.word(slot).is_same_record(word);
         self.unpinned().copy(Location(word.location()), is_there)

@@ -12,7 +12,7 @@ pub(super) struct KeyBounds {
     high: Bound<Vec<u8>>,
 }
 
-/// Where a walk through a range starts.
+/// The start of a walk through a range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RangeStart<'b> {
     /// At this key, or at the next one.
@@ -34,7 +34,7 @@ impl KeyBounds {
         KeyBounds { low: Bound::Included(prefix.to_vec()), high }
     }
 
-    /// Where a walk in this direction starts.
+    /// Returns the start of a walk in this direction.
     pub(super) fn beginning(&self, direction: Direction) -> RangeStart<'_> {
         match if direction == Direction::Up { &self.low } else { &self.high } {
             Bound::Included(key) => RangeStart::At(key),

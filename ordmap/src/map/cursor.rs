@@ -8,7 +8,7 @@ use crate::error::MapError;
 use crate::object::{ObjectReadError, ObjectRef};
 use crate::tree::Direction;
 
-/// Stands at an entry of a map, or at none.
+/// A position at an entry of a map, or at no entry.
 #[derive(Debug)]
 pub struct Cursor<'m> {
     reader: MapReader<'m>,
@@ -110,7 +110,7 @@ impl<'m> Cursor<'m> {
                 Ok(self.shown.as_ref())
             }
             Err(not) => {
-                // The position may have moved half-way.
+                // The failed move may have changed a part of the position.
                 self.position = None;
                 if not != HoldError::Read(ObjectReadError::Changed) {
                     return Err(not.into());
@@ -178,7 +178,7 @@ impl<'m> EntryTaker<'m> for EntryHolder<'m> {
 
 #[cfg(test)]
 impl Cursor<'_> {
-    /// Makes the next step search by key.
+    /// Makes the next step search by key, unless the path is kept.
     pub(super) fn forget_path_unless(&mut self, is_kept: bool) {
         self.position = self.position.filter(|_| is_kept);
     }

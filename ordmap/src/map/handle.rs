@@ -26,7 +26,7 @@ pub struct Map<'m> {
 /// Statistics of a map: a snapshot that others may change at any time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MapStats {
-    /// Entries.
+    /// The number of entries.
     pub len: u64,
     /// Bytes of entries and nodes, including entries that wait for leases.
     pub used_bytes: u64,
@@ -36,15 +36,15 @@ pub struct MapStats {
     pub budget_bytes: u64,
     /// Bytes of the hint table, which are not among `owned_bytes`; 0: none.
     pub hint_bytes: u64,
-    /// Entries that wait until no lease can hold them.
+    /// The number of entries that wait until no lease can hold them.
     pub waiting_count: u64,
-    /// Entries evicted so far.
+    /// The number of entries evicted so far.
     pub evicted_count: u64,
-    /// Changes since the map was created.
+    /// The number of changes since the map was created.
     pub change_count: u64,
     /// How many changes of dead processes were finished or undone.
     pub repair_count: u64,
-    /// Shards of the map.
+    /// The number of shards.
     pub shard_count: u64,
 }
 

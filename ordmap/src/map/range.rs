@@ -54,8 +54,8 @@ impl<'m> Map<'m> {
 }
 
 impl<'m> Range<'m> {
-    /// The next entry up, first the lowest. After the last one the range has ended, for both
-    /// directions.
+    /// Moves up to the next entry, the first time to the lowest one. After the last entry the range
+    /// has ended for both directions.
     ///
     /// # Errors
     /// [`MapError::TooManyLeases`], [`MapError::Damaged`]; the step can be tried again.
@@ -65,7 +65,7 @@ impl<'m> Range<'m> {
         self.go(Direction::Up)
     }
 
-    /// The next entry down, first the highest.
+    /// Moves down to the next entry, the first time to the highest one.
     ///
     /// # Errors
     /// As [`next`](Range::next).

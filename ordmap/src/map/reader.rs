@@ -19,8 +19,8 @@ use crate::tree::{MapTree, TreeHit};
 const QUIET_TRIES_MAX: u32 = 1000;
 
 /// How often a read is repeated in total. An attempt takes about as long as a change, and fails
-/// only if the change was on its path: that all of these attempts meet one never happens, and one
-/// damaged slot must not hold a reader for as long as others write.
+/// only if a change was on its path. So many failures in a row are damage: one damaged slot must
+/// not hold a reader for as long as others write.
 const TRIES_MAX: u32 = 1 << 16;
 
 /// A map as a thread reads it: one of its shards, and the way to the others.
@@ -72,7 +72,8 @@ impl<'m> MapReader<'m> {
         MapReader { tree, shard: words, ..*self }
     }
 
-    /// Reads in the shard that has a key, until it had the key all the time.
+    /// Reads in the shard that has a key, and repeats the read until that shard had the key all the
+    /// time.
     #[inline]
     pub(super) fn read_for<T>(
         &self,
@@ -92,12 +93,12 @@ impl<'m> MapReader<'m> {
             }
             spin_loop();
         }
-        Err(MapError::Damaged { what: "bounds keep moving" })
+        Err(MapError::Damaged { what: "the bounds of the shards keep moving" })
     }
 
     /// Repeats a read until nothing that it met was freed during it.
     ///
-    /// A reader that was stopped for very long starts again, too: before a generation can wrap
+    /// A reader that was stopped for very long starts again too, before a generation can wrap
     /// around.
     #[inline]
     pub(super) fn read<T>(
@@ -177,8 +178,8 @@ impl<'m> MapReader<'m> {
         })
     }
 
-    /// The result of `take` for the entry of a key. `take` settles its reads, and may be called
-    /// again.
+    /// Returns the result of `take` for the entry of a key. `take` has to
+    /// [settle](ObjectView::settle) what it reads, and may be called several times.
     #[inline]
     pub(super) fn look_up<T>(
         &self,
@@ -212,7 +213,7 @@ impl<'m> MapReader<'m> {
                 continue;
             }
             match take(self, &TreeHit { entry, lengths }) {
-                // The entry has left in the meantime: ask the tree.
+                // The entry has left the map in the meantime: search the tree.
                 Err(HoldError::Read(_)) => {}
                 taken => return taken.map(Some),
             }

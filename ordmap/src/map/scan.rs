@@ -57,8 +57,8 @@ impl<'m> Scan<'m> {
         Scan { reader, bounds, position: None, shown, next, is_over: false, has_begun: false }
     }
 
-    /// Key and value of the next entry up, first of the lowest. After the last one the scan has
-    /// ended, for both directions.
+    /// Moves up, the first time to the lowest entry, and returns key and value. After the last
+    /// entry the scan has ended for both directions.
     ///
     /// # Errors
     /// [`MapError::Damaged`].
@@ -68,7 +68,7 @@ impl<'m> Scan<'m> {
         self.go(Direction::Up)
     }
 
-    /// Key and value of the next entry down, first of the highest.
+    /// Moves down, the first time to the highest entry, and returns key and value.
     ///
     /// # Errors
     /// As [`next`](Scan::next).
@@ -103,7 +103,7 @@ impl<'m> Scan<'m> {
         match native {
             Ok(found) => Ok(found.is_some()),
             Err(not) => {
-                // The position may have moved half-way.
+                // The failed move may have changed a part of the position.
                 self.position = None;
                 if not != HoldError::Read(ObjectReadError::Changed) {
                     return Err(not.into());

@@ -24,7 +24,8 @@ use crate::tree::Direction;
 /// A shard with fewer entries is not split.
 const SPLIT_LEN_MIN: u64 = 4096;
 
-/// A shard is split when writers had to wait for an eighth of the changes in a window of this size.
+/// A shard is split when writers had to wait for an eighth of the changes in a window of this many
+/// changes.
 const WINDOW: u64 = 4096;
 const WAITS_MIN: u64 = WINDOW / 8;
 
@@ -71,7 +72,7 @@ impl Map<'_> {
             }
             forebay_sync::atomic::spin_loop();
         }
-        Err(ObjectReadError::Damaged("bounds keep moving").into())
+        Err(ObjectReadError::Damaged("the bounds of the shards keep moving").into())
     }
 
     /// Takes the lock of a shard, and counts how many changes the writer waited for.
@@ -190,7 +191,7 @@ impl Map<'_> {
     ) -> Result<u64, MapError> {
         let moved = neighbours.move_some(self.routes(), direction);
         if matches!(moved, Err(ChangeError::Full)) {
-            // A writer that needs room does not look for it in the other shard.
+            // Both are reclaimed, since a writer that needs room frees none in the other shard.
             self.reclaim_all(&neighbours.lower, true)?;
             self.reclaim_all(&neighbours.upper, true)?;
         }

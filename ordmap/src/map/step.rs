@@ -35,8 +35,8 @@ pub(super) trait EntryTaker<'m> {
     /// The result for an entry.
     type Output;
 
-    /// Takes an entry, or reports that it changed: only as much as the key, since the result is
-    /// valid only if nothing changes beside the position until this is done.
+    /// Takes an entry, or reports that it changed. It takes only as much as the key, since the
+    /// result is valid only if nothing next to the position changes until this returns.
     fn take(&mut self, reader: &MapReader<'m>, entry: ObjectRef)
     -> Result<Self::Output, HoldError>;
 
@@ -48,8 +48,8 @@ pub(super) trait EntryTaker<'m> {
     fn key<'a>(&'a self, taken: &'a Self::Output) -> &'a [u8];
 }
 
-/// Moves the position, whose entry has this key, to the next entry. The position is left half-way
-/// if this fails.
+/// Moves the position, whose entry has this key, to the next entry. If this fails, a part of the
+/// position may have moved.
 #[inline]
 pub(super) fn step<'m, T: EntryTaker<'m>>(
     reader: &MapReader<'m>,
@@ -91,7 +91,7 @@ fn is_known(reader: &MapReader<'_>, position: &CursorPosition, turn: u64) -> boo
     position.turn == turn && reader.shard.is_turn(turn)
 }
 
-/// Goes on into another leaf.
+/// Moves the position into another leaf.
 fn beyond<'m, T: EntryTaker<'m>>(
     reader: &MapReader<'m>,
     position: &mut CursorPosition,

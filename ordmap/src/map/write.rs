@@ -199,7 +199,7 @@ impl Map<'_> {
         let mut need = SpaceNeed::of(key, value);
         let budget_units = writer.shard.load(BUDGET) / UNIT_BYTES;
         if budget_units > 0 && need.wanted_units() > budget_units {
-            // It would not fit, whatever is evicted.
+            // The entry would not fit, whatever is evicted.
             return Err(MapError::Full);
         }
         loop {
@@ -273,8 +273,8 @@ impl Map<'_> {
         Limbo::new(writer.allocator, writer.shard)
     }
 
-    /// Frees waiting entries that no living participant holds. Unless it `must`, it does not look
-    /// for dead holders each time.
+    /// Frees waiting entries that no living participant holds. It looks for dead holders only now
+    /// and then, unless it `must`.
     pub(super) fn reclaim_all(
         &self,
         writer: &ShardWriter<'_>,
@@ -314,7 +314,7 @@ impl Map<'_> {
             }
             need.check_at = 2 * need.check_at.max(need.wanted_units());
         }
-        // Evicting one by one would read all leases for each.
+        // Evicted in batches: otherwise all leases would be read for each entry.
         let before = need.evicted_units;
         for _ in 0..EVICTED_AT_ONCE {
             let Some(units) = writer.evict(need.spared)? else { break };
@@ -380,7 +380,7 @@ impl SpaceNeed {
         SpaceNeed { units, spared: None, has_searched: false, evicted_units: 0, check_at: 0 }
     }
 
-    /// Including the objects that the change needs beside it.
+    /// The units of the entry, and of the objects that the change needs beside it.
     fn wanted_units(&self) -> u64 {
         self.units + SPARE_UNITS
     }

@@ -51,9 +51,9 @@ pub(crate) struct Allocator<'a> {
     pub(crate) view: ShardView<'a>,
     /// [`MARK_WORDS`] for each chunk.
     pub(crate) marks: &'a [AtomicU64],
-    /// [`LIST_WORDS`].
+    /// [`LIST_WORDS`] words.
     pub(crate) lists: &'a [AtomicU64],
-    /// [`POOL_WORDS`].
+    /// [`POOL_WORDS`] words.
     pub(crate) pool: &'a [AtomicU64],
     /// Raised by a lot when a chunk is claimed: its generations may have wrapped around to those of
     /// old references.
@@ -127,7 +127,7 @@ impl<'a> Allocator<'a> {
         before_reuse();
     }
 
-    /// Frees an object that only readers may still refer to, which will notice.
+    /// Frees an object that only readers may still refer to. They notice that it was freed.
     pub(crate) fn release(&self, reference: ObjectRef) -> Result<(), ObjectReadError> {
         let Some((chunk, object)) = self.clear(reference)? else {
             return Err(ObjectReadError::Damaged("an object to be freed does not exist"));

@@ -134,7 +134,7 @@ impl ChunkWord {
         Generation::of(self.0 & GENERATION_MASK)
     }
 
-    /// `None`: no class has this number.
+    /// The class of the chunk; `None` if no class has this number.
     pub(crate) fn class(self) -> Option<ChunkClass> {
         match (self.0 >> CLASS_SHIFT) as u8 {
             0 => Some(ChunkClass::None),

@@ -41,7 +41,7 @@ impl ObjectKind {
 pub(crate) struct ObjectHeader(u64);
 
 impl ObjectHeader {
-    /// `lengths` is the upper half.
+    /// Makes a header; `lengths` is its upper half.
     pub(crate) fn new(generation: Generation, kind: ObjectKind, lengths: u32) -> ObjectHeader {
         let kind = (kind as u64) << KIND_SHIFT;
         ObjectHeader(generation.bits() | kind | u64::from(lengths) << 32)
@@ -61,7 +61,7 @@ impl ObjectHeader {
         Generation::of(self.0)
     }
 
-    /// `None`: no kind has this number.
+    /// The kind of the object; `None` if no kind has this number.
     #[inline]
     pub(crate) fn kind(self) -> Option<ObjectKind> {
         match self.0 >> KIND_SHIFT & KIND_MASK {

@@ -97,9 +97,9 @@ impl<'a> Allocator<'a> {
         None
     }
 
-    /// While the chunk belonged to another shard, changes there may have brought a generation
-    /// around that a reader of this shard still remembers. [`before_reuse`] follows: a reader that
-    /// sees a word written into the chunk sees this epoch.
+    /// Makes readers of this shard start again if they remember old generations of the chunk. While
+    /// it belonged to another shard, changes there may have wrapped a generation around.
+    /// [`before_reuse`] follows: a reader that sees a word written into the chunk sees this epoch.
     fn outdate_references(&self) {
         let outdated = self.epoch.load(Relaxed).wrapping_add(EPOCHS_MAX + 1);
         self.epoch.store(outdated, Relaxed);
@@ -160,7 +160,7 @@ impl<'a> Allocator<'a> {
         Ok(())
     }
 
-    /// One above the generations of all objects of a chunk.
+    /// A generation above those of all objects of a chunk.
     pub(super) fn generation_beyond(
         &self,
         chunk: usize,
@@ -234,7 +234,8 @@ impl<'a> Allocator<'a> {
         counts
     }
 
-    /// The first chunk goes first, so that readers notice before the others are written again.
+    /// Gives back the chunks of a span, the first one first, so that readers notice before the
+    /// others are written again.
     pub(super) fn give_back_span(
         &self,
         first: usize,

@@ -219,7 +219,7 @@ pub(crate) fn publish(slot: &AtomicU64, new: ObjectRef) {
     slot.store(new.word(), release("ordmap.publish"));
 }
 
-/// Stands between taking freed memory and writing into it.
+/// To be called after freed memory was taken and before it is written.
 pub(crate) fn before_reuse() {
     // ORDER: pairs with `ordmap.read` and `ordmap.header`: a reader that sees a word of the new
     // object sees the generation that was raised before.

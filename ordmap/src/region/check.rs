@@ -73,7 +73,8 @@ impl MapParticipant {
             let name = String::from_utf8_lossy(&name).into_owned();
             // The map exists, and looking it up takes no lock.
             let map = self.existing_map(&name);
-            let map = map.map_err(|_| MapError::Damaged { what: "the directory of maps" })?;
+            let map =
+                map.map_err(|_| MapError::Damaged { what: "the directory of maps is damaged" })?;
             let audited = map.audit()?;
             report.maps += 1;
             report.entries += audited.entries;

@@ -47,8 +47,7 @@ pub(crate) fn create(
     Ok(index)
 }
 
-/// The first free bucket for this many buckets. Maps are never removed, so their buckets are
-/// consecutive.
+/// The first of this many free buckets. Maps are never removed, so their buckets are consecutive.
 fn free_hints(shared: &SharedRegion, buckets: u64) -> Option<u64> {
     let rows = (0..shared.config.maps_max as usize).filter(|row| is_live(shared.map_words(*row)));
     let ends = rows.map(|row| {
@@ -59,8 +58,8 @@ fn free_hints(shared: &SharedRegion, buckets: u64) -> Option<u64> {
     shared.all_hints().part(first, buckets).map(|_| first)
 }
 
-/// The shards of a new map. Free ones may not be enough for all maps; the shards of a map are
-/// consecutive.
+/// The shards of a new map: as many as it asks for, or fewer if not enough are free. The shards
+/// that maps have beside their first are handed out in order, so those of one map are consecutive.
 fn shards_for(
     shared: &SharedRegion,
     index: usize,

@@ -67,7 +67,7 @@ pub(crate) struct SharedRegion {
     routes: Option<Area>,
     pub(crate) leases: Leases<Area>,
     pub(crate) directory_lock: RobustLock<Area, SystemFutex>,
-    /// One for each possible shard: its lock profile names the holder to every waiter.
+    /// One lock for each possible shard: its lock profile names the holder to every waiter.
     shard_locks: Box<[RobustLock<Area, SystemFutex>]>,
     /// The locks for moving entries between the shards of a map.
     move_locks: Box<[RobustLock<Area, SystemFutex>]>,
@@ -115,7 +115,7 @@ impl OrdRegion {
             hint_bytes: words.load(head::HINT_BYTES),
             splits_max: number(head::SPLITS_MAX),
         };
-        // A region that differs would be replaced.
+        // `open_or_create` would replace a region that differs.
         if !is_of_plan(&reader, &config, &RegionPlan::of(&config).map_err(OrdOpenError::Config)?) {
             return Err(OrdOpenError::Damaged { what: "another version created it" });
         }
@@ -171,13 +171,13 @@ impl OrdRegion {
     /// Joins the region, for one thread.
     ///
     /// # Errors
-    /// Living participants have all places, or a system call failed.
+    /// Living participants have taken all rows, or a system call failed.
     pub fn join(&self) -> Result<MapParticipant, JoinError> {
         MapParticipant::join(Arc::clone(&self.shared))
     }
 
     /// Takes back the leases and locks of dead participants, and returns their number. A join that
-    /// finds no place does so too, and so do changes from time to time.
+    /// finds no free row does so too, and so do changes from time to time.
     ///
     /// # Errors
     /// The system refuses to lock a row.

@@ -35,7 +35,8 @@ pub struct MapParticipant {
     kept_count: Cell<u32>,
 }
 
-/// A search for dead participants costs a system call for each participant.
+/// The number of times that leases keep an entry between two searches for dead participants. A
+/// search costs a system call for each participant.
 const KEPT_BETWEEN_SWEEPS: u32 = 16;
 
 /// The longest wait for a lock that is optional.
@@ -73,7 +74,7 @@ pub struct MapId(pub(crate) usize);
 impl MapParticipant {
     pub(crate) fn join(shared: Arc<SharedRegion>) -> Result<MapParticipant, JoinError> {
         let participant = match shared.region.join() {
-            // Dead participants must not take places from the living.
+            // Dead participants must not keep rows from the living.
             Err(JoinError::Full { .. }) => {
                 shared.sweep().map_err(JoinError::Io)?;
                 shared.region.join()?

@@ -97,7 +97,7 @@ fn asked_where_it_was(is_taken_out: bool) {
     if scene.followed() == Some(NEW | UPPER)
         && let Some(asked) = scene.asked(slot)
     {
-        assert_eq!(asked, NEW | UPPER, "the old value after the new one");
+        assert_eq!(asked, NEW | UPPER, "a reader finds the old value after the new one");
     }
     mover.join().unwrap();
 }

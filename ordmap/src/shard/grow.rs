@@ -79,8 +79,8 @@ impl ShardWriter<'_> {
         let mut right = image.split_off(middle, low);
         right.retune(view, high)?;
         let right = change.make_node(&right)?;
-        // Even if the new item is alone on the right: a cursor at the last item of the old leaf has
-        // to notice that an item came behind it.
+        // The left node is made again even if only the new item moves to the right: a cursor at the
+        // last item of the old leaf has to notice that an item came behind it.
         image.retune(view, low)?;
         change.retire(old)?;
         Ok(SplitNode { left: change.make_node(&image)?, right, separator })

@@ -94,7 +94,7 @@ impl NeighbourShards<'_> {
 }
 
 impl ShardWriter<'_> {
-    /// The same owner, for changes outside of the bounds.
+    /// The same writer, for changes outside of the bounds.
     fn hidden(&self) -> Self {
         ShardWriter { is_hidden: true, ..*self }
     }

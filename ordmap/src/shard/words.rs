@@ -4,7 +4,7 @@ use forebay_sync::atomic::{AtomicU64, Relaxed, acquire, release};
 
 use crate::object::{LIST_WORDS, follow};
 
-/// A line that every reader reads, and that is rarely written.
+/// The root, on a line that every reader reads and that is rarely written.
 pub(crate) const ROOT: usize = 0;
 /// Rises every 2^20 changes, and by a lot when a chunk is claimed.
 pub(crate) const EPOCH: usize = 1;
@@ -22,7 +22,7 @@ pub(crate) const HINT_BUCKETS: usize = 5;
 /// it at each step.
 pub(crate) const TURN: usize = 8;
 
-/// Written with every change.
+/// The lock, on a line that is written with every change.
 pub(crate) const LOCK: usize = 16;
 pub(crate) const SEQUENCE: usize = 17;
 pub(crate) const LEN: usize = 18;
@@ -44,7 +44,7 @@ pub(crate) const MOVING: usize = 28;
 /// The number of entries here after the move.
 pub(crate) const LEN_MOVED: usize = 29;
 
-/// The intent.
+/// The state of the intent.
 pub(crate) const STATE: usize = 32;
 pub(crate) const SLOT: usize = 33;
 pub(crate) const NEW: usize = 35;

@@ -147,7 +147,7 @@ impl NodeImage {
         self.prefix_bytes = prefix.len();
     }
 
-    /// Moves bytes from the end of the prefix into the heads, which lose as many bytes at their
+    /// Moves bytes from the end of the prefix into the heads, which drop as many bytes at their
     /// end.
     fn shorten_prefix(&mut self, prefix_bytes: usize) {
         let gone = self.prefix_bytes - prefix_bytes;

@@ -218,7 +218,7 @@ impl<'a> MapTree<'a> {
     }
 
     /// When few entries are left in a leaf, prefetches the next leaf of the same parent; when fewer
-    /// are left, the entries of that leaf. It need not be right.
+    /// are left, the entries of that leaf. It is only a guess.
     fn prefetch_beyond(self, path: &TreePath, direction: Direction, left: usize) {
         let is_next = left == PREFETCHED / 2;
         let Some(above) = path.depth.checked_sub(2) else { return };

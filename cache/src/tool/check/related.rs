@@ -14,7 +14,7 @@ use crate::tool::view::RegionAccess;
 /// The fragments of a long body that the check has seen.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct FragmentTotals {
-    /// The number of one of them.
+    /// The number of one of the fragments.
     number: u32,
     count: u64,
     bytes: u64,

@@ -163,7 +163,8 @@ impl<R: RegionAccess> Checker<'_, R> {
         described: &SegmentSnapshot,
     ) -> Option<FindingKind> {
         if described.state.phase == SegmentPhase::Draining {
-            // Drained, unless it is the segment being drained; `filled_bytes` is cleared first.
+            // A draining segment was drained, unless `DRAINING` names it. `filled_bytes` is cleared
+            // before it is freed.
             let under_way = self.view.shared(word::DRAINING);
             return (under_way != u64::from(segment) + 1).then_some(FindingKind::DrainedSegment);
         }

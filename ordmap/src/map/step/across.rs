@@ -58,8 +58,8 @@ pub(super) fn find<'m, T: EntryTaker<'m>>(
                 _ => {}
             }
         }
-        // An attempt fails only if another participant changed something: so writers cannot make
-        // damage hold a reader, which may try as often as they write.
+        // Without damage, an attempt fails only if another participant changed something. So a
+        // reader repeats as often as others write, and damage does not hold it for ever.
         if quiet.is_damage(reader.change_count()) {
             return Err(MapError::Damaged { what: "shards keep changing without a writer" });
         }

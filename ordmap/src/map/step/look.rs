@@ -80,7 +80,7 @@ impl SeekSnapshot {
         Some(CursorPosition { path, epoch, turn, version, shard_rank })
     }
 
-    /// Whether the same entry was the next one ever since.
+    /// Whether the same entry has been the next one since the search.
     ///
     /// It checks the path instead of any publication: writers elsewhere in the shard, and a writer
     /// that was stopped after it published, disturb no reader.

@@ -45,7 +45,7 @@ impl ShardAudit<'_> {
         };
         self.audited.waiting = waiting.len() as u64;
         if self.shard.load(LIMBO_COUNT) != self.audited.waiting {
-            self.find("the count of limbo is wrong", self.shard.load(LIMBO_COUNT));
+            self.find("the count of entries in limbo is wrong", self.shard.load(LIMBO_COUNT));
         }
         waiting.into_iter().for_each(|entry| _ = self.name(entry));
     }
