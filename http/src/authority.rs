@@ -65,7 +65,8 @@ fn is_name(host: &[u8]) -> bool {
     if !is_valid || follows_dot || host.len() > HOST_BYTES_MAX {
         return false;
     }
-    // Resolvers take a name that ends in a number for an address, and some read it as octal.
+    // A name that ends in a number must be an IPv4 address: resolvers take it for one, and some
+    // read the number as octal.
     let is_number = || {
         let last = labels.rsplit(|byte| *byte == b'.').next().unwrap_or_default();
         last.iter().all(u8::is_ascii_digit)

@@ -125,7 +125,8 @@ pub(crate) fn find_control(bytes: &[u8], from: usize) -> Option<usize> {
     find_word(tail, control_flags).map(|at| from + blocks.len() * 16 + at)
 }
 
-/// Returns the offset of the first colon. Field names are short: a call into wider code costs more.
+/// Returns the offset of the first colon. Field names are short, so a call into wider code would
+/// cost more.
 pub(crate) fn find_colon(bytes: &[u8]) -> Option<usize> {
     find_word(bytes, |word| zero_flags(word ^ (ONES * b':' as u64)))
 }

@@ -183,7 +183,7 @@ impl ChunkedDecoder {
         }
     }
 
-    /// RFC 9112 §7.1.1.
+    /// Returns the state after a byte of an extension (RFC 9112 §7.1.1).
     fn after_extension(
         &mut self,
         place: ExtensionState,

@@ -137,7 +137,8 @@ const fn short_word(name: &[u8]) -> u64 {
     }
 }
 
-/// Sets bit 5 of each byte that is an upper-case letter. Sums of seven bits do not carry.
+/// Sets bit 5 of each byte that is an upper-case letter. Works on the low seven bits, whose sums
+/// cannot carry into the next byte.
 const fn lower_case(word: u64) -> u64 {
     const ONES: u64 = u64::MAX / 0xff;
     const HIGH: u64 = ONES * 0x80;

@@ -73,7 +73,7 @@ impl<'a> Fields<'a> {
 
     /// Iterates over the values of all lines of one well-known field, in order.
     pub fn all(self, id: FieldId) -> impl Iterator<Item = &'a [u8]> + Clone {
-        // For an absent field this is one bit test instead of a scan.
+        // An absent field costs one bit test instead of a scan.
         let lines = if self.contains(id) { self.lines } else { &[] };
         lines.iter().filter(move |line| line.id == id).map(move |line| self.field(line).value)
     }
@@ -134,7 +134,7 @@ impl FieldBlock {
         self.push_field(Field { id: FieldId::of(name), name, value });
     }
 
-    /// The same for a field whose id is known.
+    /// As [`push`](FieldBlock::push), for a field whose id is known.
     pub fn push_field(&mut self, field: Field<'_>) {
         let Field { id, name, value } = field;
         let name_start = self.bytes.len();

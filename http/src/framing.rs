@@ -25,7 +25,7 @@ pub enum BodyFraming {
     UntilClose,
 }
 
-/// RFC 9112 §6.3, for requests.
+/// RFC 9112 §6.3: how the end of a request's body is found.
 pub fn request_framing(head: RequestHead<'_>) -> Result<BodyFraming, RequestError> {
     const FRAMING: FieldSet = FieldSet::of(&[FieldId::ContentLength, FieldId::TransferEncoding]);
     let fields = head.fields();
@@ -83,8 +83,8 @@ impl<'a> FramingLines<'a> {
     }
 }
 
-/// RFC 9112 §6.1, §7: only `chunked` is supported. Another coding before it gives another error
-/// than a value that no recipient could decode.
+/// RFC 9112 §6.1, §7: only `chunked` is supported. A value with another coding before it gives a
+/// different error than a value that no recipient could decode.
 fn check_coding(value: &[u8]) -> Result<(), FramingError> {
     const CHUNKED: &[u8] = b"chunked";
     if value.eq_ignore_ascii_case(CHUNKED) {

@@ -1,9 +1,9 @@
 //! Connection-specific fields, which are not forwarded (RFC 9110 §7.6.1).
 //!
-//! They are a fixed list, and the fields that the message's own Connection field names. The latter
-//! are known to be abused: a client names a field that a proxy in front of us has added (or by
-//! which the origin decides) so that we remove it. So Connection has no effect on the well-known
-//! end-to-end fields, which RFC 9110 forbids it to name anyway; all other names are obeyed.
+//! These are a fixed list, and the fields that the message's own Connection field names. Attackers
+//! abuse the latter: a client names a field that a proxy in front of us has added (or by which the
+//! origin decides) so that we remove it. So Connection has no effect on the well-known end-to-end
+//! fields, which RFC 9110 forbids it to name anyway; all other names are obeyed.
 #![cfg_attr(not(test), deny(clippy::indexing_slicing))]
 
 use crate::{

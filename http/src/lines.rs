@@ -65,7 +65,7 @@ pub(crate) fn parse_field_line(bytes: &[u8], line: Range<usize>) -> Result<Field
     let name_len = find_colon(text).ok_or_else(|| colonless(text))?;
     let (name, rest) = text.split_at_checked(name_len).unwrap_or_default();
     let id = FieldId::of(name);
-    // A well-known name is a token; finding it is faster than checking it.
+    // A well-known name is a token, so the check is needed only for other names.
     if id == FieldId::Other && !is_token(name) {
         return Err(name_error(name));
     }

@@ -32,8 +32,8 @@ pub struct HeadLimits {
 
 /// The parts of a head, as offsets into its bytes; reused from request to request.
 ///
-/// Each belongs to one connection: it keeps the progress of a head that is still arriving. It
-/// restarts by itself after each result.
+/// Each connection has its own parts, since they keep the progress of a head that is still
+/// arriving. They restart by themselves after each result.
 #[derive(Debug, Default)]
 pub struct RequestParts {
     stage: HeadStage,
@@ -47,7 +47,7 @@ pub struct RequestParts {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum HeadStage {
-    /// The last head has its result: start over.
+    /// The last call returned a result, so the next one starts over.
     #[default]
     Done,
     /// Before the request line.
@@ -87,7 +87,7 @@ impl RequestParts {
         self.seen = FieldSet::EMPTY;
     }
 
-    /// The fields of the parsed head, as far as they have an id.
+    /// The well-known fields of the parsed head.
     pub fn seen(&self) -> FieldSet {
         self.seen
     }

@@ -77,8 +77,9 @@ fn check_status(status: u16) -> Result<(), OriginError> {
     }
 }
 
-/// RFC 9112 §6.3. Where no body can follow, RFC 9112 §6.1 and RFC 9110 §8.6 forbid framing one: an
-/// origin that frames one means to send it. A length of 0 in a 204 is common and harmless.
+/// RFC 9112 §6.3: how the end of the body is found. Where no body can follow, RFC 9112 §6.1 and
+/// RFC 9110 §8.6 forbid framing one: an origin that frames a body means to send it. A length of 0
+/// in a 204 is common and harmless.
 fn body_framing(
     status: u16,
     method: Method<'_>,
@@ -133,7 +134,7 @@ impl<'a> HeadFacts<'a> {
     }
 }
 
-/// RFC 9110 §5.1, §5.5.
+/// RFC 9110 §5.1, §5.5: checks the name and the value of a line.
 fn check_line(name: &[u8], value: &[u8]) -> Result<(), LineError> {
     if name.is_empty() {
         return Err(LineError::EmptyName);

@@ -51,12 +51,12 @@ impl<'a> Method<'a> {
         }
     }
 
-    /// RFC 9110 §9.2.1. An unknown method counts as unsafe.
+    /// RFC 9110 §9.2.1: whether the method is safe. An unknown method counts as unsafe.
     pub fn is_safe(self) -> bool {
         matches!(self, Method::Get | Method::Head | Method::Options | Method::Trace)
     }
 
-    /// RFC 9110 §9.2.2: whether it may be repeated after a failure.
+    /// RFC 9110 §9.2.2: whether the request may be repeated after a failure.
     pub fn is_idempotent(self) -> bool {
         self.is_safe() || matches!(self, Method::Put | Method::Delete)
     }

@@ -52,7 +52,7 @@ pub(crate) struct CallSite {
     pub(crate) caller: Caller,
     key: u64,
     is_by_lock: bool,
-    /// Set once the site was described: its modules may be new.
+    /// Whether the site was just described, so that its modules may be new.
     is_new: Cell<bool>,
     /// The number of frames that are filled in.
     frame_count: usize,
@@ -74,10 +74,10 @@ impl CallSite {
         }
     }
 
-    /// Computes the key: all callers are known now, or only the nearest.
+    /// Computes the key from all callers or, if they are not known, from the nearest one.
     #[inline(always)]
     pub(crate) fn seal(&mut self, is_by_lock: bool) {
-        // Addresses of programs have 47 bits.
+        // Addresses of programs have 47 bits, so the kind lies above them.
         let kind = (self.kind as u64) << 56;
         if self.frame_count == 0 && !is_by_lock {
             let address = self.caller.address as u64;
@@ -117,7 +117,7 @@ impl CallSite {
 
     pub(crate) fn frames(&self) -> &[u64] {
         let filled = &self.frames[..self.frame_count];
-        // SAFETY: these are initialised.
+        // SAFETY: this many frames are initialised.
         unsafe { std::slice::from_raw_parts(filled.as_ptr().cast(), filled.len()) }
     }
 

@@ -18,15 +18,15 @@ use rustix::time::Timespec;
 
 static GATE: CallGate = CallGate(AtomicU64::new(0));
 
-/// A permit for system calls. While it lives, no signal handler runs in this thread: one that never
-/// returns would leave other threads waiting for a half-made value, and one that repeats would let
-/// no call end.
+/// A permit for system calls. While it lives, no signal handler runs in this thread. A handler that
+/// never returns would leave other threads waiting for a half-made value, and handlers that come
+/// one after another would keep our calls from ever ending.
 pub(crate) struct CallPermit {
     /// The signal mask before.
     before: libc::sigset_t,
 }
 
-/// Signals of the thread's own faults are not blocked.
+/// The signals of the thread's own faults, which are not blocked.
 const FAULTS: [c_int; 6] =
     [libc::SIGSEGV, libc::SIGBUS, libc::SIGILL, libc::SIGFPE, libc::SIGTRAP, libc::SIGSYS];
 
@@ -39,8 +39,8 @@ impl CallPermit {
 
 impl Drop for CallPermit {
     fn drop(&mut self) {
-        // SAFETY: a set of signals; the place for the former one may be null. It does not fail, and
-        // leaves errno alone.
+        // SAFETY: the set of signals is valid, and the pointer for the former set may be null. The
+        // call does not fail, and leaves errno alone.
         unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &self.before, std::ptr::null_mut()) };
         // Last, since the call above is a system call too.
         GATE.leave();
@@ -49,16 +49,17 @@ impl Drop for CallPermit {
 
 fn hold_signals_back() -> libc::sigset_t {
     let mut set = MaybeUninit::uninit();
-    // SAFETY: room for a set, which this fills in.
+    // SAFETY: there is room for a set, which the call fills in.
     unsafe { libc::sigfillset(set.as_mut_ptr()) };
     for fault in FAULTS {
-        // SAFETY: a set, and a signal.
+        // SAFETY: the set and the signal are valid.
         unsafe { libc::sigdelset(set.as_mut_ptr(), fault) };
     }
     let mut before = MaybeUninit::uninit();
-    // SAFETY: a set, and room for one. It does not fail, and leaves errno alone.
+    // SAFETY: the set is valid, and there is room for the former one. The call does not fail, and
+    // leaves errno alone.
     unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, set.as_ptr(), before.as_mut_ptr()) };
-    // SAFETY: it was filled in.
+    // SAFETY: the call has filled it in.
     unsafe { before.assume_init() }
 }
 
@@ -67,7 +68,7 @@ pub(crate) fn set_up_filter(set_up: impl FnOnce() -> c_long) -> c_long {
     GATE.shut_by(set_up)
 }
 
-/// In a forked child, which has only this thread.
+/// Ends all calls in progress, in a forked child, which has only this thread.
 pub(crate) fn forked() {
     GATE.0.fetch_and(!AT_WORK, Relaxed);
 }
@@ -79,8 +80,8 @@ struct CallGate(AtomicU64);
 const FILTER: u64 = 1 << 32;
 const AT_WORK: u64 = FILTER - 1;
 
-/// How often a filter waits, for a millisecond each, for calls in progress: a thread that is
-/// stopped, or that is itself the waiter, never finishes its call.
+/// The limit of the waits, of a millisecond each, for calls in progress. A thread that is stopped,
+/// or that is itself waiting here, never finishes its call.
 const WAITS_MAX: usize = 1000;
 
 impl CallGate {

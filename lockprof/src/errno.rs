@@ -3,9 +3,9 @@
 /// Runs work that may change errno, such as waiting for another thread, and restores errno.
 #[cold]
 pub(crate) fn preserved<T>(work: impl FnOnce() -> T) -> T {
-    // SAFETY: this only says where it lies.
+    // SAFETY: the call only returns the address of errno.
     let errno = unsafe { libc::__errno_location() };
-    // SAFETY: it is this thread's own, and lives as long as the thread.
+    // SAFETY: errno is this thread's own, and lives as long as the thread.
     let before = unsafe { errno.read() };
     let made = work();
     // SAFETY: as above.
@@ -22,7 +22,7 @@ mod tests {
     #[test]
     fn errno_is_preserved() {
         let fail = |path: &std::ffi::CStr| {
-            // SAFETY: a text of C.
+            // SAFETY: the argument is a C string.
             assert_eq!(unsafe { libc::chdir(path.as_ptr()) }, -1);
         };
         fail(c"/no such directory");

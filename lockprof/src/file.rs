@@ -60,7 +60,7 @@ fn count_in(base: &[u8], processes_max: u64) -> Option<bool> {
     let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
     let file = rustix::fs::open(path.text()?, flags, Mode::empty()).ok()?;
     let found = rustix::fs::fstat(&file).ok()?;
-    // Another user could truncate the file while we write to it.
+    // Only a file of our user: another user could truncate the file while we write to it.
     let is_ours = found.st_uid == rustix::process::geteuid().as_raw();
     let is_file = FileType::from_raw_mode(found.st_mode).is_file();
     if !is_ours || !is_file || (found.st_size as usize) < COUNTED_BYTES {
@@ -80,9 +80,9 @@ fn count_in(base: &[u8], processes_max: u64) -> Option<bool> {
     Some(is_wanted)
 }
 
-/// Makes a file of zeros with its head allocated, fills it with `fill`, and names it: `base` for
-/// the first profile, else with the process id after it, or with process id and number of the
-/// program in this process.
+/// Makes a file of zeros with its head allocated, fills it with `fill`, and names it. The first
+/// profile is named `base`; the names of others continue with the process id or, if that name is
+/// taken, with the process id and the number of the program in this process.
 pub(crate) fn make<T>(
     base: &[u8],
     head_bytes: u64,
@@ -138,7 +138,7 @@ fn map(file: &OwnedFd, head_bytes: u64, bytes: u64) -> Option<MappedFile> {
     // SAFETY: mapped for good; the words are atomic, since every process that may write the file
     // can change them.
     let words = unsafe { std::slice::from_raw_parts(start.ok()?.cast::<AtomicU64>(), count) };
-    // Linux before 5.14 cannot do that later, so it is done now.
+    // Linux before 5.14 cannot allocate parts of the mapping later, so all of it is allocated now.
     let is_whole = populate(&words[..1]).is_none();
     if is_whole {
         allocate(file, bytes)?;
@@ -151,12 +151,13 @@ fn map(file: &OwnedFd, head_bytes: u64, bytes: u64) -> Option<MappedFile> {
 pub(crate) fn populate(words: &'static [AtomicU64]) -> Option<()> {
     let start = words.as_ptr().map_addr(|address| address & !(page_size() - 1));
     let bytes = words.as_ptr_range().end.addr() - start.addr();
-    // SAFETY: pages of a mapping that stays, of which nothing is changed.
+    // SAFETY: the pages belong to a mapping that stays, and their contents do not change.
     unsafe { rustix::mm::madvise(start.cast_mut().cast(), bytes, Advice::LinuxPopulateWrite).ok() }
 }
 
-/// Some kernels undo a whole allocation when a signal interrupts it: with a timer, a large one
-/// would never end. So it is made in slices, which shrink with each interruption.
+/// Some kernels undo a whole allocation when a signal interrupts it, so a large one would never end
+/// in a program with a periodic timer. Files are allocated in slices, which shrink with each
+/// interruption.
 const SLICE_BYTES: u64 = 16 << 20;
 const SLICE_BYTES_MIN: u64 = 1 << 16;
 
@@ -166,7 +167,7 @@ const INTERRUPTIONS_MAX: u32 = 1000;
 /// The most zeros that are written where the file system cannot allocate.
 const ZEROS_MAX: u64 = 256 << 20;
 
-/// Allocates the beginning of a file: a full disk would kill the program later.
+/// Allocates the beginning of a file. Without that, a full disk would kill the program later.
 fn allocate(file: &OwnedFd, bytes: u64) -> Option<()> {
     let (mut offset, mut slice, mut interruptions) = (0, SLICE_BYTES, 0);
     while offset < bytes {

@@ -19,7 +19,7 @@ const KNOWN_MAX: usize = 1024;
 #[derive(Debug)]
 pub(crate) struct ModuleTable {
     is_busy: AtomicBool,
-    /// A library was unloaded since the last scan.
+    /// Whether a library was unloaded since the last scan.
     is_in_doubt: AtomicBool,
     /// The number of scans.
     looks: AtomicU64,
@@ -83,7 +83,7 @@ impl ModuleTable {
         if self.is_busy.swap(true, Relaxed) {
             return;
         }
-        // First: a module that is unloaded during the scan is in doubt again.
+        // Cleared before the scan: a module that is unloaded during the scan is in doubt again.
         self.is_in_doubt.store(false, Relaxed);
         let look = self.looks.load(Relaxed) + 1;
         self.looks.store(look, Relaxed);
@@ -130,7 +130,7 @@ impl ModuleTable {
         }
     }
 
-    /// Marks modules that are gone, where no other module lies now.
+    /// Marks modules that are gone and whose place no other module has taken.
     fn forget_all_but(&self, profile: &Profile, look: u64) {
         let is_gone =
             |known: &&KnownModule| known.seen.load(Relaxed) != look && !known.range().is_empty();

@@ -25,7 +25,7 @@ impl ScratchBuffer {
     }
 
     pub(crate) fn bytes(&mut self) -> &mut [u8] {
-        // SAFETY: mapped for us, zeros at first, as long as this lives.
+        // SAFETY: the memory is mapped for us alone, initially zeros, as long as `self` lives.
         unsafe { std::slice::from_raw_parts_mut(self.start, BUFFER_BYTES) }
     }
 }
@@ -53,12 +53,12 @@ pub(crate) fn map_zeros(bytes: usize) -> Option<*mut u8> {
 pub(crate) struct Mapping<'a> {
     pub(crate) range: Range<usize>,
     pub(crate) is_code: bool,
-    /// It cannot be read, written or run.
+    /// Whether the memory cannot be read, written or executed.
     pub(crate) is_guard: bool,
     pub(crate) file_offset: u64,
     /// Device and number of the file.
     file: (&'a [u8], &'a [u8]),
-    /// As the system writes it; empty for memory without a file.
+    /// The path as the system writes it; empty for memory without a file.
     pub(crate) path: &'a [u8],
 }
 

@@ -38,7 +38,7 @@ const THREADS_AHEAD: usize = 32;
 pub(crate) struct ProcessState {
     pub(crate) profile: Profile,
     pub(crate) modules: &'static ModuleTable,
-    /// Callers that are part of a call site.
+    /// The number of callers that are part of a call site.
     pub(crate) frame_count: usize,
     pub(crate) is_by_lock: bool,
     /// Threads that have a block or want one.
@@ -77,7 +77,7 @@ impl ProcessState {
         }
     }
 
-    /// Counts a thread that [joined](ProcessState::join) out: it has given its block back.
+    /// Takes a thread that [joined](ProcessState::join) off the count: it has given its block back.
     pub(crate) fn part(&self) {
         self.threads.fetch_sub(1, Relaxed);
     }
@@ -111,7 +111,7 @@ fn wiped() -> Option<&'static WipedMemory> {
 /// Called when the library is loaded.
 pub(crate) fn loaded() {
     is_memory_ours();
-    // SAFETY: a function that lives as long as the program, and that is allowed at this point.
+    // SAFETY: the function lives as long as the program, and may be registered at this point.
     unsafe { libc::pthread_atfork(None, None, Some(forked)) };
 }
 
@@ -129,7 +129,7 @@ pub(crate) fn is_memory_ours() -> bool {
         return false;
     };
     let us = u64::from(std::process::id());
-    // The first process that asks owns it: the C library makes sure that this is no child of
+    // The first process that asks owns the memory. The C library ensures that this is no child of
     // `vfork`.
     let owner = wiped.owner.compare_exchange(0, us, Relaxed, Relaxed);
     owner.is_ok() || owner == Err(us)
@@ -140,8 +140,8 @@ pub(crate) fn epoch_word() -> Option<&'static AtomicU64> {
     wiped().map(|wiped| &wiped.epoch)
 }
 
-/// Whether a thread that finds this word may begin. Not in a child of `vfork` whose parent has not
-/// begun: the profile would be the parent's.
+/// Whether a thread that finds this word may begin to record. A child of `vfork` may not, if its
+/// parent has not begun: the profile would be the parent's.
 pub(crate) fn may_begin(word: &AtomicU64) -> bool {
     // With a filter there will be no profile in any case.
     process_of(word).is_some() || CallPermit::begin().is_none_or(|_calls| is_memory_ours())
@@ -156,15 +156,15 @@ fn process_of(word: &AtomicU64) -> Option<&'static Option<ProcessState>> {
     place_of(word.load(Relaxed))?.get()
 }
 
-/// The number of this process among those that it was forked from, from 1.
+/// The number of this process in the chain of forks that led to it, counted from 1.
 pub(crate) fn epoch(word: &AtomicU64) -> u64 {
     let known = word.load(Relaxed);
     if known != 0 {
         return known;
     }
     let next = FORKS.load(Relaxed) + 1;
-    // Before the epoch: a child that another thread forks in between must not take the same number,
-    // where it would find the state of this process.
+    // Written before the epoch: a child that another thread forks in between must not take the same
+    // number, since it would find the state of this process there.
     FORKS.fetch_max(next, Relaxed);
     match word.compare_exchange(0, next, Relaxed, Relaxed) {
         Ok(_) => next,
@@ -182,7 +182,7 @@ pub(crate) fn process(epoch: u64) -> Option<&'static ProcessState> {
     if let Some(known) = place.get() {
         return known.as_ref();
     }
-    // Taken before the cell is initialised: nothing may stop us inside.
+    // The permit blocks signals before the cell is initialised: no handler may stop us inside.
     let calls = CallPermit::begin();
     place.get_or_init(|| make(settings()?, calls.as_ref()?)).as_ref()
 }
@@ -254,5 +254,5 @@ fn map_array<T: ZerosAreFine>(count: usize) -> Option<&'static [T]> {
 /// - It needs no larger alignment than a page has.
 unsafe trait ZerosAreFine {}
 
-// SAFETY: atomic numbers, and a truth value of which 0 is one.
+// SAFETY: all fields are atomic numbers or truth values, for which zeros are valid.
 unsafe impl ZerosAreFine for ModuleTable {}

@@ -22,8 +22,8 @@ pub(crate) struct RealFunction<F> {
     kind: PhantomData<F>,
 }
 
-/// The version of conditions that current programs use; older ones are smaller. Newer architectures
-/// have no other.
+/// The version of the condition functions that current programs use; the conditions of older
+/// versions are smaller. Newer architectures have no other version.
 const SECOND: &CStr = c"GLIBC_2.3.2";
 
 impl<F: Copy> RealFunction<F> {
@@ -41,7 +41,8 @@ impl<F: Copy> RealFunction<F> {
             0 => self.find(),
             address => address,
         };
-        // SAFETY: the address of the function of this name, whose type `F` is: see `new`.
+        // SAFETY: this is the address of the function with this name, and `F` is its type: see
+        // `new`.
         unsafe { std::mem::transmute_copy(&address) }
     }
 
@@ -54,11 +55,11 @@ impl<F: Copy> RealFunction<F> {
     fn look(&self) -> usize {
         let mut found = std::ptr::null_mut::<c_void>();
         if self.is_second {
-            // SAFETY: two texts of C.
+            // SAFETY: both names are C strings.
             found = unsafe { libc::dlvsym(RTLD_NEXT, self.name.as_ptr(), SECOND.as_ptr()) };
         }
         if found.is_null() {
-            // SAFETY: a text of C.
+            // SAFETY: the argument is a C string.
             found = unsafe { libc::dlsym(RTLD_NEXT, self.name.as_ptr()) };
         }
         self.address.store(found.addr(), Relaxed);
@@ -66,8 +67,8 @@ impl<F: Copy> RealFunction<F> {
     }
 }
 
-/// The result for a program that calls a function which its C library lacks, but which it found
-/// here.
+/// Stands in for a function that the C library lacks. A program may call it, since it finds our
+/// replacement.
 extern "C" fn missing() -> c_int {
     libc::ENOSYS
 }
@@ -84,12 +85,12 @@ macro_rules! functions {
         $(
             pub(crate) static $constant: RealFunction<$kind> = {
                 const IS_SECOND: bool = functions!(@is_second $($version)?);
-                // SAFETY: declared so by POSIX, by C11, or by the manual of Linux.
+                // SAFETY: POSIX, C11 or the manual of Linux declares the function so.
                 unsafe { RealFunction::new($name, IS_SECOND) }
             };
         )*
 
-        /// Finds all of them, so that none has to be found while locks are held.
+        /// Finds all functions, so that none has to be found while locks are held.
         pub(crate) fn find_all() {
             $($constant.find();)*
         }

@@ -221,7 +221,7 @@ pub(crate) fn wake_up(site: &mut CallSite, since: Stamp, outcome: AttemptOutcome
     }
 }
 
-/// Forgets a lock that ended, or that was made again.
+/// Forgets a lock that was destroyed, or initialised again.
 #[inline]
 pub(crate) fn forget(lock: usize) {
     let Some(mut guard) = thread::enter_ready() else {
@@ -230,7 +230,7 @@ pub(crate) fn forget(lock: usize) {
     let process = guard.process;
     let thread = guard.thread();
     thread.recorder.destroyed(lock);
-    // Holds without an end, for instance of a lock in memory that was reused.
+    // These holds never ended, for instance those of a lock in memory that was reused.
     let forgotten = thread.recorder.forget_holds(lock);
     if forgotten > 0 {
         process.profile.count_lost(forgotten);
@@ -249,7 +249,7 @@ pub(crate) fn make_profile() {
 #[cold]
 pub(crate) fn doubt_modules() {
     if let Some(process) = process::begun() {
-        // In case that no thread can scan now.
+        // If no thread can scan now, a later one does.
         process.modules.doubt();
         process.modules.look(&process.profile);
     }
@@ -266,15 +266,15 @@ pub(crate) enum Limit {
     Clock,
 }
 
-/// Gives up a right, by a call that returns -1 on failure, after making the calls that we may need
-/// later. A thread that may not read the clock records nothing from then on.
+/// Gives up a right, by a call that returns -1 on failure. Before that, makes the system calls that
+/// we may need later. A thread that may not read the clock records nothing from then on.
 #[cold]
 pub(crate) fn set_limit(limit: Limit, set: impl FnOnce() -> c_long) -> c_long {
     // The limit of a child of `vfork` applies to it alone, and it has no state of its own.
     if settings().is_none() {
         return set();
     }
-    // With a filter in place we ask the system nothing and prepare nothing.
+    // With a filter in place we make no system call and prepare nothing.
     let is_free = calls::CallPermit::begin().is_some();
     if is_free && !process::is_memory_ours() || !is_free && limit == Limit::Syscalls {
         return set();

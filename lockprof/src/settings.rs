@@ -52,7 +52,7 @@ impl RecordSettings {
 
 static SETTINGS: OnceLock<Option<RecordSettings>> = OnceLock::new();
 
-/// The settings; `None` without any, or if they make no sense. Their plan is sound.
+/// The settings; `None` if there are none, or if they make no sense. The plan in them is sound.
 pub(crate) fn settings() -> Option<&'static RecordSettings> {
     SETTINGS.get_or_init(read).as_ref()
 }
@@ -69,7 +69,7 @@ fn read() -> Option<RecordSettings> {
         pairs: number(c"LOCKPROF_PAIRS", PLAN.pairs),
         ..PLAN
     };
-    // Checked before the file is made, which would be useless.
+    // Checked here, since a file that is made by such a plan would be useless.
     if plan.fault().is_some() {
         return None;
     }
@@ -85,7 +85,7 @@ fn read() -> Option<RecordSettings> {
 }
 
 fn variable(name: &CStr) -> Option<&'static [u8]> {
-    // SAFETY: a text of C.
+    // SAFETY: the argument is a C string.
     let found = unsafe { libc::getenv(name.as_ptr()) };
     // SAFETY: a C string, which the program may overwrite later; we read it only now, while
     // libraries are loaded.

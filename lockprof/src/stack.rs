@@ -13,8 +13,8 @@ use crate::{errno, proc};
 /// The most callers that are read.
 pub(crate) const FRAMES_MAX: usize = 32;
 
-/// How often a thread looks for its stack: the first thread's stack grows, and a search fails while
-/// the thread runs on another stack.
+/// The limit of a thread's searches for its stack. More than one may be needed: the first thread's
+/// stack grows, and a search fails while the thread runs on another stack.
 const LOOKS_MAX: u32 = 32;
 
 /// The range of this thread's stack, as far as known.
@@ -82,8 +82,8 @@ fn own_stack(calls: &CallPermit, here: usize, local: usize) -> Option<Range<usiz
 
 /// Walks the frames in `stack`, which can be read, each above the last.
 ///
-/// A frame holds the address of the next one and, above it, the return address; so on both
-/// supported architectures.
+/// On both supported architectures a frame holds the address of the next frame and, above it, the
+/// return address.
 fn walk(caller: Caller, stack: Range<usize>, out: &mut [u64]) -> usize {
     const WORD: usize = size_of::<usize>();
     let Some((first, rest)) = out.split_first_mut() else {
@@ -98,7 +98,8 @@ fn walk(caller: Caller, stack: Range<usize>, out: &mut [u64]) -> usize {
         if !is_frame {
             break;
         }
-        // SAFETY: a word of the thread's own stack, which is there while it runs below.
+        // SAFETY: the word lies in the thread's own stack, which exists while the thread runs below
+        // it.
         let next = unsafe { std::ptr::with_exposed_provenance::<usize>(frame).read_volatile() };
         let above = std::ptr::with_exposed_provenance::<usize>(frame + WORD);
         // SAFETY: as above.

@@ -24,7 +24,7 @@ pub(crate) struct ThreadState {
     // The fields that each attempt needs come first, so that they share few cache lines.
     /// Set when a call site lies in an unknown module.
     pub(crate) must_look: bool,
-    /// It has told its process that it wants a block.
+    /// Whether the thread has told its process that it wants a block.
     pub(crate) has_joined: bool,
     /// The thread id, as the C library knows it.
     pub(crate) tid: u32,
@@ -44,8 +44,8 @@ static NEW: ThreadState = ThreadState {
 /// The thread-local memory; all zeros at first.
 #[repr(C, align(64))]
 struct ThreadShell {
-    /// A hook is at work: another one, in a signal handler or below this one, does nothing. Or the
-    /// thread has stopped recording.
+    /// Set while a hook is at work: a second hook, in a signal handler or called by the first, does
+    /// nothing. Also set once the thread has stopped recording.
     is_busy: Cell<bool>,
     /// The process number that `process` and `thread` belong to; 0 while there are none.
     epoch: Cell<u64>,
@@ -72,7 +72,7 @@ global_asm!(
 fn shell<'thread>() -> &'thread ThreadShell {
     let shell: *const ThreadShell;
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: how this machine finds thread-local memory; nothing is written.
+    // SAFETY: this is how the machine finds thread-local memory, and nothing is written.
     unsafe {
         asm!(
             "mov {shell}, qword ptr [rip + lockprof_thread@GOTTPOFF]",
@@ -82,7 +82,7 @@ fn shell<'thread>() -> &'thread ThreadShell {
         );
     }
     #[cfg(target_arch = "aarch64")]
-    // SAFETY: how this machine finds thread-local memory; nothing is written.
+    // SAFETY: this is how the machine finds thread-local memory, and nothing is written.
     unsafe {
         asm!(
             "mrs {shell}, tpidr_el0",
@@ -94,8 +94,9 @@ fn shell<'thread>() -> &'thread ThreadShell {
             options(pure, readonly, nostack),
         );
     }
-    // SAFETY: the memory of `lockprof_thread` above, which has this size and alignment; zeros are
-    // false, zero and no references; it is this thread's alone as long as the thread lives.
+    // SAFETY: this is the memory of `lockprof_thread` above, which has this size and alignment.
+    // Zeros are valid: false, zero and no references. The memory is this thread's alone as long as
+    // the thread lives.
     unsafe { &*shell }
 }
 
@@ -123,8 +124,9 @@ impl ThreadShell {
         let has_clock = CLOCKS_LOST.load(Relaxed) == 0;
         let process = has_clock.then(|| process::process(epoch)).flatten();
         let thread = self.thread.get().cast::<ThreadState>();
-        // SAFETY: ours alone, and we are busy, so no reference to it exists. The copied value owns
-        // nothing: nothing in it is ever dropped. Stacks are too small for a copy in between.
+        // SAFETY: the memory is this thread's alone, and we are busy, so no reference to it exists.
+        // The copied value owns nothing, so nothing in it is ever dropped. It is copied in place,
+        // since some stacks are too small for a temporary copy.
         unsafe { thread.copy_from_nonoverlapping(&NEW, 1) };
         // SAFETY: as above, and written just now.
         unsafe { (*thread).tid = mutex::own_number() };
@@ -165,7 +167,8 @@ impl HookGuard<'_> {
     /// The state of this thread.
     #[inline(always)]
     pub(crate) fn thread(&mut self) -> &mut ThreadState {
-        // SAFETY: it is ours alone, and while we are busy no second hook comes here.
+        // SAFETY: the state is this thread's alone, and while we are busy no second hook comes
+        // here.
         let thread = unsafe { &mut *self.shell.thread.get() };
         // SAFETY: it was written when we became ready.
         unsafe { thread.assume_init_mut() }
@@ -195,7 +198,8 @@ pub(crate) fn enter_ready<'thread>() -> Option<HookGuard<'thread>> {
     shell.enter(|| shell.ready().flatten())
 }
 
-/// How often a thread gave up the processor's clock for itself and for all that it starts.
+/// The number of times that a thread gave up the processor's clock for itself and for all threads
+/// that it starts.
 static CLOCKS_LOST: AtomicU32 = AtomicU32::new(0);
 
 /// Stops recording in this thread and, if `is_inherited`, in threads that start later: `call` takes
@@ -205,7 +209,7 @@ pub(crate) fn stop_by(is_inherited: bool, call: impl FnOnce() -> c_long) -> c_lo
     let shell = shell();
     let was_busy = shell.is_busy.replace(true);
     let lost = u32::from(is_inherited);
-    // Before the call: a thread that starts during it must not read the clock.
+    // Counted before the call: a thread that starts during the call must not read the clock.
     CLOCKS_LOST.fetch_add(lost, Relaxed);
     let code = call();
     if code == -1 {
@@ -231,11 +235,11 @@ impl ThreadState {
         })
     }
 
-    /// The identity of this thread, if it will be able to give its block back.
+    /// The identity of this thread; `None` if the thread could not give a block back.
     fn identity(tid: u32) -> Option<ThreadIdentity> {
         let key = leave_key()?;
         let first_round = std::ptr::without_provenance::<c_void>(1);
-        // SAFETY: a key that was made. Memory is allocated only for keys behind the first 32.
+        // SAFETY: the key was made. Memory is allocated only for keys behind the first 32.
         let refused = unsafe { libc::pthread_setspecific(key, first_round) };
         if refused != 0 {
             return None;
@@ -243,7 +247,7 @@ impl ThreadState {
         Some(ThreadIdentity { tid, name: ThreadState::name() })
     }
 
-    /// Its name; zeros if system calls are forbidden.
+    /// The name of this thread; zeros if system calls are forbidden.
     fn name() -> [u8; 16] {
         let mut name = [0_u8; 16];
         if let Some(_calls) = CallPermit::begin() {
@@ -254,7 +258,7 @@ impl ThreadState {
     }
 }
 
-/// How often the C library calls destructors that set their value again.
+/// The number of rounds in which the C library calls destructors that set their value again.
 const ROUNDS: usize = 4;
 
 static LEAVE: OnceLock<Option<libc::pthread_key_t>> = OnceLock::new();
@@ -263,7 +267,7 @@ static LEAVE: OnceLock<Option<libc::pthread_key_t>> = OnceLock::new();
 pub(crate) fn leave_key() -> Option<libc::pthread_key_t> {
     *LEAVE.get_or_init(|| {
         let mut key = 0;
-        // SAFETY: a place for a key, and a function that lives as long as the program.
+        // SAFETY: the key can be written, and the function lives as long as the program.
         let made = unsafe { libc::pthread_key_create(&mut key, Some(leave)) };
         (made == 0).then_some(key)
     })
@@ -277,7 +281,7 @@ unsafe extern "C" fn leave(round: *mut c_void) {
         && let Some(key) = leave_key()
     {
         let next = std::ptr::without_provenance::<c_void>(round + 1);
-        // SAFETY: a key that was made.
+        // SAFETY: the key was made.
         if unsafe { libc::pthread_setspecific(key, next) } == 0 {
             return;
         }

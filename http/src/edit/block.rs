@@ -67,7 +67,7 @@ pub struct ConstantLines {
     ends: Box<[u32]>,
     /// Hash table of the names that are set: numbers of lines, or [`EMPTY`].
     slots: Box<[u32]>,
-    /// No line sets a name that an earlier line has, so the lines can be copied unchanged.
+    /// Whether the lines can be copied unchanged: no line sets a name that an earlier line has.
     is_plain: bool,
 }
 

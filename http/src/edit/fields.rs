@@ -106,7 +106,7 @@ impl<'b> FieldEdit<'b> {
         self.text.len() - self.start - self.hole_bytes
     }
 
-    /// Length of the buffer, including removed text that is still in it: grows with every write.
+    /// Length of the buffer, including removed text that is still in it. It grows with every write.
     pub fn buffer_bytes(&self) -> usize {
         self.text.len()
     }
@@ -216,8 +216,9 @@ impl<'b> FieldEdit<'b> {
     }
 
     /// Sets or appends a range of constant lines and returns how many of them found no room. Costs
-    /// one copy while the head has none of their names: `conflicts` says so, as long as nothing
-    /// else adds lines of names that `lines` set, and each of the lines is applied once at most.
+    /// only one copy if the head has none of their names, by `conflicts`. So between
+    /// `find_conflicts` and this call nothing else may add lines of names that `lines` set, and
+    /// each of the lines may be applied only once.
     pub fn apply_range(
         &mut self,
         lines: &ConstantLines,

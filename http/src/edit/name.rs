@@ -133,7 +133,8 @@ fn lower_case(word: u64) -> u64 {
     word | ((EACH * 0x20) & !beyond_z)
 }
 
-/// Returns the last bytes as one word; of a long enough name, together with some bytes before them.
+/// Returns the last bytes as one word. For a name of eight bytes or more, the word is full: it also
+/// has bytes before them.
 fn tail_word(name: &[u8], tail: &[u8]) -> u64 {
     if let Some(last) = name.last_chunk::<8>() {
         return u64::from_le_bytes(*last);

@@ -148,7 +148,7 @@ impl EditTable {
         self.push_at(place, line)
     }
 
-    /// The same for a name whose slot is known.
+    /// As [`push`](EditTable::push), for a name whose slot is known.
     #[inline]
     pub(super) fn push_at(&mut self, place: LineSlot, line: EditLine) -> u32 {
         let index = self.lines.len() as u32;
@@ -200,7 +200,7 @@ impl EditTable {
     }
 
     #[cold]
-    /// Doubles the slots. Names are not compared: each slot holds another name.
+    /// Doubles the slots. Names need no comparison, since each slot holds a different name.
     fn grow(&mut self) {
         let count = (self.slots.len() * 2).max(SLOT_COUNT_MIN);
         let old_count = self.slots.len();

@@ -26,9 +26,9 @@ pub struct CacheStatus {
     pub fwd_status: Option<u16>,
     /// Freshness left, in seconds; negative if the response was used stale.
     pub ttl: Option<i64>,
-    /// The response was stored.
+    /// Whether the response was stored.
     pub stored: bool,
-    /// The request followed the fetch of another request.
+    /// Whether the request followed the fetch of another request.
     pub collapsed: bool,
     /// Details, as a token of RFC 8941 (letters, digits, `-`; first a letter).
     pub detail: Option<&'static str>,

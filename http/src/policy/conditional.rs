@@ -6,7 +6,7 @@ use crate::policy::etag::{EntityTag, tags};
 use crate::policy::exchange::date_field;
 use crate::policy::meta::StoredMeta;
 
-/// How to answer a request that may be conditional with a stored response.
+/// The answer to a request, conditional or not, for which there is a stored response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConditionalResult {
     /// Send the stored response.
@@ -15,8 +15,8 @@ pub enum ConditionalResult {
     NotModified,
 }
 
-/// RFC 9110 §13.2.2 and RFC 9111 §4.3.2, for GET and HEAD when [`judge`] allows the stored response
-/// to be served; `block` is its field block.
+/// RFC 9110 §13.2.2 and RFC 9111 §4.3.2: evaluates the preconditions of a GET or HEAD request when
+/// [`judge`] allows the stored response to be served; `block` is its field block.
 ///
 /// Preconditions are evaluated only for a stored 200: with another status an origin ignores them.
 ///
@@ -40,7 +40,7 @@ pub fn conditional(request: Fields<'_>, meta: &StoredMeta, block: &[u8]) -> Cond
     ConditionalResult::Send
 }
 
-/// RFC 9110 §13.1.2: `*`, or any listed tag that matches weakly.
+/// RFC 9110 §13.1.2: whether If-None-Match is `*`, or lists a tag that matches weakly.
 fn names_stored_tag(request: Fields<'_>, stored: Option<EntityTag<'_>>) -> bool {
     if request.only(FieldId::IfNoneMatch) == Some(b"*") {
         return true;

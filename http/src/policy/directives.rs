@@ -19,7 +19,7 @@ pub struct RequestDirectives {
     pub no_store: bool,
     /// Do not contact the origin.
     pub only_if_cached: bool,
-    /// The request has Authorization, which restricts caching (RFC 9111 §3.5).
+    /// Whether the request has Authorization, which restricts caching (RFC 9111 §3.5).
     pub is_authorized: bool,
     /// Largest accepted age, in seconds.
     pub max_age: Option<u32>,
@@ -41,7 +41,7 @@ impl RequestDirectives {
         max_stale: None,
     };
 
-    /// RFC 9111 §5.2.1 and §5.4.
+    /// RFC 9111 §5.2.1 and §5.4: parses Cache-Control and Pragma of a request.
     pub fn parse(fields: Fields<'_>) -> RequestDirectives {
         use FieldId::{Authorization, CacheControl, Pragma};
         const BEARING: FieldSet = FieldSet::of(&[CacheControl, Pragma, Authorization]);
@@ -116,7 +116,7 @@ pub struct ResponseDirectives {
 }
 
 impl ResponseDirectives {
-    /// RFC 9111 §5.2.2.
+    /// RFC 9111 §5.2.2: parses Cache-Control of a response.
     pub fn parse(fields: Fields<'_>) -> ResponseDirectives {
         let mut directives = ResponseDirectives::default();
         for member in fields.all(FieldId::CacheControl).flat_map(lists::members) {

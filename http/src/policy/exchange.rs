@@ -9,9 +9,9 @@ use crate::policy::lists;
 /// The client's request, as far as it affects storing.
 #[derive(Clone, Copy, Debug)]
 pub struct ClientRequest<'a> {
-    /// Only GET responses can be stored.
+    /// Whether the method is GET. Only responses to GET can be stored.
     pub is_get: bool,
-    /// Framing announced content, even if it turned out empty.
+    /// Whether the framing announced content, even if the content turned out empty.
     pub has_body: bool,
     /// The request's fields.
     pub fields: Fields<'a>,
@@ -39,7 +39,7 @@ impl<'a> OriginResponse<'a> {
 
 /// The times of a response (or a 304), and its age on arrival.
 ///
-/// Separate from the stored fields, because Age describes the message and is not stored.
+/// These are separate from the stored fields, because Age describes the message and is not stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ResponseTiming {
     /// When the request was sent, Unix seconds.
@@ -72,7 +72,7 @@ pub struct CacheRules {
     pub heuristic_percent: u8,
     /// Limit of the heuristic freshness, in seconds.
     pub heuristic_s_max: u32,
-    /// Its limit for a response with a status from 400 on.
+    /// The same limit for a response with a status from 400 on, if that is lower.
     pub heuristic_error_s_max: u32,
     /// Freshness in seconds if neither the origin nor the heuristic gives any; 0 for none.
     pub default_freshness_s: u32,

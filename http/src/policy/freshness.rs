@@ -37,7 +37,7 @@ impl FreshnessLifetime {
         FreshnessLifetime { seconds: seconds.min(DELTA_S_MAX), source }
     }
 
-    /// Whether the origin gave it, rather than a heuristic or a setting.
+    /// Whether the origin gave the lifetime, rather than a heuristic or a setting.
     pub fn is_explicit(self) -> bool {
         use LifetimeSource::{Expires, MaxAge, SharedMaxAge};
         matches!(self.source, SharedMaxAge | MaxAge | Expires)
@@ -66,7 +66,8 @@ pub fn freshness_lifetime(
     assumed_lifetime(response, rules, date)
 }
 
-/// RFC 9111 §4.2.2, then the route's default; both only if a heuristic is allowed.
+/// RFC 9111 §4.2.2: the heuristic lifetime, or else the route's default. Both need a response for
+/// which a heuristic is allowed.
 fn assumed_lifetime(
     response: &OriginResponse<'_>,
     rules: &CacheRules,
@@ -82,7 +83,8 @@ fn assumed_lifetime(
     let share = unchanged_s.saturating_mul(u64::from(rules.heuristic_percent)) / 100;
     if share > 0 {
         let seconds_max = match response.status {
-            // An error may be mended at any moment, and its page says when it was written.
+            // The cause of an error may be repaired at any moment, and Last-Modified only says when
+            // the error page was written.
             400.. => rules.heuristic_s_max.min(rules.heuristic_error_s_max),
             _ => rules.heuristic_s_max,
         };
@@ -96,7 +98,8 @@ fn assumed_lifetime(
     FreshnessLifetime::new(0, LifetimeSource::Nothing)
 }
 
-/// RFC 9110 §15.1, without 206, which is not stored here.
+/// RFC 9110 §15.1: whether a heuristic is allowed for this status. 206 is left out, since it is not
+/// stored here.
 pub fn is_heuristically_cacheable(status: u16) -> bool {
     matches!(status, 200 | 203 | 204 | 300 | 301 | 308 | 404 | 405 | 410 | 414 | 501)
 }

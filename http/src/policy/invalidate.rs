@@ -72,7 +72,7 @@ fn is_scheme(scheme: Scheme, name: &[u8]) -> bool {
     })
 }
 
-/// RFC 3986 §5.2.2 and §5.2.3, for the part after the authority.
+/// RFC 3986 §5.2.2 and §5.2.3: resolves the part of a reference after the authority.
 fn resolve_path(base: &[u8], reference: &[u8]) -> Vec<u8> {
     let is_query = |byte: u8| byte == b'?';
     let (base_path, base_query) = split_before(base, is_query);
@@ -94,7 +94,7 @@ fn resolve_path(base: &[u8], reference: &[u8]) -> Vec<u8> {
     resolved
 }
 
-/// RFC 3986 §5.2.4, for a path that begins with a slash.
+/// RFC 3986 §5.2.4: resolves `.` and `..` in a path that begins with a slash.
 fn remove_dot_segments(path: &[u8]) -> Vec<u8> {
     let mut resolved = Vec::with_capacity(path.len());
     let mut segments = path.split(|byte| *byte == b'/').skip(1).peekable();

@@ -56,7 +56,8 @@ impl ListElements<'_> {
     }
 }
 
-/// Length from after an opening quote to the closing one, inclusive (RFC 9110 §5.6.4).
+/// The length of a quoted string without its opening quote, but with its closing one (RFC 9110
+/// §5.6.4).
 fn quoted_len(rest: &[u8]) -> Option<usize> {
     let mut escaped = false;
     for (index, byte) in rest.iter().enumerate() {

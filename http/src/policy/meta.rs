@@ -36,7 +36,7 @@ const FLAGS_ALL: u16 = NO_CACHE | FORBIDS_STALE | PERMITS_AUTHORIZED;
 
 const NONE: u64 = u64::MAX;
 
-/// The facts by which a hit decides.
+/// The facts about a stored response that a hit needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StoredMeta {
     /// Status code.
@@ -112,19 +112,19 @@ impl StoredMeta {
         EntityTag::parse(self.etag_value(block)?)
     }
 
-    /// The time from which it is stale, in Unix seconds (RFC 9111 §4.2): its age then equals its
-    /// lifetime.
+    /// The time from which the response is stale, in Unix seconds (RFC 9111 §4.2): its age then
+    /// equals its lifetime.
     pub fn stale_from(&self) -> u64 {
         let left_s = self.lifetime_s.saturating_sub(self.initial_age_s);
         self.response_time.saturating_add(u64::from(left_s))
     }
 
-    /// Whether it can be validated.
+    /// Whether the response can be validated.
     pub fn has_validator(&self) -> bool {
         self.etag.len > 0 || self.last_modified.is_some()
     }
 
-    /// Appends the 64 bytes.
+    /// Appends the encoded facts: 64 bytes.
     pub fn encode(&self, out: &mut Vec<u8>) {
         let flag = |is_set: bool, bit: u16| if is_set { bit } else { 0 };
         let flags = flag(self.no_cache, NO_CACHE)

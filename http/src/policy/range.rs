@@ -1,7 +1,7 @@
 //! Single byte ranges of a complete stored response (RFC 9110 §14).
 //!
-//! A server may ignore Range. So a request with anything other than one well-formed byte range gets
-//! the whole response: several ranges, other units, malformed values.
+//! A server may ignore Range. So a request gets the whole response unless it asks for exactly one
+//! well-formed byte range: several ranges, other units and malformed values are ignored.
 
 use crate::bytes::trim_space;
 use crate::fields::{FieldId, Fields};
@@ -27,8 +27,8 @@ pub enum RangeDecision {
     Unsatisfiable,
 }
 
-/// RFC 9110 §14.2, for a GET whose other preconditions allow the stored response; with other
-/// methods Range has no meaning. `block` is the stored field block.
+/// RFC 9110 §14.2: the part of the body to send, for a GET whose other preconditions allow the
+/// stored response; with other methods Range has no meaning. `block` is the stored field block.
 pub fn range(
     request: Fields<'_>,
     meta: &StoredMeta,
@@ -54,7 +54,8 @@ enum RangeSpec {
     Suffix { bytes: u64 },
 }
 
-/// RFC 9110 §14.1.1: the unit ignoring case, and one range among possibly empty list members.
+/// RFC 9110 §14.1.1: parses a single byte range. The case of the unit does not matter, and empty
+/// list members are allowed.
 fn single_spec(value: &[u8]) -> Option<RangeSpec> {
     let (unit, set) = value.split_at_checked(memchr::memchr(b'=', value)?)?;
     let set = set.strip_prefix(b"=")?;
@@ -81,7 +82,7 @@ fn parse_spec(first: &[u8], last: &[u8]) -> Option<RangeSpec> {
     (first <= last).then_some(RangeSpec::From { first, last })
 }
 
-/// RFC 9110 §14.1.2.
+/// RFC 9110 §14.1.2: the part that a range selects of a body with this length.
 fn resolve(spec: RangeSpec, body_bytes: u64) -> RangeDecision {
     let end = body_bytes.saturating_sub(1);
     match spec {
@@ -96,7 +97,7 @@ fn resolve(spec: RangeSpec, body_bytes: u64) -> RangeDecision {
     }
 }
 
-/// RFC 9110 §13.1.5: If-Range is absent, or matches the stored response strongly.
+/// RFC 9110 §13.1.5: whether If-Range is absent, or matches the stored response strongly.
 fn if_range_holds(request: Fields<'_>, meta: &StoredMeta, block: &[u8]) -> bool {
     if !request.contains(FieldId::IfRange) {
         return true;

@@ -15,7 +15,7 @@ pub enum ForwardReason {
     UriMiss,
     /// A response is stored, but no variant that matches the request's fields.
     VaryMiss,
-    /// Nothing is stored; it is not known which of the two above applies.
+    /// Nothing that matches is stored; it is not known whether `UriMiss` or `VaryMiss` applies.
     Miss,
     /// The stored response is fresh, but the request does not accept it.
     Request,
@@ -55,7 +55,7 @@ pub enum ReuseDecision {
     Validate(ForwardReason),
 }
 
-/// RFC 9111 §4, §5.2.1.
+/// RFC 9111 §4, §5.2.1: decides whether a stored response may be served without validation.
 ///
 /// `no-store` in the request has no effect here: it forbids storing the response to that request,
 /// but a stored response may still be used (§5.2.1.5).
@@ -80,14 +80,16 @@ pub fn judge(meta: &StoredMeta, request: &RequestDirectives, now: u64) -> ReuseD
     ReuseDecision::Serve { age, ttl }
 }
 
-/// RFC 9111 §5.2.1.2, within §4.2.4. `staleness` is the time since it became stale, in seconds.
+/// RFC 9111 §5.2.1.2, within §4.2.4: whether the request accepts a stale response. `staleness` is
+/// the time since the response became stale, in seconds.
 fn accepts_stale(meta: &StoredMeta, request: &RequestDirectives, staleness: i64) -> bool {
     let limit = request.max_stale.filter(|_| !meta.forbids_stale);
     limit.is_some_and(|limit| staleness <= i64::from(limit))
 }
 
-/// RFC 9111 §5.2.1.1. In whole seconds an age of 0 may be nearly 1. Browsers ask for validation by
-/// `max-age=0`, so that accepts no age at all.
+/// RFC 9111 §5.2.1.1: whether a response of this age is too old for the request. `max-age=0`
+/// accepts no age at all: browsers send it to ask for validation, and an age of 0 may be nearly a
+/// second.
 fn is_older(age: u32, max_age: u32) -> bool {
     max_age == 0 || age > max_age
 }

@@ -10,7 +10,7 @@ use crate::policy::vary::{Vary, vary_names};
 /// The first reason why a response is not stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotStorable {
-    /// Not a GET.
+    /// The method is not GET.
     Method,
     /// The request has content, which the key does not cover.
     RequestBody,
@@ -18,8 +18,8 @@ pub enum NotStorable {
     Range,
     /// The request said `no-store`.
     RequestNoStore,
-    /// The status is not final, or is a partial response, or the response to a precondition or a
-    /// range.
+    /// The status is not final, or is that of a partial response, or that of an answer to a
+    /// precondition or a range.
     Status,
     /// `must-understand` with a status that Forebay does not understand.
     MustUnderstand,
@@ -33,7 +33,7 @@ pub enum NotStorable {
     Vary,
     /// Set-Cookie in a response that the origin did not declare public.
     SetCookie,
-    /// Neither fresh nor possible to validate, so it could never be used.
+    /// The response is neither fresh nor possible to validate, so it could never be used.
     NoFreshness,
 }
 
@@ -57,7 +57,8 @@ impl NotStorable {
     }
 }
 
-/// RFC 9111 §3, limited to complete responses to GET that a later request could use.
+/// RFC 9111 §3: whether a response may be stored. Only complete responses to GET that a later
+/// request could use are stored.
 pub fn storable(
     request: &ClientRequest<'_>,
     response: &OriginResponse<'_>,

@@ -30,7 +30,7 @@ pub(crate) fn string_list<'a>(lines: impl Iterator<Item = &'a [u8]>) -> Option<V
     Some(strings)
 }
 
-/// RFC 9651 §4.2.5.
+/// RFC 9651 §4.2.5: parses a String.
 fn string(rest: &mut &[u8]) -> Option<Vec<u8>> {
     expect(rest, b'"')?;
     let mut text = Vec::new();
@@ -47,7 +47,7 @@ fn string(rest: &mut &[u8]) -> Option<Vec<u8>> {
     }
 }
 
-/// RFC 9651 §4.2.3.2.
+/// RFC 9651 §4.2.3.2: validates parameters and drops them.
 fn parameters(rest: &mut &[u8]) -> Option<()> {
     while let Some(after) = rest.strip_prefix(b";") {
         *rest = after;
@@ -64,7 +64,7 @@ fn parameters(rest: &mut &[u8]) -> Option<()> {
     Some(())
 }
 
-/// RFC 9651 §4.2.3.1: any type that the value of a parameter can have.
+/// RFC 9651 §4.2.3.1: validates a value of any type that a parameter can have.
 fn bare_item(rest: &mut &[u8]) -> Option<()> {
     match *rest.first()? {
         b'"' => string(rest).map(drop),
@@ -95,7 +95,8 @@ fn bare_item(rest: &mut &[u8]) -> Option<()> {
     }
 }
 
-/// RFC 9651 §4.2.4, without limiting the number of digits, because the value is not used.
+/// RFC 9651 §4.2.4: validates a number. The count of digits is not limited, because the value is
+/// not used.
 fn number(rest: &mut &[u8]) -> Option<()> {
     *rest = rest.strip_prefix(b"-").unwrap_or(rest);
     digits(rest)?;

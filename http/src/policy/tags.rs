@@ -14,7 +14,7 @@ use crate::policy::strings::string_list;
 pub const TAG_FIELDS: [FieldId; 4] =
     [FieldId::SurrogateKey, FieldId::CacheTag, FieldId::Xkey, FieldId::CacheGroups];
 
-/// Those of them that are meant for caches and not forwarded to clients.
+/// The tag fields that are meant for caches and are not forwarded to clients.
 pub const SURROGATE_FIELDS: FieldSet =
     FieldSet::of(&[FieldId::SurrogateKey, FieldId::CacheTag, FieldId::Xkey]);
 

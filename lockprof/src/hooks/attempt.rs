@@ -33,8 +33,8 @@ pub(super) fn of_c11(code: c_int) -> AttemptOutcome {
     }
 }
 
-/// Whether `until` is a time to wait for. With an invalid one some functions fail before they look
-/// at the lock, and others only if they would have to wait.
+/// Whether `until` is a valid time limit. With an invalid limit some functions fail before they
+/// look at the lock, and others only if they would have to wait.
 ///
 /// # Safety
 /// - `until` points to a time, or is null.
@@ -43,7 +43,7 @@ pub(super) unsafe fn is_moment(clock: clockid_t, until: *const timespec) -> bool
     if until.is_null() || !is_clock(clock) {
         return false;
     }
-    // SAFETY: it is not null; the caller says that it points to a time then.
+    // SAFETY: it is not null, so it points to a time (contract).
     let nanoseconds = unsafe { (*until).tv_nsec };
     (0..1_000_000_000).contains(&nanoseconds)
 }

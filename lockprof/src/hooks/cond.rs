@@ -1,8 +1,8 @@
 //! Waiting on a condition: the mutex is released, and taken back within the real function.
 //!
-//! The hold ends when the wait begins, and another one begins at the call site of the wait when the
-//! wait is over. The time for the condition and the time for the mutex cannot be told apart: both
-//! together count as time asleep.
+//! The hold ends when the wait begins, and another hold begins at the call site of the wait when
+//! the wait is over. The time spent waiting for the condition and the time spent waiting for the
+//! mutex cannot be told apart: their sum counts as time asleep.
 //!
 //! These functions may end by cancelling the thread, which unwinds through us: nothing here has a
 //! destructor. A cancelled thread has the mutex then, but that is not recorded.
@@ -47,7 +47,7 @@ unsafe fn sleep(
     code
 }
 
-/// The same with a time limit; with an invalid one the mutex is not released.
+/// As [`sleep`], with a time limit. With an invalid limit the mutex is not released.
 ///
 /// # Safety
 /// - `mutex` points to a mutex.

@@ -56,8 +56,8 @@ unsafe extern "C" fn other_syscall(
     }
 }
 
-/// Jumps to the real one, as if the program had called it: some calls return twice, the second time
-/// on another stack.
+/// Jumps to the real function, as if the program had called it, because some calls return twice,
+/// the second time on another stack.
 #[unsafe(naked)]
 #[unsafe(no_mangle)]
 unsafe extern "C" fn syscall(number: c_long) -> c_long {

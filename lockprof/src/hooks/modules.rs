@@ -1,4 +1,4 @@
-//! Unloading of libraries: others may come to lie at their addresses.
+//! Unloading of libraries: other libraries may be loaded at the same addresses later.
 
 use std::ffi::{c_int, c_void};
 

@@ -52,7 +52,7 @@ impl MutexWords {
     #[cold]
     fn is_ours(&self) -> bool {
         let owner = match self.owner.load(Relaxed) {
-            // The value has not been declared consistent since an owner died.
+            // An owner has died, and no later one has declared the protected data consistent.
             INCONSISTENT => self.lock.load(Relaxed) & THREAD_MASK,
             owner => owner,
         };
@@ -71,8 +71,8 @@ impl MutexWords {
         self.kind.load(Relaxed) & INHERITING != 0
     }
 
-    /// Whether the mutex is held, if it notes its owner in the word of the lock; for other kinds,
-    /// whether it is taken.
+    /// Whether the mutex is held. The word of the lock names the owner or, for some kinds, only
+    /// says that there is one.
     #[cold]
     fn is_held(&self) -> bool {
         self.lock.load(Relaxed) & THREAD_MASK != 0
@@ -102,12 +102,12 @@ pub(super) unsafe fn is_inner_unlock(mutex: *mut pthread_mutex_t) -> bool {
     unsafe { words(mutex) }.is_inner_unlock()
 }
 
-/// The thread id of this thread, as locks note it. A lock supplies it: asking the system may be
-/// forbidden.
+/// The thread id of this thread, as locks note it. It is read from a lock, since system calls may
+/// be forbidden.
 pub(crate) fn own_number() -> u32 {
     let mut mutex = libc::PTHREAD_MUTEX_INITIALIZER;
-    // A mutex of another kind may leave its owner out.
-    // SAFETY: a mutex that only this thread has.
+    // A mutex of another kind may not note its owner.
+    // SAFETY: only this thread has the mutex.
     unsafe { words(&raw mut mutex) }.kind.store(RECURSIVE, Relaxed);
     // SAFETY: as above.
     unsafe { real::MUTEX_LOCK.get()(&raw mut mutex) };
@@ -180,7 +180,7 @@ unsafe extern "C" fn clocklock_mutex(
         // SAFETY: as above.
         return unsafe { take(site, m, (of_posix, &real::MUTEX_TRYLOCK), wait) };
     }
-    // By some clocks the lock is never acquired, free or not.
+    // With some clocks the real function never acquires the lock, even a free one.
     lock_seen(site, of_posix, words.is_held(), wait)
 }
 
@@ -238,7 +238,7 @@ unsafe extern "C" fn pthread_mutex_init(
     attributes: *const pthread_mutexattr_t,
 ) -> c_int {
     record::forget(mutex.addr());
-    // SAFETY: the program says that they are what they are to be.
+    // SAFETY: the program says that the arguments are valid.
     unsafe { real::MUTEX_INIT.get()(mutex, attributes) }
 }
 

@@ -76,7 +76,8 @@ macro_rules! side {
     };
 }
 
-/// With an invalid time the lock is never acquired, free or not.
+/// Takes a lock with a time limit. With an invalid limit the lock is never acquired, even if it is
+/// free.
 #[inline(always)]
 fn take_until(
     site: CallSite,
@@ -116,7 +117,7 @@ unsafe extern "C" fn pthread_rwlock_init(
     attributes: *const pthread_rwlockattr_t,
 ) -> c_int {
     record::forget(lock.addr());
-    // SAFETY: the program says that they are what they are to be.
+    // SAFETY: the program says that the arguments are valid.
     unsafe { real::RWLOCK_INIT.get()(lock, attributes) }
 }
 
