@@ -13,14 +13,15 @@ use std::sync::Arc;
 use forebay_shm::{Area, crash_point};
 
 use super::shared::Shared;
+use super::worker::OwnRow;
 use crate::segment::{AppendError, Location, OpenSegment, SegmentQueue};
 
 /// The open segments that one thread appends to.
 #[derive(Debug)]
 pub(crate) struct Appender {
     shared: Arc<Shared>,
-    /// The participant that owns the segments.
-    row: u32,
+    /// The row of the participant that owns the segments.
+    row: OwnRow,
     small: RefCell<OpenQueue>,
     main: RefCell<OpenQueue>,
 }
@@ -44,7 +45,7 @@ pub(crate) enum QueueError {
 }
 
 impl Appender {
-    pub(crate) fn new(shared: &Arc<Shared>, row: u32) -> Appender {
+    pub(crate) fn new(shared: &Arc<Shared>, row: OwnRow) -> Appender {
         let (small, main) = (RefCell::default(), RefCell::default());
         Appender { shared: Arc::clone(shared), row, small, main }
     }
@@ -80,7 +81,8 @@ impl Appender {
         let mut open_queue = self.queue(queue).borrow_mut();
         assert!(open_queue.open.is_none(), "an open segment would never be sealed");
         // SAFETY: the row is this participant's, and it seals open segments before it leaves.
-        let open = unsafe { self.shared.segments.claim(self.row, queue, open_queue.previous) };
+        let open =
+            unsafe { self.shared.segments.claim(self.row.number(), queue, open_queue.previous) };
         let Some(open) = open else {
             return false;
         };

@@ -29,7 +29,7 @@ use forebay_sync::pins::PinRow;
 
 use super::layout::row;
 use super::shared::Shared;
-use super::worker::{StoreWorker, WorkerInner};
+use super::worker::{OwnRow, StoreWorker, WorkerInner};
 use crate::index::IndexHit;
 use crate::segment::{Location, Record, SegmentPhase};
 
@@ -40,8 +40,8 @@ pub type ConnectionTag = u64;
 #[derive(Debug)]
 pub(crate) struct BodyHandles {
     shared: Arc<Shared>,
-    /// The participant whose row has the pins.
-    row: u32,
+    /// The row that has the pins.
+    row: OwnRow,
     slots: RefCell<Vec<Slot>>,
     /// The head of the free list; each free slot names the next one.
     free: Cell<Option<u32>>,
@@ -215,7 +215,7 @@ impl StoreWorker {
 }
 
 impl BodyHandles {
-    pub(crate) fn new(shared: &Arc<Shared>, row: u32) -> BodyHandles {
+    pub(crate) fn new(shared: &Arc<Shared>, row: OwnRow) -> BodyHandles {
         BodyHandles {
             shared: Arc::clone(shared),
             row,
@@ -252,6 +252,7 @@ impl BodyHandles {
             self.shared.plan.geometry.segment_of(Location(hit.at().location())),
             Some(segment)
         );
+        assert_eq!(pins.row(), self.row.number() as usize, "the pins are of another row");
         // The hit's pin keeps the reclaimer away, so there is nothing to check again.
         let pin = pins.pin(segment as usize, || true);
         let is_pinned = pin.map(|pin| pin.keep()).is_ok();
@@ -265,12 +266,12 @@ impl BodyHandles {
     /// row's pins.
     fn set_pinned_count(&self, count: u64) {
         self.pinned_count.set(count);
-        self.shared.row_word(self.row, row::HANDLES).store(count, Relaxed);
+        self.shared.row_word(self.row.number(), row::HANDLES).store(count, Relaxed);
     }
 
     /// Whether the reclaimer waits for pins of this row.
     pub(crate) fn is_revoke_requested(&self) -> bool {
-        self.shared.row_word(self.row, row::REVOKE).load(Relaxed) != 0
+        self.shared.row_word(self.row.number(), row::REVOKE).load(Relaxed) != 0
     }
 
     /// Revokes the handles that the reclaimer waits for. Returns false if there is no request, or
@@ -285,7 +286,7 @@ impl BodyHandles {
         if !self.is_revoke_requested() {
             return false;
         }
-        let word = self.shared.row_word(self.row, row::REVOKE);
+        let word = self.shared.row_word(self.row.number(), row::REVOKE);
         let request = word.swap(0, Relaxed);
         let progress = revoke();
         if progress != RevokeProgress::All {
@@ -392,6 +393,7 @@ impl BodyHandles {
     fn end(&self, pins: &PinRow<Area>, state: HandleState) {
         match state {
             HandleState::Pinned { segment, .. } => {
+                assert_eq!(pins.row(), self.row.number() as usize, "the pins are of another row");
                 // SAFETY: its pin was kept in `pin_again`, and the slot that stood for it is gone.
                 unsafe { pins.unpin(segment as usize) };
                 debug_assert!(self.pinned_count.get() > 0, "a pin is lowered that was not counted");

@@ -14,6 +14,7 @@ use forebay_sync::pins::PinRow;
 use super::record_access::RecordAccess;
 use super::shared::Shared;
 use super::variants::{self, BaseBody};
+use super::worker::OwnRow;
 use crate::index::{Index, IndexHit, IndexKey, KeyHash, PinnedLocation, Records, RemovalReason};
 use crate::segment::{HeaderKind, Record};
 
@@ -47,14 +48,14 @@ impl RecordIndex {
     /// The region has fewer rows than that, or the index is damaged.
     ///
     /// # Safety
-    /// - The row is that of a participant of this thread, which leaves after the result is dropped.
-    /// - The row has no other `RecordIndex`.
-    pub(super) unsafe fn new(shared: &Arc<Shared>, row: u32) -> Result<RecordIndex, JoinError> {
+    /// The row has no other `RecordIndex`.
+    pub(super) unsafe fn new(shared: &Arc<Shared>, row: OwnRow) -> Result<RecordIndex, JoinError> {
         let full = || JoinError::Full { participants_max: shared.plan.rows };
         // SAFETY:
-        // - The row is the caller's alone, and it leaves after the `PinRow` is gone (contract).
+        // - The row is this thread's as long as the result lives (`OwnRow`), and it has no other
+        //   `PinRow` (contract).
         // - All tables over the area are made in `Shared::over`, from one plan.
-        let pins = unsafe { shared.pins.row(row as usize) }.ok_or_else(full)?;
+        let pins = unsafe { shared.pins.row(row.number() as usize) }.ok_or_else(full)?;
         // SAFETY:
         // - All indices over this area are made here, from one plan and one seed; nothing else
         //   writes it.

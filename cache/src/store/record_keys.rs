@@ -16,7 +16,7 @@ use super::record_access::Orphans;
 use super::shared::Shared;
 use super::stats::Events;
 use super::variants::split_variant_key;
-use super::worker::WorkerInner;
+use super::worker::{OwnRow, WorkerInner};
 use crate::key_index::{KEY_BYTES_MAX, KeyIndexHandle, RecordKeys};
 use crate::segment::{HeaderKind, Record};
 
@@ -30,7 +30,7 @@ pub(crate) struct KeyIndexWriter {
     pub(super) shared: Arc<Shared>,
     pub(crate) handle: KeyIndexHandle,
     /// The participant whose row names the pending insert.
-    row: u32,
+    row: OwnRow,
     /// The sweep that this thread is at.
     pub(super) sweep: RefCell<Option<KeyIndexSweep>>,
 }
@@ -55,7 +55,7 @@ pub(crate) struct InsertedKeys<'o> {
 }
 
 impl KeyIndexWriter {
-    pub(crate) fn new(shared: &Arc<Shared>, handle: KeyIndexHandle, row: u32) -> KeyIndexWriter {
+    pub(crate) fn new(shared: &Arc<Shared>, handle: KeyIndexHandle, row: OwnRow) -> KeyIndexWriter {
         KeyIndexWriter { shared: Arc::clone(shared), handle, row, sweep: RefCell::default() }
     }
 
@@ -63,16 +63,16 @@ impl KeyIndexWriter {
     /// that no sweep removes them as surplus. A record without entries needs no announcement.
     fn begin<'o>(&'o self, sequence: u64, keys: Option<RecordKeys<'o>>) -> InsertedKeys<'o> {
         if keys.is_some() {
-            let word = self.shared.row_word(self.row, row::INSERTING);
+            let word = self.shared.row_word(self.row.number(), row::INSERTING);
             debug_assert_eq!(word.load(Relaxed), 0, "a row names one pending insert");
-            self.shared.pending_inserts.begin(self.row, sequence);
+            self.shared.pending_inserts.begin(self.row.number(), sequence);
         }
         InsertedKeys { writer: self, sequence, keys }
     }
 
     /// Withdraws the announcement: the word is published, or never will be.
     fn end(&self) {
-        self.shared.pending_inserts.end(self.row);
+        self.shared.pending_inserts.end(self.row.number());
     }
 
     /// Removes the entries of records whose words are gone. Entries that cannot be removed now are

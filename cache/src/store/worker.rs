@@ -16,6 +16,7 @@
 
 use std::fmt;
 use std::io;
+use std::marker::PhantomData;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -50,6 +51,29 @@ pub(crate) struct WorkerInner {
     pub(crate) part: ParticipantGuard,
 }
 
+/// The row of a participant of this thread. The parts of a [`WorkerInner`] are made with it, and
+/// their unsafe code relies on it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct OwnRow {
+    row: u32,
+    /// Not `Send`: the row belongs to one thread.
+    of_thread: PhantomData<*const ()>,
+}
+
+impl OwnRow {
+    /// # Safety
+    /// - The participant is this thread's, and no other thread uses its row.
+    /// - It leaves after everything is dropped that was made with the result.
+    unsafe fn new(participant: &Participant) -> OwnRow {
+        OwnRow { row: participant.id().row, of_thread: PhantomData }
+    }
+
+    /// The number of the row.
+    pub(crate) fn number(self) -> u32 {
+        self.row
+    }
+}
+
 /// A participant that leaves when this is dropped, unless its thread panics: then it counts as
 /// dead, and another participant cleans up after it.
 #[derive(Debug)]
@@ -79,9 +103,11 @@ impl Drop for ParticipantGuard {
 impl StoreWorker {
     pub(crate) fn join(shared: &Arc<Shared>) -> Result<StoreWorker, JoinError> {
         let participant = shared.region.join()?;
-        let row = participant.id().row;
-        // SAFETY: the row is this new participant's, and `part` gives it back when everything else
-        // of the worker is gone.
+        // SAFETY:
+        // - The participant is new, and this thread keeps it.
+        // - `part` gives the row back when everything else of the worker is gone.
+        let row = unsafe { OwnRow::new(&participant) };
+        // SAFETY: the row is new, so it has no other `RecordIndex`.
         let records = unsafe { RecordIndex::new(shared, row) }?;
         // SAFETY: the participant has no other handle, and `part` gives the row back after this
         // one is gone.
