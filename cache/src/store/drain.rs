@@ -9,7 +9,7 @@ use forebay_sync::atomic::Relaxed;
 use super::drain_state::DrainState;
 use super::layout::word;
 use super::put::FreeReserve;
-use super::reclaim::SliceOutcome;
+use super::reclaim::{EvictionGuard, SliceOutcome};
 use super::stats::Events;
 use super::worker::WorkerInner;
 use crate::index::{IndexHit, KeyHash, WordState};
@@ -31,9 +31,10 @@ const SLICE_COPY_BYTES: u64 = 128 * 1024;
 /// Buckets that one slice searches: some 30 µs while it finds nothing.
 const SLICE_BUCKETS: usize = 1024;
 
-/// One slice of draining a segment. Its worker has the eviction lock.
+/// One slice of draining a segment.
 pub(super) struct DrainSlice<'w> {
     worker: &'w WorkerInner,
+    lock: &'w EvictionGuard<'w>,
     segment: u32,
     /// Unix seconds.
     now: u64,
@@ -61,18 +62,28 @@ enum WalkEnd {
 }
 
 impl<'w> DrainSlice<'w> {
-    pub(super) fn new(worker: &'w WorkerInner, segment: u32, now: u64) -> DrainSlice<'w> {
-        DrainSlice { worker, segment, now }
+    pub(super) fn new(
+        worker: &'w WorkerInner,
+        lock: &'w EvictionGuard<'w>,
+        segment: u32,
+        now: u64,
+    ) -> DrainSlice<'w> {
+        DrainSlice { worker, lock, segment, now }
     }
 
     /// Begins to drain a victim, and runs its first slice.
-    pub(super) fn begin(worker: &'w WorkerInner, victim: Victim, now: u64) -> SliceOutcome {
+    pub(super) fn begin(
+        worker: &'w WorkerInner,
+        lock: &'w EvictionGuard<'w>,
+        victim: Victim,
+        now: u64,
+    ) -> SliceOutcome {
         for uses in 0..=USES_MAX {
             worker.reclaimer.word(word::CENSUS + usize::from(uses)).store(0, Relaxed);
         }
         worker.shared.drain.begin(victim.segment, DrainState::Count(victim).encode());
         crash_point!("reclaim.chosen");
-        DrainSlice::new(worker, victim.segment, now).run()
+        DrainSlice::new(worker, lock, victim.segment, now).run()
     }
 
     /// Goes on where the last slice ended, perhaps one of another participant.
@@ -171,12 +182,12 @@ impl<'w> DrainSlice<'w> {
             }
             WalkEnd::Paused => return SliceOutcome::More,
             WalkEnd::Back => {
-                self.worker.reclaimer.free_drained();
+                self.worker.reclaimer.free_drained(self.lock);
                 return SliceOutcome::Nothing;
             }
         };
         if plan.queue() == policy::Queue::Small {
-            shared.ghosts.count_small_drained();
+            shared.ghosts.count_small_drained(self.lock);
         }
         if is_all_out { self.end() } else { self.begin_take_out() }
     }
@@ -320,7 +331,7 @@ impl DrainSlice<'_> {
         let is_there = |location| geometry.segment_of(Location(location)) == Some(self.segment);
         records.index.remove_locations(bucket..end, is_there, |location| {
             Events::one(&shared.events.evicted);
-            // SAFETY: the segment is draining, and this thread has the eviction lock.
+            // SAFETY: the segment is draining, and this thread holds the eviction lock (`lock`).
             match unsafe { shared.segments.record(Location(location)) } {
                 Ok(record) => records.access().note_orphans(&record),
                 Err(_) => shared.leftovers.note(),

@@ -8,6 +8,7 @@ use forebay_sync::Words;
 use forebay_sync::atomic::{AtomicU64, Relaxed};
 
 use super::layout::word;
+use super::reclaim::EvictionGuard;
 use crate::index::KeyHash;
 use crate::policy::EvictionRules;
 use crate::policy::ghosts::{GhostSlot, GhostTime};
@@ -55,9 +56,8 @@ impl GhostTable {
         true
     }
 
-    /// Advances the clock: a segment of the small queue is drained. The caller has the eviction
-    /// lock.
-    pub(crate) fn count_small_drained(&self) {
+    /// Advances the clock: a segment of the small queue is drained.
+    pub(super) fn count_small_drained(&self, _: &EvictionGuard<'_>) {
         let drained = self.clock();
         drained.store(drained.load(Relaxed) + 1, Relaxed);
     }

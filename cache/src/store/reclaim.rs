@@ -23,6 +23,7 @@
 use std::cell::Cell;
 use std::sync::Arc;
 
+use forebay_shm::{Area, LockError, RobustGuard, SystemFutex};
 use forebay_sync::Words;
 use forebay_sync::atomic::{AtomicU64, Relaxed};
 
@@ -56,6 +57,13 @@ pub(crate) enum SliceOutcome {
     Busy,
     /// Nothing can be reclaimed now.
     Nothing,
+}
+
+/// The eviction lock, held by this thread. Steps that only its holder may take demand a reference.
+#[derive(Debug)]
+#[must_use = "the lock is free again as soon as this is dropped"]
+pub(super) struct EvictionGuard<'w> {
+    _guard: RobustGuard<'w, Area, SystemFutex>,
 }
 
 /// One thread's view of the segments: how many are free, which one is drained, and whether it has
@@ -179,13 +187,23 @@ impl WorkerInner {
         self.reclaimer.has_free(reserve)
     }
 
-    /// Frees drained segments whose pins are down by now.
-    fn free_waiting(&self) {
-        if let Ok(Some(mut guard)) = self.shared.eviction_lock.try_lock(self.part.participant()) {
+    /// Takes the eviction lock, unless another participant has it.
+    #[track_caller]
+    fn try_eviction_lock(&self) -> Result<Option<EvictionGuard<'_>>, LockError> {
+        let guard = self.shared.eviction_lock.try_lock(self.part.participant())?;
+        Ok(guard.map(|mut guard| {
             if guard.must_repair() {
+                // After a death, the drain can continue from every step: see the table.
                 guard.repaired();
             }
-            self.reclaimer.free_drained();
+            EvictionGuard { _guard: guard }
+        }))
+    }
+
+    /// Frees drained segments whose pins are down by now.
+    fn free_waiting(&self) {
+        if let Ok(Some(lock)) = self.try_eviction_lock() {
+            self.reclaimer.free_drained(&lock);
         }
     }
 
@@ -205,22 +223,18 @@ impl WorkerInner {
 
     /// Runs one slice on the way to `free_target` free segments.
     pub(crate) fn reclaim_towards(&self, free_target: u32, now: u64) -> SliceOutcome {
-        let (shared, reclaimer) = (&self.shared, &self.reclaimer);
-        let mut guard = match shared.eviction_lock.try_lock(self.part.participant()) {
-            Ok(Some(guard)) => guard,
+        let reclaimer = &self.reclaimer;
+        let lock = match self.try_eviction_lock() {
+            Ok(Some(lock)) => lock,
             Ok(None) => return SliceOutcome::Busy,
             // This thread is reclaiming already, and there is no segment to move a record to.
             Err(_) => return SliceOutcome::Nothing,
         };
-        if guard.must_repair() {
-            // After a death, the drain can continue from every step: see the table.
-            guard.repaired();
-        }
         // A drain that has begun goes on first: to look over all segments costs more than a slice.
         if let Some(segment) = reclaimer.draining() {
-            return DrainSlice::new(self, segment, now).run();
+            return DrainSlice::new(self, &lock, segment, now).run();
         }
-        reclaimer.free_drained();
+        reclaimer.free_drained(&lock);
         if reclaimer.draining().is_some() {
             return SliceOutcome::More;
         }
@@ -228,7 +242,7 @@ impl WorkerInner {
             return SliceOutcome::Enough;
         }
         match reclaimer.choose(now) {
-            Some(victim) => DrainSlice::begin(self, victim, now),
+            Some(victim) => DrainSlice::begin(self, &lock, victim, now),
             None => SliceOutcome::Nothing,
         }
     }

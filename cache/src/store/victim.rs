@@ -6,7 +6,7 @@ use forebay_sync::atomic::Relaxed;
 
 use super::drain_state::DrainState;
 use super::layout::{row, word};
-use super::reclaim::Reclaimer;
+use super::reclaim::{EvictionGuard, Reclaimer};
 use super::stats::Events;
 use crate::policy::{self, EvictionRules, SealedSegment, SegmentPool, Victim};
 use crate::segment::{SegmentPhase, SegmentQueue, SegmentState};
@@ -88,8 +88,8 @@ impl Reclaimer {
     }
 
     /// Frees the drained segments that have no pins, and asks the owners of pins to revoke their
-    /// body handles if too much is pinned. The caller has the eviction lock.
-    pub(super) fn free_drained(&self) {
+    /// body handles if too much is pinned.
+    pub(super) fn free_drained(&self, _: &EvictionGuard<'_>) {
         let table = self.shared.segments.table();
         let mut drained = table
             .segments_where(|state| state.phase == SegmentPhase::Draining)
@@ -118,7 +118,7 @@ impl Reclaimer {
                 continue;
             }
             // SAFETY:
-            // - The caller has the eviction lock.
+            // - This thread holds the eviction lock: it has the guard.
             // - The segment is not the one that is being drained, so its drain removed all its
             //   words, and a location that no word names is never published again.
             // - The barrier was executed after that, and then no row was seen to pin it.
