@@ -196,6 +196,13 @@ fn lens(map: &Map<'_>) -> [u64; 2] {
     [0, 1].map(|slot| map.words_of(slot).load(LEN))
 }
 
+/// Waits for a condition that another thread makes true, or for the flag.
+fn wait_until(stop: &StopFlag, condition: impl Fn() -> bool) {
+    /// Some 50 s.
+    const YIELDS_MAX: u64 = 50_000_000;
+    stop.steps(YIELDS_MAX).take_while(|_| !condition()).for_each(|_| thread::yield_now());
+}
+
 /// A thread inserts while another one holds the lock, again and again.
 fn insert_in_turns(region: &OrdRegion, locked: &Map<'_>, until: impl Fn() -> bool) {
     const TURN_MAX: u32 = 20_000;
@@ -209,11 +216,9 @@ fn insert_in_turns(region: &OrdRegion, locked: &Map<'_>, until: impl Fn() -> boo
             let participant = region.join().unwrap();
             let map = map(&participant, "map");
             for number in (0..5000).cycle() {
-                while told.load(SeqCst) != GO {
-                    if stop.is_raised() {
-                        return;
-                    }
-                    thread::yield_now();
+                wait_until(&stop, || told.load(SeqCst) == GO);
+                if stop.is_raised() {
+                    return;
                 }
                 told.store(GOES, SeqCst);
                 map.insert(&number_key(number), b"again").unwrap();
@@ -228,15 +233,11 @@ fn insert_in_turns(region: &OrdRegion, locked: &Map<'_>, until: impl Fn() -> boo
             locked
                 .under_lock(|_| {
                     told.store(GO, SeqCst);
-                    while told.load(SeqCst) == GO && !stop.is_raised() {
-                        thread::yield_now();
-                    }
+                    wait_until(&stop, || told.load(SeqCst) != GO);
                     (0..50).for_each(|_| thread::yield_now());
                 })
                 .unwrap();
-            while told.load(SeqCst) != GONE && !stop.is_raised() {
-                thread::yield_now();
-            }
+            wait_until(&stop, || told.load(SeqCst) == GONE);
         }
     });
 }
