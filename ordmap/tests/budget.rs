@@ -85,9 +85,9 @@ fn keeps_what_is_used(map: &Map<'_>) {
     };
     // Nothing is marked until the map is full, so each entry may be evicted once.
     assert!(missed(1000) <= 200, "at first");
-    assert_eq!(missed(20_000), 0, "what is used stays");
+    assert_eq!(missed(20_000), 0, "used entries stay");
     let old = (1000..2000).filter(|number| map.contains(&key(*number)).unwrap()).count();
-    assert_eq!(old, 0, "what is not goes");
+    assert_eq!(old, 0, "unused entries are evicted");
 }
 
 #[test]
@@ -162,7 +162,7 @@ fn an_insert_that_leases_prevent_does_not_empty_the_map() {
         map.insert(&key(count), &[1; 64]).unwrap();
         count += 1;
     }
-    // Some in each chunk.
+    // Some entries in each chunk are held.
     let held =
         (0..count).step_by(count / 500).filter_map(|number| map.entry(&key(number)).unwrap());
     let held: Vec<_> = held.collect();
@@ -289,11 +289,11 @@ fn a_region_that_is_used_is_not_replaced() {
     drop((participant, kept));
     let replaced = OrdRegion::open_or_create(&path, &other).unwrap();
     let why = ReplacedWhy::OtherPlan;
-    assert_eq!(replaced.opened(), &Opened::Replaced { why }, "nobody uses it any more");
+    assert_eq!(replaced.opened(), &Opened::Replaced { why }, "no participant uses it any more");
 }
 
-/// Neither does one without hint tables, which leaves as many chunks here as one with a small
-/// table.
+/// Neither does a program without hint tables. Its region would have as many chunks as one with a
+/// small hint table.
 #[test]
 fn a_region_that_is_used_is_not_replaced_by_one_without_a_small_area() {
     let dir = tempfile::tempdir().unwrap();

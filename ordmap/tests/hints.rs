@@ -4,7 +4,7 @@
 
 use forebay_ordmap::{MapOptions, MapsError, OrdConfig, OrdOpenError, OrdRegion};
 
-/// 16 for each of 1000 entries.
+/// 16 bytes for each of 1000 entries.
 const HINT_BYTES: u64 = 16_000;
 
 fn config() -> OrdConfig {

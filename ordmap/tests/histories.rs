@@ -56,7 +56,7 @@ fn after(step: Step, before: Value) -> Option<Value> {
     fits.then_some(after)
 }
 
-/// Whether such an order exists.
+/// Whether one order of the operations explains all results.
 fn is_linearizable(events: &[Event]) -> bool {
     assert!(events.len() <= 128);
     let all = (0..events.len()).fold(0_u128, |all, index| all | 1 << index);

@@ -33,7 +33,7 @@ const RUN: usize = 8;
 /// A hundred times the steps, for each change, of a thread that reads or disturbs.
 const STEPS_MAX: u64 = 200;
 
-/// Looks while a writer waits for its turn.
+/// The most looks while a writer waits for its turn.
 const LOOKS_MAX: u64 = 50_000_000;
 
 const WRITERS: usize = 2;
@@ -132,7 +132,7 @@ impl History {
         }
     }
 
-    /// The key next to one after this many changes.
+    /// The key next to `from` after this many changes.
     fn next(&self, state: usize, from: usize, way: Way) -> Option<usize> {
         let is_next = |key: &usize| self.has(state, *key) && (way.may_equal || *key != from);
         if way.is_up { (from..KEYS).find(is_next) } else { (0..=from).rev().find(is_next) }
@@ -180,7 +180,7 @@ fn walk(map: &Map<'_>, history: &History, from: usize, way: Way) {
     }
 }
 
-/// The same by a scan.
+/// As [`walk`], by a scan.
 fn scan(map: &Map<'_>, history: &History, from: usize, is_up: bool) {
     let key = key_of(from);
     let mut scan = if is_up { map.scan(&key[..]..) } else { map.scan(..=&key[..]) };

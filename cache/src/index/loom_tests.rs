@@ -42,13 +42,13 @@ unsafe impl Send for Memory {}
 
 impl Memory {
     fn read(&self, at: PinnedLocation<'_>) -> Record {
-        // SAFETY: pinned.
+        // SAFETY: the record's segment is pinned.
         self.0[at.location() as usize].with(|record| unsafe { *record })
     }
 
-    /// For the owner of the open segment.
+    /// Writes a record, for the owner of the open segment.
     fn write(&self, location: u32, record: Record) {
-        // SAFETY: open, and no word names it.
+        // SAFETY: the segment is open, and no word names the record.
         self.0[location as usize].with_mut(|old| unsafe { *old = record });
     }
 }

@@ -179,7 +179,7 @@ fn repeating_the_walk_of_a_dead_purger_misses_nothing() {
     });
 }
 
-/// The word of an index with a single one.
+/// The value of an empty word, in an index with a single word.
 const EMPTY: u64 = 0;
 
 fn live(location: u32) -> u64 {
@@ -254,7 +254,7 @@ fn two_purges() {
     filling.join().unwrap();
     assert_eq!(number + purging.join().unwrap(), 3, "each purge has its own number");
     assert_ne!(world.word.load(Relaxed), live(STALE), "it survived its purge");
-    // Both can be read, whichever came last.
+    // Both purges can be read, whichever came last.
     for (key, noted) in [(&OURS, number - 1), (&OTHER, 2 - number)] {
         assert!(world.purges.is_newer(noted, |predicate| *predicate == Predicate::Key(key)));
     }

@@ -53,7 +53,7 @@ fn store(segment_count: u64, units: u64) -> Arc<Store> {
     })
 }
 
-/// The same with a sealed and published record.
+/// A store with a sealed and published record.
 fn store_with_record(segment_count: u64) -> Arc<Store> {
     let store = store(segment_count, 1);
     let mut open = claim(&store, 0).unwrap();
@@ -104,7 +104,7 @@ fn hit(store: &Store, row: &PinRow<Arc<LineWords>>) {
         return;
     }
     if let Ok(_pin) = row.pin(0, || store.word.load(acquire("model.look_again")) == word) {
-        // SAFETY: pinned, and looked at again.
+        // SAFETY: the segment is pinned, and the word was loaded again under the pin.
         let record = unsafe { store.segments.record(Location(word as u32 - 1)) }.unwrap();
         assert_whole(&record);
     }
@@ -126,7 +126,7 @@ fn reclaim(store: &Store) -> bool {
     }
     for found in store.segments.scan(0) {
         let location = found.unwrap().location;
-        // SAFETY: draining, and ours.
+        // SAFETY: the segment is draining, and this thread is its reclaimer.
         assert_whole(&unsafe { store.segments.record(location) }.unwrap());
         if store.word.load(Relaxed) == named(location) {
             take_out(store, location);
@@ -136,7 +136,7 @@ fn reclaim(store: &Store) -> bool {
     if store.pins.is_pinned(0) {
         return false;
     }
-    // SAFETY: it may read up to the end.
+    // SAFETY: as above; the reclaimer may read until it frees the segment.
     assert_whole(&unsafe { store.segments.record(OLD) }.unwrap());
     // SAFETY: all words were removed above; no thread pins it.
     unsafe { store.segments.free(0) }.is_ok()
@@ -176,7 +176,7 @@ fn freed_and_claimed() {
     reclaimer.join().unwrap();
 }
 
-/// The same, with a thread that claims the segment first and gives it back.
+/// As [`freed_and_claimed`], with a thread that claims the segment first and gives it back.
 fn given_back() {
     let store = store_with_record(1);
     let (reclaiming, claiming) = (Arc::clone(&store), Arc::clone(&store));
@@ -201,7 +201,7 @@ fn sealed(after_publishing: bool) {
         if after_publishing {
             publish(&other, location);
         }
-        // SAFETY: that is the question.
+        // SAFETY: the model shows whether this contract is needed.
         unsafe { open.seal(7) }.unwrap();
         if !after_publishing {
             publish(&other, location);
@@ -361,7 +361,7 @@ fn dead_owner() {
         let location = append(&mut open, 1);
         publish(&other, location);
         drop(open);
-        // SAFETY: in the model it has ended.
+        // SAFETY: in the model the owner has ended.
         unsafe { other.segments.suspect(0, 1) }.unwrap();
     });
     // SAFETY: the row is this thread's.

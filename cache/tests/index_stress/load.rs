@@ -1,4 +1,4 @@
-//! How full the index is when a record is first evicted for another key.
+//! Measures how full the index is when a record is first evicted for another key.
 
 use std::cell::Cell;
 

@@ -61,7 +61,7 @@ struct Model {
     index: Index<Arc<LineWords>, Memory>,
     map: Rc<RefCell<Map>>,
     row: Row,
-    /// Published, but not live yet.
+    /// Words that are published, but not live yet.
     unchecked: Vec<(UncheckedWord, u32)>,
     next_location: u32,
     rng: Rng,
@@ -170,7 +170,7 @@ impl Model {
         }
     }
 
-    /// No word can be evicted only if the key's buckets have no other fingerprint.
+    /// Checks that the key's buckets have no other fingerprint: otherwise a word could be evicted.
     fn is_full_of(&self, key: u64) {
         let fingerprint = |key| poor_fingerprint(key, FINGERPRINTS);
         let map = self.map.borrow();

@@ -23,7 +23,7 @@ use forebay_testkit::Rng;
 const THREADS: usize = 4;
 const STEPS: usize = if cfg!(any(debug_assertions, tsan)) { 20_000 } else { 150_000 };
 const ROUNDS: usize = 50;
-/// More than the words can hold, so that some are evicted.
+/// Fewer than the keys need, so that some records are evicted.
 const BUCKETS: usize = 12;
 const OWN_KEYS: usize = 30;
 const SHARED_KEYS: usize = 12;
@@ -48,7 +48,7 @@ impl Memory {
         self.read_own(at.location())
     }
 
-    /// For a segment that is the caller's own, or pinned.
+    /// Reads a record of a segment that is the caller's own, or pinned.
     fn read_own(&self, location: u32) -> (u64, u64) {
         // SAFETY: no thread writes there now.
         let words = unsafe { *self.records[location as usize].0.get() };
@@ -58,7 +58,7 @@ impl Memory {
         (key, sequence)
     }
 
-    /// For a segment that is the caller's own, and that no word names.
+    /// Writes a record that no word names, in a segment that is the caller's own.
     fn write(&self, location: u32, key: u64, sequence: u64) {
         let words = std::array::from_fn(|word| if word % 2 == 0 { key } else { sequence });
         // SAFETY: no thread reads or writes there now.
@@ -74,7 +74,8 @@ impl Memory {
         assert!(!was_gone, "record {sequence} was taken out twice");
     }
 
-    /// The remover of a record reports it a moment later.
+    /// Waits until the remover of a record has reported it, which it does a moment after the
+    /// removal.
     fn wait_until_gone(&self, sequence: u64) {
         for _ in 0..10_000_000 {
             if self.is_gone(sequence) {
@@ -117,7 +118,7 @@ struct Shared {
     index: Index<Arc<LineWords>, Memory>,
     pins: Pins<Arc<LineWords>>,
     next_sequence: AtomicU64,
-    /// By key: all lower sequences were replaced or removed.
+    /// For each key the lowest sequence that may be found: all lower ones were replaced or removed.
     lowest: Vec<AtomicU64>,
 }
 
@@ -153,7 +154,7 @@ struct Worker<'a> {
     /// The sequence of the record that this thread stored under each of its own keys.
     own: HashMap<u64, u64>,
     free: Vec<usize>,
-    /// Oldest first, with the number of their records.
+    /// The sealed segments, the oldest first, with the number of their records.
     sealed: VecDeque<(usize, usize)>,
     open: usize,
     open_count: usize,
@@ -208,7 +209,7 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// The record is not older than the last acknowledged one.
+    /// Reads a key, and checks that its record is not older than the last acknowledged one.
     fn read(&mut self, key: u64) {
         let lowest = self.shared.lowest[key as usize].load(Ordering::Acquire);
         let Some(hit) = self.index().lookup(&self.row, &self.key(key)) else {
@@ -381,7 +382,7 @@ fn run(barrier: Barrier, rng: &mut Rng) {
     assert!(gone_count.count() > STEPS / 4, "too little happened");
 }
 
-/// After all threads have ended each word is that of its key.
+/// Checks, after all threads have ended, that each word is that of its key.
 fn check(shared: &Shared, workers: &[Worker<'_>]) {
     assert_eq!(shared.pins.pinned_count(), 0);
     let row = &workers[0].row;

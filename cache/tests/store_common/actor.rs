@@ -162,7 +162,7 @@ impl<W: Words> Actor<W> {
         purged.map(|_| ()).map_err(|busy| busy.to_string())
     }
 
-    /// By a tag, or by a prefix of keys.
+    /// Purges by a tag, or by a prefix of keys.
     fn purge_some(&mut self, key: u32, value: u32) -> Done {
         let is_soft = self.random.below(4) == 0;
         if value == 0 {
@@ -224,7 +224,9 @@ impl<W: Words> Actor<W> {
         match piece.lent.bytes(&reading) {
             Ok(bytes) => piece.label.check_part(piece.part.clone(), bytes),
             Err(_) if piece.lent.is_revoked() => Ok(()),
-            Err(_) => Err("lost, and says it is not".to_owned()),
+            Err(_) => {
+                Err("the bytes of a handle are lost, but it was not reported as revoked".to_owned())
+            }
         }
     }
 }

@@ -11,7 +11,7 @@ use forebay_sync::atomic::AtomicU64;
 /// The values of a key with variants; a key without variants has the first one only.
 pub(crate) const VALUES: u32 = 3;
 
-/// Two words for each record.
+/// The ledger in shared words, two for each record.
 #[derive(Clone)]
 pub(crate) struct Ledger<W> {
     words: W,

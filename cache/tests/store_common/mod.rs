@@ -24,7 +24,7 @@ const PATTERN_STARTS: usize = 1 << 20;
 
 const HEAD_BYTES: usize = 24;
 
-/// The length of the start of a body, if it is as long.
+/// The length of the label at the start of a body, if the body is that long.
 const LABEL_BYTES: usize = 8;
 
 static PATTERN: LazyLock<Vec<u8>> = LazyLock::new(|| {
@@ -88,7 +88,7 @@ impl Label {
         RecordTags::new(tags.into_iter().take(count)).expect("they are short")
     }
 
-    /// Whether it is in a group.
+    /// Whether a key is in a group.
     pub(crate) fn is_in_group(key: u32, group: u32) -> bool {
         key % 7 != 3 && key % GROUPS == group
     }

@@ -11,7 +11,7 @@ use forebay_testkit::workers::start;
 /// Other builds have no crash points.
 const HAS_CRASH_POINTS: bool = cfg!(debug_assertions);
 
-/// The process dies at this arrival at a point.
+/// The process dies when it reaches a point for this time.
 const TIMES: &[u32] = &[1, 2, 7];
 
 /// Points that a process reaches only if another one has died there before. They are not reached

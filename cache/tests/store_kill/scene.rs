@@ -72,7 +72,8 @@ impl Scene {
         self.words.word(PROGRESS + number as usize).fetch_add(1, SeqCst);
     }
 
-    /// All others have ended: nothing of them is left, and all memory can be used again.
+    /// Checks, when all other processes have ended, that nothing of them is left, and that all
+    /// memory can be used again.
     pub(crate) fn check_end(&self, case: &str) {
         self.store.sweep().expect("a sweep");
         let worker = self.store.join().expect("a place");
@@ -116,7 +117,7 @@ impl Scene {
         assert_eq!(stats.sum_bytes(), stats.budget_bytes, "{case}: {stats:?}");
     }
 
-    /// Free memory can be filled.
+    /// Checks that free memory can be filled.
     fn check_use(&self, case: &str) {
         let mut actor = self.actor(0, Rng::of(case));
         for _ in 0..500 {
@@ -126,10 +127,10 @@ impl Scene {
     }
 }
 
-/// Surplus entries of the dead were swept out of the key index.
+/// Checks that surplus entries of the dead were swept out of the key index.
 fn check_key_index(worker: &StoreWorker, case: &str) {
     while worker.turn(0, |_| ()) {}
-    let report = worker.check_key_index().expect("the order");
+    let report = worker.check_key_index().expect("the key index");
     assert_eq!((report.left_over, report.faults), (0, Vec::new()), "{case}");
 }
 

@@ -5,8 +5,8 @@ use forebay_cache::{CheckDepth, Store, StoreWorker};
 use crate::oracle::check_sums;
 use crate::store_common;
 
-/// In an idle store: the live bytes are those of the records that the index names, and all can be
-/// found.
+/// Checks an idle store: the live bytes are those of the records that the index names, and all of
+/// these can be found.
 pub(crate) fn check_live(store: &Store, worker: &StoreWorker) -> Result<(), String> {
     let stats = store.stats();
     check_sums(&stats)?;
@@ -26,8 +26,9 @@ pub(crate) fn check_live(store: &Store, worker: &StoreWorker) -> Result<(), Stri
     if report.fault_count + report.drift_count > 0 { Err(report.to_string()) } else { Ok(()) }
 }
 
-/// All keys are purged, no handles are held, all others have left: only fragments of bodies are
-/// live, which wait for their eviction; nothing is pinned, and all segments can be freed.
+/// Checks a store whose keys are all purged, without handles and other participants. Only fragments
+/// of bodies are live, which wait for their eviction. Nothing is pinned, and all segments can be
+/// freed.
 pub(crate) fn check_empty(store: &Store, worker: &StoreWorker) -> Result<(), String> {
     check_live(store, worker)?;
     if let Some(named) = worker.named().iter().find(|named| !named.is_fragment) {

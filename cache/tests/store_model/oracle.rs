@@ -26,8 +26,8 @@ impl Possible {
         self.bases.clear();
     }
 
-    /// A variant was stored, or not: then it is missing, but the record that it replaced may be
-    /// gone.
+    /// Notes that a variant was stored, or was not. A variant that was not stored is missing, and
+    /// the record that it replaced may be gone.
     pub(crate) fn stored_variant(&mut self, names: u32, label: Label, is_stored: bool) {
         let same = self.bases.iter().position(|(number, _)| *number == names);
         if !is_stored {
@@ -49,7 +49,7 @@ impl Possible {
         self.soft.clear();
     }
 
-    /// By a tag: a base may stay for other variants, or for evicted ones.
+    /// Notes a purge by a tag: a base may stay for other variants, or for evicted ones.
     pub(crate) fn purged_by_tag(&mut self) {
         self.purge_count += 1;
         self.record = None;
@@ -64,7 +64,7 @@ impl Possible {
         self.soft.extend(all.map(|label| (label.version, label.renewed)));
     }
 
-    /// A record that was found got another head.
+    /// Notes that a record that was found got another head.
     pub(crate) fn renewed(&mut self, label: Label, is_variant: bool) {
         if !is_variant {
             self.record = Some(label);
@@ -144,7 +144,7 @@ impl Totals {
     }
 }
 
-/// The accounts add up to the budget, and the free ones are free.
+/// Checks that the accounts add up to the budget, and that segments have room for them.
 pub(crate) fn check_sums(stats: &Stats) -> Result<(), String> {
     let is_enough = stats.free_bytes >= stats.free_segment_count * stats.segment_bytes;
     let in_segments = stats.live_bytes + stats.dead_bytes + stats.pinned_bytes;
@@ -153,5 +153,5 @@ pub(crate) fn check_sums(stats: &Stats) -> Result<(), String> {
     if stats.sum_bytes() == stats.budget_bytes && is_enough && fits {
         return Ok(());
     }
-    Err(format!("it does not add up: {stats:?}"))
+    Err(format!("the accounts are wrong: {stats:?}"))
 }

@@ -31,7 +31,7 @@ struct OpenFill {
     filling: Fill,
     label: Label,
     names: Option<u32>,
-    /// The purges of the key before it.
+    /// The number of purges of the key before the fetch.
     purge_count: u32,
 }
 
@@ -458,7 +458,7 @@ impl<'a> Play<'a> {
         Ok(())
     }
 
-    /// Operations in progress are completed.
+    /// Completes all operations in progress.
     fn rest(&mut self) -> Done {
         let lost = &mut self.lost;
         for worker in &self.workers {

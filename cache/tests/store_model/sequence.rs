@@ -34,7 +34,7 @@ pub(crate) enum Kind {
     Renew,
     Purge,
     PurgeSoftly,
-    /// By a prefix of keys, or by a tag.
+    /// Purges by a prefix of keys, or by a tag.
     PurgeSome,
     Forget,
     Turn,

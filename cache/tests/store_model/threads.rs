@@ -1,4 +1,4 @@
-//! The same with several threads: one of them stores each key, all read and purge it.
+//! The same test with several threads: one of them stores each key, all read and purge it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};

@@ -41,7 +41,7 @@ fn a_writer_that_waits_too_long_gives_up_and_changes_nothing() {
         let made = other.map("another", &MapOptions::default());
         assert_eq!(made.unwrap_err(), MapsError::Busy);
         drop(directory);
-        assert!(waiting.insert(b"key", b"before").unwrap(), "nobody has the lock any more");
+        assert!(waiting.insert(b"key", b"before").unwrap(), "no thread has the lock any more");
     }
 }
 
@@ -155,7 +155,8 @@ fn a_full_map_finds_free_chunks_that_were_not_counted() {
     assert_eq!(full.insert(&key(count), &[1; 2000]), Ok(false));
 }
 
-/// As at a slot that names a freed object, while others keep changing other keys.
+/// A read fails each time, as at a slot that names a freed object, while others keep changing other
+/// keys.
 #[test]
 fn damage_is_reported_while_others_write() {
     let region = region();
@@ -165,7 +166,7 @@ fn damage_is_reported_while_others_write() {
         let mut tries = 0;
         let found: Result<(), _> = map.reader.read(|| {
             tries += 1;
-            assert!(tries < 1_000_000, "it does not end");
+            assert!(tries < 1_000_000, "the read does not end");
             let sequence = map.reader.shard.word(SEQUENCE);
             sequence.store(sequence.load(Relaxed) + changes_between, Relaxed);
             Err(ObjectReadError::Changed.into())
@@ -227,7 +228,7 @@ fn a_wrong_slot_sends_no_cursor_back() {
     }
 }
 
-/// Limbo is full, which cannot happen: the change has been published by then.
+/// Limbo is full, which cannot happen otherwise. The change has been published by then.
 #[test]
 fn a_change_that_failed_when_it_was_published_is_finished_by_the_next() {
     let region = region();

@@ -25,7 +25,7 @@ pub(crate) struct Memory {
     data: Box<[AtomicU64]>,
     chunks: Box<[AtomicU64]>,
     marks: Box<[AtomicU64]>,
-    /// One for each owner.
+    /// The lists of each owner.
     lists: [Box<[AtomicU64]>; 2],
     pool: Box<[AtomicU64]>,
     epoch: AtomicU64,
@@ -33,7 +33,7 @@ pub(crate) struct Memory {
 }
 
 impl Memory {
-    /// One chunk, divided in two.
+    /// Memory of one chunk, divided in two.
     pub(crate) fn new() -> Memory {
         let memory = Memory {
             data: boxed_words(CHUNK_WORDS),

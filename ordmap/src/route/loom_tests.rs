@@ -15,7 +15,7 @@ use crate::object::{ObjectRef, follow, publish};
 
 const KEY: &[u8] = b"m";
 
-/// Preemptions of models that write rows twice.
+/// The most preemptions that loom tries in models that write rows twice.
 const BOUND: Option<usize> = Some(4);
 
 /// How often a reader starts again, if a bound has moved each time.

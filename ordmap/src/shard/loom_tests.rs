@@ -14,7 +14,7 @@ use super::words::{ROOT, ShardWords, words_needed};
 use crate::object::loom_tests::{Memory, OWNER};
 use crate::object::{EntryKind, EntryLengths, ObjectRef, ObjectView, follow, publish};
 
-/// Preemptions: a reclaim has very many steps.
+/// The most preemptions that loom tries. A reclaim has too many steps to try all interleavings.
 const BOUND: Option<usize> = Some(3);
 
 type Row = LeaseRow<Arc<LineWords>>;

@@ -36,7 +36,7 @@ fn misuse(map: &Map<'_>) -> [bool; 6] {
     ]
 }
 
-/// It joins by itself.
+/// Whether the child can join by itself.
 fn joins(region: &OrdRegion) -> bool {
     let Ok(participant) = region.join() else { return false };
     let Ok(map) = participant.existing_map("ledger") else { return false };
@@ -59,7 +59,7 @@ fn a_child_that_was_forked_off_is_refused_and_changes_nothing() {
         let mut checks = misuse(&map).to_vec();
         let made = participant.map("made by a child", &MapOptions::default());
         checks.push(made.is_err_and(|error| error == MapsError::Forked));
-        // A copy of the parent's.
+        // A copy of the parent's entry.
         checks.push(held.take().is_some());
         checks.push(joins(&scene.region));
         first_wrong(&checks)

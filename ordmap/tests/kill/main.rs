@@ -1,8 +1,8 @@
-//! Processes that share a map are killed, at every crash point and at random instants; the others
-//! go on, every key is what its last writer made it, and in the end nothing is lost.
+//! Processes that share a map are killed, at every crash point and at random times. The others
+//! continue, every key has the value of its last change, and in the end nothing is lost.
 //!
-//! The processes are this program again, which runs the test `role` and finds in its environment
-//! what it has to do. `FOREBAY_KILLS=10000` for a longer run, `FOREBAY_SEED` for the same one.
+//! The processes are this program again. They run the test `role`, and the environment names their
+//! work. `FOREBAY_KILLS=10000` makes a longer run, `FOREBAY_SEED` repeats one.
 
 #![cfg(not(tsan))] // It sees nothing between processes.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]

@@ -31,7 +31,7 @@ const POINTS: &[&str] = &[
     "move.settled:2",
 ];
 
-/// Repeated, so that it reaches each point.
+/// The moves that the process repeats until it reaches the point.
 const WAYS: &[&str] = &["split", "up", "down"];
 
 /// Moves entries until it is killed.

@@ -1,4 +1,4 @@
-//! Processes are killed at random instants while others work on.
+//! Processes are killed at random times while others work.
 
 use crate::scene::{Scene, WORKERS};
 use forebay_testkit::Rng;

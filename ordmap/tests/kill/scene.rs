@@ -58,7 +58,7 @@ pub(crate) fn fill_key(worker: usize, number: usize) -> Vec<u8> {
 /// Keys of a run, which come and go together.
 pub(crate) const RUN: usize = 60;
 
-/// They are adjacent.
+/// A key of a run; all of them are adjacent.
 pub(crate) fn run_key(worker: usize, number: usize) -> Vec<u8> {
     format!("run{worker}.{number:03}").into_bytes()
 }
@@ -137,8 +137,8 @@ impl Scene {
         self.words.word(LEDGER + 2 * (worker * KEYS + key)).store(version, SeqCst);
     }
 
-    /// Each key of a worker has the value of its last change, or of the one before if that was not
-    /// acknowledged; from now on it is known.
+    /// Checks that each key of a worker has the value of its last change, or of the one before if
+    /// that was not acknowledged. From now on its version is known.
     pub(crate) fn settle(&self, map: &Map<'_>, worker: usize, case: &str) {
         for key in 0..KEYS {
             let (done, begun) = self.versions(worker, key);
@@ -158,7 +158,8 @@ impl Scene {
         }
     }
 
-    /// All others have ended: nothing of them is left, and all memory can be allocated again.
+    /// Checks, when all other processes have ended, that nothing of them is left, and that all
+    /// memory can be allocated again.
     pub(crate) fn check_end(&self, case: &str) {
         self.region.sweep().unwrap();
         let participant = self.region.join().unwrap();

@@ -39,12 +39,12 @@ fn a_stopped_reader_keeps_what_it_holds_and_a_dead_one_nothing() {
         assert!(map.stats().waiting_count <= BATCH + 3, "{:?}", map.stats());
     }
     map.reclaim().unwrap();
-    assert_eq!(map.stats().waiting_count, 3, "what the stopped one holds");
+    assert_eq!(map.stats().waiting_count, 3, "the stopped reader holds three");
     let report = participant.check().unwrap();
     assert!(report.is_sound(), "{report}");
     reader.kill();
-    assert_eq!(map.reclaim().unwrap(), 3, "a dead one holds nothing");
-    assert_eq!(scene.region.sweep().unwrap(), 0, "who reclaims has swept");
+    assert_eq!(map.reclaim().unwrap(), 3, "a dead reader holds nothing");
+    assert_eq!(scene.region.sweep().unwrap(), 0, "reclaiming has swept already");
     let report = participant.check().unwrap();
     assert!(report.is_sound(), "{report}");
     assert_eq!((report.entries, report.waiting), (KEYS as u64, 0), "{report}");
@@ -62,7 +62,7 @@ fn a_change_frees_entries_that_a_dead_reader_held() {
     for version in [2, 3, 5, 6, 7, 9, 10, 11] {
         fill(&map, version);
     }
-    assert_eq!(scene.region.sweep().unwrap(), 0, "who changes has swept");
+    assert_eq!(scene.region.sweep().unwrap(), 0, "a change has swept already");
     assert!(map.stats().waiting_count < BATCH, "{:?}", map.stats());
 }
 

@@ -46,7 +46,7 @@ impl<'m> Worker<'m> {
     fn change(&mut self) {
         let key = self.random.below(KEYS);
         let (done, begun) = self.scene.versions(self.number, key);
-        assert_eq!(done, begun, "key {key}: somebody else changes it");
+        assert_eq!(done, begun, "key {key}: another worker changes it");
         let version = done + 1;
         self.scene.begin_version(self.number, key, version);
         let name = key_of(self.number, key);
@@ -112,7 +112,7 @@ impl<'m> Worker<'m> {
         }
     }
 
-    /// Keys of others: each has the value of some version.
+    /// Looks up keys of other workers: each has the value of some version.
     fn look(&mut self) {
         let name = key_of(self.random.below(WORKERS), self.random.below(KEYS));
         if let Some(value) = self.map.get(&name).unwrap() {
@@ -140,7 +140,7 @@ impl<'m> Worker<'m> {
         }
     }
 
-    /// The same by copies.
+    /// Reads keys in order by a scan, which copies entries.
     fn scan(&mut self) {
         let mut scan = self.map.scan(&key_of(self.number, self.random.below(KEYS))[..]..);
         let mut last = Vec::new();

@@ -20,7 +20,7 @@ pub(crate) struct Play<'m> {
     pub(crate) moved: u64,
 }
 
-/// Both ways to go over entries give the same.
+/// The two ways to go over entries, which must give the same.
 enum Walk<'m> {
     Holding(Range<'m>),
     Copying(Scan<'m>),
@@ -76,7 +76,7 @@ impl<'m> Play<'m> {
         assert_eq!(self.map.len(), self.oracle.len() as u64);
     }
 
-    /// From time to time some entries move into another shard.
+    /// From time to time moves some entries into another shard.
     pub(crate) fn split_or_move(&mut self) {
         let key = self.keys.any(&mut self.random);
         self.moved += match self.random.below(30) {
@@ -110,7 +110,8 @@ impl<'m> Play<'m> {
         assert_eq!(self.map.remove(key).unwrap(), before.is_some(), "remove {key:?}");
     }
 
-    /// Adjacent keys, all or some of them, with others that do not exist; not always in order.
+    /// Removes adjacent keys, all or some of them, with others that do not exist; not always in
+    /// order.
     fn remove_some(&mut self, key: &[u8]) {
         let count = 1 + self.random.below(50);
         let behind = self.oracle.range(key.to_vec()..).map(|(key, _)| key.clone());

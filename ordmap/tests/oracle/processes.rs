@@ -1,5 +1,5 @@
-//! The same by several processes on one region: in each turn another one plays some steps, and the
-//! others learn the current state of the ordinary map.
+//! The same test by several processes on one region: in each turn another one plays some steps, and
+//! the others learn the current state of the ordinary map.
 
 use std::io::{BufReader, BufWriter, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -20,7 +20,7 @@ const PROCESSES: usize = 3;
 /// Bytes of the hint table.
 const HINT_BYTES: u64 = 1 << 14;
 
-/// A turn has fewer steps.
+/// The number of steps of a turn is below this.
 const TURN_STEPS: usize = 200;
 
 /// In place of the number of steps: changes of others follow.
@@ -31,7 +31,7 @@ const EMPTY: u32 = u32::MAX - 1;
 const ROLE: &str = "FOREBAY_ORACLE_KEYS";
 const DIR: &str = "FOREBAY_ORACLE_DIR";
 
-/// Another process, as the dealer of the turns sees it.
+/// Another process, as the process that deals the turns sees it.
 struct Player {
     child: Child,
     from: BufReader<UnixStream>,
@@ -124,7 +124,7 @@ fn player() {
     let stream = UnixStream::connect(dir.join("turns")).unwrap();
     let mut from = BufReader::new(stream.try_clone().unwrap());
     let mut to = BufWriter::new(stream);
-    // It holds some entry while others play: that entry stays as it was.
+    // The player holds some entry while others play: that entry stays as it was.
     let mut held = None;
     while let Ok(told) = read_number(&mut from) {
         if told == FOLLOW {

@@ -35,7 +35,10 @@ fn a_condition_decides_if_something_is_stored() {
     let map = map(&participant, "conditions");
     let key = own.as_bytes();
     let insert = |expected, value: &[u8]| map.compare_and_insert(key, expected, value).unwrap();
-    assert!(!insert(ExpectedState::Value(b""), b"one"), "nothing is no empty value");
+    assert!(
+        !insert(ExpectedState::Value(b""), b"one"),
+        "a missing key has no value, not an empty one"
+    );
     assert!(insert(ExpectedState::Absent, b"one"));
     assert!(!insert(ExpectedState::Absent, b"two"));
     assert!(!insert(ExpectedState::Value(b"on"), b"two"));
@@ -67,7 +70,7 @@ fn keys_and_values_have_limits() {
     };
     assert_eq!(map.insert(&key(8193), b""), Err(MapError::KeyTooLong));
     assert_eq!(map.insert(&key(50), &vec![0; (1 << 20) + 1]), Err(MapError::ValueTooLong));
-    assert_eq!(map.get(&key(8193)).unwrap(), None, "it can be asked for");
+    assert_eq!(map.get(&key(8193)).unwrap(), None, "it can be looked up");
     let short = (1 << 18) - 1;
     let lengths =
         [(8192, 0), (8192, 1 << 20), (50, 20_000), (51, 0), (8192, short), (60, short + 1)];

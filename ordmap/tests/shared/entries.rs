@@ -1,4 +1,4 @@
-//! Held entries stay.
+//! Held entries stay readable.
 
 use forebay_ordmap::MapError;
 
@@ -37,9 +37,17 @@ fn a_member_has_so_many_leases_and_gets_them_back() {
     let held: Vec<_> = (0..leases).map(|_| hold().unwrap()).collect();
     assert_eq!(hold().unwrap_err(), MapError::TooManyLeases);
     assert_eq!(map.first().unwrap_err(), MapError::TooManyLeases);
-    assert_eq!(map.get(own.as_bytes()).unwrap().as_deref(), Some(&b"value"[..]), "it takes none");
+    assert_eq!(
+        map.get(own.as_bytes()).unwrap().as_deref(),
+        Some(&b"value"[..]),
+        "`get` takes no lease"
+    );
     let mut scan = map.scan_prefix(own.as_bytes());
-    assert_eq!(scan.next().unwrap(), Some((own.as_bytes(), &b"value"[..])), "nor does this");
+    assert_eq!(
+        scan.next().unwrap(),
+        Some((own.as_bytes(), &b"value"[..])),
+        "a scan takes no lease"
+    );
     drop(held);
     for _ in 0..3 * leases {
         hold().unwrap();

@@ -32,7 +32,7 @@ fn ranges_go_up_and_down_between_their_ends() {
             }
             assert_eq!(found, expected, "{low}..{high}, up {is_up}");
             let again = range.next().unwrap();
-            assert_eq!(again, None, "it is over");
+            assert_eq!(again, None, "the range is over");
         }
     }
     let mut inclusive = map.range(&key(4)[..]..=&key(6)[..]);
@@ -85,7 +85,7 @@ fn a_cursor_goes_on_from_what_it_holds() {
     let mut cursor = map.cursor();
     assert_eq!(cursor.at_or_above(&key(50)).unwrap().unwrap().key(), key(50));
     split_or_move(&map, &key(50));
-    // Its held entry leaves, and its neighbours, too.
+    // The entry that the cursor holds is removed, and so are its neighbours.
     for number in 40..60 {
         map.remove(&key(number)).unwrap();
     }
@@ -102,7 +102,7 @@ fn a_cursor_goes_on_from_what_it_holds() {
     assert_eq!(held.key(), key(50));
 }
 
-/// Entries of other processes may come behind the last one: so a region of its own.
+/// Entries of other processes may come behind the last one, so this test has a region of its own.
 #[test]
 fn a_cursor_at_the_last_entry_finds_what_comes_behind_it() {
     let region = OrdRegion::anonymous(&OrdConfig::with_bytes(8 << 20)).unwrap();

@@ -124,7 +124,8 @@ fn take_rest(flights: &Arc<Flights>) -> Vec<(BodyWriter, Follower)> {
     held
 }
 
-/// Others take the rest of the budget, but a promised body arrives whole, however it is cut.
+/// Other bodies take the rest of the budget, but a promised body arrives whole, whatever the size
+/// of its pieces.
 #[test]
 fn a_promise_is_kept() {
     for (bytes, step) in

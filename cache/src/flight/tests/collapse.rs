@@ -46,7 +46,7 @@ fn a_read_is_limited() {
     let flights = new_flights(config());
     let (lead, follower) = take_lead(&flights, b"a", None);
     let mut writer = begin(lead, b"", None);
-    // Each so much shorter than the one before that they are not joined.
+    // Each part is so much shorter than the one before that they are not joined.
     for part in [&b"abcdefghi"[..], b"jklm", b"n"] {
         writer.append(part).unwrap();
     }
@@ -59,7 +59,7 @@ fn a_read_is_limited() {
     }
 }
 
-/// Each way in which a leader may end, and the outcome that its followers see.
+/// The ways in which a leader may end, and the outcome that its followers see.
 #[test]
 fn every_end_of_a_fetch_reaches_its_followers() {
     type Act = fn(LeaderGuard);
@@ -80,7 +80,11 @@ fn every_end_of_a_fetch_reaches_its_followers() {
         act(lead);
         assert!(alarm.0.load(Relaxed) >= 1, "{name}: not woken");
         assert_eq!(format!("{:?}", outcome(&mut follower)), expected, "{name}");
-        assert_eq!(format!("{:?}", outcome(&mut follower)), "Failed", "{name}: it comes once");
+        assert_eq!(
+            format!("{:?}", outcome(&mut follower)),
+            "Failed",
+            "{name}: the outcome comes once"
+        );
         drop(follower);
         check_at_rest(&flights);
     }
@@ -163,13 +167,13 @@ fn a_follower_of_another_variant_sees_whose_response_it_is() {
     let other = reader(other);
     assert_eq!(other.base(), base("encoding", "gzip").as_ref());
     assert_eq!(writer.opening().base, base("encoding", "gzip"));
-    // It knows the names now: its own variant has a flight of its own.
+    // The follower knows the names now: its own variant has a flight of its own.
     let (lead, _) = take_lead(&flights, b"a", Some(b"br"));
     assert_eq!(lead.key(), key(b"a", Some(b"br")));
     assert_eq!(flights.stats().flight_count, 2);
 }
 
-/// A purge at any moment of a fill: it is neither stored nor joined, its followers are served.
+/// A fill that is purged at any moment is neither stored nor joined, and its followers are served.
 #[test]
 fn a_fill_that_was_detached_is_neither_stored_nor_joined() {
     for moment in 0..4 {

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 
 use super::*;
 
-/// A gate with the answers of a case, which writes its questions down.
+/// A gate with the answers of a case, which records its questions.
 struct Scripted {
     current: bool,
     purges: u64,
@@ -86,7 +86,10 @@ fn a_leader_after_a_purge_elsewhere_detaches_the_flight_before_it() {
     first.append(b"abc").unwrap();
     first.finish(None);
     assert_eq!(read_now(&mut reader(follower)).0, b"abc");
-    assert!(matches!(join(2), JoinResult::Follow(_)), "the end of the first leaves the second");
+    assert!(
+        matches!(join(2), JoinResult::Follow(_)),
+        "the end of the first flight leaves the second"
+    );
     assert!(begin(second, b"", None).is_storing());
     check_at_rest(&flights);
 }

@@ -61,7 +61,7 @@ fn check_at_rest(flights: &Flights) {
     assert_eq!((stats.growing_bytes, stats.flight_count), (0, 0), "{stats:?}");
 }
 
-/// Nothing is ever stored, and nothing purged.
+/// The gate of a store in which nothing is ever stored or purged.
 struct Nothing;
 
 impl Gate for Nothing {
@@ -115,7 +115,7 @@ fn base(names: &str, variant: &str) -> Option<VariantKey> {
     Some(VariantKey { names: names.into(), variant: variant.into() })
 }
 
-/// All that a growth holds.
+/// The bytes that a growing record holds.
 fn body_of(writer: &BodyWriter) -> Vec<u8> {
     writer.pieces(0..u64::MAX).concat()
 }
@@ -135,7 +135,7 @@ fn reader(mut follower: Follower) -> BodyReader {
     }
 }
 
-/// Reads all that there is now, and how it ends.
+/// Reads all bytes that there are now. Returns them and the last event.
 fn read(reader: &mut BodyReader, cx: &mut Context<'_>) -> (Vec<u8>, Poll<ReadEvent>) {
     let mut fragments: Vec<Bytes> = Vec::new();
     loop {
@@ -197,7 +197,7 @@ async fn read_all(mut reader: BodyReader) -> Option<Vec<u8>> {
 struct Rng(u64);
 
 impl Rng {
-    /// From `FOREBAY_SEED`, else from the hasher's random keys; prints it.
+    /// Seeds from `FOREBAY_SEED`, else from the hasher's random keys; prints the seed.
     fn from_environment(test: &str) -> Self {
         use std::hash::{BuildHasher, RandomState};
         let given = std::env::var("FOREBAY_SEED").ok().and_then(|seed| seed.parse().ok());

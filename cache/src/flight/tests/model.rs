@@ -21,9 +21,9 @@ struct Fetch {
     version: u64,
     body_bytes: usize,
     sent_bytes: usize,
-    /// It was neither detached nor given up.
+    /// Whether it was neither detached nor given up.
     registered: bool,
-    /// It was purged elsewhere: the next caller that joins detaches it.
+    /// Whether it was purged elsewhere: the next caller that joins detaches it.
     purged: bool,
 }
 
@@ -32,9 +32,9 @@ struct Model {
     shelf: Shelf,
     rng: Rng,
     fetches: Vec<Fetch>,
-    /// By key: until when it is declined.
+    /// For each key, the time until which it is declined.
     declined: Vec<u64>,
-    /// Of the last fetch; the clock, too.
+    /// The version of the last fetch, which is the clock, too.
     version: u64,
 }
 
@@ -195,7 +195,7 @@ impl Model {
     fn give_up(&mut self) {
         let Some(index) = self.pick() else { return };
         let fetch = &mut self.fetches[index];
-        // One that was detached, but has not appended since, is not a window yet.
+        // A flight that was detached, but has not appended since, is not a window yet.
         let declined = self.flights.stats().declined;
         fetch.writer.give_up_storing(self.version);
         fetch.registered = false;
@@ -269,7 +269,7 @@ impl Fetch {
         given_up
     }
 
-    /// All readers read what there is; returns how much.
+    /// Lets all readers read the bytes that there are. Returns how many they read in all.
     fn read(&mut self) -> usize {
         let content = content(self.version, self.body_bytes);
         let mut read_bytes = 0;

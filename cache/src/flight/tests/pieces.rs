@@ -5,7 +5,7 @@ use super::*;
 #[test]
 fn a_range_is_lent_from_the_fragments_that_hold_it() {
     let flights = new_flights(config());
-    // Each more than twice as long as the next, so that they are not joined.
+    // Each part is more than twice as long as the next, so that they are not joined.
     let parts: [&[u8]; 3] = [b"abcdefg", b"hij", b"k"];
     let mut writer = begin(take_lead(&flights, b"a", None).0, b"", None);
     assert!(writer.pieces(0..1).is_empty(), "there is nothing yet");

@@ -37,7 +37,7 @@ impl State {
 
 pub(super) struct Shelf {
     state: Mutex<State>,
-    /// One purge at a time.
+    /// Locked during a purge: there is one at a time.
     purging: Mutex<()>,
 }
 
@@ -89,7 +89,7 @@ impl Shelf {
         self.state().kept.remove(primary);
     }
 
-    /// Purges a key; the shelf is free while the purge is on its way.
+    /// Purges a key. The shelf is not locked while the purge is in progress.
     pub(super) fn purge(&self, primary: &[u8]) {
         let _one = self.purging.lock();
         self.begin_purge(primary);
@@ -108,7 +108,7 @@ impl Shelf {
         state.over = state.purges.len() as u64;
     }
 
-    /// The gate of a request that has found this.
+    /// The gate of a request that has found this record, or none.
     pub(super) fn gate<'a>(&'a self, primary: &'a [u8], found: Option<&'a Kept>) -> ShelfGate<'a> {
         ShelfGate { shelf: self, primary, found }
     }

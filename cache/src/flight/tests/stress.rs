@@ -17,7 +17,8 @@ struct Shared {
     shelf: Shelf,
     /// The next version; a leader takes one when it has become leader.
     version: AtomicU64,
-    /// By key: a response with a lower version began before a purge that is over.
+    /// For each key the lowest version that may be found: a lower one began before a purge that is
+    /// over.
     floors: Vec<AtomicU64>,
     /// How often a caller followed another's fetch.
     followed: AtomicU64,
@@ -30,7 +31,7 @@ fn expect_head(key: u64, floor: u64, head: &[u8]) -> (u64, u64) {
     let words: Vec<u64> =
         head.chunks(8).map(|word| u64::from_le_bytes(word.try_into().unwrap())).collect();
     let [found_key, version, length] = words[..] else { panic!("{words:?}") };
-    assert_eq!(found_key, key, "a stranger's response");
+    assert_eq!(found_key, key, "a response of another key");
     assert!(version >= floor, "version {version} of {key} began before the purge at {floor}");
     (version, length)
 }

@@ -4,7 +4,7 @@ use super::*;
 
 const STEP: usize = 2048;
 
-/// A growth that has just become a window, with its readers.
+/// A growing record that has just become a window, with its readers.
 fn outgrown(flights: &Arc<Flights>, reader_count: usize) -> (BodyWriter, Vec<BodyReader>) {
     let (lead, first) = take_lead(flights, b"a", None);
     let mut followers = vec![first];
@@ -58,7 +58,7 @@ fn an_outgrown_body_is_passed_on_whole_and_not_held() {
     let stats = flights.stats();
     assert_eq!((stats.outgrown, stats.declined), (1, 1), "{stats:?}");
     assert!(stats.growing_bytes < 1000, "only the head is left: {stats:?}");
-    // It will be too long the next time, too.
+    // The next response is expected to be too long, too.
     assert!(matches!(join(&flights, b"a", 0), JoinResult::Declined));
     drop(reader);
     check_at_rest(&flights);
@@ -142,7 +142,7 @@ fn a_follower_that_has_not_looked_yet_is_waited_for() {
     }
     assert!(room(&mut writer, 0).is_pending());
     assert_eq!(read_now(&mut reader(second)).0.len(), sent, "nothing is lost for it");
-    // Another one that never looks is left behind, and may still fetch for itself.
+    // Another follower that never looks is left behind, and may still fetch for itself.
     let flights = new_flights(config());
     let (lead, first) = take_lead(&flights, b"a", None);
     let mut second = follow(&flights, b"a");

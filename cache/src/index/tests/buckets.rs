@@ -27,7 +27,7 @@ fn an_index_needs_enough_words_on_cache_lines() {
         (16, usize::MAX, Some(IndexError::TooFewWords)),
     ];
     for (words, buckets, expected) in cases {
-        // SAFETY: nothing is put in.
+        // SAFETY: no record is inserted.
         let made = unsafe { Index::new(LineWords::new(words), buckets, Locations::default()) };
         assert_eq!(made.err(), expected, "{buckets} buckets in {words} words");
     }

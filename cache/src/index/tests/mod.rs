@@ -52,10 +52,10 @@ struct Store {
 
 fn store() -> Store {
     let words = Arc::new(LineWords::new(words_needed(BUCKETS).unwrap()));
-    // SAFETY: one table of pins, and no place is used again.
+    // SAFETY: there is one table of pins, and no location is reused.
     let index = unsafe { Index::new(Arc::clone(&words), BUCKETS, Locations::default()) }.unwrap();
     let pins = Pins::new(Arc::new(LineWords::new(16)), 1, SEGMENTS, Barrier::fence()).unwrap();
-    // SAFETY: the only one.
+    // SAFETY: the row is taken once.
     let row = unsafe { pins.row(0) }.unwrap();
     Store { index, words, pins, row }
 }

@@ -6,7 +6,7 @@ use forebay_testkit::Rng;
 
 const SEGMENTS: u32 = 40;
 const SEGMENT_BYTES: u64 = 1000;
-/// Less than the gain of a drain: 20 of 100.
+/// The longest record: shorter than the gain of a drain, which is 20 percent of a segment.
 const RECORD_BYTES_MAX: usize = 120;
 const NEVER: u64 = u64::MAX;
 

@@ -6,10 +6,11 @@ use super::*;
 
 const NEVER: u64 = u64::MAX;
 
-/// Queue, order, filled, live, stale from; the segment is the index.
+/// Queue, order, filled bytes, live bytes and stale-from time of a segment. Its number is the
+/// index.
 type Row = (Queue, u64, u64, u64, u64);
 
-/// All segments, those of small, the time.
+/// A pool in which the small queue has its share.
 const EVEN: SegmentPool = SegmentPool { segments: 100, small: 10, now: 50 };
 const SMALL_DUE: SegmentPool = SegmentPool { small: 11, ..EVEN };
 

@@ -10,7 +10,7 @@ fn key(rng: &mut Rng) -> Vec<u8> {
     (0..1 + rng.below(5)).map(|_| b'a' + rng.below(2) as u8).collect()
 }
 
-/// Sometimes one that does not fit.
+/// A random predicate, sometimes one that does not fit into a slot.
 fn predicate(rng: &mut Rng) -> OwnedPredicate {
     let mut bytes = key(rng);
     if rng.below(10) == 0 {
@@ -63,5 +63,5 @@ fn every_fill_gets_the_verdict_of_the_oracle() {
         let last = all.last().map(|one| (all.len() as u64, one.borrowed().fitted().into()));
         assert_eq!(made.purges.last(), last, "step {step}");
     }
-    assert!(counts.iter().all(|count| *count > STEPS / 100), "a dull run: {counts:?}");
+    assert!(counts.iter().all(|count| *count > STEPS / 100), "a verdict is too rare: {counts:?}");
 }

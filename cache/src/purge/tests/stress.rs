@@ -44,7 +44,7 @@ impl World {
         self.acknowledged[key].store(version, Ordering::Release);
     }
 
-    /// Whether it was stored.
+    /// Stores the origin's response. Returns whether it was stored.
     fn fill(&self, key: usize) -> bool {
         let noted = self.purges.noted();
         let live = self.origin[key].load(Relaxed) * 2 + 2;

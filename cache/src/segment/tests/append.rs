@@ -150,7 +150,7 @@ fn a_segment_expires_with_its_last_record() {
         let marks = RecordMarks::stale_from(seconds);
         open.append(&NewRecord { marks, ..parts.new_record(1, &[]) }).unwrap();
     }
-    // Two checkers, the first of whom dies, find it, too.
+    // Two checkers find the time, too, even if the first one dies.
     for row in [0, 1] {
         // SAFETY: as if the owners had ended.
         unsafe { made.segments.suspect(0, row) }.unwrap();

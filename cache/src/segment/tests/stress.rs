@@ -134,7 +134,7 @@ impl Store {
         let segment = self.segments.geometry().segment_of(location).unwrap();
         let is_there = || word.load(Acquire) == seen;
         if let Ok(_pin) = row.pin(segment as usize, is_there) {
-            // SAFETY: pinned, and looked at again.
+            // SAFETY: the segment is pinned, and the word was loaded again under the pin.
             assert_right(&unsafe { self.segments.record(location) }.unwrap(), key);
             self.hits.fetch_add(1, Relaxed);
             // SAFETY: still pinned.
@@ -205,7 +205,7 @@ impl Store {
             }
             let moved = open.as_mut().filter(|_| rng.below(4) == 0);
             let copy = moved.and_then(|open| {
-                // SAFETY: draining, by us.
+                // SAFETY: the segment is draining, and this thread is its reclaimer.
                 let record = unsafe { self.segments.record(found.location) }.unwrap();
                 assert_right(&record, key);
                 // SAFETY: as above.

@@ -131,7 +131,7 @@ fn an_owner_that_lost_its_segment_cannot_change_it() {
     assert_eq!(adopted.state().owner, Some(2));
     // SAFETY: one thread.
     assert_eq!(unsafe { made.segments.adopt(0, 3) }.err(), Some(StateChanged), "a second checker");
-    // SAFETY: the one who checks has ended, too.
+    // SAFETY: as if the checker had ended, too.
     unsafe { made.segments.suspect(0, 2) }.unwrap();
     // SAFETY: one thread.
     assert!(unsafe { made.segments.adopt(0, 3) }.is_ok());

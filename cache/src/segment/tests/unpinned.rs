@@ -24,8 +24,8 @@ fn a_copy_is_valid_only_if_the_generation_did_not_change() {
         raise();
         true
     });
-    assert_eq!(raised.err(), Some(CopyError::Gone), "freed meanwhile");
-    assert!(outside.copy(location, || true).is_ok(), "the next generation is as good");
+    assert_eq!(raised.err(), Some(CopyError::Gone), "the segment was freed during the copy");
+    assert!(outside.copy(location, || true).is_ok(), "a copy within the next generation is valid");
     made.flip(u64::from(location.0) * 512 + 40 * 8);
     assert_eq!(outside.copy(location, || true).err(), Some(CopyError::BadChecksum));
     state.store(u64::MAX, Relaxed);
@@ -34,7 +34,7 @@ fn a_copy_is_valid_only_if_the_generation_did_not_change() {
     let beyond = outside.copy(Location(1 << 10), || true);
     let why = HeaderError::NoRoom;
     let damage = RecordDamage { location: Location(1 << 10), why };
-    assert_eq!(beyond.err(), Some(CopyError::Damaged(damage)), "no such place");
+    assert_eq!(beyond.err(), Some(CopyError::Damaged(damage)), "there is no such location");
 }
 
 #[test]

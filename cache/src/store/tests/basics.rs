@@ -117,7 +117,8 @@ fn far_more_than_fits_passes_through_and_the_used_stays() {
         assert!(put(&worker, key.as_bytes(), b"head", &body(round, 4000)), "{round}");
         worker.turn(NOW, |_| ());
         if round > 0 {
-            get(&worker, b"k0").unwrap_or_else(|| panic!("the used one left in round {round}"));
+            get(&worker, b"k0")
+                .unwrap_or_else(|| panic!("the used record was evicted in round {round}"));
         }
     }
     let stats = store.stats();
@@ -127,7 +128,7 @@ fn far_more_than_fits_passes_through_and_the_used_stays() {
     assert_sound(&store);
 }
 
-/// Three fit into a segment, with more than a fifth left over, which no compacting regains.
+/// Three records fit into a segment, with more than a fifth left over, which no compacting regains.
 #[test]
 fn records_that_fill_segments_badly_are_evicted_and_not_moved() {
     let (store, worker) = open(2 << 20);

@@ -9,7 +9,7 @@ fn nothing_is_evicted_while_the_cache_is_not_full() {
     let store = Store::open(config).unwrap();
     let worker = store.join().unwrap();
     let mut number = 0;
-    // Segments that are kept free are the only part of the budget that is not used before.
+    // Until nothing else is free, only the segments that are kept free are unused.
     while store.stats().free_segment_count > u64::from(worker.inner.reclaimer.free_target()) {
         assert!(put(&worker, format!("k{number}").as_bytes(), b"head", &[1; 3000]));
         worker.turn(NOW, |_| ());

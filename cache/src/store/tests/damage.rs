@@ -142,22 +142,22 @@ const WORDS: &[Case] = &[
         &["drained_segment"],
     ),
     (
-        "a word names an unfilled part",
+        "a word names an unfilled part of a segment",
         |made| made.write_segment(made.segment_of(KEY), FILLED, |_| 64),
         // The walk ends within the first record.
         &["not_filled", "walk"],
     ),
     (
-        "there is no record where a word says",
+        "a word names a location without a record",
         |made| made.write_record(KEY, 1, |_| 0),
         &["no_record", "walk"],
     ),
     (
-        "a bit of a body is another one",
+        "a bit of a body is flipped",
         |made| made.write_record(KEY, 20, |word| word ^ 1 << 9),
         &["checksum"],
     ),
-    ("the marks mean nothing", |made| made.write_record(KEY, 0, |_| 1 << 50), &["marks"]),
+    ("unused bits of the marks are set", |made| made.write_record(KEY, 0, |_| 1 << 50), &["marks"]),
     (
         "a word has another fingerprint",
         |made| made.write_index(KEY, |word| word ^ 1 << 60),
@@ -169,7 +169,7 @@ const WORDS: &[Case] = &[
         &["size_class"],
     ),
     (
-        "no such sequence was given",
+        "a record has a sequence that was never assigned",
         |made| made.write(kind::STORE, word::SEQUENCE, |last| last - 1),
         &["sequence"],
     ),
@@ -184,7 +184,7 @@ const WORDS: &[Case] = &[
         &[],
     ),
     ("two records of a key are live", make_duplicate, &["duplicate"]),
-    ("a head says of no body where it is", make_long_head, &["long_head"]),
+    ("a long head names no body", make_long_head, &["long_head"]),
 ];
 
 fn make_duplicate(made: &Made) {
@@ -213,12 +213,12 @@ fn store_as(made: &Made, kind: HeaderKind, key: &[u8], body: &[u8]) {
 
 const SEGMENTS: &[Case] = &[
     (
-        "a state is none",
+        "the state of a segment is invalid",
         |made| made.write_segment(made.free(), STATE, |state| state | 7),
         &["segment_state"],
     ),
     (
-        "something is in a free segment",
+        "the words of a free segment are not zero",
         |made| made.write_segment(made.free(), LIVE, |_| 5),
         &["free_not_empty"],
     ),
@@ -228,7 +228,7 @@ const SEGMENTS: &[Case] = &[
         &["filled"],
     ),
     (
-        "an owner does not take part",
+        "the owner of a segment is not attached",
         |made| made.write_segment(made.free(), STATE, |state| state | OPEN | 3 << 8),
         &["no_owner"],
     ),
@@ -384,7 +384,7 @@ fn fragments_and_heads_without_each_other_are_noted() {
             .remove(&worker.inner.records.pins, &worker.inner.records.key(KEY)),
         1
     );
-    // They stay for responses that are being sent, and leave by themselves.
+    // The fragments stay for responses that are being sent, and are evicted later.
     worker.inner.clean_up_orphans();
     let [FindingKind::OrphanFragments { count: left, .. }] = notes(&store)[..] else {
         panic!("{:?}", notes(&store));

@@ -11,16 +11,16 @@ use super::*;
 const THREADS: u32 = 2;
 const KEYS: u64 = 4000;
 
-/// Rounds that each thread makes at least.
+/// The fewest rounds that each thread makes.
 const ROUNDS: u64 = 10_000;
 
 /// A hundred times the rounds that the checks take.
 const STEPS_MAX: u64 = 100 * ROUNDS;
 
-/// Checks beside them, at least.
+/// The fewest checks during these rounds.
 const CHECKS: u64 = 6;
 
-/// A generator that needs nothing: xorshift.
+/// A small random generator (xorshift).
 struct Rng(u64);
 
 impl Rng {

@@ -18,7 +18,7 @@ use crate::{
     StoreConfig, StoreReport, StoreWorker, StoredRecord, VariantKey,
 };
 
-/// When everything in these tests happens.
+/// The time of everything in these tests, in Unix seconds.
 const NOW: u64 = 1_000_000;
 
 fn config(budget_bytes: u64) -> StoreConfig {
@@ -34,7 +34,7 @@ fn open(budget_bytes: u64) -> (Store, StoreWorker) {
 fn check(store: &Store) -> StoreReport {
     let mut last = None;
     let report = store.check(CheckDepth::Checksums, |progress| last = Some(progress)).unwrap();
-    let last = last.expect("it told how far it was");
+    let last = last.expect("the check reported its progress");
     assert_eq!(last.done, last.total);
     report
 }

@@ -25,12 +25,12 @@ pub(super) fn in_file(budget_bytes: u64) -> (Store, tempfile::TempDir, PathBuf) 
     (Store::open(config).unwrap(), folder, path)
 }
 
-/// Kinds and body lengths of all that is stored, by key.
+/// The kind and the body length of each stored record, by key.
 fn list(reader: &StoreReader) -> BTreeMap<Vec<u8>, (RecordKind, u32)> {
     list_with(reader, || ())
 }
 
-/// The same, with a pause after each record.
+/// As [`list`], with a pause after each record.
 fn list_with(reader: &StoreReader, pause: fn()) -> BTreeMap<Vec<u8>, (RecordKind, u32)> {
     let mut all = BTreeMap::new();
     reader.list(|record| {
@@ -289,11 +289,11 @@ fn another_thread_goes_on_when_a_verifier_leaves() {
     let store = Store::open(StoreConfig { path: Some(path), ..config(4 << 20) }).unwrap();
     let [first, second] = [(); 2].map(|()| store.join().unwrap());
     assert!(first.turn(NOW, |_| ()) && first.turn(NOW, |_| ()));
-    let segment = first.inner.verifier.segment().expect("it is at it");
+    let segment = first.inner.verifier.segment().expect("the first worker verifies");
     assert!(segment > 0);
     assert!(
         !second.turn(NOW, |_| ()) && second.inner.verifier.segment().is_none(),
-        "one is enough"
+        "one thread verifies at a time"
     );
     drop(first);
     assert!(second.turn(NOW, |_| ()));

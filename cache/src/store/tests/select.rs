@@ -235,7 +235,8 @@ fn a_fill_that_is_detached_at_its_end_stores_no_head_without_its_last_fragment()
     assert_eq!(check(&store).live_count, 0, "fragments were left");
 }
 
-/// After a purge no caller gets a response that may be older, whichever tags that will have.
+/// After a purge no caller gets a response that may be older, whatever tags that response will
+/// have.
 #[test]
 fn no_caller_joins_a_fetch_that_began_before_a_purge_by_tag() {
     let (_store, worker) = open(8 << 20);
@@ -250,7 +251,8 @@ fn no_caller_joins_a_fetch_that_began_before_a_purge_by_tag() {
     }
 }
 
-/// A validation that was begun before a purge by tag brings nothing back, whichever tags it tells.
+/// A validation that began before a purge by tag stores no purged record again, whatever tags it
+/// adds.
 #[test]
 fn a_validated_record_is_not_renewed_if_its_tags_were_purged() {
     let (_store, worker) = open(8 << 20);
@@ -331,7 +333,8 @@ fn variants_are_purged_softly_each_by_its_tags() {
     assert_eq!([is_soft(b"one"), is_soft(b"two")], [Some(true), Some(true)]);
 }
 
-/// A record that has other tags now has the old body still: a purge that is under way finds it.
+/// A validated record still has the old body: a purge by an old tag that is in progress must find
+/// it.
 #[test]
 fn a_validation_adds_tags_and_takes_none_away() {
     let (_store, worker) = open(8 << 20);
@@ -391,7 +394,7 @@ fn a_stopped_owner_of_a_map_lock_stops_no_other_thread() {
     let (store, worker) = filled();
     let owner = store.join().unwrap();
     owner.inner.keys.handle.while_locked(|| {
-        assert!(!put(&worker, b"new", b"head", b"body"), "it cannot be entered");
+        assert!(!put(&worker, b"new", b"head", b"body"), "its keys cannot be inserted");
         for (key, _) in STORED {
             assert!(worker.purge(key.as_bytes()).unwrap().records == 1, "{key}");
         }
@@ -409,7 +412,7 @@ fn a_stopped_owner_of_a_map_lock_stops_no_other_thread() {
     assert_eq!((order.entries, order.left_over, order.faults), (1, 0, vec![]));
 }
 
-/// Where the order cannot be walked a purge looks at everything.
+/// If the key index cannot be walked, a purge looks at all records.
 #[test]
 fn a_purge_finds_records_that_a_damaged_key_index_does_not_name() {
     for (within, tags, expected) in
@@ -444,7 +447,7 @@ fn progress_is_told_and_a_walk_goes_to_the_end() {
     assert_eq!((purged.records, count), (1000, 15));
 }
 
-/// A key too long for the order is not stored: a purge would not find it.
+/// A record whose key is too long for the key index is not stored: a purge would not find it.
 #[test]
 fn a_record_without_room_in_the_key_index_is_not_stored() {
     let (store, worker) = open(8 << 20);
@@ -454,7 +457,7 @@ fn a_record_without_room_in_the_key_index_is_not_stored() {
     let purged = worker.purge_selected(&Selection::within(b"k"), false, &mut |_| ()).unwrap();
     assert_eq!(purged.records, 1);
 
-    // Many small records with long keys: the order is full long before memory is.
+    // Many small records with long keys: the key index is full long before memory is.
     let key = |number: usize| format!("{number:06}{}", "x".repeat(3000)).into_bytes();
     for number in 0..3000 {
         put(&worker, &key(number), b"", b"");

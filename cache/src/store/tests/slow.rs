@@ -29,17 +29,17 @@ fn reader(mut follower: Follower) -> BodyReader {
     }
 }
 
-/// The next event, and at most so many bytes.
+/// The next event, and at most `bytes_max` bytes.
 fn read(reader: &mut BodyReader, bytes_max: u64) -> (ReadEvent, Vec<u8>) {
     let mut fragments = Vec::new();
     let mut cx = Context::from_waker(Waker::noop());
     match reader.poll_fragments(&mut cx, bytes_max, &mut fragments) {
         Poll::Ready(event) => (event, fragments.concat()),
-        Poll::Pending => panic!("it waits"),
+        Poll::Pending => panic!("the reader waits"),
     }
 }
 
-/// The stored part of a body from there on.
+/// The rest of a body, which `event` says is stored.
 fn stored(worker: &StoreWorker, event: ReadEvent) -> Vec<u8> {
     let ReadEvent::Stored { long, offset } = event else {
         panic!("{event:?}");
@@ -48,8 +48,10 @@ fn stored(worker: &StoreWorker, event: ReadEvent) -> Vec<u8> {
     let mut body = Vec::new();
     for number in long.fragments(part.clone()) {
         let lent = worker.pin_fragment(&long, number, long.part_of(number, &part), 0);
-        let lent = lent.expect("it is there");
-        body.extend_from_slice(lent.bytes(&worker.send_guard()).expect("it is there"));
+        let lent = lent.expect("the fragment is stored");
+        body.extend_from_slice(
+            lent.bytes(&worker.send_guard()).expect("the handle is not revoked"),
+        );
     }
     body
 }
@@ -122,7 +124,7 @@ fn handles_on_drained_segments_are_copied_or_lost_and_used_records_stay() {
     }
     let lost: Vec<_> = (0..600).filter(|number| lent[*number as usize].is_revoked()).collect();
     told.sort_unstable();
-    assert_eq!(told, lost, "all are told of, once");
+    assert_eq!(told, lost, "each lost body is reported once");
     let stats = store.stats();
     assert!(stats.copied_out > 0 && stats.bodies_revoked as usize == lost.len(), "{stats:?}");
     assert!(stats.copied_bytes <= config.copied_out_bytes_max(), "{stats:?}");
@@ -159,7 +161,7 @@ fn segments_of_which_something_is_lent_are_passed_over() {
     assert_sound(&store);
 }
 
-/// A worker that has lent a piece of each of these, of a segment that is sealed.
+/// A worker that holds a handle on each of `count` records in sealed segments, and the handles.
 fn lender(store: &Store, count: usize) -> (StoreWorker, Vec<crate::BodyHandle>) {
     let worker = store.join().unwrap();
     let lent = (0..count).map(|number| {
@@ -189,7 +191,10 @@ fn requested_handles_are_copied_out_in_slices() {
         let goes_on = worker.turn(NOW, |tag| panic!("{tag} lost its piece"));
         let copied = store.stats().copied_bytes - before;
         assert!(copied <= 256 * 1024 + 20_000, "{copied} in one turn");
-        assert!(goes_on && worker.is_due() || !is_asked(), "it is not asked to come again");
+        assert!(
+            goes_on && worker.is_due() || !is_asked(),
+            "there is more to copy, but no further turn is due"
+        );
         turns += 1;
     }
     assert!(turns > 1, "{turns}");
@@ -257,8 +262,8 @@ fn a_pin_owner_that_never_answers_stops_the_others_for_a_while_only() {
         store.shared.segments.claim(worker.inner.part.row(), SegmentQueue::Small, None)
     };
     let taken: Vec<_> = std::iter::from_fn(claim).collect();
-    assert_eq!(worker.inner.reclaim_slice(NOW), SliceOutcome::More, "it is chosen");
-    // It is used, and there would be room for it if the lender gave up what it has pinned.
+    assert_eq!(worker.inner.reclaim_slice(NOW), SliceOutcome::More, "the segment is chosen");
+    // The record is used, and there would be room for it if the other worker gave up its pins.
     for now in [NOW, NOW, NOW + 1] {
         assert_eq!(worker.inner.reclaim_slice(now), SliceOutcome::Nothing);
         assert_eq!((store.phases().free, store.phases().draining), (0, 2));
@@ -268,7 +273,7 @@ fn a_pin_owner_that_never_answers_stops_the_others_for_a_while_only() {
     while store.phases().free == 0 {
         worker.inner.reclaim_slice(NOW + 2);
         slices += 1;
-        assert!(slices < 10, "it waits for ever");
+        assert!(slices < 10, "the drain waits for ever");
     }
     assert_eq!(get(&worker, b"used"), None);
     assert!(!lent[0].is_revoked());

@@ -19,7 +19,7 @@ fn two() -> (Store, StoreWorker, StoreWorker) {
     (store, worker, other)
 }
 
-/// A response that is on its way since before any purge.
+/// A response whose fetch began before any purge.
 fn put_of<'a>(key: &'a [u8], body: &'a [&'a [u8]]) -> Put<'a> {
     let (times, primary) = (fresh(), KEY);
     Put {
@@ -157,7 +157,7 @@ fn a_variant_is_named_before_it_is_stored() {
     assert_sound(&store);
 }
 
-/// A renewal that began before a soft purge does not take its mark away; one that began behind it
+/// A renewal that began before a soft purge does not take its mark away; one that began after it
 /// does.
 #[test]
 fn a_renewal_takes_the_mark_of_older_soft_purges_only() {
@@ -211,8 +211,8 @@ fn known(worker: &StoreWorker) -> crate::RecordVersion {
 }
 
 /// A purge of a record has begun when a leader begins to validate that record, and removes it
-/// before or behind the renewal. A caller that joins after the acknowledgement may follow, since
-/// the origin is asked after the purge has begun; but it does not find the purged record.
+/// before or after the renewal. A caller that joins after the acknowledgement may follow, since the
+/// origin is asked after the purge has begun; but it does not find the purged record.
 #[test]
 fn a_follower_of_a_validation_during_a_purge_finds_no_purged_record() {
     for is_out_first in [true, false] {

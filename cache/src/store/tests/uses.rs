@@ -34,7 +34,7 @@ fn known(worker: &StoreWorker) -> crate::RecordVersion {
 fn a_request_that_is_revalidated_is_one_use() {
     let (_store, worker) = open(32 << 20);
     assert!(put(&worker, KEY, b"old", b"body"));
-    assert_eq!(uses(&worker, KEY), 0, "to store is no use");
+    assert_eq!(uses(&worker, KEY), 0, "storing does not count as a use");
     let known = known(&worker);
     assert_eq!(uses(&worker, KEY), 1);
     let CollapseResult::Leader(leader, _) = worker.collapse(KEY, None, Some(known), 0) else {
@@ -42,7 +42,7 @@ fn a_request_that_is_revalidated_is_one_use() {
     };
     leader.validated(b"new", fresh(), None);
     assert_eq!(get(&worker, KEY).expect("stored").0, b"new");
-    assert_eq!(uses(&worker, KEY), 2, "the second is that of the test");
+    assert_eq!(uses(&worker, KEY), 2, "the second use is the lookup of the test");
 }
 
 #[test]
@@ -107,8 +107,8 @@ fn a_variant_that_left_unused_is_known_when_it_comes_back() {
     assert!(!is_there(b"one"));
     let queue = |value: &[u8]| worker.inner.queue_for(KEY, Some(&base(value)));
     let before = store.stats().ghost_hits;
-    assert_eq!(queue(b"three"), SegmentQueue::Small, "it never was there");
-    assert_eq!(queue(b"one"), SegmentQueue::Main, "it was");
+    assert_eq!(queue(b"three"), SegmentQueue::Small, "this variant was never stored");
+    assert_eq!(queue(b"one"), SegmentQueue::Main, "this variant left unused");
     assert_eq!(queue(b"one"), SegmentQueue::Small, "its ghost is gone");
     assert_eq!(store.stats().ghost_hits, before + 1);
 }

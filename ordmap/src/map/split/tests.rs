@@ -249,7 +249,7 @@ fn a_map_whose_writers_wait_is_split_into_halves() {
     let participant = region.join().unwrap();
     let map = map(&participant, "map");
     (0..5000).for_each(|number| _ = map.insert(&number_key(number), b"value").unwrap());
-    assert_eq!(map.stats().shard_count, 1, "nobody waited");
+    assert_eq!(map.stats().shard_count, 1, "no writer waited");
     insert_in_turns(&region, &map, || map.stats().shard_count == 2);
     assert!(lens(&map)[1] < 1000, "a change moves few: {:?}", lens(&map));
     for number in 0..200 {
@@ -299,5 +299,5 @@ fn a_split_never_waits() {
     drop(_guard);
     (0..1000).for_each(|number| _ = map.insert(&number_key(number), b"more").unwrap());
     let [lower, upper] = lens(&map);
-    assert!(lower.abs_diff(upper) < 200, "it went on: {lower}, {upper}");
+    assert!(lower.abs_diff(upper) < 200, "the split continued: {lower}, {upper}");
 }

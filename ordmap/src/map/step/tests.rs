@@ -98,9 +98,9 @@ fn changes_elsewhere_in_a_passed_shard_do_not_matter() {
     let (map, changing) =
         (split_map(&participant), other.map("map", &MapOptions::default()).unwrap());
     let found = next_above(&map, |_| toggle(&changing, b"0001"), |_| true);
-    assert_eq!(found, (Some(ABOVE.to_vec()), 1), "another leaf is another one");
+    assert_eq!(found, (Some(ABOVE.to_vec()), 1), "a change of another leaf does not matter");
     let found = next_above(&map, |_| _ = changing.insert(BELOW, b"again").unwrap(), |_| true);
-    assert_eq!(found, (Some(ABOVE.to_vec()), 1), "another value is no other key");
+    assert_eq!(found, (Some(ABOVE.to_vec()), 1), "another value of the same key does not matter");
 }
 
 /// The value is copied once the entry is known: so a long value is no reason to start again.
