@@ -204,7 +204,7 @@ impl BodyWriter {
         if let Some(long) = stored {
             flight.stored(long);
         }
-        // No reader joins any more, so bytes that all have read can go.
+        // No reader joins any more, so bytes that all readers have read can be dropped.
         flight.slide(flights.config().window_bytes);
         self.guard.is_settled = true;
     }

@@ -71,7 +71,7 @@ impl Fragment {
         self.end - self.bytes.len() as u64
     }
 
-    /// Its cost.
+    /// The cost of the fragment.
     pub(super) fn cost(&self) -> u64 {
         fragment_cost(self.bytes.len() as u64)
     }

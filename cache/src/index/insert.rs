@@ -19,11 +19,11 @@ const ATTEMPTS_MAX: usize = 64;
 /// A record to be named by the index.
 #[derive(Clone, Copy, Debug)]
 pub struct InsertRequest {
-    /// Its location, in units of 64 bytes.
+    /// The location of the record, in units of 64 bytes.
     pub location: u32,
-    /// Its size class: see [`size_class`](super::size_class).
+    /// The size class of the record: see [`size_class`](super::size_class).
     pub size_class: u8,
-    /// Of two records of a key the one with the higher sequence counts.
+    /// The sequence of the record: of two records of a key the one with the higher sequence counts.
     pub sequence: u64,
 }
 
@@ -224,7 +224,7 @@ impl<W: Words, R: Records> Index<W, R> {
             let count = words.iter().filter(|word| word.is_empty()).count();
             Some((Reverse(count), bucket * BUCKET_WORDS + first))
         });
-        // Of two equally empty buckets, the first.
+        // Of two equally empty buckets, the first one is chosen.
         empty.into_iter().flatten().min_by_key(|&(count, _)| count).map(|(_, slot)| slot)
     }
 
@@ -250,7 +250,7 @@ impl<W: Words, R: Records> Index<W, R> {
                 self.records().on_removed(&hit, RemovalReason::Evicted);
                 true
             }
-            // It names no segment, so there is nothing to pin.
+            // A damaged word names no segment, so there is nothing to pin.
             Err(PinFailure::Damaged(damaged)) => self.swap_exactly(slot, damaged, own, order),
             _ => false,
         }

@@ -26,7 +26,7 @@ impl PinnedLocation<'_> {
 pub enum RemovalReason {
     /// A record of the same key with a higher sequence replaced it.
     Replaced,
-    /// Both buckets of another key were full.
+    /// Both buckets of another key were full, and its record took the slot.
     Evicted,
     /// A caller removed it.
     Removed,

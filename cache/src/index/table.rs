@@ -46,7 +46,7 @@ impl std::error::Error for IndexError {}
 pub(super) enum PinFailure {
     /// The slot does not hold a wanted word, or holds it no longer.
     Other,
-    /// It names a location in no segment, which cannot be read.
+    /// The word names a location in no segment, which cannot be read.
     Damaged(IndexWord),
 }
 

@@ -33,9 +33,9 @@ pub const SIZE_CLASS_MAX: u8 = 63;
 pub enum WordState {
     /// Published, but not yet checked against newer purges: lookups miss it.
     Unchecked = 0,
-    /// In memory; may be read.
+    /// The record is in memory and may be read.
     Live = 1,
-    /// On a disk. This layout version neither writes nor reads it.
+    /// The record is on a disk. This layout version neither writes nor reads this state.
     Disk = 2,
     /// Never written.
     Reserved = 3,

@@ -253,15 +253,16 @@ impl KeyIndexHandle {
 impl KeyIndexHandle {
     /// Calls `run` while this participant holds the locks of both maps.
     pub(crate) fn while_locked(&self, run: impl FnOnce()) {
-        let maps = [KeyMap::Keys, KeyMap::Tags].map(|which| self.map(which).expect("a map"));
-        let run = || maps[1].while_locked(run).expect("its lock");
-        maps[0].while_locked(run).expect("its lock");
+        let maps =
+            [KeyMap::Keys, KeyMap::Tags].map(|which| self.map(which).expect("the map exists"));
+        let run = || maps[1].while_locked(run).expect("the lock of the map is free");
+        maps[0].while_locked(run).expect("the lock of the map is free");
     }
 
     /// Damages both maps: they name entries that do not exist.
     pub(crate) fn damage(&self) {
         for which in [KeyMap::Keys, KeyMap::Tags] {
-            self.map(which).expect("a map").damage();
+            self.map(which).expect("the map exists").damage();
         }
     }
 

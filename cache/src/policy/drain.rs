@@ -22,7 +22,7 @@ impl UseCensus {
 /// A live record of the segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DrainRecord {
-    /// Its uses since it was put there, up to [`USES_MAX`].
+    /// The number of its uses since it was put into the segment, up to [`USES_MAX`].
     pub uses: u8,
     /// The length of the record.
     pub bytes: u64,
@@ -33,11 +33,11 @@ pub struct DrainRecord {
 /// The fate of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RecordFate {
-    /// It is copied to the open segment of this queue, with this use count.
+    /// The record is copied to the open segment of this queue, with this use count.
     Move(Queue, u8),
-    /// It leaves, and its key is remembered.
+    /// The record leaves, and its key is remembered.
     Ghost,
-    /// It leaves.
+    /// The record leaves, and its key is not remembered.
     Leave,
 }
 

@@ -33,11 +33,11 @@ pub struct SegmentPool {
 /// Why a segment is drained.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DrainCause {
-    /// All its records are stale.
+    /// All records of the segment are stale.
     Stale,
-    /// Much of it is dead: its live records move within their queue, whether they were used or not.
+    /// Much of the segment is dead: its live records move within their queue, used or not.
     Dead,
-    /// It is the oldest segment of its queue.
+    /// The segment is the oldest of its queue.
     Oldest,
 }
 

@@ -43,9 +43,9 @@ pub(crate) struct NewRecord<'a> {
 /// Why a record was not appended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AppendError {
-    /// This segment has no room for it; another one may.
+    /// This segment has no room for the record; another one may have.
     Full,
-    /// No segment can hold it, or its header is invalid.
+    /// No segment can hold the record, or its header is invalid.
     Impossible(HeaderError),
 }
 

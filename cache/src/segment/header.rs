@@ -52,7 +52,7 @@ impl HeaderKind {
 /// A record's header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RecordHeader {
-    /// Of two records of a key the one with the higher sequence counts.
+    /// The sequence of the record: of two records of a key the one with the higher sequence counts.
     pub(crate) sequence: u64,
     pub(crate) kind: HeaderKind,
     pub(crate) key_bytes: u16,

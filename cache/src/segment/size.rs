@@ -106,7 +106,7 @@ impl Geometry {
         if segment_count > DATA_BYTES_MAX / segment_bytes {
             return Err(SizeError::TooLarge { maximum_bytes: DATA_BYTES_MAX });
         }
-        // Both fit: the size by its limits, the count because there are at most 2^32 units.
+        // The casts lose nothing: the size has limits, and there are at most 2^32 units.
         let (segment_bytes, segment_count) = (segment_bytes as u32, segment_count as u32);
         Ok(Geometry { segment_bytes, segment_count })
     }

@@ -129,14 +129,14 @@ pub enum ConfigError {
         /// The largest budget.
         maximum_bytes: u64,
     },
-    /// No workers, or too many.
+    /// The number of workers is zero or too high.
     Workers {
         /// The largest count.
         max: u32,
     },
     /// `growing_percent` is not within 1 to 90.
     GrowingShare,
-    /// No variants, or more than a base record has room for.
+    /// The number of variants is zero, or higher than a base record has room for.
     Variants {
         /// The largest count.
         max: usize,

@@ -93,7 +93,7 @@ impl<'w> DrainSlice<'w> {
         let bucket_count = self.worker.records.index.bucket_count();
         let state = DrainState::decode(drain.plan(), self.segment, bucket_count);
         match table.state(self.segment).map(|state| state.phase) {
-            // It fails only if another participant changes the segment, which needs our lock.
+            // The call fails only if another participant changes the segment, which needs our lock.
             Some(SegmentPhase::Sealed) if state.is_some() => drop(table.drain(self.segment)),
             Some(SegmentPhase::Draining) => {}
             // The segment was freed, or never existed: the word is left from a drain that is over.
@@ -241,7 +241,7 @@ impl<'w> DrainSlice<'w> {
         };
         let fate = match hit.word().state() {
             WordState::Live => plan.fate(record),
-            // Its segment is sealed, so its publisher cannot make it live any more.
+            // The record's segment is sealed, so its publisher cannot make it live any more.
             WordState::Unchecked | WordState::Disk | WordState::Reserved => RecordFate::Leave,
         };
         crash_point!("reclaim.record");

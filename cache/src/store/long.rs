@@ -105,7 +105,7 @@ impl LongBody {
         self.id
     }
 
-    /// Its length in bytes.
+    /// The length of the body in bytes.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }

@@ -59,7 +59,7 @@ pub enum StoredBody {
 }
 
 impl StoredBody {
-    /// Its length in bytes.
+    /// The length of the body in bytes.
     pub fn bytes(&self) -> u64 {
         match self {
             StoredBody::Whole(bytes) => *bytes,
@@ -105,7 +105,7 @@ impl<'w> StoredRecord<'w> {
         self.pinned.record().head().get(self.head_start..).unwrap_or_default()
     }
 
-    /// Its tags.
+    /// The tags of the record.
     pub fn tags(&self) -> impl Iterator<Item = &[u8]> {
         tags_of(self.pinned.record().tags())
     }
@@ -130,7 +130,7 @@ impl<'w> StoredRecord<'w> {
         self.pinned.record().marks.is_soft()
     }
 
-    /// Its version.
+    /// The version of the record.
     pub fn version(&self) -> RecordVersion {
         RecordVersion { sequence: self.pinned.record().header.sequence }
     }

@@ -161,7 +161,8 @@ impl WorkerInner {
                 self.shared.flights.detach(hash.value(), primary);
                 self.records.purge_key(hash, primary);
             }
-            // Its caller got no acknowledgement and asks again. Fills in progress check the ring.
+            // The caller of that purge got no acknowledgement and asks again. Fills in progress
+            // check the ring.
             Predicate::Prefix(_) | Predicate::Tags(..) | Predicate::All => {}
         }
     }

@@ -41,9 +41,9 @@ impl FreeReserve {
 pub(crate) enum NotStored {
     /// There is no free segment, and none could be freed.
     NoRoom,
-    /// No record can hold it: its key or its head is too long.
+    /// The response fits into no record: its key or its head is too long.
     TooLarge,
-    /// It was purged while it arrived, or a newer record of the key exists.
+    /// The response was purged while it arrived, or a newer record of the key exists.
     Outdated,
 }
 
@@ -52,10 +52,10 @@ pub(crate) enum NotStored {
 pub(crate) struct Put<'a> {
     pub(crate) kind: HeaderKind,
     pub(crate) key: &'a [u8],
-    /// As [`RecordTags`](crate::RecordTags) has them.
+    /// The tags, encoded as by [`RecordTags`](crate::RecordTags).
     pub(crate) tags: &'a [u8],
     pub(crate) head: &'a [u8],
-    /// In pieces, as it arrived.
+    /// The body, in pieces as it arrived.
     pub(crate) body: &'a [&'a [u8]],
     pub(crate) times: RecordTimes,
     /// The number of the last purge before the origin was asked.

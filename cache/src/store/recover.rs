@@ -192,7 +192,7 @@ impl RecordIndex {
     pub(super) fn drop_damaged(&self, hit: &IndexHit<'_>) {
         if self.remove_hit(hit) {
             Events::one(&self.shared.events.dropped_damaged);
-            // Its key or its tags may be damaged, so its entries may stay.
+            // The record's key or tags may be damaged, so its entries may stay.
             self.shared.leftovers.note();
         }
     }
@@ -211,7 +211,7 @@ impl RecordIndex {
             return false;
         }
         if hit.word().state() != WordState::Live {
-            // Its publisher cannot make it live any more.
+            // The publisher of the record cannot make it live any more.
             self.remove_hit(&hit);
             return false;
         }

@@ -173,7 +173,7 @@ impl WorkerInner {
         let body = variants::first_body(epoch, hash);
         let put = Put {
             kind: HeaderKind::Base,
-            // Its variants have the tags.
+            // The tags are on the variants of the base.
             tags: &[],
             body: &[&body],
             times: RecordTimes { stale_from: NEVER, ..response.times },

@@ -53,7 +53,7 @@ pub struct SelectionSize {
 /// A resource in a list: its record, or the newest of its selected variants.
 #[derive(Clone, Copy, Debug)]
 pub struct ListedResource<'a> {
-    /// Its primary key.
+    /// The primary key of the resource.
     pub key: &'a [u8],
     /// The stored head.
     pub head: &'a [u8],
@@ -64,7 +64,7 @@ pub struct ListedResource<'a> {
     pub stale_from: u64,
     /// Whether it was purged softly.
     pub is_soft: bool,
-    /// Its recent uses, 0 to 3.
+    /// The number of recent uses of the record, 0 to 3.
     pub uses: u8,
     /// The number of stored variants; 0 if the resource has none.
     pub variants: u32,

@@ -118,7 +118,7 @@ pub struct Stats {
     pub dropped_damaged: u64,
     /// Responses that were not stored because the key index was full or locked.
     pub order_refused: u64,
-    /// Of these, responses that met damage in the key index, which does not repair itself.
+    /// Those of `order_refused` that met damage in the key index, which does not repair itself.
     pub order_damaged: u64,
     /// Entries of the key index without a record that a sweep removed.
     pub order_tidied: u64,

@@ -80,7 +80,7 @@ impl Reclaimer {
             segment,
             queue: policy_queue(queue),
             order: table.order(segment),
-            // Without the filler, which compacting would not save.
+            // The filler does not count: compacting would not save its bytes.
             filled_bytes: table.records_bytes(segment),
             live_bytes: table.live_bytes(segment),
             stale_from: table.expires(segment),

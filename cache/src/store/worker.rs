@@ -81,8 +81,8 @@ pub(crate) struct ParticipantGuard(Option<Participant>);
 
 impl ParticipantGuard {
     pub(crate) fn participant(&self) -> &Participant {
-        #[expect(clippy::expect_used, reason = "it is taken in drop only")]
-        self.0.as_ref().expect("it is there until it is dropped")
+        #[expect(clippy::expect_used, reason = "the participant is taken in drop only")]
+        self.0.as_ref().expect("the participant stays until the guard is dropped")
     }
 
     pub(crate) fn row(&self) -> u32 {

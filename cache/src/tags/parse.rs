@@ -96,7 +96,7 @@ impl ExprParser {
     }
 
     fn wait(&mut self, what: PendingToken, at: usize) -> Result<(), TagExprError> {
-        // Far more than any useful expression needs.
+        // This limit is far above any useful expression.
         if self.waiting.len() >= 4 * TERMS_MAX {
             return Err(TagExprError { at, what: "this is nested too deeply" });
         }

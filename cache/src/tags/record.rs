@@ -14,17 +14,17 @@ pub struct RecordTags {
 /// a purge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TagsError {
-    /// There are too many.
+    /// There are too many tags.
     TooMany {
-        /// The most that a response can have.
+        /// The most tags that a response can have.
         max: usize,
     },
-    /// One is too long.
+    /// A tag is too long.
     TooLong {
-        /// The longest that it can be, in bytes.
+        /// The longest tag, in bytes.
         max: usize,
     },
-    /// One is empty, or contains a NUL.
+    /// A tag is empty, or contains a NUL.
     Malformed,
 }
 
@@ -63,13 +63,13 @@ impl RecordTags {
         RecordTags::new(self.iter().chain(tags_of(bytes)))
     }
 
-    /// No tags.
+    /// Returns an empty list of tags.
     #[must_use]
     pub fn none() -> RecordTags {
         RecordTags::default()
     }
 
-    /// Whether there are none.
+    /// Whether there are no tags.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.bytes.is_empty()

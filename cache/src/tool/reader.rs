@@ -30,7 +30,7 @@ pub enum StoreReadError {
     Region(RegionError),
     /// Another version of the program made the store.
     OtherVersion {
-        /// Its version.
+        /// The version of the store.
         found: u32,
     },
     /// The store is damaged, or not complete yet: its first process writes the sizes on opening it.
@@ -213,9 +213,9 @@ impl StoreReader {
 #[derive(Debug, Default)]
 struct ListedKeys {
     bucket: usize,
-    /// Those that were shown in this bucket.
+    /// The keys that were shown in this bucket.
     here: Vec<KeyHash>,
-    /// Those that were shown in an earlier bucket, and have their other bucket behind it.
+    /// The keys that were shown in an earlier bucket, and have their other bucket behind it.
     earlier: HashSet<u64>,
 }
 

@@ -51,7 +51,7 @@ pub struct ListedRecord<'a> {
     pub response_time: u32,
     /// Its recent uses, up to three.
     pub uses: u8,
-    /// Of two records of a key the one with the higher sequence counts.
+    /// The sequence of the record: of two records of a key the one with the higher sequence counts.
     pub sequence: u64,
     /// Its location, in units of 64 bytes.
     pub location: u32,

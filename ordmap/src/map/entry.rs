@@ -62,7 +62,7 @@ impl<'m> Entry<'m> {
                 return Err(ObjectReadError::Changed.into());
             }
         };
-        // It cannot be freed any more, so its contents are stable.
+        // The entry cannot be freed any more, so its contents are stable.
         let lengths = EntryLengths::of(&object, EntryKind::Entry);
         let lengths = match lengths {
             // Reclaiming may have raised its generation since: then nothing names it any more.

@@ -150,7 +150,8 @@ impl<'m> EntryTaker<'m> for EntryCopy {
     fn finish(&mut self, (object, lengths): &Self::Output) -> Result<(), HoldError> {
         self.value.clear();
         lengths.copy_value(object, &mut self.value);
-        // Not marked as used: a scan of the whole map would protect everything from eviction.
+        // Entries are not marked as used: a scan of the whole map would protect all of them from
+        // eviction.
         Ok(object.settle(Ok(()))?)
     }
 

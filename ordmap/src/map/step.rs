@@ -1,7 +1,7 @@
 //! Steps along the order of keys, for cursors, ranges and scans.
 //!
-//! From a known position a step goes on by nodes, as long as nothing was published since, or the
-//! nodes of its path are still those of the tree; otherwise it searches for the key next to its
+//! From a known position a step walks from node to node, as long as nothing was published since, or
+//! the nodes of its path are still those of the tree. Otherwise it searches for the key next to its
 //! own. So a change elsewhere in the map costs a check of the path, and no search.
 
 mod across;

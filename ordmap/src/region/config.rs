@@ -38,7 +38,7 @@ pub enum OrdConfigError {
     OutOfRange {
         /// The name of the number.
         what: &'static str,
-        /// Its maximum.
+        /// The maximum of the number.
         max: u32,
     },
 }

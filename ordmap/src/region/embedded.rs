@@ -55,7 +55,7 @@ impl OrdRegion {
     /// Joins the maps as one of the host's participants.
     ///
     /// # Errors
-    /// Its row is beyond those of the maps.
+    /// The row of the participant is beyond those of the maps.
     ///
     /// # Safety
     /// - The maps were opened by [`within`](OrdRegion::within). The participant is one of the

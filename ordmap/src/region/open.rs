@@ -32,7 +32,7 @@ pub enum OrdOpenError {
     Region(RegionError),
     /// An existing file has other sizes or contents and is in use, so it is not replaced.
     InUse {
-        /// Its number of participants.
+        /// The number of participants of the region.
         participants: usize,
     },
     /// The file is no region of maps, or it is corrupt.
@@ -61,9 +61,9 @@ pub(crate) struct SharedRegion {
     chunks: Area,
     marks: Area,
     data: Area,
-    /// None if the region has no hint tables.
+    /// The hint tables; `None` if the region has none.
     hints: Option<Area>,
-    /// None if no map may be split.
+    /// The routes of the maps; `None` if no map may be split.
     routes: Option<Area>,
     pub(crate) leases: Leases<Area>,
     pub(crate) directory_lock: RobustLock<Area, SystemFutex>,
@@ -333,7 +333,7 @@ impl SharedRegion {
     /// Takes back the leases and locks of a dead participant.
     pub(super) fn take_back(&self, dead: &Dead) {
         if dead.region() != self.region.id() {
-            // In that region the same row belongs to another participant.
+            // The participant is of another region; here its row belongs to another participant.
             return;
         }
         // SAFETY: a sweep has found it dead, and holds its row until this is over.

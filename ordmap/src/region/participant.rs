@@ -23,7 +23,7 @@ use crate::names::is_live;
 /// copy.
 pub struct MapParticipant {
     shared: Arc<SharedRegion>,
-    /// None in embedded maps, where the host owns the participant.
+    /// `None` in embedded maps, where the host owns the participant.
     participant: Option<Participant>,
     deputy: Deputy,
     row: LeaseRow<Area>,

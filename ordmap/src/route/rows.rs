@@ -56,7 +56,7 @@ impl RouteRow {
 }
 
 impl RouteTable<'_> {
-    /// All rows, checked to be possible.
+    /// All rows, after a check that rows like these are possible.
     pub(crate) fn rows(self) -> Result<(RouteVersion, Vec<RouteRow>), ObjectReadError> {
         self.read(|version| {
             let row = |position| RouteRow::load(self.row(version, position));

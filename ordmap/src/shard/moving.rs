@@ -19,7 +19,7 @@ use crate::tree::{AdvanceResult, Direction, common_bytes, copy_key_of};
 /// has more.
 pub(crate) const MOVED_AT_ONCE: usize = 32;
 const MOVED_BYTES: usize = 32 << 10;
-// All of them go to limbo.
+// The originals of all moved entries go to limbo.
 const _: () = assert!(cfg!(loom) || LIMBO_BATCH + MOVED_AT_ONCE <= LIMBO_SPARE);
 
 /// Two adjacent shards. The caller holds both their locks and the lock for moves.
@@ -101,7 +101,7 @@ impl ShardWriter<'_> {
 
     /// The next entries to move up or down; at least one entry stays.
     fn batch_for(&self, direction: Direction) -> Result<Option<MoveBatch>, ChangeError> {
-        // From the end on, up to the first entry that stays.
+        // The entries from the end on, up to the first one that stays.
         let mut entries = Vec::new();
         let mut bytes = 0;
         self.walk(direction.opposite(), |entry| {

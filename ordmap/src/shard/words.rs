@@ -8,7 +8,7 @@ use crate::object::{LIST_WORDS, follow};
 pub(crate) const ROOT: usize = 0;
 /// Rises every 2^20 changes, and by a lot when a chunk is claimed.
 pub(crate) const EPOCH: usize = 1;
-/// Not zero once the budget was full: readers set use bits.
+/// Not zero once the budget was full; from then on readers set use bits.
 pub(crate) const IS_FULL: usize = 2;
 /// The most bytes that the map may take; 0: no limit.
 pub(crate) const BUDGET: usize = 3;

@@ -21,7 +21,7 @@ pub(crate) struct ShardWriter<'a> {
 /// The position of a key that is or would be in the tree.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct KeyPosition {
-    /// None if the tree is empty.
+    /// The path to the position; `None` if the tree is empty.
     path: Option<TreePath>,
     /// The entry of the key, if there is one.
     pub(crate) entry: Option<ObjectRef>,

@@ -38,7 +38,7 @@ pub(crate) const SLOTS: usize = 36;
 /// Items of a full node.
 pub(crate) const ITEMS_MAX: usize = 28;
 pub(crate) const PREFIX_BYTES_MAX: usize = (HEADS - PREFIX) * 8;
-/// No tree is higher: inner nodes have at least two children.
+/// The most levels of a tree: inner nodes have at least two children.
 pub(crate) const LEVELS_MAX: usize = 32;
 // Heads and slots have room for a full node, and the words of a node end with its slots.
 const _: () = assert!(HEADS + ITEMS_MAX == SLOTS && SLOTS + ITEMS_MAX == NODE_WORDS);

@@ -17,7 +17,7 @@ const ENTRY_LINES: usize = 3;
 /// An entry that a lookup found.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TreeHit<'a> {
-    /// Not settled: every read of it has to be.
+    /// The entry, which is not settled: every read of it has to be.
     pub(crate) entry: ObjectView<'a>,
     pub(crate) lengths: EntryLengths,
 }

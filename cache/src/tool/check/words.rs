@@ -90,14 +90,14 @@ impl<R: RegionAccess> Checker<'_, R> {
             return Some((None, Some(FindingKind::NoSegment)));
         };
         let Some(before) = self.view.unpinned().state(segment) else {
-            // This is the segment's fault, and reported there.
+            // The fault is that of the segment, and `segments.rs` reports it.
             return Some((None, None));
         };
         let mut key = std::mem::take(&mut self.key);
         let glimpsed = self.view.copy_header((slot, word), self.is_deep, &mut key);
         self.key = key;
-        // It was free before the word was read and after it, so also at that time: a participant
-        // that opens a segment and gives it back has published nothing.
+        // The segment was free before the word was read and after it, so also at that time: a
+        // participant that opens a segment and gives it back has published nothing.
         let is_free = before.phase == SegmentPhase::Free
             && glimpsed != Err(CopyError::Gone)
             && self.view.unpinned().state(segment) == Some(before);
