@@ -18,5 +18,8 @@ fn the_header_says_what_the_source_does() {
     }
     let header = fs::read_to_string(&path).unwrap();
     let line = header.lines().zip(made.lines()).position(|(old, new)| old != new);
-    assert!(header == made, "UPDATE_DOCS=1 makes another header, from line {line:?} on");
+    assert!(
+        header == made,
+        "the header is out of date from line {line:?} on; UPDATE_DOCS=1 writes it"
+    );
 }

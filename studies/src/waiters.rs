@@ -1,9 +1,10 @@
-//! Tasks and threads that wait for another thread's publications: a stack of waiters that the
-//! publisher takes whole.
+//! Tasks and threads that wait for another thread to publish: a stack of waiters, which the
+//! publisher takes as a whole.
 //!
 //! The publisher stores its data and calls [`Waiters::wake_all`]; without waiters that costs one
-//! fence and one load. A waiter pushes itself on the stack, fences, looks again and sleeps. Either
-//! the publisher sees it on the stack, or its second look sees the publication.
+//! fence and one load. A waiter pushes itself on the stack, executes a fence, looks again and
+//! sleeps. Either the publisher sees the waiter on the stack, or the waiter's second look sees the
+//! publication.
 //!
 //! | field | written by | read by |
 //! |---|---|---|
@@ -14,14 +15,14 @@
 //! | `WaiterNode::waker` | its waiter sets, its taker takes out | both |
 //!
 //! Invariants:
-//! - A node is on the stack, or held by one taker of the stack, at most once: only its waiter
-//!   pushes it, and only while it is idle.
-//! - A taker makes a node idle before it wakes its waiter. So a waiter that finds its node still
-//!   queued will be woken after it registered its waker.
-//! - The stack owns one count of each node on it: a waiter may leave at any time.
-//! - At most `LEFT_MAX` nodes without a waiter stay on the stack, and one more for each thread that
-//!   is just leaving: a leaver beyond that takes the whole stack and wakes all. Waiters that still
-//!   wait push themselves again, and have paid for `LEFT_MAX` leavers.
+//! - A node is at most once on the stack or with a taker of the stack: only its waiter pushes it,
+//!   and only while it is idle.
+//! - A taker makes a node idle before it wakes its waiter. A waiter that finds its node still
+//!   queued is therefore woken after it registered its waker.
+//! - The stack owns one count of each node on it, so that a waiter may leave at any time.
+//! - At most `LEFT_MAX` nodes without a waiter stay on the stack, plus one for each thread that is
+//!   just leaving. A leaver beyond that takes the whole stack and wakes all its waiters. Those that
+//!   still wait push themselves again; this cost is spread over `LEFT_MAX` leavers.
 
 #[cfg(all(test, loom))]
 mod loom_tests;
@@ -43,14 +44,14 @@ use forebay_sync::atomic::{
     AtomicPtr, AtomicU32, AtomicUsize, Relaxed, UnsafeCell, acquire, fence, release,
 };
 
-/// Not on the stack: `next` is the waiter's.
+/// The node is not on the stack, and `next` belongs to the waiter.
 const IDLE: u32 = 0;
-/// On the stack, or taken from it and not yet looked at.
+/// The node is on the stack, or was taken from it and not yet processed.
 const QUEUED: u32 = 1;
-/// The same, and its waiter has gone.
+/// As `QUEUED`, but the waiter has gone.
 const LEFT: u32 = 2;
 
-/// Nodes without a waiter that may stay on the stack.
+/// The number of nodes without a waiter that may stay on the stack.
 const LEFT_MAX: usize = if cfg!(loom) { 0 } else { 64 };
 
 /// All waiters for one event.
@@ -60,7 +61,7 @@ pub(crate) struct Waiters {
     left_count: AtomicUsize,
 }
 
-/// One waiter, which waits repeatedly at the same [`Waiters`].
+/// A waiter, which waits at the same [`Waiters`] each time.
 #[derive(Debug)]
 pub(crate) struct Waiter {
     node: Arc<WaiterNode>,
@@ -73,9 +74,9 @@ struct WaiterNode {
     waker: AtomicWaker,
 }
 
-// SAFETY: `next` is the only part that is not thread-safe by itself. It is written by the waiter
-// while `place` is idle, and read by the one who took the node from the stack until it makes
-// `place` idle; the orderings on `top` and `place` put each before the other.
+// SAFETY: only `next` is not thread-safe by itself. The waiter writes it while `place` is idle. The
+// thread that took the node from the stack reads it before it makes `place` idle. The orderings on
+// `top` and `place` order the two.
 unsafe impl Send for WaiterNode {}
 // SAFETY: as above.
 unsafe impl Sync for WaiterNode {}
@@ -85,10 +86,10 @@ impl Waiters {
         Waiters { top: AtomicPtr::new(ptr::null_mut()), left_count: AtomicUsize::new(0) }
     }
 
-    /// Wakes all waiters. The caller has stored its data before.
+    /// Wakes all waiters. The caller must have stored its data before.
     #[inline]
     pub(crate) fn wake_all(&self) {
-        // ORDER: pairs with the fence in `Waiter::poll`. We publish, then look at the stack; the
+        // ORDER: pairs with the fence in `Waiter::poll`. We publish, then read the stack; the
         // waiter pushes, then looks for the publication. One of us sees the other.
         fence("waiters.wake");
         if !self.top.load(Relaxed).is_null() {
@@ -98,7 +99,7 @@ impl Waiters {
 
     fn take_all(&self) {
         // ORDER: pairs with the push in `Waiter::enqueue`: `next` of every node is read below. A
-        // push goes on with the release sequences of those before it.
+        // push continues the release sequences of the pushes before it.
         let first = self.top.swap(ptr::null_mut(), acquire("waiters.take")).cast_const();
         TakenStack { waiters: self, first }.wake();
     }
@@ -115,7 +116,7 @@ impl Waiters {
     }
 }
 
-/// The taken nodes that were not woken yet.
+/// The taken nodes that have not been woken yet.
 struct TakenStack<'a> {
     waiters: &'a Waiters,
     first: *const WaiterNode,
@@ -132,17 +133,17 @@ impl TakenStack<'_> {
         if self.first.is_null() {
             return None;
         }
-        // SAFETY: `enqueue` has put a count of its own onto the stack with each node, and the swap
-        // in `take_all` gave the whole stack to us alone.
+        // SAFETY: `enqueue` put a count on the stack with each node, and the swap in `take_all`
+        // gave the whole stack to this thread alone.
         let node = unsafe { Arc::from_raw(self.first) };
-        // SAFETY: `place` is not idle, so the waiter does not write.
+        // SAFETY: `place` is not idle, so the waiter does not write `next`.
         self.first = node.next.with(|next| unsafe { *next });
         Some(node)
     }
 }
 
-/// After a waker that panicked the others are woken all the same. (A second one that panics ends
-/// the process. A model that has failed unwinds, too, and must touch nothing then.)
+/// If a waker panics, the other waiters are still woken. (A second panic ends the process. A model
+/// that has failed also unwinds, and must then touch nothing.)
 #[cfg(not(loom))]
 impl Drop for TakenStack<'_> {
     fn drop(&mut self) {
@@ -167,9 +168,10 @@ impl Waiter {
         }
     }
 
-    /// The result of `look`; without one, the task is woken after the next publication.
+    /// Returns the result of `look`. Without a result, the task is woken after the next
+    /// publication.
     ///
-    /// It may also be woken without one. `waiters` is the same in each call.
+    /// The task may also be woken without a publication. `waiters` must be the same in each call.
     pub(crate) fn poll<T>(
         &mut self,
         waiters: &Waiters,
@@ -186,7 +188,7 @@ impl Waiter {
         look().map_or(Poll::Pending, Poll::Ready)
     }
 
-    /// The result of `look`; the thread sleeps until there is one.
+    /// Returns the result of `look`. The thread sleeps until there is one.
     pub(crate) fn wait<T>(&mut self, waiters: &Waiters, mut look: impl FnMut() -> Option<T>) -> T {
         park::block_on(|cx| self.poll(waiters, cx, &mut look))
     }
@@ -198,8 +200,8 @@ impl Waiter {
         self.node.waker.register_by_ref(cx.waker());
     }
 
-    /// Pushes the node, unless it is on the stack already or has only just been taken from it: then
-    /// its taker wakes us after we have registered.
+    /// Pushes the node, unless it is still queued. In that case its taker will wake us after we
+    /// have registered.
     fn enqueue(&self, waiters: &Waiters) {
         // ORDER: pairs with the swap in `Waiters::let_go`, after which `next` is ours.
         if self.node.place.swap(QUEUED, acquire("waiters.raise")) != IDLE {
@@ -208,7 +210,8 @@ impl Waiter {
         let node = Arc::into_raw(Arc::clone(&self.node)).cast_mut();
         let mut top = waiters.top.load(Relaxed);
         loop {
-            // SAFETY: the node was idle and is not on the stack yet: no other thread reads `next`.
+            // SAFETY: the node was idle and is not on the stack yet, so no other thread reads
+            // `next`.
             self.node.next.with_mut(|next| unsafe { *next = top });
             // ORDER: pairs with the swap in `Waiters::take_all`, which reads `next`.
             let push = release("waiters.push");
@@ -219,8 +222,8 @@ impl Waiter {
         }
     }
 
-    /// Leaves for good. A waiter that is dropped without this stays on the stack until the stack is
-    /// taken.
+    /// Leaves for good. The node of a waiter that is dropped without this call stays on the stack
+    /// until the stack is taken.
     pub(crate) fn leave(&mut self, waiters: &Waiters) {
         if self.node.place.load(Relaxed) == IDLE {
             return;
@@ -236,7 +239,7 @@ impl Waiter {
         }
     }
 
-    /// The task may end before the node does.
+    /// Drops the waker now, because the task may end before the node does.
     fn take_waker(&self) -> Option<Waker> {
         #[cfg(not(loom))]
         return self.node.waker.take();

@@ -1,4 +1,5 @@
-//! Magazines with real threads and plain buffers, so that ThreadSanitizer sees one that two have.
+//! Magazines with real threads and plain buffers, so that ThreadSanitizer reports a buffer that two
+//! threads own.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -12,12 +13,12 @@ use forebay_testkit::Rng;
 
 const BUFFER_WORDS: usize = 32;
 
-/// Yields while one side waits for the other one.
+/// How often one side yields while it waits for the other.
 const YIELDS_MAX: u64 = 50_000_000;
 
-/// Writes all of a buffer, which the last owner left whole.
+/// Checks that the last owner left the buffer whole, and overwrites all of it.
 fn use_buffer(buffer: &mut [u64], mark: u64) {
-    assert!(buffer.iter().all(|word| *word == buffer[0]), "not whole: {buffer:?}");
+    assert!(buffer.iter().all(|word| *word == buffer[0]), "a torn buffer: {buffer:?}");
     buffer.fill(mark);
 }
 
@@ -25,14 +26,14 @@ fn new_buffer() -> Box<[u64]> {
     vec![0; BUFFER_WORDS].into()
 }
 
-/// Buffers on their way from one worker to another. (ThreadSanitizer cannot follow std's channels.)
+/// Buffers in transit from one worker to another. (ThreadSanitizer cannot follow std's channels.)
 struct Way {
     buffers: Mutex<VecDeque<Box<[u64]>>>,
-    /// One of the two has ended: the other one does not wait for it.
+    /// Whether one of the two workers has ended, so that the other must not wait for it.
     is_closed: AtomicBool,
 }
 
-/// One side of a way; closes it at its end, be it a panic.
+/// One worker's side of a `Way`. Dropping it, also in a panic, closes the way.
 struct Side<'a>(&'a Way);
 
 impl Drop for Side<'_> {
@@ -49,7 +50,10 @@ impl Side<'_> {
                 false
             }
         };
-        assert!((0..YIELDS_MAX).any(has_room), "the receiver hangs");
+        assert!(
+            (0..YIELDS_MAX).any(has_room),
+            "the receiver took no buffer within {YIELDS_MAX} yields"
+        );
         self.0.buffers.lock().push_back(buffer);
     }
 
@@ -62,11 +66,11 @@ impl Side<'_> {
             }
             thread::yield_now();
         }
-        panic!("the sender hangs");
+        panic!("the sender sent no buffer within {YIELDS_MAX} yields");
     }
 }
 
-/// Takes and gives with pairs of magazines that others use, too.
+/// Takes and gives items of pairs that other threads use, too.
 fn share(shared: &SharedMagazines<Box<[u64]>>, near: usize, rng: &mut Rng) {
     for round in 0..2_000 {
         let count = rng.below(20);
@@ -109,13 +113,16 @@ fn buffers_go_from_worker_to_worker_through_the_depot() {
         });
         // ThreadSanitizer sees the end of a thread in its join.
         for worker in sharers.chain([giver, taker]).collect::<Vec<_>>() {
-            worker.join().expect("no step panics");
+            worker.join().expect("the worker panicked");
         }
     });
     drop(shared);
     let sum = depot.gone_counts();
     println!("{sum:?}");
-    assert_eq!(sum.takes, sum.gives, "every buffer came back");
-    assert!(sum.made - sum.dropped <= 4 * 8, "what is left lies in the depot");
-    assert!(sum.exchanges * 8 <= sum.takes + sum.gives, "whole magazines: {sum:?}");
+    assert_eq!(sum.takes, sum.gives, "every buffer is given back");
+    assert!(sum.made - sum.dropped <= 4 * 8, "the remaining buffers are in the depot");
+    assert!(
+        sum.exchanges * 8 <= sum.takes + sum.gives,
+        "an exchange moves a whole magazine: {sum:?}"
+    );
 }

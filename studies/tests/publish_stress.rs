@@ -1,5 +1,5 @@
-//! Senders, receivers, producers and followers on real threads: every byte arrives once, in order,
-//! with its end, however the threads meet.
+//! Senders, receivers, producers and followers on real threads. Every byte arrives once, in order
+//! and with its end, in any interleaving.
 #![cfg_attr(tsan, feature(sanitize))]
 #![expect(clippy::unwrap_used, reason = "a test")]
 
@@ -17,9 +17,9 @@ const MESSAGES: usize = if cfg!(tsan) { 1_000 } else { 10_000 };
 const RECORDS: usize = if cfg!(tsan) { 20 } else { 200 };
 const FOLLOWERS: usize = 3;
 
-/// ThreadSanitizer does not see the fence with which the standard library's `Arc` puts its
-/// destructor after all other uses: that library is not compiled for it. Everything up to the last
-/// count is still checked.
+/// ThreadSanitizer does not see the fence by which the standard library's `Arc` orders its
+/// destructor after all other uses, because that library is not compiled for it. All accesses
+/// before the last count is dropped are still checked.
 #[cfg(tsan)]
 #[sanitize(thread = "off")]
 #[unsafe(no_mangle)]
@@ -28,7 +28,7 @@ extern "C" fn __tsan_default_suppressions() -> *const std::ffi::c_char {
     const { LIST.as_ptr() }
 }
 
-/// xorshift64*: enough to mix lengths and bytes.
+/// xorshift64*, which is random enough for lengths and bytes.
 struct Random(u64);
 
 impl Random {
@@ -39,7 +39,7 @@ impl Random {
         self.0.wrapping_mul(0x2545_F491_4F6C_DD1D)
     }
 
-    /// Below `end`.
+    /// Returns a number below `end`.
     fn below(&mut self, end: usize) -> usize {
         (self.next() % end as u64) as usize
     }
@@ -49,7 +49,7 @@ impl Random {
     }
 }
 
-/// A new seed for each run; a failed test is run again with the printed seed.
+/// Returns a new seed for each run. A failed run can be repeated with the printed seed.
 fn seed(test: &str) -> u64 {
     let given = std::env::var("FOREBAY_SEED").ok().and_then(|seed| seed.parse().ok());
     let seed = given.unwrap_or_else(|| RandomState::new().hash_one(test) | 1);
@@ -57,7 +57,8 @@ fn seed(test: &str) -> u64 {
     seed
 }
 
-/// The messages that both sides agree on: bytes, and if they are sent to their end.
+/// Returns the messages that both sides agree on: their bytes, and whether they are sent to their
+/// end.
 fn messages(seed: u64) -> impl Iterator<Item = (Vec<u8>, bool)> {
     let mut random = Random(seed);
     (0..MESSAGES).map(move |_| {
@@ -160,7 +161,8 @@ fn a_side_that_goes_ends_the_wait_of_the_other() {
     }
 }
 
-/// Reads all of a record, or only `bytes_max` of it; returns if it was done.
+/// Reads the whole record, or only `bytes_max` bytes of it. Returns whether the record was whole,
+/// or `None` if it stopped early.
 fn follow(mut follower: RecordFollower, expected: &[u8], bytes_max: usize) -> Option<bool> {
     let mut offset = 0;
     while offset < bytes_max {
@@ -172,7 +174,7 @@ fn follow(mut follower: RecordFollower, expected: &[u8], bytes_max: usize) -> Op
                 follower.advance(count);
             }
             Peek::Done => {
-                assert_eq!(offset, expected.len(), "an end before the end");
+                assert_eq!(offset, expected.len(), "the record ended too early");
                 return Some(true);
             }
             Peek::Aborted => return Some(false),
@@ -181,7 +183,7 @@ fn follow(mut follower: RecordFollower, expected: &[u8], bytes_max: usize) -> Op
     None
 }
 
-/// Followers that come one after the other, some of which leave early.
+/// Follows the record several times, one follower after the other. Some of them leave early.
 fn follow_again_and_again(record: &GrowingRecord, expected: &[u8], is_whole: bool, seed: u64) {
     let mut random = Random(seed);
     for _ in 0..3 {

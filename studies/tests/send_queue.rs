@@ -1,4 +1,5 @@
-//! The two queues of the example `send_queue` deliver the same, and only one of them takes locks.
+//! The two queues of the example `send_queue` deliver the same messages, and only one of them takes
+//! locks.
 #![expect(clippy::unwrap_used, reason = "a test")]
 
 #[path = "../examples/send_queue/locked.rs"]
@@ -15,18 +16,18 @@ use forebay_sync::observe;
 use sites::SITES;
 use work::{Incoming, Outgoing, PACKET_BYTES, Plan, deliver};
 
-/// The most bytes in the queue: less than a message, some messages, and all of them.
+/// The most bytes in the queue: less than one message, several messages, or all of them.
 const QUEUE_BYTES_MAX: [usize; 3] = [1, 32 * 1024, usize::MAX];
 const MESSAGES: usize = 300;
 
-/// Every message arrives with all its bytes and its end, in order, in packets that are not too long
-/// and hold bytes of one message.
+/// Asserts that every message arrives with all its bytes and its end, in order, and that no packet
+/// is too long or holds bytes of two messages.
 fn assert_delivery(name: &str, plan: &Plan, sides: (impl Outgoing, impl Incoming)) {
     let mut expected = plan.messages().map(|message| (message.bytes, message.is_whole));
     let mut received = Vec::new();
     let (sent, arrived) = deliver(plan, sides.0, sides.1, |read| match read {
         Read::Part { bytes, is_end } => {
-            assert!(bytes.len() <= PACKET_BYTES, "{name}: a packet of {}", bytes.len());
+            assert!(bytes.len() <= PACKET_BYTES, "{name}: a packet has {} bytes", bytes.len());
             received.extend_from_slice(bytes);
             if *is_end {
                 assert_eq!(expected.next(), Some((&received[..], true)), "{name}");
@@ -52,14 +53,17 @@ fn both_queues_deliver_every_message_and_one_takes_no_lock() {
     for (seed, bytes_max) in (1..).zip(QUEUE_BYTES_MAX) {
         let plan = Plan::new(seed, MESSAGES);
         let aborted = plan.messages().filter(|message| !message.is_whole).count();
-        assert!(aborted > 0, "seed {seed}: nothing is aborted");
+        assert!(aborted > 0, "seed {seed}: no message is aborted");
 
         assert_delivery("publish", &plan, published::queue(bytes_max));
         assert_eq!(SITES.take(), [], "publish, {bytes_max} bytes: a lock was taken");
 
         assert_delivery("one mutex", &plan, locked::queue(bytes_max));
         let count: u64 = SITES.take().iter().map(|counts| counts.count).sum();
-        assert!(count > 3 * MESSAGES as u64, "one mutex, {bytes_max} bytes: {count} locks");
+        assert!(
+            count > 3 * MESSAGES as u64,
+            "one mutex, {bytes_max} bytes: the lock was taken only {count} times"
+        );
     }
     observe::off();
 }

@@ -1,28 +1,28 @@
-//! A forked child with copies of its parent's handles.
+//! A forked child that uses copies of its parent's handles.
 
 use forebay_capi::*;
 
 use crate::scene::{OutPlace, Scene, answered, by, by_mut, bytes, closing, take, text};
 
-/// Runs a check in a child and returns its exit status. The child executes nothing else.
+/// Runs a check in a forked child and returns its exit status. The child executes nothing else.
 fn in_child(run: impl FnOnce() -> i32) -> i32 {
-    // SAFETY: the child ends by `_exit`, and takes no lock that another thread of the parent may
-    // have had, but those of malloc, which libc looks after.
+    // SAFETY: the child ends by `_exit`. It takes no lock that another thread of the parent may
+    // have held, except malloc's, which libc takes care of.
     let pid = unsafe { libc::fork() };
     assert!(pid >= 0, "fork");
     if pid == 0 {
         let status = run();
-        // SAFETY: it ends the process.
+        // SAFETY: the call ends the process.
         unsafe { libc::_exit(status) };
     }
     let mut status = 0;
     // SAFETY: it is our child.
     assert_eq!(unsafe { libc::waitpid(pid, &raw mut status, 0) }, pid);
-    assert!(libc::WIFEXITED(status), "the child was killed: {status}");
+    assert!(libc::WIFEXITED(status), "the child did not exit: wait status {status}");
     libc::WEXITSTATUS(status)
 }
 
-/// The number of the first wrong result.
+/// Returns the number of the first wrong result.
 fn first_wrong(codes: &[(Code, Code)]) -> i32 {
     codes.iter().position(|(found, expected)| found != expected).map_or(0, |at| at as i32 + 1)
 }
@@ -48,7 +48,7 @@ fn a_child_can_do_nothing_by_the_handles_of_its_parent() {
             (held, Code::Forked),
             (forebay_cursor_first(by_mut(cursor), None), Code::Forked),
             (forebay_map_remove_if_same(map(), by(entry)), Code::Forked),
-            // Reading takes no lease, and closing does not affect the parent.
+            // Reading takes no lease, and closing a handle in the child does not affect the parent.
             (contained, Code::Ok),
             (forebay_cursor_close(closing(cursor)), Code::Ok),
             (forebay_entry_release(closing(entry)), Code::Ok),
@@ -58,10 +58,10 @@ fn a_child_can_do_nothing_by_the_handles_of_its_parent() {
         ];
         first_wrong(&codes)
     });
-    assert_eq!(status, 0, "the number of what was wrong in the child");
+    assert_eq!(status, 0, "a call in the child had a wrong result; the status is its number");
     scene.put("key", "new");
     let freed = answered(|freed| forebay_map_reclaim(by(scene.map), freed));
-    assert_eq!(freed, Ok(0), "the child has ended leases of its parent");
+    assert_eq!(freed, Ok(0), "the child ended no lease of its parent");
     assert_eq!(text(item.value), "old");
     forebay_entry_release(closing(entry));
     forebay_cursor_close(closing(cursor));
@@ -81,7 +81,7 @@ fn a_child_that_joins_takes_part() {
         // SAFETY: the bytes are there.
         unsafe { forebay_map_put(by(map.unwrap()), bytes(b"key"), bytes(b"child"), None) }
     };
-    // Through the region of its parent, or one that it opens itself.
+    // The child joins through its parent's region, or through a region that it opens itself.
     for opens in [false, true] {
         let status = in_child(|| {
             // SAFETY: the string is there.
@@ -95,7 +95,7 @@ fn a_child_that_joins_takes_part() {
         let item = answered(|place| forebay_entry_item(by(entry), place)).unwrap();
         assert_eq!(text(item.value), "child");
         forebay_entry_release(closing(entry));
-        // It ended without closing anything.
+        // The child ended without closing anything, so that there is one participant to sweep.
         assert_eq!(answered(|swept| forebay_region_sweep(by(scene.region), swept)), Ok(1));
         scene.put("key", "parent");
     }

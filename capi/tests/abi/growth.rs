@@ -12,7 +12,7 @@ use crate::scene::{OutPlace, Scene, answered, by, closing, last_message, stats_o
 fn structs_of_older_and_newer_programs_are_understood() {
     let scene = Scene::open(1);
     scene.put("key", "value");
-    // An older program knows two fields of the answer, a newer one twelve words.
+    // An older program knows two words of the struct, and a newer program knows twelve.
     for (known, expected) in [(16, [16, 1, 9]), (96, [96, 1, scene.stats().used_bytes])] {
         let mut words = [9_u64; 12];
         words[0] = known;
@@ -44,7 +44,7 @@ fn a_field_of_a_later_version_is_refused() {
     assert_eq!(open(&[32, 4 << 20, 1 << 31, 0]), Err(Code::Argument));
 }
 
-/// Splits a map through another handle of the same region.
+/// The map is split through another handle of the same region.
 #[test]
 fn a_map_is_split_up_to_its_limit() {
     let scene = Scene::open(2);

@@ -36,7 +36,11 @@ fn handles_are_closed_in_any_order() {
     assert_eq!(join(&scene).unwrap_err(), Code::ParticipantsFull);
     forebay_participant_leave(take(&mut scene.participant));
     forebay_map_close(take(&mut scene.map));
-    assert_eq!(join(&scene).unwrap_err(), Code::ParticipantsFull, "there is still a cursor");
+    assert_eq!(
+        join(&scene).unwrap_err(),
+        Code::ParticipantsFull,
+        "the cursor still keeps its participant"
+    );
     let item = answered(|place| forebay_cursor_next(by_mut(cursor), place)).unwrap();
     assert_eq!(text(item.value), "value");
     forebay_cursor_close(closing(cursor));
@@ -58,14 +62,18 @@ fn a_cursor_gives_its_entry_away() {
     let scene = Scene::open(1);
     scene.put("key", "old");
     let cursor = scene.cursor();
-    // It stands at no entry, and is closed all the same.
+    // The cursor is not at an entry, but the call still closes it.
     assert_eq!(
         answered(|place| forebay_cursor_into_entry(closing(cursor), place)).unwrap_err(),
         Code::Absent
     );
     let cursor = scene.cursor();
     let item = answered(|place| forebay_cursor_first(by_mut(cursor), place)).unwrap();
-    assert_eq!(forebay_cursor_into_entry(closing(cursor), None), Code::Null, "it stays open");
+    assert_eq!(
+        forebay_cursor_into_entry(closing(cursor), None),
+        Code::Null,
+        "the cursor stays open"
+    );
     let entry = answered(|place| forebay_cursor_into_entry(closing(cursor), place)).unwrap();
     scene.put("key", "new");
     assert_eq!(answered(|freed| forebay_map_reclaim(by(scene.map), freed)), Ok(0));
@@ -98,7 +106,7 @@ fn a_key_that_the_cursor_shows_may_be_the_one_to_go_to() {
     let mut item = answered(|place| forebay_cursor_first(by_mut(cursor), place)).unwrap();
     let mut keys = vec![text(item.key)];
     loop {
-        // SAFETY: the cursor holds the key until it has gone on.
+        // SAFETY: the cursor holds the key until it has moved on.
         let above = |place: OutPlace<'_, _>| unsafe {
             forebay_cursor_above(by_mut(cursor), item.key, place)
         };
@@ -119,7 +127,7 @@ fn entries_of_other_regions_are_no_expectation() {
     let (ours, theirs) = (scene.entry("key").unwrap(), other.entry("key").unwrap());
     // SAFETY: the bytes are there.
     let put = |entry| unsafe { forebay_map_put_if_same(by(scene.map), by(entry), bytes(b"x")) };
-    // Both lie at the same place in their regions.
+    // Both entries lie at the same location in their regions.
     assert_eq!(put(theirs), Code::Differs);
     assert_eq!(forebay_map_remove_if_same(by(scene.map), by(theirs)), Code::Differs);
     assert_eq!(forebay_entry_is_same(by(ours), by(theirs)), Code::Differs);

@@ -8,12 +8,12 @@ use forebay_capi::*;
 const HEADER: &str = include_str!("../../include/forebay_ordmap.h");
 const NOTHING: AbiBytes = AbiBytes { data: null(), len: 0 };
 
-/// Calls functions; returns their names and codes.
+/// Calls functions, and returns their names and codes.
 macro_rules! called {
     ($($name:ident($($argument:expr),*)),* $(,)?) => {
         vec![$((stringify!($name), {
             #[allow(unused_unsafe, reason = "some are safe to call")]
-            // SAFETY: null is refused wherever it may not be.
+            // SAFETY: every function refuses null where it is not allowed.
             unsafe { $name($($argument),*) }
         })),*]
     };
@@ -89,7 +89,7 @@ fn null_is_refused_or_right_everywhere() {
     assert_eq!(tried, all);
 }
 
-/// The functions of the header that return a code.
+/// Returns the functions of the header that return a code.
 fn declared() -> impl Iterator<Item = &'static str> {
     let lines = HEADER.lines().filter_map(|line| line.strip_prefix("forebay_code "));
     lines.filter_map(|line| Some(line.split_once('(')?.0))

@@ -1,4 +1,4 @@
-//! A map behind handles, and helpers to call it.
+//! A region with a map behind handles of the C interface, and helpers to call it.
 
 use std::ffi::{CStr, CString};
 use std::mem::MaybeUninit;
@@ -19,11 +19,11 @@ pub(crate) struct Scene {
 /// Room for an output.
 pub(crate) type OutPlace<'p, T> = Option<&'p mut MaybeUninit<T>>;
 
-/// The output of a call, which is written if the code is OK.
+/// Returns the output of a call, which is written if the code is OK.
 pub(crate) fn answered<T>(ask: impl FnOnce(OutPlace<'_, T>) -> Code) -> Result<T, Code> {
     let mut answer = MaybeUninit::uninit();
     match ask(Some(&mut answer)) {
-        // SAFETY: the answer is there, as every function says for this code.
+        // SAFETY: every function writes its output when it returns this code.
         Code::Ok => Ok(unsafe { answer.assume_init() }),
         code => Err(code),
     }
@@ -33,31 +33,31 @@ pub(crate) fn bytes(bytes: &[u8]) -> AbiBytes {
     AbiBytes { data: bytes.as_ptr(), len: bytes.len() }
 }
 
-/// The bytes that a call shows, while they are valid.
+/// Copies the bytes that a call returned. They must still be valid.
 pub(crate) fn text(shown: AbiBytes) -> String {
-    // SAFETY: the tests read the bytes as long as they hold the handle that shows them.
+    // SAFETY: the tests hold the handle that keeps the bytes valid while they read them.
     let shown = unsafe { std::slice::from_raw_parts(shown.data, shown.len) };
     String::from_utf8_lossy(shown).into_owned()
 }
 
 pub(crate) fn last_message() -> String {
-    // SAFETY: it is never null, and no call fails in between.
+    // SAFETY: the message is never null, and no call fails in between.
     unsafe { CStr::from_ptr(forebay_last_message()) }.to_string_lossy().into_owned()
 }
 
-/// A handle as a function takes it.
+/// The handle in the form in which a function takes it.
 pub(crate) fn by<'a, T>(handle: *mut T) -> Option<&'a T> {
-    // SAFETY: handles of these tests are null or not closed.
+    // SAFETY: handles of these tests are null or open.
     unsafe { handle.as_ref() }
 }
 
 pub(crate) fn by_mut<'a, T>(handle: *mut T) -> Option<&'a mut T> {
-    // SAFETY: as above; and one at a time.
+    // SAFETY: as above, and there is only one such reference at a time.
     unsafe { handle.as_mut() }
 }
 
 pub(crate) fn closing<T>(handle: *mut T) -> Option<Box<T>> {
-    // SAFETY: the handles come from `Box`, and the tests close them once.
+    // SAFETY: the handles come from `Box`, and the tests close each of them once.
     Some(unsafe { Box::from_raw(handle) })
 }
 
@@ -124,7 +124,7 @@ impl Drop for Scene {
     }
 }
 
-/// Takes the handle to close it, and leaves null.
+/// Takes the handle in order to close it, and leaves null in its place.
 pub(crate) fn take<T>(handle: &mut *mut T) -> Option<Box<T>> {
     let taken = std::mem::replace(handle, std::ptr::null_mut());
     if taken.is_null() { None } else { closing(taken) }

@@ -1,4 +1,4 @@
-//! Values that are stored, compared, read and shown.
+//! Values that are stored, compared, read and copied.
 
 use std::ffi::CStr;
 use std::ptr::null;
@@ -14,7 +14,7 @@ fn changes_with_a_condition_are_done_if_it_holds() {
     let scene = Scene::open(1);
     let map = || by(scene.map);
     let (key, one, two) = (bytes(b"key"), bytes(b"1"), bytes(b"2"));
-    // SAFETY: the bytes are there, for all below.
+    // SAFETY: the bytes are valid in all calls below.
     unsafe {
         assert_eq!(forebay_map_put_if_value(map(), key, one, two), Code::Differs);
         assert_eq!(forebay_map_remove_if_value(map(), key, one), Code::Differs);
@@ -49,7 +49,7 @@ fn values_are_copied_where_there_is_room() {
         // SAFETY: the bytes and the room are there.
         let code =
             unsafe { forebay_map_read(by(scene.map), key, place, bytes_max, Some(&mut len)) };
-        // SAFETY: it was initialised.
+        // SAFETY: the length was initialised.
         (code, unsafe { len.assume_init() })
     };
     let mut room = *b"........";
@@ -75,7 +75,7 @@ fn lengths_that_cannot_be_are_refused() {
         (at(null(), 0), at(null(), 0), Code::Ok, ""),
     ];
     for (key, value, code, message) in cases {
-        // SAFETY: the bytes are there, or are refused before they are read.
+        // SAFETY: the bytes are valid, or are refused before they are read.
         let found = unsafe { forebay_map_put(by(scene.map), key, value, None) };
         assert_eq!(found, code, "{message}");
         assert!(code == Code::Ok || last_message().starts_with(message), "{}", last_message());
@@ -137,7 +137,7 @@ fn ranges_have_the_ends_that_they_are_given() {
     assert_eq!(last_message(), "low: 3 is not a kind of bound");
 }
 
-/// The keys of all items up to the end.
+/// Returns the keys of all items up to the end.
 fn keys(mut next: impl FnMut(OutPlace<'_, AbiItem>) -> Code) -> String {
     let shown = || Some(text(answered(&mut next).ok()?.key));
     std::iter::from_fn(shown).collect::<Vec<_>>().join(" ")
@@ -187,7 +187,7 @@ fn regions_are_made_found_and_replaced() {
         forebay_participant_map_name(by(participant), names.len(), room.as_mut_ptr(), 65)
     } == Code::Ok
     {
-        // SAFETY: a NUL is behind it.
+        // SAFETY: a NUL follows the name.
         names.push(unsafe { CStr::from_ptr(room.as_ptr()) }.to_owned());
     }
     assert_eq!(names, [c"map".to_owned()]);

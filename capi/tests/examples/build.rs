@@ -1,4 +1,4 @@
-//! Builds the requirements of the examples: the library, a C compiler, Python.
+//! Builds the examples and finds the programs that they need: the library, a C compiler, Python.
 
 use std::fmt;
 use std::io::{Write, stderr};
@@ -27,14 +27,14 @@ impl Language {
             Language::C(program) => Command::new(program),
             Language::Python(python) => {
                 let mut command = Command::new(python);
-                // Without installed packages, whose search would take long.
+                // Site packages are left out, because searching them takes long.
                 command.args(["-S", "-E"]).arg(crate_dir().join("examples/table.py"));
                 command.env("FOREBAY_LIBRARY", library_dir().join("libforebay_capi.so"));
                 command
             }
         };
         command.env_remove("FOREBAY_CRASH_AT");
-        // Variables by which cargo names a folder with perhaps an older library.
+        // Cargo sets this variable, which may lead to a folder with an older library.
         command.env_remove("LD_LIBRARY_PATH");
         command
     }
@@ -46,7 +46,7 @@ pub(crate) fn languages() -> Vec<Language> {
     FOUND.get_or_init(|| c().into_iter().chain(python()).collect()).clone()
 }
 
-/// Each language with each, in both roles.
+/// Returns each language paired with each, in both roles.
 pub(crate) fn pairs() -> Vec<(Language, Language)> {
     let all = languages();
     let mut pairs = Vec::new();
@@ -56,13 +56,13 @@ pub(crate) fn pairs() -> Vec<(Language, Language)> {
     pairs
 }
 
-/// Whether this program exists. A missing one is reported where it cannot be overlooked.
+/// Whether this program exists. A missing program is reported where it cannot be overlooked.
 pub(crate) fn has(program: &str) -> bool {
     let mut command = Command::new(program);
     let is_there = command.arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
     if is_there.is_err() {
-        // Not by `eprintln!`, which the test runner captures.
-        let _ = writeln!(stderr(), "NOT TESTED: {program} is not there");
+        // `eprintln!` would not be visible, because the test runner captures it.
+        let _ = writeln!(stderr(), "NOT TESTED: {program} is not installed");
     }
     is_there.is_ok()
 }
@@ -84,7 +84,7 @@ fn c() -> Option<Language> {
     compile("table", &table_c(), |cc| cc.args(arguments).arg(run_path)).map(Language::C)
 }
 
-/// The interpreter itself: `python3` may be a script that searches for it each time.
+/// The interpreter itself, because `python3` may be a script that searches for it each time.
 fn python() -> Option<Language> {
     if !has("python3") {
         return None;
@@ -99,7 +99,7 @@ pub(crate) fn table_c() -> PathBuf {
     crate_dir().join("examples/table.c")
 }
 
-/// Compiles a C program, separately for each test process, so that none runs a half-written file.
+/// Compiles a C program. Each test process compiles its own, so that none runs a half-written file.
 pub(crate) fn compile(
     name: &str,
     source: &Path,

@@ -1,4 +1,4 @@
-//! Writers that are killed while others go on.
+//! Writers that are killed while others continue.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ fn kill_count() -> u64 {
     std::env::var("FOREBAY_KILLS").map_or(20, |count| count.parse().unwrap())
 }
 
-/// Writes until it is killed; returns the last row that it reported.
+/// Runs a writer until it is killed. Returns the last row that it reported.
 fn killed_writer(language: &Language, region: &Path, after: usize) -> u64 {
     let mut writer = Program::start(language, region, &["fill"]);
     let mut last = None;
@@ -33,13 +33,13 @@ fn writers_that_are_killed_have_written_what_they_said() {
     let region = &dir.path().join("own/region");
     for kill in 1..=kill_count() {
         let row = killed_writer(writer, region, random.below(600));
-        // Python takes longer to start than everything else.
+        // Python takes longer to start than all other steps together.
         let survivor = &languages[kill as usize % languages.len()];
         let case = format!("kill {kill}, {survivor:?}");
         let key = format!("row {:08}", row % 5000);
         let expected = format!("{key} = this is {key}, {row}\n");
         assert_eq!(run(survivor, region, &["get", &key]), (true, expected), "{case}");
-        // It has to take a lock that the killed writer may have held.
+        // This command needs a lock that the killed writer may have held.
         assert!(run(survivor, region, &["add", "counter", "3"]).0, "{case}");
         let (_, output) = run(survivor, region, &["check"]);
         assert!(output.starts_with("sound: 1 maps, "), "{case}: {output}");

@@ -1,9 +1,9 @@
-//! The examples in C and Python share a map, each in processes of its own. Without a C compiler or
-//! Python the part is left out, and the output says so.
+//! The examples in C and Python share a map, each in its own process. Without a C compiler or
+//! Python the tests leave out that language, and the output says so.
 //!
-//! `FOREBAY_KILLS=1000` for a longer run, `FOREBAY_SEED` to repeat one.
+//! `FOREBAY_KILLS=1000` makes a longer run, and `FOREBAY_SEED` repeats a run.
 
-#![cfg(not(tsan))] // It sees nothing between processes.
+#![cfg(not(tsan))] // ThreadSanitizer does not see other processes.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod build;

@@ -9,7 +9,7 @@ use crate::build::{Language, compile, crate_dir, languages, library_dir};
 
 const PAGE: &str = include_str!("../../../docs/ordmap.md");
 
-/// The page's block of a language.
+/// Returns the page's code block in a language.
 fn block(language: &str) -> &'static str {
     let (_, after) = PAGE.split_once(&format!("\n```{language}\n")).unwrap();
     after.split_once("\n```").unwrap().0

@@ -1,4 +1,4 @@
-//! A running example, with its input and output by line.
+//! A running example, with line-based input and output.
 
 use std::io::{Read, Write};
 use std::os::unix::process::ExitStatusExt;
@@ -10,14 +10,14 @@ use rustix::process::{Signal, pidfd_send_signal};
 use crate::build::Language;
 use forebay_testkit::process::{PATIENCE, pidfd_of, wait_readable};
 
-/// An example that runs; killed when it is dropped.
+/// A running example, killed when it is dropped.
 pub(crate) struct Program {
     child: Child,
     unread: Vec<u8>,
     what: String,
 }
 
-/// Runs a command to its end; returns its output, and whether it found its key.
+/// Runs a command to its end. Returns whether it found its key, and its output.
 pub(crate) fn run(language: &Language, region: &Path, arguments: &[&str]) -> (bool, String) {
     let mut program = Program::start(language, region, arguments);
     let mut output = String::new();
@@ -36,7 +36,7 @@ impl Program {
         Program { child, unread: Vec::new(), what: format!("{language:?} {arguments:?}") }
     }
 
-    /// The next line; `None` if the program ends first.
+    /// Returns the next line, or `None` if the program ends first.
     pub(crate) fn hear(&mut self) -> Option<String> {
         loop {
             if let Some(end) = self.unread.iter().position(|byte| *byte == b'\n') {
@@ -69,10 +69,10 @@ impl Program {
         self.child.kill().unwrap();
         let status = self.child.wait().unwrap();
         let signal = Some(Signal::KILL.as_raw());
-        assert_eq!(status.signal(), signal, "{} had ended: {status}", self.what);
+        assert_eq!(status.signal(), signal, "{} had already ended: {status}", self.what);
     }
 
-    /// Waits for its end; returns whether it found its key.
+    /// Waits for the program's end. Returns whether it found its key.
     pub(crate) fn end(mut self) -> bool {
         drop(self.child.stdin.take());
         let pidfd = pidfd_of(self.child.id());

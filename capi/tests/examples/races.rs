@@ -1,4 +1,4 @@
-//! Processes that change one key by comparing.
+//! Processes that change one key by compare-and-set.
 
 use crate::build::{Language, languages};
 use crate::program::{Program, run};
@@ -9,7 +9,7 @@ fn additions_of_several_processes_are_all_there() {
     let languages = languages();
     let dir = tempfile::tempdir().unwrap();
     let region = &dir.path().join("own/region");
-    // Two of each, so that some always run at the same time.
+    // Each language runs two processes, so that some of them always overlap.
     let begin = |language: &Language| {
         Program::start(language, region, &["add", "counter", &COUNT.to_string()])
     };
@@ -22,7 +22,7 @@ fn additions_of_several_processes_are_all_there() {
         again += tried.unwrap().0.parse::<u64>().unwrap();
         assert!(program.end(), "{output}");
     }
-    println!("{again} of {} were too late and tried again", count * COUNT);
+    println!("{again} of {} additions were too late and were tried again", count * COUNT);
     for language in &languages {
         let expected = format!("counter = {}\n", count * COUNT);
         assert_eq!(run(language, region, &["get", "counter"]), (true, expected), "{language:?}");

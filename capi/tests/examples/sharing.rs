@@ -1,4 +1,4 @@
-//! One program writes, another one reads.
+//! One program writes and another one reads.
 
 use std::process::Command;
 

@@ -35,18 +35,18 @@ fn a_stopped_writer_is_waited_for_up_to_the_limit() {
             Code::Busy => break,
             code => assert_eq!(code, Code::Ok),
         }
-        assert!(now() < deadline, "it was never stopped with the lock");
+        assert!(now() < deadline, "the writer was never stopped while it held the lock");
         writer.signal(Signal::CONT);
         writer.hear().unwrap();
     }
     assert_eq!(last_message(), "timed out waiting for the map's lock; its owner may be stopped");
     assert_eq!(forebay_code_side(Code::Busy as i32), CodeSide::Others);
-    // Readers go on.
+    // Readers do not wait for the writer.
     // SAFETY: the bytes are there.
     let read = unsafe { forebay_map_contains(by(map), bytes(b"row 00000000")) };
     assert_eq!(read, Code::Ok);
     writer.kill();
-    assert_eq!(put(), Code::Ok, "who is dead is not waited for");
+    assert_eq!(put(), Code::Ok, "a dead writer is not waited for");
     forebay_map_close(closing(map));
     forebay_participant_leave(closing(participant));
     forebay_region_close(closing(region));

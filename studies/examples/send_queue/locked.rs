@@ -1,8 +1,8 @@
 //! The queue with a lock: sender and transmitter share one mutex.
 //!
-//! The sender locks to look for room, to append to the last message and to end it; the transmitter
-//! locks to look at the head, to copy a packet out of it and to remove it. All other work happens
-//! outside of the lock: the sender copies its bytes before it locks.
+//! The sender takes the lock to check for room, to append to the last message and to end it. The
+//! transmitter takes it to inspect the head, to copy a packet and to remove the message. All other
+//! work is done without the lock: the sender, for instance, copies its bytes before it locks.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -25,17 +25,17 @@ struct Queue {
     messages: VecDeque<Message>,
     bytes: usize,
     is_closed: bool,
-    /// The transmitter, when it sleeps because there is nothing.
+    /// The transmitter's thread, while it sleeps because the queue is empty.
     transmitter: Option<Thread>,
-    /// The sender, when it sleeps because there is no room.
+    /// The sender's thread, while it sleeps because the queue is full.
     sender: Option<Thread>,
 }
 
-/// A chain of parts, as they were appended.
+/// The parts of one message, in the order in which they were appended.
 #[derive(Debug, Default)]
 struct Message {
     parts: VecDeque<Vec<u8>>,
-    /// The bytes of the first part that have been sent.
+    /// The number of bytes of the first part that have been sent.
     offset: usize,
     end: Option<bool>,
 }
@@ -128,7 +128,8 @@ impl Transmitter {
         }
     }
 
-    /// Copies a packet out of the first message; returns its length, and if the message ends.
+    /// Copies a packet from the first message. Returns the packet's length, and whether the message
+    /// ends with it.
     fn copy_out(&self, packet: &mut [u8]) -> (usize, bool) {
         let mut queue = self.queue.lock();
         let Some(first) = queue.messages.front_mut() else {

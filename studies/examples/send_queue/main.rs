@@ -1,9 +1,9 @@
-//! A sender and a transmitter share a queue: one behind a mutex, in which they contend, and one of
-//! published chunks, in which neither takes a lock.
+//! A sender and a transmitter share a queue. The example runs two kinds of queue: one behind a
+//! mutex, for which the two contend, and one of published chunks without a lock.
 //!
 //! `cargo run --release -p forebay-studies --example send_queue` runs both. For each call site of
-//! the lock it prints how often the other side wanted the lock during a hold (`cnt_hold`) and how
-//! often the lock was already taken (`cnt_lock`), as a kernel's lock profile does.
+//! the lock it prints, as a kernel's lock profile does, how often the other side wanted the lock
+//! during a hold (`cnt_hold`), and how often the lock was already held (`cnt_lock`).
 //! `studies/README.md` has the background.
 
 mod locked;
@@ -21,7 +21,7 @@ use sites::SITES;
 use work::Plan;
 
 const HELP: &str = "\
-A sender and a transmitter at a queue with one mutex, and at a queue without.
+Compares a queue behind one mutex with a lock-free queue, between a sender and a transmitter.
 
 Usage: send_queue [--messages N] [--rounds N] [--seed N] [--json]
 
@@ -77,13 +77,13 @@ fn parse(arguments: &[String]) -> Result<Options, String> {
             "--rounds" => options.rounds = number()?.clamp(1, 1_000) as usize,
             "--seed" => options.seed = number()?,
             "--json" => options.is_json = true,
-            _ => return Err(format!("{argument} is not known")),
+            _ => return Err(format!("unknown argument {argument}")),
         }
     }
     Ok(options)
 }
 
-/// Runs and prints; returns whether both queues delivered the sent messages.
+/// Runs both queues and prints the results. Returns whether both delivered the sent messages.
 fn run(options: &Options) -> Result<bool, Broken> {
     observe::set(&SITES).map_err(|error| Broken(error.to_string()))?;
     let plan = Plan::new(options.seed, options.messages);

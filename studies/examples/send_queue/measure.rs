@@ -1,4 +1,5 @@
-//! Both queues in turn, several times: their deliveries, rates and locks.
+//! Runs both queues in turn for several rounds, and collects their deliveries, rates and lock
+//! counts.
 
 use std::time::{Duration, Instant};
 
@@ -9,7 +10,7 @@ use crate::sites::{Counts, SITES};
 use crate::work::{Delivery, Incoming, Outgoing, Plan, deliver};
 use crate::{locked, published};
 
-/// The most bytes in the queue.
+/// The most bytes that a queue may hold.
 const QUEUE_BYTES_MAX: usize = 256 * 1024;
 
 /// The results of one kind of queue.
@@ -18,20 +19,21 @@ pub(crate) struct Form {
     pub(crate) name: &'static str,
     /// Bytes per second of each round, slowest first.
     pub(crate) rates: Vec<f64>,
-    /// Of the last round that was counted.
+    /// The lock counts of the last round that counted them.
     pub(crate) sites: Vec<Counts>,
     pub(crate) packets: u64,
     pub(crate) sent: Delivery,
     pub(crate) arrived: Delivery,
 }
 
-/// A failure that no queue may have.
+/// A wrong delivery or a panic, which no correct queue causes.
 #[derive(Debug)]
 pub(crate) struct Broken(pub(crate) String);
 
-/// The queue with a lock, then the one without.
+/// Measures the queue with a lock, then the queue without.
 ///
-/// The deliveries of two rounds differ, or a thread has panicked.
+/// # Errors
+/// The deliveries of two rounds differ, or a thread panicked.
 pub(crate) fn measure(plan: &Plan, rounds: usize) -> Result<[Form; 2], Broken> {
     let mut forms = ["one mutex", "publish"].map(|name| Form {
         name,
@@ -56,12 +58,12 @@ pub(crate) fn measure(plan: &Plan, rounds: usize) -> Result<[Form; 2], Broken> {
 }
 
 impl Form {
-    /// Lock requests of the counted round.
+    /// The number of lock requests in the counted round.
     pub(crate) fn lock_requests(&self) -> u64 {
         self.sites.iter().map(|counts| counts.count).sum()
     }
 
-    /// Holds during which the other side wanted the lock.
+    /// The number of holds during which the other side wanted the lock.
     pub(crate) fn wanted_holds(&self) -> u64 {
         self.sites.iter().map(|counts| counts.hold_count).sum()
     }
@@ -70,7 +72,7 @@ impl Form {
         self.rates.get(self.rates.len() / 2).copied().unwrap_or_default()
     }
 
-    /// A round without an observer.
+    /// Runs a round without an observer, and records its rate.
     #[expect(clippy::disallowed_methods, reason = "it measures a time")]
     fn time(
         &mut self,
@@ -83,13 +85,16 @@ impl Form {
         let time = begin.elapsed().max(Duration::from_nanos(1));
         self.rates.push(arrived.bytes as f64 / time.as_secs_f64());
         if round > 0 && (sent, arrived) != (self.sent, self.arrived) {
-            return Err(Broken(format!("{}: round {round} delivered something else", self.name)));
+            return Err(Broken(format!(
+                "{}: round {round} delivered other messages than were sent",
+                self.name
+            )));
         }
         (self.sent, self.arrived, self.packets) = (sent, arrived, packets);
         Ok(())
     }
 
-    /// A round in which every lock is counted.
+    /// Runs a round that counts every lock request.
     fn count(&mut self, plan: &Plan, sides: (impl Outgoing, impl Incoming)) -> Result<(), Broken> {
         SITES.take();
         observe::on();
@@ -100,7 +105,7 @@ impl Form {
     }
 }
 
-/// The sent and the received messages, and the number of packets.
+/// Runs one round. Returns the sent and the received messages, and the number of packets.
 fn run(
     plan: &Plan,
     (outgoing, incoming): (impl Outgoing, impl Incoming),
@@ -108,6 +113,6 @@ fn run(
     let mut packets = 0;
     let count = |read: &Read<'_>| packets += u64::from(matches!(read, Read::Part { .. }));
     let outcome = deliver(plan, outgoing, incoming, count);
-    let (sent, arrived) = outcome.map_err(|_| Broken("the sender has panicked".into()))?;
+    let (sent, arrived) = outcome.map_err(|_| Broken("the sender panicked".into()))?;
     Ok((sent, arrived, packets))
 }

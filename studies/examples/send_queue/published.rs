@@ -4,7 +4,7 @@ use forebay_studies::publish::{Limits, Read, Receiver, Sender, queue as publish_
 
 use crate::work::{Incoming, Outgoing};
 
-/// A message takes one chunk at the least, so a chunk is about as long as a message.
+/// A message takes at least one chunk, so a chunk is about as long as a message.
 const CHUNK_BYTES: usize = 4 * 1024;
 
 /// The two sides of a queue of at most `bytes_max` bytes.
@@ -15,7 +15,7 @@ pub(crate) fn queue(bytes_max: usize) -> (Sender, Receiver) {
 impl Outgoing for Sender {
     fn append(&mut self, part: &[u8]) {
         let mut rest = part;
-        // The transmitter stays until the sender is gone, so it is never found closed.
+        // The transmitter lives until the sender is dropped, so the queue is never closed here.
         while let Ok(taken_bytes) = Sender::append(self, rest)
             && taken_bytes < rest.len()
             && self.wait_for_room().is_ok()

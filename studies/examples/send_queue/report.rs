@@ -1,11 +1,11 @@
-//! The outcome as a table for people and as JSON for programs.
+//! Prints the results as a table for people and as JSON for programs.
 
 use std::fmt::{self, Display, Formatter};
 
 use crate::measure::Form;
 use crate::sites::Counts;
 
-/// The table.
+/// The results as a table.
 #[derive(Debug)]
 pub(crate) struct Table<'a>(pub(crate) &'a [Form; 2]);
 
@@ -58,7 +58,7 @@ fn table_of_sites(sites: &[Counts], out: &mut Formatter<'_>) -> fmt::Result {
     Ok(())
 }
 
-/// The outcome as one JSON object.
+/// Returns the results as one JSON object.
 pub(crate) fn json(forms: &[Form; 2]) -> String {
     let [before, after] = forms;
     let rate_ratio = after.median_rate() / before.median_rate();
@@ -98,7 +98,7 @@ fn json_of(counts: &Counts) -> String {
     )
 }
 
-/// File and line, as the lock profile of a kernel has it.
+/// The file and line of a call site, as in a kernel's lock profile.
 fn place_of(counts: &Counts) -> String {
     let file = counts.place.file();
     let name = file.rsplit_once('/').map_or(file, |(_, name)| name);

@@ -5,13 +5,13 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use forebay_sync::observe::{LockSite, LockState, LockUse, Observer};
 
-/// More places than the example has.
+/// More call sites than the example has.
 const SITES_MAX: usize = 32;
 
 /// The observer of the process.
 pub(crate) static SITES: Sites = Sites::new();
 
-/// Counters for each place, in the order in which they were met.
+/// The counters of each call site, in the order in which the sites first locked.
 #[derive(Debug)]
 pub(crate) struct Sites {
     sites: [Site; SITES_MAX],
@@ -29,11 +29,11 @@ struct Site {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Counts {
     pub(crate) place: LockSite,
-    /// Times that the lock was taken here.
+    /// How often the lock was taken here.
     pub(crate) count: u64,
     /// Holds from here during which another thread wanted the lock: `cnt_hold`.
     pub(crate) hold_count: u64,
-    /// Times that it was found held: `cnt_lock`.
+    /// How often the lock was already held when it was requested here: `cnt_lock`.
     pub(crate) lock_count: u64,
 }
 
@@ -42,7 +42,7 @@ impl Sites {
         Sites { sites: [const { Site::new() }; SITES_MAX] }
     }
 
-    /// The counts since the last call, by call site.
+    /// Returns the counts since the last call, by call site.
     pub(crate) fn take(&self) -> Vec<Counts> {
         let mut counts: Vec<Counts> = self.sites.iter().filter_map(Site::take).collect();
         counts.sort_by_key(|counts| (counts.place.file(), counts.place.line()));

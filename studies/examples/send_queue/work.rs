@@ -1,25 +1,25 @@
-//! The messages, and the work of both sides on each byte: the same for every queue.
+//! The messages, and the work that both sides do on each byte. They are the same for every queue.
 
 use std::thread;
 
 use forebay_studies::publish::Read;
 
-/// The most bytes of a packet: an Ethernet frame less the headers.
+/// The most bytes of a packet: an Ethernet frame without its headers.
 pub(crate) const PACKET_BYTES: usize = 1_400;
 /// The longest message.
 const MESSAGE_BYTES_MAX: usize = 8_000;
-/// Every second message is appended in up to so many parts.
+/// Every second message is appended in at most this many parts.
 const PARTS_MAX: usize = 4;
-/// One message of so many is given up before its end.
+/// One in this many messages is aborted before its end.
 const ABORTED_EVERY: usize = 50;
-/// Where messages get their bytes from.
+/// The length of the random text from which messages take their bytes.
 const STOCK_BYTES: usize = 64 * 1024;
 
 /// The side of a queue that appends. Dropping it closes the queue.
 pub(crate) trait Outgoing: Send {
-    /// Appends a part of the open message; waits for room.
+    /// Appends a part of the open message. Waits for room.
     fn append(&mut self, part: &[u8]);
-    /// Ends the open message, or gives it up.
+    /// Ends the open message, or aborts it.
     fn end(&mut self, is_whole: bool);
 }
 
@@ -29,7 +29,7 @@ pub(crate) trait Incoming {
     fn fill<'a>(&mut self, packet: &'a mut [u8]) -> Read<'a>;
 }
 
-/// Messages of random sizes, the same each time.
+/// Messages of random sizes, always the same for the same seed.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     pub(crate) seed: u64,
@@ -73,12 +73,12 @@ impl Message<'_> {
     }
 }
 
-/// The messages that were received, or sent.
+/// A summary of the messages that one side sent or received.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Delivery {
     pub(crate) messages: u64,
     pub(crate) bytes: u64,
-    /// Of all bytes and ends, in their order.
+    /// The checksum of all bytes and message ends, in order.
     pub(crate) checksum: u64,
 }
 
@@ -90,11 +90,11 @@ impl Delivery {
     }
 }
 
-/// Sends all messages of a plan from a thread of its own, and receives them here packet by packet.
-/// Returns the sent and the received messages.
+/// Sends all messages of a plan from a new thread, and receives them in this thread, packet by
+/// packet. Returns the sent and the received messages.
 ///
 /// # Errors
-/// The sending thread has panicked.
+/// The sending thread panicked.
 pub(crate) fn deliver(
     plan: &Plan,
     outgoing: impl Outgoing,
@@ -109,7 +109,7 @@ pub(crate) fn deliver(
     })
 }
 
-/// The sender: the checksum is what an application has to do with its bytes.
+/// Sends the messages. The checksum stands for the work of an application on its bytes.
 fn send(plan: &Plan, mut outgoing: impl Outgoing) -> Delivery {
     let mut sent = Delivery::default();
     let mut sum = Sum::default();
@@ -125,7 +125,7 @@ fn send(plan: &Plan, mut outgoing: impl Outgoing) -> Delivery {
     sent
 }
 
-/// The transmitter: a packet, its checksum, and the next.
+/// Fills one packet after another and adds each to the checksum.
 fn transmit(incoming: &mut impl Incoming, on_packet: &mut impl FnMut(&Read<'_>)) -> Delivery {
     let mut arrived = Delivery::default();
     let mut sum = Sum::default();
@@ -147,7 +147,8 @@ fn transmit(incoming: &mut impl Incoming, on_packet: &mut impl FnMut(&Read<'_>))
     }
 }
 
-/// A checksum of bytes in their order, however they are cut (Fletcher's, with wide sums).
+/// A checksum that depends on the order of the bytes but not on how they are split (Fletcher's,
+/// with wide sums).
 #[derive(Debug, Default)]
 struct Sum {
     bytes: u64,
@@ -169,7 +170,7 @@ impl Sum {
     }
 }
 
-/// xorshift64*: enough to mix sizes.
+/// xorshift64*, which is random enough for sizes.
 #[derive(Debug)]
 struct Random(u64);
 
@@ -185,7 +186,7 @@ impl Random {
         self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 8
     }
 
-    /// Below `end`.
+    /// Returns a number below `end`.
     fn below(&mut self, end: usize) -> usize {
         (self.next() % end as u64) as usize
     }

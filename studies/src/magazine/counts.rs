@@ -2,18 +2,18 @@
 
 use std::ops::AddAssign;
 
-/// Plain numbers of one worker, or the sum of several.
+/// The counts of one worker, or the sum of several.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MagazineCounts {
-    /// Items asked for.
+    /// The number of items that were requested.
     pub takes: u64,
-    /// Items given back.
+    /// The number of items that were given back.
     pub gives: u64,
-    /// Magazines exchanged with the depot: how often its lock was taken with success.
+    /// The number of magazines that were exchanged with the depot, each under its lock.
     pub exchanges: u64,
-    /// Takes that found no item, so that a new one was made.
+    /// The number of requests that found no free item and made a new one.
     pub made: u64,
-    /// Given items that found no place and were dropped.
+    /// The number of given items that were dropped because all magazines were full.
     pub dropped: u64,
 }
 

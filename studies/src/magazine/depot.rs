@@ -1,4 +1,4 @@
-//! The place where workers exchange whole magazines.
+//! The depot, where workers exchange whole magazines.
 
 use std::mem;
 
@@ -7,13 +7,14 @@ use forebay_sync::{LockClass, Mutex};
 
 use super::counts::MagazineCounts;
 
-/// A stock of filled and of empty magazines, shared by the workers of one process.
+/// The filled and the empty magazines that the workers of one process share.
 #[derive(Debug)]
 pub struct Depot<T> {
     item_max: usize,
     filled_max: usize,
-    /// How many filled magazines there are: written under the lock, read without it. A hint that
-    /// spares the lock when there is nothing to exchange; a stale one costs a lock or an item.
+    /// The number of filled magazines, written under the lock and read without it. It is a hint
+    /// that saves taking the lock when there is nothing to exchange. A stale value costs an
+    /// unneeded lock, a new item or a dropped magazine.
     filled_hint: AtomicUsize,
     stock: Mutex<Stock<T>>,
 }
@@ -21,14 +22,14 @@ pub struct Depot<T> {
 #[derive(Debug)]
 struct Stock<T> {
     filled: Vec<Vec<T>>,
-    /// Kept, so that an exchange allocates nothing.
+    /// Empty magazines are kept so that an exchange does not allocate.
     empty: Vec<Vec<T>>,
     gone: MagazineCounts,
 }
 
 impl<T> Depot<T> {
-    /// A depot of magazines of `item_max` items each, at least one, that keeps at most `filled_max`
-    /// filled ones, and as many empty ones.
+    /// Makes a depot for magazines of `item_max` items each, but at least one. It keeps at most
+    /// `filled_max` filled magazines, and as many empty ones.
     #[must_use]
     pub fn new(item_max: usize, filled_max: usize) -> Depot<T> {
         let stock = Stock {
@@ -44,17 +45,18 @@ impl<T> Depot<T> {
         }
     }
 
-    /// How many items a magazine holds at most.
+    /// The most items in a magazine.
     pub fn item_max(&self) -> usize {
         self.item_max
     }
 
-    /// How many filled magazines the depot has; one that a worker left behind may not be full.
+    /// The number of filled magazines in the depot. A magazine from a worker that ended may not be
+    /// full.
     pub fn filled_count(&self) -> usize {
         self.filled_hint.load(Relaxed)
     }
 
-    /// The summed counts of workers that have ended.
+    /// The summed counts of the workers that have ended.
     pub fn gone_counts(&self) -> MagazineCounts {
         self.stock.lock().gone
     }
@@ -63,9 +65,9 @@ impl<T> Depot<T> {
         Vec::with_capacity(self.item_max)
     }
 
-    /// Puts a filled magazine in place of an empty one, if there is a filled one.
+    /// Exchanges an empty magazine for a filled one. Returns whether the depot had a filled one.
     pub(super) fn exchange_empty(&self, magazine: &mut Vec<T>) -> bool {
-        debug_assert!(magazine.is_empty(), "a filled magazine is no use for an empty one");
+        debug_assert!(magazine.is_empty(), "the magazine to exchange is not empty");
         if self.filled_count() == 0 {
             return false;
         }
@@ -86,7 +88,8 @@ impl<T> Depot<T> {
         true
     }
 
-    /// Puts an empty magazine in place of a filled one, if there is a place for the filled one.
+    /// Exchanges a filled magazine for an empty one. Returns whether the depot had room for the
+    /// filled one.
     pub(super) fn exchange_filled(&self, magazine: &mut Vec<T>) -> bool {
         if self.filled_count() >= self.filled_max {
             return false;
@@ -103,7 +106,7 @@ impl<T> Depot<T> {
         true
     }
 
-    /// Takes over the magazines of a worker that ends, as far as there is room, and its counts.
+    /// Keeps the magazines of a worker that ends, as far as there is room, and adds its counts.
     pub(super) fn take_over(&self, magazines: [&mut Vec<T>; 2], mut counts: MagazineCounts) {
         let mut stock = self.stock.lock();
         for magazine in magazines {

@@ -1,5 +1,5 @@
-//! Items that move from worker to worker through the depot: each has one owner at a time, and a
-//! taker sees the writes of the giver.
+//! Items move between workers through the depot. Each item has one owner at a time, and the worker
+//! that takes it sees the writes of the worker that gave it.
 
 use std::sync::Arc;
 
@@ -9,9 +9,9 @@ use super::{Depot, Magazines, SharedMagazines};
 use forebay_sync::atomic::UnsafeCell;
 use forebay_sync::model::holds;
 
-/// Two accesses at once, or without an order between them, end the model.
+/// A buffer whose model fails if two accesses are concurrent or not ordered.
 struct Buffer(Box<UnsafeCell<u64>>);
-// SAFETY: that is what the models check.
+// SAFETY: the models check that accesses from different threads are ordered.
 unsafe impl Send for Buffer {}
 
 impl Buffer {
@@ -49,7 +49,7 @@ fn a_taker_sees_the_bytes_of_the_giver() {
         let (given, taken) = (Arc::clone(&depot), Arc::clone(&depot));
         let producer = thread::spawn(move || {
             let mut magazines = Magazines::new(given);
-            // The third exchanges a magazine, the fourth finds the depot full or not.
+            // The third item exchanges a magazine. The fourth may find the depot full.
             give_written(&mut magazines, 4);
             magazines.counts()
         });
@@ -57,7 +57,7 @@ fn a_taker_sees_the_bytes_of_the_giver() {
             let mut magazines = Magazines::new(taken);
             let buffers: Vec<Buffer> = (0..2).filter_map(|_| magazines.take()).collect();
             for buffer in &buffers {
-                assert_eq!(buffer.sum(), 1, "bytes of the giver are missing");
+                assert_eq!(buffer.sum(), 1, "the write of the giver is missing");
                 buffer.add(1);
             }
             buffers.len()
@@ -84,7 +84,11 @@ fn a_magazine_goes_to_one() {
             })
         });
         let got = workers.map(|worker| worker.join().unwrap());
-        assert_eq!(got.iter().filter(|got| **got).count(), 1, "one buffer, one taker");
+        assert_eq!(
+            got.iter().filter(|got| **got).count(),
+            1,
+            "one of the two workers gets the buffer"
+        );
     });
 }
 
@@ -111,7 +115,8 @@ fn threads_share_pairs() {
         let model = format!("magazines: two threads, shared pairs: {pairs}");
         holds(&model, move || {
             let shared = Arc::new(SharedMagazines::new(&depot(), pairs));
-            // Both begin with the same pair: with a second one, who finds it locked goes there.
+            // Both workers begin with the same pair. If there is a second pair, a worker that finds
+            // the first one locked uses the second.
             let workers = [0, 0].map(|near| {
                 let shared = Arc::clone(&shared);
                 thread::spawn(move || {

@@ -1,10 +1,11 @@
 //! Free lists for buffers and nodes: magazines and their depot (Bonwick and Adams, "Magazines and
 //! Vmem", USENIX 2001).
 //!
-//! A worker has two *magazines* of up to M free items each. It takes and gives there, alone, and
-//! goes to the depot only when both are empty or both are full, to exchange one whole magazine. The
-//! second magazine makes that rare: after an exchange there are always M free items and M free
-//! places, so between two exchanges lie at least M takes or gives.
+//! A worker has two *magazines* of up to M free items each. It takes items from them and gives
+//! items back to them without a lock. It goes to the depot only when both are empty or both are
+//! full, and then exchanges one whole magazine. The second magazine makes exchanges rare: after an
+//! exchange the worker has M free items and room for M more, so at least M takes or gives lie
+//! between two exchanges.
 //!
 //! | what | limit |
 //! |---|---|
@@ -12,15 +13,16 @@
 //! | the depot's items | M for each filled magazine, of which it keeps `filled_max` |
 //!
 //! Items beyond these limits are dropped, a magazine at a time, by the worker that gave them. Items
-//! are moved and never inspected: a user that wants them clean cleans them.
+//! are moved but never inspected or reset: a user that needs clean items must clean them.
 //!
-//! A thread that has no pair of its own (more threads than processors, a thread of a pool) uses
-//! [`SharedMagazines`]: a few pairs behind a lock each, tried in turn.
+//! A thread without a pair of its own (because there are more threads than processors, or it
+//! belongs to a pool) uses [`SharedMagazines`]: a few pairs, each behind a lock, that are tried in
+//! turn.
 //!
 //! Invariants:
-//! - An item is in one magazine, or was taken by one owner, or was dropped.
-//! - The depot is locked for the exchange of a magazine, for the end of a worker, and for nothing
-//!   else; no item is made or dropped, and no memory allocated or freed, under its lock.
+//! - An item is in one magazine, or belongs to the one owner that took it, or was dropped.
+//! - The depot's lock is held only to exchange a magazine and to take over those of a worker that
+//!   ends. No item is made or dropped, and no memory is allocated or freed, under it.
 
 mod counts;
 mod depot;

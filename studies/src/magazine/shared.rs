@@ -1,4 +1,4 @@
-//! Pairs of magazines for threads that have none of their own.
+//! Pairs of magazines for threads that have no pair of their own.
 
 use std::sync::Arc;
 
@@ -7,26 +7,26 @@ use super::depot::Depot;
 use super::worker::Magazines;
 use forebay_sync::{LockClass, Mutex, MutexGuard};
 
-/// A fixed number of pairs, each behind a lock; a thread uses the first that is open.
+/// A fixed number of pairs, each behind a lock. A thread uses the first pair that is not locked.
 ///
-/// For more threads than processors: with as many pairs as processors, a thread that loses its
-/// processor inside keeps one pair from the others, and no more. At most 2 M items lie in each
-/// pair; a thread that looks into one pair does not see the free items of another, and makes a new
-/// one. A take or give is two read-modify-writes of the pair's lock more than with a pair of one's
-/// own, and its lines move between processors. When a magazine of items is dropped, that happens
-/// under the pair's lock.
+/// It is meant for more threads than processors. With as many pairs as processors, a thread that is
+/// preempted while it holds a pair blocks only that pair. Each pair holds at most 2 M items. A
+/// thread that looks into one pair does not see the free items of another, and makes a new item. A
+/// take or a give costs two read-modify-writes of the pair's lock more than with a pair of one's
+/// own, and the pair's cache lines move between processors. A full magazine is dropped under the
+/// pair's lock.
 #[derive(Debug)]
 pub struct SharedMagazines<T> {
     pairs: Box<[LockedPair<T>]>,
 }
 
-/// On lines of its own, since neighbours belong to other processors.
+/// Each pair has its own cache lines, since its neighbours belong to other processors.
 #[derive(Debug)]
 #[repr(align(128))]
 struct LockedPair<T>(Mutex<Magazines<T>>);
 
 impl<T> SharedMagazines<T> {
-    /// `pairs` pairs, at least one: as many as there are processors.
+    /// Makes `pairs` pairs, but at least one. There should be as many as processors.
     #[must_use]
     pub fn new(depot: &Arc<Depot<T>>, pairs: usize) -> SharedMagazines<T> {
         let pair = |_| {
@@ -36,22 +36,22 @@ impl<T> SharedMagazines<T> {
         SharedMagazines { pairs: (0..pairs.max(1)).map(pair).collect() }
     }
 
-    /// A free item, if one of them or the depot has one at hand. `near` is any number that differs
-    /// between threads (their
-    /// [index](forebay_sync::thread_index), their processor): it says which pair is tried first.
+    /// Returns a free item, if the pair or the depot has one. `near` selects the pair that is tried
+    /// first. It is any number that differs between threads, such as the thread's
+    /// [index](forebay_sync::thread_index) or its processor.
     #[must_use]
     pub fn take(&self, near: usize) -> Option<T> {
         self.open(near).take()
     }
 
-    /// A free item, or a new one, which is made without a lock.
+    /// Returns a free item, or a new one, which is made without a lock.
     #[must_use]
     pub fn take_or_make(&self, near: usize, make: impl FnOnce() -> T) -> T {
         let taken = self.open(near).take_to_make();
         taken.unwrap_or_else(make)
     }
 
-    /// Gives an item back; as [`Magazines::give`].
+    /// Gives an item back, as [`Magazines::give`] does.
     pub fn give(&self, near: usize, item: T) {
         self.open(near).give(item);
     }
@@ -65,7 +65,8 @@ impl<T> SharedMagazines<T> {
         sum
     }
 
-    /// The first pair whose lock is open, else the nearest when it opens.
+    /// Returns the first pair that is not locked, starting at `near`. If all are locked, waits for
+    /// the pair at `near`.
     fn open(&self, near: usize) -> MutexGuard<'_, Magazines<T>> {
         let (before, after) = self.pairs.split_at(near % self.pairs.len());
         let mut pairs = after.iter().chain(before);

@@ -1,4 +1,5 @@
-//! Magazines by hand and by random lists of operations, beside a plain account of each item.
+//! Magazines in given situations, and random operations on them, checked against a plain record of
+//! each item.
 
 use std::collections::BTreeSet;
 use std::hash::{BuildHasher, RandomState};
@@ -34,8 +35,8 @@ fn a_worker_goes_to_the_depot_for_whole_magazines_only() {
     }
     let mut taker = Magazines::new(Arc::clone(&depot));
     let taken: BTreeSet<i32> = (0..8).map(|_| taker.take().unwrap()).collect();
-    assert_eq!(taken.len(), 8, "no item twice");
-    assert_eq!(taker.take(), None, "the giver's own are not for others");
+    assert_eq!(taken.len(), 8, "each item is taken once");
+    assert_eq!(taker.take(), None, "the items in the giver's own magazines are not for others");
     assert_eq!(taker.counts(), counts([9, 0, 2, 0, 0]));
     assert_eq!(giver.item_count(), 5);
 }
@@ -46,7 +47,7 @@ fn after_an_exchange_there_are_items_and_room() {
     let mut worker = Magazines::new(Arc::clone(&depot));
     (0..32).for_each(|item| worker.give(item));
     let before = worker.counts().exchanges;
-    // Back and forth over the edge where one magazine would be exchanged each time.
+    // Takes and gives alternate at the point where a single magazine would be exchanged each time.
     for _ in 0..100 {
         let items: Vec<i32> = (0..4).map(|_| worker.take().unwrap()).collect();
         items.into_iter().for_each(|item| worker.give(item));
@@ -88,7 +89,7 @@ fn a_worker_that_goes_leaves_items_and_counts() {
     let mut stays = Magazines::new(depot);
     let left = std::iter::from_fn(|| stays.take()).count() as u64;
     assert_eq!(left + sum.dropped, 4);
-    // Its own place for items is the magazine that it got, of full size.
+    // The worker's own magazine is now the one that it got from the depot, of full size.
     (0..6).for_each(|item| stays.give(item));
     assert_eq!(stays.item_count(), 6);
 }
@@ -99,15 +100,15 @@ fn threads_without_a_pair_share_some() {
     let shared = SharedMagazines::new(&depot, 0);
     assert_eq!(shared.take_or_make(9, || 1), 1);
     shared.give(4, 1);
-    assert_eq!(shared.take(usize::MAX), Some(1), "there is one pair at least");
+    assert_eq!(shared.take(usize::MAX), Some(1), "there is at least one pair");
     assert_eq!(shared.counts(), counts([2, 1, 0, 1, 0]));
     assert_eq!(shared.take(0), None);
     let two = SharedMagazines::new(&depot, 2);
     (0..10).for_each(|item| two.give(item % 2, item));
-    assert_eq!(two.counts().exchanges, 2, "each pair keeps four of its five");
+    assert_eq!(two.counts().exchanges, 2, "each pair keeps four of its five items");
 }
 
-/// An item that leaves the account when it is dropped.
+/// An item that removes itself from the record of items when it is dropped.
 #[derive(Debug)]
 struct Item {
     number: u64,
@@ -150,7 +151,7 @@ fn random_operations(rng: &mut Rng, item_max: usize, filled_max: usize) {
     let mut workers: Vec<Magazines<Item>> = (0..3).map(|_| new_pair()).collect();
     let mut held: Vec<Item> = Vec::new();
     let mut numbers = 0..;
-    // Runs of takes and runs of gives, so that magazines fill up and drain.
+    // Takes and gives come in runs, so that magazines fill up and drain.
     let mut takes_of_ten = 5;
     for step in 0..500 {
         if step % 50 == 0 {
@@ -165,8 +166,14 @@ fn random_operations(rng: &mut Rng, item_max: usize, filled_max: usize) {
                 alive.lock().insert(number);
                 Item { number, alive: Arc::clone(&alive) }
             });
-            assert!(alive.lock().contains(&item.number), "a dropped item is handed out");
-            assert!(held.iter().all(|other| other.number != item.number), "handed out twice");
+            assert!(
+                alive.lock().contains(&item.number),
+                "an item was handed out after it was dropped"
+            );
+            assert!(
+                held.iter().all(|other| other.number != item.number),
+                "an item was handed out twice"
+            );
             held.push(item);
         } else {
             let item = held.swap_remove(rng.below(held.len()));
@@ -176,7 +183,10 @@ fn random_operations(rng: &mut Rng, item_max: usize, filled_max: usize) {
         let limit = item_max * (2 * workers.len() + filled_max);
         assert!(free <= limit, "{free} free items, at most {limit}");
         let in_pairs: usize = workers.iter().map(Magazines::item_count).sum();
-        assert!(free - in_pairs <= item_max * depot.filled_count(), "an item is nowhere");
+        assert!(
+            free - in_pairs <= item_max * depot.filled_count(),
+            "items are missing in the depot"
+        );
     }
     let outside = held.len() as u64;
     workers.clear();

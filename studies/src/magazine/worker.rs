@@ -6,27 +6,27 @@ use std::sync::Arc;
 use super::counts::MagazineCounts;
 use super::depot::Depot;
 
-/// A worker's free items. When it is dropped, they go to the depot as far as it has room.
+/// A worker's free items. When it is dropped, the depot takes them as far as it has room.
 #[derive(Debug)]
 pub struct Magazines<T> {
     depot: Arc<Depot<T>>,
-    /// Items are taken from here and given here.
+    /// The magazine in use: items are taken from it and given to it.
     loaded: Vec<T>,
-    /// The one that was loaded before: full or empty, save after a worker's end has left a
-    /// magazine half filled.
+    /// The magazine that was loaded before. It is full or empty, unless it came from a worker that
+    /// ended and left it half filled.
     previous: Vec<T>,
     counts: MagazineCounts,
 }
 
 impl<T> Magazines<T> {
-    /// A pair of empty magazines.
+    /// Makes a pair of empty magazines.
     #[must_use]
     pub fn new(depot: Arc<Depot<T>>) -> Magazines<T> {
         let (loaded, previous) = (depot.new_magazine(), depot.new_magazine());
         Magazines { depot, loaded, previous, counts: MagazineCounts::default() }
     }
 
-    /// A free item, if this worker or the depot has one.
+    /// Returns a free item, if this worker or the depot has one.
     #[must_use]
     pub fn take(&mut self) -> Option<T> {
         self.counts.takes += 1;
@@ -36,7 +36,7 @@ impl<T> Magazines<T> {
         self.loaded.pop()
     }
 
-    /// A free item, or a new one.
+    /// Returns a free item, or a new one.
     #[must_use]
     pub fn take_or_make(&mut self, make: impl FnOnce() -> T) -> T {
         self.take_to_make().unwrap_or_else(make)
@@ -44,7 +44,7 @@ impl<T> Magazines<T> {
 
     /// Gives an item back, for any worker to take.
     ///
-    /// When this worker and the depot are full, a magazine of items is dropped to make room.
+    /// If this worker and the depot are full, drops a magazine of items to make room.
     pub fn give(&mut self, item: T) {
         self.counts.gives += 1;
         if self.is_full() {
@@ -58,12 +58,12 @@ impl<T> Magazines<T> {
         self.counts
     }
 
-    /// How many free items this pair holds.
+    /// The number of free items in this pair.
     pub fn item_count(&self) -> usize {
         self.loaded.len() + self.previous.len()
     }
 
-    /// A free item, or `None` for one that the caller makes now.
+    /// Returns a free item, or `None`, which counts as an item that the caller makes.
     pub(super) fn take_to_make(&mut self) -> Option<T> {
         let taken = self.take();
         self.counts.made += u64::from(taken.is_none());

@@ -5,7 +5,7 @@ use std::ptr::{self, NonNull};
 use super::memory::Memory;
 use forebay_sync::atomic::{AtomicPtr, AtomicU64, Relaxed, acquire, release};
 
-/// A piece of memory that one producer fills and publishes byte by byte.
+/// A piece of memory that one producer fills and publishes piece by piece.
 ///
 /// | field | written by | read by |
 /// |---|---|---|
@@ -14,9 +14,9 @@ use forebay_sync::atomic::{AtomicPtr, AtomicU64, Relaxed, acquire, release};
 /// | `state` | producer | readers |
 /// | `next` | producer, once | readers |
 ///
-/// `state` is `length << 2 | mark`. It goes from (n, open) to (m, open) with m > n, and ends as
-/// (m, continues), (m, ended) or (m, aborted). `next` is null, then the chunk that follows; or the
-/// chunk itself when no other will follow.
+/// `state` is `length << 2 | mark`. It goes from (n, open) to (m, open) with m > n, and ends as (m,
+/// continues), (m, ended) or (m, aborted). `next` is null at first, and then points to the next
+/// chunk, or to the chunk itself if no other will follow.
 #[derive(Debug)]
 pub struct Chunk {
     next: AtomicPtr<Chunk>,
@@ -27,7 +27,7 @@ pub struct Chunk {
 /// The published state of a chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ChunkState {
-    /// Bytes that may be read.
+    /// The number of bytes that may be read.
     pub(super) length: usize,
     pub(super) mark: ChunkMark,
 }
@@ -35,11 +35,11 @@ pub(super) struct ChunkState {
 /// The mark after the published bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ChunkMark {
-    /// It is not known yet.
+    /// More bytes or an end may follow.
     Open = 0,
-    /// The message goes on in the next chunk, which is linked.
+    /// The message goes on in the next chunk, which is linked already.
     Continues = 1,
-    /// The end of the message.
+    /// The message ends here.
     Ended = 2,
     /// The producer has aborted the message.
     Aborted = 3,
@@ -68,15 +68,15 @@ impl ChunkState {
 /// The link of a chunk, as a reader sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ChunkLink {
-    /// Nothing yet.
+    /// No chunk is linked yet.
     None,
     Chunk(NonNull<Chunk>),
-    /// There will be no other.
+    /// No other chunk will follow.
     Closed,
 }
 
 impl Chunk {
-    /// An empty chunk with room for `capacity` bytes, at least one.
+    /// Makes an empty chunk with room for `capacity` bytes, but at least one.
     #[must_use]
     pub fn new(capacity: usize) -> Box<Chunk> {
         Box::new(Chunk {
@@ -92,8 +92,8 @@ impl Chunk {
         self.memory.capacity()
     }
 
-    /// Resets a used chunk and fills it with the first of `bytes`, as far as they fit. They are
-    /// published with the chunk, when it is linked.
+    /// Resets a used chunk and fills it with as many of `bytes` as fit. Linking the chunk publishes
+    /// them.
     pub(super) fn start(&mut self, bytes: &[u8]) -> usize {
         // SAFETY: no other thread has this chunk.
         let length = unsafe { self.memory.write(0, bytes) };
@@ -102,26 +102,26 @@ impl Chunk {
         length
     }
 
-    /// Copies as many of `bytes` behind the first `length` ones as there is room for.
+    /// Copies as many of `bytes` as fit after the first `length` bytes.
     ///
     /// # Safety
     /// - The caller is the producer of this chunk.
-    /// - `length` is what it has published.
+    /// - `length` is the length that it has published.
     pub(super) unsafe fn append(&self, length: usize, bytes: &[u8]) -> usize {
         // SAFETY: only the producer writes, and readers stay below the published length.
         unsafe { self.memory.write(length, bytes) }
     }
 
-    /// Publishes a state. After a mark other than `Open` a reader may free the chunk, even before
-    /// this returns: so this takes a reference to its word only, not to the chunk.
+    /// Publishes a state. After a mark other than `Open` a reader may free the chunk even before
+    /// this returns. It therefore takes a reference to the state word only, not to the chunk.
     ///
     /// # Safety
-    /// - The chunk lives until this stores.
+    /// - The chunk is not freed before the store.
     pub(super) unsafe fn publish(chunk: NonNull<Chunk>, length: usize, mark: ChunkMark) {
-        // SAFETY: it still lives (contract).
+        // SAFETY: the chunk is not freed before the store (contract).
         let state = unsafe { &(*chunk.as_ptr()).state };
         // ORDER: pairs with the load in `state`: the bytes, and with `Continues` the link, are
-        // there before the word that tells of them.
+        // written before the word that announces them.
         state.store(ChunkState { length, mark }.word(), release("publish.length"));
     }
 
@@ -131,35 +131,36 @@ impl Chunk {
         ChunkState::of(self.state.load(acquire("publish.read")))
     }
 
-    /// Bytes that `state` has shown to be there.
+    /// The bytes from `from` to `to`, which a published state has announced.
     ///
     /// # Safety
-    /// - This thread has seen a length of at least `to`, or has the chunk from one that has.
-    /// - The chunk is not started again while the slice is in use.
+    /// - This thread has seen a length of at least `to`, or got the chunk from a thread that has.
+    /// - The chunk is not reset while the slice is in use.
     pub(super) unsafe fn bytes(&self, from: usize, to: usize) -> &[u8] {
-        // SAFETY: the acquire in `state` comes after the writes, which are never done again.
+        // SAFETY: the acquire in `state` comes after the writes, and published bytes are not
+        // written again.
         unsafe { self.memory.read(from, to) }
     }
 
-    /// Links the next chunk. After `Ended` or `Aborted` a reader may free this chunk, even before
+    /// Links the next chunk. After `Ended` or `Aborted` a reader may free this chunk even before
     /// this returns, as in `publish`.
     ///
     /// # Safety
-    /// - The chunk lives until this stores.
+    /// - The chunk is not freed before the store.
     pub(super) unsafe fn link(chunk: NonNull<Chunk>, next: NonNull<Chunk>) {
-        // SAFETY: it still lives (contract).
+        // SAFETY: the chunk is not freed before the store (contract).
         let link = unsafe { &(*chunk.as_ptr()).next };
-        // ORDER: pairs with the load in `next`: the chunk and its first bytes are there before
-        // the link to it.
+        // ORDER: pairs with the load in `next`: the next chunk and its first bytes are written
+        // before the link to it.
         link.store(next.as_ptr(), release("publish.link"));
     }
 
-    /// Closes the chain: nothing follows, ever.
+    /// Closes the chain, so that no chunk ever follows.
     pub(super) fn close(&self) {
         self.next.store(ptr::from_ref(self).cast_mut(), Relaxed);
     }
 
-    /// The next chunk.
+    /// Returns the link to the next chunk.
     pub(super) fn next(&self) -> ChunkLink {
         // ORDER: pairs with the store in `link`.
         let next = self.next.load(acquire("publish.next"));
@@ -174,12 +175,12 @@ impl Chunk {
 /// Frees a chain from `first` to its end.
 ///
 /// # Safety
-/// - No other thread has any chunk of it, or will ask for one.
-/// - All of them come from boxes.
+/// - No other thread has any chunk of the chain, or will get one.
+/// - All of its chunks come from boxes.
 pub(super) unsafe fn free_chain(first: NonNull<Chunk>) {
     let mut next = ChunkLink::Chunk(first);
     while let ChunkLink::Chunk(chunk) = next {
-        // SAFETY: a chunk of the chain, which is ours (contract).
+        // SAFETY: the chunk belongs to the chain, which is ours (contract).
         let chunk = unsafe { Box::from_raw(chunk.as_ptr()) };
         next = chunk.next();
     }

@@ -9,7 +9,7 @@ use super::place::{NextItem, ReadPosition};
 use super::tail::Tail;
 use crate::waiters::{Waiter, Waiters};
 
-/// A growing record. Its chunks double from `first_bytes` to `chunk_bytes_max`.
+/// Makes a growing record. Its chunks double in size from `first_bytes` to `chunk_bytes_max`.
 #[must_use]
 pub fn growing(first_bytes: usize, chunk_bytes_max: usize) -> (Producer, GrowingRecord) {
     let first_bytes = first_bytes.max(1);
@@ -43,7 +43,7 @@ pub struct GrowingRecord {
     shared: Arc<RecordState>,
 }
 
-/// Reads a growing record from its start, at its own pace.
+/// A reader of a growing record, which starts at the beginning and reads at its own pace.
 #[derive(Debug)]
 pub struct RecordFollower {
     shared: Arc<RecordState>,
@@ -54,15 +54,15 @@ pub struct RecordFollower {
 /// The bytes or the end that a follower sees next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Peek<'a> {
-    /// Bytes that it has not passed, as far as they lie in one piece.
+    /// The next bytes that the follower has not passed, as far as they lie in one piece.
     Bytes(&'a [u8]),
-    /// It has passed all of the record.
+    /// The follower has passed the whole record.
     Done,
-    /// It has passed all that there is; the rest will not come.
+    /// The follower has passed all that was appended, and the producer has aborted the record.
     Aborted,
 }
 
-/// The same, without the bytes.
+/// A [`Peek`] with the number of bytes in place of the bytes.
 #[derive(Clone, Copy, Debug)]
 enum PeekKind {
     Bytes(usize),
@@ -70,15 +70,15 @@ enum PeekKind {
     Aborted,
 }
 
-/// The state that producer and followers share; `first` never changes, and no chunk is freed before
-/// this.
+/// The state that producer and followers share. `first` never changes, and no chunk is freed before
+/// this state is dropped.
 #[derive(Debug)]
 struct RecordState {
     first: NonNull<Chunk>,
     waiters: Waiters,
 }
 
-// SAFETY: chunks may be read by any thread, and are freed by the one that drops the last count.
+// SAFETY: any thread may read chunks, and the thread that drops the last count frees them.
 unsafe impl Send for RecordState {}
 // SAFETY: as above.
 unsafe impl Sync for RecordState {}
@@ -91,7 +91,7 @@ impl Drop for RecordState {
 }
 
 impl Producer {
-    /// Appends and publishes.
+    /// Appends bytes and publishes them.
     pub fn append(&mut self, bytes: &[u8]) {
         let mut taken_bytes = self.tail.append(bytes);
         while taken_bytes < bytes.len() {
@@ -102,12 +102,12 @@ impl Producer {
         self.shared.waiters.wake_all();
     }
 
-    /// Ends the record: all has been appended.
+    /// Ends the record, which is then whole.
     pub fn finish(mut self) {
         self.end(ChunkMark::Ended);
     }
 
-    /// The memory of all chunks so far.
+    /// The memory of all chunks so far, in bytes.
     #[must_use]
     pub fn held_bytes(&self) -> usize {
         self.held_bytes
@@ -128,19 +128,19 @@ impl Drop for Producer {
 }
 
 impl GrowingRecord {
-    /// One more follower. It may join at any time, also after the end.
+    /// Returns a new follower. It may join at any time, even after the end.
     #[must_use]
     pub fn follow(&self) -> RecordFollower {
         let shared = Arc::clone(&self.shared);
-        // SAFETY: the follower's count keeps all chunks.
+        // SAFETY: the follower's count keeps all chunks alive.
         let place = unsafe { ReadPosition::new(shared.first) };
         RecordFollower { shared, place, waiter: Waiter::new() }
     }
 }
 
 impl RecordFollower {
-    /// The next bytes, or the end; `None` if there are none yet. They come again until they are
-    /// passed.
+    /// Returns the next bytes or the end, or `None` if there are none yet. It returns the same
+    /// bytes until they are passed.
     pub fn peek(&mut self) -> Option<Peek<'_>> {
         let found = find(&mut self.place)?;
         Some(show(&self.place, found))
@@ -149,19 +149,19 @@ impl RecordFollower {
     /// Passes `count` bytes.
     ///
     /// # Panics
-    /// If that is more than the last look has shown.
+    /// If `count` is more than the last peek returned.
     pub fn advance(&mut self, count: usize) {
         self.place.advance(count);
     }
 
-    /// As [`peek`](RecordFollower::peek); the task is woken when there may be something.
+    /// As [`peek`](RecordFollower::peek), but wakes the task when there may be bytes or an end.
     pub fn poll_peek(&mut self, cx: &Context<'_>) -> Poll<Peek<'_>> {
         let RecordFollower { shared, place, waiter } = self;
         let found = waiter.poll(&shared.waiters, cx, || find(place));
         found.map(|found| show(place, found))
     }
 
-    /// As [`peek`](RecordFollower::peek); the thread sleeps until there is something.
+    /// As [`peek`](RecordFollower::peek), but the thread sleeps until there are bytes or an end.
     pub fn wait_peek(&mut self) -> Peek<'_> {
         let RecordFollower { shared, place, waiter } = self;
         let found = waiter.wait(&shared.waiters, || find(place));
@@ -169,7 +169,7 @@ impl RecordFollower {
     }
 }
 
-/// Goes over ends of chunks until there is something for the follower.
+/// Advances over the ends of chunks to the next bytes or the end.
 fn find(place: &mut ReadPosition) -> Option<PeekKind> {
     loop {
         match place.ahead()? {

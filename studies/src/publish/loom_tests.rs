@@ -1,4 +1,4 @@
-//! Every interleaving of the real chains, queues and growing records. Loom watches each byte.
+//! Models of the real chains, queues and growing records. Loom checks the accesses to each byte.
 
 use loom::thread;
 
@@ -7,13 +7,13 @@ use forebay_sync::model::{ModelValue, breaks, breaks_within, fails, holds, holds
 
 const LIMITS: Limits = Limits { chunk_bytes: 2, bytes_max: 100 };
 
-/// A queue whose sides outlive a model that fails.
+/// Makes a queue whose sides are not dropped when a model fails.
 fn kept_queue(limits: Limits) -> (ModelValue<Sender>, ModelValue<Receiver>) {
     let (sender, receiver) = queue(limits);
     (ModelValue::new(sender), ModelValue::new(receiver))
 }
 
-/// The messages of a receiver: their bytes, and their ends.
+/// The messages that a receiver has read, with their ends.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Received {
     open: Vec<u8>,
@@ -35,7 +35,7 @@ impl Received {
         }
     }
 
-    /// Looks so many times, without waiting.
+    /// Tries `count` reads without waiting.
     fn look(&mut self, receiver: &mut Receiver, count: usize) {
         for _ in 0..count {
             if let Some(read) = receiver.read(usize::MAX) {
@@ -51,7 +51,7 @@ impl Received {
     }
 }
 
-/// A sender runs beside a receiver that looks twice; the rest is read afterwards.
+/// Runs a sender beside a receiver that tries two reads. The rest is read afterwards.
 fn read_beside(
     send: impl Fn(&mut Sender) + Copy + Send + Sync + 'static,
     expected: &'static [(&'static [u8], bool)],
@@ -72,7 +72,7 @@ fn read_beside(
 fn assert_messages(received: &Received, expected: &[(&[u8], bool)]) {
     let messages = received.messages.iter().map(|(bytes, is_whole)| (&bytes[..], *is_whole));
     assert!(messages.eq(expected.iter().copied()), "{received:?} instead of {expected:?}");
-    assert!(received.open.is_empty(), "more than was sent");
+    assert!(received.open.is_empty(), "the receiver got more bytes than were sent");
 }
 
 #[test]
@@ -131,9 +131,9 @@ fn an_abort_is_seen_after_the_appended_bytes() {
     holds("publish: aborted, then dropped open", model);
 }
 
-/// A receiver that sleeps whenever there is nothing, until the sender is gone.
+/// Runs a receiver that sleeps whenever the queue is empty, until the sender is gone.
 ///
-/// It has a thread of its own: in loom a late unpark also ends the wait for another thread.
+/// It has its own thread because in loom a late unpark would also end a wait for another thread.
 fn sleeping_receiver(
     send: impl Fn(ModelValue<Sender>) + Copy + Send + Sync + 'static,
     expected: &'static [(&'static [u8], bool)],
@@ -175,7 +175,7 @@ fn a_sleeping_receiver_gets_a_message_and_the_end() {
 fn a_full_queue_wakes_its_sender_when_there_is_room() {
     let model = || {
         let (mut sender, mut receiver) = kept_queue(Limits { chunk_bytes: 1, bytes_max: 2 });
-        assert_eq!(sender.append(b"ab"), Ok(1), "more than there is room for");
+        assert_eq!(sender.append(b"ab"), Ok(1), "the queue has room for one byte");
         let sending = thread::spawn(move || {
             sender.wait_for_room().unwrap();
             assert_eq!(sender.append(b"b"), Ok(1));
@@ -198,7 +198,7 @@ fn a_full_queue_wakes_its_sender_when_there_is_room() {
 fn a_sleeping_sender_learns_that_the_receiver_is_gone() {
     let model = || {
         let (mut sender, receiver) = kept_queue(Limits { chunk_bytes: 1, bytes_max: 2 });
-        assert_eq!(sender.append(b"ab"), Ok(1), "more than there is room for");
+        assert_eq!(sender.append(b"ab"), Ok(1), "the queue has room for one byte");
         let sending = thread::spawn(move || assert_eq!(sender.wait_for_room(), Err(Closed)));
         drop(receiver);
         sending.join().unwrap();
@@ -206,7 +206,7 @@ fn a_sleeping_sender_learns_that_the_receiver_is_gone() {
     holds("publish: the receiver leaves a sleeping sender", model);
 }
 
-/// Reads to the end, sleeping whenever there is nothing.
+/// Reads to the end, and sleeps whenever there is nothing to read.
 fn follow(mut follower: ModelValue<RecordFollower>) -> (Vec<u8>, bool) {
     let mut bytes = Vec::new();
     loop {
@@ -222,7 +222,7 @@ fn follow(mut follower: ModelValue<RecordFollower>) -> (Vec<u8>, bool) {
     }
 }
 
-/// So many follow a record that grows as `grow` has it.
+/// Runs `count` followers of a record that `grow` appends to.
 fn followers(
     count: usize,
     grow: impl Fn(ModelValue<Producer>) + Copy + Send + Sync + 'static,

@@ -1,13 +1,13 @@
-//! The bytes of a chunk: written by one thread at one end while others read what it has published.
+//! The bytes of a chunk: one thread appends to them while others read the published part.
 
 use std::mem::MaybeUninit;
 use std::ptr::NonNull;
 
-/// Memory without a lock, which never moves. The caller guarantees exclusive access where it is
-/// needed.
+/// Memory without a lock, which never moves. Where exclusive access is needed, the caller
+/// guarantees it.
 ///
-/// A slice of it lies beside bytes that are being written, so there is no slice of the whole, only
-/// a pointer. In a model each byte has a cell of its own, which shows loom its readers and writers.
+/// A slice may lie beside bytes that are being written, so the whole is held as a pointer, never as
+/// a slice. In a model each byte has its own cell, through which loom sees its reads and writes.
 #[derive(Debug)]
 pub(super) struct Memory {
     start: NonNull<u8>,
@@ -16,7 +16,7 @@ pub(super) struct Memory {
     watched: Box<[loom::cell::UnsafeCell<()>]>,
 }
 
-// SAFETY: the memory belongs to this value; each access is one that the caller has made safe.
+// SAFETY: the memory belongs to this value, and callers guarantee that each access is sound.
 unsafe impl Send for Memory {}
 // SAFETY: as above.
 unsafe impl Sync for Memory {}
@@ -36,12 +36,11 @@ impl Memory {
         self.capacity
     }
 
-    /// Copies as many of `bytes` to `offset` as there is room for; returns how many.
+    /// Copies as many of `bytes` to `offset` as fit. Returns their number.
     ///
     /// # Safety
-    /// - No other thread writes now.
-    /// - No thread reads at or behind `offset`, now or later, but by an order that puts it after
-    ///   this write.
+    /// - No other thread writes at the same time.
+    /// - Every read at or after `offset` by any thread is ordered after this write.
     pub(super) unsafe fn write(&self, offset: usize, bytes: &[u8]) -> usize {
         let count = bytes.len().min(self.capacity.saturating_sub(offset));
         self.watch_write(offset, count);
@@ -49,23 +48,28 @@ impl Memory {
         if count > 0 {
             // SAFETY: `offset` is below the capacity, since there is room.
             let to = unsafe { self.start.add(offset) };
-            // SAFETY: `count` bytes fit on both sides, and no other thread is there (contract).
+            // SAFETY: `count` bytes fit on both sides, and no other thread accesses them
+            // (contract).
             unsafe { to.as_ptr().copy_from_nonoverlapping(from, count) };
         }
         count
     }
 
-    /// The bytes from `from` to `to`.
+    /// Returns the bytes from `from` to `to`.
     ///
     /// # Safety
-    /// - They have been written, in an order that puts this after the writes.
+    /// - They have been written, and the writes are ordered before this call.
     /// - They are not written again while the slice is in use.
     pub(super) unsafe fn read(&self, from: usize, to: usize) -> &[u8] {
-        debug_assert!(from <= to && to <= self.capacity, "outside of the chunk");
+        debug_assert!(
+            from <= to && to <= self.capacity,
+            "bytes {from} to {to} are not inside the chunk"
+        );
         self.watch_read(from, to);
-        // SAFETY: inside, since bytes up to `to` were written (contract).
+        // SAFETY: the pointer stays inside, since bytes up to `to` were written (contract).
         let start = unsafe { self.start.add(from) };
-        // SAFETY: initialised and left alone (contract); the memory lives as long as `self`.
+        // SAFETY: the bytes are initialised and not written (contract); the memory lives as long as
+        // `self`.
         unsafe { std::slice::from_raw_parts(start.as_ptr(), to - from) }
     }
 
@@ -89,7 +93,7 @@ impl Memory {
 impl Drop for Memory {
     fn drop(&mut self) {
         let bytes = std::ptr::slice_from_raw_parts_mut(self.start.as_ptr(), self.capacity);
-        // SAFETY: `new` leaked a box of this size; bytes need no drop, written or not.
+        // SAFETY: `new` leaked a box of this size. Bytes need no drop, whether written or not.
         drop(unsafe { Box::from_raw(bytes as *mut [MaybeUninit<u8>]) });
     }
 }

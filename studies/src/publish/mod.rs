@@ -1,23 +1,23 @@
 //! Bytes that one thread appends while others read them, with no lock on either side.
 //!
-//! The bytes lie in a chain of chunks. The producer copies into the last one and then publishes the
-//! new length; a full chunk is linked to the next. Chunks never move, and published bytes are never
-//! written again, so a reader may hold a slice of them while the producer appends.
+//! The bytes lie in a chain of chunks. The producer copies bytes into the last chunk and then
+//! publishes the new length; it links a full chunk to the next. Chunks never move, and published
+//! bytes are never written again, so a reader may hold a slice of them while the producer appends.
 //!
-//! Two forms stand on the same chain:
+//! Two structures use this chain:
 //! - [`queue`](fn@queue): messages for one reader, which frees each chunk that it has passed.
 //! - [`growing`](fn@growing): one record for any number of followers, each of which reads all of it
-//!   at its own pace; nothing is freed while one of them is left.
+//!   at its own pace; nothing is freed while a follower is left.
 //!
 //! Invariants:
-//! - A chunk holds bytes of one message. One word holds its length and its end: both are seen
-//!   together or not at all, so no end is lost between two reads.
-//! - The last chunk of a chain is the producer's to link from. A reader that has read all of it
-//!   stays there: it never needs the producer's side to take the last element.
+//! - A chunk holds bytes of one message. Its length and its end are in one word, so that a reader
+//!   sees both or neither, and no end is lost between two reads.
+//! - Only the producer links to the last chunk of a chain. A reader that has read all of it keeps
+//!   it, and so never competes with the producer for the last element.
 //! - A dropped producer aborts the message or record that it has not ended.
 //!
 //! Waiting receivers and senders are on a stack of waiters (`waiters.rs`). The counter-example in
-//! `racy_model.rs` is the usual repair of a queue behind a lock; `README.md` describes both.
+//! `racy_model.rs` is the usual repair of a queue behind a lock. `README.md` describes both.
 
 mod chunk;
 mod growing;

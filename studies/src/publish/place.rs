@@ -4,11 +4,11 @@ use std::ptr::NonNull;
 
 use super::chunk::{Chunk, ChunkLink, ChunkMark};
 
-/// A chunk and how much of it has been read.
+/// A chunk, and how much of it has been read.
 ///
 /// Invariants:
 /// - The owner of a position keeps its chunk and all later ones from being freed.
-/// - `offset <= seen_length`, which `ahead` has seen to be published.
+/// - `offset <= seen_length`, and `ahead` has seen `seen_length` bytes published.
 #[derive(Debug)]
 pub(super) struct ReadPosition {
     chunk: NonNull<Chunk>,
@@ -16,16 +16,16 @@ pub(super) struct ReadPosition {
     seen_length: usize,
 }
 
-/// The next item in a chunk.
+/// The next step of a reader in a chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NextItem {
-    /// So many bytes; and if the message ends with them.
+    /// `count` bytes can be read; `is_end` says whether the message ends with them.
     Bytes { count: usize, is_end: bool },
     /// The message goes on in the next chunk.
     Chunk,
     /// The message has ended.
     Ended,
-    /// The message has been given up.
+    /// The message has been aborted.
     Aborted,
 }
 
@@ -35,16 +35,16 @@ unsafe impl Send for ReadPosition {}
 unsafe impl Sync for ReadPosition {}
 
 impl ReadPosition {
-    /// The beginning of a chain.
+    /// The position at the beginning of a chain.
     ///
     /// # Safety
-    /// - `first` and all chunks that follow live as long as the place, or until it has gone on to
-    ///   a later one.
+    /// - `first` and all chunks that follow it live as long as the position, or until the position
+    ///   has moved to a later chunk.
     pub(super) unsafe fn new(first: NonNull<Chunk>) -> ReadPosition {
         ReadPosition { chunk: first, offset: 0, seen_length: 0 }
     }
 
-    /// The next item; `None` if there is none yet.
+    /// Returns the next item, or `None` if nothing more has been published.
     pub(super) fn ahead(&mut self) -> Option<NextItem> {
         let state = self.chunk().state();
         self.seen_length = state.length;
@@ -59,27 +59,28 @@ impl ReadPosition {
         }
     }
 
-    /// The link of this chunk.
+    /// Returns the link of the current chunk.
     pub(super) fn next(&self) -> ChunkLink {
         self.chunk().next()
     }
 
-    /// Goes to `next`, which `next()` has shown; returns the chunk that has been passed.
+    /// Moves to `next`, which `next()` has returned. Returns the chunk that was passed.
     pub(super) fn pass_to(&mut self, next: NonNull<Chunk>) -> NonNull<Chunk> {
         (self.offset, self.seen_length) = (0, 0);
         std::mem::replace(&mut self.chunk, next)
     }
 
-    /// The next `count` bytes, no more than `ahead` has shown; they are not passed yet.
+    /// Returns the next `count` bytes without passing them; at most as many as `ahead` has
+    /// returned.
     pub(super) fn bytes(&self, count: usize) -> &[u8] {
         let end = self.offset + count;
-        assert!(end <= self.seen_length, "bytes that have not been seen");
+        assert!(end <= self.seen_length, "the reader has not seen these bytes published");
         // SAFETY: this reader has seen the length, and no thread resets the chunk while the reader
-        // stands here.
+        // is in it.
         unsafe { self.chunk().bytes(self.offset, end) }
     }
 
-    /// The same bytes, passed at once.
+    /// Returns the next `count` bytes and passes them.
     pub(super) fn take(&mut self, count: usize) -> &[u8] {
         let from = self.offset;
         self.advance(count);
@@ -87,9 +88,12 @@ impl ReadPosition {
         unsafe { self.chunk().bytes(from, self.offset) }
     }
 
-    /// Passes `count` bytes, no more than `ahead` has shown.
+    /// Passes `count` bytes; at most as many as `ahead` has returned.
     pub(super) fn advance(&mut self, count: usize) {
-        assert!(count <= self.seen_length - self.offset, "bytes that have not been seen");
+        assert!(
+            count <= self.seen_length - self.offset,
+            "the reader has not seen these bytes published"
+        );
         self.offset += count;
     }
 
@@ -98,7 +102,7 @@ impl ReadPosition {
     }
 
     fn chunk(&self) -> &Chunk {
-        // SAFETY: it lives as long as a place stands at it (contract of `new`).
+        // SAFETY: the chunk lives as long as a position points to it (contract of `new`).
         unsafe { self.chunk.as_ref() }
     }
 }

@@ -1,4 +1,4 @@
-//! A queue of messages between one sender and one receiver: the shared state.
+//! The state that the sender and the receiver of a queue of messages share.
 //!
 //! | field | written by | read by |
 //! |---|---|---|
@@ -19,29 +19,29 @@ use super::tail::Tail;
 use crate::waiters::Waiters;
 use forebay_sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Relaxed};
 
-/// The chunks of a queue at the least: one that has been read and is still linked from, and one
-/// that is being written.
+/// The fewest chunks of a queue: a chunk that has been read but is still needed for its link, and a
+/// chunk that is being written.
 const CHUNK_COUNT_MIN: u64 = 2;
 
 /// How much memory a queue may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// The size of a chunk. A message takes one at the least, and a packet that is no longer than
-    /// a chunk is in one piece if it begins one.
+    /// The size of a chunk. A message takes at least one chunk. A packet that is no longer than a
+    /// chunk lies in one piece if it begins a chunk.
     pub chunk_bytes: usize,
-    /// All chunks together; two are always allowed.
+    /// The most bytes of all chunks together. Two chunks are always allowed.
     pub bytes_max: usize,
 }
 
-/// A queue of messages whose chunks come from the heap. Closed when the sender is dropped.
+/// Makes a queue of messages whose chunks come from the heap. Dropping the sender closes it.
 #[must_use]
 pub fn queue(limits: Limits) -> (Sender, Receiver) {
     let heap = Heap { chunk_bytes: limits.chunk_bytes };
     queue_with(limits.bytes_max / limits.chunk_bytes.max(1), heap, heap)
 }
 
-/// A queue of messages of at most `chunk_count_max` chunks, which the sender takes from `source`
-/// and the receiver gives to `sink`.
+/// Makes a queue of messages of at most `chunk_count_max` chunks. The sender takes them from
+/// `source`, and the receiver gives them to `sink`.
 #[must_use]
 pub fn queue_with<S: Chunks, R: Chunks>(
     chunk_count_max: usize,
@@ -64,8 +64,8 @@ pub fn queue_with<S: Chunks, R: Chunks>(
     (Sender::new(shared, tail, source), receiver)
 }
 
-/// The state that sender and receiver share. The last of them drops it, with all chunks that are
-/// left.
+/// The state that sender and receiver share. The side that is dropped last frees it, with all
+/// chunks that are left.
 #[derive(Debug)]
 pub(super) struct QueueState {
     pub(super) readable: Waiters,
@@ -73,7 +73,8 @@ pub(super) struct QueueState {
     chunk_count_max: u64,
 }
 
-/// The words that the receiver writes, apart from those that the sender reads for every message.
+/// The words that the receiver writes, on other cache lines than the words that the sender reads
+/// for every message.
 #[derive(Debug)]
 #[repr(align(128))]
 struct ReceiverLine {
@@ -91,10 +92,11 @@ pub(super) enum SenderRoom {
 }
 
 impl QueueState {
-    /// Permission to take another chunk after `taken_count` chunks; `None` if the queue is full.
+    /// Whether the sender may take another chunk after `taken_count` chunks. `None` if the queue is
+    /// full.
     ///
-    /// Nothing but the permission is read here; a chunk that is used again comes by way of the
-    /// sink and the source, which put its old use before its new one.
+    /// The loads are relaxed because they only grant permission. A recycled chunk reaches the
+    /// sender through the sink and the source, which order its old use before its new use.
     pub(super) fn find_room(&self, taken_count: u64) -> Option<SenderRoom> {
         let from = &self.from_receiver;
         if from.is_deserted.load(Relaxed) {
@@ -108,13 +110,13 @@ impl QueueState {
         &self.from_receiver.room
     }
 
-    /// The receiver has passed `passed_count` chunks so far.
+    /// Records that the receiver has passed `passed_count` chunks, and wakes the sender.
     pub(super) fn make_room(&self, passed_count: u64) {
         self.from_receiver.passed_count.store(passed_count, Relaxed);
         self.from_receiver.room.wake_all();
     }
 
-    /// The receiver goes; `first` is the chunk where it stood.
+    /// Records that the receiver is dropped. `first` is the chunk at which it was.
     pub(super) fn desert(&self, first: NonNull<Chunk>) {
         self.from_receiver.first.store(first.as_ptr(), Relaxed);
         self.from_receiver.is_deserted.store(true, Relaxed);
@@ -125,8 +127,8 @@ impl QueueState {
 impl Drop for QueueState {
     fn drop(&mut self) {
         if let Some(first) = NonNull::new(self.from_receiver.first.load(Relaxed)) {
-            // SAFETY: both halves are gone, and the last count of the `Arc` puts what they did
-            // before this; the receiver has left the chunk where it stood.
+            // SAFETY: both sides are gone, and the last count of the `Arc` orders their accesses
+            // before this one. The receiver has stored the chunk at which it was.
             unsafe { free_chain(first) };
         }
     }

@@ -1,10 +1,10 @@
 //! A counter-example: the send queue as kernels have repaired it, with plain memory accesses.
 //!
-//! Sender and transmitter shared a lock. The repair lets the transmitter go without: it locks only
-//! when it takes the last element (`next` is null), since otherwise the sender works elsewhere in
-//! the list; and it reads a part of an element without the lock, since the sender publishes the
-//! new length last. On one kind of processor that mostly works. In the memory model of C11 and of
-//! Rust each step is a data race: loom finds it. See `README.md`.
+//! Sender and transmitter shared a lock. The repair lets the transmitter work without the lock. It
+//! locks only to take the last element (`next` is null), since otherwise the sender works elsewhere
+//! in the list. It reads a part of an element without the lock, since the sender publishes the new
+//! length last. On one kind of processor that mostly works. In the memory model of C11 and of Rust
+//! each step is a data race, and loom finds it. See `README.md`.
 //!
 //! | field | written by | read by |
 //! |---|---|---|
@@ -20,11 +20,11 @@ use loom::thread;
 /// The step that the transmitter does without the lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Unlocked {
-    /// None: the queue before its repair.
+    /// No step: the queue before its repair.
     Nothing,
-    /// It looks if there is a next element, and takes the first if there is.
+    /// It checks whether there is a next element, and takes the first element if there is.
     ChunkLink,
-    /// It reads as much of the first element as its length says.
+    /// It reads the bytes of the first element up to its length.
     Bytes,
 }
 
@@ -35,13 +35,13 @@ struct Element {
     bytes: [UnsafeCell<u8>; 2],
 }
 
-/// Two elements, of which the first is in the queue with one byte.
+/// Two elements, of which only the first is in the queue, with one byte.
 struct Queue {
     lock: Mutex<()>,
     elements: [Element; 2],
 }
 
-// SAFETY: it is not, which is what the model shows; loom's cells notice each unordered access.
+// SAFETY: this is not sound, as the model shows; loom's cells notice each unordered access.
 unsafe impl Sync for Queue {}
 // SAFETY: as above.
 unsafe impl Send for Queue {}
@@ -56,7 +56,7 @@ impl Queue {
         Arc::new(queue)
     }
 
-    /// Sender: the byte first, the length last.
+    /// The sender writes the byte first and the length last.
     fn append(&self, index: usize, byte: u8) {
         let element = &self.elements[index];
         // SAFETY: loom checks it.
@@ -67,15 +67,15 @@ impl Queue {
         element.length.with_mut(|place| unsafe { *place = length + 1 });
     }
 
-    /// Sender: a new element behind the last one.
+    /// The sender links a new element to the last one.
     fn link(&self) {
         self.append(SECOND, 7);
         // SAFETY: loom checks it.
         self.elements[FIRST].next.with_mut(|next| unsafe { *next = Some(SECOND) });
     }
 
-    /// Transmitter: takes the first element. It is the last one only if there is no next: then
-    /// the sender may be about to link to it, and the lock is needed.
+    /// The transmitter takes the first element. If there is no next element, the first is also the
+    /// last: the sender may be about to link to it, and the lock is needed.
     fn take_first(&self, unlocked: Unlocked) -> Option<usize> {
         if unlocked == Unlocked::ChunkLink {
             let next = self.next_of_first();
@@ -92,7 +92,7 @@ impl Queue {
         self.elements[FIRST].next.with(|next| unsafe { *next })
     }
 
-    /// Transmitter: a packet's worth of an element.
+    /// The transmitter reads the bytes of an element.
     fn read(&self, index: usize, unlocked: Unlocked) -> Vec<u8> {
         let _guard = (unlocked != Unlocked::Bytes).then(|| self.lock.lock().unwrap());
         let element = &self.elements[index];
@@ -112,11 +112,14 @@ pub(super) fn append_beside_a_read(unlocked: Unlocked) {
         let _guard = other.lock.lock().unwrap();
         other.append(FIRST, 7);
     });
-    assert!(queue.read(FIRST, unlocked).iter().all(|byte| *byte == 7), "a byte not yet written");
+    assert!(
+        queue.read(FIRST, unlocked).iter().all(|byte| *byte == 7),
+        "the transmitter read a byte that was not yet written"
+    );
     sending.join().unwrap();
 }
 
-/// The sender links a second element to the first, while the transmitter takes the first.
+/// The sender links a second element to the first while the transmitter takes the first.
 pub(super) fn link_beside_a_take(unlocked: Unlocked) {
     let queue = Queue::new();
     let other = Arc::clone(&queue);
@@ -125,7 +128,11 @@ pub(super) fn link_beside_a_take(unlocked: Unlocked) {
         other.link();
     });
     if let Some(next) = queue.take_first(unlocked) {
-        assert_eq!(queue.read(next, unlocked), [7], "an element not yet filled");
+        assert_eq!(
+            queue.read(next, unlocked),
+            [7],
+            "the transmitter read an element that was not yet filled"
+        );
     }
     sending.join().unwrap();
 }

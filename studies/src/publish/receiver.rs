@@ -10,7 +10,7 @@ use super::queue::QueueState;
 use super::store::{Chunks, Heap};
 use crate::waiters::Waiter;
 
-/// Reads the messages of a queue, in whatever parts it likes.
+/// Reads the messages of a queue in parts of any size.
 #[derive(Debug)]
 pub struct Receiver<S: Chunks = Heap> {
     shared: Arc<QueueState>,
@@ -21,15 +21,15 @@ pub struct Receiver<S: Chunks = Heap> {
 /// The bytes or the end that a receiver sees next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Read<'a> {
-    /// Bytes of the message at the head, as far as they lie in one piece.
+    /// The next bytes of the message at the head, as far as they lie in one piece.
     Part {
-        /// Empty only if the message has ended since all of it was read, or if no byte was asked
-        /// for.
+        /// Empty only if no byte was requested, or if the message ended after all its bytes had
+        /// been read.
         bytes: &'a [u8],
-        /// Whether the message ends with them.
+        /// Whether the message ends with these bytes.
         is_end: bool,
     },
-    /// The sender has given up the message whose bytes were read last.
+    /// The sender has aborted the message whose bytes were read last.
     Aborted,
     /// The sender is gone, and all has been read.
     Closed,
@@ -39,14 +39,15 @@ pub enum Read<'a> {
 #[derive(Debug)]
 struct QueueFront<S> {
     place: ReadPosition,
-    /// The message of this chunk has been read to its end: the chunk is a stub.
+    /// Whether the message of the current chunk has been read to its end, which makes the chunk a
+    /// stub.
     is_between: bool,
     sink: S,
-    /// Chunks that have been given to the sink.
+    /// The number of chunks that were given to the sink.
     passed_count: u64,
 }
 
-/// The same, without the bytes.
+/// A [`Read`] without its bytes.
 #[derive(Clone, Copy, Debug)]
 enum ReadKind {
     Bytes { count: usize, is_end: bool },
@@ -56,49 +57,50 @@ enum ReadKind {
 }
 
 impl<S: Chunks> Receiver<S> {
-    /// `first` is the stub of a chain that no other reader has.
+    /// Makes a receiver. `first` is the stub of a chain that has no other reader.
     pub(super) fn new(shared: Arc<QueueState>, first: NonNull<Chunk>, sink: S) -> Receiver<S> {
-        // SAFETY: this receiver alone frees chunks, and only those that it has passed.
+        // SAFETY: only this receiver frees chunks, and only chunks that it has passed.
         let place = unsafe { ReadPosition::new(first) };
         let front = QueueFront { place, is_between: true, sink, passed_count: 0 };
         Receiver { shared, front, waiter: Waiter::new() }
     }
 
-    /// Takes at most `bytes_max` bytes of the message at the head; nothing there yet: `None`.
+    /// Takes at most `bytes_max` bytes of the message at the head, or returns `None` if there are
+    /// none yet.
     pub fn read(&mut self, bytes_max: usize) -> Option<Read<'_>> {
         let found = self.front.find(&self.shared)?;
         Some(self.front.take(found, bytes_max))
     }
 
-    /// The same; the task is woken when there may be something.
+    /// As [`read`](Receiver::read), but wakes the task when there may be bytes or an end.
     pub fn poll_read(&mut self, bytes_max: usize, cx: &Context<'_>) -> Poll<Read<'_>> {
         let Receiver { shared, front, waiter } = self;
         let found = waiter.poll(&shared.readable, cx, || front.find(shared));
         found.map(|found| front.take(found, bytes_max))
     }
 
-    /// The same; the thread sleeps until there is something.
+    /// As [`read`](Receiver::read), but the thread sleeps until there are bytes or an end.
     pub fn wait_read(&mut self, bytes_max: usize) -> Read<'_> {
         let Receiver { shared, front, waiter } = self;
         let found = waiter.wait(&shared.readable, || front.find(shared));
         front.take(found, bytes_max)
     }
 
-    /// Copies what there is of the message at the head into `packet`, over the ends of chunks;
-    /// nothing there yet: `None`.
+    /// Copies as much of the message at the head as is there into `packet`, also across chunks.
+    /// Returns `None` if there is nothing yet.
     pub fn fill<'a>(&mut self, packet: &'a mut [u8]) -> Option<Read<'a>> {
         let found = self.front.find(&self.shared)?;
         Some(self.front.fill(found, packet, &self.shared))
     }
 
-    /// The same; the task is woken when there may be something.
+    /// As [`fill`](Receiver::fill), but wakes the task when there may be bytes or an end.
     pub fn poll_fill<'a>(&mut self, packet: &'a mut [u8], cx: &Context<'_>) -> Poll<Read<'a>> {
         let Receiver { shared, front, waiter } = self;
         let found = waiter.poll(&shared.readable, cx, || front.find(shared));
         found.map(|found| front.fill(found, packet, shared))
     }
 
-    /// The same; the thread sleeps until there is something.
+    /// As [`fill`](Receiver::fill), but the thread sleeps until there are bytes or an end.
     pub fn wait_fill<'a>(&mut self, packet: &'a mut [u8]) -> Read<'a> {
         let Receiver { shared, front, waiter } = self;
         let found = waiter.wait(&shared.readable, || front.find(shared));
@@ -107,7 +109,7 @@ impl<S: Chunks> Receiver<S> {
 }
 
 impl<S: Chunks> QueueFront<S> {
-    /// The next item; tells the sender once of all chunks passed on the way.
+    /// Finds the next item. Tells the sender once about all chunks that were passed on the way.
     fn find(&mut self, shared: &QueueState) -> Option<ReadKind> {
         let passed_count = self.passed_count;
         let found = self.go_on();
@@ -117,7 +119,7 @@ impl<S: Chunks> QueueFront<S> {
         found
     }
 
-    /// Goes over ends of chunks until there is something for the reader.
+    /// Advances over the ends of chunks to the next item.
     fn go_on(&mut self) -> Option<ReadKind> {
         loop {
             if !self.is_between {
@@ -141,8 +143,8 @@ impl<S: Chunks> QueueFront<S> {
     fn pass_to(&mut self, next: NonNull<Chunk>) {
         let passed = self.place.pass_to(next);
         self.is_between = false;
-        // SAFETY: chunks come from boxes, the sender has gone on to the next, and slices of this
-        // one ended with the borrow of the receiver.
+        // SAFETY: chunks come from boxes, the sender has moved on to the next chunk, and slices of
+        // this chunk ended with the borrow of the receiver.
         self.sink.give(unsafe { Box::from_raw(passed.as_ptr()) });
         self.passed_count += 1;
     }
@@ -169,7 +171,7 @@ impl<S: Chunks> QueueFront<S> {
 }
 
 impl<S: Chunks> QueueFront<S> {
-    /// Takes bytes until the packet is full, the message ends or nothing more is there.
+    /// Copies bytes until the packet is full, the message ends or no more bytes are there.
     fn fill<'a>(&mut self, first: ReadKind, packet: &'a mut [u8], shared: &QueueState) -> Read<'a> {
         let mut found = Some(first);
         let mut length = 0;

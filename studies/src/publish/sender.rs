@@ -9,18 +9,18 @@ use super::store::{Chunks, Heap};
 use super::tail::Tail;
 use crate::waiters::Waiter;
 
-/// Appends messages to a queue. Dropping it aborts the message that is open and closes the queue.
+/// Appends messages to a queue. Dropping it aborts the open message and closes the queue.
 #[derive(Debug)]
 pub struct Sender<S: Chunks = Heap> {
     shared: Arc<QueueState>,
     tail: Tail,
     source: S,
-    /// Chunks that were ever part of the queue.
+    /// The number of chunks that the queue has taken so far.
     taken_count: u64,
     waiter: Waiter,
 }
 
-/// The receiver is gone: appended bytes will not be read.
+/// The receiver is gone, so appended bytes will not be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Closed;
 
@@ -37,11 +37,11 @@ impl<S: Chunks> Sender<S> {
         Sender { shared, tail, source, taken_count: 1, waiter: Waiter::new() }
     }
 
-    /// Appends to the open message; its first byte begins one. Returns how many bytes were taken:
-    /// fewer than there are when the queue is full.
+    /// Appends to the open message, or begins a message. Returns the number of bytes that were
+    /// appended, which is less than `bytes.len()` if the queue is full.
     ///
     /// # Errors
-    /// The receiver is gone; noticed when another chunk is needed.
+    /// The receiver is gone. This is noticed only when another chunk is needed.
     pub fn append(&mut self, bytes: &[u8]) -> Result<usize, Closed> {
         let taken = self.append_what_fits(bytes);
         self.shared.readable.wake_all();
@@ -62,12 +62,12 @@ impl<S: Chunks> Sender<S> {
         Ok(taken_bytes)
     }
 
-    /// Ends the open message. If nothing was appended since the last one there is none to end.
+    /// Ends the open message. Does nothing if no message is open.
     pub fn end_message(&mut self) {
         self.end(ChunkMark::Ended);
     }
 
-    /// Aborts the open message: the receiver learns of it after the appended bytes.
+    /// Aborts the open message. The receiver learns of it after the appended bytes.
     pub fn abort_message(&mut self) {
         self.end(ChunkMark::Aborted);
     }
@@ -79,7 +79,7 @@ impl<S: Chunks> Sender<S> {
         }
     }
 
-    /// Waits for room for one byte at least.
+    /// Waits for room for at least one byte.
     ///
     /// # Errors
     /// The receiver is gone.
@@ -88,7 +88,7 @@ impl<S: Chunks> Sender<S> {
         waiter.poll(shared.room(), cx, || find_room(shared, tail, *taken_count))
     }
 
-    /// Sleeps until there is room for one byte at least.
+    /// Sleeps until there is room for at least one byte.
     ///
     /// # Errors
     /// The receiver is gone.

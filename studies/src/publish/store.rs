@@ -1,29 +1,29 @@
-//! The sources and sinks of chunks.
+//! Sources and sinks of chunks.
 
 use super::chunk::Chunk;
 use crate::magazine::Magazines;
 
 /// A source and a sink of chunks: the heap, or a free list that recycles them.
 ///
-/// Each side of a queue has one of its own, so it needs no lock for the common case. A chunk may
-/// return with any contents: its next user resets it.
+/// Each side of a queue has its own, so the common case needs no lock. A chunk may come back with
+/// any contents, because its next user resets it.
 pub trait Chunks {
-    /// A chunk, whatever is in it.
+    /// Returns a chunk with any contents.
     fn take(&mut self) -> Box<Chunk>;
 
     /// Takes back a chunk that has been read.
     fn give(&mut self, chunk: Box<Chunk>);
 }
 
-/// Every chunk is allocated and freed.
+/// The heap: every chunk is allocated and freed.
 #[derive(Clone, Copy, Debug)]
 pub struct Heap {
     /// The size of each chunk.
     pub chunk_bytes: usize,
 }
 
-/// A free list of chunks that have been read: one side's pair of magazines. Chunks that the
-/// receiver gives reach the sender through the depot that both share, a magazine at a time.
+/// A free list of used chunks: one side's pair of magazines. The chunks that the receiver gives
+/// reach the sender through the depot that both share, a magazine at a time.
 #[derive(Debug)]
 pub struct Recycled {
     magazines: Magazines<Box<Chunk>>,
@@ -41,7 +41,8 @@ impl Chunks for Heap {
 }
 
 impl Recycled {
-    /// Takes from and gives to `magazines`; a chunk that has to be made gets `chunk_bytes`.
+    /// Takes chunks from `magazines` and gives them back there. A new chunk has `chunk_bytes`
+    /// bytes.
     #[must_use]
     pub fn new(magazines: Magazines<Box<Chunk>>, chunk_bytes: usize) -> Recycled {
         Recycled { magazines, chunk_bytes }

@@ -1,15 +1,15 @@
-//! The end of a chain at which its producer appends.
+//! The end of a chain, where its producer appends.
 
 use std::ptr::NonNull;
 
 use super::chunk::{Chunk, ChunkMark};
 
-/// The last chunk, and its published length.
+/// The last chunk of a chain, and its published length.
 ///
 /// Invariants:
-/// - The chunk is the last of its chain; only this value writes into it.
-/// - Readers free a chunk only when they have gone on to the next, which they find only when it is
-///   no longer the last.
+/// - The chunk is the last of its chain, and only this value writes into it.
+/// - A reader frees a chunk only after it has moved on to the next, which it finds only when the
+///   chunk is no longer the last.
 #[derive(Debug)]
 pub(super) struct Tail {
     chunk: NonNull<Chunk>,
@@ -17,20 +17,21 @@ pub(super) struct Tail {
     is_open: bool,
 }
 
-// SAFETY: a tail is the only writer of its chunk, on whatever thread it is.
+// SAFETY: a tail is the only writer of its chunk, whichever thread owns it.
 unsafe impl Send for Tail {}
-// SAFETY: a shared tail can do nothing but look at its own plain fields.
+// SAFETY: a shared tail can only read its own plain fields.
 unsafe impl Sync for Tail {}
 
 impl Tail {
-    /// Begins a chain whose first chunk is an open one.
+    /// Begins a chain with an open chunk.
     pub(super) fn open(mut first: Box<Chunk>) -> Tail {
         first.start(&[]);
         Tail { chunk: NonNull::from(Box::leak(first)), length: 0, is_open: true }
     }
 
-    /// Begins a chain with a stub: a chunk that has been read already, so that there is always one
-    /// to link the next to, and a reader never has to take the last away from the producer.
+    /// Begins a chain with a stub: a chunk that counts as read. There is thus always a chunk that
+    /// the next one can be linked to, and a reader never has to take the last chunk away from the
+    /// producer.
     pub(super) fn stub(first: Box<Chunk>) -> Tail {
         let mut tail = Tail::open(first);
         tail.end(ChunkMark::Ended);
@@ -51,26 +52,26 @@ impl Tail {
         !self.is_open || self.length == self.last().capacity()
     }
 
-    /// Appends and publishes as many of `bytes` as fit into the last chunk; returns how many.
+    /// Appends and publishes as many of `bytes` as fit into the last chunk. Returns their number.
     pub(super) fn append(&mut self, bytes: &[u8]) -> usize {
         if self.is_full() || bytes.is_empty() {
             return 0;
         }
-        // SAFETY: we are the producer, and `length` is what we have published.
+        // SAFETY: this is the producer, and `length` is the published length.
         let count = unsafe { self.last().append(self.length, bytes) };
         self.length += count;
         self.publish(ChunkMark::Open);
         count
     }
 
-    /// Goes on in another chunk with as many of `bytes` as fit; returns how many. If no message is
-    /// open this begins one.
+    /// Continues in another chunk with as many of `bytes` as fit. Returns their number. Begins a
+    /// message if none is open.
     pub(super) fn extend(&mut self, mut chunk: Box<Chunk>, bytes: &[u8]) -> usize {
         let count = chunk.start(bytes);
         let next = NonNull::from(Box::leak(chunk));
-        // The last access to a chunk is the one that allows a reader to go on: the link after an
-        // end, the mark within a message.
-        // SAFETY: by the invariants the last chunk is not freed before this.
+        // The last access to the old chunk is the one that allows a reader to move on: the link if
+        // its message has ended, the mark within a message.
+        // SAFETY: by the invariants the last chunk is not freed before this store.
         unsafe { Chunk::link(self.chunk, next) };
         if self.is_open {
             self.publish(ChunkMark::Continues);
@@ -87,14 +88,14 @@ impl Tail {
         }
     }
 
-    /// Closes the chain: no message follows.
+    /// Closes the chain, so that no message follows.
     pub(super) fn close(&self) {
         self.last().close();
     }
 
     fn publish(&self, mark: ChunkMark) {
-        // SAFETY: by the invariants the last chunk is not freed before this: in `extend`, a reader
-        // of an open message goes on only when it sees the mark.
+        // SAFETY: by the invariants the last chunk is not freed before this store. In `extend`, a
+        // reader of an open message moves on only when it sees the mark.
         unsafe { Chunk::publish(self.chunk, self.length, mark) };
     }
 

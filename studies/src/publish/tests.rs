@@ -1,4 +1,4 @@
-//! Queues and records as one thread sees them.
+//! Queues and records used from a single thread.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -7,14 +7,14 @@ use std::task::{Context, Poll, Wake, Waker};
 use super::*;
 use crate::magazine::{Depot, Magazines};
 
-/// A step on a queue with chunks of 4 bytes and room for 4 chunks, and its result.
+/// A step on a queue with chunks of 4 bytes and room for 4 chunks, with its expected result.
 enum Step {
     Append(&'static str, Result<usize, Closed>),
     End,
     Abort,
     CloseSender,
     CloseReceiver,
-    /// Reads at most so many bytes.
+    /// Reads at most this many bytes.
     Read(usize, Option<Read<'static>>),
 }
 
@@ -179,7 +179,7 @@ fn chunks_that_were_read_are_used_again() {
     }
     drop((sender, receiver));
     let counts = depot.gone_counts();
-    assert_eq!(counts.takes, 101, "the stub, and one for each message");
+    assert_eq!(counts.takes, 101, "one take for the stub and one for each message");
     assert!(counts.made <= 6, "{} chunks made: both pairs hold two each", counts.made);
 }
 
@@ -192,7 +192,11 @@ fn every_follower_reads_all_of_a_record() {
     assert_eq!(producer.held_bytes(), 2 + 4 + 8 + 8 + 8, "sizes double up to the maximum");
     assert_eq!(early.peek(), Some(Peek::Bytes(b"ab")));
     early.advance(1);
-    assert_eq!(early.peek(), Some(Peek::Bytes(b"b")), "what was not passed comes again");
+    assert_eq!(
+        early.peek(),
+        Some(Peek::Bytes(b"b")),
+        "bytes that were not passed are returned again"
+    );
     early.advance(1);
     producer.finish();
     let late = record.follow();
@@ -209,7 +213,7 @@ fn a_record_whose_producer_gives_up_is_aborted() {
     assert_eq!(read_all(record.follow()), ("abc".into(), false));
 }
 
-/// The bytes that can be read, and whether they are all of the record.
+/// Returns the bytes that can be read, and whether they are the whole record.
 fn read_all(mut follower: RecordFollower) -> (String, bool) {
     let mut text = String::new();
     loop {
@@ -243,10 +247,10 @@ fn a_task_is_woken_when_there_is_something_to_read() {
     let cx = Context::from_waker(&waker);
     assert_eq!(follower.poll_peek(&cx), Poll::Pending);
     assert_eq!(follower.poll_peek(&cx), Poll::Pending, "asked twice");
-    assert_eq!(wakes.0.load(Ordering::Relaxed), 0, "nothing has happened");
+    assert_eq!(wakes.0.load(Ordering::Relaxed), 0, "nothing was appended");
     producer.append(b"a");
     assert_eq!(wakes.0.load(Ordering::Relaxed), 1, "woken once");
     assert_eq!(follower.poll_peek(&cx), Poll::Ready(Peek::Bytes(b"a")));
     producer.append(b"b");
-    assert_eq!(wakes.0.load(Ordering::Relaxed), 1, "it does not wait");
+    assert_eq!(wakes.0.load(Ordering::Relaxed), 1, "the follower does not wait");
 }

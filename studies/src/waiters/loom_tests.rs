@@ -1,4 +1,4 @@
-//! A waiter that is not woken sleeps for ever, which loom calls a deadlock.
+//! Models of waiters. A waiter that is not woken sleeps for ever, which loom reports as a deadlock.
 
 use std::sync::{Arc, Weak}; // loom's own aborts when it is dropped after a deadlock was found
 
@@ -36,7 +36,7 @@ impl Number {
     }
 }
 
-/// Waits for each number from 1 to `last`, while they are published.
+/// One waiter waits for each number from 1 to `last` while they are published.
 fn one_waiter(last: u64) {
     let number = Number::new();
     let other = Arc::clone(&number);
@@ -69,7 +69,7 @@ fn a_node_is_pushed_again_only_when_it_is_free() {
     breaks_within(Some(3), "waiters.raise", "waiters: one waits twice", || one_waiter(2));
 }
 
-/// Two wait for the same number.
+/// Two waiters wait for the same number.
 fn two_waiters() {
     let number = Number::new();
     let waiting = [(); 2].map(|()| {
@@ -87,8 +87,8 @@ fn two_waiters_that_push_at_once_are_both_woken() {
     holds_within(Some(3), "waiters: two wait", two_waiters);
 }
 
-/// One leaves while its node is on the stack, and takes the stack because of that, while another
-/// waits and the number is published.
+/// One waiter leaves while its node is on the stack, and therefore takes the stack. Another waiter
+/// waits at the same time, and the number is published.
 fn leaver() {
     let number = Number::new();
     let waiting = {
@@ -111,7 +111,7 @@ fn leaver() {
     number.publish(1);
     waiting.join().unwrap();
     let node: Weak<WaiterNode> = leaving.join().unwrap();
-    assert!(node.upgrade().is_none(), "a node was left behind");
+    assert!(node.upgrade().is_none(), "the node of the leaver was not freed");
     assert_eq!(number.waiters.left_count.load(Relaxed), 0, "counted wrongly");
 }
 

@@ -20,7 +20,7 @@ impl Wake for Sleeper {
     }
 }
 
-/// Polls, sleeps until this thread is woken, and polls again until it is ready.
+/// Polls until the result is ready, and sleeps between polls until this thread is woken.
 pub(super) fn block_on<T>(mut poll: impl FnMut(&Context<'_>) -> Poll<T>) -> T {
     let waker = Waker::from(Arc::new(Sleeper(thread::current())));
     let cx = Context::from_waker(&waker);

@@ -1,4 +1,4 @@
-//! Waiters that come back, waiters that leave, and the nodes that stay behind.
+//! Waiters that wait repeatedly, waiters that leave, and the nodes that they leave on the stack.
 
 use std::sync::Weak;
 use std::sync::atomic::Ordering;
@@ -35,16 +35,20 @@ fn waiters_that_leave_do_not_pile_up() {
         nodes.push(Arc::downgrade(&leaving.node));
         drop(leaving);
         let left = nodes.iter().filter(|node| node.strong_count() > 0).count();
-        assert!(left <= LEFT_MAX, "{left} left behind in round {round}");
+        assert!(left <= LEFT_MAX, "{left} nodes without a waiter in round {round}");
     }
     let expected = 1_000 / (LEFT_MAX + 1);
     assert_eq!(
         wakes.0.load(Ordering::Relaxed),
         expected,
-        "a waiter that stays is woken for nothing"
+        "a waiter that stays was woken too often or too rarely"
     );
     waiters.wake_all();
-    assert_eq!(wakes.0.load(Ordering::Relaxed), expected + 1, "a waiter that stays is woken");
+    assert_eq!(
+        wakes.0.load(Ordering::Relaxed),
+        expected + 1,
+        "the waiter that stays is woken once more"
+    );
     assert_eq!(waiters.left_count.load(Relaxed), 0, "counted wrongly");
 }
 
@@ -55,16 +59,16 @@ fn a_waiter_that_is_done_leaves_nothing_behind() {
     poll_pending(&mut waiter, &waiters, Waker::noop());
     waiters.wake_all();
     waiter.leave(&waiters);
-    assert_eq!(Arc::strong_count(&waiter.node), 1, "the stack still has a count");
+    assert_eq!(Arc::strong_count(&waiter.node), 1, "the stack still has a count of the node");
     assert_eq!(waiters.left_count.load(Relaxed), 0, "counted wrongly");
 }
 
-/// A waker whose task is broken.
+/// A waker that panics.
 struct Panics;
 
 impl Wake for Panics {
     fn wake(self: Arc<Self>) {
-        panic!("a waker of the test");
+        panic!("this waker always panics");
     }
 }
 
@@ -77,7 +81,7 @@ fn a_waker_that_panics_does_not_keep_others_asleep() {
     poll_pending(&mut broken, &waiters, &Waker::from(Arc::new(Panics)));
     let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| waiters.wake_all()));
     assert!(outcome.is_err(), "the panic goes on");
-    assert_eq!(wakes.0.load(Ordering::Relaxed), 1, "the other one was not woken");
+    assert_eq!(wakes.0.load(Ordering::Relaxed), 1, "the other waiter is woken");
 }
 
 #[test]
@@ -86,5 +90,5 @@ fn a_dropped_stack_drops_its_nodes() {
     let mut waiter = Waiter::new();
     poll_pending(&mut waiter, &waiters, Waker::noop());
     drop(waiters);
-    assert_eq!(Arc::strong_count(&waiter.node), 1, "the stack still has a count");
+    assert_eq!(Arc::strong_count(&waiter.node), 1, "the stack still has a count of the node");
 }
