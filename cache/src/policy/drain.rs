@@ -49,9 +49,9 @@ pub struct DrainPlan {
     pub(super) keeps: KeepBudget,
 }
 
-/// The budget of bytes that stay; stale records never do. There are two allowances instead of one
-/// threshold because records may be used between census and drain, and then more could stay than is
-/// gained.
+/// The bytes of records that may stay; stale records never stay. There are two allowances instead
+/// of one threshold: records may be used between census and drain, and a threshold could then let
+/// more bytes stay than the drain gains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct KeepBudget {
     /// The lowest use count of records that stay.

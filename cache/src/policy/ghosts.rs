@@ -4,8 +4,8 @@
 //!
 //! Time is counted in segments that were evicted from the small queue. A ghost lasts until as many
 //! segments as main holds were evicted after it. Without this limit the size of the table would
-//! decide, which suits small records: with large ones it would remember far too many keys, and main
-//! would fill with records that are not requested.
+//! decide how long a ghost lasts. That suits small records; with large ones the table would
+//! remember far too many keys, and main would fill with records that are not requested.
 //!
 //! ```text
 //!  63      48 47      32 31      16 15       0

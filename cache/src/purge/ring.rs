@@ -115,12 +115,12 @@ impl<W: Words> PurgeRing<W> {
         self.sequence().load(acquire("purge.note"))
     }
 
-    /// Announces a purge and returns its number. The caller holds the purge lock; it then walks,
-    /// unchecked words included, and acknowledges only after that.
+    /// Announces a purge and returns its number. The caller holds the purge lock. It then walks
+    /// over the stored records, unchecked words included, and acknowledges only after that.
     ///
     /// A predicate that does not fit is widened: [`last`](PurgeRing::last) returns
-    /// `predicate.fitted()`. The caller may walk for that or for less, but for no less than
-    /// `predicate`.
+    /// `predicate.fitted()`. The caller may remove the records that match this, or fewer, but at
+    /// least those that match `predicate`.
     pub(crate) fn announce(&self, predicate: Predicate<'_>) -> u64 {
         let number = self.write(predicate);
         crash_point!("purge.written");

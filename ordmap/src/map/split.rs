@@ -1,13 +1,14 @@
 //! Maps of several shards: the lock that a change needs, and when entries move to another shard.
 //!
-//! A writer that finds the lock of its shard taken counts how many changes others make until it
-//! gets the lock: sleeping writers are overtaken often. When these waits are a large share of all
-//! changes, and the shard has many entries, each writer moves some of them up into another shard
-//! after its own change, until both have as many. One writer moves entries at a time, and none
-//! waits for that: a writer that does not get the locks soon leaves the work to others.
+//! A writer that finds the lock of its shard taken counts the changes that others make until it
+//! gets the lock, since a sleeping writer is overtaken often. When these waits are a large share of
+//! all changes, and the shard has many entries, each writer moves some of them up into another
+//! shard after its own change, until both shards have equally many. One writer moves entries at a
+//! time, and none waits for that: a writer that does not get the locks soon leaves the work to
+//! others.
 //!
-//! Lock order: the lock for moves is only tried, and in a split those of both shards, too.
-//! Elsewhere the lock of the lower shard comes before that of the upper one.
+//! Lock order: the lock for moves is only tried. A split also only tries the locks of its two
+//! shards. Elsewhere the lock of the lower shard comes before that of the upper one.
 
 use forebay_shm::{Area, RobustGuard, SystemFutex};
 

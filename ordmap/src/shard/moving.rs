@@ -2,10 +2,10 @@
 //!
 //! Entries are copied first; then one store moves the bound between the shards over them; then the
 //! originals are removed. Before and after that store some entries lie outside of the bounds of
-//! their shard: they are not in the map, and are not counted. A word in both shards records the
-//! move in case of a death, and the next owner of each shard removes the entries outside of its
-//! bounds. Whether the bound was moved is told by the bound's row, which has the version of its
-//! last move.
+//! their shard: they are not in the map, and are not counted. A word in each of the two
+//! shards records the move in case of a death, and the next owner of each shard removes the entries
+//! outside of its bounds. The bound's row shows whether the bound was moved: it has the version of
+//! its last move.
 
 use super::intent::ChangeError;
 use super::words::{LEN, LEN_MOVED, LIMBO_BATCH, LIMBO_SPARE, MOVING, ShardWords};
@@ -15,9 +15,9 @@ use crate::object::{EntryKind, EntryLengths, ObjectRef};
 use crate::route::{BOUND_BYTES_MAX, KeyRange, RouteRow, RouteTable};
 use crate::tree::{AdvanceResult, Direction, common_bytes, copy_key_of};
 
-/// The most entries that move under one hold of both locks, and the most bytes, unless one entry
-/// has more.
+/// The most entries that move under one hold of both locks.
 pub(crate) const MOVED_AT_ONCE: usize = 32;
+/// The most bytes that move under one hold of both locks, unless one entry has more.
 const MOVED_BYTES: usize = 32 << 10;
 // The originals of all moved entries go to limbo.
 const _: () = assert!(cfg!(loom) || LIMBO_BATCH + MOVED_AT_ONCE <= LIMBO_SPARE);

@@ -60,7 +60,7 @@ pub(crate) const OLDS: usize = NEWS + INTENT_MAX;
 pub(crate) const LISTS: usize = OLDS + INTENT_MAX + 8;
 pub(crate) const LIMBO: usize = (LISTS + LIST_WORDS).next_multiple_of(16);
 
-/// How many entries wait for one reading of all leases.
+/// The number of entries that wait before all leases are read for them.
 pub(crate) const LIMBO_BATCH: usize = if cfg!(loom) { 1 } else { 64 };
 /// Room in limbo beyond the entries that leases can hold.
 pub(crate) const LIMBO_SPARE: usize = 2 * LIMBO_BATCH;
