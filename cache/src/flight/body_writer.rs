@@ -154,7 +154,8 @@ impl BodyWriter {
         }
     }
 
-    /// Gives up storing for want of room: the body goes on to its readers as a sliding window.
+    /// Gives up storing because there is no room: the body goes on to its readers as a sliding
+    /// window.
     pub(crate) fn stop_storing(&mut self) {
         self.slide();
     }

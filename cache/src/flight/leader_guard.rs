@@ -1,4 +1,4 @@
-//! The leader's side of a flight, until the response's head decides how the flight goes on.
+//! The leader's side of a flight, until the response's head arrives and its outcome is decided.
 
 use std::fmt;
 use std::sync::Arc;

@@ -13,7 +13,8 @@ pub struct SealedSegment {
     pub order: u64,
     /// The bytes that were written into it.
     pub filled_bytes: u64,
-    /// The bytes of records that can still be served; rather too many than too few.
+    /// The bytes of records that can still be served. A caller that is unsure counts too many
+    /// rather than too few.
     pub live_bytes: u64,
     /// The time from which all its records are stale, in the unit of `now`.
     pub stale_from: u64,

@@ -1,4 +1,4 @@
-//! The purge ring: recent purges, so that no fill stores what a purge has missed.
+//! The purge ring: the recent purges, with which fills check that they store no purged response.
 //!
 //! A purge walks over the stored records. It cannot find a response that was fetched before it and
 //! is stored behind its walk, perhaps by another process. So every fill checks the ring.

@@ -21,7 +21,7 @@ pub(crate) enum Predicate<'a> {
     Prefix(&'a [u8]),
     /// The records below a prefix whose tags match.
     Tags(&'a [u8], EncodedTagExpr<'a>),
-    /// Everything. Also stands for predicates that this version does not know.
+    /// All records. Also stands for predicates that this version does not know.
     All,
 }
 

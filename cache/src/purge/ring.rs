@@ -55,7 +55,7 @@ pub(crate) enum RingError {
     /// The number of slots is not a power of two, or below two: the last purge must stay readable
     /// while the next one is written.
     Slots,
-    /// There are too few words.
+    /// The slots do not fit into the words.
     TooFewWords,
 }
 

@@ -163,7 +163,7 @@ impl<'a, S: LoadWords, D: LoadWords> UnpinnedReader<'a, S, D> {
         Ok(copied)
     }
 
-    /// Copies without checking the checksum, which would hide from a model what it looks for.
+    /// Copies without checking the checksum: the check would hide torn copies from a model.
     pub(super) fn copy_unchecked(
         &self,
         location: Location,

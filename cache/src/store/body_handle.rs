@@ -385,7 +385,10 @@ impl BodyHandles {
     /// Frees the slot of a handle that is dropped.
     fn release(&self, pins: &PinRow<Area>, slot: u32) {
         let state = self.take(slot);
-        debug_assert!(!matches!(state, HandleState::Free(_)), "a handle owns its slot");
+        debug_assert!(
+            !matches!(state, HandleState::Free(_)),
+            "the slot of a handle is in the free list"
+        );
         self.end(pins, state);
     }
 

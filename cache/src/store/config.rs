@@ -160,7 +160,7 @@ impl fmt::Display for ConfigError {
             }
             Self::Variants { max } => write!(f, "a resource may have 1 to {max} variants"),
             Self::Zero => f.write_str(
-                "a window has at least one byte, and an expected record at least 64 bytes",
+                "a window must have at least one byte, an expected record at least 64 bytes",
             ),
         }
     }

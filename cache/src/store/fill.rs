@@ -1,4 +1,4 @@
-//! Collapsed fetches, and storing what they bring: the leader's side.
+//! The leader's side of collapsed fetches: storing the response that a fetch returns.
 //!
 //! A [`Leader`] becomes a [`Fill`] when the response's head is there. Appended bytes go to the
 //! readers of the growing record. A body that is too long for one record is stored in fragments as
@@ -316,7 +316,7 @@ impl Fill {
         };
         self.inner.put(&put, self.queue)?;
         long.count += 1;
-        debug_assert!(!long.is_stored, "the head comes after all fragments");
+        debug_assert!(!long.is_stored, "a fragment is stored after its head");
         Ok(())
     }
 
@@ -327,7 +327,7 @@ impl Fill {
         let long = self.long.as_ref();
         if let Some(long) = long {
             let count = bytes.div_ceil(u64::from(long.fragment_bytes));
-            assert_eq!(u64::from(long.count), count, "the head comes after all fragments");
+            assert_eq!(u64::from(long.count), count, "a head is stored before its last fragment");
         }
         let long = long.map(|long| LongBody::new(long.id, bytes, long.fragment_bytes));
         let encoded = long.map(|long| long.encode());

@@ -32,7 +32,7 @@ impl GhostTable {
         store: Area,
         segment_count: u32,
     ) -> GhostTable {
-        assert!(word_count.is_power_of_two(), "a hash names a word by its low bits");
+        assert!(word_count.is_power_of_two(), "a ghost table has a power of two of words");
         let main_percent = u64::from(100 - EvictionRules::STORE.small_percent);
         let main_segment_count = u64::from(segment_count) * main_percent / 100;
         GhostTable { ghosts, word_count, store, main_segment_count }

@@ -20,7 +20,7 @@ pub enum Lookup<'w> {
     Miss,
     /// One record for all requests.
     Record(StoredRecord<'w>),
-    /// Variants, selected by names: go on with [`BaseRecord::variant`].
+    /// A base: its names select a variant, which [`BaseRecord::variant`] looks up.
     Base(BaseRecord<'w>),
 }
 

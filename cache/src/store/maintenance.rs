@@ -46,7 +46,7 @@ impl WorkerInner {
         if self.clean_up_orphans() {
             return true;
         }
-        // The sweep comes before reclaiming for the key index: leftovers may be what fills it.
+        // The sweep comes before reclaiming for the key index, which may be full of leftovers.
         let sweeps = self.keys.sweep_slice(&self.records);
         if !self.reclaimer.has_work() {
             return sweeps || self.verifier.slice(&self.records);

@@ -230,7 +230,8 @@ impl WorkerInner {
             // This thread is reclaiming already, and there is no segment to move a record to.
             Err(_) => return SliceOutcome::Nothing,
         };
-        // A drain that has begun goes on first: to look over all segments costs more than a slice.
+        // A drain that has begun is continued first: to look over all segments costs more than a
+        // slice.
         if let Some(segment) = reclaimer.draining() {
             return DrainSlice::new(self, &lock, segment, now).run();
         }

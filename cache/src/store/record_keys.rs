@@ -64,7 +64,7 @@ impl KeyIndexWriter {
     fn begin<'o>(&'o self, sequence: u64, keys: Option<RecordKeys<'o>>) -> InsertedKeys<'o> {
         if keys.is_some() {
             let word = self.shared.row_word(self.row.number(), row::INSERTING);
-            debug_assert_eq!(word.load(Relaxed), 0, "a row names one pending insert");
+            debug_assert_eq!(word.load(Relaxed), 0, "a row already names a pending insert");
             self.shared.pending_inserts.begin(self.row.number(), sequence);
         }
         InsertedKeys { writer: self, sequence, keys }

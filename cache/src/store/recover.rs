@@ -130,7 +130,7 @@ impl Verifier {
 
 impl Drop for Verifier {
     fn drop(&mut self) {
-        // Another thread goes on from here.
+        // Another thread continues from here.
         if let Some((segment, _)) = self.next.get() {
             self.shared.leave_verifying(segment);
         }

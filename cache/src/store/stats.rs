@@ -102,7 +102,7 @@ pub struct Stats {
     pub refused_large: u64,
     /// How often there was no room for a growing record.
     pub refused_no_room: u64,
-    /// Complete responses that were not stored, for want of room or because of a purge.
+    /// Complete responses that were not stored, because there was no room or because of a purge.
     pub not_stored: u64,
     /// Fills that became a sliding window.
     pub outgrown: u64,

@@ -69,7 +69,7 @@ fn fill(bucket_count: usize, salt: u64) -> [usize; 3] {
 fn an_index_is_mostly_full_before_it_evicts_a_record() {
     let mut rng = Rng::of("load");
     let largest = if cfg!(debug_assertions) { 14 } else { 20 };
-    println!("| buckets | first gives way at | least | gone at 0.9 | gone at 1.0 |");
+    println!("| buckets | first evicted at | least | evicted at 0.9 | evicted at 1.0 |");
     println!("|---|---|---|---|---|");
     for log2 in [6, 10, 14, 17, 20].into_iter().filter(|log2| *log2 <= largest) {
         let bucket_count = 1_usize << log2;

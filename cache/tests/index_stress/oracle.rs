@@ -175,7 +175,7 @@ impl Model {
         let fingerprint = |key| poor_fingerprint(key, FINGERPRINTS);
         let map = self.map.borrow();
         let others = map.known.values().filter(|known| fingerprint(known.key) == fingerprint(key));
-        assert!(others.count() >= 2 * BUCKET_WORDS, "something could have given way");
+        assert!(others.count() >= 2 * BUCKET_WORDS, "a word could have been evicted");
     }
 
     fn make_live(&mut self) {
@@ -187,7 +187,7 @@ impl Model {
         let live = self.live_location(key).map(|live| (self.known(live).sequence, live));
         let is_in = self.index.make_live(&self.row, &self.key(key), unchecked);
         let Some(known) = known else {
-            return assert!(!is_in, "it was taken out before");
+            return assert!(!is_in, "the word was removed before");
         };
         let stays = live.is_none_or(|live| live < (known.sequence, location));
         assert_eq!(is_in, stays, "{known:?} beside {live:?}");
@@ -266,7 +266,10 @@ impl Model {
         let known = Known { state: WordState::Live, sequence: new.sequence, ..old };
         self.map.borrow_mut().known.insert(new.location, known);
         let hit = self.index.lookup(&self.row, &self.key(key)).expect("it is live");
-        assert!(self.index.replace(&self.row, &self.key(key), &hit, &new), "nothing is higher");
+        assert!(
+            self.index.replace(&self.row, &self.key(key), &hit, &new),
+            "no record has a higher sequence"
+        );
         drop(hit);
         let gone = self.forget_removed(&[RemovalReason::Replaced]);
         assert!(gone.iter().all(|gone| gone.key == key && gone.sequence <= new.sequence));

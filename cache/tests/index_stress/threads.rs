@@ -314,13 +314,13 @@ impl<'a> Worker<'a> {
         let before = self.memory().read(hit.at());
         thread::yield_now();
         drop(self.index().lookup(&self.row, &self.key(other)));
-        assert_eq!(self.memory().read(hit.at()), before, "reused under its pin");
+        assert_eq!(self.memory().read(hit.at()), before, "the record was reused under its pin");
     }
 
     fn next_location(&mut self) -> u32 {
         if self.open_count == SEGMENT_RECORDS {
             self.sealed.push_back((self.open, self.open_count));
-            self.open = self.free.pop().expect("one is kept free");
+            self.open = self.free.pop().expect("one segment is kept free");
             self.open_count = 0;
             while self.free.is_empty() {
                 self.reclaim();

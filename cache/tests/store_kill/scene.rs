@@ -95,7 +95,7 @@ impl Scene {
         // evicted.
         let is_found = |key: &[u8]| (0..CAST.keys).any(|number| key_bytes(number) == key);
         let left = worker.named().into_iter().find(|named| is_found(&named.key));
-        assert_eq!(left, None, "{case}: it was purged");
+        assert_eq!(left, None, "{case}: a purged record is found");
         self.check_empty(&worker, case);
         drop(worker);
         self.check_use(case);

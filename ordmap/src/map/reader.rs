@@ -35,7 +35,7 @@ pub(super) struct MapReader<'m> {
     pub(super) routes: RouteTable<'m>,
 }
 
-/// Tells reads that fail because of changes from reads that fail because of damage.
+/// Distinguishes reads that fail because of changes from reads that fail because of damage.
 #[derive(Debug, Default)]
 pub(super) struct DamageDetector {
     change_count: u64,

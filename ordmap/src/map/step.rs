@@ -193,7 +193,7 @@ fn enter_at<'m, T: EntryTaker<'m>>(
     taker.take(reader, entry)
 }
 
-/// A slot that names a wrong entry must not lead a walk backwards, where it could go on for ever.
+/// A slot that names a wrong entry must not lead a walk backwards, or it could walk for ever.
 #[inline]
 fn check_order(
     from: &[u8],

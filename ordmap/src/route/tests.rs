@@ -15,7 +15,7 @@ fn a_key_is_in_the_shard_whose_bounds_it_lies_between() {
     let (word, rows) = (AtomicU64::new(0), boxed_words(3 * 2 * ROUTE_ROW_WORDS));
     let routes = RouteTable::new(&word, &rows);
     assert_eq!(routes.find(b"anything").unwrap().1, 0);
-    assert_eq!(routes.range_of(2).unwrap().high, Some(Vec::new()), "it has none yet");
+    assert_eq!(routes.range_of(2).unwrap().high, Some(Vec::new()), "the shard has no keys yet");
     let long = vec![b'm'; BOUND_BYTES_MAX];
     let bounds = [row(2, b"b"), row(3, &long), row(1, b"x\0")];
     routes.publish(routes.now().unwrap(), &bounds);

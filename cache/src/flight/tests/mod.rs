@@ -78,7 +78,7 @@ impl Gate for Nothing {
     }
 }
 
-/// A body that tells its version: no two versions share eight bytes in a row.
+/// A body that follows from its version: no two versions share eight bytes in a row.
 fn content(version: u64, bytes: usize) -> Vec<u8> {
     let mut content = version.to_le_bytes().repeat(bytes / 8 + 1);
     content.truncate(bytes);

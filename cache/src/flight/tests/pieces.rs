@@ -8,7 +8,7 @@ fn a_range_is_lent_from_the_fragments_that_hold_it() {
     // Each part is more than twice as long as the next, so that they are not joined.
     let parts: [&[u8]; 3] = [b"abcdefg", b"hij", b"k"];
     let mut writer = begin(take_lead(&flights, b"a", None).0, b"", None);
-    assert!(writer.pieces(0..1).is_empty(), "there is nothing yet");
+    assert!(writer.pieces(0..1).is_empty(), "no byte was appended yet");
     parts.iter().for_each(|part| writer.append(part).unwrap());
     let cases: &[(std::ops::Range<u64>, &[&[u8]])] = &[
         (0..11, &parts),

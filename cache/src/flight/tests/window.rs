@@ -141,7 +141,7 @@ fn a_follower_that_has_not_looked_yet_is_waited_for() {
         drop(read_now(&mut first));
     }
     assert!(room(&mut writer, 0).is_pending());
-    assert_eq!(read_now(&mut reader(second)).0.len(), sent, "nothing is lost for it");
+    assert_eq!(read_now(&mut reader(second)).0.len(), sent, "the waiting follower loses no bytes");
     // Another follower that never looks is left behind, and may still fetch for itself.
     let flights = new_flights(config());
     let (lead, first) = take_lead(&flights, b"a", None);

@@ -63,7 +63,7 @@ fn a_withdrawn_record_leaves_nothing() {
     assert_eq!(store.locations(), [0; 0]);
     let unchecked = store.publish(7, 2).unwrap();
     assert_eq!(store.index.remove(&store.row, &key(7)), 1);
-    assert!(!store.index.make_live(&store.row, &key(7), unchecked), "it was removed before");
+    assert!(!store.index.make_live(&store.row, &key(7), unchecked), "the word was removed before");
     assert_eq!(store.locations(), [0; 0]);
 }
 
@@ -95,9 +95,9 @@ fn records_go_to_the_emptier_bucket() {
 fn the_word_with_the_fewest_uses_is_evicted_and_unchecked_words_last() {
     type Case = (&'static str, &'static [(u32, usize)], u32);
     let cases: [Case; 3] = [
-        ("one was not used", &[(4, 0)], 4),
-        ("one was used less", &[(5, 1)], 5),
-        ("one of many was not used", &[(2, 1), (9, 0), (11, 1)], 9),
+        ("one record was not used", &[(4, 0)], 4),
+        ("one record was used less", &[(5, 1)], 5),
+        ("one of many records was not used", &[(2, 1), (9, 0), (11, 1)], 9),
     ];
     for (case, less_used, victim) in cases {
         let store = store();
@@ -172,7 +172,7 @@ fn a_record_moves_and_is_replaced_in_its_slot() {
     let word = moved.word();
     assert_eq!((word.location(), word.uses(), word.size_class()), (location(107, 1), 1, 20));
     let new = InsertRequest { location: location(7, 2), size_class: 21, sequence: 2 };
-    assert!(!store.index.replace(&store.row, &of_copy, &old, &new), "it has moved");
+    assert!(!store.index.replace(&store.row, &of_copy, &old, &new), "the record has moved");
     assert!(store.index.replace(&store.row, &of_copy, &moved, &new));
     let word = store.lookup(7).unwrap().word();
     assert_eq!((word.location(), word.uses(), word.size_class()), (location(7, 2), 1, 21));

@@ -47,7 +47,7 @@ fn the_most_used_records_of_main_stay_up_to_the_limit() {
     const GOES: RecordFate = RecordFate::Leave;
     let cases: &[Case<'_>] = &[
         ("nothing was used", &[(0, 500), (0, 500)], &[GOES, GOES]),
-        ("all that was used fits", &[(1, 300), (0, 200), (3, 500)], &[stays(0), GOES, stays(2)]),
+        ("all used records fit", &[(1, 300), (0, 200), (3, 500)], &[stays(0), GOES, stays(2)]),
         ("no bytes are no use", &[(0, 0), (1, 500)], &[GOES, stays(0)]),
         ("just so", &[(1, 800), (0, 200)], &[stays(0), GOES]),
         ("one byte too many", &[(1, 801), (0, 199)], &[GOES, GOES]),
@@ -62,7 +62,7 @@ fn the_most_used_records_of_main_stay_up_to_the_limit() {
             &[stays(0), GOES, stays(2), stays(0)],
         ),
         (
-            "all were used as often as is counted",
+            "all have the highest use count",
             &[(3, 500), (3, 300), (3, 200)],
             &[stays(2), stays(2), GOES],
         ),

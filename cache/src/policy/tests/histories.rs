@@ -135,8 +135,8 @@ impl Store {
         let mut in_a_row = 0;
         while self.free() < 2 {
             let (offered, pool) = (self.offered(), self.pool());
-            let choice =
-                choose_victim(offered.iter().copied(), pool, &RULES).expect("not all are open");
+            let choice = choose_victim(offered.iter().copied(), pool, &RULES)
+                .expect("a sealed segment exists");
             check_choice(choice, &offered, pool);
             self.drain(choice);
             in_a_row += 1;
@@ -145,7 +145,7 @@ impl Store {
     }
 
     fn drain(&mut self, choice: Victim) {
-        let segment = self.sealed[choice.segment as usize].take().expect("it was offered");
+        let segment = self.sealed[choice.segment as usize].take().expect("the victim was offered");
         let (filled_bytes, mut records) = (segment.filled_bytes(), segment.records);
         records.retain(|record| record.is_live);
         let mut census = UseCensus::default();
@@ -238,7 +238,7 @@ fn check_fates(choice: Victim, filled_bytes: u64, fates: &[(Record, RecordFate)]
     let stays = |fate: &RecordFate| matches!(fate, RecordFate::Move(..));
     let kept = || fates.iter().filter(|(_, fate)| stays(fate)).map(|(record, _)| record);
     let kept_bytes: u64 = kept().map(|record| record.bytes).sum();
-    assert!(kept().all(|record| record.stale_from > now), "something stale stays: {choice:?}");
+    assert!(kept().all(|record| record.stale_from > now), "a stale record stays: {choice:?}");
     if choice.cause == DrainCause::Dead {
         assert!(kept_bytes * 100 < filled_bytes * 80, "nothing is gained: {choice:?}");
         return;
@@ -250,7 +250,7 @@ fn check_fates(choice: Victim, filled_bytes: u64, fates: &[(Record, RecordFate)]
     assert!(least_kept > 0, "an unused record stays: {fates:?}");
     match choice.queue {
         Queue::Main => assert!(kept_bytes <= SEGMENT_BYTES * 80 / 100, "{kept_bytes} are kept"),
-        Queue::Small => assert_eq!(most_gone, 0, "something used left small: {fates:?}"),
+        Queue::Small => assert_eq!(most_gone, 0, "a used record left the small queue: {fates:?}"),
     }
 }
 
@@ -320,6 +320,6 @@ fn an_unused_record_leaves_even_if_its_neighbours_die() {
             store.insert(&mut rng, habit);
         }
         steps += 1;
-        assert!(steps < 100_000, "it is still there");
+        assert!(steps < 100_000, "the unused record is still there");
     }
 }

@@ -51,7 +51,7 @@ fn the_oldest_segment_of_the_due_queue_is_drained_next() {
         ("main has none", &[full(Small, 5), full(Small, 4)], EVEN, Some((1, Oldest))),
         ("small has none", &[full(Main, 5), full(Main, 4)], SMALL_DUE, Some((1, Oldest))),
         (
-            "order counts, not where it stands",
+            "the order decides, not the number of the segment",
             &[full(Main, 9), full(Main, 3), full(Main, 7)],
             EVEN,
             Some((1, Oldest)),
@@ -63,7 +63,7 @@ fn the_oldest_segment_of_the_due_queue_is_drained_next() {
             Some((0, Oldest)),
         ),
         (
-            "more live than filled is a hint gone wrong, and no reason to stop",
+            "a wrong count with more live than filled bytes does no harm",
             &[lived(Main, 1, 10, 11)],
             EVEN,
             Some((0, Oldest)),
@@ -87,7 +87,7 @@ fn a_stale_segment_is_drained_first() {
             Some((1, Stale)),
         ),
         (
-            "stale one second later is not stale",
+            "a segment that gets stale one second later is not stale",
             &[(Small, 1, 100, 100, 51), full(Main, 2)],
             EVEN,
             Some((1, Oldest)),

@@ -251,7 +251,7 @@ fn many_threads_find_only_complete_records() {
     let counts =
         [&store.hits, &store.moves, &store.frees, &store.copies].map(|it| it.load(Relaxed));
     println!("hits, moves, frees, copies: {counts:?}");
-    assert!(counts.iter().all(|count| *count > 0), "something never happened: {counts:?}");
+    assert!(counts.iter().all(|count| *count > 0), "an event never happened: {counts:?}");
     let is_at_rest =
         |state: SegmentState| matches!(state.phase, SegmentPhase::Free | SegmentPhase::Sealed);
     let at_rest = store.segments.table().segments_where(is_at_rest).count();

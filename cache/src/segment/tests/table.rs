@@ -198,7 +198,7 @@ fn each_row_claims_from_an_offset_of_its_own() {
     }
     let made = made(8);
     let mut all: Vec<u32> = (0..8).map(|turn| made.claim(turn % ROWS).unwrap().segment()).collect();
-    assert!(made.claim(0).is_none(), "all are taken");
+    assert!(made.claim(0).is_none(), "no segment is free");
     all.sort_unstable();
     assert_eq!(all, (0..8).collect::<Vec<u32>>());
     let owned = made.segments.table().segments_where(|state| state.owner == Some(1));

@@ -17,7 +17,10 @@ fn nothing_is_evicted_while_the_cache_is_not_full() {
     }
     let stats = store.stats();
     assert_eq!((stats.segments_freed, stats.evicted, stats.pushed_out), (0, 0, 0), "{stats:?}");
-    assert!(stats.live_bytes * 10 > stats.budget_bytes * 7, "it was hardly filled: {stats:?}");
+    assert!(
+        stats.live_bytes * 10 > stats.budget_bytes * 7,
+        "the cache was hardly filled: {stats:?}"
+    );
     for number in 0..number {
         assert!(get(&worker, format!("k{number}").as_bytes()).is_some(), "{number} has left");
     }

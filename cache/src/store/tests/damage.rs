@@ -425,7 +425,10 @@ fn very_many_fragments_are_demoted_in_slices() {
     }
     assert_eq!(inner.records.index.remove(&inner.records.pins, &inner.records.key(KEY)), 1);
     assert!(worker.is_due() && worker.turn(NOW, |_| ()), "there is more to do");
-    assert!(uses(0) == Some(0) && uses(count - 1) > Some(0), "not all at once");
+    assert!(
+        uses(0) == Some(0) && uses(count - 1) > Some(0),
+        "some fragments are left for the next turn"
+    );
     while worker.turn(NOW, |_| ()) {}
     assert!((0..count).all(|number| uses(number) == Some(0)), "they leave next");
 }

@@ -313,7 +313,7 @@ fn a_variant_that_is_not_named_any_more_is_not_found() {
         Lookup::Base(base) => base.variant(value).is_some(),
         _ => false,
     };
-    assert!(worker.inner.records.look(&key).is_some(), "it is in the index");
+    assert!(worker.inner.records.look(&key).is_some(), "the variant's record is in the index");
     assert_eq!([is_there(b"one"), is_there(b"two")], [false, true]);
 }
 
@@ -466,7 +466,10 @@ fn a_record_without_room_in_the_key_index_is_not_stored() {
     let stats = store.stats();
     assert!(stats.evicted > 500, "{stats:?}");
     assert!(stats.order_used_bytes <= stats.order_bytes, "{stats:?}");
-    assert!(get(&worker, &key(2999)).is_some(), "the last one is stored: others have left for it");
+    assert!(
+        get(&worker, &key(2999)).is_some(),
+        "the last record is stored, and others were evicted for it"
+    );
     assert_sound(&store);
     let order = worker.check_key_index().unwrap();
     assert_eq!((order.left_over, order.faults), (0, vec![]));

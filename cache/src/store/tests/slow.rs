@@ -73,7 +73,11 @@ fn a_reader_that_steps_aside_holds_no_stored_bytes_and_reads_on_in_the_store() {
         }
         aside.step_aside();
         back.step_aside();
-        assert_eq!(read(&mut back, 1000).1, body[1000..2000], "until it is stored all is held");
+        assert_eq!(
+            read(&mut back, 1000).1,
+            body[1000..2000],
+            "all bytes are held until the body is stored"
+        );
         assert!(filling.finish(), "{bytes}");
 
         assert!(store.stats().growing_bytes > bytes as u64, "two have still to read it");
@@ -155,7 +159,7 @@ fn segments_of_which_something_is_lent_are_passed_over() {
         assert!(put(&worker, format!("more{number}").as_bytes(), b"head", &body(number, 20_000)));
         while worker.turn(NOW, |tag| panic!("{tag} lost its piece")) {}
     }
-    assert_eq!(store.stats().copied_out, 0, "its segment was never chosen");
+    assert_eq!(store.stats().copied_out, 0, "the pinned segment was never chosen");
     drop(lent);
     assert_eq!(store.stats().pinned_bytes, 0);
     assert_sound(&store);
@@ -297,7 +301,7 @@ fn a_long_body_waits_for_room_that_others_are_about_to_give_up() {
     let bytes = body(1, 300_000);
     let mut filling = lead(&worker, b"long", None).begin(b"head", None, None, fresh()).unwrap();
     append(&mut filling, &bytes);
-    let filling = *filling.try_finish().expect_err("all that may be given up is lent");
+    let filling = *filling.try_finish().expect_err("all segments that could be freed are pinned");
     assert!(get(&worker, b"long").is_none());
     // A worker that is asked to revoke does it in its next turn.
     while other.turn(NOW, |_| ()) {}

@@ -149,7 +149,7 @@ fn a_long_head_that_names_nothing_is_a_miss_and_leaves() {
     };
     worker.inner.put(&put, SegmentQueue::Small).unwrap();
     assert!(matches!(worker.lookup(KEY), Lookup::Miss));
-    assert!(worker.inner.records.look(KEY).is_none(), "it is still there");
+    assert!(worker.inner.records.look(KEY).is_none(), "the damaged head is still in the index");
     assert_eq!(store.stats().dropped_damaged, 1);
     assert_sound(&store);
 }

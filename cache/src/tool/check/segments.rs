@@ -101,7 +101,8 @@ impl<R: RegionAccess> Checker<'_, R> {
     fn drift(&mut self, segment: u32) -> Option<FindingKind> {
         let view = self.view;
         let described = view.unpinned().snapshot(segment)?;
-        // The count stands still during a drain; the checker of a dead owner's segment corrects it.
+        // The count does not change during a drain; the checker of a dead owner's segment corrects
+        // it.
         let under_way = view.shared(word::DRAINING) == u64::from(segment) + 1;
         if under_way || matches!(described.state.phase, SegmentPhase::Free | SegmentPhase::Suspect)
         {

@@ -164,7 +164,7 @@ fn a_move_without_memory_moves_nothing() {
         filling.remove(&number_key(number)).unwrap();
         filling.reclaim().unwrap();
     }
-    assert!(failed > 20, "it failed {failed} times");
+    assert!(failed > 20, "the move failed {failed} times");
     assert_eq!((map.len(), map.stats().shard_count), (100, 2));
 }
 
@@ -277,7 +277,7 @@ fn a_map_has_as_many_shards_as_it_may() {
     let found =
         [("none", 0, None), ("budget", 16, Some(1 << 20)), ("some", 7, None), ("rest", 16, None)]
             .map(|(name, shards_max, budget)| shards(name, shards_max, budget));
-    assert_eq!(found, [1, 1, 7, 4], "nine splits, all together");
+    assert_eq!(found, [1, 1, 7, 4], "the maps have nine splits in all");
     assert!(participant.check().unwrap().is_sound());
 }
 

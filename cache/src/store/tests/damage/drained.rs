@@ -7,7 +7,7 @@ use crate::segment::SegmentPhase;
 fn drained_to_the_end(made: &Made, segment: u32) -> Vec<&'static str> {
     made.worker.empty();
     let state = made.store.shared.segments.table().state(segment).unwrap();
-    assert_eq!(state.phase, SegmentPhase::Free, "it was not freed");
+    assert_eq!(state.phase, SegmentPhase::Free, "the segment was not freed");
     let report = check(&made.store);
     let faults =
         report.findings.iter().filter(|finding| finding.severity() == FindingSeverity::Fault);
@@ -22,23 +22,23 @@ const DRAINED: &[Damaged] = &[
     ("nothing", |_, _| ()),
     ("a key", |made, _| made.write_record(KEY, 5, |word| word ^ 1 << 9)),
     ("a length", |made, _| made.write_record(KEY, 1, |_| 0)),
-    ("how far it is filled", |made, segment| made.write_segment(segment, FILLED, |_| 64 * 64)),
+    ("the filled bytes", |made, segment| made.write_segment(segment, FILLED, |_| 64 * 64)),
     ("the plan", |made, segment| {
         made.write(kind::STORE, word::DRAINING, |_| u64::from(segment) + 1);
         made.write(kind::STORE, word::DRAIN_PLAN, |_| u64::MAX);
     }),
-    ("the plan of one that is draining", |made, segment| {
+    ("the plan of a draining segment", |made, segment| {
         made.write(kind::STORE, word::DRAINING, |_| u64::from(segment) + 1);
         made.write(kind::STORE, word::DRAIN_PLAN, |_| u64::MAX);
         made.write_segment(segment, STATE, |state| state & !7 | DRAINING);
     }),
-    ("how far it is drained", |made, segment| {
+    ("the drained bytes", |made, segment| {
         made.write(kind::STORE, word::DRAINING, |_| u64::from(segment) + 1);
         made.write(kind::STORE, word::DRAINED_BYTES, |_| u64::MAX);
         // The plan of a segment that is oldest.
         made.write(kind::STORE, word::DRAIN_PLAN, |_| 1 << 63);
     }),
-    ("which one is drained", |made, segment| {
+    ("the number of the drained segment", |made, segment| {
         made.write_segment(segment, STATE, |state| state & !7 | DRAINING);
     }),
 ];
