@@ -133,7 +133,7 @@ impl<W: Words> PurgeRing<W> {
     }
 
     /// The last purge, for the next owner of the purge lock after a death: it repeats the walk, if
-    /// the purge is of one key, before it announces its own. `None`: there was no purge.
+    /// the purge is of one key, before it announces its own. `None` if there was no purge.
     pub(crate) fn last(&self) -> Option<(u64, OwnedPredicate)> {
         // The purge lock orders us after the writes of its dead owner.
         let number = self.sequence().load(Relaxed);

@@ -64,7 +64,7 @@ pub(crate) mod row {
     pub(crate) const REVOKE: usize = 2;
     /// The number of body handles that pin a segment. A hint: 0 in a row without long pins.
     pub(crate) const HANDLES: usize = 3;
-    /// The sequence of the record whose keys are inserted and whose word is not published; 0: none.
+    /// The sequence of the record whose keys are inserted and whose word is not published, or 0.
     pub(crate) const INSERTING: usize = 4;
 }
 

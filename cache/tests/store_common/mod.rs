@@ -198,7 +198,7 @@ pub(crate) fn read(worker: &StoreWorker, found: &StoredRecord<'_>) -> Result<See
     Ok(Seen { label, known, is_soft: found.is_soft(), is_whole })
 }
 
-/// Begins a fetch of a key as a server does after a lookup. `None`: the store refuses it now.
+/// Begins a fetch of a key as a server does after a lookup. `None` if the store refuses it now.
 pub(crate) fn lead(worker: &StoreWorker, key: &[u8], value: u32, now_ms: u64) -> Option<Leader> {
     let values = values(value);
     for _ in 0..8 {

@@ -13,7 +13,7 @@ use crate::tree::Direction;
 pub struct Cursor<'m> {
     reader: MapReader<'m>,
     shown: Option<Entry<'m>>,
-    /// The position of the entry; `None`: search by key.
+    /// The position of the entry; if it is `None`, a step searches by key.
     position: Option<CursorPosition>,
 }
 

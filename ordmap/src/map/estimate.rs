@@ -101,7 +101,7 @@ pub(super) fn len_of(shared: &SharedRegion, shards: MapShards) -> u64 {
 }
 
 /// The path to the start of a range (`Up`) or to its end (`Down`), and the index there of the first
-/// entry that is not below or, for `Down`, that is above. None: the map is empty.
+/// entry that is not below or, for `Down`, that is above; `None` if the map is empty.
 fn place_of(
     tree: MapTree<'_>,
     beginning: RangeStart<'_>,

@@ -34,7 +34,7 @@ pub struct MapStats {
     pub owned_bytes: u64,
     /// The limit of `used_bytes`; 0: limited only by the region.
     pub budget_bytes: u64,
-    /// Bytes of the hint table, which are not among `owned_bytes`; 0: none.
+    /// Bytes of the hint table, which are not among `owned_bytes`; 0 without a table.
     pub hint_bytes: u64,
     /// The number of entries that wait until no lease can hold them.
     pub waiting_count: u64,

@@ -18,7 +18,7 @@ use crate::tree::Direction;
 pub struct Scan<'m> {
     reader: MapReader<'m>,
     bounds: KeyBounds,
-    /// The position of the current entry; `None`: search by key.
+    /// The position of the current entry; if it is `None`, a step searches by key.
     position: Option<CursorPosition>,
     shown: EntryCopy,
     /// The copy of the next entry: until it is known to be the right one, the current key is the

@@ -68,8 +68,8 @@ pub(crate) enum ChunkClass {
 }
 
 impl ChunkClass {
-    /// The class with the smallest objects of at least this many units; `None`: the object takes a
-    /// span.
+    /// The class with the smallest objects of at least this many units; `None` if the object takes
+    /// a span.
     pub(crate) fn for_units(units: usize) -> Option<u8> {
         let index = SIZES.iter().position(|size| *size as usize >= units)?;
         Some(index as u8 + 1)

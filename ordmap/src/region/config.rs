@@ -20,7 +20,8 @@ pub struct OrdConfig {
     pub leases_max: u32,
     /// How many of the bytes are for [hint tables](crate::MapOptions::hint_bytes) of maps.
     pub hint_bytes: u64,
-    /// How many [splits](crate::MapOptions::shards_max) all maps together can have; 0: none.
+    /// How many [splits](crate::MapOptions::shards_max) all maps together can have; with 0 none is
+    /// split.
     pub splits_max: u32,
 }
 

@@ -29,7 +29,7 @@ pub struct MapParticipant {
     row: LeaseRow<Area>,
     /// The process that joined; a forked child has copies of everything.
     pid: u32,
-    /// The longest wait for a lock; `None`: without limit.
+    /// The longest wait for a lock; `None` if it has no limit.
     wait_max: Cell<Option<Duration>>,
     /// How often leases kept an entry since the last search for dead holders.
     kept_count: Cell<u32>,

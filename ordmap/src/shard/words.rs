@@ -10,7 +10,7 @@ pub(crate) const ROOT: usize = 0;
 pub(crate) const EPOCH: usize = 1;
 /// Not zero once the budget was full; from then on readers set use bits.
 pub(crate) const IS_FULL: usize = 2;
-/// The most bytes that the map may take; 0: no limit.
+/// The most bytes that the map may take; 0 if there is no limit.
 pub(crate) const BUDGET: usize = 3;
 /// The map's first bucket among those of the region, and its number of buckets; fixed when the map
 /// is created.
@@ -36,7 +36,7 @@ pub(crate) const LIMBO_KEPT: usize = 24;
 /// How many changes writers waited for the lock, since the change count was `WAITS_SINCE`.
 pub(crate) const WAITS: usize = 25;
 pub(crate) const WAITS_SINCE: usize = 26;
-/// The map's shard into which entries are moved until both have as many; 0: none.
+/// The map's shard into which entries are moved until both have equally many; 0 if there is none.
 pub(crate) const SPLIT_TO: usize = 27;
 /// Not zero while entries are moved from or to this shard: twice the version that moves the bound
 /// over them, plus one in the upper of both shards.

@@ -140,7 +140,7 @@ impl<'a> MapTree<'a> {
         Ok(spot.entry.map(|(entry, lengths)| TreeHit { entry, lengths }))
     }
 
-    /// The path to the position of a key in its leaf. None: the tree is empty.
+    /// The path to the position of a key in its leaf; `None` if the tree is empty.
     pub(crate) fn descend(
         self,
         key: &[u8],
@@ -271,8 +271,8 @@ impl<'a> MapTree<'a> {
         leaf.settle(self.advance_above(path, path.depth - 1, direction))
     }
 
-    /// Moves to the item next to a key, or to the key itself if it `may_equal`. None: the tree is
-    /// empty.
+    /// Moves to the item next to a key, or to the key itself if it `may_equal`; `None` if the tree
+    /// is empty.
     pub(crate) fn seek(
         self,
         key: &[u8],
@@ -295,8 +295,8 @@ impl<'a> MapTree<'a> {
         leaf.settle(Ok(Some(SeekResult { before, path, advanced })))
     }
 
-    /// Seeks from the end of the tree from which all entries lie in this direction. None: the tree
-    /// is empty.
+    /// Seeks from the end of the tree from which all entries lie in this direction; `None` if the
+    /// tree is empty.
     pub(crate) fn seek_end(
         self,
         direction: Direction,

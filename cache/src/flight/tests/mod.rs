@@ -180,7 +180,7 @@ fn block_on<F: Future>(future: F) -> F::Output {
     }
 }
 
-/// Waits for the outcome; reads a growing record to its end. None: aborted.
+/// Waits for the outcome, and reads a growing record to its end. `None` if it was aborted.
 async fn read_all(mut reader: BodyReader) -> Option<Vec<u8>> {
     let mut fragments = Vec::new();
     loop {

@@ -77,7 +77,7 @@ impl<R: RegionAccess> Checker<'_, R> {
         is_there.then_some(CheckedWord { word, scanned, fault })
     }
 
-    /// The record of a word, and the fault of either. `None`: read the word again.
+    /// The record of a word, and the fault of either; `None` if the word has to be read again.
     fn look_at(
         &mut self,
         slot: usize,
