@@ -1,19 +1,20 @@
 /*
- * A table that processes share: what `table.py` does, in C. Both work on one region at a time.
+ * A table that processes share: the same program as `table.py`, in C. Both can use one region at
+ * the same time.
  *
  *   cc -Iinclude examples/table.c -o table -L../target/release -lforebay_capi
  *   ./table /dev/shm/tables/region put lyon Rhone
  *
  *   put KEY VALUE      stores a row
  *   get KEY            shows a row
- *   remove KEY         takes a row out
+ *   remove KEY         removes a row
  *   list [PREFIX]      shows rows in order
- *   back [PREFIX]      shows them from the last one on
- *   add KEY COUNT      adds 1 so many times, whoever else does so
- *   fill [COUNT]       stores row after row, and says each number when its row is there
- *   walk               a cursor: does what the lines of its input say (next, previous, item)
- *   stats              what the table takes
- *   check              sweeps up after the dead, and looks through everything
+ *   back [PREFIX]      shows rows in reverse order
+ *   add KEY COUNT      adds 1 COUNT times, also while other processes do the same
+ *   fill [COUNT]       stores row after row, and prints the number of each row that is stored
+ *   walk               moves a cursor by the lines of its input (next, previous, item)
+ *   stats              shows the statistics of the table
+ *   check              sweeps dead participants, and checks the whole region
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -22,7 +23,7 @@
 
 #include "forebay_ordmap.h"
 
-/* Ends the program where something was not done that has to be. */
+/* Ends the program if a call failed. */
 static forebay_code must(forebay_code code)
 {
     if (code < 0) {
@@ -44,7 +45,7 @@ static void show(forebay_item item)
     fflush(stdout);
 }
 
-/* The exit status: was it there? */
+/* The exit status: 0 if the key was there. */
 static int said(forebay_code code, const char *absent)
 {
     must(code);
@@ -59,7 +60,7 @@ static int get(forebay_map *map, const char *key)
     forebay_item item;
     forebay_code code = must(forebay_map_get(map, text(key), &entry, &item));
     if (code == FOREBAY_CODE_OK) {
-        /* Read where it lies: valid until the entry is released, whatever others do. */
+        /* Read in place: the item is valid until the entry is released, whatever others change. */
         show(item);
         must(forebay_entry_release(entry));
     }
@@ -78,7 +79,7 @@ static int list(forebay_map *map, const char *prefix, int is_back)
     return 0;
 }
 
-/* One more, unless another process was quicker. */
+/* Adds 1, unless another process changes the value first. */
 static forebay_code try_add(forebay_map *map, const char *key)
 {
     forebay_entry *entry;
@@ -106,7 +107,7 @@ static int add(forebay_map *map, const char *key, unsigned long count)
     return 0;
 }
 
-/* Who reads a number here finds its row, even if this process is killed in the next instant. */
+/* Once a number is printed, its row is stored, even if this process is killed right after. */
 static int fill(forebay_map *map, unsigned long count)
 {
     char key[32], value[64];

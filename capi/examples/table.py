@@ -1,4 +1,6 @@
-"""A table that processes share: what `table.c` does, in Python. Both work on one region at a time.
+"""A table that processes share: the same program as `table.c`, in Python.
+
+Both can use one region at the same time.
 
     FOREBAY_LIBRARY=target/release/libforebay_capi.so \\
         python3 capi/examples/table.py /dev/shm/tables/region put lyon Rhone
@@ -16,7 +18,7 @@ OK, ABSENT, DIFFERS = 0, 1, 2
 
 
 class Bytes(ctypes.Structure):
-    """`forebay_bytes`; it keeps what it was made of."""
+    """`forebay_bytes`; it keeps the Python bytes alive."""
 
     _fields_ = [("data", c_void_p), ("len", c_size_t)]
 
@@ -35,7 +37,7 @@ class Item(ctypes.Structure):
 
 
 class Growing(ctypes.Structure):
-    """A struct that says its size first."""
+    """A struct whose first field is its size."""
 
     def __init__(self, **values):
         super().__init__(struct_bytes=ctypes.sizeof(self), **values)
@@ -104,11 +106,11 @@ LIBRARY = load()
 
 
 class MapError(Exception):
-    """Something was not done; the text says on which side the cause is."""
+    """A call failed; the text begins with the side of the cause."""
 
 
 def call(name, *arguments):
-    """Calls a function of the library; gives its code, if it is no failure."""
+    """Calls a function of the library; returns its code, or raises if that is a failure."""
     code = getattr(LIBRARY, "forebay_" + name)(*arguments)
     if code < 0:
         text, message = LIBRARY.forebay_code_text(code), LIBRARY.forebay_last_message()
@@ -118,7 +120,7 @@ def call(name, *arguments):
 
 @contextmanager
 def opened(close, name, *arguments):
-    """A handle, which is closed in the end."""
+    """A handle, which is closed at the end."""
     handle = c_void_p()
     call(name, *arguments, byref(handle))
     try:
@@ -142,7 +144,7 @@ class Table:
         return 0
 
     def held(self, key):
-        """The entry of a key, with what it shows; nothing, if it is not there."""
+        """The entry of a key and its item; `None` if the key does not exist."""
         entry, item = c_void_p(), Item()
         code = call("map_get", self.map, Bytes.of(key), byref(entry), byref(item))
         return (entry, item) if code == OK else None
@@ -153,7 +155,7 @@ class Table:
             print("absent")
             return 1
         entry, item = held
-        # Read where it lies: valid until the entry is released, whatever others do.
+        # Read in place: the item is valid until the entry is released, whatever others change.
         show(item)
         call("entry_release", entry)
         return 0
@@ -175,7 +177,7 @@ class Table:
         return self.list(prefix, "range_previous")
 
     def try_add(self, key):
-        """One more, unless another process was quicker."""
+        """Adds 1, unless another process changes the value first."""
         held = self.held(key)
         if held is None:
             return call("map_put_if_absent", self.map, Bytes.of(key), Bytes.of(b"1"))

@@ -23,12 +23,13 @@
 #include <stdint.h>
 
 /**
- * A new major version: programs have to be compiled again, and may have to be changed.
+ * The major version. When it grows, programs have to be compiled again, and may have to be
+ * changed.
  */
 #define FOREBAY_ABI_MAJOR 2
 
 /**
- * A new minor version: something was added.
+ * The minor version. It grows when something is added.
  */
 #define FOREBAY_ABI_MINOR 0
 
@@ -218,16 +219,16 @@ typedef int32_t forebay_opened_how;
 #endif // __cplusplus
 
 /**
- * Stands at an entry of a map, or at none. It holds that entry, which stays readable whatever
- * changes in the map, and moves on from its key. A move needs two of the participant's leases, a
- * standing cursor one.
+ * A position in a map: at an entry, or at none. A cursor holds its entry, which stays readable
+ * whatever changes in the map, and moves start from the key of that entry. A move needs two of the
+ * participant's leases; a cursor at an entry needs one.
  */
 typedef struct forebay_cursor forebay_cursor;
 
 /**
  * A key with its value at the time of the read. Both stay readable until the entry is released,
- * even if the key is replaced, removed or evicted in its map; it takes one of the participant's
- * leases.
+ * even if the key is replaced, removed or evicted in its map. The entry takes one of the
+ * participant's leases.
  */
 typedef struct forebay_entry forebay_entry;
 
@@ -244,8 +245,8 @@ typedef struct forebay_map forebay_map;
 typedef struct forebay_participant forebay_participant;
 
 /**
- * Goes over the entries between two keys, up or down, and holds the current one. It needs as many
- * leases as a cursor.
+ * A walk over the entries between two keys, up or down. It holds the current entry, and needs as
+ * many leases as a cursor.
  */
 typedef struct forebay_range forebay_range;
 
@@ -255,8 +256,8 @@ typedef struct forebay_range forebay_range;
 typedef struct forebay_region forebay_region;
 
 /**
- * Goes over the entries between two keys, up or down, and shows a copy of each. It takes no lease:
- * for programs that read much and keep nothing.
+ * A walk over the entries between two keys, up or down, which shows a copy of each. It takes no
+ * lease. It is for programs that read much and keep nothing.
  */
 typedef struct forebay_scan forebay_scan;
 
@@ -270,7 +271,8 @@ typedef struct {
    */
   size_t struct_bytes;
   /**
-   * Size of the file: all maps with everything that belongs to them. It has no default.
+   * The size of the file, which holds all maps with everything that belongs to them. It has no
+   * default.
    */
   uint64_t bytes;
   /**
@@ -282,17 +284,17 @@ typedef struct {
    */
   uint32_t participants_max;
   /**
-   * The most entries that a participant can hold at one time; by default 16. A cursor needs two
-   * while it moves, else one.
+   * The largest number of leases of a participant at one time; by default 16. An entry that is
+   * held takes one lease. A cursor takes one, and two while it moves.
    */
   uint32_t leases_max;
   /**
-   * How many splits all maps together can have; 0: none. A map of up to eight shards
+   * The largest number of splits of all maps together; 0: none. A map of up to eight shards
    * (`forebay_options`) needs seven.
    */
   uint32_t splits_max;
   /**
-   * How many of the bytes are for hint tables of maps; by default none.
+   * The part of `bytes` that is for hint tables of maps; by default 0.
    */
   uint64_t hint_bytes;
 } forebay_config;
@@ -307,8 +309,8 @@ typedef struct {
    */
   size_t struct_bytes;
   /**
-   * The most bytes that the map may take; beyond them, entries that were not used are evicted.
-   * 0: as much as the region has, without eviction.
+   * The most bytes that the map may take. Beyond this, entries that were not used are evicted.
+   * 0: no limit but the region's, and no eviction.
    */
   uint64_t budget_bytes;
   /**
@@ -317,9 +319,9 @@ typedef struct {
    */
   uint64_t hint_bytes;
   /**
-   * The most shards that the map may be split into, up to 16, when its writers wait for each
-   * other; several then change it at the same time. Not with a budget, and limited by the
-   * `splits_max` that the region has left. 0: never split.
+   * The most shards that the map may be split into, up to 16. It is split when its writers wait
+   * for each other; then several writers can change it at the same time. The region's
+   * `splits_max` limits the splits, too. A map with a budget is never split. 0: never split.
    */
   uint64_t shards_max;
 } forebay_options;
@@ -375,8 +377,8 @@ typedef struct {
 } forebay_bytes;
 
 /**
- * Key and value of an entry, in place; those of a scan are copies. Except in a scan, the address
- * of the value is a multiple of 8.
+ * Key and value of an entry, in place and with a value whose address is a multiple of 8. An item
+ * of a scan is a copy, at any address.
  */
 typedef struct {
   /**
@@ -404,7 +406,7 @@ typedef struct {
 } forebay_bound;
 
 /**
- * Statistics of a map: a snapshot that others may change at any time.
+ * Statistics of a map. They are a snapshot, which may be out of date at once.
  */
 typedef struct {
   /**
@@ -428,7 +430,7 @@ typedef struct {
    */
   uint64_t budget_bytes;
   /**
-   * Entries that wait until no lease can hold them.
+   * Entries that left the map and wait until no lease holds them.
    */
   uint64_t waiting_count;
   /**
@@ -440,7 +442,7 @@ typedef struct {
    */
   uint64_t change_count;
   /**
-   * How many changes of dead processes were finished or undone.
+   * Changes of dead processes that were finished or undone.
    */
   uint64_t repair_count;
   /**
@@ -466,7 +468,7 @@ uint32_t forebay_abi_version(void);
  * Checks whether a program can work with the loaded library. The program passes
  * `FOREBAY_ABI_MAJOR` and `FOREBAY_ABI_MINOR` of the header with which it was compiled.
  *
- * `FOREBAY_CODE_VERSION`: it cannot.
+ * `FOREBAY_CODE_VERSION`: the program cannot work with it.
  */
 forebay_code forebay_abi_check(uint32_t major, uint32_t minor);
 
@@ -489,7 +491,7 @@ const char *forebay_last_message(void);
 
 /**
  * Opens the region at this path, or creates it if there is none with these sizes. Processes that
- * do so at the same time get the same region.
+ * call this at the same time get the same region.
  *
  * A region of *other* sizes is replaced if it has no participants; otherwise the code is
  * `FOREBAY_CODE_IN_USE`. To open a region of unknown sizes, call `forebay_region_attach`.
@@ -521,8 +523,9 @@ forebay_code forebay_region_attach(const char *path, forebay_region **region);
 forebay_code forebay_region_opened(const forebay_region *region, forebay_opened_how *how);
 
 /**
- * Takes back the leases and locks of dead participants; `swept` receives their number and may be
- * null. Joins and changes do this by themselves when the dead take up room; call it to do so now.
+ * Takes back the leases and locks of dead participants. `swept` receives the number of these
+ * participants and may be null. Joins and changes do this by themselves when dead participants
+ * take up room; call it to do so now.
  */
 forebay_code forebay_region_sweep(const forebay_region *region, uint32_t *swept);
 
@@ -536,7 +539,7 @@ forebay_code forebay_region_close(forebay_region *region);
  * Joins a region. Each thread joins for itself. The caller owns `participant` until
  * `forebay_participant_leave`.
  *
- * `FOREBAY_CODE_PARTICIPANTS_FULL`: living participants have all places.
+ * `FOREBAY_CODE_PARTICIPANTS_FULL`: the region has its maximum number of living participants.
  */
 forebay_code forebay_participant_join(const forebay_region *region,
                                       forebay_participant **participant);
@@ -549,8 +552,8 @@ forebay_code forebay_participant_leave(forebay_participant *participant);
 
 /**
  * Limits how long a change waits for the lock of its map, in milliseconds; then it fails with
- * `FOREBAY_CODE_BUSY`. A negative number, the default, waits as long as the owner holds the lock,
- * even if it is stopped. Dead owners are not waited for, and readers never wait.
+ * `FOREBAY_CODE_BUSY`. With a negative number, the default, it waits as long as the owner holds
+ * the lock, even if the owner is stopped. It never waits for a dead owner. Readers never wait.
  */
 forebay_code forebay_participant_set_wait_max(const forebay_participant *participant,
                                               int64_t wait_ms_max);
@@ -597,11 +600,11 @@ forebay_code forebay_participant_map_name(const forebay_participant *participant
                                           size_t name_bytes);
 
 /**
- * Checks all maps of the region, each under its lock: every node is valid, and every object in use
- * is named once. Unfinished changes of dead writers are repaired first. `report` is written
- * whenever the check completes.
+ * Checks all maps of the region, each under its lock: whether every node is valid, and whether
+ * every object in use is named exactly once. Unfinished changes of dead writers are repaired
+ * first. `report` is written if the check completes, with or without problems.
  *
- * `FOREBAY_CODE_DAMAGED`: there is a problem; `forebay_last_message` has the first one.
+ * `FOREBAY_CODE_DAMAGED`: there is a problem; `forebay_last_message` describes the first one.
  *
  * # Safety
  * `report` is null or has as many bytes as its `struct_bytes`, which the caller sets, says.
@@ -632,9 +635,9 @@ forebay_code forebay_map_get(const forebay_map *map,
                              forebay_item *item);
 
 /**
- * Copies the value of a key into a buffer of the caller. It takes no lease, and for short values
- * less time than `forebay_map_get`. `value_len` receives the length of the value, even if the
- * buffer is too small: then nothing is copied, and the code is `FOREBAY_CODE_BUFFER`.
+ * Copies the value of a key into a buffer of the caller. This takes no lease and, for short
+ * values, less time than `forebay_map_get`. `value_len` receives the length of the value. If the
+ * buffer is too small, nothing is copied, and the code is `FOREBAY_CODE_BUFFER`.
  *
  * `FOREBAY_CODE_ABSENT`: there is no such key, and nothing was written.
  *
@@ -869,9 +872,10 @@ forebay_code forebay_map_prefix(const forebay_map *map,
                                 forebay_range **range);
 
 /**
- * Estimates the number of entries between two ends, given as to `forebay_map_range`: exact up to a
- * hundred or more, else off by less than a quarter; rarely by up to a half, where keys come and go
- * at random. It takes the time of a few lookups, whatever the size of the range.
+ * Estimates the number of entries between two ends, which are given as to `forebay_map_range`. Up
+ * to a hundred entries or more the result is exact. Beyond that it is off by less than a quarter;
+ * where keys come and go at random, rarely by up to a half. The estimate takes the time of a few
+ * lookups, whatever the size of the range.
  *
  * # Safety
  * As `forebay_map_range`; `count` is null or can be written.
@@ -882,14 +886,14 @@ forebay_code forebay_map_estimate(const forebay_map *map,
                                   uint64_t *count);
 
 /**
- * Moves up to the next entry, first to the lowest, and shows it in `item`, which may be null:
- * valid until the range moves or is closed. `FOREBAY_CODE_ABSENT`: there is no further entry; the
- * range has ended for both directions.
+ * Moves up to the next entry, at first to the lowest, and shows it in `item`, which may be null.
+ * The item is valid until the range moves or is closed. `FOREBAY_CODE_ABSENT`: there is no further
+ * entry, and the range has ended in both directions.
  */
 forebay_code forebay_range_next(forebay_range *range, forebay_item *item);
 
 /**
- * Moves down to the next entry, first to the highest; else as `forebay_range_next`.
+ * Moves down to the next entry, at first to the highest; otherwise as `forebay_range_next`.
  */
 forebay_code forebay_range_previous(forebay_range *range, forebay_item *item);
 
@@ -922,14 +926,14 @@ forebay_code forebay_map_scan_prefix(const forebay_map *map,
                                      forebay_scan **scan);
 
 /**
- * Moves up to the next entry, first to the lowest, and shows a copy in `item`, which may be null:
- * valid until the scan moves or is closed. `FOREBAY_CODE_ABSENT`: there is no further entry; the
- * scan has ended for both directions.
+ * Moves up to the next entry, at first to the lowest, and shows a copy in `item`, which may be
+ * null. The copy is valid until the scan moves or is closed. `FOREBAY_CODE_ABSENT`: there is no
+ * further entry, and the scan has ended in both directions.
  */
 forebay_code forebay_scan_next(forebay_scan *scan, forebay_item *item);
 
 /**
- * Moves down to the next entry, first to the highest; else as `forebay_scan_next`.
+ * Moves down to the next entry, at first to the highest; otherwise as `forebay_scan_next`.
  */
 forebay_code forebay_scan_previous(forebay_scan *scan, forebay_item *item);
 

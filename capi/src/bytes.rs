@@ -18,8 +18,8 @@ pub struct AbiBytes {
     pub len: usize,
 }
 
-/// Key and value of an entry, in place; those of a scan are copies. Except in a scan, the address
-/// of the value is a multiple of 8.
+/// Key and value of an entry, in place and with a value whose address is a multiple of 8. An item
+/// of a scan is a copy, at any address.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct AbiItem {
@@ -74,8 +74,8 @@ impl AbiBytes {
             return Err(CallFailure::new(Code::Argument, message));
         }
         // SAFETY:
-        // - It is not null, and no longer than memory can be; bytes are always aligned.
-        // - It can be read, and no thread writes it (contract).
+        // - The pointer is not null, and the length is possible; bytes are always aligned.
+        // - The bytes can be read, and no thread writes them (contract).
         Ok(unsafe { slice::from_raw_parts(self.data, self.len) })
     }
 }

@@ -13,9 +13,9 @@ use crate::map::MapHandle;
 
 type InnerCursor = forebay_ordmap::Cursor<'static>;
 
-/// Stands at an entry of a map, or at none. It holds that entry, which stays readable whatever
-/// changes in the map, and moves on from its key. A move needs two of the participant's leases, a
-/// standing cursor one.
+/// A position in a map: at an entry, or at none. A cursor holds its entry, which stays readable
+/// whatever changes in the map, and moves start from the key of that entry. A move needs two of the
+/// participant's leases; a cursor at an entry needs one.
 #[derive(Debug)]
 pub struct CursorHandle(WithParticipant<InnerCursor>);
 

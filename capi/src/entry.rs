@@ -8,8 +8,8 @@ use crate::failure::guard;
 use crate::handle::{WithParticipant, require, write_required};
 
 /// A key with its value at the time of the read. Both stay readable until the entry is released,
-/// even if the key is replaced, removed or evicted in its map; it takes one of the participant's
-/// leases.
+/// even if the key is replaced, removed or evicted in its map. The entry takes one of the
+/// participant's leases.
 #[derive(Debug)]
 pub struct EntryHandle(pub(crate) WithParticipant<forebay_ordmap::Entry<'static>>);
 

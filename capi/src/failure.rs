@@ -16,7 +16,7 @@ thread_local! {
     static LAST: RefCell<CString> = RefCell::default();
 }
 
-/// Why a call failed.
+/// The reason why a call failed.
 #[derive(Debug)]
 pub(crate) struct CallFailure {
     code: Code,
@@ -28,7 +28,7 @@ impl CallFailure {
         CallFailure { code, message: message.into() }
     }
 
-    /// A pointer is null; `what` names the argument.
+    /// The failure of a call with a null pointer; `what` names the argument.
     pub(crate) fn null(what: &str) -> CallFailure {
         CallFailure::new(Code::Null, format!("{what} is null"))
     }
@@ -46,14 +46,14 @@ impl CallFailure {
 
 /// Runs a body and stops every panic.
 pub(crate) fn guard(body: impl FnOnce() -> Result<Code, CallFailure>) -> Code {
-    // State that a panic leaves half-done is not used again: maps are never half-changed, and the
-    // caller is told to stop using the participant.
+    // A panic leaves no map half-changed. Other state may be half-changed, but is not used again:
+    // the code tells the caller to stop using the participant.
     match catch_unwind(AssertUnwindSafe(body)) {
         Ok(Ok(code)) => code,
         Ok(Err(failure)) => failure.record(),
         Err(panic) => {
             let message = format!("bug in the library: {}", panic_message(&*panic));
-            // Dropping it could panic.
+            // Dropping the payload of a panic could panic.
             mem::forget(panic);
             CallFailure::new(Code::Library, message).record()
         }

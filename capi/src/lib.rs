@@ -54,7 +54,7 @@ pub use region::*;
 pub use scan::*;
 pub use stats::*;
 
-/// Compiles the Rust code of the page.
+/// Makes doctests of the Rust code in `docs/ordmap.md`.
 #[cfg(doctest)]
 #[doc = include_str!("../../docs/ordmap.md")]
 struct Page;

@@ -61,9 +61,9 @@ pub unsafe extern "C" fn forebay_map_get(
     })
 }
 
-/// Copies the value of a key into a buffer of the caller. It takes no lease, and for short values
-/// less time than `forebay_map_get`. `value_len` receives the length of the value, even if the
-/// buffer is too small: then nothing is copied, and the code is `FOREBAY_CODE_BUFFER`.
+/// Copies the value of a key into a buffer of the caller. This takes no lease and, for short
+/// values, less time than `forebay_map_get`. `value_len` receives the length of the value. If the
+/// buffer is too small, nothing is copied, and the code is `FOREBAY_CODE_BUFFER`.
 ///
 /// `FOREBAY_CODE_ABSENT`: there is no such key, and nothing was written.
 ///
@@ -97,7 +97,7 @@ pub unsafe extern "C" fn forebay_map_read(
             return Err(CallFailure::null("value"));
         }
         if !read.is_empty() {
-            // SAFETY: it is not null, and there is room (contract, and as checked).
+            // SAFETY: the buffer is not null and has room (checked, and contract).
             unsafe { std::ptr::copy_nonoverlapping(read.as_ptr(), value, read.len()) };
         }
         Ok(Code::Ok)

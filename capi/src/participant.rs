@@ -27,15 +27,15 @@ pub struct ParticipantHandle(pub(crate) Rc<forebay_ordmap::MapParticipant>);
 pub struct AbiOptions {
     /// `sizeof(forebay_options)`.
     pub struct_bytes: usize,
-    /// The most bytes that the map may take; beyond them, entries that were not used are evicted.
-    /// 0: as much as the region has, without eviction.
+    /// The most bytes that the map may take. Beyond this, entries that were not used are evicted.
+    /// 0: no limit but the region's, and no eviction.
     pub budget_bytes: u64,
     /// Bytes of the map's hint table, which speeds up lookups of single keys: 16 for each expected
     /// entry, out of the region's `hint_bytes`. 0: none.
     pub hint_bytes: u64,
-    /// The most shards that the map may be split into, up to 16, when its writers wait for each
-    /// other; several then change it at the same time. Not with a budget, and limited by the
-    /// `splits_max` that the region has left. 0: never split.
+    /// The most shards that the map may be split into, up to 16. It is split when its writers wait
+    /// for each other; then several writers can change it at the same time. The region's
+    /// `splits_max` limits the splits, too. A map with a budget is never split. 0: never split.
     pub shards_max: u64,
 }
 
@@ -70,7 +70,7 @@ const _: () = assert!(size_of::<usize>() == 8, "the structs would have padding")
 /// Joins a region. Each thread joins for itself. The caller owns `participant` until
 /// `forebay_participant_leave`.
 ///
-/// `FOREBAY_CODE_PARTICIPANTS_FULL`: living participants have all places.
+/// `FOREBAY_CODE_PARTICIPANTS_FULL`: the region has its maximum number of living participants.
 #[unsafe(no_mangle)]
 pub extern "C" fn forebay_participant_join(
     region: Option<&RegionHandle>,
@@ -95,8 +95,8 @@ pub extern "C" fn forebay_participant_leave(participant: Option<Box<ParticipantH
 }
 
 /// Limits how long a change waits for the lock of its map, in milliseconds; then it fails with
-/// `FOREBAY_CODE_BUSY`. A negative number, the default, waits as long as the owner holds the lock,
-/// even if it is stopped. Dead owners are not waited for, and readers never wait.
+/// `FOREBAY_CODE_BUSY`. With a negative number, the default, it waits as long as the owner holds
+/// the lock, even if the owner is stopped. It never waits for a dead owner. Readers never wait.
 #[unsafe(no_mangle)]
 pub extern "C" fn forebay_participant_set_wait_max(
     participant: Option<&ParticipantHandle>,
@@ -208,11 +208,11 @@ pub unsafe extern "C" fn forebay_participant_map_name(
     })
 }
 
-/// Checks all maps of the region, each under its lock: every node is valid, and every object in use
-/// is named once. Unfinished changes of dead writers are repaired first. `report` is written
-/// whenever the check completes.
+/// Checks all maps of the region, each under its lock: whether every node is valid, and whether
+/// every object in use is named exactly once. Unfinished changes of dead writers are repaired
+/// first. `report` is written if the check completes, with or without problems.
 ///
-/// `FOREBAY_CODE_DAMAGED`: there is a problem; `forebay_last_message` has the first one.
+/// `FOREBAY_CODE_DAMAGED`: there is a problem; `forebay_last_message` describes the first one.
 ///
 /// # Safety
 /// `report` is null or has as many bytes as its `struct_bytes`, which the caller sets, says.

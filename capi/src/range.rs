@@ -9,8 +9,8 @@ use crate::failure::guard;
 use crate::handle::{WithParticipant, handle, require, write_required};
 use crate::map::MapHandle;
 
-/// Goes over the entries between two keys, up or down, and holds the current one. It needs as many
-/// leases as a cursor.
+/// A walk over the entries between two keys, up or down. It holds the current entry, and needs as
+/// many leases as a cursor.
 #[derive(Debug)]
 pub struct RangeHandle(WithParticipant<forebay_ordmap::Range<'static>>);
 
@@ -61,9 +61,10 @@ pub unsafe extern "C" fn forebay_map_prefix(
     })
 }
 
-/// Estimates the number of entries between two ends, given as to `forebay_map_range`: exact up to a
-/// hundred or more, else off by less than a quarter; rarely by up to a half, where keys come and go
-/// at random. It takes the time of a few lookups, whatever the size of the range.
+/// Estimates the number of entries between two ends, which are given as to `forebay_map_range`. Up
+/// to a hundred entries or more the result is exact. Beyond that it is off by less than a quarter;
+/// where keys come and go at random, rarely by up to a half. The estimate takes the time of a few
+/// lookups, whatever the size of the range.
 ///
 /// # Safety
 /// As `forebay_map_range`; `count` is null or can be written.
@@ -85,9 +86,9 @@ pub unsafe extern "C" fn forebay_map_estimate(
     })
 }
 
-/// Moves up to the next entry, first to the lowest, and shows it in `item`, which may be null:
-/// valid until the range moves or is closed. `FOREBAY_CODE_ABSENT`: there is no further entry; the
-/// range has ended for both directions.
+/// Moves up to the next entry, at first to the lowest, and shows it in `item`, which may be null.
+/// The item is valid until the range moves or is closed. `FOREBAY_CODE_ABSENT`: there is no further
+/// entry, and the range has ended in both directions.
 #[unsafe(no_mangle)]
 pub extern "C" fn forebay_range_next(
     range: Option<&mut RangeHandle>,
@@ -96,7 +97,7 @@ pub extern "C" fn forebay_range_next(
     guard(|| Ok(shown(require(range, "range")?.0.what.next()?, item)))
 }
 
-/// Moves down to the next entry, first to the highest; else as `forebay_range_next`.
+/// Moves down to the next entry, at first to the highest; otherwise as `forebay_range_next`.
 #[unsafe(no_mangle)]
 pub extern "C" fn forebay_range_previous(
     range: Option<&mut RangeHandle>,

@@ -1,4 +1,4 @@
-//! Regions, which a process opens.
+//! Regions of maps, and how a process opens them.
 
 use std::ffi::{CStr, OsStr, c_char};
 use std::mem::MaybeUninit;
@@ -24,19 +24,20 @@ pub struct RegionHandle(pub(crate) OrdRegion);
 pub struct AbiConfig {
     /// `sizeof(forebay_config)`.
     pub struct_bytes: usize,
-    /// Size of the file: all maps with everything that belongs to them. It has no default.
+    /// The size of the file, which holds all maps with everything that belongs to them. It has no
+    /// default.
     pub bytes: u64,
     /// The largest number of maps; by default 128.
     pub maps_max: u32,
     /// The largest number of participants of all processes at one time; by default 64.
     pub participants_max: u32,
-    /// The most entries that a participant can hold at one time; by default 16. A cursor needs two
-    /// while it moves, else one.
+    /// The largest number of leases of a participant at one time; by default 16. An entry that is
+    /// held takes one lease. A cursor takes one, and two while it moves.
     pub leases_max: u32,
-    /// How many splits all maps together can have; 0: none. A map of up to eight shards
+    /// The largest number of splits of all maps together; 0: none. A map of up to eight shards
     /// (`forebay_options`) needs seven.
     pub splits_max: u32,
-    /// How many of the bytes are for hint tables of maps; by default none.
+    /// The part of `bytes` that is for hint tables of maps; by default 0.
     pub hint_bytes: u64,
 }
 
@@ -56,14 +57,14 @@ pub enum OpenedHow {
     Replaced = 2,
 }
 
-// Threads share it.
+// Threads share the handle of a region.
 const _: () = {
     const fn is_shared<T: Send + Sync>() {}
     is_shared::<RegionHandle>();
 };
 
 /// Opens the region at this path, or creates it if there is none with these sizes. Processes that
-/// do so at the same time get the same region.
+/// call this at the same time get the same region.
 ///
 /// A region of *other* sizes is replaced if it has no participants; otherwise the code is
 /// `FOREBAY_CODE_IN_USE`. To open a region of unknown sizes, call `forebay_region_attach`.
@@ -124,8 +125,9 @@ pub extern "C" fn forebay_region_opened(
     })
 }
 
-/// Takes back the leases and locks of dead participants; `swept` receives their number and may be
-/// null. Joins and changes do this by themselves when the dead take up room; call it to do so now.
+/// Takes back the leases and locks of dead participants. `swept` receives the number of these
+/// participants and may be null. Joins and changes do this by themselves when dead participants
+/// take up room; call it to do so now.
 #[unsafe(no_mangle)]
 pub extern "C" fn forebay_region_sweep(
     region: Option<&RegionHandle>,

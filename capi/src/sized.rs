@@ -5,7 +5,7 @@ use std::ptr;
 use crate::code::Code;
 use crate::failure::CallFailure;
 
-/// An upper bound for structs of all later versions.
+/// An upper bound for the size of a struct in any later version.
 const STRUCT_BYTES_MAX: usize = 4096;
 
 /// A struct that grows at its end from one minor version to the next.
@@ -15,10 +15,10 @@ const STRUCT_BYTES_MAX: usize = 4096;
 /// - It is valid whatever its bytes are; zeros stand for fields that the caller does not know.
 pub(crate) unsafe trait SizedStruct: Copy + Default {}
 
-/// The size of a struct by its first word.
+/// The size of a struct, as its first word states it.
 ///
 /// # Safety
-/// `given` is null, or its first word can be read.
+/// `require` is null, or its first word can be read.
 unsafe fn size_of_given<T: SizedStruct>(
     require: *const T,
     what: &str,
@@ -39,13 +39,13 @@ unsafe fn size_of_given<T: SizedStruct>(
 /// not know must be zero.
 ///
 /// # Safety
-/// `given` is null, or as many bytes from it on can be read as its first word says.
+/// `require` is null, or as many bytes from it on can be read as its first word says.
 pub(crate) unsafe fn read<T: SizedStruct>(require: *const T, what: &str) -> Result<T, CallFailure> {
     // SAFETY: the contract is the same.
     let size = unsafe { size_of_given(require, what)? };
     let known = size.min(size_of::<T>());
     for index in known..size {
-        // SAFETY: it is among the bytes that can be read (contract).
+        // SAFETY: the byte is among those that can be read (contract).
         let place = unsafe { require.cast::<u8>().add(index) };
         // SAFETY: as above.
         let byte = unsafe { place.read() };
@@ -77,7 +77,7 @@ pub(crate) unsafe fn write<T: SizedStruct>(
     let size = unsafe { size_of_given(place, what)? };
     let mut bytes = [0_u8; STRUCT_BYTES_MAX];
     const { assert!(size_of::<T>() <= STRUCT_BYTES_MAX) };
-    // SAFETY: it has this many bytes, all initialised (contract of `SizedStruct`).
+    // SAFETY: the struct has this many bytes, all initialised (contract of `SizedStruct`).
     unsafe {
         ptr::copy_nonoverlapping((&raw const *answer).cast(), bytes.as_mut_ptr(), size_of::<T>());
     }

@@ -6,7 +6,7 @@ use crate::handle::require;
 use crate::map::MapHandle;
 use crate::sized::{self, SizedStruct};
 
-/// Statistics of a map: a snapshot that others may change at any time.
+/// Statistics of a map. They are a snapshot, which may be out of date at once.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
 pub struct AbiStats {
@@ -20,13 +20,13 @@ pub struct AbiStats {
     pub owned_bytes: u64,
     /// The limit of `used_bytes`; 0: limited only by the region.
     pub budget_bytes: u64,
-    /// Entries that wait until no lease can hold them.
+    /// Entries that left the map and wait until no lease holds them.
     pub waiting_count: u64,
     /// Entries evicted so far.
     pub evicted_count: u64,
     /// Changes since the map was created.
     pub change_count: u64,
-    /// How many changes of dead processes were finished or undone.
+    /// Changes of dead processes that were finished or undone.
     pub repair_count: u64,
     /// Bytes of the hint table; 0: none.
     pub hint_bytes: u64,

@@ -152,7 +152,7 @@ fn a_new_file_replaces_the_old_one_under_its_readers() {
     let old = CounterFile::create(Some(&path), DEFS, 1).unwrap();
     old.slot(0).add(0, 1);
     let old_reader = CounterReader::open(&path).unwrap();
-    // The remains of a process of our number that died halfway.
+    // A process with our number may have died halfway and left this file.
     let temp = format!("counters.{}.new", std::process::id());
     fs::write(path.with_file_name(temp), "half").unwrap();
     let new = CounterFile::create(Some(&path), &DEFS[..1], 2).unwrap();

@@ -25,7 +25,7 @@ const PLAN: ProfilePlan = ProfilePlan {
 
 const ROUNDS: u64 = 10_000;
 
-/// The best of several runs is the least disturbed one.
+/// The number of runs. The best of them is the least disturbed.
 const TRIES: usize = 2_000;
 
 fn main() {

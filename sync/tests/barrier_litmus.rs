@@ -1,10 +1,10 @@
 //! [`Barrier`] on real processors: each side stores and then loads the word that the other one
 //! stores, and at least one of them sees the other.
 //!
-//! A store waits in its processor's buffer behind older ones; so the frequent side first stores
-//! into lines that are in no cache, to be still waiting when it loads. Without barriers both sides
-//! then miss each other. The test counts that too: the count tells whether this machine can show a
-//! failure.
+//! A store waits in its processor's buffer behind older stores. The frequent side first stores into
+//! lines that are in no cache, so that its store still waits when it loads. Without barriers both
+//! sides then miss each other. The test also counts these cases: the count tells whether this
+//! machine can show a failure.
 #![cfg(not(tsan))]
 #![expect(clippy::disallowed_methods, reason = "the test ends after a time, however slow it is")]
 
@@ -21,7 +21,7 @@ use forebay_testkit::Rng;
 const ROUNDS: u64 = 50_000;
 const TIME_MAX: Duration = Duration::from_secs(1);
 
-/// More than caches hold.
+/// The number of words that are not in a cache: more than caches hold.
 const COLD_WORDS: usize = (128 << 20) / size_of::<u64>();
 const COLD_STORES: usize = 40;
 
@@ -30,7 +30,8 @@ const COLD_STORES: usize = 40;
 #[repr(align(256))]
 struct Word(AtomicU64);
 
-/// The words of both sides; each round they go from below its number to its number.
+/// The words of both sides. In each round they change from a lower number to the number of the
+/// round.
 #[derive(Default)]
 struct Litmus {
     /// Stored by the rare side when a round begins.
@@ -66,7 +67,7 @@ impl Litmus {
             if self.stop.is_raised() {
                 return;
             }
-            // The line is in the cache then, and the load below waits for nothing.
+            // This brings the line into the cache, so that the load below need not wait.
             self.rare.0.load(Ordering::Relaxed);
             places.iter().for_each(|place| place.store(round, Ordering::Relaxed));
             self.frequent.0.store(round, Ordering::Relaxed);
@@ -79,13 +80,13 @@ impl Litmus {
         }
     }
 
-    /// How often both missed each other, and in how many rounds.
+    /// The number of rounds in which both sides missed each other, and the number of all rounds.
     fn run_rare(&self, barrier: Option<Barrier>) -> (u64, u64) {
         let start = Instant::now();
         let mut missed_count = 0;
         for round in 1..=ROUNDS {
             self.round.0.store(round, Ordering::Release);
-            // The other side's cold stores take about so long.
+            // This takes about as long as the other side's stores into lines that are in no cache.
             (0..round % 100).for_each(|_| std::hint::spin_loop());
             self.rare.0.store(round, Ordering::Relaxed);
             match barrier {
@@ -121,14 +122,14 @@ fn run(barrier: Option<Barrier>, cold: &[AtomicU64], rng: Rng) -> (u64, u64) {
     })
 }
 
-/// The calling thread runs on the allowed processor with this index, if there are so many: the
-/// scheduler would leave both sides on one, where nothing is to be seen.
+/// Keeps the calling thread on the allowed processor with this index, if there are that many. The
+/// scheduler would leave both sides on one processor, where they never miss each other.
 fn stay_on_processor(index: usize) {
     let Ok(allowed) = sched_getaffinity(None) else { return };
     if let Some(processor) = (0..CpuSet::MAX_CPU).filter(|id| allowed.is_set(*id)).nth(index) {
         let mut one = CpuSet::new();
         one.set(processor);
-        // If that is refused, less is shown.
+        // If the system refuses, the test shows less, but still holds.
         let _ = sched_setaffinity(None, &one);
     }
 }

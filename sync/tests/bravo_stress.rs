@@ -13,7 +13,7 @@ const THREADS: u64 = 4;
 const GENERATIONS: u64 = 8;
 const STEPS: u64 = if cfg!(tsan) { 100 } else { 1_000 };
 
-/// A small generator (xorshift): the steps of a thread can be had again from its seed.
+/// A small generator (xorshift): the same seed repeats the steps of a thread.
 struct Random(u64);
 
 impl Random {
@@ -35,7 +35,7 @@ fn check(case: &str, pair: &[u64; 2]) {
     assert_eq!(pair[0], pair[1], "{case}: a reader beside a writer");
 }
 
-/// One of the ways to use the locks; says how many writes were made.
+/// Uses the locks in one of several ways; returns the number of writes.
 fn step<S: SlotTable>(case: &str, locks: &[Lock<S>; 2], random: &mut Random) -> u64 {
     const TIME: Duration = Duration::from_micros(20);
     let first = random.below(2) as usize;
@@ -53,7 +53,7 @@ fn step<S: SlotTable>(case: &str, locks: &[Lock<S>; 2], random: &mut Random) -> 
             return 0;
         }
         5..20 => {
-            // Always in the same order, so that writers and readers make no circle.
+            // Always in the same order, so that writers and readers cannot deadlock.
             let guards = [locks[0].read(), locks[1].read()];
             guards.iter().for_each(|guard| check(case, guard));
             return 0;
@@ -66,7 +66,7 @@ fn step<S: SlotTable>(case: &str, locks: &[Lock<S>; 2], random: &mut Random) -> 
     1
 }
 
-/// The steps of one thread; says how many writes were made.
+/// The steps of one thread; returns the number of writes.
 fn run<S: SlotTable>(case: &str, locks: &[Lock<S>; 2], seed: u64) -> u64 {
     let mut random = Random(seed);
     (0..STEPS).map(|_| step(case, locks, &mut random)).sum()
@@ -81,7 +81,7 @@ fn stress<S: SlotTable + Send + Sync>(case: &str) {
             let seeds = (0..THREADS).map(|thread| SEED + generation * THREADS + thread);
             let threads: Vec<_> =
                 seeds.map(|seed| scope.spawn(move || run(case, locks, seed))).collect();
-            // Joined, not left to the scope: ThreadSanitizer sees the one but not the other.
+            // Joined one by one: ThreadSanitizer sees a join, but not the end of a scope.
             written += threads
                 .into_iter()
                 .map(|thread| thread.join().expect("no step panics"))

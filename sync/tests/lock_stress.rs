@@ -1,5 +1,5 @@
-//! Threads at a mutex and a reader-writer lock while the observer is switched on and off: the locks
-//! exclude, and the observer's sums come out.
+//! Threads use a mutex and a reader-writer lock while the observer is switched on and off. The
+//! locks exclude other threads, and the observer's sums are right.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::thread;
@@ -11,7 +11,7 @@ use forebay_testkit::StopFlag;
 const THREADS: u64 = 4;
 const ROUNDS: u64 = 10_000;
 
-/// A thread that switches the observer more often than the workers take hangs.
+/// The limit of the observer's switches. If more are needed, the workers hang.
 const STEPS_MAX: u64 = 1_000_000_000;
 
 /// Sums of the reported events, and the number of reported holders of each of the two locks.
@@ -21,7 +21,7 @@ struct Sums {
     acquired: AtomicU64,
     released: AtomicU64,
     try_failed: AtomicU64,
-    /// Writers that hold the same lock as another thread: none.
+    /// The number of times that a writer held the same lock as another thread: must stay 0.
     broken: AtomicU64,
     writers: [AtomicU64; 2],
 }
@@ -36,7 +36,7 @@ static SUMS: Sums = Sums {
     writers: [AtomicU64::new(0), AtomicU64::new(0)],
 };
 
-/// The mutex is a flight here, the other one a shard.
+/// The mutex has the class of flights here, the reader-writer lock that of shards.
 fn writers(hold: &LockUse) -> &AtomicU64 {
     &SUMS.writers[usize::from(hold.class == LockClass::Shard)]
 }
@@ -64,7 +64,7 @@ impl Observer for Sums {
     }
 }
 
-/// One thread's part: how often its tries failed.
+/// The work of one thread; returns the number of its failed try-locks.
 fn work(thread: u64, mutex: &Mutex<u64>, lock: &RwLock<[u64; 2]>) -> u64 {
     let mut failed = 0;
     for round in 0..ROUNDS {
@@ -84,7 +84,7 @@ fn work(thread: u64, mutex: &Mutex<u64>, lock: &RwLock<[u64; 2]>) -> u64 {
     failed
 }
 
-/// Runs all threads; gives how often tries failed.
+/// Runs all threads; returns the number of failed try-locks.
 fn run(is_turned: bool) -> u64 {
     let mutex = Mutex::new(LockClass::Flight, 0);
     let lock = RwLock::new(LockClass::Shard, [0; 2]);

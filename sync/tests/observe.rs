@@ -37,10 +37,10 @@ struct Recorder {
 static RECORDER: Recorder =
     Recorder { events: PlainMutex::new(Vec::new()), waits: PlainMutex::new(None) };
 
-/// There is one switch in the process: the tests that turn it go one by one.
+/// There is one switch in the process, so tests that turn it run one at a time.
 static TURN: PlainMutex<()> = PlainMutex::new(());
 
-/// The result of a call, with the line where it stands.
+/// The result of a call, and the line of the call.
 macro_rules! at {
     ($call:expr) => {
         ($call, line!())
@@ -96,10 +96,10 @@ impl Observer for Recorder {
     }
 }
 
-/// A turn with the switch: it is off, nothing is written down, and each wait sends a word.
+/// A turn with the switch: at first it is off, nothing is recorded, and each wait sends a message.
 fn turn() -> (PlainGuard<'static, ()>, Receiver<()>) {
     let turn = locked(&TURN);
-    // Fails for all but the first test: every one names the same observer.
+    // Fails for all tests but the first, which has set the same observer.
     let _ = observe::set(&RECORDER);
     observe::off();
     RECORDER.take();
@@ -108,7 +108,7 @@ fn turn() -> (PlainGuard<'static, ()>, Receiver<()>) {
     (turn, waits)
 }
 
-/// Of each hold in turn, whether it was wanted.
+/// Whether each hold, in order, was wanted by another thread.
 fn wanted() -> Vec<bool> {
     let was_wanted = |told| match told {
         Told::Released { was_wanted } => Some(was_wanted),
@@ -129,7 +129,7 @@ fn rwlock() -> RwLock<u32> {
     RwLock::new(LockClass::Test, 0)
 }
 
-/// Takes a lock, calls what it is given, and leaves the lock.
+/// Takes a lock, calls a function, and releases the lock.
 type Hold = fn(&Mutex<u32>, &RwLock<u32>, &dyn Fn());
 
 #[rustfmt::skip] // a table: one case on one line

@@ -30,7 +30,7 @@ fn every_named_ordering_has_a_model_that_fails_without_it() {
     assert!(gone.is_empty(), "the table names {gone:?}, which no code has");
 }
 
-/// All Rust files below a folder, but those of text and examples.
+/// All Rust files below a folder, except those with texts and examples.
 fn sources(folder: &Path) -> Vec<PathBuf> {
     let mut files = Vec::new();
     for entry in fs::read_dir(folder).expect("the sources can be read") {

@@ -20,7 +20,7 @@ use forebay_testkit::Rng;
 const EMPTY: u64 = 0;
 const RECORD_WORDS: usize = 32;
 
-/// An owner of a row that lives more often than the reclaimer needs hangs.
+/// The limit of the owners of a row, one after another. If more are needed, the reclaimer hangs.
 const STEPS_MAX: u64 = 100_000_000;
 
 /// All barriers that this kernel offers.
@@ -30,7 +30,7 @@ fn barriers() -> Vec<Barrier> {
 
 /// A piece of memory that holds one number in each of its words.
 struct Record(UnsafeCell<[u64; RECORD_WORDS]>);
-// SAFETY: that is what the tests check.
+// SAFETY: the tests check this.
 unsafe impl Sync for Record {}
 
 impl Record {
@@ -89,7 +89,7 @@ impl Store {
         self.words[column].load(Ordering::Acquire) == word_of(column)
     }
 
-    /// Reads a record under a pin; some readers hold on to it by a lease.
+    /// Reads a record under a pin; some readers keep it by a lease.
     fn read(
         &self,
         pins: &PinRow<Arc<LineWords>>,
@@ -109,7 +109,7 @@ impl Store {
             unsafe { self.records[column].check() };
             drop(lease);
         } else if rng.below(4) == 0 {
-            // A second one, which looks for itself.
+            // A second lease, which checks by itself that the record is still named.
             if let Ok(_lease) = leases.take(word_of(column), || self.is_there(column)) {
                 drop(pin);
                 // SAFETY: leased.

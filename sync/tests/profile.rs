@@ -26,7 +26,7 @@ fn between(reading: &ProfileSnapshot, holder: Option<u32>, waiter: u32) -> PairT
 
 const LONG: Duration = Duration::from_secs(20);
 
-/// Lets time pass until another thread waits for a lock: only time shows that it does.
+/// Lets time pass until another thread waits for a lock. No event shows that it waits.
 fn pass(time: Duration) {
     let (_sender, receiver) = channel::<()>();
     let _ = receiver.recv_timeout(time);
@@ -189,7 +189,7 @@ fn a_holder_from_before_the_profile_was_turned_on_is_unknown() {
     {
         let turn = turn();
         let (mutex, lock) = (Mutex::new(LockClass::Test, 0), rwlock());
-        // The earlier period in which it was on is another one.
+        // The profile was on before, in another period.
         turn_on_and_off(turn.profile, false);
         turn_on_and_off(turn.profile, true);
         drop((mutex.lock(), lock.write()));
@@ -252,7 +252,7 @@ fn a_delay_ends_with_the_acquisition_whether_that_is_sampled_or_not() {
         let trier = scope.spawn(move || {
             let line = at!(assert!(mutex.try_lock().is_none())).1;
             turn.profile.set_skip(1);
-            // The one of the sample, so that the next is passed over.
+            // This attempt is recorded, so the next one is skipped.
             drop(Mutex::new(LockClass::Test, ()).lock());
             failed.send(()).unwrap();
             wait.recv().unwrap();
@@ -320,7 +320,7 @@ fn ten_thousand_short_threads_are_all_counted() {
     }
     let reading = turn.read();
     assert_eq!(at(&reading, line).count, THREADS);
-    // Some blocks are of threads that other tests have left; the sum is what counts.
+    // Some blocks belonged to threads of other tests, so only the sum is known.
     let owners: u64 = reading.threads.iter().map(|thread| thread.owner_count).sum();
     assert_eq!((owners, reading.counts.lost), (THREADS, turn.lost_before));
 }
@@ -332,14 +332,14 @@ fn a_holder_that_was_passed_over_is_unknown_and_not_the_one_before() {
     drop((mutex.lock(), lock.write()));
     drop(lock.read());
     turn.profile.set_skip(1000);
-    // The first one is of the sample, and the next thousand are not.
+    // The first attempt is recorded, and the next thousand are not.
     drop(mutex.lock());
     let (held, read) = (mutex.lock(), lock.read());
     let lines = thread::scope(|scope| {
         let tries = || {
             let line = at!(assert!(mutex.try_lock().is_none())).1;
             turn.profile.set_skip(0);
-            // Heard at the next attempt, which ends the sample.
+            // The thread sees the new setting at its next attempt.
             assert!(mutex.try_lock().is_none());
             [line, at!(assert!(lock.try_write().is_none())).1]
         };

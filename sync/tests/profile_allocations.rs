@@ -55,7 +55,7 @@ fn profile() -> &'static Profile {
     Box::leak(Box::new(profile))
 }
 
-/// All that a recorder can do, at so many sites.
+/// Does everything that a recorder can do, at this many sites.
 fn record(profile: &Profile, recorder: &mut Recorder, sites: u64) {
     let thread = || Some(ThreadIdentity { tid: 1, name: [0; 16] });
     for number in 0..sites {
@@ -83,7 +83,7 @@ fn neither_recording_nor_running_out_of_room_allocates() {
     install(ours).expect("nobody watches");
     let (mutex, lock) = (Mutex::new(LockClass::Test, 0), RwLock::new(LockClass::Test, 0));
     let lock: RwLock<i32> = lock;
-    // The first time a thread asks the system for its name.
+    // At its first lock a thread asks the system for its name.
     drop(mutex.lock());
     let mut recorder = Recorder::new();
     let (before, after) = with_known_stack(|| {

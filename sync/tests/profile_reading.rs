@@ -55,7 +55,7 @@ fn copy(words: &[AtomicU64]) -> Vec<u64> {
     words.iter().map(|word| word.load(Relaxed)).collect()
 }
 
-/// Bytes that are taken from the heap while a profile is read, those that are given back too.
+/// All bytes that are allocated while a profile is read, even if they are freed again.
 fn cost(read: &Holes) -> (Option<ProfileSnapshot>, usize) {
     let before = HEAP.stats();
     let reading = ProfileSnapshot::of(read).ok();
@@ -64,7 +64,7 @@ fn cost(read: &Holes) -> (Option<ProfileSnapshot>, usize) {
     (reading, after.bytes_allocated - before.bytes_allocated + grown.max(0) as usize)
 }
 
-/// As [`ProfiledSite`]s of a foreign program are.
+/// A [`ProfiledSite`] as the sites of a foreign program are.
 struct Stack(u64);
 
 impl ProfiledSite for Stack {
@@ -87,7 +87,7 @@ fn check(row: &[u64]) -> u64 {
     row[2..].iter().fold(hash_words(&row[..1]), |hash, word| hash_words(&[hash, *word]))
 }
 
-/// Rows of sites that all mean a long text: `text` says which, from the row's number.
+/// A profile whose sites all have a long name; `text` returns the text word for a row's number.
 fn long_names(text: fn(u64) -> u64) -> (Holes, ProfilePlan) {
     let plan = ProfilePlan {
         sites: 1 << 14,

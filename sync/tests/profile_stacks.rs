@@ -24,7 +24,7 @@ fn first(mutex: &Mutex<u64>) -> u32 {
 
 #[inline(never)]
 fn second(mutex: &Mutex<u64>) -> u32 {
-    // Not the same code, of which the compiler would make one function.
+    // The code differs, since the compiler would merge equal functions.
     std::hint::black_box((tried(mutex), 2)).0
 }
 
@@ -42,7 +42,7 @@ fn a_sample_names_the_callers_of_the_locking_function() {
     let held = mutex.lock();
     let calls = || {
         let (mut line, mut number) = (0, 0);
-        // One call, that is not made several by the compiler.
+        // `black_box` keeps the compiler from unrolling the loop into several calls.
         while std::hint::black_box(number) < 8 {
             let caller = if number < 3 { first } else { second };
             line = std::hint::black_box(caller)(&mutex);
@@ -67,7 +67,7 @@ fn a_sample_names_the_callers_of_the_locking_function() {
         let start = function as *const () as u64;
         assert!((start..start + 256).contains(&frames[differs]), "{differs}: {frames:x?}");
     }
-    // The same function calls both, where it stands in one line: the way ends alike, and soon.
+    // One function calls both, on one line, so the call stacks soon become equal.
     assert_eq!(of_first[differs + 1..], of_second[differs + 1..]);
     assert!((1..8).contains(&(of_first.len() - differs)), "{of_first:x?}");
     assert_eq!(at(&reading, line).try_failed_count, 8);
@@ -98,7 +98,7 @@ fn samples_of_every_wait_add_up_to_the_waits_of_the_site() {
                 for round in 0..400 {
                     let (mut guard, here) = at!(lock.write());
                     (*guard, line) = (*guard + 1, here);
-                    // So that other threads come in between.
+                    // Lets other threads run in between.
                     if round % 4 == 0 {
                         thread::yield_now();
                     }

@@ -75,14 +75,14 @@ fn lines_of(head: &[u8]) -> Model {
 
 const NAMES: &[&str] = &["Via", "via", "X-A", "x-a", "Set-Cookie", "X-Long-Name-Of-A-Field", "b"];
 
-/// Sets or appends all of them.
+/// Sets or appends all these lines.
 fn apply(edit: &mut FieldEdit<'_>, lines: &ConstantLines) -> u32 {
     let mut conflicts = ConflictingLines::default();
     edit.find_conflicts(lines, &mut conflicts);
     edit.apply_range(lines, 0..lines.lines().len(), &conflicts)
 }
 
-/// Performs one random operation on both.
+/// Performs one random operation on the edit and on the model.
 fn step(random: &mut Random, edit: &mut FieldEdit<'_>, model: &mut Model) {
     let picked = NAMES[random.below(NAMES.len() as u64) as usize];
     let text = "v".repeat(random.below(12) as usize) + &random.below(100).to_string();
@@ -240,8 +240,8 @@ fn a_head_does_not_exceed_its_limits() {
     }
 }
 
-/// 400 rules, each of which sets a field of its own, one by one, with conditions in between, or as
-/// blocks: each takes a few steps, whatever ran before.
+/// Runs 400 rules, each of which sets a field of its own: one by one, with conditions in between,
+/// or as blocks. Each rule takes a few steps, whatever ran before.
 #[test]
 fn steps_grow_linearly_with_the_lines() {
     for block_len in [1, 2, 10, 400] {
@@ -251,7 +251,7 @@ fn steps_grow_linearly_with_the_lines() {
                 let mut table = EditTable::default();
                 let mut edit = FieldEdit::new(&mut head, 0, &mut table, EditLimits::default());
                 edit.table.probe_count.set(0);
-                // Steps are to be the same in every run.
+                // With a constant seed the number of steps is the same in every run.
                 let seed = name::HashSeed::new(0);
                 edit.table.seed = seed;
                 let name = |text: &str| FieldName::seeded(text.as_bytes(), seed);

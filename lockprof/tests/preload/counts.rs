@@ -44,7 +44,7 @@ fn locks_of_cpp_are_counted_exactly() {
 fn a_failed_try_is_charged_with_the_delay_until_the_lock_was_got() {
     let Some(scene) = Scene::compile("locks.c") else { return };
     let mutex = by_kind(&scene.compare(&["tries", "20"]))["mutex"];
-    // Five naps of 20 ms.
+    // The delay is five naps of 20 ms.
     assert!((100_000_000..10_000_000_000).contains(&mutex.try_delay_ns), "{mutex:?}");
     assert_eq!((mutex.try_delay_ns_max, mutex.wait_ns), (mutex.try_delay_ns, 0), "{mutex:?}");
 }

@@ -1,4 +1,4 @@
-//! Programs that get in our way.
+//! Programs that interfere with the recording.
 
 use std::fs;
 use std::process::Command;
@@ -13,7 +13,7 @@ fn nothing_is_allocated_while_an_allocator_takes_locks() {
     let kinds = by_kind(&scene.take("profile"));
     let mutex = kinds["mutex"];
     assert!(mutex.count > 100_000 && mutex.try_failed_count == 100_000, "{mutex:?}");
-    // Handlers that ran while a hook was at work are not recorded; most did not.
+    // Handlers that ran while a hook was at work are not recorded; most ran at other times.
     assert!(kinds["spinlock"].count > 0, "{kinds:?}");
 }
 
@@ -68,8 +68,8 @@ fn more_threads_than_blocks_are_lost_and_counted() {
     assert_eq!(mutex.count + reading.counts.lost, 800, "{:?}", reading.counts);
 }
 
-/// A shell in the scene's directory that has mounted something; `None`, with a word about it, if
-/// that cannot be.
+/// A shell in the scene's directory that has made a mount; `None`, after reporting it, if that is
+/// impossible.
 fn mounted(scene: &Scene, mount: &str, what: &str) -> Option<impl Fn(&str) -> Command> {
     let unshare = |script: &str| {
         let mut command = Command::new("unshare");
@@ -87,7 +87,7 @@ fn mounted(scene: &Scene, mount: &str, what: &str) -> Option<impl Fn(&str) -> Co
 #[test]
 fn where_nothing_can_be_allocated_zeros_are_written() {
     let Some(scene) = Scene::compile("locks.c") else { return };
-    // Nothing in memory but files: it can't allocate.
+    // A ramfs cannot allocate a part of a file in advance.
     let mount = "mkdir -p plain; mount -t ramfs none plain";
     let Some(shell) = mounted(&scene, mount, "a plain file system") else { return };
     let run = "if fallocate -l 4096 plain/file 2>/dev/null; then echo allocates; fi

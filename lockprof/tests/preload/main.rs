@@ -1,6 +1,5 @@
-//! Programs of C and C++ with the library preloaded: their profiles say what they did to locks.
-//!
-//! `programs/` has them; they say themselves what they did.
+//! Programs in C and C++ with the library preloaded. Their profiles must agree with the counts of
+//! lock operations that the programs report themselves. `programs/` has their sources.
 
 #![cfg(not(tsan))] // It does not go with a library that stands in for its own functions.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]

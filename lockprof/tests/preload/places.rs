@@ -19,7 +19,7 @@ fn run(variables: &[(&str, &str)]) -> Option<ProfileSnapshot> {
 /// The files that the callers of a site lie in, by their last names.
 fn files(reading: &ProfileSnapshot, site: &SiteRead) -> Vec<String> {
     let file_of = |address: &u64| {
-        // It was taken out at the end.
+        // The program is removed at the end.
         let is_it = |module: &&ModuleRead| {
             !module.path.is_empty() && (module.start..module.end).contains(address)
         };
@@ -55,7 +55,7 @@ fn a_library_that_lies_where_another_lay_is_known() {
     if one[0].1 != two[0].1 {
         return println!("they lie apart: {one:?}, {two:?}");
     }
-    // Those that came back took no lock at a new place, and were not looked for.
+    // Libraries that were loaded again took no lock at a new place, so no scan looked for them.
     assert!(one.len() == 1 && two.len() == 1 && one[0].0 < two[0].0, "{one:?}, {two:?}");
     let last = reading.modules.iter().rfind(|module| module.start == one[0].1);
     assert_eq!(last.map(|module| &*module.path), Some(""), "nothing lies there at the end");
@@ -67,7 +67,7 @@ fn callers_of_callers_are_found_by_their_frames() {
     let Some(reading) = run(&[("LOCKPROF_STACKS", "4")]) else { return };
     let files: BTreeSet<_> = reading.sites.values().map(|site| files(&reading, site)).collect();
     let names = |names: &[&str]| names.iter().map(ToString::to_string).collect::<Vec<_>>();
-    // main of the program is called by the C library, which has frames or not.
+    // The C library calls `main` of the program, and may have been built with or without frames.
     let is_as_expected = |files: &Vec<String>| {
         files.starts_with(&names(&["plugin.so", "plugin.so", "plugin.so", "program"]))
             || files.starts_with(&names(&["program", "program", "program"]))

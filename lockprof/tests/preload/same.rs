@@ -1,4 +1,4 @@
-//! Calls answer what they answer without us.
+//! The functions return the same results as without the library.
 
 use std::process::Command;
 

@@ -46,7 +46,7 @@ impl Scene {
         self.dir.path().join(name)
     }
 
-    /// The command that runs the program, recorded.
+    /// The command that runs the program with recording.
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(self.path("program"));
         command.args(arguments).current_dir(self.dir.path());
@@ -73,7 +73,7 @@ impl Scene {
         reading
     }
 
-    /// Names of all profiles that are there.
+    /// Names of all profiles in the directory.
     pub(crate) fn profiles(&self) -> Vec<String> {
         let entries = fs::read_dir(self.dir.path()).unwrap();
         let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
@@ -124,7 +124,7 @@ fn source(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs").join(name)
 }
 
-/// Compares what a program said of itself with its profile.
+/// Compares the report of a program with its profile.
 pub(crate) fn compare(output: &Output, reading: &ProfileSnapshot, case: &str) {
     let expected = expected(output, reading.about.pid);
     let found = found(reading);

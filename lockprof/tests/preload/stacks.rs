@@ -1,4 +1,4 @@
-//! Callers of callers: on a thread's own stack, and nowhere else.
+//! Callers of callers are found on a thread's own stack, and on no other memory.
 
 use forebay_sync::profile::ProfileSnapshot;
 

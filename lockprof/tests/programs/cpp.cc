@@ -1,4 +1,4 @@
-// Locks of C++, which are those of C underneath.
+// Locks of C++, which are implemented by the locks of C.
 #include <chrono>
 #include <condition_variable>
 #include <mutex>

@@ -1,4 +1,4 @@
-/* Two threads that take two locks in opposite orders, and wait for one another for good. */
+/* Two threads that take two locks in opposite orders, and wait for each other for ever. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <stdio.h>

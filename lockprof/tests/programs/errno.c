@@ -1,4 +1,4 @@
-/* Threads that take their first locks at once, while signals come in: errno stays as it was. */
+/* Threads take their first locks at the same time while signals arrive. errno stays the same. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -37,7 +37,7 @@ static void *in_thread(void *arg)
     KEEPS(pthread_mutex_unlock(mutex) == 0);
     held(MUTEX, 1);
     did(MUTEX, TRY_FAILED, 1);
-    /* Signals are sent to threads that are there. */
+    /* Signals are sent to threads that exist. */
     __atomic_fetch_add(&ended, 1, __ATOMIC_RELAXED);
     pthread_barrier_wait(&barrier);
     return NULL;

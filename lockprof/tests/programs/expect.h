@@ -1,4 +1,4 @@
-/* What a program did to its locks, counted by itself, for the test to compare with the profile. */
+/* A program's own counts of its lock operations, which the test compares with the profile. */
 #ifndef EXPECT_H
 #define EXPECT_H
 
@@ -11,7 +11,7 @@ enum field { COUNT, HOLDS, TRY_FAILED, TIMED_OUT, SHARED, OWNER_DIED, ASLEEP, DE
 
 static unsigned long done[KINDS][FIELDS];
 
-/* Of whom this is; 0: ask the system. */
+/* The process id for the report; 0: ask the system. */
 static pid_t own_pid;
 
 static inline void did(enum kind kind, enum field field, unsigned long n)
@@ -19,7 +19,7 @@ static inline void did(enum kind kind, enum field field, unsigned long n)
     __atomic_fetch_add(&done[kind][field], n, __ATOMIC_RELAXED);
 }
 
-/* A lock that was taken and will be left. */
+/* Counts a lock that was taken and will be released. */
 static inline void held(enum kind kind, unsigned long n)
 {
     did(kind, COUNT, n);
@@ -42,7 +42,7 @@ static inline void say_expected(void)
     fflush(stdout);
 }
 
-/* Anything else than what the program expects of the system is a failure of the test. */
+/* The test fails if the system does not do what the program expects. */
 #define MUST(condition)                                                       \
     do {                                                                      \
         if (!(condition)) {                                                   \

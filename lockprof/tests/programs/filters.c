@@ -1,4 +1,4 @@
-/* Programs that forbid themselves system calls, and take locks then. */
+/* Programs that forbid themselves system calls, and take locks after that. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -24,7 +24,7 @@ static void take(long n)
     held(MUTEX, n);
 }
 
-/* What threads need that are begun and end is behind the others. */
+/* The calls that are needed to start and to end threads come last. */
 static const int forbidden[] = {
 #ifdef SYS_open
     SYS_open, SYS_unlink, SYS_readlink,
@@ -37,7 +37,7 @@ static const int forbidden[] = {
 
 enum { ALL = sizeof forbidden / sizeof *forbidden, ALL_BUT_THREADS = ALL - 4 };
 
-/* Whoever makes one of the first of them is killed from now on. */
+/* From now on a process that makes one of the first `count` calls is killed. */
 static void forbid(int count, int by_system_call)
 {
     struct sock_filter code[2 * ALL + 2];
@@ -83,7 +83,7 @@ static void in_threads(int count, long n)
         MUST(pthread_join(threads[i], NULL) == 0);
 }
 
-/* Everything that can be done then. */
+/* Does everything that is still allowed. */
 static void go_on(void)
 {
     take(1000);
@@ -118,7 +118,7 @@ static void late(void)
     go_on();
 }
 
-/* A child that has taken no lock before it forbids itself what a profile needs. */
+/* A child that takes no lock before it forbids itself the calls that a profile needs. */
 static void in_a_child(void)
 {
     take(5);
@@ -147,7 +147,7 @@ static void *after_the_filter(void *arg)
     return NULL;
 }
 
-/* Threads that are there already, and take their first locks when next to nothing is allowed. */
+/* Threads that exist already, and take their first locks when almost no call is allowed. */
 static void all_at_once(void)
 {
     pthread_t thread;
@@ -170,7 +170,7 @@ static void *at_once(void *arg)
     return NULL;
 }
 
-/* Threads that take their first locks, and so find their places, while a filter is set up for all. */
+/* Threads take their first locks, so find their call sites, while a filter is set up for all. */
 static void amid(void)
 {
     for (int i = 0; i < 40; i++) {
@@ -194,7 +194,7 @@ static void amid(void)
     }
 }
 
-/* Only to read, to write and to end are allowed, and not to look at the clock. */
+/* Only reading, writing and ending are allowed. Reading the clock is not. */
 static void strict(int by_system_call)
 {
     take(20);
@@ -231,7 +231,7 @@ static void no_clock(long n)
     held(MUTEX, n);
 }
 
-/* Asks what the system can do: no filter is set up. */
+/* Only asks what the system supports, so no filter is set up. */
 static void refused(void)
 {
     MUST(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, NULL, 0, 0) == -1 && errno == EFAULT);
@@ -266,7 +266,8 @@ static void in_a_vfork(char *self)
     refused();
 }
 
-/* A library that was loaded after the first lock takes its first when it can't be looked for. */
+/* A library that was loaded after the first lock takes its own first lock when no scan for modules
+ * is possible. */
 static void plugin(void)
 {
     take(1);

@@ -1,4 +1,4 @@
-/* Processes that fork and become others, and threads that come and go. */
+/* Processes that fork and execute programs, and threads that come and go. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <setjmp.h>
@@ -90,7 +90,7 @@ static void *fork_at_once(void *arg)
     return NULL;
 }
 
-/* Children that are forked off while threads of their parent take its first locks. */
+/* Children that are forked while threads of their parent take its first locks. */
 static void forks_at_once(long n)
 {
     for (long i = 0; i < n; i++) {
@@ -169,7 +169,7 @@ static void starts(char *self)
     take(5);
 }
 
-/* The same process as another program. */
+/* The same process executes another program. */
 static void becomes(char *self)
 {
     char *arguments[] = { self, "plain", "9", NULL };
@@ -186,7 +186,7 @@ static void late(void *arg)
     take((long)arg);
 }
 
-/* Threads that end at once, and take a lock when they are nearly gone. */
+/* Threads that end at once, and take a lock in a late destructor. */
 static void *short_life(void *arg)
 {
     take(1);
@@ -249,7 +249,7 @@ static void cancelled(long n)
     }
 }
 
-/* A process that gives its rights up before it takes a lock, if it has any. */
+/* A process that gives up its rights, if it has any, before it takes a lock. */
 static void gives_up(void)
 {
     if (geteuid() == 0) {

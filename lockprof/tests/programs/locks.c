@@ -83,7 +83,7 @@ static void plain(long n)
 
 static long each_thread_locks;
 
-/* None ends before all have begun: how many threads there are at a time is known. */
+/* No thread ends before all have begun, so the number of threads at one time is known. */
 static pthread_barrier_t all_done;
 
 static void *lock_often(void *arg)
@@ -147,7 +147,7 @@ static void timed(long ms)
     MUST(pthread_mutex_clocklock(&mutex, CLOCK_MONOTONIC, &until) == 0);
     MUST(pthread_mutex_unlock(&mutex) == 0);
     did(MUTEX, TIMED_OUT, 6);
-    /* From the first time that time was up to the success. */
+    /* The delay lasts from the first timeout until the thread has the lock. */
     did(MUTEX, DELAYS, 1);
     held(MUTEX, 3);
 }
@@ -179,7 +179,7 @@ static void waits(long ms)
     held(MUTEX, 6);
 }
 
-/* Two readers at one place: one leaves while the other stays in a writer's way. */
+/* Two readers at one call site: one releases the lock while the other still blocks a writer. */
 static void readers(long n)
 {
     struct holder first, second;
@@ -203,7 +203,7 @@ static void *try_mutex_once(void *arg)
     return arg;
 }
 
-/* Of the attempts of each thread, every second is passed over. */
+/* Every second attempt of each thread is skipped. */
 static void sampled(long ms)
 {
     struct holder holder;
@@ -269,7 +269,7 @@ static void checking(long n)
         MUST(pthread_mutex_trylock(&m) == EBUSY);
         MUST(pthread_mutex_unlock(&m) == 0);
         MUST(pthread_mutex_unlock(&m) == EPERM);
-        /* Gets in after the failed try-lock. */
+        /* This attempt succeeds after the failed try-lock. */
         MUST(pthread_mutex_trylock(&m) == 0);
         MUST(pthread_mutex_unlock(&m) == 0);
         MUST(pthread_mutex_lock(&constant) == 0);
@@ -433,7 +433,7 @@ static void rwlocks(long n)
     did(READING, TIMED_OUT, 1);
     held(READING, 1);
     did(READING, SHARED, 1);
-    /* The delay counts where the first try-lock failed: when the reader gets in, at the site of writing. */
+    /* The delay ends when the reader gets in. It counts at the site of the first failed try. */
     did(WRITING, DELAYS, 1);
 }
 
@@ -491,7 +491,7 @@ static void c11(long n)
     did(MUTEX, DELAYS, 2 * n);
 }
 
-/* Locks that come and go in the same memory, more of them than there are rows. */
+/* Locks that come and go in the same memory, more than there are rows. */
 static void reuse(long n)
 {
     static union { pthread_mutex_t mutex; pthread_rwlock_t rwlock; } room[3];
@@ -516,7 +516,7 @@ static void reuse(long n)
     did(WRITING, TRY_FAILED, n / 2);
 }
 
-/* More locks at a time than a thread remembers. */
+/* More locks held at one time than a thread remembers. */
 static void many(long n)
 {
     pthread_mutex_t *all = calloc(n, sizeof *all);

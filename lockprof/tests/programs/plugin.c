@@ -1,4 +1,4 @@
-/* A program that loads itself again as a library, and has that take a lock. */
+/* A program that loads itself again as a library, which takes a lock. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <pthread.h>
@@ -10,7 +10,7 @@ static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static __attribute__((noinline)) void innermost(void)
 {
 #ifdef PADDING
-    /* Moves the code behind it. */
+    /* Moves the code that follows. */
     __asm__ volatile(".skip 64, 0x90");
 #endif
     MUST(pthread_mutex_lock(&mutex) == 0);
@@ -31,7 +31,7 @@ void plugged_in(void)
     __asm__ volatile("");
 }
 #else
-/* Libraries, one after another: each may lie where the one before lay. */
+/* Loads libraries one after another; each may get the addresses of the one before. */
 int main(int argc, char **argv)
 {
     middle();

@@ -1,4 +1,4 @@
-/* Locks that are taken on stacks which come and go, and with anything for a frame. */
+/* Locks that are taken on stacks which come and go, and with arbitrary frame pointers. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <signal.h>
@@ -40,7 +40,7 @@ static void take_with_frame(unsigned long frame)
 
 enum { PAGE = 4096, STACK = 64 * PAGE };
 
-/* Frames near an address, which need be none. */
+/* Takes the mutex with frame pointers near an address, where there may be no frame. */
 static void take_near(char *address)
 {
     static const long offsets[] = { -PAGE, -24, -16, -8, -1, 0, 8, 16, PAGE };
@@ -54,7 +54,7 @@ static void take_with_garbage(void)
     unsigned long here[64];
     for (unsigned i = 0; i < sizeof frames / sizeof *frames; i++)
         take_with_frame(frames[i]);
-    /* A frame on the stack, that leads to each of these. */
+    /* A frame on the stack whose next frame is each of these in turn. */
     for (unsigned i = 0; i < sizeof frames / sizeof *frames; i++) {
         for (int j = 0; j < 64; j++)
             here[j] = frames[i];
@@ -77,7 +77,7 @@ static char *map(char *at, size_t bytes)
 static ucontext_t outside, inside;
 static char *stack;
 
-/* The mapping above the stack from this thread's first lock is gone. */
+/* The memory above the stack of this thread's first lock is not mapped any more. */
 static void on_coroutine(void)
 {
     for (;;) {
@@ -99,7 +99,7 @@ static void coroutines(void)
         inside.uc_stack.ss_size = STACK;
         makecontext(&inside, on_coroutine, 0);
         MUST(swapcontext(&outside, &inside) == 0);
-        /* A frame on it, while it is not there. */
+        /* The frame pointer leads to the stack while that is not mapped. */
         MUST(munmap(stack, STACK) == 0);
         take_near(stack + STACK / 2);
         map(stack, STACK / 2);

@@ -1,5 +1,5 @@
-/* What locks answer to times and clocks that are none, and to some that are: the same whoever looks
- * on. Each line is a case, and what came of it. */
+/* The results of locks for invalid times and clocks, and for some valid ones. They are the same
+ * with and without recording. Each line of output is a case and its result. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <pthread.h>

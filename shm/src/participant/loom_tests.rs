@@ -71,7 +71,7 @@ fn two_join_at_once() {
     assert_ne!(first.row, second.row, "two participants in one row");
 }
 
-/// One joins and dies at once, the other joins: the row of a dead participant is not free.
+/// One thread joins and dies at once, another joins: the row of a dead participant is not free.
 fn one_joins_and_dies_while_one_joins() {
     let table = Arc::new(ModelTable::new(1));
     let other = Arc::clone(&table);
@@ -81,7 +81,7 @@ fn one_joins_and_dies_while_one_joins() {
     assert!(!(joined && died), "two got a row that nobody swept");
 }
 
-/// One leaves and the next one joins in its row: no facts appear under the wrong name.
+/// One participant leaves and the next one joins in its row: no facts appear under the wrong id.
 fn a_list_mixes_nobody() {
     let table = Arc::new(ModelTable::new(1));
     let (first, held) = table.join().unwrap();

@@ -224,7 +224,8 @@ fn assert_has_no_room(path: &Path, bytes: u64) {
 
 #[test]
 fn memory_beyond_what_is_available_is_not_even_tried() {
-    // Less than any file may have, and far more than any machine has: allocating would never end.
+    // This is less than the limit of a file, and far more than any machine has: allocating would
+    // never end.
     let spec = RegionSpec { bytes: 1 << 50, ..SPEC };
     let error = Region::anonymous(&spec).unwrap_err();
     assert!(
@@ -239,7 +240,7 @@ fn who_makes_a_region_is_waited_for_but_not_for_ever_and_not_for_its_children() 
     let (maker, other) = (RegionPath::open(&path).unwrap(), RegionPath::open(&path).unwrap());
     let soon = Duration::from_millis(5);
     let lock = maker.lock(soon).unwrap();
-    // The copy of a child that was forked in between.
+    // This is the copy that a child would have which was forked in between.
     let copy = maker.dir.try_clone().unwrap();
     let error = other.lock(soon).map(drop).unwrap_err();
     assert!(matches!(error.kind, RegionErrorKind::Busy { waited } if waited == soon));

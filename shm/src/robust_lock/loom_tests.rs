@@ -11,7 +11,7 @@ use loom::thread;
 use super::*;
 use crate::participant::{ByteLocks, Dead, ParticipantId, RegionId};
 
-/// A futex of a model. There is no time: a sleep ends early as often as `ends` says.
+/// A futex of a model. There is no time; `ends` says how many sleeps end early.
 struct ModelFutex {
     ends: Mutex<u32>,
     woken: Condvar,
@@ -194,7 +194,7 @@ fn sweeper_frees() {
     let dead = Dead::new(ParticipantId { row: 1, generation: 1 }, HERE);
     let sweeper = run_beside(&shared, move |shared| {
         shared.die_inside(1);
-        // The other one may have detected it itself.
+        // The other thread may have detected the death itself.
         shared.lock.abandon(&dead);
         assert!(!shared.lock.abandon(&dead), "freed for somebody who does not own it");
     });
@@ -216,7 +216,8 @@ fn die_holding(shared: &Shared, row: u32) -> impl FnOnce() {
     move || shared.lives[row as usize].store(1, forebay_sync::atomic::Ordering::Release)
 }
 
-/// One sleeps behind an owner that dies, and a third one takes the lock over: that one wakes it.
+/// A thread sleeps behind an owner that dies, and a third thread takes over the lock: the third
+/// thread wakes the sleeper.
 fn taken_over_before_a_sleeper() {
     let shared = Shared::new();
     let die = die_holding(&shared, 1);
@@ -226,7 +227,7 @@ fn taken_over_before_a_sleeper() {
     sleeper.join().unwrap();
 }
 
-/// The same, but a sweep frees the lock and no other thread takes it.
+/// A thread sleeps behind an owner that dies. A sweep frees the lock, and no other thread takes it.
 fn abandoned_before_a_sleeper() {
     let shared = Shared::new();
     let die = die_holding(&shared, 1);

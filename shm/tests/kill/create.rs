@@ -10,7 +10,7 @@ use super::shared::{Shared, fresh, names_beside};
 use forebay_testkit::process::Actor;
 
 const PROCESSES: usize = 10;
-/// ThreadSanitizer is slow, and sees no other process.
+/// Few rounds under ThreadSanitizer, which is slow and sees no other process.
 const ROUNDS: u64 = if cfg!(tsan) { 1 } else { 6 };
 
 type Before = (&'static str, fn(&Path), &'static str);

@@ -1,4 +1,4 @@
-//! The effect of a participant's children.
+//! A participant's process has children: their copies of its descriptors have no effect.
 
 use std::time::Duration;
 

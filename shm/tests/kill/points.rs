@@ -8,7 +8,7 @@ use forebay_shm::Liveness;
 use super::shared::{Shared, fresh, names_beside};
 use forebay_testkit::process::{Actor, PATIENCE};
 
-/// Other builds have no crash points.
+/// Whether this build has crash points.
 pub(crate) const HAS_CRASH_POINTS: bool = cfg!(all(debug_assertions, not(tsan)));
 
 /// The state before the process starts.
@@ -194,7 +194,7 @@ fn every_crash_point_is_used() {
                 continue;
             }
             let text = std::fs::read_to_string(&path).unwrap();
-            // In two pieces, so that this line does not count.
+            // The name is in two pieces, so that this line does not count.
             for after in text.split(concat!("crash_", "point!(\"")).skip(1) {
                 in_source.insert(after.split('"').next().unwrap().to_owned());
             }

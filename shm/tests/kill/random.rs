@@ -15,8 +15,8 @@ fn kill_count() -> u64 {
     std::env::var("FOREBAY_KILLS").map_or(usual, |count| count.parse().unwrap())
 }
 
-/// Printed, and taken from `FOREBAY_SEED` if that is set: it repeats the times, but not the
-/// machine's load.
+/// The seed, which is printed, and taken from `FOREBAY_SEED` if that is set. The same seed repeats
+/// the times, but not the machine's load.
 fn seed() -> u64 {
     let given = std::env::var("FOREBAY_SEED").ok().map(|seed| seed.parse().unwrap());
     let seed = given.unwrap_or_else(|| now().as_nanos() as u64);

@@ -22,7 +22,7 @@ pub(crate) fn run() {
     if role == "idle" {
         return wait_for_end();
     }
-    // No process stays behind when the test is stopped.
+    // When the test is stopped, its processes die, too.
     set_parent_process_death_signal(Some(Signal::KILL)).unwrap();
     match &*role {
         "open" => open(&path),
@@ -80,7 +80,7 @@ fn once(shared: &Shared) {
     participant.leave();
 }
 
-/// The same repeatedly.
+/// The whole life of a participant, repeatedly.
 fn churn(shared: &Shared) {
     let number = std::env::var("FOREBAY_NUMBER").unwrap().parse().unwrap();
     let mut participant = shared.region.join().unwrap();
@@ -138,7 +138,8 @@ fn spawn_idle() -> u32 {
     child.id()
 }
 
-/// A limit on the size of files is an error, not a death.
+/// Makes a region beyond the limit on the size of files: this is an error and does not kill the
+/// process.
 fn limited(path: &Path) {
     use rustix::process::{Resource, Rlimit, setrlimit};
     let limit = Rlimit { current: Some(4096), maximum: None };
@@ -194,7 +195,7 @@ fn tight_cases(path: &Path) {
         let mut byte = [0];
         file.read_exact_at(&mut byte, at).unwrap();
         file.write_all_at(&[byte[0] ^ 2], at).unwrap();
-        // Open, it would keep its room.
+        // The file would keep its room if it stayed open.
         drop(file);
         let region = open(SPEC.bytes).unwrap();
         assert!(

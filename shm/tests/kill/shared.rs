@@ -56,13 +56,14 @@ const LEFT: usize = 1;
 const RIGHT: usize = 2;
 /// The number of owners that were told to repair.
 const TOLD: usize = 3;
-/// Not guarded: tells the processes to end.
+/// Tells the processes to end. Not guarded by the lock.
 const STOP: usize = 4;
-/// Guarded: how often the segment was rewritten.
+/// The number of times that the segment was rewritten. Guarded by the lock.
 const GENERATION: usize = 5;
 /// Names the segment by its generation; zero while it may not be read. Stored by the lock's owner.
 const NAMED: usize = 6;
-/// Not guarded: how often each process has held the lock, by its number in the test.
+/// The number of times that each process has held the lock, by its number in the test. Not guarded
+/// by the lock.
 pub(crate) const PROGRESS: usize = 8;
 /// The segment: each of its words is its generation.
 const SEGMENT: std::ops::Range<usize> = 64..96;
@@ -137,7 +138,7 @@ impl Shared {
     /// Reads the segment, takes the lock, changes the data; returns whether a repair was needed.
     ///
     /// # Panics
-    /// If it takes too long, or if something is torn without notice.
+    /// If it takes too long, or if data is half-changed although no repair was announced.
     pub(crate) fn work(&self, participant: &Participant) -> bool {
         self.read(participant);
         self.change(participant)

@@ -26,7 +26,8 @@ fn a_load_before_a_swap_hides_no_interleaving() {
     assert_eq!(*seen.lock().unwrap(), BTreeSet::from([1, 2]), "this loom skips interleavings");
 }
 
-/// Each stores into its own word and then loads the other's: with fences one sees the other.
+/// Each thread stores into its own word and then loads the other's. With fences at least one sees
+/// the other's store.
 fn store_buffering() {
     let words = Arc::new([AtomicU64::new(0), AtomicU64::new(0)]);
     let other = Arc::clone(&words);

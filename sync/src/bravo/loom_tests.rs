@@ -11,7 +11,7 @@ use crate::atomic::{AtomicU64, Ordering, Relaxed, UnsafeCell, spin_loop};
 use crate::model::{breaks_within, holds_within};
 use crate::thread_index::{IndexPool, become_thread};
 
-/// Enough for each failure that a weakening brings about.
+/// The largest number of preemptions: enough to show each failure that a weakening causes.
 const BOUND: Option<usize> = Some(4);
 
 const WRITER: u64 = 1 << 32;
@@ -27,7 +27,7 @@ impl Tiny {
     }
 }
 
-// SAFETY: a writer needs a word of zero; a reader one without the writer.
+// SAFETY: a writer gets in only if the word is zero, a reader only if the word shows no writer.
 unsafe impl RawRwLock for Tiny {
     const INIT: Self = panic!("loom's atomics have no constant form");
     type SharedGuard = GuardNoSend;
@@ -98,7 +98,7 @@ struct Guarded<S> {
     data: UnsafeCell<u64>,
 }
 
-// SAFETY: the data is read and written under the lock only; loom looks whether that is enough.
+// SAFETY: the data is read and written under the lock only; loom checks whether that is enough.
 unsafe impl<S: Sync> Sync for Guarded<S> {}
 // SAFETY: as above.
 unsafe impl<S: Send> Send for Guarded<S> {}
@@ -212,7 +212,7 @@ fn a_writer_that_sees_another_locks_word_comes_after_its_own_reader() {
     );
 }
 
-/// Two threads of one row, each the reader of another lock, beside a writer of the first lock.
+/// Two threads of one row read two different locks, beside a writer of the first lock.
 fn shared_row() {
     let table = Arc::new(OwnTable::<BySwap, 1>::new());
     let [first, second] = [Guarded::biased(Arc::clone(&table)), Guarded::biased(table)];

@@ -58,7 +58,7 @@ fn until(condition: impl Fn() -> bool) {
     }
 }
 
-/// Tries on another thread, where no slot of ours helps.
+/// Runs a check on another thread, where the slots of this thread do not matter.
 fn elsewhere<S: SlotTable + Sync>(lock: &Lock<S>, check: impl FnOnce(&Lock<S>) + Send) {
     thread::scope(|scope| {
         scope.spawn(|| check(lock));
@@ -204,7 +204,7 @@ fn nested_reads_take_slot_after_slot_and_then_the_underlying_lock() {
         // Guards that another test has forgotten may have left this row fewer slots.
         let is_by_slot = beyond <= SLOT_COUNT / 2;
         assert_eq!(is_by_slot, has_row::<S>(), "{table}: {beyond} took the underlying lock");
-        // The first guard goes first, so the slots are not emptied as a stack is.
+        // The first guard is dropped first, so the slots are not emptied in reverse order.
         while !guards.is_empty() {
             drop(guards.remove(0));
         }
@@ -363,7 +363,7 @@ fn readers_that_never_pause_do_not_keep_a_writer_out() {
             let _guard = stop.guard();
             for _ in 0..3 {
                 scope.spawn(|| {
-                    // The next guard is there before the last one goes: some reader is always in.
+                    // The next guard is taken before the last is dropped: there is always a reader.
                     let mut guard = lock.read();
                     for _ in stop.steps(READS_MAX) {
                         let next = lock.try_read();

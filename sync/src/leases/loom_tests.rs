@@ -26,7 +26,7 @@ struct Store {
     link: [AtomicU64; 2],
     value: [UnsafeCell<u64>; 2],
 }
-// SAFETY: that is what the models check.
+// SAFETY: the models check this.
 unsafe impl Sync for Store {}
 // SAFETY: as above.
 unsafe impl Send for Store {}
@@ -91,7 +91,7 @@ fn one_value() {
     holder.join().unwrap();
 }
 
-/// Several values with one look, by the list.
+/// A reclaimer checks several values with one pass over the leases.
 fn one_scan() {
     let store = store(2);
     let other = Arc::clone(&store);

@@ -1,4 +1,5 @@
-//! Readers that pin, a reclaimer that reuses the memory under the *same* word, others that remove.
+//! Readers pin, a reclaimer reuses the memory under the *same* word, and other threads remove the
+//! word.
 //!
 //! | field | written by | read by |
 //! |---|---|---|
@@ -25,7 +26,7 @@ struct Store {
     joined: AtomicU64,
     body: UnsafeCell<(u8, u8)>,
 }
-// SAFETY: that is what the models check.
+// SAFETY: the models check this.
 unsafe impl Sync for Store {}
 // SAFETY: as above.
 unsafe impl Send for Store {}
@@ -103,7 +104,7 @@ fn two_readers() {
     readers.into_iter().for_each(|reader| reader.join().unwrap());
 }
 
-/// Another one (a purge) takes the word out under a pin; the reclaimer may find it gone.
+/// A third thread (a purge) removes the word under a pin; the reclaimer may find it gone.
 fn third_party() {
     let store = store();
     let reader = reader(&store, 0, 1);
@@ -155,8 +156,8 @@ fn dead_reader() {
     finder.join().unwrap();
 }
 
-/// A worker joins and reads at once. The reclaimer looks at all rows, or, `by_list`, only if it
-/// found that one had joined before its barrier.
+/// A worker joins and reads at once. The reclaimer looks at all rows or, with `by_list`, only if it
+/// found before its barrier that a worker had joined.
 fn joining(by_list: bool) {
     let store = store();
     let other = Arc::clone(&store);

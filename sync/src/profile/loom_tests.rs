@@ -14,7 +14,7 @@ struct Block {
     count: UnsafeCell<u32>,
 }
 
-// SAFETY: the block is touched by its owner only; loom looks whether that is enough.
+// SAFETY: the block is touched by its owner only; loom checks whether that is enough.
 unsafe impl Sync for Block {}
 // SAFETY: as above.
 unsafe impl Send for Block {}

@@ -80,7 +80,7 @@ fn thread(tid: u32) -> Option<ThreadIdentity> {
     Some(ThreadIdentity { tid, name: *b"a thread\0\0\0\0\0\0\0\0" })
 }
 
-/// Takes a lock that is free and leaves it.
+/// Takes a free lock and releases it.
 fn visit(profile: &Profile, recorder: &mut Recorder, tid: u32, line: u32) {
     if recorder.begin(profile, || thread(tid)) {
         let held =

@@ -13,7 +13,7 @@ struct Row {
     row: UnsafeCell<u32>,
 }
 
-// SAFETY: the row is touched by the owner of number 0 only; loom looks whether that is enough.
+// SAFETY: the row is touched by the owner of number 0 only; loom checks whether that is enough.
 unsafe impl Sync for Row {}
 // SAFETY: as above.
 unsafe impl Send for Row {}

@@ -34,7 +34,7 @@ pub(crate) struct Turn {
 
 static TURN: PlainMutex<()> = PlainMutex::new(());
 
-/// There is one profile in the process: the tests that read it go one by one, each from zero.
+/// There is one profile in the process, so tests that read it run one at a time, each from zero.
 pub(crate) fn turn() -> Turn {
     static WORDS: OnceLock<(&'static Profile, &'static [AtomicU64])> = OnceLock::new();
     let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
@@ -90,7 +90,7 @@ pub(crate) fn rwlock() -> RwLock<u64> {
     RwLock::new(LockClass::Test, 0)
 }
 
-/// The result of a call, with the line where it stands.
+/// The result of a call, and the line of the call.
 macro_rules! at {
     ($call:expr) => {
         ($call, line!())

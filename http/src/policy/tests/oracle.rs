@@ -5,10 +5,10 @@
 //! - It reads `max-stale=N` as staleness below N (RFC 9111 §5.2.1.2: no more than N), lets
 //!   `max-stale` override `no-cache` and `s-maxage`, and counts `proxy-revalidate` as stale.
 //! - It counts age from Age and its own clock only, not from Date (§4.2.3), so Date is never past.
-//! - It takes the last word of contradicting directives, and no argument as no directive.
+//! - Of contradicting directives it obeys the last, and it ignores a directive without an argument.
 //! - It knows IMF-fixdate only, and gives 302 no heuristic even with a validator.
-//! - It heeds Pragma beside Cache-Control (§5.4: only without).
-//! - It lets `max-stale` override `min-fresh=0`; we heed both.
+//! - It obeys Pragma beside Cache-Control (§5.4: only without Cache-Control).
+//! - It lets `max-stale` override `min-fresh=0`; we obey both.
 //! - We treat `max-age=0` in a request as a demand to validate, even at age 0.
 //! - We do not store responses that could never be used, nor cookies that are not declared public.
 
@@ -145,7 +145,7 @@ impl Exchange {
         StoredMeta::new(self.status, &block, &arrival, &ORACLE_RULES)
     }
 
-    /// Departures that the generator cannot avoid.
+    /// Whether this is one of the differences that the generator cannot avoid.
     fn is_known_difference(&self, asked: &RequestDirectives) -> bool {
         let meta = self.meta();
         let age = u64::from(meta.initial_age_s) + self.later_s;

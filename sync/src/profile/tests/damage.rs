@@ -1,4 +1,4 @@
-//! Profiles that were cut off, changed, or never were any.
+//! Bytes that are a truncated or changed profile, or no profile at all.
 
 use super::*;
 use crate::profile::plan::{HEADER_WORDS, header};

@@ -10,7 +10,7 @@ fn recorder(profile: &Profile, tid: u32) -> Recorder {
     recorder
 }
 
-/// Takes a lock, and says so.
+/// Takes a lock, and records that.
 fn take(profile: &Profile, recorder: &mut Recorder, lock: usize, line: u32) {
     let taken = Acquisition { lock, ..Acquisition::default() };
     recorder.acquired(profile, &Line(line), &taken).expect("a block");
@@ -33,7 +33,7 @@ fn the_holder_found_is_the_thread_that_acquired_the_lock_last() {
     take(profile, &mut one, 64, 5);
     take(profile, &mut one, 128, 6);
     assert_eq!([64, 128, 192].map(|lock| profile.holder_of(lock)), [5, 6, 0]);
-    // As readers do; or the first handed the release over to another thread.
+    // Several threads hold one lock: readers do, or the first has handed over the release.
     take(profile, &mut other, 64, 7);
     assert_eq!(profile.holder_of(64), 7);
     leave(profile, &mut other, 64);

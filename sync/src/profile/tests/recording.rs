@@ -53,7 +53,7 @@ fn a_wait_names_the_pair_and_has_its_length() {
     for (line, total) in [(5, taken), (6, timed_out)] {
         assert_eq!((total.contended_count, total.waits.iter().sum::<u64>()), (1, 1), "line {line}");
         assert!(total.wait_ns >= 3_000_000 && total.wait_ns_max == total.wait_ns, "{total:?}");
-        // The bucket from 2 to 4 ms, if nothing stopped us for long.
+        // The bucket is that from 2 to 4 ms, if this thread was not stopped for long.
         let bucket = total.waits.iter().position(|count| *count == 1).unwrap();
         assert!(bucket_end_ns(bucket).unwrap() > total.wait_ns, "{total:?}");
         assert!(bucket_end_ns(bucket - 1).unwrap() <= total.wait_ns, "{total:?}");

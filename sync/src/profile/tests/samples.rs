@@ -73,7 +73,7 @@ fn samples_of_every_event_add_up_to_the_totals_of_the_site() {
         (by_way_of(&reading, 5, FIRST.callers), by_way_of(&reading, 5, SECOND.callers));
     assert_eq!((first.wait_count, first.try_failed_count), (4, 0));
     assert_eq!((second.wait_count, second.try_failed_count), (1, 1));
-    // Longer ones are cut off.
+    // Longer call stacks are cut off.
     assert_eq!(by_way_of(&reading, 6, &LONG.callers[..4]).wait_count, 1);
     let place = total(&reading, 5);
     assert_eq!(first.wait_ns + second.wait_ns, place.wait_ns);
@@ -124,7 +124,7 @@ fn one_stack_in_n_is_taken_and_none_if_n_is_zero() {
         let taken = by_way_of(&reading, 5, FIRST.callers).wait_count;
         assert_eq!(taken, expected, "one of {every}");
         assert_eq!(total(&reading, 5).contended_count, 12);
-        // A thread hears of another number at once.
+        // A thread obeys a new rate at once.
         profile.set_stack_sample(1);
         wait(profile, &mut recorder, &FIRST, 9);
         assert_eq!(by_way_of(&read(profile), 5, FIRST.callers).wait_count, expected + 1);
@@ -151,7 +151,7 @@ fn samples_without_room_are_counted_and_sites_stay_exact() {
     assert_eq!((reading.counts.stacks_used, reading.counts.stacks_rejected), (2, 2));
     assert!(thread.counts.sample_collisions > 0 && reading.counts.stack_collisions > 0);
     assert_eq!((thread.samples.len(), reading.stacks.len()), (4, 2));
-    // Samples without a stack have their place and their numbers.
+    // Samples without a stack still have their site and their counts.
     assert!(
         thread.samples.iter().all(|sample| sample.waiter == 5 && sample.totals.wait_count == 2)
     );
