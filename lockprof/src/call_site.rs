@@ -163,7 +163,11 @@ mod tests {
             site.key()
         };
         let one = site(LockKind::Mutex, 64, 5, &[], false);
-        assert_eq!(one, site(LockKind::Mutex, 128, 5, &[], false), "any lock");
+        assert_eq!(
+            one,
+            site(LockKind::Mutex, 128, 5, &[], false),
+            "the site is the same for any lock"
+        );
         let by_lock = site(LockKind::Mutex, 64, 5, &[], true);
         let keys = [
             one,

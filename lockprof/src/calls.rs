@@ -140,11 +140,15 @@ mod tests {
             }
             has_left.store(true, Relaxed);
             gate.leave();
-            assert_eq!(filter.join().unwrap(), 1, "it was set up before that");
+            assert_eq!(
+                filter.join().unwrap(),
+                1,
+                "the filter was set up while a call was in progress"
+            );
         });
         assert!(!gate.enter());
         assert_eq!(gate.shut_by(|| -1), -1);
-        assert!(!gate.enter(), "the first filter stays");
+        assert!(!gate.enter(), "the first filter is still there, so no call may begin");
     }
 
     #[test]
@@ -156,6 +160,10 @@ mod tests {
         assert!(!gate.enter());
         gate.leave();
         gate.leave();
-        assert_eq!(gate.0.load(Relaxed), FILTER, "nobody is at work, however often that is said");
+        assert_eq!(
+            gate.0.load(Relaxed),
+            FILTER,
+            "no call is in progress, however often one is reported to end"
+        );
     }
 }

@@ -240,10 +240,10 @@ mod tests {
         make(base.as_os_str().as_bytes(), 4096, 4096, |made| Some(made.words.len()))
             .expect("a file");
         let named = dir.path().join(format!("profile.{}", std::process::id()));
-        let made = fs::symlink_metadata(named).expect("it has the next name");
+        let made = fs::symlink_metadata(named).expect("the file has the next free name");
         assert_eq!((made.len(), made.permissions().mode() & 0o777), (4096, 0o600));
         assert_eq!(fs::read(dir.path().join("precious")).expect("there"), b"precious");
-        assert!(planted.is_symlink() && base.is_symlink(), "they are there still");
+        assert!(planted.is_symlink() && base.is_symlink(), "both links still exist");
         assert_eq!(fs::read_dir(dir.path()).expect("entries").count(), 4);
     }
 

@@ -244,7 +244,10 @@ mod tests {
         let second = DirGuard::adopt(&dir, passed_on).unwrap();
         second.sign().unwrap();
         drop(first);
-        assert!(matches!(DirGuard::take(&dir), Err(GuardError::Held { .. })), "a gap");
+        assert!(
+            matches!(DirGuard::take(&dir), Err(GuardError::Held { .. })),
+            "the directory was free during the handover"
+        );
         drop(second);
         DirGuard::take(&dir).unwrap();
     }
@@ -260,7 +263,10 @@ mod tests {
 
         let held = DirGuard::take(&dir).unwrap();
         let not_locked = fs::File::open(dir.join(NAME)).unwrap();
-        assert!(DirGuard::adopt(&dir, not_locked.into()).is_err(), "by {held:?} and another");
+        assert!(
+            DirGuard::adopt(&dir, not_locked.into()).is_err(),
+            "adopted an unlocked file while {held:?} is held"
+        );
     }
 
     #[test]
@@ -268,13 +274,22 @@ mod tests {
         let (outer, dir) = fresh();
         fs::create_dir(&dir).unwrap();
         fs::set_permissions(&dir, fs::Permissions::from_mode(0o755)).unwrap();
-        assert!(matches!(DirGuard::take(&dir), Err(GuardError::Dir(_))), "others may enter");
+        assert!(
+            matches!(DirGuard::take(&dir), Err(GuardError::Dir(_))),
+            "took a directory that other users may enter"
+        );
         fs::set_permissions(&dir, fs::Permissions::from_mode(0o700)).unwrap();
         let link = outer.path().join("link");
         symlink(&dir, &link).unwrap();
-        assert!(matches!(DirGuard::take(&link), Err(GuardError::Dir(_))), "a link to it");
+        assert!(
+            matches!(DirGuard::take(&link), Err(GuardError::Dir(_))),
+            "took a link to the directory"
+        );
         symlink(outer.path().join("elsewhere"), dir.join(NAME)).unwrap();
-        assert!(matches!(DirGuard::take(&dir), Err(GuardError::Io { .. })), "a link in it");
+        assert!(
+            matches!(DirGuard::take(&dir), Err(GuardError::Io { .. })),
+            "opened a link in place of the lock file"
+        );
         assert!(!outer.path().join("elsewhere").exists());
     }
 }

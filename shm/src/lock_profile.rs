@@ -223,7 +223,7 @@ mod tests {
         unnamed.name().unwrap();
         let found = path.metadata().unwrap();
         assert_eq!((found.permissions().mode() & 0o777, found.len()), (0o600, PLAN.bytes()));
-        assert!(found.blocks() * 512 >= PLAN.bytes(), "all its bytes are allocated");
+        assert!(found.blocks() * 512 >= PLAN.bytes(), "the file is not allocated completely");
         let file = ProfileFile::open(&path).unwrap();
         let about = file.about().unwrap();
         assert!(is_alive(&about));

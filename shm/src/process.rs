@@ -151,7 +151,11 @@ mod tests {
         let left = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
         waitid(WaitId::Pid(Pid::from_child(&child)), left).unwrap();
         assert!(!writer.is_alive());
-        assert_eq!(super::start_ticks(pid.into()), Some(start_ticks), "nobody has waited for it");
+        assert_eq!(
+            super::start_ticks(pid.into()),
+            Some(start_ticks),
+            "the parent has not waited for the process"
+        );
         child.wait().unwrap();
     }
 }

@@ -119,7 +119,7 @@ fn a_slot_has_one_writer_at_a_time_and_keeps_its_counts() {
     let slot = file.slot(0);
     slot.add(0, 4);
     let second = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| file.slot(0)));
-    assert!(second.is_err(), "two writers of one slot");
+    assert!(second.is_err(), "one slot was given to two writers");
     drop(slot);
     assert_eq!(file.slot(0).get(0), 4);
 }
@@ -143,7 +143,7 @@ fn slots_share_no_line_and_the_file_is_private_and_allocated() {
     assert_eq!(fs::metadata(path.parent().unwrap()).unwrap().permissions().mode() & 0o7777, 0o700);
     assert!(meta.blocks() * 512 >= meta.len(), "sparse: {} blocks", meta.blocks());
     let left = fs::read_dir(path.parent().unwrap()).unwrap().count();
-    assert_eq!(left, 1, "the temporary name is gone");
+    assert_eq!(left, 1, "a temporary file is left");
 }
 
 #[test]

@@ -76,7 +76,7 @@ fn waits_tries_and_deaths_are_recorded_with_who_was_in_the_way() {
     });
     let broken = catch_unwind(AssertUnwindSafe(|| {
         let _guard = lock.lock(&first).unwrap();
-        panic!("with the lock");
+        panic!("panics while it holds the lock");
     }));
     assert!(broken.is_err());
     let (after, after_line) = (lock.lock(&first).unwrap(), line!());
@@ -105,7 +105,7 @@ fn waits_tries_and_deaths_are_recorded_with_who_was_in_the_way() {
     assert_eq!(at(&reading, after_line).owner_died_count, 1);
     let mut pairs = reading.threads.iter().flat_map(|thread| &thread.pairs);
     let blind = pairs.find(|pair| reading.sites[&pair.waiter].line == blind_line).unwrap();
-    assert_eq!(blind.holder, 0, "who took it last here has left it");
+    assert_eq!(blind.holder, 0, "named a thread that has released the lock as the holder");
     for line in lines {
         let pairs = reading.threads.iter().flat_map(|thread| &thread.pairs);
         let mut pairs = pairs.filter(|pair| reading.sites[&pair.waiter].line == line);

@@ -29,7 +29,7 @@ impl Protected {
     fn add(&self) {
         // SAFETY: the caller holds the lock, so no other thread has a reference.
         let [left, right] = unsafe { &mut *self.0.get() };
-        assert_eq!(left, right, "torn, and nobody was told");
+        assert_eq!(left, right, "the data is half-changed, but no repair is announced");
         *left += 1;
         *right += 1;
     }

@@ -113,16 +113,20 @@ fn run(is_turned: bool) -> u64 {
 fn sums_come_out_whether_the_observer_stays_on_or_comes_and_goes() {
     observe::set(&SUMS).unwrap();
     let silent = run(false);
-    assert_eq!(SUMS.acquired.load(Relaxed), 0, "told while off");
+    assert_eq!(SUMS.acquired.load(Relaxed), 0, "an event was reported while the observer is off");
     observe::on();
     let failed = run(false);
     let taken = 2 * THREADS * ROUNDS - failed;
-    assert_eq!(SUMS.acquired.load(Relaxed), taken, "every hold is told");
-    assert_eq!(SUMS.try_failed.load(Relaxed), failed, "every failed try is told");
+    assert_eq!(SUMS.acquired.load(Relaxed), taken, "not every hold was reported");
+    assert_eq!(SUMS.try_failed.load(Relaxed), failed, "not every failed try-lock was reported");
     let turned = run(true);
     observe::off();
     println!("tries that failed: {silent} off, {failed} on, {turned} turned");
     assert_eq!(SUMS.acquired.load(Relaxed), SUMS.released.load(Relaxed), "pairs");
-    assert_eq!(SUMS.waiting.load(Relaxed), SUMS.found_held.load(Relaxed), "a wait ends in a hold");
-    assert_eq!(SUMS.broken.load(Relaxed), 0, "two at a time");
+    assert_eq!(
+        SUMS.waiting.load(Relaxed),
+        SUMS.found_held.load(Relaxed),
+        "not every wait ended in a hold"
+    );
+    assert_eq!(SUMS.broken.load(Relaxed), 0, "a writer held a lock together with another thread");
 }

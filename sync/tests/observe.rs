@@ -159,9 +159,9 @@ fn a_hold_is_reported_whole_or_not_at_all_whenever_the_switch_is_turned() {
             let expected: &[Told] = if before { &whole } else { &[] };
             assert_eq!(told, expected, "{name}: on is {before}, then {during}");
             for lock_use in &uses {
-                assert_eq!(*lock_use, uses[0], "{name}: one hold, one description");
+                assert_eq!(*lock_use, uses[0], "{name}: one hold has two descriptions");
                 assert_eq!((lock_use.class, lock_use.mode), (LockClass::Test, *mode), "{name}");
-                assert_eq!(lock_use.site.file(), file!(), "{name}: not the caller's place");
+                assert_eq!(lock_use.site.file(), file!(), "{name}: the site is not the caller's");
             }
         }
     }
@@ -310,7 +310,11 @@ fn the_site_of_a_hold_that_began_while_off_is_unknown() {
         (next, Told::Acquired(Way::Free)),
         (next, Told::Released { was_wanted: false }),
     ];
-    assert_eq!(RECORDER.lines(), told, "a want of a silent hold is not told of the next one");
+    assert_eq!(
+        RECORDER.lines(),
+        told,
+        "the next hold is reported as wanted because of a silent one"
+    );
 }
 
 #[test]

@@ -177,7 +177,11 @@ fn nothing_is_recorded_while_off_and_a_hold_that_began_before_is_unknown() {
     let (held, line) = at!(mutex.lock());
     turn.profile.turn(false);
     drop(held);
-    assert_eq!(at(&turn.read(), line).holds.iter().sum::<u64>(), 1, "a hold is told to its end");
+    assert_eq!(
+        at(&turn.read(), line).holds.iter().sum::<u64>(),
+        1,
+        "a hold that began while on is recorded to its end"
+    );
 }
 
 #[test]
@@ -256,7 +260,7 @@ fn a_delay_ends_with_the_acquisition_whether_that_is_sampled_or_not() {
             drop(Mutex::new(LockClass::Test, ()).lock());
             failed.send(()).unwrap();
             wait.recv().unwrap();
-            drop(mutex.try_lock().expect("free, and passed over"));
+            drop(mutex.try_lock().expect("the lock is free"));
             wait.recv_timeout(Duration::from_secs(1)).expect_err("nobody says more");
             drop(mutex.lock());
             at(&turn.read(), line)
@@ -267,7 +271,7 @@ fn a_delay_ends_with_the_acquisition_whether_that_is_sampled_or_not() {
         trier.join().unwrap()
     });
     assert_eq!((total.try_failed_count, total.try_delay_count), (1, 1), "{total:?}");
-    assert!(total.try_delay_ns < 1_000_000_000, "the nap was no delay: {total:?}");
+    assert!(total.try_delay_ns < 1_000_000_000, "the nap counts as a delay: {total:?}");
 }
 
 #[test]

@@ -80,7 +80,7 @@ fn record(profile: &Profile, recorder: &mut Recorder, sites: u64) {
 #[test]
 fn neither_recording_nor_running_out_of_room_allocates() {
     let (ours, foreign) = (profile(), profile());
-    install(ours).expect("nobody watches");
+    install(ours).expect("there is no other observer");
     let (mutex, lock) = (Mutex::new(LockClass::Test, 0), RwLock::new(LockClass::Test, 0));
     let lock: RwLock<i32> = lock;
     // At its first lock a thread asks the system for its name.

@@ -34,7 +34,7 @@ impl ProfileBytes for Holes {
     }
 
     fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
-        assert!(offset + out.len() as u64 <= self.byte_count, "read behind its end");
+        assert!(offset + out.len() as u64 <= self.byte_count, "read beyond the end of the profile");
         for (index, byte) in out.iter_mut().enumerate() {
             let at = offset as usize + index;
             *byte = self.words.get(at / 8).map_or(0, |word| word.to_le_bytes()[at % 8]);

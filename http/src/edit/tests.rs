@@ -229,7 +229,11 @@ fn a_head_does_not_exceed_its_limits() {
         assert_eq!(edit.set(&name("a"), value("12345678")), Err(EditError::TooManyBytes));
         let too_large = ConstantLine::set(name("N1"), value("1234567890"));
         assert_eq!(edit.apply_line(&too_large), Err(EditError::TooManyBytes));
-        assert_eq!(edit.find(&name("n1")), None, "what was there does not stand for it");
+        assert_eq!(
+            edit.find(&name("n1")),
+            None,
+            "the value of another party stands in for a line without room"
+        );
         edit.append(&name("n1"), value("")).expect("there is room again");
         edit.set(&name("a"), value("1234567")).expect("24 bytes are allowed");
         assert_eq!(edit.wire_bytes(), 24);
@@ -313,7 +317,10 @@ fn names_made_to_collide_take_few_steps_each() {
     let mark = |number: usize, bit: usize| ['^', '~'][number >> bit & 1];
     let marks = (0..COUNT).map(|number| (0..10).map(|bit| mark(number, bit)).collect()).collect();
     let steps = steps_for(known, &chosen);
-    assert!(steps > COUNT * COUNT / 4, "with the seed known they do collide: {steps} steps");
+    assert!(
+        steps > COUNT * COUNT / 4,
+        "the names do not collide under a known seed: {steps} steps"
+    );
     for names in [chosen, marks] {
         let steps = steps_for(name::HashSeed::default(), &names);
         assert!(steps <= COUNT * 2 * 12, "{steps} steps for {COUNT} names like {}", names[0]);

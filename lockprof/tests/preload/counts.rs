@@ -82,7 +82,7 @@ fn a_lock_that_was_got_by_an_attempt_that_is_passed_over_ends_delays_and_has_no_
     let reading = scene.take("profile");
     compare(&output, &reading, "sampled");
     let mutex = by_kind(&reading)["mutex"];
-    assert!(mutex.try_delay_ns < 1_000_000_000, "the nap was no delay: {mutex:?}");
+    assert!(mutex.try_delay_ns < 1_000_000_000, "the nap counts as a delay: {mutex:?}");
     let pairs = reading.threads.iter().flat_map(|thread| &thread.pairs);
     let mut known: Vec<_> =
         pairs.map(|pair| (pair.holder != 0, pair.totals.try_failed_count)).collect();

@@ -33,7 +33,7 @@ fn without_a_place_for_a_profile_the_program_runs_all_the_same() {
     limited.args(["-c", "ulimit -f 1 && exec ./program plain 10"]).current_dir(scene.path(""));
     limited.env("LD_PRELOAD", library()).env("LOCKPROF_FILE", scene.path("profile"));
     scene.run(&mut limited);
-    assert_eq!(scene.profiles(), [""; 0], "files must be small");
+    assert_eq!(scene.profiles(), [""; 0], "a profile was made beyond the limit on file sizes");
     scene.run(scene.command(&["conditions", "10"]).env_remove("LOCKPROF_FILE"));
     assert_eq!(scene.profiles(), [""; 0]);
 }
@@ -45,9 +45,9 @@ fn no_file_is_made_for_a_profile_that_would_be_too_large() {
     let before = changed();
     let mut command = scene.command(&["plain", "10"]);
     scene.run(command.env("LOCKPROF_THREADS", "65536").env("LOCKPROF_ROWS", "4096"));
-    assert_eq!(changed(), before, "the directory has had another file for a moment");
+    assert_eq!(changed(), before, "a file was made in the directory for a moment");
     scene.run(&mut scene.command(&["plain", "10"]));
-    assert_ne!(changed(), before, "a file that is made is seen");
+    assert_ne!(changed(), before, "the check does not see a file that is made");
 }
 
 #[test]
@@ -94,7 +94,10 @@ fn where_nothing_can_be_allocated_zeros_are_written() {
                env LD_PRELOAD=\"$LIBRARY\" LOCKPROF_FILE=plain/profile LOCKPROF_THREADS=16 \
                ./program threads 8; cp plain/profile .";
     let output = scene.run(&mut shell(run));
-    assert!(!String::from_utf8_lossy(&output.stdout).contains("allocates"), "ramfs has learnt it");
+    assert!(
+        !String::from_utf8_lossy(&output.stdout).contains("allocates"),
+        "ramfs can allocate now"
+    );
     let reading = scene.take("profile");
     compare(&output, &reading, "a plain file system");
     assert_eq!(reading.counts.lost, 0);

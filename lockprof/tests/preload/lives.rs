@@ -45,7 +45,11 @@ fn a_signal_that_jumps_out_of_a_first_lock_leaves_no_thread_waiting() {
         kinds.get("mutex").map_or(0, |mutex| mutex.count)
     });
     let (of_children, others): (Vec<_>, Vec<_>) = counts.partition(|count| *count >= 7);
-    assert_eq!((of_children.len(), others), (100, vec![3]), "and the parent's");
+    assert_eq!(
+        (of_children.len(), others),
+        (100, vec![3]),
+        "100 profiles of children, and one of the parent"
+    );
 }
 
 #[test]
@@ -74,7 +78,10 @@ fn threads_give_their_blocks_back() {
     compare(&output, &reading, "short lives");
     assert_eq!((reading.counts.threads_started, reading.counts.lost), (10_000, 0));
     assert!(reading.threads.len() <= 5, "{}", reading.threads.len());
-    assert!(reading.threads.iter().all(|thread| !thread.is_taken), "all have ended");
+    assert!(
+        reading.threads.iter().all(|thread| !thread.is_taken),
+        "a thread that has ended still has a block"
+    );
 }
 
 #[test]
@@ -100,7 +107,7 @@ fn a_process_takes_room_for_the_threads_that_it_has() {
         let mut command = scene.command(arguments);
         scene.run(command.env_remove("LOCKPROF_THREADS").env_remove("LOCKPROF_ROWS"));
         let found = fs::metadata(scene.path("profile")).unwrap();
-        assert!(found.len() > 80_000_000, "there could be 256: {}", found.len());
+        assert!(found.len() > 80_000_000, "the file has no room for 256 threads: {}", found.len());
         assert_eq!(scene.take("profile").counts.lost, 0);
         found.blocks() * 512
     };

@@ -24,7 +24,7 @@ fn files(reading: &ProfileSnapshot, site: &SiteRead) -> Vec<String> {
             !module.path.is_empty() && (module.start..module.end).contains(address)
         };
         let module = reading.modules.iter().rfind(is_it);
-        let path = &module.unwrap_or_else(|| panic!("{address:#x} lies nowhere")).path;
+        let path = &module.unwrap_or_else(|| panic!("{address:#x} lies in no module")).path;
         path.rsplit('/').next().unwrap_or_default().to_owned()
     };
     site.frames.iter().map(file_of).collect()
@@ -58,8 +58,12 @@ fn a_library_that_lies_where_another_lay_is_known() {
     // Libraries that were loaded again took no lock at a new place, so no scan looked for them.
     assert!(one.len() == 1 && two.len() == 1 && one[0].0 < two[0].0, "{one:?}, {two:?}");
     let last = reading.modules.iter().rfind(|module| module.start == one[0].1);
-    assert_eq!(last.map(|module| &*module.path), Some(""), "nothing lies there at the end");
-    assert_eq!(rows_of("/program").len(), 1, "what stays is told of once");
+    assert_eq!(
+        last.map(|module| &*module.path),
+        Some(""),
+        "a module is still reported there at the end"
+    );
+    assert_eq!(rows_of("/program").len(), 1, "a module that stays loaded is reported once");
 }
 
 #[test]

@@ -128,7 +128,7 @@ fn source(name: &str) -> PathBuf {
 pub(crate) fn compare(output: &Output, reading: &ProfileSnapshot, case: &str) {
     let expected = expected(output, reading.about.pid);
     let found = found(reading);
-    assert!(!expected.is_empty(), "{case}: the program said nothing");
+    assert!(!expected.is_empty(), "{case}: the program reported no counts");
     for (what, count) in &expected {
         assert_eq!(found.get(what).copied().unwrap_or(0), *count, "{case}: {what:?}");
     }

@@ -23,7 +23,7 @@ impl Area {
     /// The area at `place`, which was checked against the size of the mapping.
     pub(super) fn new(map: &Arc<map::Words>, place: &AreaPlace, region: RegionId) -> Area {
         let words = place.words();
-        assert!(words.end <= map.all().len(), "the area lies in the region");
+        assert!(words.end <= map.all().len(), "the area does not lie in the region");
         Area {
             map: Arc::clone(map),
             first: words.start,

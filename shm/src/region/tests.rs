@@ -58,14 +58,18 @@ fn a_second_opening_sees_the_same_memory() {
     here.word(9).store(7, Relaxed);
     assert_eq!(there.word(9).load(Relaxed), 7);
     assert_eq!(second.area(20).unwrap().word_count(), 625);
-    assert!(first.area(17).is_none(), "there is no such area");
+    assert!(first.area(17).is_none(), "area 17 exists although the plan lacks it");
 
     let reader = Region::attach_read_only(&path).unwrap();
     assert_eq!(reader.area(16).unwrap().load(9), 7);
     assert_eq!((reader.seed(), reader.bytes()), (first.seed(), first.bytes()));
     let participant = first.join().unwrap();
     assert_eq!(reader.list(), second.list());
-    assert_eq!(reader.list()[0].status, ParticipantStatus::Alive, "asked through a read-only file");
+    assert_eq!(
+        reader.list()[0].status,
+        ParticipantStatus::Alive,
+        "a living participant looks dead through a read-only file"
+    );
     participant.leave();
 }
 
@@ -151,7 +155,7 @@ fn what_cannot_be_used_is_replaced_and_named() {
         let kept = path.with_file_name("region.damaged");
         match why {
             ReplacedWhy::Damaged { .. } => assert_eq!(fs::read(&kept).unwrap(), bytes, "{case}"),
-            _ => assert!(!kept.exists(), "{case}: keeps what is not damaged"),
+            _ => assert!(!kept.exists(), "{case}: kept a file that is not damaged"),
         }
         let again = Region::open_or_create(&path, &SPEC).unwrap();
         assert_eq!(again.opened(), &Opened::Attached, "{case}");
@@ -270,7 +274,7 @@ fn what_is_there_is_only_lost_when_there_is_a_new_one_or_it_is_useless() {
     fs::write(path.with_file_name("region.damaged"), "older junk").unwrap();
     let error = Region::open_or_create(&path, &too_large).unwrap_err();
     assert!(matches!(error.kind, RegionErrorKind::NoSpace { old_is_kept: false, .. }), "{error}");
-    assert_eq!(names_beside(&path), [""; 0], "room was made, but not enough");
+    assert_eq!(names_beside(&path), [""; 0], "a file is left although there was too little room");
 }
 
 #[test]
@@ -290,7 +294,11 @@ fn neighbours_are_left_alone_until_they_are_in_the_way() {
         let error = Region::open_or_create(&path, &SPEC).unwrap_err();
         assert_eq!(error.path.as_deref(), Some(in_the_way.as_path()), "{error}");
         assert!(matches!(error.kind, RegionErrorKind::NotAFile), "{error}");
-        assert_eq!(fs::read(&path).unwrap(), b"junk", "kept until there is a new one");
+        assert_eq!(
+            fs::read(&path).unwrap(),
+            b"junk",
+            "the old file was removed before there was a new one"
+        );
         fs::remove_dir(in_the_way).unwrap();
     }
     drop(Region::open_or_create(&path, &SPEC).unwrap());

@@ -313,7 +313,7 @@ const OWNER_MASK: u64 = OWNER_BITS | 0xffff_ffff << 32;
 
 fn word_of(id: ParticipantId) -> u64 {
     let row = u64::from(id.row) + 1;
-    assert!(row <= OWNER_BITS, "no region has a row {}", id.row);
+    assert!(row <= OWNER_BITS, "the word of a lock cannot name row {}", id.row);
     u64::from(id.generation) << 32 | row
 }
 

@@ -118,7 +118,7 @@ fn a_region_that_is_of_no_use_makes_room_for_the_next_one() {
     match said.as_deref() {
         Some("done") => {}
         Some(reason) => println!("skipped: {reason}"),
-        None => panic!("it ended before it was done"),
+        None => panic!("a process ended before its work was done"),
     }
 }
 

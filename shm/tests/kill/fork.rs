@@ -58,8 +58,8 @@ fn a_child_that_was_only_forked_keeps_its_dead_parent_s_row_and_lock() {
     drop(stdin);
     assert!(wait_readable(&child, PATIENCE), "the child does not end");
     assert_eq!(shared.region.list()[1].status, ParticipantStatus::Dead);
-    assert!(shared.work(&us), "told when the last copy of the parent is gone");
+    assert!(shared.work(&us), "the death was not reported after the last copy was closed");
     assert_eq!(shared.sweep(), 1);
     us.leave();
-    shared.assert_nothing_is_left("in the end");
+    shared.assert_nothing_is_left("at the end");
 }

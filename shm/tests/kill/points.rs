@@ -105,8 +105,8 @@ fn who_dies_at_a_crash_point_leaves_nothing_that_is_not_swept() {
         let shared = Shared::open(&path);
         let participant = shared.region.join().unwrap();
         let was_told = shared.work(&participant);
-        assert_eq!(was_told, must_be_told, "{point}: told to repair");
-        assert!(!shared.work(&participant), "{point}: told twice");
+        assert_eq!(was_told, must_be_told, "{point}: whether a repair is needed");
+        assert!(!shared.work(&participant), "{point}: a repair is needed a second time");
         shared.sweep();
         assert_eq!(shared.sweep(), 0, "{point}: swept twice");
         participant.leave();
@@ -126,10 +126,13 @@ fn a_point_that_is_passed_twice_kills_the_second_time() {
     Actor::start_with("once", &path, &[("FOREBAY_CRASH_AT", "test.torn:2")]).end_killed();
     let shared = Shared::open(&path);
     let participant = shared.region.join().unwrap();
-    assert_eq!(shared.generation(), 2, "it had the lock once, and then a second time");
+    assert_eq!(shared.generation(), 2, "the lock was not held exactly twice");
     assert!(shared.work(&participant));
     let wrong = Actor::start_with("once", &path, &[("FOREBAY_CRASH_AT", "test.torn:abc")]);
-    assert!(wrong.end().code().is_some_and(|code| code != 0), "a mistake in the wish");
+    assert!(
+        wrong.end().code().is_some_and(|code| code != 0),
+        "a malformed FOREBAY_CRASH_AT was accepted"
+    );
     shared.sweep();
 }
 
@@ -145,8 +148,8 @@ fn a_lock_that_a_sweeper_freed_needs_repair_once() {
     Actor::start_with("sweep", &path, &[("FOREBAY_CRASH_AT", "lock.abandoned")]).end_killed();
     assert_eq!(shared.lock().owner(), None);
     let participant = shared.region.join().unwrap();
-    assert!(shared.work(&participant), "told after the sweep");
-    assert!(!shared.work(&participant), "told once");
+    assert!(shared.work(&participant), "no repair is needed after the sweep");
+    assert!(!shared.work(&participant), "a repair is needed a second time");
     shared.sweep();
     participant.leave();
     shared.assert_nothing_is_left("lock.abandoned");

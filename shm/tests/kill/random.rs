@@ -68,7 +68,7 @@ fn kill_while_others_stand(
     others.iter().for_each(|other| other.signal(Signal::STOP));
     let deadline = now() + PATIENCE;
     while !others.iter().all(is_stopped) {
-        assert!(now() < deadline, "the others do not stop");
+        assert!(now() < deadline, "the other workers do not stop");
         std::thread::yield_now();
     }
     victim.kill();
@@ -76,10 +76,10 @@ fn kill_while_others_stand(
     let owner = lock.owner();
     let held_by_dead = owner.is_some_and(|owner| !us.is_alive(owner));
     if held_by_dead {
-        assert!(shared.work(us), "the owner died, and the next one is not told");
+        assert!(shared.work(us), "the owner died, but no repair is needed");
     }
     if held_by_dead || owner.is_none() {
-        assert!(!shared.work(us), "told although it was repaired, or nobody died inside");
+        assert!(!shared.work(us), "a repair is needed, but no owner died since the last");
     }
     others.iter().for_each(|other| other.signal(Signal::CONT));
     held_by_dead
@@ -96,7 +96,7 @@ fn processes_killed_at_random_instants_stop_nobody_and_leave_nothing() {
     for round in 0..kill_count() {
         let number = random.below(WORKERS as u64) as usize;
         let instant = Duration::from_micros(random.below(3000));
-        assert!(!workers[number].ends_within(instant), "kill {round}: it ended by itself");
+        assert!(!workers[number].ends_within(instant), "kill {round}: the worker ended by itself");
         let victim = workers.remove(number);
         if round.is_multiple_of(2) {
             held_count += u64::from(kill_while_others_stand(&shared, &us, victim, &workers));
@@ -115,7 +115,7 @@ fn processes_killed_at_random_instants_stop_nobody_and_leave_nothing() {
     shared.work(&us);
     shared.sweep();
     us.leave();
-    shared.assert_nothing_is_left("in the end");
+    shared.assert_nothing_is_left("at the end");
     assert_eq!(names_beside(&path), ["region"]);
     let told_count = shared.told_count();
     let generation = shared.generation();
@@ -124,7 +124,7 @@ fn processes_killed_at_random_instants_stop_nobody_and_leave_nothing() {
          times",
         kill_count()
     );
-    assert!(generation > 1, "nobody reused the segment");
+    assert!(generation > 1, "the segment was never reused");
     assert!(told_count >= held_count && told_count <= kill_count());
 }
 

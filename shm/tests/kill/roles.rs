@@ -109,7 +109,7 @@ fn hold_until_waited(shared: &Shared) {
     say("holding");
     let deadline = now() + PATIENCE;
     while !shared.has_waiters() {
-        assert!(now() < deadline, "nobody waits");
+        assert!(now() < deadline, "no thread waits for the lock");
         std::thread::yield_now();
     }
     drop(guard);
@@ -188,8 +188,8 @@ fn tight_cases(path: &Path) {
     let seed = open(SPEC.bytes).unwrap().seed();
     let error = open(SPEC.bytes + 4096).unwrap_err();
     let kept = matches!(error.kind, RegionErrorKind::NoSpace { old_is_kept: true, .. });
-    assert!(kept, "there is no room for two: {error}");
-    assert_eq!(open(SPEC.bytes).unwrap().seed(), seed, "the old one is still there");
+    assert!(kept, "the error does not mention the old region: {error}");
+    assert_eq!(open(SPEC.bytes).unwrap().seed(), seed, "the old region is gone");
     for (at, case) in [(8, "another layout"), (50, "damaged")] {
         let file = std::fs::File::options().read(true).write(true).open(path).unwrap();
         let mut byte = [0];
@@ -204,7 +204,7 @@ fn tight_cases(path: &Path) {
             region.opened()
         );
         if let Opened::Replaced { why: ReplacedWhy::Damaged { kept, .. } } = region.opened() {
-            assert_eq!(*kept, None, "{case}: no room for both");
+            assert_eq!(*kept, None, "{case}: kept the old file without room for both");
         }
         assert_eq!(names_beside(path), ["region"], "{case}");
     }
@@ -220,16 +220,16 @@ fn part_beside_child(shared: &Shared) {
     fork_idle();
     let (dropped_id, left_id) = (dropped.id(), left.id());
     drop(dropped);
-    assert!(!us.is_alive(dropped_id), "dropped beside a child");
+    assert!(!us.is_alive(dropped_id), "a dropped participant lives on through a child");
     assert_eq!(region.list()[1].status, ParticipantStatus::Dead);
     assert!(lock.lock_within(&us, PATIENCE).unwrap().must_repair());
     left.leave();
     let next = region.join().unwrap();
-    assert_eq!(next.id().row, left_id.row, "left beside a child");
+    assert_eq!(next.id().row, left_id.row, "the row of a participant that left is still taken");
     next.leave();
     assert_eq!(region.sweep(|_| _ = fork_idle()).unwrap(), 1);
     let next = region.join().unwrap();
-    assert_eq!(next.id().row, dropped_id.row, "swept beside a child");
+    assert_eq!(next.id().row, dropped_id.row, "the row of a swept participant is still taken");
     say("done");
     wait_for_end();
 }

@@ -170,7 +170,11 @@ impl Shared {
 
     fn assert_segment_is(&self, generation: u64) {
         for index in SEGMENT {
-            assert_eq!(self.load(index), generation, "written anew under a pin or a lease");
+            assert_eq!(
+                self.load(index),
+                generation,
+                "the segment was rewritten under a pin or a lease"
+            );
             (0..HOLD_SPINS / 100).for_each(|_| std::hint::spin_loop());
         }
     }
@@ -203,7 +207,11 @@ impl Shared {
             guard.repaired();
         }
         self.reuse_segment();
-        assert_eq!(self.load(LEFT), self.load(RIGHT), "torn, and nobody was told");
+        assert_eq!(
+            self.load(LEFT),
+            self.load(RIGHT),
+            "the data is half-changed, but no repair is announced"
+        );
         self.store(LEFT, self.load(LEFT) + 1);
         crash_point!("test.torn");
         // Long enough that many of the random deaths happen here.

@@ -178,7 +178,7 @@ impl<C, const ROW_COUNT: usize> sealed::Sealed for OwnTable<C, ROW_COUNT> {}
 impl<C: Claim, const ROW_COUNT: usize> SlotTable for OwnTable<C, ROW_COUNT> {
     #[cfg(not(loom))]
     const INIT: Self = {
-        assert!(ROW_COUNT > 0, "a table has rows");
+        assert!(ROW_COUNT > 0, "a table of slots needs at least one row");
         OwnTable { rows: [const { SlotRow::EMPTY }; ROW_COUNT], claim: PhantomData }
     };
     #[cfg(loom)]

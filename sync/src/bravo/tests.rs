@@ -85,7 +85,7 @@ fn readers_share_and_a_writer_is_alone() {
         assert!(lock.is_locked() && lock.is_locked_exclusive(), "{table}: written");
         elsewhere(&lock, |lock| {
             assert!(lock.try_read().is_none(), "{table}: a reader beside the writer");
-            assert!(lock.try_write().is_none(), "{table}: two writers");
+            assert!(lock.try_write().is_none(), "{table}: two writers hold the lock");
         });
         assert_eq!(*writer, 1);
     }
@@ -103,11 +103,14 @@ fn a_timed_wait_ends_in_time() {
             assert!(lock.try_write_for(TIME).is_none(), "{table}: wrote beside a reader");
             assert!(start.elapsed() >= TIME, "{table}: gave up early");
             assert!(is_biased(lock), "{table}: a failed try left the bias off");
-            assert!(lock.try_write_until(start).is_none(), "{table}: a deadline that is over");
+            assert!(lock.try_write_until(start).is_none(), "{table}: wrote after the deadline");
             assert!(lock.try_read_for(TIME).is_some(), "{table}: two readers");
         });
         drop(reader);
-        assert!(lock.try_write_for(Duration::MAX).is_some(), "{table}: all the time there is");
+        assert!(
+            lock.try_write_for(Duration::MAX).is_some(),
+            "{table}: a writer with the longest limit got no lock"
+        );
         let writer = lock.try_write_for(TIME).expect("nobody has it");
         elsewhere(&lock, |lock| {
             assert!(lock.try_read_for(TIME).is_none(), "{table}: read beside the writer");
@@ -115,7 +118,10 @@ fn a_timed_wait_ends_in_time() {
             assert!(lock.try_read_until(deadline).is_none(), "{table}: read beside the writer");
         });
         drop(writer);
-        assert!(lock.try_read_until(clock::now() + TIME).is_some(), "{table}: free again");
+        assert!(
+            lock.try_read_until(clock::now() + TIME).is_some(),
+            "{table}: the lock is still held"
+        );
     }
     for_every_table!(check);
 }
@@ -131,8 +137,8 @@ fn a_writer_waits_for_the_reader_that_was_in_and_keeps_later_ones_out() {
         thread::scope(|scope| {
             scope.spawn(|| *lock.write() = 7);
             until(|| by_underlying(&lock) && !is_biased(&lock));
-            assert!(lock.is_locked_exclusive(), "{table}: the writer waits for the reader only");
-            assert!(lock.try_read().is_none(), "{table}: a nested try finds the writer");
+            assert!(lock.is_locked_exclusive(), "{table}: the writer lacks the underlying lock");
+            assert!(lock.try_read().is_none(), "{table}: read beside a waiting writer");
             assert_eq!(*reader, 0, "{table}: wrote beside a reader");
             drop(reader);
         });
@@ -164,7 +170,7 @@ fn a_writer_that_waits_uses_up_no_wake_up_of_its_thread() {
     });
     let start = clock::now();
     thread::park_timeout(LONG);
-    assert!(start.elapsed() < LONG, "the wake-up was used up");
+    assert!(start.elapsed() < LONG, "the wait used up a wake-up");
 }
 
 #[test]
@@ -203,20 +209,29 @@ fn nested_reads_take_slot_after_slot_and_then_the_underlying_lock() {
         let beyond = locks.iter().filter(|lock| by_underlying(lock)).count();
         // Guards that another test has forgotten may have left this row fewer slots.
         let is_by_slot = beyond <= SLOT_COUNT / 2;
-        assert_eq!(is_by_slot, has_row::<S>(), "{table}: {beyond} took the underlying lock");
+        assert_eq!(
+            is_by_slot,
+            has_row::<S>(),
+            "{table}: {beyond} readers took the underlying lock"
+        );
         // The first guard is dropped first, so the slots are not emptied in reverse order.
         while !guards.is_empty() {
             drop(guards.remove(0));
         }
         for lock in &locks {
-            assert!(!lock.is_locked() && lock.try_write().is_some(), "{table}: a slot was left");
+            assert!(
+                !lock.is_locked() && lock.try_write().is_some(),
+                "{table}: a slot was not cleared"
+            );
         }
         let lock = biased::<S>();
         let [first, second] = [lock.read(), lock.read()];
         drop(first);
-        elsewhere(&lock, |lock| assert!(lock.try_write().is_none(), "{table}: one guard is left"));
+        elsewhere(&lock, |lock| {
+            assert!(lock.try_write().is_none(), "{table}: wrote beside a reader")
+        });
         drop(second);
-        assert!(lock.try_write().is_some(), "{table}: no guard is left");
+        assert!(lock.try_write().is_some(), "{table}: the lock is held without a guard");
     }
     for_every_table!(check);
 }
@@ -275,7 +290,7 @@ fn a_guard_may_outlive_its_threads_number() {
             let (had_number, held) = receiver.recv().unwrap();
             leaver.join().unwrap();
             assert!(held && !had_number, "the guard was not dropped after the number");
-            assert!(!lock.is_locked() && lock.try_write().is_some(), "the slot was left");
+            assert!(!lock.is_locked() && lock.try_write().is_some(), "the slot was not cleared");
         }};
     }
     check!(SharedTable<BySwap>);
@@ -290,7 +305,10 @@ fn a_forgotten_guard_keeps_its_lock_read_and_no_other() {
         std::mem::forget(place.read());
         let moved = std::mem::replace(&mut place, biased::<S>());
         assert!(moved.is_locked() && moved.try_write().is_none(), "{table}: forgotten");
-        assert!(place.try_write().is_some(), "{table}: another lock in the same place");
+        assert!(
+            place.try_write().is_some(),
+            "{table}: waits for the guard of an earlier lock at this address"
+        );
     }
     for_every_table!(check);
 }
@@ -331,7 +349,7 @@ fn a_lock_that_is_read_in_step_with_an_inhibited_one_gets_its_bias_back() {
         drop((short.read(), endless.read()));
         is_biased(&short)
     });
-    assert!(reads.is_some(), "never had its turn");
+    assert!(reads.is_some(), "no reader switched the bias on");
 }
 
 #[test]

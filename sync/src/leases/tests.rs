@@ -95,7 +95,7 @@ fn a_number_ends_its_lease_once() {
     let guarded = holder.take(1, there).unwrap();
     let id = holder.take(2, there).unwrap().into_id();
     assert_eq!(LeaseId::from_raw(id.to_raw()), id);
-    assert!(leases.is_leased(2), "it outlives the guard");
+    assert!(leases.is_leased(2), "the lease ended with the guard");
     let slot_of = |raw: u64| raw & u64::from(u32::MAX);
     let forged = [
         ("nothing", 0),
@@ -112,8 +112,8 @@ fn a_number_ends_its_lease_once() {
     assert_eq!(holder.release(id), Ok(()));
     assert_eq!(holder.release(id), Err(UnknownLease), "it has ended");
     let again = holder.take(3, there).unwrap().into_id();
-    assert_ne!(again, id, "the slot is the same, the lease is not");
-    assert_eq!(holder.release(id), Err(UnknownLease), "an old number frees no new lease");
+    assert_ne!(again, id, "two leases have the same id");
+    assert_eq!(holder.release(id), Err(UnknownLease), "an old id ended a new lease");
     assert!(leases.is_leased(3));
     drop(guarded);
     assert!(!leases.is_leased(1));

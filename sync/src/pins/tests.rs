@@ -91,7 +91,7 @@ fn a_table_lies_on_lines_and_in_enough_words() {
 fn a_column_is_pinned_until_the_last_pin_of_the_last_row_is_down() {
     let (_, pins) = table(2, 3);
     let (first, second) = (row(&pins, 0), row(&pins, 1));
-    assert!(!pins.is_pinned(1), "nobody has pinned yet");
+    assert!(!pins.is_pinned(1), "a column is pinned before the first pin");
     let outer = first.pin(1, there).unwrap();
     let inner = first.pin(1, there).unwrap();
     let other = second.pin(1, there).unwrap();
@@ -99,12 +99,12 @@ fn a_column_is_pinned_until_the_last_pin_of_the_last_row_is_down() {
     assert_eq!(holders, [PinHolder { row: 0, count: 2 }, PinHolder { row: 1, count: 1 }]);
     assert_eq!(pins.pinned_count(), 2);
     assert_eq!(pins.pinned_by(1).collect::<Vec<_>>(), [1]);
-    assert_eq!(pins.pinned_by(2).next(), None, "there is no such row");
+    assert_eq!(pins.pinned_by(2).next(), None, "row 2 does not exist, but pins a column");
     for (pin, left) in [(outer, true), (other, true), (inner, false)] {
         drop(pin);
         assert_eq!(pins.is_pinned(1), left);
     }
-    assert!(!pins.is_pinned(0) && !pins.is_pinned(2), "other columns are not touched");
+    assert!(!pins.is_pinned(0) && !pins.is_pinned(2), "a pin counts for other columns");
     assert_eq!(pins.pinned_count(), 0);
 }
 

@@ -70,5 +70,9 @@ fn a_thread_that_gave_its_number_back_has_none() {
     })
     .join()
     .unwrap();
-    assert_eq!(*ANSWER.lock(), None, "a number that was given back, or no destructor ran");
+    assert_eq!(
+        *ANSWER.lock(),
+        None,
+        "a destructor saw a number that was given back, or did not run"
+    );
 }

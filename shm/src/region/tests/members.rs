@@ -21,12 +21,12 @@ fn rows_are_taken_from_below_and_die_without_being_left() {
     assert_eq!((first_id.row, second_id.row), (0, 1));
     assert!(first.is_alive(second_id) && first.is_alive(first_id));
     let unknown = ParticipantId { row: 2, generation: 1 };
-    assert!(!first.is_alive(unknown), "a row that is not there");
+    assert!(!first.is_alive(unknown), "a row beyond the table counts as alive");
 
     drop(second);
     assert!(!first.is_alive(second_id));
     assert_eq!(region.list()[1].status, ParticipantStatus::Dead);
-    assert!(region.join().is_err(), "a dead row is not free");
+    assert!(region.join().is_err(), "the row of a dead participant was taken");
     let mut swept = Vec::new();
     let count = region
         .sweep(|dead| {
@@ -36,7 +36,7 @@ fn rows_are_taken_from_below_and_die_without_being_left() {
         })
         .unwrap();
     assert_eq!((count, swept), (1, vec![second_id]));
-    assert_eq!(region.sweep(|_| panic!("nobody is dead")).unwrap(), 0);
+    assert_eq!(region.sweep(|_| panic!("swept a living participant")).unwrap(), 0);
 
     let third = region.join().unwrap();
     assert_eq!((third.id().row, third.id().generation), (1, second_id.generation + 1));
@@ -82,7 +82,7 @@ fn need_of_repair_stays_until_somebody_has_repaired() {
     }));
     assert!(panicked.is_err());
     let mut guard = lock.try_lock(&member).unwrap().unwrap();
-    assert!(guard.must_repair(), "a panic leaves it as a death does");
+    assert!(guard.must_repair(), "a panic leaves the lock without need of repair");
     guard.repaired();
     assert!(!guard.must_repair());
     drop(guard);
@@ -92,7 +92,7 @@ fn need_of_repair_stays_until_somebody_has_repaired() {
     word.word(0).store(u64::from(dead.generation) << 32 | (u64::from(dead.row) + 1), Relaxed);
     let sweep = |dead: &Dead| {
         assert!(lock.abandon(dead));
-        assert!(!lock.abandon(dead), "it is not the dead one's any more");
+        assert!(!lock.abandon(dead), "abandoned a lock that another participant owns now");
     };
     assert_eq!(region.sweep(sweep).unwrap(), 1);
     assert_eq!(word.word(0).load(Relaxed), robust_lock::REPAIR);
@@ -118,7 +118,7 @@ fn who_takes_part_or_died_elsewhere_is_refused() {
     elsewhere.sweep(|dead| assert!(!lock.abandon(dead), "freed under its owner")).unwrap();
     assert_eq!(lock.owner(), Some(of_again.id()));
     drop(guard);
-    assert!(here.area(1).is_none(), "the participants' rows are handed out");
+    assert!(here.area(1).is_none(), "the region handed out its own area");
 }
 
 /// Knows no other participant, and claims the last row that a lock's word can name, or the next.
@@ -148,7 +148,10 @@ fn no_owner_s_row_is_cut_to_nobody() {
     drop(guard);
     let beyond = Far(0x00ff_ffff, region.id());
     let locked = std::panic::AssertUnwindSafe(|| drop(lock.try_lock(&beyond)));
-    assert!(std::panic::catch_unwind(locked).is_err(), "locked for nobody");
+    assert!(
+        std::panic::catch_unwind(locked).is_err(),
+        "locked for a participant whose row does not fit into the word"
+    );
 }
 
 #[test]

@@ -16,7 +16,11 @@ fn what_is_there_stays_until_a_prepared_region_is_named() {
     assert_eq!(new.opened(), &Opened::Replaced { why: ReplacedWhy::OtherPlan });
     assert_eq!(inode(&path), was);
     drop(unnamed);
-    assert_eq!(names_beside(&path), ["region"], "given up");
+    assert_eq!(
+        names_beside(&path),
+        ["region"],
+        "the new file is left although the region was given up"
+    );
     assert_eq!(inode(&path), was);
     let (same, unnamed) = Region::prepare(&path, &SPEC).unwrap();
     assert_eq!((same.opened(), same.seed()), (&Opened::Attached, old.seed()));

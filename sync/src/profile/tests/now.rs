@@ -39,9 +39,12 @@ fn the_holder_found_is_the_thread_that_acquired_the_lock_last() {
     leave(profile, &mut other, 64);
     assert_eq!(profile.holder_of(64), 5);
     one.leave(profile);
-    assert_eq!(profile.holder_of(64), 0, "the thread has ended");
+    assert_eq!(profile.holder_of(64), 0, "a thread that has ended counts as the holder");
     let mut next = recorder(profile, 3);
-    assert!(next.find_hold(64).is_none(), "it goes on in the block, and has nothing yet");
+    assert!(
+        next.find_hold(64).is_none(),
+        "a thread inherited the holds of its block's former owner"
+    );
     take(profile, &mut next, 192, 8);
     assert_eq!([64, 192].map(|lock| profile.holder_of(lock)), [0, 8]);
 }
@@ -105,7 +108,7 @@ fn tools_see_holders_and_waiters_with_their_start_times() {
     assert_eq!((second.tid, second.holds.len()), (2, 0));
     let awaited = second.awaited.unwrap();
     assert_eq!((awaited.lock, awaited.site), (64, 7));
-    assert_eq!(reading.sites[&7].line, 7, "it was never taken there, and has a name");
+    assert_eq!(reading.sites[&7].line, 7, "a site where a thread only waits lacks its description");
     // By the clock of the test, a second after 1970 is when the profile was made.
     for since in [first.holds[0].since_unix_ns, awaited.since_unix_ns] {
         assert!((1_000_000_000..100_000_000_000).contains(&since), "{since}");

@@ -127,14 +127,22 @@ fn a_delay_ends_with_a_lock_that_was_passed_over_and_is_forgotten_when_off() {
     recorder.acquired_silently(profile, 128);
     recorder.acquired_silently(profile, 64);
     let (count, ns) = delays(&mut recorder);
-    assert_eq!(count, 1, "who was passed over ended it");
+    assert_eq!(count, 1, "an attempt that is skipped does not end the delay");
     recorder.try_failed(profile, &Line(5), 64, 0);
     profile.turn(false);
     profile.turn(true);
-    assert_eq!(delays(&mut recorder), (1, ns), "nobody knows what was taken while off");
+    assert_eq!(
+        delays(&mut recorder),
+        (1, ns),
+        "a delay does not continue after the profile was off"
+    );
     recorder.try_failed(profile, &Line(5), 64, 0);
     profile.turn(true);
-    assert_eq!(delays(&mut recorder).0, 2, "it was on all the time");
+    assert_eq!(
+        delays(&mut recorder).0,
+        2,
+        "the delay counts, since the profile was on all the time"
+    );
 }
 
 #[test]
@@ -201,7 +209,7 @@ fn a_reset_clears_all_counts_and_ignores_holds_that_began_before_it() {
     assert!(recorder.begin(profile, || thread(1)));
     let held = recorder.acquired(profile, &Line(5), &Acquisition::default()).unwrap();
     profile.reset(77);
-    assert!(read(profile).threads.is_empty(), "nobody has recorded anything since");
+    assert!(read(profile).threads.is_empty(), "a block of before the reset is shown");
     recorder.released(profile, &held);
     assert!(read(profile).threads.is_empty());
     assert!(recorder.begin(profile, || thread(1)));
@@ -230,7 +238,7 @@ fn a_sample_is_one_of_so_many_and_the_rest_is_counted() {
     profile.set_skip(0);
     visit(profile, &mut recorder, 1, 5);
     visit(profile, &mut recorder, 1, 5);
-    assert_eq!(total(&read(profile), 5).count, 13, "who samples no more is heard at once");
+    assert_eq!(total(&read(profile), 5).count, 13, "a thread obeys the new rate at once");
 }
 
 #[test]
@@ -244,7 +252,7 @@ fn threads_go_on_in_the_blocks_of_those_that_have_gone() {
     }
     let reading = read(profile);
     assert_eq!(total(&reading, 5).count, 10_000);
-    assert_eq!(reading.counts.lost, 10_000, "after they had left");
+    assert_eq!(reading.counts.lost, 10_000, "attempts after `leave` are lost");
     let [block] = &reading.threads[..] else { panic!("{:?}", reading.threads) };
     assert_eq!((block.tid, block.owner_count, block.is_taken), (10_000, 10_000, false));
 }
@@ -266,7 +274,7 @@ fn modules_and_stacks_are_read_as_they_were_described() {
     let reading = read(&profile);
     let site = &reading.sites[&99];
     assert_eq!((&*site.name, site.lock, &*site.place), ("mutex", 0x77, ""));
-    assert_eq!(site.frames, frames[..4], "as many as the plan has room for");
+    assert_eq!(site.frames, frames[..4], "a site has as many frames as the plan has room for");
     let [module] = &reading.modules[..] else { panic!("{:?}", reading.modules) };
     assert_eq!((module.start, module.end, module.file_offset), (0x1000, 0x2000, 64));
     assert_eq!(&*module.path, "/usr/bin/something");

@@ -67,7 +67,10 @@ fn threads_without_a_block_count_lost_attempts_and_look_again() {
     }
     let reading = read(profile);
     assert_eq!(total(&reading, 5).count + reading.counts.lost, 1011);
-    assert!(total(&reading, 5).count > 500, "it has found the block that was given back");
+    assert!(
+        total(&reading, 5).count > 500,
+        "the thread did not find the block that was given back"
+    );
     assert_eq!(reading.threads[0].owner_count, 2);
 }
 
@@ -138,14 +141,14 @@ fn threads_take_only_blocks_that_are_there() {
     let profile = Box::leak(Box::new(profile.without_blocks()));
     profile.turn(true);
     let mut first = Recorder::new();
-    assert!(!first.begin(profile, || thread(1)), "there is none");
+    assert!(!first.begin(profile, || thread(1)), "a thread found a block although none is free");
     profile.raise_blocks(1);
     let (mut second, mut third) = (Recorder::new(), Recorder::new());
     assert!(second.begin(profile, || thread(2)) && !third.begin(profile, || thread(3)));
     profile.raise_blocks(0);
     second.leave(profile);
     let mut fourth = Recorder::new();
-    assert!(fourth.begin(profile, || thread(4)), "it was given back");
+    assert!(fourth.begin(profile, || thread(4)), "the block that was given back was not found");
     profile.raise_blocks(usize::MAX);
     assert_eq!(profile.blocks(), SMALL.threads as usize);
     assert_eq!(read(profile).threads.len(), 1);
