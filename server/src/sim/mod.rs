@@ -8,7 +8,8 @@
 //! | file | holds |
 //! |---|---|
 //! | `scenario.rs` | the acts of a run, made from a seed; shortening a failing list of acts |
-//! | `run.rs` | a run: clock, workers on one store, acts, the end |
+//! | `run.rs` | a run: clock, acts, the end |
+//! | `server.rs` | workers on one store, and their settings |
 //! | `wire.rs` | connections in memory, behind the traits of `transport/` |
 //! | `world.rs` | URLs, their versions and contents, and which version may still be served |
 //! | `origin.rs` | origins, and their faults |
@@ -31,6 +32,7 @@ mod origin;
 mod rng;
 mod run;
 mod scenario;
+mod server;
 mod tests;
 mod wire;
 mod world;

@@ -1,0 +1,231 @@
+//! The server of a run: workers on one store, and their settings.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use forebay_cache::{CheckDepth, FindingSeverity, Selection, Store};
+use forebay_shm::CounterFile;
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::{JoinHandle, LocalSet};
+use tokio::time::sleep;
+
+use super::rng::Rng;
+use super::run::Run;
+use super::scenario::{ActKind, Scenario};
+use super::wire::{ORIGIN, PendingConnections, SimConnector};
+use super::world::URL_COUNT;
+use crate::config::Config;
+use crate::counters::{COUNTERS, Counter};
+use crate::engine::{WorkerCommand, work};
+use crate::fetch::{Hosts, Resolver};
+use crate::purger::{InlinePurger, PurgeWork, Purger};
+use crate::worker::{Worker, WorkerParts};
+
+/// A worker that runs.
+struct SimWorker {
+    worker: Rc<Worker>,
+    commands: mpsc::UnboundedSender<WorkerCommand>,
+    /// Holds all of the worker's tasks.
+    task: JoinHandle<()>,
+}
+
+/// The whole server.
+pub(super) struct SimServer {
+    store: Store,
+    pub(super) counters: CounterFile,
+    slots_used: usize,
+    purger: Purger,
+    purging: JoinHandle<()>,
+    origin: PendingConnections,
+    idle_ms: u64,
+    workers: Vec<SimWorker>,
+}
+
+impl SimServer {
+    pub(super) fn start(run: &Run, origin: PendingConnections) -> SimServer {
+        let scenario = &run.scenario;
+        let config = config_of(scenario, 5_000);
+        let store = Store::open(config.server.store(scenario.worker_count)).expect("a store");
+        let restarts =
+            scenario.acts.iter().filter(|act| matches!(act.kind, ActKind::Restart { .. }));
+        let slot_count = scenario.worker_count + restarts.count() + 1;
+        let counters = CounterFile::create(None, COUNTERS, slot_count).expect("memory");
+        let (purger, inline) = InlinePurger::new();
+        let purging = {
+            let (store, slot) = (store.join().expect("a place"), counters.slot(0));
+            tokio::task::spawn_local(async move {
+                loop {
+                    inline.run_pending(&store, &slot);
+                    sleep(Duration::from_millis(25)).await;
+                }
+            })
+        };
+        let (slots_used, workers) = (1, Vec::new());
+        let mut server = SimServer {
+            store,
+            counters,
+            slots_used,
+            purger,
+            purging,
+            origin,
+            idle_ms: 5_000,
+            workers,
+        };
+        for index in 0..scenario.worker_count {
+            let worker = server.start_worker(run, index);
+            server.workers.push(worker);
+        }
+        server
+    }
+
+    fn start_worker(&mut self, run: &Run, index: usize) -> SimWorker {
+        let scenario = &run.scenario;
+        let slot = self.slots_used;
+        self.slots_used += 1;
+        let connector = SimConnector {
+            origin: self.origin.clone(),
+            rng: RefCell::new(Rng::of(&[scenario.seed, 3, slot as u64])),
+            refused_percent: scenario.refused_percent,
+        };
+        let worker = Rc::new(Worker::new(WorkerParts {
+            config: config_of(scenario, self.idle_ms),
+            store: self.store.join().expect("a place"),
+            purger: self.purger.clone(),
+            hosts: Arc::new(Hosts::new(Resolver::system())),
+            connector: Box::new(connector),
+            counters: self.counters.slot(slot),
+            access_log: None,
+            process_id: "00000000-0000-4000-8000-000000000000".into(),
+            index,
+            via: "forebay-simulated".into(),
+        }));
+        let (commands, received) = mpsc::unbounded_channel();
+        let (own, listeners) = (Rc::clone(&worker), vec![run.queues[index].listener()]);
+        let task = tokio::task::spawn_local(async move {
+            // Dropped with this task, it ends all of the worker's tasks where they are.
+            let tasks = LocalSet::new();
+            tasks.run_until(work(own, listeners, received)).await;
+        });
+        let _ = commands.send(WorkerCommand::Accept { further: None });
+        SimWorker { worker, commands, task }
+    }
+
+    pub(super) fn reload(&mut self, idle_ms: u64) {
+        self.idle_ms = idle_ms;
+        for worker in &self.workers {
+            let config = Box::new(worker_config(&worker.worker, idle_ms));
+            let (done, _) = oneshot::channel();
+            let _ =
+                worker.commands.send(WorkerCommand::Reconfigure { config, access_log: None, done });
+        }
+    }
+
+    pub(super) async fn restart(&mut self, run: &Run, index: usize) {
+        let gone = self.workers.remove(index);
+        gone.stop().await;
+        let worker = self.start_worker(run, index);
+        self.workers.insert(index, worker);
+    }
+
+    /// An operator's purge, after the origin has changed everywhere.
+    pub(super) fn purge_all(&self, run: &Rc<Run>, is_soft: bool) -> JoinHandle<()> {
+        let (run, purger) = (Rc::clone(run), self.purger.clone());
+        let urls = 0..URL_COUNT;
+        let versions: HashMap<usize, usize> = {
+            let (mut world, now_ms) = (run.world.borrow_mut(), run.now_ms());
+            urls.map(|url| (url, world.change(url, now_ms))).collect()
+        };
+        tokio::task::spawn_local(async move {
+            let work = PurgeWork::Purge { is_soft, counter: Counter::Purged };
+            let purged = match purger.ask(vec![Selection::within(b"")], work) {
+                Ok(asked) => asked.purged().await,
+                Err(error) => Err(error),
+            };
+            match purged {
+                Ok(_) => {
+                    let mut world = run.world.borrow_mut();
+                    versions.into_iter().for_each(|(url, version)| world.promise(url, version));
+                }
+                Err(error) => run.fail(format!("a purge failed: {error}")),
+            }
+        })
+    }
+
+    /// Everything must be at rest by now.
+    pub(super) async fn end(mut self, run: &Run) {
+        if self.counters.sum(Counter::Panics.index()) > 0 {
+            run.fail("a task panicked".into());
+        }
+        for (index, worker) in self.workers.drain(..).enumerate() {
+            let count = worker.worker.registry.count();
+            if count > 0 {
+                run.fail(format!("worker {index} has {count} connections at the end"));
+            }
+            worker.stop().await;
+        }
+        self.purging.abort();
+        let _ = self.purging.await;
+        let stats = self.store.stats();
+        if stats.growing_bytes != 0 || stats.copied_bytes != 0 || stats.flight_count != 0 {
+            run.fail(format!("something is still arriving at the end: {stats:?}"));
+        }
+        let named = stats.free_bytes + stats.live_bytes + stats.dead_bytes + stats.metadata_bytes;
+        if named + stats.pinned_bytes > stats.budget_bytes {
+            run.fail(format!("the store holds more than its budget: {stats:?}"));
+        }
+        if self.store.pin_count() != 0 {
+            run.fail(format!("{} pins are left", self.store.pin_count()));
+        }
+        match self.store.check(CheckDepth::Checksums, |_| ()) {
+            Ok(report) => {
+                let wrong = |severity| severity != FindingSeverity::Note;
+                if report.findings.iter().any(|finding| wrong(finding.severity())) {
+                    run.fail(format!("the store is not sound: {report}"));
+                }
+            }
+            Err(error) => run.fail(format!("the store cannot be checked: {error:?}")),
+        }
+    }
+}
+
+impl SimWorker {
+    async fn stop(self) {
+        drop(self.worker);
+        self.task.abort();
+        // It was aborted, which is no failure.
+        let _ = self.task.await;
+    }
+}
+
+fn worker_config(worker: &Worker, idle_ms: u64) -> Config {
+    let cache_bytes = worker.config().server.cache_size;
+    config(cache_bytes, idle_ms)
+}
+
+fn config_of(scenario: &Scenario, idle_ms: u64) -> Config {
+    config(scenario.cache_bytes, idle_ms)
+}
+
+/// Short times: a run lasts a minute.
+fn config(cache_bytes: u64, idle_ms: u64) -> Config {
+    let text = format!(
+        "cache_size = \"{cache_bytes}\"\n\
+         workers = 2\n\
+         head_ms_max = \"2s\"\n\
+         idle_ms_max = \"{idle_ms}ms\"\n\
+         body_grace_ms = \"8s\"\n\
+         origin_connect_ms_max = \"1s\"\n\
+         origin_first_byte_ms_max = \"3s\"\n\
+         origin_idle_ms_max = \"3s\"\n\
+         collapse_wait_ms_max = \"4s\"\n\
+         purge_from = [\"10.0.0.0/8\"]\n\
+         [[site]]\n\
+         name = \"simulated\"\n\
+         names = [\"a.test\"]\n\
+         origin = \"http://{ORIGIN}\"\n"
+    );
+    Config::from_toml(&text, "simulated").unwrap_or_else(|errors| panic!("{errors}"))
+}
