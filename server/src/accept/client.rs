@@ -165,6 +165,13 @@ impl Client {
         if queue.is_empty() {
             return Ok(());
         }
+        #[cfg(test)]
+        {
+            let bytes_max = u64::from(self.worker.config().server.connection_bytes_max);
+            let held_bytes = queue.held_bytes() as u64;
+            let has_room = held_bytes <= bytes_max + crate::limits::READ_BYTES_MAX;
+            assert!(has_room, "a send queue holds {held_bytes} bytes");
+        }
         let mut flush = Flush { client: self, waited: false };
         poll_fn(|cx| self.poll_flush(cx, queue, &mut flush.waited)).await
     }

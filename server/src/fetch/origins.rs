@@ -71,6 +71,20 @@ impl Origins {
         }
     }
 
+    /// Number of exchanges in progress.
+    #[cfg(test)]
+    pub(crate) fn exchange_count(&self) -> usize {
+        let pools = self.pools.borrow();
+        let free = |pool: &OriginPool| pool.permits.available_permits();
+        pools.values().map(|pool| pool.exchanges_max as usize - free(pool)).sum()
+    }
+
+    /// Number of open connections.
+    #[cfg(test)]
+    pub(crate) fn open_count(&self) -> usize {
+        self.open_count.get() as usize
+    }
+
     /// Counts a connection that was just opened, until the guard is dropped.
     pub(crate) fn open_guard(&self, worker: &Rc<Worker>) -> OpenGuard {
         self.open_count.set(self.open_count.get() + 1);

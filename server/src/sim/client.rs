@@ -1,37 +1,45 @@
 //! Clients, and their checks of each response.
 
-use std::io;
+use std::cell::RefCell;
+use std::future::poll_fn;
 use std::net::SocketAddr;
+use std::pin::pin;
 use std::time::Duration;
 
 use forebay_testkit::Response;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout, timeout_at};
 
-use super::run::Run;
-use super::scenario::{Act, ActKind, Ask, Reading};
+use super::answers::check;
+use super::blame::FailedRequest;
+use super::run::{REQUEST_MS_MAX, Run};
+use super::scenario::{Act, ActKind, Ask, BreakOff, Reading};
 use super::wire::WireEnd;
-use super::world::{Content, LANGUAGES, URL_COUNT, kind_of, tag_of};
-
-/// No request of a client that reads may take longer.
-const REQUEST_MS_MAX: u64 = 40_000;
+use super::world::{Content, URL_COUNT, kind_of, post_body, tag_of};
 
 /// A client that stops in the middle of a head loses its connection within this time.
 const SILENCE_MS_MAX: u64 = 15_000;
+
+/// A client that is silent for so long between two requests may lose its connection.
+const IDLE_MS: u64 = 900;
+
+/// A client that pauses for about `body_grace_ms` may be too slow.
+const GRACE_MS: u64 = 7_500;
+
+/// A client that waits for `100 Continue` sends the body after this time anyway.
+const CONTINUE_MS: u64 = 1_000;
 
 /// Plays the part of a client in an act.
 pub(super) async fn play(run: &Run, act: &Act) {
     match &act.kind {
         ActKind::Session { worker, asks, is_pipelined, reading } => {
             let end = connect(run, act, *worker);
-            session(run, &end, asks, *is_pipelined, *reading).await;
+            let session = Session { run, end: &end, worker: *worker, act: act.number };
+            session.play(asks, *is_pipelined, *reading).await;
         }
         ActKind::Purge { worker, url, is_soft, by_tag } => {
             let end = connect(run, act, *worker);
-            purge(run, &end, *url, *is_soft, *by_tag).await;
-        }
-        ActKind::Post { worker, url, body_bytes, is_chunked } => {
-            let end = connect(run, act, *worker);
-            post(run, &end, *url, *body_bytes, *is_chunked).await;
+            let session = Session { run, end: &end, worker: *worker, act: act.number };
+            session.purge(*url, *is_soft, *by_tag).await;
         }
         ActKind::Silence { worker, bytes } => {
             silence(run, &connect(run, act, *worker), *bytes).await
@@ -58,6 +66,12 @@ struct Responses<'a> {
     has_ended: bool,
     reading: Reading,
     read_bytes: usize,
+    /// How long the client has not read.
+    paused_ms: u64,
+    /// When the present request must have ended.
+    deadline: Instant,
+    /// See [`Run::pressure`], at the beginning.
+    pressure: u64,
 }
 
 /// Why there is no response.
@@ -71,7 +85,10 @@ enum NoResponse {
 
 impl<'a> Responses<'a> {
     fn new(run: &'a Run, end: &'a WireEnd, reading: Reading) -> Self {
-        Responses { run, end, input: Vec::new(), has_ended: false, reading, read_bytes: 0 }
+        let (input, deadline) = (Vec::new(), deadline());
+        let (has_ended, read_bytes, paused_ms) = (false, 0, 0);
+        let pressure = run.pressure();
+        Responses { run, end, input, has_ended, reading, read_bytes, paused_ms, deadline, pressure }
     }
 
     /// The next final response: whole, or the part that arrived.
@@ -82,12 +99,15 @@ impl<'a> Responses<'a> {
                     self.input.drain(..size);
                     return Ok(response);
                 }
-                Ok(Some((response, None))) if self.has_ended => return Ok(response),
+                Ok(Some((response, None))) if self.has_ended => {
+                    self.input.clear();
+                    return Ok(response);
+                }
                 Ok(_) if self.has_ended => return Err(NoResponse::Ended),
                 Ok(_) => {}
                 Err(error) => {
                     self.run.fail(format!("a client got a bad response: {error}"));
-                    return Err(NoResponse::Ended);
+                    return Err(NoResponse::ByClient);
                 }
             }
             self.read().await?;
@@ -98,6 +118,8 @@ impl<'a> Responses<'a> {
         match self.reading {
             Reading::Pause { bytes, ms } if self.read_bytes >= bytes => {
                 self.reading = Reading::Eager;
+                self.paused_ms += ms;
+                self.deadline += Duration::from_millis(ms);
                 sleep(Duration::from_millis(ms)).await;
             }
             Reading::Reset { bytes } if self.read_bytes >= bytes => {
@@ -106,10 +128,9 @@ impl<'a> Responses<'a> {
             }
             _ => {}
         }
-        let read = timeout(Duration::from_millis(REQUEST_MS_MAX), self.end.read());
-        match read.await {
+        match timeout_at(self.deadline, self.end.read()).await {
             Err(_) => {
-                self.run.fail(format!("nothing came for {REQUEST_MS_MAX} ms"));
+                self.run.fail(format!("a request did not end within {REQUEST_MS_MAX} ms"));
                 Err(NoResponse::ByClient)
             }
             Ok(Ok(bytes)) => {
@@ -127,209 +148,267 @@ impl<'a> Responses<'a> {
             }
         }
     }
-}
 
-async fn session(run: &Run, end: &WireEnd, asks: &[Ask], is_pipelined: bool, reading: Reading) {
-    let mut responses = Responses::new(run, end, reading);
-    let mut sent = Vec::new();
-    if is_pipelined {
-        for ask in asks {
-            sent.push(send(run, end, ask).await);
-        }
-    }
-    for (index, ask) in asks.iter().enumerate() {
-        let asked = match sent.get(index) {
-            Some(asked) => asked.clone(),
-            None => send(run, end, ask).await,
-        };
-        let Ok(asked) = asked else {
-            return run.fail_if_calm("a client could not send a request");
-        };
-        let method = if ask.is_head { "HEAD" } else { "GET" };
-        match responses.next(method).await {
-            Err(NoResponse::ByClient) => return,
-            Err(NoResponse::Ended) => return run.fail_if_calm("a client got no response"),
-            Ok(response) => {
-                check(run, ask, &asked, &response);
-                run.answered();
-                if response.says_close() || !response.is_whole {
-                    return;
-                }
+    /// Expects no byte behind the last response: no body of a response that has none, and no
+    /// response that was not asked for.
+    async fn expect_end(&mut self) {
+        self.deadline = deadline();
+        while self.input.is_empty() && !self.has_ended {
+            if self.read().await.is_err() {
+                return;
             }
         }
+        if !self.input.is_empty() {
+            let text = String::from_utf8_lossy(&self.input[..self.input.len().min(200)]);
+            self.run.fail(format!("bytes follow the last response: {text:?}"));
+        }
     }
+}
+
+fn deadline() -> Instant {
+    Instant::now() + Duration::from_millis(REQUEST_MS_MAX)
 }
 
 /// The parts of a request that depend on the moment.
 #[derive(Clone, Debug)]
-struct SentRequest {
-    event: u64,
-    began_ms: u64,
+pub(super) struct SentRequest {
+    pub(super) event: u64,
+    pub(super) began_ms: u64,
     /// The version that the client says it has.
-    has: Option<Content>,
+    pub(super) has: Option<Content>,
 }
 
-async fn send(run: &Run, end: &WireEnd, ask: &Ask) -> Result<SentRequest, io::ErrorKind> {
-    let kind = kind_of(ask.url);
-    let method = if ask.is_head { "HEAD" } else { "GET" };
-    let mut head = format!("{method} /u{} HTTP/1.1\r\nHost: a.test\r\n", ask.url);
-    if !ask.language.is_empty() {
-        head += &format!("Accept-Language: {}\r\n", ask.language);
-    }
-    let language = if kind.varies { ask.language } else { "" };
-    let version = run.world.borrow().version(ask.url);
-    let has = Content { url: ask.url, version, language };
-    let has = (ask.is_conditional && kind.has_etag).then_some(has);
-    if let Some(has) = &has {
-        head += &format!("If-None-Match: {}\r\n", has.etag());
-    }
-    if let Some((first, last)) = ask.range {
-        head += &format!("Range: bytes={first}-{last}\r\n");
-    }
-    if ask.no_cache {
-        head += "Cache-Control: no-cache\r\n";
-    }
-    let (event, began_ms) = (run.world.borrow_mut().event(), run.now_ms());
-    head += "\r\n";
-    end.write(head.as_bytes()).await.map_err(|error| error.kind())?;
-    Ok(SentRequest { event, began_ms, has })
+/// A client's connection, and its part in a run.
+#[derive(Clone, Copy)]
+struct Session<'a> {
+    run: &'a Run,
+    end: &'a WireEnd,
+    worker: usize,
+    act: u64,
 }
 
-fn check(run: &Run, ask: &Ask, asked: &SentRequest, response: &Response) {
-    if let Err(why) = check_response(run, ask, asked, response) {
-        let head = &response.head;
-        run.fail(format!("{why}; {ask:?} from {} ms got {head:?}", asked.began_ms));
-    }
-}
-
-fn check_response(
-    run: &Run,
-    ask: &Ask,
-    asked: &SentRequest,
-    response: &Response,
-) -> Result<(), String> {
-    let times = (asked.began_ms, run.now_ms());
-    let calm = run.scenario.is_calm();
-    match response.status {
-        200 | 206 => {}
-        304 => {
-            let has = asked.has.as_ref().ok_or("304 without a condition")?;
-            return run.world.borrow().check(has, ask.no_cache, asked.event, times);
-        }
-        416 if ask.range.is_some() => return Ok(()),
-        502..=504 if !calm => return Ok(()),
-        status => return Err(format!("status {status}")),
-    }
-    let content = content_of(ask, response)?;
-    run.world.borrow().check(&content, ask.no_cache, asked.event, times)?;
-    if ask.is_head {
-        return Ok(());
-    }
-    let mut body = content.body();
-    if response.status == 206 {
-        let (first, last) = ask.range.ok_or("206 without a range")?;
-        let last = last.min(body.len().saturating_sub(1));
-        let expected = format!("bytes {first}-{last}/{}", body.len());
-        if response.field("content-range") != Some(expected.as_str()) {
-            return Err(format!("the range is not {expected}"));
-        }
-        body = body.get(first..=last).ok_or("206 for a range outside the body")?.to_vec();
-    }
-    if response.is_whole && response.body.len() != body.len() {
-        return Err(format!("{} bytes are called whole, not {}", response.body.len(), body.len()));
-    }
-    if !body.starts_with(&response.body) {
-        let at = body.iter().zip(&response.body).take_while(|(left, right)| left == right).count();
-        return Err(format!("the body differs from byte {at} on"));
-    }
-    if !response.is_whole && calm {
-        return Err("the response is not whole".into());
-    }
-    Ok(())
-}
-
-/// Which content a response says it is: by its head, which must fit the request.
-fn content_of(ask: &Ask, response: &Response) -> Result<Content, String> {
-    let version = response.field("x-version").and_then(|text| text.parse().ok());
-    let version = version.ok_or("there is no version")?;
-    let language = response.field("x-language").unwrap_or_default();
-    let language = LANGUAGES.iter().copied().find(|known| *known == language);
-    let content = Content { url: ask.url, version, language: language.ok_or("no language")? };
-    let expected = if kind_of(ask.url).varies { ask.language } else { "" };
-    if content.language != expected {
-        return Err(format!("variant {:?}, not {expected:?}", content.language));
-    }
-    let has_etag = kind_of(ask.url).has_etag;
-    if has_etag && response.field("etag") != Some(content.etag().as_str()) {
-        return Err("the entity tag is another version's".into());
-    }
-    Ok(content)
-}
-
-async fn purge(run: &Run, end: &WireEnd, url: usize, is_soft: bool, by_tag: bool) {
-    let now_ms = run.now_ms();
-    let is_purged = |other: &usize| *other == url || by_tag && tag_of(*other) == tag_of(url);
-    let purged = (0..URL_COUNT).filter(is_purged);
-    let change = |url| (url, run.world.borrow_mut().change(url, now_ms));
-    let versions: Vec<(usize, usize)> = purged.map(change).collect();
-    let mut head = format!("PURGE /u{url} HTTP/1.1\r\nHost: a.test\r\n");
-    if is_soft {
-        head += "Fastly-Soft-Purge: 1\r\n";
-    }
-    if by_tag {
-        head += &format!("Surrogate-Key: {}\r\n", tag_of(url));
-    }
-    head += "\r\n";
-    if end.write(head.as_bytes()).await.is_err() {
-        return;
-    }
-    match Responses::new(run, end, Reading::Eager).next("PURGE").await {
-        Ok(response) if response.is_whole && matches!(response.status, 200 | 204 | 404) => {
-            let mut world = run.world.borrow_mut();
-            versions.into_iter().for_each(|(url, version)| {
-                world.promise(url, version);
-            });
-        }
-        Ok(response) => run.fail_if_calm(&format!("a purge got {:?}", response.head)),
-        Err(_) => run.fail_if_calm("a purge got no response"),
-    }
-}
-
-async fn post(run: &Run, end: &WireEnd, url: usize, body_bytes: usize, is_chunked: bool) {
-    let mut text = format!("POST /u{url} HTTP/1.1\r\nHost: a.test\r\n").into_bytes();
-    let body = vec![b'p'; body_bytes];
-    if is_chunked {
-        text.extend_from_slice(b"Transfer-Encoding: chunked\r\n\r\n");
-        for piece in body.chunks(30_000) {
-            text.extend_from_slice(format!("{:x}\r\n", piece.len()).as_bytes());
-            text.extend_from_slice(piece);
-            text.extend_from_slice(b"\r\n");
-        }
-        text.extend_from_slice(b"0\r\n\r\n");
-    } else {
-        text.extend_from_slice(format!("Content-Length: {body_bytes}\r\n\r\n").as_bytes());
-        text.extend_from_slice(&body);
-    }
-    // The response may come before all of it was sent.
-    let _ = end.write(&text).await;
-    match Responses::new(run, end, Reading::Eager).next("POST").await {
-        Ok(response) if response.status == 200 && response.is_whole => {
-            let version = response.field("x-version").and_then(|text| text.parse().ok());
-            match version {
-                Some(version) => run.world.borrow_mut().promise(url, version),
-                None => run.fail("a POST got no version".into()),
+impl Session<'_> {
+    async fn play(&self, asks: &[Ask], is_pipelined: bool, reading: Reading) {
+        let mut responses = Responses::new(self.run, self.end, reading);
+        let together = if is_pipelined { asks.len() } else { 1 };
+        for batch in asks.chunks(together.max(1)) {
+            if !self.batch(batch, &mut responses).await {
+                return;
             }
         }
-        Ok(response) => run.fail_if_calm(&format!("a POST got {:?}", response.head)),
-        Err(_) => run.fail_if_calm("a POST got no response"),
+        self.end.end();
+        responses.expect_end().await;
+    }
+
+    /// Sends requests and reads their responses, both at once; returns whether the connection takes
+    /// further requests.
+    async fn batch(&self, asks: &[Ask], responses: &mut Responses<'_>) -> bool {
+        let sent = RefCell::new(Vec::new());
+        responses.deadline = deadline();
+        let mut writing = pin!(async {
+            for ask in asks {
+                if !self.send(ask, &sent).await {
+                    return;
+                }
+            }
+        });
+        let mut is_written = false;
+        let goes_on = {
+            let mut reading = pin!(self.answers(asks, responses, &sent));
+            poll_fn(|cx| {
+                is_written = is_written || writing.as_mut().poll(cx).is_ready();
+                reading.as_mut().poll(cx)
+            })
+            .await
+        };
+        if !goes_on {
+            return false;
+        }
+        if !is_written && timeout_at(responses.deadline, writing).await.is_err() {
+            self.run.fail(format!("a request was not taken within {REQUEST_MS_MAX} ms"));
+            return false;
+        }
+        true
+    }
+
+    /// Reads a response for each request; returns whether the connection takes further requests.
+    async fn answers(
+        &self,
+        asks: &[Ask],
+        responses: &mut Responses<'_>,
+        sent: &RefCell<Vec<SentRequest>>,
+    ) -> bool {
+        // A reset takes earlier responses with it.
+        let resets = asks.iter().any(|ask| matches!(ask.break_off(), BreakOff::Reset(_)));
+        for (index, ask) in asks.iter().enumerate() {
+            responses.deadline = deadline();
+            let answer = responses.next(ask.method()).await;
+            let Some(asked) = sent.borrow().get(index).cloned() else {
+                // The server may end a connection that was silent.
+                if answer.is_ok() {
+                    self.run.fail("a response came before its request".into());
+                }
+                return false;
+            };
+            let is_broken_off = ask.break_off() != BreakOff::Never || resets;
+            let response = match answer {
+                Err(NoResponse::ByClient) => return false,
+                Err(NoResponse::Ended) => {
+                    if !is_broken_off && responses.paused_ms < IDLE_MS {
+                        self.blame(ask, &asked, false, "there is no response");
+                    }
+                    return false;
+                }
+                Ok(response) => response,
+            };
+            let is_error = matches!(response.status, 502..=504);
+            let is_cut = !response.is_whole && !self.may_be_cut(responses);
+            if is_error && !is_broken_off {
+                self.blame(ask, &asked, false, &format!("status {}", response.status));
+            } else if is_cut && !is_broken_off {
+                self.blame(ask, &asked, true, "the response is not whole");
+            }
+            let is_refused = is_broken_off && matches!(response.status, 408 | 502..=504);
+            if !is_error && !is_refused {
+                check(self.run, ask, &asked, &response);
+                self.run.answered();
+            }
+            if !response.is_whole {
+                return false;
+            }
+            if response.says_close() || ask.break_off() != BreakOff::Never {
+                responses.expect_end().await;
+                return false;
+            }
+        }
+        true
+    }
+
+    /// A client that pauses is cut off if it is too slow, or if the cache or another request needs
+    /// the memory or the connection that it holds.
+    fn may_be_cut(&self, responses: &Responses<'_>) -> bool {
+        responses.paused_ms >= GRACE_MS || self.run.pressure() > responses.pressure
+    }
+
+    fn blame(&self, ask: &Ask, asked: &SentRequest, has_begun: bool, why: &str) {
+        let (url, worker, is_unsafe) = (ask.url, self.worker, ask.post.is_some());
+        let began_ms = asked.began_ms;
+        let failed = FailedRequest { url, worker, is_unsafe, has_begun, began_ms };
+        self.run.blame(&failed, why);
+    }
+
+    /// Sends a request; returns whether the connection takes another one.
+    async fn send(&self, ask: &Ask, sent: &RefCell<Vec<SentRequest>>) -> bool {
+        let run = self.run;
+        let kind = kind_of(ask.url);
+        let mut head = format!("{} /u{} HTTP/1.1\r\nHost: a.test\r\n", ask.method(), ask.url);
+        if !ask.language.is_empty() {
+            head += &format!("Accept-Language: {}\r\n", ask.language);
+        }
+        let language = if kind.varies { ask.language } else { "" };
+        let version = run.world.borrow().version(ask.url);
+        let has = Content { url: ask.url, version, language };
+        let has = (ask.is_conditional && kind.has_etag).then_some(has);
+        if let Some(has) = &has {
+            head += &format!("If-None-Match: {}\r\n", has.etag());
+        }
+        if let Some((first, last)) = ask.range {
+            head += &format!("Range: bytes={first}-{last}\r\n");
+        }
+        if ask.no_cache {
+            head += "Cache-Control: no-cache\r\n";
+        }
+        let (event, began_ms) = (run.world.borrow_mut().event(), run.now_ms());
+        sent.borrow_mut().push(SentRequest { event, began_ms, has });
+        match ask.post {
+            Some(_) => self.send_post(ask, head).await,
+            None => self.end.write((head + "\r\n").as_bytes()).await.is_ok(),
+        }
+    }
+
+    async fn send_post(&self, ask: &Ask, mut head: String) -> bool {
+        let Some(body) = ask.post else {
+            return false;
+        };
+        head += &format!("X-Act: {}\r\nX-Body-Bytes: {}\r\n", self.act, body.bytes);
+        if body.expects_continue {
+            head += "Expect: 100-continue\r\n";
+        }
+        head += &match body.is_chunked {
+            true => "Transfer-Encoding: chunked\r\n\r\n".to_owned(),
+            false => format!("Content-Length: {}\r\n\r\n", body.bytes),
+        };
+        if self.end.write(head.as_bytes()).await.is_err() {
+            return false;
+        }
+        if body.expects_continue {
+            sleep(Duration::from_millis(CONTINUE_MS)).await;
+        }
+        let bytes = post_body(self.act, body.bytes);
+        let mut text = Vec::new();
+        if body.is_chunked {
+            for piece in bytes.chunks(30_000) {
+                text.extend_from_slice(format!("{:x}\r\n", piece.len()).as_bytes());
+                text.extend_from_slice(piece);
+                text.extend_from_slice(b"\r\n");
+            }
+            text.extend_from_slice(b"0\r\n\r\n");
+        } else {
+            text = bytes;
+        }
+        match body.break_off {
+            BreakOff::Never => self.end.write(&text).await.is_ok(),
+            BreakOff::Stop(bytes) | BreakOff::Reset(bytes) => {
+                let is_sent = self.end.write(&text[..bytes.min(text.len())]).await.is_ok();
+                if is_sent && matches!(body.break_off, BreakOff::Reset(_)) {
+                    self.end.reset();
+                }
+                false
+            }
+        }
+    }
+
+    async fn purge(&self, url: usize, is_soft: bool, by_tag: bool) {
+        let run = self.run;
+        let (began_ms, worker) = (run.now_ms(), self.worker);
+        let is_purged = |other: &usize| *other == url || by_tag && tag_of(*other) == tag_of(url);
+        let purged = (0..URL_COUNT).filter(is_purged);
+        let change = |url| (url, run.world.borrow_mut().change(url, began_ms));
+        let versions: Vec<(usize, usize)> = purged.map(change).collect();
+        let mut head = format!("PURGE /u{url} HTTP/1.1\r\nHost: a.test\r\n");
+        if is_soft {
+            head += "Fastly-Soft-Purge: 1\r\n";
+        }
+        if by_tag {
+            head += &format!("Surrogate-Key: {}\r\n", tag_of(url));
+        }
+        head += "\r\n";
+        let mut responses = Responses::new(run, self.end, Reading::Eager);
+        let answer = match timeout_at(responses.deadline, self.end.write(head.as_bytes())).await {
+            // A connection that does not take the request has no response either.
+            Ok(_) => responses.next("PURGE").await,
+            Err(_) => return run.fail("a purge was not taken".into()),
+        };
+        // No origin has a part in it.
+        let url = URL_COUNT;
+        let failed = FailedRequest { url, worker, is_unsafe: false, has_begun: false, began_ms };
+        match answer {
+            Ok(response) if response.is_whole && matches!(response.status, 200 | 204 | 404) => {
+                run.promise_all(versions);
+                self.end.end();
+                responses.expect_end().await;
+            }
+            Ok(response) => run.blame(&failed, &format!("a purge got {:?}", response.head)),
+            Err(_) => run.blame(&failed, "a purge got no response"),
+        }
     }
 }
 
 /// Sends a part of a head, then waits for the end of the connection.
 async fn silence(run: &Run, end: &WireEnd, bytes: usize) {
     let head = b"GET /u0 HTTP/1.1\r\nHost: a.test\r\nAccept: text/plain\r\n\r\n";
-    let _ = end.write(&head[..bytes.min(head.len() - 1)]).await;
     let until_end = async {
+        let _ = end.write(&head[..bytes.min(head.len() - 1)]).await;
         while let Ok(bytes) = end.read().await {
             if bytes.is_empty() {
                 break;

@@ -7,10 +7,12 @@ use std::time::Duration;
 use forebay_testkit::Request;
 use tokio::time::sleep;
 
+use super::blame::Scope;
+use super::reply::{OriginReply, url_of};
 use super::rng::Rng;
 use super::run::Run;
 use super::wire::{PendingConnections, WireEnd};
-use super::world::{Content, LANGUAGES, URL_COUNT, kind_of, tag_of};
+use super::world::post_body;
 
 /// The fault of one response; times in milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,6 +43,22 @@ enum OriginFault {
     Garbage,
     /// Something follows the response.
     Unasked,
+    /// Something that is no response follows the announced bytes.
+    TooLong,
+    /// An interim response comes before the final one.
+    Interim,
+    /// A chunk has no size.
+    BadChunk,
+    /// A 304 without a condition.
+    UnaskedNotModified,
+    /// A 206 without a range.
+    UnaskedPart,
+    /// The connection is reset some time after the response.
+    IdleReset(u64),
+    /// The response to a POST comes before the body has ended.
+    EarlyAnswer,
+    /// The connection ends in the middle of the body of a POST.
+    EarlyClose,
 }
 
 impl OriginFault {
@@ -48,7 +66,7 @@ impl OriginFault {
         if !rng.percent(percent) {
             return OriginFault::None;
         }
-        match rng.below(9) {
+        match rng.below(18) {
             0 => OriginFault::Late(rng.between(1, 5_000)),
             1 => OriginFault::NoHead { is_reset: rng.percent(50) },
             2 => OriginFault::Error,
@@ -62,8 +80,22 @@ impl OriginFault {
             },
             6 => OriginFault::Drip { ms: rng.between(1, 300) },
             7 => OriginFault::Garbage,
-            _ => OriginFault::Unasked,
+            8 => OriginFault::Unasked,
+            9 => OriginFault::TooLong,
+            10 => OriginFault::Interim,
+            11 => OriginFault::BadChunk,
+            12 => OriginFault::UnaskedNotModified,
+            13 => OriginFault::UnaskedPart,
+            14 | 15 => OriginFault::IdleReset(rng.between(0, 1_000)),
+            16 => OriginFault::EarlyAnswer,
+            _ => OriginFault::EarlyClose,
         }
+    }
+
+    /// Whether a request may fail because of it.
+    fn is_harmful(self) -> bool {
+        use OriginFault::{EarlyAnswer, IdleReset, Interim, None};
+        !matches!(self, None | Interim | IdleReset(_) | EarlyAnswer)
     }
 }
 
@@ -73,45 +105,151 @@ pub(super) async fn serve(run: Rc<Run>, queue: PendingConnections) {
         let (end, _) = std::future::poll_fn(|cx| queue.poll_next(cx)).await;
         let run = Rc::clone(&run);
         tokio::task::spawn_local(async move {
-            // One of the two sides has ended the connection.
+            let _watch = OriginTaskGuard(Rc::clone(&run));
+            // One of the two sides has ended the connection. A request that is sent on it at this
+            // moment is lost.
             let _ = connection(&run, end).await;
+            run.blame.note(Scope::Unsafe, run.now_ms());
         });
+    }
+}
+
+/// A task of the origin that panics fails the run.
+struct OriginTaskGuard(Rc<Run>);
+
+impl Drop for OriginTaskGuard {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.fail("the origin of the simulation panicked".into());
+        }
+    }
+}
+
+/// A response in progress, and the disturbance that it is.
+struct InProgress<'a> {
+    run: &'a Run,
+    url: Option<usize>,
+    disturbance: Option<usize>,
+}
+
+impl<'a> InProgress<'a> {
+    fn begin(run: &'a Run, request: &Request, fault: OriginFault) -> Self {
+        let url = url_of(request);
+        run.arriving.borrow_mut().extend(url);
+        let scope = url.filter(|_| fault.is_harmful()).map(Scope::Url);
+        let disturbance = scope.map(|scope| run.blame.begin(scope));
+        InProgress { run, url, disturbance }
+    }
+}
+
+impl Drop for InProgress<'_> {
+    fn drop(&mut self) {
+        if let Some(number) = self.disturbance {
+            self.run.blame.end(number, self.run.now_ms());
+        }
+        let mut arriving = self.run.arriving.borrow_mut();
+        if let Some(index) = arriving.iter().position(|url| Some(*url) == self.url) {
+            arriving.swap_remove(index);
+        }
     }
 }
 
 async fn connection(run: &Run, end: WireEnd) -> io::Result<()> {
     let mut input = Vec::new();
-    loop {
-        let (request, size) = loop {
-            match Request::parse(&input) {
-                Ok(Some((request, Some(size)))) => break (request, size),
-                Ok(_) => {}
-                Err(error) => {
-                    run.fail(format!("the origin got a bad request: {error}"));
-                    return Ok(());
-                }
-            }
-            let bytes = end.read().await?;
-            if bytes.is_empty() {
+    while let Some((request, size)) = receive(run, &end, &mut input, false).await? {
+        let (mut rng, fault_percent) = run.origin_request();
+        let fault = OriginFault::of(&mut rng, fault_percent);
+        run.trace(&format!("origin {} {} {fault:?}", request.method, request.target), &[]);
+        let is_early = size.is_none() && fault == OriginFault::EarlyAnswer;
+        let in_progress = InProgress::begin(run, &request, fault);
+        if size.is_none() && !is_early {
+            if fault == OriginFault::EarlyClose {
                 return Ok(());
             }
-            input.extend_from_slice(&bytes);
+            if request.head.has("expect") && rng.percent(70) {
+                end.write(b"HTTP/1.1 100 Continue\r\n\r\n").await?;
+            }
+        }
+        if is_early {
+            run.early_answers.update(|count| count + 1);
+            if !respond(run, &end, &request, fault, rng.clone()).await? {
+                return Ok(());
+            }
+            // One that answers early may end the connection too.
+            if rng.percent(30) {
+                return Ok(());
+            }
+        }
+        let Some((request, Some(size))) = receive(run, &end, &mut input, true).await? else {
+            return Ok(());
         };
         input.drain(..size);
-        if !request.faults.is_empty() {
-            run.fail(format!("the origin got {:?}", request.faults));
-        }
-        if !respond(run, &end, &request).await? {
+        check_request(run, &request);
+        if !is_early && !respond(run, &end, &request, fault, rng).await? {
             return Ok(());
         }
+        drop(in_progress);
+        if let OriginFault::IdleReset(ms) = fault {
+            sleep(Duration::from_millis(ms)).await;
+            end.reset();
+            return Ok(());
+        }
+    }
+    Ok(())
+}
+
+/// The next request, with its size if all of it is there: waits for its head, or for the whole.
+async fn receive(
+    run: &Run,
+    end: &WireEnd,
+    input: &mut Vec<u8>,
+    is_whole: bool,
+) -> io::Result<Option<(Request, Option<usize>)>> {
+    loop {
+        match Request::parse(input) {
+            Ok(Some((request, size))) if size.is_some() || !is_whole => {
+                return Ok(Some((request, size)));
+            }
+            Ok(_) => {}
+            Err(error) => {
+                run.fail(format!("the origin got a bad request: {error}"));
+                return Ok(None);
+            }
+        }
+        let bytes = end.read().await?;
+        if bytes.is_empty() {
+            return Ok(None);
+        }
+        input.extend_from_slice(&bytes);
+    }
+}
+
+/// A whole request is one that a client sent, to the byte.
+fn check_request(run: &Run, request: &Request) {
+    if !request.faults.is_empty() {
+        run.fail(format!("the origin got {:?}", request.faults));
+    }
+    let number = |name| request.head.field(name).and_then(|text| text.parse::<u64>().ok());
+    let expected = match (number("x-act"), number("x-body-bytes")) {
+        (Some(act), Some(bytes)) => post_body(act, bytes as usize),
+        _ => Vec::new(),
+    };
+    if request.body != expected {
+        let at = expected.iter().zip(&request.body).take_while(|(left, right)| left == right);
+        let (count, target) = (request.body.len(), &request.target);
+        let at = at.count();
+        run.fail(format!("the origin got {count} bytes for {target} that differ from {at} on"));
     }
 }
 
 /// Sends a response; whether the connection takes another request.
-async fn respond(run: &Run, end: &WireEnd, request: &Request) -> io::Result<bool> {
-    let (mut rng, fault_percent) = run.origin_request();
-    let fault = OriginFault::of(&mut rng, fault_percent);
-    run.trace(&format!("origin {} {} {fault:?}", request.method, request.target), &[]);
+async fn respond(
+    run: &Run,
+    end: &WireEnd,
+    request: &Request,
+    fault: OriginFault,
+    mut rng: Rng,
+) -> io::Result<bool> {
     match fault {
         OriginFault::Late(ms) => sleep(Duration::from_millis(ms)).await,
         OriginFault::NoHead { is_reset } => {
@@ -134,6 +272,24 @@ async fn respond(run: &Run, end: &WireEnd, request: &Request) -> io::Result<bool
             end.write(rng.pick(&garbage).as_bytes()).await?;
             return Ok(false);
         }
+        OriginFault::BadChunk => {
+            let sizes = ["zz", "", "-1", "ffffffffffffffffff", "3 3"];
+            let head = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n";
+            end.write(format!("{head}{}\r\nabc\r\n", rng.pick(&sizes)).as_bytes()).await?;
+            return Ok(false);
+        }
+        OriginFault::UnaskedNotModified if !request.head.has("if-none-match") => {
+            end.write(b"HTTP/1.1 304 Not Modified\r\nETag: \"x\"\r\n\r\n").await?;
+            return Ok(false);
+        }
+        OriginFault::UnaskedPart if !request.head.has("range") => {
+            let head = "HTTP/1.1 206 Partial Content\r\nContent-Range: bytes 2-4/9";
+            end.write(format!("{head}\r\nContent-Length: 3\r\n\r\nabc").as_bytes()).await?;
+            return Ok(false);
+        }
+        OriginFault::Interim => {
+            end.write(b"HTTP/1.1 103 Early Hints\r\nLink: </style.css>\r\n\r\n").await?;
+        }
         _ => {}
     }
     let Some(answer) = OriginReply::to(run, request) else {
@@ -142,8 +298,14 @@ async fn respond(run: &Run, end: &WireEnd, request: &Request) -> io::Result<bool
     };
     end.write(answer.head.as_bytes()).await?;
     let is_whole = send_body(end, &answer, fault).await?;
-    if fault == OriginFault::Unasked {
-        end.write(b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nfoe").await?;
+    let unasked: &[u8] = match fault {
+        OriginFault::Unasked => b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nfoe",
+        OriginFault::TooLong => b"foe",
+        _ => b"",
+    };
+    if !unasked.is_empty() {
+        run.blame.note(Scope::Unsafe, run.now_ms());
+        end.write(unasked).await?;
     }
     Ok(is_whole)
 }
@@ -179,84 +341,4 @@ async fn send_body(end: &WireEnd, answer: &OriginReply, fault: OriginFault) -> i
         end.write(b"0\r\n\r\n").await?;
     }
     Ok(true)
-}
-
-/// A response as it is sent.
-struct OriginReply {
-    head: String,
-    body: Vec<u8>,
-    is_chunked: bool,
-}
-
-impl OriginReply {
-    async fn send(&self, end: &WireEnd, piece: &[u8]) -> io::Result<()> {
-        if self.is_chunked && !piece.is_empty() {
-            end.write(format!("{:x}\r\n", piece.len()).as_bytes()).await?;
-            end.write(piece).await?;
-            return end.write(b"\r\n").await;
-        }
-        end.write(piece).await
-    }
-
-    /// The response to a request, with the version of this moment.
-    fn to(run: &Run, request: &Request) -> Option<OriginReply> {
-        let url = request.target.strip_prefix("/u")?.parse().ok().filter(|url| *url < URL_COUNT)?;
-        let kind = kind_of(url);
-        let now_ms = run.now_ms();
-        let mut world = run.world.borrow_mut();
-        let version = match request.method.as_str() {
-            "POST" => world.change(url, now_ms),
-            "GET" | "HEAD" => world.version(url),
-            _ => return None,
-        };
-        let asked = request.head.field("accept-language").unwrap_or_default();
-        let language = LANGUAGES.iter().find(|language| kind.varies && **language == asked);
-        let content = Content { url, version, language: language.copied().unwrap_or_default() };
-        let (language, tag) = (content.language, tag_of(url));
-        let mut head =
-            format!("X-Version: {version}\r\nX-Language: {language}\r\nSurrogate-Key: {tag}\r\n");
-        match kind.fresh_s {
-            Some(seconds) => head += &format!("Cache-Control: max-age={seconds}\r\n"),
-            None => head += "Cache-Control: no-store\r\n",
-        }
-        if kind.has_etag {
-            head += &format!("ETag: {}\r\n", content.etag());
-        }
-        if kind.varies {
-            head += "Vary: Accept-Language\r\n";
-        }
-        if request.method == "POST" {
-            head = format!("HTTP/1.1 200 OK\r\n{head}Content-Length: 0\r\n\r\n");
-            return Some(OriginReply { head, body: Vec::new(), is_chunked: false });
-        }
-        let is_current = |field| request.head.field(field) == Some(content.etag().as_str());
-        if kind.has_etag && is_current("if-none-match") {
-            head = format!("HTTP/1.1 304 Not Modified\r\n{head}\r\n");
-            return Some(OriginReply { head, body: Vec::new(), is_chunked: false });
-        }
-        let mut body = content.body();
-        let range = request.head.field("range").filter(|_| is_current("if-range"));
-        let (mut status, mut is_chunked) = ("200 OK", kind.is_chunked);
-        if let Some((first, last)) = range.and_then(|range| range_of(range, body.len())) {
-            head += &format!("Content-Range: bytes {first}-{last}/{}\r\n", body.len());
-            body = body[first..=last].to_vec();
-            (status, is_chunked) = ("206 Partial Content", false);
-        }
-        head += &match is_chunked {
-            true => "Transfer-Encoding: chunked\r\n".to_owned(),
-            false => format!("Content-Length: {}\r\n", body.len()),
-        };
-        if request.method == "HEAD" {
-            (body, is_chunked) = (Vec::new(), false);
-        }
-        Some(OriginReply { head: format!("HTTP/1.1 {status}\r\n{head}\r\n"), body, is_chunked })
-    }
-}
-
-/// The only kind of range that a cache asks for.
-fn range_of(range: &str, length: usize) -> Option<(usize, usize)> {
-    let (first, last) = range.strip_prefix("bytes=")?.split_once('-')?;
-    let last: usize = if last.is_empty() { length.checked_sub(1)? } else { last.parse().ok()? };
-    let (first, last) = (first.parse::<usize>().ok()?, last.min(length.checked_sub(1)?));
-    (first <= last).then_some((first, last))
 }

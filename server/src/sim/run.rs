@@ -1,13 +1,14 @@
 //! A run: clock, acts, the end.
 
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::time::Duration;
 
 use tokio::task::LocalSet;
-use tokio::time::{Instant, sleep, sleep_until};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
 
+use super::blame::{BlameLog, FailedRequest};
 use super::rng::Rng;
 use super::scenario::{ActKind, Scenario};
 use super::server::SimServer;
@@ -15,13 +16,19 @@ use super::wire::{PendingConnections, WireEnd};
 use super::world::SiteHistory;
 use super::{client, origin};
 use crate::clock::simulated::{VirtualClocks, step_unix_ms};
-use crate::counters::Counter;
 
 /// When runs begin, in Unix seconds.
 const UNIX_SECONDS: u64 = 1_800_000_000;
 
 /// After the last act and the last client, everything comes to rest within this time.
 const REST_MS: u64 = 20_000;
+
+/// No request of a client that reads may take longer, from its first byte to the last of its
+/// response.
+pub(super) const REQUEST_MS_MAX: u64 = 40_000;
+
+/// No run may take longer.
+const RUN_MS_MAX: u64 = 600_000;
 
 /// The result of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,8 +38,28 @@ pub(super) struct Outcome {
     /// A hash of all bytes that clients got, and when.
     pub(super) trace: u64,
     pub(super) answered: u64,
-    pub(super) hits: u64,
+    /// Responses with an error of the server or of the origin, and connections without a response.
+    pub(super) failed: u64,
+    /// How often each of [`PATHS`] was taken.
+    pub(super) paths: [u64; PATHS.len()],
 }
+
+/// Paths through the server that seeds must take.
+pub(super) const PATHS: &[&str] = &[
+    "hits",
+    "hits not modified",
+    "hits of a range",
+    "hits revoked or continued",
+    "validated",
+    "collapsed",
+    "stored",
+    "fills aborted",
+    "retries at the origin",
+    "slow clients",
+    "segments reclaimed",
+    "purged while filling",
+    "answered before the body ended",
+];
 
 /// The state that all parts of a run share.
 pub(super) struct Run {
@@ -42,6 +69,15 @@ pub(super) struct Run {
     failure: RefCell<Option<String>>,
     trace: Cell<u64>,
     answered: Cell<u64>,
+    failed: Cell<u64>,
+    pub(super) blame: BlameLog,
+    /// For each response that the origin sends at this moment, its URL.
+    pub(super) arriving: RefCell<Vec<usize>>,
+    /// Purges and unsafe requests of which a response was arriving when they were acknowledged.
+    purged_while_filling: Cell<u64>,
+    pub(super) early_answers: Cell<u64>,
+    /// See [`Run::pressure`].
+    pub(super) read_pressure: OnceCell<Box<dyn Fn() -> u64>>,
     origin_requests: Cell<u64>,
     pub(super) queues: Vec<PendingConnections>,
 }
@@ -57,9 +93,28 @@ impl Run {
         self.failure.borrow_mut().get_or_insert_with(|| format!("at {at_ms} ms: {why}"));
     }
 
-    pub(super) fn fail_if_calm(&self, why: &str) {
-        if self.scenario.is_calm() {
-            self.fail(why.into());
+    /// A request got an error or no whole response: a promise is broken, unless a disturbance
+    /// excuses it.
+    pub(super) fn blame(&self, failed: &FailedRequest, why: &str) {
+        self.failed.update(|count| count + 1);
+        if !self.blame.excuses(failed) {
+            self.fail(format!("{why}, without an excuse: {failed:?}"));
+        }
+    }
+
+    /// How often the server took memory or an origin's connection away from a client so far.
+    pub(super) fn pressure(&self) -> u64 {
+        self.read_pressure.get().map_or(0, |read| read())
+    }
+
+    /// A purge or an unsafe request was acknowledged: these versions are the least from now on.
+    pub(super) fn promise_all(&self, versions: impl IntoIterator<Item = (usize, usize)>) {
+        let mut world = self.world.borrow_mut();
+        for (url, version) in versions {
+            world.promise(url, version);
+            if self.arriving.borrow().contains(&url) {
+                self.purged_while_filling.update(|count| count + 1);
+            }
         }
     }
 
@@ -73,6 +128,12 @@ impl Run {
 
     pub(super) fn answered(&self) {
         self.answered.update(|count| count + 1);
+    }
+
+    fn outcome(&self, paths: [u64; PATHS.len()]) -> Outcome {
+        let (answered, failed) = (self.answered.get(), self.failed.get());
+        let failure = self.failure.borrow().clone();
+        Outcome { failure, trace: self.trace.get(), answered, failed, paths }
     }
 
     /// A client's connection to a worker.
@@ -99,43 +160,54 @@ pub(super) fn play(scenario: &Scenario) -> Outcome {
     let tasks = LocalSet::new();
     let outcome = tasks.block_on(&runtime, async {
         let _clocks = VirtualClocks::start(UNIX_SECONDS);
-        run(scenario).await
+        let run = new_run(scenario);
+        let outcome = timeout(Duration::from_millis(RUN_MS_MAX), play_acts(&run)).await;
+        outcome.unwrap_or_else(|_| {
+            run.fail("the run does not end".into());
+            run.outcome([0; PATHS.len()])
+        })
     });
     drop(tasks);
     outcome
 }
 
-async fn run(scenario: &Scenario) -> Outcome {
-    let run = Rc::new(Run {
+fn new_run(scenario: &Scenario) -> Rc<Run> {
+    Rc::new(Run {
         scenario: scenario.clone(),
         world: RefCell::default(),
         began: Instant::now(),
         failure: RefCell::default(),
         trace: Cell::new(0xcbf2_9ce4_8422_2325),
         answered: Cell::new(0),
+        failed: Cell::new(0),
+        blame: BlameLog::default(),
+        arriving: RefCell::default(),
+        purged_while_filling: Cell::new(0),
+        early_answers: Cell::new(0),
+        read_pressure: OnceCell::new(),
         origin_requests: Cell::new(0),
         queues: (0..scenario.worker_count).map(|_| PendingConnections::default()).collect(),
-    });
+    })
+}
+
+async fn play_acts(run: &Rc<Run>) -> Outcome {
     let origin_queue = PendingConnections::default();
-    let origin = tokio::task::spawn_local(origin::serve(Rc::clone(&run), origin_queue.clone()));
-    let mut server = SimServer::start(&run, origin_queue);
+    let origin = tokio::task::spawn_local(origin::serve(Rc::clone(run), origin_queue.clone()));
+    let mut server = SimServer::start(run, origin_queue);
     let mut clients = Vec::new();
-    for act in &scenario.acts {
+    for act in &run.scenario.acts {
         sleep_until(run.began + Duration::from_millis(act.at_ms)).await;
         match &act.kind {
             ActKind::Change { url } => _ = run.world.borrow_mut().change(*url, run.now_ms()),
-            ActKind::PurgeAll { is_soft } => clients.push(server.purge_all(&run, *is_soft)),
+            ActKind::PurgeAll { is_soft } => clients.push(server.purge_all(run, *is_soft)),
             ActKind::ClockStep { ms } => {
                 step_unix_ms(*ms);
                 run.world.borrow_mut().stepped_ms += ms.unsigned_abs();
             }
             ActKind::Reload { idle_ms } => server.reload(*idle_ms),
-            ActKind::Restart { worker } => server.restart(&run, *worker).await,
-            ActKind::Session { .. }
-            | ActKind::Purge { .. }
-            | ActKind::Post { .. }
-            | ActKind::Silence { .. } => {
-                let (run, act) = (Rc::clone(&run), act.clone());
+            ActKind::Restart { worker } => server.restart(run, *worker).await,
+            ActKind::Session { .. } | ActKind::Purge { .. } | ActKind::Silence { .. } => {
+                let (run, act) = (Rc::clone(run), act.clone());
                 clients.push(tokio::task::spawn_local(async move {
                     client::play(&run, &act).await;
                 }));
@@ -148,9 +220,14 @@ async fn run(scenario: &Scenario) -> Outcome {
         }
     }
     sleep(Duration::from_millis(REST_MS)).await;
-    let hits = server.counters.sum(Counter::Hits.index());
-    server.end(&run).await;
+    let mut paths = server.paths();
+    let last = paths.len();
+    paths[last - 2] = run.purged_while_filling.get();
+    paths[last - 1] = run.early_answers.get();
+    server.end(run).await;
+    if origin.is_finished() {
+        run.fail("the origin of the simulation has ended".into());
+    }
     origin.abort();
-    let failure = run.failure.borrow().clone();
-    Outcome { failure, trace: run.trace.get(), answered: run.answered.get(), hits }
+    run.outcome(paths)
 }

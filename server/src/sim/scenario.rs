@@ -34,8 +34,6 @@ pub(super) enum ActKind {
     Purge { worker: usize, url: usize, is_soft: bool, by_tag: bool },
     /// The origin changes everywhere, then an operator purges all.
     PurgeAll { is_soft: bool },
-    /// A client changes a resource with a POST.
-    Post { worker: usize, url: usize, body_bytes: usize, is_chunked: bool },
     /// A client sends a part of a request, and no more.
     Silence { worker: usize, bytes: usize },
     /// The time of day is set.
@@ -56,6 +54,27 @@ pub(super) struct Ask {
     pub(super) is_conditional: bool,
     pub(super) range: Option<(usize, usize)>,
     pub(super) no_cache: bool,
+    /// The request is a POST with this body.
+    pub(super) post: Option<PostBody>,
+}
+
+/// The body of a POST.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct PostBody {
+    pub(super) bytes: usize,
+    pub(super) is_chunked: bool,
+    /// The client waits for `100 Continue`, though not for ever.
+    pub(super) expects_continue: bool,
+    pub(super) break_off: BreakOff,
+}
+
+/// How a client ends a body early: after so many bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum BreakOff {
+    Never,
+    /// It sends no more.
+    Stop(usize),
+    Reset(usize),
 }
 
 /// How a client reads.
@@ -104,18 +123,6 @@ impl Scenario {
         }
     }
 
-    /// Whether everything must go well: no client resets or stops, and the origin has no fault.
-    pub(super) fn is_calm(&self) -> bool {
-        let disturbs = |act: &Act| match &act.kind {
-            ActKind::Session { reading, .. } => *reading != Reading::Eager,
-            ActKind::Silence { .. } | ActKind::Restart { .. } => true,
-            _ => false,
-        };
-        self.origin_fault_percent == 0
-            && self.refused_percent == 0
-            && !self.acts.iter().any(disturbs)
-    }
-
     /// The fewest acts that still fail, by leaving out ever smaller parts; `fails` plays them.
     pub(super) fn shortened(&self, mut fails: impl FnMut(&Scenario) -> bool) -> Scenario {
         let mut short = self.clone();
@@ -152,8 +159,9 @@ impl ActKind {
             }
             12..13 => ActKind::PurgeAll { is_soft: rng.percent(30) },
             13..17 => {
-                let body_bytes = rng.pick(&[0, 10, 5_000, 100_000]);
-                ActKind::Post { worker, url: url(rng), body_bytes, is_chunked: rng.percent(40) }
+                let url = url(rng);
+                let asks = vec![Ask::post(rng, url, has_faults)];
+                ActKind::Session { worker, asks, is_pipelined: false, reading: Reading::Eager }
             }
             17..19 if has_faults => ActKind::Silence { worker, bytes: rng.between(0, 50) as usize },
             19..21 => ActKind::ClockStep { ms: rng.between(0, 20_000) as i64 - 10_000 },
@@ -161,7 +169,13 @@ impl ActKind {
             23..25 if has_faults => ActKind::Restart { worker },
             _ => {
                 let count = rng.pick(&[1, 1, 1, 2, 4]);
-                let asks = (0..count).map(|_| Ask::of(rng, &mut url)).collect();
+                let mut asks: Vec<Ask> =
+                    (0..count).map(|_| Ask::of(rng, &mut url, has_faults)).collect();
+                // A body that breaks off ends its connection.
+                let breaks_off = |ask: &Ask| ask.break_off() != BreakOff::Never;
+                if let Some(broken) = asks.iter().position(breaks_off) {
+                    asks.truncate(broken + 1);
+                }
                 let reading = Reading::of(rng, has_faults);
                 ActKind::Session { worker, asks, is_pipelined: rng.percent(30), reading }
             }
@@ -183,10 +197,47 @@ impl ActKind {
 
 impl Ask {
     fn plain(url: usize, language: &'static str) -> Ask {
-        Ask { url, is_head: false, language, is_conditional: false, range: None, no_cache: false }
+        Ask {
+            url,
+            is_head: false,
+            language,
+            is_conditional: false,
+            range: None,
+            no_cache: false,
+            post: None,
+        }
     }
 
-    fn of(rng: &mut Rng, url: &mut impl FnMut(&mut Rng) -> usize) -> Ask {
+    fn post(rng: &mut Rng, url: usize, has_faults: bool) -> Ask {
+        let bytes = rng.pick(&[0, 10, 5_000, 100_000]);
+        let at = rng.below(bytes as u64 + 1) as usize;
+        let break_off = match rng.below(10) {
+            0 if has_faults => BreakOff::Stop(at),
+            1 if has_faults => BreakOff::Reset(at),
+            _ => BreakOff::Never,
+        };
+        let (is_chunked, expects_continue) = (rng.percent(40), rng.percent(25));
+        let body = PostBody { bytes, is_chunked, expects_continue, break_off };
+        Ask { post: Some(body), ..Ask::plain(url, "") }
+    }
+
+    pub(super) fn method(&self) -> &'static str {
+        match self {
+            Ask { post: Some(_), .. } => "POST",
+            Ask { is_head: true, .. } => "HEAD",
+            _ => "GET",
+        }
+    }
+
+    pub(super) fn break_off(&self) -> BreakOff {
+        self.post.map_or(BreakOff::Never, |body| body.break_off)
+    }
+
+    fn of(rng: &mut Rng, url: &mut impl FnMut(&mut Rng) -> usize, has_faults: bool) -> Ask {
+        if rng.percent(6) {
+            let url = url(rng);
+            return Ask::post(rng, url, has_faults);
+        }
         let first = rng.below(120_000) as usize;
         let last = first + rng.below(40_000) as usize;
         Ask {
@@ -196,6 +247,7 @@ impl Ask {
             is_conditional: rng.percent(15),
             range: rng.percent(12).then_some((first, last)),
             no_cache: rng.percent(8),
+            post: None,
         }
     }
 }
@@ -205,10 +257,15 @@ impl Reading {
         if !has_faults || rng.percent(75) {
             return Reading::Eager;
         }
-        let bytes = rng.pick(&[0, 100, 5_000, 70_000]);
         match rng.percent(70) {
-            true => Reading::Pause { bytes, ms: rng.between(1, 6_000) },
-            false => Reading::Reset { bytes },
+            true => {
+                let bytes = rng.pick(&[0, 100, 5_000, 70_000]);
+                Reading::Pause { bytes, ms: rng.between(1, 12_000) }
+            }
+            false => {
+                let bytes_max = rng.pick(&[400, 5_000, 300_000]);
+                Reading::Reset { bytes: rng.below(bytes_max) as usize }
+            }
         }
     }
 }

@@ -6,14 +6,16 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use forebay_cache::{CheckDepth, FindingSeverity, Selection, Store};
+use forebay_cache::{Selection, Store};
 use forebay_shm::CounterFile;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::{JoinHandle, LocalSet};
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
+use super::blame::Scope;
+use super::checker::{check_soundness, check_store_at_rest, check_worker_at_rest, watch_memory};
 use super::rng::Rng;
-use super::run::Run;
+use super::run::{PATHS, REQUEST_MS_MAX, Run};
 use super::scenario::{ActKind, Scenario};
 use super::wire::{ORIGIN, PendingConnections, SimConnector};
 use super::world::URL_COUNT;
@@ -35,24 +37,40 @@ struct SimWorker {
 /// The whole server.
 pub(super) struct SimServer {
     store: Store,
-    pub(super) counters: CounterFile,
+    counters: Rc<CounterFile>,
     slots_used: usize,
     purger: Purger,
     purging: JoinHandle<()>,
+    /// Samples the store's memory.
+    watching: JoinHandle<()>,
     origin: PendingConnections,
     idle_ms: u64,
     workers: Vec<SimWorker>,
 }
 
 impl SimServer {
-    pub(super) fn start(run: &Run, origin: PendingConnections) -> SimServer {
+    pub(super) fn start(run: &Rc<Run>, origin: PendingConnections) -> SimServer {
         let scenario = &run.scenario;
         let config = config_of(scenario, 5_000);
-        let store = Store::open(config.server.store(scenario.worker_count)).expect("a store");
+        let store_config = config.server.store(scenario.worker_count);
+        let store = Store::open(store_config.clone()).expect("a store");
+        let watching = watch_memory(Rc::clone(run), store.clone(), store_config);
+        let watching = tokio::task::spawn_local(watching);
         let restarts =
             scenario.acts.iter().filter(|act| matches!(act.kind, ActKind::Restart { .. }));
         let slot_count = scenario.worker_count + restarts.count() + 1;
         let counters = CounterFile::create(None, COUNTERS, slot_count).expect("memory");
+        let counters = Rc::new(counters);
+        let read_pressure = {
+            let (store, counters) = (store.clone(), counters.clone());
+            move || {
+                let stats = store.stats();
+                let cuts = [Counter::HitsCut, Counter::GaveWay, Counter::HitsContinued];
+                let cuts: u64 = cuts.iter().map(|cut| counters.sum(cut.index())).sum();
+                cuts + stats.bodies_revoked + stats.readers_cut
+            }
+        };
+        let _ = run.read_pressure.set(Box::new(read_pressure));
         let (purger, inline) = InlinePurger::new();
         let purging = {
             let (store, slot) = (store.join().expect("a place"), counters.slot(0));
@@ -70,6 +88,7 @@ impl SimServer {
             slots_used,
             purger,
             purging,
+            watching,
             origin,
             idle_ms: 5_000,
             workers,
@@ -81,14 +100,14 @@ impl SimServer {
         server
     }
 
-    fn start_worker(&mut self, run: &Run, index: usize) -> SimWorker {
+    fn start_worker(&mut self, run: &Rc<Run>, index: usize) -> SimWorker {
         let scenario = &run.scenario;
         let slot = self.slots_used;
         self.slots_used += 1;
         let connector = SimConnector {
             origin: self.origin.clone(),
             rng: RefCell::new(Rng::of(&[scenario.seed, 3, slot as u64])),
-            refused_percent: scenario.refused_percent,
+            run: Rc::clone(run),
         };
         let worker = Rc::new(Worker::new(WorkerParts {
             config: config_of(scenario, self.idle_ms),
@@ -113,6 +132,27 @@ impl SimServer {
         SimWorker { worker, commands, task }
     }
 
+    /// How often each of [`PATHS`] was taken, as far as the server counts it.
+    pub(super) fn paths(&self) -> [u64; PATHS.len()] {
+        let sum = |counter: Counter| self.counters.sum(counter.index());
+        let stats = self.store.stats();
+        [
+            sum(Counter::Hits),
+            sum(Counter::HitsNotModified),
+            sum(Counter::HitsRange),
+            sum(Counter::HitsContinued) + sum(Counter::HitsCut) + stats.copied_out,
+            sum(Counter::Validated),
+            sum(Counter::Collapsed),
+            sum(Counter::Stored),
+            sum(Counter::FillsAborted),
+            sum(Counter::OriginRetries),
+            sum(Counter::SlowClients),
+            stats.segments_freed,
+            0,
+            0,
+        ]
+    }
+
     pub(super) fn reload(&mut self, idle_ms: u64) {
         self.idle_ms = idle_ms;
         for worker in &self.workers {
@@ -123,9 +163,10 @@ impl SimServer {
         }
     }
 
-    pub(super) async fn restart(&mut self, run: &Run, index: usize) {
+    pub(super) async fn restart(&mut self, run: &Rc<Run>, index: usize) {
         let gone = self.workers.remove(index);
-        gone.stop().await;
+        run.blame.note(Scope::Worker(index), run.now_ms());
+        gone.stop(run).await;
         let worker = self.start_worker(run, index);
         self.workers.insert(index, worker);
     }
@@ -141,62 +182,50 @@ impl SimServer {
         tokio::task::spawn_local(async move {
             let work = PurgeWork::Purge { is_soft, counter: Counter::Purged };
             let purged = match purger.ask(vec![Selection::within(b"")], work) {
-                Ok(asked) => asked.purged().await,
-                Err(error) => Err(error),
+                Ok(asked) => timeout(Duration::from_millis(REQUEST_MS_MAX), asked.purged()).await,
+                Err(error) => Ok(Err(error)),
             };
             match purged {
-                Ok(_) => {
-                    let mut world = run.world.borrow_mut();
-                    versions.into_iter().for_each(|(url, version)| world.promise(url, version));
-                }
-                Err(error) => run.fail(format!("a purge failed: {error}")),
+                Ok(Ok(_)) => run.promise_all(versions),
+                Ok(Err(error)) => run.fail(format!("a purge failed: {error}")),
+                Err(_) => run.fail(format!("a purge took longer than {REQUEST_MS_MAX} ms")),
             }
         })
     }
 
-    /// Everything must be at rest by now.
+    /// Everything must be at rest by now. The checks come before any worker ends, as its end would
+    /// free the rest.
     pub(super) async fn end(mut self, run: &Run) {
         if self.counters.sum(Counter::Panics.index()) > 0 {
             run.fail("a task panicked".into());
         }
-        for (index, worker) in self.workers.drain(..).enumerate() {
-            let count = worker.worker.registry.count();
-            if count > 0 {
-                run.fail(format!("worker {index} has {count} connections at the end"));
-            }
-            worker.stop().await;
+        if self.purging.is_finished() {
+            run.fail("the purger has ended".into());
         }
-        self.purging.abort();
-        let _ = self.purging.await;
-        let stats = self.store.stats();
-        if stats.growing_bytes != 0 || stats.copied_bytes != 0 || stats.flight_count != 0 {
-            run.fail(format!("something is still arriving at the end: {stats:?}"));
+        for (index, worker) in self.workers.iter().enumerate() {
+            check_worker_at_rest(run, index, &worker.worker);
         }
-        let named = stats.free_bytes + stats.live_bytes + stats.dead_bytes + stats.metadata_bytes;
-        if named + stats.pinned_bytes > stats.budget_bytes {
-            run.fail(format!("the store holds more than its budget: {stats:?}"));
+        check_store_at_rest(run, &self.store);
+        for worker in self.workers.drain(..) {
+            worker.stop(run).await;
         }
-        if self.store.pin_count() != 0 {
-            run.fail(format!("{} pins are left", self.store.pin_count()));
+        for task in [self.purging, self.watching] {
+            task.abort();
+            let _ = task.await;
         }
-        match self.store.check(CheckDepth::Checksums, |_| ()) {
-            Ok(report) => {
-                let wrong = |severity| severity != FindingSeverity::Note;
-                if report.findings.iter().any(|finding| wrong(finding.severity())) {
-                    run.fail(format!("the store is not sound: {report}"));
-                }
-            }
-            Err(error) => run.fail(format!("the store cannot be checked: {error:?}")),
-        }
+        check_store_at_rest(run, &self.store);
+        check_soundness(run, &self.store);
     }
 }
 
 impl SimWorker {
-    async fn stop(self) {
+    async fn stop(self, run: &Run) {
         drop(self.worker);
         self.task.abort();
-        // It was aborted, which is no failure.
-        let _ = self.task.await;
+        match self.task.await {
+            Err(error) if error.is_cancelled() => {}
+            ended => run.fail(format!("a worker has ended: {ended:?}")),
+        }
     }
 }
 
@@ -220,6 +249,7 @@ fn config(cache_bytes: u64, idle_ms: u64) -> Config {
          origin_connect_ms_max = \"1s\"\n\
          origin_first_byte_ms_max = \"3s\"\n\
          origin_idle_ms_max = \"3s\"\n\
+         origin_pool_idle_ms_max = \"4s\"\n\
          collapse_wait_ms_max = \"4s\"\n\
          purge_from = [\"10.0.0.0/8\"]\n\
          [[site]]\n\

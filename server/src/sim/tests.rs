@@ -1,19 +1,65 @@
 //! Seeds played, and one played again.
 
-use super::run::{Outcome, play};
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::time::Duration;
+
+use super::run::{Outcome, PATHS, play};
 use super::scenario::Scenario;
 
 /// Seeds that a test plays, if `FOREBAY_SEEDS` says nothing else; `scripts/simulate` plays more.
 const SEED_COUNT: u64 = 30;
+
+/// Seeds of which each path is taken at least once.
+const SEEDS_WITH_ALL_PATHS: u64 = 300;
+
+/// `scripts/simulate` ends when one run takes longer, in seconds of real time.
+const HANG_S: u64 = 180;
 
 fn number_of(variable: &str) -> Option<u64> {
     let text = std::env::var(variable).ok()?;
     Some(text.parse().unwrap_or_else(|_| panic!("{variable}={text} is no number")))
 }
 
+/// Names the seed of a run that panics.
+struct SeedGuard(u64);
+
+impl Drop for SeedGuard {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("seed {0} fails: it panicked; again: FOREBAY_SEED={0}", self.0);
+        }
+    }
+}
+
+/// Ends the process when a run hangs; each number that it gets is the seed of another run.
+fn watch_for_hangs() -> Sender<u64> {
+    let (sender, seeds) = channel();
+    std::thread::spawn(move || {
+        let mut seed = None;
+        loop {
+            match seeds.recv_timeout(Duration::from_secs(HANG_S)) {
+                Ok(next) => seed = Some(next),
+                Err(RecvTimeoutError::Disconnected) => return,
+                Err(RecvTimeoutError::Timeout) => {
+                    if let Some(seed) = seed {
+                        eprintln!("seed {seed} fails: it hangs; again: FOREBAY_SEED={seed}");
+                        std::process::exit(101);
+                    }
+                }
+            }
+        }
+    });
+    sender
+}
+
 /// Plays a seed; a failure is shortened and told with the command that repeats it.
-fn play_seed(seed: u64) -> Outcome {
+fn play_seed(seed: u64, began: impl Fn(u64)) -> Outcome {
     let scenario = Scenario::of(seed);
+    let play = |scenario: &Scenario| {
+        let _guard = SeedGuard(seed);
+        began(seed);
+        play(scenario)
+    };
     let outcome = play(&scenario);
     let Some(failure) = &outcome.failure else {
         return outcome;
@@ -34,19 +80,31 @@ fn play_seed(seed: u64) -> Outcome {
 #[test]
 fn seeds_keep_all_promises() {
     if let Some(seed) = number_of("FOREBAY_SEED") {
-        println!("{:?}", play_seed(seed));
+        println!("{:?}", play_seed(seed, |_| ()));
         return;
     }
     let first = number_of("FOREBAY_FIRST_SEED").unwrap_or(0);
-    let count = number_of("FOREBAY_SEEDS").unwrap_or(SEED_COUNT);
-    let (mut answered, mut hits) = (0, 0);
+    let given = number_of("FOREBAY_SEEDS");
+    let count = given.unwrap_or(SEED_COUNT);
+    let watch = given.map(|_| watch_for_hangs());
+    let began = |seed| {
+        // The watch lasts as long as the process.
+        let _ = watch.as_ref().map(|watch| watch.send(seed));
+    };
+    let (mut answered, mut failed, mut paths) = (0, 0, [0; PATHS.len()]);
     for seed in first..first + count {
-        let outcome = play_seed(seed);
+        let outcome = play_seed(seed, began);
         answered += outcome.answered;
-        hits += outcome.hits;
+        failed += outcome.failed;
+        paths.iter_mut().zip(outcome.paths).for_each(|(sum, more)| *sum += more);
     }
-    println!("{count} seeds from {first} on: {answered} responses, {hits} hits");
-    assert!(answered > 10 * count && hits > count, "too little happens");
+    println!("{count} seeds from {first} on: {answered} responses, {failed} excused failures");
+    PATHS.iter().zip(paths).for_each(|(path, sum)| println!("{sum:>9} {path}"));
+    assert!(answered > 10 * count && paths[0] > count, "too little happens");
+    let is_enough = count >= SEEDS_WITH_ALL_PATHS;
+    for (path, sum) in PATHS.iter().zip(paths) {
+        assert!(sum > 0 || !is_enough, "no seed takes the path: {path}");
+    }
 }
 
 #[test]

@@ -10,7 +10,9 @@ use std::task::{Context, Poll, Waker};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
+use super::blame::Scope;
 use super::rng::Rng;
+use super::run::Run;
 use crate::transport::{Connecting, Connector, Listener, OriginConnection, OriginEnds, Transport};
 
 /// The address of the only origin.
@@ -329,19 +331,19 @@ pub(super) struct SimConnector {
     pub(super) origin: PendingConnections,
     /// Makes the generator of each connection.
     pub(super) rng: RefCell<Rng>,
-    /// Connections of which so many of 100 are refused.
-    pub(super) refused_percent: u64,
+    pub(super) run: Rc<Run>,
 }
 
 impl Connector for SimConnector {
     fn connect(&self, _: SocketAddr) -> Connecting {
         let mut rng = self.rng.borrow_mut();
-        let is_refused = rng.percent(self.refused_percent);
+        let is_refused = rng.percent(self.run.scenario.refused_percent);
         let wire = Rng::of(&[rng.next()]);
-        let origin = self.origin.clone();
+        let (origin, run) = (self.origin.clone(), Rc::clone(&self.run));
         Box::pin(async move {
             tokio::task::yield_now().await;
             if is_refused {
+                run.blame.note(Scope::Origin, run.now_ms());
                 return Err(io::ErrorKind::ConnectionRefused.into());
             }
             let local = SocketAddr::from(([10, 0, 0, 2], 1024));

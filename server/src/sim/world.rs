@@ -83,6 +83,19 @@ impl Content {
     }
 }
 
+/// The body of a POST of an act. It looks like requests that no client sends, each with a number:
+/// bytes that are taken for the next request show at once.
+pub(super) fn post_body(act: u64, bytes: usize) -> Vec<u8> {
+    let mut body = Vec::new();
+    while body.len() < bytes {
+        let at = body.len();
+        let text = format!("GET /smuggled-{act}-{at} HTTP/1.1\r\nHost: a.test\r\n\r\n");
+        body.extend_from_slice(text.as_bytes());
+    }
+    body.truncate(bytes);
+    body
+}
+
 /// The versions of all URLs, and the promises about them.
 #[derive(Debug, Default)]
 pub(super) struct SiteHistory {

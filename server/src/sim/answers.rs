@@ -1,0 +1,123 @@
+//! The checks of each response: it fits its request, and may be served.
+
+use forebay_testkit::Response;
+
+use super::client::SentRequest;
+use super::run::Run;
+use super::scenario::Ask;
+use super::world::{Content, LANGUAGES, kind_of};
+
+pub(super) fn check(run: &Run, ask: &Ask, asked: &SentRequest, response: &Response) {
+    let checked = match ask.post {
+        Some(_) => check_post(run, ask, response),
+        None => check_response(run, ask, asked, response),
+    };
+    if let Err(why) = checked {
+        let head = &response.head;
+        run.fail(format!("{why}; {ask:?} from {} ms got {head:?}", asked.began_ms));
+    }
+}
+
+fn check_response(
+    run: &Run,
+    ask: &Ask,
+    asked: &SentRequest,
+    response: &Response,
+) -> Result<(), String> {
+    let times = (asked.began_ms, run.now_ms());
+    match response.status {
+        200 | 206 => {}
+        304 => {
+            let has = asked.has.as_ref().ok_or("304 without a condition")?;
+            if response.field("etag") != Some(has.etag().as_str()) {
+                return Err("the entity tag of the 304 is not the client's".into());
+            }
+            return run.world.borrow().check(has, ask.no_cache, asked.event, times);
+        }
+        416 => return check_unsatisfiable(run, ask, asked, response),
+        status => return Err(format!("status {status}")),
+    }
+    let content = content_of(ask, response)?;
+    run.world.borrow().check(&content, ask.no_cache, asked.event, times)?;
+    let mut body = content.body();
+    if ask.is_head {
+        let length = response.field("content-length");
+        return match length.is_none_or(|length| length == body.len().to_string()) {
+            true => Ok(()),
+            false => Err(format!("the length is {length:?}, not {}", body.len())),
+        };
+    }
+    if response.status == 206 {
+        let (first, last) = ask.range.ok_or("206 without a range")?;
+        let last = last.min(body.len().saturating_sub(1));
+        let expected = format!("bytes {first}-{last}/{}", body.len());
+        if response.field("content-range") != Some(expected.as_str()) {
+            return Err(format!("the range is not {expected}"));
+        }
+        body = body.get(first..=last).ok_or("206 for a range outside the body")?.to_vec();
+    }
+    if response.is_whole && response.body.len() != body.len() {
+        return Err(format!("{} bytes are called whole, not {}", response.body.len(), body.len()));
+    }
+    if !body.starts_with(&response.body) {
+        let at = body.iter().zip(&response.body).take_while(|(left, right)| left == right).count();
+        return Err(format!("the body differs from byte {at} on"));
+    }
+    Ok(())
+}
+
+/// RFC 9110 §15.5.17: no byte of the range is in the content that the response speaks of.
+fn check_unsatisfiable(
+    run: &Run,
+    ask: &Ask,
+    asked: &SentRequest,
+    response: &Response,
+) -> Result<(), String> {
+    let (first, _) = ask.range.ok_or("416 without a range")?;
+    let length = response.field("content-range").and_then(|range| range.strip_prefix("bytes */"));
+    let length: usize =
+        length.and_then(|length| length.parse().ok()).ok_or("416 without a length")?;
+    if first < length {
+        return Err(format!("416 for a range within {length} bytes"));
+    }
+    let times = (asked.began_ms, run.now_ms());
+    let language = if kind_of(ask.url).varies { ask.language } else { "" };
+    let world = run.world.borrow();
+    let has_version = (0..=world.version(ask.url)).any(|version| {
+        let content = Content { url: ask.url, version, language };
+        content.body().len() == length
+            && world.check(&content, ask.no_cache, asked.event, times).is_ok()
+    });
+    match has_version {
+        true => Ok(()),
+        false => Err(format!("no version that may be served has {length} bytes")),
+    }
+}
+
+fn check_post(run: &Run, ask: &Ask, response: &Response) -> Result<(), String> {
+    if response.status != 200 {
+        return Err(format!("status {}", response.status));
+    }
+    let version = response.field("x-version").and_then(|text| text.parse().ok());
+    let version = version.ok_or("a POST got no version")?;
+    run.promise_all([(ask.url, version)]);
+    Ok(())
+}
+
+/// Which content a response says it is: by its head, which must fit the request.
+fn content_of(ask: &Ask, response: &Response) -> Result<Content, String> {
+    let version = response.field("x-version").and_then(|text| text.parse().ok());
+    let version = version.ok_or("there is no version")?;
+    let language = response.field("x-language").unwrap_or_default();
+    let language = LANGUAGES.iter().copied().find(|known| *known == language);
+    let content = Content { url: ask.url, version, language: language.ok_or("no language")? };
+    let expected = if kind_of(ask.url).varies { ask.language } else { "" };
+    if content.language != expected {
+        return Err(format!("variant {:?}, not {expected:?}", content.language));
+    }
+    let has_etag = kind_of(ask.url).has_etag;
+    if has_etag && response.field("etag") != Some(content.etag().as_str()) {
+        return Err("the entity tag is another version's".into());
+    }
+    Ok(content)
+}

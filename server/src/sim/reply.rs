@@ -1,0 +1,94 @@
+//! The responses of the origin, without faults.
+
+use std::io;
+
+use forebay_testkit::Request;
+
+use super::run::Run;
+use super::wire::WireEnd;
+use super::world::{Content, LANGUAGES, URL_COUNT, kind_of, tag_of};
+
+/// A response as it is sent.
+pub(super) struct OriginReply {
+    pub(super) head: String,
+    pub(super) body: Vec<u8>,
+    pub(super) is_chunked: bool,
+}
+
+impl OriginReply {
+    pub(super) async fn send(&self, end: &WireEnd, piece: &[u8]) -> io::Result<()> {
+        if self.is_chunked && !piece.is_empty() {
+            end.write(format!("{:x}\r\n", piece.len()).as_bytes()).await?;
+            end.write(piece).await?;
+            return end.write(b"\r\n").await;
+        }
+        end.write(piece).await
+    }
+
+    /// The response to a request, with the version of this moment.
+    pub(super) fn to(run: &Run, request: &Request) -> Option<OriginReply> {
+        let url = url_of(request)?;
+        let kind = kind_of(url);
+        let now_ms = run.now_ms();
+        let mut world = run.world.borrow_mut();
+        let version = match request.method.as_str() {
+            "POST" => world.change(url, now_ms),
+            "GET" | "HEAD" => world.version(url),
+            _ => return None,
+        };
+        let asked = request.head.field("accept-language").unwrap_or_default();
+        let language = LANGUAGES.iter().find(|language| kind.varies && **language == asked);
+        let content = Content { url, version, language: language.copied().unwrap_or_default() };
+        let (language, tag) = (content.language, tag_of(url));
+        let mut head =
+            format!("X-Version: {version}\r\nX-Language: {language}\r\nSurrogate-Key: {tag}\r\n");
+        match kind.fresh_s {
+            Some(seconds) => head += &format!("Cache-Control: max-age={seconds}\r\n"),
+            None => head += "Cache-Control: no-store\r\n",
+        }
+        if kind.has_etag {
+            head += &format!("ETag: {}\r\n", content.etag());
+        }
+        if kind.varies {
+            head += "Vary: Accept-Language\r\n";
+        }
+        if request.method == "POST" {
+            head = format!("HTTP/1.1 200 OK\r\n{head}Content-Length: 0\r\n\r\n");
+            return Some(OriginReply { head, body: Vec::new(), is_chunked: false });
+        }
+        let is_current = |field| request.head.field(field) == Some(content.etag().as_str());
+        if kind.has_etag && is_current("if-none-match") {
+            head = format!("HTTP/1.1 304 Not Modified\r\n{head}\r\n");
+            return Some(OriginReply { head, body: Vec::new(), is_chunked: false });
+        }
+        let mut body = content.body();
+        let range = request.head.field("range").filter(|_| is_current("if-range"));
+        let (mut status, mut is_chunked) = ("200 OK", kind.is_chunked);
+        if let Some((first, last)) = range.and_then(|range| range_of(range, body.len())) {
+            head += &format!("Content-Range: bytes {first}-{last}/{}\r\n", body.len());
+            body = body[first..=last].to_vec();
+            (status, is_chunked) = ("206 Partial Content", false);
+        }
+        head += &match is_chunked {
+            true => "Transfer-Encoding: chunked\r\n".to_owned(),
+            false => format!("Content-Length: {}\r\n", body.len()),
+        };
+        if request.method == "HEAD" {
+            (body, is_chunked) = (Vec::new(), false);
+        }
+        Some(OriginReply { head: format!("HTTP/1.1 {status}\r\n{head}\r\n"), body, is_chunked })
+    }
+}
+
+/// The only kind of range that a cache asks for.
+fn range_of(range: &str, length: usize) -> Option<(usize, usize)> {
+    let (first, last) = range.strip_prefix("bytes=")?.split_once('-')?;
+    let last: usize = if last.is_empty() { length.checked_sub(1)? } else { last.parse().ok()? };
+    let (first, last) = (first.parse::<usize>().ok()?, last.min(length.checked_sub(1)?));
+    (first <= last).then_some((first, last))
+}
+
+/// The URL that a request is for.
+pub(super) fn url_of(request: &Request) -> Option<usize> {
+    request.target.strip_prefix("/u")?.parse().ok().filter(|url| *url < URL_COUNT)
+}
