@@ -132,7 +132,8 @@ trait Stream: Read + Write {}
 
 impl<T: Read + Write> Stream for T {}
 
-/// Reads up to the empty line: whether the status is a success. `None` if it is no HTTP response.
+/// Reads a response head up to its empty line. Returns whether the status is a success, or `None`
+/// if it is not an HTTP response.
 fn read_head(answer: &mut impl BufRead) -> io::Result<Option<bool>> {
     let mut limited = answer.take(HEAD_BYTES_MAX);
     let mut line = Vec::new();

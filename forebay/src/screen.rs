@@ -99,7 +99,7 @@ pub(crate) trait WatchTarget {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WatchLoop {
     pub(crate) interval_ms: u64,
-    /// Number of tables; without a limit if there is none.
+    /// Number of tables; `None` for no limit.
     pub(crate) tables: Option<u64>,
     /// Whether each table clears the screen.
     pub(crate) is_live: bool,

@@ -22,10 +22,10 @@ use object::{Object as _, ObjectSegment as _, ReadCache};
 use self::names::plain_cpp;
 pub(crate) use self::names::{is_wrapper, without_wrappers};
 
-/// Characters of a name; the middle of a longer one is left out.
+/// Characters of a name; the middle of a longer name is left out.
 const NAME_CHARS_MAX: usize = 512;
 
-/// The same for a symbol before common C++ parts are left out.
+/// Characters of a symbol before common C++ parts are left out; the middle of a longer one is too.
 const RAW_CHARS_MAX: usize = 16 * NAME_CHARS_MAX;
 
 /// Inlined functions of one call; further ones are left out.
@@ -62,7 +62,7 @@ struct FileSegment {
 pub(crate) fn callers(path: &str, file_offset: u64) -> Vec<String> {
     let module = path.rsplit('/').next().unwrap_or_default();
     let found = binary(Path::new(path)).and_then(|binary| {
-        // The return address is behind the call.
+        // The return address is after the call, so the address before it belongs to the call.
         let address = binary.address_of(file_offset.checked_sub(1)?)?;
         let lines = without_wrappers(binary.lines(address));
         match lines.is_empty() {
@@ -79,7 +79,7 @@ fn plain(name: &str) -> String {
     plain_text(&shortened(&plain_cpp(&truncated(name, RAW_CHARS_MAX))))
 }
 
-/// The beginning and the end of a name that is too long.
+/// Shortens a name that is too long to its beginning and its end.
 pub(crate) fn shortened(name: &str) -> Cow<'_, str> {
     truncated(name, NAME_CHARS_MAX)
 }
@@ -106,7 +106,8 @@ pub(crate) enum FileChange {
     Missing,
 }
 
-/// Whether a file has changed since it was mapped, as far as the file system tells.
+/// Returns what happened to a file since it was mapped, as far as the file system tells; `None` if
+/// it is unchanged.
 ///
 /// It compares the change time of the inode, since package managers set the modification time to
 /// that of the build. New links and permissions count as changes too.

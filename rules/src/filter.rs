@@ -27,7 +27,7 @@ pub trait Filter: Send + Sync {
     /// block, nor take longer than work on a head usually takes.
     ///
     /// # Errors
-    /// The head has no room. This counts as a failure of the rule; the rule goes on.
+    /// The head has no room. This counts as a failure of the rule; the rule continues.
     fn run(&self, message: &mut FilterMessage<'_, '_>) -> Result<(), EditError>;
 }
 
@@ -98,7 +98,7 @@ impl fmt::Debug for Filters {
 /// A filter that was made for a rule.
 #[derive(Clone)]
 pub struct FilterCall {
-    /// Its name in the rule.
+    /// The filter's name in the rule.
     pub name: Box<str>,
     /// The hook at which it runs.
     pub hook: Hook,

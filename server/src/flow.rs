@@ -35,8 +35,8 @@ use crate::response::{Response, SyntheticResponse};
 use crate::store::{PurgeRequest, purge};
 use crate::transaction::{Transaction, TransactionStart};
 
-/// Answers the request whose head of `head_bytes` stands at the start of the input; if it is the
-/// `last`, the connection ends with it.
+/// Answers the request whose head of `head_bytes` is at the start of the input. If it is the
+/// `last`, the connection ends after the response.
 ///
 /// # Errors
 /// A fault after a part of the response was sent: the connection must be reset.
@@ -91,11 +91,11 @@ const FRAMING_FIELDS: FieldSet = FieldSet::of(&[FieldId::ContentLength, FieldId:
 
 /// The fate of the connection after a response.
 pub(crate) enum AfterResponse {
-    /// It takes the next request.
+    /// The connection takes the next request.
     KeepAlive,
-    /// It ends; every byte that the client sent was read.
+    /// The connection ends; every byte that the client sent was read.
     Close,
-    /// It ends, and the client may still be sending.
+    /// The connection ends, and the client may still be sending.
     Linger,
 }
 

@@ -2,7 +2,7 @@
 //! the memory they are in.
 //!
 //! Responses are appended; a flush sends everything in as few writes as possible and removes the
-//! bytes that were sent. A short body is copied behind its head: one more piece costs the kernel
+//! bytes that were sent. A short body is copied after its head: another piece would cost the kernel
 //! more than the copy ([`INLINE_BODY_BYTES_MAX`]).
 
 use std::collections::VecDeque;

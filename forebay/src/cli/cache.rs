@@ -15,8 +15,8 @@ pub(super) fn command() -> Command {
         .subcommand(list())
         .subcommand(get())
         .after_help(
-            "Reads the files only: a server that uses the cache goes on undisturbed, and none has \
-             to run.\n\n\
+            "Only reads the files: it does not disturb a server that uses the cache, and needs no \
+             running server.\n\n\
              Examples:\n  \
              forebay cache check /dev/shm/forebay\n  \
              forebay cache stats /dev/shm/forebay",

@@ -130,7 +130,7 @@ fn report() -> Command {
             "Print at most N entries of each list: call sites, those of each thread, pairs, stacks",
         ))
         .arg(flag("threads", "Per thread, with callers; most failed try-locks first"))
-        .arg(flag("matrix", "Which call site held a lock while which one waited"))
+        .arg(flag("matrix", "Pairs of call sites: one held a lock while the other waited for it"))
         .arg(flag(
             "stacks",
             "Server only: call stacks of waits and failed try-locks, sampled by `on --stacks`; for \

@@ -45,7 +45,7 @@ pub(super) struct ConfigInputs {
     pub(super) source: SiteSource,
     /// Name and value of each flag.
     pub(super) flags: Vec<(String, String)>,
-    /// No port was given: another one will do if the default is in use.
+    /// Whether no port was given, so that another one will do if the default is in use.
     pub(super) any_port: bool,
     /// Filters for header rules.
     pub(super) filters: Filters,

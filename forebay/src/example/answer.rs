@@ -10,7 +10,7 @@ use super::pages::{self, ExamplePage, page};
 const LINE_BYTES_MAX: u64 = 64 << 10;
 const LINES_MAX: usize = 1000;
 
-/// The pages are read-only.
+/// The answer to any method but GET and HEAD: the pages are read-only.
 const REFUSAL: &str = "HTTP/1.1 405 Method Not Allowed\r\nAllow: GET, HEAD\r\n\
      Connection: close\r\nContent-Length: 0\r\n\r\n";
 

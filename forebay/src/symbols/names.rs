@@ -96,7 +96,7 @@ pub(super) fn plain_cpp(name: &str) -> String {
     name
 }
 
-/// The offset behind the bracket that closes one opened before the text.
+/// The offset after the bracket that closes a bracket opened before the text.
 fn end_of(text: &str) -> Option<usize> {
     let mut depth = 1_usize;
     for (at, c) in text.char_indices() {

@@ -60,8 +60,8 @@ impl OwnAnswer {
     }
 }
 
-/// Returns the body of a response that Forebay makes itself after its last rules have run: theirs,
-/// if they have set one. A status that allows no body keeps the given one (RFC 9110 §6.4.1).
+/// Returns the body of a response that Forebay makes itself, after its last rules have run: the
+/// body that rules set, else `body`. If the status allows no body, `body` stays (RFC 9110 §6.4.1).
 pub fn body_of<'a>(status: u16, body: &'a [u8], ruled: Option<&'a [u8]>) -> &'a [u8] {
     ruled.filter(|_| has_body(status)).unwrap_or(body)
 }

@@ -32,9 +32,9 @@ pub struct RuleScratch {
 /// Limits of a head after rules have changed it.
 #[derive(Clone, Copy, Debug)]
 pub struct MessageLimits {
-    /// Of its field lines.
+    /// Limits of the head's field lines.
     pub edit: EditLimits,
-    /// Of a changed request.
+    /// Limits of the head of a changed request.
     pub head: HeadLimits,
 }
 
@@ -91,7 +91,7 @@ impl<'b> RuledMessage<'_, 'b> {
         html.zip(text).is_none_or(|(at, text)| self.edit.set_value(at, text).is_ok())
     }
 
-    /// Returns the context in which its rules run.
+    /// Returns the context in which the message's rules run.
     pub fn run_context<'a, S: RuleEnvironment>(
         &'a mut self,
         view: &RequestView<'a>,

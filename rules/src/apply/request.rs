@@ -115,7 +115,7 @@ pub fn rule_request<'b>(
     Ok(RuledRequest::Changed(into.head()))
 }
 
-/// Host follows the URL, as the recipient of the request needs it (RFC 9110 §7.2).
+/// Sets Host to host and port of the URL, as RFC 9110 §7.2 requires.
 fn set_host(
     text: &mut Vec<u8>,
     table: &mut EditTable,

@@ -11,7 +11,7 @@ use forebay_http::{
 use super::{ApplyError, RuleScratch, RuledMessage, message::EditedLines};
 use crate::run::{Effects, RunBuffers};
 
-/// The head of a response that ends a buffer, without its final empty line.
+/// The head of a response at the end of a buffer, without its final empty line.
 #[derive(Clone, Copy, Debug)]
 pub struct AnswerHead {
     /// The status as written.
@@ -52,8 +52,8 @@ pub fn rule_incoming(
     Ok((new_status(status, &effects), fields))
 }
 
-/// Runs rules on the head that ends `text`; returns the status and, for a response that Forebay
-/// makes itself, the body that they set (see [`body_of`](super::body_of)).
+/// Runs rules on the head at the end of `text`. Returns the status and, for a response that Forebay
+/// makes itself, the body that the rules set (see [`body_of`](super::body_of)).
 pub fn rule_answer(
     text: &mut Vec<u8>,
     head: AnswerHead,

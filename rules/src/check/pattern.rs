@@ -1,6 +1,6 @@
-//! Regexes. The language means those of PCRE, over bytes; these are those of the `regex` crate,
-//! which match in linear time. A pattern that the two read differently, or that one of them cannot
-//! read, is refused: no pattern silently changes its meaning.
+//! Regexes. The language means PCRE patterns, over bytes; Forebay compiles them with the `regex`
+//! crate, which matches in linear time. A pattern that the two read differently, or that one of
+//! them cannot read, is refused: no pattern silently changes its meaning.
 
 use regex::bytes::{Regex, RegexBuilder};
 

@@ -29,7 +29,7 @@ pub(crate) enum LineKind {
     },
     /// `name value … [flags]`
     Operator {
-        /// Its name.
+        /// The operator's name.
         name: SourceWord,
         /// The words after the name.
         arguments: Vec<SourceWord>,

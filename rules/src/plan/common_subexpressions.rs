@@ -39,8 +39,8 @@ pub(super) fn assign_subject_slots(program: &mut HookProgram, sites: &Evaluation
     }
 }
 
-/// Turns the most common conditions into an instruction of their own: it compares a cached text
-/// with a constant that lies in the program.
+/// Turns the most common conditions into a special instruction, which compares a cached text with a
+/// constant in the program.
 pub(super) fn fuse_compares(program: &mut HookProgram) {
     for instruction in &mut program.code {
         let Instruction::Test { test, memo: NONE, subject_slot, yes, no } = *instruction else {

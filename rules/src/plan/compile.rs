@@ -55,7 +55,7 @@ struct HookCompiler {
     labels: Vec<u32>,
     /// Constant lines of names that no other operator changes, from all steps so far.
     lines: Vec<ConstantLine>,
-    /// How many of them have been emitted.
+    /// Number of `lines` that have been emitted.
     emitted_count: usize,
     /// How often the lines of each name are changed.
     uses: HashMap<DataItem, UseCounts>,
@@ -198,8 +198,8 @@ impl HookCompiler {
         }
     }
 
-    /// Whether no other operator changes lines of its name, so that only the original head can have
-    /// some.
+    /// Whether no other operator changes lines of the line's name, so that only the original head
+    /// can have such lines.
     fn is_alone(&self, line: &ConstantLine) -> bool {
         let uses = self.uses.get(&DataItem::field(line.name())).copied().unwrap_or_default();
         uses.count == if line.is_set() { 1 } else { uses.added_count }
@@ -220,7 +220,7 @@ impl HookCompiler {
         self.program.code.push(Instruction::Act(self.program.actions.len() as u32 - 1));
     }
 
-    /// Replaces labels by positions. All of them lead forward, so that every run ends.
+    /// Replaces labels by positions. All jumps lead forward, so every run ends.
     fn resolve(&mut self, start: usize) {
         let labels = &self.labels;
         let resolve = |at: usize, label: &mut u32| {

@@ -39,11 +39,11 @@ pub(crate) struct RuleGroup {
     pub(crate) start: u32,
     /// The first group of the next list.
     pub(crate) list_end: u32,
-    /// If it matches, no later rule of this list runs.
+    /// Whether no later rule of this list runs if this one matches.
     pub(crate) last: bool,
 }
 
-/// No memo, no filter, no slot.
+/// Stands for no memo, no filter or no slot.
 pub(crate) const NONE: u32 = u32::MAX;
 
 /// Beyond every program: jumping there ends the group.
@@ -62,15 +62,15 @@ pub(crate) enum Instruction {
         yes: u32,
         no: u32,
     },
-    /// The same for a condition without a memo that compares a cached text with this part of the
-    /// program's constants.
+    /// As `Test`, for a condition without a memo that compares a cached text with the range
+    /// `start..end` of the program's constants.
     Compare {
         test: u32,
         how: Comparison,
         subject_slot: u32,
         start: u32,
         end: u32,
-        /// If it holds, a branch of a rule is taken.
+        /// Whether a branch of a rule is taken if the condition holds.
         matches: bool,
         yes: u32,
         no: u32,

@@ -46,7 +46,7 @@ pub(super) fn assign_memos(program: &mut HookProgram, sites: &EvaluationSites) {
     }
 }
 
-/// Returns `None` if all of them together are too large.
+/// Combines the regexes of a group; `None` if together they are too large.
 fn set_of(program: &HookProgram, group: &[(u32, u32)]) -> Option<RegexSet> {
     let patterns =
         group.iter().filter_map(|(test, _)| match &program.tests[*test as usize].matcher {

@@ -30,7 +30,7 @@ pub(super) fn holds(matcher: &Matcher, seen: SubjectValue<'_>, text: &mut Vec<u8
     }
 }
 
-/// The same for a regex whose captured groups are used later.
+/// Whether the text matches a regex whose captured groups are used later, and keeps the groups.
 pub(super) fn captures(
     regex: &Regex,
     locations: &RefCell<CaptureLocations>,

@@ -130,7 +130,7 @@ impl Client {
         let config = self.worker.config();
         let rate_min = config.server.body_rate_min;
         let grace_ms = match rate_min {
-            // Without a least rate a client may stall for ever.
+            // Without a least rate, a client may stall forever.
             0 => u64::MAX / 2,
             _ => u64::from(config.server.body_grace_ms),
         };

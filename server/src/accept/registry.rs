@@ -18,7 +18,8 @@ use crate::limits::SWEEP_SLICES;
 /// The state of a connection that its worker sees.
 #[derive(Debug)]
 pub(crate) struct Ticket {
-    /// Its slot in the table, and its number among all connections of the worker so far.
+    /// The connection's slot in the table, and its number among all connections of the worker so
+    /// far.
     tag: u64,
     /// When the present wait ends, in [`clock::monotonic_ms`]; 0 while there is no wait.
     deadline_ms: Cell<u64>,

@@ -16,7 +16,7 @@ use crate::limits::ADMIN_PIECES_MAX;
 /// An answer of the admin interface.
 pub(super) type AdminResponse = Response<AdminBody>;
 
-/// Its body.
+/// The body of an answer of the admin interface.
 pub(super) enum AdminBody {
     Whole(Full<Bytes>),
     /// Lines, streamed until the [`LineSender`] is dropped.

@@ -18,7 +18,7 @@ pub struct Flag {
     pub setting: &'static Setting,
 }
 
-/// Returns a flag for each setting that may stand at the top of a file.
+/// Returns a flag for each setting that is allowed at the top of a file.
 pub fn flags() -> Vec<Flag> {
     let flag = |setting: &'static Setting| Flag {
         name: setting.flag(),

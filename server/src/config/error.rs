@@ -54,7 +54,7 @@ pub struct ConfigErrors {
 /// for errors that are reported.
 #[derive(Clone, Debug)]
 pub(crate) enum ProblemSpan {
-    /// These bytes of the file.
+    /// A range of bytes in the file.
     Span(Range<usize>),
     /// The file as a whole.
     File,

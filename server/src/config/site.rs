@@ -119,7 +119,7 @@ impl Site {
         }
     }
 
-    /// Its routes, the longest prefix first; the last one is `/`.
+    /// The site's routes, the longest prefix first; the last one is `/`.
     pub fn routes(&self) -> &[Route] {
         &self.routes
     }

@@ -66,7 +66,7 @@ pub(super) struct SyntheticMessage<'a> {
 pub(super) struct WrittenHead {
     /// The status as rules left it.
     pub(super) status: u16,
-    /// Whether the connection goes on.
+    /// Whether the connection stays open.
     pub(super) keep_alive: bool,
 }
 

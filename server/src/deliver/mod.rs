@@ -38,7 +38,7 @@ use synthetic::queue_synthetic;
 pub(crate) struct Delivered {
     pub(crate) status: u16,
     pub(crate) body_bytes: u64,
-    /// Whether the response lets the client's connection go on.
+    /// Whether the client's connection stays open after the response.
     pub(crate) keep_alive: bool,
 }
 

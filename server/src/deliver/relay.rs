@@ -18,7 +18,7 @@ use crate::parse::ResponseForm;
 use crate::poll_once::poll_once;
 use crate::send_queue::SendQueue;
 
-/// Runs `work` to its end, and passes on the interim responses that arrive in the meantime.
+/// Runs `work` to its end, and passes on the interim responses that arrive until then.
 ///
 /// # Errors
 /// Those of `work`; or the client is gone or too slow for an earlier response.

@@ -82,11 +82,11 @@ pub(crate) struct ControlParts {
 /// Why a new configuration was refused.
 #[derive(Debug)]
 pub(crate) enum ReloadError {
-    /// It has errors.
+    /// The configuration has errors.
     Config(ConfigErrors),
-    /// These settings can't change while the server runs.
+    /// These settings cannot change while the server runs.
     NeedsRestart(Vec<&'static str>),
-    /// Its access log can't be opened.
+    /// The access log of the configuration cannot be opened.
     AccessLog(io::Error),
 }
 

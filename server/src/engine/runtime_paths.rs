@@ -58,7 +58,7 @@ impl SocketName {
 impl Drop for SocketName {
     fn drop(&mut self) {
         if self.is_ours.get() {
-            // It may be gone already.
+            // The name may be gone already.
             let _ = std::fs::remove_file(&self.path);
         }
     }

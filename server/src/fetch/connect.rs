@@ -65,7 +65,7 @@ pub(super) async fn connect(
 }
 
 /// Tries the origin's addresses in turn. Each gets its share of the time that is left, so that an
-/// address that does not answer does not hide a good one behind it.
+/// address that does not answer leaves time to try the next one.
 async fn open(
     worker: &Rc<Worker>,
     origin: &OriginAddress,

@@ -146,8 +146,8 @@ impl fmt::Display for UploadBroken {
 
 impl std::error::Error for UploadBroken {}
 
-/// A request's body on its way to the origin. It is polled beside everything that is done with the
-/// response, and moves as far as the origin takes it.
+/// A request's body on its way to the origin. It is polled together with all work on the response,
+/// and moves as far as the origin takes it.
 pub(crate) struct BodyUpload<'t> {
     work: Pin<Box<dyn Future<Output = Result<(), Fault>> + 't>>,
     outcome: Option<Result<(), Fault>>,

@@ -12,9 +12,9 @@ use crate::parse::Request;
 /// The part of a stored response that answers a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SelectedPart {
-    /// None of it: the client's copy is still good.
+    /// No part: the client's copy is still good.
     NotModified,
-    /// Its body, or a range of it.
+    /// The body, or a range of it.
     Body(RangeDecision),
 }
 

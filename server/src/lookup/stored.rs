@@ -28,7 +28,7 @@ impl<'w> StoredResponse<'w> {
         Some(StoredResponse { found, meta })
     }
 
-    /// Its age in seconds.
+    /// The response's age in seconds.
     pub(crate) fn age(&self, now: u64) -> u32 {
         current_age(self.meta.initial_age_s, self.meta.response_time, now)
     }

@@ -11,8 +11,8 @@ use crate::config::ServerSettings;
 use crate::counters::Counter;
 use crate::fault::Fault;
 
-/// Waits until a whole request head stands at the start of the input, and returns its length;
-/// `None` when the connection ends between two requests.
+/// Waits until a whole request head is at the start of the input, and returns its length; `None`
+/// when the connection ends between two requests.
 ///
 /// A head that is in the buffer already is taken before anything is read, and everything that is
 /// queued leaves in one write before the connection waits. While the connection waits with nothing

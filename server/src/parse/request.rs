@@ -28,7 +28,7 @@ pub(crate) struct ResponseForm {
     /// HEAD: the response has no body.
     pub(crate) head_only: bool,
     pub(crate) version: Version,
-    /// Whether the client would go on with this connection (RFC 9112 §9.3).
+    /// Whether the client would keep this connection open (RFC 9112 §9.3).
     pub(crate) keep_alive: bool,
     /// Whether the client takes trailers (RFC 9110 §10.1.4).
     pub(crate) trailers: bool,

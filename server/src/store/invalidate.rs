@@ -65,7 +65,7 @@ impl UnsafeTarget {
             return;
         }
         let (done, ended) = oneshot::channel();
-        // A task of its own does it, so that it happens even if the client leaves.
+        // A separate task removes the rest, so that it is removed even if the client leaves.
         worker.spawn(drop_patiently(Rc::clone(worker), left, groups, done));
         let _ = ended.await;
     }

@@ -64,7 +64,7 @@ pub(crate) async fn purge(asked: PurgeRequest<'_>) -> Result<PurgeResult, Fault>
     };
     let selection = Selection { within: site_prefix(&route.site.name), tags: Some(tags) };
     let work = PurgeWork::Purge { is_soft, counter: Counter::Purged };
-    // However long the purge takes, it goes on if the client leaves.
+    // The purge continues if the client leaves, however long it takes.
     let asked = worker.purger.ask(vec![selection], work).map_err(|_| {
         worker.count(Counter::PurgesBusy);
         Fault::PurgeBusy

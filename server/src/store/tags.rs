@@ -11,7 +11,7 @@ use crate::config::RouteSettings;
 /// The tags of a response as rules left it.
 ///
 /// # Errors
-/// It has tags that a record cannot hold: a purge by such a tag would miss the stored response.
+/// The response has tags that a record cannot hold: a purge by such a tag would miss it.
 pub(super) fn record_tags(
     fields: Fields<'_>,
     settings: &RouteSettings,
@@ -25,7 +25,7 @@ pub(super) fn record_tags(
 /// stored fields may not have been read before, if `tag_fields` did not name their field then; a
 /// field that has been hidden since is no longer stored.
 ///
-/// The stored tags stay beside the new ones: a purge by one of them may be in progress, and the
+/// The stored tags are kept with the new ones: a purge by one of them may be in progress, and the
 /// body is the same.
 ///
 /// # Errors

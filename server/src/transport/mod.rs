@@ -28,7 +28,7 @@ use std::task::{Context, Poll};
 /// One connection of a client.
 ///
 /// A poll borrows the stream only until it returns, so one task may read a request body and write a
-/// response at the same time. A poll that returns `Pending` wakes the task when it can go on.
+/// response at the same time. A poll that returns `Pending` wakes the task when it can proceed.
 pub(crate) trait Transport {
     /// Reads into `space`; `Ready(0)` is the end of the stream.
     fn poll_read(&self, cx: &mut Context<'_>, space: &mut [u8]) -> Poll<io::Result<usize>>;

@@ -17,10 +17,10 @@ use clap::ArgMatches;
 use forebay_cache::{RecordKind, StoreReader};
 use forebay_server::engine::REGION_FILE;
 
-/// The cache is corrupt, or the response is not stored.
+/// Exit code if the cache is corrupt, or the response is not stored.
 const EXIT_FOUND: u8 = 1;
 
-/// The cache cannot be read.
+/// Exit code if the cache cannot be read.
 const EXIT_UNREADABLE: u8 = 2;
 
 pub(super) fn run(args: &ArgMatches) -> ExitCode {

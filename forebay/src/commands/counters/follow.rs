@@ -26,6 +26,8 @@ pub(super) struct CounterSnapshot {
 }
 
 impl FileFollower {
+    /// Opens the counter file at `path`.
+    ///
     /// # Errors
     /// The text is a message for the user.
     pub(super) fn open(path: PathBuf) -> Result<FileFollower, String> {

@@ -28,7 +28,7 @@ pub(super) fn count(value: &CounterValue) -> u64 {
     }
 }
 
-/// Negative if a gauge has fallen.
+/// The change of a value; negative if a gauge has fallen.
 pub(super) fn change(now: u64, before: u64) -> i64 {
     now.wrapping_sub(before).cast_signed()
 }

@@ -1,4 +1,4 @@
-//! The matrix: which call site held a lock while which one waited.
+//! The matrix: pairs of call sites, of which one held a lock while the other waited for it.
 
 use std::cmp::Reverse;
 

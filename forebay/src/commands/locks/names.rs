@@ -130,7 +130,7 @@ impl<'a> SiteNames<'a> {
         })
     }
 
-    /// `None` without room.
+    /// Resolves a call site; `None` if its names exceed the limit.
     fn resolve(&mut self, site: &SiteRead) -> Option<LockSite> {
         let name = symbols::shortened(&site.name);
         self.take_room(name.len())?;

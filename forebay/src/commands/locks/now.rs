@@ -25,7 +25,7 @@ pub(super) fn run(args: &ArgMatches) -> Result<ExitCode, String> {
     let path = find(args.get_one("file"))?;
     let mut files = of_run(&path);
     if files.is_empty() {
-        // Opening it gives the reason.
+        // Opening the file gives the reason why there is no profile.
         files.push(path);
     }
     let mut views = Vec::new();
@@ -57,7 +57,8 @@ struct ThreadsView<'a> {
     names: RefCell<SiteNames<'a>>,
     holders: Holders,
     is_alive: bool,
-    /// That instant, in nanoseconds since 1970; the start time if the process has exited.
+    /// The time from which `since` counts, in nanoseconds since 1970: the instant of the view, or
+    /// the start of the process if it has exited.
     origin_ns: u64,
 }
 

@@ -59,7 +59,7 @@ pub(super) struct LockPair {
 pub(super) struct TableUsage {
     pub(super) records: u64,
     pub(super) maximum: u64,
-    /// What found no room, by kind.
+    /// Number of entries that found no room, by kind.
     pub(super) rejected: Vec<(&'static str, u64)>,
     pub(super) collisions: u64,
     pub(super) skipped: u64,

@@ -62,7 +62,7 @@ impl RunSnapshot {
         let mut look = RunSnapshot { processes: Vec::new(), gone: Vec::new() };
         let mut files = of_run(path);
         if files.is_empty() {
-            // Opening it gives the reason.
+            // Opening the file gives the reason why there is no profile.
             files.push(path.to_owned());
         }
         let mut fault = None;

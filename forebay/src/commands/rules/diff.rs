@@ -8,9 +8,9 @@ pub(super) struct DiffLine<'a> {
     pub(super) text: &'a str,
 }
 
-/// The second list, mixed with the lines that only the first has: the shortest such list.
+/// Merges two lists into the shortest list that has the lines of both in their order.
 ///
-/// It builds a table with one cell per pair of lines; heads have at most 1,000.
+/// It builds a table with one cell per pair of lines; heads have at most 1,000 lines.
 pub(super) fn diff<'a>(old: &'a [String], new: &'a [String]) -> Vec<DiffLine<'a>> {
     let width = new.len() + 1;
     // At `i, j`: the length of the longest common subsequence of the rest of both.

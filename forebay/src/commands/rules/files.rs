@@ -83,7 +83,7 @@ fn count(read: &ParsedFile, severity: Severity) -> usize {
     read.diagnostics.iter().filter(|finding| finding.severity == severity).count()
 }
 
-/// The text of any file.
+/// Reads a file as text.
 ///
 /// # Errors
 /// The file cannot be read, or is not UTF-8; the text is a message with its name.

@@ -56,6 +56,8 @@ impl TrialRequest {
         text.and_then(TrialRequest::check).map_err(|why| format!("{line}: {why}"))
     }
 
+    /// Checks the target of a parsed request.
+    ///
     /// # Errors
     /// The request has no valid target.
     pub(super) fn check(text: RequestText) -> Result<TrialRequest, String> {
@@ -94,6 +96,8 @@ impl TrialRequest {
 }
 
 impl TrialResponse {
+    /// Makes a response from a status and lines `Name: value`.
+    ///
     /// # Errors
     /// A line is not a field.
     pub(super) fn new(status: u16, fields: &[String]) -> Result<TrialResponse, String> {
@@ -120,7 +124,7 @@ impl TrialResponse {
         (text, fields_start)
     }
 
-    /// Parses such a text.
+    /// Parses a head of the form that [`TrialResponse::text`] returns.
     ///
     /// # Errors
     /// The rules left invalid field lines.

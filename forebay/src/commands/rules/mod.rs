@@ -20,6 +20,8 @@ use clap::ArgMatches;
 use forebay_rules::ast::RuleScope;
 use forebay_rules::filter::Filters;
 
+/// Runs one of the subcommands.
+///
 /// # Errors
 /// The text is a message for the user.
 pub(super) fn run(args: &ArgMatches, filters: &Filters) -> Result<ExitCode, String> {

@@ -51,7 +51,7 @@ struct MessageLines {
 pub(super) struct Expectation {
     /// Method and target, or the status.
     pub(super) start: Option<String>,
-    /// For each name that occurs here, all its lines.
+    /// The expected fields; for each name that occurs here, all its lines.
     pub(super) fields: Vec<(String, String)>,
     /// Names that must be absent.
     pub(super) absent: Vec<String>,

@@ -18,7 +18,7 @@ pub(super) struct HookTrace {
 /// The trace of one rule.
 #[derive(Debug, Default)]
 pub(super) struct RuleTrace {
-    /// Its number in the program.
+    /// The rule's number in the program.
     pub(super) number: u32,
     /// Whether one of its branches was taken.
     pub(super) matched: bool,

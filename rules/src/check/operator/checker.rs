@@ -51,7 +51,7 @@ pub(crate) struct OperatorChecker<'f> {
 pub(crate) struct OperatorLine<'a> {
     /// The hook of the rule.
     pub(crate) hook: Hook,
-    /// Its name.
+    /// The operator's name.
     pub(crate) name: &'a SourceWord,
     /// The arguments.
     pub(crate) words: &'a [SourceWord],

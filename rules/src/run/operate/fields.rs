@@ -30,7 +30,8 @@ pub(super) fn header<S: RuleEnvironment>(
     }
 }
 
-/// The value cannot be set: a line of this name that a client has sent must not take its place.
+/// Fails because the value cannot be set. `set-header` still removes the lines of this name: a line
+/// from the client must not take the place of the value.
 fn refuse<S>(
     name: &FieldName,
     is_set: bool,

@@ -6,7 +6,7 @@ use crate::{
     run::{Effects, OperatorOutcome, RuleEnvironment, RuleVariables, RunBuffers, RunContext},
 };
 
-/// Runs such an operator.
+/// Runs an operator on a counter, a variable or a control.
 pub(super) fn switch<S: RuleEnvironment>(
     operator: &Operator,
     context: &mut RunContext<'_, '_, S>,

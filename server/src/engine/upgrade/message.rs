@@ -35,14 +35,15 @@ pub(super) enum UpgradeMessage {
 pub(super) struct Hello {
     pub(super) version: u32,
     pub(super) listen: SocketAddr,
-    /// Its cache directory; one that does not exist yet belongs to no server.
+    /// The cache directory of the new process; a directory that does not exist yet belongs to no
+    /// server.
     pub(super) cache_dir: CacheDirId,
 }
 
 /// Identity of a server's cache directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CacheDirId {
-    /// It has none.
+    /// The server has no cache directory.
     None,
     /// The directory does not exist yet.
     Absent,
@@ -62,9 +63,9 @@ pub(super) struct Offer {
 /// Which parts of the old process the new one continues to use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Readiness {
-    /// Its admin socket.
+    /// Whether the new process continues with the admin socket.
     pub(crate) has_admin: bool,
-    /// Its store. Otherwise each process has a store of its own while both run.
+    /// Whether both processes use one store. Otherwise each has its own while both run.
     pub(crate) shares_store: bool,
 }
 

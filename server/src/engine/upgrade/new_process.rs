@@ -29,11 +29,11 @@ pub(in crate::engine) struct Predecessor {
 
 /// The sockets that a running server offered. It uses them itself until [`Predecessor::commit`].
 pub(in crate::engine) struct InheritedSockets {
-    /// The socket at which it waits for upgrades.
+    /// The running server's socket for upgrades.
     pub(in crate::engine) upgrade: UnixListener,
-    /// Its admin socket, of either kind.
+    /// The running server's admin socket, of either kind.
     pub(in crate::engine) admin: OwnedFd,
-    /// The lock of its cache directory.
+    /// The lock of the running server's cache directory.
     pub(in crate::engine) guard: Option<OwnedFd>,
     pub(in crate::engine) sockets: Vec<TcpListener>,
     pub(in crate::engine) totals: UpgradeTotals,

@@ -120,7 +120,7 @@ async fn resolve_apart(
     })
 }
 
-/// Resolves the name on another thread for all waiters; goes on even if they give up.
+/// Resolves the name on another thread for all waiters; continues even if they give up.
 fn begin(worker: &Rc<Worker>, origin: &OriginAddress, terms: Terms, resolution: Resolution) {
     let (own, origin) = (Rc::clone(worker), origin.clone());
     worker.spawn(async move {

@@ -226,7 +226,7 @@ fn addresses_that_are_found_for_a_request_are_new_enough_for_it() {
 
 #[test]
 fn an_address_that_failed_is_tried_last() {
-    // Those that fail, one after the other, each 10 ms later; when to look; the order then.
+    // The addresses that fail, each 10 ms after the one before; when to look; the order then.
     let cases: &[(&[u8], u64, &str)] = &[
         (&[], 0, "[1, 2, 3]"),
         (&[1], 0, "[2, 3, 1]"),

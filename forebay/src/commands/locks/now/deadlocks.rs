@@ -43,7 +43,7 @@ fn current_holders(holds: &[(LockNow, u32)]) -> Vec<u32> {
 pub(super) struct Deadlocks {
     /// Each cycle once, from its smallest thread id.
     pub(super) cycles: BTreeSet<Vec<u32>>,
-    /// The search was cut short; there may be more.
+    /// Whether the search was cut short, so that there may be more cycles.
     pub(super) is_cut_off: bool,
 }
 
@@ -70,7 +70,7 @@ struct CycleSearch<'a> {
 }
 
 impl CycleSearch<'_> {
-    /// The shortest cycle through a thread, if it is the smallest thread id of it.
+    /// The shortest cycle through `start`, if `start` is the smallest thread id in it.
     fn shortest_cycle(&mut self, start: u32) -> Option<Vec<u32>> {
         // The thread through which each thread was reached.
         let mut before = BTreeMap::new();

@@ -43,7 +43,7 @@ pub(super) fn find(name: &OsStr) -> Result<PathBuf, String> {
 /// Checks that a library can be preloaded.
 ///
 /// # Errors
-/// It cannot be; the text says why.
+/// The library cannot be preloaded; the text says why.
 pub(super) fn check(path: &Path) -> Result<(), String> {
     let fault = |what: &dyn std::fmt::Display| format!("{}: {what}", path.display());
     let mut file = File::open(path).map_err(|error| fault(&error))?;
