@@ -87,7 +87,7 @@ fn main() {
 fn lookups(keys: usize, rounds: usize) {
     let rows = lookup::measure(keys, rounds, &Spread::ALL);
     println!(
-        "| {keys} keys | spread | ns a lookup, one thread | ± | two threads do times one | ± |"
+        "| {keys} keys | spread | ns a lookup, one thread | ± | two threads ÷ one thread | ± |"
     );
     println!("|---|---|--:|--:|--:|--:|");
     for row in rows {
