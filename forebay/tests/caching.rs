@@ -20,7 +20,7 @@ fn every_conversation_goes_as_its_scenario_says() {
     let scenarios = vectors::parse(text, "<>=@!").expect("the file is well-formed");
     let origin = origin_of(&scenarios);
     let builder = ServerBuilder::new(env!("CARGO_BIN_EXE_forebay")).origin(&origin);
-    let server = builder.flag("--workers", "2").flag("--get-content", "true").start();
+    let server = builder.flag("--workers", "2").flag("--content-of-get", "true").start();
     let failures: Vec<String> = thread::scope(|scope| {
         let shares: Vec<_> = (0..SHARES)
             .map(|share| {

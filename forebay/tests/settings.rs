@@ -278,7 +278,7 @@ fn content_of_a_get_is_refused_unless_the_route_takes_it() {
     let url = format!("http://{}", origin.address());
     let server = start(&format!(
         "[[site]]\nname = \"a\"\nnames = [\"a.test\"]\norigin = \"{url}\"\n\
-         [[site.route]]\npath_prefix = \"/search\"\nget_content = true\n"
+         [[site.route]]\npath_prefix = \"/search\"\ncontent_of_get = true\n"
     ));
     let send = |client: &mut Client, method: &str, target: &str| {
         let head =

@@ -128,6 +128,8 @@ counters! {
         "Responses stored.";
     NotStored, Counter, "not_stored_total",
         "Fetches whose response could not be stored.";
+    UnkeyedFieldsRemoved, Counter, "unkeyed_fields_removed_total",
+        "Fetches that left out fields of `unkeyed_fields` that the client had sent.";
     SetCookieStripped, Counter, "set_cookie_stripped_total",
         "Responses stored without the cookies that they set.";
     Validated, Counter, "validated_total",

@@ -58,6 +58,9 @@ pub(crate) const SELECTIONS_MAX: usize = 256;
 /// Address ranges in one setting: they are compared one after the other.
 pub(crate) const ADDRESS_RANGES_MAX: usize = 256;
 
+/// Field names in one setting: each field of a request to the origin is compared with all of them.
+pub(crate) const FIELD_NAMES_MAX: usize = 64;
+
 /// Routes of one site: every request compares them one after the other.
 pub(crate) const ROUTES_PER_SITE_MAX: usize = 256;
 

@@ -4,11 +4,12 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use forebay_http::fields::FieldSet;
 use forebay_http::policy::tags::{SURROGATE_FIELDS, TAG_FIELDS};
+use http::HeaderName;
 
 use super::setting::{RawValue, Readable, Setting, ValueProblem};
 use super::suggest::nearest;
 use super::table::RouteSettings;
-use crate::limits::ADDRESS_RANGES_MAX;
+use crate::limits::{ADDRESS_RANGES_MAX, FIELD_NAMES_MAX};
 
 /// Addresses, one by one or as networks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -95,6 +96,43 @@ impl Readable for AddressList {
                 .map_err(|why| setting.problem(format_args!("cannot have {text:?}")).hint(why))
         };
         Ok(AddressList(texts.into_iter().map(network).collect::<Result<_, _>>()?))
+    }
+}
+
+/// Names of fields, and perhaps all names with an underscore.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FieldNameList {
+    names: Vec<Box<str>>,
+    /// Whether it has every name with an underscore.
+    has_underscores: bool,
+}
+
+impl FieldNameList {
+    /// Whether the list has the name, in any case of letters.
+    pub fn contains(&self, name: &[u8]) -> bool {
+        self.has_underscores && name.contains(&b'_')
+            || self.names.iter().any(|listed| listed.as_bytes().eq_ignore_ascii_case(name))
+    }
+}
+
+impl Readable for FieldNameList {
+    fn read(raw: RawValue<'_>, setting: &Setting) -> Result<Self, ValueProblem> {
+        let texts = setting.texts(raw)?;
+        if texts.len() > FIELD_NAMES_MAX {
+            return Err(setting.problem(format_args!("has more than {FIELD_NAMES_MAX}")));
+        }
+        let mut list = FieldNameList::default();
+        for text in texts {
+            match text {
+                "_" => list.has_underscores = true,
+                name if HeaderName::try_from(name).is_ok() => list.names.push(name.into()),
+                _ => {
+                    let problem = setting.problem(format_args!("cannot have {text:?}"));
+                    return Err(problem.hint("write the name of a field".to_owned()));
+                }
+            }
+        }
+        Ok(list)
     }
 }
 

@@ -3,7 +3,7 @@
 
 use std::net::SocketAddr;
 
-use super::lists::{AddressList, TagFields};
+use super::lists::{AddressList, FieldNameList, TagFields};
 use super::setting::{RawValue, Readable, Setting, SettingKind, SettingScope, ValueProblem};
 use super::value::{
     AccessLog, AccessLogFormat, AdminAddress, CacheDir, FORMAT_WORDS, LEVEL_WORDS, LogLevel,
@@ -397,7 +397,7 @@ settings! {
         reloads: true,
         reason: "A cookie names one client. Sent to others, it lets them act in its name.",
     }
-    get_content: bool = "false" {
+    content_of_get: bool = "false" {
         doc: "Whether a GET or HEAD request may have content. If not, it is answered with 400.",
         kind: SettingKind::Bool,
         reloads: true,
@@ -409,6 +409,18 @@ settings! {
         kind: SettingKind::Bytes { min: 0, max: 64 * TIB },
         reloads: true,
         reason: "A few films would evict every page. `growing_percent_max` is a limit too.",
+    }
+    unkeyed_fields: FieldNameList = "forwarded,x-forwarded-host,x-forwarded-port,\
+        x-forwarded-prefix,x-forwarded-scheme,x-forwarded-server,x-host,x-http-method,\
+        x-http-method-override,x-method-override,x-original-host,x-original-url,x-real-ip,\
+        x-rewrite-url,proxy,_" {
+        doc: "Request fields that do not go to the origin if its response may be stored; `_` \
+            stands for every name with an underscore. Fields that rules have set do go.",
+        kind: SettingKind::Texts { expected: "an array of field names, or _" },
+        reloads: true,
+        reason: "Many origins build links, redirects or whole pages from these fields, which are \
+            not in the key: one client could store a page of its making for all others. Many \
+            origins take an underscore for a hyphen.",
     }
     tag_fields: TagFields = "surrogate-key,cache-tag,xkey,cache-groups" {
         doc: "Response fields of the origin that hold tags, by which responses can be purged \

@@ -9,6 +9,7 @@ use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::{Method, Request, Uri, Version};
 
 use super::upload::OutboundBody;
+use crate::counters::Counter;
 use crate::fault::Fault;
 use crate::forwarding::{CONDITIONS, REWRITTEN};
 use crate::parse::Request as Received;
@@ -156,11 +157,18 @@ impl Outbound<'_> {
         headers.extend(host.map(|host| (header::HOST, host)));
         // `OutboundLine::new` has checked that Connection names no more fields than it may.
         let hop = HopFields::of(fields).unwrap_or_default();
+        let mut removes_unkeyed = false;
         for field in fields.iter().filter(|field| self.forwards(field)) {
-            // A client cannot remove fields that rules have set.
-            if !hop.contains(field) || self.hook.sets(&field) {
+            let is_unkeyed = self.is_unkeyed(&field);
+            // A client cannot remove fields that rules have set, and rules may set any.
+            if !hop.contains(field) && !is_unkeyed || self.hook.sets(&field) {
                 append(&mut headers, field);
+            } else {
+                removes_unkeyed |= is_unkeyed;
             }
+        }
+        if removes_unkeyed {
+            self.hook.worker.count(Counter::UnkeyedFieldsRemoved);
         }
         if let Purpose::Validate(conditions) | Purpose::Resume(conditions) = self.purpose {
             conditions.fields().iter().for_each(|field| append(&mut headers, field));
@@ -197,6 +205,13 @@ impl Outbound<'_> {
         let passes_through = matches!(self.purpose, Purpose::PassThrough);
         let rewritten = REWRITTEN.contains(field.id) || field.id == FieldId::Host;
         !rewritten && (passes_through || !conditional)
+    }
+
+    /// Whether the origin could make a shared response from this field, which is not in the key.
+    fn is_unkeyed(&self, field: &Field<'_>) -> bool {
+        let is_shared = !matches!(self.purpose, Purpose::PassThrough);
+        let route = self.hook.route.map(|route| route.route);
+        is_shared && route.is_some_and(|route| route.settings.unkeyed_fields.contains(field.name))
     }
 
     /// Appends the way of the request: `Via` (RFC 9110 §7.6.3) and the usual list of addresses.

@@ -58,7 +58,7 @@ pub(crate) fn is_loop(request: &Request<'_>, via: &str) -> bool {
 /// [`Fault::GetContent`]
 pub(crate) fn check_content(route: RouteMatch<'_>, request: &Request<'_>) -> Result<(), Fault> {
     let is_get = matches!(request.head.method(), Method::Get | Method::Head);
-    match request.has_body() && is_get && !route.route.settings.get_content {
+    match request.has_body() && is_get && !route.route.settings.content_of_get {
         true => Err(Fault::GetContent),
         false => Ok(()),
     }

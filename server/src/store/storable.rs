@@ -113,7 +113,7 @@ impl StoreContext<'_> {
         let (status, block) = (head.status, &head.block);
         permitted_by_rules(&self.hook, block)?;
         let rules = self.cache_rules();
-        check(&self.request, status, block, &rules)?;
+        check(self, status, block, &rules)?;
         let tags = record_tags(block.fields(), self.settings())
             .map_err(|error| self.refused_tags(error, status))?;
         let length = head.content_length;
@@ -142,7 +142,7 @@ impl StoreContext<'_> {
         let stored = FieldBlock::parse(stale.block())?;
         let merged = merge_304(&stored, update.fields());
         let rules = self.cache_rules();
-        check(&self.request, status, &merged, &rules).ok()?;
+        check(self, status, &merged, &rules).ok()?;
         permitted_by_rules(&self.hook, &merged).ok()?;
         if vary_names(merged.fields()) != vary_names(stored.fields()) {
             return None;
@@ -178,7 +178,7 @@ impl StoreContext<'_> {
 pub(crate) fn note_storable(context: &StoreContext<'_>, key: &[u8], head: &ResponseHead) {
     let settings = context.settings();
     let rules = context.cache_rules();
-    let is_storable = check(&context.request, head.status, &head.block, &rules).is_ok();
+    let is_storable = check(context, head.status, &head.block, &rules).is_ok();
     if is_storable && record_tags(head.block.fields(), settings).is_ok() {
         context.hook.worker.store.forget_declined(key);
     }
@@ -206,15 +206,15 @@ impl NotStored {
 
 /// Checks whether a response may be stored (RFC 9111 §3).
 fn check(
-    request: &ClientRequest<'_>,
+    context: &StoreContext<'_>,
     status: u16,
     block: &FieldBlock,
     rules: &CacheRules,
 ) -> Result<(), NotStored> {
     let response = OriginResponse::new(status, block.fields());
-    storable(request, &response, rules, clock::unix_seconds())
+    storable(&context.request, &response, rules, clock::unix_seconds())
         .map_err(|why| NotStored::why(why, status))?;
-    if varies_by_rewritten(block) {
+    if varies_by_rewritten(block, context.settings()) {
         return Err(NotStored::why(NotStorable::Vary, status));
     }
     Ok(())
@@ -222,11 +222,14 @@ fn check(
 
 /// Whether the response varies by a field that the origin did not get as the client sent it: then a
 /// key made of the client's fields would be wrong.
-fn varies_by_rewritten(block: &FieldBlock) -> bool {
+fn varies_by_rewritten(block: &FieldBlock, settings: &RouteSettings) -> bool {
     let Vary::Names(names) = vary_names(block.fields()) else { return false };
     let rewritten = |name: &[u8]| {
         let id = FieldId::of(name);
-        HOP_BY_HOP.contains(id) || REWRITTEN.contains(id) || CONDITIONS.contains(id)
+        HOP_BY_HOP.contains(id)
+            || REWRITTEN.contains(id)
+            || CONDITIONS.contains(id)
+            || settings.unkeyed_fields.contains(name)
     };
     FieldNames::decode(&names).is_none_or(|names| names.iter().any(rewritten))
 }
@@ -258,7 +261,7 @@ fn permitted_by_rules(hook: &HookContext<'_>, block: &FieldBlock) -> Result<(), 
 const OF_MESSAGE: FieldSet = FieldSet::of(&[FieldId::Age, FieldId::CacheStatus]);
 
 /// The lines as they are stored: without those of the message, those that no client gets and those
-/// that only one client gets, and with a Date, which a recipient adds if the origin sent none (RFC 9110 §6.6.1).
+/// that only one client gets. A Date is added if the origin sent none (RFC 9110 §6.6.1).
 fn stored_lines(
     received: &FieldBlock,
     timing: &ResponseTiming,

@@ -164,10 +164,11 @@ fn changes_max() -> u64 {
     1000 * (read_count() as u64 + 10_000)
 }
 
-/// The body of a change: its length and all bytes follow from the key and the number.
+/// The body of a change, short enough to be stored whole. Its length and all bytes follow from the
+/// key and the number.
 fn body_of(key: &str, number: usize) -> String {
     let unit = format!("[{key} {number}]");
-    unit.repeat(18_000 / unit.len() + 1)[..number % 18_000].into()
+    unit.repeat(16_000 / unit.len() + 1)[..number % 16_000].into()
 }
 
 #[test]
