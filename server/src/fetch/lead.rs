@@ -1,4 +1,4 @@
-//! The leader's task: fetch, decide, store. It goes on if the client that started it leaves.
+//! The leader's task: fetch, decide, store. It continues if the client that started it leaves.
 
 use std::rc::Rc;
 
@@ -43,7 +43,7 @@ pub(super) enum FetchOutcome {
     Stored {
         fwd_status: u16,
         progress: RuleProgress,
-        /// Lines for this request's client alone.
+        /// Field lines that only the client of this request gets.
         own_lines: FieldBlock,
     },
     /// The response is not stored: it belongs to this request alone.
@@ -71,7 +71,7 @@ pub(super) async fn lead(task: FetchTask, leader: Leader, outcome: oneshot::Send
     }
 }
 
-/// The client may have left; the fetch goes on without it.
+/// Reports to the client's task. If the client has left, the fetch continues without it.
 fn report(to: oneshot::Sender<FetchOutcome>, outcome: FetchOutcome) {
     let _ = to.send(outcome);
 }
@@ -79,7 +79,7 @@ fn report(to: oneshot::Sender<FetchOutcome>, outcome: FetchOutcome) {
 /// The origin's answer.
 enum OriginVerdict {
     Answer(Box<OriginAnswer>),
-    /// The stored response is good, with this head.
+    /// The stored response is still valid, with this merged head.
     Confirmed(MergedHead),
 }
 

@@ -1,9 +1,9 @@
 //! How a request that is not a hit gets its response: it leads a fetch, follows one, or is passed
 //! through.
 //!
-//! Requests that may share a response are collapsed: the first leads, and a task of its own fetches
-//! and stores. All others follow the same growing record. A request that cannot use the leader's
-//! response is passed through.
+//! Requests that may share a response are collapsed: the first one leads, and a separate task
+//! fetches and stores. All of them follow the same growing record. A request that cannot use the
+//! leader's response is passed through.
 
 use std::rc::Rc;
 
@@ -142,7 +142,7 @@ async fn start_fetch<'t>(
             Some(Response::Streamed(Box::new(streamed)))
         }
         Ok(FetchOutcome::Failed(fault)) => return Err(fault),
-        // The task ended in a panic, which was counted there.
+        // The task ended in a panic, which the task has counted.
         Err(_) => return Err(Fault::Internal),
     };
     transaction.cache_status = status;
