@@ -1,4 +1,5 @@
-//! The access log: the content of its lines, and that neither a client nor a slow reader does harm.
+//! The access log: the content of its lines, and that neither a client nor a slow reader can harm
+//! the log or the server.
 
 use std::fs::{File, OpenOptions};
 use std::path::Path;
@@ -9,7 +10,7 @@ use forebay_testkit::server::Folder;
 use forebay_testkit::{Client, Origin, Script, Server, ServerBuilder, eventually};
 use serde_json::Value;
 
-/// Clients with their addresses.
+/// Fields of a request with a Referer and a User-Agent.
 const NAMED: &[&str] = &["Referer: http://example.test/before", "User-Agent: gauge/1.0"];
 
 #[test]
@@ -75,7 +76,7 @@ fn a_line_of_json_has_every_field() {
             assert_eq!(line[name], *value, "{name} in {line}");
         }
         assert_eq!(line["status"], *status, "{line}");
-        // A second may pass between the response that is stored and the hit.
+        // A second may pass between the storing of the response and the hit.
         let said = line["cache"].as_str().unwrap_or_default().replace("ttl=59", "ttl=60");
         assert_eq!(said, *cache, "{line}");
         if *status < 400 {
@@ -181,8 +182,8 @@ fn a_reload_reopens_the_file_for_log_rotation() {
     let mut client = Client::connect(server.address());
     client.ask("GET", "/1", &[]).expect("served");
     // Lines of a quiet server appear without another request.
-    eventually("the first line is written", || json_lines(&log).len() == 1);
-    std::fs::rename(&log, &rotated).expect("the folder is ours");
+    eventually("the first line is in the log", || json_lines(&log).len() == 1);
+    std::fs::rename(&log, &rotated).expect("the folder is writable");
     client.ask("GET", "/2", &[]).expect("served");
     assert!(server.command(&["reload"]).status.success());
     client.ask("GET", "/3", &[]).expect("served");
@@ -202,7 +203,7 @@ fn a_log_without_a_reader_holds_up_no_request() {
     let _open = unread_pipe(&path);
     let mut server = builder.flag("--access-log", &path.display().to_string()).start();
     let mut client = Client::connect(server.address());
-    // Long lines fill the pipe, then the queue; after that some are dropped.
+    // Long lines fill the pipe and then the queue. After that, lines are dropped.
     let agent = format!("User-Agent: {}", "x".repeat(64 << 10));
     eventually("lines are dropped", || {
         for _ in 0..64 {
@@ -214,7 +215,7 @@ fn a_log_without_a_reader_holds_up_no_request() {
     assert!(reload.status.success(), "{reload:?}");
     assert_eq!(client.ask("GET", "/a", &[]).expect("served").status, 200);
     assert_eq!(server.stat("reloads_total"), 1.0);
-    assert!(server.stop().is_some_and(|status| status.success()), "it does not end");
+    assert!(server.stop().is_some_and(|status| status.success()), "the server does not end");
 }
 
 #[test]
@@ -232,9 +233,9 @@ fn a_log_that_cannot_be_opened_is_refused_at_the_start_and_at_a_reload() {
 
     let server = logging(&origin, &[]);
     let log = server.path("access.log");
-    std::fs::remove_file(&log).expect("it is there");
+    std::fs::remove_file(&log).expect("the path exists");
     let kinds: [fn(&Path); 2] = [
-        |path| std::fs::create_dir(path).expect("the folder is ours"),
+        |path| std::fs::create_dir(path).expect("the folder is writable"),
         |path| drop(std::fs::remove_dir(path).map(|()| unread_pipe(path))),
     ];
     for (turn, make) in kinds.into_iter().enumerate() {
@@ -248,11 +249,11 @@ fn a_log_that_cannot_be_opened_is_refused_at_the_start_and_at_a_reload() {
     assert_eq!(client.ask("GET", "/a", &[]).expect("served").status, 200);
 }
 
-/// A named pipe that stays open and full: both ends are held, and no one reads.
+/// A named pipe that stays open and full: the file holds both ends, and no process reads.
 fn unread_pipe(path: &Path) -> File {
     let made = Command::new("mkfifo").arg(path).status().expect("mkfifo is there");
     assert!(made.success());
-    OpenOptions::new().read(true).write(true).open(path).expect("the folder is ours")
+    OpenOptions::new().read(true).write(true).open(path).expect("the folder is writable")
 }
 
 fn origin() -> Origin {
@@ -280,7 +281,7 @@ fn start(origin: &Origin, flags: &[(&str, &str)]) -> Server {
     builder(origin, flags).start()
 }
 
-/// A server that logs to `access.log` in its folder.
+/// A server that writes the access log to `access.log` in its folder.
 fn logging(origin: &Origin, flags: &[(&str, &str)]) -> Server {
     let builder = builder(origin, flags);
     let path = builder.path("access.log").display().to_string();
@@ -294,5 +295,5 @@ fn json_lines(path: &Path) -> Vec<Value> {
 
 fn unix_ms() -> u64 {
     let now = std::time::SystemTime::UNIX_EPOCH.elapsed().expect("after 1970");
-    u64::try_from(now.as_millis()).expect("before the end of time")
+    u64::try_from(now.as_millis()).expect("the time fits in 64 bits")
 }

@@ -10,7 +10,7 @@ use forebay_testkit::{Client, Origin, PATIENCE, Response, Script, Server, Server
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_forebay");
 
-/// A host name that a browser on this machine may use.
+/// A Host field that a browser on this machine may send.
 const HERE: &str = "localhost";
 
 #[test]
@@ -91,8 +91,8 @@ fn a_web_page_of_another_site_is_refused_at_a_port() {
     let origin = Origin::echo();
     let (unix, tcp) = (over_unix(&origin), over_tcp(&origin));
     let port = tcp.admin().display().to_string();
-    // Fields of the request, and the status at the port. No web page can lead a browser to a Unix
-    // socket.
+    // Fields of the request, and the status at the TCP port. A web page cannot make a browser use a
+    // Unix socket.
     let cases: &[(&[&str], u16)] = &[
         (&["Host: localhost"], 200),
         (&["Host: LOCALHOST:8080"], 200),
@@ -155,9 +155,12 @@ fn every_metric_has_help_type_and_number_and_is_in_the_statistics() {
     assert_eq!(names, shown);
 }
 
-/// Its buckets have growing bounds and are cumulative, up to all values; then come sum and count.
+/// Checks that the bounds of the buckets grow, that the buckets are cumulative up to the count, and
+/// that sum and count follow.
 fn is_histogram(name: &str, samples: &[(&str, u64)]) {
-    let [buckets @ .., sum, count] = samples else { panic!("{name} is not whole: {samples:?}") };
+    let [buckets @ .., sum, count] = samples else {
+        panic!("{name} has no sum or count: {samples:?}")
+    };
     assert_eq!((sum.0, count.0), (&*format!("{name}_sum"), &*format!("{name}_count")));
     let bounds: Vec<f64> = buckets
         .iter()
@@ -171,7 +174,7 @@ fn is_histogram(name: &str, samples: &[(&str, u64)]) {
     assert_eq!(bounds.last(), Some(&f64::INFINITY), "{name}");
     assert!(buckets.is_sorted_by_key(|(_, value)| value), "{samples:?}");
     assert_eq!(buckets.last().map(|(_, value)| *value), Some(count.1), "{samples:?}");
-    assert!(count.1 > 0, "there was a request: {samples:?}");
+    assert!(count.1 > 0, "the request was not counted: {samples:?}");
 }
 
 #[test]
@@ -200,14 +203,14 @@ fn a_purge_and_a_refused_reload_have_their_effect_and_no_other() {
 fn the_socket_is_private_and_a_public_address_is_refused() {
     let origin = Origin::echo();
     let server = over_unix(&origin);
-    let mode = std::fs::metadata(server.admin()).expect("it is there").permissions().mode();
+    let mode = std::fs::metadata(server.admin()).expect("the path exists").permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
     for address in ["0.0.0.0:0", "[::]:0", "192.0.2.1:9000"] {
         let builder = ServerBuilder::new(PROGRAM).origin(&origin).flag("--admin", address);
         let output = builder.run();
         let said = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(1), "{address}: {said}");
-        assert!(output.stdout.is_empty(), "{address} is listened on");
+        assert!(output.stdout.is_empty(), "the server listens on {address}");
         assert!(said.contains("--admin") && said.contains(address), "{said}");
         assert!(said.contains("loopback or a Unix socket"), "{said}");
     }
@@ -229,7 +232,7 @@ fn over_tcp(origin: &Origin) -> Server {
     builder(origin).flag("--admin", "127.0.0.1:0").start()
 }
 
-/// One request on a connection of its own; `line` is method and target.
+/// Sends one request on a new connection. `line` is the method and the target.
 fn ask(server: &Server, line: &str, fields: &[&str], body: &str) -> Response {
     let fields: String = fields.iter().map(|field| format!("{field}\r\n")).collect();
     let head = format!("{line} HTTP/1.1\r\n{fields}Connection: close\r\n");
@@ -253,7 +256,7 @@ fn ask(server: &Server, line: &str, fields: &[&str], body: &str) -> Response {
 }
 
 fn exchange(mut stream: impl Read + Write, request: &str) -> Vec<u8> {
-    // A refusal may arrive before the whole body was read.
+    // The server may refuse the request before it has read the whole body.
     let _ = stream.write_all(request.as_bytes());
     let mut answer = Vec::new();
     let mut buffer = [0; 4096];

@@ -1,5 +1,5 @@
-//! An unsafe request takes effect even if another purge takes long, and other requests do not wait
-//! for it.
+//! An unsafe request takes effect even if another purge takes long, and no other request waits for
+//! it.
 
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader, Write};
@@ -14,13 +14,13 @@ use forebay_testkit::{Client, Origin, PATIENCE, Script, Server, ServerBuilder, e
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_forebay");
 
-/// The region's area with the store's own words, and the offset of the purge lock in it: see
-/// `docs/format/store.md`.
-/// `docs/format/store.md`.
+/// The kind of the region's area with the store's own words: see `docs/format/store.md`.
+/// `PURGE_LOCK_WORD` is the index of the purge lock in it.
 const STORE_KIND: u32 = 16;
 const PURGE_LOCK_WORD: u64 = 41;
 
-/// Longer than other requests may be held up, shorter than the answer waits.
+/// How long the lock is held: longer than other requests may take, shorter than the unsafe request
+/// waits for the lock.
 const HELD: Duration = Duration::from_millis(1_500);
 
 #[test]
@@ -33,20 +33,20 @@ fn a_request_that_waits_for_a_purge_holds_up_no_other_and_takes_effect() {
     lock.hold();
     let deadline = Deadline::after(HELD);
     writer.send("POST / HTTP/1.1\r\nHost: example.test\r\nContent-Length: 0\r\n\r\n");
-    eventually("the origin has it", || origin.requests().len() == 2);
+    eventually("the origin has the request", || origin.requests().len() == 2);
     while deadline.remaining().is_some() {
-        assert_eq!(reader.ask("GET", "/", &[]).expect("it is held up").status, 200);
+        assert_eq!(reader.ask("GET", "/", &[]).expect("no other request waits").status, 200);
     }
-    assert_eq!(server.stat("invalidated_total"), 0.0, "the lock is not held");
+    assert_eq!(server.stat("invalidated_total"), 0.0, "the purge did not wait for the lock");
     let line = |log: &str| log.contains("\"POST\"");
     let log = server.path("access.log");
     let is_answered = || std::fs::read_to_string(&log).is_ok_and(|log| line(&log));
-    assert!(!is_answered(), "answered before what it changed was dropped");
+    assert!(!is_answered(), "the request was answered before its page was invalidated");
     lock.release();
     assert_eq!(writer.response("POST").expect("served").status, 200);
     assert_eq!(server.stat("invalidated_total"), 1.0);
     assert_eq!(server.stat("purges_busy_total"), 0.0);
-    eventually("it is logged", is_answered);
+    eventually("the request is logged", is_answered);
     let response = reader.ask("GET", "/", &[]).expect("served");
     assert!(!response.field("cache-status").is_some_and(|value| value.contains("hit")));
 }
@@ -62,9 +62,12 @@ fn a_request_that_invalidates_a_group_waits_for_it_too() {
     let deadline = Deadline::after(HELD);
     writer.send("POST /group HTTP/1.1\r\nHost: example.test\r\nContent-Length: 0\r\n\r\n");
     while deadline.remaining().is_some() {
-        assert_eq!(reader.ask("GET", "/group/page", &[]).expect("it is held up").status, 200);
+        assert_eq!(
+            reader.ask("GET", "/group/page", &[]).expect("no other request waits").status,
+            200
+        );
     }
-    assert_eq!(server.stat("invalidated_total"), 0.0, "the lock is not held");
+    assert_eq!(server.stat("invalidated_total"), 0.0, "the purge did not wait for the lock");
     lock.release();
     assert_eq!(writer.response("POST").expect("served").status, 200);
     let response = reader.ask("GET", "/group/page", &[]).expect("served");
@@ -85,10 +88,13 @@ fn an_answer_that_invalidates_groups_waits_some_seconds_but_not_for_all_purges()
     let mut writer = Client::connect(server.address());
     let invalidation = "POST /group HTTP/1.1\r\nHost: example.test\r\nContent-Length: 0\r\n\r\n";
     writer.send(invalidation);
-    assert_eq!(writer.response("POST").expect("it waits, but not for ever").status, 200);
+    assert_eq!(
+        writer.response("POST").expect("the request waits only for a limited time").status,
+        200
+    );
     assert_eq!(server.stat("groups_late_total"), 1.0);
     lock.release();
-    eventually("it is done later", || !is_hit(&mut reader));
+    eventually("the groups are invalidated later", || !is_hit(&mut reader));
 }
 
 #[test]
@@ -112,9 +118,12 @@ fn a_purge_that_does_not_end_is_counted_and_reported() {
     let lock = PurgeLock::of(&server);
     lock.hold();
     let mut client = Client::connect(server.address());
-    assert_eq!(client.ask("POST", "/", &[]).expect("it waits, but not for ever").status, 200);
+    assert_eq!(
+        client.ask("POST", "/", &[]).expect("the request waits only for a limited time").status,
+        200
+    );
     assert_eq!(server.stat("purges_busy_total"), 1.0);
-    eventually("the log says so", || server.errors().contains("purge_busy"));
+    eventually("the log reports the busy purge", || server.errors().contains("purge_busy"));
     lock.release();
 }
 
@@ -128,18 +137,18 @@ fn a_long_purge_reports_progress_and_holds_up_no_request() {
     let mut purge = Admin::ask(&server, "POST /purge?host=example.test");
     let first = purge.line();
     assert!(first.contains("\"seen\":") && first.contains("\"matched\":"), "{first}");
-    assert_eq!(reader.ask("GET", "/", &[]).expect("it is held up").status, 200);
+    assert_eq!(reader.ask("GET", "/", &[]).expect("no other request waits").status, 200);
     assert!(Admin::ask(&server, "GET /healthz").line().starts_with("ok"));
-    // The caller sees progress even if nothing changes.
+    // The caller gets progress lines even if nothing changes.
     assert!(purge.line().contains("\"seen\":"));
-    assert_eq!(server.stat("purges_busy_total"), 0.0, "it was a line of the end");
+    assert_eq!(server.stat("purges_busy_total"), 0.0, "the line was the last one");
     lock.release();
     let mut line = purge.line();
     while line.contains("\"seen\":") {
         line = purge.line();
     }
     assert!(line.contains("\"purged\":1"), "{line}");
-    assert_eq!(purge.line(), "", "it was the last");
+    assert_eq!(purge.line(), "", "a line follows the last one");
     assert!(!is_hit(&mut reader));
     assert_eq!(server.stat("purges_busy_total"), 0.0);
 }
@@ -156,7 +165,7 @@ fn a_purge_goes_on_if_its_caller_disconnects() {
     assert!(purge.line().contains("\"seen\":"));
     drop(purge);
     lock.release();
-    eventually("it was purged", || server.stat("purged_total") == 1.0);
+    eventually("the page is purged", || server.stat("purged_total") == 1.0);
     assert!(!is_hit(&mut reader));
 }
 
@@ -200,13 +209,15 @@ fn a_client_that_purges_waits_and_others_do_not() {
         lock.hold();
         let deadline = Deadline::after(HELD);
         purger.send(forebay_testkit::client::request_text("PURGE", "/", fields));
-        eventually("it is read", || server.stat("purge_requests_total") > before);
+        eventually("the server has read the purge", || {
+            server.stat("purge_requests_total") > before
+        });
         while deadline.remaining().is_some() {
-            assert_eq!(reader.ask("GET", "/", &[]).expect("it is held up").status, 200);
+            assert_eq!(reader.ask("GET", "/", &[]).expect("no other request waits").status, 200);
         }
-        assert_eq!(server.stat("purged_total"), before, "the lock is not held");
+        assert_eq!(server.stat("purged_total"), before, "the purge did not wait for the lock");
         lock.release();
-        assert!(purger.response("PURGE").expect("it is done").text().contains("\"purged\":1"));
+        assert!(purger.response("PURGE").expect("the purge ends").text().contains("\"purged\":1"));
         assert!(!is_hit(&mut reader), "{fields:?}");
     }
 }
@@ -216,7 +227,7 @@ fn is_hit(client: &mut Client) -> bool {
     response.field("cache-status").is_some_and(|value| value.contains("hit"))
 }
 
-/// An admin response, line by line.
+/// An admin response that is read line by line.
 struct Admin(BufReader<UnixStream>);
 
 impl Admin {
@@ -224,13 +235,13 @@ impl Admin {
         let mut stream = UnixStream::connect(server.admin()).expect("it listens");
         stream.set_read_timeout(Some(PATIENCE)).expect("a time above zero");
         let request = format!("{line} HTTP/1.0\r\nContent-Length: 0\r\n\r\n");
-        stream.write_all(request.as_bytes()).expect("it is taken");
+        stream.write_all(request.as_bytes()).expect("the server reads the request");
         let mut admin = Admin(BufReader::new(stream));
         while admin.line() != "\r\n" {}
         admin
     }
 
-    /// The next line with its end; empty at the end of the response.
+    /// Returns the next line with its line end, or an empty string at the end of the response.
     fn line(&mut self) -> String {
         let mut line = String::new();
         self.0.read_line(&mut line).expect("the server answers");
@@ -255,7 +266,7 @@ fn start() -> (Origin, Server) {
     (origin, server)
 }
 
-/// Holds the purge lock of a server's cache, as another of its threads would.
+/// Holds the purge lock of a server's cache, as another thread of that server would.
 struct PurgeLock {
     file: File,
     offset: u64,
@@ -265,7 +276,8 @@ struct PurgeLock {
 impl PurgeLock {
     fn of(server: &Server) -> PurgeLock {
         let path = server.path("cache/store");
-        let file = OpenOptions::new().read(true).write(true).open(&path).expect("it is ours");
+        let file =
+            OpenOptions::new().read(true).write(true).open(&path).expect("the file is accessible");
         let offset = area_offset(&file) + 8 * PURGE_LOCK_WORD;
         PurgeLock { file, offset, owned: word_of_the_control_thread(&path) }
     }
@@ -279,25 +291,29 @@ impl PurgeLock {
     }
 
     fn write(&self, word: u64) {
-        self.file.write_all_at(&word.to_le_bytes(), self.offset).expect("it is ours");
+        self.file.write_all_at(&word.to_le_bytes(), self.offset).expect("the file is accessible");
     }
 }
 
-/// Row and generation of the first participant.
+/// The owner word of the first participant, the control thread: its row and generation.
 fn word_of_the_control_thread(path: &Path) -> u64 {
     let participants = forebay_shm::Region::attach_read_only(path).map(|region: RegionReader| {
         let mut listed = region.list();
         listed.sort_by_key(|one| one.joined_ns);
         listed
     });
-    let first = participants.expect("it is a region").first().expect("somebody is there").id;
+    let first = participants
+        .expect("the file is a region")
+        .first()
+        .expect("the region has a participant")
+        .id;
     (u64::from(first.row) + 1) | (u64::from(first.generation) << 32)
 }
 
-/// Offset of the area: `docs/format/region.md`.
+/// Returns the offset of the store's area: see `docs/format/region.md`.
 fn area_offset(file: &File) -> u64 {
     let mut head = [0; 4096];
-    file.read_exact_at(&mut head, 0).expect("it is longer");
+    file.read_exact_at(&mut head, 0).expect("the file has a whole header");
     let number = |at: usize, bytes: usize| {
         let mut word = [0; 8];
         word[..bytes].copy_from_slice(&head[at..at + bytes]);
@@ -305,5 +321,5 @@ fn area_offset(file: &File) -> u64 {
     };
     let entries = (0..number(64, 4) as usize).map(|index| 128 + 32 * index);
     let mut found = entries.filter(|at| number(*at, 4) == u64::from(STORE_KIND));
-    number(found.next().expect("every store has it") + 8, 8)
+    number(found.next().expect("every store has this area") + 8, 8)
 }

@@ -1,4 +1,4 @@
-//! Stored responses, and the clients that are reading them, when their memory is needed.
+//! Stored responses, and clients that are reading them, when the cache needs their memory.
 
 use forebay_testkit::client::request_text;
 use forebay_testkit::message::Head;
@@ -22,13 +22,13 @@ fn bytes(count: usize) -> Vec<u8> {
     (0..count).map(|at| (at % 251 + at / 65_521) as u8).collect()
 }
 
-/// More than the kernel buffers for a client that does not read.
+/// The length of a page that exceeds the kernel's buffers for a client that does not read.
 const LONG_BYTES: usize = 8 << 20;
 
-/// More such pages than the cache has room for.
+/// The number of other long pages, which together exceed the cache.
 const OTHERS: usize = 14;
 
-/// A long page, whole or from an offset on if the entity tag is still this one.
+/// Answers with a long page: the requested rest if the entity tag matches, else the whole page.
 fn long_page(head: &Head, tag: &str) -> Script {
     let fields = ["Cache-Control: max-age=600".to_owned(), format!("ETag: {tag}")];
     let body = bytes(LONG_BYTES);
@@ -46,9 +46,8 @@ fn long_page(head: &Head, tag: &str) -> Script {
     Script::answer(status, &fields, body)
 }
 
-/// Case, stored entity tag, the origin's entity tag now, whether the rest is requested, whether it
-/// arrives.
-/// for, whether it arrives.
+/// Case, stored entity tag, the origin's current entity tag, whether the server requests the rest,
+/// whether the rest arrives.
 const RESTS: &[(&str, &str, &str, bool, bool)] = &[
     ("the same version", "\"a\"", "\"a\"", true, true),
     ("another version", "\"a\"", "\"b\"", true, false),
@@ -65,14 +64,17 @@ fn a_long_answer_whose_source_was_purged_goes_on_with_the_same_version_or_is_cut
         let server = start(&origin, &[("--cache-size", "96MiB")]);
         let first = Client::connect(server.address()).ask("GET", "/long", &[]).expect("whole");
         assert!(first.body == bytes(LONG_BYTES), "{what}");
-        // A second connection: the kernel buffers more for a client that has read much.
+        // This is a second connection because the kernel buffers more for a client that has read
+        // much.
         let mut client = Client::connect(server.address());
         client.send(request_text("GET", "/long", &[]));
-        let begun = client.peek("GET", |response| !response.body.is_empty()).expect("it begins");
+        let begun =
+            client.peek("GET", |response| !response.body.is_empty()).expect("the response begins");
         assert!(says(&begun, "hit"), "{what}: {:?}", begun.head);
         let purged = server.command(&["purge", "http://example.test/long"]);
         assert!(purged.status.success(), "{what}: {purged:?}");
-        // A purge leaves the rest to readers that have begun; it goes when the memory is needed.
+        // A purge leaves the rest to clients that are reading it. The rest is lost when the memory
+        // is needed.
         for other in 0..OTHERS {
             let path = format!("/other/{other}");
             let mut client = Client::connect(server.address());
@@ -80,10 +82,13 @@ fn a_long_answer_whose_source_was_purged_goes_on_with_the_same_version_or_is_cut
         }
         match client.response("GET") {
             Ok(response) => {
-                assert!(arrives, "{what}: it is whole");
-                assert!(response.body == bytes(LONG_BYTES), "{what}: two versions");
+                assert!(arrives, "{what}: the response is whole");
+                assert!(
+                    response.body == bytes(LONG_BYTES),
+                    "{what}: the response mixes two versions"
+                );
             }
-            Err(Broken::Cut(End::Reset, _)) => assert!(!arrives, "{what}: it is cut"),
+            Err(Broken::Cut(End::Reset, _)) => assert!(!arrives, "{what}: the response is cut"),
             Err(other) => panic!("{what}: {other:?}"),
         }
         let requests = origin.requests();
@@ -107,7 +112,7 @@ fn a_long_response_with_evicted_parts_is_fetched_again() {
         let server = start(&origin, &[("--cache-size", "4MiB")]);
         let mut client = Client::connect(server.address());
         assert_eq!(client.ask("GET", "/long", &[]).expect("whole").body, bytes(BYTES));
-        // Its head is used all the time, its body is not.
+        // The head stays in use, but the body does not.
         for page in 0..1000 {
             client.ask("GET", &format!("/{page}"), &[]).expect("whole");
             client.ask("HEAD", "/long", &[]).expect("whole");
@@ -118,7 +123,7 @@ fn a_long_response_with_evicted_parts_is_fetched_again() {
         assert!(says(&again, "fwd=uri-miss"), "{field}: {:?}", again.head);
         assert!(bytes(BYTES).ends_with(&again.body), "{field}");
         assert_eq!(origin.count("/long"), 2 * (round + 1), "{field}");
-        // A range request leaves nothing behind.
+        // A range request stores no part of the page.
         let next = client.ask("GET", "/long", &[]).expect("whole");
         assert_eq!((says(&next, "hit"), next.body.len()), (round == 0, BYTES), "{field}");
         assert_eq!(origin.count("/long"), [2, 5][round], "{field}");
@@ -133,19 +138,19 @@ fn a_client_that_does_not_read_is_cut_off_when_the_memory_is_needed() {
         Origin::start(|_| Script::answer("200 OK", &["Cache-Control: max-age=600"], &bytes(BYTES)));
     let server = start(&origin, &[("--cache-size", "32MiB"), ("--body-rate-min", "0")]);
     let mut client = Client::connect(server.address());
-    // More than a quarter of the cache, so that it must be reclaimed.
+    // The pages take more than a quarter of the cache, so that segments must be reclaimed.
     for page in 0..150 {
         client.ask("GET", &format!("/held/{page}"), &[]).expect("whole");
     }
-    // In one piece, so that many are answered before the first answer is sent; but one client may
-    // hold at most sixteen pieces.
+    // The requests are sent at once, so that many are answered before the first answer is sent. One
+    // client may hold at most sixteen segments.
     let mut asleep: Vec<Client> = (0..30)
         .map(|number| {
             let mut asleep = Client::connect(server.address());
             let page = |round: usize| format!("/held/{}", (number * 16 + round) % 150);
             let asks = (0..300).map(|round| request_text("GET", &page(round), &[]));
             asleep.send(asks.collect::<String>());
-            asleep.peek("GET", |_| true).expect("it begins");
+            asleep.peek("GET", |_| true).expect("the response begins");
             asleep
         })
         .collect();
@@ -157,7 +162,7 @@ fn a_client_that_does_not_read_is_cut_off_when_the_memory_is_needed() {
     assert!(cut > 0 && cut <= asleep.len(), "{cut}");
     assert!(server.stat("cache_lent_lost_total") > 0.0);
     assert!(server.stat("cache_copied_out_total") > 0.0);
-    // Their bytes are right, and a client that was cut off can tell.
+    // The bytes that the clients received are right, and a client that was cut off can notice it.
     let ends = asleep.iter_mut().map(|client| {
         for count in 0..300 {
             match client.response("GET") {
@@ -200,7 +205,8 @@ fn a_page_that_was_purged_while_the_origin_confirmed_it_is_fetched_whole() {
         assert_eq!((response.status, response.text().as_str()), (200, "page"));
         assert!(!says(&response, "stored"), "{:?}", response.head);
     }
-    // One fetch each: no request may get the purged page, even if the origin confirmed it.
+    // Each page is fetched once more: no request may get the purged page, even if the origin
+    // confirmed it.
     assert_eq!(origin.request_count(), 4);
 }
 

@@ -24,7 +24,7 @@ const REQUESTS_MAX: u64 = 1_000_000_000;
 fn builder(origin: &Origin) -> ServerBuilder {
     let builder = ServerBuilder::new(PROGRAM).origin(origin);
     let dir = builder.path("cache").display().to_string();
-    // Small, so that segments are reclaimed all the time.
+    // The cache is small, so that segments are reclaimed all the time.
     builder.flag("--cache-dir", &dir).flag("--workers", "2").flag("--cache-size", "12MiB")
 }
 
@@ -43,9 +43,8 @@ fn origin() -> Origin {
     })
 }
 
-/// A client that makes hits, misses, variants, long bodies and purges until the test is over or the
-/// server is killed.
-/// the server was killed.
+/// Runs a client that makes hits, misses, variants, long bodies and purges, until the test ends or
+/// the server is killed.
 fn load(server: &Server, which: usize, stop: &StopFlag) {
     let mut client = Client::connect(server.address());
     for count in stop.steps(REQUESTS_MAX) {
@@ -78,7 +77,7 @@ fn cache_dir(server: &Server) -> PathBuf {
 
 fn tool(command: &str, place: &Path, flags: &[&str]) -> Output {
     let mut all = Command::new(PROGRAM);
-    all.args(["cache", command]).arg(place).args(flags).output().expect("it was built")
+    all.args(["cache", command]).arg(place).args(flags).output().expect("forebay was built")
 }
 
 fn text_of(output: &Output) -> String {
@@ -127,7 +126,7 @@ fn a_check_finds_no_fault_in_a_working_server_and_only_leftovers_of_a_killed_one
 
     let (output, report, names) = check(&server);
     assert_eq!(output.status.code(), Some(0), "{report}");
-    assert!(names["dead"] >= 2, "one for each worker: {report}");
+    assert!(names["dead"] >= 2, "each worker leaves one: {report}");
     let of_death = ["dead", "suspect", "drained", "live_bytes"];
     let of_eviction = ["fragments_missing", "orphan_fragments", "orphan_variant"];
     let is_known = |name: &String| of_death.iter().chain(&of_eviction).any(|known| known == name);
@@ -136,14 +135,16 @@ fn a_check_finds_no_fault_in_a_working_server_and_only_leftovers_of_a_killed_one
     // The next server cleans up after the dead one.
     let mut next = builder.start();
     assert!(Client::connect(next.address()).ask("GET", "/page/1", &[]).is_ok());
-    eventually("the dead are swept", || !check(&next).2.contains_key("dead"));
+    eventually("the participants of the dead server are swept", || {
+        !check(&next).2.contains_key("dead")
+    });
     assert!(next.stop().is_some_and(|status| status.success()));
     let (output, report, names) = check(&next);
     assert_eq!(output.status.code(), Some(0), "{report}");
     assert!(names.keys().all(|name| is_known(name) && name != "dead"), "{report}");
 }
 
-/// A stopped server with a page, a long body and variants in its cache.
+/// Returns a stopped server with a page, a long body and variants in its cache.
 fn stopped(origin: &Origin) -> Server {
     let mut server = builder(origin).start();
     let mut client = Client::connect(server.address());
@@ -158,7 +159,7 @@ fn stopped(origin: &Origin) -> Server {
     server
 }
 
-/// The whole output of `ls`.
+/// Returns all entries that `ls` lists.
 fn listed(server: &Server, flags: &[&str]) -> Vec<Value> {
     let output = tool("ls", &cache_dir(server), &[&["--json"], flags].concat());
     assert_eq!(output.status.code(), Some(0), "{output:?}");
@@ -252,7 +253,7 @@ fn a_closed_pipe_is_no_error() {
         drop(reader);
         let mut all = Command::new(PROGRAM);
         all.args(["cache", command]).arg(cache_dir(&server)).args(flags).stdout(writer);
-        let output = all.output().expect("it was built");
+        let output = all.output().expect("forebay was built");
         assert_eq!((output.status.code(), output.stderr.len()), (Some(0), 0), "{command}");
     }
 }
@@ -263,12 +264,12 @@ struct RegionFile(File);
 impl RegionFile {
     fn of(server: &Server) -> RegionFile {
         let file = File::options().read(true).write(true).open(cache_dir(server).join("store"));
-        RegionFile(file.expect("it is ours"))
+        RegionFile(file.expect("the file is accessible"))
     }
 
     fn bytes<const N: usize>(&self, offset: u64) -> [u8; N] {
         let mut bytes = [0; N];
-        self.0.read_exact_at(&mut bytes, offset).expect("it is that long");
+        self.0.read_exact_at(&mut bytes, offset).expect("the file is long enough");
         bytes
     }
 
@@ -277,7 +278,7 @@ impl RegionFile {
     }
 
     fn set(&self, offset: u64, word: u64) {
-        self.0.write_all_at(&word.to_le_bytes(), offset).expect("it is ours");
+        self.0.write_all_at(&word.to_le_bytes(), offset).expect("the file is accessible");
     }
 
     fn area_count(&self) -> u64 {
@@ -288,7 +289,7 @@ impl RegionFile {
     fn entry(&self, kind: u32) -> u64 {
         let mut entries = (0..self.area_count()).map(|number| 128 + 32 * number);
         let is_it = |entry: &u64| u32::from_le_bytes(self.bytes(*entry)) == kind;
-        entries.find(is_it).expect("there is such an area")
+        entries.find(is_it).expect("the region has this area")
     }
 
     fn area(&self, kind: u32) -> u64 {
@@ -300,13 +301,13 @@ impl RegionFile {
         let bytes = self.word(self.entry(INDEX) + 16);
         let mut words = (0..bytes / 8).map(|number| self.area(INDEX) + 8 * number);
         let is_it = |word: &u64| self.word(*word) != 0 && self.word(*word) & 0xffff_ffff == unit;
-        words.find(is_it).expect("a word names it")
+        words.find(is_it).expect("an index word names this unit")
     }
 
     /// Updates the checksum.
     fn seal(&self) {
         let mut covered = vec![0; 128 + 32 * self.area_count() as usize];
-        self.0.read_exact_at(&mut covered, 0).expect("it is that long");
+        self.0.read_exact_at(&mut covered, 0).expect("the file is long enough");
         covered.drain(120..128);
         let mix = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
         self.set(120, covered.iter().fold(0xcbf2_9ce4_8422_2325, mix));
@@ -327,7 +328,7 @@ fn damage_is_found_and_sets_the_exit_code() {
     let unit = page["unit"].as_u64().expect("a number");
     let record = file.area(DATA) + unit * 64;
     let word = file.index_word(unit);
-    // Damage, its position and bits, the findings with checksums and without.
+    // Case, offset of the damage, its bits, and the finding with and without checksums.
     let cases = [
         ("a body", record + 1200, 1 << 20, "checksum", ""),
         ("a word's fingerprint", word, 1 << 50, "other_key", "other_key"),
@@ -351,7 +352,7 @@ fn damage_is_found_and_sets_the_exit_code() {
         file.set(offset, before);
     }
     let (output, report, _) = check(&server);
-    assert_eq!(output.status.code(), Some(0), "all is as before: {report}");
+    assert_eq!(output.status.code(), Some(0), "the file is as before: {report}");
     file.set(record + 1200, !file.word(record + 1200));
     let said = text_of(&tool("check", &cache_dir(&server), &["--deep"]));
     assert!(said.starts_with("fault: the checksum is wrong, unit "), "{said}");
@@ -364,7 +365,7 @@ fn an_unreadable_cache_is_told_from_a_corrupt_one() {
     let server = stopped(&origin);
     let folder = Folder::new();
     let other = folder.path("other");
-    std::fs::write(&other, "something else").expect("the folder is ours");
+    std::fs::write(&other, "something else").expect("the folder is writable");
     let cases = [
         (folder.path("none"), "No such file or directory"),
         (folder.path(""), "no cache here"),
@@ -379,7 +380,7 @@ fn an_unreadable_cache_is_told_from_a_corrupt_one() {
 
     let file = RegionFile::of(&server);
     let version = file.entry(INDEX);
-    // Position, bits, whether the checksum is updated, the message.
+    // Offset, bits, whether the checksum is updated, and the message.
     let cases = [
         (0, 1, false, "not usable"),
         (8, 1 << 4, false, "another version of this program made it"),
@@ -398,18 +399,18 @@ fn an_unreadable_cache_is_told_from_a_corrupt_one() {
         file.set(offset, before.0);
         file.set(120, before.1);
     }
-    assert_eq!(check(&server).0.status.code(), Some(0), "all is as before");
-    // Only root can switch to another user, and root may read everything.
+    assert_eq!(check(&server).0.status.code(), Some(0), "the file is as before");
+    // Only root can switch to another user, and root itself may read every file.
     let path = cache_dir(&server).join("store");
     if std::fs::metadata("/proc/self").is_ok_and(|of_us| of_us.uid() == 0) {
         let mut as_other = Command::new(PROGRAM);
         let output = as_other.args(["cache", "check"]).arg(cache_dir(&server)).uid(65_534).output();
-        let output = output.expect("it was built");
+        let output = output.expect("forebay was built");
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         assert_eq!(output.status.code(), Some(2), "{said}");
         assert!(said.contains("Permission denied"), "{said}");
     }
-    file.0.set_len(4096).expect("it is ours");
+    file.0.set_len(4096).expect("the file is accessible");
     refused("check", &path, "");
 }
 

@@ -1,5 +1,5 @@
-//! Caching over real sockets: `vectors/caching.txt` is a list of small conversations between a
-//! client, the server and an origin.
+//! Caching over real sockets. `vectors/caching.txt` lists small conversations between a client, the
+//! server and an origin.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -11,7 +11,7 @@ use forebay_testkit::message::Head;
 use forebay_testkit::vectors::{self, Vector};
 use forebay_testkit::{Client, Origin, Request, Response, Script, Server, ServerBuilder};
 
-/// Scenarios that run at the same time.
+/// The number of scenarios that run at the same time.
 const SHARES: usize = 4;
 
 #[test]
@@ -35,7 +35,10 @@ fn every_conversation_goes_as_its_scenario_says() {
                 })
             })
             .collect();
-        shares.into_iter().flat_map(|share| share.join().expect("no panic in a share")).collect()
+        shares
+            .into_iter()
+            .flat_map(|share| share.join().expect("the share did not panic"))
+            .collect()
     });
     assert!(failures.is_empty(), "{} failed:\n{}", failures.len(), failures.join("\n"));
     assert_eq!(origin.faults(), Vec::<String>::new());
@@ -91,20 +94,23 @@ impl<'a> Conversation<'a> {
     }
 
     fn check_answer(&self, wanted: &Parts) -> Result<(), String> {
-        let answer = self.last.as_ref().ok_or("no request before")?;
+        let answer = self.last.as_ref().ok_or("no request was sent before")?;
         let is_it = wanted.first.parse() == Ok(answer.status);
         if !is_it || wanted.body.as_ref().is_some_and(|body| body != &answer.body) {
             return Err(format!("the client got {answer:?}"));
         }
         for field in &wanted.fields {
             if !self.holds(field, answer) {
-                return Err(format!("not {field}, origin saw {}: {answer:?}", self.seen().len()));
+                return Err(format!(
+                    "expected {field}; the origin saw {}: {answer:?}",
+                    self.seen().len()
+                ));
             }
         }
         Ok(())
     }
 
-    /// Whether one of the expected alternatives of an answer holds.
+    /// Whether the answer meets one of the alternatives of an expectation.
     fn holds(&self, expectation: &str, answer: &Response) -> bool {
         let cache_status = || answer.field("cache-status").unwrap_or_default().split("; ");
         if let Some(count) = expectation.strip_prefix("seen=") {
@@ -142,7 +148,7 @@ impl<'a> Conversation<'a> {
         if output.status.success() { Ok(()) } else { Err(format!("{output:?}")) }
     }
 
-    /// The requests that the origin got from this scenario.
+    /// Returns the requests of this scenario that the origin received.
     fn seen(&self) -> Vec<Request> {
         let prefix = format!("{}/", self.base);
         let mut seen = self.origin.requests();
@@ -182,7 +188,7 @@ impl Parts {
     }
 }
 
-/// Replaces `{-60}` and `{+60}` by dates.
+/// Replaces `{-60}` and `{+60}` with dates that many seconds from now.
 fn with_dates(text: &str) -> Result<String, String> {
     let mut out = String::new();
     let mut rest = text;
@@ -196,7 +202,7 @@ fn with_dates(text: &str) -> Result<String, String> {
     Ok(out + rest)
 }
 
-/// `Name: value` must be present, `!Name` absent.
+/// Whether the head has the field `Name: value`, or, for `!Name`, has no such field.
 fn has_field(head: &Head, expectation: &str) -> bool {
     match (expectation.strip_prefix('!'), expectation.split_once(": ")) {
         (Some(name), _) => !head.has(name),
@@ -209,7 +215,8 @@ fn base_of(number: usize) -> String {
     format!("/scenario-{number}")
 }
 
-/// Each scenario's answers in order, by the first segment of the target.
+/// Starts an origin that gives each scenario's answers in order. The first segment of the target
+/// names the scenario.
 fn origin_of(scenarios: &[Vector]) -> Origin {
     let answers: HashMap<String, (AtomicUsize, Vec<Parts>)> = scenarios
         .iter()

@@ -1,5 +1,5 @@
-//! Collapse over real sockets: many requests for one missing URL make one request to the origin,
-//! and its failure harms no other request.
+//! Collapsing over real sockets: many requests for one missing URL become one request to the
+//! origin, and a failure of that request harms no other.
 
 use std::collections::HashSet;
 use std::thread;
@@ -26,7 +26,7 @@ fn a_hundred_requests_are_one_and_stream_while_it_arrives() {
             assert!(!part.is_whole && part.body == b"first ", "{part:?}");
         }
     });
-    assert!(!gate.is_open(), "the first bytes came while the origin was still sending");
+    assert!(!gate.is_open(), "the gate opened before the first bytes arrived");
     gate.open();
     for client in &mut clients {
         assert_eq!(client.response("GET").expect("whole").text(), "first second");
@@ -75,7 +75,7 @@ fn a_fetch_without_any_client_left_is_stored() {
     assert!(asked.wait());
     drop(only);
     gate.open();
-    eventually("it is stored", || server.stat("stored_total") == 1.0);
+    eventually("the response is stored", || server.stat("stored_total") == 1.0);
     let later = Client::connect(server.address()).ask("GET", "/slow", &[]).expect("whole");
     assert_eq!((later.text().as_str(), origin.count("/slow")), ("alone", 1));
 }
@@ -95,12 +95,12 @@ fn a_leader_that_fails_before_its_head_lets_its_followers_fetch() {
     eventually("all wait", || server.stat("requests_total") == 21.0);
     gate.open();
     for client in &mut clients {
-        let response = client.response("GET").expect("an answer, not a hang");
+        let response = client.response("GET").expect("the client gets an answer");
         let is_good = response.status == 200 && response.text() == "good";
         assert!(is_good || response.status == 502, "{response:?}");
     }
     let later = Client::connect(server.address()).ask("GET", "/slow", &[]).expect("whole");
-    assert_eq!(later.text(), "good", "the failure was not kept");
+    assert_eq!(later.text(), "good", "the failure was stored");
 }
 
 #[test]
@@ -122,7 +122,10 @@ fn a_leader_that_breaks_off_cuts_its_followers_and_is_not_stored() {
     gate.open();
     for client in &mut clients {
         let answer = client.response("GET");
-        assert!(matches!(answer, Err(Broken::Cut(..))), "it looked whole: {answer:?}");
+        assert!(
+            matches!(answer, Err(Broken::Cut(..))),
+            "the cut response looked whole: {answer:?}"
+        );
     }
     let later = Client::connect(server.address()).ask("GET", "/slow", &[]).expect("whole");
     assert_eq!((later.text().as_str(), origin.count("/slow")), ("good", 2));
@@ -201,7 +204,7 @@ fn followers_of_other_variants_get_their_own_content() {
     assert!((3..=4).contains(&count), "one for each language, not {count}");
 }
 
-/// A storable answer whose second half waits.
+/// A storable answer whose second half waits for the gate.
 fn halves(held: &Gate) -> Script {
     Script::new().send(answer_head("200 OK", STORABLE, 12)).send("first ").wait(held).send("second")
 }

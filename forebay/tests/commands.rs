@@ -1,5 +1,5 @@
-//! The commands as users type them: `try` and its hints, `check`, `config`, `stats`, and how
-//! commands find servers.
+//! The commands as users type them: `try` and its hints, `check`, `config`, `stats`, and the search
+//! of commands for servers.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -18,12 +18,18 @@ fn the_hints_of_try_show_their_effects() {
     let builder = ServerBuilder::bare(PROGRAM, "try").flag("--listen", "127.0.0.1:0");
     let run = builder.path("run").display().to_string();
     let server = builder.flag("--runtime-dir", &run).start();
-    eventually("all is printed", || server.output().contains("Stop with Ctrl-C."));
+    eventually("the server has printed its hints", || {
+        server.output().contains("Stop with Ctrl-C.")
+    });
     let text = server.output();
     let base = format!("http://{}", server.address());
     let first = text.lines().find(|line| line.contains("http://") && !line.contains("listening"));
     let front = first.and_then(|line| words(line).find(|word| word.starts_with("http://")));
-    assert_eq!(front.as_deref(), Some(format!("{base}/").as_str()), "not the front page: {text}");
+    assert_eq!(
+        front.as_deref(),
+        Some(format!("{base}/").as_str()),
+        "the URL is not the front page: {text}"
+    );
 
     let url = |title: &str| {
         let line = printed(&text, title);
@@ -44,7 +50,7 @@ fn the_hints_of_try_show_their_effects() {
     let output = Command::new(&command[0]).args(&command[1..]).output().expect("it runs");
     assert!(output.status.success(), "{command:?}: {output:?}");
     assert!(String::from_utf8_lossy(&output.stdout).contains("1 stored response purged"));
-    assert!(says(&ask(&server, &page, &[]), "fwd=uri-miss"), "it is still there");
+    assert!(says(&ask(&server, &page, &[]), "fwd=uri-miss"), "the page is still stored");
 
     let range = ask(&server, &url("a range"), &["Range: bytes=0-99"]);
     assert_eq!((range.status, range.body.len()), (206, 100), "{range:?}");
@@ -54,7 +60,8 @@ fn the_hints_of_try_show_their_effects() {
     collapses(&server, &url("a collapse"));
 }
 
-/// Four concurrent clients: one request to the origin, and all lines for each client.
+/// Runs four clients at once, and checks that one request goes to the origin and each client gets
+/// all lines.
 fn collapses(server: &Server, target: &str) {
     let before = server.stats();
     let texts: Vec<String> = thread::scope(|scope| {
@@ -77,14 +84,15 @@ fn check_reports_errors_with_their_position() {
     let file = folder.path("forebay.toml");
     let site = "[[site]]\nname = \"a\"\nnames = [\"*\"]\norigin = \"http://127.0.0.1:1\"\n";
     let check = |text: &str, flags: &[&str]| {
-        std::fs::write(&file, text).expect("the folder is ours");
+        std::fs::write(&file, text).expect("the folder is writable");
         forebay(&[&["check"], flags, &[&file.display().to_string()]].concat())
     };
     let good = check(site, &[]);
     assert!(good.status.success() && text_of(&good).contains("valid; sites: 1"), "{good:?}");
     let good = check(site, &["--json"]);
     assert_eq!(text_of(&good).trim(), "{\"sites\":1,\"valid\":true}");
-    // Text in front of the site, line and column, a part of the message, a part of the hint.
+    // Text before the site, line and column of the error, a part of the message, and a part of the
+    // hint.
     let cases = [
         ("head_bytes_maxx = 1\n", 1, 1, "head_bytes_maxx", "head_bytes_max"),
         ("\nworkers = 5000\n", 2, 11, "too large: 5000", ""),
@@ -123,7 +131,7 @@ fn the_printed_defaults_are_a_valid_file() {
     let folder = Folder::new();
     let file = folder.path("forebay.toml");
     let defaults = forebay(&["config", "--defaults"]);
-    std::fs::write(&file, &defaults.stdout).expect("the folder is ours");
+    std::fs::write(&file, &defaults.stdout).expect("the folder is writable");
     let output = forebay(&["check", &file.display().to_string()]);
     assert!(output.status.success(), "{output:?}");
     let text = text_of(&defaults);
@@ -150,11 +158,11 @@ fn a_closed_pipe_is_no_error() {
         &["config", "--defaults", "--format", "markdown"],
     ];
     for arguments in cases {
-        // The reading end is closed, as after `| head` has exited.
+        // The reading end is closed, as when `head` has exited.
         let (reader, writer) = std::io::pipe().expect("descriptors are left");
         drop(reader);
         let output = Command::new(PROGRAM).args(*arguments).stdout(writer).output();
-        let output = output.expect("it was built");
+        let output = output.expect("forebay was built");
         assert_eq!((output.status.code(), text_of_errors(&output)), (Some(0), String::new()));
     }
 }
@@ -166,7 +174,7 @@ fn servers_with_default_settings_run_side_by_side_and_are_found() {
     let dir = folder.path("").display().to_string();
     let found = |arguments: &[&str]| {
         let mut command = Command::new(PROGRAM);
-        command.args(arguments).env("XDG_RUNTIME_DIR", &dir).output().expect("it was built")
+        command.args(arguments).env("XDG_RUNTIME_DIR", &dir).output().expect("forebay was built")
     };
     let none = found(&["stats"]);
     assert_eq!(none.status.code(), Some(1));
@@ -187,7 +195,7 @@ fn servers_with_default_settings_run_side_by_side_and_are_found() {
     for server in [&first, &second] {
         let response = Client::connect(server.address()).ask("GET", "/", &[]);
         assert_eq!(response.expect("served").status, 200);
-        assert_eq!(server.stat("requests_total"), 1.0, "each counts its own");
+        assert_eq!(server.stat("requests_total"), 1.0, "each server counts its own requests");
     }
     for arguments in [&["stats"][..], &["reload"], &["purge", "http://a/"]] {
         let output = found(arguments);
@@ -199,7 +207,7 @@ fn servers_with_default_settings_run_side_by_side_and_are_found() {
         }
     }
     drop(second);
-    // The killed server's socket still exists, and no server answers at it.
+    // The killed server's socket still exists, but no server listens on it.
     assert!(found(&["reload"]).status.success());
     assert_eq!(first.stat("reloads_total"), 1.0);
 }
@@ -224,7 +232,7 @@ fn a_sighup_right_after_the_start_reloads() {
     for _ in 0..5 {
         let server = Server::before(PROGRAM, &origin);
         server.signal(Signal::HUP);
-        eventually("it is applied", || server.stat("reloads_total") == 1.0);
+        eventually("the reload is applied", || server.stat("reloads_total") == 1.0);
         let response = Client::connect(server.address()).ask("GET", "/", &[]);
         assert_eq!(response.expect("served").status, 200);
     }
@@ -250,7 +258,7 @@ fn several_urls_are_purged_and_a_bad_one_sets_the_exit_code() {
 }
 
 fn forebay(arguments: &[&str]) -> Output {
-    Command::new(PROGRAM).args(arguments).output().expect("it was built")
+    Command::new(PROGRAM).args(arguments).output().expect("forebay was built")
 }
 
 fn text_of(output: &Output) -> String {
@@ -271,7 +279,7 @@ fn words(line: &str) -> impl Iterator<Item = String> {
     line.split_whitespace().map(str::to_string)
 }
 
-/// Requests a URL as curl does, with the server's own address in it.
+/// Requests a target as curl does, with the server's own address in the Host field.
 fn ask(server: &Server, target: &str, fields: &[&str]) -> Response {
     let fields: String = fields.iter().map(|field| format!("{field}\r\n")).collect();
     let mut client = Client::connect(server.address());

@@ -9,18 +9,18 @@ use forebay_testkit::{
     Broken, Client, Gate, Origin, Request, Script, Server, ServerBuilder, eventually,
 };
 
-/// Counters that this test does not predict; it predicts every other one whose name ends in
-/// `_total`.
+/// Counters whose growth this test does not predict. It predicts all other counters whose names end
+/// in `_total`.
 const NOT_FORESEEN: &[&str] = &[
-    // They depend on the length of heads that Forebay itself writes.
+    // These depend on the length of heads that Forebay itself writes.
     "bytes_in_total",
     "bytes_out_total",
-    // They vary by one with the time at which the kernel closes a connection: limits.rs counts
+    // These vary by one with the time at which the kernel closes a connection. limits.rs checks
     // them.
     "connections_accepted_total",
 ];
 
-/// Counters that a step increases.
+/// The counters that a step increases, with the amounts.
 type Grown = &'static [(&'static str, u32)];
 
 #[test]
@@ -35,7 +35,7 @@ fn each_request_moves_its_counters_and_no_other() {
         match client.response(method) {
             Ok(response) => assert_eq!(response.status, *status, "{what}: {response:?}"),
             Err(Broken::Cut(..)) => {
-                assert_eq!(*status, 0, "{what}: it is cut");
+                assert_eq!(*status, 0, "{what}: the response is cut");
                 client = Client::connect(server.address());
             }
             broken => panic!("{what}: {broken:?}"),
@@ -46,11 +46,11 @@ fn each_request_moves_its_counters_and_no_other() {
         server.command(arguments);
         tally.grows(what, grown);
     }
-    // One of the counters that stayed at zero.
+    // This is one of the counters that stayed at zero.
     assert_eq!(server.stat("panics_total"), 0.0);
 }
 
-/// A request to the site that has an origin; the server gets CRLF for each line feed.
+/// A request to the site that has an origin. Each line feed is sent as CRLF.
 macro_rules! ask {
     ($line:literal $(, $field:literal)*) => {
         concat!($line, " HTTP/1.1\nHost: a.test\n" $(, $field, "\n")*)
@@ -65,7 +65,8 @@ const HIT: Grown = &[("hits_total", 1)];
 const CONFIRMED: Grown =
     &[("stale_total", 1), ("validated_total", 1), ("origin_requests_total", 1), REUSED];
 
-/// Case, request, status (0: cut short), counters that grow beside `requests_total`.
+/// Case, request, status (0: the response is cut), and counters that grow in addition to
+/// `requests_total`.
 const REQUESTS: &[(&str, &str, u16, Grown)] = &[
     (
         "the first",
@@ -82,7 +83,7 @@ const REQUESTS: &[(&str, &str, u16, Grown)] = &[
     ("a hit", ask!("GET /a"), 200, HIT),
     ("a hit for HEAD", ask!("HEAD /a"), 200, HIT),
     (
-        "a copy that is current",
+        "a validation of a fresh copy",
         ask!("GET /a", "If-None-Match: \"e\""),
         304,
         &[("hits_total", 1), ("hits_not_modified_total", 1)],
@@ -94,7 +95,7 @@ const REQUESTS: &[(&str, &str, u16, Grown)] = &[
         &[("hits_total", 1), ("hits_range_total", 1)],
     ),
     ("another page", ask!("GET /b"), 200, STORED),
-    ("a reload of it", ask!("GET /b", "Cache-Control: no-cache"), 200, CONFIRMED),
+    ("a forced validation of that page", ask!("GET /b", "Cache-Control: no-cache"), 200, CONFIRMED),
     ("a page that is stale at once", ask!("GET /stale"), 200, STORED),
     ("its validation", ask!("GET /stale"), 200, CONFIRMED),
     (
@@ -123,7 +124,7 @@ const REQUESTS: &[(&str, &str, u16, Grown)] = &[
         &[("bypasses_total", 1), ("origin_requests_total", 1), REUSED, FIVE],
     ),
     (
-        "only what is stored",
+        "a request for stored responses only",
         ask!("GET /c", "Cache-Control: only-if-cached"),
         504,
         &[("misses_total", 1), ("faults_sent_total", 1)],
@@ -135,7 +136,7 @@ const REQUESTS: &[(&str, &str, u16, Grown)] = &[
         &[("requests_refused_total", 1), ("faults_sent_total", 1)],
     ),
     (
-        "a pooled connection that is dead",
+        "a dead pooled connection",
         ask!("GET /dead"),
         200,
         &[
@@ -163,7 +164,7 @@ const REQUESTS: &[(&str, &str, u16, Grown)] = &[
         ],
     ),
     (
-        "an answer that is none",
+        "an invalid answer",
         ask!("GET /garbage"),
         502,
         &[
@@ -187,7 +188,7 @@ const REQUESTS: &[(&str, &str, u16, Grown)] = &[
         ],
     ),
     (
-        "an origin where nobody listens",
+        "an origin without a listener",
         "GET / HTTP/1.1\nHost: nobody.test\n",
         502,
         &[
@@ -198,7 +199,7 @@ const REQUESTS: &[(&str, &str, u16, Grown)] = &[
         ],
     ),
     (
-        "an origin whose name nobody has",
+        "an origin with an unknown name",
         "GET / HTTP/1.1\nHost: nameless.test\n",
         502,
         &[
@@ -210,14 +211,14 @@ const REQUESTS: &[(&str, &str, u16, Grown)] = &[
         ],
     ),
     (
-        "an expectation that nobody can meet",
+        "an expectation that cannot be met",
         ask!("GET /", "Expect: the-impossible"),
         417,
         &[("requests_refused_total", 1), ("faults_sent_total", 1)],
     ),
 ];
 
-/// Case, command, counters that grow.
+/// Case, command, and counters that grow.
 const COMMANDS: &[(&str, &[&str], Grown)] = &[
     ("a purge", &["purge", "http://a.test/a"], &[("purged_total", 1)]),
     ("a purge of nothing", &["purge", "http://a.test/a"], &[]),
@@ -270,7 +271,7 @@ fn a_broken_answer_is_one_bad_answer_however_many_follow_it() {
     gate.open();
     for client in &mut clients {
         let answer = client.response("GET");
-        assert!(matches!(answer, Err(Broken::Cut(..))), "it looks whole: {answer:?}");
+        assert!(matches!(answer, Err(Broken::Cut(..))), "the cut response looks whole: {answer:?}");
     }
     tally.grows(
         "an answer that breaks off",
@@ -302,15 +303,15 @@ fn an_invalid_answer_is_one_bad_answer_and_its_followers_ask_again() {
     gate.open();
     let answers = clients.iter_mut().map(|client| client.response("GET").expect("an answer"));
     let failed = answers.filter(|answer| answer.status == 502).count();
-    assert_eq!(failed, 1, "only the one whose request it was");
-    eventually("all is counted", || server.stat("faults_sent_total") == 1.0);
+    assert_eq!(failed, 1, "only the leader's request fails");
+    eventually("the failure is counted", || server.stat("faults_sent_total") == 1.0);
     let after = watched(&server);
     for (name, count) in [("origin_bad_answers_total", 1), ("misses_total", 11)] {
         assert_eq!(after[name] - before[name], count, "{name}");
     }
 }
 
-/// Clients that request one page while its fetch is in progress.
+/// Clients that request a page while its fetch is in progress.
 fn waiting(server: &Server, count: usize) -> Vec<Client> {
     let before = server.stat("requests_total");
     let mut clients = Vec::new();
@@ -318,23 +319,27 @@ fn waiting(server: &Server, count: usize) -> Vec<Client> {
         let mut client = Client::connect(server.address());
         client.send(request_text("GET", "/held", &[]).replace("example.test", "a.test"));
         clients.push(client);
-        // The first one leads: the others come once its request is at the origin.
+        // The first client leads. The others send their requests once the leader's request is at
+        // the origin.
         if asked == 1 || asked == count {
             let wanted = before + f64::from(u32::try_from(asked).unwrap_or(u32::MAX));
-            eventually("it is read", || server.stat("requests_total") == wanted);
+            eventually("the server has read the request", || {
+                server.stat("requests_total") == wanted
+            });
         }
     }
     clients
 }
 
-/// Earlier values of the counters, to see their growth.
+/// The previous values of the counters, from which their growth is computed.
 struct Tally<'a> {
     server: &'a Server,
     before: BTreeMap<String, i64>,
 }
 
 impl Tally<'_> {
-    /// Some counters grow just after the answer; none is counted too often.
+    /// Checks the growth since the last step. It waits, because some counters grow just after the
+    /// answer.
     fn grows(&mut self, what: &str, grown: &[(&str, u32)]) {
         let mut wanted = self.before.clone();
         for (name, count) in grown {
@@ -383,7 +388,7 @@ fn is_current(request: &Request) -> bool {
 }
 
 fn start(origin: &Origin) -> Server {
-    // A port without a listener once this one is dropped.
+    // No server listens on this port once the listener is dropped.
     let nobody = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
     let config = format!(
         "workers = 1\norigin_first_byte_ms_max = \"300ms\"\n\
@@ -393,7 +398,8 @@ fn start(origin: &Origin) -> Server {
          [[site]]\nname = \"u\"\nnames = [\"nameless.test\"]\norigin = \"http://{}.invalid\"\n",
         origin.address(),
         nobody.expect("loopback has a free port"),
-        // No resolver asks for it: a label has at most 63 letters (RFC 1035 §2.3.4).
+        // No resolver is asked for this name, since a label has at most 63 letters (RFC 1035
+        // §2.3.4).
         "a".repeat(64),
     );
     ServerBuilder::new(env!("CARGO_BIN_EXE_forebay")).config(&config).start()

@@ -1,4 +1,4 @@
-//! `forebay counters` beside a server that runs, dies and comes back.
+//! `forebay counters` with a server that runs, dies and is replaced.
 
 use std::io::{BufRead as _, BufReader, Lines};
 use std::os::unix::fs::PermissionsExt as _;
@@ -14,7 +14,7 @@ use serde_json::Value;
 const PROGRAM: &str = env!("CARGO_BIN_EXE_forebay");
 
 fn counters(arguments: &[&str]) -> Output {
-    Command::new(PROGRAM).arg("counters").args(arguments).output().expect("it was built")
+    Command::new(PROGRAM).arg("counters").args(arguments).output().expect("forebay was built")
 }
 
 fn file_of(server: &Server) -> PathBuf {
@@ -25,12 +25,12 @@ fn json_of(output: &Output) -> Value {
     serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("no JSON: {output:?}"))
 }
 
-/// A server with the port of an earlier one.
+/// Returns the builder's server on the port of an earlier one.
 fn again(server: &Server) -> Server {
     server.again().flag("--listen", &server.address().to_string()).start()
 }
 
-/// `counters --watch`, one JSON object per table.
+/// A running `counters --watch --json`, which prints one JSON object per table.
 struct Watcher {
     child: Child,
     tables: Lines<BufReader<ChildStdout>>,
@@ -44,8 +44,8 @@ impl Watcher {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
-            .expect("it was built");
-        let tables = BufReader::new(child.stdout.take().expect("it is piped")).lines();
+            .expect("forebay was built");
+        let tables = BufReader::new(child.stdout.take().expect("the output is piped")).lines();
         Watcher { child, tables }
     }
 
@@ -54,7 +54,7 @@ impl Watcher {
         serde_json::from_str(&table).unwrap_or_else(|_| panic!("no JSON: {table}"))
     }
 
-    /// The first table that meets the condition.
+    /// Returns the first table that meets the condition.
     fn until(&mut self, what: &str, mut holds: impl FnMut(&Value) -> bool) -> Value {
         for _ in 0..300 {
             let table = self.next();
@@ -62,7 +62,7 @@ impl Watcher {
                 return table;
             }
         }
-        panic!("in 30 seconds not: {what}");
+        panic!("no table within the limit shows that {what}");
     }
 }
 
@@ -82,7 +82,7 @@ fn watch_sees_load_death_damage_and_the_next_server() {
     let first = watcher.next();
     assert_eq!((&first["pid"], &first["is_alive"]), (&pid.into(), &true.into()), "{first}");
     assert_eq!(first["counters"]["requests_total"], 0);
-    assert!(first.get("per_second").is_none(), "nothing was read before: {first}");
+    assert!(first.get("per_second").is_none(), "the first table has rates: {first}");
 
     let mut client = Client::connect(server.address());
     for _ in 0..5 {
@@ -100,23 +100,24 @@ fn watch_sees_load_death_damage_and_the_next_server() {
 
     server.signal(Signal::KILL);
     assert!(server.wait().is_some_and(|status| !status.success()));
-    let dead = watcher.until("it is dead", |table| table["is_alive"] == false);
+    let dead = watcher.until("the server is dead", |table| table["is_alive"] == false);
     assert_eq!(dead["counters"]["requests_total"], 5);
 
     let mut next = again(&server);
     let found = watcher.until("the next server", |table| table["is_alive"] == true);
     assert_eq!(found["pid"], next.id());
     assert_eq!(found["counters"]["requests_total"], 0);
-    assert!(found.get("per_second").is_none(), "its numbers begin anew: {found}");
+    assert!(found.get("per_second").is_none(), "the next server's first table has rates: {found}");
     Client::connect(next.address()).ask("GET", "/", &[]).expect("served");
     watcher.until("its request", |table| table["counters"]["requests_total"] == 1);
 
-    // A file of another program in its place.
+    // A file of another program takes the place of the counter file.
     next.stop();
     let other = server.path("run/other");
-    std::fs::write(&other, "GIF89a").expect("the folder is ours");
-    std::fs::rename(&other, &file).expect("the folder is ours");
-    let mut complaints = BufReader::new(watcher.child.stderr.take().expect("it is piped")).lines();
+    std::fs::write(&other, "GIF89a").expect("the folder is writable");
+    std::fs::rename(&other, &file).expect("the folder is writable");
+    let mut complaints =
+        BufReader::new(watcher.child.stderr.take().expect("the output is piped")).lines();
     let complaint = complaints.next().expect("a complaint").expect("a text");
     assert!(
         complaint.contains(&file.display().to_string())
@@ -159,7 +160,7 @@ fn a_table_says_that_its_server_is_dead_and_other_files_are_refused() {
     let text = table();
     assert!(text.starts_with(&title), "{text}");
 
-    let whole = std::fs::read(&file).expect("it is ours");
+    let whole = std::fs::read(&file).expect("the file is accessible");
     let mut damaged = whole.clone();
     damaged[24] = 0xff;
     for (bytes, message) in [
@@ -167,7 +168,7 @@ fn a_table_says_that_its_server_is_dead_and_other_files_are_refused() {
         (&whole[..whole.len() - 1], "is cut off"),
         (&damaged, "is damaged: "),
     ] {
-        std::fs::write(&file, bytes).expect("it is ours");
+        std::fs::write(&file, bytes).expect("the file is accessible");
         let refused = counters(&["--watch", &named]);
         let said = String::from_utf8_lossy(&refused.stderr).into_owned();
         assert_eq!((refused.status.code(), refused.stdout.len()), (Some(1), 0), "{refused:?}");
@@ -186,7 +187,7 @@ fn without_an_argument_the_file_of_the_only_server_is_found() {
     let look = || {
         let command = &mut Command::new(PROGRAM);
         let command = command.args(["counters", "--json"]);
-        command.env("XDG_RUNTIME_DIR", folder.path("")).output().expect("it was built")
+        command.env("XDG_RUNTIME_DIR", folder.path("")).output().expect("forebay was built")
     };
     let refused = |wanted: &[&str]| {
         let output = look();
@@ -201,14 +202,14 @@ fn without_an_argument_the_file_of_the_only_server_is_found() {
     let names = [&first, &second].map(|server| format!("{}.counters", server.address().port()));
     refused(&["several servers are running", &names[0], &names[1]]);
     second.stop();
-    assert_eq!(json_of(&look())["pid"], first.id(), "the other one is dead");
+    assert_eq!(json_of(&look())["pid"], first.id(), "the other server is dead");
     first.stop();
     refused(&["no server is running", &names[0], &names[1]]);
-    std::fs::remove_file(run.join(&names[0])).expect("it is ours");
+    std::fs::remove_file(run.join(&names[0])).expect("the file is accessible");
     let left = json_of(&look());
     assert_eq!((&left["pid"], &left["is_alive"]), (&second.id().into(), &false.into()));
-    let mode = run.metadata().expect("it is there").permissions().mode();
-    assert_eq!(mode & 0o777, 0o700, "only its owner may look");
+    let mode = run.metadata().expect("the path exists").permissions().mode();
+    assert_eq!(mode & 0o777, 0o700, "only the owner may read the directory");
 }
 
 #[test]
@@ -227,7 +228,7 @@ fn tables_in_a_pipe_follow_each_other_and_end() {
         .collect();
     assert_eq!(rates, ["-", "0.0", "0.0"]);
     let without = counters(&["--count", "3", &named]);
-    assert_eq!(without.status.code(), Some(2), "only --watch has several: {without:?}");
+    assert_eq!(without.status.code(), Some(2), "several tables need --watch: {without:?}");
 }
 
 #[test]
@@ -242,7 +243,7 @@ fn the_time_to_an_origins_first_byte_is_measured() {
     let server = Server::before(PROGRAM, &origin);
     let mut client = Client::connect(server.address());
     client.send(forebay_testkit::client::request_text("GET", "/slow", &[]));
-    forebay_testkit::eventually("it is asked", || origin.request_count() == 1);
+    forebay_testkit::eventually("the origin has the request", || origin.request_count() == 1);
     assert!(!holds_within(Duration::from_millis(HELD_MS), || false));
     gate.open();
     assert_eq!(client.response("GET").expect("served").status, 200);
@@ -255,5 +256,5 @@ fn the_time_to_an_origins_first_byte_is_measured() {
     let buckets = histogram["buckets"].as_array().expect("buckets");
     let long = buckets.iter().filter(|bucket| bucket["up_to"].as_u64().is_none_or(|to| to > 32));
     let long: u64 = long.filter_map(|bucket| bucket["count"].as_u64()).sum();
-    assert!(long >= 1, "the first was held: {histogram}");
+    assert!(long >= 1, "the first response was delayed: {histogram}");
 }

@@ -1,4 +1,4 @@
-//! The documents list every number that a server shows, and only commands and flags that exist.
+//! The documents list every number that a server shows, and use only existing commands and flags.
 
 use std::process::Command;
 
@@ -6,7 +6,7 @@ use forebay_testkit::{Origin, Server};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_forebay");
 
-/// Pages with commands in them.
+/// Pages that contain commands.
 const PAGES: [&str; 12] = [
     "README.md",
     "docs/cache-tools.md",
@@ -37,7 +37,7 @@ fn the_page_of_counters_lists_every_number_of_a_server() {
     let shown = server.stats();
     let is_listed = |name: &str| page.contains(&format!("\n| `{name}` |"));
     for name in shown.keys().filter(|name| !NO_COUNTERS.contains(&name.as_str())) {
-        // A histogram has two numbers here.
+        // `stats` has two numbers for a histogram, and the page has one name.
         let histogram = name.strip_suffix("_sum").or(name.strip_suffix("_count"));
         let is_known = is_listed(name) || histogram.is_some_and(is_listed);
         assert!(is_known, "docs/counters.md has no {name}");
@@ -45,7 +45,7 @@ fn the_page_of_counters_lists_every_number_of_a_server() {
     let listed = page.lines().filter_map(|line| line.strip_prefix("| `")?.split('`').next());
     for name in listed {
         let is_shown = shown.contains_key(name) || shown.contains_key(&format!("{name}_sum"));
-        assert!(is_shown, "docs/counters.md has {name}, a server does not");
+        assert!(is_shown, "docs/counters.md has {name}, which a server does not show");
     }
 }
 
@@ -63,10 +63,11 @@ fn the_documents_use_existing_commands_and_flags() {
             names.extend(words.next());
         }
         let name = names.join(" ");
-        let help = Command::new(PROGRAM).args(&names).arg("--help").output().expect("it was built");
+        let help =
+            Command::new(PROGRAM).args(&names).arg("--help").output().expect("forebay was built");
         assert!(help.status.success(), "there is no command {name}: {command}");
         let help = String::from_utf8_lossy(&help.stdout).into_owned();
-        // The words after `--` are for another program.
+        // The words after `--` belong to another program.
         let own = words.take_while(|word| *word != "--");
         for flag in own.filter(|word| word.starts_with("--")) {
             let is_there = help.split_whitespace().any(|word| word == flag);

@@ -1,4 +1,4 @@
-//! A cache that is far too small for its load: its memory, and how well it uses that.
+//! A cache that is far too small for its load: how much memory it takes, and how well it uses it.
 
 use forebay_testkit::{Client, Origin, Request, Script, ServerBuilder, assert_adds_up, eventually};
 
@@ -7,20 +7,20 @@ const PROGRAM: &str = env!("CARGO_BIN_EXE_forebay");
 const MIB: usize = 1 << 20;
 const BUDGET_BYTES: usize = 16 * MIB;
 
-/// Multiple of the budget that is written.
+/// How many times the budget is written.
 const ROUNDS: usize = 5;
 
-/// `connection_bytes_max` of this test, and the number of connections.
+/// The setting `connection_bytes_max` in this test, and the number of connections.
 const CONNECTION_BYTES_MAX: usize = 64 << 10;
 const CLIENTS: usize = 3;
 
-/// Memory besides budget and connections: the program's heap, and freed memory that its allocator
-/// keeps.
+/// Memory besides the budget and the connections: the program's heap, and freed memory that the
+/// allocator keeps.
 const BESIDE_BYTES: usize = 32 * MIB;
 
-/// The page of this number: mostly short, now and then very long.
+/// Returns the body of a page. Most bodies are short, and some are very long.
 fn body(number: usize) -> Vec<u8> {
-    // Unrelated sizes.
+    // The lengths are unrelated.
     let bytes = match number % 32 {
         0 => 60_000 + number * 7 % 300_000,
         1..4 => 20_000 + number * 11 % 40_000,
@@ -30,7 +30,7 @@ fn body(number: usize) -> Vec<u8> {
     (0..bytes).map(|at| (at % 251 + at / 4093 + number * 31) as u8).collect()
 }
 
-/// Every second page is stale after a second.
+/// Answers with the page. Every second page is stale after a second.
 fn answer(request: &Request) -> Script {
     let number = request.target.trim_start_matches('/').parse().expect("a number");
     let field = match number % 2 {
@@ -40,16 +40,16 @@ fn answer(request: &Request) -> Script {
     Script::answer("200 OK", &[field], &body(number))
 }
 
-/// Requests pages until this many bytes have arrived; returns the next number.
+/// Requests pages until this many bytes have arrived. Returns the number of the next page.
 fn read(clients: &mut [Client], mut number: usize, bytes: usize) -> usize {
     let mut read_bytes = 0;
     while read_bytes < bytes {
         let client = &mut clients[number % CLIENTS];
-        // Now and then a page that was requested not long ago.
+        // Some requests are for a page that was requested recently.
         for wanted in [number, number - number * 7 % 50] {
             let response = client.ask("GET", &format!("/{wanted}"), &[]).expect("whole");
             assert_eq!(response.status, 200, "{wanted}");
-            assert!(response.body == body(wanted), "{wanted}: another body");
+            assert!(response.body == body(wanted), "page {wanted} has a wrong body");
             read_bytes += if wanted == number { response.body.len() } else { 0 };
         }
         number += 1;
@@ -74,7 +74,7 @@ fn memory_stays_within_the_budget_and_little_of_it_is_dead() {
         assert_eq!(stats["cache_budget_bytes"], BUDGET_BYTES as f64);
         let memory = server.memory_bytes();
         let allowed = BUDGET_BYTES + CLIENTS * CONNECTION_BYTES_MAX + BESIDE_BYTES;
-        assert!(memory <= allowed, "round {round}: {memory} bytes of memory");
+        assert!(memory <= allowed, "round {round}: the server takes {memory} bytes of memory");
         let (live, dead) = (stats["cache_live_bytes"], stats["cache_dead_bytes"]);
         let pinned = stats["cache_pinned_bytes"];
         assert!(dead + pinned <= 0.2 * (live + dead + pinned), "round {round}: {stats:#?}");
@@ -86,5 +86,5 @@ fn memory_stays_within_the_budget_and_little_of_it_is_dead() {
     }
     assert!(stats["cache_evicted_total"] > 0.0 && stats["cache_segments_freed_total"] > 0.0);
     let stored = stats["stored_total"] / (stats["stored_total"] + stats["not_stored_total"]);
-    assert!(stored > 0.99, "{stored} of what may be stored was: {stats:#?}");
+    assert!(stored > 0.99, "only {stored} of the storable responses were stored: {stats:#?}");
 }

@@ -4,11 +4,11 @@ use std::net::{SocketAddr, ToSocketAddrs};
 
 use forebay_testkit::{Client, Origin, Server, ServerBuilder, eventually};
 
-/// A name that no resolver asks for: a label has at most 63 letters (RFC 1035 §2.3.4).
+/// A name for which no resolver is asked, since a label has at most 63 letters (RFC 1035 §2.3.4).
 const UNKNOWN: &str =
     "a-name-of-more-letters-than-a-label-can-have-in-the-domain-name-system.invalid";
 
-/// Each request needs a new connection to the origin.
+/// A flag that disables the pool, so that each request needs a new connection to the origin.
 const UNPOOLED: (&str, &str) = ("--origin-pool-idle-count-max", "0");
 
 fn start(origin: &str, flags: &[(&str, &str)]) -> Server {
@@ -21,7 +21,7 @@ fn status(server: &Server) -> u16 {
     Client::connect(server.address()).ask("GET", "/", &[]).expect("an answer").status
 }
 
-/// How many addresses of `localhost` come before the one at which the origin listens.
+/// The number of addresses of `localhost` before the one on which the origin listens.
 fn addresses_before(origin: &Origin) -> usize {
     let found = ("localhost", origin.address().port()).to_socket_addrs();
     let found: Vec<SocketAddr> = found.expect("every system has localhost").collect();
@@ -34,7 +34,8 @@ fn localhost_is_resolved_once_and_its_address_that_fails_is_tried_once() {
     let origin = Origin::echo();
     let failing = addresses_before(&origin);
     let url = format!("http://localhost:{}", origin.address().port());
-    // The setting, how often eight requests resolve the name, how often each earlier address fails.
+    // The setting, how often eight requests resolve the name, and how often each earlier address
+    // fails.
     for (fresh, resolved_count, failed_count) in [("1h", 1, 1), ("0", 8, 8)] {
         let server = start(&url, &[UNPOOLED, ("--origin-address-ms-max", fresh)]);
         for turn in 0..8 {
@@ -68,12 +69,17 @@ fn an_unknown_name_is_reported_and_remembered() {
     }
     let seconds = ((server.stat("uptime_ms") - started_ms) / 1000.0).floor();
     let resolved = server.stat("origin_resolutions_total");
-    assert!((1.0..=1.0 + seconds).contains(&resolved), "{resolved} times in {seconds} s");
+    assert!(
+        (1.0..=1.0 + seconds).contains(&resolved),
+        "the name was resolved {resolved} times in {seconds} s"
+    );
     eventually("each failure is counted", || {
         server.stat("origin_resolution_errors_total") == server.stat("origin_resolutions_total")
     });
     let line = |name: &str| server.errors().lines().any(|line| line.contains(name));
-    eventually("the log has it", || line("origin_unresolved") && line("it has no addresses"));
+    eventually("the log has the failure", || {
+        line("origin_unresolved") && line("it has no addresses")
+    });
     assert_eq!(server.stat("origin_stale_addresses_total"), 0.0);
 }
 
@@ -89,7 +95,7 @@ fn a_name_that_a_reload_removes_is_forgotten() {
     };
     let server =
         ServerBuilder::new(env!("CARGO_BIN_EXE_forebay")).config(&config("localhost")).start();
-    // The new origin, and how often a name was resolved after a request.
+    // The new origin, and the number of resolutions after a request.
     for (host, resolved_count) in
         [("localhost", 1), ("localhost", 1), ("127.0.0.1", 1), ("localhost", 2)]
     {

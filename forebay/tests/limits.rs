@@ -45,7 +45,10 @@ fn heads_and_bodies_over_a_limit_are_refused_and_counted() {
         assert!(client.is_closed_cleanly(), "{what}: the connection stays open");
         assert_eq!(server.stat(counter), before + 1.0, "{what}: {counter}");
     }
-    assert!(origin.requests().iter().all(|request| !request.is_whole), "it was forwarded");
+    assert!(
+        origin.requests().iter().all(|request| !request.is_whole),
+        "a refused request was forwarded whole"
+    );
 }
 
 #[test]
@@ -74,7 +77,7 @@ fn a_head_that_takes_too_long_is_refused_however_it_moves() {
     let mut client = Client::connect(server.address()).with_patience(DRIP);
     client.send("GET / HTTP/1.1\r\nX: ");
     let closed = eventually_closed(&mut client, |client| client.send("a"));
-    assert!(closed, "a byte now and then keeps the connection open");
+    assert!(closed, "a client that drips bytes keeps the connection open");
     assert!(server.stat("head_timeouts_total") >= 2.0);
     assert_eq!(origin.request_count(), 0);
 }
@@ -101,7 +104,7 @@ fn an_upload_below_the_least_rate_is_cut() {
     let mut client = Client::connect(server.address()).with_patience(DRIP);
     client.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1000000\r\n\r\n");
     let closed = eventually_closed(&mut client, |client| client.send("a"));
-    assert!(closed, "a byte now and then keeps the upload alive");
+    assert!(closed, "a client that drips bytes keeps the upload open");
     assert_eq!(server.stat("slow_clients_total"), 1.0);
     eventually("the origin's side ends too", || origin.connections().iter().all(|c| c.is_closed));
     assert!(origin.requests().iter().all(|request| !request.is_whole));
@@ -115,10 +118,10 @@ fn a_client_that_does_not_read_is_cut_off() {
     let server = start(&origin, &flags);
     let mut client = Client::connect(server.address());
     client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
-    eventually("it is cut", || server.stat("slow_clients_total") == 1.0);
+    eventually("the client is cut off", || server.stat("slow_clients_total") == 1.0);
     let answer = client.response("GET");
-    assert!(matches!(answer, Err(Broken::Cut(..))), "it looks whole");
-    eventually("its place is free", || server.stat("connections_open") == 0.0);
+    assert!(matches!(answer, Err(Broken::Cut(..))), "the cut response looks whole");
+    eventually("the connection's slot is free", || server.stat("connections_open") == 0.0);
 }
 
 #[test]
@@ -150,10 +153,13 @@ fn connections_over_a_limit_are_closed_and_a_free_place_is_taken_again() {
             assert!(matches!(ask(client), Ok(200)), "{flag}");
         }
         let (rest, end) = Client::connect(server.address()).rest();
-        assert!(end.is_some() && !rest.starts_with(b"HTTP/1.1 2"), "{flag}: a third one is served");
+        assert!(
+            end.is_some() && !rest.starts_with(b"HTTP/1.1 2"),
+            "{flag}: a third connection is served"
+        );
         assert_eq!(server.stat("connections_refused_total"), 1.0, "{flag}");
         drop(clients);
-        eventually("both are gone", || server.stat("connections_open") == 0.0);
+        eventually("both connections are closed", || server.stat("connections_open") == 0.0);
         assert!(matches!(ask(&mut Client::connect(server.address())), Ok(200)), "{flag}");
     }
 }
@@ -183,7 +189,6 @@ fn the_defaults_admit_1024_connections_from_one_address() {
     assert_eq!(origin.count("/"), 1);
 }
 
-/// Keeps sending until the server closes; `false` if it does not within [`PATIENCE`].
 #[test]
 fn answers_over_a_connections_memory_go_out_early_and_in_order() {
     let origin = Origin::start(|request| {
@@ -194,7 +199,7 @@ fn answers_over_a_connections_memory_go_out_early_and_in_order() {
     let server = start(&origin, &flags);
     let targets: Vec<_> = (0..100).map(|number| format!("/{}", number % 7)).collect();
     let mut client = Client::connect(server.address());
-    // All of them are stored first, and then requested in one go.
+    // All pages are stored first, and then requested in one go.
     for target in &targets[..7] {
         client.ask("GET", target, &[]).expect("a sound answer");
     }
@@ -204,9 +209,10 @@ fn answers_over_a_connections_memory_go_out_early_and_in_order() {
         let response = client.response("GET").expect("an answer to each request");
         assert_eq!(response.text(), target.repeat(200));
     }
-    assert!(server.stat("early_flushes_total") >= 1.0, "all waited in memory");
+    assert!(server.stat("early_flushes_total") >= 1.0, "no response was sent early");
 }
 
+/// Sends repeatedly until the server closes. Returns `false` if it stays open for [`PATIENCE`].
 fn eventually_closed(client: &mut Client, mut send: impl FnMut(&mut Client) -> bool) -> bool {
     let rounds = PATIENCE.as_millis() / DRIP.as_millis();
     (0..rounds).any(|_| {

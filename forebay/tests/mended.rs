@@ -1,4 +1,4 @@
-//! Fixed bugs, each a scenario named by what broke.
+//! Scenarios of fixed bugs. Each is named after what broke.
 
 use forebay_testkit::{Client, Gate, Origin, Request, Response, Script, Server, ServerBuilder};
 
@@ -16,7 +16,7 @@ fn cache_status(response: &Response) -> &str {
     response.field("cache-status").unwrap_or_default()
 }
 
-/// Answers with the value of one request field, as a page that varies by it.
+/// Answers with the value of one request field, by which the page varies.
 fn varying(request: &Request, name: &str) -> Script {
     let vary = format!("Vary: {name}");
     let body = request.head.field(name).unwrap_or("none").to_owned();
@@ -98,7 +98,7 @@ fn a_finished_answer_waited_behind_the_origin_of_the_next() {
     let mut client = Client::connect(server.address());
     let request = |target: &str| format!("GET {target} HTTP/1.1\r\nHost: example.test\r\n\r\n");
     client.send(request("/fast") + &request("/slow"));
-    assert_eq!(client.response("GET").expect("it is stored").text(), "fast");
+    assert_eq!(client.response("GET").expect("the response is stored").text(), "fast");
     gate.open();
     assert_eq!(client.response("GET").expect("the gate is open").text(), "slow");
 }
@@ -115,7 +115,7 @@ fn a_get_with_a_chunked_body_lost_it_on_the_way() {
         ));
         assert_eq!(client.response(method).expect("an answer").status, 200, "{method}");
         let seen = origin.requests();
-        let last = seen.last().expect("it was asked");
+        let last = seen.last().expect("the origin was asked");
         assert_eq!((last.method.as_str(), &last.body[..]), (method, &b"abc"[..]));
     }
     assert!(origin.faults().is_empty(), "{:?}", origin.faults());
@@ -176,7 +176,8 @@ fn a_client_that_waits_for_the_100_was_taken_for_a_slow_one() {
     let server = start(&origin, &[("--body-grace-ms", "1ms")]);
     let mut client = Client::connect(server.address());
     client.send("POST / HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 3\r\n\r\n");
-    // A client that does not wait is cut off, so by then the time is over for both.
+    // A client that does not wait for the 100 is cut off, so by then the time is over for both
+    // clients.
     let mut slow = Client::connect(server.address());
     slow.send("POST /slow HTTP/1.1\r\nHost: example.test\r\nContent-Length: 3\r\n\r\n");
     assert_eq!(slow.response("POST").expect("an answer").status, 408);

@@ -1,5 +1,5 @@
-//! Hostile origins over real sockets: `vectors/answers.txt` says what the origin sends and which
-//! part of it a client may get. Nothing broken is stored, and nothing broken looks complete to a
+//! Hostile origins over real sockets. `vectors/answers.txt` says what the origin sends and which
+//! part of it a client may get. A broken response is never stored, and never looks complete to a
 //! client.
 
 use std::collections::HashMap;
@@ -12,10 +12,10 @@ use forebay_testkit::script::{Step, answer_head};
 use forebay_testkit::vectors::{self, Vector};
 use forebay_testkit::{Broken, Client, Gate, Origin, Script, Server, ServerBuilder, eventually};
 
-/// Vectors that run at the same time.
+/// The number of vectors that run at the same time.
 const SHARES: usize = 4;
 
-/// The origin's answer to a second request.
+/// The body of the origin's answer to a second request.
 const SOUND: &str = "sound";
 
 #[test]
@@ -40,7 +40,10 @@ fn every_answer_is_treated_as_its_vector_says() {
                 })
             })
             .collect();
-        shares.into_iter().flat_map(|share| share.join().expect("no panic in a share")).collect()
+        shares
+            .into_iter()
+            .flat_map(|share| share.join().expect("the share did not panic"))
+            .collect()
     });
     assert!(failures.is_empty(), "{} failed:\n{}", failures.len(), failures.join("\n"));
     assert_eq!(origin.faults(), Vec::<String>::new());
@@ -81,7 +84,10 @@ fn an_early_final_answer_to_an_upload_ends_the_use_of_its_connection() {
     let response = client.response("POST").expect("the early answer");
     assert_eq!((response.status, response.text().as_str()), (403, "no"));
     eventually("the origin's connection is closed", || origin.connections()[0].is_closed);
-    assert!(!origin.requests()[0].is_whole, "the rest of the upload was made up");
+    assert!(
+        !origin.requests()[0].is_whole,
+        "the origin received an upload that was not sent to its end"
+    );
     let response = Client::connect(server.address()).ask("GET", "/next", &[]).expect("whole");
     assert_eq!(response.text(), "ok");
     assert_eq!(origin.faults(), Vec::<String>::new());
@@ -227,7 +233,9 @@ impl Case {
         let second = second.map_err(|broken| format!("the second request got {broken:?}"))?;
         let count = origin.count(&self.target);
         match self.is_stored {
-            Some(true) if count != 1 => Err(format!("{count} requests, though it is storable")),
+            Some(true) if count != 1 => {
+                Err(format!("{count} requests to the origin, although the response is storable"))
+            }
             Some(false) if count != 2 => Err(format!("{count} requests to the origin, not 2")),
             Some(false) if self.method == "GET" && second.text() != SOUND => {
                 Err(format!("the second request got {second:?}"))
@@ -249,7 +257,7 @@ impl Case {
         let is_closed = || origin.connections()[number].is_closed;
         match self.connection {
             Some(Fate::Closed) => eventually(&self.title, is_closed),
-            // Another vector may have closed it after this one used it.
+            // Another vector may have closed the connection after this one used it.
             Some(Fate::Kept) if is_closed() && self.was_last_on(number, origin) => {
                 return Err("the connection was not kept".into());
             }

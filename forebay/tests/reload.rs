@@ -7,7 +7,7 @@ use forebay_testkit::{
     Client, Origin, Script, Server, ServerBuilder, Signal, StopFlag, eventually,
 };
 
-/// Clients that send requests all the time.
+/// The number of clients that send requests all the time.
 const CLIENTS: usize = 4;
 
 /// A limit that fails the test instead of letting a client run forever.
@@ -36,7 +36,7 @@ fn a_hundred_reloads_under_load_fail_no_request() {
     assert_eq!(failures, Vec::<String>::new());
     assert_eq!(server.stat("reloads_total"), 50.0);
     assert_eq!(server.stat("reloads_refused_total"), 50.0);
-    assert!(served.load(Relaxed) > 100, "hardly any load");
+    assert!(served.load(Relaxed) > 100, "the clients made hardly any requests");
 }
 
 #[test]
@@ -72,16 +72,17 @@ fn sighup_reloads_too_and_a_bad_file_leaves_the_old_one_running() {
     let server = start(&good(&origin, 0));
     server.write_config(&good(&origin, 1));
     server.signal(Signal::HUP);
-    eventually("it is applied", || server.stat("reloads_total") == 1.0);
+    eventually("the reload is applied", || server.stat("reloads_total") == 1.0);
     server.write_config("listen = \n");
     server.signal(Signal::HUP);
-    eventually("it is refused", || server.stat("reloads_refused_total") == 1.0);
-    eventually("the log says where", || server.errors().contains(":1:"));
+    eventually("the reload is refused", || server.stat("reloads_refused_total") == 1.0);
+    eventually("the log has the line of the error", || server.errors().contains(":1:"));
     let response = Client::connect(server.address()).ask("GET", "/plain", &[]);
     assert_eq!(response.expect("served").status, 200);
 }
 
-/// Odd turns are good files, even ones bad; each bad one is refused with its line.
+/// Reloads once. Odd turns load a good file; even turns load a bad one, which must be refused with
+/// the line of its error.
 fn reload_once(server: &Server, origin: &Origin, turn: usize) -> Result<(), String> {
     if turn % 2 == 1 {
         server.write_config(&good(origin, turn));
@@ -100,7 +101,7 @@ fn reload_once(server: &Server, origin: &Origin, turn: usize) -> Result<(), Stri
     Ok(())
 }
 
-/// Requests a stored and a forwarded page until told to stop; every answer has to be right.
+/// Requests a stored and a forwarded page until it is told to stop. Every answer must be right.
 fn load(
     server: &Server,
     number: usize,
@@ -139,7 +140,7 @@ fn start(config: &str) -> Server {
     builder.flag("--workers", "2").start()
 }
 
-/// A good configuration, different for each `turn`.
+/// Returns a good configuration, different for each `turn`.
 fn good(origin: &Origin, turn: usize) -> String {
     let address = origin.address();
     let idle_s = 60 + turn;
@@ -157,11 +158,11 @@ fn good(origin: &Origin, turn: usize) -> String {
     )
 }
 
-/// A bad configuration and the line with the error.
+/// Returns a bad configuration, and the line with the error.
 fn bad(origin: &Origin, turn: usize) -> (String, usize) {
     let good = good(origin, turn);
     let replaced = |from: &str, to: &str| {
-        let line = good.lines().position(|line| line.contains(from)).expect("it is there") + 1;
+        let line = good.lines().position(|line| line.contains(from)).expect("the line exists") + 1;
         (good.replace(from, to), line)
     };
     match turn / 2 % 6 {

@@ -1,4 +1,4 @@
-//! Request framing over real sockets: `vectors/requests.txt` has the input, the answers, and the
+//! Request framing over real sockets. `vectors/requests.txt` has the input, the answers, and the
 //! requests that the origin may see. Each vector runs whole and cut at several places.
 
 use std::thread;
@@ -11,7 +11,8 @@ use forebay_testkit::{Broken, Client, Origin, Request, Response, Server, ServerB
 /// Long enough for an answer, shorter than every timeout of the server.
 const SHORT: Duration = Duration::from_secs(5);
 
-/// Servers that share the vectors; each has its own origin, so records do not mix.
+/// The number of servers that share the vectors. Each has its own origin, so that records do not
+/// mix.
 const SHARES: usize = 4;
 
 #[test]
@@ -25,7 +26,10 @@ fn every_request_is_framed_as_its_vector_says() {
                 scope.spawn(move || run_share(cases.iter().skip(share).step_by(SHARES)))
             })
             .collect();
-        shares.into_iter().flat_map(|share| share.join().expect("no panic in a share")).collect()
+        shares
+            .into_iter()
+            .flat_map(|share| share.join().expect("the share did not panic"))
+            .collect()
     });
     assert!(failures.is_empty(), "{} failed:\n{}", failures.len(), failures.join("\n"));
 }
@@ -34,8 +38,8 @@ fn run_share<'a>(cases: impl Iterator<Item = &'a Case>) -> Vec<String> {
     let origin = Origin::echo();
     let server = Server::before(env!("CARGO_BIN_EXE_forebay"), &origin);
     let mut failures = Vec::new();
-    // An unfinished request may reach the record late, among those of the next case. So these cases
-    // run last, where a late one does no harm.
+    // An unfinished request may be recorded late, among the requests of the next case. These cases
+    // therefore run last, where that does no harm.
     let (unfinished, others): (Vec<_>, Vec<_>) = cases.partition(|case| case.is_unfinished());
     for case in others.into_iter().chain(unfinished) {
         for cuts in case.cuts() {
@@ -48,9 +52,9 @@ fn run_share<'a>(cases: impl Iterator<Item = &'a Case>) -> Vec<String> {
             }
         }
     }
-    // A late refusal would arrive before this answer does.
+    // A late refusal would arrive before this answer.
     let last = Client::connect(server.address()).ask("GET", "/last-of-all", &[]);
-    assert!(last.is_ok(), "the server does not answer any more: {last:?}");
+    assert!(last.is_ok(), "the server no longer answers: {last:?}");
     failures.extend(origin.faults());
     let smuggled = origin.requests().into_iter().filter(|seen| seen.target.contains("smuggled"));
     failures.extend(smuggled.map(|seen| format!("smuggled: {seen:?}")));
@@ -69,7 +73,7 @@ fn an_unfinished_head_leaves_nothing_for_the_next_connection() {
         let mut first = Client::connect(server.address()).with_patience(SHORT);
         first.send(&head[..size]);
         first.finish_sending();
-        assert!(first.rest().1.is_some(), "after {size} bytes the end is not noticed");
+        assert!(first.rest().1.is_some(), "the server did not notice the end after {size} bytes");
         let mut next = Client::connect(server.address()).with_patience(SHORT);
         let answer = next.ask("GET", "/next", &[]);
         let text = answer.as_ref().map(Response::text).unwrap_or_default();
@@ -84,7 +88,7 @@ struct Case {
     title: String,
     bytes: Vec<u8>,
     is_finished: bool,
-    /// Request method and allowed statuses, one entry for each answer.
+    /// The method of the request and the allowed statuses, for each answer.
     answers: Vec<(String, Vec<u16>)>,
     end: Ending,
     origin: Vec<Seen>,
@@ -94,7 +98,7 @@ struct Case {
 enum Ending {
     Keep,
     Close,
-    /// Closed, with or without a 4xx.
+    /// The connection is closed, with or without a 4xx answer.
     Any,
 }
 
@@ -154,7 +158,7 @@ impl Case {
         matches!(self.origin[..], [Seen::Unfinished])
     }
 
-    /// Whole, in two parts at four places, and in five parts.
+    /// The cuts of a vector: none, one at each of four places, and four at once.
     fn cuts(&self) -> Vec<Vec<usize>> {
         let size = self.bytes.len();
         let places = [1, size / 3, size * 2 / 3, size - 1];
@@ -164,7 +168,7 @@ impl Case {
 
     fn run(&self, server: &Server, cuts: &[usize]) -> Result<(), String> {
         let mut client = Client::connect(server.address());
-        // The server may refuse and close before it has read everything.
+        // The server may refuse and close before it has read all the bytes.
         client.send_cut(&self.bytes, cuts);
         if self.is_finished {
             client.finish_sending();
@@ -179,12 +183,14 @@ impl Case {
             Ending::Keep => still_in_step(&mut client),
             Ending::Close => match client.rest() {
                 (rest, Some(_)) if rest.is_empty() => Ok(()),
-                (rest, end) => Err(format!("not closed: {} {end:?}", show(&rest))),
+                (rest, end) => {
+                    Err(format!("the connection is not closed: {} {end:?}", show(&rest)))
+                }
             },
             Ending::Any => match client.response("GET") {
                 Err(Broken::Cut(_, None)) => Ok(()),
                 Ok(response) if (400..500).contains(&response.status) => Ok(()),
-                other => Err(format!("neither closed nor refused: {other:?}")),
+                other => Err(format!("the connection is neither closed nor refused: {other:?}")),
             },
         }
     }
@@ -207,7 +213,8 @@ impl Case {
 
 const STEP: &str = "/step";
 
-/// One more request gets its own answer: neither side has lost count.
+/// Sends one more request, which must get its own answer. This shows that client and server agree
+/// on where messages end.
 fn still_in_step(client: &mut Client) -> Result<(), String> {
     match client.ask("GET", STEP, &[]) {
         Ok(response) if response.text() == format!("GET {STEP}") => Ok(()),

@@ -1,4 +1,4 @@
-//! The cache of a server with a cache directory after a stop, a kill and an upgrade; and stores
+//! The cache of a server with a cache directory after a stop, a kill and an upgrade, and stores
 //! that the server cannot use.
 
 use std::net::SocketAddr;
@@ -17,13 +17,13 @@ use forebay_testkit::{
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_forebay");
 
-/// Pages that fill a server: small ones, some with variants, and long ones.
+/// The number of pages that fill a server: small ones, some with variants, and long ones.
 const PAGES: usize = 2000;
 
-/// From this number on pages may be stored, too; those in between may not.
+/// Pages from this number on are storable, too. Those between `PAGES` and this number are not.
 const FURTHER: usize = 10_000;
 
-/// Clients that load a server.
+/// The number of clients that load a server.
 const CLIENTS: usize = 4;
 
 /// A limit that fails the test instead of letting a client run forever.
@@ -36,13 +36,14 @@ struct Page {
     body: Vec<u8>,
 }
 
-/// The page of a number. Each part of its body differs from the same part of every other page.
+/// Returns the page of a number. Each part of its body differs from the same part of every other
+/// page.
 fn page(number: usize, origin: &str) -> Page {
     let language = if number.is_multiple_of(2) { "de" } else { "fr" };
     let (kind, name, bytes) = match number % 50 {
         _ if is_private(number) => ("private", number, 500),
         0 => ("long", number, 70_000 + number * 61 % 130_000),
-        // Both languages of a resource are pages.
+        // Both language variants of a resource are pages.
         2..10 => ("vary", number / 2 * 2, 200 + number / 2 % 700),
         _ => ("page", number, number * 37 % 6_000),
     };
@@ -57,9 +58,9 @@ fn is_private(number: usize) -> bool {
     (PAGES..FURTHER).contains(&number)
 }
 
-/// The page that a target names.
+/// Answers with the page that a target names.
 fn answer(request: &Request, origin: &str) -> Script {
-    let number = request.target.rsplit('/').next().expect("there is one");
+    let number = request.target.rsplit('/').next().expect("a target has a last segment");
     let number: usize = number.parse().expect("a number");
     let is_other = request.head.field("accept-language") == Some("fr");
     if request.target.starts_with("/vary") {
@@ -76,14 +77,14 @@ fn origin(name: &'static str) -> Origin {
     Origin::start(move |request| answer(request, name))
 }
 
-/// With a cache directory of its own.
+/// A server with its own cache directory.
 fn builder(origin: &Origin) -> ServerBuilder {
     let builder = ServerBuilder::new(PROGRAM).origin(origin).flag("--workers", "2");
     let cache_dir = builder.path("cache").display().to_string();
     builder.flag("--cache-dir", &cache_dir).flag("--cache-size", "64MiB")
 }
 
-/// Requests a page, which has to be the right one of this origin; returns whether it was a hit.
+/// Requests a page, which must be the right page of this origin. Returns whether it was a hit.
 fn ask(client: &mut Client, number: usize, origin: &str) -> Result<bool, String> {
     let page = page(number, origin);
     let language = format!("Accept-Language: {}", page.language);
@@ -102,18 +103,18 @@ fn is_hit(response: &Response) -> bool {
     response.field("cache-status").is_some_and(|status| status.contains("; hit"))
 }
 
-/// Requests these pages; returns the number of hits.
+/// Requests these pages, and returns the number of hits.
 fn hits(server: &Server, pages: impl Iterator<Item = usize>, origin: &str) -> usize {
     let mut client = Client::connect(server.address());
     pages.filter(|number| ask(&mut client, *number, origin).expect("the right page")).count()
 }
 
-/// Pages of all kinds, mixed.
+/// The numbers of pages of all kinds, mixed.
 fn mixed() -> impl Iterator<Item = usize> {
     (0..PAGES).map(|at| at * 7919 % (PAGES + PAGES / 10))
 }
 
-/// A server with all pages, and the number of hits of a mix.
+/// Starts a server with all pages, and returns it with the number of hits for a mix.
 fn filled(builder: &ServerBuilder) -> (Server, usize) {
     let server = builder.clone().start();
     assert_eq!(hits(&server, 0..PAGES, "a"), 0);
@@ -122,9 +123,12 @@ fn filled(builder: &ServerBuilder) -> (Server, usize) {
     (server, hit_count)
 }
 
-/// The first answers come from the store, every body is right, and the hit ratio is as before.
+/// Asserts that the first answers come from the store, that every body is right, and that there are
+/// as many hits as before.
 fn assert_is_warm(server: &Server, origin: &Origin, hit_count: usize) {
-    eventually("it says so", || server.errors().contains("found, with its content"));
+    eventually("the log says that the store was found", || {
+        server.errors().contains("found, with its content")
+    });
     let asked = origin.request_count();
     for number in [100, 150, 3, 4, 11, PAGES - 1] {
         let mut client = Client::connect(server.address());
@@ -136,21 +140,21 @@ fn assert_is_warm(server: &Server, origin: &Origin, hit_count: usize) {
     assert_is_sound(server);
 }
 
-/// Walks the whole store.
+/// Asserts that a walk over the whole store finds no fault.
 fn assert_is_sound(server: &Server) {
-    let reader = StoreReader::open(&store(server)).expect("it can be read");
+    let reader = StoreReader::open(&store(server)).expect("the store is readable");
     let report = reader.check(CheckDepth::Checksums, |_| {});
     assert_eq!(report.fault_count, 0, "{report}");
     assert!(report.live_count > PAGES as u64 * 9 / 10, "{report}");
 }
 
-/// The region's file.
+/// The path of the region's file.
 fn store(server: &Server) -> PathBuf {
     server.path("cache/store")
 }
 
-/// Runs `work` while clients request all kinds of pages, some for the first time. Returns how many
-/// requests failed, and why the first did.
+/// Runs `work` while clients request all kinds of pages, some for the first time. Returns the
+/// result of `work` and the errors of failed requests.
 fn under_load<T>(address: SocketAddr, work: impl FnOnce() -> T) -> (T, Vec<String>) {
     let (stop, served) = (StopFlag::default(), AtomicUsize::new(0));
     thread::scope(|scope| {
@@ -206,16 +210,16 @@ fn recovered_records_are_verified_and_damaged_ones_are_fetched_again() {
     let (mut server, _) = filled(&builder);
     assert!(server.stop().is_some_and(|status| status.success()), "{}", server.errors());
     let damaged = PAGES - 1;
-    let mut file = std::fs::read(store(&server)).expect("it is there");
+    let mut file = std::fs::read(store(&server)).expect("the path exists");
     let body = page(damaged, "a").body;
     let mut places = file.windows(body.len()).enumerate().filter(|(_, bytes)| *bytes == body);
-    let (place, _) = places.next().expect("it is stored");
+    let (place, _) = places.next().expect("the page is stored");
     file[place + body.len() / 2] ^= 1;
-    std::fs::write(store(&server), &file).expect("it is ours");
+    std::fs::write(store(&server), &file).expect("the file is accessible");
 
     let server = builder.start();
-    eventually("all is verified", || {
-        // A worker needs requests to have turns.
+    eventually("all records are verified", || {
+        // A worker verifies records only between requests.
         assert_eq!(hits(&server, 0..10, "a"), 10);
         server.stat("cache_dropped_damaged_total") > 0.0
     });
@@ -234,7 +238,7 @@ fn after_a_kill_under_load_the_remaining_records_are_right() {
     let (mut server, hit_count) = filled(&builder);
     for round in 0..3 {
         let (_, failed) = under_load(server.address(), || server.signal(Signal::KILL));
-        assert_eq!(failed.len(), CLIENTS, "round {round}: each was asking: {failed:?}");
+        assert_eq!(failed.len(), CLIENTS, "round {round}: each client fails once: {failed:?}");
         assert!(server.wait().is_some());
         server = builder.clone().start();
         assert_is_warm(&server, &origin, hit_count);
@@ -308,7 +312,7 @@ const FOREIGN: [Foreign; 5] = [
     ),
 ];
 
-/// Updates the header's checksum: see docs/format/region.md.
+/// Updates the header's checksum: see `docs/format/region.md`.
 fn sign(file: &mut [u8]) {
     let area_count = u32::from_le_bytes(file[64..68].try_into().expect("four bytes")) as usize;
     let signed = file[..120].iter().chain(&file[128..128 + 32 * area_count]);
@@ -326,17 +330,20 @@ fn an_unusable_store_is_replaced_and_the_log_says_why() {
         let mut server = builder.clone().start();
         hits(&server, 0..100, "a");
         assert!(server.stop().is_some_and(|status| status.success()));
-        let mut file = std::fs::read(store(&server)).expect("it is there");
+        let mut file = std::fs::read(store(&server)).expect("the path exists");
         change(&mut file);
-        std::fs::write(store(&server), &file).expect("it is ours");
+        std::fs::write(store(&server), &file).expect("the file is accessible");
 
         let mut server = builder.clone().start();
-        eventually("it says so", || server.errors().contains("cache_"));
+        eventually("the log reports the replaced store", || server.errors().contains("cache_"));
         let errors = server.errors();
         assert!(errors.contains("cache_replaced") && errors.contains(said), "{what}: {errors}");
         let kept = std::fs::read(server.path("cache/store.damaged"));
         assert_eq!(kept.is_ok(), is_kept, "{what}");
-        assert!(kept.is_err() || kept.is_ok_and(|kept| kept == file), "{what}: another file");
+        assert!(
+            kept.is_err() || kept.is_ok_and(|kept| kept == file),
+            "{what}: the kept file has changed"
+        );
         assert_eq!(errors.contains("store.damaged"), is_kept, "{what}: {errors}");
         assert_eq!(hits(&server, 0..100, "a"), 0, "{what}");
         assert!(server.stop().is_some_and(|status| status.success()), "{what}");
@@ -351,14 +358,14 @@ fn another_cache_size_begins_cold_and_says_so() {
     let (mut server, _) = filled(&builder);
     assert!(server.stop().is_some_and(|status| status.success()));
     let server = builder.flag("--cache-size", "65MiB").start();
-    eventually("it says so", || server.errors().contains("cache_"));
+    eventually("the log reports the replaced store", || server.errors().contains("cache_"));
     let errors = server.errors();
     assert!(errors.contains("cache_replaced") && errors.contains("another size"), "{errors}");
     assert_eq!(hits(&server, 0..100, "a"), 0);
     assert_eq!(hits(&server, 0..100, "a"), 100);
 }
 
-/// Says that no file system is available, so nothing was tried.
+/// The exit code for a file system that cannot be mounted, so that the test is skipped.
 const NO_MOUNT: i32 = 77;
 
 #[test]
@@ -366,7 +373,7 @@ fn a_full_disk_is_an_error_that_says_so() {
     let origin = origin("a");
     let builder = builder(&origin);
     let folder = builder.path("small");
-    std::fs::create_dir(&folder).expect("the folder is ours");
+    std::fs::create_dir(&folder).expect("the folder is writable");
     let builder = builder.flag("--cache-dir", &folder.join("cache").display().to_string());
     let output = beside_a_small_disk(&folder, &builder.command());
     if output.status.code() == Some(NO_MOUNT) {
@@ -379,7 +386,7 @@ fn a_full_disk_is_an_error_that_says_so() {
     assert!(text.contains(&store) && text.contains("are free"), "{text}");
 }
 
-/// Runs a program that sees a file system of 16 MiB in this folder.
+/// Runs a program to which this folder is a file system of 16 MiB.
 fn beside_a_small_disk(folder: &Path, program: &Command) -> Output {
     let script = format!(
         "mount -t tmpfs -o size=16m none '{}' || exit {NO_MOUNT}; exec \"$@\"",

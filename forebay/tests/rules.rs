@@ -1,5 +1,5 @@
 //! Header rules in a running server: every hook, sites and routes, storing, answers without the
-//! origin, reloads, counts.
+//! origin, reloads, and counters.
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
@@ -9,8 +9,8 @@ use forebay_testkit::{Client, Origin, Response, Script, Server, ServerBuilder};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_forebay");
 
-/// Answers with the request's fields, one per line; the client sets fields of the answer by
-/// `X-Answer: name value`.
+/// An origin that answers with the request's fields, one per line. The client sets fields of the
+/// answer by `X-Answer: name value`.
 fn origin() -> Origin {
     Origin::start(|request| {
         let echo = |(name, value): &(String, String)| format!("{name}: {value}\n");
@@ -28,7 +28,7 @@ fn origin() -> Origin {
 fn start(origin: &Origin, rules: &str) -> Server {
     let builder = ServerBuilder::new(PROGRAM).origin(origin);
     let path = builder.path("all.rules");
-    std::fs::write(&path, rules).expect("the folder is ours");
+    std::fs::write(&path, rules).expect("the folder is writable");
     builder.flag("--rules", &path.display().to_string()).start()
 }
 
@@ -36,7 +36,7 @@ fn ask(server: &Server, target: &str, fields: &[&str]) -> Response {
     Client::connect(server.address()).ask("GET", target, fields).expect("an answer")
 }
 
-/// The admin interface's output for monitoring.
+/// Returns the admin interface's output for monitoring.
 fn metrics(server: &Server) -> String {
     let mut stream = UnixStream::connect(server.admin()).expect("it listens");
     let request = b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
@@ -72,7 +72,7 @@ fn each_hook_changes_its_message_and_a_hit_runs_the_last_one_only() {
         assert_eq!(answer.field("ETag"), None);
     }
     assert_eq!(origin.request_count(), 1);
-    // The stored response stays as it is: a client can validate it.
+    // The rules do not change the stored response, so a client can validate it.
     let third = ask(&server, "/", &["If-None-Match: \"v1\""]);
     assert_eq!((third.status, third.field("X-Cache")), (304, Some("hit-fresh")));
 }
@@ -102,7 +102,11 @@ fn changes_of_the_url_come_before_the_key() {
         let text = client.response("GET").expect("an answer").text();
         assert!(text.contains("host: main.test\n"), "{host}: {text}");
     }
-    assert_eq!(origin.request_count(), 3, "one key, and one host that the origin saw");
+    assert_eq!(
+        origin.request_count(),
+        3,
+        "all URLs of a page have one key and reach the origin as one host"
+    );
 }
 
 #[test]
@@ -111,7 +115,7 @@ fn rules_of_server_site_and_route_follow_each_other() {
     let builder = ServerBuilder::new(PROGRAM);
     for (name, last) in [("server", " [L]"), ("site", ""), ("route", "")] {
         let text = format!("cond %{{SEND_RESPONSE_HDR_HOOK}}\nadd-header X-Of {name}{last}\n");
-        std::fs::write(builder.path(name), text).expect("the folder is ours");
+        std::fs::write(builder.path(name), text).expect("the folder is writable");
     }
     let server = builder
         .config(&format!(
@@ -139,7 +143,7 @@ fn rules_answer_without_the_origin_and_change_our_own_answers() {
     );
     let refused = ask(&server, "/private", &[]);
     assert_eq!((refused.status, refused.text().as_str()), (403, "not for 127.0.0.1"));
-    // A page that a client can write parts of is not allowed.
+    // A page whose text a client can influence is not sent as HTML.
     assert_eq!(refused.field("Content-Type"), Some("text/plain; charset=utf-8"));
     let away = ask(&server, "/away?a=1", &[]);
     assert_eq!((away.status, away.field("Location")), (301, Some("https://example.org/away?a=1")));
@@ -148,7 +152,7 @@ fn rules_answer_without_the_origin_and_change_our_own_answers() {
     assert_eq!((fault.status, fault.text().as_str()), (503, "we are closed"));
     assert_eq!(fault.head.start, "HTTP/1.1 503 Later, please");
     assert_eq!(origin.request_count(), 0);
-    // An answer in the middle of a connection: the requests after it are served.
+    // An answer in the middle of a connection does not end it: the requests after it are served.
     let mut client = Client::connect(server.address());
     for (target, status) in [("/private", 403), ("/x", 200), ("/away", 301), ("/x", 200)] {
         assert_eq!(client.ask("GET", target, &[]).expect("an answer").status, status, "{target}");
@@ -173,9 +177,10 @@ fn rules_decide_about_storing_and_lookup() {
     }
     for expected in [1, 2] {
         ask(&server, "/kept", &["X-Answer: X-Keep no"]);
-        assert_eq!(origin.count("/kept"), expected, "it is not stored");
+        assert_eq!(origin.count("/kept"), expected, "the answer is not stored");
     }
-    // The key is made of the client's request, and the origin has seen another one.
+    // The secondary key is computed from the client's request, not from the request that the origin
+    // received.
     for expected in [1, 2] {
         let answer = ask(&server, "/varied", &["X-Answer: Vary X-Device", "User-Agent: a"]);
         assert_eq!(origin.count("/varied"), expected, "{answer:?}");
@@ -189,7 +194,7 @@ fn a_request_made_invalid_by_rules_is_answered_with_500_and_counted() {
     let builder = ServerBuilder::new(PROGRAM).origin(&origin).flag("--target-bytes-max", "64");
     let path = builder.path("all.rules");
     let rules = format!("cond %{{READ_REQUEST_HDR_HOOK}}\nset-destination PATH {}", "x".repeat(99));
-    std::fs::write(&path, rules).expect("the folder is ours");
+    std::fs::write(&path, rules).expect("the folder is writable");
     let server = builder.flag("--rules", &path.display().to_string()).start();
     assert_eq!(ask(&server, "/", &[]).status, 500);
     assert_eq!(server.stat("rules_failed_total"), 1.0);
@@ -206,7 +211,7 @@ fn a_client_cannot_undo_the_effect_of_rules() {
     );
     let named = ask(&server, "/1", &["Connection: X-Address", "X-Address: 10.0.0.1"]).text();
     assert!(named.contains("x-address: 127.0.0.1\n"), "{named}");
-    // A value that cannot be set does not leave the client's value in its place.
+    // If a value cannot be set, the client's value is removed nevertheless.
     let long = format!("X-Long: {}", "x".repeat(17_000));
     let spoofed = ask(&server, "/2", &["X-Kept: spoofed", &long]).text();
     assert!(!spoofed.contains("spoofed"), "{spoofed}");
@@ -282,12 +287,13 @@ fn a_missing_or_invalid_file_keeps_the_server_from_starting() {
     let missing = builder.clone().flag("--rules", &path).run();
     let errors = String::from_utf8_lossy(&missing.stderr).into_owned();
     assert!(errors.contains("--rules") && errors.contains("wrong.rules"), "{errors}");
-    std::fs::write(&path, b"no-op\nset-header X \xfc\n").expect("the folder is ours");
+    std::fs::write(&path, b"no-op\nset-header X \xfc\n").expect("the folder is writable");
     let wrong = builder.clone().flag("--rules", &path).run();
     let errors = String::from_utf8_lossy(&wrong.stderr).into_owned();
     assert!(!wrong.status.success() && errors.contains("wrong.rules:2:14"), "{errors}");
     assert!(errors.contains("the byte 0xfc is not UTF-8"), "{errors}");
-    std::fs::write(&path, "\ncond %{HEADR:X} =1\nset-header X 1\n").expect("the folder is ours");
+    std::fs::write(&path, "\ncond %{HEADR:X} =1\nset-header X 1\n")
+        .expect("the folder is writable");
     let wrong = builder.flag("--rules", &path).run();
     let errors = String::from_utf8_lossy(&wrong.stderr).into_owned();
     assert!(!wrong.status.success() && errors.contains("wrong.rules:2:8"), "{errors}");

@@ -1,4 +1,4 @@
-//! `forebay rules`: its commands on rule files, requests and a running server.
+//! `forebay rules`: its commands on rule files, on requests and with a running server.
 
 use std::process::{Command, Output};
 
@@ -10,12 +10,12 @@ const PROGRAM: &str = env!("CARGO_BIN_EXE_forebay");
 
 fn write(folder: &Folder, name: &str, text: &str) -> String {
     let path = folder.path(name);
-    std::fs::write(&path, text).expect("the folder is ours");
+    std::fs::write(&path, text).expect("the folder is writable");
     path.display().to_string()
 }
 
 fn rules(arguments: &[&str]) -> Output {
-    Command::new(PROGRAM).arg("rules").args(arguments).output().expect("it was built")
+    Command::new(PROGRAM).arg("rules").args(arguments).output().expect("forebay was built")
 }
 
 fn text_of(output: &Output) -> String {
@@ -169,7 +169,7 @@ fn explain_runs_the_rules_that_a_server_would_run() {
     let file = write(&folder, "shop.rules", SHOP);
     let hit: &[&str] = &["--cache", "hit-fresh"];
     let only: &[&str] = &["--hook", "SEND_REQUEST_HDR_HOOK"];
-    // Hooks that have run, the status, the end of the answer, the request to the origin.
+    // The hooks that ran, the status, the end of the answer, and the request to the origin.
     let (remap, ask) = ("REMAP_PSEUDO_HOOK", "SEND_REQUEST_HDR_HOOK");
     let (read, send) = ("READ_RESPONSE_HDR_HOOK", "SEND_RESPONSE_HDR_HOOK");
     for (target, flags, hooks, status, last, asked) in [
@@ -219,10 +219,10 @@ fn explain_refuses_requests_that_a_server_refuses() {
     assert_eq!(value["request"], lines, "{value}");
 }
 
-/// A server with one site, whose rules are those of the shop.
+/// Starts a server with one site, which has the rules of the shop.
 fn shop(origin: &Origin) -> Server {
     let builder = ServerBuilder::new(PROGRAM);
-    std::fs::write(builder.path("shop.rules"), SHOP).expect("the folder is ours");
+    std::fs::write(builder.path("shop.rules"), SHOP).expect("the folder is writable");
     let text = format!(
         "workers = 2\n[[site]]\nname = \"a\"\nnames = [\"*\"]\norigin = \"http://{}\"\n\
          rules = [\"shop.rules\"]\n",
@@ -394,7 +394,7 @@ fn the_example_of_tests_in_the_docs_passes() {
     }
 }
 
-/// Each failing line of a test, and its message.
+/// Each case is a failing line of a test with the message for it.
 #[test]
 fn a_failed_test_shows_the_differences() {
     let folder = Folder::new();
@@ -467,7 +467,7 @@ fn an_invalid_test_file_is_reported_with_its_line() {
     }
 }
 
-/// Effects of a server besides those of rules.
+/// The effects of the server that do not come from rules.
 #[test]
 fn rules_are_tried_in_the_order_and_by_the_limits_of_the_server() {
     let folder = Folder::new();

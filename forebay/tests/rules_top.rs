@@ -1,4 +1,4 @@
-//! `forebay rules top` beside a server that goes away.
+//! `forebay rules top` with a server that ends and comes back.
 
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::process::{Child, Command, Stdio};
@@ -12,7 +12,7 @@ const PROGRAM: &str = env!("CARGO_BIN_EXE_forebay");
 fn start(origin: &Origin) -> Server {
     let builder = ServerBuilder::new(PROGRAM).origin(origin);
     let path = builder.path("all.rules");
-    std::fs::write(&path, "set-header X-A 1\n").expect("the folder is ours");
+    std::fs::write(&path, "set-header X-A 1\n").expect("the folder is writable");
     builder.flag("--rules", &path.display().to_string()).start()
 }
 
@@ -23,7 +23,7 @@ fn watch(server: &Server, flags: &[&str]) -> Child {
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
-        .expect("it was built")
+        .expect("forebay was built")
 }
 
 #[test]
@@ -31,8 +31,9 @@ fn top_goes_on_when_the_server_was_away() {
     let origin = Origin::echo();
     let mut server = start(&origin);
     let mut watcher = watch(&server, &["--json", "--count", "300", "--interval", "100ms"]);
-    let mut tables = BufReader::new(watcher.stdout.take().expect("it is piped")).lines();
-    let mut complaints = BufReader::new(watcher.stderr.take().expect("it is piped")).lines();
+    let mut tables = BufReader::new(watcher.stdout.take().expect("the output is piped")).lines();
+    let mut complaints =
+        BufReader::new(watcher.stderr.take().expect("the output is piped")).lines();
     let mut next_table = || tables.next().expect("a table").expect("a text");
     assert!(next_table().contains("\"per_second\":true"));
     let builder = server.again();
@@ -53,7 +54,7 @@ fn top_goes_on_when_the_server_was_away() {
 fn top_that_ends_while_the_server_is_away_fails() {
     let mut server = start(&Origin::echo());
     let mut watcher = watch(&server, &["--count", "3", "--interval", "300ms"]);
-    let mut output = watcher.stdout.take().expect("it is piped");
+    let mut output = watcher.stdout.take().expect("the output is piped");
     output.read_exact(&mut [0]).expect("a table");
     server.stop();
     let ended = watcher.wait_with_output().expect("it ends");
@@ -65,15 +66,15 @@ fn top_that_ends_while_the_server_is_away_fails() {
 #[test]
 fn top_ends_when_its_reader_closes_the_pipe() {
     let server = start(&Origin::echo());
-    // A file name with line ends is written in an escaped form.
+    // A file name with line ends is printed in an escaped form.
     for format in [&["--json"][..], &[]] {
         let mut watcher =
             watch(&server, &[&["--count", "100", "--interval", "100ms"], format].concat());
-        let mut output = BufReader::new(watcher.stdout.take().expect("it is piped"));
+        let mut output = BufReader::new(watcher.stdout.take().expect("the output is piped"));
         output.read_line(&mut String::new()).expect("a table");
         drop(output);
-        let has_ended = || watcher.try_wait().expect("it is ours").is_some();
-        assert!(holds_within(Duration::from_secs(5), has_ended), "{format:?}: it goes on");
-        assert!(watcher.wait().expect("it is ours").success());
+        let has_ended = || watcher.try_wait().expect("the file is accessible").is_some();
+        assert!(holds_within(Duration::from_secs(5), has_ended), "{format:?}: top does not end");
+        assert!(watcher.wait().expect("the file is accessible").success());
     }
 }

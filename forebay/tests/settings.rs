@@ -1,5 +1,5 @@
-//! Settings that change requests to the origin, storing and answers, from the top of a file to its
-//! routes.
+//! Settings that change requests to the origin, storing and answers, at the top of a file, in sites
+//! and in routes.
 
 use std::time::Duration;
 
@@ -26,14 +26,14 @@ fn no_more_connections_than_permitted_go_to_an_origin() {
     let server = before(&origin, &flags);
     let mut first = Client::connect(server.address());
     first.send(request_text("GET", "/held", &[]));
-    eventually("it is at the origin", || origin.count("/held") == 1);
+    eventually("the held request is at the origin", || origin.count("/held") == 1);
     let mut second = Client::connect(server.address());
     assert_eq!(second.ask("GET", "/b", &[]).expect("an answer").status, 503);
     assert_eq!(server.stat("origin_busy_total"), 1.0);
     assert_eq!(origin.connections().len(), 1);
     gate.open();
     assert_eq!(first.response("GET").expect("whole").text(), "good");
-    // The slot is free again, and so is the connection of the refused request.
+    // The slot is free again, and the connection of the refused request still works.
     assert_eq!(second.ask("GET", "/b", &[]).expect("an answer").text(), "good");
     assert_eq!((origin.count("/b"), origin.connections().len()), (1, 1));
 }
@@ -47,14 +47,14 @@ fn a_request_waits_for_a_connection_for_as_long_as_it_may() {
         let script = if request.target == "/held" { script.wait(&held) } else { script };
         script.send(answer_head("200 OK", NEVER, 4)).send("good")
     });
-    // The time to wait is far longer than this test takes.
+    // The default limit of the wait is far longer than this test takes.
     let server = before(&origin, &[("--origin-connections-max", "1")]);
     let mut clients = ["/held", "/b"].map(|target| {
         let mut client = Client::connect(server.address());
         client.send(request_text("GET", target, &[]));
         client
     });
-    eventually("both are read", || server.stat("requests_total") == 2.0);
+    eventually("the server has read both requests", || server.stat("requests_total") == 2.0);
     gate.open();
     for client in &mut clients {
         assert_eq!(client.response("GET").expect("whole").text(), "good");
@@ -78,7 +78,9 @@ fn idle_connections_to_an_origin_are_kept_as_long_and_as_many_as_the_settings_sa
         }
         assert_eq!(origin.connections().len(), count, "{flags:?}");
         if all_closed {
-            eventually("all are closed", || origin.connections().iter().all(|one| one.is_closed));
+            eventually("all connections are closed", || {
+                origin.connections().iter().all(|one| one.is_closed)
+            });
         } else {
             assert!(!origin.connections()[0].is_closed, "{flags:?}");
         }
@@ -86,7 +88,7 @@ fn idle_connections_to_an_origin_are_kept_as_long_and_as_many_as_the_settings_sa
     let origin = Origin::echo();
     let server = before(&origin, &[("--origin-pool-idle-ms-max", "300ms")]);
     Client::connect(server.address()).ask("GET", "/", &[]).expect("served");
-    eventually("it is closed without any further request", || {
+    eventually("the connection is closed without any further request", || {
         origin.connections()[0].is_closed && server.stat("origin_connections_open") == 0.0
     });
 }
@@ -106,7 +108,7 @@ fn a_response_above_the_limit_passes_through_whole() {
         }
     });
     let server = before(&origin, &[("--object-bytes-max", "1KiB")]);
-    // `l`: with a length, `c`: in chunks; bytes; Cache-Status; whether it is stored.
+    // `l`: with a length, `c`: in chunks; then the bytes, Cache-Status, and whether it is stored.
     let cases = [
         ("/l1024", "stored", true),
         ("/l1025", "detail=too-large", false),
@@ -143,11 +145,14 @@ fn arriving_responses_leave_room_for_stored_ones() {
         let script = if request.target == "/held" { script.wait(&held) } else { script };
         script.send("x")
     });
-    // One percent is about 40 KiB: room for one such response in progress, not for two.
+    // One percent of the cache is about 40 KiB: room for one such response in progress, but not for
+    // two.
     let server = before(&origin, &[("--cache-size", "4MiB"), ("--growing-percent-max", "1")]);
     let mut first = Client::connect(server.address());
     first.send(request_text("GET", "/held", &[]));
-    first.peek("GET", |response| !response.body.is_empty()).expect("it is arriving");
+    first
+        .peek("GET", |response| !response.body.is_empty())
+        .expect("the first response is arriving");
     let mut client = Client::connect(server.address());
     let second = client.ask("GET", "/b", &[]).expect("whole");
     assert!(says(&second, "detail=no-room"), "{:?}", second.head);
@@ -155,18 +160,18 @@ fn arriving_responses_leave_room_for_stored_ones() {
     assert!(server.stat("cache_refused_no_room_total") >= 1.0);
     gate.open();
     assert_eq!(first.response("GET").expect("whole").body.len(), BYTES);
-    // Both find room one after the other.
+    // One after the other, both responses find room.
     for (target, asked) in [("/held", 1), ("/b", 2), ("/b", 2)] {
         assert_eq!(client.ask("GET", target, &[]).expect("whole").body.len(), BYTES);
         assert_eq!(origin.count(target), asked, "{target}");
     }
 }
 
-/// The origin's answer has no lifetime, so the setting decides.
+/// A field of the origin's answer, which has no lifetime of its own, so that the setting decides.
 type Says = fn() -> String;
 
-/// A setting, the format of its values, and the origin's fields; each value gives as many seconds
-/// of freshness as the number below. The setting for errors gets one.
+/// A setting, the formats of its values, and the origin's fields. Each value gives as many seconds
+/// of freshness as the corresponding number below. The setting for errors gets one value.
 const FRESHNESS: &[(&str, [&str; 4], Says)] = &[
     ("default_freshness_s", ["\"100s\"", "200", "\"5m\"", "0"], || "ETag: \"a\"".into()),
     ("heuristic_percent", ["10", "20", "30", "0"], || modified_before(1000)),
@@ -208,7 +213,7 @@ fn freshness_is_set_at_the_top_in_a_site_and_in_a_route() {
             let status = again.field("cache-status").unwrap_or_default();
             let ttl = status.strip_prefix("forebay; hit; ttl=").and_then(|ttl| ttl.parse().ok());
             let is_near = ttl.is_some_and(|ttl: i64| (seconds - 15..=seconds).contains(&ttl));
-            assert!(is_near, "not {seconds}: {what}");
+            assert!(is_near, "the freshness is not {seconds} s: {what}");
         }
     }
 }
@@ -292,7 +297,8 @@ fn content_of_a_get_is_refused_unless_the_route_takes_it() {
         assert_eq!((refused.status, refused.says_close()), (400, true), "{method} {target}");
     }
     assert_eq!(origin.requests().len(), 0);
-    // An origin may take content for a request, so no other request follows on its connection.
+    // An origin may read the content as a request, so the connection carries no other request after
+    // it.
     for (method, target) in [("GET", "/search"), ("DELETE", "/"), ("OPTIONS", "/")] {
         let answer = send(&mut Client::connect(server.address()), method, target);
         assert_eq!(answer.expect("an answer").status, 200, "{method} {target}");
@@ -360,15 +366,15 @@ fn the_log_level_changes_with_a_reload() {
     };
     let lines = || server.errors().matches("request_refused").count();
     refused("b.test");
-    assert_eq!(server.errors(), "", "more than errors is logged");
+    assert_eq!(server.errors(), "", "the log has lines below the level `error`");
     reload("debug");
     refused("b.test");
-    eventually("it is logged", || lines() == 1);
+    eventually("the event is logged", || lines() == 1);
     reload("info");
     refused("b.test");
     reload("debug");
     refused("b.test");
-    eventually("it is logged again", || lines() >= 2);
+    eventually("the event is logged again", || lines() >= 2);
     assert_eq!(lines(), 2, "{}", server.errors());
 }
 
@@ -379,7 +385,7 @@ fn a_request_loop_is_detected() {
         format!("[[site]]\nname = \"a\"\nnames = [\"*\"]\norigin = \"http://{address}\"\n")
     };
     let (first, second) = (start(&site(origin.address())), start(&site(origin.address())));
-    // To itself, and through another server.
+    // The loop goes to the server itself, or through another server.
     let cases = [(first.address(), 2.0), (second.address(), 2.0)];
     for (turn, (next, requests)) in cases.into_iter().enumerate() {
         first.write_config(&site(next));
@@ -408,7 +414,9 @@ fn a_stalled_origin_is_given_up_after_its_time() {
     let answer = client.ask("GET", "/half", &[]);
     assert!(matches!(answer, Err(Broken::Cut(..))), "{answer:?}");
     assert_eq!(server.stat("origin_timeouts_total"), 2.0);
-    eventually("both are closed", || origin.connections().iter().all(|one| one.is_closed));
+    eventually("both connections are closed", || {
+        origin.connections().iter().all(|one| one.is_closed)
+    });
 }
 
 fn before(origin: &Origin, flags: &[(&str, &str)]) -> Server {

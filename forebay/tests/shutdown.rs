@@ -1,4 +1,5 @@
-//! SIGTERM: open requests are finished, idle connections are closed, and the exit is clean.
+//! SIGTERM: open requests are finished, idle connections are closed, and the server exits
+//! successfully.
 
 use std::net::TcpStream;
 
@@ -18,13 +19,13 @@ fn requests_in_flight_are_finished_and_no_new_ones_are_accepted() {
     let mut server = Server::before(env!("CARGO_BIN_EXE_forebay"), &origin);
     let mut busy = Client::connect(server.address());
     busy.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
-    busy.peek("GET", |response| response.body == b"part").expect("it is in flight");
+    busy.peek("GET", |response| response.body == b"part").expect("the response is in flight");
     let mut idle = Client::connect(server.address());
 
     server.signal(Signal::TERM);
     assert!(idle.is_closed_cleanly(), "an idle connection is not closed");
     let address = server.address();
-    eventually("nobody is let in", || TcpStream::connect(address).is_err());
+    eventually("new connections are refused", || TcpStream::connect(address).is_err());
     gate.open();
     assert_eq!(busy.response("GET").expect("whole").text(), "partrest");
     assert!(busy.is_closed_cleanly(), "the connection outlives its last answer");
@@ -37,10 +38,10 @@ fn an_upload_in_flight_is_finished() {
     let mut server = Server::before(env!("CARGO_BIN_EXE_forebay"), &origin);
     let mut client = Client::connect(server.address());
     client.send("PUT /up HTTP/1.1\r\nHost: a\r\nContent-Length: 8\r\n\r\npart");
-    eventually("it is in flight", || origin.request_count() == 1);
+    eventually("the upload is in flight", || origin.request_count() == 1);
     server.signal(Signal::TERM);
     let address = server.address();
-    eventually("nobody is let in", || TcpStream::connect(address).is_err());
+    eventually("new connections are refused", || TcpStream::connect(address).is_err());
     client.send("rest");
     assert_eq!(client.response("PUT").expect("whole").text(), "PUT /up");
     assert!(server.wait().is_some_and(|status| status.success()), "no clean exit");
@@ -69,7 +70,7 @@ fn unfinished_requests_are_cut_off_when_the_drain_time_is_over() {
         .start();
     let mut client = Client::connect(server.address());
     client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
-    client.peek("GET", |response| response.body == b"part").expect("it is in flight");
-    assert!(server.stop().is_some(), "it does not stop");
-    assert!(matches!(client.response("GET"), Err(Broken::Cut(..))), "it looks whole");
+    client.peek("GET", |response| response.body == b"part").expect("the response is in flight");
+    assert!(server.stop().is_some(), "the server does not stop");
+    assert!(matches!(client.response("GET"), Err(Broken::Cut(..))), "the cut response looks whole");
 }

@@ -1,5 +1,5 @@
-//! Live upgrades with real processes: under load, refused, killed in the middle, with other numbers
-//! of workers; and the guard of the cache directory.
+//! Live upgrades with real processes: under load, refused, killed midway, with other numbers of
+//! workers; and the guard of the cache directory.
 
 use std::collections::BTreeSet;
 use std::io::{Read, Write};
@@ -20,16 +20,16 @@ use forebay_testkit::{
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_forebay");
 
-/// Clients under load: half of them on one connection, half on one for each request.
+/// The number of clients under load. Half of them use a new connection for each request.
 const CLIENTS: usize = 6;
 
 /// More requests than clients send before a test ends.
 const REQUESTS_MAX: u64 = 1_000_000_000;
 
-/// Crash points are in builds with debug assertions only.
+/// Crash points exist only in builds with debug assertions.
 const HAS_CRASH_POINTS: bool = cfg!(debug_assertions);
 
-/// Crash points of a new process, in order, and of an old one.
+/// The crash points of a new process in their order, and those of an old process.
 const NEW_DIES_AT: [&str; 2] = ["upgrade.taken", "upgrade.built"];
 const OLD_DIES_AT: &str = "upgrade.offered";
 
@@ -43,14 +43,14 @@ fn origin() -> Origin {
     })
 }
 
-/// With a cache directory of its own.
+/// A server with its own cache directory.
 fn builder(origin: &Origin, workers: usize) -> ServerBuilder {
     let builder = ServerBuilder::new(PROGRAM).origin(origin);
     let cache_dir = builder.path("cache").display().to_string();
     builder.flag("--cache-dir", &cache_dir).flag("--workers", &workers.to_string())
 }
 
-/// Runs `work` to its end while clients send requests; returns their errors.
+/// Runs `work` to its end while clients send requests. Returns its result and the clients' errors.
 fn under_load<T>(address: SocketAddr, work: impl FnOnce() -> T) -> (T, Vec<String>) {
     let (stop, served) = (StopFlag::default(), AtomicUsize::new(0));
     thread::scope(|scope| {
@@ -70,7 +70,7 @@ fn under_load<T>(address: SocketAddr, work: impl FnOnce() -> T) -> (T, Vec<Strin
     })
 }
 
-/// Sends requests until told to stop; every answer has to be right and whole.
+/// Sends requests until it is told to stop. Every answer must be right and whole.
 fn load(
     address: SocketAddr,
     number: usize,
@@ -98,13 +98,13 @@ fn ask(server: &Server) -> u16 {
     Client::connect(server.address()).ask("GET", "/plain", &[]).expect("an answer").status
 }
 
-/// Whether it is answered from the cache.
+/// Whether the target is answered from the cache.
 fn hits(server: &Server, target: &str) -> bool {
     let response = Client::connect(server.address()).ask("GET", target, &[]).expect("an answer");
     response.field("cache-status").is_some_and(|value| value.contains("hit"))
 }
 
-/// Whether it answers: it may have exited.
+/// Whether the server answers. It may have exited.
 fn answers(server: &Server) -> bool {
     let Ok(mut stream) = TcpStream::connect(server.address()) else {
         return false;
@@ -117,7 +117,7 @@ fn answers(server: &Server) -> bool {
         && answer.starts_with("HTTP/1.1 200")
 }
 
-/// The socket at which a server waits for its successor.
+/// The path of the socket on which a server waits for its successor.
 fn upgrade_socket(server: &Server) -> PathBuf {
     server.path("run").join(format!("{}.upgrade", server.address().port()))
 }
@@ -126,7 +126,7 @@ fn upgrade_socket(server: &Server) -> PathBuf {
 fn assert_is_tidy(server: &Server) {
     let port = server.address().port();
     let wanted = ["counters", "locks", "upgrade"].map(|kind| format!("{port}.{kind}"));
-    let found = std::fs::read_dir(server.path("run")).expect("it is there");
+    let found = std::fs::read_dir(server.path("run")).expect("the path exists");
     let found = found.map(|entry| entry.expect("readable").file_name().into_string());
     let found: BTreeSet<_> = found.map(|name| name.expect("text")).collect();
     assert_eq!(found, BTreeSet::from(wanted));
@@ -143,7 +143,7 @@ fn five_upgrades_in_a_row_under_load_fail_no_request() {
             assert_eq!(new.address(), address);
             let ended = old.wait().unwrap_or_else(|| panic!("round {round}: the old one stays"));
             assert!(ended.success(), "round {round}: {ended:?} {}", old.errors());
-            eventually("it says so", || old.errors().contains("handed_over"));
+            eventually("the log has the handover", || old.errors().contains("handed_over"));
             new
         })
     });
@@ -167,18 +167,18 @@ fn open_requests_are_finished_by_the_old_process() {
     let mut old = builder(&origin, 2).start();
     let mut busy = Client::connect(old.address());
     busy.send("GET /held HTTP/1.1\r\nHost: a\r\n\r\n");
-    busy.peek("GET", |response| response.body == b"part").expect("it is in flight");
+    busy.peek("GET", |response| response.body == b"part").expect("the response is in flight");
     let mut idle = Client::connect(old.address());
     assert_eq!(idle.ask("GET", "/", &[]).expect("served").status, 200);
 
     let new = old.successor().start();
     assert!(idle.is_closed_cleanly(), "an idle connection is not closed");
     assert_eq!(ask(&new), 200);
-    assert!(old.is_running(), "it does not wait for what is under way");
+    assert!(old.is_running(), "the old process did not wait for its open request");
     let refused = ServerBuilder::bare(PROGRAM, "serve").origin(&origin);
     let refused = refused.flag("--listen", "127.0.0.1:0").flag("--cache-dir", &cache_dir(&new));
     let run = refused.path("run").display().to_string();
-    assert!(!refused.flag("--runtime-dir", &run).run().status.success(), "both hold the lock");
+    assert!(!refused.flag("--runtime-dir", &run).run().status.success(), "the lock was free");
     gate.open();
     assert_eq!(busy.response("GET").expect("whole").text(), "partrest");
     assert!(busy.is_closed_cleanly(), "the connection outlives its last answer");
@@ -200,7 +200,7 @@ fn a_new_process_that_cannot_take_over_leaves_the_old_one_serving() {
     let elsewhere = old.path("other").display().to_string();
     let no_folder = old.path("no/log").display().to_string();
     let file = old.path("bad.toml");
-    std::fs::write(&file, "listen = \n").expect("the folder is ours");
+    std::fs::write(&file, "listen = \n").expect("the folder is writable");
     let other_ip = format!("127.0.0.2:{port}");
     let cases: [(&str, &str, &str, bool); 7] = [
         ("--cache-size", "1KiB", "cache_size", false),
@@ -223,8 +223,8 @@ fn a_new_process_that_cannot_take_over_leaves_the_old_one_serving() {
         }
     });
     assert_eq!(failed, Vec::<String>::new());
-    assert!(!old.path("other").exists(), "a directory was made for nothing");
-    eventually("the log says why", || old.errors().contains("cannot open the access log"));
+    assert!(!old.path("other").exists(), "the refused process made a directory");
+    eventually("the log has the reason", || old.errors().contains("cannot open the access log"));
     let new = old.successor().start();
     assert_eq!((new.stat("upgrades_total"), ask(&new)), (1.0, 200));
     assert_eq!(new.stat("upgrades_failed_total"), failed_count);
@@ -245,25 +245,25 @@ fn a_new_process_killed_in_the_middle_leaves_the_old_one_serving() {
             let killed = old.successor().flag("--workers", "4").variable("FOREBAY_CRASH_AT", point);
             assert_eq!(killed.run().status.code(), None, "{point}: it was not killed");
             eventually(point, || old.stat("upgrades_failed_total") == turn);
-            assert_eq!((was.is_some(), inode()), (true, was), "{point}: the cache has gone");
+            assert_eq!((was.is_some(), inode()), (true, was), "{point}: no cache is left");
         }
         let no_folder = old.path("no/log").display().to_string();
         let other_plan = old.successor().flag("--workers", "4").flag("--access-log", &no_folder);
         assert!(!other_plan.run().status.success());
-        assert_eq!(inode(), was, "the cache of a server that goes on");
+        assert_eq!(inode(), was, "the cache belongs to the server that continues");
     });
     assert_eq!(failed, Vec::<String>::new());
     let counters = old.path("run").join(format!("{}.counters", old.address().port()));
     let command = &mut Command::new(PROGRAM);
     let output = command.args(["counters", "--json"]).arg(counters).output();
-    let text = String::from_utf8_lossy(&output.expect("it was built").stdout).into_owned();
-    assert!(text.contains("\"upgrades_failed_total\":3"), "its counter file has gone: {text}");
+    let text = String::from_utf8_lossy(&output.expect("forebay was built").stdout).into_owned();
+    assert!(text.contains("\"upgrades_failed_total\":3"), "no counter file is left: {text}");
     assert!(old.stop().is_some_and(|status| status.success()), "{}", old.errors());
     let again = old.successor().start();
-    assert!(hits(&again, "/cached"), "it is cold");
+    assert!(hits(&again, "/cached"), "the cache is cold");
     let new = again.successor().start();
     assert_eq!((new.stat("upgrades_total"), ask(&new)), (1.0, 200));
-    assert!(!old.path("cache/store.new").exists(), "what the killed ones left takes room");
+    assert!(!old.path("cache/store.new").exists(), "a file of the killed one is left");
 }
 
 #[test]
@@ -277,11 +277,11 @@ fn another_cache_size_starts_cold_reports_it_and_fails_no_request() {
         new
     });
     assert_eq!(failed, Vec::<String>::new());
-    eventually("it says so", || new.errors().contains("for another size"));
-    assert_eq!(new.stat("misses_total").min(1.0), 1.0, "it was warm");
+    eventually("the log has the new size", || new.errors().contains("for another size"));
+    assert_eq!(new.stat("misses_total").min(1.0), 1.0, "the cache was warm");
     let mut new = new;
     assert!(new.stop().is_some_and(|status| status.success()), "{}", new.errors());
-    assert!(hits(&new.successor().start(), "/cached"), "the new cache has no name");
+    assert!(hits(&new.successor().start(), "/cached"), "the successor did not find the new cache");
 }
 
 #[test]
@@ -289,7 +289,7 @@ fn processes_are_killed_at_every_crash_point_of_the_server() {
     let mut folders = vec![PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../server/src"))];
     let mut found = BTreeSet::new();
     while let Some(folder) = folders.pop() {
-        for entry in std::fs::read_dir(folder).expect("it is there").flatten() {
+        for entry in std::fs::read_dir(folder).expect("the path exists").flatten() {
             if entry.path().is_dir() {
                 folders.push(entry.path());
                 continue;
@@ -311,11 +311,11 @@ fn a_new_process_killed_at_any_time_leaves_one_that_serves_or_has_taken_over() {
     for delay_ms in (0..80).step_by(4) {
         let command = &mut old.successor().command();
         let mut new =
-            command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("it was built");
+            command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("forebay was built");
         holds_within(Duration::from_millis(delay_ms), || false);
         new.kill().expect("it is our child");
         new.wait().expect("it is our child");
-        eventually("it serves or has ended", || !old.is_running() || answers(&old));
+        eventually("the old process serves or has ended", || !old.is_running() || answers(&old));
         if !old.is_running() {
             // The sockets that it took over are gone. The next start finds the path free.
             assert!(old.wait().is_some_and(|status| status.success()), "{}", old.errors());
@@ -323,7 +323,7 @@ fn a_new_process_killed_at_any_time_leaves_one_that_serves_or_has_taken_over() {
             old = old.successor().start();
         }
     }
-    assert!(handed_over_count < 20, "it was never killed before it took over");
+    assert!(handed_over_count < 20, "the new process was never killed before it took over");
 }
 
 #[test]
@@ -336,10 +336,10 @@ fn an_old_process_killed_in_the_middle_ends_the_upgrade_and_the_next_start_works
     let output = old.successor().run();
     let text = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(!output.status.success() && text.contains("ended before it handed over"), "{text}");
-    assert!(old.wait().is_some_and(|status| status.code().is_none()), "it was not killed");
+    assert!(old.wait().is_some_and(|status| status.code().is_none()), "the old one was not killed");
     let new = old.successor().start();
     assert_eq!((ask(&new), new.stat("upgrades_total")), (200, 0.0));
-    eventually("it says so", || new.errors().contains("nobody_to_upgrade"));
+    eventually("the log has the event", || new.errors().contains("nobody_to_upgrade"));
 }
 
 #[test]
@@ -352,7 +352,7 @@ fn other_numbers_of_workers_take_every_connection() {
             let new = old.successor().flag("--workers", &workers.to_string()).start();
             assert!(old.wait().is_some_and(|status| status.success()), "to {workers}");
             assert_eq!(new.stat("workers"), workers as f64);
-            // Each socket gets about an equal share of these.
+            // Each socket gets about an equal share of these connections.
             for turn in 0..48 {
                 assert_eq!(ask(&new), 200, "{workers} workers, connection {turn}");
             }
@@ -362,7 +362,7 @@ fn other_numbers_of_workers_take_every_connection() {
     assert_eq!(failed, Vec::<String>::new());
     let mut last = last;
     assert!(last.stop().is_some_and(|status| status.success()), "{}", last.errors());
-    eventually("nobody listens any more", || TcpStream::connect(address).is_err());
+    eventually("no process listens any more", || TcpStream::connect(address).is_err());
 }
 
 #[test]
@@ -383,7 +383,7 @@ fn the_admin_interface_stays_where_it_is_or_goes_where_it_is_told() {
         assert!(at == new.admin() || admin == "127.0.0.1:0", "{admin}: {:?}", new.admin());
         assert!(old.wait().is_some_and(|status| status.success()), "{admin}: {}", old.errors());
         assert_eq!(new.stat("workers"), 1.0, "{admin}");
-        assert_eq!(before.exists(), before == new.admin(), "{admin}: the old socket");
+        assert_eq!(before.exists(), before == new.admin(), "{admin}: the old socket's file");
         assert!(!new.admin().exists() || mode(&new.admin()).is_ok_and(|mode| mode & 0o77 == 0));
         old = new;
     }
@@ -398,7 +398,7 @@ fn other_programs_at_the_socket_change_nothing() {
     let origin = origin();
     let old = builder(&origin, 1).start();
     let socket = upgrade_socket(&old);
-    assert_eq!(std::fs::metadata(&socket).expect("it is there").permissions().mode() & 0o77, 0);
+    assert_eq!(std::fs::metadata(&socket).expect("the path exists").permissions().mode() & 0o77, 0);
     let connect = || UnixStream::connect(&socket).expect("it listens");
     drop(connect());
     let hello = |version: u32| {
@@ -422,9 +422,9 @@ fn other_programs_at_the_socket_change_nothing() {
         let answer = String::from_utf8_lossy(&answer);
         assert!(answer.contains(said) && answer.is_empty() == said.is_empty(), "{answer:?}");
     }
-    eventually("all are counted", || old.stat("upgrades_failed_total") == count);
+    eventually("all failed upgrades are counted", || old.stat("upgrades_failed_total") == count);
 
-    // The successor waits behind a silent peer, but not for ever.
+    // The successor waits behind a silent peer, but only for a limited time.
     let silent = connect();
     let new = old.successor().start();
     assert_eq!((ask(&new), new.stat("upgrades_total")), (200, 1.0));
@@ -441,7 +441,7 @@ fn an_old_process_that_hangs_is_not_waited_for() {
     old.signal(Signal::CONT);
     let text = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(!output.status.success() && text.contains("does not answer"), "{text}");
-    eventually("it has noticed", || old.stat("upgrades_failed_total") == 1.0);
+    eventually("the failure is counted", || old.stat("upgrades_failed_total") == 1.0);
     assert_eq!((ask(&old), ask(&old.successor().start())), (200, 200));
 }
 
@@ -453,9 +453,9 @@ fn concurrent_upgrades_run_one_after_the_other() {
         let asking: Vec<_> = (0..4).map(|_| old.successor()).collect();
         let asking = asking.into_iter().map(|new| thread::spawn(move || new.start()));
         let asking: Vec<_> = asking.collect();
-        let started = asking.into_iter().map(|new| new.join().expect("it takes over"));
+        let started = asking.into_iter().map(|new| new.join().expect("the process takes over"));
         let mut started: Vec<_> = started.collect();
-        eventually("one is left", || {
+        eventually("one process is left", || {
             started.retain_mut(Server::is_running);
             started.len() == 1
         });
@@ -486,8 +486,8 @@ fn a_second_server_on_a_cache_directory_is_refused_until_the_first_exits() {
     assert!(text.contains("another `runtime_dir`") && !text.contains("`--upgrade`"), "{text}");
     let new = first.successor().start();
     assert!(first.wait().is_some_and(|status| status.success()), "{}", first.errors());
-    eventually("it has signed", || {
-        let text = std::fs::read_to_string(new.path("cache/server.lock")).expect("it is there");
+    eventually("the lock file has the new id", || {
+        let text = std::fs::read_to_string(new.path("cache/server.lock")).expect("the path exists");
         text.trim() == new.id().to_string()
     });
     let mut first = new;

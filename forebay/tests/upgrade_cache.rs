@@ -1,4 +1,4 @@
-//! The cache in a live upgrade: purges hold for both processes; and the owner of the directory is
+//! The cache in a live upgrade: purges apply to both processes, and the owner of the directory is
 //! checked.
 
 use std::os::unix::fs::PermissionsExt;
@@ -9,14 +9,14 @@ use forebay_testkit::{Client, Origin, Script, Server, ServerBuilder, eventually}
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_forebay");
 
-/// With a cache directory of its own.
+/// A server with its own cache directory.
 fn builder(origin: &Origin, workers: usize) -> ServerBuilder {
     let builder = ServerBuilder::new(PROGRAM).origin(origin);
     let cache_dir = builder.path("cache").display().to_string();
     builder.flag("--cache-dir", &cache_dir).flag("--workers", &workers.to_string())
 }
 
-/// Whether it is answered from the cache.
+/// Whether the target is answered from the cache.
 fn hits(server: &Server, target: &str) -> bool {
     let response = Client::connect(server.address()).ask("GET", target, &[]).expect("an answer");
     response.field("cache-status").is_some_and(|value| value.contains("hit"))
@@ -49,14 +49,14 @@ fn a_purge_during_an_upgrade_holds_for_the_old_process_too() {
         kept.send("GET / HTTP/1.1\r\nHost: example.test\r\n");
         let mut kept_too = Client::connect(old.address());
         kept_too.send("GET / HTTP/1.1\r\nHost: example.test\r\n");
-        eventually("both are accepted", || old.stat("connections_open") == 2.0);
+        eventually("both connections are accepted", || old.stat("connections_open") == 2.0);
         let new = with(old.successor(), of_new).start();
-        assert!(old.is_running(), "{form}: nothing is under way");
+        assert!(old.is_running(), "{form}: the old process has no open request");
         version.store(2, Relaxed);
         assert!(new.command(&["purge", "http://example.test/"]).status.success(), "{form}");
         for client in [&mut kept, &mut kept_too] {
             client.send("\r\n");
-            let response = client.response("GET").expect("the old one answers");
+            let response = client.response("GET").expect("the old process answers");
             assert_eq!(response.text(), "2", "{form}: {:?}", response.field("cache-status"));
         }
         assert!(old.wait().is_some_and(|status| status.success()), "{form}: {}", old.errors());
@@ -70,8 +70,9 @@ fn a_cache_directory_of_another_user_is_refused() {
     let origin = Origin::echo();
     let builder = builder(&origin, 1);
     let dir = builder.path("cache");
-    std::fs::create_dir(&dir).expect("the folder is ours");
-    std::fs::set_permissions(&dir, PermissionsExt::from_mode(0o700)).expect("it is ours");
+    std::fs::create_dir(&dir).expect("the folder is writable");
+    std::fs::set_permissions(&dir, PermissionsExt::from_mode(0o700))
+        .expect("the file is accessible");
     if std::os::unix::fs::chown(&dir, Some(12_345), None).is_err() {
         eprintln!("skipped: only root can give a directory to another user");
         return;

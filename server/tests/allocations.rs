@@ -1,8 +1,8 @@
-//! A RAM hit on a keep-alive connection allocates nothing on the heap, the whole flow included:
-//! read, parse, key, lookup, head, body, write, counters; with header rules as without.
+//! A RAM hit on a keep-alive connection makes no heap allocation, with header rules and without.
+//! The test covers the whole flow: read, parse, key, lookup, head, body, write and counters.
 //!
-//! The whole process is counted, so this file holds one test and its own client, which works in
-//! buffers that it made before.
+//! The allocator counts the whole process. This file therefore holds a single test, whose client
+//! uses buffers that it made before.
 
 use std::alloc::System;
 use std::io::{Read, Write};
@@ -19,7 +19,7 @@ static HEAP: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
 const HITS: usize = 3_000;
 
-/// Requests of each kind that is a hit, and how its answer begins.
+/// A request of each kind of hit, and the beginning of its answer.
 const KINDS: &[(&str, &str)] = &[
     ("GET /small HTTP/1.1\r\nHost: a.example\r\n\r\n", "HTTP/1.1 200"),
     ("HEAD /small HTTP/1.1\r\nHost: a.example\r\n\r\n", "HTTP/1.1 200"),
@@ -36,9 +36,9 @@ const KINDS: &[(&str, &str)] = &[
     ),
 ];
 
-/// A hundred rules, of each kind that a hit has: among them 2 add-header and 2 set-header that
-/// always run, values with variables, conditions that hold and that do not, regexes, a request that
-/// is changed before it is looked up.
+/// A hundred rules of every kind that runs on a hit: two add-header and two set-header that always
+/// run, values with variables, conditions that hold and that do not, regexes, and a request that is
+/// changed before its lookup.
 fn rules() -> String {
     let mut text = String::new();
     let mut rule = |hook: &str, lines: &str| {
@@ -91,7 +91,7 @@ fn hits_allocate_nothing(rules: Option<String>) {
     client.set_nodelay(true).expect("a socket");
     let mut answer = vec![0; 1 << 20];
     for (request, begin) in KINDS {
-        // The first fetches, the others fill pools and buffers.
+        // The first request fetches, and the others fill pools and buffers.
         for _ in 0..50 {
             ask(&mut client, request, &mut answer);
         }
@@ -107,11 +107,15 @@ fn hits_allocate_nothing(rules: Option<String>) {
         let seen = (change.allocations, change.reallocations);
         assert_eq!(seen, (0, 0), "allocations in {HITS} hits of {request}");
     }
-    assert_eq!(origin.request_count(), 4, "one fetch for each URL, all else were hits");
+    assert_eq!(
+        origin.request_count(),
+        4,
+        "each URL is fetched once, and all other requests are hits"
+    );
     drop(client);
     stopper.stop();
     assert!(server.join().expect("no panic"), "all requests finished");
-    // Only the socket and the counter file of this test are in it.
+    // The directory contains only the socket and the counter file of this test.
     let _ = std::fs::remove_dir_all(runtime_dir);
     let _ = std::fs::remove_file(file);
 }
@@ -143,7 +147,7 @@ fn serve(
     (address, stopper, server)
 }
 
-/// Sends a request and reads its answer; how many bytes it has.
+/// Sends a request and reads its answer. Returns the length of the answer.
 fn ask(client: &mut TcpStream, request: &str, answer: &mut [u8]) -> usize {
     client.write_all(request.as_bytes()).expect("the connection is kept");
     let mut filled = 0;
@@ -152,13 +156,13 @@ fn ask(client: &mut TcpStream, request: &str, answer: &mut [u8]) -> usize {
         assert!(count > 0, "the connection is kept");
         filled += count;
         if let Some(end) = end_of_answer(&answer[..filled], request.starts_with("HEAD")) {
-            assert_eq!(end, filled, "one answer for one request");
+            assert_eq!(end, filled, "more bytes arrived than one answer");
             return filled;
         }
     }
 }
 
-/// Length of the whole answer, once its head is there.
+/// Returns the length of the whole answer, once its head has arrived.
 fn end_of_answer(answer: &[u8], head_only: bool) -> Option<usize> {
     let head = answer.windows(4).position(|part| part == b"\r\n\r\n")? + 4;
     let length = answer[..head].windows(16).position(|part| part == b"content-length: ");

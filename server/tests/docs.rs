@@ -1,7 +1,7 @@
-//! The documents say what the program does: configurations in them are accepted, tables in them
-//! are those of the code, links in them lead somewhere.
+//! The documents match the program: their configurations are accepted, their tables are generated
+//! from the code, and their links lead to files.
 //!
-//! `UPDATE_DOCS=1` writes the pages that are made from tables.
+//! `UPDATE_DOCS=1` writes the pages that are generated from tables.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -12,11 +12,11 @@ use forebay_server::counters::COUNTERS;
 use forebay_server::events::Event;
 use forebay_sync::LockClass;
 
-/// The marks around the table of counters.
+/// The texts before and after the table of counters.
 const COUNTERS_INTRO: &str = include_str!("docs/counters_intro.md");
 const COUNTERS_STORE: &str = include_str!("docs/counters_store.md");
 
-/// The line above the table of lock classes.
+/// The text before the table of lock classes.
 const LOCKS_INTRO: &str = include_str!("docs/locks_intro.md");
 
 fn root() -> PathBuf {
@@ -47,20 +47,20 @@ fn listed(folder: &Path) -> Vec<PathBuf> {
     entries.flatten().map(|entry| folder.join(entry.file_name())).collect()
 }
 
-/// The fenced blocks of one language.
+/// Returns the fenced blocks of one language.
 fn blocks<'a>(page: &'a str, language: &str) -> Vec<&'a str> {
     let opening = format!("```{language}\n");
     let pieces = page.split(opening.as_str()).skip(1);
     pieces.map(|piece| piece.split("```").next().unwrap_or_default()).collect()
 }
 
-/// The texts between backquotes outside of fenced blocks.
+/// Returns the texts in backquotes outside of fenced blocks.
 fn quoted(page: &str) -> BTreeSet<&str> {
     let prose = page.split("```").step_by(2);
     prose.flat_map(|prose| prose.split('`').skip(1).step_by(2)).collect()
 }
 
-/// First cells of the table rows of a page that are one quoted word, with the whole row.
+/// Returns the first cell and the whole row of each table row whose first cell is one quoted word.
 fn rows(page: &str) -> impl Iterator<Item = (&str, &str)> {
     page.lines().filter_map(|line| {
         let (first, rest) = line.strip_prefix("| `")?.split_once('`')?;
@@ -80,7 +80,7 @@ fn every_configuration_in_the_documents_is_valid() {
             }
         }
     }
-    assert!(count >= 2, "README and docs/settings.md have one each, found {count}");
+    assert!(count >= 2, "README and docs/settings.md have one configuration each; found {count}");
 }
 
 #[test]
@@ -126,7 +126,7 @@ fn the_page_of_lock_classes_is_the_one_that_the_table_gives() {
     is_up_to_date("docs/locks.md", &wanted);
 }
 
-/// Writes the page if it was asked for, then compares it.
+/// Compares the page with the wanted text, after writing it if `UPDATE_DOCS=1` is set.
 fn is_up_to_date(page: &str, wanted: &str) {
     let path = root().join(page);
     if std::env::var_os("UPDATE_DOCS").is_some_and(|value| value == "1") {
@@ -149,7 +149,7 @@ fn the_page_of_logs_has_every_event_with_its_level_and_no_other() {
         assert!(row.starts_with(&format!(" | {level} |")), "{name} has level {level}");
         listed.remove(name);
     }
-    assert_eq!(listed, BTreeSet::new(), "there are no such events");
+    assert_eq!(listed, BTreeSet::new(), "docs/logs.md lists events that do not exist");
 }
 
 #[test]
@@ -158,7 +158,7 @@ fn the_page_of_limits_has_every_limit() {
     let section = page.split("\n## ").next().unwrap_or_default();
     let listed: BTreeSet<_> = rows(section).map(|(name, _)| name).collect();
     let limits = all_settings().filter(|setting| is_limit(setting)).map(|setting| setting.name);
-    assert_eq!(listed, limits.collect(), "docs/limits.md, the table of limits");
+    assert_eq!(listed, limits.collect(), "docs/limits.md differs from the table of limits");
 }
 
 #[test]
@@ -168,12 +168,15 @@ fn the_pages_of_operations_name_only_counters_that_exist() {
     for name in ["cache-tools", "limits", "logs", "metrics", "purging", "signals", "why-a-miss"] {
         let page = text(format!("docs/{name}.md"));
         for counter in quoted(&page).into_iter().filter(|word| word.ends_with("_total")) {
-            assert!(known.contains(counter), "docs/{name}.md names {counter}");
+            assert!(
+                known.contains(counter),
+                "docs/{name}.md names {counter}, which is not a counter"
+            );
         }
     }
 }
 
-/// The settings and limits whose names say that they bound something.
+/// Whether the setting bounds something, by its name.
 fn is_limit(setting: &Setting) -> bool {
     ["_max", "_min", "_grace_ms"].iter().any(|end| setting.name.ends_with(end))
 }

@@ -1,5 +1,5 @@
-//! Origins by name, with a scripted resolver: how often it is asked, which addresses are tried, and
-//! how requests end when it fails or does not answer.
+//! Origins by name, with a scripted resolver: how often the resolver is asked, which addresses are
+//! tried, and how requests end when it fails or does not answer.
 
 use std::io;
 use std::net::SocketAddr;
@@ -22,11 +22,11 @@ enum Does {
     Finds(Vec<SocketAddr>),
     Fails,
     Panics,
-    /// Waits until the gate opens, then finds these.
+    /// Waits until the gate opens, then returns these addresses.
     Hangs(Gate, Vec<SocketAddr>),
 }
 
-/// How often the resolver was asked, and how often it has returned.
+/// How often the resolver was called, and how often it has returned.
 #[derive(Default)]
 struct Asked {
     began_count: AtomicUsize,
@@ -43,8 +43,8 @@ struct Server {
 }
 
 impl Server {
-    /// Starts a server in front of an origin by name, with a resolver that follows this script. No
-    /// connection to the origin is kept, so that each request needs its address.
+    /// Starts a server in front of an origin that has a name, with a resolver that follows this
+    /// script. Connections to the origin are not kept, so that each request needs an address.
     fn start(script: Vec<Does>, flags: &[(&str, &str)]) -> Server {
         static COUNT: AtomicUsize = AtomicUsize::new(0);
         let own = format!("forebay-hosts-{}-{}", std::process::id(), COUNT.fetch_add(1, Relaxed));
@@ -77,7 +77,7 @@ impl Server {
         Server { address, counters, stopper, thread, asked, runtime_dir }
     }
 
-    /// The status of a request on a connection of its own.
+    /// Returns the status of a request on a new connection.
     fn status(&self) -> u16 {
         Client::connect(self.address).ask("GET", "/", &[]).expect("an answer").status
     }
@@ -94,7 +94,7 @@ impl Server {
         self.resolved_count() > self.asked.ended_count.load(Relaxed)
     }
 
-    /// Stops the server; returns whether all requests finished in time.
+    /// Stops the server. Returns whether all requests finished in time.
     fn stop(&mut self) -> bool {
         self.stopper.stop();
         self.thread.take().is_some_and(|thread| thread.join().expect("no panic"))
@@ -106,7 +106,7 @@ impl Drop for Server {
         if self.thread.is_some() {
             self.stop();
         }
-        // Only this server's own files are in it.
+        // The directory contains only this server's own files.
         let _ = std::fs::remove_dir_all(&self.runtime_dir);
     }
 }
@@ -129,7 +129,7 @@ fn resolver(script: Vec<Does>, asked: Arc<Asked>) -> Resolver {
     })
 }
 
-/// A loopback address at which no server listens, beside the origin's own.
+/// A loopback address on which no server listens, next to the origin's own address.
 fn closed_address(origin: &Origin) -> SocketAddr {
     SocketAddr::from(([127, 0, 0, 2], origin.address().port()))
 }
@@ -145,7 +145,7 @@ fn many_requests_of_all_workers_wait_for_one_resolution() {
             client
         })
         .collect();
-    eventually("all are read", || server.count(Counter::Requests) == 16);
+    eventually("the server has read all requests", || server.count(Counter::Requests) == 16);
     gate.open();
     for client in &mut clients {
         assert_eq!(client.response("GET").expect("an answer").status, 200);
@@ -164,7 +164,11 @@ fn an_address_that_fails_costs_only_the_first_request() {
         assert_eq!(server.count(Counter::OriginAddressErrors), 1, "turn {turn}");
     }
     assert_eq!((origin.connections().len(), server.resolved_count()), (10, 1));
-    assert_eq!(server.count(Counter::OriginConnectErrors), 0, "the origin could be reached");
+    assert_eq!(
+        server.count(Counter::OriginConnectErrors),
+        0,
+        "no request counts as a failed connection to the origin"
+    );
 }
 
 #[test]
@@ -173,20 +177,20 @@ fn the_last_addresses_stay_in_use_while_the_resolver_fails() {
     let finds = Does::Finds(vec![origin.address()]);
     for fails in [Does::Fails, Does::Finds(Vec::new()), Does::Panics] {
         let started_ms = clock::monotonic_ms();
-        // They are stale at once.
+        // With this setting the addresses are stale at once.
         let flags = [("origin-address-ms-max", "1ms")];
         let server = Server::start(vec![finds.clone(), fails], &flags);
         for turn in 0..10 {
             assert_eq!(server.status(), 200, "turn {turn}");
-            // The clock moves on by at least one tick.
+            // The clock advances by at least one tick.
             let now_ms = clock::monotonic_ms();
-            eventually("they are stale", || clock::monotonic_ms() > now_ms + 1);
+            eventually("the addresses are stale", || clock::monotonic_ms() > now_ms + 1);
         }
         assert_eq!(server.count(Counter::OriginStaleAddresses), 9);
         let errors = || server.count(Counter::OriginResolutionErrors);
         eventually("the failure is counted", || errors() > 0);
         let (errors, seconds) = (errors(), (clock::monotonic_ms() - started_ms) / 1000);
-        assert!(errors <= 1 + seconds, "{errors} tries in {seconds} s");
+        assert!(errors <= 1 + seconds, "{errors} failed resolutions in {seconds} s");
     }
 }
 
@@ -198,7 +202,7 @@ fn the_last_addresses_are_not_used_beyond_their_time() {
     let server = Server::start(script, &flags);
     assert_eq!(server.status(), 200);
     let now_ms = clock::monotonic_ms();
-    eventually("its address is too old", || clock::monotonic_ms() > now_ms + 1);
+    eventually("the address is too old", || clock::monotonic_ms() > now_ms + 1);
     assert_eq!(server.status(), 502);
     assert_eq!(server.count(Counter::OriginStaleAddresses), 0);
 }
@@ -208,16 +212,16 @@ fn a_resolver_that_hangs_delays_neither_requests_with_an_address_nor_the_stop() 
     let (origin, gate) = (Origin::echo(), Gate::new());
     let hangs = Does::Hangs(gate.clone(), Vec::new());
     let script = vec![Does::Finds(vec![origin.address()]), hangs];
-    // Longer than the test waits, so that only the last address can help.
+    // The limit is longer than the test waits, so only the last address can help.
     let flags = [("origin-address-ms-max", "1ms"), ("origin-connect-ms-max", "10m")];
     let mut server = Server::start(script, &flags);
     for turn in 0..3 {
         assert_eq!(server.status(), 200, "turn {turn}");
         let now_ms = clock::monotonic_ms();
-        eventually("its address is stale", || clock::monotonic_ms() > now_ms + 1);
+        eventually("the address is stale", || clock::monotonic_ms() > now_ms + 1);
     }
     assert_eq!(server.count(Counter::OriginStaleAddresses), 2);
-    assert_eq!(server.resolved_count(), 2, "one at a time");
+    assert_eq!(server.resolved_count(), 2, "resolutions run one at a time");
     assert!(server.is_resolving(), "requests waited for the resolver");
     assert!(server.stop(), "all requests had finished");
     assert!(server.is_resolving(), "the stop waited for the resolver");
@@ -230,7 +234,7 @@ fn a_request_without_an_address_waits_for_as_long_as_a_connection_may_take() {
     let script = vec![Does::Hangs(gate.clone(), Vec::new())];
     let server = Server::start(script, &[("origin-connect-ms-max", "100ms")]);
     assert_eq!((server.status(), server.status()), (504, 504));
-    assert_eq!(server.resolved_count(), 1, "the second waits for the same one");
+    assert_eq!(server.resolved_count(), 1, "the second request waits for the same resolution");
     gate.open();
 }
 
@@ -244,7 +248,10 @@ fn a_name_without_addresses_is_not_resolved_for_each_request() {
         }
         let seconds = usize::try_from((clock::monotonic_ms() - started_ms) / 1000);
         let (resolved, seconds) = (server.resolved_count(), seconds.expect("a short time"));
-        assert!((1..=1 + seconds).contains(&resolved), "{resolved} times in {seconds} s");
+        assert!(
+            (1..=1 + seconds).contains(&resolved),
+            "the name was resolved {resolved} times in {seconds} s"
+        );
     }
 }
 
@@ -266,10 +273,11 @@ fn an_origin_that_moved_is_found_once_its_old_address_fails() {
     let origin = Origin::echo();
     let old = Does::Finds(vec![closed_address(&origin)]);
     let new = Does::Finds(vec![origin.address()]);
-    // Far longer than the test waits, so that only the refusal can help.
+    // The address stays fresh far longer than the test takes, so only the refused connection leads
+    // to a resolution.
     let server = Server::start(vec![old, new], &[("origin-address-ms-max", "1h")]);
     assert_eq!(server.status(), 502);
-    eventually("it is found", || server.status() == 200);
+    eventually("the new address is found", || server.status() == 200);
     assert_eq!(server.resolved_count(), 2);
 }
 
@@ -278,13 +286,13 @@ fn an_origin_that_is_down_is_resolved_again_at_most_once_a_second() {
     let origin = Origin::echo();
     let started_ms = clock::monotonic_ms();
     let server = Server::start(vec![Does::Finds(vec![closed_address(&origin)])], &[]);
-    eventually("it is resolved again", || {
+    eventually("the name is resolved again", || {
         assert_eq!(server.status(), 502);
         server.resolved_count() > 1
     });
     let seconds = usize::try_from((clock::monotonic_ms() - started_ms) / 1000);
     let (resolved, seconds) = (server.resolved_count(), seconds.expect("a short time"));
-    assert!(resolved <= 1 + seconds, "{resolved} times in {seconds} s");
+    assert!(resolved <= 1 + seconds, "the name was resolved {resolved} times in {seconds} s");
 }
 
 #[test]
@@ -295,7 +303,7 @@ fn no_request_gets_a_stale_address_from_a_resolver_that_works() {
     let server = Server::start(script, &[("origin-address-ms-max", "1ms")]);
     assert_eq!(server.status(), 200);
     let now_ms = clock::monotonic_ms();
-    eventually("its address is stale", || clock::monotonic_ms() > now_ms + 1);
+    eventually("the address is stale", || clock::monotonic_ms() > now_ms + 1);
     let mut clients: Vec<_> = (0..6)
         .map(|number| {
             let mut client = Client::connect(server.address);
@@ -303,7 +311,9 @@ fn no_request_gets_a_stale_address_from_a_resolver_that_works() {
             client
         })
         .collect();
-    eventually("all are read", || server.count(Counter::Requests) == 7 && server.is_resolving());
+    eventually("the server has read all requests", || {
+        server.count(Counter::Requests) == 7 && server.is_resolving()
+    });
     gate.open();
     for client in &mut clients {
         assert_eq!(client.response("GET").expect("an answer").status, 200);
@@ -327,7 +337,7 @@ fn connections_take_turns_on_all_addresses() {
 fn resolutions_that_hang_take_no_more_threads_than_there_are_permits() {
     let (origin, gate) = (Origin::echo(), Gate::new());
     let script = vec![Does::Hangs(gate.clone(), vec![origin.address()])];
-    // Each connection begins a resolution of its own, and gives it up before it ends.
+    // Each connection begins its own resolution, and gives up before the resolution ends.
     let flags = [("origin-address-ms-max", "0"), ("origin-connect-ms-max", "100ms")];
     let server = Server::start(script, &flags);
     let mut clients: Vec<_> = (0..100)
@@ -341,7 +351,7 @@ fn resolutions_that_hang_take_no_more_threads_than_there_are_permits() {
         assert_eq!(client.response("GET").expect("an answer").status, 504);
     }
     let resolved = server.resolved_count();
-    assert!((1..=2 * 32).contains(&resolved), "{resolved} threads of two workers");
+    assert!((1..=2 * 32).contains(&resolved), "two workers started {resolved} resolver threads");
     gate.open();
-    eventually("the permits are back", || server.status() == 200);
+    eventually("the permits are free again", || server.status() == 200);
 }

@@ -16,7 +16,7 @@ pub(crate) fn record(dir: &Path, arguments: &[&str]) -> Command {
     command
 }
 
-/// Path of the library that cargo built for this test.
+/// Returns the path of the library that cargo built for this test.
 pub(crate) fn library() -> PathBuf {
     let test = std::env::current_exe().expect("a path");
     test.parent().expect("a directory").join("liblockprof.so")
@@ -32,7 +32,7 @@ pub(crate) fn compiled() -> Option<tempfile::TempDir> {
     compiled_program("locks")
 }
 
-/// Compiles one of the library's own test programs in a directory of its own; `None` if tests
+/// Compiles one of the library's own test programs in a new directory. Returns `None` if tests
 /// without a compiler are skipped.
 pub(crate) fn compiled_program(name: &str) -> Option<tempfile::TempDir> {
     if !has_compiler("cc") {
@@ -54,7 +54,7 @@ pub(crate) fn report(file: &Path) -> Value {
     serde_json::from_slice(&output.stdout).expect("JSON")
 }
 
-/// The output of `forebay locks`.
+/// Returns the output of `forebay locks`.
 pub(crate) fn locks(dir: &Path, arguments: &[&str]) -> String {
     let mut command = Command::new(PROGRAM);
     let output = command.arg("locks").args(arguments).current_dir(dir).output().expect("it runs");
@@ -70,7 +70,7 @@ pub(crate) fn names(dir: &Path) -> Vec<String> {
     names
 }
 
-/// Compiles a program from source and flags; false if tests without a compiler are skipped.
+/// Compiles a program from source. Returns false if tests that need a compiler are skipped.
 pub(crate) fn compile(dir: &Path, compiler: &str, source: &str, flags: &[&str]) -> bool {
     if !has_compiler(compiler) {
         return false;

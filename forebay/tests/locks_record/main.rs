@@ -1,4 +1,4 @@
-//! `forebay locks` with foreign programs in C and C++: they are run, recorded and examined.
+//! `forebay locks` with foreign programs in C and C++, which it runs, records and examines.
 
 mod common;
 mod record;

@@ -1,4 +1,4 @@
-//! Running and recording.
+//! Running and recording programs.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader};
@@ -15,7 +15,7 @@ fn a_program_is_run_and_the_report_names_its_functions_and_lines() {
     let dir = dir.path();
     let (code, said, report_text) = run(dir, &["--", "./locks", "tries", "2"]);
     assert_eq!(code, Some(0), "{report_text}");
-    assert!(said.contains("expect|"), "what it says is not mixed with the report: {said}");
+    assert!(said.contains("expect|"), "the program's output is mixed with the report: {said}");
     for part in ["tries locks.c:", "take_mutex locks.c:", "(mutex)", "not recorded: "] {
         assert!(report_text.contains(part), "no {part:?} in {report_text}");
     }
@@ -86,7 +86,7 @@ fn callers_and_locks_are_told_apart_on_demand() {
     assert!(asleep("x").contains("(mutex, after a condition)\n"), "{}", asleep("x"));
     let (_, off) = first(&["--off"]);
     assert_eq!(off["is_on"], false);
-    assert_eq!(names(dir), ["locks", "x"], "each run is in place of the one before");
+    assert_eq!(names(dir), ["locks", "x"], "each run replaces the profile of the run before");
 }
 
 #[test]
@@ -106,7 +106,7 @@ fn a_recorded_program_ends_as_it_would_alone() {
     assert_eq!(line, "ready\n");
     let pid = Pid::from_raw(child.id().cast_signed()).expect("a process");
     kill_process(pid, Signal::TERM).expect("it runs");
-    assert_eq!(child.wait().expect("it ends").code(), Some(5), "the signal was sent on");
+    assert_eq!(child.wait().expect("it ends").code(), Some(5), "the signal reaches the program");
 }
 
 #[test]
@@ -132,7 +132,7 @@ fn profiles_that_are_still_written_are_not_replaced() {
     }
     let dir = tempfile::tempdir().expect("a directory");
     let dir = dir.path();
-    // It runs until its input ends.
+    // The program runs until its input ends.
     let source = "#include <pthread.h>\n#include <stdio.h>\n\
                   static pthread_mutex_t m = PTHREAD_MUTEX_INITIALIZER;\n\
                   int main(void) { pthread_mutex_lock(&m); puts(\"ready\"); fflush(stdout);\n\
@@ -158,7 +158,11 @@ fn profiles_that_are_still_written_are_not_replaced() {
     assert_eq!(first.wait().expect("it ends").code(), Some(0));
     let (code, _, error) = run(dir, &second);
     assert_eq!((code, &*error), (Some(0), ""));
-    assert_eq!(names(dir), ["lives", "lives.c", "ran"], "that of who has gone is replaced");
+    assert_eq!(
+        names(dir),
+        ["lives", "lives.c", "ran"],
+        "the profile of a process that has ended is replaced"
+    );
 }
 
 #[test]
@@ -172,7 +176,7 @@ fn a_program_that_cannot_be_recorded_does_not_run() {
         (&["--", "./text"], "not a 64-bit program"),
         (&["--out", "precious", "--", "sh", "-c", "touch ran"], "choose another file"),
         (&["--out", "no/where", "--", "sh", "-c", "touch ran"], "no/where: "),
-        // No file can be created there.
+        // No file can be created in /proc.
         (
             &["--out", "/proc/x", "--", "sh", "-c", "touch ran"],
             "/proc/x: cannot create the profile",
@@ -215,7 +219,7 @@ fn a_full_disk_is_refused_before_the_program_runs() {
             refused,
             "{said}"
         );
-        // Neither a profile nor the trial file is left.
+        // Neither a profile nor the test file remains.
         let expected: &[u8] = if refused { b"1\n" } else { b"0\n" };
         assert_eq!(output.stdout, expected, "{output:?}");
         assert_eq!(dir.join("ran").exists(), !refused, "{size}");

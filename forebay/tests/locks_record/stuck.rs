@@ -41,7 +41,7 @@ fn a_deadlock_is_reported_while_it_lasts_and_after_the_process_was_killed() {
     }
     what_goes_on_is_not_denied(dir.path());
     let pid = stuck["pid"].as_i64().and_then(|pid| Pid::from_raw(pid as i32)).expect("a process");
-    kill_process(pid, Signal::KILL).expect("it is there");
+    kill_process(pid, Signal::KILL).expect("the process exists");
     child.wait().expect("it ends");
     let ended = now(&file, &[]);
     for part in
@@ -51,7 +51,8 @@ fn a_deadlock_is_reported_while_it_lasts_and_after_the_process_was_killed() {
     }
 }
 
-/// A wait counts when it ends: reports mention those in progress, and `top` counts them so far.
+/// A wait is counted when it ends. Reports therefore mention waits in progress, and `top` counts
+/// them as they grow.
 fn what_goes_on_is_not_denied(dir: &Path) {
     let file = "deadlock.locks";
     let report = locks(dir, &["report", file]);

@@ -1,4 +1,4 @@
-//! The views of foreign programs' profiles.
+//! The views of the profiles of foreign programs.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader};
@@ -29,7 +29,7 @@ int main(void) {
 }
 "#;
 
-/// Two threads that take a lock through different callers; one of them fails a try-lock first.
+/// Two threads that take a lock through different callers. One of them first fails a try-lock.
 const WAYS: &str = r#"
 #include <pthread.h>
 #include <stdlib.h>
@@ -63,7 +63,7 @@ int main(void) {
 }
 "#;
 
-/// Both processes have taken the lock.
+/// Starts the program, and waits until both processes have taken the lock.
 fn started(dir: &Path) -> Child {
     let mut command = record(dir, &["--quiet", "--stacks", "4", "--out", "two", "--", "./program"]);
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("it runs");
@@ -131,7 +131,7 @@ fn each_stack_of_each_thread_is_shown_with_its_numbers_and_bars() {
     let threads: Vec<_> = text.split("\nthread ").skip(1).collect();
     assert_eq!(threads.len(), 2, "{text}");
     assert!(threads.iter().all(|thread| thread.contains("(exited)\n")), "{text}");
-    // The thread with a failed try-lock comes first, and that call site first among its own.
+    // The thread with a failed try-lock comes first, and so does that call site among its own.
     let entries: Vec<_> = threads[0].split("\n\tmutex ::: ").skip(1).collect();
     assert_eq!(entries.len(), 2, "{text}");
     let numbers = "enter count 1 ::: try-lock failure count 1 ::: try-lock delay ";
@@ -148,7 +148,7 @@ fn each_stack_of_each_thread_is_shown_with_its_numbers_and_bars() {
     }
     let calm = "take program.c:7\n\t\tcalm program.c:8\n\t\tmain program.c:";
     assert!(threads[1].contains("enter count 7 ") && threads[1].contains(calm), "{text}");
-    // In one line per call site, only the callers tell two of them apart.
+    // In a table with one line per call site, only the callers distinguish two of the sites.
     let table = locks(dir, &["report", "program.locks"]);
     assert!(table.contains("take program.c:7 (mutex) < calm program.c:8 < main"), "{table}");
 }
@@ -232,7 +232,7 @@ fn a_report_says_that_its_program_has_changed_since() {
     );
     let file = dir.join("program.locks");
     assert_eq!(report(&file)["changed_files"], serde_json::json!([]));
-    let program = dir.join("program").canonicalize().expect("it is there");
+    let program = dir.join("program").canonicalize().expect("the path exists");
     fs::copy(&program, dir.join("another")).expect("copied");
     fs::rename(dir.join("another"), &program).expect("renamed");
     let line = format!(
@@ -249,7 +249,7 @@ fn a_report_says_that_its_program_has_changed_since() {
     assert_eq!(report(&file)["changed_files"][0]["what"], "missing");
 }
 
-/// The system loads a program at another address each time.
+/// The system loads a program at another address in each run.
 #[test]
 fn call_sites_of_two_runs_match_at_any_load_address() {
     for flags in [&["-g"][..], &[], &["-s"]] {
@@ -309,7 +309,7 @@ fn cpp_locks_are_named_after_their_callers() {
         let is_noted = error.contains(&format!("\n2 call sites show {note}"));
         assert!(is_noted || optimised == "-O2", "{error}");
     }
-    // Without lines: the function and the offset in it.
+    // Without line numbers, a site is the function and the offset in it.
     let dir = tempfile::tempdir().expect("a directory");
     let dir = dir.path();
     assert!(compile(dir, "g++", SOURCE, &["-std=c++17"]));
@@ -321,7 +321,7 @@ fn cpp_locks_are_named_after_their_callers() {
 
 #[test]
 fn a_cpp_condition_wait_is_named_after_its_caller() {
-    // The holder of the lock after `begun` knows that the other thread is waiting.
+    // Once the main thread holds the lock after `begun`, the other thread is waiting.
     const SOURCE: &str = "#include <condition_variable>\n#include <mutex>\n#include <thread>\n\
          std::mutex m; std::condition_variable c; bool begun, ready;\n\
          __attribute__((noinline)) void wait_here() { std::unique_lock<std::mutex> l(m);\n\

@@ -1,4 +1,4 @@
-//! `forebay locks` beside a server that runs, dies, and leaves its profile.
+//! `forebay locks` with a server that runs, dies, and leaves its profile.
 
 use std::fs;
 use std::io::{Read as _, Write as _};
@@ -13,14 +13,14 @@ use serde_json::Value;
 
 use crate::common::{PROGRAM, file_of, fresh, locks, report, text_of};
 
-/// The error output of a refused command.
+/// Returns the error output of a command that must be refused.
 fn refusal(arguments: &[&str]) -> String {
     let output = locks(arguments);
     assert_eq!(output.status.code(), Some(1), "{arguments:?}: {output:?}");
     String::from_utf8(output.stderr).expect("text")
 }
 
-/// Acquisitions of a lock class at all call sites.
+/// The number of acquisitions of a lock class at all call sites.
 fn count(report: &Value, class: &str) -> u64 {
     let sites = report["sites"].as_array().expect("sites");
     let of_class = sites.iter().filter(|site| site["site"]["lock"] == class);
@@ -41,7 +41,11 @@ fn misses_take_locks_and_a_hit_takes_none() {
     let mut ask = |target: &str| client.ask("GET", target, &[]).expect("served").status;
     assert_eq!(ask("/before"), 200);
     let off = report(&file);
-    assert_eq!((&off["is_on"], all(&off)), (&false.into(), 0), "it begins off: {off}");
+    assert_eq!(
+        (&off["is_on"], all(&off)),
+        (&false.into(), 0),
+        "the profile is off at the start: {off}"
+    );
 
     assert_eq!(text_of(&["on", &file]), format!("{file}: on\n"));
     for number in 0..10 {
@@ -53,7 +57,7 @@ fn misses_take_locks_and_a_hit_takes_none() {
     assert!(count(&missed, "cache.flight") >= 10, "{missed}");
     assert!(missed["room"]["records"].as_u64() > Some(2), "{missed}");
 
-    // The last fetch may end after its client has its answer.
+    // The last fetch may end after its client has received the answer.
     assert_eq!(ask("/1"), 200);
     forebay_testkit::eventually("the fetches have ended", || {
         assert!(text_of(&["reset", &file]).ends_with("reset\n"));
@@ -74,20 +78,21 @@ fn misses_take_locks_and_a_hit_takes_none() {
     text_of(&["reset", &file]);
     assert_eq!(ask("/another"), 200);
     let off = report(&file);
-    assert_eq!(all(&off), 0, "it is off: {off}");
+    assert_eq!(all(&off), 0, "the profile is off: {off}");
 }
 
-/// The output of `forebay locks` when it looks for the servers' files in a folder.
+/// Returns the output of `forebay locks` when it searches a folder for the servers' files.
 fn refusal_in(runtime_dir: &Path, command: &str) -> String {
-    let parent = runtime_dir.parent().expect("it has one");
+    let parent = runtime_dir.parent().expect("the folder has a parent");
     let mut run = Command::new(PROGRAM);
     run.args(["locks", command]).env("XDG_RUNTIME_DIR", parent);
-    let output = run.output().expect("it was built");
+    let output = run.output().expect("forebay was built");
     assert_eq!(output.status.code(), Some(1), "{command}: {output:?}");
     String::from_utf8(output.stderr).expect("text")
 }
 
-/// A server without a lock profile serves; commands that need the profile get the reason.
+/// Checks that a server without a lock profile serves, and that commands that need the profile
+/// report the reason.
 fn serves_without_profile(server: &Server, why: &str) {
     let mut client = Client::connect(server.address());
     assert_eq!(client.ask("GET", "/", &[]).expect("served").status, 200);
@@ -105,11 +110,11 @@ fn serves_without_profile(server: &Server, why: &str) {
 fn a_server_without_room_for_a_profile_serves_and_reports_it() {
     let origin = fresh();
     let folder = forebay_testkit::server::Folder::new();
-    // As if the disk were full: the shell limits files to 30 or 60 MB.
+    // The shell limits files to 30 or 60 MB, which acts like a full disk.
     let program = folder.path("limited");
     let script = format!("#!/bin/sh\nulimit -f 60000\nexec {PROGRAM} \"$@\"\n");
-    // A program that is open for writing in this process, and so for a moment in each child, cannot
-    // be executed.
+    // A program that is open for writing cannot be executed. A child of this process may inherit
+    // such an open file for a moment, so the shell writes the program.
     let write = "printf %s \"$1\" > \"$0\" && chmod 700 \"$0\"";
     let mut shell = Command::new("sh");
     shell.args(["-c", write]).arg(&program).arg(script);
@@ -191,7 +196,7 @@ fn a_file_that_is_no_profile_is_refused_with_the_reason() {
     let origin = fresh();
     let server = Server::before(PROGRAM, &origin);
     let path = file_of(&server);
-    let whole = std::fs::read(&path).expect("it is ours");
+    let whole = std::fs::read(&path).expect("the file is accessible");
     let copy = server.path("copy");
     let file = copy.display().to_string();
     let mut damaged = whole.clone();
@@ -201,7 +206,7 @@ fn a_file_that_is_no_profile_is_refused_with_the_reason() {
         (&whole[..whole.len() - 1], "is cut off"),
         (&damaged, "is damaged: the header"),
     ] {
-        std::fs::write(&copy, bytes).expect("it is ours");
+        std::fs::write(&copy, bytes).expect("the file is accessible");
         for arguments in
             [&["report", &file][..], &["flame", &file], &["on", &file], &["diff", &file, &file]]
         {
@@ -221,7 +226,7 @@ fn saved_reports_and_profiles_are_compared() {
     let mut client = Client::connect(server.address());
     client.ask("GET", "/first", &[]).expect("served");
     let before = server.path("before.json");
-    std::fs::write(&before, text_of(&["report", "--json", &file])).expect("it is ours");
+    std::fs::write(&before, text_of(&["report", "--json", &file])).expect("the file is accessible");
     let before = before.display().to_string();
     for number in 0..3 {
         client.ask("GET", &format!("/{number}"), &[]).expect("served");
@@ -236,7 +241,8 @@ fn saved_reports_and_profiles_are_compared() {
         .map(|site| site["change"]["count"].as_i64().expect("a number"))
         .sum();
     let saved: Value =
-        serde_json::from_slice(&std::fs::read(&before).expect("it is ours")).expect("JSON");
+        serde_json::from_slice(&std::fs::read(&before).expect("the file is accessible"))
+            .expect("JSON");
     let (now, then) = (count(&report(&file), "cache.shard"), count(&saved, "cache.shard"));
     assert!(now > then && then > 0, "{now} after {then}");
     assert_eq!(taken.unsigned_abs(), now - then);

@@ -9,7 +9,7 @@ use serde_json::Value;
 pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_forebay");
 
 pub(crate) fn locks(arguments: &[&str]) -> Output {
-    Command::new(PROGRAM).arg("locks").args(arguments).output().expect("it was built")
+    Command::new(PROGRAM).arg("locks").args(arguments).output().expect("forebay was built")
 }
 
 pub(crate) fn text_of(arguments: &[&str]) -> String {
@@ -26,7 +26,7 @@ pub(crate) fn file_of(server: &Server) -> PathBuf {
     server.path(&format!("run/{}.locks", server.address().port()))
 }
 
-/// An origin whose responses are all fresh.
+/// An origin that answers with fresh responses.
 pub(crate) fn fresh() -> Origin {
     Origin::start(|_| {
         Script::new()

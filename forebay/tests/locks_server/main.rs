@@ -1,4 +1,4 @@
-//! `forebay locks` beside a server: switches, reports and stacks.
+//! `forebay locks` with a running server: switching, reports and stacks.
 
 mod command;
 mod common;

@@ -7,13 +7,13 @@ use serde_json::Value;
 
 use crate::common::{PROGRAM, file_of, fresh, locks, report, text_of};
 
-/// Concurrent clients: more than workers, so that work queues up.
+/// The number of concurrent clients. It exceeds the number of workers, so that work queues up.
 const CLIENTS: u64 = 8;
 
-/// More than clients ask before a test ends.
+/// More requests than the clients send before a test ends.
 const REQUESTS_MAX: u64 = 1_000_000_000;
 
-/// How many stacks were taken, from the table that resolves no function names.
+/// Returns how many stacks were taken, from the table that resolves no function names.
 fn taken(file: &str) -> u64 {
     let table = text_of(&["report", "--lines", "1", file]);
     let line =
@@ -61,7 +61,7 @@ fn stacks_name_the_callers_of_waits() {
         (&found["stack_sample"], found["room"]["rejected"]["stacks"].as_u64()),
         (&1.into(), Some(0))
     );
-    // Each wait was sampled, so the stacks add up to the call sites.
+    // Each wait was sampled, so the stacks add up to the numbers of the call sites.
     for column in ["cnt_lock", "wait_total_ns", "try_delay_ns"] {
         let of_places = sum(&found["sites"], |site| &site["numbers"][column]);
         let name = if column == "cnt_lock" { "wait_count" } else { column };
@@ -102,8 +102,8 @@ fn a_hit_takes_no_lock_and_has_no_stack() {
     text_of(&["on", "--stacks", "1", &file]);
     assert_eq!((ask(), ask()), (200, 200));
     let sites = |found: &Value| found["sites"].as_array().map(Vec::len);
-    assert!(sites(&report(&file)) > Some(0), "a miss takes some");
-    // The fetch may end after its client has its answer.
+    assert!(sites(&report(&file)) > Some(0), "a miss takes locks");
+    // The fetch may end after its client has received the answer.
     forebay_testkit::eventually("the fetch has ended", || {
         text_of(&["reset", &file]);
         let goes_on = || sites(&report(&file)) > Some(0);
@@ -133,7 +133,11 @@ fn a_small_profile_has_no_room_for_stacks_and_says_so() {
     let said = String::from_utf8(refused.stderr).expect("text");
     assert_eq!(refused.status.code(), Some(1), "{said}");
     assert!(said.contains("the profile has no room for stacks"), "{said}");
-    assert_eq!(report(&file)["is_on"], Value::from(false), "nothing is done by halves");
+    assert_eq!(
+        report(&file)["is_on"],
+        Value::from(false),
+        "the refused command did not switch the profile on"
+    );
     assert_eq!(text_of(&["on", &file]), format!("{file}: on\n"));
 }
 
@@ -146,5 +150,9 @@ fn a_setting_samples_stacks_from_the_start() {
     let found = report(&file);
     assert_eq!((&found["is_on"], &found["stack_sample"]), (&true.into(), &7.into()));
     text_of(&["on", &file]);
-    assert_eq!(report(&file)["stack_sample"], Value::from(7), "on without stacks leaves it");
+    assert_eq!(
+        report(&file)["stack_sample"],
+        Value::from(7),
+        "`on` without --stacks keeps the setting"
+    );
 }

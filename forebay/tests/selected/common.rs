@@ -1,5 +1,5 @@
-//! A server with two sites, an origin that answers with the fields that the client wants, and
-//! helpers to look at the cache.
+//! A server with two sites, an origin that answers with fields that the client asks for, and
+//! helpers to inspect the cache.
 
 use std::collections::BTreeSet;
 use std::process::Output;
@@ -9,7 +9,8 @@ use serde_json::Value;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_forebay");
 
-/// Answers with the lines of the request's `X-Answer` fields; 304 to conditional requests.
+/// An origin that answers with the lines of the request's `X-Answer` fields, and with 304 to
+/// conditional requests.
 pub(crate) fn origin() -> Origin {
     Origin::start(|request: &Request| {
         let mut fields = vec!["ETag: \"v\""];
@@ -25,7 +26,7 @@ pub(crate) fn origin() -> Origin {
     })
 }
 
-/// `top` goes before the sites.
+/// A server with the sites `shop` and `other`. `top` is the text before the sites.
 pub(crate) fn builder(origin: &Origin, top: &str) -> ServerBuilder {
     let site = |name: &str, names: &str| {
         let origin = origin.address();
@@ -41,7 +42,7 @@ pub(crate) fn start() -> (Origin, Server) {
     (origin, server)
 }
 
-/// One request for a URL, on a connection of its own.
+/// Sends one request for a URL on a new connection.
 pub(crate) fn ask(server: &Server, method: &str, url: &str, fields: &[&str]) -> Response {
     let rest = url.strip_prefix("http://").expect("a URL");
     let (host, path) = rest.split_at(rest.find('/').expect("a path"));
@@ -51,7 +52,7 @@ pub(crate) fn ask(server: &Server, method: &str, url: &str, fields: &[&str]) -> 
     client.response(method).unwrap_or_else(|broken| panic!("{method} {url}: {broken:?}"))
 }
 
-/// Stores it, with these fields of the origin's answer.
+/// Stores a response for the URL, with these fields of the origin's answer.
 pub(crate) fn store(server: &Server, url: &str, answer: &[&str]) {
     let fields: Vec<_> = answer.iter().map(|field| format!("X-Answer: {field}")).collect();
     let fields: Vec<_> = fields.iter().map(String::as_str).collect();
@@ -59,14 +60,14 @@ pub(crate) fn store(server: &Server, url: &str, answer: &[&str]) {
     assert_eq!(response.status, 200, "{url}");
 }
 
-/// Whether it is answered from the cache.
+/// Whether the URL is answered from the cache.
 pub(crate) fn is_stored(server: &Server, url: &str) -> bool {
     let status = ask(server, "GET", url, &["Cache-Control: only-if-cached"]).status;
     assert!(matches!(status, 200 | 504), "{url}: {status}");
     status == 200
 }
 
-/// The URLs of the list, in its order.
+/// Returns the URLs of the list, in its order.
 pub(crate) fn listed(server: &Server, flags: &[&str]) -> Vec<String> {
     let lines = list(server, flags);
     lines.iter().map(|line| line["url"].as_str().expect("a URL").to_owned()).collect()
@@ -79,7 +80,7 @@ pub(crate) fn list(server: &Server, flags: &[&str]) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
 }
 
-/// Runs `forebay purge --json`, which has to succeed.
+/// Runs `forebay purge --json`, which must succeed, and returns its output.
 pub(crate) fn purge(server: &Server, flags: &[&str]) -> Value {
     let output = server.command(&[&["purge", "--json"], flags].concat());
     assert!(output.status.success(), "{flags:?}: {output:?}");
@@ -90,11 +91,11 @@ pub(crate) fn said(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// The URLs that are stored, both by the list and by a client's request.
+/// Returns the stored URLs, and checks that the list and the requests of clients agree.
 pub(crate) fn stored<'u>(server: &Server, urls: &[&'u str]) -> BTreeSet<&'u str> {
     let found: BTreeSet<_> = urls.iter().copied().filter(|url| is_stored(server, url)).collect();
     let listed = listed(server, &[]);
     let listed: BTreeSet<_> = listed.iter().map(String::as_str).collect();
-    assert_eq!(found, listed, "the list has others than clients find");
+    assert_eq!(found, listed, "the list differs from the responses that clients find");
     found
 }

@@ -17,7 +17,7 @@ const PAGES: &[(&str, &str)] = &[
 fn an_unsafe_request_invalidates_the_groups_that_its_answer_names_at_its_origin() {
     let (_origin, server) = start();
     let all: Vec<_> = PAGES.iter().map(|(url, _)| *url).collect();
-    // Method, status, the field, the pages that are invalidated.
+    // Method, status, the field's value, and the pages that are invalidated.
     let cases: &[(&str, &str, &str, &[usize])] = &[
         ("POST", "200 OK", "\"a\"", &[0, 1]),
         ("DELETE", "202 Accepted", "\"a\", \"c\"", &[0, 1]),
@@ -81,7 +81,7 @@ fn an_answer_with_too_many_groups_invalidates_its_whole_origin() {
     let groups: Vec<_> = (0..300).map(|number| format!("\"{number}\"")).collect();
     let field = format!("X-Answer: Cache-Group-Invalidation: {}", groups.join(", "));
     ask(&server, "POST", "http://shop.test/form", &[&field, "Content-Length: 0"]);
-    // Pages of another port or host stay.
+    // Pages of another port or host remain.
     assert_eq!(stored(&server, &all), all[5..].iter().copied().collect());
     assert_eq!(server.stat("origins_invalidated_total"), 1.0);
 }

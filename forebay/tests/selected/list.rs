@@ -42,11 +42,13 @@ fn stored_responses_are_listed_in_order_with_their_properties() {
     let output = server.command(&["ls"]);
     let text = String::from_utf8_lossy(&output.stdout);
     assert_eq!(text.lines().count(), 1 + urls.len(), "{text}");
-    let row = text.lines().find(|row| row.contains("http://other.test/")).expect("it is there");
+    let row =
+        text.lines().find(|row| row.contains("http://other.test/")).expect("the list has the row");
     assert!(row.contains("  1    0 ") && row.ends_with("t1,t2"), "{text}");
 }
 
-/// U+009B starts a terminal control sequence; U+202E reverses the text after it.
+/// The tag contains U+009B, which starts a terminal control sequence, and U+202E, which reverses
+/// the text after it.
 #[test]
 fn a_tag_does_not_steer_the_terminal() {
     let tag = "a\u{9b}2J\u{202e}b";
@@ -78,7 +80,7 @@ fn a_list_goes_on_where_the_last_one_ended() {
     assert_eq!(listed(&server, &["--host", "a.test", "--after", &after]), [""; 0]);
 }
 
-/// A host without its port is two selections for each site.
+/// A host without a port is two selections for each site.
 #[test]
 fn a_list_of_more_than_one_selection_goes_on_from_any_limit() {
     let (_origin, server) = start();
@@ -93,7 +95,7 @@ fn a_list_of_more_than_one_selection_goes_on_from_any_limit() {
     }
 }
 
-/// The URLs of all pages; each page starts where the one before ended.
+/// Returns the URLs of all pages of the list. Each page starts where the one before ended.
 fn all_pages(server: &Server, flags: &[&str]) -> (Vec<String>, String) {
     let (mut found, mut after) = (Vec::new(), None::<String>);
     loop {
@@ -119,7 +121,7 @@ fn all_pages(server: &Server, flags: &[&str]) -> (Vec<String>, String) {
 #[test]
 fn a_closed_pipe_ends_it_quietly() {
     let (_origin, server) = start();
-    // More than a pipe holds.
+    // The list is longer than a pipe's buffer.
     for number in 0..800 {
         let url = format!("http://shop.test/{}/{number:04}", "x".repeat(100));
         store(&server, &url, &[]);
@@ -131,13 +133,13 @@ fn a_closed_pipe_ends_it_quietly() {
         .stderr(Stdio::piped())
         .spawn()
         .expect("the binary was built");
-    let mut output = BufReader::new(child.stdout.take().expect("it is piped"));
+    let mut output = BufReader::new(child.stdout.take().expect("the output is piped"));
     let mut line = String::new();
     output.read_line(&mut line).expect("a line");
     assert!(line.contains("/0000\""), "{line}");
     drop(output);
     let mut errors = String::new();
-    let mut stderr = child.stderr.take().expect("it is piped");
+    let mut stderr = child.stderr.take().expect("the output is piped");
     stderr.read_to_string(&mut errors).expect("text");
     assert_eq!((child.wait().expect("it ends").code(), errors.as_str()), (Some(0), ""));
     assert_eq!(listed(&server, &[]).len(), 800);

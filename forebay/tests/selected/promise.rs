@@ -1,4 +1,4 @@
-//! No request that begins after the acknowledgement of a purge gets an older response, neither a
+//! A request that begins after a purge is acknowledged never gets an older response: neither a
 //! stored one nor one whose fetch was in progress.
 
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use forebay_testkit::{
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_forebay");
 
-/// Ways to purge all of the pages. The last two are requests of clients.
+/// The ways to purge all pages. The last two are requests of clients.
 const WAYS: &[&[&str]] = &[
     &["--host", "example.test"],
     &["--prefix", "http://example.test/p"],
@@ -45,7 +45,7 @@ fn purge(server: &Server, client: &mut Client, way: &[&str]) {
     assert_eq!(status.expect("answered").status, 200, "{way:?}");
 }
 
-/// Answers with the version at the time of the request, which is its own entity tag.
+/// Answers with the version at the time of the request, which is also the entity tag.
 fn answer(request: &Request, version: u64, length: usize) -> Script {
     let tag = format!("\"{version}\"");
     let cache_control = match request.target.ends_with("/validated") {
@@ -79,7 +79,7 @@ fn a_fetch_that_began_before_a_purge_is_neither_followed_nor_stored() {
         let (held, seen) = (gate.clone(), Arc::clone(&version));
         let origin = Origin::start(move |request| {
             let script = answer(request, seen.load(SeqCst), 8);
-            // The first fetch is held up with its old version.
+            // The first fetch is delayed and answers with the old version.
             let is_held = request.target == "/p" && request.nth == 0;
             if !is_held {
                 return script;
@@ -91,8 +91,8 @@ fn a_fetch_that_began_before_a_purge_is_neither_followed_nor_stored() {
         let server = server(&origin);
         let mut first = Client::connect(server.address());
         first.send(request_text("GET", "/p", &[]));
-        eventually("it is being fetched", || origin.count("/p") == 1);
-        let head = first.peek("GET", |_| true).expect("it begins");
+        eventually("the page is being fetched", || origin.count("/p") == 1);
+        let head = first.peek("GET", |_| true).expect("the response begins");
         assert_eq!(head.status, 200, "{way:?}");
         version.store(2, SeqCst);
         let mut client = Client::connect(server.address());
@@ -109,7 +109,7 @@ fn a_fetch_that_began_before_a_purge_is_neither_followed_nor_stored() {
 #[test]
 fn nothing_older_than_a_purge_is_served_under_load() {
     const TARGETS: &[&str] = &["/p/1", "/p/2", "/p/long", "/p/validated"];
-    /// A hundred times the requests that a client makes beside all purges.
+    /// A hundred times the requests that a client makes during all purges.
     const REQUESTS_MAX: u64 = 100_000;
     let version = Arc::new(AtomicU64::new(1));
     let seen = Arc::clone(&version);

@@ -77,12 +77,15 @@ fn a_softly_purged_response_is_validated_before_its_next_use() {
         assert_eq!((response.status, response.text()), (200, "body".into()));
         let asked = origin.requests_since(before);
         assert_eq!(asked.len(), 1, "{flags:?}");
-        assert!(asked[0].head.has("if-none-match"), "{flags:?}: fetched as a whole");
+        assert!(
+            asked[0].head.has("if-none-match"),
+            "{flags:?}: the response was fetched as a whole"
+        );
         let line = &list(&server, &[])[0];
-        // A 304 without tags leaves them.
+        // A 304 without tags leaves the tags of the stored response unchanged.
         assert_eq!((&line["soft"], &line["tags"][0]), (&false.into(), &"a".into()), "{flags:?}");
         ask(&server, "GET", "http://shop.test/1", &[]);
-        assert_eq!(origin.request_count(), before + 1, "{flags:?}: it is fresh again");
+        assert_eq!(origin.request_count(), before + 1, "{flags:?}: the response is fresh again");
     }
 }
 
@@ -127,7 +130,7 @@ fn all_variants_of_a_selected_response_go() {
         ask(&server, "GET", "http://shop.test/v", &fields);
     }
     assert_eq!(list(&server, &[])[0]["variants"], 3);
-    // A tag belongs to one variant.
+    // A tag belongs to a single variant.
     assert_eq!(purge(&server, &["--tag", "de"])["purged"], 1);
     assert_eq!(list(&server, &[])[0]["variants"], 2);
     assert_eq!(purge(&server, &["--host", "shop.test"])["purged"], 2);

@@ -31,7 +31,7 @@ fn an_allowed_client_purges_a_url_or_tags_of_its_site() {
         assert_eq!(response.status, 200, "{url} {fields:?}");
         assert_eq!(response.text(), format!("{{\"purged\":{count},\"fetches\":0}}\n"), "{url}");
         assert_eq!(response.field("content-type"), Some("application/json"));
-        assert_eq!(origin.request_count(), before, "it went to the origin");
+        assert_eq!(origin.request_count(), before, "the purge went to the origin");
         assert_eq!(stored(&server, &all), left.iter().copied().collect(), "{url} {fields:?}");
     }
     let purged: u64 = cases.iter().map(|(.., count)| count).sum();
@@ -74,7 +74,8 @@ fn other_clients_are_refused_and_a_site_without_purging_forwards_it() {
     let before = origin.request_count();
     assert_eq!(ask(&server, "PURGE", FIRST, &[]).text(), "body");
     assert_eq!(origin.requests_since(before)[0].method, "PURGE");
-    // As any method that is not known to be safe (RFC 9111 §4.4).
+    // The forwarded request invalidates the page, like any method that is not known to be safe (RFC
+    // 9111 §4.4).
     assert!(stored(&server, &[FIRST]).is_empty());
 }
 

@@ -1,4 +1,4 @@
-//! Tags on their way from the origin's answer to the store.
+//! Tags from the origin's answer to the store.
 
 use forebay_testkit::{Signal, eventually};
 
@@ -34,7 +34,7 @@ fn every_field_brings_its_tags_and_clients_see_only_the_standards() {
         let fields: Vec<_> = answer.iter().map(|field| format!("X-Answer: {field}")).collect();
         let mut fields: Vec<_> = fields.iter().map(String::as_str).collect();
         let names = ["surrogate-key", "cache-tag", "xkey", "cache-groups"];
-        // A miss, a hit, a 304, and answers that are not stored.
+        // The requests make a miss, a hit, a 304, and answers that are not stored.
         let condition = [&fields[..], &["If-None-Match: \"v\""]].concat();
         for (method, fields) in
             [("GET", &fields), ("GET", &fields), ("GET", &condition), ("POST", &fields)]
@@ -42,7 +42,7 @@ fn every_field_brings_its_tags_and_clients_see_only_the_standards() {
             let response = ask(&server, method, URL, fields);
             for name in names {
                 let is_there = response.head.has(name);
-                // A 304 has the fields that the client's copy needs, and no others.
+                // A 304 has only the fields that the client's copy needs.
                 let is_expected = shown.contains(&name) && response.status == 200;
                 assert_eq!(is_there, is_expected, "{top} {method}: {response:?}");
             }
@@ -89,10 +89,10 @@ fn a_response_stored_before_a_tag_field_was_set_gets_its_tags_with_a_304() {
     let path = server.path("forebay.toml");
     let config = std::fs::read_to_string(&path).expect("it was written");
     let config = config.replacen("[\"cache-tag\"]", "[\"xkey\", \"cache-tag\"]", 1);
-    std::fs::write(&path, config).expect("the folder is ours");
+    std::fs::write(&path, config).expect("the folder is writable");
     assert!(server.command(&["reload"]).status.success());
     assert_eq!(tags_of(&server, URL), ["b"]);
-    // The first 304 removes the field from the stored response.
+    // The first 304 also removes the field from the stored response.
     for _ in 0..2 {
         purge(&server, &[URL, "--soft"]);
         store(&server, URL, &[]);
@@ -125,9 +125,9 @@ fn a_response_whose_tags_cannot_be_stored_passes_unstored() {
         purge(&server, &["--host", "*"]);
     }
     assert_eq!(server.stat("tags_refused_total"), 2.0);
-    eventually("it is in the log", || server.errors().contains("tags_refused"));
+    eventually("the refused tags are in the log", || server.errors().contains("tags_refused"));
     assert!(server.errors().contains("/1: a response has at most 64 tags"), "{}", server.errors());
-    // The next client fetches alone, and its response is not stored either.
+    // The next clients fetch by themselves, and their responses are not stored either.
     for _ in 0..3 {
         store(&server, "http://shop.test/again", &[&many(65)]);
     }
@@ -159,7 +159,7 @@ fn a_purge_lasts_if_the_server_is_killed_at_once() {
         let left = stored(&server, &all);
         assert_eq!(left.len() as u64, 40 - dropped, "{flags:?}");
         assert!(dropped > 0 && purge(&server, flags)["purged"] == 0, "{flags:?}");
-        // A soft purge lasts.
+        // The soft purge must last as well.
         let kept = purge(&server, &["--host", "*", "--soft"])["purged"].clone();
         server.signal(Signal::KILL);
         server.wait().expect("it ends");
@@ -180,14 +180,14 @@ fn rules_make_tags_and_hosts_and_purges_find_both() {
          cond %{REMAP_PSEUDO_HOOK}\ncond %{CLIENT-URL:PATH} =moved\n\
          set-destination HOST inner.test\n",
     )
-    .expect("the folder is ours");
+    .expect("the folder is writable");
     let config = std::fs::read_to_string(builder.path("forebay.toml")).expect("it was written");
     let config = config.replacen("name = \"shop\"", "name = \"shop\"\nrules = \"shop.conf\"", 1);
     let server = builder.config(&config).start();
     let (moved, inner) = ("http://shop.test/moved", "http://inner.test/moved");
     store(&server, moved, &["Surrogate-Key: a"]);
     assert_eq!(tags_of(&server, inner), ["200", "a", "ruled"]);
-    // The site no longer serves this host, but has stored responses for it.
+    // The site no longer serves this host, but still has stored responses for it.
     assert_eq!(purge(&server, &["--host", "inner.test"])["purged"], 1);
     store(&server, moved, &["Surrogate-Key: a"]);
     assert_eq!(purge(&server, &["--prefix", inner, "--tag", "ruled"])["purged"], 1);
