@@ -189,7 +189,7 @@ impl Fault {
         }
     }
 
-    /// The counter of this fault; `faults_sent_total` counts it besides.
+    /// The counter of this fault; `faults_sent_total` counts it too.
     pub(crate) fn counter(self) -> Option<Counter> {
         match self {
             Fault::Request(_)
@@ -215,7 +215,7 @@ impl Fault {
                 Some(Counter::OriginTimeouts)
             }
             Fault::OriginBroke | Fault::OriginAnswer(_) => Some(Counter::OriginBadAnswers),
-            // Counted where they are detected.
+            // These faults are counted where they are detected.
             Fault::PurgeBusy | Fault::PurgeElsewhere => None,
             Fault::ClientGone | Fault::OnlyIfCached | Fault::Internal => None,
         }

@@ -51,7 +51,7 @@ pub(crate) const PURGE_SAMPLE_MAX: usize = 10;
 /// milliseconds for thousands of responses.
 pub(crate) const PURGER_NICENESS: i32 = 5;
 
-/// Key prefixes that one purge or listing by host covers: each is a purge of its own. A host with
+/// Key prefixes that one purge or listing by host covers; each is a purge of its own. A host with
 /// more sites must be purged site by site.
 pub(crate) const SELECTIONS_MAX: usize = 256;
 
@@ -113,13 +113,13 @@ pub(crate) const SWEEP_SLICES: usize = 10;
 pub(crate) const INVALIDATE_WAIT_US_MAX: u64 = 1_000;
 
 /// An invalidation that was given up is tried again in the background, at this interval and for
-/// this long; the answer to the unsafe request waits for it. Purges that walk are tried for as
+/// this long; the answer to the unsafe request waits for it. The purge thread tries a purge for as
 /// long.
 pub(crate) const INVALIDATE_RETRY_MS: u64 = 10;
 pub(crate) const INVALIDATE_MS_MAX: u64 = 5_000;
 
 /// Interval at which the control thread sweeps the store: it looks for dead processes that shared
-/// it, and cleans up after them.
+/// the store, and cleans up after them.
 pub(crate) const STORE_SWEEP_MS: u64 = 1_000;
 
 /// Time between two slices of the sweep; deadlines are exact to `SWEEP_SLICES` times this.
@@ -128,7 +128,7 @@ pub(crate) const SWEEP_MS: u64 = 50;
 /// After its last answer a connection reads and discards input from the client, up to this.
 pub(crate) const LINGER_BYTES_MAX: usize = 1 << 20;
 
-/// How long a connection does so.
+/// How long a connection reads and discards that input.
 pub(crate) const LINGER_MS_MAX: u64 = 2_000;
 
 /// Events that one worker logs in a second; the counters count all.
@@ -149,8 +149,8 @@ pub(crate) const CHUNKED_LIMITS: ChunkedLimits = ChunkedLimits {
 /// Read buffer of an origin connection: large bodies move in pieces of up to this.
 pub(crate) const ORIGIN_BUFFER_BYTES_MAX: usize = 128 << 10;
 
-/// Names of origins whose addresses are kept; they come from the configuration only. At the limit,
-/// the quarter that was used least recently is removed.
+/// Names of origins whose addresses are kept; all names come from the configuration. At the limit,
+/// the quarter that was resolved least recently is removed.
 pub(crate) const HOSTS_MAX: usize = 16 << 10;
 
 /// Names that one worker resolves at once; further ones wait. A working resolver takes
@@ -159,7 +159,7 @@ pub(crate) const HOSTS_MAX: usize = 16 << 10;
 /// threads.
 pub(crate) const RESOLUTIONS_MAX: usize = 32;
 
-/// Threads of one worker that may block: only resolving names blocks.
+/// Threads of one worker that may block. Only the resolution of names blocks.
 pub(crate) const BLOCKING_THREADS_MAX: usize = RESOLUTIONS_MAX;
 
 /// Addresses kept of one name; with more, the share of each in the time to connect is too small.
@@ -224,7 +224,7 @@ pub(crate) const ADMIN_IDLE_MS_MAX: u64 = 30_000;
 pub(crate) const WINDOW_ASK_MS: u64 = 500;
 
 /// How often, and at which interval, a long body without room for its last part tries again. A
-/// worker that is asked to give up a segment does so within about 50 ms.
+/// worker that is asked to release a segment does so within about 50 ms.
 pub(crate) const STORE_TRIES_MAX: u32 = 20;
 pub(crate) const STORE_TRY_MS: u64 = 10;
 
@@ -261,7 +261,7 @@ pub(crate) const UPGRADE_READY_MS_MAX: u64 = 60_000;
 /// before the last may still be there.
 pub(crate) const STORE_JOIN_MS_MAX: u64 = 40_000;
 
-/// Interval at which it checks for one.
+/// Interval at which that process checks for a free row.
 pub(crate) const STORE_JOIN_RETRY_MS: u64 = 10;
 
 /// Size of a message of an upgrade; the longest holds the reason of a refusal.

@@ -466,7 +466,7 @@ pub(crate) const RULES: Setting = Setting {
     reason: "See [rules.md](rules.md).",
 };
 
-/// Settings of a site that are not in a struct of their own.
+/// Settings of a site; they have no struct of their own.
 pub(crate) const SITE: &[Setting] = &[NAME, NAMES, ORIGIN];
 
 /// `name` of a site.
@@ -521,7 +521,7 @@ pub fn all() -> impl Iterator<Item = &'static Setting> + Clone {
     SERVER.iter().chain(ROUTE).chain([&RULES]).chain(SITE).chain([&PATH_PREFIX])
 }
 
-/// Settings that may stand before the first section, and so may be flags.
+/// Settings that are allowed before the first section, and so have flags.
 pub(crate) fn top_level() -> impl Iterator<Item = &'static Setting> + Clone {
     SERVER.iter().chain(ROUTE).chain([&RULES])
 }

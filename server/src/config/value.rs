@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::setting::{RawValue, Readable, Setting, ValueProblem};
 
-/// A Unix socket's path has 108 bytes in the kernel's structure, and ends with a zero byte.
+/// The kernel's structure has 108 bytes for a Unix socket's path, which ends with a zero byte.
 const SOCKET_PATH_BYTES_MAX: usize = 107;
 
 /// Address of the admin interface.
@@ -22,11 +22,11 @@ pub enum AdminAddress {
 /// Destination of the access log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AccessLog {
-    /// Nowhere.
+    /// There is no access log.
     Off,
     /// Standard output.
     Stdout,
-    /// Appended to this file.
+    /// Lines are appended to this file.
     File(PathBuf),
 }
 
@@ -79,7 +79,7 @@ pub enum RuntimeDir {
 pub enum CacheDir {
     /// None: the cache ends with the server.
     None,
-    /// In this directory.
+    /// The cache is in this directory.
     Path(PathBuf),
 }
 

@@ -171,7 +171,7 @@ impl Exchange<'_> {
         }
     }
 
-    /// Waits for the head; the time starts again whenever the upload moves.
+    /// Waits for the head; the timeout restarts whenever the upload moves.
     async fn first_byte<T>(
         &self,
         sent: impl Future<Output = T>,
@@ -192,7 +192,7 @@ impl Exchange<'_> {
         }
     }
 
-    /// Checks the head by our own rules.
+    /// Checks the head by our rules, beyond hyper's.
     fn check(
         &self,
         answered: HeadReceived,
@@ -202,7 +202,9 @@ impl Exchange<'_> {
         let HeadReceived { response, connection, request_time } = answered;
         let mut head = checked_head(&response, self.outbound.message.line.method())?;
         if !self.outbound.admits(head.status) {
-            return Err(Fault::OriginAnswer("the answer is to a condition or range not sent"));
+            return Err(Fault::OriginAnswer(
+                "the answer is to a condition or range that was not sent",
+            ));
         }
         let received_status = head.status;
         let hook = &self.outbound.hook;

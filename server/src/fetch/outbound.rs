@@ -53,7 +53,7 @@ pub(super) struct Outbound<'a> {
 }
 
 impl OutboundLine {
-    /// The line of a received request.
+    /// Makes the request line and the host of a received request.
     ///
     /// # Errors
     /// [`Fault::TargetNotForwardable`]: the target cannot be written as a URI. Connection may name
@@ -88,9 +88,9 @@ impl OutboundLine {
 }
 
 impl OutboundMessage<'_> {
-    /// Whether another request may follow on the same connection: not behind content of a method
-    /// that gives it no meaning (RFC 9110 §9.3). An origin that does not read it takes it for the
-    /// next request, and its answer for that of another client.
+    /// Whether another request may follow on the same connection: not after content of a method
+    /// that gives it no meaning (RFC 9110 §9.3). An origin that does not read the content takes it
+    /// for the next request, whose answer another client would then get.
     pub(super) fn is_safe_to_follow(&self) -> bool {
         let takes_content = !matches!(
             self.line.method,
@@ -178,7 +178,7 @@ impl Outbound<'_> {
         headers
     }
 
-    /// One hop less for an OPTIONS that counts them (RFC 9110 §7.6.2).
+    /// Appends Max-Forwards, one less than received, to an OPTIONS that has it (RFC 9110 §7.6.2).
     fn append_max_forwards(&self, headers: &mut HeaderMap) {
         let left = self.message.fields.only(FieldId::MaxForwards);
         let left = left.and_then(|value| str::from_utf8(value).ok()?.parse::<u32>().ok());
@@ -214,7 +214,7 @@ impl Outbound<'_> {
         is_shared && route.is_some_and(|route| route.settings.unkeyed_fields.contains(field.name))
     }
 
-    /// Appends the way of the request: `Via` (RFC 9110 §7.6.3) and the usual list of addresses.
+    /// Appends the path of the request: `Via` (RFC 9110 §7.6.3) and the usual list of addresses.
     fn append_path(&self, headers: &mut HeaderMap) {
         for value in self.message.fields.all(FieldId::Via) {
             headers.extend(HeaderValue::from_bytes(value).ok().map(|via| (header::VIA, via)));
@@ -229,7 +229,7 @@ impl Outbound<'_> {
         if let Ok(value) = HeaderValue::from_str(&addresses) {
             headers.insert(X_FORWARDED_FOR, value);
         }
-        // The client's own value is not believed: a page made for another scheme would be stored.
+        // The client's value is not trusted: a page made for another scheme would be stored.
         headers.insert(X_FORWARDED_PROTO, HeaderValue::from_static("http"));
     }
 }

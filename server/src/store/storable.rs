@@ -22,7 +22,7 @@ use crate::key::RouteMatch;
 use crate::lookup::Stale;
 use crate::rules::HookContext;
 
-/// The circumstances that decide, beside the response, whether and how it is stored.
+/// The context that decides, together with the response, whether and how the response is stored.
 pub(crate) struct StoreContext<'a> {
     pub(crate) hook: HookContext<'a>,
     pub(crate) route: RouteMatch<'a>,
@@ -39,10 +39,10 @@ pub(crate) struct NewRecord {
     times: RecordTimes,
 }
 
-/// The head that a 304 makes of a stored head.
+/// A stored head with the changes of a 304.
 pub(crate) struct MergedHead {
     pub(crate) head: Vec<u8>,
-    /// `None` if the tags stay as they are.
+    /// The new tags; `None` if the tags stay as they are.
     pub(crate) tags: Option<RecordTags>,
     pub(crate) times: RecordTimes,
 }
@@ -56,10 +56,10 @@ pub(crate) struct NotStored {
 }
 
 impl NewRecord {
-    /// Begins to store the record, whose body has so many bytes if that is known.
+    /// Begins to store the record; the body's length is given if it is known.
     ///
     /// # Errors
-    /// The store does not take it; the leader is returned, since its followers wait for its word.
+    /// The store does not take the record; the leader is returned, to report that to its followers.
     pub(crate) fn begin(
         self,
         leader: Leader,
@@ -79,8 +79,7 @@ impl StoreContext<'_> {
 
     fn cache_rules(&self) -> CacheRules {
         let settings = self.settings();
-        // A cookie is a sign that the response is for one client. Without a word of the origin
-        // about it, the response is validated for each request.
+        // A cookie suggests that the response is for one client, so the heuristic does not apply.
         let has_cookie = self.request.fields.contains(FieldId::Cookie);
         CacheRules {
             heuristic_percent: if has_cookie { 0 } else { settings.heuristic_percent },
@@ -91,7 +90,7 @@ impl StoreContext<'_> {
         }
     }
 
-    /// The lines of a response that only the client gets that caused its fetch.
+    /// The lines of a response that only the client that caused the fetch gets.
     pub(crate) fn own_lines(&self, block: &FieldBlock) -> FieldBlock {
         let mut own = FieldBlock::new();
         if self.settings().set_cookie == SetCookie::Strip {
@@ -173,8 +172,8 @@ impl StoreContext<'_> {
     }
 }
 
-/// Notes that a response which was not to be shared could be stored: an earlier one for the key
-/// could not, so this request was passed through. The next requests are collapsed again.
+/// Tells the store that this response could be stored. The request was passed through because an
+/// earlier response for the key could not be stored; the next requests are collapsed again.
 pub(crate) fn note_storable(context: &StoreContext<'_>, key: &[u8], head: &ResponseHead) {
     let settings = context.settings();
     let rules = context.cache_rules();
@@ -185,7 +184,7 @@ pub(crate) fn note_storable(context: &StoreContext<'_>, key: &[u8], head: &Respo
 }
 
 impl NotStored {
-    /// Rules forbid it. That depends on the request, so the next response may be stored.
+    /// Rules forbid storing. That depends on the request, so the next response may be stored.
     const BY_RULES: NotStored = NotStored { detail: "ruled-out", lasts: false };
 
     fn by(refused: FillRefused) -> NotStored {
@@ -195,8 +194,8 @@ impl NotStored {
         }
     }
 
-    /// A reason lasts if it is what the origin says of a resource that it serves. A reason that
-    /// depends on the request, or an error, must not keep others from sharing the next response.
+    /// A reason lasts if the origin states it for a resource that it serves. A reason that depends
+    /// on the request, or an error, must not keep other requests from sharing the next response.
     fn why(why: NotStorable, status: u16) -> NotStored {
         use NotStorable::{NoFreshness, NoStore, Private, SetCookie, Vary};
         let of_resource = matches!(why, NoStore | Private | Vary | SetCookie | NoFreshness);
@@ -260,8 +259,8 @@ fn permitted_by_rules(hook: &HookContext<'_>, block: &FieldBlock) -> Result<(), 
 /// Cache-Status of other caches tells how this one copy was obtained.
 const OF_MESSAGE: FieldSet = FieldSet::of(&[FieldId::Age, FieldId::CacheStatus]);
 
-/// The lines as they are stored: without those of the message, those that no client gets and those
-/// that only one client gets. A Date is added if the origin sent none (RFC 9110 §6.6.1).
+/// The lines as they are stored: without those that describe the message, those that no client gets
+/// and those that only one client gets. A Date is added if the origin sent none (RFC 9110 §6.6.1).
 fn stored_lines(
     received: &FieldBlock,
     timing: &ResponseTiming,
@@ -281,7 +280,7 @@ fn stored_lines(
 }
 
 fn times(meta: &StoredMeta) -> RecordTimes {
-    // Seconds of 32 bits last until 2106.
+    // Unix seconds fit in 32 bits until 2106.
     let response_time = u32::try_from(meta.response_time).unwrap_or(u32::MAX);
     RecordTimes { response_time, stale_from: meta.stale_from() }
 }

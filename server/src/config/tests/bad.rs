@@ -5,7 +5,7 @@ use super::super::*;
 /// The configuration, the position of the error, and parts of its text.
 type Case = (&'static str, &'static str, &'static [&'static str]);
 
-/// Lines at the top of a file that is right otherwise.
+/// Lines at the top of an otherwise valid file.
 #[rustfmt::skip]
 const TOP: &[Case] = &[
     ("listne = \"127.0.0.1:80\"", "1:1", &["`listne` is not a setting", "mean `listen`?"]),
@@ -94,8 +94,8 @@ const TOP: &[Case] = &[
     ("\t listen = \"ü\" # ü", "1:12", &["add the port"]),
 ];
 
-/// Values of a second site on lines 5 to 8 (`name`, `names` and `origin` in this order), that is
-/// right otherwise.
+/// Values of a second site on lines 5 to 8 (`name`, `names` and `origin` in this order), which is
+/// otherwise valid.
 #[rustfmt::skip]
 const SITE_VALUES: &[Case] = &[
     ("name = \"a\"", "6:8", &["two sites have the name \"a\"", "at f.toml:2:8"]),
@@ -127,7 +127,7 @@ const SITE_VALUES: &[Case] = &[
     ("origin = \"http://*.b\"", "8:10", &["a star"]),
 ];
 
-/// Lines from line 5 on, behind a site that is right.
+/// Lines from line 5 on, after a valid site.
 #[rustfmt::skip]
 const BEHIND: &[Case] = &[
     ("orgin = 1", "5:1", &["`orgin` is not a setting of a site", "mean `origin`?"]),
@@ -149,7 +149,7 @@ const BEHIND: &[Case] = &[
     ("[[site]]\nnames = [\"b.org\"]\norigin = \"http://b\"", "5:1", &["`name` is missing"]),
 ];
 
-/// A site that is right, on four lines.
+/// A valid site, on four lines.
 const SITE: &str = "[[site]]\nname = \"a\"\nnames = [\"a.org\"]\norigin = \"http://a\"\n";
 
 fn errors(text: &str) -> ConfigErrors {

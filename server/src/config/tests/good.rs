@@ -46,7 +46,7 @@ fn values_are_read_in_every_form() {
         let read = top(&format!("log_level = {level:?}")).log_level;
         assert_eq!(read as usize, index, "{level}");
     }
-    // A small head limits the target without a word about it, and so for the pool.
+    // A default above another limit is no error: here those of the target and of the pool.
     assert_eq!(top("head_bytes_max = 2048").target_bytes_max, 8192);
     assert_eq!(top("origin_connections_max = 2").origin_pool_idle_count_max, 64);
 }
@@ -195,7 +195,7 @@ fn a_reload_names_what_needs_a_restart() {
 fn every_setting_has_a_whole_sentence_and_a_fitting_default() {
     let mut names = std::collections::HashSet::new();
     for setting in all_settings() {
-        assert!(names.insert(setting.name), "{} stands there twice", setting.name);
+        assert!(names.insert(setting.name), "the setting {} is listed twice", setting.name);
         assert!(setting.doc.ends_with('.') && !setting.doc.contains('|'), "{}", setting.name);
         assert!(setting.reason.ends_with('.') && !setting.reason.contains('|'), "{}", setting.name);
         if let Some((min, max)) = setting.kind.range() {
