@@ -7,7 +7,7 @@ fn main() {
         .std("c11")
         .extra_warnings(true)
         .opt_level(2)
-        // On x86-64, compare-and-swap of 16 bytes without a library.
+        // On x86-64, this allows a 16-byte compare-and-swap without a library.
         .flag_if_supported("-mcx16")
         .compile("conflict_runtime");
 }

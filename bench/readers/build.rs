@@ -1,4 +1,4 @@
-//! Compiles the calls of Concurrency Kit's lock, if they are wanted.
+//! Compiles the calls of Concurrency Kit's lock, if the feature is enabled.
 
 fn main() {
     println!("cargo::rerun-if-changed=ck");

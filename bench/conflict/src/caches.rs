@@ -1,4 +1,4 @@
-//! Caches as operations: a hit, an insert; the store, and well-known ones beside it.
+//! Cache operations, hits and inserts, of the store and of well-known caches.
 
 use std::cell::{Cell, OnceCell};
 use std::hint::black_box;
@@ -11,7 +11,7 @@ use crate::workloads::Operation;
 
 const BODY: [u8; 1024] = [b'x'; 1024];
 const HEAD: &[u8] = b"content-type: text/plain\r\n";
-/// Far from one another, and without a common factor with the counts of keys.
+/// The distance from one used key to the next, without a common factor with the numbers of keys.
 const STRIDE: usize = 7919;
 const FRESH: RecordTimes = RecordTimes { response_time: 1, stale_from: 1 << 32 };
 
@@ -20,7 +20,7 @@ thread_local! {
     static TURN: Cell<usize> = const { Cell::new(0) };
 }
 
-/// Which key is next; each thread begins elsewhere.
+/// Returns the index of the thread's next key. Each thread begins at another key.
 fn next(thread: usize, count: usize) -> usize {
     TURN.with(|turn| {
         turn.set(turn.get() + 1);
@@ -38,7 +38,7 @@ fn store() -> Store {
     Store::open(config).expect("the budget suffices")
 }
 
-/// Runs with this thread's part in the store; it leaves with the thread.
+/// Runs with this thread's worker of the store. The worker leaves when the thread ends.
 fn with_worker<T>(store: &Store, run: impl FnOnce(&StoreWorker) -> T) -> T {
     WORKER.with(|worker| run(worker.get_or_init(|| store.join().expect("a row for each thread"))))
 }
@@ -52,12 +52,12 @@ fn is_stored(worker: &StoreWorker, key: &[u8]) -> bool {
         unreachable!("no other thread fetches it");
     };
     let filling = leader.begin(HEAD, None, Some(BODY.len() as u64), FRESH);
-    let mut filling = filling.map_err(|(_, refused)| refused).expect("there is room");
+    let mut filling = filling.map_err(|(_, refused)| refused).expect("the store has room");
     filling.append(&BODY).expect("a record that is stored needs no listener");
     filling.finish()
 }
 
-/// Looks up, lends the body, gives it back.
+/// Looks up a key, pins its body, and releases it.
 fn hit(worker: &StoreWorker, key: &[u8]) {
     let Lookup::Record(found) = worker.lookup(key) else {
         unreachable!("all keys are stored");
@@ -68,10 +68,10 @@ fn hit(worker: &StoreWorker, key: &[u8]) {
     assert_eq!(lent.bytes(&worker.send_guard()).map(<[u8]>::len), Ok(BODY.len()));
 }
 
-/// Hits in the store. `uses`: how often each key was used before.
+/// Hits in the store. Each key has been used `uses` times before.
 pub(crate) fn store_hit(key_count: usize, uses: usize) -> Operation {
     let (store, keys) = (store(), keys(key_count));
-    // On a thread of its own, so that it leaves no worker behind.
+    // The store is filled on another thread, so that no worker of this thread is left.
     std::thread::scope(|scope| {
         scope.spawn(|| {
             let worker = store.join().expect("the first");
@@ -84,7 +84,7 @@ pub(crate) fn store_hit(key_count: usize, uses: usize) -> Operation {
     })
 }
 
-/// Misses that are stored, each of another key.
+/// Misses whose responses are stored, each with another key.
 pub(crate) fn store_insert() -> Operation {
     let store = store();
     Box::new(move |thread| {
@@ -94,8 +94,8 @@ pub(crate) fn store_insert() -> Operation {
         });
         let key = format!("main\0http\0org.example.www\0/{thread}/{turn}");
         with_worker(&store, |worker| {
-            // Of so many threads on few processors one may have the lock of the order and get no
-            // processor for so long that another one goes without.
+            // There may be many more threads than processors. A thread that is preempted while it
+            // holds the lock of the key index can make another thread's insert fail.
             is_stored(worker, key.as_bytes());
             while worker.turn(2, |_| ()) {}
         });

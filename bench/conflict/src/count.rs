@@ -1,4 +1,4 @@
-//! Runs an operation on many threads and counts.
+//! Runs an operation on many threads and counts its accesses.
 
 use std::ffi::CStr;
 use std::fmt;
@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use crate::runtime::{self, Line, THREADS_MAX};
 
-/// How often, and on how many threads at once, an operation is done.
+/// The number of threads and operations of a count.
 #[derive(Clone, Copy, Debug)]
 pub struct Plan {
     /// Threads, at most [`THREADS_MAX`].
@@ -20,12 +20,13 @@ pub struct Plan {
     pub operations: u32,
 }
 
-/// The counts of one operation, on average.
+/// The average counts of one operation, except for `lines`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Counts {
-    /// Lines that more than one thread touched and at least one wrote, in all operations together.
+    /// The number of lines that more than one thread touched and at least one wrote, in all
+    /// operations together.
     pub lines: u64,
-    /// Atomic read-modify-writes on such lines, failed ones included.
+    /// Atomic read-modify-writes on such lines, including failed ones.
     pub rmws: f64,
     /// Stores on such lines, atomic or not.
     pub stores: f64,
@@ -35,25 +36,26 @@ pub struct Counts {
     pub own_rmws: f64,
     /// Fences between threads.
     pub fences: f64,
-    /// Writes on lines in conflict by other threads than number 0.
+    /// Writes on lines in conflict by all threads except number 0.
     pub others_writes: f64,
-    /// Those of the lines in conflict that had most writes.
+    /// The lines in conflict with the most writes.
     #[serde(skip)]
     pub busiest: Vec<Line>,
 }
 
-/// Why there is no count.
+/// The reason why there is no count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refused {
-    /// More threads than the runtime can tell apart, or none.
+    /// There are more threads than the runtime can distinguish, or none.
     Threads(usize),
-    /// More lines were touched than the runtime has room for, or by more threads.
+    /// More lines were touched than the runtime has room for, or a named thread's number is too
+    /// high.
     Lines,
-    /// Fewer threads than planned had a name by which they are counted, or did anything.
+    /// Fewer threads than planned had a counted name and did something.
     Unseen {
-        /// Threads that did something.
+        /// The number of threads that did something.
         seen: usize,
-        /// Threads of the plan.
+        /// The number of threads in the plan.
         wanted: usize,
     },
     /// The program was not compiled for counting.
@@ -79,25 +81,26 @@ impl fmt::Display for Refused {
 
 impl std::error::Error for Refused {}
 
-/// Operations of each thread before the counting: costs that arise only once are not of interest.
+/// The number of uncounted operations of each thread before the count, so that one-time costs are
+/// not counted.
 const WARM_UP: u32 = 100;
 
-/// Lines that are named.
+/// The number of lines in conflict that are listed.
 const BUSIEST_MAX: usize = 8;
 
-/// The runtime has one table.
+/// A lock for the runtime's single table, so that one count runs at a time.
 pub(crate) static ONE_AT_A_TIME: Mutex<()> = Mutex::new(LockClass::Test, ());
 
-/// Does `operation` on all threads at once, each with its number, and counts.
+/// Runs `operation` on all threads at once, each with its number, and counts its accesses.
 ///
 /// # Errors
-/// Too many threads or lines.
+/// The plan has too many threads, too many lines were touched, or the program is not instrumented.
 pub fn count(plan: Plan, operation: &(dyn Fn(usize) + Sync)) -> Result<Counts, Refused> {
     if !(1..=THREADS_MAX).contains(&plan.threads) {
         return Err(Refused::Threads(plan.threads));
     }
     let _one = ONE_AT_A_TIME.lock();
-    // SAFETY: threads enter only below, where `ONE_AT_A_TIME` is held, and have ended when it is
+    // SAFETY: threads enter only below, while `ONE_AT_A_TIME` is held, and have left before it is
     // released.
     unsafe { runtime::clear() };
     let gate = Barrier::new(plan.threads);
@@ -110,10 +113,11 @@ pub fn count(plan: Plan, operation: &(dyn Fn(usize) + Sync)) -> Result<Counts, R
     counts(plan)
 }
 
-/// Counts what the threads do whose names are `prefix` and a number from 0 to the plan's threads.
+/// Counts the accesses of the threads whose names are `prefix` and a number below the plan's
+/// threads.
 ///
-/// `start` makes them and gets them ready, `work` has them do the operations of the plan; only that
-/// is counted. They end when what `start` gave is dropped.
+/// `start` creates the threads and prepares them. `work` makes them run the plan's operations; only
+/// that part is counted. The threads end when the value from `start` is dropped.
 ///
 /// # Errors
 /// Too many threads or lines, or not all threads were seen.
@@ -127,8 +131,8 @@ pub fn count_named<S>(
         return Err(Refused::Threads(plan.threads));
     }
     let _one = ONE_AT_A_TIME.lock();
-    // SAFETY: threads enter only below and in `count`, where `ONE_AT_A_TIME` is held, and have
-    // ended when it is released.
+    // SAFETY: threads enter only below and in `count`, while `ONE_AT_A_TIME` is held, and have left
+    // before it is released.
     unsafe { runtime::clear() };
     let mut subject = start();
     assert!(runtime::enter_named(prefix), "all named threads have the same prefix");
@@ -142,7 +146,7 @@ pub fn count_named<S>(
     counts(plan)
 }
 
-/// The counts of one operation of the plan.
+/// Returns the counts of one operation of the plan.
 fn counts(plan: Plan) -> Result<Counts, Refused> {
     let sum = runtime::sum().ok_or(Refused::Lines)?;
     #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
@@ -171,11 +175,12 @@ fn run(thread: usize, operations: u32, gate: &Barrier, operation: &(dyn Fn(usize
         operation(thread);
     }
     runtime::leave();
-    // All threads live until all have counted: the memory of one is never that of another.
+    // All threads live until all have counted, so that no thread reuses the memory of another.
     gate.wait();
 }
 
-/// The others would wait at the gate for ever.
+/// Ends the process when a thread panics, because the other threads would wait at the gate for
+/// ever.
 struct AbortOnPanic;
 
 impl Drop for AbortOnPanic {
@@ -186,10 +191,10 @@ impl Drop for AbortOnPanic {
     }
 }
 
-/// Counts an operation whose count is known.
+/// Counts an operation with a known count, to check that the program is instrumented.
 ///
 /// # Errors
-/// The counts are wrong: the program was not compiled for counting.
+/// The counts are wrong, because the program is not instrumented.
 pub fn require_instrumented() -> Result<(), Refused> {
     let word = AtomicU64::new(0);
     let counts = count(Plan { threads: 2, operations: 10 }, &|_| {

@@ -1,5 +1,5 @@
-//! The whole flow as an operation: a request of a client, answered from memory by a server in this
-//! process. Counted is what the server's workers do, each of which answers on one connection.
+//! The whole flow as an operation: a server in this process answers a client's requests from
+//! memory. Only the server's workers are counted, each of which answers on one connection.
 
 use std::fmt;
 use std::io::{Read, Write};
@@ -18,7 +18,7 @@ use forebay_testkit::{Origin, Script};
 
 use crate::workloads::Expected;
 
-/// One row of the table that is a request to a server.
+/// A row of the table in which the operation is a request to a server.
 pub(crate) struct Flow {
     pub(crate) name: &'static str,
     pub(crate) expected: Expected,
@@ -26,8 +26,9 @@ pub(crate) struct Flow {
     access_log: bool,
 }
 
-/// All of them. With the access log, a worker hands over many lines at once: less than one write
-/// for a hit. If each hit wrote once, the hand-overs would come on top.
+/// All rows. With the access log, a worker hands over many lines at once, so each hit causes less
+/// than one write. If each hit handed over its own line, the write of that hand-over would be
+/// added.
 pub(crate) const FLOWS: &[Flow] = &[
     Flow {
         name: "whole flow, hit, 1 key",
@@ -55,26 +56,29 @@ pub(crate) const FLOWS: &[Flow] = &[
     },
 ];
 
-/// Bodies of even keys, which are copied behind their heads, and of odd ones, which are lent.
+/// The body length of even keys, which is copied behind the head, and of odd keys, which is sent
+/// from the cache's memory.
 const SHORT_BYTES: usize = 1 << 10;
 const LONG_BYTES: usize = 16 << 10;
 
-/// How often each key is used before the counting, so that its use bits say the most they can.
+/// How often each key is used before the count, so that its use bits reach their maximum.
 const USES: usize = 4;
-/// Requests of each worker before the counting, and how long it serves before: costs that arise
-/// only once are not of interest. Workers that have just started look for room in the store, every
-/// 50 ms until the lock is free.
+/// The number of requests of each worker before the count, and how long it serves before the count,
+/// so that one-time costs are not counted. Workers that have just started look for room in the
+/// store every 50 ms until its lock is free.
 const WARM_UP: usize = 100;
 const WARM_UP_MS: u64 = 500;
-/// Requests of the filling that are sent at once.
+/// The number of requests that are sent at once while the store is filled.
 const BATCH: usize = 100;
-/// The kernel picks a worker for each connection; so many are tried for the last of 64 workers.
+/// The most connections that are tried. The kernel picks the worker of each connection, and even
+/// the last of 64 workers must get one.
 const CONNECTIONS_MAX: usize = 10_000;
-/// Far from one another, and without a common factor with the counts of keys.
+/// The distance from one requested key to the next, without a common factor with the numbers of
+/// keys.
 const STRIDE: usize = 7919;
 
 impl Flow {
-    /// Counts what the workers of a server do for a request.
+    /// Counts the accesses of a server's workers for one request.
     pub(crate) fn count(&self, plan: Plan) -> Result<Counts, Refused> {
         let begin = || {
             let mut subject = Subject::start(self, plan.threads);
@@ -120,7 +124,7 @@ impl Subject {
         Subject { clients, server, origin }
     }
 
-    /// Has each key stored, and used so often that further use changes nothing.
+    /// Stores each key, and uses it until further use changes nothing.
     fn fill(&mut self, key_count: usize) {
         let client = &mut self.clients[0];
         for _ in 0..=USES {
@@ -136,7 +140,8 @@ impl Subject {
         assert_eq!(self.origin.request_count(), key_count, "each key is fetched once");
     }
 
-    /// `count` requests of each worker, all workers at once, each beginning with another key.
+    /// Makes each worker answer `count` requests, all workers at once. Each client begins with
+    /// another key.
     fn ask_all(&mut self, key_count: usize, count: usize) {
         let hits = self.server.sum(Counter::Hits);
         for turn in 0..count {
@@ -150,7 +155,7 @@ impl Subject {
     }
 }
 
-/// A server in this process; it stops when dropped.
+/// A server in this process, which stops when it is dropped.
 struct Server {
     address: SocketAddr,
     counters: CounterFile,
@@ -191,7 +196,7 @@ impl Server {
         self.counters.sum(counter.index())
     }
 
-    /// The worker that answers what `ask` asks.
+    /// Returns the index of the worker that answers the requests of `ask`.
     fn worker_that_counts(&self, workers: usize, ask: impl FnOnce()) -> usize {
         let counts = || -> Vec<u64> {
             let count = |slot| self.counters.slot_value(slot, Counter::Requests.index());
@@ -200,7 +205,7 @@ impl Server {
         let before = counts();
         ask();
         let grown = counts().iter().zip(&before).position(|(after, before)| after > before);
-        grown.expect("one of them answered")
+        grown.expect("a worker answered")
     }
 }
 
@@ -208,7 +213,7 @@ impl Drop for Server {
     fn drop(&mut self) {
         self.stopper.stop();
         let ended = self.thread.take().map(JoinHandle::join);
-        // Only the sockets and the counter file of this server are in it.
+        // The directory contains only the sockets and the counter file of this server.
         let _ = std::fs::remove_dir_all(&self.runtime_dir);
         if !thread::panicking() {
             assert!(matches!(ended, Some(Ok(true))), "all requests finished");
@@ -231,7 +236,7 @@ impl Client {
         Client { stream, requests: String::new(), input: vec![0; 1 << 20], filled: 0 }
     }
 
-    /// Sends `count` requests and takes their answers; `key` gives the key of each.
+    /// Sends `count` requests and reads their answers. `key` returns the key of each request.
     fn ask(&mut self, count: usize, key: &mut dyn FnMut(usize) -> usize) {
         self.send(count, key);
         self.receive(count);
@@ -264,18 +269,18 @@ impl Client {
             assert!(count > 0, "the connection is kept");
             self.filled += count;
         }
-        assert_eq!(start, self.filled, "one answer for one request");
+        assert_eq!(start, self.filled, "more bytes arrived than the answers");
         self.filled = 0;
     }
 }
 
-/// How long the first answer is, once all of it is there.
+/// Returns the length of the first answer, once it has arrived completely.
 fn length_of_answer(input: &[u8]) -> Option<usize> {
     const LENGTH: &[u8] = b"\r\ncontent-length: ";
     let head = input.windows(4).position(|part| part == b"\r\n\r\n")? + 4;
-    assert!(input.starts_with(b"HTTP/1.1 200 "), "it is answered");
+    assert!(input.starts_with(b"HTTP/1.1 200 "), "the answer has status 200");
     let length = input[..head].windows(LENGTH.len()).position(|part| part == LENGTH);
-    let digits = input[length.expect("it has a length") + LENGTH.len()..head].iter();
+    let digits = input[length.expect("the answer has a length") + LENGTH.len()..head].iter();
     let digits = digits.take_while(|byte| byte.is_ascii_digit());
     let body = digits.fold(0, |sum, digit| sum * 10 + usize::from(digit - b'0'));
     (input.len() >= head + body).then_some(head + body)

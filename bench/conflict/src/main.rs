@@ -1,4 +1,4 @@
-//! Counts the project's read paths, and the well-known ones beside them, and checks the counts.
+//! Counts the read paths of the project and of well-known structures, and checks the counts.
 
 mod caches;
 mod flow;
@@ -30,22 +30,22 @@ Examples:
 
 Exit code: 1 if a count is wrong, 2 if nothing could be counted.";
 
-/// Counts what operations do to cache lines that several threads touch
+/// Counts the accesses of operations to cache lines that several threads touch
 #[derive(Parser)]
 #[command(name = "bench/conflict/run", after_help = EXAMPLES)]
 struct Cli {
-    /// Only operations whose names contain one of these
+    /// Only operations whose names contain one of these words
     names: Vec<String>,
-    /// Threads that do the operation at once, at most 64
+    /// Threads that run the operation at once, at most 64
     #[arg(long, default_value_t = 48)]
     threads: usize,
     /// Counted operations of each thread
     #[arg(long, default_value_t = 1000)]
     operations: u32,
-    /// Writes the counts into this file too
+    /// Also writes the counts into this file
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// Shows the lines in conflict, those with most writes first
+    /// Shows the lines in conflict, those with the most writes first
     #[arg(long)]
     lines: bool,
 }
@@ -75,7 +75,7 @@ fn run(cli: &Cli) -> Result<bool, Box<dyn std::error::Error>> {
         rows.push(row(flow.name, flow.expected, &|plan| flow.count(plan), cli)?);
     }
     if rows.is_empty() {
-        return Err("no operation has such a name".into());
+        return Err("no operation has a name with these words".into());
     }
     print!("{}", report::table(&rows, cli.threads));
     for row in rows.iter().filter(|row| !row.is_met) {
@@ -111,7 +111,7 @@ fn row(
     Ok(row)
 }
 
-/// The lines in conflict, and how to find out what wrote them.
+/// Prints the lines in conflict, and the command that finds the code that wrote each.
 fn show_lines(row: &Row) {
     let program = std::env::current_exe().unwrap_or_default();
     eprintln!("{}: {} lines in conflict", row.name, row.together.lines);

@@ -1,4 +1,4 @@
-//! The ordered map as operations: a look-up, an entry that is held, a step of a range.
+//! Operations of the ordered map: a lookup, an entry that is held, and a step of a range.
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::hint::black_box;
@@ -9,7 +9,7 @@ use crate::workloads::Operation;
 
 const KEY_COUNT: usize = 10_000;
 const VALUE: [u8; 100] = [b'v'; 100];
-/// Far from one another, and without a common factor with the count of keys.
+/// The distance from one used key to the next, without a common factor with the number of keys.
 const STRIDE: usize = 7919;
 
 thread_local! {
@@ -20,11 +20,11 @@ thread_local! {
     static TURN: Cell<usize> = const { Cell::new(0) };
 }
 
-/// A map that is full of keys, and whether one of the threads writes to it.
+/// A map that is full of keys.
 struct Ordered {
     region: OrdRegion,
     keys: Vec<Vec<u8>>,
-    /// Thread 0 stores values, in place of the operation of the others.
+    /// Whether thread 0 stores values, instead of the operation of the other threads.
     has_writer: bool,
 }
 
@@ -40,7 +40,7 @@ impl Ordered {
         Ordered { region, keys, has_writer }
     }
 
-    /// Which key is next; each thread begins elsewhere.
+    /// Returns the thread's next key. Each thread begins at another key.
     fn next(&self, thread: usize) -> &[u8] {
         let turn = TURN.with(|turn| {
             turn.set(turn.get() + 1);
@@ -49,16 +49,17 @@ impl Ordered {
         &self.keys[(turn + thread).wrapping_mul(STRIDE) % KEY_COUNT]
     }
 
-    /// Does something with this thread's map. The member stays: threads of counts are few.
+    /// Runs `read` with this thread's map. The participant is never removed, since there are few
+    /// threads.
     fn with_map(&self, thread: usize, read: impl FnOnce(&Map<'static>)) {
         MAP.with(|map| {
             let map = map.get_or_init(|| {
-                let participant = self.region.join().expect("a place for each thread");
+                let participant = self.region.join().expect("a participant for each thread");
                 let participant: &'static MapParticipant = Box::leak(Box::new(participant));
-                participant.map("keys", &MapOptions::default()).expect("it is there")
+                participant.map("keys", &MapOptions::default()).expect("the map exists")
             });
             if self.has_writer && thread == 0 {
-                map.insert(self.next(thread), &VALUE).expect("there is room");
+                map.insert(self.next(thread), &VALUE).expect("the map has room");
             } else {
                 read(map);
             }
@@ -66,7 +67,7 @@ impl Ordered {
     }
 }
 
-/// Look-ups whose value is copied.
+/// Lookups that copy the value.
 pub(crate) fn gets(has_writer: bool) -> Operation {
     let ordered = Ordered::new(has_writer);
     Box::new(move |thread| {
@@ -80,7 +81,7 @@ pub(crate) fn gets(has_writer: bool) -> Operation {
     })
 }
 
-/// Look-ups whose value is read in place, under a lease.
+/// Lookups that read the value in place, under a lease.
 pub(crate) fn holds(has_writer: bool) -> Operation {
     let ordered = Ordered::new(has_writer);
     Box::new(move |thread| {

@@ -11,13 +11,13 @@ use crate::workloads::Expected;
 #[derive(Serialize)]
 pub(crate) struct Row {
     pub(crate) name: &'static str,
-    /// By one thread.
+    /// The counts with one thread.
     pub(crate) alone: Counts,
-    /// By many threads at once.
+    /// The counts with many threads at once.
     pub(crate) together: Counts,
     pub(crate) expected: String,
     pub(crate) is_met: bool,
-    /// Whether thread 0 writes, beside the operation of the others.
+    /// Whether thread 0 writes while the other threads run the operation.
     #[serde(skip)]
     has_writer: bool,
 }
@@ -41,7 +41,7 @@ impl Row {
     }
 }
 
-/// All rows, in Markdown.
+/// Returns all rows as a table in Markdown.
 pub(crate) fn table(rows: &[Row], threads: usize) -> String {
     let mut text = format!(
         "| operation | alone: RMWs | alone: fences | {threads} threads, on lines in conflict: RMWs \
@@ -59,7 +59,7 @@ pub(crate) fn table(rows: &[Row], threads: usize) -> String {
     text + &others(rows)
 }
 
-/// The writes of all threads but number 0, for the operations beside a writer.
+/// Returns the writes of all threads except number 0, for the operations with a writer.
 fn others(rows: &[Row]) -> String {
     let is_shown = |row: &&Row| row.has_writer;
     let line = |row: &Row| format!("| {} | {:.2} |\n", row.name, row.together.others_writes);

@@ -1,26 +1,27 @@
-//! The runtime's functions, as `runtime/runtime.h` declares them.
+//! Bindings to the runtime's functions, as `runtime/runtime.h` declares them.
 
 use std::ffi::CStr;
 use std::fmt;
 
-/// Threads that can be told apart: a line has one bit for each.
+/// The most threads that can be distinguished, because a line has one bit for each.
 pub const THREADS_MAX: usize = 64;
 
 /// The accesses to one line in conflict.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Line {
-    /// Its address divided by its size.
+    /// The line's address divided by the size of a line.
     number: usize,
     threads: u32,
     loads: u64,
     stores: u64,
     rmws: u64,
-    /// The instruction that wrote it last, as an offset in the program.
+    /// The instruction that last wrote the line, as an offset in the program.
     pub writer: usize,
 }
 
-/// The accesses to all lines; all but `own_rmws` and `fences` is on lines in conflict.
+/// The accesses to all lines. Except for `own_rmws` and `fences`, only those on lines in conflict
+/// are counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub(crate) struct Sum {
@@ -30,12 +31,12 @@ pub(crate) struct Sum {
     pub(crate) rmws: u64,
     pub(crate) own_rmws: u64,
     pub(crate) fences: u64,
-    /// By other threads than number 0.
+    /// Writes by all threads except number 0.
     pub(crate) others_writes: u64,
 }
 
-// SAFETY: these are the signatures of runtime.h; a safe one may be called at any time, by any
-// thread, and keeps no pointer.
+// SAFETY: these are the signatures of runtime.h. Any thread may call a safe function at any time,
+// and no safe function keeps a pointer.
 unsafe extern "C" {
     safe fn conflict_enter(thread: u32) -> bool;
     safe fn conflict_leave();
@@ -53,7 +54,8 @@ unsafe extern "C" {
     unsafe fn conflict_lines(lines: *mut Line, count_max: usize) -> usize;
 }
 
-/// Counts what this thread does, as `thread`, until it leaves; false if there is no such thread.
+/// Counts this thread's accesses as those of `thread`, until it leaves. Returns false if `thread`
+/// is too high.
 pub(crate) fn enter(thread: usize) -> bool {
     u32::try_from(thread).is_ok_and(|thread| conflict_enter(thread))
 }
@@ -63,10 +65,10 @@ pub(crate) fn leave() {
     conflict_leave();
 }
 
-/// Counts what all threads do whose names are `prefix` and a number, each as that number, until
-/// [`leave_named`]. One prefix for the life of the program; false if it can't be this one.
+/// Counts the accesses of all threads whose names are `prefix` and a number, each as the thread
+/// with that number, until [`leave_named`]. Returns false if an earlier call had another prefix.
 pub(crate) fn enter_named(prefix: &CStr) -> bool {
-    // SAFETY: it is a C string.
+    // SAFETY: `prefix` is a C string.
     unsafe { conflict_enter_named(prefix.as_ptr()) }
 }
 
@@ -75,30 +77,30 @@ pub(crate) fn leave_named() {
     conflict_leave_named();
 }
 
-/// How many named threads did something that counted.
+/// The number of named threads that did something that was counted.
 pub(crate) fn named_count() -> usize {
     conflict_named_count() as usize
 }
 
-/// Forgets everything.
+/// Deletes all counts.
 ///
 /// # Safety
 /// - No thread is between [`enter`] and [`leave`].
 pub(crate) unsafe fn clear() {
-    // SAFETY: the caller sees to it.
+    // SAFETY: the contract of this function is the same.
     unsafe { conflict_clear() }
 }
 
-/// The counts; `None` if there were more lines or threads than the runtime has room for.
+/// Returns the counts, or `None` if there were more lines or threads than the runtime has room for.
 pub(crate) fn sum() -> Option<Sum> {
     let mut sum = Sum::default();
     conflict_sum(&mut sum).then_some(sum)
 }
 
-/// The lines in conflict, those with most writes first, at most `count_max`.
+/// Returns at most `count_max` lines in conflict, those with the most writes first.
 pub(crate) fn lines(count_max: usize) -> Vec<Line> {
     let mut lines = vec![Line::default(); count_max];
-    // SAFETY: the vector has `count_max` lines and is ours.
+    // SAFETY: the vector has room for `count_max` lines and is not shared.
     let count = unsafe { conflict_lines(lines.as_mut_ptr(), count_max) };
     lines.truncate(count);
     lines

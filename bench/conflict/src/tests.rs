@@ -1,4 +1,5 @@
-//! The runtime does what its calls say. No program is instrumented here: the tests make the calls.
+//! The runtime counts the calls that it gets. No program is instrumented here: the tests make the
+//! calls themselves.
 
 use std::ptr::{from_ref, without_provenance};
 
@@ -6,7 +7,8 @@ use crate::count::ONE_AT_A_TIME;
 use crate::runtime::{Sum, clear, enter, leave, lines, sum};
 use crate::{Plan, Refused, THREADS_MAX, count, count_named, require_instrumented};
 
-// SAFETY: these are the signatures of runtime/calls.c; those marked safe only note the address.
+// SAFETY: these are the signatures of runtime/calls.c. The functions marked safe only record the
+// address.
 unsafe extern "C" {
     safe fn __tsan_read8(place: *const u8);
     safe fn __tsan_write8(place: *const u8);
@@ -36,14 +38,14 @@ unsafe extern "C" {
 /// C's number for sequential consistency.
 const SEQ_CST: i32 = 5;
 
-/// An address in the line with this number, which nothing follows.
+/// Returns an address in the line with this number. It is never dereferenced.
 fn place(line: usize, offset: usize) -> *const u8 {
     without_provenance(line * 64 + offset)
 }
 
 type Threads<'a> = &'a [&'a dyn Fn()];
 
-/// The counts of threads that run their functions one after another.
+/// Returns the counts of threads that run their functions one after another.
 fn counted(threads: Threads<'_>) -> Option<Sum> {
     let _one = ONE_AT_A_TIME.lock();
     act(threads);
@@ -51,7 +53,7 @@ fn counted(threads: Threads<'_>) -> Option<Sum> {
 }
 
 fn act(threads: Threads<'_>) {
-    // SAFETY: the caller holds `ONE_AT_A_TIME`, and threads enter only where it is held.
+    // SAFETY: the caller holds `ONE_AT_A_TIME`, and threads enter only while it is held.
     unsafe { clear() };
     for (thread, act) in threads.iter().enumerate() {
         assert!(enter(thread));
@@ -105,7 +107,7 @@ fn who_has_not_entered_is_not_counted() {
     assert_eq!(counted(&[&read, &read]), Some(Sum::default()));
 }
 
-/// Has a thread of each name do `act`, one after the other.
+/// Runs `act` on a thread of each name, one after the other.
 fn act_named(names: &[&str], act: fn()) {
     for name in names {
         let thread = std::thread::Builder::new().name((*name).to_owned()).spawn(act);
@@ -187,9 +189,9 @@ fn too_much_is_refused() {
     let lines_max = 1 << 20;
     let full = || __tsan_write_range(place(1, 0), lines_max * 64);
     let more = || __tsan_write_range(place(1, 0), (lines_max + 1) * 64);
-    assert!(counted(&[&full]).is_some(), "as many lines as there is room for");
-    assert_eq!(counted(&[&more]), None, "one line more");
-    assert!(!enter(THREADS_MAX), "one thread more");
+    assert!(counted(&[&full]).is_some(), "the table has room for this many lines");
+    assert_eq!(counted(&[&more]), None, "the table has no room for one line more");
+    assert!(!enter(THREADS_MAX), "there is no such thread number");
     for threads in [0, THREADS_MAX + 1] {
         let plan = Plan { threads, operations: 1 };
         assert_eq!(count(plan, &|_| ()), Err(Refused::Threads(threads)));

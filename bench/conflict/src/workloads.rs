@@ -13,14 +13,14 @@ use forebay_sync::{Barrier, LineWords};
 
 use crate::{caches, ordered};
 
-/// An operation; its argument is the number of the thread.
+/// An operation. Its argument is the number of the thread.
 pub(crate) type Operation = Box<dyn Fn(usize) + Sync>;
 
 /// One row of the table.
 pub(crate) struct Workload {
     pub(crate) name: &'static str,
     pub(crate) expected: Expected,
-    /// The data of the operation is made again for each count.
+    /// Makes the operation with new data. Each count calls it again.
     pub(crate) operation: fn() -> Operation,
 }
 
@@ -29,11 +29,11 @@ pub(crate) struct Workload {
 pub(crate) enum Expected {
     /// No line is in conflict: the operation scales.
     NoConflict,
-    /// So many read-modify-writes on lines in conflict, or more where compare-and-swaps fail.
+    /// This many read-modify-writes on lines in conflict, or more if compare-and-swaps fail.
     Rmws(u32),
-    /// At most so many writes on lines in conflict.
+    /// At most this many writes on lines in conflict.
     AtMost(u32),
-    /// Number 0 writes on lines in conflict, and the others at most so much.
+    /// Thread 0 writes on lines in conflict, and the other threads write at most this often.
     OthersAtMost(u32),
 }
 
@@ -50,7 +50,7 @@ impl Expected {
     }
 }
 
-/// All workloads. The counters check the counting itself; the others are the point of it.
+/// Counters and locks. The counters check the counting itself.
 pub(crate) const WORKLOADS: &[Workload] = &[
     Workload {
         name: "counter that all add to",
@@ -133,7 +133,7 @@ pub(crate) const WORKLOADS: &[Workload] = &[
     },
 ];
 
-/// Caches: hits of one hot key, and of 10,000.
+/// Cache operations on one hot key and on 10,000 keys.
 pub(crate) const CACHES: &[Workload] = &[
     Workload {
         name: "store, hit, 1 key",
@@ -152,7 +152,8 @@ pub(crate) const CACHES: &[Workload] = &[
     },
     Workload {
         name: "store, miss that is stored",
-        // Of them some 30 for the record and the index; the others change the order of keys.
+        // About 30 of these writes are for the record and the index; the others change the order of
+        // keys.
         expected: Expected::AtMost(256),
         operation: caches::store_insert,
     },
@@ -178,8 +179,8 @@ pub(crate) const CACHES: &[Workload] = &[
     },
 ];
 
-/// The ordered map: lookups and steps, alone and beside a writer. A lease is a word of the thread
-/// that holds an entry; writers read it when they free replaced memory.
+/// Lookups and steps of the ordered map, alone and with a writer. A lease is a word of the thread
+/// that holds an entry; writers read that word when they free replaced memory.
 pub(crate) const ORDERED: &[Workload] = &[
     Workload {
         name: "ordmap, get",
@@ -223,7 +224,7 @@ pub(crate) const ORDERED: &[Workload] = &[
     },
 ];
 
-/// Two lines each, since processors fetch lines in pairs.
+/// A value on two cache lines of its own, since processors fetch lines in pairs.
 #[repr(align(128))]
 struct Apart<T>(T);
 
@@ -231,7 +232,7 @@ fn add(counter: &AtomicU64) {
     counter.fetch_add(1, Ordering::Relaxed);
 }
 
-/// Reads what a raw lock protects; the lock shares its lines with nothing else.
+/// Reads the value that a raw lock protects. The lock shares its lines with no other data.
 fn read<R: lock_api::RawRwLock + Send + Sync + 'static>() -> Operation {
     let lock = Apart(lock_api::RwLock::<R, u64>::new(7));
     Box::new(move |_| {
@@ -239,7 +240,7 @@ fn read<R: lock_api::RawRwLock + Send + Sync + 'static>() -> Operation {
     })
 }
 
-/// Pins a segment that a word names; all threads pin the same one.
+/// Pins a segment that a word names. All threads pin the same segment.
 fn pin(barrier: Barrier) -> Operation {
     const SEGMENT_COUNT: usize = 64;
     thread_local! {
@@ -252,8 +253,8 @@ fn pin(barrier: Barrier) -> Operation {
     Box::new(move |thread| {
         ROW.with(|row| {
             let row = row.get_or_init(|| {
-                // SAFETY: `count` gives each number to one thread, which lives until all are done;
-                // the next count has threads and a table of its own.
+                // SAFETY: `count` gives each number to one thread, which lives until all threads
+                // are done. The next count has its own threads and table.
                 unsafe { pins.row(thread) }.expect("a row for each thread")
             });
             // ORDER: pairs with the release of the publication; no thread publishes here.

@@ -1,9 +1,9 @@
-//! The address of an origin: one read of a table of names, as every new connection to an origin
-//! does it, for several locks around the table; compared with the system's resolver, which it
-//! replaces.
+//! The lookup of an origin's address: one read of a table of names, as for every new connection to
+//! an origin. The table is measured behind several locks, and compared with the system's resolver,
+//! which it replaces.
 //!
-//! `alone`: no other thread uses the table. `beside`: threads on all other processors read it all
-//! the time, so that the cache line of the lock's word moves between processors if readers write
+//! In `alone`, no other thread uses the table. In `beside`, threads on all other processors read it
+//! all the time, so that the cache line of the lock word moves between processors if readers write
 //! it. `cargo bench -p forebay-micro --bench hosts`.
 #![allow(missing_docs, reason = "criterion's macros make functions without documentation")]
 
@@ -31,7 +31,7 @@ fn benches(criterion: &mut Criterion) {
     system(criterion);
 }
 
-/// One kind of lock, without and with other threads.
+/// Measures one kind of lock, without and with other threads.
 fn reads(
     criterion: &mut Criterion,
     lock: &str,
@@ -71,7 +71,7 @@ fn read_until(
     }
 }
 
-/// The former cost of a new connection: a resolution on a thread that may block.
+/// Measures the resolution that a new connection needed before, on a thread that may block.
 fn system(criterion: &mut Criterion) {
     let runtime = tokio::runtime::Builder::new_current_thread().build().expect("an event loop");
     let mut group = criterion.benchmark_group("hosts/alone");
@@ -97,7 +97,7 @@ fn name(number: usize) -> String {
     format!("origin-{number}.example.org:8080")
 }
 
-/// Returns a copy: no connection is made while the lock is held.
+/// Returns a copy, because no connection is made while the lock is held.
 fn found(table: &Table, name: &str) -> Vec<SocketAddr> {
     table.get(name).cloned().unwrap_or_default()
 }

@@ -1,4 +1,5 @@
-//! The cost of header rules: a run over a head of eight lines, by number and kind of rules.
+//! Measures the cost of header rules: a run over a head of eight lines, by number and kind of
+//! rules.
 //!
 //! `cargo bench -p forebay-micro --bench rules`; a word after `--` selects a kind. The cost of one
 //! more rule is the slope: the difference between two measurements, divided by the difference of
@@ -36,7 +37,7 @@ const RULE_COUNTS: &[usize] = &[0, 1, 4, 16, 64, 100, 400];
 /// Kinds of rules, each with its condition. `@` is replaced by the number of the rule.
 const KINDS: &[(&str, &str)] = &[
     ("constant", "cond %{SEND_RESPONSE_HDR_HOOK}\n"),
-    // Each rule has a condition of its own, which holds.
+    // Each rule has its own condition, which holds.
     ("equal", "cond %{SEND_RESPONSE_HDR_HOOK}\ncond %{CLIENT-HEADER:X-Test} =no-@ [NOT]\n"),
     // All conditions read one field and compare it with different values; none of them holds.
     ("unequal", "cond %{SEND_RESPONSE_HDR_HOOK}\ncond %{CLIENT-HEADER:X-Test} =yes-@\n"),

@@ -22,7 +22,7 @@ pub(crate) struct Role {
     pub(crate) what: What,
     #[arg(long)]
     pub(crate) engine: Shared,
-    /// Where the maps lie
+    /// The folder with the maps
     #[arg(long)]
     pub(crate) folder: PathBuf,
     #[arg(long)]
@@ -37,11 +37,11 @@ pub(crate) enum What {
     Read,
     /// Overwrites one key after another.
     Write,
-    /// Begins to read, and stops.
+    /// Opens a reader, and stops reading.
     Hold,
 }
 
-/// Operations between two checks for the end.
+/// The number of operations between two checks for the end.
 const STEP: usize = 200;
 
 pub(crate) fn run(role: &Role) -> Result<(), String> {

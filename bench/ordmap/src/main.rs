@@ -1,7 +1,7 @@
-//! The cost of an ordered map in shared memory, beside LMDB (the other ordered map that processes
-//! share) and ordered maps of one process.
+//! Measures an ordered map in shared memory, LMDB (the other ordered map that processes share), and
+//! ordered maps of a single process.
 //!
-//! All engines hold the same keys and values; each round gives every engine the same work, and the
+//! All engines hold the same keys and values. Each round gives every engine the same work, and the
 //! results are compared.
 
 mod child;
@@ -41,7 +41,7 @@ The tables go to standard output, in Markdown. The engines' files lie in /dev/sh
 struct Cli {
     #[command(subcommand)]
     part: Option<Part>,
-    /// Keys in each map
+    /// The number of keys in each map
     #[arg(long, default_value_t = 1_000_000)]
     keys: usize,
     /// Bytes of a value

@@ -1,4 +1,4 @@
-//! Two processes on one map: the cost of one while the other works.
+//! Two processes on one map: the cost of an operation of one while the other works.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -11,13 +11,13 @@ use crate::report::{Figure, Sample};
 use crate::rounds::Amounts;
 use crate::time::cpu_ns;
 
-/// A process that works on the same map.
+/// Another process that works on the same map.
 pub(crate) struct Other {
     child: Child,
     stdout: BufReader<ChildStdout>,
 }
 
-/// The work of the other process.
+/// The work that the other process did.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Done {
     pub(crate) count: f64,
@@ -25,7 +25,7 @@ pub(crate) struct Done {
 }
 
 impl Other {
-    /// Starts it; it waits for `go`.
+    /// Starts the process, which then waits for `go`.
     pub(crate) fn start(
         what: What,
         engine: Shared,
@@ -41,11 +41,11 @@ impl Other {
         command.args(["--bytes", &data.value_bytes.to_string()]);
         let child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
         let mut child = child.map_err(say)?;
-        let stdout = child.stdout.take().ok_or("the other process says nothing")?;
+        let stdout = child.stdout.take().ok_or("the other process has no output")?;
         let mut other = Other { child, stdout: BufReader::new(stdout) };
         match other.line()?.as_str() {
             "ready" => Ok(other),
-            said => Err(format!("the other process says {said:?}")),
+            said => Err(format!("the other process printed {said:?} instead of "ready"")),
         }
     }
 
@@ -54,7 +54,7 @@ impl Other {
     }
 
     pub(crate) fn go(&mut self) -> Result<(), String> {
-        let stdin = self.child.stdin.as_mut().ok_or("it has been told to end")?;
+        let stdin = self.child.stdin.as_mut().ok_or("the other process was already told to end")?;
         stdin.write_all(b"go\n").map_err(|error| format!("the other process: {error}"))
     }
 
@@ -63,7 +63,9 @@ impl Other {
         let line = self.line()?;
         self.child.wait().map_err(|error| error.to_string())?;
         let numbers: Vec<f64> = line.split(' ').filter_map(|word| word.parse().ok()).collect();
-        let [count, cpu_ns] = numbers[..] else { return Err(format!("it said {line:?}")) };
+        let [count, cpu_ns] = numbers[..] else {
+            return Err(format!("the other process printed {line:?}"));
+        };
         Ok(Done { count, cpu_ns })
     }
 
@@ -87,7 +89,7 @@ fn if_is(value: impl clap::ValueEnum) -> &'static str {
     Box::leak(name.unwrap_or_default().into_boxed_str())
 }
 
-/// The work of this process and of the other one at the same time.
+/// The work of this process, and the work of the other process at the same time.
 const PAIRS: [(Work, What); 4] = [
     (Work::Get, What::Read),
     (Work::Get, What::Write),
@@ -121,7 +123,7 @@ pub(crate) fn measure(
                 add(Figure::With(work, what), ns / count as f64);
                 add(Figure::Other(work, what), done.cpu_ns / done.count.max(1.0));
             }
-            // LMDB does not tell whether a stored value replaced another one.
+            // LMDB does not report whether a stored value replaced another one.
             let is_same = work == Work::Insert || answers.is_sorted_by(|one, two| one == two);
             assert!(is_same, "{work:?}: {answers:?}");
         }

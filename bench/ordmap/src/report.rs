@@ -1,4 +1,4 @@
-//! The samples as tables in Markdown: medians, with the quartiles in brackets, and the targets.
+//! Prints the samples as tables in Markdown: medians, with the quartiles in brackets, and targets.
 
 use std::fmt::Write;
 
@@ -8,30 +8,30 @@ use crate::child::What;
 use crate::data::Data;
 use crate::engines::Work;
 
-/// The meaning of a number.
+/// The kind of a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Figure {
-    /// Processor time of an operation, one process.
+    /// Processor time of an operation, with one process.
     Alone(Work),
-    /// The same, while another process works.
+    /// As `Alone`, while another process works.
     With(Work, What),
-    /// An operation of that other process at the same time.
+    /// Processor time of an operation of that other process.
     Other(Work, What),
     /// Wall time of an overwrite while two processes do nothing else.
     TwoWriters,
-    /// Memory of a record after random inserts.
+    /// Memory in use for a record, after random inserts.
     UsedBytes,
-    /// The same without key and value.
+    /// As `UsedBytes`, without the key and the value.
     BesideBytes,
-    /// The same, including free memory that the engine keeps.
+    /// As `UsedBytes`, including free memory that the engine keeps.
     TakenBytes,
     /// Memory growth of the map for each change.
     GrownWithout,
-    /// The same while a reader in another process is stopped.
+    /// As `GrownWithout`, while a reader in another process is stopped.
     GrownBehind,
 }
 
-/// One number.
+/// One measured figure.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Sample {
     #[serde(serialize_with = "named")]
@@ -91,7 +91,7 @@ fn name_of(work: Work) -> &'static str {
     }
 }
 
-/// All tables.
+/// Returns all tables.
 pub(crate) fn markdown(samples: &[Sample], keys: usize) -> String {
     let mut text = String::new();
     for value_bytes in distinct(samples.iter().map(|sample| sample.value_bytes)) {
@@ -125,7 +125,7 @@ fn table(samples: &[&Sample]) -> String {
 
 type Pair = (Figure, &'static str);
 
-/// The least quotient of the second time of a pair to the first.
+/// The targets: for each pair of times, the least quotient of the second time to the first.
 const WANTED: [(&str, Pair, Pair, f64); 8] = [
     (
         "get: LMDB's time / ours",
@@ -189,7 +189,7 @@ fn wanted(samples: &[&Sample]) -> String {
     text + "\n"
 }
 
-/// The middle half of some samples.
+/// The median and the quartiles of some samples.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Spread {
     low: f64,

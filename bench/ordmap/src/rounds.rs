@@ -1,12 +1,12 @@
-//! One process: each round gives all engines the same work, in a new random order, so that a slow
-//! phase of the machine affects all alike.
+//! The measurements with one process. Each round gives all engines the same work in a new random
+//! order, so that a slow phase of the machine affects all of them.
 
 use crate::data::{Asked, Data};
 use crate::engines::{Engine, Work};
 use crate::report::{Figure, Sample};
 use crate::time::cpu_ns;
 
-/// How often each work is done in a round.
+/// The number of operations of each kind of work in a round.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Amounts {
     pub(crate) gets: usize,
@@ -27,7 +27,7 @@ impl Amounts {
     }
 }
 
-/// In this order: removed keys are inserted again.
+/// The order of the work. It inserts removed keys again.
 const WORKS: [Work; 9] = [
     Work::Get,
     Work::Hold,
@@ -49,7 +49,7 @@ pub(crate) fn measure(
 ) {
     compare_all(engines, data);
     let mut random = fastrand::Rng::with_seed(data.seed);
-    // The first round warms caches and does not count.
+    // The first round warms the caches and is not counted.
     for round in 0..=rounds {
         eprintln!("{} bytes: round {round} of {rounds}", data.value_bytes);
         for work in WORKS {
@@ -72,7 +72,8 @@ pub(crate) fn measure(
     }
 }
 
-/// Changes of distinct keys: the same ones are removed and stored again.
+/// Returns the keys of the work. Changes use distinct keys: the same keys are removed and stored
+/// again.
 fn asked_of(work: Work, data: &Data, amounts: Amounts, round: usize) -> Vec<Asked> {
     let (count, turn) = (amounts.of(work), round as u64 + 1);
     match work {
@@ -84,7 +85,7 @@ fn asked_of(work: Work, data: &Data, amounts: Amounts, round: usize) -> Vec<Aske
     }
 }
 
-/// Whether all engines hold the same.
+/// Asserts that all engines hold the same entries.
 pub(crate) fn compare_all(engines: &mut [Box<dyn Engine>], data: &Data) {
     let all = data.all();
     let every_100th: Vec<Asked> = all.iter().copied().step_by(100).collect();

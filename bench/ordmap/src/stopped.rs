@@ -19,7 +19,7 @@ pub(crate) fn measure(
     for engine in engines.iter_mut() {
         let Some(shared) = engine.shared() else { continue };
         let changes = data.draw(amounts.changes, 5000);
-        // Free memory is used first.
+        // These changes first use up the free memory.
         engine.run(Work::Insert, data, &changes);
         let mut grown = |engine: &mut Box<dyn Engine>, figure| {
             let before = engine.taken_bytes();
@@ -39,7 +39,7 @@ pub(crate) fn measure(
 }
 
 fn signal(pid: u32, signal: i32) {
-    // SAFETY: it is our child, for which we have not waited yet.
+    // SAFETY: `pid` is our child, for which we have not waited yet.
     let result = unsafe { libc::kill(pid as i32, signal) };
-    assert_eq!(result, 0, "the child is there");
+    assert_eq!(result, 0, "the child exists");
 }

@@ -1,4 +1,4 @@
-//! Two processes that write into one map: with one lock, and split.
+//! Two processes that write into one map, with one lock and with a lock for each shard.
 
 use std::path::Path;
 
@@ -10,10 +10,10 @@ use crate::report::{Figure, Sample};
 use crate::rounds::Amounts;
 use crate::time::wall_ns;
 
-/// The names of the columns, and the largest number of shards.
+/// The names of the columns, and the most shards of each map.
 const MAPS: [(&str, u32); 2] = [("ordmap", 1), ("ordmap, 8 shards", 8)];
 
-/// Rounds in which a map is split, which do not count.
+/// The number of uncounted rounds, in which a map is split.
 const ROUNDS_BEFORE: usize = 8;
 
 pub(crate) fn measure(

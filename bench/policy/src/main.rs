@@ -1,5 +1,5 @@
-//! The cost in hits of evicting whole segments: the store's decisions beside policies that evict
-//! single objects, over traces that can be made again from a seed.
+//! Measures how many hits are lost by evicting whole segments. It compares the store's decisions
+//! with policies that evict single objects, over traces that are made from a seed.
 //!
 //! docs/why/eviction.md has the results. Nothing here depends on the speed of the machine.
 
@@ -34,28 +34,28 @@ Examples:
 
 The tables go to standard output, in Markdown. The same arguments give the same figures.";
 
-/// Compares hit ratios: whole segments beside single objects
+/// Compares the hit ratios of evicting whole segments and of evicting single objects
 #[derive(Parser)]
 #[command(name = "policy", after_help = EXAMPLES)]
 struct Cli {
-    /// Only traces whose names contain one of these
+    /// Only traces whose names contain one of these words
     names: Vec<String>,
-    /// Varies this parameter of the segments; "all" for each in turn
+    /// Varies this parameter of the segments; "all" varies each in turn
     #[arg(long, value_name = "NAME")]
     sweep: Option<String>,
-    /// Reads a trace instead of making some
+    /// Reads a trace from this file instead of making traces
     #[arg(long, value_name = "FILE", conflicts_with = "names")]
     trace: Option<PathBuf>,
     /// Budgets, as percentages of a trace's footprint
     #[arg(long, value_delimiter = ',', default_values_t = [1.0, 5.0])]
     budgets: Vec<f64>,
-    /// Requests of a made trace
+    /// The number of requests of a made trace
     #[arg(long, default_value_t = 3_000_000, value_parser = clap::value_parser!(u32).range(1000..))]
     requests: u32,
-    /// Share of the requests before anything is counted, in percent
+    /// The percentage of the requests before counting begins
     #[arg(long, default_value_t = 33, value_parser = clap::value_parser!(u32).range(0..100))]
     warm: u32,
-    /// Traces are made from this
+    /// The seed of the traces
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Writes every figure into this file
@@ -66,7 +66,7 @@ struct Cli {
     list: bool,
 }
 
-/// All that came out, as it is written into the file.
+/// The results, as they are written into the file.
 #[derive(Serialize)]
 struct Record<'a> {
     seed: u64,
@@ -126,7 +126,8 @@ fn sweeps(cli: &Cli) -> Result<Vec<&'static Sweep>, String> {
     }
 }
 
-/// The rows of all traces, one trace after another: each takes some memory.
+/// Returns the rows of all traces. It handles one trace after another, because each takes much
+/// memory.
 fn rows(cli: &Cli, of_trace: impl Fn(&Trace) -> Vec<Row>) -> Result<Vec<Row>, String> {
     if let Some(path) = &cli.trace {
         return Ok(of_trace(&traces::read(path)?));
@@ -136,7 +137,7 @@ fn rows(cli: &Cli, of_trace: impl Fn(&Trace) -> Vec<Row>) -> Result<Vec<Row>, St
     };
     let specs: Vec<&Spec> = SPECS.iter().filter(is_asked).collect();
     if specs.is_empty() {
-        return Err("no trace has such a name: see --list".into());
+        return Err("no trace has a name with these words: see --list".into());
     }
     let draw = Draw { requests: cli.requests, seed: cli.seed };
     let mut rows = Vec::new();

@@ -6,7 +6,7 @@ use crate::policies::segments::Costs;
 use crate::policies::{REFERENCE, SINGLE};
 use crate::study::{OURS, Row};
 
-/// Hit ratios of all policies, and how far the segments are from the reference.
+/// Returns the hit ratios of all policies, and the difference of the segments from the reference.
 pub(crate) fn hit_ratios(rows: &[Row]) -> String {
     let mut text = String::from("| trace | budget |");
     let names = || SINGLE.iter().map(|entry| entry.name).chain([OURS]);
@@ -28,7 +28,7 @@ pub(crate) fn hit_ratios(rows: &[Row]) -> String {
     text
 }
 
-/// The costs of the segments, apart from hits.
+/// Returns the costs of the segments other than misses.
 pub(crate) fn costs(rows: &[Row]) -> String {
     let mut text = String::from(
         "| trace | budget | hits by bytes − S3-FIFO | copied ÷ inserted bytes | fresh | stale | \
@@ -53,7 +53,7 @@ pub(crate) fn costs(rows: &[Row]) -> String {
     text
 }
 
-/// One line for each form: its effect on all traces together.
+/// Returns one line for each configuration, with its effect on all traces together.
 pub(crate) fn sweep(rows: &[Row], forms: &[String]) -> String {
     let mut text = String::from(
         "| form | mean − S3-FIFO | worst | of | by bytes, mean | copied ÷ inserted, mean | most | \
@@ -99,7 +99,7 @@ fn mean(values: impl Iterator<Item = f64>) -> f64 {
     sum / f64::from(count.max(1))
 }
 
-/// With a sign, and a true minus.
+/// Formats a number with its sign, and with the minus character of typography.
 fn signed(value: f64) -> String {
     format!("{value:+.2}").replace('-', "−")
 }

@@ -9,16 +9,16 @@ use crate::traces::Trace;
 /// The result of a run.
 #[derive(Clone, Copy, Serialize)]
 pub(crate) struct Score {
-    /// Share of the requests whose object was there, whole and fresh.
+    /// The share of the requests whose object was stored, whole and fresh.
     pub(crate) hit_percent: f64,
-    /// Share of the bytes.
+    /// The share of the requested bytes that were hits.
     pub(crate) byte_hit_percent: f64,
-    /// Of segments only.
+    /// The costs, which only segments have.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) costs: Option<Costs>,
 }
 
-/// Runs a trace; the first `warm` requests do not count.
+/// Runs a trace. The first `warm` requests are not counted.
 pub(crate) fn simulate(trace: &Trace, warm: usize, policy: &mut dyn Policy) -> Score {
     let mut fresh_until = vec![0_u32; trace.lifetimes.len()];
     let (mut hits, mut asked_bytes, mut hit_bytes) = (0_u64, 0_u64, 0_u64);

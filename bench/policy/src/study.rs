@@ -1,4 +1,4 @@
-//! Which policies run over which traces with which budgets.
+//! The combinations of policies, traces and budgets that run.
 
 use serde::Serialize;
 
@@ -7,14 +7,14 @@ use crate::policies::{Entry, REFERENCE};
 use crate::simulate::{Score, simulate};
 use crate::traces::Trace;
 
-/// How the policy of segments is called, as the store has it.
+/// The name of the policy of segments with the store's configuration.
 pub(crate) const OURS: &str = "segments";
 
 /// The settings that all runs share.
 pub(crate) struct Study {
-    /// Budgets, as shares of a trace's footprint.
+    /// The budgets, as percentages of a trace's footprint.
     pub(crate) budget_percents: Vec<f64>,
-    /// The share of the requests that fills the cache before anything is counted.
+    /// The percentage of the requests that fill the cache before counting begins.
     pub(crate) warm_percent: usize,
 }
 
@@ -40,14 +40,15 @@ impl Row {
         self.scores.iter().find(|named| named.policy == policy).map(|named| &named.score)
     }
 
-    /// Points of hit ratio above the reference.
+    /// The hit ratio above the reference, in percentage points.
     pub(crate) fn gain(&self, policy: &str) -> Option<f64> {
         Some(self.score(policy)?.hit_percent - self.score(REFERENCE)?.hit_percent)
     }
 }
 
 impl Study {
-    /// One row for each budget: of `single`, and of the segments in each of these forms.
+    /// Returns one row for each budget, with the policies of `single` and the segments in each of
+    /// these configurations.
     pub(crate) fn rows(
         &self,
         trace: &Trace,

@@ -1,8 +1,8 @@
-//! Parameters that are varied one at a time, around the form that the store has.
+//! Parameters that are varied one at a time, starting from the store's configuration.
 
 use crate::policies::segments::Config;
 
-/// A parameter.
+/// A parameter and its values.
 pub(crate) struct Sweep {
     pub(crate) name: &'static str,
     pub(crate) about: &'static str,
@@ -10,7 +10,7 @@ pub(crate) struct Sweep {
     set: fn(&mut Config, u64),
 }
 
-/// All of them.
+/// All parameters.
 pub(crate) const SWEEPS: &[Sweep] = &[
     Sweep {
         name: "segments",
@@ -93,7 +93,7 @@ pub(crate) const SWEEPS: &[Sweep] = &[
 ];
 
 impl Sweep {
-    /// The store's form with each value of this parameter.
+    /// Returns the store's configuration with each value of this parameter.
     pub(crate) fn forms(&self) -> Vec<(String, Config)> {
         let form = |value: &u64| {
             let mut config = Config::STORE;

@@ -1,7 +1,7 @@
-//! The same lookups between two processes: as requests over a message queue, and by reading a
-//! shared map.
+//! Measures the same lookups between two processes in two ways: as requests over a message queue,
+//! and by reading a shared map.
 //!
-//! The process that answers reads the same map, so only the transport differs.
+//! The answering process reads the same map, so that only the transport differs.
 
 #[path = "../../ordmap/src/data.rs"]
 #[allow(dead_code, reason = "the other benchmark uses the rest")]
@@ -63,12 +63,12 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Part {
-    /// The process that answers; started by the first
+    /// The process that answers, which the first process starts
     #[command(hide = true)]
     Answer(Role),
 }
 
-/// All measurements, as written into the file.
+/// All measurements, as they are written into the file.
 #[derive(Serialize)]
 struct Record {
     keys: usize,
@@ -100,7 +100,7 @@ fn run(cli: &Cli) -> Result<(), String> {
     let folder = cli.dir.join(format!("forebay-bench-queue-{}", std::process::id()));
     let table = Table::create(&folder.join("map"), &data);
     let measured = table.and_then(|table| measure(&table, &data, &folder, (rounds, queries)));
-    // Clean up after any failure.
+    // The folder is removed even after a failure.
     let _ = fs::remove_dir_all(&folder);
     let samples = measured?;
     print!("{}", report::markdown(&samples, &data));
@@ -120,7 +120,7 @@ fn measure(
     let ways = ways::all(&processors);
     let mut samples = Vec::new();
     let mut random = fastrand::Rng::with_seed(1);
-    // The first round warms caches and does not count.
+    // The first round warms the caches and is not counted.
     for round in 0..=rounds {
         eprintln!("round {round} of {rounds}");
         let asked = data.draw(queries, round as u64);
@@ -132,7 +132,7 @@ fn measure(
             let at = (processors[0], theirs);
             let (cost, sum) = ways::ask(way, at, table, (folder, &asked))?;
             if sum != expected {
-                return Err(format!("{way:?} gives other answers"));
+                return Err(format!("{way:?} gives other answers than the first transport"));
             }
             if round > 0 {
                 samples.push(Sample { way, place, cost: cost.each(queries) });

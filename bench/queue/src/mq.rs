@@ -11,19 +11,19 @@ pub(crate) struct Queue {
     is_maker: bool,
 }
 
-/// Longer than any query or answer.
+/// The size of a message buffer, which is longer than any query or answer.
 pub(crate) const MESSAGE_BYTES: usize = 4096;
 
 impl Queue {
-    /// Makes a queue of this name; it is removed in the end.
+    /// Makes a queue of this name. Dropping it removes the queue.
     pub(crate) fn create(name: &str) -> io::Result<Queue> {
-        // SAFETY: zeros are a valid struct of numbers.
+        // SAFETY: all-zero bytes are a valid value of this struct of numbers.
         let mut attributes: libc::mq_attr = unsafe { std::mem::zeroed() };
         attributes.mq_maxmsg = 4;
         attributes.mq_msgsize = MESSAGE_BYTES as libc::c_long;
         let flags = libc::O_RDWR | libc::O_CREAT | libc::O_EXCL | libc::O_CLOEXEC;
         let name = CString::new(name)?;
-        // SAFETY: name and attributes are there during the call; a mode follows the flags.
+        // SAFETY: name and attributes are valid during the call; a mode follows the flags.
         let descriptor =
             unsafe { libc::mq_open(name.as_ptr(), flags, 0o600, &raw const attributes) };
         Queue::of(descriptor, name, true)
@@ -31,7 +31,7 @@ impl Queue {
 
     pub(crate) fn open(name: &str) -> io::Result<Queue> {
         let name = CString::new(name)?;
-        // SAFETY: the name is there during the call.
+        // SAFETY: the name is valid during the call.
         let descriptor = unsafe { libc::mq_open(name.as_ptr(), libc::O_RDWR | libc::O_CLOEXEC) };
         Queue::of(descriptor, name, false)
     }
@@ -45,7 +45,7 @@ impl Queue {
 
     pub(crate) fn send(&self, message: &[u8]) -> io::Result<()> {
         let first = message.as_ptr().cast();
-        // SAFETY: so many bytes can be read there.
+        // SAFETY: `message` has this many readable bytes.
         match unsafe { libc::mq_send(self.descriptor, first, message.len(), 0) } {
             0 => Ok(()),
             _ => Err(io::Error::last_os_error()),
@@ -55,7 +55,7 @@ impl Queue {
     pub(crate) fn receive(&self, room: &mut [u8; MESSAGE_BYTES]) -> io::Result<usize> {
         let first = room.as_mut_ptr().cast();
         let mut priority = 0;
-        // SAFETY: so many bytes can be written there.
+        // SAFETY: `room` has this many writable bytes.
         let count =
             unsafe { libc::mq_receive(self.descriptor, first, MESSAGE_BYTES, &raw mut priority) };
         usize::try_from(count).map_err(|_| io::Error::last_os_error())
@@ -64,10 +64,10 @@ impl Queue {
 
 impl Drop for Queue {
     fn drop(&mut self) {
-        // SAFETY: it is open, and ours.
+        // SAFETY: the descriptor is open and belongs to this queue.
         let _ = unsafe { libc::mq_close(self.descriptor) };
         if self.is_maker {
-            // SAFETY: the name is there during the call.
+            // SAFETY: the name is valid during the call.
             let _ = unsafe { libc::mq_unlink(self.name.as_ptr()) };
         }
     }

@@ -8,9 +8,9 @@ use serde::Serialize;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub(crate) struct Cost {
     pub(crate) wall_ns: f64,
-    /// Of all processes.
+    /// CPU time of all measured processes together.
     pub(crate) cpu_ns: f64,
-    /// Voluntary and forced context switches.
+    /// The number of voluntary and forced context switches of these processes.
     pub(crate) switches: f64,
 }
 
@@ -25,7 +25,7 @@ impl Cost {
     }
 }
 
-/// The use of this process so far.
+/// The CPU time and the context switches of this process so far.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Usage {
     now: Instant,
@@ -36,9 +36,9 @@ pub(crate) struct Usage {
 impl Usage {
     #[expect(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
     pub(crate) fn now() -> Usage {
-        // SAFETY: zeros are a valid struct of numbers.
+        // SAFETY: all-zero bytes are a valid value of this struct of numbers.
         let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
-        // SAFETY: the pointer is to a struct of ours.
+        // SAFETY: the pointer is to a local struct.
         let result = unsafe { libc::getrusage(libc::RUSAGE_SELF, &raw mut usage) };
         assert_eq!(result, 0, "the system knows this process");
         let ns = |time: libc::timeval| time.tv_sec as f64 * 1e9 + time.tv_usec as f64 * 1e3;
@@ -58,24 +58,24 @@ impl Usage {
     }
 }
 
-/// The processors on which this process may run, before it stays on one of them.
+/// Returns the processors on which this process may run. It must be called before [`stay_on`].
 pub(crate) fn processors() -> Vec<usize> {
-    // SAFETY: zeros are an empty set.
+    // SAFETY: all-zero bytes are an empty set.
     let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
-    // SAFETY: the pointer is to a set of ours, of this size.
+    // SAFETY: the pointer is to a local set of this size.
     let result = unsafe { libc::sched_getaffinity(0, size_of_val(&set), &raw mut set) };
     assert_eq!(result, 0, "the system says where this process may run");
     let numbers = 0..libc::CPU_SETSIZE as usize;
-    // SAFETY: the numbers are those for which a set has room.
+    // SAFETY: the numbers are below the capacity of a set.
     numbers.filter(|number| unsafe { libc::CPU_ISSET(*number, &set) }).collect()
 }
 
-/// Runs on this processor only from now on; false if we may not use it.
+/// Restricts the process to this processor. Returns false if the process may not use it.
 pub(crate) fn stay_on(processor: usize) -> bool {
-    // SAFETY: zeros are an empty set.
+    // SAFETY: all-zero bytes are an empty set.
     let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
-    // SAFETY: the number is far below what a set has room for.
+    // SAFETY: the number is below the capacity of a set.
     unsafe { libc::CPU_SET(processor, &mut set) };
-    // SAFETY: the pointer is to a set of ours, of this size.
+    // SAFETY: the pointer is to a local set of this size.
     unsafe { libc::sched_setaffinity(0, size_of_val(&set), &raw const set) == 0 }
 }

@@ -13,7 +13,7 @@ pub(crate) struct Table {
 }
 
 impl Table {
-    /// A map with everything in it.
+    /// Creates a map with all keys and values.
     pub(crate) fn create(path: &Path, data: &Data) -> Result<Table, String> {
         let record_bytes = (data.keys[0].len() + data.value_bytes + 64) as u64;
         let bytes = (64 << 20) + record_bytes * data.keys.len() as u64 * 3 / 2;
@@ -33,7 +33,7 @@ impl Table {
     }
 
     fn of(region: OrdRegion) -> Result<Table, String> {
-        // It lives until the process ends, since everything borrows it.
+        // The participant is never freed, since the map borrows it.
         let participant = Box::leak(Box::new(region.join().map_err(|error| error.to_string())?));
         let participant: &'static MapParticipant = participant;
         let map =
@@ -41,7 +41,7 @@ impl Table {
         Ok(Table { map, value: RefCell::default() })
     }
 
-    /// A checksum of the value of a key.
+    /// Returns a checksum of the value of a key.
     pub(crate) fn look(&self, key: &[u8]) -> u64 {
         let mut value = self.value.borrow_mut();
         value.clear();
@@ -49,7 +49,7 @@ impl Table {
         if found { digest(&value) } else { 0 }
     }
 
-    /// The value of a key, as an answer carries it.
+    /// Reads the value of a key into an answer.
     pub(crate) fn answer(&self, key: &[u8], answer: &mut Vec<u8>) {
         answer.clear();
         self.map.read_into(key, answer).expect("the map is sound");

@@ -19,13 +19,13 @@ use crate::table::Table;
 pub(crate) enum Way {
     /// Two POSIX message queues, one for each direction.
     MessageQueue,
-    /// A pair of Unix sockets that keep messages apart.
+    /// A pair of Unix sockets that preserve the boundaries of messages.
     SocketPair,
-    /// No request: the process reads the map itself.
+    /// No transport: the querying process reads the map itself.
     SharedMap,
 }
 
-/// The processors of both processes.
+/// Whether the two processes share a processor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub(crate) enum Place {
     OneProcessor,
@@ -46,18 +46,18 @@ pub(crate) struct Role {
     name: String,
 }
 
-/// All cases that this machine can run; prints the others.
+/// Returns all cases that this machine can run, and prints the others.
 pub(crate) fn all(processors: &[usize]) -> Vec<(Way, Place)> {
     let mut places = vec![Place::OneProcessor];
     if processors.len() > 1 {
         places.push(Place::TwoProcessors);
     } else {
-        eprintln!("there is no second processor: left out");
+        eprintln!("there is no second processor: its cases are left out");
     }
     let mut ways = vec![Way::SocketPair];
     match Queue::create(&name_of(0)) {
         Ok(_) => ways.push(Way::MessageQueue),
-        Err(error) => eprintln!("no message queues here, left out: {error}"),
+        Err(error) => eprintln!("the cases with message queues are left out: {error}"),
     }
     let asked = ways.iter().flat_map(|way| places.iter().map(move |place| (*way, *place)));
     asked.chain([(Way::SharedMap, Place::OneProcessor)]).collect()
@@ -67,7 +67,7 @@ fn name_of(direction: usize) -> String {
     format!("/forebay-bench-queue-{}-{direction}", std::process::id())
 }
 
-/// Sends all queries; returns the cost of both processes, and a checksum of the answers.
+/// Sends all queries. Returns the cost of both processes, and a checksum of the answers.
 pub(crate) fn ask(
     way: Way,
     processors: (usize, usize),
@@ -76,7 +76,7 @@ pub(crate) fn ask(
 ) -> Result<(Cost, u64), String> {
     let (ours, theirs) = processors;
     if !stay_on(ours) {
-        return Err(format!("processor {ours} is not ours"));
+        return Err(format!("this process may not use processor {ours}"));
     }
     let keys = || asked.iter().map(|asked| &asked.key[..]);
     if way == Way::SharedMap {
@@ -116,14 +116,14 @@ impl End {
     }
 }
 
-/// The other process, as seen by the one that asks.
+/// The answering process, as the querying process sees it.
 struct Answerer {
     child: Child,
     end: End,
     room: Box<[u8; MESSAGE_BYTES]>,
 }
 
-/// A message other than a query: report the cost so far, or end.
+/// A message that is not a query. It asks for the cost so far, or for the end.
 const COST: &[u8] = b"cost";
 const END: &[u8] = b"end";
 
@@ -147,7 +147,7 @@ impl Answerer {
         };
         let child = command.spawn()?;
         let mut answerer = Answerer { child, end, room: Box::new([0; MESSAGE_BYTES]) };
-        // The other process has begun, and counts from here.
+        // The other process has started, and counts its cost from here.
         answerer.cost()?;
         Ok(answerer)
     }
@@ -164,7 +164,7 @@ impl Answerer {
         let text = String::from_utf8_lossy(&self.room[..count]);
         let asked: Vec<f64> = text.split(' ').filter_map(|word| word.parse().ok()).collect();
         let [cpu_ns, switches] = asked[..] else {
-            return Err(io::Error::other(format!("the other process says {text:?}")));
+            return Err(io::Error::other(format!("the other process answered {text:?}")));
         };
         Ok(Cost { wall_ns: 0.0, cpu_ns, switches })
     }
@@ -184,10 +184,10 @@ impl Drop for Answerer {
     }
 }
 
-/// The work of the other process.
+/// The work of the answering process.
 pub(crate) fn answer(role: &Role) -> Result<(), String> {
     if !stay_on(role.processor) {
-        return Err(format!("processor {} is not ours", role.processor));
+        return Err(format!("this process may not use processor {}", role.processor));
     }
     let table = Table::attach(&role.map)?;
     answer_all(role, &table).map_err(|error| error.to_string())

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-/// Now.
+/// Returns the present time.
 #[inline]
 #[expect(clippy::disallowed_methods, reason = "a benchmark measures time")]
 pub(crate) fn now() -> Instant {

@@ -1,4 +1,5 @@
-//! How long many threads need for their operations on one lock: the form of the literature.
+//! Measures how long threads need for their operations on one lock, which is the usual measure in
+//! the literature.
 
 use std::hint::black_box;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -8,20 +9,20 @@ use std::time::Instant;
 use crate::clock::now;
 use crate::locks::Protected;
 
-/// The work of the threads.
+/// The load on a lock.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Load {
     pub(crate) threads: usize,
     /// Operations of each thread.
     pub(crate) operations: u32,
-    /// Each thread writes once in so many operations; 0: never.
+    /// The number of operations of which one is a write; 0 if there are no writes.
     pub(crate) write_interval: u32,
 }
 
-/// Nanoseconds from when all threads stand ready until the last one is done.
+/// Returns the nanoseconds from the moment when all threads are ready until the last one is done.
 ///
 /// # Panics
-/// If a reader saw a write half done, or if a write was lost.
+/// If a reader saw a partial write, or if a write was lost.
 pub(crate) fn measure<P: Protected>(load: Load) -> f64 {
     let protected = Box::new(Apart(P::new()));
     let gate = Gate::new(load.threads);
@@ -36,18 +37,18 @@ pub(crate) fn measure<P: Protected>(load: Load) -> f64 {
     assert_eq!(protected.0.read().count(), Some(writes), "writes were lost");
     let begin = spans.iter().map(|span| span.begin).min();
     let end = spans.iter().map(|span| span.end).max();
-    let (begin, end) = begin.zip(end).expect("there is a thread");
+    let (begin, end) = begin.zip(end).expect("the load has a thread");
     end.duration_since(begin).as_secs_f64() * 1e9
 }
 
-/// When a thread was at work, and how often it wrote.
+/// When a thread worked, and how often it wrote.
 struct Span {
     begin: Instant,
     end: Instant,
     writes: u64,
 }
 
-/// Nothing else lies on the lines of the lock, nor on those that are fetched along with them.
+/// A value without neighbours on its cache lines or on the lines that are fetched with them.
 #[repr(align(128))]
 struct Apart<T>(T);
 
@@ -55,7 +56,7 @@ fn run<P: Protected>(protected: &P, load: Load, thread: usize, gate: &Gate) -> S
     for _ in 0..WARM_UP {
         black_box(protected.read());
     }
-    // The threads write at different times: the first writes of all are spread over the interval.
+    // The threads write at different times: their first writes are spread over the interval.
     let (mut until_write, mut writes) = (offset(load, thread), 0);
     let mut is_whole = true;
     gate.pass();
@@ -71,11 +72,11 @@ fn run<P: Protected>(protected: &P, load: Load, thread: usize, gate: &Gate) -> S
         until_write -= 1;
     }
     let end = now();
-    assert!(is_whole, "a reader saw a write half done");
+    assert!(is_whole, "a reader saw a partial write");
     Span { begin, end, writes }
 }
 
-/// Operations before the thread's first write.
+/// The number of operations before the thread's first write.
 fn offset(load: Load, thread: usize) -> u32 {
     if load.write_interval == 0 {
         return u32::MAX;
@@ -84,10 +85,11 @@ fn offset(load: Load, thread: usize) -> u32 {
     u32::try_from(share).unwrap_or(0)
 }
 
-/// Reads of each thread before the start: its thread-locals are made, the bias is on.
+/// The number of reads of each thread before the start, after which its thread-locals exist and the
+/// bias is on.
 const WARM_UP: u32 = 100;
 
-/// Lets threads start together.
+/// A gate at which threads wait, so that they start together.
 struct Gate {
     arrived: AtomicUsize,
     threads: usize,
@@ -100,7 +102,7 @@ impl Gate {
         Gate { arrived: AtomicUsize::new(0), threads, is_crowded: threads > processors }
     }
 
-    /// Waits awake: to wake a thread takes longer than it needs for its reads.
+    /// Spins, because waking a thread takes longer than its reads.
     fn pass(&self) {
         // ORDER: pairs with the acquire below: a thread that passes sees all warm-ups.
         self.arrived.fetch_add(1, Ordering::Release);

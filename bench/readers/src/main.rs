@@ -1,7 +1,7 @@
-//! The cost of reading when many threads read: reader-writer locks side by side.
+//! Compares reader-writer locks by the cost of reading when many threads read.
 //!
-//! The figures of all locks are taken in rounds, in a new random order each, so that a
-//! slow phase of the machine hits all of them. readers/README.md says what they mean.
+//! All figures are taken in rounds, each in a new random order, so that a slow phase of the machine
+//! affects all locks. readers/README.md explains the figures.
 
 mod clock;
 mod completion;
@@ -36,7 +36,7 @@ The tables go to standard output, in Markdown. bench/readers.py makes the page a
 #[derive(Parser)]
 #[command(name = "readers", after_help = EXAMPLES)]
 struct Cli {
-    /// Only locks whose names contain one of these
+    /// Only locks whose names contain one of these words
     locks: Vec<String>,
     /// Samples of each figure
     #[arg(long, default_value_t = 21, value_parser = clap::value_parser!(u32).range(1..))]
@@ -44,10 +44,10 @@ struct Cli {
     /// Operations of each thread
     #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..))]
     operations: u32,
-    /// Measures on 1, 2, 4, ... threads, up to so many
+    /// Measures on 1, 2, 4, ... threads, up to this number
     #[arg(long, default_value_t = 64)]
     threads_max: usize,
-    /// Repeats the order of an earlier run
+    /// Repeats the random order of an earlier run
     #[arg(long)]
     seed: Option<u64>,
     /// Writes every sample into this file
@@ -55,13 +55,13 @@ struct Cli {
     json: Option<PathBuf>,
 }
 
-/// All that was measured, as it is written into the file.
+/// The results, as they are written into the file.
 #[derive(Serialize)]
 struct Record<'a> {
     seed: u64,
     rounds: u32,
     operations: u32,
-    /// Beyond so many threads they take turns.
+    /// The number of processors. More threads than that take turns.
     processors: usize,
     samples: &'a [Samples],
 }
@@ -80,7 +80,7 @@ fn main() -> ExitCode {
 fn run(cli: &Cli) -> Result<(), String> {
     let cases = cases(&cli.locks, cli.operations, cli.threads_max);
     if cases.is_empty() {
-        return Err("no lock has such a name".into());
+        return Err("no lock has a name with these words".into());
     }
     let seed = cli.seed.unwrap_or_else(|| fastrand::u64(..));
     let samples = measure(&cases, cli.rounds, seed);

@@ -1,11 +1,11 @@
-//! The samples as tables in Markdown: medians, with the quartiles in brackets.
+//! Prints the samples as tables in Markdown: medians, with the quartiles in brackets.
 
 use crate::samples::{Figure, Samples, Spread};
 
-/// A column: its heading, the figure in it.
+/// A column: its heading and its figure.
 type Column = (String, Figure);
 
-/// All tables; those without samples are left out.
+/// Returns all tables that have samples.
 pub(crate) fn markdown(all: &[Samples], operations: u32) -> String {
     let figures: Vec<Figure> = all.iter().map(|samples| samples.figure).collect();
     let mut text = String::new();
@@ -67,7 +67,7 @@ fn spread(samples: &[f64], show: fn(f64) -> String) -> String {
     format!("**{}** ({}–{})", show(median), show(low), show(high))
 }
 
-/// Three digits that matter.
+/// Formats a value with three significant digits.
 fn significant(value: f64) -> String {
     match value {
         100.0.. => format!("{value:.0}"),

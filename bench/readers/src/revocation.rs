@@ -1,9 +1,9 @@
-//! The time that a writer of a biased lock loses by taking the bias away again and again.
+//! Measures the time that a writer of a biased lock loses because it revokes the bias repeatedly.
 //!
-//! One thread writes back to back, another one reads all the time. The writer also reads after each
-//! write, so that the bias comes back as soon as it may: the worst case, whichever thread wins.
-//! After a revocation the bias stays off `factor` times as long as that took, so that at most one
-//! part in `factor + 1` of the writer's time is lost.
+//! One thread writes without a pause, and another reads all the time. The writer also reads after
+//! each write, so that the bias returns as soon as it may. This is the worst case, whichever thread
+//! runs more often. After a revocation the bias stays off `factor` times as long as the revocation
+//! took. At most one part in `factor + 1` of the writer's time is therefore lost.
 
 use std::cell::Cell;
 use std::hint::black_box;
@@ -17,10 +17,10 @@ use lock_api::{RawRwLock, RwLock};
 use crate::clock::now;
 use crate::row::Row;
 
-/// How long the writer writes, at least.
+/// The least time for which the writer writes.
 const RUN: Duration = Duration::from_millis(50);
 
-/// Writes from which the time of a write without a revocation is taken.
+/// The number of writes from which the time of a write without a revocation is taken.
 const FLOOR_WRITES: usize = 10_000;
 
 /// With this factor the bias never comes back.
@@ -33,7 +33,7 @@ pub(crate) type Measure = fn(u32) -> f64;
 pub(crate) const FORMS: &[(&str, Measure)] =
     &[("Bravo", share_lost::<BySwap>), ("Bravo, membarrier", share_lost::<ByStore>)];
 
-/// Percent of a writer's time that goes into revocations.
+/// The percentage of a writer's time that it spends in revocations.
 fn share_lost<C: Claim + Sync>(factor: u32) -> f64 {
     let floor = beside_a_reader::<C, _>(NEVER, floor);
     let (lost, total) = beside_a_reader::<C, _>(factor, |lock| lost_of_total(lock, floor));
@@ -42,7 +42,7 @@ fn share_lost<C: Claim + Sync>(factor: u32) -> f64 {
 
 type Lock<C> = RwLock<Bravo<Stamped, SharedTable<C>>, Row>;
 
-/// Runs `writer` while another thread reads; returns its result.
+/// Runs `writer` while another thread reads. Returns the writer's result.
 fn beside_a_reader<C: Claim + Sync, T>(factor: u32, writer: impl FnOnce(&Lock<C>) -> T) -> T {
     let raw = Bravo::new(Stamped::INIT, SharedTable::INIT).with_inhibit_factor(factor);
     let lock = RwLock::from_raw(raw, Row::default());
@@ -59,15 +59,15 @@ fn beside_a_reader<C: Claim + Sync, T>(factor: u32, writer: impl FnOnce(&Lock<C>
     })
 }
 
-/// The usual gap of a write where there is nothing to revoke: the clock is read.
+/// The usual gap of a write that revokes nothing, which is mainly the time to read the clock.
 fn floor<C: Claim>(lock: &Lock<C>) -> Duration {
     let mut gaps: Vec<Duration> = (0..FLOOR_WRITES).map(|_| write(lock).gap).collect();
     gaps.sort_unstable();
     gaps[gaps.len() / 2]
 }
 
-/// Time that went into revocations, and all the time. It ends where a revocation begins, so that
-/// each that counts is followed by the whole of its inhibition.
+/// Returns the time spent in revocations, and the total time. The total ends where a revocation
+/// begins, so that each counted revocation is followed by its whole inhibition.
 fn lost_of_total<C: Claim>(lock: &Lock<C>, floor: Duration) -> (Duration, Duration) {
     let begin = now();
     let mut lost = Duration::ZERO;
@@ -86,17 +86,17 @@ fn lost_of_total<C: Claim>(lock: &Lock<C>, floor: Duration) -> (Duration, Durati
 
 /// The measurements of one write.
 struct Write {
-    /// There was a bias to take away, unless a reader brought it back in the last moment.
+    /// Whether there was a bias to revoke. A reader may have restored the bias just afterwards.
     is_revoking: bool,
-    /// When the underlying lock was this thread's.
+    /// The time at which this thread got the underlying lock.
     underlying: Instant,
-    /// How long after that the whole lock was.
+    /// The time from then until it had the whole lock.
     gap: Duration,
 }
 
-/// Writes and reads.
+/// Writes once, then reads once.
 fn write<C: Claim>(lock: &Lock<C>) -> Write {
-    // SAFETY: nothing is unlocked through this.
+    // SAFETY: no lock is released through the raw lock.
     let is_revoking = unsafe { lock.raw() }.is_biased();
     let mut row = lock.write();
     let inside = now();
@@ -108,16 +108,16 @@ fn write<C: Claim>(lock: &Lock<C>) -> Write {
 }
 
 thread_local! {
-    /// When this thread last got the underlying lock for writing.
+    /// The time at which this thread last got the underlying lock for writing.
     static UNDERLYING_AT: Cell<Option<Instant>> = const { Cell::new(None) };
 }
 
-/// An underlying lock that notes when a writer got it.
+/// An underlying lock that records when a writer got it.
 struct Stamped(Underlying);
 
 type Underlying = parking_lot::RawRwLock;
 
-// SAFETY: every call goes to the lock inside.
+// SAFETY: every call goes to the inner lock.
 unsafe impl RawRwLock for Stamped {
     const INIT: Self = Stamped(Underlying::INIT);
     type SharedGuard = <Underlying as RawRwLock>::SharedGuard;

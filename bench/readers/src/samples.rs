@@ -1,4 +1,4 @@
-//! The measured cases, each with its samples.
+//! The measured cases and their samples.
 
 use std::fmt;
 
@@ -8,14 +8,14 @@ use crate::completion::Load;
 use crate::locks::{LOCKS, Lock};
 use crate::revocation;
 
-/// One figure to be measured, on one lock.
+/// A figure to be measured on one lock.
 pub(crate) struct Case {
     pub(crate) lock: &'static str,
     pub(crate) figure: Figure,
     pub(crate) measure: Box<dyn Fn() -> f64>,
 }
 
-/// Which figure it is.
+/// The kind of figure.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[serde(tag = "figure", rename_all = "snake_case")]
 pub(crate) enum Figure {
@@ -30,7 +30,7 @@ pub(crate) enum Figure {
 }
 
 impl Figure {
-    /// The share of writes, if it is about a load with several threads.
+    /// The share of writes, for figures of several threads.
     pub(crate) fn write_percent(&self) -> Option<f64> {
         match self {
             Figure::CompletionNs { write_percent, .. } => Some(*write_percent),
@@ -71,13 +71,14 @@ pub(crate) struct Spread {
     pub(crate) high: f64,
 }
 
-/// Shares of writes, and in how many operations there is one.
+/// The shares of writes in percent, each with the number of operations per write.
 const WRITES: &[(f64, u32)] = &[(0.0, 0), (0.1, 1000), (1.0, 100), (10.0, 10)];
 
-/// The inhibit factors whose bound is shown.
+/// The inhibit factors that are measured and whose bounds are shown.
 const FACTORS: &[u32] = &[1, 3, 9, 19];
 
-/// All cases of the locks whose names contain one of `words`, or of all locks.
+/// Returns the cases of the locks whose names contain one of `words`, or of all locks if there are
+/// no words.
 pub(crate) fn cases(words: &[String], operations: u32, threads_max: usize) -> Vec<Case> {
     let is_asked = |name: &str| {
         let name = name.to_lowercase();
@@ -102,7 +103,7 @@ fn alone(lock: &'static Lock) -> [Case; 2] {
         .map(|(figure, measure)| Case { lock: lock.name, figure, measure: Box::new(measure) })
 }
 
-/// Each share of writes on 1, 2, 4, ... threads.
+/// Returns the cases for each share of writes on 1, 2, 4, ... threads, up to `threads_max`.
 fn together(lock: &'static Lock, operations: u32, threads_max: usize) -> Vec<Case> {
     let mut cases = Vec::new();
     for &(write_percent, write_interval) in WRITES {
@@ -118,7 +119,7 @@ fn together(lock: &'static Lock, operations: u32, threads_max: usize) -> Vec<Cas
 }
 
 impl Spread {
-    /// Of at least one sample.
+    /// Returns the spread of at least one sample.
     pub(crate) fn of(samples: &[f64]) -> Spread {
         let mut sorted = samples.to_vec();
         sorted.sort_by(f64::total_cmp);

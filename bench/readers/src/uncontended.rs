@@ -1,14 +1,14 @@
-//! The cost of an operation while no other thread uses the lock.
+//! Measures an operation while no other thread uses the lock.
 
 use std::hint::black_box;
 
 use crate::clock::now;
 use crate::locks::Protected;
 
-/// Operations of one measurement.
+/// The number of operations in one measurement.
 const OPERATIONS: u32 = 100_000;
 
-/// Nanoseconds of a read.
+/// The nanoseconds of a read.
 pub(crate) fn read_ns<P: Protected>() -> f64 {
     let protected = P::new();
     mean_ns(|| {
@@ -16,8 +16,8 @@ pub(crate) fn read_ns<P: Protected>() -> f64 {
     })
 }
 
-/// Nanoseconds of a write that follows other writes. No reader comes between, so a biased lock
-/// gives its bias up only once.
+/// The nanoseconds of a write that follows other writes. No reader comes between them, so a biased
+/// lock revokes its bias only once.
 pub(crate) fn write_ns<P: Protected>() -> f64 {
     let protected = P::new();
     mean_ns(|| protected.write())

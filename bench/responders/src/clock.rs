@@ -11,12 +11,14 @@ pub(crate) fn monotonic_ns() -> u64 {
     now.tv_sec.cast_unsigned() * 1_000_000_000 + now.tv_nsec.cast_unsigned()
 }
 
-/// Seconds since 1970, from the coarse clock: a few nanoseconds to read, 4 ms late at most.
+/// Seconds since 1970 from the coarse clock, which takes a few nanoseconds to read and is at most 4
+/// ms late.
 pub(crate) fn unix_seconds() -> u64 {
     clock_gettime(ClockId::RealtimeCoarse).tv_sec.cast_unsigned()
 }
 
-/// `Date: …\r\n`, formatted again only when the second has changed.
+/// The line `Date: …\r
+/// `, formatted again only when the second has changed.
 #[derive(Default)]
 pub(crate) struct DateLine {
     second: u64,
@@ -24,7 +26,7 @@ pub(crate) struct DateLine {
 }
 
 impl DateLine {
-    /// The line for `second` (since 1970).
+    /// Returns the line for `second`, counted from 1970.
     pub(crate) fn at(&mut self, second: u64) -> &[u8] {
         if second != self.second || self.line.is_empty() {
             let time = SystemTime::UNIX_EPOCH + Duration::from_secs(second);

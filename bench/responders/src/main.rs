@@ -1,8 +1,8 @@
 //! The benchmark's own programs: bare responders, the origin, and two load generators.
 //!
-//! A bare responder shows the limit of an I/O architecture: the cost of a cache hit when
-//! nothing is cached, checked or logged. None of these programs is a server for real use: they
-//! listen on 127.0.0.1 and answer a made-up site (`site.rs`).
+//! A bare responder shows the limit of an I/O architecture: the cost of a cache hit if nothing is
+//! cached, checked or logged. None of these programs is meant for real use: they listen on
+//! 127.0.0.1 and serve a made-up site (`site.rs`).
 //!
 //! Everything that answers is an [`answer::Answer`], a pure step from request bytes to reply
 //! bytes; the two engines in `serve` move those bytes.
@@ -80,7 +80,7 @@ fn run(command: Command) -> io::Result<()> {
     }
 }
 
-/// Runs `serve` on every thread with a listener of its own; ends only with an error.
+/// Runs `serve` on every thread with its own listener. Returns only with an error.
 fn on_threads(
     listen: Listen,
     serve: impl Fn(std::net::TcpListener) -> io::Result<()> + Sync,

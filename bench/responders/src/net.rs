@@ -1,4 +1,4 @@
-//! Sockets as all programs here use them: 127.0.0.1, TCP_NODELAY, non-blocking.
+//! Sockets for all programs of the benchmark: on 127.0.0.1, with TCP_NODELAY, non-blocking.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -6,11 +6,11 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use rustix::net::SocketFlags;
 use socket2::{Domain, Socket, Type};
 
-/// As deep as the backlog of every peer's listener.
+/// The length of the backlog, equal to that of every compared server.
 const BACKLOG: i32 = 4096;
 
-/// A listener of its own on `port`, shared with other threads by SO_REUSEPORT.
-/// Connections that it accepts inherit TCP_NODELAY.
+/// Opens a listener on `port`, which other threads share by SO_REUSEPORT. Accepted connections
+/// inherit TCP_NODELAY.
 pub(crate) fn listen(port: u16) -> io::Result<TcpListener> {
     let socket = Socket::new(Domain::IPV4, Type::STREAM, None)?;
     socket.set_reuse_address(true)?;
@@ -22,13 +22,13 @@ pub(crate) fn listen(port: u16) -> io::Result<TcpListener> {
     Ok(socket.into())
 }
 
-/// The next connection of `listener`, non-blocking from its one system call on.
+/// Accepts the next connection of `listener`. A single system call also makes it non-blocking.
 pub(crate) fn accept(listener: &TcpListener) -> io::Result<TcpStream> {
     let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
     Ok(rustix::net::accept_with(listener, flags)?.into())
 }
 
-/// A connection to `port`, established, then made non-blocking.
+/// Connects to `port`, and then makes the connection non-blocking.
 pub(crate) fn connect(port: u16) -> io::Result<TcpStream> {
     let stream = TcpStream::connect(address(port))
         .map_err(|e| io::Error::new(e.kind(), format!("connect to port {port}: {e}")))?;

@@ -1,4 +1,4 @@
-//! The made-up site that origin, bare responders and load generators agree on.
+//! The made-up site that the origin, the bare responders and the load generators share.
 //!
 //! | target | body | stored |
 //! |---|---|---|
@@ -10,9 +10,9 @@
 
 use std::sync::LazyLock;
 
-/// First bytes of an object's body, which tell one object from another.
+/// The number of bytes at the start of an object's body that distinguish it from other objects.
 pub(crate) const MARK_BYTES: usize = 16;
-/// Smallest and largest body of `/obj/ID`.
+/// The smallest and the largest body of `/obj/ID`.
 const OBJECT_BYTES_MIN: usize = 1024;
 const OBJECT_BYTES_MAX: usize = 100 * 1024;
 
@@ -24,23 +24,23 @@ static FILLER: LazyLock<Box<[u8]>> = LazyLock::new(|| vec![b'x'; OBJECT_BYTES_MA
 /// The resource that a target names.
 #[derive(Debug, PartialEq, Eq, Clone, Copy)]
 pub(crate) struct Resource {
-    /// Which body.
+    /// The resource's body.
     pub(crate) content: Content,
     /// Whether a cache may keep it.
     pub(crate) storable: bool,
 }
 
-/// The body of a resource.
+/// The kinds of body.
 #[derive(Debug, PartialEq, Eq, Clone, Copy)]
 pub(crate) enum Content {
-    /// So many filler bytes.
+    /// This many filler bytes.
     Filler(usize),
-    /// The object with this ID: its mark, then filler.
+    /// The object with this ID: its mark, and then filler.
     Object(u64),
 }
 
 impl Resource {
-    /// Reads an origin-form target; `None` where the site has nothing.
+    /// Parses an origin-form target. Returns `None` if the site has no such resource.
     pub(crate) fn parse(target: &str) -> Option<Self> {
         let (target, storable) = match target.strip_prefix("/nocache/") {
             Some(rest) => (rest, false),
@@ -58,7 +58,7 @@ impl Resource {
 }
 
 impl Content {
-    /// Length of the body.
+    /// The length of the body.
     pub(crate) fn bytes(self) -> usize {
         match self {
             Self::Filler(bytes) => bytes,
@@ -75,27 +75,27 @@ impl Content {
     }
 }
 
-/// `bytes` filler bytes.
+/// Returns `bytes` filler bytes.
 ///
 /// # Panics
-/// If `bytes` exceeds the largest body of the site: a fault of this program.
+/// If `bytes` exceeds the largest body of the site, which is a bug of this program.
 pub(crate) fn filler(bytes: usize) -> &'static [u8] {
     &FILLER[..bytes]
 }
 
-/// Length of `/obj/ID`: spread evenly over 1 to 100 KiB.
+/// The length of `/obj/ID`, spread evenly over 1 to 100 KiB.
 pub(crate) fn object_bytes(id: u64) -> usize {
     let span = (OBJECT_BYTES_MAX - OBJECT_BYTES_MIN + 1) as u64;
     OBJECT_BYTES_MIN + (scramble(id) % span) as usize
 }
 
-/// First bytes of `/obj/ID`: hexadecimal digits that follow from ID.
+/// The first bytes of `/obj/ID`: hexadecimal digits that are computed from ID.
 pub(crate) fn mark(id: u64) -> [u8; MARK_BYTES] {
     let scrambled = scramble(id ^ 0x5eed);
     std::array::from_fn(|i| b"0123456789abcdef"[(scrambled >> (60 - 4 * i) & 15) as usize])
 }
 
-/// The finaliser of SplitMix64: neighbours come out unlike each other.
+/// The finaliser of SplitMix64, which makes neighbouring numbers unlike each other.
 fn scramble(id: u64) -> u64 {
     let z = id.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

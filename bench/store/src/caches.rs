@@ -1,4 +1,4 @@
-//! The caches, each behind the same few words.
+//! The compared caches, behind common traits.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -10,9 +10,9 @@ pub(crate) const BODY: [u8; 64] = [b'x'; 64];
 const HEAD: &[u8] = b"h";
 const FRESH: RecordTimes = RecordTimes { response_time: 1, stale_from: 1 << 32 };
 
-/// A cache that is full of keys.
+/// A cache that holds all keys.
 pub(crate) trait Cache: Sync {
-    /// A thread's handle for lookups.
+    /// Returns a thread's handle for lookups.
     type Reader<'c>
     where
         Self: 'c;
@@ -20,7 +20,7 @@ pub(crate) trait Cache: Sync {
     fn name() -> &'static str;
     fn full(keys: &[Vec<u8>]) -> Self;
     fn reader(&self) -> Self::Reader<'_>;
-    /// Looks `key` up and reads the first byte of its value.
+    /// Looks up `key` and reads the first byte of its value.
     fn hit(reader: &Self::Reader<'_>, key: &[u8]) -> u8;
 }
 
@@ -139,7 +139,7 @@ shared_cache!(
     |map: &papaya::HashMap<Vec<u8>, Body>, key: &[u8]| map.pin().get(key).expect("stored")[0]
 );
 
-/// Its keys are looked up as `Vec`s: its interface takes no slice.
+/// Keys are `Vec`s, because its interface takes no slices.
 pub(crate) struct TinyUfo(tinyufo::TinyUfo<Vec<u8>, Body>);
 
 impl Cache for TinyUfo {
@@ -165,12 +165,12 @@ impl Cache for TinyUfo {
         let mut space = key_space.borrow_mut();
         space.clear();
         space.extend_from_slice(key);
-        // It admits by frequency, so a key may be missing even in a cache that is too large.
+        // The cache admits by frequency, so a key may be missing even if the cache is too large.
         cache.get(&space).map_or(0, |body| body[0])
     }
 }
 
-/// The floor: a table of one thread, with the hash of the store.
+/// The lower bound: the hash table of a single thread, with the store's hash function.
 pub(crate) struct Hashbrown(hashbrown::HashMap<Vec<u8>, Body, foldhash::quality::RandomState>);
 
 impl Cache for Hashbrown {

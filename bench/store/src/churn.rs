@@ -1,20 +1,20 @@
-//! The cost of storing when the store is full: each record evicts others.
+//! Measures the cost of storing when the store is full, so that each record evicts others.
 
 use forebay_cache::{Store, StoreConfig};
 
 use crate::caches::put;
 use crate::time::Spent;
 
-/// How often the budget is written.
+/// How many times the budget is written.
 const TIMES: u64 = 4;
 
-/// Bytes that a record of this benchmark takes, about.
+/// The approximate number of bytes that a record of this benchmark takes.
 const RECORD_BYTES: u64 = 192;
 
-/// Unix seconds at which no record is stale.
+/// A time in Unix seconds at which no record is stale.
 const NOW: u64 = 2;
 
-/// Prints what one record costs, and the longest that one thread was held up.
+/// Prints the cost of one record, and the longest time that one call took.
 pub(crate) fn print(mib: u64, worker_counts: &[u32]) {
     println!("| {mib} MiB, full; workers | ns a record, processor time | longest turn, µs |");
     println!("|---|--:|--:|");
@@ -24,7 +24,7 @@ pub(crate) fn print(mib: u64, worker_counts: &[u32]) {
     }
 }
 
-/// Nanoseconds for one record, and microseconds of the longest turn.
+/// Returns the nanoseconds for one record, and the microseconds of the longest call.
 fn measure(budget_bytes: u64, worker_count: u32) -> (f64, f64) {
     let mut config = StoreConfig::with_budget(budget_bytes);
     config.worker_count = worker_count;
@@ -46,7 +46,7 @@ fn measure(budget_bytes: u64, worker_count: u32) -> (f64, f64) {
     };
     write(1);
     let spent = Spent::by(|| write(TIMES));
-    // Apart, since a clock costs as much as a record.
+    // The two are measured separately, since reading a clock costs as much as storing a record.
     let mut longest_ns = 0.0_f64;
     for _ in 0..records {
         store_one();

@@ -1,13 +1,13 @@
-//! Which keys are asked for, and in which order: drawn before the clock starts.
+//! The keys that are requested, in their order. They are drawn before the clock starts.
 
-/// How requests are spread over keys.
+/// The distribution of requests over keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Spread {
-    /// All alike.
+    /// All keys are requested equally often.
     Uniform,
-    /// The n-th most wanted key 1/n as often as the first (Zipf, exponent 1).
+    /// The n-th most popular key is requested 1/n times as often as the first (Zipf, exponent 1).
     Zipf,
-    /// One key only.
+    /// Only one key is requested.
     OneHot,
 }
 
@@ -22,7 +22,7 @@ impl Spread {
         }
     }
 
-    /// Lookups of one thread in one round: some tenths of a second.
+    /// The number of lookups of one thread in one round, which take some tenths of a second.
     pub(crate) fn draws(self) -> usize {
         match self {
             Spread::Uniform | Spread::Zipf => 1 << 20,
@@ -30,7 +30,7 @@ impl Spread {
         }
     }
 
-    /// Numbers of keys below `key_count`.
+    /// Draws the numbers of keys below `key_count`.
     pub(crate) fn draw(self, key_count: usize, draws: usize, seed: u64) -> Vec<u32> {
         let mut random = fastrand::Rng::with_seed(seed);
         let sums = if self == Spread::Zipf { zipf_sums(key_count) } else { Vec::new() };
@@ -41,7 +41,7 @@ impl Spread {
                 Spread::Zipf => {
                     let at = random.f64() * sums.last().copied().unwrap_or(0.0);
                     let rank = sums.partition_point(|sum| *sum < at);
-                    // Ranks lie far from one another in memory, as they do in a cache.
+                    // Neighbouring ranks lie far apart in memory, as in a real cache.
                     (rank.wrapping_mul(7919) % key_count) as u32
                 }
             })

@@ -1,7 +1,7 @@
-//! The gain of each step from a map behind a lock to a hit in shared memory, one at a time.
+//! Measures the gain of each step from a map behind a lock to a hit in shared memory.
 //!
-//! Each pair does the same work in two ways, in turns; the figure is nanoseconds of processor time
-//! for one piece of it.
+//! Each pair does the same work in two ways, in turn. The figure is nanoseconds of processor time
+//! for one piece of work.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use forebay_sync::{Barrier, LineWords};
 
 use crate::time::{Spent, median, spread_percent};
 
-/// One way of doing something: its name, and how many nanoseconds it took in a round.
+/// One way of doing the work: its name, and its nanoseconds in a round.
 struct Step {
     question: &'static str,
     way: &'static str,
@@ -45,8 +45,8 @@ fn per_piece(pieces: usize, work: impl FnOnce()) -> f64 {
     Spent::by(work).cpu_ns / pieces as f64
 }
 
-/// A value is copied out under a hold, or looked at where it lies. Only a byte of each line is
-/// needed in the end, as by a system call that sends it.
+/// Measures a value that is copied under a lock, and a value that is read in place. In the end only
+/// one byte of each line is needed, as by a system call that sends the value.
 fn copies(bytes: usize) -> Vec<Step> {
     const PIECES: usize = 256;
     let values: Arc<Vec<Vec<u8>>> = Arc::new((0..PIECES).map(|i| vec![i as u8; bytes]).collect());
@@ -79,7 +79,8 @@ fn copies(bytes: usize) -> Vec<Step> {
     ]
 }
 
-/// A chain through a table that fits into the processor's caches, by three kinds of links.
+/// Measures a chain through a table that fits into the processor's caches, with three kinds of
+/// links.
 fn pointers() -> Vec<Step> {
     const NODES: usize = 4096;
     const HOPS: usize = 1 << 18;
@@ -133,7 +134,7 @@ struct Node {
 }
 
 fn linked(order: &[usize]) -> &'static Node {
-    // Lives as long as the benchmark.
+    // The table is never freed.
     let nodes: &'static [Node] =
         Vec::leak(order.iter().map(|_| Node { next: std::cell::OnceCell::new() }).collect());
     for (at, node) in order.iter().enumerate() {
@@ -152,7 +153,8 @@ fn follow_native(first: &'static Node, hops: usize) -> f64 {
     })
 }
 
-/// Finding a key among sorted ones: of three fields, or of their bytes with NULs between them.
+/// Measures the search for a key among sorted ones: as three fields, and as their bytes joined by
+/// NUL.
 fn keys() -> Vec<Step> {
     const KEYS: usize = 1 << 14;
     let parts = |i: usize| {
@@ -193,7 +195,7 @@ fn keys() -> Vec<Step> {
     ]
 }
 
-/// Keeping one hot value for a moment: counting references to it, or a pin of one's own.
+/// Measures how a thread keeps one hot value for a moment: by a reference count, or by its own pin.
 fn holds(threads: usize) -> Vec<Step> {
     const PIECES: usize = 1 << 16;
     let question = if threads == 1 { "hold, 1 thread" } else { "hold, 2 threads" };
@@ -219,11 +221,12 @@ fn holds(threads: usize) -> Vec<Step> {
             way: "pin",
             run: Box::new(move || {
                 together(threads, |thread| {
-                    // SAFETY: each number is one thread's, which ends before the next round.
+                    // SAFETY: each number belongs to one thread, which ends before the next round.
                     let row = unsafe { pins.row(thread) }.expect("a row for each thread");
                     per_piece(PIECES, || {
                         for _ in 0..PIECES {
-                            // ORDER: pairs with a publisher's release store; here there is none.
+                            // ORDER: would pair with the release store of a publisher; this
+                            // benchmark has none.
                             let pin = row.pin(7, || named.load(Ordering::Acquire) == 7);
                             drop(black_box(pin));
                         }
@@ -234,7 +237,7 @@ fn holds(threads: usize) -> Vec<Step> {
     ]
 }
 
-/// The mean time of some threads that work at once.
+/// The mean time of several threads that work at once.
 fn together(threads: usize, work: impl Fn(usize) -> f64 + Sync) -> f64 {
     let work = &work;
     thread::scope(|scope| {

@@ -1,4 +1,4 @@
-//! Lookups that hit: nanoseconds of one thread, and how much two threads do together.
+//! Measures lookups that hit: the nanoseconds on one thread, and the throughput of two threads.
 
 use std::hint::black_box;
 use std::sync::Barrier;
@@ -8,14 +8,14 @@ use crate::caches::{Cache, Forebay, Hashbrown, Moka, Papaya, QuickCache, TinyUfo
 use crate::draw::Spread;
 use crate::time::{Spent, median};
 
-/// The measurements of one cache with one spread.
+/// The measurements of one cache with one distribution.
 #[derive(Clone, Debug)]
 pub(crate) struct Row {
     pub(crate) cache: &'static str,
     pub(crate) spread: Spread,
-    /// Nanoseconds of processor time a lookup, on one thread: each round.
+    /// The nanoseconds of processor time per lookup on one thread, in each round.
     pub(crate) one_ns: Vec<f64>,
-    /// Lookups of two threads together against those of one, by the clock: each round.
+    /// The lookups of two threads together divided by those of one, by wall time, in each round.
     pub(crate) two_times: Vec<f64>,
 }
 
@@ -33,7 +33,7 @@ impl Row {
     }
 }
 
-/// Fills every cache, then measures them in turns.
+/// Fills every cache, then measures them in turn.
 pub(crate) fn measure(key_count: usize, rounds: usize, spreads: &[Spread]) -> Vec<Row> {
     let keys = keys(key_count);
     let caches = [
@@ -48,7 +48,7 @@ pub(crate) fn measure(key_count: usize, rounds: usize, spreads: &[Spread]) -> Ve
     spreads.iter().flat_map(measure).collect()
 }
 
-/// Keys of 60 bytes, as URLs are.
+/// Returns keys of 60 bytes, like URLs.
 pub(crate) fn keys(count: usize) -> Vec<Vec<u8>> {
     let key = |i| format!("main\0http\0org.example.www\0/images/2026/object-{i:014}").into_bytes();
     let keys: Vec<Vec<u8>> = (0..count).map(key).collect();
@@ -56,10 +56,10 @@ pub(crate) fn keys(count: usize) -> Vec<Vec<u8>> {
     keys
 }
 
-/// A cache that is full, of whatever type.
+/// A full cache of any type.
 trait Full {
     fn name(&self) -> &'static str;
-    /// A thread for each list of draws; the longest time of them.
+    /// Runs one thread for each list of draws. Returns the longest time.
     fn run(&self, keys: &[Vec<u8>], draws: &[Vec<u32>]) -> Spent;
 }
 
@@ -90,12 +90,12 @@ impl<C: Cache> Full for Held<C> {
             let threads: Vec<_> =
                 draws.iter().map(|draws| scope.spawn(move || look_up(draws))).collect();
             let spent = threads.into_iter().map(|thread| thread.join().expect("no panic"));
-            spent.reduce(Spent::longer).expect("a thread at least")
+            spent.reduce(Spent::longer).expect("at least one thread")
         })
     }
 }
 
-/// Each round asks all caches, so that a slow phase of the machine hits them alike.
+/// Each round measures all caches, so that a slow phase of the machine affects all of them.
 fn compare(caches: &[Box<dyn Full>], keys: &[Vec<u8>], rounds: usize, spread: Spread) -> Vec<Row> {
     eprintln!("{}", spread.name());
     let draws: Vec<Vec<u32>> =

@@ -1,4 +1,4 @@
-//! Measures the store beside well-known caches, and the steps of a hit one by one.
+//! Measures the store and well-known caches, and the steps of a hit one by one.
 
 mod caches;
 mod churn;

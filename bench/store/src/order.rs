@@ -1,4 +1,4 @@
-//! The cost and the benefit of keeping keys and tags in order: purging and listing by the
+//! Measures the cost and the benefit of keeping keys and tags in order: purging and listing by the
 //! beginning of keys and by tags.
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,7 +10,7 @@ use forebay_cache::{
 
 use crate::time::{Spent, median};
 
-/// Records of a group, all of which one purge removes.
+/// The number of records in a group, which one purge removes.
 const GROUP: usize = 10_000;
 
 /// Unix seconds at which no record is stale.

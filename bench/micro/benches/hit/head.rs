@@ -14,7 +14,7 @@ const STORED: &[u8] = b"date: Fri, 02 Jan 2026 10:00:00 GMT\r\n\
     etag: \"1024\"\r\n\
     cache-control: public, max-age=86400\r\n";
 
-/// Compares our writer with the formatting of the standard library; both write the same bytes.
+/// Compares our writer with the formatting of the standard library. Both write the same bytes.
 pub(crate) fn benches(criterion: &mut Criterion) {
     let (age, length, ttl) = (1234, 1024, 85_166);
     let mut out = Vec::with_capacity(1024);

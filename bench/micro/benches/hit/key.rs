@@ -1,4 +1,4 @@
-//! The key of a URL: its site, then the bytes by which the store finds it.
+//! The step from a URL to its key: the site, then the bytes by which the store finds the record.
 //!
 //! There is no other implementation to compare with.
 
@@ -15,7 +15,7 @@ names = ["example.org", "*.example.org"]
 origin = "http://127.0.0.1:3000"
 "#;
 
-/// One host with its exact name, and one that a wildcard matches.
+/// Measures a host with its exact name, and a host that a wildcard matches.
 pub(crate) fn benches(criterion: &mut Criterion) {
     let config = Config::from_toml(SITES, "bench").expect("a valid configuration");
     let mut key = Vec::with_capacity(256);

@@ -1,5 +1,5 @@
-//! From the key to the record: one hot record, and 100,000 in an order that defeats the processor's
-//! caches.
+//! The step from the key to the record: for one hot record, and for 100,000 records in an order
+//! that defeats the processor's caches.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -11,10 +11,10 @@ use quick_cache::sync::Cache;
 const BODY: [u8; 1024] = [b'x'; 1024];
 const HEAD: &[u8] = b"content-type: text/plain\r\netag: \"1024\"\r\n";
 const BUDGET_BYTES: u64 = 1 << 30;
-/// A long stride without a common factor with the counts.
+/// The distance from one key to the next, without a common factor with the numbers of keys.
 const STRIDE: usize = 7919;
 
-/// Lookups that hit.
+/// Measures lookups that hit.
 pub(crate) fn benches(criterion: &mut Criterion) {
     for (name, count) in [("hot", 1), ("100k", 100_000)] {
         let keys = keys(count);
@@ -64,7 +64,7 @@ fn full_store(keys: &[Vec<u8>]) -> StoreWorker {
 }
 
 fn full_cache(keys: &[Vec<u8>]) -> Cache<Vec<u8>, Arc<[u8]>> {
-    // Larger than needed, so that no key is evicted.
+    // The cache is larger than needed, so that no key is evicted.
     let cache = Cache::new(keys.len() * 2 + 64);
     for key in keys {
         cache.insert(key.clone(), Arc::from(BODY.as_slice()));

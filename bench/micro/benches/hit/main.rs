@@ -1,8 +1,9 @@
-//! The steps of a hit one by one, in CPU time without I/O: parse, key, lookup, write the head.
+//! Measures the steps of a hit one by one, in CPU time without I/O: parse, key, lookup, write the
+//! head.
 //!
-//! `cargo bench -p forebay-micro` runs all of them; a word after `--` selects those whose names
-//! contain it. Each of our implementations is compared with one that it must beat, which does no
-//! more work.
+//! `cargo bench -p forebay-micro` runs all steps; a word after `--` selects those whose names
+//! contain it. Each of our implementations is compared with another one, which does no more work
+//! and which it must beat.
 #![allow(missing_docs, reason = "criterion's macros make functions without documentation")]
 
 mod head;

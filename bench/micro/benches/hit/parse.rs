@@ -1,5 +1,5 @@
-//! From the request head to its fields, then to target and framing, which httparse leaves to its
-//! caller.
+//! The steps from the request head to its fields, and then to target and framing, which httparse
+//! leaves to its caller.
 
 use std::hint::black_box;
 use std::mem::MaybeUninit;
@@ -14,7 +14,7 @@ use crate::requests::HEADS;
 const LIMITS: HeadLimits =
     HeadLimits { head_bytes_max: 32 * 1024, field_count_max: 100, target_bytes_max: 8 * 1024 };
 
-/// Parses a head, and makes all decisions that precede the key.
+/// Measures the parsing of a head, and all decisions before the key.
 pub(crate) fn benches(criterion: &mut Criterion) {
     for (name, head) in HEADS {
         let mut group = criterion.benchmark_group(format!("parse/{name}"));

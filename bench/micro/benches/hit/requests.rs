@@ -1,9 +1,9 @@
 //! Request heads as clients send them.
 
-/// A request of a load generator.
+/// The request of a load generator.
 const PLAIN: &str = "GET /1k/0 HTTP/1.1\r\nHost: 127.0.0.1:8080\r\n\r\n";
 
-/// A request of a browser.
+/// The request of a browser.
 const BROWSER: &str = "GET /images/poster-large.webp?v=20260105 HTTP/1.1\r\n\
     Host: www.example.org\r\n\
     User-Agent: Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0\r\n\
@@ -18,6 +18,6 @@ const BROWSER: &str = "GET /images/poster-large.webp?v=20260105 HTTP/1.1\r\n\
     Sec-Fetch-Site: same-origin\r\n\
     Priority: u=5, i\r\n\r\n";
 
-/// Both, with their names.
+/// Both heads with their names.
 pub(crate) const HEADS: [(&str, &[u8]); 2] =
     [("plain", PLAIN.as_bytes()), ("browser", BROWSER.as_bytes())];

@@ -1,4 +1,4 @@
-//! The standard library's map behind a lock: the first choice for one process.
+//! The standard library's map behind a lock, which is the usual choice for a single process.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;

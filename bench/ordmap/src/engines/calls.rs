@@ -1,4 +1,4 @@
-//! Maps of one process, one call for each key.
+//! Maps of one process, which need one call for each key.
 
 use super::Work;
 use crate::data::{Asked, Data};

@@ -1,4 +1,4 @@
-//! LMDB through heed, on a file system in memory, without sync, one transaction for each operation.
+//! LMDB through heed, on a file system in memory, without sync, with one transaction per operation.
 
 use std::ops::Bound;
 use std::path::Path;
@@ -15,16 +15,17 @@ pub(crate) struct Lmdb {
     value: Vec<u8>,
 }
 
-/// Reserved address space; the file grows as needed.
+/// The reserved address space. The file grows as needed.
 const MAP_BYTES: usize = 64 << 30;
 const PAGE_BYTES: u64 = 4096;
 
 impl Lmdb {
-    /// The environment in this folder; created if there is none.
+    /// Opens the environment in this folder, and creates it if necessary.
     pub(crate) fn open(dir: &Path) -> Lmdb {
         let mut options = EnvOpenOptions::new();
         options.map_size(MAP_BYTES);
-        // SAFETY: a crash of the machine takes the file system with it.
+        // SAFETY: the data need not survive a crash of the machine, because its file system is in
+        // memory.
         unsafe { options.flags(EnvFlags::NO_SYNC) };
         // SAFETY: only LMDB changes the file.
         let env = unsafe { options.open(dir) }.expect("LMDB opens the folder");
@@ -51,7 +52,7 @@ impl Lmdb {
         values.fold(0, u64::wrapping_add)
     }
 
-    /// Changes in transactions of this many.
+    /// Makes changes in transactions of `batch` keys each.
     fn change(&mut self, data: &Data, asked: &[Asked], batch: usize, is_put: bool) -> u64 {
         let mut were_there = 0;
         for batch in asked.chunks(batch) {
@@ -79,7 +80,7 @@ impl Engine for Lmdb {
     fn run(&mut self, work: Work, data: &Data, asked: &[Asked]) -> Option<u64> {
         let keys = asked.iter().map(|asked| &asked.key[..]);
         Some(match work {
-            // It lends values in place, without a copy.
+            // LMDB returns values in place, without a copy.
             Work::Get | Work::Hold => keys.map(|key| self.get(key)).fold(0, u64::wrapping_add),
             Work::Range => keys.map(|key| self.range(key)).fold(0, u64::wrapping_add),
             Work::Scan | Work::RangeByKey => return None,

@@ -1,4 +1,4 @@
-//! The maps that are compared, behind one trait.
+//! The compared maps, behind one trait.
 
 mod btree;
 mod calls;
@@ -14,53 +14,53 @@ use crate::report::{Figure, Sample};
 pub(crate) use lmdb::Lmdb;
 pub(crate) use ours::{Form, Ours};
 
-/// The work of an engine, for each key of a list.
+/// The work of an engine for each key of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Work {
-    /// The value of a key, copied.
+    /// Looks up a key and copies the value.
     Get,
-    /// The value of a key, read in place while it is held.
+    /// Looks up a key and reads the value in place while it is held.
     Hold,
-    /// A hundred entries from a key on.
+    /// Reads a hundred entries from a key on.
     Range,
-    /// The same, each copied instead of held.
+    /// As `Range`, but each entry is copied instead of held.
     Scan,
-    /// The same, each found by the key of the one before.
+    /// As `Range`, but each entry is looked up by the key of the entry before it.
     RangeByKey,
-    /// A value stored under a key that may exist.
+    /// Stores a value under a key that may exist.
     Insert,
-    /// A key removed.
+    /// Removes a key.
     Remove,
-    /// Many keys stored in one transaction.
+    /// Stores many keys in one transaction.
     InsertBatched,
-    /// Many keys removed in one transaction.
+    /// Removes many keys in one transaction.
     RemoveBatched,
 }
 
-/// Entries of a range.
+/// The number of entries in a range.
 pub(crate) const RANGE: usize = 100;
-/// Changes of one transaction, where they are batched.
+/// The number of changes in one transaction, where they are batched.
 pub(crate) const BATCH: usize = 1000;
 
 /// An ordered map.
 pub(crate) trait Engine {
     fn name(&self) -> &'static str;
-    /// Does the work for each key; returns a checksum of the values read, or how many keys existed.
-    /// `None`: the engine has no such form.
+    /// Does the work for each key. Returns a checksum of the values that were read, or the number
+    /// of keys that existed. Returns `None` if the engine does not support the work.
     fn run(&mut self, work: Work, data: &Data, asked: &[Asked]) -> Option<u64>;
-    /// Bytes that are in use.
+    /// The bytes that are in use.
     fn used_bytes(&self) -> u64;
-    /// Bytes that it has allocated and does not give back.
+    /// The bytes that the engine has allocated and does not give back.
     fn taken_bytes(&self) -> u64 {
         self.used_bytes()
     }
-    /// Opens it as another process does, if that is possible.
+    /// How another process opens the map, if that is possible.
     fn shared(&self) -> Option<Shared> {
         None
     }
 }
 
-/// An engine that processes share.
+/// A map that other processes can open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Shared {
     Ours,
@@ -70,7 +70,7 @@ pub(crate) enum Shared {
 
 type Make = fn(&Data, &Path) -> Box<dyn Engine>;
 
-/// Creates all engines and fills them in random order; prints their memory.
+/// Creates all engines and fills them in random order. Records their memory.
 pub(crate) fn filled(data: &Data, dir: &Path, samples: &mut Vec<Sample>) -> Vec<Box<dyn Engine>> {
     let order = data.pick(data.keys.len(), 0);
     let make: [Make; 5] = [
@@ -101,9 +101,9 @@ pub(crate) fn filled(data: &Data, dir: &Path, samples: &mut Vec<Sample>) -> Vec<
     make.iter().map(fill).collect()
 }
 
-/// Bytes allocated on the heap.
+/// The bytes that are allocated on the heap.
 fn heap_bytes() -> u64 {
-    // SAFETY: it reads numbers of the allocator.
+    // SAFETY: the call only reads numbers of the allocator.
     let info = unsafe { libc::mallinfo2() };
     (info.uordblks + info.hblkhd) as u64
 }

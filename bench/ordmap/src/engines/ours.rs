@@ -22,7 +22,7 @@ pub(crate) enum Form {
     Hash,
 }
 
-/// As recommended in the documentation.
+/// The bytes of the hint table per key, as the documentation recommends.
 const FRONT_BYTES_EACH: u64 = 16;
 
 impl Form {
@@ -33,12 +33,12 @@ impl Form {
 }
 
 impl Ours {
-    /// A region with room for replaced entries.
+    /// Creates a region with room for replaced entries.
     pub(crate) fn create(form: Form, folder: &Path, data: &Data) -> Ours {
         Ours::create_for(form, folder, data, 1)
     }
 
-    /// A map that may be split into this many shards.
+    /// Creates a map that may be split into this many shards.
     pub(crate) fn create_for(form: Form, folder: &Path, data: &Data, shards_max: u32) -> Ours {
         let record_bytes = (data.keys[0].len() + data.value_bytes + 64) as u64;
         let bytes = (64 << 20) + 2 * record_bytes * data.keys.len() as u64;
@@ -48,7 +48,7 @@ impl Ours {
         let all_bytes = bytes + hint_bytes;
         let config = OrdConfig { hint_bytes, splits_max, ..OrdConfig::with_bytes(all_bytes) };
         let region = OrdRegion::open_or_create(&form.path(folder), &config);
-        Ours::of(form, region.expect("there is room in the folder"), shards_max)
+        Ours::of(form, region.expect("the folder has room"), shards_max)
     }
 
     pub(crate) fn attach(form: Form, folder: &Path) -> Ours {
@@ -56,14 +56,14 @@ impl Ours {
         Ours::of(form, region.expect("the other process has made it"), 1)
     }
 
-    /// `shards_max` applies only when the map is created.
+    /// Makes the engine on a region. `shards_max` applies only when the map is created.
     fn of(form: Form, region: OrdRegion, shards_max: u32) -> Ours {
         let hint_bytes = region.config().hint_bytes;
-        // Region and participant live until the process ends, since everything borrows them.
+        // Region and participant are never freed, since the map borrows them.
         let participant: &'static MapParticipant =
-            Box::leak(Box::new(region.join().expect("a place is free")));
+            Box::leak(Box::new(region.join().expect("the region has room for a participant")));
         let options = MapOptions { hint_bytes, shards_max, ..MapOptions::default() };
-        let map = participant.map("bench", &options).expect("there is room for a map");
+        let map = participant.map("bench", &options).expect("the region has room for a map");
         Ours { form, map, value: Vec::new() }
     }
 
@@ -72,7 +72,7 @@ impl Ours {
         self.map.stats().shard_count
     }
 
-    /// A cursor in the middle of the map.
+    /// Returns a cursor in the middle of the map.
     pub(crate) fn cursor_at(&self, key: &[u8]) -> Cursor<'static> {
         let mut cursor = self.map.cursor();
         cursor.at_or_above(key).expect("a lease is free");

@@ -1,4 +1,4 @@
-//! crossbeam's skip list: readers and writers of one process, without a lock.
+//! crossbeam's skip list, for readers and writers of one process, without a lock.
 
 use std::ops::Bound;
 
@@ -33,7 +33,7 @@ impl Calls for Skiplist {
         range.map(|entry| digest(entry.value())).fold(0, u64::wrapping_add)
     }
 
-    /// It does not tell whether the key existed.
+    /// The skip list does not report whether the key existed.
     fn insert(&mut self, data: &Data, asked: &Asked) -> u64 {
         data.value(asked.number, &mut self.value);
         self.map.insert(asked.key[..].into(), self.value[..].into());

@@ -6,7 +6,7 @@ use super::{Policy, Request};
 
 pub(super) struct Fifo {
     queue: VecDeque<u32>,
-    /// Bytes of the key while it is stored; else zero.
+    /// The bytes of each stored key; zero for a key that is not stored.
     stored: Vec<u32>,
     bytes: u64,
     budget_bytes: u64,

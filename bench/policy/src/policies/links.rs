@@ -1,6 +1,6 @@
 //! Doubly linked lists over keys. A key is in at most one of the lists that share the links.
 
-/// No key.
+/// The value that stands for no key.
 pub(crate) const NONE: u32 = u32::MAX;
 
 #[derive(Clone, Copy)]
@@ -12,7 +12,7 @@ struct Link {
 /// The links of all keys.
 pub(crate) struct Links(Vec<Link>);
 
-/// A list: from the newest to the oldest.
+/// A list of keys from the newest to the oldest.
 #[derive(Clone, Copy)]
 pub(crate) struct List {
     newest: u32,
@@ -34,7 +34,7 @@ impl Links {
         Self(vec![Link { newer: NONE, older: NONE }; keys])
     }
 
-    /// The key that came next after this one.
+    /// Returns the key that was pushed next after this one.
     pub(crate) fn newer(&self, key: u32) -> Option<u32> {
         let newer = self.0[key as usize].newer;
         (newer != NONE).then_some(newer)

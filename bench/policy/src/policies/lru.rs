@@ -6,7 +6,7 @@ use super::{Policy, Request};
 pub(super) struct Lru {
     links: Links,
     list: List,
-    /// Bytes of the key while it is stored; else zero.
+    /// The bytes of each stored key; zero for a key that is not stored.
     stored: Vec<u32>,
     budget_bytes: u64,
 }

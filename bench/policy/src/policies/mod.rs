@@ -1,4 +1,4 @@
-//! The policies that decide which objects are evicted. All but the segments evict single objects.
+//! The eviction policies. All except the segments evict single objects.
 
 mod fifo;
 mod links;
@@ -15,41 +15,41 @@ use crate::traces::Trace;
 /// A request, as a policy sees it.
 #[derive(Clone, Copy)]
 pub(crate) struct Request {
-    /// Which object.
+    /// The number of the object.
     pub(crate) key: u32,
-    /// Its bytes.
+    /// The length of the object in bytes.
     pub(crate) bytes: u32,
-    /// How many requests came before.
+    /// The number of earlier requests.
     pub(crate) now: u32,
-    /// A stored copy is stale, so the object is fetched and replaces the copy.
+    /// Whether a stored copy is stale, so that the object is fetched and replaces the copy.
     pub(crate) is_stale: bool,
-    /// When it becomes stale if it is fetched now.
+    /// The time from which the object is stale if it is fetched now.
     pub(crate) stale_from: u32,
 }
 
-/// A cache without bytes.
+/// A cache that stores no bytes, only decisions.
 pub(crate) trait Policy {
     /// Looks the object up, and stores it if it is absent. Returns how many of its bytes were
-    /// there.
+    /// stored.
     fn request(&mut self, request: &Request) -> u32;
 
-    /// The costs of a policy of segments; `None` for the others.
+    /// Returns the costs of a policy of segments, and `None` for other policies.
     fn costs(&self) -> Option<segments::Costs> {
         None
     }
 }
 
-/// A policy that a trace can be given to.
+/// A policy that can run over a trace.
 pub(crate) struct Entry {
     pub(crate) name: &'static str,
     pub(crate) about: &'static str,
     make: fn(&Trace, u64) -> Box<dyn Policy>,
 }
 
-/// The policy that the segments are to come near.
+/// The policy with which the segments are compared.
 pub(crate) const REFERENCE: &str = "S3-FIFO";
 
-/// All that hold single objects.
+/// All policies that evict single objects.
 pub(crate) const SINGLE: &[Entry] = &[
     Entry {
         name: "LRU",

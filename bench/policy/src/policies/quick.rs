@@ -1,4 +1,4 @@
-//! The crate `quick_cache` as it is.
+//! The crate `quick_cache`, unchanged.
 
 use std::hash::{BuildHasherDefault, Hasher};
 
@@ -8,7 +8,8 @@ use quick_cache::unsync::{Cache, DefaultLifecycle};
 use super::{Policy, Request};
 use crate::traces::Trace;
 
-/// Numbers as keys need no strong hash, and one without a seed gives the same figures again.
+/// A hash for keys that are numbers. It need not be strong, and without a seed the same run gives
+/// the same figures.
 #[derive(Default)]
 struct Mix(u64);
 
@@ -26,7 +27,7 @@ impl Hasher for Mix {
     }
 }
 
-/// The value is the object's bytes.
+/// Weighs an entry by its value, which is the length of the object.
 #[derive(Clone)]
 struct Bytes;
 

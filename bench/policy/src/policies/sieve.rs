@@ -6,10 +6,10 @@ use super::{Policy, Request};
 pub(super) struct Sieve {
     links: Links,
     list: List,
-    /// Bytes of the key while it is stored; else zero.
+    /// The bytes of each stored key; zero for a key that is not stored.
     stored: Vec<u32>,
     was_used: Vec<bool>,
-    /// The key that the hand examines next; none: the oldest.
+    /// The key that the hand examines next. `None` stands for the oldest key.
     hand: Option<u32>,
     budget_bytes: u64,
 }

@@ -1,4 +1,4 @@
-//! Estimates how often keys were asked for lately: a count-min sketch of four-bit counters.
+//! Estimates how often keys were requested lately, by a count-min sketch of four-bit counters.
 
 const ROWS: usize = 4;
 const COUNT_MAX: u8 = 15;
@@ -8,12 +8,12 @@ const SEEDS: [u64; ROWS] =
 pub(super) struct Sketch {
     counters: Vec<[u8; ROWS]>,
     noted: u64,
-    /// After so many requests all counts are halved, so that past popularity fades.
+    /// The number of requests after which all counts are halved, so that past popularity fades.
     noted_max: u64,
 }
 
 impl Sketch {
-    /// For a cache of about so many objects.
+    /// Makes a sketch for a cache of about this many objects.
     pub(super) fn new(objects: u64) -> Self {
         let columns = (2 * objects.max(64)).next_power_of_two();
         Self { counters: vec![[0; ROWS]; columns as usize], noted: 0, noted_max: 10 * objects }

@@ -1,4 +1,4 @@
-//! S3-FIFO ("FIFO queues are all you need for cache eviction", SOSP '23), each object by itself.
+//! S3-FIFO ("FIFO queues are all you need for cache eviction", SOSP '23), with single objects.
 
 use std::collections::VecDeque;
 
@@ -110,10 +110,10 @@ impl Policy for SmallMain {
     }
 }
 
-/// A queue of keys, for as many bytes of objects as main has.
+/// A queue of evicted keys, for as many bytes of objects as the main queue.
 struct Ghosts {
     queue: VecDeque<(u32, u32)>,
-    /// The number of the key's ghost; zero: it has none.
+    /// The number of each key's ghost; zero if it has none.
     numbers: Vec<u32>,
     last: u32,
     bytes: u64,

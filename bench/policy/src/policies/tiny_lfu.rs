@@ -7,7 +7,7 @@ use super::sketch::Sketch;
 use super::{Policy, Request};
 use crate::traces::Trace;
 
-/// Which list a key is in.
+/// The list that a key is in.
 type Part = usize;
 const WINDOW: Part = 0;
 const PROBATION: Part = 1;
@@ -40,7 +40,7 @@ impl TinyLfu {
         }
     }
 
-    /// Makes it the newest of a list, wherever it was.
+    /// Makes the key the newest of a list, and removes it from its previous list.
     fn put(&mut self, key: u32, part: Part) {
         self.take(key);
         self.parts[key as usize] = Some(part);
@@ -65,8 +65,8 @@ impl TinyLfu {
         }
     }
 
-    /// Admits a key that leaves the window, unless it needs the room of a victim that was requested
-    /// as often or more.
+    /// Admits a key that leaves the window, unless it would replace a victim that was requested at
+    /// least as often.
     fn admit(&mut self, candidate: u32) {
         self.put(candidate, PROBATION);
         let estimate = self.sketch.estimate(candidate);

@@ -1,4 +1,5 @@
-//! A trace from a file: a line for each request, `KEY BYTES` or `KEY`, apart by blanks or a comma.
+//! Reads a trace from a file with a line for each request: `KEY BYTES` or `KEY`. A blank or a comma
+//! separates the two.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -7,11 +8,11 @@ use std::path::Path;
 
 use super::Trace;
 
-/// Bytes of a request that does not say.
+/// The length of an object whose request states no length.
 const BYTES: u32 = 1024;
 
-/// Reads a trace. The bytes of a key are those of its first request; budgets are shares of the
-/// sum over all keys.
+/// Reads a trace. The first request of a key determines its length. Budgets are shares of the sum
+/// over all keys.
 pub(crate) fn read(path: &Path) -> Result<Trace, String> {
     let problem = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
     let file = File::open(path).map_err(|error| problem(&error))?;

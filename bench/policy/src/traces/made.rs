@@ -1,4 +1,4 @@
-//! Traces made from a seed.
+//! Traces that are made from a seed.
 
 use std::ops::Range;
 
@@ -7,22 +7,23 @@ use fastrand::Rng;
 use super::Trace;
 use super::zipf::Zipf;
 
-/// Keys that are asked for again and again, in every made trace but those of mixed sizes.
+/// The number of keys that are requested repeatedly, in every made trace except those of mixed
+/// sizes.
 const KEYS: u32 = 1_000_000;
 
-/// Keys of the traces of mixed sizes: as large as a store's records are many.
+/// The number of keys in the traces of mixed sizes. It is about the number of a store's records.
 const SIZED_KEYS: u32 = 100_000;
 
-/// Bytes of an object where all are alike.
+/// The length of an object, where all have the same length.
 const EVEN_BYTES: u32 = 1024;
 
-/// How many requests are drawn, and from which seed.
+/// The number of requests to draw, and the seed.
 pub(crate) struct Draw {
     pub(crate) requests: u32,
     pub(crate) seed: u64,
 }
 
-/// A trace that can be made.
+/// A trace that can be made, and its parameters.
 pub(crate) struct Spec {
     pub(crate) name: &'static str,
     pub(crate) about: &'static str,
@@ -146,7 +147,7 @@ impl Spec {
     }
 }
 
-/// A trace in the making.
+/// A trace that is being made.
 struct Maker {
     random: Rng,
     zipf: Zipf,
@@ -155,7 +156,7 @@ struct Maker {
 }
 
 impl Maker {
-    /// Appends requests until there are as many as asked for.
+    /// Appends requests until the trace has the requested number.
     fn fill(&mut self, mut key: impl FnMut(&mut Self) -> u32) {
         while self.left > 0 {
             let key = key(self);
@@ -176,7 +177,7 @@ impl Maker {
         self.random.u32(..100) < percent
     }
 
-    /// A key that was not there before.
+    /// Adds a new key.
     fn fresh(&mut self) -> u32 {
         self.trace.bytes.push(EVEN_BYTES);
         self.trace.bytes.len() as u32 - 1
@@ -219,7 +220,8 @@ fn shift(maker: &mut Maker) {
     let mut key_of_rank: Vec<u32> = (0..count as u32).collect();
     maker.fill(|maker| {
         if maker.left % EVERY == 0 {
-            // Evenly over the logarithm: each decade of ranks changes as often.
+            // Ranks are drawn evenly over their logarithm, so that each decade of ranks changes
+            // equally often.
             let popular = (count as f64).powf(maker.random.f64()) as usize - 1;
             key_of_rank.swap(popular, maker.random.usize(..count));
         }
@@ -230,7 +232,7 @@ fn shift(maker: &mut Maker) {
 fn burst(maker: &mut Maker) {
     const TIMES: u32 = 6;
     const WITHIN: usize = 20_000;
-    // The keys that are due at each time, as a ring.
+    // A ring of the keys that are due at each time.
     let mut due: Vec<Vec<u32>> = vec![Vec::new(); WITHIN];
     let mut now = 0;
     maker.fill(|maker| {
@@ -257,7 +259,7 @@ fn sizes(maker: &mut Maker) {
     sizes_of_all(maker);
 }
 
-/// Log-normal: half of all are below 12 KiB, the mean is about 36 KiB.
+/// Draws sizes from a log-normal distribution: half are below 12 KiB, and the mean is about 36 KiB.
 fn sizes_of_all(maker: &mut Maker) {
     const MEDIAN: f64 = 12.0 * 1024.0;
     const SIGMA: f64 = 1.5;

@@ -1,4 +1,4 @@
-//! Requests in their order: made from a seed, or read from a file.
+//! Traces, which are lists of requests: made from a seed, or read from a file.
 
 mod file;
 mod made;
@@ -7,21 +7,21 @@ mod zipf;
 pub(crate) use file::read;
 pub(crate) use made::{Draw, SPECS, Spec};
 
-/// A list of requests. A key is a small number, an index into the vectors of properties.
+/// A list of requests. A key is a small number, which is an index into the vectors of properties.
 pub(crate) struct Trace {
     pub(crate) name: String,
     /// The key of each request.
     pub(crate) requests: Vec<u32>,
-    /// Bytes of each key's object, head included.
+    /// The length of each key's object, including the head.
     pub(crate) bytes: Vec<u32>,
-    /// How long each key's object is fresh, in requests; empty if all are for ever.
+    /// How long each key's object is fresh, in requests. Empty if all objects stay fresh for ever.
     pub(crate) lifetimes: Vec<u32>,
-    /// Bytes of which a budget is a share.
+    /// The number of bytes of which a budget is a share.
     pub(crate) footprint_bytes: u64,
 }
 
 impl Trace {
-    /// Mean of the objects' bytes, as often as they are asked for.
+    /// The mean length of the objects, weighted by their requests.
     pub(crate) fn mean_bytes(&self) -> u64 {
         let sum: u64 = self.requests.iter().map(|key| u64::from(self.bytes[*key as usize])).sum();
         sum / (self.requests.len() as u64).max(1)

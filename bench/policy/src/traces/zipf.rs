@@ -1,18 +1,18 @@
-//! Draws by Zipf's law: the key of rank r is asked for in proportion to 1 / r^exponent.
+//! Draws by Zipf's law: the key of rank r is requested in proportion to 1 / r^exponent.
 
 use fastrand::Rng;
 
-/// Drawn in constant time by the alias method (Walker 1977): a column is chosen evenly, and in it
-/// one of two ranks.
+/// A distribution from which ranks are drawn in constant time by the alias method (Walker 1977): a
+/// column is chosen evenly, and then one of its two ranks.
 pub(crate) struct Zipf {
     columns: Vec<Column>,
 }
 
 #[derive(Clone, Copy)]
 struct Column {
-    /// How likely the column's own rank is.
+    /// The probability of the column's own rank.
     own: f32,
-    /// The other rank.
+    /// The other rank of the column.
     other: u32,
 }
 
@@ -34,7 +34,7 @@ impl Zipf {
         Self { columns }
     }
 
-    /// A rank, from 0.
+    /// Draws a rank, counted from 0.
     pub(crate) fn draw(&self, random: &mut Rng) -> u32 {
         let index = random.u32(..self.columns.len() as u32);
         let column = self.columns[index as usize];

@@ -1,4 +1,4 @@
-//! Every lock that has lock_api's form.
+//! Every lock with the interface of lock_api.
 
 use lock_api::{RawRwLock, RwLock};
 

@@ -1,4 +1,4 @@
-//! The locks that are measured, in one form.
+//! The measured locks, behind one trait.
 
 mod api;
 mod c;
@@ -16,18 +16,18 @@ use api::Api;
 use snapshot::Snapshot;
 use standard::Standard;
 
-/// A row that many read and some write.
+/// A row that many threads read and some write.
 pub(crate) trait Protected: Sync {
     fn new() -> Self;
 
-    /// A copy of the row.
+    /// Returns a copy of the row.
     fn read(&self) -> Row;
 
     /// Advances the row.
     fn write(&self);
 }
 
-/// One of the locks, and how to measure it.
+/// A lock, and the functions that measure it.
 pub(crate) struct Lock {
     pub(crate) name: &'static str,
     /// Nanoseconds until all threads of the load are done.

@@ -1,4 +1,4 @@
-//! No lock at all: readers take a snapshot, writers replace it.
+//! No lock: readers take a snapshot, and writers replace it.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use arc_swap::ArcSwap;
 use super::Protected;
 use crate::row::Row;
 
-/// A row that is never changed, but replaced.
+/// A row that is replaced but never changed.
 pub(crate) struct Snapshot(ArcSwap<Row>);
 
 impl Protected for Snapshot {
@@ -20,7 +20,7 @@ impl Protected for Snapshot {
         **self.0.load()
     }
 
-    /// Copies the row again when another writer was faster.
+    /// Copies the row again if another writer has replaced it in between.
     #[inline]
     fn write(&self) {
         self.0.rcu(|row| {

@@ -1,17 +1,18 @@
-//! Ready-made responses: the least that an I/O loop can do for a request.
+//! Ready-made responses: the least work that an I/O loop can do for a request.
 //!
-//! It looks for the end of the head and for `Connection: close` in that very spelling, and picks
-//! the response by the target's first letter. No field is read, no `Date` is current.
+//! The responder searches for the end of the head and for the exact text `Connection: close`, and
+//! chooses the response by the target's first letter. It reads no field, and its `Date` is not
+//! current.
 
 use memchr::memmem::Finder;
 
 use super::{Answer, Answered, COMMON_FIELDS, Reply, connection_field};
 use crate::site::{FOLDERS, filler};
 
-/// Where the target's first letter stands in `GET /1k/0 HTTP/1.1`.
+/// The offset of the target's first letter in `GET /1k/0 HTTP/1.1`.
 const FOLDER_OFFSET: usize = 5;
 
-/// Answers from bytes that were written before the first request came.
+/// Answers with bytes that were written before the first request.
 pub(crate) struct Fixed {
     /// For each folder: its name's first letter, the reply that keeps the connection open, and
     /// the one that closes it.
@@ -21,7 +22,7 @@ pub(crate) struct Fixed {
 }
 
 impl Fixed {
-    /// Writes the responses; they live as long as the process.
+    /// Writes the responses, which live as long as the process.
     pub(crate) fn new() -> Self {
         let replies = FOLDERS.map(|(name, bytes)| {
             (name.as_bytes()[0], ready_made(bytes, true), ready_made(bytes, false))

@@ -6,27 +6,28 @@ pub(crate) mod parsed;
 
 use std::mem::MaybeUninit;
 
-/// Field lines after `Date` and before the end of the head, the same in every program here, so
-/// that a stored response has a head of ordinary size.
+/// The field lines after `Date`, the same in every responder, so that a stored response has a head
+/// of ordinary size.
 const COMMON_FIELDS: &str = "Content-Type: text/plain\r\n\
     Last-Modified: Fri, 02 Jan 2026 10:00:00 GMT\r\n\
     Accept-Ranges: bytes\r\n";
 
-/// Most header fields that are read; a client of the benchmark sends a handful.
+/// The most header fields that are read. A client of the benchmark sends only a few.
 const FIELDS_MAX: usize = 32;
 
 /// Bodies up to this size are copied behind their head, so that one buffer leaves in one plain
-/// send; longer ones are sent from where they lie. Copying 64 KiB would cost more than sending.
+/// send. Longer bodies are sent from their own memory, because copying 64 KiB would cost more than
+/// the send saves.
 const COPY_BYTES_MAX: usize = 4096;
 
-/// Something that answers requests.
+/// A responder, which answers requests.
 pub(crate) trait Answer {
     /// Answers the first request in `input` by filling the cleared `reply`, or returns `None`
     /// while its head is not complete.
     fn answer(&mut self, input: &[u8], reply: &mut Reply) -> Option<Answered>;
 }
 
-/// How much of the input one answer took, and whether the connection goes on.
+/// The length of the answered request, and whether the connection stays open.
 #[derive(Debug, PartialEq, Eq, Clone, Copy)]
 pub(crate) struct Answered {
     /// Bytes of the input that belong to this request.
@@ -38,9 +39,9 @@ pub(crate) struct Answered {
 /// A reply in two parts: bytes written for this request, then bytes that many requests share.
 #[derive(Default)]
 pub(crate) struct Reply {
-    /// Sent first.
+    /// The bytes that are sent first.
     pub(crate) own: Vec<u8>,
-    /// Sent after `own`, from where it lies.
+    /// The bytes that are sent after `own`, without a copy.
     pub(crate) shared: &'static [u8],
 }
 
@@ -55,7 +56,7 @@ impl Reply {
         self.own.extend_from_slice(bytes);
     }
 
-    /// The last part of the reply: copied when short, lent when long.
+    /// Appends the last part of the reply. Short bodies are copied, and long bodies are shared.
     fn finish(&mut self, body: &'static [u8]) {
         if body.len() <= COPY_BYTES_MAX {
             self.push(body);
@@ -72,23 +73,23 @@ impl Reply {
     }
 }
 
-/// A request head as far as the responders look at it.
+/// The parts of a request head that the responders use.
 struct Request<'a> {
     method: &'a str,
     target: &'a str,
     host: &'a [u8],
-    /// Whether the client keeps the connection open: `Connection: close` or HTTP/1.0 say no.
+    /// Whether the connection stays open. `Connection: close` and HTTP/1.0 end it.
     keep: bool,
     bytes: usize,
 }
 
-/// Why there is no request.
+/// The reason why no request was parsed.
 enum NoRequest {
     Incomplete,
     Malformed,
 }
 
-/// Scans a request head. Not a guard: it refuses only what it cannot read.
+/// Parses a request head. It refuses only heads that it cannot read, so it protects no server.
 fn parse_request(input: &[u8]) -> Result<Request<'_>, NoRequest> {
     let mut fields = [const { MaybeUninit::uninit() }; FIELDS_MAX];
     let mut head = httparse::Request::new(&mut []);
@@ -111,7 +112,8 @@ fn parse_request(input: &[u8]) -> Result<Request<'_>, NoRequest> {
     Ok(request)
 }
 
-/// `Connection: close\r\n` where the connection ends after this reply, as RFC 9112 §9.6 asks.
+/// Returns `Connection: close\r
+/// ` if the connection ends after this reply (RFC 9112 §9.6).
 fn connection_field(keep: bool) -> &'static [u8] {
     if keep { b"" } else { b"Connection: close\r\n" }
 }

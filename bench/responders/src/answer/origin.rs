@@ -1,8 +1,9 @@
 //! The origin behind every cache that is measured: cheap, countable, and exact.
 //!
-//! `GET /status` answers how many other requests have come, which proves hits: while a cache
-//! serves, the count stands still. `Origin-Time` is CLOCK_MONOTONIC in nanoseconds when the
-//! response was made, so a client on the same machine knows whether it was made for its request.
+//! `GET /status` returns the number of other requests so far. This proves hits: while a cache
+//! serves from its memory, the number does not change. `Origin-Time` is CLOCK_MONOTONIC in
+//! nanoseconds at the time of the response, so that a client on the same machine knows whether the
+//! response was made for its request.
 
 use std::io::Write;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,7 +13,7 @@ use super::{Answer, Answered, COMMON_FIELDS, NoRequest, Reply, Request, connecti
 use crate::clock::{DateLine, monotonic_ns, unix_seconds};
 use crate::site::{MARK_BYTES, Resource, filler};
 
-/// Requests of all threads, those for `/status` left out.
+/// The number of requests of all threads, without those for `/status`.
 static REQUESTS: AtomicU64 = AtomicU64::new(0);
 
 /// Serves the site.
@@ -22,7 +23,7 @@ pub(crate) struct Origin {
 }
 
 impl Origin {
-    /// An origin; all share one counter.
+    /// Makes an origin. All origins share one counter.
     pub(crate) fn new() -> Self {
         Self::default()
     }
@@ -153,7 +154,8 @@ mod tests {
             let text = String::from_utf8_lossy(&reply.own).into_owned();
             text.rsplit("\r\n\r\n").next().and_then(|n| n.trim().parse::<u64>().ok())
         };
-        // Other tests of this process ask too, so only the order is certain.
+        // Other tests of this process also send requests, so only the order of the two numbers is
+        // certain.
         let before = count().expect("a number");
         ask("GET /1k/0 HTTP/1.1\r\n\r\n");
         assert!(count().expect("a number") > before);

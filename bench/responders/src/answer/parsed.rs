@@ -10,11 +10,12 @@ use super::{Answer, Answered, COMMON_FIELDS, NoRequest, Reply, connection_field,
 use crate::clock::{DateLine, unix_seconds};
 use crate::site::{FOLDERS, filler};
 
-/// URLs of each folder that are stored.
+/// The number of stored URLs in each folder.
 const FOLDER_URLS: usize = 64;
-/// Small objects stored beside them, so that a lookup misses the processor's caches.
+/// The number of small objects that are also stored, so that a lookup misses the processor's
+/// caches.
 const OBJECTS: usize = 100_000;
-/// Body of each of those.
+/// The body length of these objects.
 const OBJECT_BYTES: usize = 16;
 
 struct StoredResponse {
@@ -33,7 +34,7 @@ pub(crate) struct Parsed {
 }
 
 impl Parsed {
-    /// Stores the site as if `host` had been asked for it.
+    /// Stores the site as if all requests had named `host`.
     pub(crate) fn new(host: &str) -> Self {
         let now = unix_seconds();
         let folders = FOLDERS.iter().flat_map(|&(name, bytes)| {
@@ -55,7 +56,7 @@ impl StoredResponse {
              Cache-Control: public, max-age=86400\r\nContent-Length: {body_bytes}\r\n"
         );
         let (head, body) = (head.into_bytes(), filler(body_bytes));
-        // A day, so that the longest run still hits.
+        // The lifetime is a day, so that the longest run still hits.
         Self { head, body, stored_at: now, freshness_lifetime: 86_400 }
     }
 }

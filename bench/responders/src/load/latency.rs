@@ -1,8 +1,8 @@
-//! Latencies, kept exactly: the longest run of a generator has a few million.
+//! Exact latencies. They fit into memory, because the longest run has a few million requests.
 
 use super::Report;
 
-/// Nanoseconds of every request of a kind.
+/// The nanoseconds of every request of one kind.
 #[derive(Default)]
 pub(super) struct Latencies(Vec<u64>);
 
@@ -24,7 +24,7 @@ impl Latencies {
         report.add(&format!("{prefix}max_us"), self.us(1.0));
     }
 
-    /// The value below which `share` of the sorted latencies lie; 0 if there are none.
+    /// The latency in µs below which `share` of the sorted latencies lie; 0 if there are none.
     fn us(&self, share: f64) -> f64 {
         let rank = (self.0.len() as f64 * share).ceil() as usize;
         self.0.get(rank.saturating_sub(1)).map_or(0.0, |&ns| ns as f64 / 1e3)

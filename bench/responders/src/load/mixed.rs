@@ -1,8 +1,8 @@
-//! A closed loop over keep-alive connections with the mixture that a cache in use sees: popular
+//! A closed loop over keep-alive connections with a mixture like that of a real cache: popular
 //! objects by Zipf's law, and a share of URLs that no earlier request named.
 //!
-//! Every body is checked for its length and its mark. A response that the origin made after its
-//! request left is a miss, any other a hit; the origin's clock is this machine's.
+//! The length and the mark of every body are checked. A response that the origin made after its
+//! request was sent is a miss; any other response is a hit. Both use the clock of this machine.
 
 use std::cell::{Cell, RefCell};
 use std::io::{self, ErrorKind};
@@ -104,11 +104,12 @@ struct Tally {
     hits: Latencies,
     misses: Latencies,
     body_bytes: u64,
-    /// Wrong status, length or mark, or a hit for a URL that no earlier request named.
+    /// Responses with a wrong status, length or mark, and hits for URLs that no earlier request
+    /// named.
     wrong: u64,
     /// Requests whose connection broke.
     failed: u64,
-    /// Requests that had no answer at the very end.
+    /// Requests that were not answered at the end.
     stuck: u64,
 }
 
@@ -125,8 +126,8 @@ impl Load {
             end_ns: start_ns + plan.seconds * 1_000_000_000,
             zipf: Zipf::new(plan.urls),
             rng: RefCell::new(Rng::with_seed(plan.seed ^ u64::from(plan.run) << 32)),
-            // The upper half holds the run's number: these IDs belong to no other run, and none
-            // is among the ranks of the law.
+            // The upper half holds the run's number. These IDs belong to no other run, and are not
+            // among the ranks of Zipf's law.
             fresh: Cell::new((u64::from(plan.run) + 1) << 32),
             started: Cell::new(0),
             in_flight: Cell::new(0),
@@ -135,7 +136,7 @@ impl Load {
         }
     }
 
-    /// The next request, or `None` when the run is over.
+    /// Returns the next request, or `None` when the run is over.
     fn draw(&self) -> Option<Draw> {
         if self.started.get() >= self.plan.requests || monotonic_ns() >= self.end_ns {
             return None;
@@ -230,7 +231,7 @@ impl Client {
         })
     }
 
-    /// Reads one response; its head, and how much of the buffer it fills.
+    /// Reads one response. Returns its head, and the number of bytes that it takes in the buffer.
     async fn receive(&mut self) -> io::Result<(response::Head, usize)> {
         let invalid = |what: &str| io::Error::new(ErrorKind::InvalidData, what);
         let (mut head, mut filled): (Option<response::Head>, usize) = (None, 0);

@@ -1,11 +1,12 @@
-//! An open loop: requests are due at a constant rate, whatever the server does.
+//! An open loop: requests are due at a constant rate, regardless of the server.
 //!
-//! Latency counts from when a request was due, not from when it left: a server that stalls for
-//! 10 ms is charged for every request that came due in that time. `service_…` counts from the
-//! sending, for comparison; `late_max_us` is how late the generator itself was at worst.
+//! Latency counts from the time when a request was due, not from when it was sent. A server that
+//! stalls for 10 ms is thus charged for every request that came due in that time. `service_…`
+//! counts from the sending, for comparison. `late_max_us` is the longest delay of the generator
+//! itself.
 //!
-//! Invariant: a connection has at most one request in flight; requests that come due before
-//! the response wait in its queue, and their waiting counts.
+//! Invariant: a connection has at most one request in flight. Requests that come due before its
+//! response wait in a queue, and this wait is part of their latency.
 
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Read, Write};
@@ -77,7 +78,8 @@ impl Schedule {
             .then(|| self.start_ns + (self.next as f64 * 1e9 / self.per_second as f64) as u64)
     }
 
-    /// The number of the next request and when it was due, if that is not after `now_ns`.
+    /// Returns the number and the due time of the next request, unless it is due only after
+    /// `now_ns`.
     fn take_due(&mut self, now_ns: u64) -> Option<(u64, u64)> {
         let due_ns = self.due_ns().filter(|&due_ns| due_ns <= now_ns)?;
         self.next += 1;
@@ -110,9 +112,9 @@ struct Connection {
     /// Due times of requests that wait for the one in flight.
     queue: VecDeque<u64>,
     in_flight: Option<InFlight>,
-    /// Head bytes that are not a whole head yet.
+    /// The bytes of an incomplete head.
     head: Vec<u8>,
-    /// Bytes of the body that are still to come, once the head is read.
+    /// The number of body bytes that are still missing, once the head has been read.
     body_left: Option<usize>,
 }
 
@@ -186,7 +188,7 @@ impl Generator {
         Ok(())
     }
 
-    /// Until the next request is due.
+    /// The time until the next request is due.
     fn wait(&self) -> Timespec {
         let due_ns = self.schedule.due_ns().unwrap_or(u64::MAX);
         let wait_ns = due_ns.saturating_sub(monotonic_ns()).min(WAIT_NS_MAX);
@@ -227,10 +229,10 @@ impl Generator {
         Ok(())
     }
 
-    /// Counts the request in flight as failed and goes on over a new connection.
+    /// Counts the request in flight as failed, and continues over a new connection.
     fn fail(&mut self, index: u64) -> io::Result<()> {
         let connection = &mut self.connections[index as usize];
-        // The request in flight and those that wait behind it: none of them gets an answer in time.
+        // Neither the request in flight nor those that wait behind it are answered in time.
         let lost = connection.queue.len() + usize::from(connection.in_flight.is_some());
         self.tally.failed += lost as u64;
         *connection = Connection::open(&self.epoll, self.port, index)?;
@@ -267,13 +269,14 @@ impl Connection {
         Ok(Self { stream, queue, in_flight: None, head, body_left: None })
     }
 
-    /// A request is far shorter than a socket's buffer, so it leaves whole or not at all.
+    /// Sends a request. It is far shorter than a socket's buffer, so it is sent whole or not at
+    /// all.
     fn send(&mut self, request: &[u8], due_ns: u64) -> io::Result<()> {
         self.in_flight = Some(InFlight { due_ns, sent_ns: monotonic_ns() });
         self.stream.write_all(request)
     }
 
-    /// Takes a piece of the response; its status once all of it has come.
+    /// Reads a piece of the response. Returns the status once the response is complete.
     fn receive(&mut self, input: &[u8]) -> io::Result<Option<u16>> {
         let more = |left: usize| left.checked_sub(input.len()).ok_or_else(|| invalid("long body"));
         if let Some(left) = self.body_left {

@@ -1,6 +1,6 @@
-//! The head of a response as far as a generator looks at it.
+//! Parses the parts of a response head that a load generator uses.
 
-/// Most fields that a cache adds and the origin sends together.
+/// The most fields that the origin and a cache together send.
 const FIELDS_MAX: usize = 64;
 
 /// The parts of a head that generators use.
@@ -10,13 +10,14 @@ pub(super) struct Head {
     /// Bytes of the head itself.
     pub(super) bytes: usize,
     pub(super) body_bytes: usize,
-    /// When the origin made the response; see `answer/origin.rs`.
+    /// The time at which the origin made the response: see `answer/origin.rs`.
     pub(super) origin_ns: Option<u64>,
     pub(super) closes: bool,
 }
 
-/// Reads a head; `Ok(None)` while it is not complete. A response without a Content-Length is an
-/// error: every response of the benchmark's site has one, and no cache has a reason to drop it.
+/// Parses a head. Returns `Ok(None)` while it is incomplete. A response without a Content-Length is
+/// an error, because every response of the benchmark's site has one, and no cache has a reason to
+/// remove it.
 pub(super) fn parse(input: &[u8]) -> Result<Option<Head>, &'static str> {
     let mut fields = [httparse::EMPTY_HEADER; FIELDS_MAX];
     let mut head = httparse::Response::new(&mut fields);

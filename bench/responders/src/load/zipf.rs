@@ -1,15 +1,15 @@
-//! Zipf's law: the chance of rank k is proportional to 1/k.
+//! Zipf's law: the probability of rank k is proportional to 1/k.
 
 use fastrand::Rng;
 
-/// Ranks 0..count, drawn with exponent 1.0.
+/// Draws ranks from 0 up to a count, with exponent 1.0.
 pub(super) struct Zipf {
-    /// Chance of this rank or a smaller one.
+    /// The probability of each rank or a smaller one.
     cumulative: Vec<f64>,
 }
 
 impl Zipf {
-    /// A law over `count` ranks, at least one.
+    /// Makes the law over `count` ranks, at least one.
     pub(super) fn new(count: u64) -> Self {
         let mut sum = 0.0;
         let mut cumulative: Vec<f64> = (1..=count.max(1))

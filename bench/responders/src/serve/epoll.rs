@@ -1,7 +1,7 @@
-//! A raw epoll loop, level-triggered: one receive and one send for a request, nothing else.
+//! A raw, level-triggered epoll loop: one receive and one send for a request.
 //!
-//! Invariants: a connection waits for input or for room to send, never for both; while it waits
-//! for room its further input stays unanswered.
+//! Invariant: a connection waits for input or for room to send, never for both. While it waits for
+//! room, its further input is not answered.
 
 use std::io::{self, ErrorKind, IoSlice, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -15,7 +15,7 @@ use crate::net::accept;
 
 /// Events taken from the kernel at once.
 const EVENTS_MAX: usize = 1024;
-/// The listener's event data; connections carry their descriptor's number, which is smaller.
+/// The listener's event data. Connections use their descriptor's number, which is smaller.
 const LISTENER: u64 = u64::MAX;
 
 /// Accepts from `listener` and answers until epoll itself fails.
@@ -26,12 +26,12 @@ pub(crate) fn serve(listener: TcpListener, answer: impl Answer) -> io::Result<()
 struct Engine<A> {
     epoll: OwnedFd,
     listener: TcpListener,
-    /// By descriptor number.
+    /// The connections by descriptor number.
     connections: Vec<Option<Connection>>,
     turn: Turn<A>,
 }
 
-/// The responder and the buffers that every connection uses in its turn.
+/// The responder and the buffers, which the connections use in turn.
 struct Turn<A> {
     answer: A,
     reply: Reply,
@@ -40,14 +40,14 @@ struct Turn<A> {
 
 struct Connection {
     stream: TcpStream,
-    /// Input that is not answered yet; empty, and without memory, nearly always.
+    /// Input that has not been answered. It is nearly always empty and then takes no memory.
     unread: Vec<u8>,
-    /// The part of a reply that a full socket did not take.
+    /// The part of a reply for which the socket had no room.
     unsent: Reply,
     closing: bool,
 }
 
-/// The event that a connection waits for after its turn, or its end.
+/// The event that a connection waits for after its turn, or the connection's end.
 #[derive(Debug, PartialEq, Eq, Clone, Copy)]
 enum Next {
     Input,
@@ -81,8 +81,8 @@ impl<A: Answer> Engine<A> {
         }
     }
 
-    /// Accepts until the queue is empty, or descriptors are used up: the rest is accepted when one
-    /// is free.
+    /// Accepts until the queue is empty or no descriptor is free. The remaining connections are
+    /// accepted when a descriptor is free.
     fn accept_all(&mut self) {
         while let Ok(stream) = accept(&self.listener) {
             let number = stream.as_raw_fd() as usize;
@@ -155,7 +155,7 @@ impl Connection {
         self.answer_all(&input, turn)
     }
 
-    /// Answers every whole request of `input` and keeps the rest of it.
+    /// Answers every whole request in `input` and keeps the rest of the input.
     fn answer_all(&mut self, mut input: &[u8], turn: &mut Turn<impl Answer>) -> Next {
         while !input.is_empty() {
             turn.reply.clear();
@@ -182,7 +182,7 @@ impl Connection {
         self.waits_for()
     }
 
-    /// Sends what a full socket had not taken, then goes on with the input that waited for it.
+    /// Sends the part of a reply that had no room, then answers the input that waited.
     fn send_rest(&mut self, turn: &mut Turn<impl Answer>) -> Next {
         let rest = std::mem::take(&mut self.unsent);
         match send(&mut self.stream, &rest) {
@@ -201,7 +201,7 @@ impl Connection {
 }
 
 impl Reply {
-    /// Becomes what of `reply` comes after its first `sent` bytes.
+    /// Keeps the part of `reply` after its first `sent` bytes.
     fn keep_rest(&mut self, reply: &Reply, sent: usize) {
         let own_sent = sent.min(reply.own.len());
         self.own.extend_from_slice(&reply.own[own_sent..]);
@@ -209,7 +209,8 @@ impl Reply {
     }
 }
 
-/// Sends both parts in one call; the count of bytes that the socket took, 0 if it is full.
+/// Sends both parts in one call. Returns the number of sent bytes, which is 0 if the socket is
+/// full.
 fn send(stream: &mut TcpStream, reply: &Reply) -> io::Result<usize> {
     let result = match (reply.own.is_empty(), reply.shared.is_empty()) {
         (true, _) => stream.write(reply.shared),

@@ -3,5 +3,5 @@
 pub(crate) mod epoll;
 pub(crate) mod tokio;
 
-/// Largest read, and most bytes of an incomplete head; a connection that sends more is closed.
+/// The largest read, and the longest incomplete head. A connection that exceeds it is closed.
 const INPUT_BYTES: usize = 16 * 1024;

@@ -1,5 +1,5 @@
-//! The same work on tokio: a single-threaded runtime, a task for each connection, and in it a
-//! read, the answers, and a write.
+//! The same work on tokio: a single-threaded runtime with a task for each connection, which reads,
+//! answers and writes in turn.
 
 use std::cell::RefCell;
 use std::io;
@@ -15,7 +15,7 @@ use tokio::task::{LocalSet, spawn_local};
 use super::INPUT_BYTES;
 use crate::answer::{Answer, Reply};
 
-/// Input buffer of a connection: a benchmark's head is far shorter.
+/// The input buffer of a connection. A head of the benchmark is far shorter.
 const CONNECTION_BYTES: usize = INPUT_BYTES / 4;
 
 /// Accepts from `listener` and answers until the runtime itself fails.
@@ -25,14 +25,14 @@ pub(crate) fn serve(listener: net::TcpListener, answer: impl Answer + 'static) -
     LocalSet::new().block_on(&runtime, async move {
         let listener = TcpListener::from_std(listener)?;
         loop {
-            // An error belongs to the connection that was to be accepted, or says that
-            // descriptors are used up: the next try waits for the next connection.
+            // The error belongs to the connection that was to be accepted, or says that no
+            // descriptor is free. The next call waits for the next connection.
             let Ok((stream, _)) = listener.accept().await else {
                 continue;
             };
             let answer = Rc::clone(&answer);
             spawn_local(async move {
-                // An error is the client's: it has gone.
+                // The client has gone, so its error is ignored.
                 let _ = converse(stream, &answer).await;
             });
         }
@@ -66,7 +66,7 @@ async fn converse(mut stream: TcpStream, answer: &RefCell<impl Answer>) -> io::R
     }
 }
 
-/// Writes both parts, together as far as the socket takes them.
+/// Writes both parts with as few calls as possible.
 async fn write_all(stream: &mut TcpStream, reply: &Reply) -> io::Result<()> {
     if reply.own.is_empty() {
         return stream.write_all(reply.shared).await;

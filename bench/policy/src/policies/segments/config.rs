@@ -2,21 +2,22 @@
 
 use forebay_cache::policy::EvictionRules;
 
-/// A form of the store.
+/// A configuration of the segments.
 #[derive(Clone, Copy)]
 pub(crate) struct Config {
     pub(crate) rules: EvictionRules,
-    /// Of the whole budget.
+    /// The number of segments in the whole budget.
     pub(crate) segments: u32,
-    /// Each worker has an open segment in either queue.
+    /// The number of workers. Each has one open segment in each of the two queues.
     pub(crate) workers: u32,
-    /// Segments that stay free, for each worker.
+    /// The number of segments that stay free for each worker.
     pub(crate) reserve_each: u32,
-    /// One ghost for so many bytes of budget.
+    /// The bytes of budget for each ghost.
     pub(crate) bytes_per_ghost: u64,
-    /// A ghost counts until this share of all segments was drained out of small after it.
+    /// A ghost counts until this percentage of all segments was drained from the small queue after
+    /// it.
     pub(crate) ghosts_percent: u32,
-    /// A fragment is at most one part of so many of a segment.
+    /// A fragment is at most a segment divided by this number.
     pub(crate) fragment_part: u64,
     /// Whether a record that replaces another goes to main.
     pub(crate) inherits: bool,
@@ -30,8 +31,8 @@ pub(crate) struct Division {
 }
 
 impl Config {
-    /// As the store is built, with one worker: 64 to 127 segments, less only if memory is below
-    /// 4 MiB.
+    /// The store's configuration for one worker: 64 to 127 segments, and fewer only below 4 MiB of
+    /// memory.
     pub(crate) const STORE: Self = Self {
         rules: EvictionRules::STORE,
         segments: 64,
@@ -43,12 +44,12 @@ impl Config {
         inherits: true,
     };
 
-    /// Segments that stay free.
+    /// The number of segments that stay free.
     pub(crate) fn reserve(&self) -> u32 {
         (self.workers * self.reserve_each).min(self.segments / 4)
     }
 
-    /// As the store divides bodies with segments of this size.
+    /// How the store divides bodies with segments of this size.
     pub(crate) fn division(&self, segment_bytes: u64) -> Division {
         let part = |of: u64, most: u64| (segment_bytes / of).min(most).max(1024) as u32;
         Division {

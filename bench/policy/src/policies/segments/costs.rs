@@ -1,4 +1,4 @@
-//! The costs of segments, apart from hits.
+//! The costs of segments other than misses.
 
 use forebay_cache::policy::DrainCause;
 use serde::Serialize;
@@ -6,19 +6,19 @@ use serde::Serialize;
 /// Sums over a run.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub(crate) struct Costs {
-    /// Bytes of records that were stored because they were fetched.
+    /// The bytes of records that were fetched and stored.
     pub(crate) inserted_bytes: u64,
-    /// Bytes that were copied from a drained segment to an open one.
+    /// The bytes that were copied from a drained segment to an open segment.
     pub(crate) copied_bytes: u64,
-    /// Records that were.
+    /// The number of records that were copied in this way.
     pub(crate) copied_records: u64,
-    /// Segments that were drained, by cause.
+    /// The number of segments that were drained, by cause.
     pub(crate) drained_stale: u64,
     pub(crate) drained_dead: u64,
     pub(crate) drained_oldest: u64,
-    /// Most segments that were drained until one more was free.
+    /// The most segments that were drained before one more was free.
     pub(crate) drained_in_a_row_max: u32,
-    /// Sums of shares of the budget, over all times at which they were counted.
+    /// Sums of shares of the budget, over all samples.
     pub(crate) fresh_percent_sum: f64,
     pub(crate) stale_percent_sum: f64,
     pub(crate) dead_percent_sum: f64,
@@ -27,12 +27,12 @@ pub(crate) struct Costs {
 }
 
 impl Costs {
-    /// Bytes copied for each byte that was inserted.
+    /// The copied bytes for each inserted byte.
     pub(crate) fn copied_ratio(&self) -> f64 {
         self.copied_bytes as f64 / self.inserted_bytes.max(1) as f64
     }
 
-    /// Mean share of the budget that holds records to which no key leads any more.
+    /// The mean share of the budget that holds records that no key refers to any more.
     pub(crate) fn dead_percent(&self) -> f64 {
         self.dead_percent_sum / f64::from(self.counted.max(1))
     }
@@ -42,7 +42,8 @@ impl Costs {
         self.fresh_percent_sum / f64::from(self.counted.max(1))
     }
 
-    /// Mean share of the budget that holds stale records, not requested since they became stale.
+    /// The mean share of the budget that holds stale records that were not requested since they
+    /// became stale.
     pub(crate) fn stale_percent(&self) -> f64 {
         self.stale_percent_sum / f64::from(self.counted.max(1))
     }
@@ -68,7 +69,7 @@ impl Costs {
         self.counted += 1;
     }
 
-    /// The sums since `before`; maxima are those of the whole run.
+    /// Returns the sums since `before`. The maxima are those of the whole run.
     pub(crate) fn since(&self, before: &Self) -> Self {
         Self {
             inserted_bytes: self.inserted_bytes - before.inserted_bytes,

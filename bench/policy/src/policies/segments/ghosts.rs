@@ -7,9 +7,9 @@ use crate::simulate::mix;
 
 pub(super) struct Ghosts {
     words: Vec<u64>,
-    /// Segments that were ever drained out of the small queue.
+    /// The number of segments that were ever drained from the small queue.
     pub(super) evicted: u64,
-    /// How many of them a ghost outlasts.
+    /// The number of later drains that a ghost outlasts.
     lasts: u64,
 }
 

@@ -1,5 +1,5 @@
-//! The store's own way: segments that are drained whole, by the decisions of
-//! `forebay_cache::policy` and nothing else.
+//! The store's policy: segments that are drained as a whole. All decisions are those of
+//! `forebay_cache::policy`.
 
 mod config;
 mod costs;
@@ -18,7 +18,7 @@ use self::records::Records;
 use super::{Policy, Request};
 use crate::traces::Trace;
 
-/// A request after which the budget's use is counted: one in so many.
+/// The number of requests between two samples of the budget's use.
 const COUNTED_EVERY: u32 = 50_000;
 
 /// A cache of segments.
@@ -57,7 +57,7 @@ impl Policy for Segments {
     fn request(&mut self, request: &Request) -> u32 {
         let mut found = 0;
         let records = self.pool.records.of(request.key);
-        // Without its head a long body is of no use: all is fetched again.
+        // A long body is of no use without its head, so all of it is fetched again.
         let is_fetched = request.is_stale || self.pool.found(records.start).is_none();
         for record in records {
             match self.pool.found(record) {
@@ -71,7 +71,7 @@ impl Policy for Segments {
         if request.now.is_multiple_of(COUNTED_EVERY) {
             self.pool.count_shares(request.now);
         }
-        // Heads of long bodies come on top of the object's bytes.
+        // The head of a long body is stored in addition to the object's bytes.
         found.min(request.bytes)
     }
 

@@ -1,4 +1,4 @@
-//! The segments: appended to, sealed, drained.
+//! Segments, to which records are appended, and which are sealed and drained.
 
 use forebay_cache::policy::{
     self as decide, DrainPlan, DrainRecord, Queue, RecordFate, SealedSegment, USES_MAX, UseCensus,
@@ -7,7 +7,7 @@ use forebay_cache::policy::{
 
 use super::{Config, Costs, Ghosts, Records, Request};
 
-/// Where a record is.
+/// The location of a record.
 #[derive(Clone, Copy, PartialEq)]
 struct Place {
     segment: u32,
@@ -50,9 +50,9 @@ pub(super) struct Pool {
     pub(super) costs: Costs,
     segments: Vec<Segment>,
     free: Vec<u32>,
-    /// The open segments of each worker, of small and of main.
+    /// The open segments of each worker, in the small and the main queue.
     open: Vec<[Option<u32>; 2]>,
-    /// Segments of the small queue.
+    /// The number of segments in the small queue.
     small: u32,
     last_order: u64,
     places: Vec<Place>,
@@ -81,7 +81,7 @@ impl Pool {
         }
     }
 
-    /// The record's queue and uses.
+    /// Returns the record's queue and uses, or `None` if it is not stored.
     pub(super) fn found(&self, record: u32) -> Option<(Queue, u8)> {
         let place = self.places[record as usize];
         (place != NOWHERE)
@@ -93,7 +93,7 @@ impl Pool {
         *uses = USES_MAX.min(*uses + 1);
     }
 
-    /// Takes the record out; its bytes are dead until its segment is drained.
+    /// Removes the record. Its bytes are dead until its segment is drained.
     pub(super) fn remove(&mut self, record: u32) {
         let place = std::mem::replace(&mut self.places[record as usize], NOWHERE);
         if place != NOWHERE {
@@ -117,7 +117,7 @@ impl Pool {
         while !self.has_room(queue, worker, bytes) {
             self.seal(queue, worker);
             self.make_room(worker, request.now, ghosts);
-            // Draining may have opened a segment of this queue, with room in it.
+            // Draining may have opened a segment of this queue that has room.
             self.open_if_none(queue, worker);
         }
         self.stale_from[record as usize] = request.stale_from;
@@ -151,10 +151,10 @@ impl Pool {
         }
     }
 
-    /// Writes the record into the worker's open segment, which has room.
+    /// Appends the record to the worker's open segment, which has room.
     fn append(&mut self, record: u32, queue: Queue, worker: u32, uses: u8) {
         let Some(open) = self.open[worker as usize][queue as usize] else {
-            unreachable!("no segment is open: all are");
+            unreachable!("the worker has no open segment in this queue");
         };
         let bytes = self.records.bytes(record);
         let segment = &mut self.segments[open as usize];
@@ -166,7 +166,7 @@ impl Pool {
         segment.stale_from = segment.stale_from.max(self.stale_from[record as usize]);
     }
 
-    /// Drains until one more segment is free than the reserve.
+    /// Drains until one more segment is free than the reserve needs.
     fn make_room(&mut self, worker: u32, now: u32, ghosts: &mut Ghosts) {
         let mut drained = 0;
         while self.free.len() <= self.config.reserve() as usize {
@@ -237,8 +237,8 @@ impl Pool {
         }
     }
 
-    /// Copies into the reserve if necessary: a drained segment frees at least as many bytes as its
-    /// copies take.
+    /// Copies a record to an open segment. It may use the reserve, because a drained segment frees
+    /// at least as many bytes as its copies take.
     fn copy(&mut self, record: u32, queue: Queue, worker: u32, uses: u8) {
         let bytes = self.records.bytes(record);
         if !self.has_room(queue, worker, bytes) {
@@ -258,7 +258,7 @@ impl Pool {
         self.free.push(place);
     }
 
-    /// Counts what each byte of the budget is good for.
+    /// Adds up which bytes of the budget are fresh, stale or dead.
     pub(super) fn count_shares(&mut self, now: u32) {
         let (mut live, mut stale, mut filled) = (0, 0, 0);
         for (segment, number) in self.segments.iter().zip(0..) {

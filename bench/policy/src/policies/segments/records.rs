@@ -1,27 +1,28 @@
-//! Which records an object is: one, or a head and fragments.
+//! The records of an object: a single one, or a head and fragments.
 
 use std::ops::Range;
 
 use super::Division;
 
-/// Header and key of a fragment.
+/// The length of a fragment's header and key.
 const HEADER_BYTES: u32 = 40 + 13;
 const ALIGN_BYTES: u32 = 64;
-/// Head record of a long body.
+/// The length of the head record of a long body.
 const HEAD_BYTES: u32 = 384;
 
 /// The records of all objects, one after another.
 pub(super) struct Records {
-    /// The first record of each object, and one more.
+    /// The first record of each object, and the number of all records at the end.
     first: Vec<u32>,
-    /// Bytes of the object that each record holds.
+    /// The number of the object's bytes that each record holds.
     body_bytes: Vec<u32>,
-    /// Whether it is one of several, which have headers of their own on top of the object's bytes.
+    /// Whether each record is part of an object, with its own header in addition to the object's
+    /// bytes.
     is_part: Vec<bool>,
 }
 
 impl Records {
-    /// Of objects with these bytes.
+    /// Divides objects of these lengths into records.
     pub(super) fn new(object_bytes: &[u32], division: &Division) -> Self {
         let fragment_bytes = division.fragment_bytes / ALIGN_BYTES * ALIGN_BYTES - HEADER_BYTES;
         let mut records = Self { first: vec![0], body_bytes: Vec::new(), is_part: Vec::new() };

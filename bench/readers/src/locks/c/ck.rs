@@ -1,18 +1,18 @@
-//! Concurrency Kit's lock, by way of `ck/rwlock.c`.
+//! Concurrency Kit's lock, through `ck/rwlock.c`.
 
 use super::{Functions, Raw};
 
 /// Concurrency Kit's lock.
 pub(crate) type Ck = Raw<CkFunctions>;
 
-/// Writer, count of readers; both zero when it is open.
+/// The writer's word and the number of readers. Both are zero when the lock is open.
 type State = [u32; 2];
 
 // These are the signatures of ck/rwlock.c.
 //
 // # Safety
-// - For all: the lock is alive and does not move any more.
-// - For the unlocks: the calling thread reads, or writes.
+// - For all functions: the lock is alive and no longer moves.
+// - For the unlocks: the calling thread holds the lock for reading, or for writing.
 unsafe extern "C" {
     fn readers_ck_read_lock(lock: *mut State);
     fn readers_ck_read_trylock(lock: *mut State) -> bool;
@@ -24,7 +24,8 @@ unsafe extern "C" {
 
 pub(crate) struct CkFunctions;
 
-// SAFETY: ck_rwlock(3); two words without a pointer, which the functions change with fences.
+// SAFETY: ck_rwlock(3). The lock is two words without a pointer, which the functions change with
+// fences.
 unsafe impl Functions for CkFunctions {
     type State = State;
 

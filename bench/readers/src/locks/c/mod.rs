@@ -1,4 +1,4 @@
-//! Locks of the C world, behind lock_api.
+//! Locks of C libraries, behind lock_api.
 
 #[cfg(feature = "ck")]
 mod ck;
@@ -10,12 +10,12 @@ pub(crate) use ck::Ck;
 pub(crate) use pthread::Pthread;
 use raw::Raw;
 
-/// The functions of one such lock.
+/// The functions of a lock.
 ///
 /// # Safety
 /// - `INIT` is an open lock, and an open lock may move.
-/// - The functions keep writers out while another thread reads or writes, and readers while another
-///   thread writes; they order memory accordingly; any thread may call them.
+/// - The functions keep writers out while another thread reads or writes, and readers out while
+///   another thread writes. They order memory accordingly, and any thread may call them.
 pub(crate) unsafe trait Functions {
     /// The lock's own memory.
     type State;
@@ -23,8 +23,8 @@ pub(crate) unsafe trait Functions {
     const INIT: Self::State;
 
     /// # Safety
-    /// For this and all below:
-    /// - `state` points to a lock that is alive and does not move while it is used or held.
+    /// - `state` points to a lock that is alive, and that does not move while it is used or held.
+    ///   This applies to all functions below.
     unsafe fn read(state: *mut Self::State);
 
     /// # Safety

@@ -9,7 +9,7 @@ pub(crate) type Pthread = Raw<PthreadFunctions>;
 
 pub(crate) struct PthreadFunctions;
 
-// SAFETY: POSIX; a result other than zero ends the program, but for a try.
+// SAFETY: POSIX. An error ends the program, except in a try-lock.
 unsafe impl Functions for PthreadFunctions {
     type State = pthread_rwlock_t;
 

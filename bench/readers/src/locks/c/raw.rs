@@ -1,4 +1,4 @@
-//! Any of them as lock_api's raw lock.
+//! A lock of C functions as lock_api's raw lock.
 
 use std::cell::UnsafeCell;
 
@@ -11,10 +11,10 @@ pub(crate) struct Raw<F: Functions>(UnsafeCell<F::State>);
 
 // SAFETY: any thread may call the functions; the memory holds nothing else.
 unsafe impl<F: Functions> Send for Raw<F> {}
-// SAFETY: as above; all access is by the functions.
+// SAFETY: as above; only the functions access the memory.
 unsafe impl<F: Functions> Sync for Raw<F> {}
 
-// SAFETY: the contract of `Functions`. The lock is borrowed while it is in use, so that it does not
+// SAFETY: the contract of `Functions`. The lock is borrowed while it is in use, so it does not
 // move; guards stay on their thread.
 unsafe impl<F: Functions> RawRwLock for Raw<F> {
     const INIT: Self = Raw(UnsafeCell::new(F::INIT));
@@ -62,7 +62,7 @@ unsafe impl<F: Functions> RawRwLock for Raw<F> {
     fn is_locked(&self) -> bool {
         let guard = self.try_lock_exclusive();
         let is_locked = guard.is_none();
-        // SAFETY: we have it.
+        // SAFETY: the guard shows that this thread holds the lock.
         guard.into_iter().for_each(|guard| unsafe { self.unlock_exclusive(guard) });
         is_locked
     }
@@ -70,7 +70,7 @@ unsafe impl<F: Functions> RawRwLock for Raw<F> {
     fn is_locked_exclusive(&self) -> bool {
         let guard = self.try_lock_shared();
         let is_locked = guard.is_none();
-        // SAFETY: we have it.
+        // SAFETY: the guard shows that this thread holds the lock.
         guard.into_iter().for_each(|guard| unsafe { self.unlock_shared(guard) });
         is_locked
     }
