@@ -186,13 +186,13 @@ mod tests {
             ("*", Ok(&[""])),
             ("c.org", Err("no site")),
             ("*.c.org", Err("no site")),
-            ("", Err("no host")),
+            ("", Err("not a host")),
             ("::1", Err("in brackets")),
-            ("*.", Err("no host")),
-            ("*.0.0.1", Err("no host")),
-            ("http://a.org", Err("no host")),
-            ("a.org/x", Err("no host")),
-            ("*.a.org:80", Err("no host")),
+            ("*.", Err("not a host")),
+            ("*.0.0.1", Err("not a host")),
+            ("http://a.org", Err("not a host")),
+            ("a.org/x", Err("not a host")),
+            ("*.a.org:80", Err("not a host")),
         ];
         for (host, expected) in cases {
             match (shown(host_prefixes(&config, host, None)), expected) {
