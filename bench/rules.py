@@ -21,7 +21,7 @@ from lib.workloads import WORKLOADS
 DEFAULT_SERVERS = ("forebay,trafficserver,trafficserver@SANITY=off,nginx,nginx@POSTPONE=32k,"
                    "haproxy,varnish")
 DEFAULT_COUNTS = "0,1,4,16,64,100"
-# Whose numbers of rules go on, to see whether the line stays straight.
+# Servers that are also measured with more rules, to see whether the line stays straight.
 FURTHER = {"forebay": [400]}
 EXAMPLES = """
 kinds:""" + rulesets.__doc__.split("kinds:")[1] + """

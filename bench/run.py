@@ -110,7 +110,7 @@ def by_profile(workloads):
 
 
 class Run:
-    """Everything that is running, its results, and its failures."""
+    """The running servers, their results, and their failures."""
 
     def __init__(self, arguments, prefix):
         self.arguments = arguments
@@ -177,7 +177,7 @@ class Run:
 
     @contextlib.contextmanager
     def leaving_out(self, what):
-        """One that fails is left out, loudly; the others go on."""
+        """Reports and leaves out a server that fails; the others continue."""
         try:
             yield
         except (Broken, OSError, http.client.HTTPException) as problem:

@@ -1,8 +1,8 @@
-"""Failures, by the side that can mend them."""
+"""Failures, by the side that can fix them."""
 
 
 class Usage(Exception):
-    """The command line or the machine is not as it must be; the message says how to mend it."""
+    """The command line or the machine is unsuitable; the message says how to fix that."""
 
 
 class Broken(Exception):

@@ -43,7 +43,7 @@ def only_one():
 
 
 def require_quiet():
-    """Raises Usage where other work would make the figures worthless."""
+    """Raises Usage if other work would make the figures worthless."""
     wait = "wait, or use --allow-busy to try the driver itself"
     running = process.compilers()
     if running:
@@ -56,7 +56,7 @@ def require_quiet():
 
 
 def require_installed(specs, workloads):
-    """Every program that the run needs; finds out before anything is started."""
+    """Raises Usage if a program that the run needs is not installed."""
     servers.bench_program()
     for name in {spec.name for spec in specs}:
         if name == "forebay":

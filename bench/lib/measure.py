@@ -36,7 +36,7 @@ def run(server, origin, workload, options, number):
 
 
 def _problems(workload, result, used):
-    """Reasons for which a run is worthless, in words."""
+    """The reasons why a run is worthless, as texts."""
     problems = []
     if result["errors"]:
         problems.append(f"{result['errors']} errors")

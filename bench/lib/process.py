@@ -54,7 +54,7 @@ def tree_cpu_seconds(root):
 
 
 def tree_switches(root):
-    """How often the threads of a tree were switched away from a processor, of their own or not."""
+    """How often the threads of a tree were switched away, voluntarily or not."""
     switches = 0
     for pid in tree(root):
         for thread in _threads(pid):

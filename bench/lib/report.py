@@ -14,7 +14,7 @@ FOREIGN_CORES_MAX = 0.10
 
 
 def quietest(samples, keep_percent):
-    """The runs beside which other processes, compilers first, did least."""
+    """The runs during which other processes, above all compilers, did least."""
     order = sorted(samples, key=lambda s: (bool(s["compilers"]), s["foreign_cores"]))
     return order[:max(1, math.ceil(len(order) * keep_percent / 100))]
 

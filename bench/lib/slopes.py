@@ -18,7 +18,7 @@ def line(points):
 
 
 def segments(points):
-    """µs per rule between one count and the next of those that tell bends apart."""
+    """µs per rule between neighbouring counts, which show whether the line bends."""
     known = dict(points)
     bends = [count for count in (0, 16, 64, 100, 400) if count in known]
     return [(low, high, (known[high] - known[low]) / (high - low))

@@ -1,17 +1,17 @@
-// The functions that a program calls which was compiled for ThreadSanitizer, at each load, store
-// and atomic operation. Each notes the access; the atomics then do the operation, in sequentially
-// consistent order whatever was asked for, which is always allowed.
+// The functions that a program compiled for ThreadSanitizer calls at each load, store and atomic
+// operation. Each function records the access. The atomic functions then do the operation in
+// sequentially consistent order, which is allowed for any requested order.
 //
-// A load that is followed by a store to the same place may be left out by the compiler; the store
-// is there. Not seen are accesses of code that was not compiled so (the standard library's
-// precompiled part, C libraries) and of inline assembly.
+// The compiler may leave out the record of a load that is followed by a store to the same place;
+// the store is recorded. Accesses by inline assembly and by code that was not compiled for
+// ThreadSanitizer (the precompiled part of the standard library, C libraries) are not recorded.
 #include "runtime.h"
 
 #include <string.h>
 
 #define SITE __builtin_return_address(0)
 
-// Called at start and at each function, where nothing is to be done.
+// Called at the start and in each function; both need no action.
 void __tsan_init(void) {}
 void __tsan_func_entry(void *caller) { (void)caller; }
 void __tsan_func_exit(void) {}
@@ -27,7 +27,7 @@ PLAIN_SIZES(unaligned_)
 PLAIN_SIZES(volatile_)
 PLAIN_SIZES(unaligned_volatile_)
 
-// A pointer to a table of methods is written and read with calls of its own.
+// Pointers to tables of methods are written and read by separate calls.
 void __tsan_vptr_update(void **p, void *value)
 {
     (void)value;
@@ -116,7 +116,7 @@ ATOMIC(16, uint16_t)
 ATOMIC(32, uint32_t)
 ATOMIC(64, uint64_t)
 
-// 16 bytes at once: the older builtins, since the newer ones want a library.
+// The older builtins for 16 bytes are used, since the newer ones need a library.
 #ifdef __SIZEOF_INT128__
 typedef unsigned __int128 uint128_t;
 

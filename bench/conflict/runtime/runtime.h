@@ -1,4 +1,4 @@
-// The counter's interface to the program that is counted; src/runtime.rs has the same in Rust.
+// The counter's interface to the counted program; src/runtime.rs declares the same in Rust.
 #ifndef CONFLICT_RUNTIME_H
 #define CONFLICT_RUNTIME_H
 
@@ -30,36 +30,38 @@ struct conflict_sum {
     uint64_t others_writes;       // on lines in conflict, by other threads than number 0
 };
 
-// Counts this thread's accesses, as `thread`, until it leaves. False: there is no such thread.
+// Counts this thread's accesses as those of `thread`, until it leaves. False: `thread` is too high.
 bool conflict_enter(uint32_t thread);
 void conflict_leave(void);
 
-// Counts the accesses of all threads whose names are `prefix` and a number, each as that number,
-// until they are told to leave. For threads of a library, which can't be told to enter. One prefix
-// for the whole life of the program; false: there is another one, or it is too long.
+// Counts the accesses of all threads whose names are `prefix` and a number, each as the thread with
+// that number, until conflict_leave_named. It is for threads of a library, which cannot call
+// conflict_enter. False: the prefix is too long, or an earlier call had another prefix.
 bool conflict_enter_named(const char *prefix);
 void conflict_leave_named(void);
 
-// How many such threads did something that counted, since all was forgotten.
+// The number of such threads that did something that was counted since the last clear.
 uint32_t conflict_named_count(void);
 
-// Forgets everything. No thread may be inside.
+// Deletes all counts. No thread may be between enter and leave.
 void conflict_clear(void);
 
 // Sums up. False: there were more lines or threads than the table holds, and the sums are
 // worthless.
 bool conflict_sum(struct conflict_sum *sum);
 
-// The lines in conflict, those with most writes first; returns how many were filled in.
+// Copies the lines in conflict, those with the most writes first. Returns the number of copied
+// lines.
 size_t conflict_lines(struct conflict_line *lines, size_t count_max);
 
 // The calls of the instrumented program record their accesses with these.
 enum kind { LOAD, STORE, RMW, KINDS };
 
-// Notes an access of `size` bytes on every line that it touches; `site` is where it was made.
+// Records an access of `size` bytes on every line that it touches. `site` is the address of its
+// code.
 void conflict_record(enum kind kind, const volatile void *address, size_t size, void *site);
 
-// Notes a fence between threads.
+// Records a fence between threads.
 void conflict_record_fence(void);
 
 #endif

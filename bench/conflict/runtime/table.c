@@ -1,4 +1,4 @@
-// The table of cache lines: the threads that touched or wrote each, and how often.
+// The table of cache lines: which threads touched or wrote each line, and how often.
 #define _GNU_SOURCE // names of threads
 #include "runtime.h"
 
@@ -30,7 +30,7 @@ static __thread int self_by_name = NOT_ASKED;
 
 extern const char __executable_start[]; // where the linker put the program
 
-// The line's place: the one it has, or a free one that it gets now. NULL: the table is full.
+// The line's entry: its own, or a free one that it takes now. NULL: the table is full.
 static struct line *place_of(uintptr_t number)
 {
     size_t start = ((uint64_t)number * 0x9E3779B97F4A7C15u) >> (64 - TABLE_BITS);
@@ -45,14 +45,14 @@ static struct line *place_of(uintptr_t number)
     return NULL;
 }
 
-// A word that all threads have in common is written only when that changes it.
+// Sets a bit in a word that all threads share. It writes only if the bit is not set yet.
 static void set_bit(_Atomic uint64_t *word, uint64_t bit)
 {
     if (!(atomic_load_explicit(word, memory_order_relaxed) & bit))
         atomic_fetch_or_explicit(word, bit, memory_order_relaxed);
 }
 
-// The number in this thread's name; asked for only when it counts, since names come late.
+// The number in this thread's name. It is read only while counting is on, since names are set late.
 static int number_by_name(void)
 {
     if (self_by_name != NOT_ASKED)
