@@ -28,9 +28,12 @@ pub(super) async fn deliver_streamed(
 ) -> Result<Delivered, DeliverError> {
     let StreamedResponse { answer, upload } = response;
     let Some(mut upload) = upload else {
-        return stream(transaction, queue, answer).await;
+        return stream(transaction, queue, answer, true).await;
     };
-    let delivered = upload.beside(stream(transaction, queue, answer)).await?;
+    // A client that is still sending is told now that the connection ends: bytes of its body that
+    // are never read would be taken for the next request.
+    let may_persist = upload.is_whole();
+    let delivered = upload.beside(stream(transaction, queue, answer, may_persist)).await?;
     // The response may have come before the body was read.
     transaction.has_unread_body = !upload.is_whole();
     Ok(delivered)
@@ -48,8 +51,10 @@ async fn stream(
     transaction: &Transaction<'_>,
     queue: &mut SendQueue,
     mut answer: OriginAnswer,
+    may_persist: bool,
 ) -> Result<Delivered, DeliverError> {
-    let (client, context) = (transaction.client, HeadContext::of(transaction));
+    let (client, mut context) = (transaction.client, HeadContext::of(transaction));
+    context.form.keep_alive &= may_persist;
     let form = context.form;
     let begin = queue.mark();
     let framing = framing(&answer);

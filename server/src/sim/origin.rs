@@ -136,7 +136,11 @@ impl<'a> InProgress<'a> {
     fn begin(run: &'a Run, request: &Request, fault: OriginFault) -> Self {
         let url = url_of(request);
         run.arriving.borrow_mut().extend(url);
-        let scope = url.filter(|_| fault.is_harmful()).map(Scope::Url);
+        let scope = match fault {
+            // If they arrive behind the next request, they look like its response.
+            OriginFault::Unasked | OriginFault::TooLong => Some(Scope::Origin),
+            _ => url.filter(|_| fault.is_harmful()).map(Scope::Url),
+        };
         let disturbance = scope.map(|scope| run.blame.begin(scope));
         InProgress { run, url, disturbance }
     }
