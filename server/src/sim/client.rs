@@ -255,7 +255,7 @@ impl Session<'_> {
                 Err(NoResponse::ByClient) => return false,
                 Err(NoResponse::Ended) => {
                     if !is_broken_off && responses.paused_ms < IDLE_MS {
-                        self.blame(ask, &asked, false, "there is no response");
+                        self.blame(&asks[index..], &asked, false, "there is no response");
                     }
                     return false;
                 }
@@ -264,9 +264,10 @@ impl Session<'_> {
             let is_error = matches!(response.status, 502..=504);
             let is_cut = !response.is_whole && !self.may_be_cut(responses);
             if is_error && !is_broken_off {
-                self.blame(ask, &asked, false, &format!("status {}", response.status));
+                let why = format!("status {}", response.status);
+                self.blame(&asks[index..=index], &asked, false, &why);
             } else if is_cut && !is_broken_off {
-                self.blame(ask, &asked, true, "the response is not whole");
+                self.blame(&asks[index..], &asked, true, "the response is not whole");
             }
             let is_refused = is_broken_off && matches!(response.status, 408 | 502..=504);
             if !is_error && !is_refused {
@@ -290,11 +291,17 @@ impl Session<'_> {
         responses.paused_ms >= GRACE_MS || self.run.pressure() > responses.pressure
     }
 
-    fn blame(&self, ask: &Ask, asked: &SentRequest, has_begun: bool, why: &str) {
-        let (url, worker, is_unsafe) = (ask.url, self.worker, ask.post.is_some());
-        let began_ms = asked.began_ms;
-        let failed = FailedRequest { url, worker, is_unsafe, has_begun, began_ms };
-        self.run.blame(&failed, why);
+    /// Looks for the cause of a failure: of the request itself, or of one behind it, since the
+    /// reset that ends a broken response also takes those before it that were not read yet.
+    fn blame(&self, asks: &[Ask], asked: &SentRequest, has_begun: bool, why: &str) {
+        let failed = asks.iter().map(|ask| FailedRequest {
+            url: ask.url,
+            worker: self.worker,
+            is_unsafe: ask.post.is_some(),
+            has_begun,
+            began_ms: asked.began_ms,
+        });
+        self.run.blame(failed, why);
     }
 
     /// Sends a request; returns whether the connection takes another one.
@@ -398,8 +405,8 @@ impl Session<'_> {
                 self.end.end();
                 responses.expect_end().await;
             }
-            Ok(response) => run.blame(&failed, &format!("a purge got {:?}", response.head)),
-            Err(_) => run.blame(&failed, "a purge got no response"),
+            Ok(response) => run.blame([failed], &format!("a purge got {:?}", response.head)),
+            Err(_) => run.blame([failed], "a purge got no response"),
         }
     }
 }

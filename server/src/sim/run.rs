@@ -95,10 +95,11 @@ impl Run {
 
     /// A request got an error or no whole response: a promise is broken, unless a disturbance
     /// excuses it.
-    pub(super) fn blame(&self, failed: &FailedRequest, why: &str) {
+    pub(super) fn blame(&self, failed: impl IntoIterator<Item = FailedRequest>, why: &str) {
         self.failed.update(|count| count + 1);
-        if !self.blame.excuses(failed) {
-            self.fail(format!("{why}, without an excuse: {failed:?}"));
+        let failed: Vec<FailedRequest> = failed.into_iter().collect();
+        if !failed.iter().any(|failed| self.blame.excuses(failed)) {
+            self.fail(format!("{why}, without an excuse: {:?}", failed.first()));
         }
     }
 
