@@ -45,7 +45,7 @@ impl Other {
         let mut other = Other { child, stdout: BufReader::new(stdout) };
         match other.line()?.as_str() {
             "ready" => Ok(other),
-            said => Err(format!("the other process printed {said:?} instead of "ready"")),
+            said => Err(format!("the other process printed {said:?} instead of ready")),
         }
     }
 
