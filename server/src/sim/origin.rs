@@ -94,8 +94,9 @@ impl OriginFault {
 
     /// Whether a request may fail because of it.
     fn is_harmful(self) -> bool {
-        use OriginFault::{EarlyAnswer, IdleReset, Interim, None};
-        !matches!(self, None | Interim | IdleReset(_) | EarlyAnswer)
+        use OriginFault::{EarlyAnswer, Interim, None};
+        // A reset behind the response loses the part of it that was not read yet.
+        !matches!(self, None | Interim | EarlyAnswer)
     }
 }
 
