@@ -106,7 +106,7 @@ fn a_finished_answer_waited_behind_the_origin_of_the_next() {
 #[test]
 fn a_get_with_a_chunked_body_lost_it_on_the_way() {
     let origin = Origin::start(|_| Script::answer("200 OK", &["Cache-Control: max-age=60"], b"ok"));
-    let server = start(&origin, &[]);
+    let server = start(&origin, &[("--content-of-get", "true")]);
     for method in ["GET", "POST", "DELETE"] {
         let mut client = Client::connect(server.address());
         client.send(format!(
