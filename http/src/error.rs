@@ -65,7 +65,7 @@ reasons! {
         SeveralLengths => "Content-Length occurs more than once",
         InvalidLength => "Content-Length is not one decimal number",
         SeveralCodings => "Transfer-Encoding occurs more than once",
-        InvalidCoding => "Transfer-Encoding does not end in one chunked",
+        InvalidCoding => "Transfer-Encoding is not a list of codings with chunked once, at its end",
         UnknownCoding => "Transfer-Encoding names a coding other than chunked",
         CodingInHttp10 => "Transfer-Encoding is present in an HTTP/1.0 message",
     }

@@ -154,7 +154,9 @@ impl Fault {
             Fault::PurgeForbidden => "this address may not purge here",
             Fault::PurgeTags => "the purge names too many tags, or tags that are too long",
             Fault::PurgeNoTags => "the purge has no tags in the fields that this route reads",
-            Fault::PurgeElsewhere => "another process serves from a cache of its own; try again",
+            Fault::PurgeElsewhere => {
+                "nothing was purged: a process with another cache is taking over; try again"
+            }
             Fault::PurgeBusy => "other purges did not finish in time; try again",
             Fault::OnlyIfCached => "no usable response is stored, and only-if-cached was requested",
             Fault::HitCut => "the cache reclaimed this response while it was being sent",

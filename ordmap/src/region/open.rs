@@ -117,7 +117,9 @@ impl OrdRegion {
         };
         // `open_or_create` would replace a region that differs.
         if !is_of_plan(&reader, &config, &RegionPlan::of(&config).map_err(OrdOpenError::Config)?) {
-            return Err(OrdOpenError::Damaged { what: "another version created it" });
+            return Err(OrdOpenError::Damaged {
+                what: "its layout is not the one that this version makes",
+            });
         }
         OrdRegion::open_or_create(path, &config)
     }

@@ -8,7 +8,8 @@ use forebay_ordmap::Map;
 use crate::scene::{KEYS, Scene, key_of, value_of};
 use forebay_testkit::process::Actor;
 
-/// The crash points, and how often each is passed before the process dies.
+/// The crash points. At `NAME:N` the process dies when it reaches the point the N-th time; without
+/// a number, the first time.
 const POINTS: &[&str] = &[
     "move.begun",
     "move.announced",

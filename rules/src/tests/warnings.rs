@@ -217,7 +217,7 @@ fn a_suspicious_value_is_a_warning_with_the_likely_form() {
     }
 }
 
-/// Each case follows a regex with two groups.
+/// The lines of each case stand after a condition whose regex has two groups.
 #[test]
 fn a_dollar_group_of_a_regex_of_the_rule_is_a_warning() {
     const REGEX: &str = "cond %{CLIENT-URL:PATH} /^(a)\\/(b)/\n";

@@ -17,7 +17,7 @@ pub(crate) struct World {
     pub(crate) now: u64,
     /// The next random number: each is one larger than the last.
     pub(crate) random: Cell<u64>,
-    /// Counters that were counted.
+    /// The number of the counter in each call of `count`, in order.
     pub(crate) counted: RefCell<Vec<u32>>,
 }
 

@@ -31,7 +31,7 @@ struct Listing {
 
 pub(super) fn list(control: &Rc<Control>, query: Option<&str>) -> AdminResponse {
     if !control.store_is_used() {
-        let text = "another process serves from a cache of its own; try again";
+        let text = "nothing was listed: a process with another cache is taking over; try again";
         return json_answer(StatusCode::SERVICE_UNAVAILABLE, &json!({ "error": text }));
     }
     let read = control.with_config(|config| Listing::read(config, query));

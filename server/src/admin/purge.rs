@@ -30,7 +30,7 @@ struct PurgeOptions {
 pub(super) async fn purge(control: &Control, request: Request<Incoming>) -> AdminResponse {
     if !control.store_is_used() {
         control.count(Counter::PurgesFailed, 1);
-        let text = "another process serves from a cache of its own; try again";
+        let text = "nothing was purged: a process with another cache is taking over; try again";
         return unavailable(text);
     }
     let read = AdminQuery::parse(request.uri().query(), KNOWN).and_then(|query| {

@@ -12,7 +12,7 @@ use crate::transaction::Transaction;
 /// A delivery whose first part is in the send queue, with its remaining part.
 pub(super) enum BegunDelivery<'t> {
     Queued(Delivered),
-    Long(Delivered, Box<LongBodyPart>),
+    Long(Delivered, LongBodyPart),
     Growing(Box<GrowingResponse>),
     Streamed(Box<StreamedResponse<'t>>),
 }
@@ -29,7 +29,7 @@ pub(super) fn begin<'t>(
             let (delivered, long) = queue_stored(transaction, queue, hit);
             match long {
                 None => BegunDelivery::Queued(delivered),
-                Some(long) => BegunDelivery::Long(delivered, Box::new(long)),
+                Some(long) => BegunDelivery::Long(delivered, long),
             }
         }
         Response::Synthetic(response) => {

@@ -67,7 +67,7 @@ pub(crate) fn deliver<'a>(
         match begun {
             BegunDelivery::Queued(delivered) => Ok(delivered),
             BegunDelivery::Long(delivered, long) => {
-                deliver_long(transaction, queue, *long).await?;
+                deliver_long(transaction, queue, long).await?;
                 Ok(delivered)
             }
             BegunDelivery::Growing(response) => {

@@ -14,7 +14,7 @@ use crate::counters::Counter;
 pub(crate) enum PurgeWork {
     /// Remove them or, if `is_soft`, mark them to be validated before use.
     Purge { is_soft: bool, counter: Counter },
-    /// Count them.
+    /// Count them and their bytes, and collect some of their keys; nothing is removed.
     Weigh,
 }
 

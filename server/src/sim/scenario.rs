@@ -19,7 +19,8 @@ pub(super) struct Scenario {
 #[derive(Clone, Debug)]
 pub(super) struct Act {
     pub(super) at_ms: u64,
-    /// Which of all acts of the scenario it is: numbers of its own follow from that.
+    /// The index of the act in the whole scenario. Its client's address and the random numbers of
+    /// its connection derive from it.
     pub(super) number: u64,
     pub(super) kind: ActKind,
 }

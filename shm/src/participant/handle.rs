@@ -169,7 +169,7 @@ impl fmt::Display for JoinError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             JoinError::Full { participants_max } => {
-                write!(out, "all {participants_max} rows for participants are taken")
+                write!(out, "the region has its maximum of {participants_max} participants already")
             }
             JoinError::Io(source) => write!(out, "cannot lock a row for a participant: {source}"),
         }

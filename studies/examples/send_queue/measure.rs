@@ -30,7 +30,8 @@ pub(crate) struct Form {
 #[derive(Debug)]
 pub(crate) struct Broken(pub(crate) String);
 
-/// Measures the queue with a lock, then the queue without.
+/// Times the locked and the lock-free queue in turn, for `rounds` rounds, then counts the lock
+/// requests of each in one more round.
 ///
 /// # Errors
 /// The deliveries of two rounds differ, or a thread panicked.

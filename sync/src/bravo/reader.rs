@@ -27,7 +27,7 @@ impl<R: RawRwLock, S: SlotTable> Bravo<R, S> {
         None
     }
 
-    /// Empties a slot of this lock, which `enter` gave.
+    /// Empties the slot that `enter` claimed for this lock.
     #[inline(always)]
     pub(super) fn leave(&self, slot: u32) {
         // ORDER: pairs with the acquire in `drain`: the writer comes after our reads. Needed even

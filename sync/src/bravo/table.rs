@@ -67,10 +67,11 @@ pub trait Claim: sealed::Sealed + 'static {
 #[derive(Clone, Copy, Debug)]
 pub struct BySwap;
 
-/// Relaxed: a swap continues the release sequence of the slot's former reader, so a writer that
-/// sees our word sees that reader's release too; and the fence in `enter`, which this form always
-/// has, makes us come after that reader before we empty the slot.
-// ORDER: the same, for ThreadSanitizer: it does not follow what the fence makes of the swap.
+/// The ordering of the swap that claims a slot. `Relaxed` is enough for two reasons. The swap
+/// continues the release sequence of the slot's previous reader, so a writer that reads our word
+/// also synchronises with that reader. And `BySwap` always has the fence in `enter`, which orders
+/// us after that reader before `leave`.
+// ORDER: the same for ThreadSanitizer, which does not model fences, so it gets an acquire.
 const SWAP: Ordering = if cfg!(tsan) { Ordering::Acquire } else { Relaxed };
 
 impl sealed::Sealed for BySwap {}
@@ -98,8 +99,8 @@ impl Claim for BySwap {
     }
 }
 
-/// Readers store their word into a row that is theirs alone, and execute no fence where the kernel
-/// offers `membarrier`. Threads beyond the rows take the underlying lock.
+/// Each thread has a row of its own and claims a slot with a plain store; where the kernel offers
+/// `membarrier`, it executes no fence. A thread without a row takes the underlying lock.
 #[derive(Clone, Copy, Debug)]
 pub struct ByStore;
 

@@ -12,7 +12,7 @@ use crate::words::Words;
 pub enum NotLeased {
     /// The value was unlinked: look it up again.
     Gone,
-    /// All slots of the row are in use; each of its leases that ends frees one.
+    /// All slots of the row are in use. A slot becomes free when one of the row's leases ends.
     NoSlot,
     /// Zero names no place.
     NoPlace,

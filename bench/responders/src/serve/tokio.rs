@@ -18,7 +18,10 @@ use crate::answer::{Answer, Reply};
 /// The input buffer of a connection. A head of the benchmark is far shorter.
 const CONNECTION_BYTES: usize = INPUT_BYTES / 4;
 
-/// Accepts from `listener` and answers until the runtime itself fails.
+/// Accepts connections from `listener` and answers them; never returns.
+///
+/// # Errors
+/// The runtime cannot be built, or the listener cannot be registered with it.
 pub(crate) fn serve(listener: net::TcpListener, answer: impl Answer + 'static) -> io::Result<()> {
     let runtime = Builder::new_current_thread().enable_io().build()?;
     let answer = Rc::new(RefCell::new(answer));

@@ -43,7 +43,7 @@ fn the_page_states_the_constants_of_the_code() {
         format!("{} KiB, {} MiB)", SEGMENT_BYTES_MIN >> 10, SEGMENT_BYTES_MAX >> 20),
         format!("multiple of {UNIT_BYTES} bytes. Header of {HEADER_BYTES} bytes"),
         "| `sequence` | 6 |".to_owned(),
-        "of two records of a key the higher one counts".to_owned(),
+        "of two records of a key, the one with the higher sequence counts".to_owned(),
         format!("reach {} GiB", DATA_BYTES_MAX >> 30),
     ]);
     for sentence in sentences {

@@ -37,7 +37,8 @@ fn only_one(dir: &Path) -> Result<PathBuf, String> {
     }
 }
 
-/// The reason that the only running server gives, if one is running.
+/// Why no lock profile was found: the answer of the running server if exactly one runs, otherwise a
+/// hint for the user.
 fn why_none() -> String {
     let said = admin_client::find(None).and_then(|admin| ask(&admin, "GET", "/locks", ""));
     match said {

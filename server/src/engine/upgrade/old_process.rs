@@ -127,7 +127,9 @@ async fn converse(
     }
     let hello_limit = Duration::from_millis(UPGRADE_HELLO_MS_MAX);
     let Ok(hello) = timeout(hello_limit, receive(stream)).await else {
-        return Err(HandoverError::Refused("it sent no request in time".to_owned()));
+        return Err(HandoverError::Refused(
+            "the new process sent no upgrade request in time".to_owned(),
+        ));
     };
     let hello = match hello? {
         Some(UpgradeMessage::Hello(hello)) => hello,
