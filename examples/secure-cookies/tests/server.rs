@@ -13,7 +13,11 @@ fn example() -> String {
 
 /// A server in front of an origin that sets cookies, with these rules.
 fn start(origin: &Origin, rules: &str) -> Server {
-    ServerBuilder::new(PROGRAM).origin(origin).flag("--rules", rules).flag("--set-cookie", "keep").start()
+    ServerBuilder::new(PROGRAM)
+        .origin(origin)
+        .flag("--rules", rules)
+        .flag("--set-cookie", "keep")
+        .start()
 }
 
 fn origin() -> Origin {
