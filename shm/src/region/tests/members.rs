@@ -16,7 +16,7 @@ fn rows_are_taken_from_below_and_die_without_being_left() {
     let first = region.join().unwrap();
     let second = region.join().unwrap();
     let full = region.join().unwrap_err().to_string();
-    assert_eq!(full, "all 2 rows for participants are taken");
+    assert_eq!(full, "the region has its maximum of 2 participants already");
     let (first_id, second_id) = (first.id(), second.id());
     assert_eq!((first_id.row, second_id.row), (0, 1));
     assert!(first.is_alive(second_id) && first.is_alive(first_id));
