@@ -63,6 +63,7 @@ pub use reader::CounterReader;
 pub use region::{
     AREAS_MAX, Area, AreaSpec, BarrierWish, Opened, PARTICIPANTS_MAX, ReadOnlyArea, Region,
     RegionError, RegionErrorKind, RegionReader, RegionSpec, ReplacedWhy, UnnamedRegion,
+    fix_seed_of_thread,
 };
 #[cfg(not(loom))]
 pub use robust_lock::SystemFutex;

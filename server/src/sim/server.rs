@@ -53,6 +53,9 @@ impl SimServer {
         let scenario = &run.scenario;
         let config = config_of(scenario, 5_000);
         let store_config = config.server.store(scenario.worker_count);
+        let mut seed = [1; 16];
+        seed[..8].copy_from_slice(&scenario.seed.to_le_bytes());
+        forebay_shm::fix_seed_of_thread(seed);
         let store = Store::open(store_config.clone()).expect("a store");
         let watching = watch_memory(Rc::clone(run), store.clone(), store_config);
         let watching = tokio::task::spawn_local(watching);

@@ -19,7 +19,7 @@ mod unnamed;
 pub use area::{Area, ReadOnlyArea};
 pub use error::{RegionError, RegionErrorKind};
 pub use layout::{AREAS_MAX, PARTICIPANTS_MAX};
-pub use open::{Opened, Region, ReplacedWhy};
+pub use open::{Opened, Region, ReplacedWhy, fix_seed_of_thread};
 pub use reader::RegionReader;
 pub use spec::{AreaSpec, BarrierWish, RegionSpec};
 pub use unnamed::UnnamedRegion;

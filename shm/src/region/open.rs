@@ -1,5 +1,6 @@
 //! Making or opening a region.
 
+use std::cell::Cell;
 use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -312,8 +313,22 @@ fn plan(path: Option<&Path>, spec: &RegionSpec) -> Result<Layout, RegionError> {
     Ok(plan)
 }
 
+thread_local! {
+    static FIXED_SEED: Cell<Option<[u8; 16]>> = const { Cell::new(None) };
+}
+
+/// Gives the regions that this thread creates from now on this seed, instead of random bytes: for a
+/// simulation, which must repeat. Regions in files need seeds that differ.
+pub fn fix_seed_of_thread(seed: [u8; 16]) {
+    FIXED_SEED.set(Some(seed));
+}
+
 /// Fills in the values that differ for each region made.
 fn complete(path: Option<&Path>, plan: &mut Layout) -> Result<(), RegionError> {
+    if let Some(seed) = FIXED_SEED.get() {
+        plan.seed = seed;
+        return Ok(());
+    }
     // Sixteen bytes are returned completely or not at all.
     rustix::rand::getrandom(&mut plan.seed, GetRandomFlags::empty())
         .map_err(|error| RegionError::io(path, "get random bytes", error))?;
