@@ -35,6 +35,27 @@ struct Made {
     worker: StoreWorker,
 }
 
+/// A store whose records belong to a participant that died without leaving: `KEY` and, behind it,
+/// another one.
+fn made_by_the_dead() -> Made {
+    let (store, worker) = open(4 << 20);
+    let made = Made { store: store.clone(), worker };
+    let died = thread::spawn(move || {
+        let worker = store.join().unwrap();
+        assert!(put(&worker, KEY, b"head", &[2; 5000]));
+        assert!(put(&worker, b"behind", b"head", b"body"));
+        std::panic::resume_unwind(Box::new(()));
+    });
+    assert!(died.join().is_err());
+    made
+}
+
+/// Removes the index word of a record, and nothing that belongs to the record.
+fn remove_word(worker: &StoreWorker, key: &[u8]) {
+    let records = &worker.inner.records;
+    assert_eq!(records.index.remove(&records.pins, &records.key(key)), 1);
+}
+
 fn made() -> Made {
     let (store, worker) = open(4 << 20);
     for number in 0..40 {
@@ -376,14 +397,7 @@ fn fragments_and_heads_without_each_other_are_noted() {
     worker.inner.records.remove_fragments(long.id(), 2);
     let count = u64::from(long.fragments(0..long.bytes()).end);
     assert_eq!(notes(&store), [FindingKind::FragmentsMissing { missing: 2, count }]);
-    assert_eq!(
-        worker
-            .inner
-            .records
-            .index
-            .remove(&worker.inner.records.pins, &worker.inner.records.key(KEY)),
-        1
-    );
+    remove_word(&worker, KEY);
     // The fragments stay for responses that are being sent, and are evicted later.
     worker.inner.clean_up_orphans();
     let [FindingKind::OrphanFragments { count: left, .. }] = notes(&store)[..] else {
@@ -439,14 +453,7 @@ fn a_variant_without_its_base_is_noted() {
     let base = VariantKey { names: b"accept".to_vec(), variant: b"html".to_vec() };
     assert!(fill(lead(&worker, KEY, None), b"head", Some(base), b"body"));
     assert_eq!(notes(&store), []);
-    assert_eq!(
-        worker
-            .inner
-            .records
-            .index
-            .remove(&worker.inner.records.pins, &worker.inner.records.key(KEY)),
-        1
-    );
+    remove_word(&worker, KEY);
     assert_eq!(notes(&store), [FindingKind::OrphanVariant]);
 }
 

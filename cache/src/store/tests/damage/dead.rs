@@ -6,15 +6,7 @@ use super::*;
 #[test]
 fn the_count_of_a_dead_participant_is_corrected_when_its_segment_is_checked() {
     for drift_bytes in [-640, 640_i64] {
-        let (store, worker) = open(4 << 20);
-        let made = Made { store: store.clone(), worker };
-        let died = thread::spawn(move || {
-            let worker = store.join().unwrap();
-            assert!(put(&worker, KEY, b"head", &[2; 5000]));
-            assert!(put(&worker, b"behind", b"head", b"body"));
-            std::panic::resume_unwind(Box::new(()));
-        });
-        assert!(died.join().is_err());
+        let made = made_by_the_dead();
         let segment = made.segment_of(KEY);
         made.write_segment(segment, LIVE, |bytes| bytes.strict_add_signed(drift_bytes));
         assert_eq!(made.found(FindingSeverity::Drift), BTreeSet::from(["live_bytes"]));

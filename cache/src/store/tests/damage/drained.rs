@@ -57,15 +57,7 @@ fn no_segment_is_freed_that_a_word_names() {
 
 #[test]
 fn words_of_a_dead_participant_are_found_though_a_key_is_damaged() {
-    let (store, worker) = open(4 << 20);
-    let made = Made { store: store.clone(), worker };
-    let died = thread::spawn(move || {
-        let worker = store.join().unwrap();
-        assert!(put(&worker, KEY, b"head", &[2; 5000]));
-        assert!(put(&worker, b"behind", b"head", b"body"));
-        std::panic::resume_unwind(Box::new(()));
-    });
-    assert!(died.join().is_err());
+    let made = made_by_the_dead();
     made.write_record(KEY, 5, |word| word ^ 1 << 9);
     assert_eq!(made.store.sweep().unwrap(), 1);
     assert_eq!(made.worker.mend(), 1);
