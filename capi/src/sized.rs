@@ -18,16 +18,13 @@ pub(crate) unsafe trait SizedStruct: Copy + Default {}
 /// The size of a struct, as its first word states it.
 ///
 /// # Safety
-/// `require` is null, or its first word can be read.
-unsafe fn size_of_given<T: SizedStruct>(
-    require: *const T,
-    what: &str,
-) -> Result<usize, CallFailure> {
-    if require.is_null() {
+/// `given` is null, or its first word can be read.
+unsafe fn size_of_given<T: SizedStruct>(given: *const T, what: &str) -> Result<usize, CallFailure> {
+    if given.is_null() {
         return Err(CallFailure::null(what));
     }
     // SAFETY: it is not null, and its first word can be read (contract), perhaps unaligned.
-    let size = unsafe { ptr::read_unaligned(require.cast::<usize>()) };
+    let size = unsafe { ptr::read_unaligned(given.cast::<usize>()) };
     if (size_of::<usize>()..=STRUCT_BYTES_MAX).contains(&size) {
         return Ok(size);
     }
@@ -39,14 +36,14 @@ unsafe fn size_of_given<T: SizedStruct>(
 /// not know must be zero.
 ///
 /// # Safety
-/// `require` is null, or as many bytes from it on can be read as its first word says.
-pub(crate) unsafe fn read<T: SizedStruct>(require: *const T, what: &str) -> Result<T, CallFailure> {
+/// `given` is null, or as many bytes from it on can be read as its first word says.
+pub(crate) unsafe fn read<T: SizedStruct>(given: *const T, what: &str) -> Result<T, CallFailure> {
     // SAFETY: the contract is the same.
-    let size = unsafe { size_of_given(require, what)? };
+    let size = unsafe { size_of_given(given, what)? };
     let known = size.min(size_of::<T>());
     for index in known..size {
         // SAFETY: the byte is among those that can be read (contract).
-        let place = unsafe { require.cast::<u8>().add(index) };
+        let place = unsafe { given.cast::<u8>().add(index) };
         // SAFETY: as above.
         let byte = unsafe { place.read() };
         if byte != 0 {
@@ -59,7 +56,7 @@ pub(crate) unsafe fn read<T: SizedStruct>(require: *const T, what: &str) -> Resu
     // SAFETY:
     // - This many bytes can be read there, and written here.
     // - Any bytes are valid for such a struct (contract of `SizedStruct`).
-    unsafe { ptr::copy_nonoverlapping(require.cast::<u8>(), (&raw mut read).cast::<u8>(), known) };
+    unsafe { ptr::copy_nonoverlapping(given.cast::<u8>(), (&raw mut read).cast::<u8>(), known) };
     Ok(read)
 }
 
