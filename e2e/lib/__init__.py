@@ -1,1 +1,1 @@
-"""What the end-to-end scripts share. Python 3.9 or later, nothing beside it."""
+"""The library of the end-to-end scripts. Needs only Python 3.9 or later."""

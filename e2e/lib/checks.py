@@ -1,4 +1,4 @@
-"""Counts what holds and what does not, and says so line by line."""
+"""Runs checks, prints the result of each on a line, and counts results."""
 
 import argparse
 import os
@@ -7,7 +7,7 @@ import sys
 
 
 class Checks:
-    """The checks of one script. `finish` ends it with a sum and an exit code."""
+    """The checks of one script. `finish` prints the counts and exits: with 1 if a check failed."""
 
     def __init__(self):
         self.passed = self.failed = self.missed = 0
@@ -17,7 +17,8 @@ class Checks:
         print(f"\n{text}", flush=True)
 
     def that(self, holds, what, detail=""):
-        """One check: `what` is a sentence that should hold, `detail` what was seen instead."""
+        """Prints and counts one check: `what` is the sentence to hold, `detail` is printed if it
+        does not. Returns whether it holds."""
         if holds:
             self.passed += 1
             print(f"  ok      {what}", flush=True)
@@ -30,7 +31,8 @@ class Checks:
         return self.that(seen == expected, what, f"expected {expected!r}, saw {seen!r}")
 
     def aim(self, reached, text):
-        """A number that depends on the machine: that it was missed is said, and is no failure."""
+        """Prints whether a target that depends on the machine was reached. A missed target is
+        counted separately and is not a failure."""
         self.missed += not reached
         print(f"  {'ok' if reached else 'MISSED':<7} {text}", flush=True)
 
@@ -38,7 +40,7 @@ class Checks:
         print(f"  --      {text}", flush=True)
 
     def run(self, case):
-        """Runs one function of checks; an exception in it is a failure, not the end."""
+        """Runs one function of checks. An exception counts as one failed check."""
         self.topic(case.__doc__.splitlines()[0])
         try:
             case(self)
@@ -47,17 +49,19 @@ class Checks:
             while where.tb_next:
                 where = where.tb_next
             place = f"{os.path.basename(where.tb_frame.f_code.co_filename)}:{where.tb_lineno}"
-            self.that(False, "runs to its end", f"{type(error).__name__} at {place}: {error}")
+            self.that(False, "the case runs to its end",
+                      f"{type(error).__name__} at {place}: {error}")
 
     def finish(self):
-        missed = f", {self.missed} aims missed" if self.missed else ""
+        missed = f", {self.missed} targets missed" if self.missed else ""
         print(f"\n{self.passed} passed, {self.failed} failed{missed}")
         sys.exit(1 if self.failed else 0)
 
 
 def main(about, cases, tools=(), options=()):
-    """The command line of a script: runs `cases`, or those whose names were given. `options` are
-    names of its own with what argparse has to know; their values are in `checks.args`."""
+    """Parses the command line of a script and runs `cases`, or only the cases that it names.
+    `options` are pairs of a name and the keyword arguments for `add_argument`; the parsed values
+    are in `checks.args`."""
     names = {case.__name__: case for case in cases}
     listed = "\n".join(f"  {name:<22} {case.__doc__.splitlines()[0]}"
                        for name, case in names.items())
@@ -74,7 +78,7 @@ def main(about, cases, tools=(), options=()):
         parser.error(f"no such case: {', '.join(unknown)}")
     missing = [tool for tool in tools if not shutil.which(tool)]
     if missing:
-        sys.exit(f"these tools are needed and not here: {', '.join(missing)}")
+        sys.exit(f"these tools are needed but not installed: {', '.join(missing)}")
     checks = Checks()
     checks.args = args
     for name, case in names.items():

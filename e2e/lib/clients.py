@@ -1,4 +1,4 @@
-"""Clients: wrk that has things stored, and processes of a script's own."""
+"""Clients: wrk, which fills the cache, and client processes of a script."""
 
 import contextlib
 import multiprocessing
@@ -8,8 +8,8 @@ import time
 
 
 def fill(forebay, lua, count):
-    """Has wrk ask by this script until so many responses have been stored; how long it took, and
-    the server's numbers."""
+    """Runs wrk with the Lua script until `count` responses have been stored. Returns the seconds
+    that this took, and the server's counters."""
     began = time.monotonic()
     with tempfile.NamedTemporaryFile("w", suffix=".lua") as script:
         script.write(lua)
@@ -20,7 +20,8 @@ def fill(forebay, lua, count):
             shown = began
             while (stats := forebay.stats())["stored_total"] < count:
                 if wrk.poll() is not None:
-                    raise RuntimeError("wrk ended")
+                    raise RuntimeError(f"wrk ended with {wrk.returncode} before {count} responses "
+                                       "were stored")
                 time.sleep(0.5)
                 if time.monotonic() > shown + 15:
                     shown = time.monotonic()
@@ -33,7 +34,8 @@ def fill(forebay, lua, count):
 
 @contextlib.contextmanager
 def processes(work, each):
-    """A process for each tuple of arguments; their pipes. What still runs at the end is killed."""
+    """Starts a process for each tuple of arguments, and yields their pipes. At the end, kills the
+    processes that still run."""
     started, pipes = [], []
     for args in each:
         ours, theirs = multiprocessing.Pipe()

@@ -1,6 +1,6 @@
-"""The list of differences between Forebay and the recordings, with reasons.
+"""Reads the list of differences between Forebay and the recordings. An entry has this form:
 
-    ### NAME SCOPE REQUEST        REQUEST counts from 1, or is `load`
+    ### NAME SCOPE REQUEST        REQUEST is a number from 1 on, or `load`
     The reason.
     ```diff
     - line of the recording
@@ -17,18 +17,19 @@ HEADING = re.compile(r"### (.+)")
 
 
 def diff(recorded, seen):
-    """Lines that are not in both. Comments in the recording (its server's log) are ignored."""
+    """The lines that only one side has. Comments in the recording, which are log lines of Traffic
+    Server, are ignored."""
     recorded = [line for line in recorded if not line.startswith("#")]
     return [line for line in difflib.ndiff(recorded, seen) if line[0] in "+-"]
 
 
 def shown(name, scope, number, lines):
-    """An entry for the list, without a reason."""
+    """The text of an entry for the list, with `(why)` for the reason."""
     return "\n".join([f"### {name} {scope} {number}", "(why)", "```diff", *lines, "```"])
 
 
 class List:
-    """The listed differences, by name, scope and request."""
+    """The listed differences by name, scope and request, and the problems of the list."""
 
     def __init__(self, path):
         self.entries, self.problems = {}, []
@@ -42,10 +43,11 @@ class List:
         end = lines.index("```", begin) if "```" in lines[begin:] else len(lines)
         reason = " ".join(lines[1:begin]).strip()
         if begin == len(lines) or end == len(lines) or reason in ("", "(why)"):
-            self.problems.append(f"{lines[0]}: it has no reason, or no ```diff block")
+            self.problems.append(f"{lines[0]}: the entry has no reason or no whole ```diff block")
         for key in keys:
             if len(key) != 3 or key in self.entries:
-                self.problems.append(f"{lines[0]}: not NAME SCOPE REQUEST, or listed twice")
+                self.problems.append(f"{lines[0]}: {' '.join(key)} is not NAME SCOPE REQUEST, or "
+                                     "is listed twice")
             else:
                 self.entries[key] = lines[begin + 1:end]
 

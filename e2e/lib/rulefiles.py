@@ -1,18 +1,19 @@
-"""Rule files with requests in their comments, and what comes out of a server that runs them.
+"""Rule files with requests in their comments, and the outcomes of running them in a server.
 
-    # What it shows.
-    #! scope both            global, remap or both
-    #! with Server Host      fields that servers write themselves, but are compared here
-    #! body                  the bodies of answers are compared, too
-    #> GET /path             a request, and its fields; it is sent twice (the second may be a hit)
-    #> X-Header: value
-    #> Answer: X-Field: v    a field of the origin's answer; without Cache-Control it is max-age=60
+    # What the file shows.
+    #! scope both            where the rules run: global, remap or both
+    #! with Server Host      compare these fields too, although servers write them themselves
+    #! body                  compare the bodies of answers too
+    #> GET /path             a request; it is sent twice, so that the second may be a hit
+    #> X-Header: value       a field of the request above
+    #> Answer: X-Field: v    a field of the origin's answer; without a Cache-Control, the origin
+                             adds max-age=60
     #> Answer-Status: 404 Not Found
-    #> once GET /other       sent only once
-    #> more GET /next        sent once, on the connection of the request before
+    #> once GET /other       a request that is sent only once
+    #> more GET /next        a request that is sent once, on the connection of the request before it
 
-An outcome is text: for each scope, whether the file was accepted; for each request the first
-answer, what the origin got meanwhile, and the same for the second time it was sent.
+An outcome is text. For each scope it says whether the file was accepted. For each request it has
+the answer and the requests that the origin got, for each time that the request was sent.
 """
 
 import re
@@ -20,7 +21,7 @@ import time
 
 from lib.wire import Origin, Wire, response
 
-# What a server writes by itself, or what is different for each run.
+# Fields that a server writes by itself, or that are different in each run.
 OWN_OF_ANSWERS = {"date", "age", "server", "via", "cache-status", "connection", "keep-alive",
                   "proxy-connection", "content-length", "transfer-encoding", "content-language",
                   "cache-control", "content-type"}
@@ -29,7 +30,7 @@ OWN_OF_REQUESTS = {"client-ip", "x-forwarded-for", "x-forwarded-proto", "forward
                    "content-length", "transfer-encoding", "user-agent"}
 REQUEST_LINE = re.compile(r"(?:(once|more) )?([A-Z]+) (\S+)")
 SCOPES = {"global": ["global"], "remap": ["remap"], "both": ["global", "remap"]}
-# An answer is stored by then.
+# After this time, an answer is stored.
 STORED_S = 0.02
 
 
@@ -49,7 +50,7 @@ class Request:
 
 
 class RuleFile:
-    """A rule file: its text, and what its comments say."""
+    """A rule file: its path, and the settings and requests in its comments."""
 
     def __init__(self, path):
         self.path, self.name = path, path.stem
@@ -63,8 +64,8 @@ class RuleFile:
             elif line.startswith("# ") and not self.about:
                 self.about = line[2:].strip()
         if not (self.scopes and self.requests and self.about):
-            raise ValueError(f"{path}: it needs a comment that says what it shows, a scope, and "
-                             "requests")
+            raise ValueError(f"{path}: the file needs a first comment with its purpose, "
+                             "`#! scope`, and a request (`#> GET /path`)")
 
     def _setting(self, words):
         if words[0] == "scope" and words[1:2] and words[1] in SCOPES:
@@ -74,7 +75,8 @@ class RuleFile:
         elif words == ["body"]:
             self.has_body = True
         else:
-            raise ValueError(f"{self.path}: unknown: #! {' '.join(words)}")
+            raise ValueError(f"{self.path}: unknown setting: #! {' '.join(words)}; known are "
+                             "`scope global|remap|both`, `with FIELDS` and `body`")
 
     def _request(self, line):
         if found := REQUEST_LINE.fullmatch(line):
@@ -82,11 +84,12 @@ class RuleFile:
         elif self.requests and ":" in line:
             self.requests[-1].fields.append(line)
         else:
-            raise ValueError(f"{self.path}: neither a request line nor a field: {line}")
+            raise ValueError(f"{self.path}: neither a request line nor a field of a request: "
+                             f"#> {line}")
 
 
 def answer_of(head):
-    """The origin: answers as the request asks it to."""
+    """The origin's answer to a request: its Answer fields give the answer's fields and status."""
     fields, status = [], "200 OK"
     for line in head.split("\r\n")[1:]:
         name, _, value = line.partition(":")
@@ -104,7 +107,7 @@ def origin():
 
 
 class Sight:
-    """What clients and the origin see of one server."""
+    """Sends the requests of a rule file to one server, and records what client and origin get."""
 
     def __init__(self, rules, origin_seen, port, host):
         self.rules, self.origin, self.port, self.host = rules, origin_seen, port, host
@@ -130,7 +133,7 @@ class Sight:
         return [self._same_everywhere(line) for line in lines]
 
     def _once(self, request):
-        """Sends it; lines for the answer and for what the origin got."""
+        """Sends the request once; returns lines for the answer and for the origin's requests."""
         seen_before = len(self.origin.heads)
         try:
             if request.kind != "more" or not self.wire:
@@ -155,7 +158,7 @@ class Sight:
         return lines
 
     def _fields(self, lines, own):
-        """By name; those of one name in their order."""
+        """The compared fields, sorted by name; fields with the same name keep their order."""
         pairs = [(name.lower(), name, value.strip())
                  for name, _, value in (line.partition(":") for line in lines)]
         kept = [pair for pair in pairs if pair[0] not in own - self.rules.also]
@@ -172,13 +175,13 @@ def refused():
 
 
 def outcome(rules, origin_seen, port, host):
-    """What a server that has accepted the file does: lines by request number, and for `load`."""
+    """The outcome of a server that has accepted the file: lines by request number, and `load`."""
     blocks = Sight(rules, origin_seen, port, host).blocks()
     return {"load": ["accepted"], **{str(i): block for i, block in enumerate(blocks, 1)}}
 
 
 def is_of(blocks, rules):
-    """Are these the outcomes of the file's requests as they stand there now?"""
+    """Whether the blocks are outcomes of the requests that the file has now."""
     if blocks.get("load", [""])[0] == "refused":
         return len(blocks) == 1
     asked = [f"{request.method} {request.target}" for request in rules.requests]
@@ -186,7 +189,7 @@ def is_of(blocks, rules):
 
 
 def write(outcomes):
-    """Outcomes by scope, as the text of a recording."""
+    """Returns outcomes by scope as the text of a recording."""
     lines = []
     for scope, blocks in outcomes.items():
         lines.append(f"== {scope}")
@@ -196,7 +199,7 @@ def write(outcomes):
 
 
 def read(text):
-    """What `write` has written."""
+    """Returns the outcomes by scope from the text of a recording, as `write` makes it."""
     outcomes = {}
     for line in text.splitlines():
         if line.startswith("== "):

@@ -1,4 +1,4 @@
-"""Starts and stops the servers of a test: Forebay, nginx. All of them on loopback."""
+"""Starts and stops the servers of a script, Forebay and nginx. All listen on loopback."""
 
 import contextlib
 import json
@@ -19,10 +19,11 @@ STOP_S_MAX = 40
 
 
 def binary():
-    """The program under test: $FOREBAY, or what `cargo build --release` made."""
+    """The path of the program under test: $FOREBAY, or the result of `cargo build --release`."""
     path = os.environ.get("FOREBAY") or str(ROOT / "target/release/forebay")
     if not os.access(path, os.X_OK):
-        sys.exit(f"{path} is not there: run `cargo build --release`, or set FOREBAY")
+        sys.exit(f"{path} is not an executable file: run `cargo build --release`, or set FOREBAY "
+                 "to the path of a forebay binary")
     return path
 
 
@@ -33,23 +34,25 @@ def free_port():
 
 
 def wait_for_port(port, limit_s=10, lives=lambda: True):
-    """Waits until somebody listens there; not longer than the one lives who should."""
+    """Waits until a process listens on the port. Raises an error after `limit_s` seconds, or as
+    soon as `lives()`, which tells whether the expected process runs, is false."""
     until = time.monotonic() + limit_s
     while time.monotonic() < until:
         if not lives():
-            raise ChildProcessError(f"it ended without listening on port {port}")
+            raise ChildProcessError(f"the process ended without listening on port {port}")
         with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
             return
         time.sleep(0.02)
-    raise TimeoutError(f"nobody listens on port {port}")
+    raise TimeoutError(f"no process listens on port {port} after {limit_s} s")
 
 
 class Forebay:
-    """A running server in front of `origin`, with a runtime directory of its own if the flags name
-    none. `meanwhile` is called as soon as the process has been started."""
+    """A running server in front of `origin`. If the flags name no runtime directory, it gets one of
+    its own. `while_waiting` is called once, before the constructor waits for the server's
+    addresses."""
 
     def __init__(self, *flags, origin=None, command="serve", files_max=None, env=None,
-                 meanwhile=None):
+                 while_waiting=None):
         self.dir = tempfile.TemporaryDirectory(prefix="forebay-e2e-")
         args = [binary(), command]
         if origin:
@@ -65,12 +68,12 @@ class Forebay:
         self.log = open(f"{self.dir.name}/log", "w+", encoding="utf-8")
         self.process = subprocess.Popen(args, stdout=subprocess.PIPE, stderr=self.log, text=True,
                                         preexec_fn=limit, env={**os.environ, **(env or {})})
-        if meanwhile:
-            meanwhile()
+        if while_waiting:
+            while_waiting()
         self.url = self._announced("listening on ")
         self.admin = self._announced("admin on ")
         self.port = int(self.url.rsplit(":", 1)[1])
-        # What else it prints is not looked at, but must not fill the pipe.
+        # The rest of its output is read and dropped, so that the pipe does not fill up.
         threading.Thread(target=self.process.stdout.read, daemon=True).start()
 
     def _announced(self, start):
@@ -78,7 +81,7 @@ class Forebay:
             if line.startswith(start):
                 return line[len(start):].strip()
         self.process.wait()
-        raise RuntimeError(f"forebay did not start: {self.logged().strip()}")
+        raise RuntimeError(f"forebay ended without printing `{start}`: {self.logged().strip()}")
 
     def __enter__(self):
         return self
@@ -94,7 +97,7 @@ class Forebay:
             raise RuntimeError(f"forebay panicked: {panics[0]}")
 
     def stop(self):
-        """SIGTERM; the exit code, or None if it does not end."""
+        """Sends SIGTERM; returns the exit code, or None if the server does not end."""
         self.process.send_signal(signal.SIGTERM)
         return self.wait()
 
@@ -108,12 +111,12 @@ class Forebay:
         return self.process.poll() is None
 
     def logged(self):
-        """What it wrote to standard error."""
+        """The text that the server has written to standard error."""
         with open(self.log.name, encoding="utf-8") as log:
             return log.read()
 
     def ask(self, command, *args):
-        """A client command against this server: exit code and output."""
+        """Runs a client command against this server; returns its exit code and output."""
         done = subprocess.run([binary(), command, "--admin", self.admin, *args],
                               capture_output=True, text=True, timeout=60)
         return done.returncode, done.stdout + done.stderr
@@ -125,22 +128,22 @@ class Forebay:
         return status_bytes(self.process.pid, "VmRSS")
 
     def memory_bytes(self):
-        """Memory that it has, without the program itself: the cache's, and its own."""
+        """Resident memory of cache and heap, without the pages of the program's file."""
         return status_bytes(self.process.pid, "RssAnon") + status_bytes(self.process.pid, "RssShmem")
 
     def peak_bytes(self):
         return status_bytes(self.process.pid, "VmHWM")
 
     def cpu_s(self):
-        """Processor seconds used so far."""
+        """CPU seconds that the process has used."""
         fields = pathlib.Path(f"/proc/{self.process.pid}/stat").read_text().rsplit(")", 1)[1]
         user, system = fields.split()[11:13]
         return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
 
 
     def threads_ms(self):
-        """Of each thread that lives, by its name and number: milliseconds on a processor, and
-        waiting for one."""
+        """For each living thread, by name and number: the milliseconds that it has run, and those
+        that it has waited for a processor."""
         times = {}
         for task in pathlib.Path(f"/proc/{self.process.pid}/task").iterdir():
             on_ns, waiting_ns, _ = (task / "schedstat").read_text().split()
@@ -149,21 +152,21 @@ class Forebay:
         return times
 
     def cpu_ms(self):
-        """Processor milliseconds used so far, exactly, by the threads that live."""
+        """CPU milliseconds that the living threads have used: more precise than `cpu_s`."""
         return sum(on_ms for on_ms, _ in self.threads_ms().values())
 
 
 def status_bytes(pid, name):
-    """A line of /proc/PID/status, in bytes."""
+    """The value of a line of /proc/PID/status, in bytes."""
     for line in pathlib.Path(f"/proc/{pid}/status").read_text().splitlines():
         if line.startswith(name + ":"):
             return int(line.split()[1]) << 10
-    raise ValueError(f"no {name} for process {pid}")
+    raise ValueError(f"/proc/{pid}/status has no line {name}")
 
 
 class OtherServer:
-    """A server that is not ours: `process` leads a group of its own, and what it writes is in
-    `dir`."""
+    """A server other than Forebay. `process` is the leader of its process group, and its files are
+    in `dir`."""
 
     def __enter__(self):
         return self
@@ -173,14 +176,15 @@ class OtherServer:
         self.dir.cleanup()
 
     def kill(self):
-        """kill -9 of master and workers."""
+        """Kills the master process and its workers with SIGKILL."""
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
 
 
 class Nginx(OtherServer):
-    """nginx with `locations` in its only server; files in `self.root`, uploads below /up/."""
+    """nginx with one server, whose configuration contains `locations`. It serves the files in
+    `self.root`, and accepts uploads below /up/."""
 
     def __init__(self, locations="", main=""):
         self.dir = tempfile.TemporaryDirectory(prefix="forebay-e2e-nginx-")
@@ -215,7 +219,7 @@ http {{
 """
 
     def requests(self):
-        """Request lines that it answered, from its access log."""
+        """The request lines of its access log."""
         lines = (pathlib.Path(self.dir.name) / "access.log").read_text().splitlines()
         return [line.split('"')[1] for line in lines]
 

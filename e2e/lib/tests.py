@@ -1,4 +1,4 @@
-"""Tests of what scripts rely on: python3 -m unittest lib.tests, in e2e/."""
+"""Tests of the scripts' library: run `python3 -m unittest lib.tests` in e2e/."""
 
 import pathlib
 import tempfile
@@ -40,7 +40,7 @@ Twice.
 
 
 def in_file(text, what):
-    """What `what` makes of a file with this text."""
+    """Returns the result of `what` for the path of a file with this text."""
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder, "name.conf")
         path.write_text(text, encoding="utf-8")
@@ -58,7 +58,7 @@ class Tests(unittest.TestCase):
         self.assertEqual(rules.requests[1].bytes("h"),
                          b"POST /b HTTP/1.1\r\nHost: h\r\nContent-Length: 0\r\n\r\n")
 
-    def test_a_rule_file_that_says_too_little_or_nonsense_is_an_error(self):
+    def test_a_rule_file_that_is_incomplete_or_malformed_is_an_error(self):
         for gone, put in [("#! scope both\n", ""), ("scope both", "scope all"), ("with", "unlike"),
                           ("# What it shows.\n", ""), ("#> X-In: 1", "#> X-In 1"),
                           ("#> GET /a\n", "")]:
@@ -70,7 +70,7 @@ class Tests(unittest.TestCase):
                     "remap": rulefiles.refused()}
         self.assertEqual(rulefiles.read(rulefiles.write(outcomes)), outcomes)
 
-    def test_a_recording_of_other_requests_is_none(self):
+    def test_a_recording_of_other_requests_is_rejected(self):
         rules = in_file(RULES, rulefiles.RuleFile)
         blocks = {"load": ["accepted"], "1": ["GET /a"], "2": ["POST /b"], "3": ["GET /c"]}
         self.assertTrue(rulefiles.is_of(blocks, rules))
@@ -79,13 +79,13 @@ class Tests(unittest.TestCase):
         self.assertFalse(rulefiles.is_of({"load": ["accepted"]}, rules))
         self.assertFalse(rulefiles.is_of({}, rules))
 
-    def test_the_origin_answers_as_it_is_asked_to(self):
+    def test_the_origin_answers_as_the_request_tells_it(self):
         head = "GET / HTTP/1.1\r\nAnswer: X-A: 1\r\nAnswer: X-A: 2\r\nAnswer-Status: 404 No"
         self.assertEqual(rulefiles.answer_of(head),
                          b"HTTP/1.1 404 No\r\nX-A: 1\r\nX-A: 2\r\nCache-Control: max-age=60\r\n"
                          b"Content-Length: 5\r\n\r\npage\n")
 
-    def test_what_a_client_and_the_origin_see_becomes_lines(self):
+    def test_messages_that_client_and_origin_get_become_lines(self):
         rules = in_file(RULES, rulefiles.RuleFile)
         with rulefiles.origin() as origin:
             blocks = rulefiles.outcome(rules, origin, origin.port, "h")
@@ -102,11 +102,11 @@ class Tests(unittest.TestCase):
         self.assertEqual(seen.fields["x-a"], "2")
         self.assertEqual(Answer(["HTTP/1.1 200 OK"], b"", True).fields, {})
 
-    def test_a_diff_leaves_out_what_was_only_said(self):
+    def test_a_diff_ignores_comments_of_the_recording(self):
         self.assertEqual(differences.diff(["a", "# said", "b"], ["a", "c"]), ["- b", "+ c"])
         self.assertEqual(differences.diff(["a", "# said"], ["a"]), [])
 
-    def test_listed_differences_are_read_and_reasons_demanded(self):
+    def test_listed_differences_are_read_and_need_a_reason(self):
         listed = in_file(LISTED, differences.List)
         self.assertEqual(listed.expected("one", "remap", "1"), ["-  200 OK", "+  299 OK"])
         self.assertEqual(listed.expected("one", "remap", "2"), [])

@@ -12,11 +12,11 @@ from lib.servers import OtherServer, free_port, wait_for_port
 PLUGIN = pathlib.Path("/usr/lib/trafficserver/modules/header_rewrite.so")
 ETC = pathlib.Path("/etc/trafficserver")
 START_S_MAX = 20
-# As the plugin's errors stand in diags.log.
+# The form of the plugin's errors in diags.log.
 COMPLAINT = re.compile(r"ERROR: (\[header_rewrite\].*)")
 
-# One thread, so that what it stores is found at once; nothing that it adds to messages by itself
-# where that can be switched off; the client's Host for the origin, as Forebay has it.
+# One thread, so that a stored response is found at once. Fields that Traffic Server adds by itself
+# are switched off where possible. The origin gets the client's Host, as from Forebay.
 RECORDS = """CONFIG proxy.config.exec_thread.autoconfig.enabled INT 0
 CONFIG proxy.config.exec_thread.autoconfig INT 0
 CONFIG proxy.config.exec_thread.limit INT 1
@@ -55,7 +55,7 @@ cachedir: {run}/cache
 
 
 class Refused(Exception):
-    """It does not start with these rules; what it said about them."""
+    """Traffic Server does not start with these rules; the text has its messages about them."""
 
 
 def is_installed():
@@ -94,7 +94,8 @@ class TrafficServer(OtherServer):
             (run / "etc" / name).write_text(text)
         (run / "runroot.yaml").write_text(RUN_ROOT.format(run=run))
         if is_root:
-            # It gives root up for this user, who must reach its folders.
+            # Traffic Server switches from root to this user, which must be able to reach these
+            # folders.
             run.chmod(0o755)
             for path in [run, *run.rglob("*")]:
                 shutil.chown(path, "trafficserver")
@@ -107,11 +108,11 @@ class TrafficServer(OtherServer):
             raise Refused(self.complaints() or self.logged()[-2000:]) from error
 
     def logged(self):
-        """What it wrote about itself."""
+        """The text of its log files."""
         logs = (pathlib.Path(self.dir.name) / "log").glob("*.log")
         return "".join(log.read_text(errors="replace") for log in sorted(logs))
 
     def complaints(self):
-        """What the plugin wrote about rules, without times."""
+        """The plugin's errors about the rules, without times."""
         found = COMPLAINT.findall(self.logged())
         return "\n".join(dict.fromkeys(found))

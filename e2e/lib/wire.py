@@ -1,4 +1,4 @@
-"""Raw HTTP: a client that sends any bytes, and an origin that answers with any."""
+"""Raw HTTP: a client that sends any bytes, and an origin that answers with any bytes."""
 
 import contextlib
 import socket
@@ -7,8 +7,8 @@ import threading
 
 
 class Answer:
-    """One response: status line, lines of its head, fields (last of each name, lower case), body;
-    `whole` if it ended."""
+    """One response. `lines` are the field lines of its head; `fields` has the last value of each
+    name, in lower case; `whole` tells whether the body arrived completely."""
 
     def __init__(self, head, body, whole):
         self.line, *self.lines = head
@@ -26,7 +26,7 @@ class Answer:
 
 
 def fields_of(lines):
-    """Values by name in lower case; of several lines of one name the last."""
+    """The values of field lines by name in lower case; if a name repeats, its last value."""
     return {name.lower(): value.strip()
             for name, _, value in (line.partition(":") for line in lines)}
 
@@ -57,7 +57,7 @@ class Wire:
         return self.answer(method)
 
     def answer(self, method="GET"):
-        """The next answer; None if the connection ended before it."""
+        """Reads the next answer; returns None if the connection ends before the answer's head."""
         head = self._until(b"\r\n\r\n")
         if head is None:
             return None
@@ -74,7 +74,7 @@ class Wire:
         return Answer(head, self.rest(), True)
 
     def rest(self):
-        """Everything up to the end of the connection."""
+        """Reads all bytes until the connection ends."""
         return self._exactly(sys.maxsize)
 
     def _more(self):
@@ -122,7 +122,7 @@ class Wire:
 
 
 def get(port, path, *fields, method="GET", timeout_s=10):
-    """One request on a connection of its own."""
+    """Sends one request on a new connection; returns the answer."""
     with Wire(port, timeout_s) as wire:
         return wire.get(path, *fields, method=method)
 
@@ -130,7 +130,7 @@ def get(port, path, *fields, method="GET", timeout_s=10):
 class Origin:
     """An origin that calls `answer(connection, head)` for each request head that arrives.
 
-    `answer` returns the bytes to send, or None to have the connection closed.
+    `answer` returns the bytes to send, or None to close the connection.
     """
 
     def __init__(self, answer):
