@@ -1,15 +1,16 @@
-//! The two sides of publish-then-check, when one side is frequent and the other rare.
+//! Barriers for publish-then-check protocols in which one side runs often and the other rarely.
 //!
-//! Both sides store and then load what the other one stores. Without a barrier between, each may
-//! miss the other. Either both execute a fence, or the rare side makes the kernel execute one on
-//! every processor that runs a registered process (`membarrier`), and the frequent side only keeps
-//! the compiler from reordering.
+//! Each side stores into its own word and then loads the word of the other side. Without a barrier
+//! between the store and the load, both sides may miss each other's store. There are two remedies:
+//! - Both sides execute a fence.
+//! - The rare side calls `membarrier`, which makes the kernel execute a fence on every processor
+//!   that runs a thread of this process. The frequent side only keeps the compiler from reordering.
 //!
-//! Between processes there is only the fence. The kernel's expedited `membarrier` for all
+//! A protocol between processes must use fences. The kernel's expedited `membarrier` for all
 //! registered processes skips processors that it must not skip: when a thread ends, the kernel
-//! marks its processor as one without a registered process, and a switch to another thread of the
-//! same process, which changes no memory map, leaves that mark (seen with Linux 6.18).
-//! `MEMBARRIER_CMD_GLOBAL`, which has no such list, takes 10 to 30 ms.
+//! marks its processor as one without a registered process. A switch to another thread of the same
+//! process changes no memory map, and does not remove the mark (seen with Linux 6.18).
+//! `MEMBARRIER_CMD_GLOBAL`, which uses no such marks, takes 10 to 30 ms.
 
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::{Acquire, Release};
@@ -18,10 +19,10 @@ use rustix::thread::{MembarrierCommand, MembarrierQuery, membarrier, membarrier_
 
 use crate::atomic::fence;
 
-/// The barrier that keeps the two sides in order. Both sides of one protocol must use the same.
+/// The kind of barrier that a protocol uses. Both sides of a protocol must use the same kind.
 ///
-/// A `Barrier` can only be made by its constructors, since the kernel refuses `membarrier` to
-/// processes that never registered.
+/// Only the constructors make a `Barrier`, since the kernel refuses `membarrier` to a process that
+/// has not registered.
 ///
 /// ```compile_fail,E0599
 /// let barrier = forebay_sync::Barrier::Process;
@@ -32,11 +33,11 @@ pub struct Barrier(BarrierKind);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum BarrierKind {
     Fence,
-    /// This process is registered.
+    /// `membarrier`, for which this process is registered.
     Process,
 }
 
-/// The kernel has no such `membarrier`.
+/// The kernel has no expedited `membarrier`, or a filter of system calls forbids it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NoMembarrier;
 
@@ -55,16 +56,18 @@ impl Barrier {
         Barrier(BarrierKind::Fence)
     }
 
-    /// No instruction on the frequent side and `membarrier` on the rare side, among the threads of
-    /// this process.
+    /// `membarrier` on the rare side and no instruction on the frequent side. It works only between
+    /// threads of this process.
     ///
-    /// Each process registers once with the kernel; with many threads that can take milliseconds.
+    /// The first call registers the process with the kernel; with many threads that can take
+    /// milliseconds.
     ///
     /// # Errors
     /// The kernel has no `membarrier`, or a filter of system calls forbids it.
     pub fn process() -> Result<Barrier, NoMembarrier> {
-        // Zero: not asked yet. Two threads may both ask, since the second answer is the same. This
-        // is an atomic because ThreadSanitizer does not see into std's `Once`.
+        // Zero until the kernel has answered. Two threads may both ask the kernel, since it gives
+        // both the same answer. This is an atomic because ThreadSanitizer does not see into std's
+        // `Once`.
         static ANSWER: AtomicU32 = AtomicU32::new(0);
         const REFUSED: u32 = 1;
         const GRANTED: u32 = 2;
@@ -84,15 +87,16 @@ impl Barrier {
         matches!(self.0, BarrierKind::Process)
     }
 
-    /// The barrier that a stored bit stands for: that of [`Barrier::process`], which the caller has
-    /// made before, or that of [`Barrier::fence`].
+    /// Restores a barrier from the bit [`Barrier::is_process`] that the caller stored: true gives
+    /// the barrier of [`Barrier::process`], which has been made before; false gives that of
+    /// [`Barrier::fence`].
     #[inline(always)]
     pub(crate) const fn remembered(is_process: bool) -> Barrier {
         Barrier(if is_process { BarrierKind::Process } else { BarrierKind::Fence })
     }
 
-    /// The barrier of the frequent side, between its store and its load. `name` is the name of the
-    /// fence.
+    /// The barrier of the frequent side, between its store and its load. `name` is the name by
+    /// which a model weakens the fence.
     #[inline(always)]
     pub fn light(self, name: &'static str) {
         if self.0 == BarrierKind::Fence || cfg!(any(loom, tsan)) {
@@ -104,8 +108,8 @@ impl Barrier {
         }
     }
 
-    /// The barrier of the rare side, between its store and its load. `name` is the name of the
-    /// fence.
+    /// The barrier of the rare side, between its store and its load. `name` is the name by which a
+    /// model weakens the fence.
     ///
     /// Aborts the process if the kernel refuses the `membarrier` that it granted before: continuing
     /// would be unsound, and unwinding would leave locks taken and memory half reclaimed.
@@ -123,7 +127,9 @@ impl Barrier {
 
 #[cold]
 fn end_process(error: rustix::io::Errno) -> ! {
-    eprintln!("forebay: the kernel granted membarrier and refuses it now ({error}): ending");
+    eprintln!(
+        "forebay: the kernel granted membarrier and refuses it now ({error}); aborting the process"
+    );
     std::process::abort();
 }
 
@@ -148,7 +154,7 @@ mod tests {
     #[test]
     fn a_membarrier_that_is_refused_ends_the_process() {
         if std::env::var_os(IS_CHILD).is_some() {
-            // No one has registered this process: it runs nothing but this test.
+            // This process is not registered for `membarrier`: it runs only this test.
             Barrier(BarrierKind::Process).heavy(FENCE);
             return;
         }

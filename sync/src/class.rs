@@ -1,11 +1,11 @@
-//! The table of lock classes: every lock of Forebay belongs to one.
+//! The table of lock classes. Every lock of Forebay belongs to a class.
 //!
-//! `docs/locks.md` is made from it. A test of the tree fails for a class without a lock.
+//! `docs/locks.md` is made from this table. A tidy test fails if no lock belongs to a class.
 
 /// Defines the classes, one line each: name, text form, what the lock protects.
 macro_rules! lock_classes {
     ($($(#[doc = $doc:literal])+ $class:ident = $name:literal;)+) => {
-        /// The kind of a lock, by the data that it protects and not by the place that takes it.
+        /// The kind of a lock, named after the data that the lock protects.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         pub enum LockClass {
             $($(#[doc = $doc])+ $class,)+
@@ -15,7 +15,8 @@ macro_rules! lock_classes {
             /// All classes.
             pub const ALL: &[LockClass] = &[$(LockClass::$class,)+];
 
-            /// The class's name, `crate.what`.
+            /// The class's name: the crate and the data, such as `cache.shard`. The class of tests
+            /// is called `test`.
             #[must_use]
             pub fn name(self) -> &'static str {
                 match self {
@@ -43,7 +44,7 @@ lock_classes! {
     Interim = "server.interim";
     /// Names of origins with their addresses.
     Hosts = "server.hosts";
-    /// The segment that is being reclaimed, and the progress; between processes.
+    /// The segment that is being reclaimed, and the progress of reclaiming it; between processes.
     Eviction = "cache.eviction";
     /// The number of the last purge, and its predicate; between processes.
     Purge = "cache.purge";

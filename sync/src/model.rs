@@ -14,7 +14,7 @@ thread_local! {
     static WAS_ASKED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// The limit of preemptions for a model without a bound of its own: none.
+/// The preemption bound of a model that states none: loom tries every interleaving.
 const BOUND: Option<usize> = None;
 
 /// Whether the ordering with this name is weakened in the model that runs now.
@@ -29,7 +29,7 @@ pub fn is_weakened(name: &'static str) -> bool {
 /// Asserts that the model holds in every interleaving.
 ///
 /// # Panics
-/// If it does not.
+/// If the model fails, or if one of loom's limits ends it.
 pub fn holds(model: &str, run: impl Fn() + Send + Sync + 'static) {
     holds_within(BOUND, model, run);
 }
@@ -37,7 +37,7 @@ pub fn holds(model: &str, run: impl Fn() + Send + Sync + 'static) {
 /// Asserts that the model holds in every interleaving with at most `bound` preemptions.
 ///
 /// # Panics
-/// If it does not.
+/// If the model fails, or if one of loom's limits ends it.
 pub fn holds_within(bound: Option<usize>, model: &str, run: impl Fn() + Send + Sync + 'static) {
     let (count, failure) = explore(bound, run);
     if let Some(failure) = failure {
@@ -50,12 +50,14 @@ pub fn holds_within(bound: Option<usize>, model: &str, run: impl Fn() + Send + S
 /// Asserts that the model fails when the ordering called `name` is weakened.
 ///
 /// # Panics
-/// If it holds nevertheless, or if it never meets an ordering of this name.
+/// If the model holds nevertheless, if its code never uses an ordering of this name, or if one of
+/// loom's limits ends it.
 pub fn breaks(name: &'static str, model: &str, run: impl Fn() + Send + Sync + 'static) {
     breaks_within(BOUND, name, model, run);
 }
 
-/// As [`breaks`], with at most `bound` preemptions.
+/// Asserts that the model fails when the ordering called `name` is weakened, in an interleaving
+/// with at most `bound` preemptions.
 ///
 /// # Panics
 /// As [`breaks`].
@@ -69,7 +71,7 @@ pub fn breaks_within(
     WAS_ASKED.set(false);
     let (count, failure) = explore(bound, run);
     WEAKENED.set(None);
-    assert!(WAS_ASKED.get(), "{model}: never meets an ordering called {name}");
+    assert!(WAS_ASKED.get(), "{model}: the model never uses an ordering called {name}");
     let Some(failure) = failure else {
         panic!("{model}: holds in {count} executions although {name} is weakened");
     };
@@ -80,12 +82,13 @@ pub fn breaks_within(
 /// Asserts that a model of a wrong protocol fails without any weakening: a counter-example.
 ///
 /// # Panics
-/// If it holds.
+/// If the model holds, or if one of loom's limits ends it.
 pub fn fails(model: &str, run: impl Fn() + Send + Sync + 'static) {
     fails_within(BOUND, model, run);
 }
 
-/// As [`fails`], with at most `bound` preemptions.
+/// Asserts that a model of a wrong protocol fails without any weakening, in an interleaving with at
+/// most `bound` preemptions.
 ///
 /// # Panics
 /// As [`fails`].
@@ -121,11 +124,12 @@ fn explore(
     (count.load(Ordering::Relaxed), failure)
 }
 
-/// Panics if one of loom's limits ended the model, since such a model has shown nothing.
+/// Panics if the failure only says that a limit of loom ended the model: such a failure shows
+/// nothing about the protocol.
 fn refuse_limits(model: &str, failure: &str) {
     const LIMITS: &[&str] = &["exceeded maximum number of branches", "max_threads", "max_duration"];
     let limit = LIMITS.iter().find(|limit| failure.contains(**limit));
-    assert!(limit.is_none(), "{model}: ended by a limit: {failure}");
+    assert!(limit.is_none(), "{model}: a limit of loom ended the model: {failure}");
 }
 
 fn first_line(text: &str) -> &str {
@@ -143,7 +147,7 @@ impl<T> ModelValue<T> {
         ModelValue(std::mem::ManuallyDrop::new(value))
     }
 
-    /// Takes the value out.
+    /// Returns the value.
     pub fn into_inner(mut self) -> T {
         // SAFETY: `self` is forgotten at once, so the value is not used again.
         let value = unsafe { std::mem::ManuallyDrop::take(&mut self.0) };

@@ -1,8 +1,10 @@
 //! A table of words in which each row has one writer: the layout of pins and leases.
 //!
 //! Invariants:
-//! - Every row begins on a line of its own, so that a store into one row disturbs no other.
-//! - The table begins with the first word that it is given; in a region it has words of its own.
+//! - Every row begins on a line of its own, so that a store into one row slows down no access to
+//!   another row.
+//! - The table begins at the first of the words that it is given, and nothing else uses the words
+//!   of the table.
 
 use std::fmt;
 
@@ -12,29 +14,31 @@ use crate::words::{LINE_WORDS, Words};
 /// The reason why a table does not fit the words that it was given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TableError {
-    /// There are fewer words than its rows and columns need, or their number overflows.
+    /// The rows and columns need more words than the table was given, or than `usize` can count.
     TooFewWords,
-    /// The words do not begin on a line, so rows of different writers would share lines.
+    /// The words do not begin on a line, so rows of different writers would share a line.
     NotOnALine,
 }
 
 impl fmt::Display for TableError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(match self {
-            TableError::TooFewWords => "the words are too few for the table",
-            TableError::NotOnALine => "the words do not begin on a line of 128 bytes",
+            TableError::TooFewWords => "the table needs more words than it was given",
+            TableError::NotOnALine => {
+                "the words of the table do not begin at a multiple of 128 bytes"
+            }
         })
     }
 }
 
 impl std::error::Error for TableError {}
 
-/// A row that pins a column, for tools.
+/// A row that pins a column, as reported to tools.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PinHolder {
     /// The number of the row.
     pub row: usize,
-    /// Its count.
+    /// The number of pins that the row has on the column.
     pub count: u64,
 }
 
@@ -47,7 +51,7 @@ pub(crate) struct Rows<W> {
     row_words: usize,
 }
 
-/// The words of a table; `None` if no memory has so many.
+/// The number of words that a table needs; `None` if the number overflows.
 pub(crate) const fn words_needed(rows: usize, columns: usize) -> Option<usize> {
     match columns.checked_next_multiple_of(LINE_WORDS) {
         Some(row_words) => rows.checked_mul(row_words),
@@ -96,13 +100,14 @@ impl<W: Words> Rows<W> {
         words.and_then(|words| words.get(..self.column_count)).unwrap_or_default()
     }
 
-    /// The words of one column, of all rows, in use or not: a list of the rows in use would miss a
-    /// row that joins after the list was made. Yields nothing if the table has no such column.
+    /// The words of one column in all rows, including rows that are not in use: a list of the rows
+    /// in use would miss a row that is taken after the list was made. Yields nothing if the table
+    /// has no such column.
     pub(crate) fn column(&self, column: usize) -> impl Iterator<Item = &AtomicU64> {
         (0..self.row_count).map_while(move |row| self.cell(row, column))
     }
 
-    /// The number of words that are not zero: a snapshot for tools.
+    /// The number of words that are not zero, for tools: other threads may change it at once.
     pub(crate) fn used_count(&self) -> usize {
         let rows = (0..self.row_count).flat_map(|row| self.row_words(row));
         rows.filter(|word| word.load(Relaxed) != 0).count()

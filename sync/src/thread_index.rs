@@ -1,13 +1,13 @@
-//! A small number for each living thread, so that tables can have a row for each.
+//! A small number for each living thread, so that a table can have a row for each thread.
 //!
-//! A thread takes the lowest free number on its first request, and gives it back when it ends. A
-//! thread that finds none free never has one.
+//! A thread takes the lowest free number when it first asks for its number, and gives the number
+//! back when it ends. A thread that finds no free number then never gets one.
 //!
 //! Invariants:
 //! - No two threads hold the same number at the same time.
-//! - A thread that gave its number back has none from then on, also in destructors of thread-locals
-//!   that run later. Words that it wrote under its number may remain: the next owner of the number
-//!   sees everything that its former owners wrote before they gave it back.
+//! - A thread that gave its number back has no number from then on, even in destructors of
+//!   thread-locals that run later. Words that it wrote into its row may remain: the next owner of
+//!   the number sees everything that former owners wrote before they gave the number back.
 
 use crate::atomic::{AtomicU64, Relaxed, acquire, release};
 
@@ -26,7 +26,7 @@ const WORD_COUNT: usize = if cfg!(loom) { 1 } else { 64 };
 /// | field | written by | read by |
 /// |---|---|---|
 /// | `taken` | a thread that takes or gives back a number | a thread that takes one |
-/// | `high_water` | a thread that takes a number above all before | threads that walk over rows |
+/// | `high_water` | a thread that takes a number | threads that walk over rows |
 pub(crate) struct IndexPool {
     /// Bit `n % 64` of word `n / 64` is set while a thread has the number `n`.
     taken: [AtomicU64; WORD_COUNT],
@@ -56,8 +56,9 @@ impl IndexPool {
         let number = (0u32..)
             .zip(&self.taken)
             .find_map(|(word_index, word)| take_bit(word).map(|bit| 64 * word_index + bit))?;
-        // This needs no ordering of its own: a thread executes a barrier between its write under
-        // this number and its check, and a thread that walks the rows executes a barrier before.
+        // This needs no ordering of its own: a thread executes a barrier between a write into its
+        // row and the check that follows, and a thread that walks over the rows executes a barrier
+        // before the walk.
         self.high_water.fetch_max(u64::from(number) + 1, Relaxed);
         Some(number)
     }
@@ -65,8 +66,8 @@ impl IndexPool {
     /// Makes the number free for other threads.
     pub(crate) fn give_back(&self, number: u32) {
         let bit = 1 << (number % 64);
-        // ORDER: pairs with the acquire in `take_bit`: the next owner sees the words that still
-        // stand under this number, and does not write over them.
+        // ORDER: pairs with the acquire in `take_bit`: the next owner sees the words that remain in
+        // the row of this number, and does not overwrite them.
         self.taken[number as usize / 64].fetch_and(!bit, release("thread_index.give_back"));
     }
 }
@@ -101,7 +102,7 @@ mod current {
     const _: () = assert!(THREAD_INDEX_COUNT < NONE as usize);
 
     thread_local! {
-        /// Has no destructor, so it works until the thread's last instruction.
+        /// Has no destructor, so destructors of other thread-locals can still read it.
         static INDEX: Cell<u32> = const { Cell::new(NOT_ASKED) };
         static RETURN: ReturnOnExit = const { ReturnOnExit };
     }
@@ -120,7 +121,8 @@ mod current {
 
     /// The number of the calling thread, below [`THREAD_INDEX_COUNT`]. No other thread has it.
     ///
-    /// `None` if more threads live than there are numbers, or if the thread is about to end.
+    /// `None` if all numbers were taken when the thread first asked, or if the thread is ending and
+    /// has given its number back.
     #[inline]
     #[must_use]
     pub fn thread_index() -> Option<u32> {
@@ -146,7 +148,7 @@ mod current {
     }
 }
 
-/// In a model each thread sets its number.
+/// The numbers of threads in a model, in which each thread sets its own number.
 #[cfg(loom)]
 mod current {
     use std::cell::Cell;
@@ -161,12 +163,12 @@ mod current {
         static INDEX: Cell<Option<u32>> = Cell::new(None);
     }
 
-    /// The number that the calling thread was given.
+    /// The number that the calling thread has set, if any.
     pub fn thread_index() -> Option<u32> {
         INDEX.with(Cell::get)
     }
 
-    /// Gives the calling thread a number.
+    /// Sets the number of the calling thread.
     #[cfg(test)]
     pub(crate) fn become_thread(number: u32) {
         NUMBERS.high_water.fetch_max(u64::from(number) + 1, Relaxed);

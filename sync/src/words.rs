@@ -1,4 +1,4 @@
-//! An array of atomic words, in any memory.
+//! Arrays of atomic words, on the heap or in mapped memory.
 
 use crate::atomic::AtomicU64;
 
@@ -13,11 +13,11 @@ pub trait Words {
 
     /// The word with this index.
     ///
-    /// Panics if `index` is not below [`word_count`](Words::word_count). The caller checks an index
-    /// that comes from elsewhere, the memory itself included.
+    /// Panics if `index` is not below [`word_count`](Words::word_count). So a caller checks an
+    /// index that it read from shared memory or received from outside.
     fn word(&self, index: usize) -> &AtomicU64;
 
-    /// All words in order; always the same ones.
+    /// All words in order. Every call returns the same words.
     fn all(&self) -> &[AtomicU64];
 }
 
@@ -53,16 +53,17 @@ impl<W: Words + ?Sized> Words for std::sync::Arc<W> {
     }
 }
 
-/// `count` words of this process, all zero.
+/// Returns `count` words on the heap of this process, all zero.
 #[must_use]
 pub fn boxed_words(count: usize) -> Box<[AtomicU64]> {
     (0..count).map(|_| AtomicU64::new(0)).collect()
 }
 
-/// The number of words of a line: two owners must not write to the same line.
+/// The number of words in a line. Words of different owners lie on different lines, so that the
+/// owners do not slow each other down.
 ///
-/// A line is two of the processor's lines, since the processor fetches them in pairs. A model needs
-/// no lines.
+/// A line is two cache lines of the processor, since the processor fetches cache lines in pairs. In
+/// a model a line is one word.
 pub const LINE_WORDS: usize = if cfg!(loom) { 1 } else { 16 };
 
 #[derive(Debug)]
@@ -70,12 +71,12 @@ pub const LINE_WORDS: usize = if cfg!(loom) { 1 } else { 16 };
 #[cfg_attr(loom, repr(transparent))]
 struct WordLine([AtomicU64; LINE_WORDS]);
 
-/// Words of this process that begin on a line of their own.
+/// Words on the heap of this process, in whole lines that contain nothing else.
 #[derive(Debug)]
 pub struct LineWords(Box<[WordLine]>);
 
 impl LineWords {
-    /// At least `count` words, all zero, rounded up to whole lines.
+    /// Makes at least `count` words, all zero. The number is rounded up to whole lines.
     #[must_use]
     pub fn new(count: usize) -> LineWords {
         let line = |_| WordLine(std::array::from_fn(|_| AtomicU64::new(0)));

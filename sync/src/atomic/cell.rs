@@ -1,4 +1,4 @@
-//! A cell whose accesses loom can watch.
+//! An `UnsafeCell` whose accesses loom can check.
 
 #[cfg(loom)]
 pub use loom::cell::UnsafeCell;
@@ -17,7 +17,7 @@ impl<T> UnsafeCell<T> {
         UnsafeCell(std::cell::UnsafeCell::new(value))
     }
 
-    /// Takes the value out.
+    /// Returns the value.
     pub fn into_inner(self) -> T {
         self.0.into_inner()
     }

@@ -26,8 +26,8 @@ fn a_load_before_a_swap_hides_no_interleaving() {
     assert_eq!(*seen.lock().unwrap(), BTreeSet::from([1, 2]), "this loom skips interleavings");
 }
 
-/// Each thread stores into its own word and then loads the other's. With fences at least one sees
-/// the other's store.
+/// Each thread stores into its own word and then loads the other thread's word. With the fences, at
+/// least one thread sees the store of the other.
 fn store_buffering() {
     let words = Arc::new([AtomicU64::new(0), AtomicU64::new(0)]);
     let other = Arc::clone(&words);
@@ -42,7 +42,7 @@ fn store_buffering() {
     assert_ne!((left.join().unwrap(), right), (0, 0), "neither saw the other");
 }
 
-/// A word that announces another one.
+/// A sender writes a message and then a flag. A receiver that sees the flag must see the message.
 fn message_passing() {
     let words = Arc::new([AtomicU64::new(0), AtomicU64::new(0)]);
     let other = Arc::clone(&words);
@@ -51,7 +51,7 @@ fn message_passing() {
         other[1].store(1, release("model.publish"));
     });
     if words[1].load(acquire("model.read")) == 1 {
-        assert_eq!(words[0].load(Relaxed), 1, "announced and not there");
+        assert_eq!(words[0].load(Relaxed), 1, "the receiver saw the flag and not the message");
     }
     sender.join().unwrap();
 }

@@ -1,13 +1,13 @@
 //! Orderings with names.
 //!
-//! Each ordering that a protocol needs is written as `release("bravo.unlock")`: outside of models
-//! that is the constant `Release`. A model runs the same code with the ordering of one name
-//! weakened and must then fail. So every ordering in the code is needed, and none is missing that a
-//! model can detect.
+//! Each ordering that a protocol needs is written with a name, such as `release("bravo.leave")`.
+//! Outside of models this is the constant `Release`. One model runs the code as it is and must
+//! hold: so no ordering is missing, as far as loom can detect. Another model runs the same code
+//! with the ordering of one name weakened and must fail: so the code needs this ordering.
 
 use super::Ordering;
 
-/// `Acquire`; weakened: `Relaxed`.
+/// The ordering `Acquire`; a model that weakens `name` gets `Relaxed`.
 #[inline(always)]
 #[must_use]
 pub fn acquire(name: &'static str) -> Ordering {
@@ -15,7 +15,7 @@ pub fn acquire(name: &'static str) -> Ordering {
     named(name, Ordering::Acquire, Ordering::Relaxed)
 }
 
-/// `Release`; weakened: `Relaxed`.
+/// The ordering `Release`; a model that weakens `name` gets `Relaxed`.
 #[inline(always)]
 #[must_use]
 pub fn release(name: &'static str) -> Ordering {
@@ -23,7 +23,8 @@ pub fn release(name: &'static str) -> Ordering {
     named(name, Ordering::Release, Ordering::Relaxed)
 }
 
-/// A sequentially consistent fence, for publish-then-check; weakened: an `AcqRel` fence.
+/// Executes a sequentially consistent fence, for publish-then-check. A model that weakens `name`
+/// executes an `AcqRel` fence instead.
 #[inline(always)]
 pub fn fence(name: &'static str) {
     // ORDER: the caller names the partner.
@@ -31,7 +32,7 @@ pub fn fence(name: &'static str) {
     raw_fence(order);
 }
 
-/// An `Acquire` fence; weakened: none.
+/// Executes an `Acquire` fence. A model that weakens `name` executes no fence.
 #[inline(always)]
 pub fn acquire_fence(name: &'static str) {
     // ORDER: the caller names the partner.
@@ -41,7 +42,7 @@ pub fn acquire_fence(name: &'static str) {
     }
 }
 
-/// A `Release` fence; weakened: none.
+/// Executes a `Release` fence. A model that weakens `name` executes no fence.
 #[inline(always)]
 pub fn release_fence(name: &'static str) {
     // ORDER: the caller names the partner.
@@ -73,7 +74,8 @@ fn raw_fence(order: Ordering) {
     loom::sync::atomic::fence(order);
 }
 
-/// Swaps one word instead of a fence, since ThreadSanitizer follows words but not fences.
+/// Changes one shared word instead of executing a fence: ThreadSanitizer follows accesses to atomic
+/// words, but not fences.
 #[cfg(tsan)]
 fn raw_fence(_order: Ordering) {
     static FENCE: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);

@@ -1,4 +1,4 @@
-//! Every interleaving of readers and writers, over an underlying lock and a table made for it.
+//! Models of the lock: readers and writers over a small underlying lock and a small table.
 
 use loom::sync::Arc;
 use loom::thread;
@@ -27,7 +27,8 @@ impl Tiny {
     }
 }
 
-// SAFETY: a writer gets in only if the word is zero, a reader only if the word shows no writer.
+// SAFETY: a writer takes the lock only if the word is zero, a reader only if the word shows no
+// writer.
 unsafe impl RawRwLock for Tiny {
     const INIT: Self = panic!("loom's atomics have no constant form");
     type SharedGuard = GuardNoSend;
@@ -78,7 +79,7 @@ unsafe impl RawRwLock for Tiny {
     }
 }
 
-/// A table that some locks share.
+/// A table that the locks of a model share.
 type Table<C, const ROW_COUNT: usize> = Arc<OwnTable<C, ROW_COUNT>>;
 
 impl<C, const ROW_COUNT: usize> Sealed for Table<C, ROW_COUNT> {}
@@ -137,7 +138,8 @@ impl<S: SlotTable> Guarded<S> {
         unsafe { self.lock.unlock_exclusive(hold) };
     }
 
-    /// Reads, if that needs no waiting: a reader that waits is the underlying lock's business.
+    /// Reads, if the lock can be taken without waiting. Only the underlying lock makes readers
+    /// wait.
     fn try_read(&self) {
         if let Some(hold) = self.lock.try_lock_shared() {
             self.read();
@@ -152,7 +154,8 @@ impl<S: SlotTable> Guarded<S> {
     }
 }
 
-/// A reader beside a writer that reads after it has written, and so switches the bias on again.
+/// A reader runs beside a writer. After the write, the writer reads too, and so switches the bias
+/// on again.
 fn reader_and_writer<C: Claim + Send + Sync>() {
     let shared = Guarded::biased(OwnTable::<C, 2>::new());
     become_thread(0);
@@ -185,7 +188,8 @@ fn a_writer_and_a_reader_by_slot_keep_apart() {
     }
 }
 
-/// A reader of one lock and then, in the same slot, of another, beside a writer of the first.
+/// A thread reads one lock and then, in the same slot, another lock, beside a writer of the first
+/// lock.
 fn one_slot_two_locks<C: Claim + Send + Sync>() {
     let table = Arc::new(OwnTable::<C, 1>::new());
     let [first, second] = [Guarded::biased(Arc::clone(&table)), Guarded::biased(table)];
@@ -271,7 +275,8 @@ fn a_number_given_back_while_its_slot_is_held_does_no_harm() {
     breaks_within(Some(2), "bravo.empty", NAME, number_with_a_late_guard);
 }
 
-/// A writer that reads its lock, tries to become the writer and fails, beside a reader.
+/// A thread writes, takes the lock twice for reading and fails to take it for writing, beside a
+/// reader.
 fn failed_try() {
     let shared = Guarded::biased(OwnTable::<ByStore, 2>::new());
     become_thread(0);
@@ -289,7 +294,7 @@ fn failed_try() {
     reader.join().unwrap();
 }
 
-/// Tries to write twice, beside a reader.
+/// A thread tries twice to write, beside a reader.
 fn two_tries() {
     let shared = Guarded::biased(OwnTable::<BySwap, 2>::new());
     become_thread(0);

@@ -7,8 +7,8 @@
 //!
 //! Policy:
 //! - **A thread that reads must not read the same lock again** unless by `try_read`: a second
-//!   `read` works while no writer waits and hangs when one does, as with most reader-writer locks.
-//! - **No upgrade**: two readers that want to become the writer wait for each other, so
+//!   `read` hangs if a writer waits, as with most reader-writer locks.
+//! - **No upgrade**: two readers that want to become the writer would wait for each other. So
 //!   [`lock_api::RawRwLockUpgrade`] is not implemented, whatever the underlying lock offers.
 //! - A writer that has the underlying lock switches the bias off and waits for the readers that
 //!   have slots; later readers queue at the underlying lock.
@@ -25,9 +25,10 @@
 //! ```
 //!
 //! Invariants:
-//! - `state` is written only under the underlying lock: a reader may switch the bias on, a writer
-//!   off. So a writer that holds the underlying lock and finds the bias off is alone.
-//! - A read guard is either a slot or the underlying lock's guard, and knows which.
+//! - `state` is written only by a thread that holds the underlying lock. A reader may switch the
+//!   bias on. A writer may switch it off, and switches it on again if it stops waiting for readers.
+//!   So a writer that takes the underlying lock and finds the bias off is alone.
+//! - A read guard records whether it is a slot or a guard of the underlying lock.
 
 mod clock;
 #[cfg(all(test, loom))]
@@ -50,11 +51,11 @@ pub use table::{
     ByStore, BySwap, Claim, OwnTable, SHARED_ROW_COUNT, SLOT_COUNT, SharedTable, SlotRow, SlotTable,
 };
 
-/// Makes the barrier of all locks whose readers store ([`ByStore`]). Without this call the first
-/// such reader makes the barrier while it holds its lock.
+/// Makes the barrier of all locks whose readers claim slots by a store ([`ByStore`]). Without this
+/// call, the first such reader makes the barrier while it holds its lock.
 ///
-/// The kernel takes milliseconds for that if threads run on other processors, and next to nothing
-/// if there is only one thread. So a program calls this before it starts its threads.
+/// To make it, the kernel takes milliseconds if threads run on other processors, and next to no
+/// time if there is only one thread. So a program calls this before it starts its threads.
 pub fn prepare() {
     ByStore::barrier();
 }
@@ -67,7 +68,7 @@ pub fn prepare() {
 /// | `state` | a reader or writer that holds the underlying lock | all threads |
 /// | `inhibit_until` | a writer | readers that hold the underlying lock |
 /// | `inhibit_factor` | never | writers |
-/// | `table` | readers, each its slot | writers that switched the bias off |
+/// | `table` | readers, each in its own slots | writers that switched the bias off |
 #[derive(Debug)]
 pub struct Bravo<R, S = SharedTable> {
     /// See [`state`] for its bits.
@@ -79,28 +80,32 @@ pub struct Bravo<R, S = SharedTable> {
     underlying: R,
 }
 
-/// After a revocation the bias stays off for this many times its length.
+/// The default inhibit factor: after a revocation, the bias stays off for this many times the
+/// duration of the revocation.
 pub const INHIBIT_FACTOR_DEFAULT: u32 = 9;
 
 impl<R, S> Bravo<R, S> {
-    /// A lock over `underlying`, which only this lock may take, with its readers in `table`.
+    /// A free lock over `underlying`, whose biased readers claim slots in `table`. Nothing else may
+    /// take `underlying`.
     #[cfg(not(loom))]
     pub const fn new(underlying: R, table: S) -> Bravo<R, S> {
         let [state, inhibit_until] = [const { AtomicU64::new(0) }; 2];
         Bravo { state, inhibit_until, inhibit_factor: INHIBIT_FACTOR_DEFAULT, table, underlying }
     }
 
-    /// A lock over `underlying`, which only this lock may take, with its readers in `table`.
+    /// A free lock over `underlying`, whose biased readers claim slots in `table`. Nothing else may
+    /// take `underlying`.
     #[cfg(loom)]
     pub fn new(underlying: R, table: S) -> Bravo<R, S> {
         let [state, inhibit_until] = std::array::from_fn(|_| AtomicU64::new(0));
         Bravo { state, inhibit_until, inhibit_factor: INHIBIT_FACTOR_DEFAULT, table, underlying }
     }
 
-    /// After a revocation the bias stays off for `factor` times its length.
+    /// Sets the inhibit factor: after a revocation, the bias stays off for `factor` times the
+    /// duration of the revocation.
     ///
-    /// So at most one part in `factor + 1` of a writer's time goes into revocations: 10 % with the
-    /// default of 9. Zero lets the next reader switch it on again at once.
+    /// So writers spend at most one part in `factor + 1` of the time on revocations: 10 % with the
+    /// default of 9. With a factor of zero, the next reader switches the bias on again at once.
     #[must_use]
     pub const fn with_inhibit_factor(mut self, factor: u32) -> Bravo<R, S> {
         self.inhibit_factor = factor;

@@ -1,12 +1,15 @@
 //! A counter-example, kept as a document: the orderings of a widely read C++ port of this lock.
 //!
-//! The port's source was a language whose atomics are all sequentially consistent. It kept the
-//! steps and weakened the orderings: the reader claims its slot relaxed and loads the bias with
-//! acquire; the writer stores the bias with release and loads the slots relaxed; the reader leaves
-//! relaxed. On neither side is a store ordered before a load of another word, so each side may miss
-//! the other; and the writer is not ordered after the reader's reads.
+//! The port was made from code in a language whose atomics are all sequentially consistent. It kept
+//! the steps and weakened the orderings:
+//! - The reader claims its slot with a relaxed swap and loads the bias with acquire.
+//! - The writer stores the bias with release and loads the slots relaxed.
+//! - The reader clears its slot with a relaxed store.
 //!
-//! The model is the smallest that shows it: one reader, one writer, one slot, no underlying lock.
+//! There are two defects. On neither side is the store ordered before the load of the other word,
+//! so each side may miss the other. And the writer is not ordered after the reader's reads.
+//!
+//! The model is the smallest that shows them: one reader, one writer, one slot, no underlying lock.
 
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicBool, Ordering, fence};
@@ -15,7 +18,8 @@ use loom::thread;
 use crate::atomic::{Relaxed, UnsafeCell, spin_loop};
 use crate::model::{fails, holds};
 
-/// The orderings of the steps; a fence stands between the store and the load of its side.
+/// The ordering of each step, and whether each side executes a fence between its store and its
+/// load.
 #[derive(Clone, Copy)]
 struct Orders {
     claim: Ordering,
@@ -38,15 +42,15 @@ const PORT: Orders = Orders {
     scan: Ordering::Relaxed,
 };
 
-// ORDER: each acquire has its release, but store and load of one side may still swap.
+// ORDER: each acquire has its release, but a side's store may still come after its load.
 const PAIRED: Orders =
     Orders { claim: Ordering::AcqRel, leave: Ordering::Release, scan: Ordering::Acquire, ..PORT };
 
 /// The port with the fences and nothing else.
 const FENCED: Orders = Orders { reader_fence: true, writer_fence: true, ..PORT };
 
-/// The port on an x86 processor: a locked instruction is a full fence, every load an acquire, every
-/// store a release; the writer's store and its loads may still swap.
+/// The port as an x86 processor runs it: a locked instruction is a full fence, every load an
+/// acquire and every store a release. The writer's store may still come after its loads.
 const X86: Orders = Orders { reader_fence: true, ..PAIRED };
 
 /// The orderings that suffice.
@@ -59,7 +63,7 @@ struct Model {
     data: UnsafeCell<u64>,
 }
 
-// SAFETY: that is what loom looks at.
+// SAFETY: loom checks whether the accesses of `data` exclude each other.
 unsafe impl Sync for Model {}
 // SAFETY: as above.
 unsafe impl Send for Model {}
@@ -78,7 +82,7 @@ impl Model {
             fence(Ordering::SeqCst);
         }
         if self.bias.load(orders.check) {
-            // SAFETY: the reader believes that it is in.
+            // SAFETY: by the protocol no writer is active now; loom checks that.
             self.data.with(|data| unsafe { *data });
         }
         self.slot.store(false, orders.leave);
@@ -94,7 +98,7 @@ impl Model {
         while self.slot.load(orders.scan) {
             spin_loop();
         }
-        // SAFETY: the writer believes that it is alone.
+        // SAFETY: by the protocol no reader is active now; loom checks that.
         self.data.with_mut(|data| unsafe { *data += 1 });
     }
 }

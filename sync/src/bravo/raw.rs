@@ -45,11 +45,14 @@ impl<R: RawRwLock, S: SlotTable> Bravo<R, S> {
     }
 }
 
-// SAFETY: a writer holds the underlying lock and waited for every slot, with acquire; it excludes
-// readers there and, until a reader switches the bias on, which needs the underlying lock, readers
-// by slot. A reader holds the underlying lock or a slot that the next writer waits for, and comes
-// after the writers before it by the acquire of `state` or of the underlying lock. A forgotten
-// guard leaves its slot or the underlying lock held. The models show each of these.
+// SAFETY:
+// - A writer holds the underlying lock, which excludes readers of that lock. It also excludes
+//   readers by slot: it has switched the bias off and waited, with acquire, until no slot showed
+//   this lock; and only a reader that holds the underlying lock switches the bias on again.
+// - A reader holds the underlying lock or a slot that the next writer waits for. It comes after
+//   earlier writers by the acquire of `state` or of the underlying lock.
+// - A forgotten guard leaves its slot or the underlying lock held.
+// The models show each of these.
 unsafe impl<R: RawRwLock, S: SlotTable> RawRwLock for Bravo<R, S> {
     #[cfg(not(loom))]
     const INIT: Self = Bravo::new(R::INIT, S::INIT);
@@ -84,7 +87,7 @@ unsafe impl<R: RawRwLock, S: SlotTable> RawRwLock for Bravo<R, S> {
         }
     }
 
-    /// Ends the process if the kernel takes back the `membarrier` that it granted.
+    /// Aborts the process if the kernel refuses the `membarrier` that it granted before.
     #[inline]
     fn lock_exclusive(&self) -> Self::ExclusiveGuard {
         let exclusive = self.underlying.lock_exclusive();
@@ -108,7 +111,7 @@ unsafe impl<R: RawRwLock, S: SlotTable> RawRwLock for Bravo<R, S> {
         self.underlying.is_locked() || self.has_slot()
     }
 
-    /// True also while the writer waits for readers to leave.
+    /// Whether a writer has the underlying lock. It may still wait for biased readers.
     fn is_locked_exclusive(&self) -> bool {
         self.underlying.is_locked_exclusive()
     }

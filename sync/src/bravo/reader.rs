@@ -1,4 +1,4 @@
-//! The reader's side: enter by a slot, leave it, switch the bias on.
+//! The reader's side: claiming a slot, clearing it, and switching the bias on.
 
 use lock_api::RawRwLock;
 
@@ -7,7 +7,8 @@ use super::{Bravo, Claim, SlotTable, clock, table};
 use crate::atomic::{Relaxed, acquire, release};
 
 impl<R: RawRwLock, S: SlotTable> Bravo<R, S> {
-    /// The index of a slot that keeps writers out, or `None`: take the underlying lock.
+    /// Claims a slot for a reader and returns the slot's index. `None` means that the reader must
+    /// take the underlying lock.
     #[inline(always)]
     pub(super) fn enter(&self) -> Option<u32> {
         let word = self.state.load(Relaxed);
@@ -18,8 +19,8 @@ impl<R: RawRwLock, S: SlotTable> Bravo<R, S> {
         // ORDER: pairs with the barrier in `revoke`. A reader writes its slot, then reads the bias;
         // a writer switches the bias off, then reads the slots. One of them sees the other.
         state::barrier(word).light("bravo.enter");
-        // ORDER: pairs with the release in `rebias`, and with the fence before `give_up`: they pass
-        // on the writes of earlier writers.
+        // ORDER: pairs with the release in `rebias`, and with the fence before `give_up`: we see
+        // the writes of earlier writers.
         if self.state.load(acquire("bravo.check")) == word {
             return Some(slot);
         }
@@ -30,12 +31,14 @@ impl<R: RawRwLock, S: SlotTable> Bravo<R, S> {
     /// Empties the slot that `enter` claimed for this lock.
     #[inline(always)]
     pub(super) fn leave(&self, slot: u32) {
-        // ORDER: pairs with the acquire in `drain`: the writer comes after our reads. Needed even
-        // if we never entered: the slot's reader before us may have.
+        // ORDER: pairs with the acquire in `drain`: the writer comes after our reads. A reader
+        // whose check failed needs the release too: the writer also comes after the reads of the
+        // slot's reader before it.
         table::slot(&self.table, slot).store(0, release("bravo.leave"));
     }
 
-    /// Switches the bias on, if it is time. The caller holds the underlying lock for reading.
+    /// Switches the bias on, unless it is inhibited. The caller holds the underlying lock for
+    /// reading.
     pub(super) fn rebias(&self) {
         let word = self.state.load(Relaxed);
         if word & BIAS != 0 || self.is_inhibited() {
@@ -48,8 +51,9 @@ impl<R: RawRwLock, S: SlotTable> Bravo<R, S> {
         let _ = self.state.compare_exchange(word, biased, order, Relaxed);
     }
 
-    /// Whether the last revocation was too recent. Most calls return true without reading the
-    /// clock, which costs as much as the lock.
+    /// Whether the last revocation was too recent to switch the bias on. After a first revocation
+    /// most calls return true without reading the clock, since that costs as much as taking the
+    /// lock.
     fn is_inhibited(&self) -> bool {
         let until_ns = self.inhibit_until.load(Relaxed);
         until_ns != 0 && (!clock::is_turn() || clock::now_ns() < until_ns)

@@ -1,11 +1,13 @@
-//! The slots in which readers show themselves: one row for each thread.
+//! The slots in which readers show themselves: one row for each thread, or for a few threads.
 //!
 //! A slot is zero, or the word of the lock that the thread reads ([`super::state`]).
 //!
-//! | form | slot written by | read by |
-//! |---|---|---|
-//! | [`BySwap`] | threads of the row; once claimed, the claiming thread | these and writers |
-//! | [`ByStore`] | the thread of the row, or a former one with a late guard | these and writers |
+//! Readers of the row and all writers read a slot. It is written by:
+//!
+//! | form | threads that write a slot |
+//! |---|---|
+//! | [`BySwap`] | while it is empty, all threads of the row; then the thread that claimed it |
+//! | [`ByStore`] | the thread of the row, or a former one that still has a guard |
 
 use std::marker::PhantomData;
 
@@ -13,18 +15,18 @@ use crate::atomic::{AtomicU64, Ordering, Relaxed, acquire, release};
 use crate::barrier::Barrier;
 use crate::thread_index::{high_water, thread_index};
 
-/// Slots of a row: a cache line of them. A thread seldom reads more than two locks at a time; a
-/// thread whose row is full takes the underlying lock.
+/// The number of slots of a row, which fill one cache line. A thread seldom reads more than two
+/// locks at a time. A thread whose row is full takes the underlying lock.
 pub const SLOT_COUNT: usize = if cfg!(loom) { 2 } else { 8 };
 
-/// The number of rows of a table that all locks share: 32 KiB, like the paper's table. Writers scan
-/// only rows that threads have had, so more rows would cost only address space. Fewer would send
-/// the threads of a large machine to the underlying lock.
+/// The number of rows of a table that all locks share, which has 32 KiB like the paper's table.
+/// Writers scan only rows that threads have used, so more rows would cost only address space. With
+/// fewer rows, many threads of a large machine would have to take the underlying lock.
 pub const SHARED_ROW_COUNT: usize = 256;
 
 /// The slots of one thread, or of the few threads that share the row.
 ///
-/// Processors fetch lines in pairs, so a row takes two.
+/// Processors fetch cache lines in pairs, so a row occupies two lines.
 #[derive(Debug)]
 #[repr(align(128))]
 pub struct SlotRow([AtomicU64; SLOT_COUNT]);
@@ -45,7 +47,7 @@ pub(super) mod sealed {
 
 /// How a reader takes a slot: [`BySwap`] or [`ByStore`].
 pub trait Claim: sealed::Sealed + 'static {
-    /// The barrier between claim and check. Called once in a lock's life.
+    /// The barrier between claim and check. Called when a lock's bias is first switched on.
     #[doc(hidden)]
     fn barrier() -> Barrier;
 
@@ -57,21 +59,22 @@ pub trait Claim: sealed::Sealed + 'static {
     #[doc(hidden)]
     fn claim(slot: &AtomicU64, word: u64) -> bool;
 
-    /// The table of all locks with this form.
+    /// The shared table of all locks whose readers claim slots in this way.
     #[doc(hidden)]
     #[cfg(not(loom))]
     fn shared() -> &'static [SlotRow];
 }
 
-/// Readers swap their word in and execute a fence, so any number of threads may share a row.
+/// Readers claim a slot with a compare-and-swap and execute a fence, so any number of threads may
+/// share a row.
 #[derive(Clone, Copy, Debug)]
 pub struct BySwap;
 
 /// The ordering of the swap that claims a slot. `Relaxed` is enough for two reasons. The swap
 /// continues the release sequence of the slot's previous reader, so a writer that reads our word
 /// also synchronises with that reader. And `BySwap` always has the fence in `enter`, which orders
-/// us after that reader before `leave`.
-// ORDER: the same for ThreadSanitizer, which does not model fences, so it gets an acquire.
+/// our `leave` after that reader.
+// ORDER: under ThreadSanitizer, which does not model fences, an acquire replaces the fence's part.
 const SWAP: Ordering = if cfg!(tsan) { Ordering::Acquire } else { Relaxed };
 
 impl sealed::Sealed for BySwap {}
@@ -88,7 +91,8 @@ impl Claim for BySwap {
 
     #[inline(always)]
     fn claim(slot: &AtomicU64, word: u64) -> bool {
-        // Look first: a failed swap would take the line away from the other threads of the row.
+        // The load comes first because a failed swap, too, would take the cache line away from the
+        // other threads of the row.
         slot.load(Relaxed) == 0 && slot.compare_exchange(0, word, SWAP, Relaxed).is_ok()
     }
 
@@ -99,8 +103,8 @@ impl Claim for BySwap {
     }
 }
 
-/// Each thread has a row of its own and claims a slot with a plain store; where the kernel offers
-/// `membarrier`, it executes no fence. A thread without a row takes the underlying lock.
+/// Each thread has a row of its own and claims a slot with a plain store. Where the kernel offers
+/// `membarrier`, readers execute no fence. A thread without a row takes the underlying lock.
 #[derive(Clone, Copy, Debug)]
 pub struct ByStore;
 
@@ -119,12 +123,13 @@ impl Claim for ByStore {
     #[inline(always)]
     fn claim(slot: &AtomicU64, word: u64) -> bool {
         // ORDER: pairs with the release in `leave` of a thread that had this row before us and
-        // dropped its guard after it had given its number back.
+        // dropped its guard only after it had given its number back.
         if slot.load(acquire("bravo.empty")) != 0 {
             return false;
         }
-        // ORDER: pairs with the acquire in `drain`: a writer that waits for the slot's last reader
-        // may see only this word, of another lock, and must not miss what that reader did.
+        // ORDER: pairs with the acquire in `drain`: a writer that waits for the slot's previous
+        // reader may see only this word, which is of another lock. The writer must still come after
+        // that reader's reads.
         slot.store(word, release("bravo.claim"));
         true
     }
@@ -149,7 +154,7 @@ pub trait SlotTable: sealed::Sealed {
     fn rows(&self) -> &[SlotRow];
 }
 
-/// The table that all locks of a process share: a lock takes no more than its own few words.
+/// The table that all locks of a process share, so that a lock itself needs only a few words.
 #[derive(Clone, Copy, Debug)]
 pub struct SharedTable<C = ByStore>(PhantomData<C>);
 

@@ -81,7 +81,7 @@ fn readers_share_and_a_writer_is_alone() {
         drop(reader);
         assert!(!lock.is_locked(), "{table}: free");
         *lock.write() += 1;
-        let writer = lock.try_write().expect("nobody has it");
+        let writer = lock.try_write().expect("no thread has the lock");
         assert!(lock.is_locked() && lock.is_locked_exclusive(), "{table}: written");
         elsewhere(&lock, |lock| {
             assert!(lock.try_read().is_none(), "{table}: a reader beside the writer");
@@ -111,7 +111,7 @@ fn a_timed_wait_ends_in_time() {
             lock.try_write_for(Duration::MAX).is_some(),
             "{table}: a writer with the longest limit got no lock"
         );
-        let writer = lock.try_write_for(TIME).expect("nobody has it");
+        let writer = lock.try_write_for(TIME).expect("no thread has the lock");
         elsewhere(&lock, |lock| {
             assert!(lock.try_read_for(TIME).is_none(), "{table}: read beside the writer");
             let deadline = clock::now() + TIME;

@@ -1,4 +1,5 @@
-//! How a writer waits for readers. Readers do not wake it: that would cost each reader a fence.
+//! A writer's wait for readers. Readers do not wake the writer: that would cost each reader a
+//! fence.
 
 use std::time::{Duration, Instant};
 
@@ -7,7 +8,7 @@ use rustix::thread::{Timespec, nanosleep};
 use super::clock;
 use crate::atomic::{spin_loop, yield_now};
 
-/// How long a writer is willing to wait for readers.
+/// The time that a writer is willing to wait for readers.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Patience {
     None,
@@ -15,20 +16,22 @@ pub(super) enum Patience {
     Endless,
 }
 
-/// Rounds in which the writer spins, each twice as long as the one before: up to 64 pauses, which
-/// take some microseconds.
+/// The number of rounds in which the writer spins. Each round is twice as long as the one before;
+/// the last has 64 pauses, which take some microseconds.
 const SPIN_ROUNDS: u32 = 7;
 
-/// Rounds in which the writer lets other threads run. After them it assumes that a reader sleeps.
+/// The number of rounds in which the writer then lets other threads run. After these rounds the
+/// writer assumes that a reader sleeps, and naps.
 const YIELD_ROUNDS: u32 = 10;
 
 /// The shortest nap; the timer of the kernel is about as coarse.
 const NAP_MIN: Duration = Duration::from_micros(50);
 
-/// The doublings after which a nap would be longer than [`NAP_MAX`].
+/// The number of doublings after which a nap would be longer than [`NAP_MAX`].
 const NAP_DOUBLINGS: u32 = 5;
 
-/// The longest nap: the most that a writer waits after the last reader has left.
+/// The longest nap, and so about the longest time that a writer sleeps on after the last reader has
+/// left.
 const NAP_MAX: Duration = Duration::from_millis(1);
 
 /// One round of a writer's wait.
@@ -39,7 +42,7 @@ pub(super) enum WaitStep {
     Nap(Duration),
 }
 
-/// The step of a round. Steps get longer from round to round, up to [`NAP_MAX`].
+/// The step of a round: spins at first, then yields, then naps that grow up to [`NAP_MAX`].
 pub(super) fn step(round: u32) -> WaitStep {
     let Some(nap_round) = round.checked_sub(SPIN_ROUNDS + YIELD_ROUNDS) else {
         return if round < SPIN_ROUNDS { WaitStep::Spin(1 << round) } else { WaitStep::Yield };
@@ -47,7 +50,7 @@ pub(super) fn step(round: u32) -> WaitStep {
     WaitStep::Nap(NAP_MAX.min(NAP_MIN * (1 << nap_round.min(NAP_DOUBLINGS))))
 }
 
-/// A writer's wait: each step is longer than the one before, until its [`Patience`] ends.
+/// The state of a writer's wait, whose steps grow until its [`Patience`] ends.
 pub(super) struct Backoff {
     patience: Patience,
     round: u32,
@@ -69,7 +72,7 @@ impl Backoff {
             return false;
         }
         match step(self.round) {
-            // Time stands still in a model, so each step only lets other threads run.
+            // No time passes in a model, so each step only lets other threads run.
             _ if cfg!(loom) => spin_loop(),
             WaitStep::Spin(count) => (0..count).for_each(|_| spin_loop()),
             WaitStep::Yield => yield_now(),
@@ -80,8 +83,8 @@ impl Backoff {
     }
 }
 
-/// Sleeps; a signal may end that early. This does not park the thread, since that would use up a
-/// wake-up that another thread has sent it for some other reason.
+/// Sleeps for `time`, at most [`NAP_MAX`]; a signal may end the sleep early. This does not park the
+/// thread: parking would use up a wake-up that another thread sends for some other reason.
 fn sleep(time: Duration) {
     let time = Timespec { tv_sec: 0, tv_nsec: time.min(NAP_MAX).subsec_nanos().into() };
     let _ = nanosleep(&time);

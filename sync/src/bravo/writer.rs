@@ -1,4 +1,4 @@
-//! The writer's side: switch the bias off, wait until no slot shows the lock.
+//! The writer's side: switching the bias off, and waiting until no slot shows the lock.
 
 use lock_api::RawRwLock;
 
@@ -8,15 +8,16 @@ use super::{Bravo, SlotTable, clock, table};
 use crate::atomic::{Relaxed, acquire};
 
 impl<R: RawRwLock, S: SlotTable> Bravo<R, S> {
-    /// Keeps readers out; the caller has just taken the underlying lock for writing. Returns false
-    /// if the patience ends first; then readers enter as before.
+    /// Switches the bias off and waits for the readers in slots. The caller has just taken the
+    /// underlying lock for writing. Returns false if the patience ends first; then the bias is on
+    /// again.
     #[inline]
     pub(super) fn revoke(&self, patience: Patience) -> bool {
         let word = self.state.load(Relaxed);
         word & BIAS == 0 || self.revoke_bias(word, patience)
     }
 
-    /// As `revoke`; if the patience ends first, releases the underlying lock again.
+    /// As `revoke`, but releases the underlying lock and returns `None` if the patience ends first.
     #[inline]
     pub(super) fn try_revoke(
         &self,
@@ -53,8 +54,8 @@ impl<R: RawRwLock, S: SlotTable> Bravo<R, S> {
         self.inhibit_until.store(until_ns, Relaxed);
     }
 
-    /// Waits until each slot was seen without the word of this lock. No reader can enter any more,
-    /// so such a slot stays free of it.
+    /// Waits until each slot was seen without the word of this lock. One look at a slot is enough,
+    /// since no further reader can enter. Returns false if the patience ends first.
     fn drain(&self, word: u64, patience: Patience) -> bool {
         let mut backoff = Backoff::new(patience);
         table::slots(&self.table).all(|slot| {

@@ -1,10 +1,10 @@
-//! A holder takes leases; a reclaimer unlinks values, frees the unleased ones and links another
-//! value at the same place.
+//! Models of leases: a holder takes leases; a reclaimer unlinks values, frees those that are not
+//! leased, and links another value at the same place.
 //!
 //! | field | written by | read by |
 //! |---|---|---|
 //! | `link[i]` | reclaimer | holder |
-//! | `value[i]` | reclaimer, as a value is written again when its memory is reused | holder |
+//! | `value[i]` | reclaimer, when it frees a value and reuses the memory | holder |
 
 use std::sync::Arc;
 
@@ -31,7 +31,7 @@ unsafe impl Sync for Store {}
 // SAFETY: as above.
 unsafe impl Send for Store {}
 
-/// Two values, at the places 1 and 2, and `slots` slots in the one row.
+/// Makes a store of two values, at the places 1 and 2, and one row of leases with `slots` slots.
 fn store(slots: usize) -> Arc<Store> {
     let words = || Arc::new(LineWords::new(2));
     Arc::new(Store {
@@ -53,7 +53,7 @@ fn read(store: &Store, index: usize) {
     assert_eq!(value, index as u64 + 1, "read a value that was freed");
 }
 
-/// Leases a value and reads it; `keep` leaves the lease, as a holder that dies does.
+/// Leases a value and reads it. With `keep` the value stays leased, as if the holder had died.
 fn use_value(store: &Store, row: &LeaseRow<Arc<LineWords>>, index: usize, keep: bool) {
     let place = store.link[index].load(Relaxed);
     let is_there = || store.link[index].load(acquire("model.linked")) == place;
@@ -116,7 +116,8 @@ fn one_scan() {
     holder.join().unwrap();
 }
 
-/// The one slot holds the next place already when the reclaimer of the first value looks.
+/// A row has one slot, which may hold the place of the second value when the reclaimer of the first
+/// value looks.
 fn slot_used_again() {
     let store = store(1);
     let other = Arc::clone(&store);
@@ -129,7 +130,7 @@ fn slot_used_again() {
     holder.join().unwrap();
 }
 
-/// A lease that is given away by number and released by it.
+/// A holder turns its lease into a number, and ends the lease by this number.
 fn by_number() {
     let store = store(1);
     let other = Arc::clone(&store);
@@ -146,7 +147,8 @@ fn by_number() {
     holder.join().unwrap();
 }
 
-/// A holder dies; another participant clears its row and takes it.
+/// A holder dies while it has a lease. Another participant clears the holder's row and takes the
+/// row.
 fn dead_holder() {
     let store = store(1);
     let other = Arc::clone(&store);
@@ -162,7 +164,7 @@ fn dead_holder() {
     finder.join().unwrap();
 }
 
-/// A pinned value is leased without a second look, then the pin is lowered.
+/// A pinned value is leased without a check, and then unpinned.
 fn pin_becomes_lease(pins_first: bool) {
     let store = store(1);
     let other = Arc::clone(&store);

@@ -14,29 +14,31 @@ pub enum NotLeased {
     Gone,
     /// All slots of the row are in use. A slot becomes free when one of the row's leases ends.
     NoSlot,
-    /// Zero names no place.
+    /// The place is zero, which names no value.
     NoPlace,
 }
 
 impl fmt::Display for NotLeased {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(match self {
-            NotLeased::Gone => "the value is not linked any more",
-            NotLeased::NoSlot => "all leases of this row are in use",
-            NotLeased::NoPlace => "zero is not a place",
+            NotLeased::Gone => "the value was unlinked; look it up again",
+            NotLeased::NoSlot => {
+                "all lease slots of the row are in use; end one of its leases first"
+            }
+            NotLeased::NoPlace => "the place is zero, which names no value",
         })
     }
 }
 
 impl std::error::Error for NotLeased {}
 
-/// No lease of this row has this number, or it has ended.
+/// No lease of this row has this number, or the lease has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnknownLease;
 
 impl fmt::Display for UnknownLease {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str("there is no such lease, or it has ended")
+        out.write_str("the row has no lease with this number, or the lease has ended")
     }
 }
 
@@ -52,8 +54,8 @@ pub struct LeaseId {
 }
 
 impl LeaseId {
-    /// The id as one number, never zero: the slot is in the lower half, the serial number in the
-    /// upper half.
+    /// The id of a lease as one number, never zero: the slot is in the lower half, the serial
+    /// number in the upper half.
     #[must_use]
     pub fn to_raw(self) -> u64 {
         u64::from(self.serial) << 32 | u64::from(self.slot)
@@ -82,7 +84,7 @@ pub struct LeaseRow<W> {
     slot_next: Cell<usize>,
 }
 
-/// A hold on a value, until this is dropped.
+/// A lease on a value; dropping it ends the lease.
 #[derive(Debug)]
 pub struct Lease<'row, W: Words> {
     row: &'row LeaseRow<W>,
@@ -101,13 +103,13 @@ impl<W: Words> LeaseRow<W> {
         self.row
     }
 
-    /// Leases the value at `place`, if `is_there` says that it is still linked.
+    /// Leases the value at `place`, if `is_there` says that the value is still linked.
     ///
-    /// The closure runs with the lease stored; it checks with acquire that the value is linked
-    /// where the caller found it. One place may be leased many times.
+    /// The closure runs after the lease was stored. It checks, with acquire, that the value is
+    /// linked where the caller found it. One place may be leased many times.
     ///
     /// # Errors
-    /// [`NotLeased`]; then nothing is held.
+    /// [`NotLeased`]; then nothing is leased.
     pub fn take(
         &self,
         place: u64,
@@ -117,15 +119,16 @@ impl<W: Words> LeaseRow<W> {
             return Err(NotLeased::NoPlace);
         }
         let (slot, word) = self.free_slot().ok_or(NotLeased::NoSlot)?;
-        // ORDER: pairs with the acquire in `Leases::places`. The reclaimer of this slot's former
-        // value may read this place and not the zero between: our reads of the old value are over.
+        // ORDER: pairs with the acquire in `Leases::places`. The reclaimer of the value that this
+        // slot held before may read this place without having seen the zero in between. So this
+        // store, too, comes after our reads of the former value.
         word.store(place, release("leases.store"));
         self.leases.light_barrier();
         let lease = Lease { row: self, slot, word };
         if is_there() { Ok(lease) } else { Err(NotLeased::Gone) }
     }
 
-    /// Ends a numbered lease. Nothing may read the value any more.
+    /// Ends a numbered lease. After that its holder must not read the value any more.
     ///
     /// Fails, and changes nothing, if this row has no lease of this number, or if the lease has
     /// ended.
@@ -168,8 +171,8 @@ impl<W: Words> Lease<'_, W> {
     /// Turns the lease into a number. The value stays leased until [`LeaseRow::release`].
     #[must_use]
     pub fn into_id(self) -> LeaseId {
-        // Zero marks a slot without a number. Numbers of a row repeat after 2^32 leases, so an id
-        // that is that old may end another lease.
+        // Zero marks a slot without a number. The serial numbers of a row repeat after 2^32 - 1
+        // numbered leases, so an id that is as old as that may end another lease.
         let serial = self.row.serial_last.get().checked_add(1).unwrap_or(1);
         self.row.serial_last.set(serial);
         self.row.serials[self.slot].set(serial);

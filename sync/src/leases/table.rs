@@ -8,7 +8,7 @@ use crate::words::Words;
 
 /// A table of leases in shared words.
 ///
-/// It is a view: for use in several threads, make it over `Arc`s and clone it.
+/// A table is a view of its words. For use in several threads, make it over an `Arc` and clone it.
 #[derive(Clone, Debug)]
 pub struct Leases<W> {
     rows: Rows<W>,
@@ -16,23 +16,24 @@ pub struct Leases<W> {
 }
 
 impl<W: Words> Leases<W> {
-    /// The number of words of a table of this size, which begins on a line and is all zero at
-    /// first. `None` if no memory has so many.
+    /// The number of words that a table of this size needs; `None` if the number overflows. The
+    /// words must begin on a line, and be zero at first.
     #[must_use]
     pub const fn words_needed(rows: usize, slots: usize) -> Option<usize> {
         words_needed(rows, slots)
     }
 
-    /// The table that lies in `words`, from the first one on.
+    /// The table that begins at the first of `words`.
     ///
-    /// Fails with a [`TableError`] if the words do not fit.
+    /// Fails with a [`TableError`] if the words are too few or do not begin on a line, or if a row
+    /// has more slots than 32 bits can number.
     pub fn new(
         words: W,
         rows: usize,
         slots: usize,
         barrier: Barrier,
     ) -> Result<Leases<W>, TableError> {
-        // A `LeaseId` has 32 bits for the slot.
+        // A `LeaseId` has 32 bits for the number of the slot.
         if u32::try_from(slots).is_err() {
             return Err(TableError::TooFewWords);
         }
@@ -42,7 +43,8 @@ impl<W: Words> Leases<W> {
     /// The row with this number, for its only owner; `None` if the table has no such row.
     ///
     /// # Safety
-    /// - As long as it lives there is no other [`LeaseRow`] of this number, in any process.
+    /// - As long as the returned row lives, there is no other [`LeaseRow`] of this number, in any
+    ///   process.
     /// - All tables over these words have the same rows, slots and barrier, and nothing else
     ///   writes the words.
     pub unsafe fn row(&self, row: usize) -> Option<LeaseRow<W>>
@@ -65,22 +67,25 @@ impl<W: Words> Leases<W> {
     /// The reclaimer's barrier, between unlinking values and looking at the leases. One call serves
     /// all values that were unlinked before it.
     ///
-    /// It serves every table of the same [`Barrier`]: a reclaimer that also looks at pins needs no
-    /// second one.
+    /// The call serves every table with the same [`Barrier`]: a reclaimer that also looks at pins
+    /// needs no second barrier.
     pub fn barrier(&self) {
         // ORDER: pairs with the light barrier in `LeaseRow::take`. The value is unlinked, now we
-        // look at the leases; a holder stores its lease, then looks if the value is linked.
+        // look at the leases; a holder stores its lease, then checks that the value is linked. One
+        // of us sees the other.
         self.barrier.heavy("leases.reclaim");
     }
 
-    /// Whether any row leases this place. Only after [`Leases::barrier`].
+    /// Whether any row leases this place. Call this only after [`Leases::barrier`]: before, a false
+    /// answer does not mean that the value may be freed.
     #[must_use]
     pub fn is_leased(&self, place: u64) -> bool {
         self.places().any(|leased| leased == place)
     }
 
-    /// Replaces the contents of `places` by all leased places, sorted and without repetitions: one
-    /// pass over the table serves many unlinked values. Only after [`Leases::barrier`].
+    /// Replaces the contents of `places` by all leased places, sorted and without repetitions. So
+    /// one pass over the table serves many unlinked values. Call this only after
+    /// [`Leases::barrier`].
     pub fn leased_places(&self, places: &mut Vec<u64>) {
         places.clear();
         places.extend(self.places());
@@ -101,7 +106,7 @@ impl<W: Words> Leases<W> {
         }
     }
 
-    /// The number of leases. A snapshot for tools.
+    /// The number of leases of all rows; a snapshot for tools.
     #[must_use]
     pub fn held_count(&self) -> usize {
         self.rows.used_count()
@@ -126,7 +131,7 @@ impl<W: Words> Leases<W> {
     #[inline(always)]
     pub(super) fn light_barrier(&self) {
         // ORDER: pairs with the heavy barrier in `Leases::barrier`. We stored our lease, now we
-        // look if the value is linked; the reclaimer unlinks it, then looks at the leases.
+        // check that the value is linked; the reclaimer unlinks it, then looks at the leases.
         self.barrier.light("leases.take");
     }
 }

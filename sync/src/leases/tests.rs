@@ -1,4 +1,4 @@
-//! A table of leases seen by one thread; the models have several.
+//! Tests of a table of leases that one thread uses. The models have several threads.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! The mutex of models: loom's, with the interface of ours. A model has no observer.
+//! The mutex of models: loom's mutex behind the interface of `mutex.rs`. It reports no events.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::PoisonError;
@@ -42,17 +42,17 @@ impl<T> Mutex<T> {
         self.inner.try_lock().ok().map(|inner| MutexGuard { inner })
     }
 
-    /// Takes the mutex if it is free: no time passes in a model.
+    /// Takes the mutex if it is free. It never waits, since no time passes in a model.
     pub fn try_lock_for(&self, _wait_max: Duration) -> Option<MutexGuard<'_, T>> {
         self.try_lock()
     }
 
-    /// The value; the exclusive borrow makes a lock unnecessary.
+    /// The value. The exclusive borrow of the mutex makes locking unnecessary.
     pub fn get_mut(&mut self) -> &mut T {
         self.inner.get_mut().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes the value out.
+    /// Returns the value.
     pub fn into_inner(self) -> T {
         self.inner.into_inner().unwrap_or_else(PoisonError::into_inner)
     }

@@ -14,7 +14,8 @@ use crate::class::LockClass;
 
 /// A mutex that belongs to a [`LockClass`].
 ///
-/// It is not poisoned: a thread that panics while holding it leaves the value as it is.
+/// The mutex is not poisoned: a thread that panics while it holds the mutex leaves the value as it
+/// is.
 #[derive(Debug)]
 pub struct Mutex<T> {
     watch: Watch,
@@ -23,7 +24,7 @@ pub struct Mutex<T> {
 
 /// Access to the value of a [`Mutex`]; dropping it releases the mutex.
 ///
-/// It stays on its thread:
+/// A guard cannot be sent to another thread:
 ///
 /// ```compile_fail,E0277
 /// fn send(_: impl Send) {}
@@ -104,12 +105,12 @@ impl<T> Mutex<T> {
         Some(MutexGuard::new(WatchedHold::SILENT, wait()?))
     }
 
-    /// The value; the exclusive borrow makes a lock unnecessary.
+    /// The value. The exclusive borrow of the mutex makes locking unnecessary.
     pub fn get_mut(&mut self) -> &mut T {
         self.inner.get_mut()
     }
 
-    /// Takes the value out.
+    /// Returns the value.
     pub fn into_inner(self) -> T {
         self.inner.into_inner()
     }

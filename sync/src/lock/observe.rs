@@ -2,18 +2,19 @@
 //! while the process runs.
 //!
 //! While the watcher is off, a lock does two relaxed loads and one branch more than its raw lock
-//! when it is acquired, and one branch on its guard when it is released. While it is on, every
-//! acquisition first tries the lock, to learn whether another thread holds it and where that thread
-//! took it. Dropping a lock also costs a branch.
+//! when it is acquired, one branch on its guard when it is released, and two loads and one branch
+//! when the lock itself is dropped. While the watcher is on, a reported acquisition first tries the
+//! lock, to learn whether another thread holds it and where that thread took it.
 //!
 //! Invariants:
 //! - Events come in pairs, whenever the switch is turned: each `acquired` is followed by exactly
-//!   one `released`, and there is no `released` without an `acquired`. A hold that began while the
-//!   watcher was off is silent to its end; one that began while it was on is reported to its end.
+//!   one `released`, and there is no `released` without an `acquired`. The release of a hold is
+//!   reported if and only if its acquisition was reported.
 //! - After `waiting` the same thread next reports `acquired` or `try_failed` for that attempt.
-//! - A thread that has 31 reported holds is silent about further ones.
-//! - An observer takes no lock of this crate (it would be called again without end), does not panic
-//!   (the hold would count as reported for ever), and is quick: it runs while the lock is held.
+//! - A thread that has 31 reported holds reports no further attempts until one of them ends.
+//! - An observer must take no lock of this crate (it would be called again without end), must not
+//!   panic (the hold would count as reported for ever), and must be quick: it runs while the lock
+//!   is held.
 //!
 //! Nothing here reads a clock: an observer takes its own times when it is called.
 
@@ -30,9 +31,9 @@ pub type LockSite = &'static Location<'static>;
 /// How a lock is taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum LockMode {
-    /// For reading, beside other readers.
+    /// For reading: other readers may hold the lock at the same time.
     Shared,
-    /// Alone.
+    /// With no other holder: a mutex, or a lock taken for writing.
     Exclusive,
 }
 
@@ -52,9 +53,10 @@ pub struct LockUse {
 /// Whether the lock was held when an attempt began, and by which call site.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LockState {
-    /// No thread held it.
+    /// No thread held the lock.
     Free,
-    /// A thread held it. With several readers, `by` is about the one that came last.
+    /// Another thread held the lock. If several readers held it, `by` belongs to the reader that
+    /// came last.
     Held {
         /// The call site of the holder; `None` if the holder took the lock while the watcher was
         /// off.
@@ -99,20 +101,20 @@ pub(super) enum Watcher {
 
 static WATCHER: OnceLock<Watcher> = OnceLock::new();
 
-/// The switch of an observer.
+/// The switch of a process without a profile: not zero while events are reported.
 static OWN_SWITCH: AtomicU64 = AtomicU64::new(0);
 
-/// The switch in use: a profile has its own, which other processes can reach.
+/// The switch in use: `OWN_SWITCH`, or the switch of the profile, which other processes can turn.
 static SWITCH: AtomicPtr<AtomicU64> = AtomicPtr::new((&raw const OWN_SWITCH).cast_mut());
 
-/// Sets the observer of this process, for good. It receives no events before [`on`].
+/// Sets the observer of this process, for good. It receives events only after a call of [`on`].
 ///
 /// Fails if there is already an observer or a profile.
 pub fn set(observer: &'static dyn Observer) -> Result<(), AlreadySet> {
     WATCHER.set(Watcher::Observer(observer)).map_err(|_| AlreadySet)
 }
 
-/// Sets the profile of this process, for good. It may be on already.
+/// Sets the profile of this process, for good. The profile may be switched on already.
 pub(crate) fn watch_by_profile(profile: &'static Profile) -> Result<(), AlreadySet> {
     WATCHER.set(Watcher::Profile(profile)).map_err(|_| AlreadySet)?;
     SWITCH.store(std::ptr::from_ref(profile.switch()).cast_mut(), Relaxed);
@@ -127,13 +129,14 @@ pub(crate) fn profile() -> Option<&'static Profile> {
     }
 }
 
-/// Attempts that begin from now on are reported, if there is an observer or a profile; other
-/// threads see the switch a moment later.
+/// Switches reporting on: attempts that begin from now on are reported, if there is an observer or
+/// a profile. Other threads see the change a moment later.
 pub fn on() {
     turn(true);
 }
 
-/// Attempts that begin from now on are silent; other threads see the switch a moment later.
+/// Switches reporting off: attempts that begin from now on are not reported. Other threads see the
+/// change a moment later.
 pub fn off() {
     turn(false);
 }
@@ -153,7 +156,8 @@ pub fn is_on() -> bool {
     on_since() != 0
 }
 
-/// A value that differs between the periods in which a profile is on; 0 while off.
+/// The value of the switch: 0 while reporting is off. A profile has a different value in each
+/// period in which it is on.
 #[inline(always)]
 pub(super) fn on_since() -> u64 {
     switch().load(Relaxed)

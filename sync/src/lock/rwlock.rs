@@ -1,4 +1,4 @@
-//! Many readers or one writer, with a class, over any raw lock.
+//! A reader-writer lock with a class, over any raw reader-writer lock.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -14,14 +14,14 @@ use crate::class::LockClass;
 
 /// A reader-writer lock that belongs to a [`LockClass`].
 ///
-/// It is not poisoned: a thread that panics while writing leaves the value as it is.
+/// The lock is not poisoned: a thread that panics while writing leaves the value as it is.
 pub struct RwLock<T, R: RawRwLock = parking_lot::RawRwLock> {
     watch: Watch,
     inner: lock_api::RwLock<R, T>,
 }
 
-/// Read access to the value of an [`RwLock`]; dropping it releases the lock. It stays on its
-/// thread.
+/// Read access to the value of an [`RwLock`]; dropping it releases the lock. A guard cannot be sent
+/// to another thread.
 #[must_use = "the lock is released at once"]
 pub struct RwLockReadGuard<'a, T, R: RawRwLock = parking_lot::RawRwLock> {
     // Fields are dropped in this order: the observer is called while the lock is still held.
@@ -30,11 +30,11 @@ pub struct RwLockReadGuard<'a, T, R: RawRwLock = parking_lot::RawRwLock> {
     _stays: PhantomData<GuardNoSend>,
 }
 
-/// Write access to the value of an [`RwLock`]; dropping it releases the lock. It stays on its
-/// thread.
+/// Write access to the value of an [`RwLock`]; dropping it releases the lock. A guard cannot be
+/// sent to another thread.
 #[must_use = "the lock is released at once"]
 pub struct RwLockWriteGuard<'a, T, R: RawRwLock = parking_lot::RawRwLock> {
-    // Fields are dropped in this order, as in the guard of a reader.
+    // Fields are dropped in this order: the observer is called while the lock is still held.
     _hold: WatchedHold<'a>,
     inner: lock_api::RwLockWriteGuard<'a, R, T>,
     _stays: PhantomData<GuardNoSend>,
@@ -56,7 +56,7 @@ impl<T, R: RawRwLock> RwLock<T, R> {
         self.watch.class()
     }
 
-    /// Waits until no writer has the lock, and reads.
+    /// Waits until this thread has the lock for reading.
     #[inline]
     #[track_caller]
     pub fn read(&self) -> RwLockReadGuard<'_, T, R> {
@@ -76,7 +76,7 @@ impl<T, R: RawRwLock> RwLock<T, R> {
         RwLockReadGuard::new(WatchedHold::SILENT, self.inner.read())
     }
 
-    /// Waits until no other thread has the lock, and writes.
+    /// Waits until this thread has the lock for writing.
     #[inline]
     #[track_caller]
     pub fn write(&self) -> RwLockWriteGuard<'_, T, R> {
@@ -126,12 +126,12 @@ impl<T, R: RawRwLock> RwLock<T, R> {
         Some(RwLockWriteGuard::new(WatchedHold::SILENT, self.inner.try_write()?))
     }
 
-    /// The value; the exclusive borrow makes a lock unnecessary.
+    /// The value. The exclusive borrow of the lock makes locking unnecessary.
     pub fn get_mut(&mut self) -> &mut T {
         self.inner.get_mut()
     }
 
-    /// Takes the value out.
+    /// Returns the value.
     pub fn into_inner(self) -> T {
         self.inner.into_inner()
     }

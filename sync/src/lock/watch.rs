@@ -2,22 +2,22 @@
 //!
 //! | field | written by | read by |
 //! |---|---|---|
-//! | `class` | never | all threads |
+//! | `class` | only `new` | all threads |
 //! | `state` | observed attempts and holds | the release of an observed hold |
 //! | `holder` | start and end of an observed hold | attempts that find the lock held |
 //!
-//! Nothing is written while the watcher is off, nor for a profile, which keeps holds in the blocks
-//! of its threads. No ordering is needed: the lock itself orders its holders, and the rest are
-//! counts. The bits of `state`:
+//! `state` and `holder` are written only for an observer that is on. A profile keeps holds in the
+//! blocks of its threads. No ordering is needed: the lock itself orders its holders, and the other
+//! contents are counts. The bits of `state`:
 //!
 //! | bits | meaning |
 //! |---|---|
 //! | 0 | an attempt failed, or began to wait, during the present holds |
-//! | 1–31 | attempts that wait now |
-//! | 32–63 | observed holds now: at most one, or the readers |
+//! | 1–31 | the number of attempts that wait now |
+//! | 32–63 | the number of observed holds now: at most one writer, or any number of readers |
 //!
-//! An observed hold clears bit 0 if it finds no other hold. An attempt sets bit 0 after it failed,
-//! so the bit may count for the hold after the one that made the attempt fail.
+//! When an observed hold begins and no other observed hold exists, it clears bit 0. An attempt sets
+//! bit 0 after it failed. By then the next hold may have begun, and the bit counts for that hold.
 
 use std::panic::Location;
 use std::ptr::null_mut;
@@ -32,18 +32,18 @@ const WANTED: u64 = 1;
 const WAITER: u64 = 1 << 1;
 const HOLD: u64 = 1 << 32;
 
-/// The watched part of a lock: each lock has one, wherever it lies.
+/// The part of a lock that reports the lock's events to the watcher. Each lock has one.
 #[derive(Debug)]
 pub struct Watch {
     class: LockClass,
     state: AtomicU64,
-    /// The call site of the last observed hold; null if a later acquisition was not reported, or if
-    /// all holds have ended.
+    /// The call site of the observed hold that began last; null if a later acquisition was not
+    /// reported, or if all observed holds have ended.
     holder: AtomicPtr<Location<'static>>,
 }
 
 impl Watch {
-    /// The watched part of a lock of this class.
+    /// The reporting part of a lock of this class.
     #[must_use]
     pub const fn new(class: LockClass) -> Watch {
         Watch { class, state: AtomicU64::new(0), holder: AtomicPtr::new(null_mut()) }
@@ -66,9 +66,9 @@ impl Watch {
         is_told.then_some(WatchedAttempt { told: AttemptInfo { watch: self, site, mode }, watcher })
     }
 
-    /// Acquires the lock while the watcher is on: tries, and waits if that fails. `take` returns
-    /// whether it has the lock; it keeps the guard itself, so that only the hold comes back through
-    /// memory.
+    /// Acquires the lock while the watcher is on: calls `take` to try, and calls it again to wait
+    /// if the try failed. An attempt that is not reported waits at once. `take` returns whether it
+    /// acquired the lock, and stores the guard itself, so that this function returns only the hold.
     #[inline(never)]
     pub(super) fn acquire(
         &self,
@@ -92,7 +92,8 @@ impl Watch {
         WatchedHold::SILENT
     }
 
-    /// As [`acquire`](Watch::acquire), but only tries.
+    /// Tries to acquire the lock while the watcher is on. `take` is as in
+    /// [`acquire`](Watch::acquire), and is called once.
     #[inline(never)]
     pub(super) fn try_acquire(
         &self,
@@ -112,8 +113,8 @@ impl Watch {
         WatchedHold::SILENT
     }
 
-    /// Notes that an attempt that was not reported has acquired the lock: the call site of the
-    /// holder is unknown.
+    /// Notes that an attempt that was not reported has acquired the lock, so that the call site of
+    /// the holder is unknown from now on.
     pub fn acquired_silently(&self) {
         match watcher() {
             Some(Watcher::Profile(profile)) => current::acquired_silently(profile, self.address()),
@@ -144,21 +145,21 @@ impl Watch {
 pub(super) enum AcquireStep {
     /// Takes the lock if it is free.
     Try,
-    /// Waits, for as long as it was asked to.
+    /// Waits for the lock, at most until the time limit of the caller.
     Wait,
 }
 
-/// An attempt at a lock that is reported.
+/// A reported attempt to acquire a lock.
 ///
-/// It ends with [`acquired`](WatchedAttempt::acquired),
+/// The attempt ends with [`acquired`](WatchedAttempt::acquired),
 /// [`try_failed`](WatchedAttempt::try_failed) or [`timed_out`](WatchedAttempt::timed_out).
 pub struct WatchedAttempt<'a> {
     told: AttemptInfo<'a>,
     watcher: Watcher,
 }
 
-/// A reported wait: the call site of the holder, for an observer, and the start time, for a
-/// profile.
+/// A reported wait that has begun: for an observer, the call site of the holder; for a profile, the
+/// start of the wait.
 #[derive(Clone, Copy, Debug)]
 pub struct ObservedWait {
     by: Option<LockSite>,
@@ -174,8 +175,8 @@ impl<'a> WatchedAttempt<'a> {
         let watch = self.told.watch;
         match self.watcher {
             Watcher::Observer(observer) => {
-                // Marked as wanted before the observer is called: if the observer lets the holder
-                // go on, the holder must find the lock wanted.
+                // The lock is marked as wanted before the observer is called: if the observer lets
+                // the holder continue, the release must find the mark.
                 watch.state.update(Relaxed, Relaxed, |state| (state | WANTED) + WAITER);
                 let by = watch.holder().filter(|_| is_last);
                 observer.waiting(&self.told.lock_use(), by);
@@ -228,7 +229,7 @@ impl<'a> WatchedAttempt<'a> {
         }
     }
 
-    /// Reports that this thread has the lock.
+    /// Reports that this thread has acquired the lock.
     #[inline(always)]
     #[must_use = "the hold is over when this is dropped"]
     pub fn acquired(self, way: AcquiredHow) -> WatchedHold<'a> {
@@ -272,11 +273,11 @@ impl<'a> WatchedAttempt<'a> {
 /// How this thread acquired a lock.
 #[derive(Clone, Copy, Debug)]
 pub enum AcquiredHow {
-    /// It was free.
+    /// The lock was free.
     Free,
-    /// After a wait.
+    /// The attempt waited for the lock.
     Waited(ObservedWait),
-    /// Its last owner died; the attempt may have waited.
+    /// The last owner of the lock died. The attempt may have waited before.
     OwnerDied(Option<ObservedWait>),
 }
 
@@ -299,7 +300,7 @@ struct AttemptInfo<'a> {
 }
 
 impl AttemptInfo<'_> {
-    /// The holder of a lock between threads is always the last thread that took it.
+    /// The `is_last` of a lock between threads: its holder is always the thread that took it last.
     const KNOWN: bool = true;
 
     fn lock_use(self) -> LockUse {
@@ -308,12 +309,13 @@ impl AttemptInfo<'_> {
     }
 }
 
-/// A part of every guard, dropped before the lock is released: whether its acquisition was
-/// reported. It is passed by value and small, so that it stays in registers.
+/// The part of a guard that reports the release, if the acquisition was reported. A guard drops
+/// this part before it releases the lock. It is small and passed by value, so that it stays in
+/// registers.
 pub struct WatchedHold<'a> {
     /// `None` if the acquisition was not reported.
     watch: Option<&'a Watch>,
-    /// The slot in which the thread keeps the other facts of the hold.
+    /// The index of the slot in which the thread keeps the other facts of the hold.
     slot: u32,
 }
 
@@ -332,8 +334,8 @@ impl Drop for Watch {
 }
 
 impl Watch {
-    /// Called when the lock is dropped: this thread's failed try-locks of it must not count for the
-    /// next lock at its address.
+    /// Called when the lock is dropped. The thread forgets its failed try-locks of this lock, so
+    /// that they do not count for the next lock at the same address.
     #[cold]
     fn end(&self) {
         current::destroyed(self.address());

@@ -1,5 +1,5 @@
-//! Readers pin, a reclaimer reuses the memory under the *same* word, and other threads remove the
-//! word.
+//! Models of pins: readers pin memory, a reclaimer reuses the memory under the *same* word, and
+//! other threads remove the word.
 //!
 //! | field | written by | read by |
 //! |---|---|---|
@@ -46,7 +46,8 @@ fn row(store: &Store, row: usize) -> PinRow<Arc<LineWords>> {
     unsafe { store.pins.row(row) }.unwrap()
 }
 
-/// Pins, and reads if the word is there; `keep` leaves the pin up, as a reader that dies does.
+/// Pins and reads the memory, if the word names it. With `keep` the memory stays pinned, as if the
+/// reader had died.
 fn hit(store: &Store, row: &PinRow<Arc<LineWords>>, keep: bool) {
     let word = store.word.load(Relaxed);
     if word == EMPTY {
@@ -76,7 +77,7 @@ fn reuse(store: &Store) {
 fn reclaim(store: &Store) {
     take_out(store);
     store.pins.barrier();
-    // The second look needs no second barrier, since the word stays out.
+    // The second look needs no second barrier, since the word stays removed.
     if !store.pins.is_pinned(0) || !store.pins.is_pinned(0) {
         reuse(store);
     }
@@ -122,7 +123,7 @@ fn third_party() {
     remover.join().unwrap();
 }
 
-/// A pin within a pin: the memory is free when the last one is down.
+/// A reader pins memory that it has already pinned: the memory is free after the last unpin.
 fn nested() {
     let store = store();
     let other = Arc::clone(&store);
@@ -140,7 +141,8 @@ fn nested() {
     reader.join().unwrap();
 }
 
-/// A reader dies with its pin up; another thread clears its row and takes it.
+/// A reader dies while it pins the memory. Another thread clears the reader's row and takes the
+/// row.
 fn dead_reader() {
     let store = store();
     let other = Arc::clone(&store);
@@ -156,8 +158,8 @@ fn dead_reader() {
     finder.join().unwrap();
 }
 
-/// A worker joins and reads at once. The reclaimer looks at all rows or, with `by_list`, only if it
-/// found before its barrier that a worker had joined.
+/// A worker joins and reads at once. The reclaimer looks at the rows always or, with `by_list`,
+/// only if it saw before its barrier that a worker had joined.
 fn joining(by_list: bool) {
     let store = store();
     let other = Arc::clone(&store);

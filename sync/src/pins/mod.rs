@@ -1,8 +1,9 @@
-//! Pins: a reader keeps memory from reuse and writes no line that another reader writes.
+//! Pins: a reader keeps memory from being reused, without writing to a cache line that another
+//! reader writes.
 //!
 //! Pins are a table of counts, with a row for each reader and a column for each piece of memory (a
-//! segment). Only a row's owner stores into it, with plain loads and stores. A reader finds the
-//! memory through a word that names it, which other threads may remove:
+//! segment). Only the owner of a row changes its counts, so a load and a store suffice. A reader
+//! finds the memory through a word that names it. Other threads may remove this word:
 //!
 //! | reader | reclaimer |
 //! |---|---|
@@ -13,20 +14,22 @@
 //! | reads the memory | |
 //! | lowers its count (release) | |
 //!
-//! Either the reader sees that the word is gone, or the reclaimer sees the count. A word that
-//! returns with the same value is harmless: it names the memory that was published with it.
+//! Either the reader sees that the word is gone, or the reclaimer sees the count. It does no harm
+//! if the word is removed and then stored again with the same value: it names the memory that was
+//! published with it.
 //!
 //! | field | written by | read by |
 //! |---|---|---|
 //! | `pins[row][column]` | the row's owner; the thread that clears a dead row | owner, reclaimer |
 //!
-//! The words that name memory belong to the caller; loading them again with acquire and publishing
-//! them with release is the caller's part of the protocol.
+//! The words that name memory belong to the caller. The caller loads them again with acquire, and
+//! publishes them with release.
 //!
 //! Invariants:
 //! - A count is never lowered below zero and never wraps.
-//! - Once the words are removed and the barrier is done, a column that was seen empty stays empty
-//!   for all readers that look the word up. So a later look needs no second barrier.
+//! - Once the words are removed and the barrier has been executed, no new pin of the column
+//!   succeeds. So a reclaimer that finds a column pinned may look again later without a second
+//!   barrier.
 
 mod row;
 mod table;

@@ -9,7 +9,8 @@ use super::table::Pins;
 use crate::atomic::{AtomicU64, Relaxed, release};
 use crate::words::Words;
 
-/// The most pins of one row on one column; far below where the count would wrap.
+/// The largest number of pins of one row on one column, far below the number at which the count
+/// would wrap.
 pub const PIN_COUNT_MAX: u64 = u32::MAX as u64;
 
 /// The reason why a column is not pinned.
@@ -26,9 +27,9 @@ pub enum NotPinned {
 impl fmt::Display for NotPinned {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(match self {
-            NotPinned::Gone => "the memory is not named any more",
-            NotPinned::TooMany => "this row pins this column too often",
-            NotPinned::NoSuchColumn => "there is no such column",
+            NotPinned::Gone => "the word that named the memory has changed; look it up again",
+            NotPinned::TooMany => "the row has too many pins on the column",
+            NotPinned::NoSuchColumn => "the table of pins has no such column",
         })
     }
 }
@@ -40,15 +41,15 @@ impl std::error::Error for NotPinned {}
 pub struct PinRow<W> {
     pins: Pins<W>,
     row: usize,
-    /// Not `Sync`: loads and stores of a count are two steps.
+    /// Makes the row not `Sync`: a count is raised by a load and a separate store.
     one_owner: PhantomData<Cell<()>>,
 }
 
-/// A column stays pinned until this is dropped.
+/// A pin on a column; dropping it ends the pin.
 #[derive(Debug)]
 pub struct Pin<'row> {
     count: &'row AtomicU64,
-    /// Not `Send`: only the owner may lower the count.
+    /// Makes the pin not `Send`: only the row's owner may lower the count.
     one_owner: PhantomData<*const ()>,
 }
 
@@ -64,8 +65,9 @@ impl<W: Words> PinRow<W> {
 
     /// Pins a column, if `is_there` says that the memory is still named.
     ///
-    /// The closure runs with the pin raised. It loads the word that names the memory again, with
-    /// acquire, and returns whether the word is unchanged. Pins of one column add up.
+    /// The closure runs after the count was raised. It loads the word that names the memory again,
+    /// with acquire, and returns whether the word is unchanged. A row may pin a column several
+    /// times; each pin ends on its own.
     ///
     /// # Errors
     /// [`NotPinned`]; then nothing is pinned.
@@ -90,7 +92,7 @@ impl<W: Words> PinRow<W> {
     ///
     /// # Safety
     /// - A pin of this row and this column was kept, and not lowered since.
-    /// - No thread reads under it any more.
+    /// - No thread reads under that pin any more.
     pub unsafe fn unpin(&self, column: usize) {
         if let Some(count) = self.pins.rows().cell(self.row, column) {
             lower(count);
@@ -99,8 +101,8 @@ impl<W: Words> PinRow<W> {
 }
 
 impl Pin<'_> {
-    /// Leaves the column pinned, for an owner that reads longer than this borrow of the row lasts:
-    /// it calls [`PinRow::unpin`] at the end.
+    /// Leaves the column pinned, for an owner that reads longer than this borrow of the row lasts.
+    /// The owner calls [`PinRow::unpin`] at the end.
     pub fn keep(self) {
         mem::forget(self);
     }
@@ -113,9 +115,11 @@ impl Drop for Pin<'_> {
 }
 
 fn lower(count: &AtomicU64) {
-    // Zero means that the row was cleared under its owner, a broken contract: never wrap.
+    // The count is zero only if the row was cleared while its owner still used it, against the
+    // contract of `clear_row`. Even then the count must not wrap.
     let lowered = count.load(Relaxed).saturating_sub(1);
     // ORDER: pairs with the acquire in `Pins::is_pinned`: our reads of the memory come before its
-    // reuse. A failed pin needs it too, as its zero may be the one that the reclaimer sees.
+    // reuse. A failed pin needs the release too, since the reclaimer may see the zero of the failed
+    // pin and not that of the successful pin before it.
     count.store(lowered, release("pins.unpin"));
 }

@@ -8,7 +8,7 @@ use crate::words::Words;
 
 /// A table of pins in shared words.
 ///
-/// It is a view: for use in several threads, make it over `Arc`s and clone it.
+/// A table is a view of its words. For use in several threads, make it over an `Arc` and clone it.
 #[derive(Clone, Debug)]
 pub struct Pins<W> {
     rows: Rows<W>,
@@ -16,16 +16,16 @@ pub struct Pins<W> {
 }
 
 impl<W: Words> Pins<W> {
-    /// The number of words of a table of this size, which begins on a line and is all zero at
-    /// first. `None` if no memory has so many.
+    /// The number of words that a table of this size needs; `None` if the number overflows. The
+    /// words must begin on a line, and be zero at first.
     #[must_use]
     pub const fn words_needed(rows: usize, columns: usize) -> Option<usize> {
         words_needed(rows, columns)
     }
 
-    /// The table that lies in `words`, from the first one on.
+    /// The table that begins at the first of `words`.
     ///
-    /// Fails with a [`TableError`] if the words do not fit.
+    /// Fails with a [`TableError`] if the words are too few or do not begin on a line.
     pub fn new(
         words: W,
         rows: usize,
@@ -38,7 +38,8 @@ impl<W: Words> Pins<W> {
     /// The row with this number, for its only owner; `None` if the table has no such row.
     ///
     /// # Safety
-    /// - As long as it lives there is no other [`PinRow`] of this number, in any process.
+    /// - As long as the returned row lives, there is no other [`PinRow`] of this number, in any
+    ///   process.
     /// - All tables over these words have the same rows, columns and barrier, and nothing else
     ///   writes the words.
     pub unsafe fn row(&self, row: usize) -> Option<PinRow<W>>
@@ -61,15 +62,16 @@ impl<W: Words> Pins<W> {
     /// The reclaimer's barrier, between removing the words and looking at the pins. One call serves
     /// all columns whose words were removed before it.
     ///
-    /// It serves every table of the same [`Barrier`]: a reclaimer that also looks at leases needs
-    /// no second one.
+    /// The call serves every table with the same [`Barrier`]: a reclaimer that also looks at leases
+    /// needs no second barrier.
     pub fn barrier(&self) {
-        // ORDER: pairs with the light barrier in `PinRow::pin`. The words are out, now we look at
-        // the pins; a reader raises its pin, then looks at the word. One of us sees the other.
+        // ORDER: pairs with the light barrier in `PinRow::pin`. The words are removed, now we look
+        // at the pins; a reader raises its pin, then looks at the word. One of us sees the other.
         self.barrier.heavy("pins.reclaim");
     }
 
-    /// Whether any row pins this column. Only after [`Pins::barrier`].
+    /// Whether any row pins this column. Call this only after [`Pins::barrier`]: before, a false
+    /// answer does not mean that the memory may be reused.
     ///
     /// # Panics
     /// If the table has no such column.
@@ -82,7 +84,7 @@ impl<W: Words> Pins<W> {
         self.rows.column(column).any(|count| count.load(acquire("pins.look")) != 0)
     }
 
-    /// Lowers all pins of a row whose owner has ended.
+    /// Ends all pins of a row whose owner has ended.
     ///
     /// # Safety
     /// - The owner has ended, and this thread has seen that (it joined the owner, or found its lock
@@ -95,8 +97,8 @@ impl<W: Words> Pins<W> {
         }
     }
 
-    /// The number of pairs of a row and a column that it pins. A snapshot for tools; like
-    /// [`Pins::holders`] it does not show whether the memory may be reused.
+    /// The number of pairs of a row and a column that the row pins. This is a snapshot for tools.
+    /// It does not show whether memory may be reused.
     #[must_use]
     pub fn pinned_count(&self) -> usize {
         self.rows.used_count()
@@ -109,7 +111,7 @@ impl<W: Words> Pins<W> {
         counts.filter(|(_, count)| count.load(Relaxed) != 0).map(|(column, _)| column)
     }
 
-    /// The rows that pin a column, with their counts.
+    /// The rows that pin a column, with their numbers of pins; a snapshot for tools.
     pub fn holders(&self, column: usize) -> impl Iterator<Item = PinHolder> {
         let counts = self.rows.column(column).map(|count| count.load(Relaxed)).enumerate();
         counts.filter(|&(_, count)| count != 0).map(|(row, count)| PinHolder { row, count })
@@ -122,7 +124,7 @@ impl<W: Words> Pins<W> {
     #[inline(always)]
     pub(super) fn light_barrier(&self) {
         // ORDER: pairs with the heavy barrier in `Pins::barrier`. We raised our pin, now we look at
-        // the word; the reclaimer takes the word out, then looks at the pins.
+        // the word; the reclaimer removes the word, then looks at the pins.
         self.barrier.light("pins.raise");
     }
 }

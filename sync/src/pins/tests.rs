@@ -1,4 +1,4 @@
-//! A table of pins seen by one thread; the models have several.
+//! Tests of a table of pins that one thread uses. The models have several threads.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Two threads and one number.
+//! A model of the pool of numbers: two threads take numbers and give them back.
 
 use loom::sync::Arc;
 use loom::thread;
@@ -19,11 +19,12 @@ unsafe impl Sync for Row {}
 unsafe impl Send for Row {}
 
 impl Row {
-    /// Takes a number, works in the row if it is ours, gives the number back.
+    /// Takes a number, writes into the row if the number is 0, and gives the number back. Returns
+    /// the number.
     fn visit(&self) -> u32 {
         let number = self.numbers.take().expect("there are more numbers than threads");
         if number == 0 {
-            // SAFETY: the row is that of the number 0, which is ours.
+            // SAFETY: the row belongs to the owner of number 0, which is this thread.
             self.row.with_mut(|row| unsafe { *row += 1 });
         }
         self.numbers.give_back(number);
@@ -37,7 +38,7 @@ fn two_owners() {
     let visitor = thread::spawn(move || other.visit());
     let numbers = [shared.visit(), visitor.join().unwrap()];
     assert!(numbers.contains(&0) && numbers.iter().all(|number| *number < 2), "{numbers:?}");
-    assert_eq!(shared.visit(), 0, "the lowest number was given back");
+    assert_eq!(shared.visit(), 0, "number 0 was given back, but is not taken next");
 }
 
 #[test]

@@ -38,7 +38,7 @@ fn the_lowest_free_number_is_taken_and_more_than_all_are_refused() {
     let all: Vec<_> = (0..THREAD_INDEX_COUNT as u32).map(Some).collect();
     let taken: Vec<_> = (0..THREAD_INDEX_COUNT).map(|_| numbers.take()).collect();
     assert_eq!(taken, all);
-    assert_eq!(numbers.take(), None, "no number is left");
+    assert_eq!(numbers.take(), None, "all numbers are taken, but the pool gave one");
     for number in [64, 3, 700] {
         numbers.give_back(number);
     }
