@@ -1,19 +1,18 @@
-//! The events that a recorder records, and the state of a hold.
+//! The call sites, waits, acquisitions and holds that a recorder records.
 
 use super::clock::Stamp;
 use super::shared::SiteDescription;
 
 /// A call site at which a lock is taken.
 pub trait ProfiledSite {
-    /// The key of the site, from [`hash_words`](super::hash_words): different sites have different
-    /// keys. Never 0.
+    /// The key of the site: a hash that differs between sites, and is never 0.
     fn key(&self) -> u64;
 
-    /// The description for tools; called once, when a thread first records the site.
+    /// The description of the site for tools. Called when a thread first records the site.
     fn describe(&self) -> SiteDescription<'_>;
 
-    /// Fills in the return addresses of the calls that led here, the innermost first, and returns
-    /// their number. Called for samples only.
+    /// Fills in the return addresses of the calls that led to the site, the innermost first, and
+    /// returns their number. Called for samples only.
     fn callers(&self, _out: &mut [u64]) -> usize {
         0
     }
@@ -35,18 +34,18 @@ pub struct Acquisition {
     pub lock: usize,
     /// The wait, if the lock was found held.
     pub wait: Option<LockWait>,
-    /// Whether it was acquired for reading, which others may share.
+    /// Whether the lock was acquired for reading, so that other readers may hold it too.
     pub is_shared: bool,
-    /// Whether its last owner died while holding it.
+    /// Whether the last owner of the lock died while it held the lock.
     pub has_owner_died: bool,
 }
 
-/// The state of a hold.
+/// The facts about a hold that are needed when it ends.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct HoldRecord {
     pub(super) key: u64,
     pub(super) since: Stamp,
-    /// Low half of the generation in which it began.
+    /// The low half of the generation in which the hold began.
     pub(super) generation: u32,
     pub(super) row: u32,
 }

@@ -1,4 +1,5 @@
-//! The rows and pairs of one thread. Only that thread writes them, so no instruction is locked.
+//! The block of one thread, with its rows and pairs. Only that thread writes to the block, so a
+//! load and a store suffice to add to a count.
 
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
@@ -9,16 +10,16 @@ use super::holds::Holds;
 use super::plan::{KEYS_START, ProfilePlan, block, bucket_of, pair, row, sample};
 use super::shared::{Profile, word_of};
 
-/// Rows or pairs that a probe visits before the table counts as full for a key.
+/// The number of rows or pairs that a probe visits before the table counts as full for a key.
 const PROBES_MAX: usize = 16;
 
-/// The shared row of all keys that find no row of their own.
+/// The index of the shared row, for all keys that find no row of their own.
 const OTHERS: usize = 0;
 
 /// The identity of a thread, for tools.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ThreadIdentity {
-    /// The thread id; 0 counts as 1.
+    /// The thread id. In the owner word of a block, where 0 means free, a thread id of 0 becomes 1.
     pub tid: u32,
     /// The name, padded with zeros.
     pub name: [u8; 16],
@@ -51,7 +52,7 @@ impl ThreadBlock {
     pub(super) fn of(profile: &Profile, index: usize) -> ThreadBlock {
         let plan: &ProfilePlan = profile.plan();
         let all = profile.block(index);
-        let (head, _) = all.split_first_chunk().expect("a block has a head");
+        let (head, _) = all.split_first_chunk().expect("a block is longer than its head");
         let (rows, _) = all[plan.rows_start()..plan.pairs_start()].as_chunks();
         let (pairs, _) = all[plan.pairs_start()..].as_chunks();
         ThreadBlock {
@@ -65,7 +66,7 @@ impl ThreadBlock {
         }
     }
 
-    /// Writes the identity of the new owner.
+    /// Prepares the block for a new owner: writes the owner's identity and clears the holds.
     pub(super) fn enter(&self, thread: &ThreadIdentity) {
         let (first, second) = thread.name.split_at(8);
         self.head[block::TID].store(thread.tid.into(), Relaxed);
@@ -79,11 +80,10 @@ impl ThreadBlock {
         self.head[block::GENERATION].load(Relaxed)
     }
 
-    /// Clears the counts and begins a generation.
+    /// Clears the counts and begins a generation. Holds stay, since they have not ended.
     #[cold]
     pub(super) fn clear(&self, generation: u64) {
         self.head[block::OWNERS].store(1, Relaxed);
-        // Holds stay: they have not ended.
         let counts = self.head[block::ROWS_USED..block::HOLDS_USED].iter().chain(self.keys);
         let counts = counts.chain(self.rows.as_flattened()).chain(self.pairs.as_flattened());
         let counts = counts.chain(self.samples);
@@ -95,8 +95,8 @@ impl ThreadBlock {
         add(&self.head[index], 1);
     }
 
-    /// The row of a key, or the shared row if there is no room. Calls `is_new` if the key gets its
-    /// row now.
+    /// The index of a key's row, or of the shared row if the table is full for this key. Calls
+    /// `is_new` if the key gets its row now.
     #[inline]
     pub(super) fn row_of(&self, key: u64, is_new: impl FnOnce()) -> usize {
         let first = key as usize & (self.keys.len() - 1);
@@ -136,12 +136,13 @@ impl ThreadBlock {
         found.find(|found| *found == key || *found == 0) == Some(key)
     }
 
-    /// Whether this row belongs to this key.
+    /// Whether this row belongs to this key, or is the shared row.
     pub(super) fn is_row_of(&self, row: usize, key: u64) -> bool {
         row == OTHERS || self.keys.get(row - 1).is_some_and(|found| found.load(Relaxed) == key)
     }
 
-    /// The pair of a holder (0 if unknown) and a waiter; `None` without room.
+    /// The index of the pair of a holder's site (0 if unknown) and a waiter's site; `None` if the
+    /// table is full for this pair.
     #[cold]
     pub(super) fn pair_of(&self, holder: u64, waiter: u64) -> Option<usize> {
         let key = hash_words(&[holder, waiter]);
@@ -169,8 +170,9 @@ impl ThreadBlock {
         }
     }
 
-    /// Searches for a key, from the index that its hash names; `at` returns the key at an index, or
-    /// 0 if there is none.
+    /// Searches a table of `rows` rows for a key, from the index in the key's low bits on. `at`
+    /// returns the key at an index, or 0 if the row is free. The word `counter` counts the visited
+    /// rows of other keys.
     pub(super) fn probe(
         &self,
         key: u64,
@@ -189,8 +191,8 @@ impl ThreadBlock {
         KeySlot::Nowhere
     }
 
-    /// The row at an index, or the shared row: the index may come from the file, which other
-    /// programs may write.
+    /// The row at an index, or the shared row if the index is too large: it may come from the file,
+    /// which other programs may write.
     #[inline(always)]
     pub(super) fn row(&self, index: usize) -> &'static BlockRow {
         self.rows.get(index).unwrap_or(&self.rows[OTHERS])

@@ -1,4 +1,4 @@
-//! The owner of each block: one word for each block, 0 while it is free.
+//! The owners of the blocks: one word for each block, which is 0 while the block is free.
 //!
 //! Invariants:
 //! - A block has one owner at a time, and only the owner writes to it.
@@ -6,7 +6,8 @@
 
 use crate::atomic::{AtomicU64, Relaxed, acquire, release};
 
-/// Takes the first free block for the thread with this number, which is not 0.
+/// Takes the first free block for the thread `tid`, which is not 0. Returns the block's index, or
+/// `None` if no block is free.
 pub(super) fn take(owners: &[AtomicU64], tid: u64) -> Option<usize> {
     owners.iter().position(|owner| {
         // ORDER: pairs with the release in `give_back`: we continue the counts of the former owner.
@@ -15,7 +16,7 @@ pub(super) fn take(owners: &[AtomicU64], tid: u64) -> Option<usize> {
     })
 }
 
-/// Gives a block back, as it is.
+/// Gives a block back. Its contents stay.
 pub(super) fn give_back(owner: &AtomicU64) {
     // ORDER: pairs with the acquire in `take`: the next owner finds what we wrote.
     owner.store(0, release("profile.give_back"));

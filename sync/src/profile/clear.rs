@@ -1,7 +1,7 @@
-//! Clearing a block for a new generation. Tools read a block only if its generation is the
-//! profile's.
+//! Clearing a block for a new generation. Tools read the counts of a block only if the block's
+//! generation is the profile's.
 //!
-//! Invariant: a reader that sees the generation sees no count from before it.
+//! Invariant: a reader that sees the new generation sees no count of an earlier one.
 
 use crate::atomic::{AtomicU64, Relaxed, release};
 

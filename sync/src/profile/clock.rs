@@ -16,12 +16,12 @@ pub struct Clock {
     ns_per_tick: u64,
 }
 
-/// A moment of the clock that made it.
+/// A moment, in ticks of the [`Clock`] that made the stamp.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Stamp(u64);
 
-/// The time over which the counter is compared with the system's clock. An error of one clock call,
-/// some 50 ns, is then one part in 40,000.
+/// The time over which the counter is compared with the system's clock. The error of one clock
+/// call, some 50 ns, is one part in 40,000 of this time.
 const COMPARE_NS: u64 = 2_000_000;
 
 const NS_PER_S: u64 = 1_000_000_000;
@@ -47,20 +47,21 @@ impl Clock {
     /// The system's clock.
     pub const SYSTEM: Clock = Clock { ns_per_tick: 0 };
 
-    /// The fastest clock of this machine. Takes two milliseconds.
+    /// The fastest clock of this machine. The call takes two milliseconds if the processor has a
+    /// counter of constant rate.
     #[must_use]
     pub fn fastest() -> Clock {
         if has_steady_ticks() { compared() } else { Clock::SYSTEM }
     }
 
-    /// The present moment.
+    /// The current time.
     #[inline]
     #[must_use]
     pub fn now(self) -> Stamp {
         Stamp(if self.ns_per_tick == 0 { system_ns() } else { ticks() })
     }
 
-    /// Nanoseconds from one moment to a later one.
+    /// The nanoseconds from one stamp to a later one; 0 if `to` is the earlier one.
     #[inline]
     #[must_use]
     pub fn ns_between(self, from: Stamp, to: Stamp) -> u64 {
@@ -72,7 +73,7 @@ impl Clock {
         ((u128::from(ticks) * u128::from(self.ns_per_tick)) >> 32) as u64
     }
 
-    /// Ticks per second.
+    /// The number of ticks per second.
     #[must_use]
     pub fn hz(self) -> u64 {
         (NS_PER_S << 32).checked_div(self.ns_per_tick).unwrap_or(NS_PER_S)
@@ -91,8 +92,8 @@ fn compared() -> Clock {
     ns_per_tick.filter(is_likely).map_or(Clock::SYSTEM, |ns_per_tick| Clock { ns_per_tick })
 }
 
-/// Both clocks at nearly the same moment. This is the closest of several pairs of readings, since
-/// the thread may be preempted between the two.
+/// Reads the system's clock and the counter at nearly the same moment. The thread may be preempted
+/// between the two, so this takes several pairs of readings and returns the closest.
 fn both() -> (u64, u64) {
     const LOOKS: usize = 20;
     let look = |_| {
@@ -109,7 +110,7 @@ fn system_ns() -> u64 {
     (tv_sec as u64).wrapping_mul(NS_PER_S).wrapping_add(tv_nsec as u64)
 }
 
-/// The processor's counter. On a machine without one this is never called.
+/// The value of the processor's counter. On other architectures than x86-64 this is never called.
 #[inline]
 #[cfg_attr(target_arch = "x86_64", allow(unsafe_code))]
 fn ticks() -> u64 {
@@ -122,7 +123,7 @@ fn ticks() -> u64 {
     system_ns()
 }
 
-/// Whether the counter has a constant rate, also while the processor sleeps.
+/// Whether the counter has a constant rate, even while the processor sleeps.
 fn has_steady_ticks() -> bool {
     #[cfg(target_arch = "x86_64")]
     {

@@ -1,4 +1,4 @@
-//! The profile of the locks of this crate: one for the whole process, for good.
+//! The profile into which the locks of this crate record: one for the whole process, for good.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -27,8 +27,8 @@ impl fmt::Display for AlreadyWatched {
 
 impl std::error::Error for AlreadyWatched {}
 
-/// Records the locks of this crate into this profile from now on, while the profile is on. The
-/// process itself switches it, or a tool that also has the profile's words.
+/// Makes the locks of this crate record into this profile, from now on, while the profile is on.
+/// The process can switch the profile on and off, and so can a tool that maps the profile's file.
 ///
 /// Fails if the process already has a profile or an observer.
 pub fn install(profile: &'static Profile) -> Result<(), AlreadyWatched> {
@@ -70,26 +70,26 @@ impl ProfiledSite for ClassSite {
     }
 }
 
-/// The number of a thread's holds that an observer is told of at one time; further attempts are
-/// silent.
+/// The largest number of reported holds that a thread can have at one time. With an observer,
+/// further attempts are not reported.
 const HELD_MAX: usize = HOLDS_MAX;
 
-/// The recorder of a thread and, for an observer, the locks that the thread holds, so that guards
-/// need not carry them.
+/// The recorder of a thread and, for an observer, the site and mode of each of the thread's
+/// reported holds, so that guards need not carry them.
 struct ThreadLocal {
     recorder: Recorder,
     held: [Option<(LockSite, LockMode)>; HELD_MAX],
 }
 
 thread_local! {
-    /// Has no destructor, so it works until the thread's last instruction.
+    /// Has no destructor, so destructors of other thread-locals can still use it.
     static LOCAL: RefCell<ThreadLocal> = const {
         RefCell::new(ThreadLocal { recorder: Recorder::new(), held: [None; HELD_MAX] })
     };
     static LEAVE: LeaveOnExit = const { LeaveOnExit };
 }
 
-/// Gives the block back when the thread ends.
+/// Gives the thread's block back when the thread ends.
 struct LeaveOnExit;
 
 impl Drop for LeaveOnExit {
@@ -100,7 +100,7 @@ impl Drop for LeaveOnExit {
     }
 }
 
-/// Whether the attempt that begins now is recorded.
+/// Begins an attempt; returns whether it is recorded.
 #[inline(always)]
 pub(crate) fn begin(profile: &Profile) -> bool {
     LOCAL.with_borrow_mut(|local| match local.recorder.has_room() {
@@ -109,13 +109,13 @@ pub(crate) fn begin(profile: &Profile) -> bool {
     })
 }
 
-/// Whether there is room to report one more lock to an observer.
+/// Whether this thread can report one more hold to an observer.
 #[cold]
 pub(crate) fn has_room() -> bool {
     LOCAL.with_borrow(|local| local.held.iter().any(Option::is_none))
 }
 
-/// Remembers a hold that an observer was told of; returns the argument for [`unhold`].
+/// Remembers a hold that was reported to an observer; returns the argument for [`unhold`].
 #[cold]
 pub(crate) fn hold(site: LockSite, mode: LockMode) -> u32 {
     LOCAL.with_borrow_mut(|local| {
@@ -162,7 +162,7 @@ pub(crate) fn released(profile: &Profile, index: u32) {
     });
 }
 
-/// Forgets failed try-locks of a lock that is being dropped.
+/// Forgets this thread's failed try-locks of a lock that is being dropped.
 #[cold]
 pub(crate) fn destroyed(lock: usize) {
     LOCAL.with_borrow_mut(|local| local.recorder.destroyed(lock));
@@ -179,7 +179,7 @@ pub(crate) fn timed_out(profile: &Profile, place: ClassSite, lock: usize, wait: 
     LOCAL.with_borrow_mut(|local| local.recorder.timed_out(profile, &place, lock, wait));
 }
 
-/// The identity of this thread; `None` if the thread could not give a block back any more.
+/// The identity of this thread; `None` if the thread is ending and could not give a block back.
 fn this_thread() -> Option<ThreadIdentity> {
     LEAVE.try_with(|_| ()).ok()?;
     let mut name = [0; 16];

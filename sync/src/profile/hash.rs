@@ -1,4 +1,4 @@
-//! Keys: 64 bits that stand for a call site, a stack or a row.
+//! Keys: hashes of 64 bits that stand for a call site, a call stack or a row of a table.
 
 /// Mixes a word: each bit of the result depends on all bits of `word`.
 #[inline]
@@ -9,7 +9,7 @@ pub(crate) fn mix(word: u64) -> u64 {
     word ^ word >> 31
 }
 
-/// The key of these words, in this order; never 0.
+/// Hashes these words, in this order, to a key, which is never 0.
 #[inline]
 #[must_use]
 pub fn hash_words(words: &[u64]) -> u64 {

@@ -4,12 +4,12 @@
 //!
 //! | words | written by | read by |
 //! |---|---|---|
-//! | which rows are in use | the thread that has the block | that thread; waiters; tools |
-//! | the rows | the same | the same |
+//! | the word of used rows | the thread that has the block | that thread; waiters; tools |
+//! | the rows | the thread that has the block | that thread; waiters; tools |
 //!
-//! No ordering is needed: a waiter counts the wait for the holder that it reads. A row that is
-//! being written may be read half old and half new: the wait then counts for the previous holder,
-//! or for none.
+//! No ordering is needed, since a wrong answer only assigns a wait to a wrong holder. A waiter that
+//! reads a row while it is being written may see a mixture of old and new words: then the wait
+//! counts for the previous holder, or for none.
 
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
@@ -21,9 +21,9 @@ use super::shared::Profile;
 
 type HoldRow = [AtomicU64; hold::WORDS];
 
-const _: () = assert!(HOLDS_MAX < 64, "a word has a bit for each row");
+const _: () = assert!(HOLDS_MAX < 64, "the word of used rows needs a bit for each row");
 
-/// The part of a block with the thread's present holds and its present wait.
+/// The part of a block that contains the thread's present holds and its present wait.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Holds {
     /// Bit *n* is set while row *n* is in use.
@@ -32,7 +32,8 @@ pub(super) struct Holds {
     awaited: &'static HoldRow,
 }
 
-/// A lock between [acquired](super::Recorder::acquired) and [released](super::Recorder::released).
+/// A recorded hold of a lock, from [acquired](super::Recorder::acquired) to
+/// [released](super::Recorder::released).
 #[derive(Clone, Copy, Debug)]
 pub struct ProfiledHold {
     pub(super) held: HoldRecord,
@@ -40,7 +41,7 @@ pub struct ProfiledHold {
 }
 
 impl ProfiledHold {
-    /// The index among the thread's holds.
+    /// The index of this hold among the thread's holds.
     #[must_use]
     #[inline(always)]
     pub fn index(&self) -> u32 {
@@ -52,7 +53,8 @@ impl Holds {
     /// The holds in the words of a block.
     pub(super) fn of(block: &'static [AtomicU64]) -> Holds {
         let (rows, _) = block[block::HEAD_WORDS..].as_chunks();
-        let (rows, rest) = rows.split_first_chunk().expect("a block has rows for holds");
+        let (rows, rest) =
+            rows.split_first_chunk().expect("a block has `HOLDS_MAX` rows for holds");
         Holds { used: &block[block::HOLDS_USED], rows, awaited: &rest[0] }
     }
 
@@ -62,7 +64,7 @@ impl Holds {
         self.awaited[hold::LOCK].store(0, Relaxed);
     }
 
-    /// The rows in use; masked, since other programs may write these words.
+    /// The bits of the rows in use. They are masked, since other programs may write this word.
     #[inline(always)]
     fn used(&self) -> u64 {
         self.used.load(Relaxed) & ((1 << HOLDS_MAX) - 1)
@@ -73,7 +75,7 @@ impl Holds {
         self.used().trailing_ones() < HOLDS_MAX as u32
     }
 
-    /// Adds a hold; without room it replaces the oldest.
+    /// Adds a hold. If all rows are in use, it replaces the oldest hold.
     #[inline(always)]
     pub(super) fn add(&self, taken: &Acquisition, held: HoldRecord) -> ProfiledHold {
         let used = self.used();
@@ -116,7 +118,7 @@ impl Holds {
         latest
     }
 
-    /// The hold at an index.
+    /// The hold at an index, if that row is in use.
     #[inline(always)]
     pub(super) fn at(&self, index: u32) -> Option<ProfiledHold> {
         let row = self.rows.get(index as usize)?;
@@ -154,21 +156,22 @@ fn held_in(row: &HoldRow) -> HoldRecord {
     }
 }
 
-/// The number of blocks that are searched for a holder. With more threads the holder may not be
-/// found. Each block costs a cache line that another thread writes.
+/// The number of blocks that are searched for a holder. If more threads have blocks, the holder may
+/// not be found. There is a limit because each search of a block reads a cache line that another
+/// thread writes.
 const SEARCHED_MAX: usize = 256;
 
-/// The key of the call site of a lock's holder; 0 if none is found. Searches `looks` times, since a
-/// holder that has just acquired the lock may not have recorded it yet.
+/// The key of the call site of a lock's holder; 0 if no holder is found. Searches up to `looks`
+/// times, since a holder that has just acquired the lock may not have recorded that yet.
 #[cold]
 pub(super) fn holder_of(profile: &Profile, lock: usize, looks: usize) -> u64 {
     let held = (0..looks).find_map(|_| look_for_holder(profile, lock));
     held.map_or(0, |held| held.key)
 }
 
-/// The holder of a lock. Of several exclusive holders this is the one that came last: the others
-/// have just released the lock, or handed the release over to another thread. Of several readers
-/// it is any one.
+/// The hold of a lock, among the holds of all threads. If there are several exclusive holds, this
+/// is the latest: the other threads have just released the lock, or handed the release over to
+/// another thread. If readers hold the lock, this is the hold of any of them.
 fn look_for_holder(profile: &Profile, lock: usize) -> Option<HoldRecord> {
     let mut latest: Option<HoldRecord> = None;
     for (index, owner) in profile.owners().iter().take(SEARCHED_MAX).enumerate() {

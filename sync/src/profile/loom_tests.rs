@@ -1,4 +1,5 @@
-//! Two threads and one block; a thread's block and a tool.
+//! Two models: two threads take one block, one after the other; and a tool reads a block while its
+//! owner clears it.
 
 use loom::sync::Arc;
 use loom::thread;
@@ -8,7 +9,7 @@ use super::clear::clear;
 use crate::atomic::{AtomicU64, Ordering, Relaxed, UnsafeCell};
 use crate::model::{breaks, holds};
 
-/// The owners of one block, and the block.
+/// A block with one count, and the word of its owner.
 struct Block {
     owners: [AtomicU64; 1],
     count: UnsafeCell<u32>,
@@ -20,7 +21,8 @@ unsafe impl Sync for Block {}
 unsafe impl Send for Block {}
 
 impl Block {
-    /// Counts in the block, if it is free.
+    /// Takes the block, if it is free, adds 1 to its count and gives the block back. Returns the
+    /// number of visits that succeeded.
     fn visit(&self, tid: u64) -> u32 {
         let Some(index) = take(&self.owners, tid) else {
             return 0;
@@ -37,7 +39,7 @@ fn two_owners() {
     let other = Arc::clone(&shared);
     let visitor = thread::spawn(move || other.visit(1));
     let visits = shared.visit(2) + visitor.join().unwrap();
-    assert_eq!(shared.visit(3), 1, "everybody has given it back");
+    assert_eq!(shared.visit(3), 1, "both threads gave the block back, but it cannot be taken");
     // SAFETY: no other thread is left.
     let count = shared.count.with(|count| unsafe { *count });
     assert_eq!(count, visits + 1);
@@ -59,7 +61,7 @@ fn look_while_cleared() {
     // ORDER: pairs with the release in `clear`; tools read the file, the generation first.
     if shared[0].load(Ordering::Acquire) == 2 {
         let counts = [shared[1].load(Relaxed), shared[2].load(Relaxed)];
-        assert_eq!(counts, [0, 0], "counts of the generation before");
+        assert_eq!(counts, [0, 0], "the tool saw counts of the earlier generation");
     }
     writer.join().unwrap();
     assert_eq!(shared[0].load(Relaxed), 2);

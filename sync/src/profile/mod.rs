@@ -1,27 +1,28 @@
-//! The lock profiler: records what happens at locks into words that outlive the program.
+//! The lock profiler: records the events at locks in words that can outlive the program.
 //!
 //! A [`Profile`] lies in words that may be mapped from a file; `docs/format/locks.md` describes
-//! them. Each thread has a [`Recorder`] and a block of the profile that it alone writes, with plain
-//! stores. Any process can read all blocks into a [`ProfileSnapshot`]. The locks of this crate
-//! record themselves once a profile is [`install`]ed.
+//! them. Each thread has a [`Recorder`], and a block of the profile that only this thread writes.
+//! Any process can read all blocks into a [`ProfileSnapshot`]. The locks of this crate record their
+//! events once a profile is [`install`]ed.
 //!
 //! | file | holds |
 //! |---|---|
-//! | `plan.rs` | where everything lies |
+//! | `plan.rs` | the layout of a profile |
 //! | `shared.rs` | switches, tables of sites, modules and text |
 //! | `block.rs`, `claim.rs`, `clear.rs` | the words of one thread, their owner, a reset |
 //! | `holds.rs` | the locks that a thread holds now, for waiters and for tools |
 //! | `recorder.rs`, `attempt.rs` | attempts and holds of a thread, for any kind of lock |
 //! | `samples.rs`, `stack.rs` | the call stacks of some waits and failed try-locks |
 //! | `current.rs` | the profile of this process's own locks |
-//! | `processes.rs` | how many processes of a recording there are |
-//! | `read/` | reading |
+//! | `processes.rs` | the number of processes of a recording |
+//! | `read/` | reading a profile into a snapshot |
 //! | `clock.rs`, `hash.rs` | time stamps, keys |
 //!
 //! Invariants:
 //! - Recording allocates nothing, takes no lock and does no I/O.
-//! - Events without room in their table are counted elsewhere, so none is lost silently.
-//! - A reset, a switch or a reader never makes a thread wait.
+//! - An event for which a table has no row is counted in another place, so no event is lost
+//!   silently.
+//! - No thread waits because a profile is reset, switched on or off, or read.
 
 #[cfg(not(loom))]
 mod attempt;

@@ -1,53 +1,54 @@
-//! The layout of the words of a lock profile, from a few counts: `docs/format/locks.md`.
+//! The layout of a lock profile, which follows from a few counts. `docs/format/locks.md` describes
+//! it.
 
-/// First word of a profile, "FBYLOCKS" as little-endian bytes.
+/// The first word of a profile, "FBYLOCKS" as little-endian bytes.
 pub(super) const MAGIC: u64 = u64::from_le_bytes(*b"FBYLOCKS");
 
 /// The layout version that this program writes and reads.
 pub(super) const LAYOUT_VERSION: u32 = 2;
 
-/// Words of the header.
+/// The number of words of the header.
 pub(super) const HEADER_WORDS: usize = 128;
 
-/// Bytes of the program's name in the header, padded with zeros.
+/// The number of bytes in the header for the program's name, which is padded with zeros.
 pub(super) const PROGRAM_BYTES: usize = 256;
 
-/// Words of the header.
+/// The indexes of the words of the header.
 pub(super) mod header {
-    /// After the magic number. Low half: layout version; high half: bytes of the header.
+    /// The word after the magic number. Low half: layout version; high half: bytes of the header.
     pub(in crate::profile) const VERSION: usize = 1;
-    /// Low half: process; high half: kind of sites.
+    /// Low half: process id; high half: kind of sites.
     pub(in crate::profile) const PID: usize = 2;
     pub(in crate::profile) const START_TICKS: usize = 3;
     pub(in crate::profile) const BOOT_ID: usize = 4;
     pub(in crate::profile) const CREATED_UNIX_NS: usize = 6;
     pub(in crate::profile) const CLOCK_HZ: usize = 7;
     pub(in crate::profile) const FILE_BYTES: usize = 8;
-    /// Low half: rows of the site table; high half: return addresses in each.
+    /// Low half: rows of the site table; high half: return addresses in a row.
     pub(in crate::profile) const SITES: usize = 9;
     /// Low half: rows of the module table; high half: blocks of threads.
     pub(in crate::profile) const MODULES: usize = 10;
     pub(in crate::profile) const TEXT_BYTES: usize = 11;
     /// Low half: rows with a key in a block; high half: pairs in a block.
     pub(in crate::profile) const ROWS: usize = 12;
-    /// Low half: rows of the stack table; high half: return addresses in each.
+    /// Low half: rows of the stack table; high half: return addresses in a row.
     pub(in crate::profile) const STACKS: usize = 13;
     /// Samples in a block.
     pub(in crate::profile) const SAMPLES: usize = 14;
-    /// The hash of the words before, by [`hash_words`](crate::profile::hash_words).
+    /// The hash of words 0 to 14, by [`hash_words`](crate::profile::hash_words).
     pub(in crate::profile) const CHECK: usize = 15;
 
-    /// Control words, which other programs write while this one runs.
+    /// The first of the control words, which other programs may write while this one runs.
     pub(in crate::profile) const ENABLED: usize = 16;
     pub(in crate::profile) const SKIP: usize = 17;
     pub(in crate::profile) const GENERATION: usize = 18;
     pub(in crate::profile) const RESET_UNIX_NS: usize = 19;
     pub(in crate::profile) const STACK_SAMPLE: usize = 20;
 
-    /// The profile's clock when it was made.
+    /// The time at which the profile was made, by the profile's clock.
     pub(in crate::profile) const CREATED_TICKS: usize = 24;
 
-    /// Counts that all threads share; each changes seldom.
+    /// The first of the counts that all threads share. These counts change seldom.
     pub(in crate::profile) const SITES_USED: usize = 32;
     pub(in crate::profile) const SITES_REJECTED: usize = 33;
     pub(in crate::profile) const SITE_COLLISIONS: usize = 34;
@@ -57,30 +58,31 @@ pub(super) mod header {
     pub(in crate::profile) const MODULES_REJECTED: usize = 38;
     pub(in crate::profile) const THREADS_STARTED: usize = 39;
     pub(in crate::profile) const LOST: usize = 40;
-    /// In the first profile of a recording: other processes that have one.
+    /// In the profile of a recording's first process: the number of other processes with a profile.
     pub(in crate::profile) const PROCESSES: usize = 41;
     pub(in crate::profile) const STACKS_USED: usize = 42;
     pub(in crate::profile) const STACKS_REJECTED: usize = 43;
     pub(in crate::profile) const STACK_COLLISIONS: usize = 44;
-    /// In the first profile: processes that were refused one.
+    /// In the profile of a recording's first process: the number of processes that were refused a
+    /// profile.
     pub(in crate::profile) const PROCESSES_REFUSED: usize = 45;
 
     pub(in crate::profile) const PROGRAM: usize = 48;
 }
 
-/// A control word, which other programs set while its program runs.
+/// A control word of a profile, which other programs may set while the recorded program runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Switch {
     /// Not 0 while attempts are recorded; a different number each time recording is switched on.
     Enabled = header::ENABLED as isize,
-    /// Attempts that a thread skips after each that it records.
+    /// The number of attempts that a thread skips after each attempt that it records.
     Skip = header::SKIP as isize,
-    /// Adding 1 resets the profile.
+    /// The generation of the profile: adding 1 resets the profile.
     Generation = header::GENERATION as isize,
     /// The time of the last reset, in nanoseconds since 1970.
     ResetUnixNs = header::RESET_UNIX_NS as isize,
-    /// The call stack is recorded for one in this many waits and failed try-locks of a thread; 0:
-    /// for none.
+    /// A thread records the call stack of one in this many waits and failed try-locks; 0 means
+    /// none.
     StackSample = header::STACK_SAMPLE as isize,
 }
 
@@ -92,29 +94,29 @@ impl Switch {
     }
 }
 
-/// Words of a row of the site table, before its return addresses.
+/// The indexes of the words of a row of the site table, before its return addresses.
 pub(super) mod site {
     pub(in crate::profile) const KEY: usize = 0;
     /// The hash of all other words of the row.
     pub(in crate::profile) const CHECK: usize = 1;
-    /// Text: the lock's class, or the kind of lock.
+    /// The lock's class, or the kind of lock, as a text.
     pub(in crate::profile) const NAME: usize = 2;
-    /// Text: the file of the source.
+    /// The source file, as a text.
     pub(in crate::profile) const PLACE: usize = 3;
     /// Low half: line; high half: column.
     pub(in crate::profile) const LINE: usize = 4;
     /// The address of the lock, if the site is for one lock.
     pub(in crate::profile) const LOCK: usize = 5;
-    /// Number of return addresses after the fixed words.
+    /// The number of return addresses after the fixed words.
     pub(in crate::profile) const FRAME_COUNT: usize = 6;
     pub(in crate::profile) const FIXED_WORDS: usize = 8;
 }
 
-/// Words of a row of the stack table, before its return addresses: a call stack that led to a
-/// site.
+/// The indexes of the words of a row of the stack table, before its return addresses. A row is a
+/// call stack that led to a site.
 pub(super) mod stack {
     pub(in crate::profile) const KEY: usize = 0;
-    /// As `CHECK` of a site.
+    /// The hash of all other words of the row.
     pub(in crate::profile) const CHECK: usize = 1;
     /// The key of the site.
     pub(in crate::profile) const SITE: usize = 2;
@@ -122,7 +124,8 @@ pub(super) mod stack {
     pub(in crate::profile) const FIXED_WORDS: usize = 8;
 }
 
-/// Words of a row of the module table: a mapped part of a program or library.
+/// The indexes of the words of a row of the module table. A row is a mapped part of a program or
+/// library.
 pub(super) mod module {
     pub(in crate::profile) const START: usize = 0;
     pub(in crate::profile) const END: usize = 1;
@@ -132,13 +135,13 @@ pub(super) mod module {
     pub(in crate::profile) const WORDS: usize = 8;
 }
 
-/// Words at the beginning of a thread's block.
+/// The indexes of the words at the beginning of a thread's block.
 pub(super) mod block {
     pub(in crate::profile) const TID: usize = 0;
     /// The thread's name, 16 bytes.
     pub(in crate::profile) const NAME: usize = 1;
     pub(in crate::profile) const GENERATION: usize = 3;
-    /// The number of threads that had the block, one after another.
+    /// The number of threads that have had the block since the last reset, one after another.
     pub(in crate::profile) const OWNERS: usize = 4;
     pub(in crate::profile) const ROWS_USED: usize = 5;
     pub(in crate::profile) const ROWS_REJECTED: usize = 6;
@@ -156,27 +159,27 @@ pub(super) mod block {
     pub(in crate::profile) const HEAD_WORDS: usize = 32;
 }
 
-/// Words of a row of the holds: a lock that the thread holds. The last row is for the lock that it
-/// waits for.
+/// The indexes of the words of a row of the holds. A row is a lock that the thread holds; the last
+/// row is the lock that the thread waits for.
 pub(super) mod hold {
     /// The address of the lock; 0 in the last row while the thread does not wait.
     pub(in crate::profile) const LOCK: usize = 0;
     /// The key of the call site.
     pub(in crate::profile) const KEY: usize = 1;
-    /// The start, by the profile's clock.
+    /// The start of the hold or wait, by the profile's clock.
     pub(in crate::profile) const SINCE: usize = 2;
-    /// Low half: the row of its site in this block, and the flag [`SHARED`]; high half: the low
-    /// half of the generation in which it began.
+    /// Low half: the row of the call site in this block, and the flag [`SHARED`]; high half: the
+    /// low half of the generation in which the hold began.
     pub(in crate::profile) const ROW: usize = 3;
     /// A flag in the low half of `ROW`: other threads may hold the lock too.
     pub(in crate::profile) const SHARED: u64 = 1 << 31;
     pub(in crate::profile) const WORDS: usize = 4;
 }
 
-/// Holds of a thread that are recorded at a time.
+/// The largest number of holds of a thread that are recorded at a time.
 pub(super) const HOLDS_MAX: usize = 31;
 
-/// Words of a row of a block: one thread at one site.
+/// The indexes of the words of a row of a block: the counts of one thread at one site.
 pub(super) mod row {
     pub(in crate::profile) const COUNT: usize = 0;
     pub(in crate::profile) const HOLD_NS: usize = 1;
@@ -199,7 +202,7 @@ pub(super) mod row {
     pub(in crate::profile) const WORDS: usize = WAIT_BUCKETS + super::BUCKET_COUNT;
 }
 
-/// Words of a pair: a holder's site and the site of a waiter.
+/// The indexes of the words of a pair: the waits at one site for the holders of another site.
 pub(super) mod pair {
     /// 0 if the site of the holder is unknown.
     pub(in crate::profile) const HOLDER: usize = 0;
@@ -212,9 +215,10 @@ pub(super) mod pair {
     pub(in crate::profile) const WORDS: usize = 8;
 }
 
-/// Words of a sample: the time that one thread lost on one call stack to one holder.
+/// The indexes of the words of a sample: the time that one thread lost on one call stack to the
+/// holders of one site.
 pub(super) mod sample {
-    /// The key of the stack, which includes that of the site.
+    /// The key of the stack. The key of the waiter's site is part of the hash.
     pub(in crate::profile) const STACK: usize = 0;
     pub(in crate::profile) const WAITER: usize = 1;
     /// 0 if the site of the holder is unknown.
@@ -227,14 +231,14 @@ pub(super) mod sample {
     pub(in crate::profile) const WORDS: usize = 8;
 }
 
-/// Buckets of a histogram of times.
+/// The number of buckets of a histogram of times.
 pub const BUCKET_COUNT: usize = 32;
 
 /// Times below 2 to this power, in nanoseconds, fall into the first bucket.
 const FIRST_BUCKET_BITS: u32 = 5;
 
-/// The bucket of a time: the first is below 32 ns, each other one is twice as wide as the one
-/// before, and the last is open.
+/// The bucket of a time. Bucket 0 is for times below 32 ns, bucket *n* for times from 2^(*n* + 4)
+/// ns to below 2^(*n* + 5) ns, and the last bucket for all longer times.
 #[must_use]
 #[inline]
 pub(super) fn bucket_of(ns: u64) -> usize {
@@ -242,34 +246,34 @@ pub(super) fn bucket_of(ns: u64) -> usize {
     (bits.saturating_sub(FIRST_BUCKET_BITS) as usize).min(BUCKET_COUNT - 1)
 }
 
-/// The upper end of a bucket; `None` for the last, which is open.
+/// The upper end of a bucket in nanoseconds; `None` for the last bucket, which has no end.
 #[must_use]
 pub fn bucket_end_ns(bucket: usize) -> Option<u64> {
     (bucket + 1 < BUCKET_COUNT).then(|| 1 << (bucket as u32 + FIRST_BUCKET_BITS))
 }
 
-/// The words of a line. Each part of the profile begins on a line of its own.
+/// The number of words in a line. Each part of a profile begins on a line of its own.
 const LINE_WORDS: usize = 16;
 
 /// The offset of the keys in a block.
 pub(super) const KEYS_START: usize = block::HEAD_WORDS + (HOLDS_MAX + 1) * hold::WORDS;
 
-/// The room for sampled call stacks.
+/// The capacity of a profile for sampled call stacks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StackPlan {
-    /// Rows of the stack table; a power of two.
+    /// The number of rows of the stack table; a power of two.
     pub stacks: u32,
-    /// Return addresses of a stack.
+    /// The number of return addresses that a stack can have.
     pub frames: u32,
-    /// Samples of a block; a power of two.
+    /// The number of samples in a block; a power of two.
     pub samples: u32,
 }
 
 impl StackPlan {
-    /// No call stack is ever taken.
+    /// The plan of a profile that never records call stacks.
     pub const NONE: StackPlan = StackPlan { stacks: 0, frames: 0, samples: 0 };
 
-    /// The largest of each count.
+    /// The largest allowed value of each count.
     pub(in crate::profile) const MAX: StackPlan =
         StackPlan { stacks: 1 << 13, frames: 64, samples: 1 << 13 };
 
@@ -282,29 +286,29 @@ impl StackPlan {
     }
 }
 
-/// The room of a profile for each of its parts.
+/// The capacity of each part of a profile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProfilePlan {
-    /// Rows of the site table; a power of two.
+    /// The number of rows of the site table; a power of two.
     pub sites: u32,
-    /// Return addresses of a site.
+    /// The number of return addresses that a site can have.
     pub frames: u32,
-    /// Rows of the module table.
+    /// The number of rows of the module table.
     pub modules: u32,
-    /// Bytes of names and paths; a multiple of 8.
+    /// The number of bytes for names and paths; a multiple of 8.
     pub text_bytes: u32,
-    /// Blocks: threads that record at the same time.
+    /// The number of blocks, and so of threads that can record at the same time.
     pub threads: u32,
-    /// Rows of a block, besides the shared row; a power of two.
+    /// The number of rows in a block, besides the shared row; a power of two.
     pub rows: u32,
-    /// Pairs of a block; a power of two.
+    /// The number of pairs in a block; a power of two.
     pub pairs: u32,
-    /// Sampled stacks.
+    /// The capacity for sampled call stacks.
     pub stacks: StackPlan,
 }
 
 impl ProfilePlan {
-    /// The largest of each count.
+    /// The largest allowed value of each count.
     pub(in crate::profile) const MAX: ProfilePlan = ProfilePlan {
         sites: 1 << 20,
         frames: 64,
@@ -316,10 +320,10 @@ impl ProfilePlan {
         stacks: StackPlan::MAX,
     };
 
-    /// Bytes of the largest profile.
+    /// The largest allowed size of a profile, in bytes.
     pub(in crate::profile) const BYTES_MAX: u64 = 1 << 32;
 
-    /// The reason why a profile of this plan is impossible; `None` if it is possible.
+    /// The first count of this plan that is out of bounds; `None` if the plan is valid.
     #[must_use]
     pub fn fault(&self) -> Option<&'static str> {
         let max = ProfilePlan::MAX;
@@ -343,49 +347,49 @@ impl ProfilePlan {
         })
     }
 
-    /// First word of the owners of the blocks, one word each.
+    /// The first word of the owners of the blocks. Each block has one word there.
     #[must_use]
     pub fn owners(&self) -> usize {
         HEADER_WORDS
     }
 
-    /// First word of the site table.
+    /// The first word of the site table.
     #[must_use]
     pub fn sites_start(&self) -> usize {
         lines(self.owners() + self.threads as usize)
     }
 
-    /// Words of a row of the site table.
+    /// The number of words in a row of the site table.
     #[must_use]
     pub fn site_words(&self) -> usize {
         site::FIXED_WORDS + (self.frames as usize).next_multiple_of(8)
     }
 
-    /// First word of the stack table.
+    /// The first word of the stack table.
     #[must_use]
     pub fn stacks_start(&self) -> usize {
         lines(self.sites_start() + self.sites as usize * self.site_words())
     }
 
-    /// Words of a row of the stack table.
+    /// The number of words in a row of the stack table.
     #[must_use]
     pub fn stack_words(&self) -> usize {
         stack::FIXED_WORDS + (self.stacks.frames as usize).next_multiple_of(8)
     }
 
-    /// First word of the module table.
+    /// The first word of the module table.
     #[must_use]
     pub fn modules_start(&self) -> usize {
         lines(self.stacks_start() + self.stacks.stacks as usize * self.stack_words())
     }
 
-    /// First word of the text.
+    /// The first word of the text.
     #[must_use]
     pub fn text_start(&self) -> usize {
         lines(self.modules_start() + self.modules as usize * module::WORDS)
     }
 
-    /// First word of the blocks.
+    /// The first word of the blocks.
     #[must_use]
     pub fn blocks_start(&self) -> usize {
         lines(self.text_start() + self.text_bytes as usize / 8)
@@ -409,29 +413,29 @@ impl ProfilePlan {
         lines(self.pairs_start() + self.pairs as usize * pair::WORDS)
     }
 
-    /// Words of a block.
+    /// The number of words in a block.
     #[must_use]
     pub fn block_words(&self) -> usize {
         lines(self.samples_start() + self.stacks.samples as usize * sample::WORDS)
     }
 
-    /// Words of the whole profile.
+    /// The number of words of the whole profile.
     #[must_use]
     pub fn word_count(&self) -> usize {
         self.blocks_start().saturating_add(self.block_words().saturating_mul(self.threads as usize))
     }
 
-    /// Bytes of the whole profile.
+    /// The number of bytes of the whole profile.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         (self.word_count() as u64).saturating_mul(8)
     }
 
-    /// This plan with as many threads as fit into `bytes`; `None` if there is no room for a single
-    /// thread.
+    /// This plan with as many threads as fit into a profile of `bytes` bytes; `None` if not even
+    /// one thread fits.
     #[must_use]
     pub fn within(self, bytes: u64) -> Option<ProfilePlan> {
-        // The owners take a word for each thread, rounded up to lines.
+        // The owners occupy one word for each thread, rounded up to lines.
         let fixed = ProfilePlan { threads: 0, ..self }.word_count() + 2 * LINE_WORDS;
         let left = usize::try_from(bytes / 8).ok()?.checked_sub(fixed)?;
         let threads = left / (self.block_words() + 1);

@@ -1,5 +1,5 @@
-//! The number of processes of one recording that have a profile. The profile of the first process
-//! has the count.
+//! The number of processes of one recording that have a profile. The count is in the profile of the
+//! first process.
 
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
@@ -7,12 +7,13 @@ use std::sync::atomic::Ordering::Relaxed;
 use super::hash::hash_words;
 use super::plan::{HEADER_WORDS, LAYOUT_VERSION, MAGIC, header};
 
-/// Bytes of a profile that [`count_process`] needs.
+/// The number of bytes at the beginning of a profile that [`count_process`] needs.
 pub const COUNTED_BYTES: usize = HEADER_WORDS * 8;
 
-/// Counts another process that wants a profile beside the first one, which begins with these words.
-/// Returns false, and counts a refusal, if `max` processes have one. If the words are not a profile
-/// of this layout, nothing is counted or refused.
+/// Counts one more process that wants a profile of its own. `first` is the header of the first
+/// process's profile. Returns false, and counts a refusal, if `max` processes, the first included,
+/// already have a profile. If `first` is not the header of a profile of this layout, this counts
+/// nothing and returns true.
 #[must_use]
 pub fn count_process(first: &[AtomicU64; HEADER_WORDS], max: u64) -> bool {
     if !is_profile(first) {

@@ -1,4 +1,4 @@
-//! Recording the locks of one thread. Allocates nothing, takes no lock, does no I/O.
+//! Recording the locks of one thread. A recorder allocates nothing, takes no lock and does no I/O.
 
 use super::attempt::{Acquisition, HoldRecord, LockWait, ProfiledSite};
 use super::block::{ThreadBlock, ThreadIdentity, add, add_max, add_time, raise};
@@ -9,25 +9,26 @@ use super::plan::{HOLDS_MAX, block, header, pair, row, sample};
 use super::samples::Sampler;
 use super::shared::Profile;
 
-/// Failed try-locks that a thread remembers.
+/// The number of failed try-locks that a thread remembers.
 const TRIES_MAX: usize = 16;
 
-/// The longest time from a failed try-lock to the next attempt that still belongs to the same
-/// delay. A thread that wants a lock mostly tries again within milliseconds. After this long it may
-/// no longer want the lock. Another lock may even have the same address, if the first one was freed
-/// without notice.
+/// The longest time between a failed try-lock and the next attempt of the same thread for which the
+/// two belong to one delay. A thread that wants a lock mostly tries again within milliseconds.
+/// After this long it may no longer want the lock. Another lock may even have the same address, if
+/// the first one was freed without a call that the recorder sees.
 pub(super) const TRY_NS_MAX: u64 = 10_000_000_000;
 
-/// Attempts that a thread without a block loses before it looks for one again.
+/// A thread without a block looks for a free block at one in this many attempts.
 const LOST_BEFORE_LOOK: u32 = 256;
 
-/// A failed try-lock, until the thread acquires the lock.
+/// A failed try-lock of a lock that the thread has not acquired since.
 #[derive(Clone, Copy, Debug)]
 struct FailedTry {
     lock: usize,
     key: u64,
-    /// The time of the first failed try-lock, and of the last.
+    /// The time of the first failed try-lock.
     since: Stamp,
+    /// The time of the last failed try-lock.
     last: Stamp,
     row: u32,
     /// The index of the pair plus one; 0 for none.
@@ -38,8 +39,7 @@ struct FailedTry {
     on_since: u64,
 }
 
-/// The recording state of one thread; the thread may keep it anywhere. All calls are for the same
-/// profile.
+/// The recording state of one thread. All calls of a recorder are for the same profile.
 ///
 /// An attempt calls `begin`, then `begin_wait` if it has to wait, then `acquired`, `try_failed`,
 /// `timed_out` or `give_up`; a hold ends with `released` or `forget_holds`. An attempt that is not
@@ -81,9 +81,9 @@ impl Recorder {
         }
     }
 
-    /// Whether this attempt is recorded. Called first, while the profile is on. `thread` is called
-    /// when the thread gets a block; it returns `None` for a thread that could not give the block
-    /// back.
+    /// Begins an attempt, while the profile is on. Returns whether the attempt is recorded.
+    /// `thread` is called when the thread needs a block; it returns `None` for a thread that could
+    /// not give the block back.
     #[inline(always)]
     pub fn begin(
         &mut self,
@@ -109,7 +109,7 @@ impl Recorder {
 
     #[inline(never)]
     fn skip(&mut self, profile: &Profile) -> bool {
-        // The number of attempts to skip may have been lowered since.
+        // The number of attempts to skip may have been lowered after `skip_left` was set.
         self.skip_left = (self.skip_left - 1).min(profile.skip());
         if let Some(block) = &self.block {
             block.count(block::SKIPPED);
@@ -157,8 +157,9 @@ impl Recorder {
         Some(block)
     }
 
-    /// Records an acquisition; other threads see the hold at once. Without room, the oldest hold of
-    /// the thread is forgotten and counts as lost.
+    /// Records an acquisition; other threads see the hold at once. If the block has no free row for
+    /// the hold, the oldest hold of the thread is forgotten and counts as lost. Returns `None` if
+    /// the thread has no block.
     #[inline(always)]
     pub fn acquired(
         &mut self,
@@ -194,7 +195,7 @@ impl Recorder {
         Some(hold)
     }
 
-    /// Whether there is room for one more hold.
+    /// Whether the thread can record one more hold without forgetting another.
     #[inline(always)]
     #[must_use]
     pub fn has_room(&self) -> bool {
@@ -215,8 +216,9 @@ impl Recorder {
         self.block.as_ref()?.holds.find(lock).map(|(hold, _)| hold)
     }
 
-    /// Forgets the holds of a lock that ended, or that was replaced by another at its address: the
-    /// lengths of these holds are unknown. Returns their number.
+    /// Forgets this thread's holds of a lock that was destroyed, or replaced by another lock at its
+    /// address. The lengths of these holds are unknown, and are not counted. Returns the number of
+    /// the holds.
     #[inline]
     pub fn forget_holds(&mut self, lock: usize) -> u64 {
         let Some(block) = &self.block else {
@@ -231,7 +233,7 @@ impl Recorder {
         count
     }
 
-    /// Begins a wait for a held lock. It ends with `acquired`, `timed_out` or
+    /// Begins a wait for a held lock. The wait ends with `acquired`, `timed_out` or
     /// [`give_up`](Recorder::give_up).
     #[cold]
     #[must_use]
@@ -248,7 +250,7 @@ impl Recorder {
         LockWait { since, holder: profile.holder_in_the_way(lock) }
     }
 
-    /// Ends a wait without the lock, for a reason other than a time limit.
+    /// Ends a wait that did not get the lock, for another reason than a time limit.
     #[cold]
     pub fn give_up(&self) {
         if let Some(block) = &self.block {
@@ -270,14 +272,15 @@ impl Recorder {
         self.released_at(profile, hold, profile.clock().now());
     }
 
-    /// Records a release at `now`, just before other threads could take the lock.
+    /// Records a release at the time `now`. Call this before other threads can take the lock.
     #[inline(always)]
     pub fn released_at(&mut self, profile: &Profile, hold: &ProfiledHold, now: Stamp) {
         let Some(block) = &self.block else {
             return;
         };
         block.holds.remove(hold);
-        // A hold that began before a reset does not count. Within a generation a row keeps its key.
+        // A hold that began before a reset does not count: its row may now belong to another key.
+        // Within a generation a row keeps its key.
         let held = &hold.held;
         if held.generation == self.generation as u32 {
             let ns = profile.clock().ns_between(held.since, now);
@@ -286,7 +289,7 @@ impl Recorder {
         }
     }
 
-    /// Records a failed try-lock; `holder` as in [`LockWait`].
+    /// Records a failed try-lock. `holder` is the key of the call site of the holder; 0 if unknown.
     #[cold]
     pub fn try_failed(
         &mut self,
@@ -330,8 +333,8 @@ impl Recorder {
         self.remember(profile, (lock, key), row, (block.pair_of(wait.holder, key), sample));
     }
 
-    /// Records a wait on a condition: from `since`, when the lock was given up, until now, when it
-    /// is taken back. Called before [`Recorder::acquired`].
+    /// Records a wait on a condition: from `since`, when the lock was released for the wait, until
+    /// now, when the thread has the lock again. Called before [`Recorder::acquired`].
     #[cold]
     pub fn slept(&mut self, profile: &Profile, site: &impl ProfiledSite, since: Stamp) {
         let Some(block) = self.block else {
@@ -345,8 +348,8 @@ impl Recorder {
         add(&row[row::ASLEEP_COUNT], 1);
     }
 
-    /// Forgets failed try-locks of a lock that is being dropped, since another lock may get its
-    /// address.
+    /// Forgets this thread's failed try-locks of a lock that is being dropped, since another lock
+    /// may get the lock's address.
     #[inline]
     pub fn destroyed(&mut self, lock: usize) {
         if self.tried_count > 0 {
@@ -354,8 +357,8 @@ impl Recorder {
         }
     }
 
-    /// Gives the block back with its counts, for another thread to continue. Records nothing from
-    /// now on.
+    /// Gives the block back, so that another thread can continue its counts. The recorder records
+    /// nothing from now on.
     pub fn leave(&mut self, profile: &Profile) {
         self.has_left = true;
         if let Some(block) = self.block.take() {
@@ -365,13 +368,13 @@ impl Recorder {
         }
     }
 
-    /// Starts over in a forked child: the block is still the parent's. The next call finds another
-    /// one, in the child's profile.
+    /// Resets the recorder in a forked child, since its block belongs to the parent. The next
+    /// attempt takes a block of the child's profile.
     pub fn forked(&mut self) {
         *self = Recorder::new();
     }
 
-    /// Counts the delay from the first failed try-lock until now.
+    /// Counts the delay from the thread's first failed try-lock of this lock until now.
     #[cold]
     fn settle(&mut self, profile: &Profile, lock: usize, now: Stamp) {
         self.forget_old_tries(profile, now);
@@ -407,7 +410,7 @@ impl Recorder {
             known.last = now;
             return;
         }
-        // A free slot, or the one whose last failure is the oldest.
+        // A free slot, or the slot whose last failure is the oldest.
         let oldest = self.tried.iter_mut().min_by_key(|tried| tried.map(|tried| tried.last));
         let Some(place) = oldest else {
             return;
@@ -428,9 +431,9 @@ impl Recorder {
         tried
     }
 
-    /// Forgets failed try-locks from before the profile was last switched on, since acquisitions in
-    /// between were not recorded. Also forgets, and counts as forgotten, those that are too old:
-    /// their delay is unknown.
+    /// Forgets failed try-locks from before the profile was last switched on, since acquisitions
+    /// while it was off were not recorded. Also forgets failed try-locks that are too old, and
+    /// counts them as forgotten, since their delay is unknown.
     fn forget_old_tries(&mut self, profile: &Profile, now: Stamp) {
         let on_since = profile.on_since();
         for place in &mut self.tried {
@@ -448,7 +451,7 @@ impl Recorder {
         }
     }
 
-    /// Makes all failed try-locks older by `ns`.
+    /// Moves the times of all remembered failed try-locks `ns` into the past.
     #[cfg(test)]
     pub(super) fn age_tries(&mut self, ns: u64) {
         for tried in self.tried.iter_mut().flatten() {
@@ -462,8 +465,8 @@ impl Recorder {
     }
 }
 
-/// Counts a finished wait, in the waiter's row and for the pair of holder and waiter; returns its
-/// length.
+/// Counts a finished wait in the waiter's row and in the pair of holder and waiter. Returns the
+/// length of the wait in nanoseconds.
 #[cold]
 fn waited(
     block: &ThreadBlock,

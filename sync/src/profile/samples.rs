@@ -1,7 +1,7 @@
 //! Samples: the call stacks of some waits and failed try-locks, and the time that was lost there.
 //!
-//! Samples have counts of their own, so a site counts the same with and without them. An attempt
-//! that finds its lock free never comes here.
+//! Samples have counts of their own, so the counts of a site do not depend on sampling. An attempt
+//! that finds its lock free runs no code of this file.
 
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
@@ -12,7 +12,7 @@ use super::hash::hash_words;
 use super::plan::{StackPlan, block, header, sample, stack};
 use super::shared::{KeyRow, Profile, close_row};
 
-/// Counts down to a thread's next sample.
+/// The countdown to a thread's next sample.
 #[derive(Debug)]
 pub(super) struct Sampler {
     left: u64,
@@ -23,8 +23,8 @@ impl Sampler {
         Sampler { left: 0 }
     }
 
-    /// Samples a finished wait; returns the sample to which a later delay belongs, if this wait is
-    /// sampled.
+    /// Counts a finished wait in a sample, if it is this wait's turn. Returns the index of the
+    /// sample, for a delay that begins with this wait.
     #[cold]
     pub(super) fn waited(
         &mut self,
@@ -40,8 +40,8 @@ impl Sampler {
         Some(index)
     }
 
-    /// Samples a failed try-lock; returns the sample to which the delay belongs, if this one is
-    /// sampled.
+    /// Counts a failed try-lock in a sample, if it is this try-lock's turn. Returns the index of
+    /// the sample, for the delay that begins now.
     #[cold]
     pub(super) fn try_failed(
         &mut self,
@@ -54,7 +54,8 @@ impl Sampler {
         Some(index)
     }
 
-    /// Records the call stack, if this event is to be sampled and there is room.
+    /// Records the call stack, if it is this event's turn, and returns the index of its sample.
+    /// Returns `None` if it is not, or if the thread's table of samples is full.
     #[inline(never)]
     fn sample(
         &mut self,
@@ -66,7 +67,7 @@ impl Sampler {
         if every == 0 || block.samples.is_empty() {
             return None;
         }
-        // The rate may have changed since.
+        // The rate may have changed after `left` was set.
         self.left = self.left.min(every - 1);
         if self.left > 0 {
             self.left -= 1;
@@ -84,8 +85,8 @@ impl Sampler {
 }
 
 impl ThreadBlock {
-    /// The sample of a stack and a holder (0 if unknown); `None` without room. Calls `is_new` if
-    /// the sample begins now.
+    /// The index of the sample of a stack and a holder (0 if unknown); `None` if the table is full
+    /// for this sample. Calls `is_new` if the sample is new.
     fn sample_of(
         &self,
         stack: u64,
@@ -132,8 +133,8 @@ impl ThreadBlock {
 }
 
 impl Profile {
-    /// Records the call stack of one in `every` waits and failed try-locks of a thread; 0 records
-    /// none.
+    /// Sets the sampling rate: each thread records the call stack of one in `every` of its waits
+    /// and failed try-locks; 0 means none.
     pub fn set_stack_sample(&self, every: u64) {
         self.part(header::STACK_SAMPLE, 1)[0].store(every, Relaxed);
     }
@@ -144,7 +145,8 @@ impl Profile {
         self.part(header::STACK_SAMPLE, 1)[0].load(Relaxed)
     }
 
-    /// Describes the key of a stack for tools. Any thread may repeat the description.
+    /// Writes the call stack of a key into the stack table, for tools. Does nothing if the table
+    /// has this key.
     fn describe_stack(&self, key: u64, site: u64, frames: &[u64]) {
         let plan = self.plan();
         let table = (plan.stacks_start(), plan.stacks.stacks as usize, plan.stack_words());

@@ -2,10 +2,10 @@
 //!
 //! | words | written by | read by |
 //! |---|---|---|
-//! | identity and plan, up to `CHECK` | its process, before it shares the profile | tools |
+//! | identity and plan, up to `CHECK` | the process, before it shares the profile | tools |
 //! | the switches, from `ENABLED` on | tools, at any time | every attempt at a lock |
-//! | counts | all threads, when a table fills or has no room | tools |
-//! | sites, modules, text | the first thread that meets one; then never | tools |
+//! | counts | all threads, when a table gets a row or is full | tools |
+//! | sites, modules, text | the first thread that records one; then never again | tools |
 //!
 //! No ordering is needed: a row of a table carries a check of its contents, and a reader ignores a
 //! row whose check does not match.
@@ -20,7 +20,7 @@ use super::plan::{
     HEADER_WORDS, LAYOUT_VERSION, MAGIC, PROGRAM_BYTES, ProfilePlan, header, module, site,
 };
 
-/// Rows that a probe visits before the table counts as full.
+/// The number of rows that a probe visits before the table counts as full for a key.
 const PROBES_MAX: usize = 64;
 
 /// The longest text of a table, in bytes.
@@ -29,26 +29,26 @@ pub(super) const TEXT_BYTES_MAX: usize = 4096;
 /// The kind of the sites of a profile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SiteKind {
-    /// Places in the source, each for one lock class.
+    /// Each site is a place in the source and a lock class.
     Places = 0,
-    /// Stacks of return addresses.
+    /// Each site is a stack of return addresses.
     Stacks = 1,
 }
 
-/// The process of a profile.
+/// The process that a profile records.
 #[derive(Clone, Copy, Debug)]
 pub struct ProcessIdentity<'a> {
-    /// Process id.
+    /// The process id.
     pub pid: u32,
-    /// Its start, in clock ticks since boot; 0 if unknown.
+    /// The start of the process, in clock ticks since boot; 0 if unknown.
     pub start_ticks: u64,
     /// The kernel's random id of this boot; zeros if unknown.
     pub boot_id: [u8; 16],
-    /// Now, in nanoseconds since 1970.
+    /// The current time, in nanoseconds since 1970.
     pub unix_ns: u64,
     /// The program, as it was started.
     pub program: &'a str,
-    /// The kind of its sites.
+    /// The kind of the profile's sites.
     pub kind: SiteKind,
 }
 
@@ -65,11 +65,11 @@ impl<'a> ProcessIdentity<'a> {
 pub struct SiteDescription<'a> {
     /// The lock's class, or the kind of lock.
     pub name: &'a str,
-    /// The file of the source; empty if there are return addresses instead.
+    /// The source file; empty if the site has return addresses instead.
     pub place: &'a str,
-    /// Line of that file.
+    /// The line in the source file.
     pub line: u32,
-    /// Column of that line.
+    /// The column in that line.
     pub column: u32,
     /// The address of the lock, if the site is for one lock; else 0.
     pub lock: u64,
@@ -77,7 +77,7 @@ pub struct SiteDescription<'a> {
     pub frames: &'a [u64],
 }
 
-/// A lock profile that this program writes. Does no I/O and allocates nothing.
+/// A lock profile that this program writes. Its methods do no I/O and allocate nothing.
 #[derive(Debug)]
 pub struct Profile {
     words: &'static [AtomicU64],
@@ -91,7 +91,8 @@ pub struct Profile {
 impl Profile {
     /// Makes a profile in words that are all zero. The profile is off.
     ///
-    /// Returns `None` if the plan has a [fault](ProfilePlan::fault), or needs more words.
+    /// Returns `None` if the plan has a [fault](ProfilePlan::fault), or needs more words than there
+    /// are.
     #[must_use]
     pub fn new(
         words: &'static [AtomicU64],
@@ -142,7 +143,7 @@ impl Profile {
         }
     }
 
-    /// The room of its parts.
+    /// The capacity of each part of this profile.
     #[must_use]
     pub fn plan(&self) -> &ProfilePlan {
         &self.plan
@@ -184,19 +185,19 @@ impl Profile {
         self.switch().load(Relaxed)
     }
 
-    /// Records one in `skip + 1` attempts of each thread: 0 records each.
+    /// Makes each thread record one in `skip + 1` attempts: with 0 it records every attempt.
     pub fn set_skip(&self, skip: u64) {
         self.header[header::SKIP].store(skip, Relaxed);
     }
 
-    /// Attempts that a thread skips after each that it records.
+    /// The number of attempts that a thread skips after each attempt that it records.
     #[must_use]
     #[inline]
     pub fn skip(&self) -> u64 {
         self.header[header::SKIP].load(Relaxed)
     }
 
-    /// Resets the profile: each thread clears its counts before it records its next event.
+    /// Resets the profile: each thread clears its counts before it records its next attempt.
     pub fn reset(&self, unix_ns: u64) {
         self.header[header::GENERATION].fetch_add(1, Relaxed);
         self.header[header::RESET_UNIX_NS].store(unix_ns, Relaxed);
@@ -220,21 +221,21 @@ impl Profile {
         self.count(header::LOST, n);
     }
 
-    /// `count` words from `start` on.
+    /// The `count` words of the profile from the index `start` on.
     pub(super) fn part(&self, start: usize, count: usize) -> &'static [AtomicU64] {
         &self.words[start..start + count]
     }
 
-    /// Keeps threads from taking blocks until [`raise_blocks`](Profile::raise_blocks) allows it,
-    /// since there is no memory behind the blocks yet. Called before the profile is shared.
+    /// Lets no thread take a block until [`raise_blocks`](Profile::raise_blocks) allows it, since
+    /// the blocks have no memory yet. Called before the profile is shared.
     #[must_use]
     pub fn without_blocks(self) -> Profile {
         Profile { blocks: AtomicUsize::new(0), ..self }
     }
 
-    /// Lets threads take the first `count` blocks: there is memory behind them now.
+    /// Lets threads take the first `count` blocks, which have memory now.
     pub fn raise_blocks(&self, count: usize) {
-        // Never fewer than before: threads may have taken the others.
+        // The number is never lowered, since threads may have taken the later blocks.
         self.blocks.fetch_max(count.min(self.plan.threads as usize), Relaxed);
     }
 
@@ -264,13 +265,15 @@ impl Profile {
         holds::holder_of(self, lock, 1)
     }
 
-    /// As [`holder_of`](Profile::holder_of), but searches longer, since a waiter has the time.
+    /// The key of the call site of a lock's holder, for a thread that begins to wait. As
+    /// [`holder_of`](Profile::holder_of), but searches twice, since a waiter has the time.
     #[must_use]
     pub(super) fn holder_in_the_way(&self, lock: usize) -> u64 {
         holds::holder_of(self, lock, 2)
     }
 
-    /// Describes a key for tools. Any thread may repeat the description.
+    /// Writes the description of a site's key into the site table, for tools. Does nothing if the
+    /// table has this key.
     pub fn describe(&self, key: u64, described: &SiteDescription<'_>) {
         let plan = &self.plan;
         let table = (plan.sites_start(), plan.sites as usize, plan.site_words());
@@ -281,8 +284,9 @@ impl Profile {
         }
     }
 
-    /// Finds the row of a key in a table whose rows begin with their keys, given the table's start,
-    /// number of rows and words per row.
+    /// Finds or takes the row of a key in a table whose rows begin with their keys. The table is
+    /// given by its start, number of rows and words per row. The header word `collisions` counts
+    /// the visited rows of other keys.
     pub(super) fn row_for(
         &self,
         key: u64,
@@ -321,7 +325,7 @@ impl Profile {
         close_row(key, row);
     }
 
-    /// Records that the range from `start` to `end` maps a file from `file_offset` on.
+    /// Records that the addresses from `start` to `end` map the file `path` from `file_offset` on.
     pub fn add_module(&self, start: u64, end: u64, file_offset: u64, path: &str) {
         let index = self.header[header::MODULES_USED].load(Relaxed);
         let index = if index < u64::from(self.plan.modules) {
@@ -346,8 +350,8 @@ impl Profile {
         row[module::CHECK].store(check(0, &row[..module::CHECK]), Relaxed);
     }
 
-    /// Stores a text; returns its offset (low half) and length (high half), or 0 if the text is
-    /// empty or has no room.
+    /// Stores a text, and returns its offset (low half) and length (high half). Returns 0 if the
+    /// text is empty or does not fit.
     fn add_text(&self, text: &str) -> u64 {
         let bytes = text.as_bytes();
         let bytes = &bytes[..bytes.len().min(TEXT_BYTES_MAX)];
@@ -357,7 +361,8 @@ impl Profile {
         }
         let needed = bytes.len().next_multiple_of(8) as u64;
         let used = &self.header[header::TEXT_USED];
-        // Checked first, so that the count stays near the truth once the room is used up.
+        // The capacity is checked before the count is raised, so that the count exceeds the
+        // capacity only a little.
         let has_room = |offset: u64| offset.checked_add(needed).is_some_and(|end| end <= room);
         let offset = has_room(used.load(Relaxed))
             .then(|| used.fetch_add(needed, Relaxed))
@@ -382,11 +387,11 @@ impl Profile {
 
 /// The result of a search for a key in a shared table.
 pub(super) enum KeyRow {
-    /// The key has a row.
+    /// The key already has a row.
     Known,
-    /// The key gets this row now, for the caller to fill.
+    /// The key gets this row now. The caller must fill it.
     New(&'static [AtomicU64]),
-    /// The table has no room.
+    /// The table is full for this key.
     None,
 }
 
@@ -395,12 +400,12 @@ pub(super) fn close_row(key: u64, row: &[AtomicU64]) {
     row[site::CHECK].store(check(key, &row[site::CHECK + 1..]), Relaxed);
 }
 
-/// The check of a row: a hash of its other words, stored last.
+/// The check of a row: a hash of the key and `words`, the other words of the row.
 fn check(key: u64, words: &[AtomicU64]) -> u64 {
     check_of(key, words.iter().map(|word| word.load(Relaxed)))
 }
 
-/// The check of words that were read.
+/// The check of a row of which the key and the other words are given.
 pub(super) fn check_of(key: u64, words: impl Iterator<Item = u64>) -> u64 {
     words.fold(hash_words(&[key]), |hash, word| hash_words(&[hash, word]))
 }
@@ -409,7 +414,7 @@ fn halves(low: u32, high: u32) -> u64 {
     u64::from(low) | u64::from(high) << 32
 }
 
-/// Up to eight bytes as a word, padded with zeros.
+/// The first eight bytes, padded with zeros, as a little-endian word.
 pub(super) fn word_of(bytes: &[u8]) -> u64 {
     let mut word = [0; 8];
     for (to, from) in word.iter_mut().zip(bytes) {

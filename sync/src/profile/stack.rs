@@ -18,12 +18,12 @@ use std::mem::MaybeUninit;
 use std::ops::Range;
 
 thread_local! {
-    /// The range of this thread's stack that is walked. Has no destructor, so it works until the
-    /// thread's last instruction.
+    /// The range of this thread's stack that is walked. Has no destructor, so destructors of other
+    /// thread-locals can still use it.
     static KNOWN: Cell<(usize, usize)> = const { Cell::new((0, 0)) };
 }
 
-/// Restores the range when it is dropped.
+/// Restores the former value of `KNOWN` when it is dropped.
 struct KnownStackGuard {
     before: (usize, usize),
 }
@@ -34,8 +34,8 @@ impl Drop for KnownStackGuard {
     }
 }
 
-/// Runs `work` with the thread's stack known, so that samples have frames up to this call. Asks the
-/// system for the range of the stack, which may allocate.
+/// Runs `work`, and lets samples that this thread takes during `work` have frames up to this call.
+/// Asks the system for the range of the stack, which may allocate.
 #[inline(never)]
 pub fn with_known_stack<R>(work: impl FnOnce() -> R) -> R {
     let here = 0_u8;
@@ -65,7 +65,8 @@ fn own_stack_start() -> Option<usize> {
     (got == 0).then_some(start.addr())
 }
 
-/// Fills in the return addresses of this thread, the innermost first, and returns their number.
+/// Fills in the return addresses of this thread's calls, the innermost first, and returns their
+/// number.
 #[inline(never)]
 pub(super) fn callers(out: &mut [u64]) -> usize {
     let here = 0_u8;
@@ -78,17 +79,17 @@ pub(super) fn callers(out: &mut [u64]) -> usize {
     unsafe { walk(frame_pointer(), here..end, out) }
 }
 
-/// The frame pointer, in code that keeps one.
+/// The value of the frame pointer's register; 0 on an architecture that is not supported.
 #[inline(always)]
 fn frame_pointer() -> usize {
     let frame: usize;
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: a register is read.
+    // SAFETY: the instruction only reads a register.
     unsafe {
         std::arch::asm!("mov {}, rbp", out(reg) frame, options(nomem, nostack, preserves_flags));
     }
     #[cfg(target_arch = "aarch64")]
-    // SAFETY: a register is read.
+    // SAFETY: the instruction only reads a register.
     unsafe {
         std::arch::asm!("mov {}, x29", out(reg) frame, options(nomem, nostack, preserves_flags));
     }
@@ -99,8 +100,8 @@ fn frame_pointer() -> usize {
     frame
 }
 
-/// Walks the frames in `stack`, each above the last, fills in their return addresses and returns
-/// their number.
+/// Walks the frames in `stack`, of which each lies above the one before, fills in their return
+/// addresses and returns their number.
 ///
 /// On both supported architectures a frame holds the address of the next frame and, above it, the
 /// return address.

@@ -1,4 +1,4 @@
-//! Recorders over words of this process, and the snapshots of these words.
+//! Tests of recorders that write to words on the heap, and of snapshots of these words.
 
 mod damage;
 mod now;
@@ -89,7 +89,7 @@ fn visit(profile: &Profile, recorder: &mut Recorder, tid: u32, line: u32) {
     }
 }
 
-/// The totals of all threads at a line; 0 is for lines that found no row.
+/// The totals of all threads at a line. Line 0 stands for all lines that found no row.
 fn total(reading: &ProfileSnapshot, line: u64) -> SiteTotals {
     let mut total = SiteTotals::default();
     for (_, row) in

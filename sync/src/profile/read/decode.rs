@@ -1,4 +1,4 @@
-//! From bytes to a [`ProfileSnapshot`].
+//! Decodes the bytes of a profile into a [`ProfileSnapshot`].
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -37,7 +37,8 @@ impl ProfileSnapshot {
         let about = about(&head, bytes.byte_count())?;
         let plan = about.plan;
         let control = control(&head);
-        // Threads are read before sites: a thread describes a key before it writes the key.
+        // Threads are read before sites: a thread describes a site before it counts events or holds
+        // there.
         let (threads, now) = threads(bytes, &about, control.generation)?;
         let mut texts = Texts::of(bytes, &plan);
         let mut sites = BTreeMap::new();

@@ -13,26 +13,26 @@ pub struct ProfileError(pub ProfileErrorKind);
 pub enum ProfileErrorKind {
     /// The system reported an error.
     Io(io::Error),
-    /// The magic number is missing.
+    /// The magic number of a profile is missing.
     NotAProfile,
-    /// A newer program wrote it.
+    /// A newer program wrote the profile.
     NewerLayout {
-        /// The layout version in it.
+        /// The layout version of the profile.
         found: u32,
     },
-    /// An older program wrote it.
+    /// An older program wrote the profile.
     OlderLayout {
-        /// The layout version in it.
+        /// The layout version of the profile.
         found: u32,
     },
-    /// It ends before its contents do.
+    /// The profile is shorter than its header says.
     CutOff {
-        /// Bytes that the header promises.
+        /// The number of bytes that the header promises.
         expected: u64,
-        /// Bytes that exist.
+        /// The number of bytes that exist.
         found: u64,
     },
-    /// Its header contradicts itself.
+    /// The header of the profile contradicts itself.
     Damaged {
         /// The damaged part.
         what: &'static str,
@@ -47,13 +47,21 @@ impl fmt::Display for ProfileError {
             Io(error) => write!(out, "cannot be read: {error}"),
             NotAProfile => out.write_str("is not a lock profile"),
             NewerLayout { found } => {
-                write!(out, "has layout {found}, this program reads {known}: use a newer program")
+                write!(
+                    out,
+                    "has layout version {found}, but this program reads version {known}: use a \
+                     newer program"
+                )
             }
             OlderLayout { found } => {
-                write!(out, "has layout {found}, this program reads {known}: record it again")
+                write!(
+                    out,
+                    "has layout version {found}, but this program reads version {known}: record \
+                     the profile again"
+                )
             }
             CutOff { expected, found } => {
-                write!(out, "is cut off: {found} of {expected} bytes are there")
+                write!(out, "is cut off: it has {found} of {expected} bytes")
             }
             Damaged { what } => write!(out, "is damaged: {what}"),
         }

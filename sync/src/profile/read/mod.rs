@@ -1,9 +1,10 @@
-//! Reading a profile: a snapshot, while its program runs or long after.
+//! Reading a profile into a snapshot, while its program runs or after it has ended.
 //!
 //! Invariants:
-//! - Nothing that is read is trusted: no number leads out of the profile or to a panic.
-//! - Memory is allocated for contents, not for the counts in a header: each text is kept once, and
-//!   empty rows are not kept.
+//! - Nothing that is read is trusted: no number in a profile causes a read beyond the profile, or a
+//!   panic.
+//! - The memory of a snapshot grows with the contents of the profile, not with the counts in its
+//!   header: each text is kept once, and empty rows are not kept.
 
 mod decode;
 mod error;

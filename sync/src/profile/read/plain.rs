@@ -1,7 +1,7 @@
-//! Text from other programs, made safe for terminals and pages.
+//! Makes text from other programs safe for terminals and pages.
 
-/// Replaces control characters, characters that change the direction of text, and characters that
-/// XML forbids.
+/// Replaces each control character, each character that changes the direction of text, and each
+/// character that XML forbids by U+FFFD.
 #[must_use]
 pub fn plain_text(text: &str) -> String {
     let is_plain = |c: char| {

@@ -1,4 +1,4 @@
-//! A profile as plain numbers and text.
+//! The contents of a profile as plain numbers and text.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -6,19 +6,20 @@ use std::sync::Arc;
 use crate::profile::plan::{BUCKET_COUNT, ProfilePlan};
 use crate::profile::shared::SiteKind;
 
-/// A profile at one moment.
+/// The contents of a profile, as read at one time.
 #[derive(Clone, Debug)]
 pub struct ProfileSnapshot {
-    /// The process of the profile, and the room of the profile's parts.
+    /// The process of the profile, and the capacity of the profile's parts.
     pub about: ProfileHeader,
     /// The control words.
     pub control: ProfileControl,
     /// Counts that all threads share.
     pub counts: SharedCounts,
-    /// The call sites by their keys. A key is missing if there was no room for its site, or if the
-    /// site is just being described.
+    /// The call sites by their keys. A key is missing if the site table was full, or if a thread
+    /// was still writing the description of the site.
     pub sites: BTreeMap<u64, SiteRead>,
-    /// The sampled call stacks by their keys. A key may be missing for the same reasons.
+    /// The sampled call stacks by their keys. A key is missing if the stack table was full, or if a
+    /// thread was still writing the stack.
     pub stacks: BTreeMap<u64, StackRead>,
     /// The mapped parts of programs and libraries.
     pub modules: Vec<ModuleRead>,
@@ -33,49 +34,50 @@ pub struct ProfileSnapshot {
 /// ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ThreadNow {
-    /// Thread id.
+    /// The thread id.
     pub tid: u32,
-    /// Its name.
+    /// The name of the thread.
     pub name: String,
-    /// Its holds, the oldest first.
+    /// The holds of the thread, the oldest first.
     pub holds: Vec<LockNow>,
-    /// The lock that it waits for.
+    /// The lock that the thread waits for.
     pub awaited: Option<LockNow>,
 }
 
 /// A lock that a thread holds or waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LockNow {
-    /// The start, in nanoseconds since 1970.
+    /// The start of the hold or wait, in nanoseconds since 1970.
     pub since_unix_ns: u64,
     /// The address of the lock.
     pub lock: u64,
     /// The key of the call site.
     pub site: u64,
-    /// Whether other threads may hold it at the same time.
+    /// Whether the lock is held for reading, so that other readers may hold it too.
     pub is_shared: bool,
 }
 
-/// The part of the header that does not change.
+/// The part of a profile's header that does not change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProfileHeader {
-    /// Process id.
+    /// The process id.
     pub pid: u32,
-    /// Its start, in clock ticks since boot; 0 if unknown.
+    /// The start of the process, in clock ticks since boot; 0 if unknown.
     pub start_ticks: u64,
-    /// The kernel's id of that boot; zeros if unknown.
+    /// The kernel's random id of that boot; zeros if unknown.
     pub boot_id: [u8; 16],
     /// When the profile was made, in nanoseconds since 1970.
     pub created_unix_ns: u64,
-    /// Ticks per second of the clock of the recording; times in this snapshot are nanoseconds.
+    /// Ticks per second of the clock by which the profile was recorded. (Times in a snapshot are in
+    /// nanoseconds.)
     pub clock_hz: u64,
     /// The program, as it was started.
     pub program: String,
-    /// The value of that clock when the profile was made.
+    /// The value of the profile's clock when the profile was made.
     pub created_ticks: u64,
     /// The kind of the sites.
     pub kind: SiteKind,
-    /// The room of its parts.
+    /// The capacity of the profile's parts.
     pub plan: ProfilePlan,
 }
 
@@ -84,10 +86,10 @@ pub struct ProfileHeader {
 pub struct ProfileControl {
     /// Whether attempts are recorded.
     pub is_on: bool,
-    /// Attempts that a thread skips after each that it records.
+    /// The number of attempts that a thread skips after each attempt that it records.
     pub skip: u64,
-    /// The call stack is recorded for one in this many waits and failed try-locks of a thread; 0:
-    /// for none.
+    /// A thread records the call stack of one in this many waits and failed try-locks; 0 means
+    /// none.
     pub stack_sample: u64,
     /// The generation, which grows with each reset.
     pub generation: u64,
@@ -101,27 +103,29 @@ pub struct ProfileControl {
 pub struct SharedCounts {
     /// Rows of the site table that are in use.
     pub sites_used: u64,
-    /// New rows of threads that found no room for their site.
+    /// The number of times that a site could not be described because the site table was full.
     pub sites_rejected: u64,
-    /// Probed rows of the site table that belonged to another key.
+    /// Rows of the site table that a probe visited, and that belonged to another key.
     pub site_collisions: u64,
-    /// Names and paths that found no room.
+    /// Names and paths that were dropped because they did not fit.
     pub texts_rejected: u64,
-    /// Modules that found no room.
+    /// Modules that were dropped because the module table was full.
     pub modules_rejected: u64,
     /// Threads that got a block.
     pub threads_started: u64,
-    /// Attempts that were not recorded for want of a block.
+    /// Attempts that were not recorded because the thread had no block or too many holds, and holds
+    /// whose end was not recorded.
     pub lost: u64,
-    /// Other processes of the recording that have a profile, in the profile of the first process.
+    /// In the profile of the recording's first process: other processes that have a profile.
     pub processes: u64,
-    /// Other processes that were refused a profile.
+    /// In the profile of the recording's first process: other processes that were refused a
+    /// profile.
     pub processes_refused: u64,
     /// Rows of the stack table that are in use.
     pub stacks_used: u64,
-    /// New samples of threads that found no room for their stack.
+    /// The number of times that a call stack was dropped because the stack table was full.
     pub stacks_rejected: u64,
-    /// Probed rows of the stack table that belonged to another key.
+    /// Rows of the stack table that a probe visited, and that belonged to another key.
     pub stack_collisions: u64,
 }
 
@@ -132,9 +136,9 @@ pub struct SiteRead {
     pub name: Arc<str>,
     /// The source file; empty if the site has return addresses.
     pub place: Arc<str>,
-    /// Line of that file.
+    /// The line in the source file.
     pub line: u32,
-    /// Column of that line.
+    /// The column in that line.
     pub column: u32,
     /// The address of the lock; 0 if the site is for many locks.
     pub lock: u64,
@@ -154,142 +158,144 @@ pub struct StackRead {
 /// A mapped part of a program or library.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ModuleRead {
-    /// First address.
+    /// The first address of the mapping.
     pub start: u64,
-    /// The end of the range.
+    /// The address after the last byte of the mapping.
     pub end: u64,
-    /// The offset in its file.
+    /// The offset in the file at which the mapping begins.
     pub file_offset: u64,
-    /// The file.
+    /// The path of the file.
     pub path: Arc<str>,
 }
 
 /// One block: the counts of a thread, or of several threads one after another.
 #[derive(Clone, Debug)]
 pub struct ThreadRead {
-    /// Thread id of the last owner.
+    /// The thread id of the last owner.
     pub tid: u32,
-    /// Its name.
+    /// The name of the last owner.
     pub name: String,
-    /// Whether a thread owns the block, as far as the profile knows.
+    /// Whether a thread owned the block when it was read, or when the program ended.
     pub is_taken: bool,
-    /// Number of owners since the last reset.
+    /// The number of owners since the last reset.
     pub owner_count: u64,
-    /// Counts of its tables.
+    /// Counts of the use of the block's tables.
     pub counts: ThreadCounts,
     /// The totals by site; key 0 is for sites without a row of their own.
     pub rows: Vec<(u64, SiteTotals)>,
-    /// Waits and failed try-locks of one holder's site and one waiter's site.
+    /// Waits and failed try-locks by the sites of holder and waiter.
     pub pairs: Vec<PairRead>,
-    /// Sampled call stacks of lost time.
+    /// The time lost on the sampled call stacks.
     pub samples: Vec<SampleRead>,
 }
 
-/// Use of the tables of a thread.
+/// Counts of the use of a block's tables.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ThreadCounts {
     /// Rows in use.
     pub rows_used: u64,
-    /// Events that were counted in the shared row.
+    /// Events that were counted in the shared row, because their site found no row.
     pub rows_rejected: u64,
-    /// Probed rows that belonged to another key.
+    /// Rows that a probe visited, and that belonged to another key.
     pub row_collisions: u64,
     /// Pairs in use.
     pub pairs_used: u64,
-    /// Events that found no pair.
+    /// Events that were counted in no pair, because the table of pairs was full.
     pub pairs_rejected: u64,
-    /// Probed pairs that belonged to another key.
+    /// Pairs that a probe visited, and that belonged to another key.
     pub pair_collisions: u64,
-    /// Failed try-locks that were forgotten before the delay ended: to make room for another lock,
-    /// or because the last try was too long ago.
+    /// Failed try-locks whose delay is not counted: they were forgotten to remember another lock,
+    /// or because the last failure was too long ago.
     pub tries_forgotten: u64,
-    /// Attempts that were skipped by sampling.
+    /// Attempts that were skipped, since only one in some number is recorded.
     pub skipped: u64,
-    /// Rows of samples in use.
+    /// Samples in use.
     pub samples_used: u64,
-    /// Samples that found no row.
+    /// Events that were counted in no sample, because the table of samples was full.
     pub samples_rejected: u64,
-    /// Probed sample rows that belonged to another key.
+    /// Samples that a probe visited, and that belonged to another key.
     pub sample_collisions: u64,
 }
 
 /// The totals of a site. Sums saturate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SiteTotals {
-    /// Number of acquisitions.
+    /// The number of acquisitions.
     pub count: u64,
-    /// Number of acquisitions for reading, which other readers may share.
+    /// The number of acquisitions for reading.
     pub shared_count: u64,
-    /// Number of acquisitions from an owner that had died.
+    /// The number of acquisitions of a lock whose last owner had died.
     pub owner_died_count: u64,
-    /// Total time held.
+    /// The total time of all holds.
     pub hold_ns: u64,
-    /// The longest hold.
+    /// The time of the longest hold.
     pub hold_ns_max: u64,
-    /// Total time waited.
+    /// The total time of all waits.
     pub wait_ns: u64,
-    /// The longest wait.
+    /// The time of the longest wait.
     pub wait_ns_max: u64,
-    /// Number of waits, with or without success.
+    /// The number of waits, with or without success.
     pub contended_count: u64,
-    /// Number of failed try-locks.
+    /// The number of failed try-locks.
     pub try_failed_count: u64,
-    /// Number of waits that reached their time limit.
+    /// The number of waits that reached their time limit.
     pub timed_out_count: u64,
-    /// Total delay from a first failed try-lock until the thread had the lock.
+    /// The total of all delays after failed attempts. A delay lasts from the thread's first failed
+    /// try-lock or timed-out wait until it acquires the lock.
     pub try_delay_ns: u64,
-    /// The longest such delay.
+    /// The longest delay after a failed attempt.
     pub try_delay_ns_max: u64,
-    /// Number of such delays.
+    /// The number of delays after failed attempts.
     pub try_delay_count: u64,
-    /// Total time of waits on a condition, each until the lock was taken back.
+    /// The total time of all waits on conditions, each until the thread has the lock again.
     pub asleep_ns: u64,
-    /// The longest such wait.
+    /// The time of the longest wait on a condition.
     pub asleep_ns_max: u64,
-    /// Number of such waits.
+    /// The number of waits on conditions.
     pub asleep_count: u64,
-    /// Holds by length.
+    /// A histogram of the lengths of holds.
     pub holds: [u64; BUCKET_COUNT],
-    /// Waits by length.
+    /// A histogram of the lengths of waits.
     pub waits: [u64; BUCKET_COUNT],
 }
 
-/// Waits and failed try-locks of one holder's site and one waiter's site.
+/// The waits and failed try-locks at one site while another site held the lock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PairRead {
-    /// The site of the holder; 0 if unknown.
+    /// The key of the holder's site; 0 if unknown.
     pub holder: u64,
-    /// The site of the waiter.
+    /// The key of the waiter's site.
     pub waiter: u64,
-    /// The totals.
+    /// The totals of this pair.
     pub totals: PairTotals,
 }
 
-/// The time lost on one call stack to a site, as far as it was sampled.
+/// The time lost on one call stack to the holders of one site, as far as it was sampled.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SampleRead {
     /// The key of the stack.
     pub stack: u64,
-    /// The site of the holder; 0 if unknown.
+    /// The key of the holder's site; 0 if unknown.
     pub holder: u64,
-    /// The site of the waiter.
+    /// The key of the waiter's site.
     pub waiter: u64,
-    /// The totals.
+    /// The totals of this sample.
     pub totals: PairTotals,
 }
 
-/// The waits at one site for a holder at another.
+/// The totals of the waits and failed try-locks at one site, or on one call stack, while another
+/// site held the lock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PairTotals {
-    /// Number of waits.
+    /// The number of waits.
     pub wait_count: u64,
-    /// Their total time.
+    /// The total time of all waits.
     pub wait_ns: u64,
-    /// The longest of them.
+    /// The time of the longest wait.
     pub wait_ns_max: u64,
-    /// Number of failed try-locks.
+    /// The number of failed try-locks.
     pub try_failed_count: u64,
-    /// Total delay until the lock was acquired after failed try-locks.
+    /// The total of all delays after failed attempts.
     pub try_delay_ns: u64,
 }
 
@@ -305,7 +311,7 @@ impl ProfileHeader {
 }
 
 impl SiteTotals {
-    /// Attempts without success: failed try-locks, and waits that reached their time limit.
+    /// The number of failed attempts: failed try-locks, and waits that reached their time limit.
     #[must_use]
     pub fn failed_count(&self) -> u64 {
         self.try_failed_count.saturating_add(self.timed_out_count)
@@ -341,13 +347,13 @@ impl SiteTotals {
 }
 
 impl PairTotals {
-    /// The time lost: waits, and delays after failed try-locks.
+    /// The time lost by waits and by delays after failed attempts.
     #[must_use]
     pub fn lost_ns(&self) -> u64 {
         self.wait_ns.saturating_add(self.try_delay_ns)
     }
 
-    /// Number of events: waits and failed try-locks.
+    /// The number of events: waits and failed try-locks.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.wait_count.saturating_add(self.try_failed_count)

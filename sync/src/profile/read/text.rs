@@ -8,22 +8,22 @@ use super::{ProfileBytes, ProfileError};
 use crate::profile::plan::ProfilePlan;
 use crate::profile::shared::TEXT_BYTES_MAX;
 
-/// The most text that is kept, in bytes. No two texts of a sound profile overlap, so they never
-/// exceed this limit. In a damaged profile, overlapping texts could repeat the same bytes for each
-/// row.
+/// The largest amount of text that is kept, in bytes; the size of the profile's text is a limit
+/// too. No two texts of a sound profile overlap, so they fit into the profile's text. In a damaged
+/// profile, overlapping texts could repeat the same bytes for each row.
 const KEPT_BYTES_MAX: usize = 64 << 20;
 
-/// The text of a profile, and the part of it that was read.
+/// Reads the texts of a profile, and keeps those that were read.
 pub(super) struct Texts<'a, B: ?Sized> {
     bytes: &'a B,
-    /// First byte.
+    /// The offset of the text in the profile.
     start: u64,
     byte_count: u64,
-    /// Bytes that may still be kept.
+    /// The number of bytes that may still be kept.
     room: usize,
     known: BTreeMap<u64, Arc<str>>,
     none: Arc<str>,
-    /// Texts that were dropped for want of room.
+    /// The number of texts that were dropped because the limit was reached.
     pub(super) rejected: u64,
 }
 
@@ -40,7 +40,8 @@ impl<'a, B: ProfileBytes + ?Sized> Texts<'a, B> {
         }
     }
 
-    /// The text that a word of a row names; empty if the word names none.
+    /// The text that a word of a row names; empty if the word names no text, or if the limit of
+    /// kept text is reached.
     pub(super) fn at(&mut self, word: u64) -> Result<Arc<str>, ProfileError> {
         if let Some(known) = self.known.get(&word) {
             return Ok(Arc::clone(known));
@@ -64,8 +65,8 @@ impl<'a, B: ProfileBytes + ?Sized> Texts<'a, B> {
     }
 }
 
-/// Text up to the first zero. Bytes that are not UTF-8, and characters that a terminal would obey,
-/// are replaced.
+/// The text up to the first zero byte. Bytes that are not UTF-8, and characters that a terminal
+/// would obey, are replaced.
 pub(super) fn text_of(bytes: &[u8]) -> String {
     let bytes = bytes.split(|byte| *byte == 0).next().unwrap_or_default();
     plain_text(&String::from_utf8_lossy(bytes))

@@ -1,11 +1,11 @@
-//! Words of a profile, read piece by piece: a file may be long and nearly empty.
+//! Reads the words of a profile piece by piece, since a file may be long and nearly empty.
 
 use super::{ProfileBytes, ProfileError};
 
-/// Words that are read at once.
+/// The number of words that are read at once.
 const PIECE_WORDS: usize = 1 << 13;
 
-/// All words of a part, for small parts and for parts that the snapshot keeps.
+/// Reads all words of a part of the profile: a small part, or one that is decoded as a whole.
 pub(super) fn words(
     bytes: &(impl ProfileBytes + ?Sized),
     start: usize,
@@ -19,7 +19,8 @@ pub(super) fn words(
     Ok(all)
 }
 
-/// Calls `see` for each row of a part, given the words per row and the number of rows.
+/// Calls `see` for each row of a table that begins at the word `start`, given the words per row and
+/// the number of rows.
 pub(super) fn each_row(
     bytes: &(impl ProfileBytes + ?Sized),
     start: usize,

@@ -1,4 +1,4 @@
-//! Bytes that are a truncated or changed profile, or no profile at all.
+//! Tests of reading bytes that are a truncated or changed profile, or no profile at all.
 
 use super::*;
 use crate::profile::plan::{HEADER_WORDS, header};
@@ -27,10 +27,10 @@ fn a_profile_that_is_cut_off_is_reported_as_such() {
     for (length, expected) in [
         (0, "is not a lock profile".to_owned()),
         (7, "is not a lock profile".to_owned()),
-        (8, "is cut off: 8 of 1024 bytes are there".to_owned()),
-        (1023, "is cut off: 1023 of 1024 bytes are there".to_owned()),
-        (1024, format!("is cut off: 1024 of {all} bytes are there")),
-        (all - 1, format!("is cut off: {} of {all} bytes are there", all - 1)),
+        (8, "is cut off: it has 8 of 1024 bytes".to_owned()),
+        (1023, "is cut off: it has 1023 of 1024 bytes".to_owned()),
+        (1024, format!("is cut off: it has 1024 of {all} bytes")),
+        (all - 1, format!("is cut off: it has {} of {all} bytes", all - 1)),
     ] {
         assert_eq!(error(&whole[..length]), expected, "{length} bytes");
     }
@@ -48,10 +48,16 @@ fn every_changed_bit_of_the_header_is_noticed() {
     }
     let mut newer = whole.clone();
     newer[8] = 3;
-    assert_eq!(error(&newer), "has layout 3, this program reads 2: use a newer program");
+    assert_eq!(
+        error(&newer),
+        "has layout version 3, but this program reads version 2: use a newer program"
+    );
     let mut older = whole.clone();
     older[8] = 1;
-    assert_eq!(error(&older), "has layout 1, this program reads 2: record it again");
+    assert_eq!(
+        error(&older),
+        "has layout version 1, but this program reads version 2: record the profile again"
+    );
     let mut other = whole;
     other[0] = b'X';
     assert_eq!(error(&other), "is not a lock profile");

@@ -1,16 +1,16 @@
-//! The holds and waits of threads at one moment.
+//! Tests of the present holds and waits of threads.
 
 use super::*;
 use crate::profile::plan::HOLDS_MAX;
 
-/// A thread that records, and has a block.
+/// The recorder of a thread that has a block.
 fn recorder(profile: &Profile, tid: u32) -> Recorder {
     let mut recorder = Recorder::new();
     assert!(recorder.begin(profile, || thread(tid)));
     recorder
 }
 
-/// Takes a lock, and records that.
+/// Records that the thread acquires a lock.
 fn take(profile: &Profile, recorder: &mut Recorder, lock: usize, line: u32) {
     let taken = Acquisition { lock, ..Acquisition::default() };
     recorder.acquired(profile, &Line(line), &taken).expect("a block");
@@ -72,7 +72,7 @@ fn a_reset_keeps_holds_and_does_not_count_them() {
     let mut recorder = recorder(profile, 1);
     take(profile, &mut recorder, 64, 5);
     profile.reset(2_000_000_000);
-    assert!(recorder.begin(profile, || thread(1)), "it clears its block");
+    assert!(recorder.begin(profile, || thread(1)), "the thread lost its block by a reset");
     assert_eq!(profile.holder_of(64), 5);
     assert_eq!(locks(&read(profile).now[0].holds), [(64, 5)]);
     leave(profile, &mut recorder, 64);
@@ -109,7 +109,7 @@ fn tools_see_holders_and_waiters_with_their_start_times() {
     let awaited = second.awaited.unwrap();
     assert_eq!((awaited.lock, awaited.site), (64, 7));
     assert_eq!(reading.sites[&7].line, 7, "a site where a thread only waits lacks its description");
-    // By the clock of the test, a second after 1970 is when the profile was made.
+    // In these tests a profile was made one second after the beginning of 1970.
     for since in [first.holds[0].since_unix_ns, awaited.since_unix_ns] {
         assert!((1_000_000_000..100_000_000_000).contains(&since), "{since}");
     }

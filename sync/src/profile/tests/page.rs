@@ -1,4 +1,4 @@
-//! The page that describes the bytes.
+//! Tests that `docs/format/locks.md` has every word and size of the layout.
 
 use std::fs;
 
@@ -13,7 +13,7 @@ fn page() -> String {
     fs::read_to_string(page).expect("the page is there")
 }
 
-/// Every name of a table with the word it stands for, from the source itself.
+/// Every name of a word in `plan.rs`, with the word's index.
 fn words_in_source() -> Vec<(String, usize)> {
     let source = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/src/profile/plan.rs"));
     let mut words = Vec::new();

@@ -1,4 +1,4 @@
-//! The records of attempts and holds.
+//! Tests of the records of attempts and holds.
 
 use super::*;
 use crate::profile::recorder::TRY_NS_MAX;
@@ -53,7 +53,7 @@ fn a_wait_names_the_pair_and_has_its_length() {
     for (line, total) in [(5, taken), (6, timed_out)] {
         assert_eq!((total.contended_count, total.waits.iter().sum::<u64>()), (1, 1), "line {line}");
         assert!(total.wait_ns >= 3_000_000 && total.wait_ns_max == total.wait_ns, "{total:?}");
-        // The bucket is that from 2 to 4 ms, if this thread was not stopped for long.
+        // This is the bucket from 2 to 4 ms, unless this thread was stopped for long.
         let bucket = total.waits.iter().position(|count| *count == 1).unwrap();
         assert!(bucket_end_ns(bucket).unwrap() > total.wait_ns, "{total:?}");
         assert!(bucket_end_ns(bucket - 1).unwrap() <= total.wait_ns, "{total:?}");
@@ -127,21 +127,21 @@ fn a_delay_ends_with_a_lock_that_was_passed_over_and_is_forgotten_when_off() {
     recorder.acquired_silently(profile, 128);
     recorder.acquired_silently(profile, 64);
     let (count, ns) = delays(&mut recorder);
-    assert_eq!(count, 1, "an attempt that is skipped does not end the delay");
+    assert_eq!(count, 1, "an acquisition whose attempt was skipped did not end the delay");
     recorder.try_failed(profile, &Line(5), 64, 0);
     profile.turn(false);
     profile.turn(true);
     assert_eq!(
         delays(&mut recorder),
         (1, ns),
-        "a delay does not continue after the profile was off"
+        "a delay continued although the profile was off in between"
     );
     recorder.try_failed(profile, &Line(5), 64, 0);
     profile.turn(true);
     assert_eq!(
         delays(&mut recorder).0,
         2,
-        "the delay counts, since the profile was on all the time"
+        "a delay did not count although the profile was on all the time"
     );
 }
 
@@ -158,7 +158,7 @@ fn a_failed_try_lock_that_is_given_up_charges_no_later_lock_at_its_address() {
     let reading = read(profile);
     assert_eq!((total(&reading, 5).try_delay_count, total(&reading, 5).try_delay_ns), (0, 0));
     assert_eq!(reading.threads[0].counts.tries_forgotten, 2);
-    // A later failure is a first one again.
+    // The next failure begins a new delay.
     recorder.try_failed(profile, &Line(5), 64, 0);
     recorder.age_tries(TRY_NS_MAX + 1);
     recorder.try_failed(profile, &Line(5), 64, 0);
@@ -238,7 +238,7 @@ fn a_sample_is_one_of_so_many_and_the_rest_is_counted() {
     profile.set_skip(0);
     visit(profile, &mut recorder, 1, 5);
     visit(profile, &mut recorder, 1, 5);
-    assert_eq!(total(&read(profile), 5).count, 13, "a thread obeys the new rate at once");
+    assert_eq!(total(&read(profile), 5).count, 13, "a thread did not obey the new rate at once");
 }
 
 #[test]
@@ -274,7 +274,7 @@ fn modules_and_stacks_are_read_as_they_were_described() {
     let reading = read(&profile);
     let site = &reading.sites[&99];
     assert_eq!((&*site.name, site.lock, &*site.place), ("mutex", 0x77, ""));
-    assert_eq!(site.frames, frames[..4], "a site has as many frames as the plan has room for");
+    assert_eq!(site.frames, frames[..4], "a site does not have as many frames as the plan allows");
     let [module] = &reading.modules[..] else { panic!("{:?}", reading.modules) };
     assert_eq!((module.start, module.end, module.file_offset), (0x1000, 0x2000, 64));
     assert_eq!(&*module.path, "/usr/bin/something");

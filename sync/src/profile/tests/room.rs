@@ -1,4 +1,4 @@
-//! Events without room are counted where there is room.
+//! Tests of full tables: an event for which a table has no row is counted in another place.
 
 use super::*;
 

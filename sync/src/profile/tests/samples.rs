@@ -1,4 +1,4 @@
-//! The call stacks of some waits and failed try-locks.
+//! Tests of samples: the call stacks of some waits and failed try-locks.
 
 use super::*;
 use crate::profile::stack::walk;
@@ -181,7 +181,7 @@ fn a_reset_clears_samples_and_keeps_the_stack_table() {
 
 #[test]
 fn a_walk_ends_where_there_is_no_frame() {
-    // Three frames, the last of which leads back.
+    // There are three frames. The last names the first as the next frame.
     let mut stack = [0_usize; 12];
     let base = stack.as_ptr().expose_provenance();
     let at = |index: usize| base + index * size_of::<usize>();
@@ -199,7 +199,7 @@ fn a_walk_ends_where_there_is_no_frame() {
         (usize::MAX - 7, at(12), &[]),
         (0, at(12), &[]),
     ] {
-        // SAFETY: it is in the array, which is read after this too.
+        // SAFETY: the range lies in the array, which lives until after the call.
         let count = unsafe { walk(frame, base..end, &mut out) };
         assert_eq!(&out[..count], expected, "frame at {:#x}", frame.wrapping_sub(base));
         // SAFETY: as above.
