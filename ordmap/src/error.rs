@@ -8,7 +8,8 @@ use crate::object::{KEY_BYTES_MAX, ObjectReadError, VALUE_BYTES_MAX};
 use crate::region::AcquireError;
 use crate::shard::ChangeError;
 
-/// Why an operation on a map failed. A failed operation has changed nothing.
+/// Why an operation on a map failed. A failed operation has changed nothing, except where its
+/// documentation says so.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MapError {
     /// The map has no memory left, and eviction cannot free any.
@@ -22,7 +23,8 @@ pub enum MapError {
     /// Another owner of the map's lock did not release it within [the
     /// limit](crate::MapParticipant::set_wait_max).
     Busy,
-    /// This process is a forked child of the participant's process; it has to join by itself.
+    /// This process is a forked child of the participant's process; the child must join the region
+    /// itself.
     Forked,
     /// The region is corrupt. Stop using the map.
     Damaged {
@@ -63,8 +65,10 @@ impl fmt::Display for MapError {
         match self {
             MapError::Full => out
                 .write_str("the map has no memory left; remove entries, or make the region larger"),
-            MapError::KeyTooLong => write!(out, "keys have at most {KEY_BYTES_MAX} bytes"),
-            MapError::ValueTooLong => write!(out, "values have at most {VALUE_BYTES_MAX} bytes"),
+            MapError::KeyTooLong => write!(out, "the key is longer than {KEY_BYTES_MAX} bytes"),
+            MapError::ValueTooLong => {
+                write!(out, "the value is longer than {VALUE_BYTES_MAX} bytes")
+            }
             MapError::TooManyLeases => {
                 out.write_str("all leases of the participant are in use; drop an entry")
             }

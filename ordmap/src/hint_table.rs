@@ -1,26 +1,27 @@
-//! A hash table beside a tree: it leads a lookup of one key to its entry without descending the
+//! A hash table beside a tree: it leads a lookup of one key to its entry without a descent of the
 //! tree.
 //!
-//! It is only a hint. A key that is missing here is found in the tree; a full bucket drops a word
-//! for a new one; and keys that were chosen to collide only make each other as slow as the tree is.
+//! The table gives only hints. A key that is missing in the table is found in the tree. A full
+//! bucket drops a word for a new one. Keys that were chosen to collide cost no more than a descent
+//! of the tree and a few comparisons.
 //!
 //! Invariant: *a word in a bucket names the entry that the tree has for its key now*. A change
-//! therefore [removes](HintBucket::take_out) the word of the leaving entry before it publishes, and
+//! therefore [removes](HintBucket::take_out) the word of the old entry before it is published, and
 //! [adds](HintBucket::put) the word of the new entry afterwards. A reader that loads a word sees
 //! the entry that was current at that moment, if the generation is unchanged once it has read the
-//! entry. A process that dies in between only leaves a hint out.
+//! entry. If a process dies between these steps, only a hint is missing.
 //!
 //! A bucket is a cache line of eight words:
 //!
 //! | word | written by | read by | holds |
 //! |---|---|---|---|
 //! | 0 | owners of the locks of the map's shards | all | bits 8 w to 8 w + 7: the tag of word w |
-//! | 1–7 | the same | all | references, or 0 |
+//! | 1–7 | owners of the locks of the map's shards | all | references, or 0 |
 //!
 //! Owners of different shards may write one bucket at the same time with plain stores: each stores
 //! only 0 and words of its own shard. So a hint may be lost, but a word that its owner has removed
-//! never comes back. A tag tells which words to look at; a wrong tag costs a useless look, or a
-//! hint.
+//! never comes back. A tag tells which words a lookup reads. A wrong tag causes a useless read or a
+//! missed hint, and nothing worse.
 
 use forebay_sync::atomic::{AtomicU64, Relaxed, acquire, release};
 use twox_hash::XxHash3_64;
@@ -65,7 +66,7 @@ impl<'a> HintTable<'a> {
         self.buckets.len() as u64
     }
 
-    /// The bucket of a key, if there are any.
+    /// The bucket of a key; `None` if the table has no buckets.
     #[inline]
     pub(crate) fn bucket(self, key: &[u8]) -> Option<HintBucket<'a>> {
         if self.buckets.is_empty() { None } else { self.bucket_of(XxHash3_64::oneshot(key)) }
@@ -102,22 +103,22 @@ impl<'a> HintBucket<'a> {
         .filter(|entry| !entry.is_none())
     }
 
-    /// Whether this word lies in the bucket.
+    /// Whether `word` is one of this bucket's words for references.
     pub(crate) fn has(self, word: &AtomicU64) -> bool {
         self.words[1..].iter().any(|other| std::ptr::eq(other, word))
     }
 
     /// Removes the word of an entry that is about to leave the tree.
     ///
-    /// The release of the publication follows: a reader that saw the tree without the entry does
-    /// not find its word here afterwards.
+    /// The caller then publishes the tree without the entry, with a release store. So a reader that
+    /// has seen that tree does not find the word here afterwards.
     pub(crate) fn take_out(self, entry: ObjectRef) {
         let is_it = |word: &&AtomicU64| word.load(Relaxed) == entry.word();
         self.words[1..].iter().filter(is_it).for_each(|word| word.store(0, Relaxed));
         crate::step!("hint.taken_out");
     }
 
-    /// Adds the word of a published entry; in a full bucket it replaces another word.
+    /// Adds the word of a published entry; in a full bucket the new word replaces another one.
     pub(crate) fn put(self, entry: ObjectRef) {
         let free = self.words[1..].iter().position(|word| word.load(Relaxed) == 0);
         let place = 1 + free.unwrap_or((self.hash >> 8) as usize % (BUCKET_WORDS - 1));

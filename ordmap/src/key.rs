@@ -1,8 +1,8 @@
 //! Composite keys: parts joined by NUL sort by the first part, then by the second, with one
 //! comparison.
 //!
-//! A part must not contain NUL, which would change the order; only the last part may, if no part
-//! follows it.
+//! Only the last part of a complete key may contain NUL: in an earlier part, NUL would change the
+//! order.
 
 /// The parts, joined by NUL. `None` if a part other than the last contains a NUL.
 #[must_use]
@@ -24,7 +24,7 @@ pub fn join_prefix(parts: &[&[u8]]) -> Option<Vec<u8>> {
     Some(parts.iter().flat_map(|part| part.iter().copied().chain([0])).collect())
 }
 
-/// Splits a key that was joined from this many parts.
+/// Splits a key that was joined from this many parts into these parts.
 pub fn split(key: &[u8], parts: usize) -> impl Iterator<Item = &[u8]> {
     key.splitn(parts, |byte| *byte == 0)
 }

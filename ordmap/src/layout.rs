@@ -41,14 +41,15 @@ pub(crate) const VERSION: u32 = 5;
 
 pub(crate) const MAPS_MAX: u32 = 4096;
 pub(crate) const LEASES_MAX: u32 = 1024;
-/// The most bytes of hint tables: as many as references can address.
+/// The maximum of `hint_bytes`: as many bytes as references can address.
 const HINT_BYTES_MAX: u64 = 1 << 40;
 pub(crate) const SPLITS_MAX: u32 = 4096;
 
-/// Header, directory and participants of the region, and padding of areas.
+/// Bytes that a plan reserves for the region's header and directory and for the padding of areas.
+/// Each participant adds 64.
 const REGION_FIXED_BYTES: u64 = 64 * 1024;
 
-/// Sizes of all areas of a region; they follow from its configuration alone.
+/// The sizes of all areas of a region. They follow from its configuration alone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RegionPlan {
     pub(crate) shard_words: usize,
@@ -58,7 +59,7 @@ pub(crate) struct RegionPlan {
 }
 
 impl RegionPlan {
-    /// The plan of a region that holds nothing else.
+    /// The plan of a region that holds only maps.
     pub(crate) fn of(config: &OrdConfig) -> Result<RegionPlan, OrdConfigError> {
         RegionPlan::beside(config, REGION_FIXED_BYTES + u64::from(config.participants_max) * 64)
     }
@@ -85,7 +86,7 @@ impl RegionPlan {
         let fixed_bytes = others_bytes + fixed_words as u64 * 8 + hint_bytes;
         let chunk_bytes = ((CHUNK_WORDS + MARK_WORDS + 1) * 8) as u64;
         let chunk_count = config.bytes.saturating_sub(fixed_bytes) / chunk_bytes;
-        // One chunk for nodes, and one each for several size classes.
+        // The minimum: one chunk for nodes, and one each for several size classes.
         let least = 8;
         if chunk_count < least {
             let minimum_bytes = (fixed_bytes + least * chunk_bytes).next_multiple_of(4096);

@@ -18,21 +18,21 @@
 //! ```
 //!
 //! A process opens an [`OrdRegion`], and each thread joins it as a [`MapParticipant`]; a [`Map`] is
-//! a named map of the region as one participant uses it. A map is one copy-on-write B+tree,
-//! published by a single store for each change, or several of them after a split, each with a range
-//! of keys. `docs/format/ordmap.md` describes the bytes.
+//! a named map of the region as one participant uses it. A map is a copy-on-write B+tree, or
+//! several after a split, each with a range of keys. A single store publishes each change.
+//! `docs/format/ordmap.md` describes the bytes.
 //!
 //! Invariants:
 //! - Readers never wait. They write nothing that another thread writes, except for their own leases
 //!   and, once a map with a budget is full, the use bit of entries that were not marked yet.
-//! - Any process may be killed between any two instructions: the others find the map before its
-//!   change or after it, and nothing is lost.
+//! - Any process may be killed between any two instructions: other processes then find the map as
+//!   it was before the change or as it is after the change, and no memory is lost.
 //! - A stopped participant keeps only the memory that its leases name; a dead one keeps none.
-//! - Whatever bytes a region holds, no access leaves it and no loop runs for ever.
+//! - No access goes outside the region and no loop runs for ever, whatever bytes the region holds.
 //!
 //! Under `--cfg loom` only the protocols are compiled, without the code that maps files.
 #![deny(missing_docs)]
-#![cfg_attr(loom, allow(dead_code, unused_imports))] // Code that maps files uses the rest.
+#![cfg_attr(loom, allow(dead_code, unused_imports))] // Only code that maps files uses these items.
 
 #[cfg(not(loom))]
 mod error;
@@ -61,8 +61,8 @@ pub use region::{
     OrdConfigError, OrdOpenError, OrdRegion,
 };
 
-/// A point between two stores that must become visible in this order to the successor of a dead
-/// process: the compiler keeps the order, and a test can kill the process here.
+/// Separates two stores that the successor of a dead process must see in this order. A compiler
+/// fence keeps the order, and a test can kill the process at this point.
 macro_rules! step {
     ($name:literal) => {
         // ORDER: pairs with nothing: the successor of a dead process sees its stores in the order

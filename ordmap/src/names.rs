@@ -5,10 +5,10 @@
 //! | 0 | 1: the map exists; words 1–12 no longer change |
 //! | 1 | bytes of the name |
 //! | 2–9 | the name, padded with zeros |
-//! | 10 | its first shard |
-//! | 11 | how many shards it may have |
-//! | 12 | the first of the other shards, which are consecutive |
-//! | 13 | which shard has which keys: see [`route`](crate::route) |
+//! | 10 | the region's number of the map's first shard |
+//! | 11 | the largest number of shards that the map may have |
+//! | 12 | the region's number of the map's second shard; the shards from there on are consecutive |
+//! | 13 | the route word, which tells the shard of a key: see [`route`](crate::route) |
 //! | 14 | the lock for moving entries from one shard to another |
 
 use forebay_sync::atomic::{AtomicU64, Relaxed, acquire, release};
@@ -25,7 +25,7 @@ pub(crate) const ROUTE: usize = 13;
 pub(crate) const MOVE_LOCK: usize = 14;
 /// Words of a row.
 pub(crate) const ROW_WORDS: usize = 16;
-/// The longest name.
+/// The longest name, in bytes.
 pub(crate) const NAME_BYTES_MAX: usize = (SHARD - NAME) * 8;
 
 const LIVE: u64 = 1;
@@ -35,12 +35,12 @@ const LIVE: u64 = 1;
 pub(crate) struct MapShards {
     pub(crate) first: usize,
     pub(crate) count: usize,
-    /// The first of the others.
+    /// The first of the other shards, which are consecutive.
     pub(crate) further: usize,
 }
 
-/// Names a row that is not live; the caller holds the directory's lock. A process that dies before
-/// the last store has changed nothing.
+/// Writes a map into a row that is not live. The caller holds the directory's lock. If the process
+/// dies before the last store, the row is still not live.
 pub(crate) fn write(row: &[AtomicU64], name: &[u8], shards: MapShards) {
     let mut padded = [0; NAME_BYTES_MAX];
     padded[..name.len()].copy_from_slice(name);
@@ -86,12 +86,12 @@ impl MapShards {
         (is_right && further.is_some_and(|left| found.count - 1 <= left)).then_some(found)
     }
 
-    /// The number in the region of one of the map's shards.
+    /// The region's number of the map's shard in this slot.
     pub(crate) fn number(self, slot: usize) -> usize {
         if slot == 0 { self.first } else { self.further + slot - 1 }
     }
 
-    /// The numbers of all its shards.
+    /// The region's numbers of all shards of the map.
     pub(crate) fn numbers(self) -> impl Iterator<Item = usize> {
         (0..self.count).map(move |slot| self.number(slot))
     }

@@ -1,29 +1,29 @@
 //! Routes keys to the shards of a map.
 //!
-//! A map begins with one shard, which has all keys. When there are several, each but the lowest has
-//! a row, in key order, with its bound: the lowest key that the shard can have. There are two
-//! copies of the rows; the route word tells which copy is valid, how many rows it has, and its
-//! version. To move a bound, the writer fills the other copy and publishes it by one store into the
-//! word.
+//! A map begins with one shard, which has all keys. When a map has several shards, each of them
+//! except the lowest has a row with its bound: the lowest key that the shard can have. The rows are
+//! in key order. There are two copies of the rows; the route word tells which copy is valid, how
+//! many rows it has, and its version. To move a bound, the writer fills the other copy and
+//! publishes it by one store into the word.
 //!
 //! | bits of the word | meaning |
 //! |---|---|
-//! | 0–7 | rows |
+//! | 0–7 | number of rows |
 //! | 8–63 | version; the second copy is valid if it is odd |
 //!
 //! | word of a row | meaning |
 //! |---|---|
-//! | 0 | bits 0–7 which of the map's shards; 8–23 bytes of the bound |
-//! | 1 | the version in which the bound was moved last |
+//! | 0 | bits 0–7: the shard's slot in the map; 8–23: bytes of the bound |
+//! | 1 | the version that moved the bound last |
 //! | 2–31 | the bound |
 //!
 //! | field | written by | read by |
 //! |---|---|---|
-//! | word, rows | owner of the map's lock for moves | all |
+//! | route word, rows | owner of the map's lock for moves | all |
 //!
 //! An entry is in the map if it lies within the bounds of its shard. So entries are copied into
-//! another shard before its bound moves over them, and leave their old shard afterwards. At the end
-//! a reader checks that the word is unchanged.
+//! another shard before its bound moves over them, and are removed from their old shard afterwards.
+//! At the end of a read, the reader checks that the route word is unchanged.
 
 mod rows;
 
@@ -43,14 +43,14 @@ const SHARD: usize = 0;
 const STAMP: usize = 1;
 const BOUND: usize = 2;
 
-/// The longest bound. Keys with a longer common prefix stay together.
+/// The longest bound, in bytes. Keys with a common prefix of this length or more stay in one shard.
 pub(crate) const BOUND_BYTES_MAX: usize = (ROUTE_ROW_WORDS - BOUND) * 8;
 
 /// The largest number of shards of a map.
 pub(crate) const SHARDS_MAX: usize = 16;
 
-/// How often rows are read again: a reader fails more often only if bounds move as fast as it
-/// reads, which no writer does.
+/// The most attempts of a reader to read rows. More attempts could fail only if bounds moved as
+/// fast as rows are read, and no writer is that fast.
 const TRIES_MAX: u32 = 1 << 16;
 
 const DAMAGED: ObjectReadError = ObjectReadError::Damaged("the bounds of the shards are damaged");
@@ -59,11 +59,11 @@ const DAMAGED: ObjectReadError = ObjectReadError::Damaged("the bounds of the sha
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RouteTable<'a> {
     word: &'a AtomicU64,
-    /// Two copies of the largest number of rows.
+    /// The words of both copies, each of the largest number of rows.
     rows: &'a [AtomicU64],
 }
 
-/// The version of the bounds at some time.
+/// A value of the route word: the number of bounds, and their version.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct RouteVersion(u64);
 
@@ -84,7 +84,8 @@ impl RouteVersion {
 }
 
 impl<'a> RouteTable<'a> {
-    /// `rows`: room for two copies of the map's rows; empty for a map of one shard.
+    /// `rows` has the words of both copies of the map's rows; it is empty if the map can have only
+    /// one shard.
     pub(crate) fn new(word: &'a AtomicU64, rows: &'a [AtomicU64]) -> RouteTable<'a> {
         RouteTable { word, rows }
     }
@@ -104,7 +105,7 @@ impl<'a> RouteTable<'a> {
     #[inline]
     pub(crate) fn now(self) -> Result<RouteVersion, ObjectReadError> {
         // ORDER: pairs with `ordmap.routed`: we see the rows, and the entries that were copied into
-        // a shard before it got their keys.
+        // a shard before the bound moved over them.
         let version = RouteVersion(self.word.load(acquire("ordmap.route")));
         if version.count() > self.rows_max() { Err(DAMAGED) } else { Ok(version) }
     }
@@ -149,8 +150,8 @@ impl<'a> RouteTable<'a> {
         !is_low && !is_high
     }
 
-    /// The map's shard of this rank. Like everything that is read from rows, it may be nonsense
-    /// until the version is known to be still current.
+    /// The slot of the shard of this rank. Like everything that is read from rows, the slot may be
+    /// nonsense until the reader has checked that the version is still current.
     #[inline]
     pub(crate) fn slot(
         self,
@@ -193,7 +194,7 @@ impl<'a> RouteTable<'a> {
         &self.rows[(copy + position - 1) * ROUTE_ROW_WORDS..][..ROUTE_ROW_WORDS]
     }
 
-    /// Writes the next version into the copy that no reader uses.
+    /// Writes the rows of the next version into the copy that is not valid now.
     fn write(self, next: RouteVersion, rows: &[RouteRow]) {
         // ORDER: pairs with `ordmap.rerouted`: a reader of a word that is written here sees that
         // the copy is no longer valid.

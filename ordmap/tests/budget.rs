@@ -97,7 +97,7 @@ fn nothing_is_marked_before_the_budget_is_full() {
     let map = map_with_budget(&participant, "marks");
     map.insert(b"early", b"").unwrap();
     (0..10).for_each(|_| assert!(map.get(b"early").unwrap().is_some()));
-    // If it were marked, the hand would spare it the first time.
+    // If the entry were marked, the hand would spare it the first time.
     let mut number = 0;
     while map.stats().evicted_count == 0 {
         map.insert(&key(number), &[1; 64]).unwrap();
@@ -145,8 +145,8 @@ fn an_insert_that_leases_prevent_evicts_nothing() {
     assert_sound(&participant, "in the end");
 }
 
-/// Entries are held all over the region, so that no place is left for a large one: that is noticed
-/// before all others are evicted.
+/// Entries are held all over the region, so that a large entry cannot be placed: the writer notices
+/// that before it has evicted all other entries.
 #[test]
 fn an_insert_that_leases_prevent_does_not_empty_the_map() {
     let sizes = OrdConfig::with_bytes(4 << 20);
@@ -222,7 +222,7 @@ fn memory_of_one_map_and_size_serves_another() {
     }
 }
 
-/// The region has its configuration: attaching needs none.
+/// The region contains its configuration, so a process that attaches needs none.
 #[test]
 fn an_attached_region_has_its_sizes() {
     let dir = tempfile::tempdir().unwrap();
@@ -292,8 +292,8 @@ fn a_region_that_is_used_is_not_replaced() {
     assert_eq!(replaced.opened(), &Opened::Replaced { why }, "no participant uses it any more");
 }
 
-/// Neither does a program without hint tables. Its region would have as many chunks as one with a
-/// small hint table.
+/// A program without hint tables does not replace a region in use either, although its region would
+/// have as many chunks as one with a small hint table.
 #[test]
 fn a_region_that_is_used_is_not_replaced_by_one_without_a_small_area() {
     let dir = tempfile::tempdir().unwrap();

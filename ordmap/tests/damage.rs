@@ -14,7 +14,8 @@ use forebay_testkit::Rng;
 const BYTES: u64 = 448 << 10;
 /// Bytes of the map's hint table.
 const HINT_BYTES: u64 = 8 << 10;
-/// The header of the region and the rows of its participants have tests of their own.
+/// The first byte that may be damaged. The header of the region and the rows of its participants,
+/// which lie before it, have tests of their own.
 const FIRST: u64 = 8192;
 
 fn rounds() -> usize {

@@ -22,15 +22,17 @@ const KEYS: usize = 12;
 const LONG: usize = 20 << 10;
 const SHORT: usize = 8;
 
-/// Keys at both sides of those, which are changed all the time. When a shard is split, the upper
-/// one and the upper half of the keys go into the other shard.
+/// The number of other keys at each side of the keys that come and go. They are changed all the
+/// time. When a shard is split, the upper side and the upper half of the keys that come and go move
+/// into the other shard.
 const BELOW: usize = 50;
 const ABOVE: usize = 26;
 
 /// Changes of a writer before it is the other one's turn.
 const RUN: usize = 8;
 
-/// A hundred times the steps, for each change, of a thread that reads or disturbs.
+/// A limit for threads that read or disturb: a hundred times the steps that they take for each
+/// change.
 const STEPS_MAX: u64 = 200;
 
 /// The most looks while a writer waits for its turn.
@@ -51,7 +53,7 @@ fn above(number: usize) -> Vec<u8> {
     format!("z{number:02}").into_bytes()
 }
 
-/// The number of a key; none for those beside them.
+/// The number of a key that comes and goes; `None` for other keys.
 fn number_of(key: &[u8]) -> Option<usize> {
     let digits = key.strip_prefix(b"m")?;
     Some(std::str::from_utf8(digits).unwrap().parse().unwrap())
@@ -71,7 +73,7 @@ struct History {
     failure: StopFlag,
 }
 
-/// The way of a reader.
+/// How a reader finds the next key.
 #[derive(Clone, Copy, Debug)]
 struct Way {
     is_up: bool,
@@ -79,8 +81,8 @@ struct Way {
 }
 
 impl History {
-    /// At first all keys exist; then one or two do: one comes and another one goes, every other
-    /// time across a bound.
+    /// At first all keys exist. Later one or two keys exist: one key is inserted and another one is
+    /// removed, every other time across a bound.
     fn new(count: usize, value_bytes: usize, random: &mut Rng) -> History {
         let (mut changes, mut states) = (Vec::new(), vec![(1 << KEYS) - 1]);
         for state in 0..count {
@@ -208,7 +210,7 @@ fn read(map: &Map<'_>, history: &History, random: &mut Rng) {
     }
 }
 
-/// Changes keys beside the others, and moves bounds among them.
+/// Changes the other keys, and moves bounds among all keys.
 fn disturb(map: &Map<'_>, random: &mut Rng) {
     let (below, above) = (below(random.below(BELOW)), above(random.below(ABOVE)));
     match random.below(3) {
@@ -290,7 +292,7 @@ fn a_next_key_was_next_across_a_bound() {
 #[test]
 fn a_scan_comes_over_a_bound_beside_which_others_write() {
     const CROSSINGS: usize = 50;
-    /// A hundred times the changes during all crossings.
+    /// A limit: a hundred times the changes during all crossings.
     const CHANGES_MAX: u64 = 5_000_000;
     let config = OrdConfig { splits_max: 1, ..OrdConfig::with_bytes(32 << 20) };
     let region = OrdRegion::anonymous(&config).unwrap();

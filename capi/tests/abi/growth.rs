@@ -96,7 +96,7 @@ fn a_map_has_a_hash_in_front_if_it_is_wanted() {
     assert_eq!(unsafe { forebay_map_stats(by(towns), &raw mut stats) }, Code::Ok);
     assert_eq!((stats.hint_bytes, scene.stats().hint_bytes), (4096, 0));
     assert_eq!(map(c"rivers", 64), Err(Code::Full));
-    assert_eq!(last_message(), "the region has no room left for a hint table of this size");
+    assert_eq!(last_message(), "the region has too few bytes left for a hint table of this size");
     forebay_map_close(closing(towns));
     forebay_participant_leave(closing(participant));
     forebay_region_close(closing(region));

@@ -70,8 +70,8 @@ fn lengths_that_cannot_be_are_refused() {
         (at(null(), 1), bytes(b""), Code::Null, "key is null"),
         (bytes(b""), at(null(), 1), Code::Null, "value is null"),
         (at(long.as_ptr(), usize::MAX), bytes(b""), Code::Argument, "key has an impossible length"),
-        (bytes(&long[..8193]), bytes(b""), Code::KeyTooLong, "keys have at most 8192 bytes"),
-        (bytes(b""), bytes(&long), Code::ValueTooLong, "values have at most 1048576 bytes"),
+        (bytes(&long[..8193]), bytes(b""), Code::KeyTooLong, "the key is longer than 8192 bytes"),
+        (bytes(b""), bytes(&long), Code::ValueTooLong, "the value is longer than 1048576 bytes"),
         (at(null(), 0), at(null(), 0), Code::Ok, ""),
     ];
     for (key, value, code, message) in cases {

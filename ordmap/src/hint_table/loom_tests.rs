@@ -1,4 +1,4 @@
-//! A change of a key beside a reader of hint table and tree.
+//! Models in which one thread changes a key while another reads the hint table and the tree.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::object::{ObjectRef, follow, publish};
 /// The hash of the only key.
 const HASH: u64 = 7;
 
-/// Two reads, in this order.
+/// Two reads of the key, in the order of the results.
 type Reading = fn(&Scene) -> [ObjectRef; 2];
 
 struct Scene {
@@ -87,10 +87,16 @@ fn read_beside(change: fn(&Scene), reading: Reading) {
     let writer = thread::spawn(move || change(&other));
     let [before, after] = reading(&scene);
     let is_new = |found: ObjectRef| !found.is_none() && found != scene.first;
-    assert!(!is_new(before) || after != scene.first, "the old entry after the new one");
+    assert!(
+        !is_new(before) || after != scene.first,
+        "a reader found the old entry after the new one"
+    );
     writer.join().unwrap();
     let [followed, asked] = [scene.followed(), scene.asked()];
-    assert!(asked.is_none() || asked == followed, "a word names what the tree has not");
+    assert!(
+        asked.is_none() || asked == followed,
+        "the hint table names an entry that the tree does not have"
+    );
 }
 
 fn tree_then_hash(scene: &Scene) -> [ObjectRef; 2] {

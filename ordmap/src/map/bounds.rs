@@ -15,11 +15,11 @@ pub(super) struct KeyBounds {
 /// The start of a walk through a range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RangeStart<'b> {
-    /// At this key, or at the next one.
+    /// At this key or, if the key does not exist, at the next one.
     At(&'b [u8]),
     /// At the key next to this one.
     Beyond(&'b [u8]),
-    /// At the end of the map.
+    /// At the end of the map at which the walk begins.
     End,
 }
 
@@ -34,7 +34,7 @@ impl KeyBounds {
         KeyBounds { low: Bound::Included(prefix.to_vec()), high }
     }
 
-    /// Returns the start of a walk in this direction.
+    /// The start of a walk through the range in this direction.
     pub(super) fn beginning(&self, direction: Direction) -> RangeStart<'_> {
         match if direction == Direction::Up { &self.low } else { &self.high } {
             Bound::Included(key) => RangeStart::At(key),
@@ -43,7 +43,7 @@ impl KeyBounds {
         }
     }
 
-    /// Whether a key that a walk in this direction reached is still inside.
+    /// Whether a key that a walk in this direction has reached lies within the range.
     pub(super) fn has(&self, key: &[u8], direction: Direction) -> bool {
         match (direction, if direction == Direction::Up { &self.high } else { &self.low }) {
             (_, Bound::Unbounded) => true,

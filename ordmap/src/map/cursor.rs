@@ -1,5 +1,5 @@
-//! A cursor holds the entry at which it stands, so that the entry stays readable whatever happens
-//! to the map.
+//! A cursor holds the entry at which it stands, so that the entry stays readable even if it is
+//! removed from the map.
 
 use super::entry::{Entry, HoldError};
 use super::reader::MapReader;
@@ -17,7 +17,7 @@ pub struct Cursor<'m> {
     position: Option<CursorPosition>,
 }
 
-/// Holds each entry in place, which costs as little as finding it.
+/// Takes each entry that a walk reaches by holding it in place.
 #[derive(Debug, Default)]
 struct EntryHolder<'m>(Option<Entry<'m>>);
 
@@ -26,7 +26,7 @@ impl<'m> Cursor<'m> {
         Cursor { reader, shown: None, position: None }
     }
 
-    /// The entry at which the cursor stands.
+    /// The entry at which the cursor stands; `None` if it stands at no entry.
     #[must_use]
     pub fn entry(&self) -> Option<&Entry<'m>> {
         self.shown.as_ref()
@@ -38,7 +38,7 @@ impl<'m> Cursor<'m> {
         self.shown
     }
 
-    /// Releases the entry; the cursor stands at none.
+    /// Releases the entry; afterwards the cursor stands at no entry.
     pub(super) fn let_go(&mut self) {
         self.shown = None;
     }
@@ -46,7 +46,7 @@ impl<'m> Cursor<'m> {
     /// Moves to the first entry.
     ///
     /// # Errors
-    /// As [`next`](Cursor::next), also for all moves below.
+    /// As [`next`](Cursor::next). This is true of every move of a cursor.
     pub fn first(&mut self) -> Result<Option<&Entry<'m>>, MapError> {
         self.go_to_end(Direction::Up)
     }
@@ -76,8 +76,8 @@ impl<'m> Cursor<'m> {
         self.seek(key, Direction::Down, false)
     }
 
-    /// Moves to the next entry, or to the first if the cursor stands at none. Past the last entry
-    /// it stands at none.
+    /// Moves to the next entry, or to the first one if the cursor stands at no entry. After the
+    /// last entry the cursor stands at no entry.
     ///
     /// # Errors
     /// [`MapError::TooManyLeases`], [`MapError::Damaged`]; the cursor stays where it was.
@@ -86,7 +86,8 @@ impl<'m> Cursor<'m> {
         self.go(Direction::Up)
     }
 
-    /// Moves to the previous entry, or to the last if the cursor stands at none.
+    /// Moves to the previous entry, or to the last one if the cursor stands at no entry. Before the
+    /// first entry the cursor stands at no entry.
     ///
     /// # Errors
     /// As [`next`](Cursor::next).
@@ -157,7 +158,7 @@ impl<'m> EntryTaker<'m> for EntryHolder<'m> {
 
     #[inline]
     fn take(&mut self, reader: &MapReader<'m>, entry: ObjectRef) -> Result<(), HoldError> {
-        // An earlier attempt may hold the lease that this one needs.
+        // An earlier attempt may hold the lease that this attempt needs.
         self.0 = None;
         self.0 = Some(Entry::hold(reader, entry)?);
         self.0.iter().for_each(|entry| reader.mark_held(entry));

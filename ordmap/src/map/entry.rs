@@ -13,13 +13,14 @@ use crate::error::MapError;
 use crate::object::{EntryKind, EntryLengths, ObjectReadError, ObjectRef, ObjectView};
 use crate::region::MapParticipant;
 
-// Bytes are borrowed from words that were stored as numbers, so both must have the same order.
+// Words are stored as numbers and read as bytes in place, so a number must have its lowest byte
+// first.
 const _: () = assert!(cfg!(target_endian = "little"));
 
-/// A key with its value at the time of the read. Both stay readable until this is dropped, even if
-/// the key is replaced, removed or evicted in its map.
+/// A key with its value at the time of the read. Both stay readable until the `Entry` is dropped,
+/// even if the key is replaced, removed or evicted in its map.
 pub struct Entry<'m> {
-    /// Dropped by hand: by the process that took it, and not by a forked child.
+    /// The lease, which only the process that took it may drop: a forked child must not.
     lease: ManuallyDrop<Lease<'m, Area>>,
     participant: &'m MapParticipant,
     object: ObjectView<'m>,
@@ -65,7 +66,8 @@ impl<'m> Entry<'m> {
         // The entry cannot be freed any more, so its contents are stable.
         let lengths = EntryLengths::of(&object, EntryKind::Entry);
         let lengths = match lengths {
-            // Reclaiming may have raised its generation since: then nothing names it any more.
+            // A reclaim may have raised the generation since; then nothing names the entry any
+            // more.
             Err(_) => object.settle(lengths)?,
             Ok(lengths) => lengths,
         };
@@ -83,19 +85,20 @@ impl<'m> Entry<'m> {
     /// The value; its address is a multiple of 8.
     #[must_use]
     pub fn value(&self) -> &[u8] {
-        // SAFETY: as above.
+        // SAFETY: see `bytes`; the lease is held as long as `self`.
         unsafe { bytes(self.lengths.value_words(&self.object), self.lengths.value_bytes) }
     }
 
-    /// Whether both are the same entry, not only equal ones. An entry is never the same as one that
-    /// was stored later, lies in another map, or was moved by a split.
+    /// Whether both are the same stored entry, and not only equal. A value that is stored again
+    /// makes another entry, and so does a split that moves the entry. Entries of different maps are
+    /// never the same.
     #[must_use]
     pub fn is_same(&self, other: &Entry<'_>) -> bool {
         self.is_at(other.participant, other.reference())
     }
 
-    /// Whether it is the entry that this reference names in a region. A held entry is not freed, so
-    /// no other map of the region has its memory.
+    /// Whether this is the entry that the reference names in the participant's region. A held entry
+    /// is not freed, so no other map of the region uses its memory.
     pub(super) fn is_at(&self, participant: &MapParticipant, reference: ObjectRef) -> bool {
         let (ours, theirs) = (self.participant.shared().data(), participant.shared().data());
         self.reference() == reference && ours.is_same(theirs)
@@ -114,7 +117,8 @@ impl Drop for Entry<'_> {
     #[inline]
     fn drop(&mut self) {
         if self.participant.is_ours() {
-            // SAFETY: it is dropped here and never used again, since this value is gone afterwards.
+            // SAFETY: the lease is dropped only here, and is not used again, because `self` is gone
+            // afterwards.
             unsafe { ManuallyDrop::drop(&mut self.lease) };
         }
     }
@@ -147,7 +151,7 @@ impl Ord for Entry<'_> {
     }
 }
 
-/// The first bytes that lie in words.
+/// The first `count` bytes of these words.
 ///
 /// # Safety
 /// - While the result lives, a lease of the entry that the words belong to is held, so no thread
@@ -157,7 +161,8 @@ unsafe fn bytes(words: &[AtomicU64], count: usize) -> &[u8] {
     assert!(count <= words.len() * 8, "the lengths of a held entry exceed its words");
     // SAFETY:
     // - The words are initialised, and live as long as the mapping.
-    // - Key and value are written before their entry is named, and not again before it was freed,
-    //   which a lease prevents (contract). The header, which does change, is not among them.
+    // - Key and value are written before their entry is named, and not again before the entry is
+    //   freed, which a lease prevents (contract). The header, which does change, is not among these
+    //   words.
     unsafe { std::slice::from_raw_parts(words.as_ptr().cast::<u8>(), count) }
 }

@@ -13,17 +13,18 @@ use crate::route::KeyRange;
 use crate::shard::{LEN, shown_len};
 use crate::tree::{Direction, MapTree, TreePath};
 
-/// How often shards are counted again when entries move between them; after that the count is close
-/// enough.
+/// The most times that all shards are counted because entries moved between them. After that, the
+/// last count is close enough.
 const TRIES_MAX: u32 = 16;
 
-/// The start of a range and its end.
+/// The start of a range and its end, each as the start of a walk from there.
 type RangeEnds<'b> = (RangeStart<'b>, RangeStart<'b>);
 
 impl Map<'_> {
-    /// Estimates the number of entries in a range of keys: exact up to a hundred or more, else off
-    /// by less than a quarter; rarely by up to a half, where keys come and go at random. It reads
-    /// at most a few hundred nodes of each shard, whatever the size of the range.
+    /// Estimates the number of entries in a range of keys. The estimate is exact up to at least a
+    /// hundred entries. Beyond that it is off by less than a quarter; rarely, after random inserts
+    /// and removals, by up to a half. The call reads at most a few hundred nodes of each shard,
+    /// whatever the size of the range.
     ///
     /// # Errors
     /// [`MapError::Damaged`].
@@ -100,8 +101,9 @@ pub(super) fn len_of(shared: &SharedRegion, shards: MapShards) -> u64 {
     sum
 }
 
-/// The path to the start of a range (`Up`) or to its end (`Down`), and the index there of the first
-/// entry that is not below or, for `Down`, that is above; `None` if the map is empty.
+/// The path to the start of a range (`Up`) or to its end (`Down`), and the index in its leaf: for
+/// `Up` of the first entry that is not below the start, for `Down` of the first entry that is above
+/// the end; `None` if the map is empty.
 fn place_of(
     tree: MapTree<'_>,
     beginning: RangeStart<'_>,

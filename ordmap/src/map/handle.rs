@@ -1,4 +1,4 @@
-//! A map as one participant uses it: reads of single keys, and statistics.
+//! The handle of a map for one participant: reads of single keys, and statistics.
 
 use std::fmt;
 
@@ -16,33 +16,34 @@ use crate::region::{MapId, MapParticipant, SharedRegion};
 use crate::route::RouteTable;
 use crate::shard::{BUDGET, EVICTED, LIMBO_COUNT, REPAIRED, SEQUENCE, ShardWords};
 
-/// A map, as one participant of its region uses it.
+/// The handle of a map for one participant of its region.
 pub struct Map<'m> {
     pub(super) participant: &'m MapParticipant,
     pub(super) reader: MapReader<'m>,
     pub(super) shard: usize,
 }
 
-/// Statistics of a map: a snapshot that others may change at any time.
+/// Statistics of a map. Other participants may change these numbers at any time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MapStats {
     /// The number of entries.
     pub len: u64,
-    /// Bytes of entries and nodes, including entries that wait for leases.
+    /// Bytes of entries and nodes, including [waiting](MapStats::waiting_count) entries.
     pub used_bytes: u64,
-    /// Bytes of the region that belong to the map.
+    /// Bytes of the chunks that the map owns.
     pub owned_bytes: u64,
-    /// The limit of `used_bytes`; 0: limited only by the region.
+    /// The limit of `used_bytes`; 0: only the region limits the map.
     pub budget_bytes: u64,
     /// Bytes of the hint table, which are not among `owned_bytes`; 0 without a table.
     pub hint_bytes: u64,
-    /// The number of entries that wait until no lease can hold them.
+    /// The number of waiting entries: they have left the map but are not freed, because a lease may
+    /// hold them.
     pub waiting_count: u64,
     /// The number of entries evicted so far.
     pub evicted_count: u64,
     /// The number of changes since the map was created.
     pub change_count: u64,
-    /// How many changes of dead processes were finished or undone.
+    /// How often a shard was repaired because a process had died during a change.
     pub repair_count: u64,
     /// The number of shards.
     pub shard_count: u64,
@@ -62,12 +63,12 @@ impl<'m> Map<'m> {
         self.reader.routes
     }
 
-    /// The lock of one of its shards.
+    /// The lock of one of the map's shards.
     pub(super) fn lock_of(&self, slot: usize) -> &'m RobustLock<Area, SystemFutex> {
         self.participant.shared().shard_lock(self.shards().number(slot))
     }
 
-    /// The words of one of its shards.
+    /// The words of one of the map's shards.
     pub(super) fn words_of(&self, slot: usize) -> ShardWords<'m> {
         self.participant.shared().shard_words(self.shards().number(slot))
     }
@@ -116,7 +117,7 @@ impl<'m> Map<'m> {
         Ok(self.reader.look_up(key, |_, _| Ok(()))?.is_some())
     }
 
-    /// The entry of a key, to be read in place. It takes one of the participant's leases.
+    /// The entry of a key, to be read in place. The entry uses one of the participant's leases.
     ///
     /// # Errors
     /// [`MapError::TooManyLeases`], [`MapError::Damaged`].
@@ -137,7 +138,7 @@ impl<'m> Map<'m> {
         len_of(self.participant.shared(), self.shards())
     }
 
-    /// Whether there is no entry, as counted by [`len`](Map::len).
+    /// Whether the map has no entries, as counted by [`len`](Map::len).
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0

@@ -8,12 +8,12 @@ use super::{Entry, Map};
 use crate::error::MapError;
 use crate::tree::Direction;
 
-/// Goes over the entries between two keys, up or down, and holds the current one.
+/// Walks over the entries between two keys, up or down, and holds the current entry.
 #[derive(Debug)]
 pub struct Range<'m> {
     cursor: Cursor<'m>,
     bounds: KeyBounds,
-    /// Whether it has passed an end.
+    /// Whether the walk has passed an end of the range.
     is_over: bool,
     has_begun: bool,
 }
@@ -32,7 +32,7 @@ impl<'m> Map<'m> {
         Range { cursor: self.cursor(), bounds, is_over: false, has_begun: false }
     }
 
-    /// The first entry.
+    /// The first entry of the map.
     ///
     /// # Errors
     /// [`MapError::TooManyLeases`], [`MapError::Damaged`].
@@ -42,7 +42,7 @@ impl<'m> Map<'m> {
         Ok(cursor.into_entry())
     }
 
-    /// The last entry.
+    /// The last entry of the map.
     ///
     /// # Errors
     /// As [`first`](Map::first).
@@ -54,8 +54,8 @@ impl<'m> Map<'m> {
 }
 
 impl<'m> Range<'m> {
-    /// Moves up to the next entry, the first time to the lowest one. After the last entry the range
-    /// has ended for both directions.
+    /// Moves up to the next entry; the first call moves to the lowest entry. After the last entry
+    /// the range has ended for both directions.
     ///
     /// # Errors
     /// [`MapError::TooManyLeases`], [`MapError::Damaged`]; the step can be tried again.
@@ -65,7 +65,7 @@ impl<'m> Range<'m> {
         self.go(Direction::Up)
     }
 
-    /// Moves down to the next entry, the first time to the highest one.
+    /// Moves down to the next entry; if it is the first call, to the highest entry.
     ///
     /// # Errors
     /// As [`next`](Range::next).

@@ -14,16 +14,16 @@ use crate::route::RouteTable;
 use crate::shard::{EPOCH, EPOCHS_MAX, IS_FULL, ROOT, SEQUENCE, ShardWords};
 use crate::tree::{MapTree, TreeHit};
 
-/// How often a read is repeated while no writer changes anything: a read that fails more often met
-/// damage.
+/// The most attempts of a read while no writer changes anything. If more attempts fail, the shard
+/// is damaged.
 const QUIET_TRIES_MAX: u32 = 1000;
 
-/// How often a read is repeated in total. An attempt takes about as long as a change, and fails
-/// only if a change was on its path. So many failures in a row are damage: one damaged slot must
-/// not hold a reader for as long as others write.
+/// The most attempts of a read in total. An attempt takes about as long as a change, and fails only
+/// if a change was on its path, so this many failures in a row mean damage. Without this limit, one
+/// damaged slot could hold a reader for as long as others write.
 const TRIES_MAX: u32 = 1 << 16;
 
-/// A map as a thread reads it: one of its shards, and the way to the others.
+/// One shard of a map as a thread reads it, and the routes to the map's other shards.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct MapReader<'m> {
     pub(super) tree: MapTree<'m>,
@@ -43,7 +43,7 @@ pub(super) struct DamageDetector {
 }
 
 impl DamageDetector {
-    /// Records a failed attempt and the number of changes so far; true if too many attempts in a
+    /// Records a failed attempt and the current number of changes; true if too many attempts in a
     /// row failed without a change.
     pub(super) fn is_damage(&mut self, change_count: u64) -> bool {
         let is_quiet = change_count == self.change_count;
@@ -72,8 +72,8 @@ impl<'m> MapReader<'m> {
         MapReader { tree, shard: words, ..*self }
     }
 
-    /// Reads in the shard that has a key, and repeats the read until that shard had the key all the
-    /// time.
+    /// Reads in the shard that has a key, and repeats the read until the bounds did not move during
+    /// it.
     #[inline]
     pub(super) fn read_for<T>(
         &self,
@@ -87,7 +87,8 @@ impl<'m> MapReader<'m> {
             let (version, slot) = self.routes.find(key)?;
             let reader = self.at(slot);
             let read = reader.read(|| attempt(&reader));
-            // Entries that move leave their old shard after the new bound was published.
+            // If the bounds did not move, no entry of the shard has been moved away: entries leave
+            // their old shard only after the new bound is published.
             if self.routes.is_now(version) {
                 return read;
             }
@@ -96,7 +97,7 @@ impl<'m> MapReader<'m> {
         Err(MapError::Damaged { what: "the bounds of the shards keep moving" })
     }
 
-    /// Repeats a read until nothing that it met was freed during it.
+    /// Repeats a read until no object that it met was freed during the read.
     ///
     /// A reader that was stopped for very long starts again too, before a generation can wrap
     /// around.
@@ -152,7 +153,7 @@ impl<'m> MapReader<'m> {
         self.epoch().wrapping_sub(epoch) <= EPOCHS_MAX
     }
 
-    /// Marks an entry as used, once eviction needs that.
+    /// Marks an entry as used, if the map evicts entries.
     #[inline]
     pub(super) fn mark(&self, object: &ObjectView<'_>) {
         if self.shard.load(IS_FULL) != 0 {
@@ -161,7 +162,7 @@ impl<'m> MapReader<'m> {
         }
     }
 
-    /// Marks a held entry as used.
+    /// Marks a held entry as used, if the map evicts entries.
     #[inline]
     pub(super) fn mark_held(&self, entry: &Entry<'_>) {
         if self.shard.load(IS_FULL) != 0 {
@@ -197,7 +198,7 @@ impl<'m> MapReader<'m> {
         })
     }
 
-    /// Looks up a key in the hint table, which may not have it.
+    /// Looks up a key in the hint table. `None` does not mean that the key does not exist.
     #[inline]
     fn look_in_hints<T>(
         &self,
@@ -213,7 +214,7 @@ impl<'m> MapReader<'m> {
                 continue;
             }
             match take(self, &TreeHit { entry, lengths }) {
-                // The entry has left the map in the meantime: search the tree.
+                // The entry has left the map during the read: search the tree.
                 Err(HoldError::Read(_)) => {}
                 taken => return taken.map(Some),
             }

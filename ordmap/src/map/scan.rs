@@ -1,4 +1,4 @@
-//! Goes over entries without holding them: each is copied as it was at one moment.
+//! Walks over entries without holding them: each entry is copied as it was at one moment.
 
 use std::mem;
 use std::ops::RangeBounds;
@@ -12,8 +12,8 @@ use crate::error::MapError;
 use crate::object::{EntryKind, EntryLengths, ObjectReadError, ObjectRef, ObjectView};
 use crate::tree::Direction;
 
-/// Goes over the entries between two keys, up or down, and shows a copy of each. It takes no lease:
-/// for callers that read much and keep nothing.
+/// Walks over the entries between two keys, up or down, and returns a copy of each. A scan takes no
+/// lease. It suits callers that read many entries and hold none.
 #[derive(Debug)]
 pub struct Scan<'m> {
     reader: MapReader<'m>,
@@ -21,8 +21,8 @@ pub struct Scan<'m> {
     /// The position of the current entry; if it is `None`, a step searches by key.
     position: Option<CursorPosition>,
     shown: EntryCopy,
-    /// The copy of the next entry: until it is known to be the right one, the current key is the
-    /// position.
+    /// The copy of the next entry. It is separate, because the current key remains the position
+    /// until the next entry is known to be the right one.
     next: EntryCopy,
     is_over: bool,
     has_begun: bool,
@@ -31,7 +31,7 @@ pub struct Scan<'m> {
 /// A key and its value.
 pub type KeyValue<'s> = (&'s [u8], &'s [u8]);
 
-/// Copies of an entry's key and value.
+/// Buffers for copies of an entry's key and value.
 #[derive(Debug, Default)]
 struct EntryCopy {
     key: Vec<u8>,
@@ -57,8 +57,8 @@ impl<'m> Scan<'m> {
         Scan { reader, bounds, position: None, shown, next, is_over: false, has_begun: false }
     }
 
-    /// Moves up, the first time to the lowest entry, and returns key and value. After the last
-    /// entry the scan has ended for both directions.
+    /// Moves up to the next entry and returns key and value; the first call moves to the lowest
+    /// entry. After the last entry the scan has ended for both directions.
     ///
     /// # Errors
     /// [`MapError::Damaged`].
@@ -68,7 +68,8 @@ impl<'m> Scan<'m> {
         self.go(Direction::Up)
     }
 
-    /// Moves down, the first time to the highest entry, and returns key and value.
+    /// Moves down to the next entry and returns key and value; if it is the first call, moves to
+    /// the highest entry.
     ///
     /// # Errors
     /// As [`next`](Scan::next).
@@ -150,8 +151,8 @@ impl<'m> EntryTaker<'m> for EntryCopy {
     fn finish(&mut self, (object, lengths): &Self::Output) -> Result<(), HoldError> {
         self.value.clear();
         lengths.copy_value(object, &mut self.value);
-        // Entries are not marked as used: a scan of the whole map would protect all of them from
-        // eviction.
+        // A scan does not mark entries as used: otherwise a scan of the whole map would protect all
+        // entries from eviction.
         Ok(object.settle(Ok(()))?)
     }
 

@@ -1,14 +1,15 @@
 //! Maps of several shards: the lock that a change needs, and when entries move to another shard.
 //!
 //! A writer that finds the lock of its shard taken counts the changes that others make until it
-//! gets the lock, since a sleeping writer is overtaken often. When these waits are a large share of
-//! all changes, and the shard has many entries, each writer moves some of them up into another
-//! shard after its own change, until both shards have equally many. One writer moves entries at a
-//! time, and none waits for that: a writer that does not get the locks soon leaves the work to
-//! others.
+//! gets the lock, because a sleeping writer is overtaken often. When these waits are a large share
+//! of all changes, and the shard has many entries, the shard is split: each writer moves some
+//! entries up into another shard after its own change, until both shards have equally many. One
+//! writer moves entries at a time. No writer waits to move entries: a writer that does not get the
+//! locks at once leaves the move to a later writer.
 //!
-//! Lock order: the lock for moves is only tried. A split also only tries the locks of its two
-//! shards. Elsewhere the lock of the lower shard comes before that of the upper one.
+//! Lock order: the lock for moves is taken by `try_lock` only, and so are the locks of the two
+//! shards of a split. Otherwise the lock of the lower shard is taken before that of the upper
+//! shard.
 
 use forebay_shm::{Area, RobustGuard, SystemFutex};
 
@@ -30,13 +31,14 @@ const SPLIT_LEN_MIN: u64 = 4096;
 const WINDOW: u64 = 4096;
 const WAITS_MIN: u64 = WINDOW / 8;
 
-/// The most changes that one wait counts for: one long sleep is no reason to split.
+/// The most changes that one wait is counted as: one long sleep alone must not cause a split.
 const WAIT_MAX: u64 = WAITS_MIN / 16;
 
-/// The halves may differ by this many entries.
+/// A split is complete when the numbers of entries in both shards differ by at most this.
 const UNEVEN_MAX: u64 = 64;
 
-/// How often the bound may move while a writer waits for its lock.
+/// The most attempts of a writer to lock the shard of a key: the bound may move while the writer
+/// waits.
 const TRIES_MAX: u32 = 1 << 16;
 
 pub(super) type ShardGuard<'g> = RobustGuard<'g, Area, SystemFutex>;
@@ -48,12 +50,12 @@ enum MoveTarget {
     Half,
     /// A shard without keys.
     New,
-    /// The shard above or below.
+    /// The next shard above or below.
     Beside(Direction),
 }
 
 impl Map<'_> {
-    /// Locks the shard of a key, and returns its number.
+    /// Locks the shard of a key, and returns its slot with the guard.
     #[inline]
     #[track_caller]
     pub(super) fn begin_for(
@@ -76,7 +78,7 @@ impl Map<'_> {
         Err(ObjectReadError::Damaged("the bounds of the shards keep moving").into())
     }
 
-    /// Takes the lock of a shard, and counts how many changes the writer waited for.
+    /// Takes the lock of a shard, and counts the changes for which the writer waited.
     #[inline]
     #[track_caller]
     pub(super) fn take_lock(&self, slot: usize) -> Result<ShardGuard<'_>, MapError> {
@@ -103,13 +105,13 @@ impl Map<'_> {
         let is_due = !self.routes().is_single() && is_split_due(writer.shard);
         drop(guard);
         if is_due {
-            // The change is complete, whether this succeeds or not.
+            // The change is already complete, so a failed move is no error of the change.
             let _ = self.move_from(slot, MoveTarget::Half);
         }
     }
 
-    /// Moves some entries from the shard of a key into a shard without keys, which becomes the one
-    /// above; returns their number. For tests, as the two below.
+    /// Moves some entries from the shard of a key into a shard without keys, which becomes the next
+    /// shard above; returns the number of moved entries. Only for tests.
     ///
     /// # Errors
     /// [`MapError`].
@@ -118,7 +120,8 @@ impl Map<'_> {
         self.move_from(self.routes().find(key)?.1, MoveTarget::New)
     }
 
-    /// Moves some entries from the shard of a key into the one above.
+    /// Moves some entries from the shard of a key into the next shard above; returns the number of
+    /// moved entries. Only for tests.
     ///
     /// # Errors
     /// [`MapError`].
@@ -127,7 +130,8 @@ impl Map<'_> {
         self.move_from(self.routes().find(key)?.1, MoveTarget::Beside(Direction::Up))
     }
 
-    /// Moves some entries from the shard of a key into the one below.
+    /// Moves some entries from the shard of a key into the next shard below; returns the number of
+    /// moved entries. Only for tests.
     ///
     /// # Errors
     /// [`MapError`].
@@ -156,10 +160,10 @@ impl Map<'_> {
         }
     }
 
-    /// Continues a split by some entries, if both locks are free.
+    /// Moves some more entries of a split, if the locks of both shards are free.
     fn move_half(&self, (slot, above): (usize, usize)) -> Result<u64, MapError> {
-        // The upper one first: if its owner died, writers of the lower one do not wait for the
-        // repair.
+        // The upper lock is taken first: if its owner died, writers of the lower shard do not wait
+        // for the repair.
         let Some(upper) = self.participant.try_lock(self.lock_of(above))? else { return Ok(0) };
         let upper = self.ready(upper, above);
         let Some(lower) = self.participant.try_lock(self.lock_of(slot))? else { return Ok(0) };
@@ -192,15 +196,16 @@ impl Map<'_> {
     ) -> Result<u64, MapError> {
         let moved = neighbours.move_some(self.routes(), direction);
         if matches!(moved, Err(ChangeError::Full)) {
-            // Both are reclaimed, since a writer that needs room frees none in the other shard.
+            // Both shards are reclaimed, because a writer that needs memory reclaims only its own
+            // shard.
             self.reclaim_all(&neighbours.lower, true)?;
             self.reclaim_all(&neighbours.upper, true)?;
         }
         Ok(moved?)
     }
 
-    /// The two shards between which entries move, the lower one first; `None` if there is no shard
-    /// for them.
+    /// The slots of the two shards between which entries move, the lower one first; `None` if there
+    /// is no second shard.
     fn slots_for(&self, slot: usize, to: MoveTarget, rows: &[RouteRow]) -> Option<(usize, usize)> {
         let at = rows.iter().position(|row| row.slot == slot);
         let above = rows.get(at.map_or(0, |at| at + 1)).map(|row| row.slot);
@@ -221,7 +226,8 @@ impl Map<'_> {
         }
     }
 
-    /// Cancels a split for which there is no shard, so that it is not tried after every change.
+    /// Cancels a split for which no shard is free, so that the split is not tried again after every
+    /// change.
     fn stop_split(&self, slot: usize) -> Result<(), MapError> {
         if let Some(guard) = self.participant.try_lock(self.lock_of(slot))? {
             let (_guard, writer) = self.ready(guard, slot)?;
@@ -230,7 +236,7 @@ impl Map<'_> {
         Ok(())
     }
 
-    /// As [`begin`](Map::begin), but waits no longer than a few changes take.
+    /// As [`begin`](Map::begin), but waits only for a short time.
     fn begin_soon(&self, slot: usize) -> Result<(ShardGuard<'_>, ShardWriter<'_>), MapError> {
         self.ready(self.participant.lock_soon(self.lock_of(slot))?, slot)
     }

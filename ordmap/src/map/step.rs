@@ -1,8 +1,9 @@
 //! Steps along the order of keys, for cursors, ranges and scans.
 //!
-//! From a known position a step walks from node to node, as long as nothing was published since, or
-//! the nodes of its path are still those of the tree. Otherwise it searches for the key next to its
-//! own. So a change elsewhere in the map costs a check of the path, and no search.
+//! A step from a known position walks from node to node if nothing was published since the position
+//! was found, or if the tree still has the nodes of its path. Otherwise the step searches for the
+//! key next to the current key. So a change elsewhere in the map costs a check of the path, but no
+//! search.
 
 mod across;
 mod look;
@@ -25,7 +26,7 @@ pub(super) struct CursorPosition {
     epoch: u64,
     /// A turn of the shard in which the path was current.
     turn: u64,
-    /// The bounds of the shards at that time, and this shard's rank among them.
+    /// The bounds of the shards at that time, and the rank of this shard in the order of keys.
     version: RouteVersion,
     shard_rank: usize,
 }
@@ -35,21 +36,22 @@ pub(super) trait EntryTaker<'m> {
     /// The result for an entry.
     type Output;
 
-    /// Takes an entry, or reports that it changed. It takes only as much as the key, since the
-    /// result is valid only if nothing next to the position changes until this returns.
+    /// Takes an entry, or reports that the entry changed. It copies at most the key: the result is
+    /// valid only if nothing next to the position changes until this call returns, so the call must
+    /// be short.
     fn take(&mut self, reader: &MapReader<'m>, entry: ObjectRef)
     -> Result<Self::Output, HoldError>;
 
-    /// Takes the rest, once the position is known to be right; changes beside the entry no longer
-    /// matter.
+    /// Copies the value, if the taker copies, once the position is known to be right. Changes next
+    /// to the entry no longer matter.
     fn finish(&mut self, taken: &Self::Output) -> Result<(), HoldError>;
 
-    /// The key of the entry that it took last.
+    /// The key of the entry that was taken last.
     fn key<'a>(&'a self, taken: &'a Self::Output) -> &'a [u8];
 }
 
-/// Moves the position, whose entry has this key, to the next entry. If this fails, a part of the
-/// position may have moved.
+/// Moves the position, whose entry has this key, to the next entry. If the step fails, a part of
+/// the position may have changed.
 #[inline]
 pub(super) fn step<'m, T: EntryTaker<'m>>(
     reader: &MapReader<'m>,
@@ -113,8 +115,9 @@ fn beyond<'m, T: EntryTaker<'m>>(
     Ok(taken)
 }
 
-/// Whether the next entry lies within the bounds of the shard or, if there is none, this shard is
-/// the last. Otherwise the next entry has to be searched for, maybe in another shard.
+/// Whether the next entry lies within the bounds of the shard or, if the shard has no next entry,
+/// the shard is the last one. Otherwise the next entry has to be searched for, possibly in another
+/// shard.
 #[inline]
 fn is_of_map(
     reader: &MapReader<'_>,
@@ -134,7 +137,7 @@ fn is_of_map(
     is_inside && reader.routes.is_now(version)
 }
 
-/// The entry next to a key, and its position; the reader moves to its shard.
+/// The entry next to a key, and its position. The reader is set to the shard of that entry.
 pub(super) fn find<'m, T: EntryTaker<'m>>(
     reader: &mut MapReader<'m>,
     key: &[u8],
@@ -145,7 +148,8 @@ pub(super) fn find<'m, T: EntryTaker<'m>>(
     find_from(reader, SeekOrigin::Key(key, may_equal), direction, taker)
 }
 
-/// The entry at the end of the map from which everything lies in this direction, and its position.
+/// The entry at which a walk through the whole map in this direction begins, and its position. The
+/// reader is set to the shard of that entry.
 pub(super) fn find_end<'m, T: EntryTaker<'m>>(
     reader: &mut MapReader<'m>,
     direction: Direction,
@@ -193,7 +197,8 @@ fn enter_at<'m, T: EntryTaker<'m>>(
     taker.take(reader, entry)
 }
 
-/// A slot that names a wrong entry must not lead a walk backwards, or it could walk for ever.
+/// Checks that a step led in the right direction. Otherwise a damaged slot that names a wrong entry
+/// could lead a walk backwards, and the walk would never end.
 #[inline]
 fn check_order(
     from: &[u8],

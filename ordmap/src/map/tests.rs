@@ -45,7 +45,7 @@ fn a_writer_that_waits_too_long_gives_up_and_changes_nothing() {
     }
 }
 
-/// In two regions, and in two maps of one, the same changes make the same references.
+/// The same changes make the same references in two regions, and in two maps of one region.
 #[test]
 fn an_entry_of_another_map_is_never_the_same() {
     let (left, right) = (region(), region());
@@ -133,7 +133,7 @@ fn a_chunk_of_another_map_is_not_read() {
     assert_eq!(mine.reader.tree.view.begin(at).unwrap_err(), ObjectReadError::Changed);
 }
 
-/// A process gave chunks back and died before it counted that.
+/// A process has given chunks back and died before it counted that.
 #[test]
 fn a_full_map_finds_free_chunks_that_were_not_counted() {
     let region = region();

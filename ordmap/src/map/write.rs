@@ -17,20 +17,21 @@ use crate::shard::{
 /// The state of a key that a conditional change expects.
 #[derive(Clone, Copy, Debug)]
 pub enum ExpectedState<'e> {
-    /// No entry.
+    /// The key has no entry.
     Absent,
-    /// An entry with this value.
+    /// The key has an entry with this value.
     Value(&'e [u8]),
-    /// This same entry. A split moves entries, which makes them different entries though no writer
-    /// has changed them: after a refusal, read the key again.
+    /// The key has this same entry. A split may move an entry, which makes it another entry
+    /// although no writer has changed it. So read the key again when a change is refused.
     Entry(&'e Entry<'e>),
 }
 
-/// Nodes and separators that a change may need beside its entry: the reserve of a budget.
+/// Units of the nodes and separators that a change may need in addition to its entry: the part of a
+/// budget that is reserved for them.
 const SPARE_UNITS: u64 = 8 * 32 + 2 * KEY_BYTES_MAX as u64 / 16;
 
-/// The most entries that are removed under one hold of the lock: limbo has room for them beside a
-/// batch.
+/// The most entries that are removed under one hold of the lock. Limbo has room for this many
+/// entries in addition to a batch.
 const REMOVED_AT_ONCE: usize = 16;
 const _: () = assert!(LIMBO_BATCH + REMOVED_AT_ONCE <= LIMBO_SPARE);
 
@@ -38,7 +39,7 @@ impl Map<'_> {
     /// Stores a value under a key; returns whether the key existed before.
     ///
     /// # Errors
-    /// [`MapError`]; then nothing has changed, except for evicted entries.
+    /// [`MapError`]; nothing has changed then, except that entries may have been evicted.
     #[track_caller]
     pub fn insert(&self, key: &[u8], value: &[u8]) -> Result<bool, MapError> {
         let mut was_there = false;
@@ -72,12 +73,12 @@ impl Map<'_> {
         self.take_out(key, |_, position| Ok(position.entry.is_some()))
     }
 
-    /// Removes keys; returns how many existed. If keys are given in order, those that are adjacent
-    /// in the map leave in one change, which costs little more than the removal of one. The lock is
-    /// released now and then.
+    /// Removes keys; returns how many existed. If the keys are in order, keys that are adjacent in
+    /// a leaf are removed in one change, which costs little more than the removal of one key. The
+    /// lock is released from time to time.
     ///
     /// # Errors
-    /// [`MapError`]; then some of them may have been removed.
+    /// [`MapError`]; some of the keys may have been removed then.
     #[track_caller]
     pub fn remove_all(&self, keys: &[&[u8]]) -> Result<u64, MapError> {
         let (mut removed, mut rest) = (0, keys);
@@ -96,8 +97,8 @@ impl Map<'_> {
         Ok(removed)
     }
 
-    /// How many of the first keys are in a shard, whose lock the caller holds and which has the
-    /// first key.
+    /// The number of leading `keys` that belong to this shard. The caller holds the lock of the
+    /// shard, which has the first key.
     fn count_in(&self, slot: usize, keys: &[&[u8]]) -> Result<usize, MapError> {
         let mut count = keys.len().min(1);
         if self.routes().is_single() {
@@ -125,8 +126,8 @@ impl Map<'_> {
         self.take_out(key, |writer, position| self.is_as_expected(writer, position, expected))
     }
 
-    /// Frees waiting entries that no lease holds; returns their number. Changes do this from time
-    /// to time.
+    /// Frees [waiting](crate::MapStats::waiting_count) entries that no lease holds; returns the
+    /// number of freed entries. Changes do this from time to time.
     ///
     /// # Errors
     /// [`MapError`].
@@ -140,11 +141,11 @@ impl Map<'_> {
         Ok(freed)
     }
 
-    /// Runs a function while no other participant can change the map, as if the owner of its lock
-    /// had stopped; for tests.
+    /// Runs a function while the locks of all shards are held, so that no other participant can
+    /// change the map. Only for tests.
     ///
     /// # Errors
-    /// [`MapError`]; then the function was not run.
+    /// [`MapError`]; the function was not run then.
     #[doc(hidden)]
     pub fn while_locked<T>(&self, run: impl FnOnce() -> T) -> Result<T, MapError> {
         let slots = 0..self.shards().count;
@@ -152,7 +153,7 @@ impl Map<'_> {
         Ok(run())
     }
 
-    /// Makes the map's root name a missing object; for tests of its users.
+    /// Damages the map: makes its root name an object that does not exist. Only for tests.
     #[doc(hidden)]
     pub fn damage(&self) {
         self.reader.shard.word(crate::shard::ROOT).store(u64::MAX, Relaxed);
@@ -207,8 +208,8 @@ impl Map<'_> {
             if !decide(writer, &position)? {
                 return Ok(false);
             }
-            // The current entry stays until the new one is stored: otherwise a failed change could
-            // lose it.
+            // The current entry is not evicted before the new one is stored: otherwise a failed
+            // change could lose it.
             need.spared = position.entry;
             let has_room = self.has_budget(writer, &need) && writer.allocator.reserve_nodes()?;
             match if has_room { writer.put(&position, key, value) } else { Err(ChangeError::Full) }
@@ -248,8 +249,8 @@ impl Map<'_> {
     ) -> Result<(ShardGuard<'g>, ShardWriter<'_>), MapError> {
         let allocator = self.participant.shared().allocator(self.shards().number(slot));
         let writer = ShardWriter::new(allocator, self.words_of(slot), self.reader.hints);
-        // A writer that met damage after it had published left its intent, and released the lock as
-        // usual.
+        // A writer that met damage after it had published has left its intent, and released the
+        // lock as usual: so the lock alone does not tell whether a repair is needed.
         if guard.must_repair() || !is_idle(writer.shard) {
             repair(writer.allocator, writer.shard)?;
             guard.repaired();
@@ -273,8 +274,8 @@ impl Map<'_> {
         Limbo::new(writer.allocator, writer.shard)
     }
 
-    /// Frees waiting entries that no living participant holds. It looks for dead holders only now
-    /// and then, unless it `must`.
+    /// Frees the entries in limbo that no living participant holds. Without `must`, it looks for
+    /// dead holders only in some calls.
     pub(super) fn reclaim_all(
         &self,
         writer: &ShardWriter<'_>,
@@ -294,7 +295,8 @@ impl Map<'_> {
         budget_bytes == 0 || units.saturating_mul(UNIT_BYTES) <= budget_bytes
     }
 
-    /// Frees waiting entries, or evicts some if the map has a budget and that can help.
+    /// Frees entries in limbo, or evicts entries if the map has a budget and that can help. Returns
+    /// whether the change can be tried again.
     fn make_room(
         &self,
         writer: &ShardWriter<'_>,
@@ -314,7 +316,7 @@ impl Map<'_> {
             }
             need.check_at = 2 * need.check_at.max(need.wanted_units());
         }
-        // Evicted in batches: otherwise all leases would be read for each entry.
+        // Entries are evicted in batches: otherwise all leases would be read for each entry.
         let before = need.evicted_units;
         for _ in 0..EVICTED_AT_ONCE {
             let Some(units) = writer.evict(need.spared)? else { break };
@@ -323,7 +325,7 @@ impl Map<'_> {
         Ok(need.evicted_units > before)
     }
 
-    /// Whether there would be enough room if all entries were evicted that no lease holds.
+    /// Whether there would be enough memory if all entries that no lease holds were evicted.
     fn can_have_room(&self, writer: &ShardWriter<'_>, need: &SpaceNeed) -> bool {
         let mut leased = Vec::new();
         self.participant.shared().leases.leased_places(&mut leased);
@@ -361,15 +363,16 @@ const EVICTED_AT_ONCE: u32 = 16;
 
 /// The space that a new entry needs.
 struct SpaceNeed {
-    /// Units of the entry itself.
+    /// The units of the entry itself.
     units: u64,
     /// The current entry of the key, which stays until the new one is stored.
     spared: Option<ObjectRef>,
-    /// Whether the whole region was searched for free memory.
+    /// Whether a search of the whole region for free memory was already requested.
     has_searched: bool,
-    /// Units evicted so far.
+    /// The units of the entries that were evicted for this change.
     evicted_units: u64,
-    /// After this many evicted units, check whether leases leave enough room at all.
+    /// The number of evicted units after which the writer checks again whether leased entries leave
+    /// enough memory at all.
     check_at: u64,
 }
 
@@ -380,7 +383,7 @@ impl SpaceNeed {
         SpaceNeed { units, spared: None, has_searched: false, evicted_units: 0, check_at: 0 }
     }
 
-    /// The units of the entry, and of the objects that the change needs beside it.
+    /// The units of the entry, and of the other objects that the change may need.
     fn wanted_units(&self) -> u64 {
         self.units + SPARE_UNITS
     }

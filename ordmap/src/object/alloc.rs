@@ -1,14 +1,14 @@
 //! Allocates and frees objects, for the owner of a shard's lock.
 //!
 //! Two things are authoritative: the word of a chunk, which tells its owner and its division, and
-//! one bit for each object that is taken. Lists and counts are derived from them and rebuilt after
-//! a death.
+//! one bit for each object, which is set while the object is taken. Lists and counts are derived
+//! from these and rebuilt after a death.
 //!
 //! | word of a chunk's marks | meaning |
 //! |---|---|
-//! | 0 | list of chunks with room: next + 1 in the low half, previous + 1 in the high |
-//! | 1 | free objects |
-//! | 2–9 | a bit for each object that is taken |
+//! | 0 | links in the list of chunks with free objects: next + 1 in the low half, previous + 1 in the high |
+//! | 1 | the number of free objects |
+//! | 2–9 | a bit for each object, set while it is taken |
 
 use forebay_sync::atomic::{AtomicU64, Relaxed};
 
@@ -24,22 +24,25 @@ pub(super) const FREE_COUNT: usize = 1;
 const BITS: usize = 2;
 const BIT_WORDS: usize = MARK_WORDS - BITS;
 
-/// List words of a shard: the first chunk + 1 of each class's list, then the counts below.
+/// The number of list words of a shard: the first chunk + 1 of each class's list, then the three
+/// words below.
 pub(crate) const LIST_WORDS: usize = CLASS_COUNT + 3;
-/// The value of `GIVEN` when the last search for a chunk failed, plus one.
+/// The list word with the value of `GIVEN`, plus one, at the time of the last search for a chunk
+/// that failed; 0 if the next search must run.
 pub(super) const SEARCHED: usize = CLASS_COUNT;
 pub(super) const TAKEN_UNITS: usize = CLASS_COUNT + 1;
 pub(super) const CHUNKS_OWNED: usize = CLASS_COUNT + 2;
 
-/// Words that all shards share.
+/// The number of words that the allocators of all shards share.
 pub(crate) const POOL_WORDS: usize = 2;
-/// The chunk at which the next search begins.
+/// The pool word with the chunk at which the next search begins.
 pub(super) const HINT: usize = 0;
-/// How many chunks were given back.
+/// The pool word that counts how often chunks were given back.
 pub(super) const GIVEN: usize = 1;
 
-/// The class of nodes, and how many of them are kept free.
+/// The number of the size class of nodes.
 pub(super) const NODE_CLASS: u8 = 15;
+/// The number of free nodes that a shard keeps in reserve.
 const RESERVE_NODES: u64 = 24;
 
 pub(super) const LIST_DAMAGED: ObjectReadError =
@@ -55,8 +58,8 @@ pub(crate) struct Allocator<'a> {
     pub(crate) lists: &'a [AtomicU64],
     /// [`POOL_WORDS`] words.
     pub(crate) pool: &'a [AtomicU64],
-    /// Raised by a lot when a chunk is claimed: its generations may have wrapped around to those of
-    /// old references.
+    /// The shard's epoch. A claim raises it by more than readers tolerate, because the generations
+    /// of the claimed chunk may have wrapped around to those of old references.
     pub(crate) epoch: &'a AtomicU64,
     /// The shard's number plus one.
     pub(crate) owner: u16,
@@ -72,8 +75,8 @@ pub(crate) struct FreeObject<'a> {
 }
 
 impl<'a> Allocator<'a> {
-    /// A free object of at least this many units; `None` if there is no memory left. Nothing
-    /// changes until [`take`](Allocator::take).
+    /// A free object of at least this many units; `None` if there is no memory left. It may claim a
+    /// chunk, but the object stays free until [`take`](Allocator::take).
     pub(crate) fn find(&self, units: usize) -> Result<Option<FreeObject<'a>>, ObjectReadError> {
         let Some(number) = ChunkClass::for_units(units) else {
             return self.find_span(units.div_ceil(CHUNK_UNITS));
@@ -113,7 +116,8 @@ impl<'a> Allocator<'a> {
         })
     }
 
-    /// Takes a free object. The caller has recorded the reference before, in case it dies here.
+    /// Takes a free object. The caller has recorded the reference in its intent: if the caller
+    /// dies, its successor frees the object.
     pub(crate) fn take(&self, found: &FreeObject<'_>) {
         let row = self.row(found.chunk);
         let (word, bit) = bit_of(row, found.object);
@@ -127,7 +131,8 @@ impl<'a> Allocator<'a> {
         before_reuse();
     }
 
-    /// Frees an object that only readers may still refer to. They notice that it was freed.
+    /// Frees an object that nothing names any more. Readers that still have its reference notice
+    /// that the object was freed.
     pub(crate) fn release(&self, reference: ObjectRef) -> Result<(), ObjectReadError> {
         let Some((chunk, object)) = self.clear(reference)? else {
             return Err(ObjectReadError::Damaged("an object to be freed does not exist"));
@@ -155,7 +160,8 @@ impl<'a> Allocator<'a> {
         Ok(())
     }
 
-    /// Whether other chunks of the class have room.
+    /// Whether a neighbour of the chunk in its list has enough free objects: one, or the reserve of
+    /// nodes.
     fn is_surplus(&self, chunk: usize, class: ChunkClass) -> bool {
         let (next, previous) = self.links(chunk);
         let least = if class == ChunkClass::Size(NODE_CLASS) { RESERVE_NODES } else { 1 };
@@ -166,8 +172,8 @@ impl<'a> Allocator<'a> {
         })
     }
 
-    /// Makes sure that nodes can be copied without a new chunk from the pool, so that a full map
-    /// can be emptied; false if there is no memory for them.
+    /// Makes sure that the shard has a reserve of free nodes: a removal copies nodes, so that a
+    /// full map could not be emptied without the reserve. False if there is no memory for it.
     pub(crate) fn reserve_nodes(&self) -> Result<bool, ObjectReadError> {
         let list = &self.lists[usize::from(NODE_CLASS) - 1];
         let (mut at, mut count) = (list.load(Relaxed) as usize, 0);
@@ -179,12 +185,13 @@ impl<'a> Allocator<'a> {
         Ok(count >= RESERVE_NODES || self.claim(NODE_CLASS)?)
     }
 
-    /// Frees an object during a repair, which rebuilds lists and counts later; it may be repeated.
+    /// Frees an object during a repair, which rebuilds lists and counts later. The call may be
+    /// repeated.
     pub(crate) fn release_again(&self, reference: ObjectRef) -> Result<(), ObjectReadError> {
         self.clear(reference).map(|_| ())
     }
 
-    /// Whether an entry with exactly this reference lies there.
+    /// Whether the reference names an entry that was not freed.
     pub(crate) fn is_entry(&self, reference: ObjectRef) -> bool {
         self.place_of(reference).is_some_and(|(_, _, words)| {
             let header = ObjectHeader::of_word(words[0].load(Relaxed));
@@ -193,7 +200,7 @@ impl<'a> Allocator<'a> {
         })
     }
 
-    /// Whether the memory at this reference is taken, by any object.
+    /// Whether the memory at this reference is taken, by an object of any generation.
     pub(crate) fn is_taken(&self, reference: ObjectRef) -> bool {
         self.place_of(reference).is_some_and(|(chunk, object, _)| {
             let (word, bit) = bit_of(self.row(chunk), object);
@@ -201,7 +208,7 @@ impl<'a> Allocator<'a> {
         })
     }
 
-    /// Units of an object of this shard; zero if it belongs to another one.
+    /// The units of an object of this shard; zero if the object belongs to another shard.
     pub(crate) fn units_of(&self, reference: ObjectRef) -> u64 {
         self.chunk_and_units(reference).map_or(0, |(_, units)| units as u64)
     }
@@ -220,7 +227,8 @@ impl<'a> Allocator<'a> {
         }
     }
 
-    /// Raises the generation and clears the bit; `None` if the chunk is no longer ours.
+    /// Raises the generation and clears the bit; `None` if the chunk does not belong to this shard
+    /// any more.
     fn clear(&self, reference: ObjectRef) -> Result<Option<(usize, usize)>, ObjectReadError> {
         let Some((chunk, object, words)) = self.place_of(reference) else {
             return Ok(None);
@@ -262,7 +270,7 @@ impl<'a> Allocator<'a> {
         &self.marks[chunk * MARK_WORDS..][..MARK_WORDS]
     }
 
-    /// The marks of a chunk, given by its number plus one as lists have it.
+    /// The marks of a chunk. `listed` is its number plus one, as lists have it.
     fn listed_row(&self, listed: usize) -> Option<&'a [AtomicU64]> {
         (1..=self.view.chunk_count()).contains(&listed).then(|| self.row(listed - 1))
     }

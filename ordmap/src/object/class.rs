@@ -3,13 +3,13 @@
 //! | bits of a chunk's word | meaning |
 //! |---|---|
 //! | 0–27 | the lowest generation of its objects; each new division raises it |
-//! | 28–35 | class: 0 none; the number of a size; 254 the first chunk of a span; 255 the others |
-//! | 36–51 | the shard it belongs to, plus one; 0: none |
-//! | 52–63 | chunks of the span |
+//! | 28–35 | class: 0: none; 1 and above: the number of a size; 254: the first chunk of a span; 255: another chunk of a span |
+//! | 36–51 | the shard that owns the chunk, plus one; 0: no shard |
+//! | 52–63 | in the first chunk of a span: the number of its chunks |
 
 use super::reference::{GENERATION_BITS, GENERATION_MASK, Generation, UNIT_WORDS};
 
-/// Units of a chunk: 16 KiB. Models use small chunks.
+/// Units of a chunk, which has 16 KiB. Models use small chunks.
 pub(crate) const CHUNK_UNITS: usize = if cfg!(loom) { 4 } else { 1024 };
 pub(crate) const CHUNK_WORDS: usize = CHUNK_UNITS * UNIT_WORDS;
 
@@ -24,7 +24,7 @@ pub(crate) const SIZES: [u16; 30] = [
 pub(crate) const SIZES: [u16; 2] = [2, 4];
 pub(crate) const CLASS_COUNT: usize = SIZES.len();
 
-/// Chunks of the largest object: 2 MiB.
+/// Chunks of the longest span, which has 2 MiB.
 pub(crate) const SPAN_CHUNKS_MAX: usize = 128;
 
 const CLASS_SHIFT: u32 = GENERATION_BITS;
@@ -57,13 +57,13 @@ const DIVISIONS: [ChunkDivision; CLASS_COUNT] = {
 /// The division of a chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ChunkClass {
-    /// Not divided.
+    /// The chunk is not divided.
     None,
     /// Objects of one size, by its number from 1.
     Size(u8),
     /// The first chunk of one long object.
     Span,
-    /// A further chunk of the span before it.
+    /// A chunk of a span other than its first.
     SpanRest,
 }
 
@@ -88,7 +88,7 @@ impl ChunkClass {
         SIZES.get(usize::from(number).checked_sub(1)?).map(|size| usize::from(*size))
     }
 
-    /// Objects in a chunk.
+    /// The number of objects in a chunk of this class.
     pub(crate) fn object_count(self) -> usize {
         match self {
             ChunkClass::Size(number) => {
@@ -100,7 +100,7 @@ impl ChunkClass {
     }
 }
 
-/// The word of a chunk.
+/// The word that describes a chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ChunkWord(u64);
 

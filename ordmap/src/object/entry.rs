@@ -14,10 +14,10 @@ use super::view::{
     ObjectReadError, ObjectView, compare_words, copy_words, equals_words, store_bytes,
 };
 
-/// The longest key.
+/// The longest key, in bytes.
 pub const KEY_BYTES_MAX: usize = 8192;
 
-/// The longest value.
+/// The longest value, in bytes.
 pub(crate) const VALUE_BYTES_MAX: usize = 1 << 20;
 
 /// The two kinds of objects that hold a key.
@@ -29,15 +29,15 @@ pub(crate) enum EntryKind {
     Separator,
 }
 
-/// The longest value of a short entry.
+/// The longest value of a short entry, in bytes.
 const SHORT_VALUE_BYTES_MAX: usize = (1 << (32 - SHORT_KEY_BITS)) - 1;
 const SHORT_KEY_BITS: u32 = 14;
 const _: () = assert!(KEY_BYTES_MAX < 1 << SHORT_KEY_BITS);
 
-/// The word of a long entry that has the length of its key.
+/// The index of the word of a long entry that has the length of its key.
 const KEY_BYTES: usize = 1;
 
-/// Where key and value lie, in words.
+/// The word offsets of an entry's key, its value and its end.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct EntryLayout {
     key: usize,
@@ -90,8 +90,8 @@ pub(crate) struct EntryLengths {
 }
 
 impl EntryLengths {
-    /// Reads the lengths of an object of this kind. Before the object is settled they may be
-    /// nonsense, but they never lead out of it.
+    /// Reads the lengths of an object of this kind. Until the read is settled the lengths may be
+    /// nonsense, but they never exceed the object.
     #[inline]
     pub(crate) fn of(
         object: &ObjectView<'_>,
@@ -113,7 +113,7 @@ impl EntryLengths {
         }
         let layout = EntryLayout::of(key_bytes, value_bytes);
         if header.kind() == Some(ObjectKind::LongEntry) && layout.key <= KEY_BYTES {
-            return Err(ObjectReadError::Damaged("a long entry is too short"));
+            return Err(ObjectReadError::Damaged("a long entry has the value of a short one"));
         }
         if layout.end > object.words().len() {
             return Err(ObjectReadError::Damaged("an entry is longer than its object"));
@@ -129,7 +129,7 @@ impl EntryLengths {
         &object.words()[self.layout.value..self.layout.end]
     }
 
-    /// Compares the entry's key with another one; the first `equal_bytes` are known to be equal.
+    /// Compares the entry's key with `key`; the first `equal_bytes` are known to be equal.
     #[inline]
     pub(crate) fn compare(
         &self,
@@ -140,7 +140,7 @@ impl EntryLengths {
         compare_words(self.key_words(object), self.key_bytes, key, equal_bytes)
     }
 
-    /// Whether this is the entry's key.
+    /// Whether `key` is the entry's key.
     #[inline]
     pub(crate) fn is_key(&self, object: &ObjectView<'_>, key: &[u8]) -> bool {
         self.key_bytes == key.len() && equals_words(self.key_words(object), key)

@@ -3,9 +3,9 @@
 //! | bits | meaning |
 //! |---|---|
 //! | 0–27 | generation |
-//! | 28 | used since the eviction hand passed; entries only |
+//! | 28 | in an entry: set if it was used since the eviction hand passed it |
 //! | 29–31 | kind |
-//! | 32–63 | a long entry's bytes of value; else 14 bits the key's bytes, 18 the value's |
+//! | 32–63 | in a long entry, the bytes of its value; otherwise the bytes of the key in 14 bits and of the value in 18 |
 
 use super::reference::{GENERATION_BITS, Generation};
 
@@ -26,7 +26,7 @@ pub(crate) enum ObjectKind {
     LongEntry = 3,
     /// A key between two leaves.
     Separator = 4,
-    /// A key with its value, both lengths in the header.
+    /// A key with its value; the header has both lengths.
     ShortEntry = 5,
 }
 
@@ -89,8 +89,8 @@ impl ObjectHeader {
         ObjectHeader(if is_used { self.0 | USED } else { self.0 & !USED })
     }
 
-    /// The header of the same memory once it is freed. The lengths stay, for readers that hold a
-    /// lease.
+    /// The header of the object after it is freed. The lengths stay the same, for readers that hold
+    /// a lease.
     pub(crate) fn freed(self) -> ObjectHeader {
         ObjectHeader::new(self.generation().next(), ObjectKind::Free, self.lengths())
     }

@@ -1,7 +1,7 @@
 //! Objects that are freed and rewritten while a reader reads them. Chunks have two objects of two
 //! units, or one of four.
 //!
-//! Every entry's key and value are the reference that names it.
+//! The key and the value of every entry are the reference that names the entry.
 
 use std::sync::Arc;
 
@@ -104,7 +104,11 @@ impl Memory {
             (key, lengths.value_words(&object).first().map(|word| word.load(Relaxed)))
         });
         if let Ok(said) = object.settle(said) {
-            assert_eq!(said, (reference.word(), Some(reference.word())), "not the named object");
+            assert_eq!(
+                said,
+                (reference.word(), Some(reference.word())),
+                "a read returned another object than the named one"
+            );
         }
     }
 }
@@ -140,7 +144,7 @@ fn reuse() {
     read_and_reused(rightly);
 }
 
-/// Writes first: a reader can miss that.
+/// Writes before it raises the generation: a reader can miss that the object was freed.
 fn written_first() {
     read_and_reused(|memory, first| {
         publish(&memory.slot, ObjectRef::NONE);
@@ -211,7 +215,11 @@ fn given_and_claimed() {
     });
     if memory.allocator(OWNER + 1).claim_one(0) {
         let header = memory.allocator(OWNER + 1).header_at(0).unwrap();
-        assert_eq!(header.kind(), Some(ObjectKind::Free), "the memory is not freed");
+        assert_eq!(
+            header.kind(),
+            Some(ObjectKind::Free),
+            "the claimer sees an object that is not freed"
+        );
     }
     giver.join().unwrap();
 }
@@ -226,7 +234,10 @@ fn given_and_searched() {
     });
     let is_claimed = memory.allocator(OWNER + 1).claim(1).unwrap();
     giver.join().unwrap();
-    assert!(is_claimed || memory.allocator(OWNER + 1).claim(1).unwrap(), "it is never found");
+    assert!(
+        is_claimed || memory.allocator(OWNER + 1).claim(1).unwrap(),
+        "a chunk that was given back is never found"
+    );
 }
 
 #[test]

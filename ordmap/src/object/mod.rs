@@ -7,7 +7,7 @@
 //! Invariants:
 //! - The generation of a memory location only grows, even when its chunk is divided into other
 //!   sizes.
-//! - Whatever memory holds, following a reference never reads outside of the data.
+//! - Following a reference never reads outside of the data, whatever the memory holds.
 //! - Readers never see objects that the owner of a shard had not published when it died.
 
 mod alloc;

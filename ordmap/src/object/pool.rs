@@ -17,9 +17,10 @@ use super::view::{ObjectReadError, before_reuse};
 use crate::shard::EPOCHS_MAX;
 
 impl<'a> Allocator<'a> {
-    /// Claims a chunk from the pool and divides it; false if there is none.
+    /// Claims a chunk from the pool and divides it; false if the pool has no free chunk.
     pub(super) fn claim(&self, number: u8) -> Result<bool, ObjectReadError> {
-        // ORDER: pairs with `ordmap.given`: if we know of a chunk that was given back, we find it.
+        // ORDER: pairs with `ordmap.given`: if we see the count of a chunk that was given back, we
+        // also see that the chunk is free.
         let given = self.pool[GIVEN].load(acquire("ordmap.search")).wrapping_add(1);
         if self.lists[SEARCHED].load(Relaxed) == given {
             return Ok(false);
@@ -44,14 +45,15 @@ impl<'a> Allocator<'a> {
         Ok(true)
     }
 
-    /// Lets searches that failed, or that were under way, be repeated.
+    /// Counts that chunks were given back, so that searches that failed before, or fail now, are
+    /// repeated.
     pub(super) fn count_given(&self) {
         // ORDER: pairs with `ordmap.search`.
         self.pool[GIVEN].fetch_add(1, release("ordmap.given"));
     }
 
-    /// Makes the next search run although the last one failed: a process that gave a chunk back and
-    /// died before it counted that may have left one.
+    /// Makes the next search run although the last one failed: a process may have given a chunk
+    /// back and died before it counted that.
     pub(crate) fn forget_search(&self) {
         self.lists[SEARCHED].store(0, Relaxed);
     }
@@ -98,19 +100,20 @@ impl<'a> Allocator<'a> {
     }
 
     /// Makes readers of this shard start again if they remember old generations of the chunk. While
-    /// it belonged to another shard, changes there may have wrapped a generation around.
-    /// [`before_reuse`] follows: a reader that sees a word written into the chunk sees this epoch.
+    /// it belonged to another shard, changes there may have wrapped a generation around. The caller
+    /// then calls [`before_reuse`], so a reader that sees a word written into the chunk sees this
+    /// epoch too.
     fn outdate_references(&self) {
         let outdated = self.epoch.load(Relaxed).wrapping_add(EPOCHS_MAX + 1);
         self.epoch.store(outdated, Relaxed);
     }
 
-    /// Claims all or none: another shard may be faster.
+    /// Claims `count` chunks from `first` on, or none if another shard claims one of them first.
     fn claim_all(&self, first: usize, count: usize) -> bool {
         let claimed = (first..first + count).take_while(|chunk| self.claim_one(*chunk)).count();
         if claimed < count {
             (first..first + claimed).for_each(|chunk| self.unclaim(chunk));
-            // Others may have searched for these chunks in the meantime.
+            // The searches of other shards may have failed because we held these chunks.
             self.count_given();
         }
         claimed == count
@@ -123,7 +126,8 @@ impl<'a> Allocator<'a> {
             return false;
         }
         let ours = ChunkWord::new(current.base(), ChunkClass::None, self.owner, 0);
-        // ORDER: pairs with `ordmap.give`: the headers of the earlier objects are raised.
+        // ORDER: pairs with `ordmap.give`: we see the raised generations in the headers of the
+        // chunk's earlier objects.
         let order = acquire("ordmap.claim");
         let is_ours = atomic.compare_exchange(current.word(), ours.word(), order, Relaxed).is_ok();
         if is_ours {
@@ -160,7 +164,7 @@ impl<'a> Allocator<'a> {
         Ok(())
     }
 
-    /// A generation above those of all objects of a chunk.
+    /// A generation above those of all objects in the chunk.
     pub(super) fn generation_beyond(
         &self,
         chunk: usize,
@@ -201,7 +205,8 @@ impl<'a> Allocator<'a> {
         self.found(first, 0, chunks * CHUNK_UNITS).map(Some)
     }
 
-    /// Whether an object of this size can be found once every object that is not kept is freed.
+    /// Whether an object of this size can be allocated after all objects of the shard except `kept`
+    /// are freed.
     pub(crate) fn can_be_found(&self, units: usize, kept: &[ObjectRef]) -> bool {
         let kept = self.kept_counts(kept);
         let number = ChunkClass::for_units(units);
@@ -223,7 +228,7 @@ impl<'a> Allocator<'a> {
         false
     }
 
-    /// How many of these objects each chunk has.
+    /// The number of these objects in each chunk that has any.
     fn kept_counts(&self, kept: &[ObjectRef]) -> BTreeMap<usize, usize> {
         let mut counts = BTreeMap::new();
         for (chunk, units) in kept.iter().filter_map(|object| self.chunk_and_units(*object)) {
@@ -234,8 +239,8 @@ impl<'a> Allocator<'a> {
         counts
     }
 
-    /// Gives back the chunks of a span, the first one first, so that readers notice before the
-    /// others are written again.
+    /// Gives back the chunks of a span. The first chunk is first, so that readers of the span
+    /// notice before another shard writes into one of its chunks.
     pub(super) fn give_back_span(
         &self,
         first: usize,

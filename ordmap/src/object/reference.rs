@@ -4,7 +4,7 @@
 pub(crate) const GENERATION_BITS: u32 = 28;
 pub(crate) const GENERATION_MASK: u64 = (1 << GENERATION_BITS) - 1;
 
-/// Locations count units of 16 bytes.
+/// Words of a unit. Locations are counted in units, of 16 bytes each.
 pub(crate) const UNIT_WORDS: usize = 2;
 const UNIT_BITS: u32 = 64 - GENERATION_BITS;
 const UNIT_MASK: u64 = (1 << UNIT_BITS) - 1;
@@ -26,13 +26,13 @@ impl Generation {
         Generation::of(self.0 + 1)
     }
 
-    /// How many steps lead from `base` to this one.
+    /// The number of steps from `base` to this generation.
     pub(crate) fn since(self, base: Generation) -> u64 {
         self.0.wrapping_sub(base.0) & GENERATION_MASK
     }
 }
 
-/// Names an object until its memory is freed; zero names none.
+/// Names an object until the object is freed; a reference of zero names no object.
 ///
 /// Low 36 bits: unit + 1; high 28 bits: generation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]

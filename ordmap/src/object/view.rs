@@ -1,15 +1,15 @@
 //! Reads objects that others may free and rewrite at any moment.
 //!
 //! A reader pins nothing. It loads the word of the chunk, reads the object, and checks at the end
-//! that it was the same object all the time: the generation in the header equals that of the
+//! that the object was the same all the time: the generation in the header equals that of the
 //! reference, and the chunk was not divided again. Until then everything that was read may be
 //! nonsense.
 //!
 //! | field | written by | read by |
 //! |---|---|---|
 //! | header of an object | owner of the shard's lock; readers set its use bit | all |
-//! | its other words | owner of the lock, before it is named and after it was freed | all |
-//! | slots of a node | owner of the lock | all |
+//! | other words of an object | owner of the shard's lock, before the object is named and after it was freed | all |
+//! | slots of a node | owner of the shard's lock | all |
 //! | word of a chunk | the shard that claims it; then the owner of its shard's lock | all |
 
 use std::cmp::Ordering;
@@ -27,11 +27,11 @@ use super::reference::{ObjectRef, UNIT_WORDS};
 pub(crate) enum ObjectReadError {
     /// The object was freed during the read: start again.
     Changed,
-    /// The words that were read are impossible.
+    /// The words that were read cannot be valid.
     Damaged(&'static str),
 }
 
-/// The words of all objects and chunks, for reading one shard.
+/// The words of all objects and chunks, for reading the objects of one shard.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ShardView<'a> {
     data: &'a [AtomicU64],
@@ -40,7 +40,8 @@ pub(crate) struct ShardView<'a> {
     owner: u16,
 }
 
-/// Cache lines of an object that is about to be read: those of a short key and a short value.
+/// The number of cache lines that are prefetched for an object: enough for a short key and a short
+/// value.
 const PREFETCHED_LINES: usize = 4;
 
 /// An object that is being read.
@@ -70,13 +71,13 @@ impl<'a> ShardView<'a> {
         self.chunks.get(index)
     }
 
-    /// Words from a unit on.
+    /// The words of `units` units from a unit on.
     pub(crate) fn words(self, unit: usize, units: usize) -> Option<&'a [AtomicU64]> {
         let first = unit.checked_mul(UNIT_WORDS)?;
         self.data.get(first..first.checked_add(units * UNIT_WORDS)?)
     }
 
-    /// One word of all objects, by its number.
+    /// One word, by its index among the words of all objects.
     pub(crate) fn data_word(self, index: usize) -> Option<&'a AtomicU64> {
         self.data.get(index)
     }
@@ -98,8 +99,8 @@ impl<'a> ShardView<'a> {
         let chunk = self.chunks.get(unit / CHUNK_UNITS).ok_or(OUTSIDE)?;
         let chunk_word = chunk.load(Relaxed);
         let now = ChunkWord::of_word(chunk_word);
-        // The chunk may have been divided again, or belong to another shard, whose changes are not
-        // counted here. A reader that keeps getting here reports damage in the end.
+        // The chunk may have been divided again, or belong to another shard, whose changes this
+        // shard does not count. A reader that fails here again and again finally reports damage.
         if now.owner() != self.owner {
             return Err(ObjectReadError::Changed);
         }
@@ -132,7 +133,7 @@ impl<'a> ObjectView<'a> {
         ObjectHeader::of_word(self.words[0].load(Relaxed))
     }
 
-    /// Prefetches its first lines, so that they arrive together.
+    /// Prefetches the object's first cache lines, so that they arrive together.
     #[inline]
     pub(crate) fn prefetch(&self) {
         self.words.iter().step_by(8).take(PREFETCHED_LINES).for_each(prefetch);
@@ -148,7 +149,7 @@ impl<'a> ObjectView<'a> {
         Ok(header)
     }
 
-    /// Whether it was the same object all the time since [`ShardView::begin`].
+    /// Whether the object has been the same all the time since [`ShardView::begin`].
     #[inline]
     pub(crate) fn is_same(&self) -> bool {
         // ORDER: pairs with `ordmap.reuse`: if we have loaded a word of the next object there, we
@@ -161,15 +162,15 @@ impl<'a> ObjectView<'a> {
         header.generation() == self.reference.generation() && is_same_chunk
     }
 
-    /// The result of a read, if it was the same object all the time.
+    /// The result of a read, if the object was the same all the time.
     #[inline]
     pub(crate) fn settle<T>(&self, read: Result<T, ObjectReadError>) -> Result<T, ObjectReadError> {
         if self.is_same() { read } else { Err(ObjectReadError::Changed) }
     }
 
     /// Marks the entry as used, unless it is marked already, is gone, or cannot be leased. Without
-    /// a lease its chunk could be divided again before the mark is set, which would then hit any
-    /// object.
+    /// a lease, the chunk could be divided again before the mark is set, and the mark would change
+    /// another object.
     pub(crate) fn mark<W: Words>(&self, row: &LeaseRow<W>) {
         if self.header().is_used() {
             return;
@@ -187,8 +188,8 @@ impl<'a> ObjectView<'a> {
             return;
         }
         let marked = header.with_used(is_used).word();
-        // Freeing the entry raises the generation at the same time, and this swap must not undo
-        // that.
+        // The entry may be freed at the same time, which raises the generation; this swap must not
+        // undo that.
         let _ = self.words[0].compare_exchange(header.word(), marked, Relaxed, Relaxed);
     }
 }
@@ -213,13 +214,14 @@ pub(crate) fn follow(slot: &AtomicU64) -> ObjectRef {
     ObjectRef::of_word(slot.load(acquire("ordmap.follow")))
 }
 
-/// Commits a change: from now on the slot names another object.
+/// Publishes a change: from now on the slot names `new`.
 pub(crate) fn publish(slot: &AtomicU64, new: ObjectRef) {
     // ORDER: pairs with `ordmap.follow`.
     slot.store(new.word(), release("ordmap.publish"));
 }
 
-/// To be called after freed memory was taken and before it is written.
+/// Orders the reuse of freed memory. It is called after the memory is taken and before it is
+/// written.
 pub(crate) fn before_reuse() {
     // ORDER: pairs with `ordmap.read` and `ordmap.header`: a reader that sees a word of the new
     // object sees the generation that was raised before.
@@ -272,7 +274,7 @@ pub(crate) fn equals_words(words: &[AtomicU64], key: &[u8]) -> bool {
     is_whole && (rest.is_empty() || words.next() == Some(head_of(rest).swap_bytes()))
 }
 
-/// Appends the first `byte_count` bytes stored in words, or fewer if there are not as many.
+/// Appends the first `byte_count` bytes stored in words, or fewer if the words do not have as many.
 #[inline]
 pub(crate) fn copy_words(words: &[AtomicU64], byte_count: usize, out: &mut Vec<u8>) {
     let (begin, word_count) = (out.len(), words.len().min(byte_count.div_ceil(8)));

@@ -14,33 +14,34 @@ use crate::shard;
 /// The result of a check.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CheckReport {
-    /// Maps checked.
+    /// The number of maps that were checked.
     pub maps: u64,
-    /// Entries in them.
+    /// The number of entries in all maps.
     pub entries: u64,
-    /// Nodes of their trees.
+    /// The number of tree nodes in all maps.
     pub nodes: u64,
-    /// Entries that left their map and wait for leases.
+    /// The number of entries that have left their map but are not freed, because a lease may hold
+    /// them.
     pub waiting: u64,
-    /// Chunks without an owner.
+    /// The number of chunks that no map owns.
     pub free_chunks: u64,
-    /// Problems; of each map the first hundred.
+    /// The problems that were found: of each shard of a map, the first hundred.
     pub findings: Vec<MapFinding>,
 }
 
 /// A problem that a check found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MapFinding {
-    /// The map; empty if the problem is in none.
+    /// The name of the map; empty if the problem is in no map.
     pub map: String,
-    /// The problem.
+    /// A description of the problem.
     pub what: &'static str,
-    /// A reference, number or count for debugging.
+    /// A reference, number or count of the problem, for debugging.
     pub at: u64,
 }
 
 impl CheckReport {
-    /// Whether there are no problems.
+    /// Whether the check found no problems.
     #[must_use]
     pub fn is_sound(&self) -> bool {
         self.findings.is_empty()
@@ -62,11 +63,11 @@ impl fmt::Display for CheckReport {
 }
 
 impl MapParticipant {
-    /// Checks all maps, each under its lock: every node is valid, and every object that is taken is
-    /// named once. Unfinished changes of dead writers are repaired first.
+    /// Checks all maps, each under its lock: every node is valid, and every object in use is named
+    /// exactly once. Unfinished changes of dead writers are repaired first.
     ///
     /// # Errors
-    /// A lock could not be taken, or a repair met damage.
+    /// A lock could not be taken, the directory is damaged, or a repair found damage.
     pub fn check(&self) -> Result<CheckReport, MapError> {
         let mut report = CheckReport::default();
         for name in self.map_names() {
@@ -112,7 +113,7 @@ impl MapParticipant {
             if live.contains(&shard) {
                 continue;
             }
-            // Others may have created maps in the meantime.
+            // Another process may have created a map since the first look.
             live = self.live_shards();
             if !live.contains(&shard) {
                 let what = "a chunk belongs to no map";
@@ -123,7 +124,7 @@ impl MapParticipant {
 }
 
 impl crate::map::Map<'_> {
-    /// The audit of all shards of the map.
+    /// Audits all shards of the map, each under its lock.
     pub(crate) fn audit(&self) -> Result<shard::AuditReport, MapError> {
         let mut all = shard::AuditReport::default();
         for slot in 0..self.shards().count {

@@ -9,19 +9,20 @@ use crate::layout::{LEASES_MAX, MAPS_MAX, SPLITS_MAX};
 /// Sizes of a region of maps, fixed when it is created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OrdConfig {
-    /// Size of the file: all maps with everything that belongs to them.
+    /// Size of the region's file, which holds all maps and everything that belongs to them.
     pub bytes: u64,
     /// The largest number of maps.
     pub maps_max: u32,
     /// The largest number of participants (threads of all processes) at one time.
     pub participants_max: u32,
-    /// The most entries that a participant can hold at one time. A cursor needs two while it moves:
-    /// it releases one when it has the next.
+    /// The most entries that a participant can hold at one time. A cursor holds two entries while
+    /// it moves: it releases the old one when it holds the next one.
     pub leases_max: u32,
-    /// How many of the bytes are for [hint tables](crate::MapOptions::hint_bytes) of maps.
+    /// How many bytes of the file are reserved for the [hint tables](crate::MapOptions::hint_bytes)
+    /// of all maps.
     pub hint_bytes: u64,
-    /// How many [splits](crate::MapOptions::shards_max) all maps together can have; with 0 none is
-    /// split.
+    /// How many [splits](crate::MapOptions::shards_max) all maps together can have; with 0, no map
+    /// is split.
     pub splits_max: u32,
 }
 
@@ -30,23 +31,23 @@ pub struct OrdConfig {
 pub enum OrdConfigError {
     /// The areas do not fit into the size.
     TooSmall {
-        /// The smallest size that is enough.
+        /// The smallest value of `bytes` that is enough.
         minimum_bytes: u64,
     },
-    /// The size exceeds the range of references.
+    /// `bytes` or `hint_bytes` exceeds the range of references.
     TooLarge,
-    /// A number is zero or above its maximum.
+    /// A number is below its minimum or above its maximum.
     OutOfRange {
-        /// The name of the number.
+        /// The name of the field.
         what: &'static str,
-        /// The maximum of the number.
+        /// The maximum of the field.
         max: u32,
     },
 }
 
 impl OrdConfig {
-    /// A configuration of this size, for up to 128 maps without splits, 64 participants, and 16
-    /// leases for each.
+    /// A configuration of this size for at most 128 maps and 64 participants, with 16 leases for
+    /// each participant, and without hint tables or splits.
     #[must_use]
     pub const fn with_bytes(bytes: u64) -> OrdConfig {
         let (maps_max, participants_max) = (128, 64);
@@ -82,7 +83,8 @@ impl fmt::Display for OrdConfigError {
             OrdConfigError::TooSmall { minimum_bytes } => {
                 write!(out, "the region is too small; it needs at least {minimum_bytes} bytes")
             }
-            OrdConfigError::TooLarge => out.write_str("a region of maps cannot be this large"),
+            OrdConfigError::TooLarge => out
+                .write_str("the region is too large; its data and hint tables can have 1 TiB each"),
             OrdConfigError::OutOfRange { what, max } => {
                 write!(out, "{what} is out of range; the maximum is {max}")
             }

@@ -7,7 +7,7 @@ use crate::names::{MapShards, NAME_BYTES_MAX, is_live, name_of, write};
 use crate::route::SHARDS_MAX;
 use crate::shard::{BUDGET, HINT_BUCKETS, HINTS};
 
-/// The shard of the map with this name, if there is one.
+/// The first shard of the map with this name; `None` if no map has this name.
 pub(crate) fn lookup(shared: &SharedRegion, name: &[u8]) -> Result<Option<usize>, MapsError> {
     if !(1..=NAME_BYTES_MAX).contains(&name.len()) {
         return Err(MapsError::Name);
@@ -47,7 +47,8 @@ pub(crate) fn create(
     Ok(index)
 }
 
-/// The first of this many free buckets. Maps are never removed, so their buckets are consecutive.
+/// The first of `buckets` free buckets; `None` if the region has fewer. Maps are never removed, so
+/// all buckets behind those of the maps are free.
 fn free_hints(shared: &SharedRegion, buckets: u64) -> Option<u64> {
     let rows = (0..shared.config.maps_max as usize).filter(|row| is_live(shared.map_words(*row)));
     let ends = rows.map(|row| {
@@ -58,8 +59,8 @@ fn free_hints(shared: &SharedRegion, buckets: u64) -> Option<u64> {
     shared.all_hints().part(first, buckets).map(|_| first)
 }
 
-/// The shards of a new map: as many as it asks for, or fewer if not enough are free. The shards
-/// that maps have beside their first are handed out in order, so those of one map are consecutive.
+/// The shards of a new map: as many as its options ask for, or fewer if not enough are free. Shards
+/// other than a map's first are allocated in order, so those of one map are consecutive.
 fn shards_for(
     shared: &SharedRegion,
     index: usize,

@@ -1,5 +1,5 @@
-//! Maps embedded in the region of another owner, the host, which provides their areas and manages
-//! the participants.
+//! Maps embedded in the region of another owner, the *host*. The host provides the areas of the
+//! maps and manages the participants.
 
 use std::sync::Arc;
 
@@ -15,9 +15,9 @@ use crate::map::MapStats;
 use crate::object::{CHUNK_WORDS, UNIT_WORDS};
 
 impl OrdRegion {
-    /// The areas that maps of this configuration need in a host's region, of kinds from
-    /// `first_kind` on. `config.bytes` is their total size; `participants_max` is at least the
-    /// host's.
+    /// The areas that maps of this configuration need in a host's region. Their kinds begin at
+    /// `first_kind`. `config.bytes` limits their total size; `config.participants_max` must be at
+    /// least the host's.
     ///
     /// # Errors
     /// [`OrdConfigError`].
@@ -34,10 +34,11 @@ impl OrdRegion {
         Ok(plan.areas.into_iter().map(spec).collect())
     }
 
-    /// The maps in the areas of a host's region that was created with
-    /// [`areas_within`](OrdRegion::areas_within). `barrier` is the barrier of its participants. The
-    /// host's participants [join the maps](OrdRegion::join_embedded) instead of calling
-    /// [`join`](OrdRegion::join), and the host sweeps.
+    /// Opens the maps in a host's region that was created with the areas of
+    /// [`areas_within`](OrdRegion::areas_within). `barrier` is the barrier of the region's
+    /// participants. The host's participants [join the maps](OrdRegion::join_embedded) instead of
+    /// calling [`join`](OrdRegion::join), and the host's sweep calls
+    /// [`take_back`](OrdRegion::take_back).
     ///
     /// # Errors
     /// [`OrdOpenError`].
@@ -55,15 +56,15 @@ impl OrdRegion {
     /// Joins the maps as one of the host's participants.
     ///
     /// # Errors
-    /// The row of the participant is beyond those of the maps.
+    /// The number of the participant's row is not below the `participants_max` of the maps.
     ///
     /// # Safety
     /// - The maps were opened by [`within`](OrdRegion::within). The participant is one of the
     ///   region in which they lie, and stays in it until the result is dropped.
-    /// - It has no other [`MapParticipant`] of these maps.
+    /// - The participant has no other [`MapParticipant`] of these maps.
     /// - Every process that opens these maps has given [`within`](OrdRegion::within) the same
     ///   barrier, which orders all participants of the region.
-    /// - It did not join by [`OrdRegion::join`].
+    /// - The participant did not join by [`OrdRegion::join`].
     pub unsafe fn join_embedded(
         &self,
         participant: &Participant,
@@ -85,26 +86,27 @@ impl OrdRegion {
     }
 }
 
-/// The use of the memory that maps share: a snapshot that others may change at any time.
+/// How much of the shared memory some maps use. Other participants may change these numbers at any
+/// time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryUsage {
     /// Bytes of entries and nodes.
     pub used_bytes: u64,
-    /// Bytes that belong to the maps: their unused part is only good for objects of the sizes that
-    /// were there before.
+    /// Bytes of the chunks that the maps own. The free part of such a chunk is available only for
+    /// objects of the chunk's size class.
     pub owned_bytes: u64,
-    /// Bytes of all chunks.
+    /// Bytes of all chunks of the region.
     pub capacity_bytes: u64,
 }
 
 impl MapParticipant {
-    /// Sizes of the maps' areas.
+    /// The configuration of the maps' areas.
     #[must_use]
     pub fn config(&self) -> &OrdConfig {
         &self.shared().config
     }
 
-    /// The use of the memory that these maps share.
+    /// The memory that these maps use together.
     #[must_use]
     pub fn memory_usage(&self, maps: &[MapId]) -> MemoryUsage {
         let there = maps.iter().filter(|id| id.0 < self.shared().config.maps_max as usize);

@@ -32,10 +32,10 @@ pub enum OrdOpenError {
     Region(RegionError),
     /// An existing file has other sizes or contents and is in use, so it is not replaced.
     InUse {
-        /// The number of participants of the region.
+        /// The number of living participants of the region.
         participants: usize,
     },
-    /// The file is no region of maps, or it is corrupt.
+    /// The file is not a region of maps, or is corrupt.
     Damaged {
         /// The damage that was found.
         what: &'static str,
@@ -67,7 +67,8 @@ pub(crate) struct SharedRegion {
     routes: Option<Area>,
     pub(crate) leases: Leases<Area>,
     pub(crate) directory_lock: RobustLock<Area, SystemFutex>,
-    /// One lock for each possible shard: its lock profile names the holder to every waiter.
+    /// One lock for each possible shard. All waiters of this process share it, so that its lock
+    /// profile can tell them the holder.
     shard_locks: Box<[RobustLock<Area, SystemFutex>]>,
     /// The locks for moving entries between the shards of a map.
     move_locks: Box<[RobustLock<Area, SystemFutex>]>,
@@ -75,8 +76,8 @@ pub(crate) struct SharedRegion {
 
 impl OrdRegion {
     /// Opens the region at this path, or creates it if there is none with this configuration. A
-    /// region of another configuration is replaced if it has no participants; a process that has
-    /// opened it but not joined yet keeps it without a name.
+    /// region of another configuration is replaced if it has no participants. A process that has
+    /// opened the replaced region without joining it keeps that region, which no longer has a path.
     ///
     /// # Errors
     /// [`OrdOpenError`]; see [`Region::open_or_create`].
@@ -101,7 +102,7 @@ impl OrdRegion {
     /// Opens the region at this path with the configuration that it was created with.
     ///
     /// # Errors
-    /// There is no region of maps.
+    /// There is no region of maps at this path, or its layout is not that of this version.
     pub fn attach(path: &Path) -> Result<OrdRegion, OrdOpenError> {
         let reader = Region::attach_read_only(path).map_err(OrdOpenError::Region)?;
         let words = reader.area(kind::HEAD).filter(|words| words.word_count() >= head::COUNT);
@@ -124,7 +125,7 @@ impl OrdRegion {
         OrdRegion::open_or_create(path, &config)
     }
 
-    /// A region without a name, for the threads of this process.
+    /// Creates a region without a path, for the threads of this process.
     ///
     /// # Errors
     /// [`OrdOpenError`].
@@ -158,13 +159,13 @@ impl OrdRegion {
             .map(|shared| OrdRegion { shared: Arc::new(shared) })
     }
 
-    /// How the region was opened.
+    /// Whether the region was created, opened or replaced.
     #[must_use]
     pub fn opened(&self) -> &Opened {
         self.shared.region.opened()
     }
 
-    /// Sizes of the region.
+    /// The configuration of the region.
     #[must_use]
     pub fn config(&self) -> &OrdConfig {
         &self.shared.config
@@ -173,13 +174,14 @@ impl OrdRegion {
     /// Joins the region, for one thread.
     ///
     /// # Errors
-    /// Living participants have taken all rows, or a system call failed.
+    /// Living participants hold all rows, or a system call failed.
     pub fn join(&self) -> Result<MapParticipant, JoinError> {
         MapParticipant::join(Arc::clone(&self.shared))
     }
 
-    /// Takes back the leases and locks of dead participants, and returns their number. A join that
-    /// finds no free row does so too, and so do changes from time to time.
+    /// Takes back the leases and locks of dead participants, and returns the number of these
+    /// participants. A join that finds no free row sweeps too, and changes sweep from time to time.
+    /// In embedded maps it does nothing and returns 0, because the host sweeps.
     ///
     /// # Errors
     /// The system refuses to lock a row.
@@ -189,7 +191,8 @@ impl OrdRegion {
 }
 
 impl SharedRegion {
-    /// `first_kind`: the kind of the head area, which the other kinds follow.
+    /// Finds the areas of the maps in a region. `first_kind` is the kind of the head area; the
+    /// other kinds follow it.
     pub(super) fn over(
         region: Region,
         config: OrdConfig,
@@ -220,7 +223,7 @@ impl SharedRegion {
         let (map_count, split_count) = (config.maps_max as usize, config.splits_max as usize);
         Ok(SharedRegion {
             shard_locks: (0..map_count + split_count).map(shard_lock).collect(),
-            // A map that is never split needs none.
+            // A map that is never split needs no lock for moves.
             move_locks: (0..if split_count > 0 { map_count } else { 0 }).map(move_lock).collect(),
             directory_lock: RobustLock::new(
                 head.clone(),
@@ -247,12 +250,12 @@ impl SharedRegion {
         &self.data
     }
 
-    /// All objects, for reading one shard.
+    /// A view of all objects, for reading those of one shard.
     pub(crate) fn view(&self, shard: usize) -> ShardView<'_> {
         ShardView::new(self.data.all(), self.chunks.all(), shard as u16 + 1)
     }
 
-    /// The words of all chunks.
+    /// The chunk words of the region, one for each chunk.
     pub(crate) fn chunks(&self) -> &[AtomicU64] {
         self.chunks.all()
     }
@@ -272,7 +275,8 @@ impl SharedRegion {
         MapShards::of(row, self.config.maps_max as usize, self.shard_count())
     }
 
-    /// The shards of a map, whose number is that of its first shard.
+    /// The shards of the map with this number, which is that of its first shard. If the row is
+    /// damaged, only the first shard.
     pub(crate) fn shards_of(&self, map: usize) -> MapShards {
         let one = MapShards { first: map, count: 1, further: self.config.maps_max as usize };
         self.shards_in(self.map_words(map)).filter(|shards| shards.first == map).unwrap_or(one)
@@ -338,7 +342,8 @@ impl SharedRegion {
             // The participant is of another region; here its row belongs to another participant.
             return;
         }
-        // SAFETY: a sweep has found it dead, and holds its row until this is over.
+        // SAFETY: a sweep has found the participant dead, and holds its row until this function
+        // returns.
         unsafe { self.leases.clear_row(dead.id().row as usize) };
         forebay_shm::crash_point!("sweep.leases_cleared");
         self.directory_lock.abandon(dead);
@@ -360,7 +365,8 @@ fn is_of_plan(reader: &RegionReader, config: &OrdConfig, plan: &RegionPlan) -> b
         let area = reader.area(*kind);
         area.is_some_and(|area| area.version() == VERSION && area.word_count() as u64 * 8 == *bytes)
     };
-    // A small hint table may leave the sizes of all other areas unchanged.
+    // Equal sizes are not enough: a region with a small hint table may have the same sizes of all
+    // other areas as one without.
     let is_too_many = |kind| {
         reader.area(kind).is_some() && plan.areas.iter().all(|(planned, _)| *planned != kind)
     };
@@ -370,8 +376,8 @@ fn is_of_plan(reader: &RegionReader, config: &OrdConfig, plan: &RegionPlan) -> b
         && [kind::HINTS, kind::ROUTES].iter().all(|kind| !is_too_many(*kind))
 }
 
-/// Writes the sizes, for processes that attach without knowing them. Every process writes the same
-/// values.
+/// Writes the sizes into the head area, for processes that attach without knowing them. Every
+/// process writes the same values.
 fn write_sizes(words: &Area, config: &OrdConfig) -> Result<(), OrdOpenError> {
     let sizes = [
         (head::REGION_BYTES, config.bytes),
@@ -384,7 +390,9 @@ fn write_sizes(words: &Area, config: &OrdConfig) -> Result<(), OrdOpenError> {
     for (index, size) in sizes {
         let found = words.word(index).load(Relaxed);
         if found != 0 && found != size {
-            return Err(OrdOpenError::Damaged { what: "its sizes contradict its layout" });
+            return Err(OrdOpenError::Damaged {
+                what: "the sizes in its head area contradict its layout",
+            });
         }
         words.word(index).store(size, Relaxed);
     }
@@ -398,8 +406,8 @@ impl fmt::Display for OrdOpenError {
             OrdOpenError::Region(error) => error.fmt(out),
             OrdOpenError::InUse { participants } => write!(
                 out,
-                "a region with other sizes exists and has {participants} participants: \
-                 attach to it, or stop them first"
+                "a region with other sizes is in use by {participants} participants; \
+                 attach to that region, or stop its participants first"
             ),
             OrdOpenError::Damaged { what } => write!(out, "not a usable region of maps: {what}"),
         }
@@ -435,7 +443,7 @@ pub enum MapsError {
     TooMany,
     /// The region has not enough bytes left for the hint table.
     HintsFull,
-    /// No map has this name.
+    /// No map has this name or id.
     NotThere,
     /// The directory is corrupt.
     Damaged,
@@ -451,9 +459,11 @@ pub enum MapsError {
 impl fmt::Display for MapsError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            MapsError::Name => write!(out, "names have 1 to {NAME_BYTES_MAX} bytes"),
+            MapsError::Name => {
+                write!(out, "the name of a map must have 1 to {NAME_BYTES_MAX} bytes")
+            }
             MapsError::HintsFull => {
-                out.write_str("the region has no room left for a hint table of this size")
+                out.write_str("the region has too few bytes left for a hint table of this size")
             }
             MapsError::TooMany => out.write_str("the region has its maximum number of maps"),
             MapsError::NotThere => out.write_str("there is no map of this name"),

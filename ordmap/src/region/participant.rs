@@ -19,8 +19,8 @@ use crate::map::Map;
 use crate::names::is_live;
 
 /// A thread's membership in a region. It may move to another thread, but only one thread uses it at
-/// a time. Everything that borrows it ends before it does. A forked child can only read with its
-/// copy.
+/// a time. Maps, cursors and entries borrow it. A forked child can use its copy only for reads that
+/// need no lease.
 pub struct MapParticipant {
     shared: Arc<SharedRegion>,
     /// `None` in embedded maps, where the host owns the participant.
@@ -31,21 +31,21 @@ pub struct MapParticipant {
     pid: u32,
     /// The longest wait for a lock; `None` if it has no limit.
     wait_max: Cell<Option<Duration>>,
-    /// How often leases kept an entry since the last search for dead holders.
+    /// How often a reclaim has left entries behind since the last search for dead holders.
     kept_count: Cell<u32>,
 }
 
-/// The number of times that leases keep an entry between two searches for dead participants. A
+/// The number of reclaims that leave entries behind between two searches for dead participants. A
 /// search costs a system call for each participant.
 const KEPT_BETWEEN_SWEEPS: u32 = 16;
 
-/// The longest wait for a lock that is optional.
+/// The longest wait for a lock that the operation can do without.
 const SOON: Duration = Duration::from_millis(2);
 
 /// Why a lock was not acquired.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AcquireError {
-    /// This process must not lock anything.
+    /// This process is a forked child of the participant's process, so it must not lock anything.
     Forked,
     Lock(LockError),
 }
@@ -53,28 +53,30 @@ pub(crate) enum AcquireError {
 /// Options of a new map.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MapOptions {
-    /// The most bytes that the map may take, with everything that belongs to it; beyond them,
-    /// entries that were not used are evicted. `None`: as much as the region has, without eviction.
-    /// About 20 KiB always stay reserved for nodes, so a map with a smaller budget holds nothing.
+    /// The most bytes that the map's entries and nodes may take. When they are used up, entries
+    /// that were not used recently are evicted. `None`: no limit but the region's size, and no
+    /// eviction. About 20 KiB of a budget always stay reserved for nodes, so a map with a smaller
+    /// budget can hold no entry.
     pub budget_bytes: Option<u64>,
-    /// Bytes of the map's hint table, which speeds up lookups of single keys: 16 for each expected
-    /// entry, out of the bytes that the region [has](crate::OrdConfig::hint_bytes). 0: none.
+    /// Bytes of the map's hint table, which speeds up lookups of single keys; 16 bytes for each
+    /// expected entry are a good size. They are taken from the region's
+    /// [`hint_bytes`](crate::OrdConfig::hint_bytes). 0: no hint table.
     pub hint_bytes: u64,
-    /// The most shards that the map may be split into, up to 16, when its writers wait for each
-    /// other: each shard has a range of keys and a lock of its own. 0 and 1: one shard, and one
-    /// writer at a time. Limited by the splits that the region has [left](OrdConfig::splits_max); a
-    /// map with a budget is never split.
+    /// The largest number of shards of the map, at most 16. A map is split into shards when its
+    /// writers wait for each other; each shard has a range of keys and a lock of its own. 0 and 1:
+    /// one shard, and one writer at a time. The [splits](OrdConfig::splits_max) that the region has
+    /// left limit the number too. A map with a budget is never split.
     pub shards_max: u32,
 }
 
-/// The number of a map in its region: the same for all participants.
+/// The number of a map in its region. All participants use the same number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MapId(pub(crate) usize);
 
 impl MapParticipant {
     pub(crate) fn join(shared: Arc<SharedRegion>) -> Result<MapParticipant, JoinError> {
         let participant = match shared.region.join() {
-            // Dead participants must not keep rows from the living.
+            // A sweep frees the rows of dead participants.
             Err(JoinError::Full { .. }) => {
                 shared.sweep().map_err(JoinError::Io)?;
                 shared.region.join()?
@@ -83,8 +85,8 @@ impl MapParticipant {
         };
         let row = participant.id().row;
         // SAFETY:
-        // - The row of leases has the number of the participant's row, which it alone has until it
-        //   leaves; and `LeaseRow` is dropped before that.
+        // - The row of leases has the number of the participant's row. Only this participant has
+        //   that row until it leaves, and the `LeaseRow` is dropped before that.
         // - All processes that open the region have the same plan, and write leases by these tables
         //   only.
         let row = unsafe { shared.leases.row(row as usize) };
@@ -98,14 +100,15 @@ impl MapParticipant {
     ///
     /// # Safety
     /// - The participant is one of that region, and stays in it until the result is dropped.
-    /// - It has no other [`MapParticipant`].
+    /// - The participant has no other [`MapParticipant`] of these maps.
     pub(super) unsafe fn join_embedded(
         shared: Arc<SharedRegion>,
         participant: &Participant,
     ) -> Result<MapParticipant, JoinError> {
         // SAFETY:
         // - Only this participant has the row, as long as the result lives (contract).
-        // - As in `join`.
+        // - All processes that open the maps have the same plan, and write leases by these tables
+        //   only.
         let row = unsafe { shared.leases.row(participant.id().row as usize) };
         let Some(row) = row else {
             return Err(JoinError::Full { participants_max: shared.config.participants_max });
@@ -155,7 +158,7 @@ impl MapParticipant {
     /// lookup by name.
     ///
     /// # Errors
-    /// [`MapsError::NotThere`]: the id is one of another region; [`MapsError::Damaged`].
+    /// [`MapsError::NotThere`] if this region has no map with this id; [`MapsError::Damaged`].
     pub fn map_of(&self, id: MapId) -> Result<Map<'_>, MapsError> {
         let is_number = id.0 < self.shared.config.maps_max as usize;
         if !is_number || !is_live(self.shared.map_words(id.0)) {
@@ -166,21 +169,22 @@ impl MapParticipant {
         if is_right { Ok(Map::new(self, id.0)) } else { Err(MapsError::Damaged) }
     }
 
-    /// Limits how long a change waits for the lock of its map, and the creation of a map for that
-    /// of the directory. After that they fail with [`MapError::Busy`](crate::MapError::Busy), and
-    /// nothing has changed. `None`, the default: without limit, even if the owner is stopped; dead
-    /// owners are not waited for. Readers never wait.
+    /// Limits how long a change waits for a lock of its map, and how long the creation of a map
+    /// waits for the directory's lock. After that time they fail with
+    /// [`MapError::Busy`](crate::MapError::Busy) or [`MapsError::Busy`]. `None`, the default, is no
+    /// limit, even if the owner of the lock is stopped. A dead owner is not waited for. Readers
+    /// never wait.
     pub fn set_wait_max(&self, wait_max: Option<Duration>) {
         self.wait_max.set(wait_max);
     }
 
-    /// Takes back the leases and locks of dead participants because leases keep some entry; returns
-    /// whether there were any. Unless `must`, only every few calls.
+    /// Sweeps dead participants, because leases keep some entries from being freed; returns whether
+    /// any participant was swept. Without `must`, only one of [`KEPT_BETWEEN_SWEEPS`] calls sweeps.
     pub(crate) fn sweep_holders(&self, must: bool) -> bool {
         let kept_count = self.kept_count.get() + 1;
         let is_due = must || kept_count >= KEPT_BETWEEN_SWEEPS;
         self.kept_count.set(if is_due { 0 } else { kept_count });
-        // If the system refuses, their leases stay for now.
+        // If a system call fails, the leases stay until a later sweep.
         is_due && self.shared.sweep().is_ok_and(|swept| swept > 0)
     }
 
@@ -221,7 +225,7 @@ impl MapParticipant {
         lock.try_lock(&self.deputy).map_err(AcquireError::Lock)
     }
 
-    /// Takes a lock of the region, if that takes no longer than a few changes.
+    /// Takes a lock of the region, unless the wait exceeds [`SOON`].
     pub(crate) fn lock_soon<'a>(
         &'a self,
         lock: &'a RobustLock<Area, SystemFutex>,
@@ -232,7 +236,7 @@ impl MapParticipant {
         lock.lock_within(&self.deputy, SOON).map_err(AcquireError::Lock)
     }
 
-    /// Whether this is the process that joined; a forked child may lock and lease nothing.
+    /// Whether this is the process that joined; a forked child must not take locks or leases.
     #[inline]
     pub(crate) fn is_ours(&self) -> bool {
         self.pid == process_id()
@@ -250,9 +254,9 @@ impl Drop for MapParticipant {
             return;
         }
         // SAFETY:
-        // - Everything that borrows this participant is gone, so no thread reads it any more:
-        //   entries that were forgotten left their leases, and nothing else.
-        // - The row is still ours.
+        // - Everything that borrowed this participant is gone, so no thread reads by its leases any
+        //   more. An `Entry` that was passed to `mem::forget` left only its lease.
+        // - The row still belongs to this participant.
         unsafe { self.shared.leases.clear_row(self.deputy.id().row as usize) };
         if let Some(participant) = participant {
             participant.leave();

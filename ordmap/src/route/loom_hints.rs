@@ -1,7 +1,8 @@
 //! An entry moves to another shard and is changed there, beside a reader of the hint table.
 //!
 //! A shard is one slot, as in the other models of this folder. A word names an entry of the only
-//! key; one bit tells in which shard it lies. The mover dies after the bound has moved.
+//! key; one bit of the word tells in which shard the entry lies. The mover dies after the bound has
+//! moved.
 
 use std::sync::Arc;
 
@@ -70,7 +71,7 @@ impl Scene {
         self.bucket().put(new);
     }
 
-    /// The entry that the tree has; none if bounds moved in the meantime.
+    /// The entry that the tree has; none if a bound moved during the read.
     fn followed(&self) -> Option<u64> {
         let (version, slot) = self.routes().find(KEY).unwrap();
         let found = follow(&self.roots[slot]).word();

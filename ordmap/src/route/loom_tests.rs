@@ -18,7 +18,7 @@ const KEY: &[u8] = b"m";
 /// The most preemptions that loom tries in models that write rows twice.
 const BOUND: Option<usize> = Some(4);
 
-/// How often a reader starts again, if a bound has moved each time.
+/// The most attempts of a reader whose every attempt meets a bound that moved.
 const TRIES: usize = 4;
 
 struct Scene {
@@ -133,7 +133,7 @@ fn moved_often() {
     mover.join().unwrap();
 }
 
-/// A writer changes the value while its entry moves, and reads it then.
+/// A writer changes the value while the entry moves, and then reads the value.
 fn changed(looks_again: bool) {
     let scene = Scene::new();
     let other = Arc::clone(&scene);
@@ -144,7 +144,7 @@ fn changed(looks_again: bool) {
     });
     scene.write(9, looks_again);
     if let Some(value) = scene.read() {
-        assert_eq!(value, 9, "an old value after a new one");
+        assert_eq!(value, 9, "the writer reads an old value after its own");
     }
     mover.join().unwrap();
     assert_eq!(scene.read(), Some(9), "a change is lost");

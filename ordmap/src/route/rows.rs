@@ -1,11 +1,12 @@
-//! Rows in private memory, for owners of a lock, and the range of one shard by them.
+//! Copies of rows in private memory, for owners of a lock, and the key ranges of shards according
+//! to these rows.
 
 use forebay_sync::atomic::{AtomicU64, Relaxed};
 
 use super::{BOUND, BOUND_BYTES_MAX, DAMAGED, RouteTable, RouteVersion, SHARD, STAMP};
 use crate::object::{ObjectReadError, copy_words, store_bytes};
 
-/// A bound and its shard.
+/// A bound, and the shard that begins there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RouteRow {
     pub(crate) slot: usize,
@@ -18,15 +19,16 @@ pub(crate) struct RouteRow {
 pub(crate) struct KeyRange {
     /// The lowest key; none in the first shard.
     pub(crate) low: Option<Vec<u8>>,
-    /// The key above all; none in the last shard.
+    /// The lowest key above the range; none in the last shard.
     pub(crate) high: Option<Vec<u8>>,
-    /// The versions in which the bounds were moved last; 0: never.
+    /// The version that moved `low` last; 0 if none did.
     pub(crate) low_stamp: u64,
+    /// The version that moved `high` last; 0 if none did.
     pub(crate) high_stamp: u64,
 }
 
 impl KeyRange {
-    /// The range of a shard without keys: nothing is below the empty key.
+    /// The range of a shard without keys. It is empty, because no key is below the empty key.
     fn nothing() -> KeyRange {
         KeyRange { high: Some(Vec::new()), ..KeyRange::default() }
     }
@@ -56,7 +58,7 @@ impl RouteRow {
 }
 
 impl RouteTable<'_> {
-    /// All rows, after a check that rows like these are possible.
+    /// All rows of the current version, or an error if they cannot be valid.
     pub(crate) fn rows(self) -> Result<(RouteVersion, Vec<RouteRow>), ObjectReadError> {
         self.read(|version| {
             let row = |position| RouteRow::load(self.row(version, position));
@@ -85,14 +87,14 @@ impl RouteTable<'_> {
         Ok(range_in(&self.rows()?.1, slot))
     }
 
-    /// The lower bound of the shard of a rank other than the first.
+    /// Copies the lower bound of the shard of this rank, which is not the first.
     pub(crate) fn copy_bound(self, version: RouteVersion, position: usize, out: &mut Vec<u8>) {
         out.clear();
         out.extend_from_slice(&RouteRow::load(self.row(version, position)).bound);
     }
 }
 
-/// The range of one shard by these rows.
+/// The range of one shard according to these rows.
 fn range_in(rows: &[RouteRow], slot: usize) -> KeyRange {
     let at = rows.iter().position(|row| row.slot == slot);
     let (low, above) = match at {

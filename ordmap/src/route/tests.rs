@@ -64,5 +64,5 @@ fn rows_that_cannot_be_are_damage() {
         assert!(routes.range_of(0).is_err());
     }
     word.store(3, Relaxed);
-    assert!(routes.find(b"key").is_err(), "more rows than there is room for");
+    assert!(routes.find(b"key").is_err(), "the route word counts more rows than a copy can have");
 }

@@ -1,8 +1,8 @@
 //! Eviction by CLOCK: a hand moves over the memory of the shard and removes entries that were not
 //! used since it passed them last.
 //!
-//! The hand follows memory, not keys: so neighbours leave together, whole chunks become free, and
-//! can be divided into objects of another size.
+//! The hand follows memory, not keys. So entries that lie side by side are evicted together, and
+//! whole chunks become free and can be divided into objects of another size.
 
 use super::intent::ChangeError;
 use super::words::{EVICTED, HAND, IS_FULL};
@@ -10,12 +10,13 @@ use super::writer::ShardWriter;
 use crate::object::{CHUNK_UNITS, ChunkClass, EntryKind, ObjectKind, ObjectReadError, ObjectRef};
 use crate::tree::copy_key_of;
 
-/// Rounds after which eviction has failed: the first round may only clear use bits.
+/// The number of rounds over all chunks after which eviction fails. One round is not enough,
+/// because it may only clear use bits.
 const ROUNDS_MAX: usize = 2;
 
 impl ShardWriter<'_> {
-    /// Evicts one entry, but not `spared`; returns the units that it took, or none if there is no
-    /// victim.
+    /// Evicts one entry other than `spared`; returns the units that the entry occupied, or `None`
+    /// if there is no victim.
     pub(crate) fn evict(&self, spared: Option<ObjectRef>) -> Result<Option<u64>, ChangeError> {
         self.shard.store(IS_FULL, 1);
         let chunks = self.tree.view.chunk_count();
@@ -40,7 +41,8 @@ impl ShardWriter<'_> {
         (hand / CHUNK_UNITS % self.tree.view.chunk_count(), hand % CHUNK_UNITS)
     }
 
-    /// The next entry of a chunk of ours from an object on; moves `object` behind it.
+    /// The next entry of a chunk from `object` on, or `None` if there is none or another shard owns
+    /// the chunk. Sets `object` to the object after the entry.
     fn next_entry(
         &self,
         chunk: usize,
@@ -76,7 +78,8 @@ impl ShardWriter<'_> {
         Ok(None)
     }
 
-    /// Removes the entry, unless it was used, or nothing names it any more.
+    /// Removes the entry and returns true, unless the entry was used or the tree does not name it
+    /// any more.
     fn is_evicted(&self, entry: ObjectRef) -> Result<bool, ChangeError> {
         let object = self.tree.view.begin(entry)?;
         if object.header().is_used() {

@@ -6,7 +6,7 @@ use super::writer::ShardWriter;
 use crate::object::{EntryKind, ObjectRef};
 use crate::tree::{ITEMS_MAX, NodeImage, TreePath, common_bytes, copy_key_of, separator_of};
 
-/// A node that became two.
+/// The two halves of a node that was split.
 struct SplitNode {
     left: ObjectRef,
     right: ObjectRef,
@@ -80,13 +80,14 @@ impl ShardWriter<'_> {
         right.retune(view, high)?;
         let right = change.make_node(&right)?;
         // The left node is made again even if only the new item moves to the right: a cursor at the
-        // last item of the old leaf has to notice that an item came behind it.
+        // last item of the old leaf has to notice that an item was inserted after that one.
         image.retune(view, low)?;
         change.retire(old)?;
         Ok(SplitNode { left: change.make_node(&image)?, right, separator })
     }
 
-    /// The shortest key above the previous item and not above this one.
+    /// The shortest key that is above the key of the item before `index` and not above that of the
+    /// item at `index`.
     fn shortest_between(&self, image: &NodeImage, index: usize) -> Result<Vec<u8>, ChangeError> {
         let (mut below, mut key) = (Vec::new(), Vec::new());
         image.copy_key(self.tree.view, index - 1, &mut below)?;

@@ -4,7 +4,7 @@
 //! | word | written | meaning |
 //! |---|---|---|
 //! | state | last | 0 idle; 1 new objects are being made; 2 about to be published, or published |
-//! | news | before each is taken | objects made for the change |
+//! | news | before each object is taken | objects made for the change |
 //! | slot, new | before state 2 | the slot that is stored into (0: the root's), and the value |
 //! | olds, old entry | before state 2 | nodes and separators to be freed, entries for limbo |
 //! | len after | before state 2 | entries in the map after the change |
@@ -35,7 +35,7 @@ const PUBLISHING: u64 = 2;
 /// Why a change failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ChangeError {
-    /// There is no memory for it.
+    /// There is no memory for the change.
     Full,
     /// The shard is corrupt.
     Damaged(&'static str),
@@ -61,7 +61,7 @@ pub(crate) enum SlotLocation {
     Word(usize),
 }
 
-/// A change that the owner of the lock is preparing; dropping it undoes it.
+/// A change that the owner of the lock is preparing. Dropping the value undoes the change.
 #[derive(Debug)]
 pub(crate) struct PendingChange<'a> {
     allocator: Allocator<'a>,
@@ -73,7 +73,7 @@ pub(crate) struct PendingChange<'a> {
 }
 
 impl<'a> PendingChange<'a> {
-    /// Begins a change; no other one is under way.
+    /// Begins a change. No other change of the shard is in progress.
     pub(crate) fn begin(allocator: Allocator<'a>, shard: ShardWords<'a>) -> PendingChange<'a> {
         shard.store(NEWS_COUNT, 0);
         shard.store(OLDS_COUNT, 0);
@@ -135,7 +135,8 @@ impl<'a> PendingChange<'a> {
         Ok(())
     }
 
-    /// Publishes the change. `old_entry` is unlinked by it, and may be leased.
+    /// Publishes the change. `old_entry` is the entry that the change unlinks and that may be
+    /// leased, or `NONE`.
     pub(crate) fn publish(
         self,
         place: SlotLocation,
@@ -167,7 +168,7 @@ impl<'a> PendingChange<'a> {
         Ok(())
     }
 
-    /// Records the store that is about to be published.
+    /// Records the slot and the value that are about to be published, and begins a turn.
     fn arm(&self, place: SlotLocation, new: ObjectRef) {
         self.shard.store(SLOT, place.word());
         self.shard.store(NEW, new.word());
@@ -179,7 +180,7 @@ impl<'a> PendingChange<'a> {
         crate::step!("change.turned");
     }
 
-    /// An entry that holds its own reference.
+    /// Makes an entry that holds its own reference.
     #[cfg(all(test, loom))]
     pub(super) fn make_for_model(&mut self) -> Result<ObjectRef, ChangeError> {
         let found = self.take(2)?;
@@ -244,7 +245,8 @@ fn slot_at<'a>(
     }
 }
 
-/// The steps after a publication, except for the old entry.
+/// Performs the steps after a publication, except for the old entry. `let_go` frees an unlinked
+/// object, or moves it to limbo.
 fn finish(
     allocator: &Allocator<'_>,
     shard: ShardWords<'_>,
@@ -261,7 +263,8 @@ fn finish(
     Ok(())
 }
 
-/// Counts a change that frees memory, so that readers notice when very much was freed.
+/// Counts a change that frees memory. Every so many changes raise the epoch, so that readers notice
+/// when very much was freed.
 fn count_change(shard: ShardWords<'_>) {
     let sequence = shard.load(SEQUENCE).wrapping_add(1);
     shard.store(SEQUENCE, sequence);
@@ -305,7 +308,7 @@ pub(crate) fn repair(
     Ok(())
 }
 
-/// Whether no change is under way.
+/// Whether no change of the shard is in progress.
 pub(crate) fn is_idle(shard: ShardWords<'_>) -> bool {
     shard.word(STATE).load(Relaxed) == IDLE
 }

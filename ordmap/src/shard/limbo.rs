@@ -1,9 +1,9 @@
 //! Limbo: entries that no leaf names any more, but that leases may still hold.
 //!
-//! Reclaiming raises their generations first, so that no new lease of them succeeds; then a
-//! barrier; then it reads all leases, and frees the entries that none of them names. Limbo has room
-//! for everything that leases can hold at one time, so a reader that never ends its leases blocks
-//! no writer.
+//! Reclaiming has three steps. It raises the generations of these entries, so that no new lease of
+//! them succeeds. It runs a barrier. Then it reads all leases, and frees the entries that no lease
+//! names. The capacity of limbo covers all entries that leases can hold at one time, so a reader
+//! that never ends its leases blocks no writer.
 //!
 //! An entry is freed before its place in limbo is cleared: a process that dies in between leaves a
 //! place that names a free object, which the next owner clears.
@@ -27,7 +27,7 @@ impl<'a> Limbo<'a> {
         Limbo { allocator, shard }
     }
 
-    /// Adds an entry. There is room if limbo was reclaimed whenever that [was due](Limbo::is_due).
+    /// Adds an entry. Limbo is not full if it was reclaimed whenever that [was due](Limbo::is_due).
     pub(crate) fn push(&self, entry: ObjectRef) -> Result<(), ObjectReadError> {
         let places = self.shard.limbo();
         let hint = self.shard.load(LIMBO_HINT) as usize % places.len();
@@ -46,7 +46,7 @@ impl<'a> Limbo<'a> {
         if entry.is_none() || is_there { Ok(()) } else { self.push(entry) }
     }
 
-    /// The number of entries that wait.
+    /// The number of entries in limbo.
     pub(crate) fn count(&self) -> u64 {
         self.shard.load(LIMBO_COUNT)
     }

@@ -124,7 +124,7 @@ fn marked_by(mark: fn(&ObjectView<'_>, &Row)) {
         mark(&object, &row);
     }
     if let Some(written) = writer.join().unwrap() {
-        assert_eq!(scene.memory.first_word(first), written, "a mark hit something else");
+        assert_eq!(scene.memory.first_word(first), written, "a mark changed another object");
     }
 }
 
@@ -148,9 +148,9 @@ fn repaired(is_published: bool) {
         other.limbo().reclaim(&other.leases).unwrap();
         let named = if is_published { new } else { first };
         assert_eq!(follow(other.root()), named);
-        assert!(allocator.is_taken(named), "what is named was freed");
+        assert!(allocator.is_taken(named), "an entry that the root names was freed");
         let lost = if is_published { first } else { new };
-        assert!(!allocator.is_taken(lost), "something is lost");
+        assert!(!allocator.is_taken(lost), "an entry that nothing names was not freed");
         // The freed memory is used again.
         let again = other.memory.make();
         publish(other.root(), again);
@@ -176,7 +176,11 @@ fn turned() {
     let turn = scene.shard().turn();
     let (first, second) = (follow(scene.root()), follow(scene.root()));
     if scene.shard().is_turn(turn) {
-        assert_eq!((first.word(), first), (turn / 2 + 1, second), "not the state of this turn");
+        assert_eq!(
+            (first.word(), first),
+            (turn / 2 + 1, second),
+            "a reader saw another state than that of its turn"
+        );
     }
     writer.join().unwrap();
 }
@@ -204,8 +208,8 @@ impl Passed {
 }
 
 /// An entry comes into a shard that a reader has passed, then the first entry of the next shard
-/// leaves: the entry behind that one is never the next. The reader checks that the shard `is_still`
-/// empty.
+/// leaves: the second entry of that shard is never the next one. The reader checks that the shard
+/// `is_still` empty.
 fn passed(is_still: impl Fn(ShardWords<'_>, u64) -> bool) {
     let words = boxed_words(words_needed(1));
     let scene = Arc::new(Passed { words, first: AtomicU64::new(FIRST.word()) });
@@ -220,7 +224,7 @@ fn passed(is_still: impl Fn(ShardWords<'_>, u64) -> bool) {
     if follow(scene.shard().word(ROOT)).is_none() {
         let next = follow(&scene.first);
         if is_still(scene.shard(), turn) {
-            assert_eq!(next, FIRST, "it was never next");
+            assert_eq!(next, FIRST, "the reader found an entry that was never the next one");
         }
     }
     writer.join().unwrap();

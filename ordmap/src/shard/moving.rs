@@ -2,10 +2,10 @@
 //!
 //! Entries are copied first; then one store moves the bound between the shards over them; then the
 //! originals are removed. Before and after that store some entries lie outside of the bounds of
-//! their shard: they are not in the map, and are not counted. A word in each of the two
+//! their shard: these entries are not in the map, and are not counted. A word in each of the two
 //! shards records the move in case of a death, and the next owner of each shard removes the entries
-//! outside of its bounds. The bound's row shows whether the bound was moved: it has the version of
-//! its last move.
+//! outside of its bounds. The bound's row has the version of its last move, and so shows whether
+//! the bound was moved.
 
 use super::intent::ChangeError;
 use super::words::{LEN, LEN_MOVED, LIMBO_BATCH, LIMBO_SPARE, MOVING, ShardWords};
@@ -27,19 +27,20 @@ const _: () = assert!(cfg!(loom) || LIMBO_BATCH + MOVED_AT_ONCE <= LIMBO_SPARE);
 pub(crate) struct NeighbourShards<'a> {
     pub(crate) lower: ShardWriter<'a>,
     pub(crate) upper: ShardWriter<'a>,
-    /// Their numbers among the map's shards.
+    /// The slots of both shards in the map.
     pub(crate) slots: (usize, usize),
 }
 
-/// Entries at an end of a shard, outermost first, and the bound between them and the rest.
+/// Entries at one end of a shard, outermost first, and the bound between them and the other entries
+/// of the shard.
 struct MoveBatch {
     entries: Vec<(Vec<u8>, Vec<u8>)>,
     bound: Vec<u8>,
 }
 
 impl NeighbourShards<'_> {
-    /// Moves some entries across the bound, up or down; returns their number, 0 if no bound is
-    /// short enough.
+    /// Moves some entries across the bound, up or down; returns the number of moved entries, which
+    /// is 0 if no bound is short enough.
     pub(crate) fn move_some(
         &self,
         routes: RouteTable<'_>,
@@ -94,14 +95,15 @@ impl NeighbourShards<'_> {
 }
 
 impl ShardWriter<'_> {
-    /// The same writer, for changes outside of the bounds.
+    /// This writer, for changes of entries outside of the shard's bounds.
     fn hidden(&self) -> Self {
         ShardWriter { is_hidden: true, ..*self }
     }
 
-    /// The next entries to move up or down; at least one entry stays.
+    /// The next entries to move up or down, such that at least one entry stays in the shard; `None`
+    /// if no bound is short enough.
     fn batch_for(&self, direction: Direction) -> Result<Option<MoveBatch>, ChangeError> {
-        // The entries from the end on, up to the first one that stays.
+        // The entries from the end of the shard on, up to the first one that stays.
         let mut entries = Vec::new();
         let mut bytes = 0;
         self.walk(direction.opposite(), |entry| {
@@ -244,7 +246,8 @@ pub(crate) fn shown_len(shard: ShardWords<'_>, range: &KeyRange) -> u64 {
     moved.filter(|_| shard.load(MOVING) == moving).unwrap_or_else(|| shard.load(LEN))
 }
 
-/// Ends a move in one of both shards, whichever process began it; it may be repeated.
+/// Ends a move in one of its two shards, even if another process began the move. The call may be
+/// repeated.
 pub(crate) fn settle_move(writer: &ShardWriter<'_>, range: &KeyRange) -> Result<(), ChangeError> {
     let shard = writer.shard;
     if is_moved(shard, range) {

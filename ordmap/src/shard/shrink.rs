@@ -15,7 +15,7 @@ const _: () = assert!(2 * ITEMS_MIN < JOINED_MAX && JOINED_MAX < ITEMS_MAX);
 /// Two adjacent nodes with the same parent.
 struct SiblingNodes {
     parent: NodeImage,
-    /// The index of the left one in the parent.
+    /// The index of the left node in the parent.
     at: usize,
     left: NodeImage,
     right: NodeImage,

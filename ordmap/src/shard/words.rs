@@ -4,11 +4,12 @@ use forebay_sync::atomic::{AtomicU64, Relaxed, acquire, release};
 
 use crate::object::{LIST_WORDS, follow};
 
-/// The root, on a line that every reader reads and that is rarely written.
+/// The slot of the root, on a cache line that every reader reads and that is rarely written.
 pub(crate) const ROOT: usize = 0;
-/// Rises every 2^20 changes, and by a lot when a chunk is claimed.
+/// The epoch: rises by one every 2^20 changes, and by more than [`EPOCHS_MAX`] when a chunk is
+/// claimed.
 pub(crate) const EPOCH: usize = 1;
-/// Not zero once the budget was full; from then on readers set use bits.
+/// Not zero once an eviction was necessary; from then on readers set use bits.
 pub(crate) const IS_FULL: usize = 2;
 /// The most bytes that the map may take; 0 if there is no limit.
 pub(crate) const BUDGET: usize = 3;
@@ -22,7 +23,7 @@ pub(crate) const HINT_BUCKETS: usize = 5;
 /// it at each step.
 pub(crate) const TURN: usize = 8;
 
-/// The lock, on a line that is written with every change.
+/// The lock, on a cache line that every change writes.
 pub(crate) const LOCK: usize = 16;
 pub(crate) const SEQUENCE: usize = 17;
 pub(crate) const LEN: usize = 18;
@@ -33,15 +34,16 @@ pub(crate) const LIMBO_COUNT: usize = 22;
 pub(crate) const LIMBO_HINT: usize = 23;
 /// The number of entries that leases held at the last reclaim.
 pub(crate) const LIMBO_KEPT: usize = 24;
-/// How many changes writers waited for the lock, since the change count was `WAITS_SINCE`.
+/// The number of changes for which writers waited for the lock, since `SEQUENCE` was `WAITS_SINCE`.
 pub(crate) const WAITS: usize = 25;
 pub(crate) const WAITS_SINCE: usize = 26;
-/// The map's shard into which entries are moved until both have equally many; 0 if there is none.
+/// The slot of the shard into which entries of this shard are moved until both have equally many; 0
+/// if no split is in progress.
 pub(crate) const SPLIT_TO: usize = 27;
 /// Not zero while entries are moved from or to this shard: twice the version that moves the bound
-/// over them, plus one in the upper of both shards.
+/// over them; in the upper of both shards, plus one.
 pub(crate) const MOVING: usize = 28;
-/// The number of entries here after the move.
+/// The number of entries in this shard after the move.
 pub(crate) const LEN_MOVED: usize = 29;
 
 /// The state of the intent.
@@ -53,21 +55,22 @@ pub(crate) const LEN_AFTER: usize = 37;
 pub(crate) const NEWS_COUNT: usize = 38;
 pub(crate) const OLDS_COUNT: usize = 39;
 pub(crate) const NEWS: usize = 40;
-/// More objects than a change of the highest tree makes or frees.
+/// The largest number of objects that a change may make, and that it may free. A change of the
+/// highest tree needs fewer.
 pub(crate) const INTENT_MAX: usize = if cfg!(loom) { 4 } else { 96 };
 pub(crate) const OLDS: usize = NEWS + INTENT_MAX;
 
 pub(crate) const LISTS: usize = OLDS + INTENT_MAX + 8;
 pub(crate) const LIMBO: usize = (LISTS + LIST_WORDS).next_multiple_of(16);
 
-/// The number of entries that wait before all leases are read for them.
+/// The number of entries that are added to limbo before all leases are read for them.
 pub(crate) const LIMBO_BATCH: usize = if cfg!(loom) { 1 } else { 64 };
 /// Room in limbo beyond the entries that leases can hold.
 pub(crate) const LIMBO_SPARE: usize = 2 * LIMBO_BATCH;
 
-/// Changes in an epoch.
+/// The number of changes after which the epoch rises.
 pub(crate) const EPOCH_CHANGES: u64 = 1 << 20;
-/// A reader that sees more epochs pass starts again: before a generation wraps around.
+/// A reader that sees more epochs pass than this starts again, before a generation can wrap around.
 pub(crate) const EPOCHS_MAX: u64 = 32;
 
 /// Words of a shard whose participants can hold this many leases together.
@@ -103,7 +106,8 @@ impl<'a> ShardWords<'a> {
 
     /// Announces a publication.
     pub(crate) fn begin_turn(self) {
-        // The release of the publication follows: a reader that sees the published store sees this.
+        // The publication that follows is a release store: a reader that sees it also sees the odd
+        // turn.
         let odd = self.load(TURN) | 1;
         // ORDER: pairs with `ordmap.look`, too: a reader that sees this turn begin sees the
         // publications of the turns before it.

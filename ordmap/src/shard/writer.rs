@@ -14,7 +14,8 @@ pub(crate) struct ShardWriter<'a> {
     pub(crate) allocator: Allocator<'a>,
     pub(crate) shard: ShardWords<'a>,
     pub(crate) hints: HintTable<'a>,
-    /// Whether it changes entries outside of the shard's bounds, which are not counted.
+    /// Whether the writer changes entries outside of the shard's bounds. Such entries are not
+    /// counted.
     pub(super) is_hidden: bool,
 }
 
@@ -27,7 +28,7 @@ pub(crate) struct KeyPosition {
     pub(crate) entry: Option<ObjectRef>,
 }
 
-/// How many keys of a list were processed and removed.
+/// How many keys of a list were looked up, and how many of these were removed.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct RemovedRun {
     pub(crate) looked_at: usize,
@@ -102,8 +103,8 @@ impl<'a> ShardWriter<'a> {
         Ok(true)
     }
 
-    /// Removes the first of these keys, if it exists, and with it those of the next ones that
-    /// directly follow it in its leaf.
+    /// Removes the first of these keys, if it exists, and in the same change those of the next keys
+    /// that directly follow it in its leaf.
     pub(crate) fn remove_run(&self, keys: &[&[u8]]) -> Result<RemovedRun, ChangeError> {
         let Some(first) = keys.first() else { return Ok(RemovedRun::default()) };
         let at = self.look(first)?;

@@ -1,7 +1,7 @@
 //! Estimates how many entries lie between two positions, without visiting all of them.
 //!
-//! Nodes between the two paths are counted level by level. As long as they are few, all are read
-//! and the number is exact; otherwise an evenly chosen sample stands for all.
+//! Nodes between the two paths are counted level by level. If a level has few of them, all are read
+//! and the number is exact; otherwise an evenly chosen sample represents all.
 
 use super::node::NodeView;
 use super::walk::{MapTree, TreePath};
@@ -10,12 +10,12 @@ use crate::object::{ObjectReadError, ObjectRef};
 /// The most nodes of a level that are read.
 const READ_MAX: usize = 32;
 
-/// A node, and how many nodes it stands for.
+/// A node of a sample, and the number of nodes that it represents.
 type WeightedNode = (ObjectRef, f64);
 
 impl MapTree<'_> {
-    /// Estimates the entries from the end of the first path up to, but not including, index `end`
-    /// in the leaf of the second path.
+    /// Estimates the number of entries from the end of the path `low` up to, but not including,
+    /// index `end` in the leaf of the path `high`.
     pub(crate) fn estimate(
         self,
         low: &TreePath,
@@ -56,7 +56,7 @@ impl MapTree<'_> {
     }
 
     /// Returns `number` if both paths are the same down to their fork: otherwise the tree was
-    /// changed between the two descents.
+    /// changed between the descents that found the paths.
     fn same(
         self,
         low: &TreePath,
@@ -88,7 +88,7 @@ impl MapTree<'_> {
     }
 }
 
-/// A sample of the nodes that stands for all.
+/// A sample that represents all of these nodes.
 fn thinned(nodes: Vec<WeightedNode>) -> Vec<WeightedNode> {
     if nodes.len() <= READ_MAX {
         return nodes;

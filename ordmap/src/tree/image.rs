@@ -54,7 +54,7 @@ impl NodeImage {
         node.settle(Ok(image))
     }
 
-    /// Writes it into memory that nothing names yet.
+    /// Writes the node into memory that nothing names yet.
     pub(crate) fn store(&self, words: &[AtomicU64], reference: ObjectRef) {
         assert!(
             self.count <= ITEMS_MAX && words.len() >= NODE_WORDS,
@@ -89,8 +89,8 @@ impl NodeImage {
         self.heads[self.first_keyed()..self.count].windows(2).any(|pair| pair[0] == pair[1])
     }
 
-    /// The number of equal leading bytes in the heads of an item and the one before, which has a
-    /// head too.
+    /// The number of equal leading bytes in the heads of an item and the item before, which must
+    /// have a head too.
     pub(crate) fn common_head_bytes(&self, index: usize) -> u32 {
         (self.heads[index] ^ self.heads[index - 1]).leading_zeros() / 8
     }
@@ -125,7 +125,10 @@ impl NodeImage {
             self.shorten_prefix(common_bytes(&self.prefix[..self.prefix_bytes], suffix));
         }
         assert!(self.count <= ITEMS_MAX, "a node already has one item too many");
-        assert!((self.first_keyed()..=self.count).contains(&index), "an item has no place here");
+        assert!(
+            (self.first_keyed()..=self.count).contains(&index),
+            "an item is inserted outside of the keyed items of a node"
+        );
         self.heads.copy_within(index..self.count, index + 1);
         self.slots.copy_within(index..self.count, index + 1);
         self.heads[index] = head_of(&suffix[self.prefix_bytes..]);
@@ -147,8 +150,8 @@ impl NodeImage {
         self.prefix_bytes = prefix.len();
     }
 
-    /// Moves bytes from the end of the prefix into the heads, which drop as many bytes at their
-    /// end.
+    /// Moves bytes from the end of the prefix to the front of each head, which loses as many bytes
+    /// at its end.
     fn shorten_prefix(&mut self, prefix_bytes: usize) {
         let gone = self.prefix_bytes - prefix_bytes;
         if gone == 0 {
@@ -162,7 +165,7 @@ impl NodeImage {
         self.prefix_bytes = prefix_bytes;
     }
 
-    /// Appends the key of an item: that of its entry, or of the separator below its child.
+    /// Appends the key of an item to `out`: the key of its entry, or the separator below its child.
     pub(crate) fn copy_key(
         &self,
         view: ShardView<'_>,
@@ -204,7 +207,7 @@ impl NodeImage {
         Ok(())
     }
 
-    /// Moves the items from `index` on into a new node; both have to be retuned.
+    /// Moves the items from `index` on into a new node. Both nodes have to be retuned.
     pub(crate) fn split_off(&mut self, index: usize, low: ObjectRef) -> NodeImage {
         let mut right = NodeImage::empty(self.level, low);
         assert!(0 < index && index < self.count, "a half of a split node is empty");
@@ -221,7 +224,7 @@ impl NodeImage {
     }
 }
 
-/// Appends the key of an entry or a separator.
+/// Appends the key of an entry or a separator to `out`.
 pub(crate) fn copy_key_of(
     view: ShardView<'_>,
     at: ObjectRef,

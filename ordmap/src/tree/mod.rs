@@ -1,8 +1,8 @@
 //! The tree: nodes of 28 items, copied on change.
 //!
-//! A slot names a node or an entry. Storing into a slot in place publishes a change; everything
-//! else of a node stays as it was written. So a reader of a node that has been replaced reads the
-//! state at the time of the replacement.
+//! A slot names a node or an entry. A store into a slot of a node publishes a change; all other
+//! words of a node stay as they were written. So a reader of a node that has been replaced reads
+//! the state at the time of the replacement.
 //!
 //! Invariants:
 //! - Keys below a node are at or above its low separator, and below the next separator on its

@@ -5,15 +5,16 @@
 //! | word | meaning |
 //! |---|---|
 //! | 0 | header |
-//! | 1 | bits 0–7 items; 8–15 bytes of prefix; 16–31 `skip`; 32–39 level, 0 for a leaf |
-//! | 2 | the separator below all its keys; none in the nodes on the left edge |
-//! | 3–7 | prefix: the common bytes of its items' keys behind the first `skip` bytes |
+//! | 1 | bits 0–7: number of items; 8–15: bytes of the prefix; 16–31: `skip`; 32–39: level, 0 for a leaf |
+//! | 2 | the separator below all keys of the node; none on the left edge of the tree |
+//! | 3–7 | prefix: common bytes of the keys of the node's items, behind the first `skip` bytes |
 //! | 8–35 | heads: eight bytes of each key behind skip and prefix, comparable as numbers |
-//! | 36–63 | slots: entries in a leaf, nodes above |
+//! | 36–63 | slots: they name entries in a leaf, and nodes in an inner node |
 //!
-//! The first `skip` bytes are equal in all keys that can ever come here, since the separators at
-//! both sides share them; searches ignore them. The key of an inner node's item is the separator
-//! below its child, which lies in the child's word 2; item 0 has none, and its head is ignored.
+//! The first `skip` bytes are equal in all keys that the node can ever have, because the separators
+//! at both sides of the node share these bytes; searches skip them. The key of an inner node's item
+//! is the separator below its child, which lies in the child's word 2; item 0 has no key, and its
+//! head is ignored.
 //!
 //! Heads behind the last item have all bits set, so that a search need not treat them differently.
 //!
@@ -38,13 +39,13 @@ pub(crate) const SLOTS: usize = 36;
 /// Items of a full node.
 pub(crate) const ITEMS_MAX: usize = 28;
 pub(crate) const PREFIX_BYTES_MAX: usize = (HEADS - PREFIX) * 8;
-/// The most levels of a tree: inner nodes have at least two children.
+/// The most levels of a tree. No tree needs more, because inner nodes have at least two children.
 pub(crate) const LEVELS_MAX: usize = 32;
 // Heads and slots have room for a full node, and the words of a node end with its slots.
 const _: () = assert!(HEADS + ITEMS_MAX == SLOTS && SLOTS + ITEMS_MAX == NODE_WORDS);
 
-/// A node that is being read. Until it is settled its contents may be nonsense, but never lead out
-/// of its memory.
+/// A node that is being read. Until a read is settled the contents may be nonsense, but no access
+/// leaves the memory of the node.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NodeView<'a> {
     object: ObjectView<'a>,
@@ -58,7 +59,7 @@ pub(crate) struct NodeView<'a> {
 /// The position of a key in a leaf.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LeafPosition<'a> {
-    /// The first item whose key is at or above it.
+    /// The index of the first item whose key is at or above the key.
     pub(crate) index: usize,
     /// The entry of the key, if it exists; not settled.
     pub(crate) entry: Option<(ObjectView<'a>, EntryLengths)>,
@@ -101,7 +102,7 @@ impl<'a> NodeView<'a> {
         Ok(NodeView { object, words, level, count, skip, prefix_bytes })
     }
 
-    /// Prefetches all its lines, so that they arrive together.
+    /// Prefetches all cache lines of the node, so that they arrive together.
     #[inline]
     pub(crate) fn prefetch(&self) {
         self.words.iter().skip(8).step_by(8).for_each(prefetch);
@@ -111,13 +112,13 @@ impl<'a> NodeView<'a> {
         self.object.reference()
     }
 
-    /// The result of a read, if the node was not freed in the meantime.
+    /// The result of a read, if the node was not freed during the read.
     #[inline]
     pub(crate) fn settle<T>(&self, read: Result<T, ObjectReadError>) -> Result<T, ObjectReadError> {
         self.object.settle(read)
     }
 
-    /// The separator below all its keys.
+    /// The separator below all keys of the node.
     pub(crate) fn low(&self) -> ObjectRef {
         ObjectRef::of_word(self.words[LOW].load(Relaxed))
     }
@@ -143,12 +144,13 @@ impl<'a> NodeView<'a> {
         prefix
     }
 
-    /// The number of an item's slot among the words of all objects.
+    /// The index of an item's slot among the words of all objects.
     pub(crate) fn slot_number(&self, index: usize) -> Option<usize> {
         Some(self.reference().unit()? * 2 + SLOTS + index)
     }
 
-    /// How many items from `first` on have a lower head than the key, and how many an equal one.
+    /// The number of items from `first` on whose head is lower than that of the key, and the number
+    /// of items with an equal head.
     #[inline]
     fn rank(&self, key: &[u8], first: usize) -> Result<(usize, usize), ObjectReadError> {
         let suffix = key
@@ -176,7 +178,8 @@ impl<'a> NodeView<'a> {
         })
     }
 
-    /// Bytes of a key that need no comparison if its head is equal.
+    /// The number of leading bytes that two keys have in common if their heads in this node are
+    /// equal.
     fn known_bytes(&self) -> usize {
         self.skip + self.prefix_bytes + 8
     }
@@ -190,7 +193,8 @@ impl<'a> NodeView<'a> {
     ) -> Result<usize, ObjectReadError> {
         let (less, equal) = self.rank(key, 1)?;
         let (mut low, mut high) = (less, less + equal);
-        // Separators up to `low` are at or below the key, those beyond `high` are above it.
+        // Separators up to `low` are at or below the key, and those beyond `high` are above the
+        // key.
         while low < high {
             let middle = (low + high).div_ceil(2);
             let separator = separator_of(view, self.slot(middle)?)?;
@@ -230,7 +234,8 @@ impl<'a> NodeView<'a> {
     }
 }
 
-/// How many of the first `count` heads are lower, and how many are equal.
+/// The number of the first `count` heads that are lower than `head`, and the number that are equal
+/// to it.
 ///
 /// The search has no branch that could be mispredicted: it always takes the same number of steps,
 /// since the heads behind the last item are the highest.

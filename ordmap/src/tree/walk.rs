@@ -1,23 +1,24 @@
 //! Descends the tree to a key, and walks along the key order.
 //!
-//! Each step reads a node and then checks whether it was freed in the meantime. A node that was
-//! replaced but not yet freed has the state at its replacement, which was after the reader began:
-//! so the state of a key is one that it had during the call.
+//! Each step reads a node and then checks that the node was not freed during the read. A node that
+//! was replaced but not yet freed has the state at its replacement, which happened after the reader
+//! began. So a reader finds a state of the key that was current at some moment during the call.
 
 use forebay_sync::atomic::AtomicU64;
 
 use super::node::{LEVELS_MAX, LeafPosition, NODE_WORDS, NodeView};
 use crate::object::{EntryLengths, ObjectReadError, ObjectRef, ObjectView, ShardView, follow};
 
-/// How many entries a cursor prefetches, and the lines of each: those of a usual key and a short
-/// value.
+/// The number of entries that a cursor prefetches.
 const PREFETCHED: usize = 8;
+/// The number of cache lines that are prefetched of each entry: enough for a usual key and a short
+/// value.
 const ENTRY_LINES: usize = 3;
 
 /// An entry that a lookup found.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TreeHit<'a> {
-    /// The entry, which is not settled: every read of it has to be.
+    /// The entry. Every read of the entry has to be settled.
     pub(crate) entry: ObjectView<'a>,
     pub(crate) lengths: EntryLengths,
 }
@@ -51,11 +52,11 @@ impl Direction {
 /// How far a step moved a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AdvanceResult {
-    /// To another item of its leaf.
+    /// The path leads to another item of the same leaf.
     Within,
-    /// Into another leaf.
+    /// The path leads into another leaf.
     Beyond,
-    /// Nowhere: there are no more items.
+    /// The path did not move, because there are no more items.
     Nowhere,
 }
 
@@ -64,13 +65,13 @@ pub(crate) enum AdvanceResult {
 pub(crate) struct SeekResult {
     /// The path to the position of the key.
     pub(crate) before: TreePath,
-    /// The path to the item next to it.
+    /// The path to the item next to the key.
     pub(crate) path: TreePath,
-    /// The step from the one to the other.
+    /// The step from `before` to `path`.
     pub(crate) advanced: AdvanceResult,
 }
 
-/// A tree below its root.
+/// A tree, given by the slot of its root.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MapTree<'a> {
     pub(crate) view: ShardView<'a>,
@@ -86,7 +87,7 @@ impl TreePath {
         (self.nodes[level], usize::from(self.indices[level]))
     }
 
-    /// The index at which it ends in its leaf.
+    /// The index of the item of the leaf at which the path ends.
     #[inline]
     pub(crate) fn index(&self) -> usize {
         self.step(self.depth - 1).1
@@ -157,8 +158,8 @@ impl<'a> MapTree<'a> {
         Ok(Some((path, spot)))
     }
 
-    /// The path to the end of the tree from which all entries lie in this direction: the first item
-    /// for `Up`, the last for `Down`.
+    /// The path to the end of the tree at which a walk in this direction begins: to the first item
+    /// for `Up`, to the last one for `Down`.
     pub(crate) fn descend_to_end(
         self,
         direction: Direction,
@@ -169,7 +170,8 @@ impl<'a> MapTree<'a> {
         Ok(Some(path))
     }
 
-    /// Descends from a node to its leaf: along its last items for `Up`, its first ones for `Down`.
+    /// Extends the path from a node down to a leaf: through the last item of each node for `Up`,
+    /// through the first one for `Down`.
     fn descend_edge(
         self,
         from: NodeView<'a>,
@@ -217,8 +219,8 @@ impl<'a> MapTree<'a> {
         }
     }
 
-    /// When few entries are left in a leaf, prefetches the next leaf of the same parent; when fewer
-    /// are left, the entries of that leaf. It is only a guess.
+    /// Prefetches the next leaf of the same parent when few entries of the current leaf are left,
+    /// and entries of that leaf when fewer are left. The choice is only a guess.
     fn prefetch_beyond(self, path: &TreePath, direction: Direction, left: usize) {
         let is_next = left == PREFETCHED / 2;
         let Some(above) = path.depth.checked_sub(2) else { return };
@@ -241,7 +243,7 @@ impl<'a> MapTree<'a> {
         }
     }
 
-    /// Moves a path by one item within its leaf; false if there are no more.
+    /// Moves a path by one item within its leaf; false if the leaf has no more items.
     #[inline]
     pub(crate) fn advance_within(
         self,
@@ -256,8 +258,9 @@ impl<'a> MapTree<'a> {
         next.is_some()
     }
 
-    /// Moves a path by one item; `leaf` is where it ends. After the caller has read the new item,
-    /// it checks with [`is_adjacent`](MapTree::is_adjacent) that no key came in between.
+    /// Moves a path by one item; `leaf` is the leaf at which the path ends. After the caller has
+    /// read the new item, it checks with [`is_adjacent`](MapTree::is_adjacent) that no key was
+    /// inserted between both items.
     #[inline]
     pub(crate) fn advance(
         self,
@@ -295,8 +298,8 @@ impl<'a> MapTree<'a> {
         leaf.settle(Ok(Some(SeekResult { before, path, advanced })))
     }
 
-    /// Seeks from the end of the tree from which all entries lie in this direction; `None` if the
-    /// tree is empty.
+    /// Moves to the item at which a walk through the whole tree in this direction begins; `None` if
+    /// the tree is empty.
     pub(crate) fn seek_end(
         self,
         direction: Direction,
@@ -320,8 +323,8 @@ impl<'a> MapTree<'a> {
         Ok(is_after && self.is_current(before)?)
     }
 
-    /// Whether this is still the path through the tree, node by node. A writer that was stopped may
-    /// have replaced a node and not freed it.
+    /// Whether the tree still has each node of the path at its place. It is not enough that no node
+    /// was freed: a writer that was stopped may have replaced a node without freeing it.
     pub(crate) fn is_current(self, path: &TreePath) -> Result<bool, ObjectReadError> {
         let mut named = follow(self.root);
         for level in 0..path.depth {
@@ -359,7 +362,7 @@ impl<'a> MapTree<'a> {
         Ok(AdvanceResult::Nowhere)
     }
 
-    /// The separator above the node at this depth of a path; none at the right edge.
+    /// The separator above the node at this depth of a path; `NONE` at the right edge of the tree.
     pub(crate) fn high_of(
         self,
         path: &TreePath,

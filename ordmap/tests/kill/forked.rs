@@ -14,7 +14,7 @@ fn in_child(check: impl FnOnce() -> i32) -> WaitStatus {
         ForkResult::Parent { child } => waitpid(child, None).unwrap(),
         ForkResult::Child => {
             let wrong = check();
-            // SAFETY: it ends the process without running anything else.
+            // SAFETY: `_exit` ends the process without running anything else.
             unsafe { nix::libc::_exit(wrong) }
         }
     }

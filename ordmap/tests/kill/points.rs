@@ -1,4 +1,5 @@
-//! A process dies at each crash point, after it has passed it some times; others go on.
+//! A process dies at each crash point, at once or after it has passed the point several times;
+//! other processes continue.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -11,7 +12,7 @@ use forebay_testkit::workers::start;
 /// Other builds have no crash points.
 const HAS_CRASH_POINTS: bool = cfg!(debug_assertions);
 
-/// The process dies when it reaches a point for this time.
+/// The process dies when it reaches a point for the first or the sixth time.
 const TIMES: &[u32] = &[1, 6];
 
 /// Points that replacing and removing changes must reach too: the first changes only insert.
@@ -29,7 +30,7 @@ const AFTER_MANY: &[&str] = &[
 /// Points that are passed once, when a map is created.
 const AT_FIRST: &[&str] = &["map.written", "map.live"];
 
-/// Points in a repair, and the point at which a process must have died before it.
+/// Points in a repair, each with the point at which another process must have died before.
 const IN_REPAIR: &[(&str, &str)] = &[
     ("repair.finished", "change.published:500"),
     ("repair.undoing", "change.armed:500"),
@@ -102,7 +103,7 @@ fn die_at(scene: &Scene, dir: &Path, point: &str, times: u32, random: &mut Rng) 
     } else {
         Some(witness)
     };
-    // It does not end by itself: so it has reached the point.
+    // The process does not end by itself, so it has reached the point.
     start(dir, 2, random, Some(&format!("{point}:{times}"))).end_killed();
     go_on(scene, dir, random, witness);
 }

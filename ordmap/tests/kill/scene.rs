@@ -123,7 +123,7 @@ impl Scene {
         self.words.word(PROGRESS + worker).fetch_add(1, SeqCst);
     }
 
-    /// The last version that was acknowledged, and the one that was begun.
+    /// The last version that was acknowledged, and the last version that was begun.
     pub(crate) fn versions(&self, worker: usize, key: usize) -> (u64, u64) {
         let at = LEDGER + 2 * (worker * KEYS + key);
         (self.words.word(at).load(SeqCst), self.words.word(at + 1).load(SeqCst))
@@ -137,8 +137,8 @@ impl Scene {
         self.words.word(LEDGER + 2 * (worker * KEYS + key)).store(version, SeqCst);
     }
 
-    /// Checks that each key of a worker has the value of its last change, or of the one before if
-    /// that was not acknowledged. From now on its version is known.
+    /// Checks that each key of a worker has the value of its last change, or of the change before
+    /// if the last one was not acknowledged. Records the version that was found.
     pub(crate) fn settle(&self, map: &Map<'_>, worker: usize, case: &str) {
         for key in 0..KEYS {
             let (done, begun) = self.versions(worker, key);
@@ -158,8 +158,8 @@ impl Scene {
         }
     }
 
-    /// Checks, when all other processes have ended, that nothing of them is left, and that all
-    /// memory can be allocated again.
+    /// Checks, after all other processes have ended, that they have left no locks or leases, and
+    /// that all memory can be allocated again.
     pub(crate) fn check_end(&self, case: &str) {
         self.region.sweep().unwrap();
         let participant = self.region.join().unwrap();

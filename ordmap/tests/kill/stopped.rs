@@ -66,7 +66,8 @@ fn a_change_frees_entries_that_a_dead_reader_held() {
     assert!(map.stats().waiting_count < BATCH, "{:?}", map.stats());
 }
 
-/// As many processes die as there are places: later ones find a place, without a sweep.
+/// As many processes die as there are rows: processes that join later find a free row without a
+/// call of `sweep`.
 #[test]
 fn dead_ones_keep_no_place_from_the_living() {
     let dir = tempfile::tempdir().unwrap();

@@ -1,5 +1,5 @@
-//! The same test by several processes on one region: in each turn another one plays some steps, and
-//! the others learn the current state of the ordinary map.
+//! The oracle test by several processes on one region: in each turn another process plays some
+//! steps, and the others learn the current state of the ordinary map.
 
 use std::io::{BufReader, BufWriter, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -23,9 +23,9 @@ const HINT_BYTES: u64 = 1 << 14;
 /// The number of steps of a turn is below this.
 const TURN_STEPS: usize = 200;
 
-/// In place of the number of steps: changes of others follow.
+/// Sent in place of the number of steps: changes of other processes follow.
 const FOLLOW: u32 = u32::MAX;
-/// In place of the number of steps: remove everything.
+/// Sent in place of the number of steps: remove everything.
 const EMPTY: u32 = u32::MAX - 1;
 
 const ROLE: &str = "FOREBAY_ORACLE_KEYS";
@@ -108,7 +108,8 @@ fn open(dir: &Path) -> OrdRegion {
     OrdRegion::open_or_create(&dir.join("maps"), &config).unwrap()
 }
 
-/// The loop of another process, until its input ends; does nothing without its environment.
+/// The loop of a player process, until its input ends. Without the player's environment it does
+/// nothing.
 #[test]
 fn player() {
     let (Ok(keys), Some(dir)) = (std::env::var(ROLE), std::env::var_os(DIR)) else { return };

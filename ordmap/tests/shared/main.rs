@@ -2,7 +2,7 @@
 //! on one region that exists already.
 //!
 //! With `FOREBAY_ORDMAP_REGION=PATH` they use the region at that path, otherwise one for each test
-//! process. `scripts/ordmap-parallel` runs them so.
+//! process. `scripts/ordmap-parallel` runs them on one region.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

@@ -9,7 +9,7 @@ use crate::{map, own, region};
 /// Changes for each race.
 const ROUNDS: u32 = if cfg!(debug_assertions) { 3000 } else { 20_000 };
 
-/// A hundred times the looks of a reader beside the changes.
+/// A limit: a hundred times the lookups of a reader during the changes.
 const STEPS_MAX: u64 = 1_500 * ROUNDS as u64;
 
 /// An entry that is removed between lookup and use is whole, and has the right key.

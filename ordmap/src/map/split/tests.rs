@@ -198,7 +198,7 @@ fn lens(map: &Map<'_>) -> [u64; 2] {
 
 /// Waits for a condition that another thread makes true, or for the flag.
 fn wait_until(stop: &StopFlag, condition: impl Fn() -> bool) {
-    /// Some 50 s.
+    /// About 50 s.
     const YIELDS_MAX: u64 = 50_000_000;
     stop.steps(YIELDS_MAX).take_while(|_| !condition()).for_each(|_| thread::yield_now());
 }
@@ -242,7 +242,7 @@ fn insert_in_turns(region: &OrdRegion, locked: &Map<'_>, until: impl Fn() -> boo
     });
 }
 
-/// Writers that wait for each other split the map into halves, by some entries with each change.
+/// Writers that wait for each other split the map into halves: each change moves some entries.
 #[test]
 fn a_map_whose_writers_wait_is_split_into_halves() {
     let region = region();

@@ -1,9 +1,11 @@
-//! Searches for an entry in the shard where it would be, and in those behind it.
+//! Searches for the next entry in the shard where it would be, and then in the shards behind that
+//! one.
 //!
-//! An entry in a shard behind others is the next one only if those were empty there at that moment.
-//! So each of them is checked again afterwards: a state that holds before and after held in
-//! between, and in all shards at once. As within one shard, only changes on the searched paths
-//! matter.
+//! If the search passes shards, the entry that it finds is the next one only if the passed shards
+//! had no entry in the searched range at that moment. So each passed shard is checked again
+//! afterwards. A shard that had no entry there before and after had none in between, so there is
+//! one moment at which this is true of all of them. As within one shard, only changes on the
+//! searched paths matter.
 
 use forebay_sync::atomic::spin_loop;
 
@@ -20,7 +22,7 @@ use crate::tree::Direction;
 enum AttemptResult<F> {
     FoundEntry(F),
     Nothing,
-    /// An entry came into a shard that was passed.
+    /// An entry was inserted into a shard that the search had passed.
     Changed,
 }
 
@@ -31,7 +33,7 @@ struct FoundEntry<'m, T> {
     reader: MapReader<'m>,
 }
 
-/// A shard that had no entry in the direction of the walk.
+/// A shard that the search passed because it had no entry in the searched range.
 struct PassedShard<'m> {
     reader: MapReader<'m>,
     look: SeekSnapshot,
@@ -47,7 +49,7 @@ pub(super) fn find<'m, T: EntryTaker<'m>>(
     loop {
         let version = reader.routes.now()?;
         let tried = find_by(reader, version, from, direction, taker);
-        // If the bounds have changed, any result is void and the search is repeated.
+        // If the bounds have changed, the result is not valid and the search is repeated.
         if reader.routes.is_now(version) {
             match tried? {
                 AttemptResult::FoundEntry(found) if finish(&found, taker)? => {
@@ -59,7 +61,7 @@ pub(super) fn find<'m, T: EntryTaker<'m>>(
             }
         }
         // Without damage, an attempt fails only if another participant changed something. So a
-        // reader repeats as often as others write, and damage does not hold it for ever.
+        // reader repeats its search while others write, but damage does not hold it for ever.
         if quiet.is_damage(reader.change_count()) {
             return Err(MapError::Damaged { what: "shards keep changing without a writer" });
         }
@@ -67,7 +69,7 @@ pub(super) fn find<'m, T: EntryTaker<'m>>(
     }
 }
 
-/// Takes the rest of the found entry; false if it was freed in the meantime.
+/// Runs the final step of the taker for the found entry; false if the entry was freed before.
 fn finish<'m, T: EntryTaker<'m>>(
     found: &FoundEntry<'m, T::Output>,
     taker: &mut T,
@@ -78,7 +80,7 @@ fn finish<'m, T: EntryTaker<'m>>(
     }
 }
 
-/// Searches by bounds that may change during the search.
+/// Makes one attempt to find the entry, by bounds that may change during the search.
 fn find_by<'m, T: EntryTaker<'m>>(
     reader: &MapReader<'m>,
     version: RouteVersion,
@@ -118,7 +120,7 @@ fn find_by<'m, T: EntryTaker<'m>>(
     }
 }
 
-/// Whether the passed shards still have no entry there.
+/// Whether the passed shards still have no entry in the searched range.
 fn are_still_empty(passed: &[PassedShard<'_>]) -> Result<bool, MapError> {
     for PassedShard { reader, look } in passed {
         if !look.is_still_now(reader)? {

@@ -11,16 +11,16 @@ use crate::tree::{AdvanceResult, Direction, SeekResult};
 /// The start of a search.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum SeekOrigin<'k> {
-    /// This key; the flag tells whether the key itself counts.
+    /// This key; the flag tells whether the key itself may be the result.
     Key(&'k [u8], bool),
-    /// The end of the shard from which everything lies in the direction of the search.
+    /// The end of the shard: the low end for a search upwards, the high end for a search downwards.
     End,
 }
 
-/// The result of a search in a shard, and its time.
+/// The result of a search in a shard, with the epoch and the turn of the search.
 #[derive(Debug)]
 pub(super) struct SeekSnapshot {
-    /// The path; none if the shard was empty.
+    /// The path that was found; `None` if the shard was empty.
     sought: Option<SeekResult>,
     epoch: u64,
     turn: u64,
@@ -69,7 +69,7 @@ pub(super) fn look<'m, T: EntryTaker<'m>>(
 }
 
 impl SeekSnapshot {
-    /// The position of the entry that was next, by these bounds.
+    /// The position of the entry that was found; `None` if the shard was empty.
     pub(super) fn position(
         &self,
         version: RouteVersion,
@@ -80,10 +80,10 @@ impl SeekSnapshot {
         Some(CursorPosition { path, epoch, turn, version, shard_rank })
     }
 
-    /// Whether the same entry has been the next one since the search.
+    /// Whether the result has been right ever since the search: the same next entry, or none.
     ///
-    /// It checks the path instead of any publication: writers elsewhere in the shard, and a writer
-    /// that was stopped after it published, disturb no reader.
+    /// If something was published, it checks the path. So writers elsewhere in the shard do not
+    /// disturb a reader, and neither does a writer that was stopped after it published.
     #[inline]
     pub(super) fn is_still(&self, reader: &MapReader<'_>) -> Result<bool, ObjectReadError> {
         match &self.sought {

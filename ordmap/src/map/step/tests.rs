@@ -118,7 +118,7 @@ fn a_key_inserted_while_a_value_is_copied_does_not_matter() {
     assert_eq!(next_above(&map, |_| {}, freed), (Some(ABOVE_NEXT.to_vec()), 2));
 }
 
-/// More changes than the limit of attempts that report damage.
+/// More changes than the number of failed attempts at which a reader reports damage.
 #[test]
 fn however_often_others_write_a_sound_map_is_not_called_damaged() {
     const CHANGES: u32 = (1 << 16) + 100;
@@ -135,7 +135,7 @@ fn however_often_others_write_a_sound_map_is_not_called_damaged() {
 }
 
 /// A writer has announced a publication and is stopped, or it has published and not ended its turn.
-/// In the meantime the first entry above the bound is removed.
+/// While the writer is stopped, the first entry above the bound is removed.
 #[test]
 fn a_key_that_a_stopped_writer_published_is_found() {
     // At the first attempt, and at the last but a few.

@@ -21,8 +21,8 @@ impl ShardAudit<'_> {
             let is_wrong = !entry.is_none()
                 && !self.is_others(entry, shards)
                 && !is_found(writer, word, entry)
-                // Unless another shard's owner has removed it in the meantime, and given its chunk
-                // back.
+                // If the word has changed, another shard's owner has removed it, and may have given
+                // the entry's chunk back.
                 && word.load(Relaxed) == entry.word();
             if is_wrong {
                 self.find("the hint table names an entry that is not in the tree", entry.word());
@@ -30,8 +30,8 @@ impl ShardAudit<'_> {
         }
     }
 
-    /// Whether it lies in a chunk of another shard of the map, whose owner may remove the word at
-    /// any moment.
+    /// Whether the entry lies in a chunk of another shard of the map. The owner of that shard's
+    /// lock may remove the word at any moment.
     fn is_others(&self, entry: ObjectRef, shards: MapShards) -> bool {
         let chunk = entry.unit().and_then(|unit| self.allocator.view.chunk(unit / CHUNK_UNITS));
         let owner = chunk.filter(|chunk| !chunk.is_free()).map(ChunkWord::owner);

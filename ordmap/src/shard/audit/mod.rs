@@ -1,5 +1,5 @@
 //! Audits a whole shard under its lock: every node is valid, every object that is taken is named
-//! once, and none is leaked.
+//! exactly once.
 
 mod hints;
 mod memory;
@@ -15,7 +15,7 @@ use crate::names::MapShards;
 use crate::object::{Allocator, ObjectRef};
 use crate::route::KeyRange;
 
-/// The most findings of a shard.
+/// The most findings that are recorded for a shard.
 const FINDINGS_MAX: usize = 100;
 
 /// The result of an audit.
@@ -41,7 +41,7 @@ impl AuditReport {
 struct ShardAudit<'a> {
     allocator: Allocator<'a>,
     shard: ShardWords<'a>,
-    /// Units of objects that are named.
+    /// The units at which named objects begin.
     named: HashSet<usize>,
     audited: AuditReport,
 }
@@ -70,7 +70,8 @@ impl ShardAudit<'_> {
         }
     }
 
-    /// Records that an object is named; true for the first time: then its children may be visited.
+    /// Records that an object is named. Returns true the first time; only then may the children of
+    /// the object be visited.
     fn name(&mut self, object: ObjectRef) -> bool {
         let Some(unit) = object.unit() else {
             self.find("a slot names nothing", object.word());

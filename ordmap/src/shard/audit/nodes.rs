@@ -54,8 +54,8 @@ impl ShardAudit<'_> {
         let node = NodeView::begin(view, this.node, this.level)?;
         node.settle(Ok(()))?;
         if !self.name(this.node) {
-            // Its children were visited already. Without this check, damage could make each level
-            // repeat the visit as often as it has nodes.
+            // The children of this node were visited already. Without this check, damage could make
+            // each level repeat the visit as often as it has nodes.
             return Ok(());
         }
         self.audited.nodes += 1;
