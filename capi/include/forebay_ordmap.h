@@ -3,15 +3,16 @@
  * place.
  *
  * A process opens a region, each of its threads joins it as a participant, and a participant opens
- * maps. Every function returns a code. 0 and above: success. Below 0: failure, and nothing changed,
- * except that a map with a budget may have evicted entries. Unless a function says otherwise, its
- * output arguments (the last ones) must not be null, and they are written only when the code is
- * FOREBAY_CODE_OK.
+ * maps. Every function that can fail returns a code. A code of 0 or above means success. A code
+ * below 0 means failure: nothing has changed, except that a map with a budget may have evicted
+ * entries. Unless a function says otherwise, its output arguments (the last ones) must not be null,
+ * and they are written only when the code is FOREBAY_CODE_OK.
  *
- * The caller owns a handle from the function that returns it until it closes the handle, once.
- * Handles may be closed in any order. A forked child has to join by itself. With its parent's
- * handles it may read what the parent still holds, make calls that take no lease, and close its
- * copies, which does not affect the parent; every other call returns FOREBAY_CODE_FORKED.
+ * The caller owns a handle that a function returns, and must close it exactly once. Handles may be
+ * closed in any order. A forked child has to join the region by itself. With the handles of its
+ * parent's participants the child may read entries that the parent still holds, make reads that
+ * take no lease, and close its copies of the handles, which does not affect the parent. Calls that
+ * need a lease or a lock return FOREBAY_CODE_FORKED.
  *
  * A test generates this file from the source: UPDATE_DOCS=1 cargo test -p forebay-capi
  */
@@ -23,18 +24,18 @@
 #include <stdint.h>
 
 /**
- * The major version. When it grows, programs have to be compiled again, and may have to be
- * changed.
+ * The major version of the ABI. When it grows, programs have to be compiled again, and may have to
+ * be changed.
  */
 #define FOREBAY_ABI_MAJOR 2
 
 /**
- * The minor version. It grows when something is added.
+ * The minor version of the ABI. It grows when a function, a code or a field is added.
  */
 #define FOREBAY_ABI_MINOR 0
 
 /**
- * The result of a function. 0 and above: success. Below 0: failure, and nothing changed. The
+ * The result of a function. A code of 0 or above means success; a code below 0 means failure. The
  * numbers are stable.
  */
 enum forebay_code
@@ -43,11 +44,11 @@ enum forebay_code
 #endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
  {
   /**
-   * Success; yes.
+   * The call succeeded, or its answer is yes.
    */
   FOREBAY_CODE_OK = 0,
   /**
-   * Not found: no such key, or no further entry.
+   * The key does not exist, or there is no further entry.
    */
   FOREBAY_CODE_ABSENT = 1,
   /**
@@ -115,11 +116,11 @@ enum forebay_code
    */
   FOREBAY_CODE_UNUSABLE = -24,
   /**
-   * Another process held a lock until the time limit.
+   * Another participant held a lock until the time limit.
    */
   FOREBAY_CODE_BUSY = -30,
   /**
-   * The region has other sizes, and other participants use it.
+   * The region has other sizes, and participants use it.
    */
   FOREBAY_CODE_IN_USE = -31,
   /**
@@ -131,7 +132,7 @@ enum forebay_code
    */
   FOREBAY_CODE_NO_SPACE = -41,
   /**
-   * Another user owns, or can write to, the file or its directory.
+   * Another user owns the file or its directory, or has access to it.
    */
   FOREBAY_CODE_PERMISSION = -42,
   /**
@@ -148,7 +149,7 @@ typedef int32_t forebay_code;
 #endif // __cplusplus
 
 /**
- * The side on which the cause of a failure is.
+ * The side that caused a failure.
  */
 enum forebay_side
 #if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
@@ -156,19 +157,19 @@ enum forebay_side
 #endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
  {
   /**
-   * None: the call succeeded.
+   * No side: the call succeeded.
    */
   FOREBAY_SIDE_NONE = 0,
   /**
-   * The calling program: the same call will fail again.
+   * The calling program. The same call will fail again.
    */
   FOREBAY_SIDE_CALLER = 1,
   /**
-   * The region: its sizes or its contents.
+   * The region, by its sizes or its contents.
    */
   FOREBAY_SIDE_REGION = 2,
   /**
-   * Another process: a retry may succeed once it goes on.
+   * Another process. A retry may succeed when that process has continued or ended.
    */
   FOREBAY_SIDE_OTHERS = 3,
   /**
@@ -176,7 +177,7 @@ enum forebay_side
    */
   FOREBAY_SIDE_SYSTEM = 4,
   /**
-   * This library: please report the bug.
+   * This library. Please report the bug.
    */
   FOREBAY_SIDE_LIBRARY = 5,
 };
@@ -197,11 +198,11 @@ enum forebay_opened_how
 #endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
  {
   /**
-   * There was no file.
+   * No file existed, and the region was created.
    */
   FOREBAY_OPENED_HOW_CREATED = 0,
   /**
-   * The region existed.
+   * The region existed, and was opened.
    */
   FOREBAY_OPENED_HOW_ATTACHED = 1,
   /**
@@ -219,34 +220,34 @@ typedef int32_t forebay_opened_how;
 #endif // __cplusplus
 
 /**
- * A position in a map: at an entry, or at none. A cursor holds its entry, which stays readable
- * whatever changes in the map, and moves start from the key of that entry. A move needs two of the
- * participant's leases; a cursor at an entry needs one.
+ * A position in a map: at an entry, or at no entry. A cursor holds its entry, which stays readable
+ * whatever changes in the map. A move starts from the key of that entry. A move needs two of the
+ * participant's leases; a cursor at an entry uses one.
  */
 typedef struct forebay_cursor forebay_cursor;
 
 /**
  * A key with its value at the time of the read. Both stay readable until the entry is released,
- * even if the key is replaced, removed or evicted in its map. The entry takes one of the
+ * even if the key is replaced, removed or evicted in its map. The entry uses one of the
  * participant's leases.
  */
 typedef struct forebay_entry forebay_entry;
 
 /**
- * A map, as one participant uses it.
+ * The handle of a map for one participant.
  */
 typedef struct forebay_map forebay_map;
 
 /**
- * A thread's membership in a region. It may be handed to another thread together with all handles
- * that come from it (maps, entries, cursors, ranges), but only one thread at a time may use any of
- * them.
+ * A thread's membership in a region. A participant may be passed to another thread together with
+ * all handles that come from it (maps, entries, cursors, ranges, scans), but only one thread at a
+ * time may use the participant or any of these handles.
  */
 typedef struct forebay_participant forebay_participant;
 
 /**
- * A walk over the entries between two keys, up or down. It holds the current entry, and needs as
- * many leases as a cursor.
+ * A walk over the entries between two keys, up or down. A range holds the current entry, and needs
+ * as many leases as a cursor.
  */
 typedef struct forebay_range forebay_range;
 
@@ -256,8 +257,8 @@ typedef struct forebay_range forebay_range;
 typedef struct forebay_region forebay_region;
 
 /**
- * A walk over the entries between two keys, up or down, which shows a copy of each. It takes no
- * lease. It is for programs that read much and keep nothing.
+ * A walk over the entries between two keys, up or down, which shows a copy of each entry. A scan
+ * takes no lease. It suits programs that read many entries and hold none.
  */
 typedef struct forebay_scan forebay_scan;
 
@@ -271,8 +272,8 @@ typedef struct {
    */
   size_t struct_bytes;
   /**
-   * The size of the file, which holds all maps with everything that belongs to them. It has no
-   * default.
+   * The size of the file, which holds all maps and everything that belongs to them. This field
+   * has no default.
    */
   uint64_t bytes;
   /**
@@ -285,16 +286,16 @@ typedef struct {
   uint32_t participants_max;
   /**
    * The largest number of leases of a participant at one time; by default 16. An entry that is
-   * held takes one lease. A cursor takes one, and two while it moves.
+   * held uses one lease. A cursor uses one, and two while it moves.
    */
   uint32_t leases_max;
   /**
-   * The largest number of splits of all maps together; 0: none. A map of up to eight shards
-   * (`forebay_options`) needs seven.
+   * The largest number of splits of all maps together; 0: no map is split. A map that may have
+   * eight shards (`shards_max` in `forebay_options`) needs seven splits.
    */
   uint32_t splits_max;
   /**
-   * The part of `bytes` that is for hint tables of maps; by default 0.
+   * The part of `bytes` that is reserved for the hint tables of all maps; by default 0.
    */
   uint64_t hint_bytes;
 } forebay_config;
@@ -309,19 +310,21 @@ typedef struct {
    */
   size_t struct_bytes;
   /**
-   * The most bytes that the map may take. Beyond this, entries that were not used are evicted.
-   * 0: no limit but the region's, and no eviction.
+   * The most bytes that the map's entries and nodes may take. When they are used up, entries
+   * that were not used recently are evicted. 0: no limit but the region's size, and no eviction.
    */
   uint64_t budget_bytes;
   /**
-   * Bytes of the map's hint table, which speeds up lookups of single keys: 16 for each expected
-   * entry, out of the region's `hint_bytes`. 0: none.
+   * Bytes of the map's hint table, which speeds up lookups of single keys; 16 bytes for each
+   * expected entry are a good size. They are taken from the region's `hint_bytes`. 0: no hint
+   * table.
    */
   uint64_t hint_bytes;
   /**
-   * The most shards that the map may be split into, up to 16. It is split when its writers wait
-   * for each other; then several writers can change it at the same time. The region's
-   * `splits_max` limits the splits, too. A map with a budget is never split. 0: never split.
+   * The largest number of shards of the map, at most 16. A map is split into shards when its
+   * writers wait for each other; then several writers can change it at the same time. The
+   * region's `splits_max` limits the splits, too. A map with a budget is never split. 0: never
+   * split.
    */
   uint64_t shards_max;
 } forebay_options;
@@ -335,23 +338,24 @@ typedef struct {
    */
   size_t struct_bytes;
   /**
-   * Maps checked.
+   * The number of maps that were checked.
    */
   uint64_t maps;
   /**
-   * Entries in them.
+   * The number of entries in all maps.
    */
   uint64_t entries;
   /**
-   * Nodes of their trees.
+   * The number of tree nodes in all maps.
    */
   uint64_t nodes;
   /**
-   * Entries that left their map and wait for leases.
+   * The number of entries that have left their map but are not freed, because a lease may hold
+   * them.
    */
   uint64_t waiting;
   /**
-   * Chunks of 16 KiB that belong to no map.
+   * The number of chunks of 16 KiB that no map owns.
    */
   uint64_t free_chunks;
   /**
@@ -377,8 +381,8 @@ typedef struct {
 } forebay_bytes;
 
 /**
- * Key and value of an entry, in place and with a value whose address is a multiple of 8. An item
- * of a scan is a copy, at any address.
+ * The key and the value of an entry, in place. The address of the value is a multiple of 8. In an
+ * item of a scan, key and value are copies at any address.
  */
 typedef struct {
   /**
@@ -396,17 +400,18 @@ typedef struct {
  */
 typedef struct {
   /**
-   * One of `forebay_bound_kind`.
+   * 0: the range has no end on this side. 1: the range includes the key. 2: the range excludes
+   * the key.
    */
   int32_t kind;
   /**
-   * The key; not read if there is no end.
+   * The key; ignored if the kind is 0.
    */
   forebay_bytes key;
 } forebay_bound;
 
 /**
- * Statistics of a map. They are a snapshot, which may be out of date at once.
+ * Statistics of a map. Other participants may change these numbers at any time.
  */
 typedef struct {
   /**
@@ -414,43 +419,44 @@ typedef struct {
    */
   size_t struct_bytes;
   /**
-   * Entries.
+   * The number of entries.
    */
   uint64_t len;
   /**
-   * Bytes of entries and nodes, including entries that wait for leases.
+   * Bytes of entries and nodes, including waiting entries.
    */
   uint64_t used_bytes;
   /**
-   * Bytes of the region that belong to the map.
+   * Bytes of the chunks that the map owns.
    */
   uint64_t owned_bytes;
   /**
-   * The limit of `used_bytes`; 0: limited only by the region.
+   * The limit of `used_bytes`; 0: only the region limits the map.
    */
   uint64_t budget_bytes;
   /**
-   * Entries that left the map and wait until no lease holds them.
+   * The number of waiting entries: they have left the map but are not freed, because a lease may
+   * hold them.
    */
   uint64_t waiting_count;
   /**
-   * Entries evicted so far.
+   * The number of entries evicted so far.
    */
   uint64_t evicted_count;
   /**
-   * Changes since the map was created.
+   * The number of changes since the map was created.
    */
   uint64_t change_count;
   /**
-   * Changes of dead processes that were finished or undone.
+   * How often a shard was repaired because a process had died during a change.
    */
   uint64_t repair_count;
   /**
-   * Bytes of the hint table; 0: none.
+   * Bytes of the hint table; 0: the map has none.
    */
   uint64_t hint_bytes;
   /**
-   * Shards of the map.
+   * The number of shards of the map.
    */
   uint64_t shard_count;
 } forebay_stats;
@@ -468,13 +474,13 @@ uint32_t forebay_abi_version(void);
  * Checks whether a program can work with the loaded library. The program passes
  * `FOREBAY_ABI_MAJOR` and `FOREBAY_ABI_MINOR` of the header with which it was compiled.
  *
- * `FOREBAY_CODE_VERSION`: the program cannot work with it.
+ * `FOREBAY_CODE_VERSION`: the program cannot work with the library.
  */
 forebay_code forebay_abi_check(uint32_t major, uint32_t minor);
 
 /**
- * The text of a code, which begins with the side of the cause. Never null; the string is static.
- * `forebay_last_message` has the details of a failure, such as the path.
+ * The text of a code; the text of a failure begins with the side that caused it. Never null; the
+ * string is static. `forebay_last_message` has the details of a failure, such as the path.
  */
 const char *forebay_code_text(int32_t code);
 
@@ -484,8 +490,8 @@ const char *forebay_code_text(int32_t code);
 forebay_side forebay_code_side(int32_t code);
 
 /**
- * The message of this thread's last call that failed; empty if none did. Never null; the library
- * owns the string, which is valid until another call of this thread fails.
+ * The message of this thread's last call that failed; empty if no call has failed. Never null; the
+ * library owns the string, which is valid until another call of this thread fails.
  */
 const char *forebay_last_message(void);
 
@@ -524,8 +530,8 @@ forebay_code forebay_region_opened(const forebay_region *region, forebay_opened_
 
 /**
  * Takes back the leases and locks of dead participants. `swept` receives the number of these
- * participants and may be null. Joins and changes do this by themselves when dead participants
- * take up room; call it to do so now.
+ * participants and may be null. Joins and changes do this when dead participants hold rows or
+ * entries that are needed; this function does it now.
  */
 forebay_code forebay_region_sweep(const forebay_region *region, uint32_t *swept);
 
@@ -545,28 +551,28 @@ forebay_code forebay_participant_join(const forebay_region *region,
                                       forebay_participant **participant);
 
 /**
- * Leaves the region; null is allowed. Maps, entries, cursors and ranges that are still open stay
- * usable, and keep the participant's place until the last of them is closed.
+ * Leaves the region; null is allowed. Maps, entries, cursors, ranges and scans that are still open
+ * stay usable, and the participant stays in the region until the last of these handles is closed.
  */
 forebay_code forebay_participant_leave(forebay_participant *participant);
 
 /**
- * Limits how long a change waits for the lock of its map, in milliseconds; then it fails with
- * `FOREBAY_CODE_BUSY`. With a negative number, the default, it waits as long as the owner holds
- * the lock, even if the owner is stopped. It never waits for a dead owner. Readers never wait.
+ * Limits how many milliseconds a change, or the creation of a map, waits for a lock. After that
+ * time it fails with `FOREBAY_CODE_BUSY`. A negative number, the default, is no limit, even if the
+ * owner of the lock is stopped. A dead owner is not waited for. Readers never wait.
  */
 forebay_code forebay_participant_set_wait_max(const forebay_participant *participant,
                                               int64_t wait_ms_max);
 
 /**
- * Opens the map of this name, of 1 to 64 bytes of UTF-8; creates it if there is none. `options`
- * may be null, and apply only if the map is created. The caller owns `map` until
+ * Opens the map of this name, or creates it if there is none. A name has 1 to 64 bytes of UTF-8.
+ * `options` may be null, and apply only if the map is created. The caller owns `map` until
  * `forebay_map_close`.
  *
- * `FOREBAY_CODE_FULL`: the region has no room left for the hint table.
+ * `FOREBAY_CODE_FULL`: the region has too few bytes left for the hint table.
  *
  * # Safety
- * - `participant` is null or a handle that is not closed, as everywhere below.
+ * - `participant` is null or a handle that is not closed. This applies to all functions below.
  * - `name` is null or a string with a NUL at its end; `options` is null or has as many bytes as
  *   `struct_bytes` says. Both are only read during the call.
  * - `map` is null or can be written.
@@ -589,7 +595,7 @@ forebay_code forebay_participant_existing_map(const forebay_participant *partici
 
 /**
  * Copies the name of the map with this number, counted from 0, and a terminating NUL. 65 bytes are
- * enough for any name. `FOREBAY_CODE_ABSENT`: there are fewer maps.
+ * enough for any name. `FOREBAY_CODE_ABSENT`: the region has no map with this number.
  *
  * # Safety
  * `name` is null or has room for `name_bytes`.
@@ -618,15 +624,15 @@ forebay_code forebay_participant_check(const forebay_participant *participant,
 forebay_code forebay_map_close(forebay_map *map);
 
 /**
- * Finds the entry of a key, to be read in place. It takes one of the participant's leases. The
- * caller owns `entry` until `forebay_entry_release`; `item` may be null, and stays valid for the
- * same time, even if the key is replaced, removed or evicted.
+ * Finds the entry of a key, to be read in place. The entry uses one of the participant's leases.
+ * The caller owns `entry` until `forebay_entry_release`; `item` may be null, and stays valid for
+ * the same time, even if the key is replaced, removed or evicted.
  *
  * `FOREBAY_CODE_ABSENT`: there is no such key, and nothing was written.
  *
  * # Safety
- * - `map` is null or a handle that is not closed, and no other thread uses its participant: as
- *   everywhere below.
+ * - `map` is null or a handle that is not closed, and no other thread uses its participant. This
+ *   applies to all functions below.
  * - `key` is as `forebay_bytes` says. `entry` and `item` are null or can be written.
  */
 forebay_code forebay_map_get(const forebay_map *map,
@@ -653,7 +659,7 @@ forebay_code forebay_map_read(const forebay_map *map,
                               size_t *value_len);
 
 /**
- * Whether a key exists: `FOREBAY_CODE_OK` or `FOREBAY_CODE_ABSENT`.
+ * Returns `FOREBAY_CODE_OK` if a key exists, otherwise `FOREBAY_CODE_ABSENT`.
  *
  * # Safety
  * As `forebay_map_get`.
@@ -661,34 +667,35 @@ forebay_code forebay_map_read(const forebay_map *map,
 forebay_code forebay_map_contains(const forebay_map *map, forebay_bytes key);
 
 /**
- * The number of entries at some recent moment.
+ * Writes the number of entries to `len`. The number was exact at a recent moment; in a map of
+ * several shards, the entries of each shard are counted at a different moment.
  */
 forebay_code forebay_map_len(const forebay_map *map, uint64_t *len);
 
 /**
- * Key and value in place: valid until the entry is released.
+ * Writes the key and the value of an entry to `item`. They lie in place, and are valid until the
+ * entry is released.
  */
 forebay_code forebay_entry_item(const forebay_entry *entry, forebay_item *item);
 
 /**
- * Whether both handles hold the same entry, not only equal ones: an entry that was stored later is
- * never the same. `FOREBAY_CODE_OK` or `FOREBAY_CODE_DIFFERS`.
+ * Returns `FOREBAY_CODE_OK` if both handles hold the same stored entry, otherwise
+ * `FOREBAY_CODE_DIFFERS`. Equal entries are not the same if they were stored at different times.
  */
 forebay_code forebay_entry_is_same(const forebay_entry *entry, const forebay_entry *other);
 
 /**
- * Releases an entry and its lease; null is allowed. The item that it showed must no longer be
- * read.
+ * Releases an entry and its lease; null is allowed. The item of the entry must no longer be read.
  */
 forebay_code forebay_entry_release(forebay_entry *entry);
 
 /**
- * Stores a value under a key and replaces the current one. `was_there` may be null; it receives 1
- * if the key existed before, else 0. Key and value are copied into the region.
+ * Stores a value under a key, and replaces the key's current value. `was_there` may be null; it
+ * receives 1 if the key existed before, else 0. Key and value are copied into the region.
  *
  * # Safety
- * - `map` is null or a handle that is not closed, and no other thread uses its participant: as
- *   everywhere below.
+ * - `map` is null or a handle that is not closed, and no other thread uses its participant. This
+ *   applies to all functions below.
  * - `key` and `value` are as `forebay_bytes` says. `was_there` is null or can be written.
  */
 forebay_code forebay_map_put(const forebay_map *map,
@@ -697,7 +704,7 @@ forebay_code forebay_map_put(const forebay_map *map,
                              uint8_t *was_there);
 
 /**
- * Stores a value under a key that does not exist; otherwise `FOREBAY_CODE_DIFFERS`.
+ * Stores a value under a key if the key does not exist; otherwise returns `FOREBAY_CODE_DIFFERS`.
  *
  * # Safety
  * As `forebay_map_put`.
@@ -707,11 +714,12 @@ forebay_code forebay_map_put_if_absent(const forebay_map *map,
                                        forebay_bytes value);
 
 /**
- * Stores a value under a key whose current value is `expected`; otherwise, or if the key does not
- * exist, `FOREBAY_CODE_DIFFERS`. The key may have had other values in between.
+ * Stores a value under a key if the key's current value is `expected`. If the value differs or the
+ * key does not exist, returns `FOREBAY_CODE_DIFFERS`. Success does not mean that the key has had
+ * this value all the time.
  *
  * # Safety
- * As `forebay_map_put`; `expected` too is as `forebay_bytes` says.
+ * As `forebay_map_put`; `expected` is as `forebay_bytes` says, too.
  */
 forebay_code forebay_map_put_if_value(const forebay_map *map,
                                       forebay_bytes key,
@@ -719,9 +727,10 @@ forebay_code forebay_map_put_if_value(const forebay_map *map,
                                       forebay_bytes value);
 
 /**
- * Stores a value under the key of an entry, if that same entry is still current and no split has
- * moved it; otherwise `FOREBAY_CODE_DIFFERS`. Success means that the key has not changed since the
- * entry was read. The caller keeps the entry, which has to come from the same map.
+ * Stores a value under the key of an entry if that same entry is still current and no split has
+ * moved it; otherwise returns `FOREBAY_CODE_DIFFERS`. Success means that the key has not changed
+ * since the entry was read. The entry must come from the same map. The caller still has to release
+ * it.
  *
  * # Safety
  * As `forebay_map_put`; `entry` is null or a handle that is not released.
@@ -731,7 +740,7 @@ forebay_code forebay_map_put_if_same(const forebay_map *map,
                                      forebay_bytes value);
 
 /**
- * Removes a key. `FOREBAY_CODE_ABSENT`: it did not exist.
+ * Removes a key. `FOREBAY_CODE_ABSENT`: the key did not exist.
  *
  * # Safety
  * As `forebay_map_put`.
@@ -739,8 +748,8 @@ forebay_code forebay_map_put_if_same(const forebay_map *map,
 forebay_code forebay_map_remove(const forebay_map *map, forebay_bytes key);
 
 /**
- * Removes a key whose current value is `expected`; otherwise, or if the key does not exist,
- * `FOREBAY_CODE_DIFFERS`.
+ * Removes a key if its current value is `expected`. If the value differs or the key does not
+ * exist, returns `FOREBAY_CODE_DIFFERS`.
  *
  * # Safety
  * As `forebay_map_put_if_value`.
@@ -750,14 +759,16 @@ forebay_code forebay_map_remove_if_value(const forebay_map *map,
                                          forebay_bytes expected);
 
 /**
- * Removes the key of an entry, if that same entry is still current and no split has moved it;
- * otherwise `FOREBAY_CODE_DIFFERS`. The entry stays readable and the caller's.
+ * Removes the key of an entry if that same entry is still current and no split has moved it;
+ * otherwise returns `FOREBAY_CODE_DIFFERS`. The entry stays readable, and the caller still has to
+ * release it.
  */
 forebay_code forebay_map_remove_if_same(const forebay_map *map, const forebay_entry *entry);
 
 /**
- * Frees replaced and removed entries that no lease holds; `freed` receives their number and may be
- * null. Changes do this by themselves from time to time; call it to free them now.
+ * Frees replaced and removed entries that no lease holds; `freed` receives the number of freed
+ * entries and may be null. Changes free such entries from time to time; this function frees them
+ * now.
  */
 forebay_code forebay_map_reclaim(const forebay_map *map, uint64_t *freed);
 
@@ -770,7 +781,7 @@ forebay_code forebay_map_cursor(const forebay_map *map, forebay_cursor **cursor)
 /**
  * Moves to the first entry and shows it in `item`, which may be null. As with all moves, the item
  * is valid until the cursor moves again or is closed. `FOREBAY_CODE_ABSENT`: there is no such
- * entry, and the cursor stands at none. After a failure it stands where it was.
+ * entry, and the cursor stands at no entry now. If a move fails, the cursor does not move.
  */
 forebay_code forebay_cursor_first(forebay_cursor *cursor, forebay_item *item);
 
@@ -780,12 +791,12 @@ forebay_code forebay_cursor_first(forebay_cursor *cursor, forebay_item *item);
 forebay_code forebay_cursor_last(forebay_cursor *cursor, forebay_item *item);
 
 /**
- * Moves to the next entry; to the first if the cursor stands at none.
+ * Moves to the next entry, or to the first one if the cursor stands at no entry.
  */
 forebay_code forebay_cursor_next(forebay_cursor *cursor, forebay_item *item);
 
 /**
- * Moves to the previous entry; to the last if the cursor stands at none.
+ * Moves to the previous entry, or to the last one if the cursor stands at no entry.
  */
 forebay_code forebay_cursor_previous(forebay_cursor *cursor, forebay_item *item);
 
@@ -793,9 +804,9 @@ forebay_code forebay_cursor_previous(forebay_cursor *cursor, forebay_item *item)
  * Moves to the first entry whose key is at or above this one.
  *
  * # Safety
- * - `cursor` is null or a handle that is not closed, and no other thread uses its participant: as
- *   everywhere here.
- * - `key` is as `forebay_bytes` says; it may be the one that the cursor shows. `item` is null or
+ * - `cursor` is null or a handle that is not closed, and no other thread uses its participant.
+ *   This applies to all functions of cursors.
+ * - `key` is as `forebay_bytes` says; it may be the key that the cursor shows. `item` is null or
  *   can be written.
  */
 forebay_code forebay_cursor_at_or_above(forebay_cursor *cursor,
@@ -829,20 +840,20 @@ forebay_code forebay_cursor_at_or_below(forebay_cursor *cursor,
 forebay_code forebay_cursor_below(forebay_cursor *cursor, forebay_bytes key, forebay_item *item);
 
 /**
- * The entry at which the cursor stands, as it was when the cursor moved there;
- * `FOREBAY_CODE_ABSENT`: it stands at none.
+ * The entry at which the cursor stands, as it was when the cursor moved there.
+ * `FOREBAY_CODE_ABSENT`: the cursor stands at no entry.
  */
 forebay_code forebay_cursor_item(const forebay_cursor *cursor, forebay_item *item);
 
 /**
  * Closes the cursor and returns its entry with the lease: the item that the cursor showed stays
- * valid until `forebay_entry_release`. `FOREBAY_CODE_ABSENT`: it stood at none. The cursor is
- * closed in any case, unless it or `entry` is null.
+ * valid until `forebay_entry_release`. `FOREBAY_CODE_ABSENT`: the cursor stood at no entry; the
+ * cursor is closed all the same. If `entry` is null, the cursor is not closed.
  */
 forebay_code forebay_cursor_into_entry(forebay_cursor *cursor, forebay_entry **entry);
 
 /**
- * Closes a cursor; null is allowed. The item that it showed must no longer be read.
+ * Closes a cursor; null is allowed. The item that the cursor showed must no longer be read.
  */
 forebay_code forebay_cursor_close(forebay_cursor *cursor);
 
@@ -872,10 +883,10 @@ forebay_code forebay_map_prefix(const forebay_map *map,
                                 forebay_range **range);
 
 /**
- * Estimates the number of entries between two ends, which are given as to `forebay_map_range`. Up
- * to a hundred entries or more the result is exact. Beyond that it is off by less than a quarter;
- * where keys come and go at random, rarely by up to a half. The estimate takes the time of a few
- * lookups, whatever the size of the range.
+ * Estimates the number of entries between two ends, which are given as to `forebay_map_range`. The
+ * result is exact up to at least a hundred entries. Beyond that it is off by less than a quarter;
+ * rarely, after random inserts and removals, by up to a half. The call reads at most a few hundred
+ * nodes of each shard, whatever the size of the range.
  *
  * # Safety
  * As `forebay_map_range`; `count` is null or can be written.
@@ -886,19 +897,20 @@ forebay_code forebay_map_estimate(const forebay_map *map,
                                   uint64_t *count);
 
 /**
- * Moves up to the next entry, at first to the lowest, and shows it in `item`, which may be null.
- * The item is valid until the range moves or is closed. `FOREBAY_CODE_ABSENT`: there is no further
- * entry, and the range has ended in both directions.
+ * Moves up to the next entry, and shows it in `item`, which may be null. The first call moves to
+ * the lowest entry. The item is valid until the range moves or is closed. `FOREBAY_CODE_ABSENT`:
+ * there is no further entry, and the range has ended in both directions.
  */
 forebay_code forebay_range_next(forebay_range *range, forebay_item *item);
 
 /**
- * Moves down to the next entry, at first to the highest; otherwise as `forebay_range_next`.
+ * Moves down to the next entry. If it is the first call, moves to the highest entry. In all else
+ * it is like `forebay_range_next`.
  */
 forebay_code forebay_range_previous(forebay_range *range, forebay_item *item);
 
 /**
- * Closes a range; null is allowed. The item that it showed must no longer be read.
+ * Closes a range; null is allowed. The item that the range showed must no longer be read.
  */
 forebay_code forebay_range_close(forebay_range *range);
 
@@ -926,24 +938,25 @@ forebay_code forebay_map_scan_prefix(const forebay_map *map,
                                      forebay_scan **scan);
 
 /**
- * Moves up to the next entry, at first to the lowest, and shows a copy in `item`, which may be
- * null. The copy is valid until the scan moves or is closed. `FOREBAY_CODE_ABSENT`: there is no
- * further entry, and the scan has ended in both directions.
+ * Moves up to the next entry, and shows a copy in `item`, which may be null. The first call moves
+ * to the lowest entry. The copy is valid until the scan moves or is closed. `FOREBAY_CODE_ABSENT`:
+ * there is no further entry, and the scan has ended in both directions.
  */
 forebay_code forebay_scan_next(forebay_scan *scan, forebay_item *item);
 
 /**
- * Moves down to the next entry, at first to the highest; otherwise as `forebay_scan_next`.
+ * Moves down to the next entry. If it is the first call, moves to the highest entry. In all else
+ * it is like `forebay_scan_next`.
  */
 forebay_code forebay_scan_previous(forebay_scan *scan, forebay_item *item);
 
 /**
- * Closes a scan; null is allowed. The item that it showed must no longer be read.
+ * Closes a scan; null is allowed. The item that the scan showed must no longer be read.
  */
 forebay_code forebay_scan_close(forebay_scan *scan);
 
 /**
- * The statistics of a map.
+ * Writes the statistics of a map to `stats`.
  *
  * # Safety
  * - `map` is null or a handle that is not closed, and no other thread uses its participant.

@@ -3,11 +3,11 @@
 use crate::code::Code;
 use crate::failure::{CallFailure, guard};
 
-/// The major version. When it grows, programs have to be compiled again, and may have to be
-/// changed.
+/// The major version of the ABI. When it grows, programs have to be compiled again, and may have to
+/// be changed.
 pub const FOREBAY_ABI_MAJOR: u32 = 2;
 
-/// The minor version. It grows when something is added.
+/// The minor version of the ABI. It grows when a function, a code or a field is added.
 pub const FOREBAY_ABI_MINOR: u32 = 0;
 
 /// The version of the loaded library: major × 65536 + minor.
@@ -19,7 +19,7 @@ pub extern "C" fn forebay_abi_version() -> u32 {
 /// Checks whether a program can work with the loaded library. The program passes
 /// `FOREBAY_ABI_MAJOR` and `FOREBAY_ABI_MINOR` of the header with which it was compiled.
 ///
-/// `FOREBAY_CODE_VERSION`: the program cannot work with it.
+/// `FOREBAY_CODE_VERSION`: the program cannot work with the library.
 #[unsafe(no_mangle)]
 pub extern "C" fn forebay_abi_check(major: u32, minor: u32) -> Code {
     guard(|| {

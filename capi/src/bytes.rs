@@ -18,8 +18,8 @@ pub struct AbiBytes {
     pub len: usize,
 }
 
-/// Key and value of an entry, in place and with a value whose address is a multiple of 8. An item
-/// of a scan is a copy, at any address.
+/// The key and the value of an entry, in place. The address of the value is a multiple of 8. In an
+/// item of a scan, key and value are copies at any address.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct AbiItem {
@@ -33,7 +33,7 @@ pub struct AbiItem {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(i32)]
 pub enum BoundKind {
-    /// No end: the range includes all keys on this side.
+    /// The range has no end on this side.
     Unbounded = 0,
     /// The range includes the key.
     Included = 1,
@@ -45,23 +45,24 @@ pub enum BoundKind {
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct AbiBound {
-    /// One of `forebay_bound_kind`.
+    /// 0: the range has no end on this side. 1: the range includes the key. 2: the range excludes
+    /// the key.
     pub kind: i32,
-    /// The key; not read if there is no end.
+    /// The key; ignored if the kind is 0.
     pub key: AbiBytes,
 }
 
 impl AbiBytes {
-    /// Bytes that stay in place as long as their owner keeps them.
+    /// A slice of bytes that stay in place as long as their owner lives.
     pub(crate) fn of(bytes: &[u8]) -> AbiBytes {
         AbiBytes { data: bytes.as_ptr(), len: bytes.len() }
     }
 
-    /// The bytes, read during a call.
+    /// The bytes, to be read during a call. `what` is the name of the argument.
     ///
     /// # Safety
     /// - `data` is null, or `len` bytes from it on can be read.
-    /// - No thread writes them while the result lives.
+    /// - No thread writes these bytes while the result lives.
     pub(crate) unsafe fn read<'a>(self, what: &str) -> Result<&'a [u8], CallFailure> {
         if self.len == 0 {
             return Ok(&[]);
@@ -70,7 +71,7 @@ impl AbiBytes {
             return Err(CallFailure::null(what));
         }
         if isize::try_from(self.len).is_err() {
-            let message = format!("{what} has an impossible length");
+            let message = format!("{what} has an impossible length of {} bytes", self.len);
             return Err(CallFailure::new(Code::Argument, message));
         }
         // SAFETY:
@@ -108,7 +109,7 @@ impl AbiBound {
             kind if kind == BoundKind::Excluded as i32 => key().map(StdBound::Excluded),
             kind => Err(CallFailure::new(
                 Code::Argument,
-                format!("{what}: {kind} is not a kind of bound"),
+                format!("{what}: {kind} is not a kind of bound; it must be 0, 1 or 2"),
             )),
         }
     }

@@ -1,5 +1,5 @@
 //! Functions that change a map. Every process sees each change whole or not at all, even if the
-//! writer is killed; the next read of the caller sees it.
+//! writer is killed. The caller's next read sees the change.
 
 use std::mem::MaybeUninit;
 
@@ -12,12 +12,12 @@ use crate::failure::{CallFailure, guard};
 use crate::handle::{require, write_if_wanted};
 use crate::map::MapHandle;
 
-/// Stores a value under a key and replaces the current one. `was_there` may be null; it receives 1
-/// if the key existed before, else 0. Key and value are copied into the region.
+/// Stores a value under a key, and replaces the key's current value. `was_there` may be null; it
+/// receives 1 if the key existed before, else 0. Key and value are copied into the region.
 ///
 /// # Safety
-/// - `map` is null or a handle that is not closed, and no other thread uses its participant: as
-///   everywhere below.
+/// - `map` is null or a handle that is not closed, and no other thread uses its participant. This
+///   applies to all functions below.
 /// - `key` and `value` are as `forebay_bytes` says. `was_there` is null or can be written.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn forebay_map_put(
@@ -37,7 +37,7 @@ pub unsafe extern "C" fn forebay_map_put(
     })
 }
 
-/// Stores a value under a key that does not exist; otherwise `FOREBAY_CODE_DIFFERS`.
+/// Stores a value under a key if the key does not exist; otherwise returns `FOREBAY_CODE_DIFFERS`.
 ///
 /// # Safety
 /// As `forebay_map_put`.
@@ -57,11 +57,12 @@ pub unsafe extern "C" fn forebay_map_put_if_absent(
     })
 }
 
-/// Stores a value under a key whose current value is `expected`; otherwise, or if the key does not
-/// exist, `FOREBAY_CODE_DIFFERS`. The key may have had other values in between.
+/// Stores a value under a key if the key's current value is `expected`. If the value differs or the
+/// key does not exist, returns `FOREBAY_CODE_DIFFERS`. Success does not mean that the key has had
+/// this value all the time.
 ///
 /// # Safety
-/// As `forebay_map_put`; `expected` too is as `forebay_bytes` says.
+/// As `forebay_map_put`; `expected` is as `forebay_bytes` says, too.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn forebay_map_put_if_value(
     map: Option<&MapHandle>,
@@ -81,9 +82,10 @@ pub unsafe extern "C" fn forebay_map_put_if_value(
     })
 }
 
-/// Stores a value under the key of an entry, if that same entry is still current and no split has
-/// moved it; otherwise `FOREBAY_CODE_DIFFERS`. Success means that the key has not changed since the
-/// entry was read. The caller keeps the entry, which has to come from the same map.
+/// Stores a value under the key of an entry if that same entry is still current and no split has
+/// moved it; otherwise returns `FOREBAY_CODE_DIFFERS`. Success means that the key has not changed
+/// since the entry was read. The entry must come from the same map. The caller still has to release
+/// it.
 ///
 /// # Safety
 /// As `forebay_map_put`; `entry` is null or a handle that is not released.
@@ -101,7 +103,7 @@ pub unsafe extern "C" fn forebay_map_put_if_same(
     })
 }
 
-/// Removes a key. `FOREBAY_CODE_ABSENT`: it did not exist.
+/// Removes a key. `FOREBAY_CODE_ABSENT`: the key did not exist.
 ///
 /// # Safety
 /// As `forebay_map_put`.
@@ -115,8 +117,8 @@ pub unsafe extern "C" fn forebay_map_remove(map: Option<&MapHandle>, key: AbiByt
     })
 }
 
-/// Removes a key whose current value is `expected`; otherwise, or if the key does not exist,
-/// `FOREBAY_CODE_DIFFERS`.
+/// Removes a key if its current value is `expected`. If the value differs or the key does not
+/// exist, returns `FOREBAY_CODE_DIFFERS`.
 ///
 /// # Safety
 /// As `forebay_map_put_if_value`.
@@ -136,8 +138,9 @@ pub unsafe extern "C" fn forebay_map_remove_if_value(
     })
 }
 
-/// Removes the key of an entry, if that same entry is still current and no split has moved it;
-/// otherwise `FOREBAY_CODE_DIFFERS`. The entry stays readable and the caller's.
+/// Removes the key of an entry if that same entry is still current and no split has moved it;
+/// otherwise returns `FOREBAY_CODE_DIFFERS`. The entry stays readable, and the caller still has to
+/// release it.
 #[unsafe(no_mangle)]
 pub extern "C" fn forebay_map_remove_if_same(
     map: Option<&MapHandle>,
@@ -149,8 +152,9 @@ pub extern "C" fn forebay_map_remove_if_same(
     })
 }
 
-/// Frees replaced and removed entries that no lease holds; `freed` receives their number and may be
-/// null. Changes do this by themselves from time to time; call it to free them now.
+/// Frees replaced and removed entries that no lease holds; `freed` receives the number of freed
+/// entries and may be null. Changes free such entries from time to time; this function frees them
+/// now.
 #[unsafe(no_mangle)]
 pub extern "C" fn forebay_map_reclaim(
     map: Option<&MapHandle>,

@@ -1,15 +1,15 @@
-//! The codes that functions return, and the side on which the cause of a failure is.
+//! The codes that functions return, and the side that caused a failure.
 
 use std::ffi::{CStr, c_char};
 
-/// The result of a function. 0 and above: success. Below 0: failure, and nothing changed. The
+/// The result of a function. A code of 0 or above means success; a code below 0 means failure. The
 /// numbers are stable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(i32)]
 pub enum Code {
-    /// Success; yes.
+    /// The call succeeded, or its answer is yes.
     Ok = 0,
-    /// Not found: no such key, or no further entry.
+    /// The key does not exist, or there is no further entry.
     Absent = 1,
     /// The value or entry differs from the expected one; nothing changed.
     Differs = 2,
@@ -46,37 +46,37 @@ pub enum Code {
     /// The file at the path is not a region that this library can use.
     Unusable = -24,
 
-    /// Another process held a lock until the time limit.
+    /// Another participant held a lock until the time limit.
     Busy = -30,
-    /// The region has other sizes, and other participants use it.
+    /// The region has other sizes, and participants use it.
     InUse = -31,
 
     /// The operating system returned an error.
     System = -40,
     /// The file system has no space left.
     NoSpace = -41,
-    /// Another user owns, or can write to, the file or its directory.
+    /// Another user owns the file or its directory, or has access to it.
     Permission = -42,
 
     /// A bug in the library.
     Library = -50,
 }
 
-/// The side on which the cause of a failure is.
+/// The side that caused a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(i32)]
 pub enum CodeSide {
-    /// None: the call succeeded.
+    /// No side: the call succeeded.
     None = 0,
-    /// The calling program: the same call will fail again.
+    /// The calling program. The same call will fail again.
     Caller = 1,
-    /// The region: its sizes or its contents.
+    /// The region, by its sizes or its contents.
     Region = 2,
-    /// Another process: a retry may succeed once it goes on.
+    /// Another process. A retry may succeed when that process has continued or ended.
     Others = 3,
     /// The operating system.
     System = 4,
-    /// This library: please report the bug.
+    /// This library. Please report the bug.
     Library = 5,
 }
 
@@ -105,7 +105,7 @@ const TABLE: &[(Code, CodeSide, &CStr)] = &[
     (
         Code::Forked,
         CodeSide::Caller,
-        c"caller: the participant belongs to the parent process; the child has to join by itself",
+        c"caller: the participant belongs to the parent process; the child must join the region",
     ),
     (Code::Full, CodeSide::Region, c"region: it has no memory left for the map"),
     (Code::MapsFull, CodeSide::Region, c"region: it has its maximum number of maps"),
@@ -119,7 +119,7 @@ const TABLE: &[(Code, CodeSide, &CStr)] = &[
     (
         Code::Busy,
         CodeSide::Others,
-        c"another process: it held a lock until the limit; try again, or see if it is stopped",
+        c"another process: it held a lock until the limit; try again, or check if it is stopped",
     ),
     (
         Code::InUse,
@@ -131,17 +131,17 @@ const TABLE: &[(Code, CodeSide, &CStr)] = &[
     (
         Code::Permission,
         CodeSide::System,
-        c"system: other users can access the file or its directory",
+        c"system: another user owns or can access the file or its directory",
     ),
-    (Code::Library, CodeSide::Library, c"library: a bug; stop using the participant"),
+    (Code::Library, CodeSide::Library, c"library: it has a bug; stop using the participant"),
 ];
 
 fn row(code: i32) -> Option<&'static (Code, CodeSide, &'static CStr)> {
     TABLE.iter().find(|(other, ..)| *other as i32 == code)
 }
 
-/// The text of a code, which begins with the side of the cause. Never null; the string is static.
-/// `forebay_last_message` has the details of a failure, such as the path.
+/// The text of a code; the text of a failure begins with the side that caused it. Never null; the
+/// string is static. `forebay_last_message` has the details of a failure, such as the path.
 #[unsafe(no_mangle)]
 pub extern "C" fn forebay_code_text(code: i32) -> *const c_char {
     let text = row(code).map_or(c"caller: not a code of this library", |(_, _, text)| text);

@@ -13,9 +13,9 @@ use crate::map::MapHandle;
 
 type InnerCursor = forebay_ordmap::Cursor<'static>;
 
-/// A position in a map: at an entry, or at none. A cursor holds its entry, which stays readable
-/// whatever changes in the map, and moves start from the key of that entry. A move needs two of the
-/// participant's leases; a cursor at an entry needs one.
+/// A position in a map: at an entry, or at no entry. A cursor holds its entry, which stays readable
+/// whatever changes in the map. A move starts from the key of that entry. A move needs two of the
+/// participant's leases; a cursor at an entry uses one.
 #[derive(Debug)]
 pub struct CursorHandle(WithParticipant<InnerCursor>);
 
@@ -36,7 +36,7 @@ pub extern "C" fn forebay_map_cursor(
 
 /// Moves to the first entry and shows it in `item`, which may be null. As with all moves, the item
 /// is valid until the cursor moves again or is closed. `FOREBAY_CODE_ABSENT`: there is no such
-/// entry, and the cursor stands at none. After a failure it stands where it was.
+/// entry, and the cursor stands at no entry now. If a move fails, the cursor does not move.
 #[unsafe(no_mangle)]
 pub extern "C" fn forebay_cursor_first(
     cursor: Option<&mut CursorHandle>,
@@ -54,7 +54,7 @@ pub extern "C" fn forebay_cursor_last(
     moved(cursor, item, |cursor| cursor.last())
 }
 
-/// Moves to the next entry; to the first if the cursor stands at none.
+/// Moves to the next entry, or to the first one if the cursor stands at no entry.
 #[unsafe(no_mangle)]
 pub extern "C" fn forebay_cursor_next(
     cursor: Option<&mut CursorHandle>,
@@ -63,7 +63,7 @@ pub extern "C" fn forebay_cursor_next(
     moved(cursor, item, |cursor| cursor.next())
 }
 
-/// Moves to the previous entry; to the last if the cursor stands at none.
+/// Moves to the previous entry, or to the last one if the cursor stands at no entry.
 #[unsafe(no_mangle)]
 pub extern "C" fn forebay_cursor_previous(
     cursor: Option<&mut CursorHandle>,
@@ -75,9 +75,9 @@ pub extern "C" fn forebay_cursor_previous(
 /// Moves to the first entry whose key is at or above this one.
 ///
 /// # Safety
-/// - `cursor` is null or a handle that is not closed, and no other thread uses its participant: as
-///   everywhere here.
-/// - `key` is as `forebay_bytes` says; it may be the one that the cursor shows. `item` is null or
+/// - `cursor` is null or a handle that is not closed, and no other thread uses its participant.
+///   This applies to all functions of cursors.
+/// - `key` is as `forebay_bytes` says; it may be the key that the cursor shows. `item` is null or
 ///   can be written.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn forebay_cursor_at_or_above(
@@ -131,8 +131,8 @@ pub unsafe extern "C" fn forebay_cursor_below(
     unsafe { sought(cursor, key, item, |cursor, key| cursor.below(key)) }
 }
 
-/// The entry at which the cursor stands, as it was when the cursor moved there;
-/// `FOREBAY_CODE_ABSENT`: it stands at none.
+/// The entry at which the cursor stands, as it was when the cursor moved there.
+/// `FOREBAY_CODE_ABSENT`: the cursor stands at no entry.
 #[unsafe(no_mangle)]
 pub extern "C" fn forebay_cursor_item(
     cursor: Option<&CursorHandle>,
@@ -145,8 +145,8 @@ pub extern "C" fn forebay_cursor_item(
 }
 
 /// Closes the cursor and returns its entry with the lease: the item that the cursor showed stays
-/// valid until `forebay_entry_release`. `FOREBAY_CODE_ABSENT`: it stood at none. The cursor is
-/// closed in any case, unless it or `entry` is null.
+/// valid until `forebay_entry_release`. `FOREBAY_CODE_ABSENT`: the cursor stood at no entry; the
+/// cursor is closed all the same. If `entry` is null, the cursor is not closed.
 #[unsafe(no_mangle)]
 pub extern "C" fn forebay_cursor_into_entry(
     cursor: Option<Box<CursorHandle>>,
@@ -155,7 +155,7 @@ pub extern "C" fn forebay_cursor_into_entry(
     guard(|| {
         let cursor = require(cursor, "cursor")?;
         let Some(place) = entry else {
-            // The caller keeps it.
+            // The caller keeps the cursor.
             let _ = Box::into_raw(cursor);
             return Err(CallFailure::null("entry"));
         };
@@ -165,7 +165,7 @@ pub extern "C" fn forebay_cursor_into_entry(
     })
 }
 
-/// Closes a cursor; null is allowed. The item that it showed must no longer be read.
+/// Closes a cursor; null is allowed. The item that the cursor showed must no longer be read.
 #[unsafe(no_mangle)]
 pub extern "C" fn forebay_cursor_close(cursor: Option<Box<CursorHandle>>) -> Code {
     guard(|| {
@@ -199,8 +199,8 @@ unsafe fn sought(
     go: impl for<'c> FnOnce(&'c mut InnerCursor, &[u8]) -> Result<ShownEntry<'c>, MapError>,
 ) -> Code {
     guard(|| {
-        // SAFETY: the contract is the same. If the cursor shows the key, it stays until the cursor
-        // has the entry to which it moves.
+        // SAFETY: the contract is the same. If `key` is the key that the cursor shows, it stays
+        // readable until the cursor holds the entry to which it moves.
         let key = unsafe { key.read("key")? };
         Ok(shown(go(&mut require(cursor, "cursor")?.0.what, key)?, item))
     })

@@ -8,12 +8,13 @@ use crate::failure::guard;
 use crate::handle::{WithParticipant, require, write_required};
 
 /// A key with its value at the time of the read. Both stay readable until the entry is released,
-/// even if the key is replaced, removed or evicted in its map. The entry takes one of the
+/// even if the key is replaced, removed or evicted in its map. The entry uses one of the
 /// participant's leases.
 #[derive(Debug)]
 pub struct EntryHandle(pub(crate) WithParticipant<forebay_ordmap::Entry<'static>>);
 
-/// Key and value in place: valid until the entry is released.
+/// Writes the key and the value of an entry to `item`. They lie in place, and are valid until the
+/// entry is released.
 #[unsafe(no_mangle)]
 pub extern "C" fn forebay_entry_item(
     entry: Option<&EntryHandle>,
@@ -25,8 +26,8 @@ pub extern "C" fn forebay_entry_item(
     })
 }
 
-/// Whether both handles hold the same entry, not only equal ones: an entry that was stored later is
-/// never the same. `FOREBAY_CODE_OK` or `FOREBAY_CODE_DIFFERS`.
+/// Returns `FOREBAY_CODE_OK` if both handles hold the same stored entry, otherwise
+/// `FOREBAY_CODE_DIFFERS`. Equal entries are not the same if they were stored at different times.
 #[unsafe(no_mangle)]
 pub extern "C" fn forebay_entry_is_same(
     entry: Option<&EntryHandle>,
@@ -39,8 +40,7 @@ pub extern "C" fn forebay_entry_is_same(
     })
 }
 
-/// Releases an entry and its lease; null is allowed. The item that it showed must no longer be
-/// read.
+/// Releases an entry and its lease; null is allowed. The item of the entry must no longer be read.
 #[unsafe(no_mangle)]
 pub extern "C" fn forebay_entry_release(entry: Option<Box<EntryHandle>>) -> Code {
     guard(|| {

@@ -1,4 +1,5 @@
-//! Ends the body of a function with a code, and with a message if it failed. Panics end here.
+//! Turns the result of a function's body into a code, and into a message if the body failed. Panics
+//! are caught here.
 
 use std::any::Any;
 use std::cell::RefCell;
@@ -38,13 +39,14 @@ impl CallFailure {
         // A C string ends at the first NUL.
         let text = self.message.replace('\0', "?");
         let text = CString::new(text).unwrap_or_default();
-        // A thread that is ending may have no such storage any more; then only the code is left.
+        // A thread that is ending may have no thread-local storage any more; then the message is
+        // lost.
         let _ = LAST.try_with(|last| last.replace(text));
         self.code
     }
 }
 
-/// Runs a body and stops every panic.
+/// Runs the body of a function, and turns a panic into `Code::Library`.
 pub(crate) fn guard(body: impl FnOnce() -> Result<Code, CallFailure>) -> Code {
     // A panic leaves no map half-changed. Other state may be half-changed, but is not used again:
     // the code tells the caller to stop using the participant.
@@ -65,11 +67,11 @@ fn panic_message(panic: &(dyn Any + Send)) -> &str {
     text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message")
 }
 
-/// The message of this thread's last call that failed; empty if none did. Never null; the library
-/// owns the string, which is valid until another call of this thread fails.
+/// The message of this thread's last call that failed; empty if no call has failed. Never null; the
+/// library owns the string, which is valid until another call of this thread fails.
 #[unsafe(no_mangle)]
 pub extern "C" fn forebay_last_message() -> *const c_char {
-    // Only `record` writes it, on this thread.
+    // Only `record` writes the string, and only on this thread.
     let last = LAST.try_with(|last| last.try_borrow().map(|text| text.as_ptr()));
     last.ok().and_then(Result::ok).unwrap_or(c"".as_ptr())
 }

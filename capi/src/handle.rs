@@ -8,7 +8,8 @@ use forebay_ordmap::MapParticipant;
 use crate::failure::CallFailure;
 
 /// A value that borrows its participant for `'static`, and keeps the participant alive. The value
-/// is only lent out for the lifetime of `self`. The participant leaves with the last such value.
+/// may be borrowed only for the lifetime of `self`. The participant leaves the region when its last
+/// such value is dropped.
 #[derive(Debug)]
 pub(crate) struct WithParticipant<T> {
     /// Dropped before the participant.
@@ -41,7 +42,7 @@ impl<T> WithParticipant<T> {
     }
 }
 
-/// An argument that must not be null.
+/// The argument `pointer`, or a failure if it is null. `what` is its name.
 pub(crate) fn require<T>(pointer: Option<T>, what: &str) -> Result<T, CallFailure> {
     pointer.ok_or_else(|| CallFailure::null(what))
 }

@@ -6,14 +6,14 @@
 //!
 //! Invariants:
 //! - No panic unwinds into the caller: [`failure::guard`] surrounds every body that could panic.
-//! - Every pointer is checked for null before use, and every length against the largest possible
-//!   object.
+//! - Every pointer is checked for null before use, and every length against the largest size that
+//!   an object can have.
 //! - A handle keeps its parent objects alive, so handles may be closed in any order.
 //! - Within a major version of the ABI, numbers of codes, functions and the existing fields of
 //!   structs do not change; a struct grows only at its end, and its first field is its size.
 #![deny(missing_docs)]
 
-// In the order of the header.
+// The header has the functions in the order of these modules.
 mod abi;
 
 mod code;

@@ -9,11 +9,12 @@ use crate::entry::EntryHandle;
 use crate::failure::{CallFailure, guard};
 use crate::handle::{WithParticipant, handle, require, write_if_wanted, write_required};
 
-/// A map, as one participant uses it.
+/// The handle of a map for one participant.
 #[derive(Debug)]
 pub struct MapHandle {
     pub(crate) inner: WithParticipant<forebay_ordmap::Map<'static>>,
-    /// Values are copied here before they go to the caller.
+    /// The buffer into which `forebay_map_read` copies a value before it copies the value to the
+    /// caller.
     read: RefCell<Vec<u8>>,
 }
 
@@ -32,15 +33,15 @@ pub extern "C" fn forebay_map_close(map: Option<Box<MapHandle>>) -> Code {
     })
 }
 
-/// Finds the entry of a key, to be read in place. It takes one of the participant's leases. The
-/// caller owns `entry` until `forebay_entry_release`; `item` may be null, and stays valid for the
-/// same time, even if the key is replaced, removed or evicted.
+/// Finds the entry of a key, to be read in place. The entry uses one of the participant's leases.
+/// The caller owns `entry` until `forebay_entry_release`; `item` may be null, and stays valid for
+/// the same time, even if the key is replaced, removed or evicted.
 ///
 /// `FOREBAY_CODE_ABSENT`: there is no such key, and nothing was written.
 ///
 /// # Safety
-/// - `map` is null or a handle that is not closed, and no other thread uses its participant: as
-///   everywhere below.
+/// - `map` is null or a handle that is not closed, and no other thread uses its participant. This
+///   applies to all functions below.
 /// - `key` is as `forebay_bytes` says. `entry` and `item` are null or can be written.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn forebay_map_get(
@@ -91,7 +92,10 @@ pub unsafe extern "C" fn forebay_map_read(
         }
         place.write(read.len());
         if read.len() > value_bytes {
-            return Err(CallFailure::new(Code::Buffer, "the buffer is too small for the value"));
+            return Err(CallFailure::new(
+                Code::Buffer,
+                "the buffer is too small for the value; see value_len",
+            ));
         }
         if value.is_null() && !read.is_empty() {
             return Err(CallFailure::null("value"));
@@ -104,7 +108,7 @@ pub unsafe extern "C" fn forebay_map_read(
     })
 }
 
-/// Whether a key exists: `FOREBAY_CODE_OK` or `FOREBAY_CODE_ABSENT`.
+/// Returns `FOREBAY_CODE_OK` if a key exists, otherwise `FOREBAY_CODE_ABSENT`.
 ///
 /// # Safety
 /// As `forebay_map_get`.
@@ -118,7 +122,8 @@ pub unsafe extern "C" fn forebay_map_contains(map: Option<&MapHandle>, key: AbiB
     })
 }
 
-/// The number of entries at some recent moment.
+/// Writes the number of entries to `len`. The number was exact at a recent moment; in a map of
+/// several shards, the entries of each shard are counted at a different moment.
 #[unsafe(no_mangle)]
 pub extern "C" fn forebay_map_len(
     map: Option<&MapHandle>,
@@ -131,5 +136,8 @@ pub extern "C" fn forebay_map_len(
 }
 
 fn in_use() -> CallFailure {
-    CallFailure::new(Code::Argument, "another thread is using the map")
+    CallFailure::new(
+        Code::Argument,
+        "another thread is using the map; one thread at a time may use a participant",
+    )
 }

@@ -14,9 +14,9 @@ use crate::map::MapHandle;
 use crate::region::RegionHandle;
 use crate::sized::{self, SizedStruct};
 
-/// A thread's membership in a region. It may be handed to another thread together with all handles
-/// that come from it (maps, entries, cursors, ranges), but only one thread at a time may use any of
-/// them.
+/// A thread's membership in a region. A participant may be passed to another thread together with
+/// all handles that come from it (maps, entries, cursors, ranges, scans), but only one thread at a
+/// time may use the participant or any of these handles.
 #[derive(Debug)]
 pub struct ParticipantHandle(pub(crate) Rc<forebay_ordmap::MapParticipant>);
 
@@ -27,19 +27,21 @@ pub struct ParticipantHandle(pub(crate) Rc<forebay_ordmap::MapParticipant>);
 pub struct AbiOptions {
     /// `sizeof(forebay_options)`.
     pub struct_bytes: usize,
-    /// The most bytes that the map may take. Beyond this, entries that were not used are evicted.
-    /// 0: no limit but the region's, and no eviction.
+    /// The most bytes that the map's entries and nodes may take. When they are used up, entries
+    /// that were not used recently are evicted. 0: no limit but the region's size, and no eviction.
     pub budget_bytes: u64,
-    /// Bytes of the map's hint table, which speeds up lookups of single keys: 16 for each expected
-    /// entry, out of the region's `hint_bytes`. 0: none.
+    /// Bytes of the map's hint table, which speeds up lookups of single keys; 16 bytes for each
+    /// expected entry are a good size. They are taken from the region's `hint_bytes`. 0: no hint
+    /// table.
     pub hint_bytes: u64,
-    /// The most shards that the map may be split into, up to 16. It is split when its writers wait
-    /// for each other; then several writers can change it at the same time. The region's
-    /// `splits_max` limits the splits, too. A map with a budget is never split. 0: never split.
+    /// The largest number of shards of the map, at most 16. A map is split into shards when its
+    /// writers wait for each other; then several writers can change it at the same time. The
+    /// region's `splits_max` limits the splits, too. A map with a budget is never split. 0: never
+    /// split.
     pub shards_max: u64,
 }
 
-// SAFETY: three numbers of 8 bytes; any numbers are valid.
+// SAFETY: four numbers of 8 bytes; any numbers are valid.
 unsafe impl SizedStruct for AbiOptions {}
 
 /// The result of a check.
@@ -48,15 +50,16 @@ unsafe impl SizedStruct for AbiOptions {}
 pub struct AbiCheckReport {
     /// `sizeof(forebay_check_report)`.
     pub struct_bytes: usize,
-    /// Maps checked.
+    /// The number of maps that were checked.
     pub maps: u64,
-    /// Entries in them.
+    /// The number of entries in all maps.
     pub entries: u64,
-    /// Nodes of their trees.
+    /// The number of tree nodes in all maps.
     pub nodes: u64,
-    /// Entries that left their map and wait for leases.
+    /// The number of entries that have left their map but are not freed, because a lease may hold
+    /// them.
     pub waiting: u64,
-    /// Chunks of 16 KiB that belong to no map.
+    /// The number of chunks of 16 KiB that no map owns.
     pub free_chunks: u64,
     /// The number of problems.
     pub findings: u64,
@@ -84,8 +87,8 @@ pub extern "C" fn forebay_participant_join(
     })
 }
 
-/// Leaves the region; null is allowed. Maps, entries, cursors and ranges that are still open stay
-/// usable, and keep the participant's place until the last of them is closed.
+/// Leaves the region; null is allowed. Maps, entries, cursors, ranges and scans that are still open
+/// stay usable, and the participant stays in the region until the last of these handles is closed.
 #[unsafe(no_mangle)]
 pub extern "C" fn forebay_participant_leave(participant: Option<Box<ParticipantHandle>>) -> Code {
     guard(|| {
@@ -94,9 +97,9 @@ pub extern "C" fn forebay_participant_leave(participant: Option<Box<ParticipantH
     })
 }
 
-/// Limits how long a change waits for the lock of its map, in milliseconds; then it fails with
-/// `FOREBAY_CODE_BUSY`. With a negative number, the default, it waits as long as the owner holds
-/// the lock, even if the owner is stopped. It never waits for a dead owner. Readers never wait.
+/// Limits how many milliseconds a change, or the creation of a map, waits for a lock. After that
+/// time it fails with `FOREBAY_CODE_BUSY`. A negative number, the default, is no limit, even if the
+/// owner of the lock is stopped. A dead owner is not waited for. Readers never wait.
 #[unsafe(no_mangle)]
 pub extern "C" fn forebay_participant_set_wait_max(
     participant: Option<&ParticipantHandle>,
@@ -110,14 +113,14 @@ pub extern "C" fn forebay_participant_set_wait_max(
     })
 }
 
-/// Opens the map of this name, of 1 to 64 bytes of UTF-8; creates it if there is none. `options`
-/// may be null, and apply only if the map is created. The caller owns `map` until
+/// Opens the map of this name, or creates it if there is none. A name has 1 to 64 bytes of UTF-8.
+/// `options` may be null, and apply only if the map is created. The caller owns `map` until
 /// `forebay_map_close`.
 ///
-/// `FOREBAY_CODE_FULL`: the region has no room left for the hint table.
+/// `FOREBAY_CODE_FULL`: the region has too few bytes left for the hint table.
 ///
 /// # Safety
-/// - `participant` is null or a handle that is not closed, as everywhere below.
+/// - `participant` is null or a handle that is not closed. This applies to all functions below.
 /// - `name` is null or a string with a NUL at its end; `options` is null or has as many bytes as
 ///   `struct_bytes` says. Both are only read during the call.
 /// - `map` is null or can be written.
@@ -173,7 +176,7 @@ pub unsafe extern "C" fn forebay_participant_existing_map(
 }
 
 /// Copies the name of the map with this number, counted from 0, and a terminating NUL. 65 bytes are
-/// enough for any name. `FOREBAY_CODE_ABSENT`: there are fewer maps.
+/// enough for any name. `FOREBAY_CODE_ABSENT`: the region has no map with this number.
 ///
 /// # Safety
 /// `name` is null or has room for `name_bytes`.
@@ -198,7 +201,7 @@ pub unsafe extern "C" fn forebay_participant_map_name(
             ));
         }
         let place = name.cast::<u8>();
-        // SAFETY: there is room for one byte more than the name has (contract, and as checked).
+        // SAFETY: the buffer has room for the name and one more byte (checked, and contract).
         unsafe { std::ptr::copy_nonoverlapping(found.as_ptr(), place, found.len()) };
         // SAFETY: as above.
         let end = unsafe { place.add(found.len()) };
@@ -247,7 +250,7 @@ unsafe fn name_of<'a>(name: *const c_char) -> Result<&'a str, CallFailure> {
     if name.is_null() {
         return Err(CallFailure::null("name"));
     }
-    // SAFETY: it is not null, and ends with a NUL (contract).
+    // SAFETY: `name` is not null, and ends with a NUL (contract).
     let name = unsafe { CStr::from_ptr(name) };
     name.to_str().map_err(|_| CallFailure::new(Code::Name, "the name of the map is not UTF-8"))
 }

@@ -9,8 +9,8 @@ use crate::failure::guard;
 use crate::handle::{WithParticipant, handle, require, write_required};
 use crate::map::MapHandle;
 
-/// A walk over the entries between two keys, up or down. It holds the current entry, and needs as
-/// many leases as a cursor.
+/// A walk over the entries between two keys, up or down. A range holds the current entry, and needs
+/// as many leases as a cursor.
 #[derive(Debug)]
 pub struct RangeHandle(WithParticipant<forebay_ordmap::Range<'static>>);
 
@@ -61,10 +61,10 @@ pub unsafe extern "C" fn forebay_map_prefix(
     })
 }
 
-/// Estimates the number of entries between two ends, which are given as to `forebay_map_range`. Up
-/// to a hundred entries or more the result is exact. Beyond that it is off by less than a quarter;
-/// where keys come and go at random, rarely by up to a half. The estimate takes the time of a few
-/// lookups, whatever the size of the range.
+/// Estimates the number of entries between two ends, which are given as to `forebay_map_range`. The
+/// result is exact up to at least a hundred entries. Beyond that it is off by less than a quarter;
+/// rarely, after random inserts and removals, by up to a half. The call reads at most a few hundred
+/// nodes of each shard, whatever the size of the range.
 ///
 /// # Safety
 /// As `forebay_map_range`; `count` is null or can be written.
@@ -86,9 +86,9 @@ pub unsafe extern "C" fn forebay_map_estimate(
     })
 }
 
-/// Moves up to the next entry, at first to the lowest, and shows it in `item`, which may be null.
-/// The item is valid until the range moves or is closed. `FOREBAY_CODE_ABSENT`: there is no further
-/// entry, and the range has ended in both directions.
+/// Moves up to the next entry, and shows it in `item`, which may be null. The first call moves to
+/// the lowest entry. The item is valid until the range moves or is closed. `FOREBAY_CODE_ABSENT`:
+/// there is no further entry, and the range has ended in both directions.
 #[unsafe(no_mangle)]
 pub extern "C" fn forebay_range_next(
     range: Option<&mut RangeHandle>,
@@ -97,7 +97,8 @@ pub extern "C" fn forebay_range_next(
     guard(|| Ok(shown(require(range, "range")?.0.what.next()?, item)))
 }
 
-/// Moves down to the next entry, at first to the highest; otherwise as `forebay_range_next`.
+/// Moves down to the next entry. If it is the first call, moves to the highest entry. In all else
+/// it is like `forebay_range_next`.
 #[unsafe(no_mangle)]
 pub extern "C" fn forebay_range_previous(
     range: Option<&mut RangeHandle>,
@@ -106,7 +107,7 @@ pub extern "C" fn forebay_range_previous(
     guard(|| Ok(shown(require(range, "range")?.0.what.previous()?, item)))
 }
 
-/// Closes a range; null is allowed. The item that it showed must no longer be read.
+/// Closes a range; null is allowed. The item that the range showed must no longer be read.
 #[unsafe(no_mangle)]
 pub extern "C" fn forebay_range_close(range: Option<Box<RangeHandle>>) -> Code {
     guard(|| {

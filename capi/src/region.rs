@@ -24,20 +24,20 @@ pub struct RegionHandle(pub(crate) OrdRegion);
 pub struct AbiConfig {
     /// `sizeof(forebay_config)`.
     pub struct_bytes: usize,
-    /// The size of the file, which holds all maps with everything that belongs to them. It has no
-    /// default.
+    /// The size of the file, which holds all maps and everything that belongs to them. This field
+    /// has no default.
     pub bytes: u64,
     /// The largest number of maps; by default 128.
     pub maps_max: u32,
     /// The largest number of participants of all processes at one time; by default 64.
     pub participants_max: u32,
     /// The largest number of leases of a participant at one time; by default 16. An entry that is
-    /// held takes one lease. A cursor takes one, and two while it moves.
+    /// held uses one lease. A cursor uses one, and two while it moves.
     pub leases_max: u32,
-    /// The largest number of splits of all maps together; 0: none. A map of up to eight shards
-    /// (`forebay_options`) needs seven.
+    /// The largest number of splits of all maps together; 0: no map is split. A map that may have
+    /// eight shards (`shards_max` in `forebay_options`) needs seven splits.
     pub splits_max: u32,
-    /// The part of `bytes` that is for hint tables of maps; by default 0.
+    /// The part of `bytes` that is reserved for the hint tables of all maps; by default 0.
     pub hint_bytes: u64,
 }
 
@@ -48,9 +48,9 @@ unsafe impl SizedStruct for AbiConfig {}
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(i32)]
 pub enum OpenedHow {
-    /// There was no file.
+    /// No file existed, and the region was created.
     Created = 0,
-    /// The region existed.
+    /// The region existed, and was opened.
     Attached = 1,
     /// Another file was replaced, such as a region of other sizes or from before the last boot; its
     /// contents are lost.
@@ -126,8 +126,8 @@ pub extern "C" fn forebay_region_opened(
 }
 
 /// Takes back the leases and locks of dead participants. `swept` receives the number of these
-/// participants and may be null. Joins and changes do this by themselves when dead participants
-/// take up room; call it to do so now.
+/// participants and may be null. Joins and changes do this when dead participants hold rows or
+/// entries that are needed; this function does it now.
 #[unsafe(no_mangle)]
 pub extern "C" fn forebay_region_sweep(
     region: Option<&RegionHandle>,
@@ -165,7 +165,7 @@ unsafe fn path_of<'a>(path: *const c_char) -> Result<&'a Path, CallFailure> {
     if path.is_null() {
         return Err(CallFailure::null("path"));
     }
-    // SAFETY: it is not null, and ends with a NUL (contract).
+    // SAFETY: `path` is not null, and ends with a NUL (contract).
     let path = unsafe { CStr::from_ptr(path) };
     Ok(Path::new(OsStr::from_bytes(path.to_bytes())))
 }

@@ -10,8 +10,8 @@ use crate::failure::guard;
 use crate::handle::{WithParticipant, handle, require, write_if_wanted};
 use crate::map::MapHandle;
 
-/// A walk over the entries between two keys, up or down, which shows a copy of each. It takes no
-/// lease. It is for programs that read much and keep nothing.
+/// A walk over the entries between two keys, up or down, which shows a copy of each entry. A scan
+/// takes no lease. It suits programs that read many entries and hold none.
 #[derive(Debug)]
 pub struct ScanHandle(WithParticipant<forebay_ordmap::Scan<'static>>);
 
@@ -60,9 +60,9 @@ pub unsafe extern "C" fn forebay_map_scan_prefix(
     })
 }
 
-/// Moves up to the next entry, at first to the lowest, and shows a copy in `item`, which may be
-/// null. The copy is valid until the scan moves or is closed. `FOREBAY_CODE_ABSENT`: there is no
-/// further entry, and the scan has ended in both directions.
+/// Moves up to the next entry, and shows a copy in `item`, which may be null. The first call moves
+/// to the lowest entry. The copy is valid until the scan moves or is closed. `FOREBAY_CODE_ABSENT`:
+/// there is no further entry, and the scan has ended in both directions.
 #[unsafe(no_mangle)]
 pub extern "C" fn forebay_scan_next(
     scan: Option<&mut ScanHandle>,
@@ -71,7 +71,8 @@ pub extern "C" fn forebay_scan_next(
     guard(|| Ok(copied(require(scan, "scan")?.0.what.next()?, item)))
 }
 
-/// Moves down to the next entry, at first to the highest; otherwise as `forebay_scan_next`.
+/// Moves down to the next entry. If it is the first call, moves to the highest entry. In all else
+/// it is like `forebay_scan_next`.
 #[unsafe(no_mangle)]
 pub extern "C" fn forebay_scan_previous(
     scan: Option<&mut ScanHandle>,
@@ -80,7 +81,7 @@ pub extern "C" fn forebay_scan_previous(
     guard(|| Ok(copied(require(scan, "scan")?.0.what.previous()?, item)))
 }
 
-/// Closes a scan; null is allowed. The item that it showed must no longer be read.
+/// Closes a scan; null is allowed. The item that the scan showed must no longer be read.
 #[unsafe(no_mangle)]
 pub extern "C" fn forebay_scan_close(scan: Option<Box<ScanHandle>>) -> Code {
     guard(|| {

@@ -1,4 +1,5 @@
-//! Structs that may grow: their first field is the size that the caller knows.
+//! Structs that may grow. Their first field is the size of the struct in the version that the
+//! caller knows.
 
 use std::ptr;
 
@@ -11,8 +12,9 @@ const STRUCT_BYTES_MAX: usize = 4096;
 /// A struct that grows at its end from one minor version to the next.
 ///
 /// # Safety
-/// - It is `repr(C)`, begins with a `usize` that holds its size, and has no padding.
-/// - It is valid whatever its bytes are; zeros stand for fields that the caller does not know.
+/// - The struct is `repr(C)`, begins with a `usize` that holds its size, and has no padding.
+/// - The struct is valid whatever its bytes are. Zeros are the values of fields that the caller
+///   does not know.
 pub(crate) unsafe trait SizedStruct: Copy + Default {}
 
 /// The size of a struct, as its first word states it.
@@ -23,7 +25,7 @@ unsafe fn size_of_given<T: SizedStruct>(given: *const T, what: &str) -> Result<u
     if given.is_null() {
         return Err(CallFailure::null(what));
     }
-    // SAFETY: it is not null, and its first word can be read (contract), perhaps unaligned.
+    // SAFETY: `given` is not null, and its first word can be read (contract), perhaps unaligned.
     let size = unsafe { ptr::read_unaligned(given.cast::<usize>()) };
     if (size_of::<usize>()..=STRUCT_BYTES_MAX).contains(&size) {
         return Ok(size);
@@ -32,8 +34,8 @@ unsafe fn size_of_given<T: SizedStruct>(given: *const T, what: &str) -> Result<u
     Err(CallFailure::new(Code::Argument, message))
 }
 
-/// Reads a struct of the caller. Fields that the caller does not know are zero; fields that we do
-/// not know must be zero.
+/// Reads a struct of the caller. Fields that the caller does not know are zero; fields that this
+/// library does not know must be zero.
 ///
 /// # Safety
 /// `given` is null, or as many bytes from it on can be read as its first word says.
@@ -47,8 +49,9 @@ pub(crate) unsafe fn read<T: SizedStruct>(given: *const T, what: &str) -> Result
         // SAFETY: as above.
         let byte = unsafe { place.read() };
         if byte != 0 {
-            let message =
-                format!("{what}: the caller sets a field that only a later version knows");
+            let message = format!(
+                "{what}: the caller sets a field that only a later version of the library knows"
+            );
             return Err(CallFailure::new(Code::Version, message));
         }
     }
@@ -60,8 +63,8 @@ pub(crate) unsafe fn read<T: SizedStruct>(given: *const T, what: &str) -> Result
     Ok(read)
 }
 
-/// Writes the fields that the caller knows, and zeros behind the fields that we know.
-/// `struct_bytes` stays.
+/// Writes the fields that the caller knows, with zeros for the fields that this library does not
+/// know. `struct_bytes` keeps its value.
 ///
 /// # Safety
 /// `place` is null, or as many bytes from it on can be read and written as its first word says.

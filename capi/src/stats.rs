@@ -6,38 +6,39 @@ use crate::handle::require;
 use crate::map::MapHandle;
 use crate::sized::{self, SizedStruct};
 
-/// Statistics of a map. They are a snapshot, which may be out of date at once.
+/// Statistics of a map. Other participants may change these numbers at any time.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
 pub struct AbiStats {
     /// `sizeof(forebay_stats)`.
     pub struct_bytes: usize,
-    /// Entries.
+    /// The number of entries.
     pub len: u64,
-    /// Bytes of entries and nodes, including entries that wait for leases.
+    /// Bytes of entries and nodes, including waiting entries.
     pub used_bytes: u64,
-    /// Bytes of the region that belong to the map.
+    /// Bytes of the chunks that the map owns.
     pub owned_bytes: u64,
-    /// The limit of `used_bytes`; 0: limited only by the region.
+    /// The limit of `used_bytes`; 0: only the region limits the map.
     pub budget_bytes: u64,
-    /// Entries that left the map and wait until no lease holds them.
+    /// The number of waiting entries: they have left the map but are not freed, because a lease may
+    /// hold them.
     pub waiting_count: u64,
-    /// Entries evicted so far.
+    /// The number of entries evicted so far.
     pub evicted_count: u64,
-    /// Changes since the map was created.
+    /// The number of changes since the map was created.
     pub change_count: u64,
-    /// Changes of dead processes that were finished or undone.
+    /// How often a shard was repaired because a process had died during a change.
     pub repair_count: u64,
-    /// Bytes of the hint table; 0: none.
+    /// Bytes of the hint table; 0: the map has none.
     pub hint_bytes: u64,
-    /// Shards of the map.
+    /// The number of shards of the map.
     pub shard_count: u64,
 }
 
-// SAFETY: ten numbers of 8 bytes; any numbers are valid.
+// SAFETY: eleven numbers of 8 bytes; any numbers are valid.
 unsafe impl SizedStruct for AbiStats {}
 
-/// The statistics of a map.
+/// Writes the statistics of a map to `stats`.
 ///
 /// # Safety
 /// - `map` is null or a handle that is not closed, and no other thread uses its participant.

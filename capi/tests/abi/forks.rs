@@ -37,7 +37,7 @@ fn a_child_can_do_nothing_by_the_handles_of_its_parent() {
     let key = bytes(b"key");
     let status = in_child(|| {
         let map = || by(scene.map);
-        // SAFETY: the bytes are there.
+        // SAFETY: the bytes are valid during the call.
         let (put, held, contained) = unsafe {
             let put = forebay_map_put(map(), key, bytes(b"child"), None);
             let held = answered(|place| forebay_map_get(map(), key, place, None));
@@ -74,17 +74,17 @@ fn a_child_that_joins_takes_part() {
     let path = scene.path();
     let join = |region| {
         let participant = answered(|place| forebay_participant_join(by(region), place)).unwrap();
-        // SAFETY: the string is there.
+        // SAFETY: the string is valid during the call.
         let map = answered(|place| unsafe {
             forebay_participant_existing_map(by(participant), c"map".as_ptr(), place)
         });
-        // SAFETY: the bytes are there.
+        // SAFETY: the bytes are valid during the call.
         unsafe { forebay_map_put(by(map.unwrap()), bytes(b"key"), bytes(b"child"), None) }
     };
     // The child joins through its parent's region, or through a region that it opens itself.
     for opens in [false, true] {
         let status = in_child(|| {
-            // SAFETY: the string is there.
+            // SAFETY: the string is valid during the call.
             let attach =
                 |place: OutPlace<'_, _>| unsafe { forebay_region_attach(path.as_ptr(), place) };
             let region = if opens { answered(attach).unwrap() } else { scene.region };

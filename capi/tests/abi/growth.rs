@@ -36,7 +36,10 @@ fn a_field_of_a_later_version_is_refused() {
         .map(|_| ())
     };
     assert_eq!(open(&[48, 4 << 20, 0, 0, 0, 7]), Err(Code::Version));
-    assert_eq!(last_message(), "config: the caller sets a field that only a later version knows");
+    assert_eq!(
+        last_message(),
+        "config: the caller sets a field that only a later version of the library knows"
+    );
     assert_eq!(open(&[32, 4 << 20, 0, 5000 << 32]), Err(Code::Argument));
     assert_eq!(open(&[1 << 40]), Err(Code::Argument));
     assert_eq!(open(&[8]), Err(Code::Argument));
@@ -50,7 +53,7 @@ fn a_map_is_split_up_to_its_limit() {
     let scene = Scene::open(2);
     let struct_bytes = size_of::<AbiOptions>();
     let options = AbiOptions { struct_bytes, shards_max: 3, ..AbiOptions::default() };
-    // SAFETY: string and struct are there.
+    // SAFETY: the string and the struct are valid during the call.
     let made = answered(|place| unsafe {
         forebay_participant_map(by(scene.participant), c"split".as_ptr(), &options, place)
     });
@@ -76,7 +79,7 @@ fn a_map_has_a_hash_in_front_if_it_is_wanted() {
     let struct_bytes = size_of::<AbiConfig>();
     let config =
         AbiConfig { struct_bytes, bytes: 4 << 20, hint_bytes: 4096, ..AbiConfig::default() };
-    // SAFETY: the string and the struct are there.
+    // SAFETY: the string and the struct are valid during the call.
     let open = |place: OutPlace<'_, _>| unsafe {
         forebay_region_open(path.as_ptr(), &raw const config, place)
     };
@@ -85,14 +88,14 @@ fn a_map_has_a_hash_in_front_if_it_is_wanted() {
     let map = |name: &CStr, hint_bytes| {
         let struct_bytes = size_of::<AbiOptions>();
         let options = AbiOptions { struct_bytes, hint_bytes, ..AbiOptions::default() };
-        // SAFETY: the string and the struct are there.
+        // SAFETY: the string and the struct are valid during the call.
         answered(|place| unsafe {
             forebay_participant_map(by(participant), name.as_ptr(), &raw const options, place)
         })
     };
     let towns = map(c"towns", 4096).unwrap();
     let mut stats = AbiStats { struct_bytes: size_of::<AbiStats>(), ..AbiStats::default() };
-    // SAFETY: there is room for the struct.
+    // SAFETY: the struct can be written.
     assert_eq!(unsafe { forebay_map_stats(by(towns), &raw mut stats) }, Code::Ok);
     assert_eq!((stats.hint_bytes, scene.stats().hint_bytes), (4096, 0));
     assert_eq!(map(c"rivers", 64), Err(Code::Full));
@@ -108,7 +111,7 @@ fn a_check_of_what_is_sound_counts_it() {
     (0..100).for_each(|key| scene.put(&key.to_string(), "value"));
     let struct_bytes = size_of::<AbiCheckReport>();
     let mut report = AbiCheckReport { struct_bytes, ..AbiCheckReport::default() };
-    // SAFETY: there is room for the struct.
+    // SAFETY: the struct can be written.
     let code = unsafe { forebay_participant_check(by(scene.participant), &raw mut report) };
     assert_eq!(code, Code::Ok);
     assert_eq!((report.maps, report.entries, report.findings), (1, 100, 0));

@@ -48,7 +48,7 @@ fn handles_are_closed_in_any_order() {
     forebay_entry_release(closing(entry));
     let participant = join(&scene).unwrap();
     forebay_region_close(take(&mut scene.region));
-    // SAFETY: the string is there.
+    // SAFETY: the string is valid during the call.
     let map = answered(|place| unsafe {
         forebay_participant_existing_map(by(participant), c"map".as_ptr(), place)
     });
@@ -125,7 +125,7 @@ fn entries_of_other_regions_are_no_expectation() {
     scene.put("key", "value");
     other.put("key", "value");
     let (ours, theirs) = (scene.entry("key").unwrap(), other.entry("key").unwrap());
-    // SAFETY: the bytes are there.
+    // SAFETY: the bytes are valid during the call.
     let put = |entry| unsafe { forebay_map_put_if_same(by(scene.map), by(entry), bytes(b"x")) };
     // Both entries lie at the same location in their regions.
     assert_eq!(put(theirs), Code::Differs);

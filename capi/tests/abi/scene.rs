@@ -16,7 +16,7 @@ pub(crate) struct Scene {
     pub(crate) map: *mut MapHandle,
 }
 
-/// Room for an output.
+/// The place for the output of a call.
 pub(crate) type OutPlace<'p, T> = Option<&'p mut MaybeUninit<T>>;
 
 /// Returns the output of a call, which is written if the code is OK.
@@ -52,7 +52,8 @@ pub(crate) fn by<'a, T>(handle: *mut T) -> Option<&'a T> {
 }
 
 pub(crate) fn by_mut<'a, T>(handle: *mut T) -> Option<&'a mut T> {
-    // SAFETY: as above, and there is only one such reference at a time.
+    // SAFETY: handles of these tests are null or open, and there is only one such reference at a
+    // time.
     unsafe { handle.as_mut() }
 }
 
@@ -63,7 +64,7 @@ pub(crate) fn closing<T>(handle: *mut T) -> Option<Box<T>> {
 
 pub(crate) fn stats_of(map: *mut MapHandle) -> AbiStats {
     let mut stats = AbiStats { struct_bytes: size_of::<AbiStats>(), ..AbiStats::default() };
-    // SAFETY: there is room for the struct.
+    // SAFETY: the struct can be written.
     assert_eq!(unsafe { forebay_map_stats(by(map), &raw mut stats) }, Code::Ok);
     stats
 }
@@ -79,12 +80,12 @@ impl Scene {
         let dir = tempfile::tempdir().unwrap();
         let path = CString::new(path_in(&dir).to_str().unwrap()).unwrap();
         let config = config(participants_max);
-        // SAFETY: string and struct are there.
+        // SAFETY: the string and the struct are valid during the call.
         let open =
             |place: OutPlace<'_, _>| unsafe { forebay_region_open(path.as_ptr(), &config, place) };
         let region = answered(open).unwrap();
         let participant = answered(|place| forebay_participant_join(by(region), place)).unwrap();
-        // SAFETY: the string is there.
+        // SAFETY: the string is valid during the call.
         let map = |place: OutPlace<'_, _>| unsafe {
             forebay_participant_map(by(participant), c"map".as_ptr(), null(), place)
         };
@@ -97,13 +98,13 @@ impl Scene {
 
     pub(crate) fn put(&self, key: &str, value: &str) {
         let (key, value) = (bytes(key.as_bytes()), bytes(value.as_bytes()));
-        // SAFETY: the bytes are there.
+        // SAFETY: the bytes are valid during the call.
         assert_eq!(unsafe { forebay_map_put(by(self.map), key, value, None) }, Code::Ok);
     }
 
     pub(crate) fn entry(&self, key: &str) -> Result<*mut EntryHandle, Code> {
         let key = bytes(key.as_bytes());
-        // SAFETY: the bytes are there.
+        // SAFETY: the bytes are valid during the call.
         answered(|place| unsafe { forebay_map_get(by(self.map), key, place, None) })
     }
 

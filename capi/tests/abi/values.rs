@@ -46,7 +46,7 @@ fn values_are_copied_where_there_is_room() {
         let (place, bytes_max) = (room.as_mut_ptr(), room.len());
         let mut len = std::mem::MaybeUninit::new(99);
         let key = bytes(key.as_bytes());
-        // SAFETY: the bytes and the room are there.
+        // SAFETY: the bytes and the buffer are valid during the call.
         let code =
             unsafe { forebay_map_read(by(scene.map), key, place, bytes_max, Some(&mut len)) };
         // SAFETY: the length was initialised.
@@ -69,7 +69,12 @@ fn lengths_that_cannot_be_are_refused() {
     let cases = [
         (at(null(), 1), bytes(b""), Code::Null, "key is null"),
         (bytes(b""), at(null(), 1), Code::Null, "value is null"),
-        (at(long.as_ptr(), usize::MAX), bytes(b""), Code::Argument, "key has an impossible length"),
+        (
+            at(long.as_ptr(), usize::MAX),
+            bytes(b""),
+            Code::Argument,
+            "key has an impossible length of 18446744073709551615 bytes",
+        ),
         (bytes(&long[..8193]), bytes(b""), Code::KeyTooLong, "the key is longer than 8192 bytes"),
         (bytes(b""), bytes(&long), Code::ValueTooLong, "the value is longer than 1048576 bytes"),
         (at(null(), 0), at(null(), 0), Code::Ok, ""),
@@ -100,7 +105,7 @@ fn ranges_have_the_ends_that_they_are_given() {
     ];
     for (low, high, expected) in cases {
         let (low, high) = (low.as_ref(), high.as_ref());
-        // SAFETY: the keys are there.
+        // SAFETY: the keys are valid during the call.
         let range =
             |place: OutPlace<'_, _>| unsafe { forebay_map_range(by(scene.map), low, high, place) };
         let (up, down) = (answered(range).unwrap(), answered(range).unwrap());
@@ -129,12 +134,12 @@ fn ranges_have_the_ends_that_they_are_given() {
         assert_eq!(answered(count), Ok(expected.split_whitespace().count() as u64), "{expected}");
     }
     let odd = AbiBound { kind: 3, key: bytes(b"") };
-    // SAFETY: the key is there.
+    // SAFETY: the key is valid during the call.
     let open = |place: OutPlace<'_, _>| unsafe {
         forebay_map_range(by(scene.map), Some(&odd), None, place)
     };
     assert_eq!(answered(open).unwrap_err(), Code::Argument);
-    assert_eq!(last_message(), "low: 3 is not a kind of bound");
+    assert_eq!(last_message(), "low: 3 is not a kind of bound; it must be 0, 1 or 2");
 }
 
 /// Returns the keys of all items up to the end.
@@ -152,7 +157,7 @@ fn a_scan_copies_and_takes_no_lease() {
     let scene = Scene::open(1);
     ["a1", "a2", "b"].iter().for_each(|key| scene.put(key, "old"));
     let held: Vec<_> = std::iter::from_fn(|| scene.entry("b").ok()).collect();
-    // SAFETY: the bytes are there.
+    // SAFETY: the bytes are valid during the call.
     let open = |place: OutPlace<'_, _>| unsafe {
         forebay_map_scan_prefix(by(scene.map), bytes(b"a"), place)
     };
@@ -176,13 +181,13 @@ fn regions_are_made_found_and_replaced() {
     let how = |region| answered(|place| forebay_region_opened(by(region), place)).unwrap();
     assert_eq!(how(scene.region), OpenedHow::Created);
     scene.put("key", "value");
-    // SAFETY: the string is there.
+    // SAFETY: the string is valid during the call.
     let found = answered(|place| unsafe { forebay_region_attach(path.as_ptr(), place) }).unwrap();
     assert_eq!(how(found), OpenedHow::Attached);
     let participant = answered(|place| forebay_participant_join(by(found), place)).unwrap();
     let mut names = Vec::new();
     let mut room = [0; 65];
-    // SAFETY: there is room.
+    // SAFETY: the buffer can be written.
     while unsafe {
         forebay_participant_map_name(by(participant), names.len(), room.as_mut_ptr(), 65)
     } == Code::Ok
@@ -191,7 +196,7 @@ fn regions_are_made_found_and_replaced() {
         names.push(unsafe { CStr::from_ptr(room.as_ptr()) }.to_owned());
     }
     assert_eq!(names, [c"map".to_owned()]);
-    // SAFETY: the strings are there.
+    // SAFETY: the strings are valid during the calls.
     let other = |name: &CStr| unsafe {
         answered(|place| forebay_participant_existing_map(by(participant), name.as_ptr(), place))
             .unwrap_err()
@@ -199,13 +204,13 @@ fn regions_are_made_found_and_replaced() {
     assert_eq!(other(c"another"), Code::NoMap);
     assert_eq!(other(c"\xff"), Code::Name);
     assert_eq!(other(c""), Code::Name);
-    // SAFETY: there is room.
+    // SAFETY: the buffer can be written.
     let code = unsafe { forebay_participant_map_name(by(participant), 0, room.as_mut_ptr(), 3) };
     assert_eq!(code, Code::Buffer);
     forebay_participant_leave(closing(participant));
     forebay_region_close(closing(found));
     let config = config(9);
-    // SAFETY: string and struct are there.
+    // SAFETY: the string and the struct are valid during the call.
     let open =
         |place: OutPlace<'_, _>| unsafe { forebay_region_open(path.as_ptr(), &config, place) };
     assert_eq!(answered(open).unwrap_err(), Code::InUse);

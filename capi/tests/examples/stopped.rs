@@ -16,7 +16,7 @@ fn a_stopped_writer_is_waited_for_up_to_the_limit() {
     let mut writer = Program::start(&writer, &path, &["fill"]);
     writer.hear().unwrap();
     let path = std::ffi::CString::new(path.to_str().unwrap()).unwrap();
-    // SAFETY: the strings are there.
+    // SAFETY: the strings are valid during the call.
     let attach = |place: OutPlace<'_, _>| unsafe { forebay_region_attach(path.as_ptr(), place) };
     let region = answered(attach).unwrap();
     let participant = answered(|place| forebay_participant_join(by(region), place)).unwrap();
@@ -26,7 +26,7 @@ fn a_stopped_writer_is_waited_for_up_to_the_limit() {
     };
     let map = answered(open).unwrap();
     assert_eq!(forebay_participant_set_wait_max(by(participant), 20), Code::Ok);
-    // SAFETY: the bytes are there.
+    // SAFETY: the bytes are valid during the call.
     let put = || unsafe { forebay_map_put(by(map), bytes(b"ours"), bytes(b""), None) };
     let deadline = now() + PATIENCE;
     loop {
@@ -42,7 +42,7 @@ fn a_stopped_writer_is_waited_for_up_to_the_limit() {
     assert_eq!(last_message(), "timed out waiting for the map's lock; its owner may be stopped");
     assert_eq!(forebay_code_side(Code::Busy as i32), CodeSide::Others);
     // Readers do not wait for the writer.
-    // SAFETY: the bytes are there.
+    // SAFETY: the bytes are valid during the call.
     let read = unsafe { forebay_map_contains(by(map), bytes(b"row 00000000")) };
     assert_eq!(read, Code::Ok);
     writer.kill();
