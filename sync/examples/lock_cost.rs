@@ -1,8 +1,8 @@
-//! The cost of the profiler: nanoseconds of an uncontended lock and unlock, with the
-//! profiler away, off, on, and sampling.
+//! Measures the cost of the profiler: the nanoseconds of an uncontended lock and unlock without a
+//! profile, and with a profile that is off, on, or records one in 100 attempts.
 //!
 //! `cargo run --release -p forebay-sync --example lock_cost`
-#![allow(clippy::print_stdout, reason = "it is what the program is for")]
+#![allow(clippy::print_stdout, reason = "the program prints its measurements")]
 
 use std::hint::black_box;
 use std::sync::atomic::AtomicU64;
@@ -25,7 +25,7 @@ const PLAN: ProfilePlan = ProfilePlan {
 
 const ROUNDS: u64 = 10_000;
 
-/// The number of runs. The best of them is the least disturbed.
+/// The number of runs. The shortest run counts, since it was disturbed least.
 const TRIES: usize = 2_000;
 
 fn main() {
@@ -37,7 +37,7 @@ fn main() {
     };
     let rows = [
         (
-            "two looks at the clock",
+            "two reads of the clock",
             measure(clock, || {
                 black_box((clock.now(), clock.now()));
             }),
@@ -48,7 +48,7 @@ fn main() {
     let words: &'static [AtomicU64] = Box::leak(boxed_words(PLAN.word_count()));
     let us = ProcessIdentity::unknown("lock_cost", SiteKind::Places);
     let Some(profile) = Profile::new(words, PLAN, clock, &us) else {
-        return println!("no such plan");
+        return println!("cannot make a profile: its plan is not valid");
     };
     let profile: &'static Profile = Box::leak(Box::new(profile));
     if let Err(error) = install(profile) {
@@ -60,13 +60,13 @@ fn main() {
     profile.set_skip(99);
     let sampled = measure(clock, lock);
     let later = [("ours, off", off), ("ours, on", on), ("ours, one of 100", sampled)];
-    println!("ticks of {} MHz", clock.hz() / 1_000_000);
+    println!("the clock has {} MHz", clock.hz() / 1_000_000);
     for (what, ns) in rows.into_iter().chain(later) {
         println!("{what:<24} {ns:6.1} ns");
     }
 }
 
-/// Nanoseconds of one call.
+/// Returns the nanoseconds of one call, in the shortest run.
 fn measure(clock: Clock, mut call: impl FnMut()) -> f64 {
     let mut best = u64::MAX;
     for _ in 0..TRIES {

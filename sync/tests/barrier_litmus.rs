@@ -1,10 +1,10 @@
-//! [`Barrier`] on real processors: each side stores and then loads the word that the other one
-//! stores, and at least one of them sees the other.
+//! Tests [`Barrier`] on real processors: each side stores into its own word and then loads the
+//! other side's word, and at least one side must see the other's store.
 //!
 //! A store waits in its processor's buffer behind older stores. The frequent side first stores into
-//! lines that are in no cache, so that its store still waits when it loads. Without barriers both
-//! sides then miss each other. The test also counts these cases: the count tells whether this
-//! machine can show a failure.
+//! lines that are in no cache, so that the store into its word still waits when it loads. Without
+//! barriers both sides can then miss each other. The test counts these cases too: the count tells
+//! whether this machine can show a failure.
 #![cfg(not(tsan))]
 #![expect(clippy::disallowed_methods, reason = "the test ends after a time, however slow it is")]
 
@@ -21,7 +21,7 @@ use forebay_testkit::Rng;
 const ROUNDS: u64 = 50_000;
 const TIME_MAX: Duration = Duration::from_secs(1);
 
-/// The number of words that are not in a cache: more than caches hold.
+/// The number of cold words: so many more than fit into a cache that most are in none.
 const COLD_WORDS: usize = (128 << 20) / size_of::<u64>();
 const COLD_STORES: usize = 40;
 
@@ -36,16 +36,18 @@ struct Word(AtomicU64);
 struct Litmus {
     /// Stored by the rare side when a round begins.
     round: Word,
-    /// Stored by the frequent side, loaded by the rare one.
+    /// Stored by the frequent side, loaded by the rare side.
     frequent: Word,
-    /// Stored by the rare side, loaded by the frequent one.
+    /// Stored by the rare side, loaded by the frequent side.
     rare: Word,
-    /// Stored by the frequent side at its end: the round, and if it missed the other side.
+    /// Stored by the frequent side at the end of a round: the number of the round, and in bit 0
+    /// whether the frequent side missed the store of the rare side.
     answer: Word,
     stop: StopFlag,
 }
 
-/// Lets other threads run now and then: they may need this processor.
+/// Spins until the condition holds. Yields now and then, since the other side may need this
+/// processor.
 fn spin_until(condition: impl Fn() -> bool) {
     let mut count = 0u32;
     while !condition() {
@@ -80,7 +82,8 @@ impl Litmus {
         }
     }
 
-    /// The number of rounds in which both sides missed each other, and the number of all rounds.
+    /// Runs the rare side. Returns the number of rounds in which both sides missed each other, and
+    /// the number of all rounds.
     fn run_rare(&self, barrier: Option<Barrier>) -> (u64, u64) {
         let start = Instant::now();
         let mut missed_count = 0;

@@ -1,4 +1,5 @@
-//! Readers and writers of reader-biased locks, on real threads; for ThreadSanitizer too.
+//! Stress tests of reader-biased locks with real threads that read and write. They also run under
+//! ThreadSanitizer.
 
 use std::thread;
 use std::time::Duration;
@@ -25,7 +26,7 @@ impl Random {
     }
 }
 
-/// Both halves are always equal, except to the thread that writes them.
+/// Adds 1 to both halves. All threads but the writing one always see equal halves.
 fn write(mut guard: RwLockWriteGuard<'_, Bravo<parking_lot::RawRwLock, impl SlotTable>, [u64; 2]>) {
     guard[0] += 1;
     guard[1] += 1;
@@ -35,7 +36,7 @@ fn check(case: &str, pair: &[u64; 2]) {
     assert_eq!(pair[0], pair[1], "{case}: a reader beside a writer");
 }
 
-/// Uses the locks in one of several ways; returns the number of writes.
+/// Uses the locks in a way that is chosen at random. Returns the number of writes.
 fn step<S: SlotTable>(case: &str, locks: &[Lock<S>; 2], random: &mut Random) -> u64 {
     const TIME: Duration = Duration::from_micros(20);
     let first = random.below(2) as usize;
@@ -75,7 +76,7 @@ fn run<S: SlotTable>(case: &str, locks: &[Lock<S>; 2], seed: u64) -> u64 {
 fn stress<S: SlotTable + Send + Sync>(case: &str) {
     let locks = &[Lock::<S>::new([0; 2]), Lock::<S>::new([0; 2])];
     let mut written = 0;
-    // Threads end and others take their numbers over.
+    // In each generation, new threads take over the numbers of threads that have ended.
     for generation in 0..GENERATIONS {
         thread::scope(|scope| {
             let seeds = (0..THREADS).map(|thread| SEED + generation * THREADS + thread);

@@ -1,5 +1,5 @@
-//! Threads use a mutex and a reader-writer lock while the observer is switched on and off. The
-//! locks exclude other threads, and the observer's sums are right.
+//! Tests a mutex and a reader-writer lock that several threads use while the observer is switched
+//! on and off: the locks exclude other threads, and the sums of the reported events are right.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::thread;
@@ -11,10 +11,11 @@ use forebay_testkit::StopFlag;
 const THREADS: u64 = 4;
 const ROUNDS: u64 = 10_000;
 
-/// The limit of the observer's switches. If more are needed, the workers hang.
+/// The largest number of times that the observer is switched. A run that needs more hangs.
 const STEPS_MAX: u64 = 1_000_000_000;
 
-/// Sums of the reported events, and the number of reported holders of each of the two locks.
+/// Sums of the reported events, and the number of reported exclusive holds of each of the two
+/// locks.
 struct Sums {
     waiting: AtomicU64,
     found_held: AtomicU64,
@@ -36,7 +37,8 @@ static SUMS: Sums = Sums {
     writers: [AtomicU64::new(0), AtomicU64::new(0)],
 };
 
-/// The mutex has the class of flights here, the reader-writer lock that of shards.
+/// The number of exclusive holds of the lock of this hold. In this test the mutex has the class of
+/// flights, and the reader-writer lock has the class of shards.
 fn writers(hold: &LockUse) -> &AtomicU64 {
     &SUMS.writers[usize::from(hold.class == LockClass::Shard)]
 }
@@ -122,7 +124,11 @@ fn sums_come_out_whether_the_observer_stays_on_or_comes_and_goes() {
     let turned = run(true);
     observe::off();
     println!("tries that failed: {silent} off, {failed} on, {turned} turned");
-    assert_eq!(SUMS.acquired.load(Relaxed), SUMS.released.load(Relaxed), "pairs");
+    assert_eq!(
+        SUMS.acquired.load(Relaxed),
+        SUMS.released.load(Relaxed),
+        "not every reported hold has a reported end"
+    );
     assert_eq!(
         SUMS.waiting.load(Relaxed),
         SUMS.found_held.load(Relaxed),

@@ -1,4 +1,4 @@
-//! The events that an observer receives: all of them, in pairs, with the right sites.
+//! Tests that an observer receives all events, in pairs and with the right sites.
 #![expect(clippy::disallowed_types, reason = "the observer's own locks must not be observed")]
 
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -9,7 +9,7 @@ use std::time::Duration;
 use forebay_sync::observe::{self, LockMode, LockSite, LockState, LockUse, Observer};
 use forebay_sync::{LockClass, Mutex, RwLock};
 
-/// Long enough for another thread to come by, so that no test hangs.
+/// A time limit that is reached only if a test fails, so that such a test does not hang.
 const LONG: Duration = Duration::from_secs(20);
 
 /// One event; sites are lines of this file.
@@ -21,14 +21,14 @@ enum Told {
     TryFailed { holder: Option<u32> },
 }
 
-/// How a lock was found.
+/// The state in which an acquisition found its lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Way {
     Free,
     Held(Option<u32>),
 }
 
-/// Records its events, and sends a message when a thread begins to wait.
+/// An observer that records the events, and sends a message when a thread begins to wait.
 struct Recorder {
     events: PlainMutex<Vec<(LockUse, Told)>>,
     waits: PlainMutex<Option<Sender<()>>>,
@@ -96,7 +96,8 @@ impl Observer for Recorder {
     }
 }
 
-/// A turn with the switch: at first it is off, nothing is recorded, and each wait sends a message.
+/// Waits for a test's turn with the switch. The switch is off at first, no events are recorded yet,
+/// and each wait for a lock sends a message to the receiver.
 fn turn() -> (PlainGuard<'static, ()>, Receiver<()>) {
     let turn = locked(&TURN);
     // Fails for all tests but the first, which has set the same observer.
@@ -108,7 +109,7 @@ fn turn() -> (PlainGuard<'static, ()>, Receiver<()>) {
     (turn, waits)
 }
 
-/// Whether each hold, in order, was wanted by another thread.
+/// For each hold, in the order of the releases, whether another thread wanted the lock.
 fn wanted() -> Vec<bool> {
     let was_wanted = |told| match told {
         Told::Released { was_wanted } => Some(was_wanted),

@@ -1,4 +1,4 @@
-//! Every named ordering is in the table of docs/why/orderings.md, and the table names nothing else.
+//! Tests that the table of docs/why/orderings.md names every named ordering, and nothing else.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -25,12 +25,16 @@ fn every_named_ordering_has_a_model_that_fails_without_it() {
     }
     let in_code: BTreeSet<&str> = in_code.iter().map(String::as_str).collect();
     let unproved: Vec<_> = in_code.difference(&in_table).collect();
-    assert!(unproved.is_empty(), "no model needs {unproved:?}: see `scripts/loom --table`");
+    assert!(
+        unproved.is_empty(),
+        "docs/why/orderings.md lacks {unproved:?}: add a model that fails without it, and run \
+         `scripts/loom --table`"
+    );
     let gone: Vec<_> = in_table.difference(&in_code).collect();
-    assert!(gone.is_empty(), "the table names {gone:?}, which no code has");
+    assert!(gone.is_empty(), "docs/why/orderings.md names {gone:?}, which no code has");
 }
 
-/// All Rust files below a folder, except those with texts and examples.
+/// All Rust files below a folder.
 fn sources(folder: &Path) -> Vec<PathBuf> {
     let mut files = Vec::new();
     for entry in fs::read_dir(folder).expect("the sources can be read") {
@@ -44,7 +48,7 @@ fn sources(folder: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// The names of the orderings in a source; its comments do not count.
+/// The names of the orderings in a source file, without its comments.
 fn names(source: &str) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     for line in source.lines().filter(|line| !line.trim_start().starts_with("//")) {

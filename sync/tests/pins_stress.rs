@@ -1,9 +1,10 @@
-//! Pins and leases with real threads and real memory, over each barrier that the kernel has. The
-//! memory is plain, so ThreadSanitizer sees a reader that overlaps a writer.
+//! Stress tests of pins and leases with real threads and real memory, with each barrier that the
+//! kernel offers. The records are not atomic, so ThreadSanitizer reports a reader that overlaps a
+//! writer.
 //!
 //! These tests exercise the tables: counts, slots, cleared rows, reused records. They would hardly
-//! notice a barrier that does nothing; `barrier_litmus.rs` tests barriers, and under
-//! ThreadSanitizer every barrier is a fence.
+//! fail if a barrier did nothing: `barrier_litmus.rs` tests barriers. Under ThreadSanitizer every
+//! barrier is a fence.
 
 use std::cell::UnsafeCell;
 use std::sync::Arc;
@@ -20,7 +21,7 @@ use forebay_testkit::Rng;
 const EMPTY: u64 = 0;
 const RECORD_WORDS: usize = 32;
 
-/// The limit of the owners of a row, one after another. If more are needed, the reclaimer hangs.
+/// The largest number of owners of a row, one after another. A reclaimer that needs more hangs.
 const STEPS_MAX: u64 = 100_000_000;
 
 /// All barriers that this kernel offers.
@@ -38,7 +39,8 @@ impl Record {
         Record(UnsafeCell::new([number; RECORD_WORDS]))
     }
 
-    /// No thread writes at the same time.
+    /// # Safety
+    /// - No thread writes at the same time.
     unsafe fn check(&self) {
         // SAFETY: the caller's promise.
         let words = unsafe { &*self.0.get() };
@@ -46,7 +48,7 @@ impl Record {
     }
 
     /// # Safety
-    /// No other thread reads or writes at the same time.
+    /// - No other thread reads or writes at the same time.
     unsafe fn write(&self, number: u64) {
         // SAFETY: the caller's promise.
         let words = unsafe { &mut *self.0.get() };
@@ -54,7 +56,7 @@ impl Record {
     }
 }
 
-/// Records that the same words name again and again, with their pins and leases.
+/// Records whose memory is reused under the same words, with their pins and leases.
 struct Store {
     pins: Pins<Arc<LineWords>>,
     leases: Leases<Arc<LineWords>>,
@@ -89,7 +91,8 @@ impl Store {
         self.words[column].load(Ordering::Acquire) == word_of(column)
     }
 
-    /// Reads a record under a pin; some readers keep it by a lease.
+    /// Reads a record under a pin, and at random under a lease too. Returns false if the record was
+    /// removed.
     fn read(
         &self,
         pins: &PinRow<Arc<LineWords>>,
@@ -119,8 +122,9 @@ impl Store {
         true
     }
 
-    /// Reuses `count` records: each time some are removed, one barrier serves all of them, and
-    /// those without a holder are written again and named by the same word as before.
+    /// Reuses `count` records. Each round removes the words of some records and executes one
+    /// barrier for all of them. Then it writes the records that have no holder, and stores their
+    /// words again.
     fn reclaim(&self, count: u64, rng: &mut Rng) {
         let _guard = self.stop.guard();
         let mut is_out = [false; COLUMNS];
@@ -132,7 +136,7 @@ impl Store {
                 is_out[column] = true;
             }
             self.pins.barrier();
-            // Pins first, then leases: a holder goes from the one to the other.
+            // Pins first, then leases: a holder moves from a pin to a lease.
             let is_out_and_unpinned = |&c: &usize| is_out[c] && !self.pins.is_pinned(c);
             let unpinned: Vec<usize> = (0..COLUMNS).filter(is_out_and_unpinned).collect();
             self.leases.leased_places(&mut leased);
@@ -141,7 +145,7 @@ impl Store {
                     continue;
                 }
                 reused += 1;
-                // SAFETY: no thread holds it, and none can come to hold it.
+                // SAFETY: no thread holds the record, and none can take a hold of it.
                 unsafe { self.records[column].write(reused) };
                 self.words[column].store(word_of(column), Ordering::Release);
                 is_out[column] = false;
@@ -153,9 +157,10 @@ impl Store {
         }
     }
 
-    /// One life of a row's owner: it reads, and ends with a pin and a lease still held.
+    /// The life of one owner of a row: it reads records, and ends while it still has a pin and a
+    /// lease. Returns the number of reads that found their record.
     fn live(&self, row: usize, rng: &mut Rng) -> usize {
-        // SAFETY: one owner at a time, as `serve_row` sees to.
+        // SAFETY: `serve_row` lets a row have one owner at a time.
         let pins = unsafe { self.pins.row(row) }.expect("a row");
         // SAFETY: as above.
         let leases = unsafe { self.leases.row(row) }.expect("a row");
@@ -168,14 +173,15 @@ impl Store {
         hits
     }
 
-    /// Owner after owner of one row, each in a thread of its own; the row of the dead is cleared.
+    /// Runs the owners of one row one after another, each in a thread of its own, and clears the
+    /// row after each. Returns the number of reads that found their record.
     fn serve_row(&self, row: usize, mut rng: Rng) -> usize {
         let mut hits = 0;
         for _ in (0..1).chain(self.stop.steps(STEPS_MAX)) {
             hits += thread::scope(|scope| {
                 scope.spawn(|| self.live(row, &mut rng)).join().expect("no step panics")
             });
-            // SAFETY: the owner was joined, the next is not there yet.
+            // SAFETY: the owner's thread was joined, and the next owner does not exist yet.
             unsafe { self.pins.clear_row(row) };
             // SAFETY: as above.
             unsafe { self.leases.clear_row(row) };

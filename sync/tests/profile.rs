@@ -1,4 +1,4 @@
-//! The profile of this crate's locks, for threads with known actions.
+//! Tests of the profile of this crate's locks, with threads whose actions are known.
 
 #[macro_use]
 mod recorded;
@@ -11,7 +11,7 @@ use forebay_sync::profile::{PairTotals, Profile, ProfileSnapshot};
 use forebay_sync::{LockClass, Mutex, RwLock, observe};
 use recorded::{at, line_of, rwlock, turn};
 
-/// The totals of two lines of this file, a holder's and a waiter's.
+/// The totals of the pair of a holder's line and a waiter's line of this file.
 fn between(reading: &ProfileSnapshot, holder: Option<u32>, waiter: u32) -> PairTotals {
     let mut sum = PairTotals::default();
     for pair in reading.threads.iter().flat_map(|thread| &thread.pairs) {
@@ -26,7 +26,8 @@ fn between(reading: &ProfileSnapshot, holder: Option<u32>, waiter: u32) -> PairT
 
 const LONG: Duration = Duration::from_secs(20);
 
-/// Lets time pass until another thread waits for a lock. No event shows that it waits.
+/// Waits for this time, in which another thread begins to wait for a lock. No event shows when it
+/// does.
 fn pass(time: Duration) {
     let (_sender, receiver) = channel::<()>();
     let _ = receiver.recv_timeout(time);
@@ -180,7 +181,7 @@ fn nothing_is_recorded_while_off_and_a_hold_that_began_before_is_unknown() {
     assert_eq!(
         at(&turn.read(), line).holds.iter().sum::<u64>(),
         1,
-        "a hold that began while on is recorded to its end"
+        "the end of a hold that began while the profile was on is not recorded"
     );
 }
 
@@ -193,7 +194,7 @@ fn a_holder_from_before_the_profile_was_turned_on_is_unknown() {
     {
         let turn = turn();
         let (mutex, lock) = (Mutex::new(LockClass::Test, 0), rwlock());
-        // The profile was on before, in another period.
+        // The profile is on, then off, then on again: these are two periods.
         turn_on_and_off(turn.profile, false);
         turn_on_and_off(turn.profile, true);
         drop((mutex.lock(), lock.write()));
@@ -261,7 +262,7 @@ fn a_delay_ends_with_the_acquisition_whether_that_is_sampled_or_not() {
             failed.send(()).unwrap();
             wait.recv().unwrap();
             drop(mutex.try_lock().expect("the lock is free"));
-            wait.recv_timeout(Duration::from_secs(1)).expect_err("nobody says more");
+            wait.recv_timeout(Duration::from_secs(1)).expect_err("no message comes");
             drop(mutex.lock());
             at(&turn.read(), line)
         });
@@ -271,7 +272,7 @@ fn a_delay_ends_with_the_acquisition_whether_that_is_sampled_or_not() {
         trier.join().unwrap()
     });
     assert_eq!((total.try_failed_count, total.try_delay_count), (1, 1), "{total:?}");
-    assert!(total.try_delay_ns < 1_000_000_000, "the nap counts as a delay: {total:?}");
+    assert!(total.try_delay_ns < 1_000_000_000, "the sleep counts as a delay: {total:?}");
 }
 
 #[test]

@@ -1,6 +1,6 @@
-//! Recording allocates nothing: a thread may record from within an allocator's own locks.
+//! Tests that recording allocates nothing, since an allocator's own locks may be recorded.
 //!
-//! The whole process is counted, so this file holds one test.
+//! The allocations of the whole process are counted, so this file has only one test.
 
 use std::alloc::System;
 use std::sync::atomic::AtomicU64;
@@ -17,7 +17,7 @@ static HEAP: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
 const STACKS: StackPlan = StackPlan { stacks: 4, frames: 8, samples: 2 };
 
-/// Too small for the recorded events, so that each kind of room runs out.
+/// A plan that is too small for the recorded events, so that its tables get full.
 const PLAN: ProfilePlan = ProfilePlan {
     sites: 8,
     frames: 4,
@@ -55,7 +55,8 @@ fn profile() -> &'static Profile {
     Box::leak(Box::new(profile))
 }
 
-/// Does everything that a recorder can do, at this many sites.
+/// Records failed try-locks, waits, holds and modules at this many sites, then resets the profile
+/// and gives the block back.
 fn record(profile: &Profile, recorder: &mut Recorder, sites: u64) {
     let thread = || Some(ThreadIdentity { tid: 1, name: [0; 16] });
     for number in 0..sites {

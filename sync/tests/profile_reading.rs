@@ -1,6 +1,7 @@
-//! Reading a hostile profile takes no more memory than the profile has bytes.
+//! Tests that reading a hostile profile neither panics nor allocates much more than the profile has
+//! bytes.
 //!
-//! The whole process is counted, so this file holds one test.
+//! The allocations of the whole process are counted, so this file has only one test.
 
 use std::alloc::System;
 use std::io;
@@ -18,11 +19,12 @@ use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
 #[global_allocator]
 static HEAP: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
-/// Words of the header, and its check.
+/// The number of words of the header.
 const HEADER: usize = 128;
+/// The index of the header's check.
 const CHECK: usize = 15;
 
-/// A profile, and the length of its file, which has holes.
+/// The file of a profile, of which only the first words are stored: all others are zero.
 struct Holes {
     words: Vec<u64>,
     byte_count: u64,
@@ -55,7 +57,8 @@ fn copy(words: &[AtomicU64]) -> Vec<u64> {
     words.iter().map(|word| word.load(Relaxed)).collect()
 }
 
-/// All bytes that are allocated while a profile is read, even if they are freed again.
+/// Reads a profile. Returns the snapshot, and the number of bytes that were allocated for it, even
+/// if they were freed again.
 fn cost(read: &Holes) -> (Option<ProfileSnapshot>, usize) {
     let before = HEAP.stats();
     let reading = ProfileSnapshot::of(read).ok();
@@ -64,7 +67,7 @@ fn cost(read: &Holes) -> (Option<ProfileSnapshot>, usize) {
     (reading, after.bytes_allocated - before.bytes_allocated + grown.max(0) as usize)
 }
 
-/// A [`ProfiledSite`] as the sites of a foreign program are.
+/// A call site with return addresses, like those of other programs.
 struct Stack(u64);
 
 impl ProfiledSite for Stack {
@@ -82,7 +85,7 @@ impl ProfiledSite for Stack {
     }
 }
 
-/// The check of a row of sites.
+/// The check of a row of the site table.
 fn check(row: &[u64]) -> u64 {
     row[2..].iter().fold(hash_words(&row[..1]), |hash, word| hash_words(&[hash, *word]))
 }
@@ -141,7 +144,7 @@ fn a_file_of_four_gigabytes_that_is_empty_costs_little() {
         stacks: StackPlan::NONE,
     };
     assert!((3 << 30..=4 << 30).contains(&plan.bytes()), "{}", plan.bytes());
-    // The header that this plan has, from a small profile.
+    // The header for this plan is made from the header of a small profile.
     let small = ProfilePlan { sites: 1, text_bytes: 8, threads: 1, rows: 1, pairs: 1, ..plan };
     let mut words = copy(profile(small, small.word_count()).1);
     words.truncate(HEADER);
@@ -204,7 +207,7 @@ fn no_change_of_its_words_makes_a_reader_panic_or_take_much() {
     let (mut read_count, mut site_count) = (0, 0);
     for round in 0..4000_u64 {
         let mut words = whole.clone();
-        // A few words of the header, or of the rest, or both.
+        // The changed words lie in the header, behind the header, or anywhere.
         let (from, to) = match round % 3 {
             0 => (2, HEADER),
             1 => (HEADER, words.len()),
@@ -222,7 +225,7 @@ fn no_change_of_its_words_makes_a_reader_panic_or_take_much() {
                 _ => next() & 0xfff | (next() & 0x1fff) << 32,
             };
         }
-        // An attacker knows how checks are made.
+        // An attacker can compute checks, so the checks match the changed words.
         for row in words[plan.sites_start()..].chunks_mut(plan.site_words()).take(16) {
             row[1] = check(row);
         }
@@ -232,7 +235,7 @@ fn no_change_of_its_words_makes_a_reader_panic_or_take_much() {
         read_count += usize::from(reading.is_some());
         site_count += reading.map_or(0, |reading| reading.sites.len());
     }
-    // Most are still profiles, so the reader gets beyond the header.
+    // Many of the changed profiles can still be read, so the code behind the header is tested too.
     assert!(read_count > 1000 && site_count > 8000, "{read_count} read, {site_count} sites");
 }
 

@@ -1,4 +1,4 @@
-//! Sampled call stacks of threads with known callers.
+//! Tests of sampled call stacks, with threads whose callers are known.
 
 #[macro_use]
 mod recorded;
@@ -9,7 +9,8 @@ use forebay_sync::profile::{PairTotals, ProfileSnapshot, SampleRead, with_known_
 use forebay_sync::{LockClass, Mutex};
 use recorded::{at, line_of, rwlock, turn};
 
-/// The function that locks, and two that call it.
+/// Fails to take the mutex, and returns the line of the attempt. `first` and `second` call this
+/// function.
 #[inline(never)]
 fn tried(mutex: &Mutex<u64>) -> u32 {
     let (taken, line) = at!(mutex.try_lock());
@@ -72,7 +73,7 @@ fn a_sample_names_the_callers_of_the_locking_function() {
     assert!((1..8).contains(&(of_first.len() - differs)), "{of_first:x?}");
     assert_eq!(at(&reading, line).try_failed_count, 8);
 
-    // A thread that did not say where its stack lies, or does not say so any more.
+    // Outside of `with_known_stack` a thread's samples have no frames.
     turn.profile.reset(0);
     let line = run(&|| {
         with_known_stack(|| ());
@@ -116,7 +117,7 @@ fn samples_of_every_wait_add_up_to_the_waits_of_the_site() {
     let sum = |of: fn(&PairTotals) -> u64| samples.iter().map(|sample| of(&sample.totals)).sum();
     let (waits, wait_ns): (u64, u64) =
         (sum(|totals| totals.wait_count), sum(|totals| totals.wait_ns));
-    assert!(place.contended_count > 0, "nobody waited: {place:?}");
+    assert!(place.contended_count > 0, "no thread waited: {place:?}");
     assert_eq!((waits, wait_ns), (place.contended_count, place.wait_ns));
     assert_eq!(place.count, 6 * 400);
     assert!(samples.iter().all(|sample| reading.stacks[&sample.stack].frames.len() > 2));

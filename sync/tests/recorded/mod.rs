@@ -1,5 +1,5 @@
-//! A profile of this process's locks, for tests that read it one by one.
-#![allow(dead_code, reason = "each test uses its part")]
+//! A profile of this process's locks, for tests that use the profile one after another.
+#![allow(dead_code, reason = "each test program uses only some of these functions")]
 #![expect(clippy::disallowed_types, reason = "the test's own locks must not be recorded")]
 
 use std::sync::atomic::AtomicU64;
@@ -27,14 +27,14 @@ const PLAN: ProfilePlan = ProfilePlan {
 pub(crate) struct Turn {
     pub(crate) profile: &'static Profile,
     words: &'static [AtomicU64],
-    /// Counts of lost events from before, which a reset keeps.
+    /// The number of events that were lost before this turn. A reset does not clear this count.
     pub(crate) lost_before: u64,
     _turn: PlainGuard<'static, ()>,
 }
 
 static TURN: PlainMutex<()> = PlainMutex::new(());
 
-/// There is one profile in the process, so tests that read it run one at a time, each from zero.
+/// Waits for a test's turn with the only profile of the process, and resets the profile.
 pub(crate) fn turn() -> Turn {
     static WORDS: OnceLock<(&'static Profile, &'static [AtomicU64])> = OnceLock::new();
     let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
@@ -50,7 +50,7 @@ pub(crate) fn turn() -> Turn {
         };
         let profile = Profile::new(words, PLAN, Clock::fastest(), &us).expect("the plan is sound");
         let profile = Box::leak(Box::new(profile));
-        install(profile).expect("nobody watches");
+        install(profile).expect("the process has no other profile and no observer");
         (profile, words)
     });
     profile.turn(true);
@@ -69,7 +69,7 @@ impl Turn {
     }
 }
 
-/// The totals of a line of the test.
+/// The totals of the locks that are taken at a line of the test.
 pub(crate) fn at(reading: &ProfileSnapshot, line: u32) -> SiteTotals {
     let mut sum = SiteTotals::default();
     for (key, row) in reading.threads.iter().flat_map(|thread| &thread.rows) {
