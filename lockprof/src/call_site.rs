@@ -1,4 +1,4 @@
-//! The call site of a lock: its callers, and the kind of lock.
+//! The call site of an attempt at a lock: the callers, and the kind of lock.
 
 use std::cell::Cell;
 use std::mem::MaybeUninit;
@@ -29,7 +29,7 @@ impl LockKind {
         }
     }
 
-    /// Whether others may have the lock at the same time.
+    /// Whether other threads may hold the lock at the same time.
     pub(crate) fn is_shared(self) -> bool {
         self == LockKind::RwlockForReading
     }
@@ -44,7 +44,7 @@ pub(crate) struct Caller {
     pub(crate) frame: usize,
 }
 
-/// The call site of a lock, known from the attempt on.
+/// The call site of an attempt at a lock.
 #[repr(C)]
 pub(crate) struct CallSite {
     pub(crate) kind: LockKind,
@@ -52,9 +52,9 @@ pub(crate) struct CallSite {
     pub(crate) caller: Caller,
     key: u64,
     is_by_lock: bool,
-    /// Whether the site was just described, so that its modules may be new.
+    /// Whether the site was just described, so that its callers may lie in unknown modules.
     is_new: Cell<bool>,
-    /// The number of frames that are filled in.
+    /// The number of `frames` that are filled in.
     frame_count: usize,
     frames: [MaybeUninit<u64>; FRAMES_MAX],
 }
@@ -74,10 +74,11 @@ impl CallSite {
         }
     }
 
-    /// Computes the key from all callers or, if they are not known, from the nearest one.
+    /// Computes the key from the kind of lock and the callers. If the callers were not looked up,
+    /// only the nearest caller counts. With `is_by_lock` the lock's address is part of the key too.
     #[inline(always)]
     pub(crate) fn seal(&mut self, is_by_lock: bool) {
-        // Addresses of programs have 47 bits, so the kind lies above them.
+        // Addresses of programs have 47 bits, so the kind uses higher bits.
         let kind = (self.kind as u64) << 56;
         if self.frame_count == 0 && !is_by_lock {
             let address = self.caller.address as u64;
@@ -98,7 +99,8 @@ impl CallSite {
         }
         self.is_by_lock = is_by_lock;
         self.key = match self.frames() {
-            // As above: one caller is one site, however it was found.
+            // This is the key that `seal` computes: a site with one caller has one key, whether its
+            // callers were looked up or not.
             [address] if !is_by_lock => hash_words(&[address ^ kind]),
             frames => {
                 let lock = if is_by_lock { self.lock as u64 } else { 0 };
@@ -121,7 +123,7 @@ impl CallSite {
         unsafe { std::slice::from_raw_parts(filled.as_ptr().cast(), filled.len()) }
     }
 
-    /// Whether the site was described since the last call.
+    /// Returns whether the site was described since the last call of this function.
     #[inline]
     pub(crate) fn take_is_new(&self) -> bool {
         self.is_new.take()
@@ -166,7 +168,7 @@ mod tests {
         assert_eq!(
             one,
             site(LockKind::Mutex, 128, 5, &[], false),
-            "the site is the same for any lock"
+            "two locks at one call site have different keys"
         );
         let by_lock = site(LockKind::Mutex, 64, 5, &[], true);
         let keys = [

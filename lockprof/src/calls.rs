@@ -1,12 +1,13 @@
-//! System calls of our own, and filters that may kill a process for them.
+//! Permits for the library's own system calls. A program may set up a filter of system calls
+//! (seccomp), which may kill the program for a call of ours.
 //!
-//! System calls that a process needs later are made before it sets up a filter (seccomp). After
-//! that we make none, in any thread or child, since children inherit the filter.
+//! The library makes the system calls that it needs later before a filter is set up. After that it
+//! makes none, in any thread or child, since children inherit the filter.
 //!
-//! Invariant: no other thread is inside our system calls when a filter is set up, since it may
-//! apply to all threads at once.
+//! Invariant: no other thread is inside our system calls when a filter is set up, since the filter
+//! may apply to all threads at once. The wait for such threads has a limit, however.
 //!
-//! No ordering is needed: one word holds the whole state.
+//! No ordering is needed: one word contains the whole state.
 
 use std::ffi::{c_int, c_long};
 use std::mem::MaybeUninit;
@@ -18,11 +19,11 @@ use rustix::time::Timespec;
 
 static GATE: CallGate = CallGate(AtomicU64::new(0));
 
-/// A permit for system calls. While it lives, no signal handler runs in this thread. A handler that
-/// never returns would leave other threads waiting for a half-made value, and handlers that come
-/// one after another would keep our calls from ever ending.
+/// A permit for system calls. While it lives, this thread runs no signal handlers, except those for
+/// its own faults. A handler that never returns would leave other threads waiting for a half-made
+/// value, and handlers that come one after another would keep our calls from ever ending.
 pub(crate) struct CallPermit {
-    /// The signal mask before.
+    /// The signal mask that the thread had before.
     before: libc::sigset_t,
 }
 
@@ -31,7 +32,7 @@ const FAULTS: [c_int; 6] =
     [libc::SIGSEGV, libc::SIGBUS, libc::SIGILL, libc::SIGFPE, libc::SIGTRAP, libc::SIGSYS];
 
 impl CallPermit {
-    /// `None` if there is a filter.
+    /// Gives a permit; `None` if a filter is set up or about to be.
     pub(crate) fn begin() -> Option<CallPermit> {
         GATE.enter().then(|| CallPermit { before: hold_signals_back() })
     }
@@ -42,7 +43,7 @@ impl Drop for CallPermit {
         // SAFETY: the set of signals is valid, and the pointer for the former set may be null. The
         // call does not fail, and leaves errno alone.
         unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &self.before, std::ptr::null_mut()) };
-        // Last, since the call above is a system call too.
+        // This comes last, since the call above is a system call too.
         GATE.leave();
     }
 }
@@ -63,25 +64,28 @@ fn hold_signals_back() -> libc::sigset_t {
     unsafe { before.assume_init() }
 }
 
-/// Sets up a filter, by a call that returns -1 on failure.
+/// Sets up a filter by calling `set_up`, which returns -1 on failure. Before that, no further
+/// permits are given, and this waits for system calls in progress.
 pub(crate) fn set_up_filter(set_up: impl FnOnce() -> c_long) -> c_long {
     GATE.shut_by(set_up)
 }
 
-/// Ends all calls in progress, in a forked child, which has only this thread.
+/// Called in a forked child. Clears the number of calls in progress, since the child has only this
+/// thread.
 pub(crate) fn forked() {
     GATE.0.fetch_and(!AT_WORK, Relaxed);
 }
 
-/// Upper half: filters that are set up, or about to be. Lower half: calls in progress.
+/// The upper half is the number of filters that are set up or about to be. The lower half is the
+/// number of calls in progress.
 #[derive(Debug)]
 struct CallGate(AtomicU64);
 
 const FILTER: u64 = 1 << 32;
 const AT_WORK: u64 = FILTER - 1;
 
-/// The limit of the waits, of a millisecond each, for calls in progress. A thread that is stopped,
-/// or that is itself waiting here, never finishes its call.
+/// The largest number of waits for calls in progress, of a millisecond each. There is a limit
+/// because a thread that is stopped, or that is itself waiting here, never finishes its call.
 const WAITS_MAX: usize = 1000;
 
 impl CallGate {
@@ -91,7 +95,7 @@ impl CallGate {
     }
 
     fn leave(&self) {
-        // A child that was forked in between has no call in progress.
+        // In a child that was forked during the call, `forked` has cleared the number.
         let one_less = |state: u64| (state & AT_WORK != 0).then(|| state - 1);
         let _ = self.0.fetch_update(Relaxed, Relaxed, one_less);
     }
@@ -160,10 +164,6 @@ mod tests {
         assert!(!gate.enter());
         gate.leave();
         gate.leave();
-        assert_eq!(
-            gate.0.load(Relaxed),
-            FILTER,
-            "no call is in progress, however often one is reported to end"
-        );
+        assert_eq!(gate.0.load(Relaxed), FILTER, "a second end of the same call changed the state");
     }
 }

@@ -1,4 +1,4 @@
-//! The program's `errno`: a hook leaves it as the real function does.
+//! Preserving the program's `errno`: after a hook it is as the real function left it.
 
 /// Runs work that may change errno, such as waiting for another thread, and restores errno.
 #[cold]

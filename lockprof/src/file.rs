@@ -1,4 +1,4 @@
-//! The file of a profile: made completely, then given a free name.
+//! The file of a profile. The file is completed under a temporary name, then gets its final name.
 
 use std::ffi::CStr;
 use std::io::Write;
@@ -21,7 +21,8 @@ struct PathBuffer {
 }
 
 impl PathBuffer {
-    /// `base` followed by `suffix`; `None` without room.
+    /// The path `base` followed by `suffix`; `None` if the path is too long or no memory can be
+    /// mapped.
     fn new(base: &[u8], suffix: std::fmt::Arguments<'_>) -> Option<PathBuffer> {
         let mut buffer = ScratchBuffer::new()?;
         let (_, mut rest) = buffer.bytes().split_last_mut()?;
@@ -35,23 +36,25 @@ impl PathBuffer {
     }
 }
 
-/// The most profiles of one process that becomes one program after another, by `exec`.
+/// The number of final names that are tried for a profile. A process that becomes one program after
+/// another, by `exec`, needs a name for each program.
 const LIVES_MAX: u32 = 100;
 
-/// Names that are tried for a temporary file.
+/// The number of names that are tried for a temporary file.
 const NAMES_MAX: u32 = 100;
 
 /// A mapped file.
 pub(crate) struct MappedFile {
     pub(crate) words: &'static [AtomicU64],
-    /// Whether all of it is allocated. If not, the part after the head must be
+    /// Whether the whole file is allocated. If not, the part after the head must be
     /// [allocated](populate) before it is written: on a full disk a write would kill the program.
     pub(crate) is_whole: bool,
 }
 
-/// Whether this process gets a profile, beside the first one of the recording.
+/// Whether this process may have a profile. Counts the process in the first profile of the
+/// recording, if there is one.
 pub(crate) fn is_wanted(base: &[u8], processes_max: u64) -> bool {
-    // Without a first profile, or the right to count in it, nothing limits the number.
+    // Without a first profile, or without the right to write to it, the number has no limit.
     count_in(base, processes_max).unwrap_or(true)
 }
 
@@ -60,7 +63,7 @@ fn count_in(base: &[u8], processes_max: u64) -> Option<bool> {
     let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
     let file = rustix::fs::open(path.text()?, flags, Mode::empty()).ok()?;
     let found = rustix::fs::fstat(&file).ok()?;
-    // Only a file of our user: another user could truncate the file while we write to it.
+    // The file must belong to our user: another user could truncate it while we write to it.
     let is_ours = found.st_uid == rustix::process::geteuid().as_raw();
     let is_file = FileType::from_raw_mode(found.st_mode).is_file();
     if !is_ours || !is_file || (found.st_size as usize) < COUNTED_BYTES {
@@ -71,8 +74,8 @@ fn count_in(base: &[u8], processes_max: u64) -> Option<bool> {
     // SAFETY: a new mapping, which replaces none.
     let start = unsafe { rustix::mm::mmap(none, COUNTED_BYTES, protection, shared, &file, 0) };
     let start = start.ok()?;
-    // SAFETY: atomic words, mapped until below. The file belongs to our user, who alone could
-    // damage it.
+    // SAFETY: the words are atomic, and are mapped until `munmap` below. The file belongs to our
+    // user, and no other user can truncate it.
     let words = unsafe { &*start.cast::<[AtomicU64; COUNTED_BYTES / 8]>() };
     let is_wanted = count_process(words, processes_max);
     // SAFETY: we mapped it, and no reference is left.
@@ -94,13 +97,13 @@ pub(crate) fn make<T>(
     let unnamed = unnamed.text()?;
     let made =
         map(&file, head_bytes, bytes).and_then(fill).filter(|_| name(unnamed, base, pid).is_some());
-    // It has its final name now, or is not wanted.
+    // By now the file has its final name too, or is not needed.
     let _ = rustix::fs::unlink(unnamed);
     made
 }
 
-/// Makes an empty file under a free, unpredictable name: files that others put into the directory
-/// are neither opened nor removed.
+/// Makes an empty file with an unpredictable name that no file has yet. So files that other users
+/// put into the directory are neither opened nor removed.
 fn create(base: &[u8], pid: u32) -> Option<(PathBuffer, OwnedFd)> {
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC | OFlags::NOFOLLOW;
     for _ in 0..NAMES_MAX {
@@ -116,7 +119,7 @@ fn create(base: &[u8], pid: u32) -> Option<(PathBuffer, OwnedFd)> {
 
 fn random() -> Option<u64> {
     let mut bytes = [0; 8];
-    // Soon after boot there is no randomness yet; the program must not wait for it.
+    // Soon after boot the kernel has no random numbers yet; the program must not wait for them.
     let count = rustix::rand::getrandom(&mut bytes, GetRandomFlags::NONBLOCK).ok()?;
     (count == bytes.len()).then(|| u64::from_le_bytes(bytes))
 }
@@ -146,8 +149,8 @@ fn map(file: &OwnedFd, head_bytes: u64, bytes: u64) -> Option<MappedFile> {
     Some(MappedFile { words, is_whole })
 }
 
-/// Allocates the part of a file that holds these words, keeping its contents; `None` if the disk is
-/// full, or the system cannot do it.
+/// Allocates the part of a mapped file that contains these words. Their contents do not change.
+/// Returns `None` if the disk is full, or if the kernel cannot allocate parts of a mapping.
 pub(crate) fn populate(words: &'static [AtomicU64]) -> Option<()> {
     let start = words.as_ptr().map_addr(|address| address & !(page_size() - 1));
     let bytes = words.as_ptr_range().end.addr() - start.addr();
@@ -155,19 +158,21 @@ pub(crate) fn populate(words: &'static [AtomicU64]) -> Option<()> {
     unsafe { rustix::mm::madvise(start.cast_mut().cast(), bytes, Advice::LinuxPopulateWrite).ok() }
 }
 
-/// Some kernels undo a whole allocation when a signal interrupts it, so a large one would never end
-/// in a program with a periodic timer. Files are allocated in slices, which shrink with each
-/// interruption.
+/// The first size of the slices in which a file is allocated. The slices shrink with each
+/// interruption by a signal: some kernels then undo the whole allocation, so a large one would
+/// never end in a program with a periodic timer.
 const SLICE_BYTES: u64 = 16 << 20;
+/// The smallest size of a slice.
 const SLICE_BYTES_MIN: u64 = 1 << 16;
 
-/// The most interruptions of all slices together.
+/// The largest number of interruptions, of all slices of a file together.
 const INTERRUPTIONS_MAX: u32 = 1000;
 
-/// The most zeros that are written where the file system cannot allocate.
+/// The largest number of zero bytes that are written if the file system cannot allocate.
 const ZEROS_MAX: u64 = 256 << 20;
 
-/// Allocates the beginning of a file. Without that, a full disk would kill the program later.
+/// Allocates the first `bytes` bytes of a file. Otherwise the kernel would kill the program if the
+/// disk is full when the program writes to the mapping.
 fn allocate(file: &OwnedFd, bytes: u64) -> Option<()> {
     let (mut offset, mut slice, mut interruptions) = (0, SLICE_BYTES, 0);
     while offset < bytes {
@@ -185,7 +190,7 @@ fn allocate(file: &OwnedFd, bytes: u64) -> Option<()> {
     Some(())
 }
 
-/// Writes zeros from one offset to another.
+/// Writes zeros into a file from the offset `start` to the offset `end`.
 fn write_zeros(file: &OwnedFd, start: u64, end: u64) -> Option<()> {
     if end - start > ZEROS_MAX {
         return None;
@@ -204,7 +209,7 @@ fn write_zeros(file: &OwnedFd, start: u64, end: u64) -> Option<()> {
     Some(())
 }
 
-/// Gives the file the first free name.
+/// Gives the file its final name, the first name that is free. See [`make`] for the names.
 fn name(unnamed: &CStr, base: &[u8], pid: u32) -> Option<()> {
     for life in 0..LIVES_MAX {
         let mut path = match life {

@@ -1,8 +1,9 @@
-//! A library that is preloaded into a program to record what happens at its locks.
+//! A library that is preloaded into a program to record the use of the program's locks.
 //!
-//! It replaces the functions of the C library that take and release locks, calls the real ones, and
-//! records the results into a profile (`docs/format/locks.md`), one file for each process. `forebay
-//! locks record` does the preloading; the environment names the file and the sizes (`settings.rs`).
+//! The library replaces the functions of the C library that take and release locks. A replacement
+//! calls the real function and records the result into a profile (`docs/format/locks.md`), one file
+//! for each process. `forebay locks record` preloads the library; environment variables name the
+//! file and its sizes (`settings.rs`).
 //!
 //! | file | holds |
 //! |---|---|
@@ -13,12 +14,12 @@
 //! | `thread.rs` | the state of a thread: its recorder, its stack |
 //! | `process.rs`, `file.rs` | the state of the process: the profile and its file |
 //! | `modules.rs`, `proc.rs` | the modules in memory; reading `/proc` |
-//! | `calls.rs`, `errno.rs` | when system calls are allowed; preserving `errno` |
+//! | `calls.rs`, `errno.rs` | permits for system calls; preserving `errno` |
 //! | `settings.rs` | the settings in the environment |
 //!
 //! Invariants:
-//! - A program behaves as without us: the same results, the same errno, no signal, no descriptor,
-//!   no child.
+//! - A program behaves as without the library: it sees the same results and the same errno, and no
+//!   additional signals, open files or children.
 //! - A hook allocates nothing and takes no lock except the one that it is called for. Large memory
 //!   is mapped, once per process.
 //! - A hook that runs within a hook (in a signal handler, or because the real function or the

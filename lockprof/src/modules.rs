@@ -12,10 +12,10 @@ use crate::calls::CallPermit;
 use crate::errno;
 use crate::proc::{self, Mapping};
 
-/// The most ranges that are remembered.
+/// The largest number of modules that are remembered.
 const KNOWN_MAX: usize = 1024;
 
-/// The modules that the profile has; none if all words are zero.
+/// The modules that the profile has. A table whose words are all zero has none.
 #[derive(Debug)]
 pub(crate) struct ModuleTable {
     is_busy: AtomicBool,
@@ -34,7 +34,7 @@ struct KnownModule {
     end: AtomicU64,
     /// The [identity](Mapping::identity) of the file.
     file: AtomicU64,
-    /// The scan that last saw it.
+    /// The number of the scan that last saw the module.
     seen: AtomicU64,
 }
 
@@ -55,7 +55,7 @@ impl KnownModule {
 }
 
 impl ModuleTable {
-    /// Whether the module of an address is known.
+    /// Whether the profile has the module of this address, for certain.
     pub(crate) fn knows(&self, address: u64) -> bool {
         let is_in_doubt = self.is_in_doubt.load(Relaxed);
         !is_in_doubt && self.all().iter().any(|known| known.range().contains(&address))
@@ -70,8 +70,8 @@ impl ModuleTable {
         self.is_in_doubt.store(true, Relaxed);
     }
 
-    /// Scans the memory: adds new modules to the profile, and marks those that are gone. Does
-    /// nothing if system calls are forbidden, or if another thread is scanning.
+    /// Scans the mapped memory: adds new modules to the profile, and marks modules that were
+    /// unloaded. Does nothing if system calls are forbidden, or if another thread is scanning.
     #[cold]
     pub(crate) fn look(&self, profile: &Profile) {
         if let Some(calls) = CallPermit::begin() {
@@ -130,7 +130,8 @@ impl ModuleTable {
         }
     }
 
-    /// Marks modules that are gone and whose place no other module has taken.
+    /// Marks modules that the scan `look` did not see, and whose addresses no other module has
+    /// taken.
     fn forget_all_but(&self, profile: &Profile, look: u64) {
         let is_gone =
             |known: &&KnownModule| known.seen.load(Relaxed) != look && !known.range().is_empty();

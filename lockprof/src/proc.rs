@@ -10,10 +10,11 @@ use rustix::mm::{MapFlags, ProtFlags};
 
 use crate::calls::CallPermit;
 
-/// Bytes that are read at a time. Longer lines, which no path makes, are skipped.
+/// The number of bytes that are read at a time. No path makes a line longer; the beginning of such
+/// a line would be dropped.
 const BUFFER_BYTES: usize = 1 << 16;
 
-/// Temporary memory: the stacks of foreign threads may be small.
+/// A temporary buffer. It is mapped, since the stacks of the program's threads may be small.
 pub(crate) struct ScratchBuffer {
     start: *mut u8,
 }
@@ -38,7 +39,7 @@ impl Drop for ScratchBuffer {
     }
 }
 
-/// Private zero memory, which takes no room before it is written.
+/// Maps private memory of zeros, which occupies no physical memory before it is written.
 pub(crate) fn map_zeros(bytes: usize) -> Option<*mut u8> {
     let protection = ProtFlags::READ | ProtFlags::WRITE;
     let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
@@ -53,10 +54,10 @@ pub(crate) fn map_zeros(bytes: usize) -> Option<*mut u8> {
 pub(crate) struct Mapping<'a> {
     pub(crate) range: Range<usize>,
     pub(crate) is_code: bool,
-    /// Whether the memory cannot be read, written or executed.
+    /// Whether the memory can be neither read nor written nor executed.
     pub(crate) is_guard: bool,
     pub(crate) file_offset: u64,
-    /// Device and number of the file.
+    /// The device and the inode number of the file.
     file: (&'a [u8], &'a [u8]),
     /// The path as the system writes it; empty for memory without a file.
     pub(crate) path: &'a [u8],
@@ -76,8 +77,8 @@ impl<'a> Mapping<'a> {
         Some(Mapping { range, is_code, is_guard, file_offset, file, path })
     }
 
-    /// The identity of its file and of the part that is mapped. Not the path, which changes when
-    /// the file is removed.
+    /// A hash that identifies the mapped file and the part of it that is mapped. It does not
+    /// include the path, which changes when the file is removed.
     pub(crate) fn identity(&self) -> u64 {
         let (device, number) = self.file;
         [device, number].iter().fold(self.file_offset, |hash, text| {
@@ -86,14 +87,15 @@ impl<'a> Mapping<'a> {
     }
 }
 
-/// Calls `each` for each mapping, until it returns `false`. Returns whether it was called for all.
+/// Calls `each` for each mapping of this process, until `each` returns `false`. Returns whether
+/// `each` has seen all mappings.
 pub(crate) fn mappings(_calls: &CallPermit, each: impl FnMut(&Mapping<'_>) -> bool) -> bool {
     let mut each = each;
     lines(c"/proc/self/maps", |line| Mapping::parse(line).is_none_or(|found| each(&found)))
 }
 
-/// Calls `each` for each line of a file, until it returns `false`. Returns whether it was called
-/// for all.
+/// Calls `each` for each line of a file, until `each` returns `false`. Returns whether `each` has
+/// seen all lines.
 fn lines(path: &CStr, mut each: impl FnMut(&[u8]) -> bool) -> bool {
     let Some(mut buffer) = ScratchBuffer::new() else {
         return false;
@@ -126,7 +128,8 @@ fn lines(path: &CStr, mut each: impl FnMut(&[u8]) -> bool) -> bool {
     }
 }
 
-/// Fills `out` from the beginning of a file, and returns the number of bytes.
+/// Fills `out` from the beginning of a file, and returns the number of bytes that were read; 0 if
+/// the file cannot be opened.
 pub(crate) fn head_of(path: &CStr, out: &mut [u8]) -> usize {
     let Ok(file) = rustix::fs::open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()) else {
         return 0;

@@ -1,11 +1,11 @@
-//! The state of the process. A forked child is another process: it starts over, in a file of its
-//! own, when it first takes a lock.
+//! The state of the process. A forked child is another process: when it first takes a lock, it
+//! begins a state and a file of its own.
 //!
-//! | what | written by | read by |
+//! | word | written by | read by |
 //! |---|---|---|
 //! | `WipedMemory::epoch` | a thread that finds it zero; the kernel, in a child | every hook |
-//! | `WipedMemory::owner` | the same | threads that begin a process |
-//! | `FORKS` | a thread that is about to write the epoch | the same |
+//! | `WipedMemory::owner` | as `WipedMemory::epoch` | threads that begin |
+//! | `FORKS` | a thread that is about to write the epoch | threads that begin |
 //! | `PROCESSES[epoch - 1]` | the first thread of that epoch | threads that begin in that epoch |
 //!
 //! No ordering is needed beyond those of `OnceLock`.
@@ -24,13 +24,14 @@ use crate::modules::ModuleTable;
 use crate::proc;
 use crate::settings::{RecordSettings, settings};
 
-/// The longest chain of forks, from a process to its child and so on, that is followed.
+/// The longest chain of processes, each forked by the one before, that is recorded.
 const FORKS_MAX: usize = 32;
 
-/// Memory that the kernel zeroes in a child: whole pages on all machines.
+/// The size of the memory that the kernel zeroes in a child. It is whole pages on all machines.
 const WIPED_BYTES: usize = 1 << 16;
 
-/// Extra threads that get room when a process sets up a filter.
+/// The number of additional threads for which blocks are allocated before a process sets up a
+/// filter.
 const THREADS_AHEAD: usize = 32;
 
 /// The state of this process, while it records.
@@ -41,7 +42,7 @@ pub(crate) struct ProcessState {
     /// The number of callers that are part of a call site.
     pub(crate) frame_count: usize,
     pub(crate) is_by_lock: bool,
-    /// Threads that have a block or want one.
+    /// The number of threads that have a block or want one.
     threads: AtomicUsize,
 }
 
@@ -59,7 +60,7 @@ impl ProcessState {
         }
     }
 
-    /// Makes the system calls that may be forbidden soon.
+    /// Makes the system calls that a filter may soon forbid.
     pub(crate) fn prepare_for_filter(&self) {
         self.modules.look(&self.profile);
         if let Some(calls) = CallPermit::begin() {
@@ -77,19 +78,20 @@ impl ProcessState {
         }
     }
 
-    /// Takes a thread that [joined](ProcessState::join) off the count: it has given its block back.
+    /// Counts one thread less, after a thread that [joined](ProcessState::join) has given its block
+    /// back.
     pub(crate) fn part(&self) {
         self.threads.fetch_sub(1, Relaxed);
     }
 }
 
-/// Memory that is empty in a child, however it was forked.
+/// Memory that the kernel zeroes in each child, whether the C library forked it or not.
 #[derive(Debug)]
 struct WipedMemory {
     /// The number of the present process; 0 if not yet set.
     epoch: AtomicU64,
-    /// The process id that owns this memory; 0 in a child that was forked without the C library,
-    /// until it asks.
+    /// The id of the process that owns this memory; 0 until the process first asks whether the
+    /// memory is its own. A child that the C library forked asks at once.
     owner: AtomicU64,
 }
 
@@ -115,7 +117,8 @@ pub(crate) fn loaded() {
     unsafe { libc::pthread_atfork(None, None, Some(forked)) };
 }
 
-/// Runs in a child before anything else. The child has only this thread, which may hold any lock.
+/// The C library calls this in a child before the program continues. The child has only this
+/// thread, which may hold any lock.
 unsafe extern "C" fn forked() {
     calls::forked();
     if let Some(_calls) = CallPermit::begin() {
@@ -176,7 +179,8 @@ fn place_of(epoch: u64) -> Option<&'static OnceLock<Option<ProcessState>>> {
     PROCESSES.get((epoch as usize).checked_sub(1)?)
 }
 
-/// The state of the process with this number, which is ours; `None` if it does not record.
+/// The state of this process, whose number is `epoch`; `None` if the process does not record. The
+/// first call makes the state and the profile.
 pub(crate) fn process(epoch: u64) -> Option<&'static ProcessState> {
     let place = place_of(epoch)?;
     if let Some(known) = place.get() {
@@ -233,7 +237,7 @@ fn new_profile(
     Profile::new(words, settings.plan, clock, &identity)
 }
 
-/// The arguments of a command line, separated by zeros, as one text.
+/// The arguments in `bytes`, which are separated by zeros, as one text with spaces.
 fn program_of(bytes: &mut [u8]) -> &str {
     for byte in bytes.iter_mut().filter(|byte| **byte == 0) {
         *byte = b' ';
@@ -242,7 +246,7 @@ fn program_of(bytes: &mut [u8]) -> &str {
     text.trim_end()
 }
 
-/// An array of values that may be all zeros.
+/// Maps an array of `count` values, whose bytes are all zero.
 fn map_array<T: ZerosAreFine>(count: usize) -> Option<&'static [T]> {
     let start = proc::map_zeros(count.checked_mul(size_of::<T>())?)?;
     // SAFETY: mapped for good, aligned to a page, zeros, which are a `T`.
@@ -251,7 +255,7 @@ fn map_array<T: ZerosAreFine>(count: usize) -> Option<&'static [T]> {
 
 /// # Safety
 /// - Memory that is all zero is a value of this type.
-/// - It needs no larger alignment than a page has.
+/// - The type needs no larger alignment than a page has.
 unsafe trait ZerosAreFine {}
 
 // SAFETY: all fields are atomic numbers or truth values, for which zeros are valid.

@@ -12,12 +12,13 @@ use libc::{
 
 use crate::errno;
 
-/// A function of the libraries behind ours. `F` is the type of a pointer to it.
+/// A function of a library that the dynamic linker searches after this one. `F` is the type of a
+/// pointer to the function.
 pub(crate) struct RealFunction<F> {
     name: &'static CStr,
-    /// Whether programs mean the version of glibc 2.3.2.
+    /// Whether programs use the version `GLIBC_2.3.2` of the function, if it exists.
     is_second: bool,
-    /// Its address; 0 before the search.
+    /// The address of the function; 0 until it is found.
     pub(crate) address: AtomicUsize,
     kind: PhantomData<F>,
 }
@@ -34,7 +35,7 @@ impl<F: Copy> RealFunction<F> {
         RealFunction { name, is_second, address: AtomicUsize::new(0), kind: PhantomData }
     }
 
-    /// The function.
+    /// The real function. The first call searches for it.
     #[inline]
     pub(crate) fn get(&self) -> F {
         let address = match self.address.load(Relaxed) {
@@ -46,7 +47,7 @@ impl<F: Copy> RealFunction<F> {
         unsafe { std::mem::transmute_copy(&address) }
     }
 
-    /// Finds the function. The dynamic linker allocates nothing for a function that it finds.
+    /// Searches for the function. The dynamic linker allocates nothing if it finds the function.
     #[cold]
     pub(crate) fn find(&self) -> usize {
         errno::preserved(|| self.look())
@@ -67,8 +68,8 @@ impl<F: Copy> RealFunction<F> {
     }
 }
 
-/// Stands in for a function that the C library lacks. A program may call it, since it finds our
-/// replacement.
+/// Called instead of a function that the C library lacks. A program may call such a function, since
+/// it finds our hook.
 extern "C" fn missing() -> c_int {
     libc::ENOSYS
 }
@@ -77,7 +78,7 @@ type MutexFunction = unsafe extern "C" fn(*mut pthread_mutex_t) -> c_int;
 type RwlockFunction = unsafe extern "C" fn(*mut pthread_rwlock_t) -> c_int;
 type SpinFunction = unsafe extern "C" fn(*mut pthread_spinlock_t) -> c_int;
 
-/// Any system call.
+/// The type of `syscall`, which makes any system call.
 pub(crate) type Syscall = unsafe extern "C" fn(c_long, ...) -> c_long;
 
 macro_rules! functions {
@@ -90,7 +91,7 @@ macro_rules! functions {
             };
         )*
 
-        /// Finds all functions, so that none has to be found while locks are held.
+        /// Searches for all functions, so that no search is needed while locks are held.
         pub(crate) fn find_all() {
             $($constant.find();)*
         }

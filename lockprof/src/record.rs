@@ -1,4 +1,4 @@
-//! Recording a call, step by step. The real functions run between the steps.
+//! The steps in which a hook records a call. The hook calls the real function between the steps.
 
 use std::ffi::c_long;
 
@@ -14,7 +14,7 @@ use crate::{calls, errno};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AttemptOutcome {
     Acquired,
-    /// The last owner died while holding it.
+    /// The lock was acquired, and its last owner had died while it held the lock.
     AcquiredFromDead,
     Busy,
     TimedOut,
@@ -25,9 +25,9 @@ pub(crate) enum AttemptOutcome {
 pub(crate) enum AttemptStart<'thread> {
     /// Recording is off.
     Off,
-    /// This attempt is skipped: it [ends silently](end_silently).
+    /// The attempt is not recorded. [`end_silently`] ends it.
     PassedOver,
-    /// This attempt is recorded: it [ends](end).
+    /// The attempt is recorded. [`end`] ends it.
     Recorded(HookGuard<'thread>),
 }
 
@@ -77,7 +77,7 @@ pub(crate) fn begin_wait(site: &CallSite) -> Option<LockWait> {
     Some(wait)
 }
 
-/// Ends an attempt of [`begin`] after a wait.
+/// Ends a recorded attempt after the real function has waited.
 #[cold]
 pub(crate) fn end_wait(site: &CallSite, outcome: AttemptOutcome, wait: Option<LockWait>) {
     if let Some(guard) = thread::enter_ready() {
@@ -85,7 +85,7 @@ pub(crate) fn end_wait(site: &CallSite, outcome: AttemptOutcome, wait: Option<Lo
     }
 }
 
-/// Ends an attempt of [`begin`].
+/// Ends a recorded attempt. `wait` is the wait of [`begin_wait`], if there was one.
 #[inline(always)]
 pub(crate) fn end(
     guard: HookGuard<'_>,
@@ -123,7 +123,7 @@ fn acquired(
     }
 }
 
-/// Ends a skipped attempt.
+/// Ends an attempt that is not recorded.
 #[inline]
 pub(crate) fn end_silently(lock: usize, outcome: AttemptOutcome) {
     if !matches!(outcome, AttemptOutcome::Acquired | AttemptOutcome::AcquiredFromDead) {
@@ -169,7 +169,7 @@ pub(crate) fn begin_release(lock: usize) -> Option<EndingHold> {
     Some(EndingHold { hold, at: process.profile.clock().now() })
 }
 
-/// Records a release.
+/// Records a release, after the real function has released the lock.
 #[inline(always)]
 pub(crate) fn released(ending: &EndingHold) {
     let Some(mut guard) = thread::enter_ready() else {
@@ -178,7 +178,7 @@ pub(crate) fn released(ending: &EndingHold) {
     let process = guard.process;
     let thread = guard.thread();
     thread.recorder.released_at(&process.profile, &ending.hold, ending.at);
-    // After the release, since it takes long and no thread waits for us now.
+    // The scan takes long, so it runs after the release: no other thread waits for this one now.
     if thread.must_look {
         thread.must_look = false;
         process.modules.look(&process.profile);
@@ -237,7 +237,7 @@ pub(crate) fn forget(lock: usize) {
     }
 }
 
-/// Makes the profile of this process, if it is wanted and missing.
+/// Makes the profile of this process, unless it exists already or the settings ask for none.
 #[cold]
 pub(crate) fn make_profile() {
     if settings().is_some() {
@@ -249,32 +249,33 @@ pub(crate) fn make_profile() {
 #[cold]
 pub(crate) fn doubt_modules() {
     if let Some(process) = process::begun() {
-        // If no thread can scan now, a later one does.
+        // If no scan is possible now, the doubt causes a later scan.
         process.modules.doubt();
         process.modules.look(&process.profile);
     }
 }
 
-/// A right that a program gives up.
+/// A right that a program gives up by a system call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Limit {
-    /// System calls, restricted by a filter.
+    /// The right to make all system calls: a filter restricts them.
     Syscalls,
-    /// All system calls but a few, and the processor's clock.
+    /// The right to make any but a few system calls, and to read the processor's clock.
     StrictSyscalls,
-    /// The processor's clock: a thread that reads it gets a signal.
+    /// The right to read the processor's clock: a thread that reads it gets a signal.
     Clock,
 }
 
-/// Gives up a right, by a call that returns -1 on failure. Before that, makes the system calls that
-/// we may need later. A thread that may not read the clock records nothing from then on.
+/// Gives up a right by calling `set`, which returns -1 on failure. Before that, makes the system
+/// calls that this library may need later. A thread that may not read the clock records nothing
+/// from then on.
 #[cold]
 pub(crate) fn set_limit(limit: Limit, set: impl FnOnce() -> c_long) -> c_long {
-    // The limit of a child of `vfork` applies to it alone, and it has no state of its own.
     if settings().is_none() {
         return set();
     }
-    // With a filter in place we make no system call and prepare nothing.
+    // Nothing is prepared for a child of `vfork`: it has no state of its own, and the limit applies
+    // only to this child. With a filter in place nothing can be prepared.
     let is_free = calls::CallPermit::begin().is_some();
     if is_free && !process::is_memory_ours() || !is_free && limit == Limit::Syscalls {
         return set();
@@ -284,7 +285,7 @@ pub(crate) fn set_limit(limit: Limit, set: impl FnOnce() -> c_long) -> c_long {
     }
     match limit {
         Limit::Syscalls => calls::set_up_filter(set),
-        // No thread can start any more.
+        // After this no thread can start, so none inherits the limit.
         Limit::StrictSyscalls => thread::stop_by(false, || calls::set_up_filter(set)),
         Limit::Clock => thread::stop_by(true, set),
     }
@@ -297,7 +298,7 @@ fn prepare_for_filter() {
     }
 }
 
-/// The thread id of this thread, as locks note their owners; 0 while nothing is recorded.
+/// The id of this thread, as mutexes note it for their owner; 0 while nothing is recorded.
 #[cold]
 pub(crate) fn own_number() -> u32 {
     thread::enter().map_or(0, |mut guard| guard.thread().tid)

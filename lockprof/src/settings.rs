@@ -1,5 +1,5 @@
-//! The settings in the environment. They are read once, when the library is loaded: programs
-//! overwrite their environment.
+//! The settings in environment variables. They are read once, when the library is loaded, since
+//! programs may overwrite their environment.
 
 use std::ffi::CStr;
 use std::sync::OnceLock;
@@ -23,8 +23,8 @@ const PLAN: ProfilePlan = ProfilePlan {
     stacks: StackPlan::NONE,
 };
 
-/// The default number of processes with a profile: a program that starts others without end would
-/// fill the disk.
+/// The default limit of processes with a profile. Without a limit, a program that starts others
+/// without end would fill the disk.
 const PROCESSES: u32 = 1000;
 
 /// The settings of a recording.
@@ -33,13 +33,13 @@ pub(crate) struct RecordSettings {
     path_bytes: usize,
     /// The sizes of the profile.
     pub(crate) plan: ProfilePlan,
-    /// The most processes with a profile.
+    /// The largest number of processes with a profile.
     pub(crate) processes: u64,
-    /// Attempts that are skipped after each that is recorded.
+    /// The number of attempts that a thread skips after each attempt that it records.
     pub(crate) skip: u64,
     /// Whether recording is on from the beginning.
     pub(crate) is_on: bool,
-    /// Whether each lock is a site of its own.
+    /// Whether two locks at one call site count as two sites.
     pub(crate) is_by_lock: bool,
 }
 
@@ -52,7 +52,8 @@ impl RecordSettings {
 
 static SETTINGS: OnceLock<Option<RecordSettings>> = OnceLock::new();
 
-/// The settings; `None` if there are none, or if they make no sense. The plan in them is sound.
+/// The settings; `None` if no file is named, or if the sizes are not valid. So the plan in the
+/// settings is valid.
 pub(crate) fn settings() -> Option<&'static RecordSettings> {
     SETTINGS.get_or_init(read).as_ref()
 }
@@ -69,7 +70,7 @@ fn read() -> Option<RecordSettings> {
         pairs: number(c"LOCKPROF_PAIRS", PLAN.pairs),
         ..PLAN
     };
-    // Checked here, since a file that is made by such a plan would be useless.
+    // The plan is checked here, before a file is made for it.
     if plan.fault().is_some() {
         return None;
     }
@@ -109,7 +110,7 @@ mod tests {
         assert_eq!(plan.fault(), None);
         assert!(
             ProfilePlan { threads: 13_000, ..plan }.fault().is_some(),
-            "it is no more than can be"
+            "the maximum of `--threads` could be larger"
         );
     }
 }

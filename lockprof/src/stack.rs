@@ -1,8 +1,9 @@
-//! The callers of a hook, by the frames of programs that are built with frame pointers.
+//! The callers of a hook, which are found by frame pointers, in programs that are built with them.
 //!
-//! Only this thread's own stack is read, from the hook up to its end: it exists as long as the
-//! thread runs on it. Other stacks, such as those of coroutines and signal handlers, come and go;
-//! while a thread runs on one of them, the register need not point to a frame.
+//! Only the thread's own stack is read, from the hook's frame up to the end of the stack: this part
+//! exists as long as the thread runs on it. Other stacks, such as those of coroutines and signal
+//! handlers, may be unmapped at any time. While a thread runs on one of them, the register of the
+//! frame pointer need not point to a frame.
 
 use std::ops::Range;
 
@@ -10,11 +11,12 @@ use crate::call_site::Caller;
 use crate::calls::CallPermit;
 use crate::{errno, proc};
 
-/// The most callers that are read.
+/// The largest number of callers that are read.
 pub(crate) const FRAMES_MAX: usize = 32;
 
-/// The limit of a thread's searches for its stack. More than one may be needed: the first thread's
-/// stack grows, and a search fails while the thread runs on another stack.
+/// The largest number of times that a thread searches for its stack. More than one search may be
+/// needed: the first thread's stack grows, and a search fails while the thread runs on another
+/// stack.
 const LOOKS_MAX: u32 = 32;
 
 /// The range of this thread's stack, as far as known.
@@ -39,7 +41,7 @@ impl ThreadStack {
         walk(caller, here..end, out)
     }
 
-    /// Looks for the stack, if system calls are allowed.
+    /// Searches for the thread's own stack, unless it is known or system calls are forbidden.
     #[cold]
     pub(crate) fn look(&mut self) {
         let here = std::ptr::from_ref(&self).addr();
@@ -55,8 +57,8 @@ impl ThreadStack {
     }
 }
 
-/// The stack that this thread runs on, if it is known to be its own. `here` lies on it, and `local`
-/// in memory that is the thread's alone.
+/// The stack that this thread runs on, if it is known to be the thread's own. `here` is an address
+/// in this stack, and `local` an address in the thread-local memory of the thread.
 ///
 /// The system names the first thread's stack. The C library puts the thread-local memory of other
 /// threads above their stacks and a guard below them: the memory in between is one piece.
@@ -80,7 +82,8 @@ fn own_stack(calls: &CallPermit, here: usize, local: usize) -> Option<Range<usiz
     found
 }
 
-/// Walks the frames in `stack`, which can be read, each above the last.
+/// Fills in the caller and then the return addresses of the frames in `stack`, of which each lies
+/// above the one before. Returns the number of addresses. All of `stack` can be read.
 ///
 /// On both supported architectures a frame holds the address of the next frame and, above it, the
 /// return address.
@@ -121,7 +124,7 @@ mod tests {
 
     #[test]
     fn a_walk_ends_where_there_is_no_frame() {
-        // Three frames, the last of which leads back.
+        // There are three frames. The last names the first as the next frame.
         let mut stack = [0_usize; 12];
         let base = stack.as_ptr().expose_provenance();
         let at = |index: usize| base + index * size_of::<usize>();
@@ -147,8 +150,9 @@ mod tests {
 
     type FoundStack = Option<Range<usize>>;
 
-    /// An address lower in the stack than all of its caller's, and the stacks found from there and
-    /// from elsewhere.
+    /// Returns an address in this function's frame, which lies below the frames of its callers, and
+    /// the stacks that are found for this address with the thread-local address `above`, for an
+    /// address in the heap, and for this address with a wrong thread-local address.
     #[inline(never)]
     fn find(above: usize) -> (usize, FoundStack, FoundStack, FoundStack) {
         let (here, heap) = (0_u8, Box::new(0_u8));
@@ -161,7 +165,7 @@ mod tests {
 
     #[test]
     fn a_thread_finds_its_own_stack_and_no_other() {
-        // As if it were the thread's own memory, which lies above.
+        // This variable stands for the thread-local memory, which lies above the stack.
         let above = 0_u8;
         let above = std::ptr::from_ref(std::hint::black_box(&above)).addr();
         let (here, own, of_heap, other) = find(above);

@@ -1,6 +1,6 @@
-//! The state of one thread, in memory that it finds without a call: thread-local memory that the
-//! linker lays out when the program starts (*initial exec*). The other kind may allocate on a
-//! thread's first access, and an allocator may take locks.
+//! The state of one thread. It lies in thread-local memory of the kind *initial exec*, which the
+//! linker lays out when the program starts, so that a thread finds it without a call. With other
+//! kinds, a thread's first access may allocate, and an allocator may take locks.
 
 use std::arch::{asm, global_asm};
 use std::cell::{Cell, UnsafeCell};
@@ -47,7 +47,7 @@ struct ThreadShell {
     /// Set while a hook is at work: a second hook, in a signal handler or called by the first, does
     /// nothing. Also set once the thread has stopped recording.
     is_busy: Cell<bool>,
-    /// The process number that `process` and `thread` belong to; 0 while there are none.
+    /// The number of the process that `process` and `thread` belong to; 0 while there are none.
     epoch: Cell<u64>,
     word: Cell<Option<&'static AtomicU64>>,
     process: Cell<Option<&'static ProcessState>>,
@@ -101,14 +101,15 @@ fn shell<'thread>() -> &'thread ThreadShell {
 }
 
 impl ThreadShell {
-    /// The process that this thread is ready to record for.
+    /// The process that this thread is ready to record for. `None` means that the thread is not
+    /// ready, and `Some(None)` that the process does not record.
     #[inline(always)]
     fn ready(&self) -> Option<Option<&'static ProcessState>> {
         let word = self.word.get()?;
         (word.load(Relaxed) == self.epoch.get()).then(|| self.process.get())
     }
 
-    /// Makes this thread ready: it is new, or the only one of a forked child.
+    /// Makes this thread ready. The thread is new, or is the only thread of a forked child.
     #[cold]
     #[inline(never)]
     fn prepare(&self) -> Option<&'static ProcessState> {
@@ -136,8 +137,8 @@ impl ThreadShell {
         process
     }
 
-    /// Begins a hook's work; `None` if a hook is at work already, or if there is no process to
-    /// record for.
+    /// Begins a hook's work. Returns `None` if a hook is at work already in this thread, or if
+    /// there is no process to record for.
     #[inline(always)]
     fn enter(
         &self,
@@ -157,7 +158,7 @@ impl ThreadShell {
     }
 }
 
-/// A hook at work: while this lives, no other one runs in this thread.
+/// Marks a hook as at work: while this guard lives, other hooks do nothing in this thread.
 pub(crate) struct HookGuard<'thread> {
     shell: &'thread ThreadShell,
     pub(crate) process: &'static ProcessState,
@@ -167,10 +168,10 @@ impl HookGuard<'_> {
     /// The state of this thread.
     #[inline(always)]
     pub(crate) fn thread(&mut self) -> &mut ThreadState {
-        // SAFETY: the state is this thread's alone, and while we are busy no second hook comes
-        // here.
+        // SAFETY: the state is this thread's alone, and while this guard lives no second hook gets
+        // a guard.
         let thread = unsafe { &mut *self.shell.thread.get() };
-        // SAFETY: it was written when we became ready.
+        // SAFETY: the state was written when the thread became ready.
         unsafe { thread.assume_init_mut() }
     }
 }
@@ -184,32 +185,33 @@ impl Drop for HookGuard<'_> {
     }
 }
 
-/// Begins a hook's work, if there is a profile; makes one if needed.
+/// Begins a hook's work in a process with a profile. Makes the profile if needed.
 #[inline(always)]
 pub(crate) fn enter<'thread>() -> Option<HookGuard<'thread>> {
     let shell = shell();
     shell.enter(|| shell.ready().unwrap_or_else(|| shell.prepare()))
 }
 
-/// Begins a hook's work, if this thread has recorded in this process.
+/// Begins a hook's work, if this thread is ready to record in this process.
 #[inline(always)]
 pub(crate) fn enter_ready<'thread>() -> Option<HookGuard<'thread>> {
     let shell = shell();
     shell.enter(|| shell.ready().flatten())
 }
 
-/// The number of times that a thread gave up the processor's clock for itself and for all threads
-/// that it starts.
+/// The number of times that a thread gave up the right to read the processor's clock, for itself
+/// and for all threads that it starts.
 static CLOCKS_LOST: AtomicU32 = AtomicU32::new(0);
 
-/// Stops recording in this thread and, if `is_inherited`, in threads that start later: `call` takes
-/// the clock from them. It returns -1 on failure.
+/// Calls `call`, which takes the processor's clock from this thread and, if `is_inherited`, from
+/// threads that start later. These threads stop recording, unless `call` fails and returns -1.
 #[cold]
 pub(crate) fn stop_by(is_inherited: bool, call: impl FnOnce() -> c_long) -> c_long {
     let shell = shell();
     let was_busy = shell.is_busy.replace(true);
     let lost = u32::from(is_inherited);
-    // Counted before the call: a thread that starts during the call must not read the clock.
+    // The count is raised before the call: a thread that starts during the call must not read the
+    // clock.
     CLOCKS_LOST.fetch_add(lost, Relaxed);
     let code = call();
     if code == -1 {
@@ -220,7 +222,8 @@ pub(crate) fn stop_by(is_inherited: bool, call: impl FnOnce() -> c_long) -> c_lo
 }
 
 impl ThreadState {
-    /// Whether this thread records this attempt. It looks for a block if it has none.
+    /// Begins an attempt. Returns whether this thread records the attempt. A thread without a block
+    /// looks for one.
     #[inline(always)]
     pub(crate) fn begin(&mut self, process: &ProcessState) -> bool {
         let (tid, has_joined) = (self.tid, &mut self.has_joined);
@@ -239,7 +242,8 @@ impl ThreadState {
     fn identity(tid: u32) -> Option<ThreadIdentity> {
         let key = leave_key()?;
         let first_round = std::ptr::without_provenance::<c_void>(1);
-        // SAFETY: the key was made. Memory is allocated only for keys behind the first 32.
+        // SAFETY: the key was made. (The C library allocates memory only for keys after the first
+        // 32.)
         let refused = unsafe { libc::pthread_setspecific(key, first_round) };
         if refused != 0 {
             return None;
@@ -273,8 +277,8 @@ pub(crate) fn leave_key() -> Option<libc::pthread_key_t> {
     })
 }
 
-/// Gives the thread's block back. Other destructors may still take locks, so this waits for their
-/// last round.
+/// Gives the thread's block back when the thread ends. Other destructors may still take locks, so
+/// this does nothing before their last round.
 unsafe extern "C" fn leave(round: *mut c_void) {
     let round = round.addr();
     if round < ROUNDS

@@ -1,4 +1,4 @@
-//! An attempt at a lock of any kind.
+//! Attempts at locks of any kind, and releases: calls of the real functions, which are recorded.
 
 use std::ffi::c_int;
 
@@ -54,7 +54,8 @@ pub(super) fn is_clock(clock: clockid_t) -> bool {
     matches!(clock, libc::CLOCK_REALTIME | libc::CLOCK_MONOTONIC)
 }
 
-/// Takes a lock by `wait`, after a try: a thread that finds it free has not waited.
+/// Takes a lock: first by `try_once`, so that a thread that finds the lock free counts no wait, and
+/// then by `wait`.
 #[inline(always)]
 pub(super) fn lock(
     mut site: CallSite,
@@ -76,7 +77,8 @@ pub(super) fn lock(
     code
 }
 
-/// Takes a lock by `wait` without a try; `is_held` says whether it was held.
+/// Takes a lock by `wait` alone. `is_held` says whether the lock was found held, and so whether
+/// this counts as a wait.
 #[cold]
 pub(super) fn lock_seen(
     mut site: CallSite,
@@ -122,7 +124,7 @@ fn pass_over(
     code
 }
 
-/// Tries a lock.
+/// Tries to take a lock by `try_once`.
 #[inline(always)]
 pub(super) fn try_lock(
     mut site: CallSite,
@@ -139,7 +141,7 @@ pub(super) fn try_lock(
     code
 }
 
-/// Releases a lock: the hold ends just before other threads can take it.
+/// Releases a lock. The recorded end of the hold is just before other threads can take the lock.
 #[inline(always)]
 pub(super) fn unlock(lock: usize, unlock: impl FnOnce() -> c_int) -> c_int {
     let ending = record::begin_release(lock);

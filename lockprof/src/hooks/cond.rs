@@ -1,11 +1,11 @@
-//! Waiting on a condition: the mutex is released, and taken back within the real function.
+//! Waiting on a condition. The real function releases the mutex and acquires it again.
 //!
-//! The hold ends when the wait begins, and another hold begins at the call site of the wait when
-//! the wait is over. The time spent waiting for the condition and the time spent waiting for the
-//! mutex cannot be told apart: their sum counts as time asleep.
+//! The recorded hold ends when the wait begins. When the wait is over, another hold begins at the
+//! call site of the wait. The time spent waiting for the condition and the time spent waiting for
+//! the mutex cannot be told apart: their sum counts as time asleep.
 //!
-//! These functions may end by cancelling the thread, which unwinds through us: nothing here has a
-//! destructor. A cancelled thread has the mutex then, but that is not recorded.
+//! The thread may be cancelled in these functions, which unwinds the stack through them. So nothing
+//! here has a destructor. A cancelled thread holds the mutex again, but that hold is not recorded.
 
 use std::ffi::c_int;
 

@@ -1,8 +1,8 @@
 //! The replacements for functions of the C library.
 //!
-//! A hook that takes a lock is two functions: a *stub* with the name of the C library's function,
-//! which adds two arguments, its return address and the caller's frame pointer, and the function
-//! that it jumps to.
+//! A hook that takes a lock consists of two functions. A *stub* has the name of the C library's
+//! function. It adds two arguments, its return address and the caller's frame pointer, and jumps to
+//! the second function, which does the work.
 
 mod attempt;
 mod cond;
@@ -15,7 +15,7 @@ mod spin;
 
 use crate::{process, real, settings, thread};
 
-/// Defines a stub. The number is that of the function's arguments.
+/// Defines a stub. `$number` is the number of the function's arguments.
 macro_rules! stub {
     ($number:tt $abi:literal $name:ident($($argument:ident: $kind:ty),*) => $inner:path) => {
         #[unsafe(naked)]
@@ -50,14 +50,14 @@ macro_rules! stub {
 use stub;
 
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-compile_error!("the stubs, and the words of a mutex, are known for two kinds of machine");
+compile_error!("lockprof supports only x86-64 and AArch64: its stubs are written in assembly");
 
 /// Called by the dynamic linker when the library is loaded; there is one thread then.
 extern "C" fn loaded() {
     real::find_all();
     if settings::settings().is_some() {
         process::loaded();
-        // Keys that come first need no memory of their own.
+        // The C library allocates no memory for the first 32 keys, so this key is made early.
         thread::leave_key();
     }
 }

@@ -1,4 +1,4 @@
-//! Unloading of libraries: other libraries may be loaded at the same addresses later.
+//! The hook for unloading a library. Other libraries may later be loaded at the same addresses.
 
 use std::ffi::{c_int, c_void};
 

@@ -1,4 +1,4 @@
-//! Mutexes, of POSIX and of C11 (which are the same in memory).
+//! Mutexes of POSIX and of C11, which have the same layout in memory.
 
 use std::ffi::c_int;
 use std::sync::atomic::AtomicI32;
@@ -17,7 +17,7 @@ use crate::record::{self, AttemptOutcome};
 #[repr(C)]
 struct MutexWords {
     lock: AtomicI32,
-    /// The owner's nesting depth, if it may take the mutex repeatedly.
+    /// The number of times that the owner has taken the mutex, if the mutex is recursive.
     count: AtomicI32,
     /// The thread id of the owner.
     owner: AtomicI32,
@@ -31,8 +31,8 @@ const ERROR_CHECKING: i32 = 2;
 const ROBUST: i32 = 16;
 const INHERITING: i32 = 32;
 
-/// The owner of a robust mutex in an inconsistent state; the word of the lock then names the
-/// holder.
+/// The value of `owner` in a robust mutex whose state is inconsistent. Then `lock` has the thread
+/// id of the holder.
 const INCONSISTENT: i32 = i32::MAX;
 const THREAD_MASK: i32 = 0x3fff_ffff;
 
@@ -59,32 +59,35 @@ impl MutexWords {
         owner != 0 && owner.unsigned_abs() == record::own_number()
     }
 
-    /// Whether the mutex must not be tried: glibc (2.36 at least) leaves an unrecoverable mutex
-    /// taken after a try.
+    /// Whether the mutex is robust. A robust mutex must not be tried: after a try, glibc (at least
+    /// 2.36) leaves an unrecoverable mutex locked.
     #[inline]
     fn is_robust(&self) -> bool {
         self.kind.load(Relaxed) & ROBUST != 0
     }
 
-    /// Whether its owner inherits the priority of its waiters.
+    /// Whether the owner of the mutex inherits the priority of the waiters.
     fn is_inheriting(&self) -> bool {
         self.kind.load(Relaxed) & INHERITING != 0
     }
 
-    /// Whether the mutex is held. The word of the lock names the owner or, for some kinds, only
-    /// says that there is one.
+    /// Whether the mutex is held. For some kinds of mutex `lock` has the thread id of the owner,
+    /// for the others only a flag.
     #[cold]
     fn is_held(&self) -> bool {
         self.lock.load(Relaxed) & THREAD_MASK != 0
     }
 
-    /// Whether this thread has the lock already, so that taking it again only counts.
+    /// Whether this thread already has the mutex and the mutex is recursive, so that taking it
+    /// again only raises a count.
     #[inline]
     pub(super) fn is_inner_lock(&self) -> bool {
         self.is(RECURSIVE) && self.is_ours()
     }
 
-    /// Whether an unlock leaves the lock with this thread, or this thread does not have it at all.
+    /// Whether an unlock by this thread does not release the mutex: because the thread has taken a
+    /// recursive mutex several times, or because the mutex checks its owner and this thread is not
+    /// the owner.
     #[inline]
     pub(super) fn is_inner_unlock(&self) -> bool {
         let kind = self.kind.load(Relaxed);
@@ -102,11 +105,11 @@ pub(super) unsafe fn is_inner_unlock(mutex: *mut pthread_mutex_t) -> bool {
     unsafe { words(mutex) }.is_inner_unlock()
 }
 
-/// The thread id of this thread, as locks note it. It is read from a lock, since system calls may
-/// be forbidden.
+/// The id of this thread, as mutexes note it for their owner. It is read from a mutex, since system
+/// calls may be forbidden.
 pub(crate) fn own_number() -> u32 {
     let mut mutex = libc::PTHREAD_MUTEX_INITIALIZER;
-    // A mutex of another kind may not note its owner.
+    // The mutex is made recursive, since a mutex of another kind may not note its owner.
     // SAFETY: only this thread has the mutex.
     unsafe { words(&raw mut mutex) }.kind.store(RECURSIVE, Relaxed);
     // SAFETY: as above.
@@ -180,7 +183,7 @@ unsafe extern "C" fn clocklock_mutex(
         // SAFETY: as above.
         return unsafe { take(site, m, (of_posix, &real::MUTEX_TRYLOCK), wait) };
     }
-    // With some clocks the real function never acquires the lock, even a free one.
+    // With such a clock or mutex, the real function may never acquire the mutex, even a free one.
     lock_seen(site, of_posix, words.is_held(), wait)
 }
 

@@ -1,4 +1,4 @@
-//! Exact counts of the actions of programs.
+//! Tests that the counts in a profile are exact.
 
 use crate::scene::{Scene, by_kind, compare};
 
@@ -44,7 +44,7 @@ fn locks_of_cpp_are_counted_exactly() {
 fn a_failed_try_is_charged_with_the_delay_until_the_lock_was_got() {
     let Some(scene) = Scene::compile("locks.c") else { return };
     let mutex = by_kind(&scene.compare(&["tries", "20"]))["mutex"];
-    // The delay is five naps of 20 ms.
+    // The delay is five sleeps of 20 ms.
     assert!((100_000_000..10_000_000_000).contains(&mutex.try_delay_ns), "{mutex:?}");
     assert_eq!((mutex.try_delay_ns_max, mutex.wait_ns), (mutex.try_delay_ns, 0), "{mutex:?}");
 }
@@ -82,7 +82,7 @@ fn a_lock_that_was_got_by_an_attempt_that_is_passed_over_ends_delays_and_has_no_
     let reading = scene.take("profile");
     compare(&output, &reading, "sampled");
     let mutex = by_kind(&reading)["mutex"];
-    assert!(mutex.try_delay_ns < 1_000_000_000, "the nap counts as a delay: {mutex:?}");
+    assert!(mutex.try_delay_ns < 1_000_000_000, "the sleep counts as a delay: {mutex:?}");
     let pairs = reading.threads.iter().flat_map(|thread| &thread.pairs);
     let mut known: Vec<_> =
         pairs.map(|pair| (pair.holder != 0, pair.totals.try_failed_count)).collect();

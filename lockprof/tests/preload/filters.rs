@@ -1,4 +1,4 @@
-//! Programs that forbid themselves system calls and are killed for making one.
+//! Tests with programs that forbid themselves system calls, and would be killed for making one.
 
 use crate::scene::{Scene, compare};
 

@@ -1,4 +1,4 @@
-//! Programs that interfere with the recording.
+//! Tests with programs and systems that interfere with the recording.
 
 use std::fs;
 use std::process::Command;
@@ -68,8 +68,8 @@ fn more_threads_than_blocks_are_lost_and_counted() {
     assert_eq!(mutex.count + reading.counts.lost, 800, "{:?}", reading.counts);
 }
 
-/// A shell in the scene's directory that has made a mount; `None`, after reporting it, if that is
-/// impossible.
+/// Returns a function that runs a script in the scene's directory, after the mount command `mount`.
+/// Prints a message and returns `None` if nothing can be mounted.
 fn mounted(scene: &Scene, mount: &str, what: &str) -> Option<impl Fn(&str) -> Command> {
     let unshare = |script: &str| {
         let mut command = Command::new("unshare");
@@ -108,7 +108,7 @@ fn on_a_full_disk_threads_without_room_are_lost_and_none_is_killed() {
     let Some(scene) = Scene::compile("lives.c") else { return };
     let mount = "mkdir -p full; mount -t tmpfs -o size=1400k none full";
     let Some(shell) = mounted(&scene, mount, "a full disk") else { return };
-    // Room for the shared part and for the block of one thread.
+    // The disk has enough room for the shared part of a profile and the block of one thread.
     let run = "env LD_PRELOAD=\"$LIBRARY\" LOCKPROF_FILE=full/profile LOCKPROF_THREADS=256 \
                ./program 'short lives' 400; cp full/profile .";
     scene.run(&mut shell(run));

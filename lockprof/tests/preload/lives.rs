@@ -1,11 +1,11 @@
-//! Processes and threads that begin and end.
+//! Tests with processes and threads that begin and end.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 
 use crate::scene::{Scene, by_kind, compare};
 
-/// Runs a case; each process has reported the contents of its profile.
+/// Runs a case, and compares the report of each process with its profile.
 fn run(arguments: &[&str], profile_count: usize) {
     let Some(scene) = Scene::compile("lives.c") else { return };
     scene.compare_all(arguments, profile_count);

@@ -1,7 +1,8 @@
-//! Programs in C and C++ with the library preloaded. Their profiles must agree with the counts of
-//! lock operations that the programs report themselves. `programs/` has their sources.
+//! Tests with programs in C and C++ into which the library is preloaded. Their profiles must agree
+//! with the counts of lock operations that the programs report themselves. `programs/` has the
+//! sources of the programs.
 
-#![cfg(not(tsan))] // It does not go with a library that stands in for its own functions.
+#![cfg(not(tsan))] // ThreadSanitizer and the library both replace the same functions.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod counts;

@@ -1,4 +1,4 @@
-//! Call sites: callers, and the modules that they lie in.
+//! Tests of call sites: the callers, and the modules that they lie in.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +6,7 @@ use forebay_sync::profile::{ModuleRead, ProfileSnapshot, SiteRead};
 
 use crate::scene::{Scene, compare};
 
-/// The program and its plugin, run.
+/// Runs the program with its plugin, and returns the profile. `None` if there is no compiler.
 fn run(variables: &[(&str, &str)]) -> Option<ProfileSnapshot> {
     let scene = Scene::compile("plugin.c")?;
     scene.compile_plugin("plugin.so", &[]);
@@ -16,10 +16,10 @@ fn run(variables: &[(&str, &str)]) -> Option<ProfileSnapshot> {
     Some(reading)
 }
 
-/// The files that the callers of a site lie in, by their last names.
+/// The file that each caller of a site lies in, without its directory.
 fn files(reading: &ProfileSnapshot, site: &SiteRead) -> Vec<String> {
     let file_of = |address: &u64| {
-        // The program is removed at the end.
+        // A row without a path says that the module at these addresses was unloaded later.
         let is_it = |module: &&ModuleRead| {
             !module.path.is_empty() && (module.start..module.end).contains(address)
         };
@@ -51,11 +51,11 @@ fn a_library_that_lies_where_another_lay_is_known() {
         of_name.map(|(index, module)| (index, module.start)).collect::<Vec<_>>()
     };
     let (one, two) = (rows_of("/one.so"), rows_of("/two.so"));
-    // The linker maps the next library where there is room.
+    // The linker may map the two libraries at different addresses.
     if one[0].1 != two[0].1 {
-        return println!("they lie apart: {one:?}, {two:?}");
+        return println!("the libraries have different addresses: {one:?}, {two:?}");
     }
-    // Libraries that were loaded again took no lock at a new place, so no scan looked for them.
+    // A library that was loaded again took no lock at a new call site, so no scan found it again.
     assert!(one.len() == 1 && two.len() == 1 && one[0].0 < two[0].0, "{one:?}, {two:?}");
     let last = reading.modules.iter().rfind(|module| module.start == one[0].1);
     assert_eq!(

@@ -1,4 +1,4 @@
-//! The functions return the same results as without the library.
+//! Tests that the replaced functions return the same results as without the library.
 
 use std::process::Command;
 

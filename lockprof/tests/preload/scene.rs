@@ -1,4 +1,4 @@
-//! A directory, programs that are compiled into it and run, and the profiles that they leave.
+//! A directory for a test: a program is compiled into it and run there, and leaves profiles there.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -9,17 +9,17 @@ use forebay_sync::profile::{ProfileSnapshot, SiteTotals};
 use forebay_testkit::has_compiler;
 use tempfile::TempDir;
 
-/// Where a test runs its programs.
+/// A directory with a compiled program that a test runs.
 pub(crate) struct Scene {
     dir: TempDir,
     name: &'static str,
 }
 
-/// The actions of a program, by kind of lock and by count.
+/// The counts of a program's actions, by the kind of lock and the name of the count.
 type Counts = BTreeMap<(String, String), u64>;
 
 impl Scene {
-    /// Compiles a program; `None` if tests without a compiler are skipped.
+    /// Compiles a program. Returns `None` if there is no compiler, so that the test is skipped.
     pub(crate) fn compile(name: &'static str) -> Option<Scene> {
         let compiler = if name.ends_with(".cc") { "c++" } else { "cc" };
         if !has_compiler(compiler) {
@@ -34,7 +34,7 @@ impl Scene {
         Some(Scene { dir, name })
     }
 
-    /// Compiles the library of `plugin.c` to this file.
+    /// Compiles `plugin.c` as a library, to a file of this name.
     pub(crate) fn compile_plugin(&self, name: &str, flags: &[&str]) {
         let mut cc = Command::new("cc");
         cc.args(["-O1", "-g", "-fno-omit-frame-pointer", "-DPLUGIN", "-shared", "-fPIC", "-o"]);
@@ -82,7 +82,8 @@ impl Scene {
         names
     }
 
-    /// Runs a case; each of `count` processes has reported the contents of its profile.
+    /// Runs a case in which `profile_count` processes make profiles, and compares the report of
+    /// each process with its profile.
     pub(crate) fn compare_all(
         &self,
         arguments: &[&str],
@@ -119,7 +120,7 @@ impl Scene {
     }
 }
 
-/// Where the source of a program is.
+/// The path of a program's source.
 fn source(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs").join(name)
 }
@@ -176,7 +177,7 @@ pub(crate) fn by_kind(reading: &ProfileSnapshot) -> BTreeMap<String, SiteTotals>
     kinds
 }
 
-/// Where cargo has put the library for this test.
+/// The path of the library that cargo has built for this test.
 pub(crate) fn library() -> PathBuf {
     let test = env::current_exe().unwrap();
     test.parent().unwrap().join("liblockprof.so")

@@ -1,4 +1,5 @@
-//! Callers of callers are found on a thread's own stack, and on no other memory.
+//! Tests that callers of callers are found on a thread's own stack, and that no other memory is
+//! searched for them.
 
 use forebay_sync::profile::ProfileSnapshot;
 
