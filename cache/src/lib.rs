@@ -54,7 +54,8 @@ mod tool;
 
 #[cfg(not(loom))]
 pub use flight::{
-    BodyReader, FillRefused, FollowOutcome, Follower, NoReaders, ReadEvent, RenewedHead, VariantKey,
+    BodyReader, FillRefused, FollowOutcome, Follower, JoinPolicy, JoinTerms, NoReaders, ReadEvent,
+    RenewedHead, VariantKey,
 };
 #[cfg(not(loom))]
 pub use store::{

@@ -131,25 +131,135 @@ fn a_leader_that_breaks_off_cuts_its_followers_and_is_not_stored() {
     assert_eq!((later.text().as_str(), origin.count("/slow")), ("good", 2));
 }
 
+/// The followers' wait has no limit of its own: as long as the origin may take, they wait, and one
+/// request reaches the origin.
 #[test]
-fn a_slow_leader_holds_its_followers_only_for_a_while() {
+fn followers_wait_for_a_slow_leader_as_long_as_the_origin_may_take() {
     let gate = Gate::new();
     let held = gate.clone();
-    let origin = Origin::start(move |request| match request.nth {
-        0 => Script::new().wait(&held).send(answer_head("200 OK", STORABLE, 4)).send("slow"),
-        _ => Script::answer("200 OK", STORABLE, b"fast"),
+    let origin = Origin::start(move |_| {
+        Script::new().wait(&held).send(answer_head("200 OK", STORABLE, 4)).send("slow")
     });
-    let server = builder(&origin).flag("--collapse-wait-ms-max", "100ms").start();
-    let mut leader = waiting_clients(&server, 1).remove(0);
-    eventually("the leader has asked", || origin.count("/slow") == 1);
-    let mut followers = waiting_clients(&server, 5);
-    for follower in &mut followers {
-        assert_eq!(follower.response("GET").expect("whole").text(), "fast");
-    }
-    assert!(!gate.is_open());
-    assert!(server.stat("collapse_timeouts_total") >= 1.0);
+    let server = server_before(&origin);
+    let mut clients = waiting_clients(&server, 20);
+    eventually("all wait", || server.stat("requests_total") == 20.0);
     gate.open();
-    assert_eq!(leader.response("GET").expect("whole").text(), "slow");
+    for client in &mut clients {
+        assert_eq!(client.response("GET").expect("whole").text(), "slow");
+    }
+    assert_eq!(origin.count("/slow"), 1);
+}
+
+/// However many clients wait for a URL, an origin that fails gets few requests for it.
+#[test]
+fn a_failing_origin_gets_few_requests_however_many_clients_wait() {
+    type Failing = fn(Script) -> Script;
+    let cases: [(&str, Failing, u16); 3] = [
+        ("reset", |script| script.close(), 502),
+        ("status 500", |script| script.send(answer_head("500 Oops", &[], 4)).send("oops"), 500),
+        ("malformed", |script| script.send("nonsense\r\n\r\n").close(), 502),
+    ];
+    for (name, failing, status) in cases {
+        let gate = Gate::new();
+        let held = gate.clone();
+        let origin = Origin::start(move |_| failing(Script::new().wait(&held)));
+        let server = server_before(&origin);
+        let mut clients = waiting_clients(&server, 60);
+        eventually("all wait", || server.stat("requests_total") == 60.0);
+        gate.open();
+        let mut own_count = 0;
+        for client in &mut clients {
+            let response = client.response("GET").expect("the client gets an answer");
+            assert_eq!(response.status, status, "{name}: {response:?}");
+            own_count += u32::from(!response.text().contains("other requests"));
+        }
+        // Each worker's followers run in turns of their own, so that a few more leaders than
+        // failures are possible.
+        let asked = origin.count("/slow");
+        assert!((1..=9).contains(&asked), "{name}: the origin got {asked} requests");
+        assert!(own_count as usize <= asked, "{name}: {own_count} answers to {asked} requests");
+        let shared_count = f64::from(60 - own_count);
+        eventually("the failures are counted", || {
+            server.stat("collapse_failures_total") == shared_count
+        });
+    }
+}
+
+#[test]
+fn requests_with_authorization_do_not_wait_for_one_another() {
+    let gate = Gate::new();
+    let held = gate.clone();
+    let origin = Origin::start(move |request| {
+        let user = request.head.field("authorization").unwrap_or("nobody").to_string();
+        let script = if user == "first" { Script::new().wait(&held) } else { Script::new() };
+        script.send(answer_head("200 OK", STORABLE, user.len())).send(user)
+    });
+    let server = server_before(&origin);
+    let ask = |user: &str| {
+        let mut client = Client::connect(server.address());
+        client.send(slow_request(&[&format!("Authorization: {user}")]));
+        client
+    };
+    let mut first = ask("first");
+    eventually("the first request has arrived", || origin.count("/slow") == 1);
+    for user in ["second", "third", "second"] {
+        assert_eq!(ask(user).response("GET").expect("whole").text(), user);
+    }
+    // Nor does a request without Authorization wait.
+    let mut anonymous = waiting_clients(&server, 1).remove(0);
+    assert_eq!(anonymous.response("GET").expect("whole").text(), "nobody");
+    gate.open();
+    assert_eq!(first.response("GET").expect("whole").text(), "first");
+}
+
+/// RFC 9111 §3.5: a response that permits sharing is stored, and the next requests share it, while
+/// it arrives and later.
+#[test]
+fn a_response_to_authorization_that_may_be_shared_is_stored() {
+    let gate = Gate::new();
+    let held = gate.clone();
+    let origin = Origin::start(move |_| {
+        let head = answer_head("200 OK", &["Cache-Control: public, max-age=60"], 12);
+        Script::new().send(head).send("first ").wait(&held).send("second")
+    });
+    let server = server_before(&origin);
+    let ask = |user: &str| {
+        let mut client = Client::connect(server.address());
+        client.send(slow_request(&[&format!("Authorization: {user}")]));
+        client
+    };
+    let mut first = ask("first");
+    first.peek("GET", |response| !response.body.is_empty()).expect("the first half");
+    let mut others = [ask("second"), waiting_clients(&server, 1).remove(0)];
+    for client in &mut others {
+        client.peek("GET", |response| !response.body.is_empty()).expect("the first half");
+    }
+    gate.open();
+    for client in others.iter_mut().chain([&mut first]) {
+        assert_eq!(client.response("GET").expect("whole").text(), "first second");
+    }
+    assert_eq!(ask("third").response("GET").expect("whole").text(), "first second");
+    assert_eq!(origin.count("/slow"), 1);
+}
+
+/// Once a response could not be stored, the requests for its variant do not wait for one another.
+#[test]
+fn requests_for_an_unstorable_url_go_side_by_side() {
+    let gate = Gate::new();
+    let held = gate.clone();
+    let origin = Origin::start(move |request| {
+        let script = if request.nth == 0 { Script::new() } else { Script::new().wait(&held) };
+        script.send(answer_head("200 OK", &["Cache-Control: no-store"], 2)).send("ok")
+    });
+    let server = server_before(&origin);
+    Client::connect(server.address()).ask("GET", "/slow", &[]).expect("whole");
+    let mut clients = waiting_clients(&server, 50);
+    eventually("all of them reach the origin", || origin.count("/slow") == 51);
+    gate.open();
+    for client in &mut clients {
+        assert_eq!(client.response("GET").expect("whole").text(), "ok");
+    }
+    assert_eq!(server.stat("hits_for_miss_total"), 50.0);
 }
 
 #[test]

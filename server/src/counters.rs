@@ -122,8 +122,11 @@ counters! {
         "Requests that bypass the cache because of their method, body, route or a directive.";
     Collapsed, Counter, "collapsed_total",
         "Requests answered from the fetch of another request.";
-    CollapseTimeouts, Counter, "collapse_timeouts_total",
-        "Followers that waited for `collapse_wait_ms_max` and then fetched for themselves.";
+    CollapseFailures, Counter, "collapse_failures_total",
+        "Requests that failed because the fetches of other requests, for which they waited, failed.";
+    HitsForMiss, Counter, "hits_for_miss_total",
+        "Requests that were not collapsed because a response could not be stored less than \
+         `hit_for_miss_ms` before.";
     Stored, Counter, "stored_total",
         "Responses stored.";
     NotStored, Counter, "not_stored_total",

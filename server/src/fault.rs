@@ -79,6 +79,9 @@ pub(crate) enum Fault {
     OriginBroke,
     /// The origin's answer is malformed, framed twice or too long.
     OriginAnswer(&'static str),
+    /// The fetches of other requests, for which this one waited, failed; the last one with this
+    /// status.
+    FetchesFailed(u16),
 }
 
 impl Fault {
@@ -127,6 +130,7 @@ impl Fault {
             Fault::Loop => 508,
             Fault::HitCut | Fault::GaveWay | Fault::Rules | Fault::Internal => 500,
             Fault::OriginBusy | Fault::PurgeBusy | Fault::PurgeElsewhere => 503,
+            Fault::FetchesFailed(status) => status,
             Fault::OnlyIfCached
             | Fault::OriginConnectTimeout
             | Fault::OriginFirstByteTimeout
@@ -173,6 +177,7 @@ impl Fault {
             Fault::OriginIdleTimeout => "the origin stopped sending",
             Fault::OriginBroke => "the origin closed the connection before its answer was complete",
             Fault::OriginAnswer(reason) => reason,
+            Fault::FetchesFailed(_) => "the origin failed to answer other requests for this URL",
         }
     }
 
@@ -218,7 +223,7 @@ impl Fault {
             }
             Fault::OriginBroke | Fault::OriginAnswer(_) => Some(Counter::OriginBadAnswers),
             // These faults are counted where they are detected.
-            Fault::PurgeBusy | Fault::PurgeElsewhere => None,
+            Fault::PurgeBusy | Fault::PurgeElsewhere | Fault::FetchesFailed(_) => None,
             Fault::ClientGone | Fault::OnlyIfCached | Fault::Internal => None,
         }
     }

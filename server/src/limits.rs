@@ -190,11 +190,12 @@ pub(crate) const INTERIM_COUNT_MAX: u32 = 16;
 
 /// Times that one request joins a fetch before it goes to the origin by itself: once for the
 /// resource, once for its variant, once more if the variant was replaced in between.
-pub(crate) const JOINS_MAX: usize = 3;
+pub(crate) const JOINS_MAX: usize = 5;
 
-/// How long requests for a URL with an unstorable answer do not collapse. A URL that becomes
-/// storable is noticed after it.
-pub(crate) const DECLINED_MS: u64 = 10_000;
+/// Failed fetches that one request waits for; then it fails too. A fetch may fail because of the
+/// request that started it, so others are started; but a failing origin gets few requests for a
+/// URL, however many clients wait for it.
+pub(crate) const FAILED_FETCHES_MAX: u32 = 3;
 
 /// Size of a batch of access log lines, which a worker hands to the writer.
 pub(crate) const LOG_BATCH_BYTES: usize = 32 << 10;

@@ -212,7 +212,9 @@ impl Piece {
 
 #[cfg(test)]
 mod tests {
-    use forebay_cache::{CollapseResult, Lookup, RecordTimes, Store, StoreConfig, StoreWorker};
+    use forebay_cache::{
+        CollapseResult, JoinTerms, Lookup, RecordTimes, Store, StoreConfig, StoreWorker,
+    };
 
     use super::*;
 
@@ -224,7 +226,9 @@ mod tests {
     const STORED: [u8; 1000] = [b's'; 1000];
 
     fn put(store: &StoreWorker, body: &[u8]) {
-        let CollapseResult::Leader(leader, _) = store.collapse(b"key", None, None, 0) else {
+        let CollapseResult::Leader(leader, _) =
+            store.collapse(b"key", None, None, JoinTerms::at(0))
+        else {
             unreachable!("there is no other fetch");
         };
         let times = RecordTimes { response_time: 0, stale_from: u64::MAX };

@@ -4,7 +4,7 @@ use std::cell::{Cell, OnceCell};
 use std::hint::black_box;
 use std::sync::Arc;
 
-use forebay_cache::{CollapseResult, Lookup, RecordTimes, Store, StoreConfig, StoreWorker};
+use forebay_cache::{CollapseResult, Lookup, RecordTimes, Store, StoreConfig, StoreWorker, JoinTerms};
 use forebay_conflict::THREADS_MAX;
 
 use crate::workloads::Operation;
@@ -48,7 +48,7 @@ fn insert(worker: &StoreWorker, key: &[u8]) {
 }
 
 fn is_stored(worker: &StoreWorker, key: &[u8]) -> bool {
-    let CollapseResult::Leader(leader, _follower) = worker.collapse(key, None, None, 0) else {
+    let CollapseResult::Leader(leader, _follower) = worker.collapse(key, None, None, JoinTerms::at(0)) else {
         unreachable!("no other thread fetches it");
     };
     let filling = leader.begin(HEAD, None, Some(BODY.len() as u64), FRESH);

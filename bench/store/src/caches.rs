@@ -3,7 +3,7 @@
 use std::hint::black_box;
 use std::sync::Arc;
 
-use forebay_cache::{CollapseResult, Lookup, RecordTimes, Store, StoreConfig, StoreWorker};
+use forebay_cache::{CollapseResult, Lookup, RecordTimes, Store, StoreConfig, StoreWorker, JoinTerms};
 
 /// The body of every record.
 pub(crate) const BODY: [u8; 64] = [b'x'; 64];
@@ -40,7 +40,7 @@ pub(crate) fn config(key_count: usize) -> StoreConfig {
 }
 
 pub(crate) fn put(worker: &StoreWorker, key: &[u8]) {
-    let CollapseResult::Leader(leader, _follower) = worker.collapse(key, None, None, 0) else {
+    let CollapseResult::Leader(leader, _follower) = worker.collapse(key, None, None, JoinTerms::at(0)) else {
         unreachable!("no leader for {key:?}, although it has no other fetch");
     };
     let filling = leader.begin(HEAD, None, Some(BODY.len() as u64), FRESH);

@@ -5,8 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use forebay_cache::{
     CollapseResult, Lookup, RecordTags, RecordTimes, Selection, Store, StoreConfig, StoreWorker,
-    TagExpr,
-};
+    TagExpr, JoinTerms};
 
 use crate::time::{Spent, median};
 
@@ -156,7 +155,7 @@ impl Filled {
 }
 
 fn put(worker: &StoreWorker, key: &[u8], tags: RecordTags) {
-    let CollapseResult::Leader(leader, _) = worker.collapse(key, None, None, 0) else {
+    let CollapseResult::Leader(leader, _) = worker.collapse(key, None, None, JoinTerms::at(0)) else {
         panic!("no leader for {key:?}, although it has no other fetch");
     };
     let times = RecordTimes { response_time: 1, stale_from: u64::MAX >> 16 };

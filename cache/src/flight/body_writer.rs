@@ -146,10 +146,10 @@ impl BodyWriter {
     }
 
     /// Gives up storing a body that is longer than the caller stores: it goes on to its readers as
-    /// a sliding window, and the key is not collapsed for `declined_ms` from `now_ms`.
+    /// a sliding window, and the key is not collapsed for a while from `now_ms`.
     pub(crate) fn give_up_storing(&mut self, now_ms: u64) {
         if !self.sliding {
-            self.guard.flights.decline(&self.guard.flight, now_ms);
+            self.guard.unregister_declined(now_ms);
             self.slide();
         }
     }

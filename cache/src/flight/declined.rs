@@ -1,52 +1,68 @@
-//! Keys whose last response was not storable. Their requests are not collapsed for a while: each
-//! would wait for a leader only to fetch for itself.
+//! Keys whose last response was not storable ("hit-for-miss"). Their requests are not collapsed for a
+//! while: each would wait for a leader only to fetch for itself.
 //!
-//! A fixed table with one slot per hash: a newer key replaces an older one, which costs one
-//! collapsed wait.
+//! A fixed table of sets. All variants of a resource share a set; a new key replaces the key of its
+//! set that expires first, which costs one collapsed wait.
 
-/// Slots per shard.
-const COUNT: usize = 256;
+/// Sets per shard.
+const SETS: usize = 64;
+
+/// Keys per set.
+const WAYS: usize = 4;
 
 /// Memory of one table.
-pub(super) const BYTES: usize = COUNT * size_of::<DeclinedEntry>();
+pub(super) const BYTES: usize = SETS * size_of::<[DeclinedEntry; WAYS]>();
+
+/// The hashes that identify a flight's key.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct DeclinedKey {
+    /// Hash of the primary key.
+    pub(super) primary: u64,
+    /// Hash of primary key and variant.
+    pub(super) flight: u64,
+}
 
 #[derive(Clone, Copy, Default)]
 struct DeclinedEntry {
-    hash: u64,
+    key: DeclinedKey,
     until_ms: u64,
 }
 
 /// The declined keys of one shard.
 pub(super) struct Declined {
-    slots: Box<[DeclinedEntry]>,
+    sets: Box<[[DeclinedEntry; WAYS]]>,
 }
 
 impl Declined {
     pub(super) fn new() -> Self {
-        Self { slots: vec![DeclinedEntry::default(); COUNT].into_boxed_slice() }
+        Self { sets: vec![[DeclinedEntry::default(); WAYS]; SETS].into_boxed_slice() }
     }
 
     /// Remembers a key until `until_ms`.
-    pub(super) fn remember(&mut self, hash: u64, until_ms: u64) {
-        *self.slot(hash) = DeclinedEntry { hash, until_ms };
+    pub(super) fn remember(&mut self, key: DeclinedKey, until_ms: u64) {
+        let set = self.set(key.primary);
+        let slot = match set.iter().position(|entry| entry.key == key) {
+            Some(own) => own,
+            None => (0..WAYS).min_by_key(|&way| set[way].until_ms).unwrap_or(0),
+        };
+        set[slot] = DeclinedEntry { key, until_ms };
     }
 
     /// Whether the key is remembered at `now_ms`.
-    pub(super) fn contains(&self, hash: u64, now_ms: u64) -> bool {
-        let slot = &self.slots[hash as usize % COUNT];
-        slot.hash == hash && now_ms < slot.until_ms
+    pub(super) fn contains(&self, key: DeclinedKey, now_ms: u64) -> bool {
+        let set = &self.sets[key.primary as usize % SETS];
+        set.iter().any(|entry| entry.key == key && now_ms < entry.until_ms)
     }
 
-    /// Forgets a key.
-    pub(super) fn forget(&mut self, hash: u64) {
-        let slot = self.slot(hash);
-        if slot.hash == hash {
-            *slot = DeclinedEntry::default();
+    /// Forgets all variants of a primary key.
+    pub(super) fn forget(&mut self, primary: u64) {
+        for entry in self.set(primary).iter_mut().filter(|entry| entry.key.primary == primary) {
+            *entry = DeclinedEntry::default();
         }
     }
 
-    fn slot(&mut self, hash: u64) -> &mut DeclinedEntry {
-        &mut self.slots[hash as usize % COUNT]
+    fn set(&mut self, primary: u64) -> &mut [DeclinedEntry; WAYS] {
+        &mut self.sets[primary as usize % SETS]
     }
 }
 
@@ -54,18 +70,42 @@ impl Declined {
 mod tests {
     use super::*;
 
+    fn key(primary: u64, flight: u64) -> DeclinedKey {
+        DeclinedKey { primary, flight }
+    }
+
     #[test]
-    fn a_key_is_declined_until_its_time_is_over_or_it_is_forgotten() {
+    fn a_variant_is_declined_until_its_time_is_over_or_its_resource_is_forgotten() {
         let mut declined = Declined::new();
-        declined.remember(7, 100);
-        for (hash, now_ms, expected) in
-            [(7, 0, true), (7, 99, true), (7, 100, false), (8, 0, false)]
-        {
-            assert_eq!(declined.contains(hash, now_ms), expected, "{hash} at {now_ms}");
+        declined.remember(key(7, 1), 100);
+        declined.remember(key(7, 2), 50);
+        for (key, now_ms, expected) in [
+            (key(7, 1), 0, true),
+            (key(7, 1), 99, true),
+            (key(7, 1), 100, false),
+            (key(7, 2), 49, true),
+            (key(7, 2), 50, false),
+            (key(7, 3), 0, false),
+            (key(8, 1), 0, false),
+        ] {
+            assert_eq!(declined.contains(key, now_ms), expected, "{key:?} at {now_ms}");
         }
-        declined.forget(7 + COUNT as u64);
-        assert!(declined.contains(7, 0), "a neighbour in the same slot is another key");
+        declined.forget(7 + SETS as u64);
+        assert!(declined.contains(key(7, 1), 0), "another resource of the same set was forgotten");
         declined.forget(7);
-        assert!(!declined.contains(7, 0));
+        assert!(!declined.contains(key(7, 1), 0) && !declined.contains(key(7, 2), 0));
+    }
+
+    #[test]
+    fn a_new_key_replaces_the_key_that_expires_first() {
+        let mut declined = Declined::new();
+        for flight in 0..WAYS as u64 {
+            declined.remember(key(7, flight), 100 + flight);
+        }
+        declined.remember(key(7, 0), 200);
+        declined.remember(key(7, 9), 100);
+        let remembered: Vec<u64> =
+            (0..10).filter(|&flight| declined.contains(key(7, flight), 0)).collect();
+        assert_eq!(remembered, [0, 2, 3, 9]);
     }
 }

@@ -8,7 +8,7 @@ use foldhash::quality::RandomState;
 use forebay_sync::{LockClass, Mutex};
 
 use super::budget::Budget;
-use super::declined;
+use super::declined::{self, DeclinedKey};
 use super::follower::Follower;
 use super::leader_guard::LeaderGuard;
 use super::shard::Shard;
@@ -33,8 +33,6 @@ pub(crate) struct FlightConfig {
     pub(crate) window_bytes: u64,
     /// How long, in sum, one reader may make the other readers of a window wait.
     pub(crate) window_wait_ms_max: u64,
-    /// How long requests for a key are not collapsed after a response that was not storable.
-    pub(crate) declined_ms: u64,
     /// Shards of the table, each with a lock; rounded up to a power of two.
     pub(crate) shard_count: usize,
 }
@@ -59,6 +57,35 @@ pub(crate) struct FlightKey<'a> {
     pub(crate) primary: &'a [u8],
     /// The values that select a variant, if the names are known.
     pub(crate) variant: Option<&'a [u8]>,
+}
+
+/// Which flights a caller follows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum JoinPolicy {
+    /// Any flight of the key. If the caller leads, others follow it at once.
+    Any,
+    /// Only a flight whose response has arrived, since the caller's own response may be for the
+    /// caller alone. If the caller leads, others follow it once its response is being stored.
+    Arrived,
+}
+
+/// The terms on which a caller joins.
+#[derive(Clone, Copy, Debug)]
+pub struct JoinTerms {
+    /// The caller's monotonic clock, in milliseconds.
+    pub now_ms: u64,
+    /// The flights that it follows.
+    pub policy: JoinPolicy,
+    /// If the caller leads and the response is not storable: how long requests for the key are not
+    /// collapsed, in milliseconds.
+    pub declined_ms: u64,
+}
+
+impl JoinTerms {
+    /// Terms under which a caller follows any flight, and declines no key.
+    pub const fn at(now_ms: u64) -> JoinTerms {
+        JoinTerms { now_ms, policy: JoinPolicy::Any, declined_ms: 0 }
+    }
 }
 
 /// Answers for the store and for purges. It is called under the lock of the key's shard, so it must
@@ -88,9 +115,9 @@ pub(crate) trait Gate {
 /// The role of a caller that needs a fetch.
 #[derive(Debug)]
 pub(crate) enum JoinResult {
-    /// The key had no leader: give the guard to a task that fetches, and follow it.
+    /// There is no flight to follow: give the guard to a task that fetches, and follow it.
     Lead(LeaderGuard, Follower),
-    /// The key has a leader.
+    /// Follow this flight.
     Follow(Follower),
     /// The store has changed since the caller looked: look up again.
     Changed,
@@ -127,32 +154,39 @@ impl Flights {
     pub(crate) fn join(
         self: &Arc<Self>,
         key: FlightKey<'_>,
-        now_ms: u64,
+        terms: JoinTerms,
         gate: &impl Gate,
     ) -> JoinResult {
+        let JoinTerms { now_ms, policy, .. } = terms;
         let flight_hash = self.flight_hash(key);
         let mut shard = self.shard(key.hash).lock();
         let purge_noted = gate.note();
         if !gate.is_current() {
             return JoinResult::Changed;
         }
-        if shard.declined.contains(key.hash, now_ms) {
+        if shard.declined.contains(DeclinedKey { primary: key.hash, flight: flight_hash }, now_ms) {
             return JoinResult::Declined;
         }
-        let found = shard.flight(flight_hash, key);
-        if let Some(flight) = found.filter(|flight| gate.may_follow(flight.purge_noted)) {
-            return JoinResult::Follow(Follower::new(flight));
+        let (mut purged, mut is_led) = (None, false);
+        if let Some(flight) = shard.flight(flight_hash, key) {
+            is_led = gate.may_follow(flight.purge_noted);
+            if is_led && (policy == JoinPolicy::Any || flight.has_arrived()) {
+                return JoinResult::Follow(Follower::new(flight));
+            }
+            purged = (!is_led).then(|| Arc::clone(flight));
         }
-        let purged = found.cloned();
         if let Some(purged) = &purged {
             shard.unregister(purged);
         }
         let flight = Arc::new(Flight::new(key, flight_hash, purge_noted));
-        shard.register(Arc::clone(&flight));
+        debug_assert!(!is_led || policy == JoinPolicy::Arrived, "a key has two leaders");
+        if policy == JoinPolicy::Any {
+            shard.register(Arc::clone(&flight));
+        }
         drop(shard);
         purged.into_iter().for_each(|purged| purged.detach());
         let follower = Follower::new(&flight);
-        JoinResult::Lead(LeaderGuard::new(Arc::clone(self), flight), follower)
+        JoinResult::Lead(LeaderGuard::new(Arc::clone(self), flight, terms), follower)
     }
 
     /// Detaches the flights of a primary key from the table, for a purge: no caller joins them any
@@ -205,13 +239,21 @@ impl Flights {
         self.shard(flight.key().hash).lock().unregister(flight);
     }
 
-    /// Removes a flight from the table, and declines its key for `declined_ms` from `now_ms`.
-    pub(super) fn decline(&self, flight: &Arc<Flight>, now_ms: u64) {
-        let hash = flight.key().hash;
-        let until_ms = now_ms.saturating_add(self.config.declined_ms);
-        let mut shard = self.shard(hash).lock();
+    /// Makes the flight of a response that is being stored joinable, unless its key has a flight.
+    pub(super) fn register_arrived(&self, flight: &Arc<Flight>) {
+        debug_assert!(flight.has_arrived(), "followers would wait");
+        let mut shard = self.shard(flight.key().hash).lock();
+        if shard.flight(flight.flight_hash, flight.key()).is_none() {
+            shard.register(Arc::clone(flight));
+        }
+    }
+
+    /// Removes a flight from the table, and declines its key until `until_ms`.
+    pub(super) fn decline(&self, flight: &Arc<Flight>, until_ms: u64) {
+        let primary = flight.key().hash;
+        let mut shard = self.shard(primary).lock();
         shard.unregister(flight);
-        shard.declined.remember(hash, until_ms);
+        shard.declined.remember(DeclinedKey { primary, flight: flight.flight_hash }, until_ms);
         drop(shard);
         self.events.declined.fetch_add(1, Relaxed);
     }

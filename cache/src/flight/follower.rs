@@ -20,8 +20,9 @@ pub enum FollowOutcome {
     Validated(RenewedHead),
     /// Fetch alone: the response is not storable, or its window went on without this follower.
     Declined,
-    /// The fetch failed before any byte of the body could be read.
-    Failed,
+    /// The fetch failed before any byte of the body could be read, with the leader's own code for
+    /// the reason, if it gave one.
+    Failed(Option<u16>),
 }
 
 /// Waits for the outcome of a fetch. Dropping it leaves the flight.
@@ -34,10 +35,10 @@ impl Follower {
         Self { handle: Some(FollowerHandle::new(flight)) }
     }
 
-    /// Polls for the outcome, which is returned once; later polls return `Failed`.
+    /// Polls for the outcome, which is returned once; later polls return `Failed(None)`.
     pub fn poll_outcome(&mut self, cx: &mut Context<'_>) -> Poll<FollowOutcome> {
         let Some(handle) = self.handle.take() else {
-            return Poll::Ready(FollowOutcome::Failed);
+            return Poll::Ready(FollowOutcome::Failed(None));
         };
         let Poll::Ready(phase) = handle.poll_phase(cx) else {
             self.handle = Some(handle);
@@ -47,7 +48,8 @@ impl Follower {
             Phase::Growing(opening) => FollowOutcome::Growing(BodyReader { handle, opening }),
             Phase::Validated(renewed) => FollowOutcome::Validated(renewed),
             Phase::Declined => FollowOutcome::Declined,
-            Phase::Waiting | Phase::Failed => FollowOutcome::Failed,
+            Phase::Waiting => FollowOutcome::Failed(None),
+            Phase::Failed(code) => FollowOutcome::Failed(code),
         })
     }
 }

@@ -57,8 +57,8 @@ pub(super) enum Phase {
     Validated(RenewedHead),
     /// Not storable: followers fetch for themselves.
     Declined,
-    /// The leader failed.
-    Failed,
+    /// The leader failed, with its own code for the reason, if it gave one.
+    Failed(Option<u16>),
 }
 
 /// Whether more of the body will come.
@@ -125,7 +125,7 @@ impl GrowingRecord {
     /// The phase for a follower that has read nothing yet.
     pub(super) fn phase_for(&mut self, id: ReaderId) -> Phase {
         match &self.phase {
-            Phase::Growing(_) if self.end == End::Aborted => Phase::Failed,
+            Phase::Growing(_) if self.end == End::Aborted => Phase::Failed(None),
             // The window cut this follower off. It has sent nothing to its client, so it can still
             // fetch.
             Phase::Growing(_) if self.readers.find(id).is_none() => Phase::Declined,

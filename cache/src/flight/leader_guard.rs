@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use bytes::Bytes;
 
 use super::body_writer::BodyWriter;
-use super::flights::{FlightKey, Flights};
+use super::flights::{FlightKey, Flights, JoinPolicy, JoinTerms};
 use super::fragment::{body_cost, fragment_cost, hold};
 use super::growing_record::{End, Opening, Phase, VariantKey};
 use super::shared::Flight;
@@ -36,6 +36,9 @@ pub struct RenewedHead {
 pub(crate) struct LeaderGuard {
     pub(super) flights: Arc<Flights>,
     pub(super) flight: Arc<Flight>,
+    /// Whether the flight is joinable before its response arrives.
+    policy: JoinPolicy,
+    declined_ms: u64,
     /// The flight has ended; the drop has nothing to do.
     pub(super) is_settled: bool,
 }
@@ -46,14 +49,15 @@ impl Drop for LeaderGuard {
             return;
         }
         self.flights.unregister(&self.flight);
-        self.flight.settle(Phase::Failed);
+        self.flight.settle(Phase::Failed(None));
         self.flight.end(End::Aborted);
     }
 }
 
 impl LeaderGuard {
-    pub(super) fn new(flights: Arc<Flights>, flight: Arc<Flight>) -> Self {
-        Self { flights, flight, is_settled: false }
+    pub(super) fn new(flights: Arc<Flights>, flight: Arc<Flight>, terms: JoinTerms) -> Self {
+        let JoinTerms { policy, declined_ms, .. } = terms;
+        Self { flights, flight, policy, declined_ms, is_settled: false }
     }
 
     /// The key that is fetched.
@@ -67,10 +71,10 @@ impl LeaderGuard {
     }
 
     /// Ends the flight of a response that is not storable: followers fetch for themselves, and the
-    /// key is not collapsed for `declined_ms` from `now_ms`.
+    /// key is not collapsed for `declined_ms` of the leader's terms from `now_ms`.
     pub(crate) fn decline(self, now_ms: u64) {
         // Out of the table first: no caller may join a flight that is settled.
-        self.flights.decline(&self.flight, now_ms);
+        self.unregister_declined(now_ms);
         self.settle(Phase::Declined);
     }
 
@@ -81,10 +85,10 @@ impl LeaderGuard {
         self.settle(Phase::Declined);
     }
 
-    /// Fails the fetch for all followers.
-    pub(crate) fn fail(self) {
+    /// Fails the fetch for all followers, which get `code`.
+    pub(crate) fn fail(self, code: u16) {
         self.flights.unregister(&self.flight);
-        self.settle(Phase::Failed);
+        self.settle(Phase::Failed(Some(code)));
     }
 
     /// RFC 9111 §4.3.4: tells the followers that the stored record is good, with a new head. The
@@ -92,6 +96,10 @@ impl LeaderGuard {
     pub(crate) fn validated(self, renewed: RenewedHead) {
         self.flights.unregister(&self.flight);
         self.settle(Phase::Validated(renewed));
+    }
+
+    pub(super) fn unregister_declined(&self, now_ms: u64) {
+        self.flights.decline(&self.flight, now_ms.saturating_add(self.declined_ms));
     }
 
     fn settle(mut self, phase: Phase) {
@@ -126,6 +134,9 @@ impl LeaderGuard {
         };
         let opening = Arc::new(Opening { head: hold(&[], head, charge), base, body_bytes });
         self.flight.settle(Phase::Growing(Arc::clone(&opening)));
+        if self.policy == JoinPolicy::Arrived {
+            self.flights.register_arrived(&self.flight);
+        }
         Ok(BodyWriter::new(self, opening, account))
     }
 }

@@ -16,6 +16,7 @@
 //!   when their last clone is dropped. ([`body_writer`] names the exceptions.)
 //! - A flight that can be joined will be stored, or has been: a flight that was detached or became
 //!   a window is in no table.
+//! - A flight that is not joinable before its response arrives has no entry in the table until then.
 //! - A flight leaves the table only after its response is stored and its readers know its end. So a
 //!   caller that finds no flight, and then asks its gate, finds the record.
 //! - Published bytes never move and never change; a reader sees one version from start to end.
@@ -39,6 +40,7 @@ mod tests;
 mod window;
 
 pub use body_writer::NoReaders;
+pub use flights::{JoinPolicy, JoinTerms};
 pub use follower::{BodyReader, FollowOutcome, Follower};
 pub use growing_record::{ReadEvent, VariantKey};
 pub use leader_guard::{FillRefused, RenewedHead};

@@ -67,6 +67,11 @@ impl Flight {
         });
     }
 
+    /// Whether the response's head has arrived.
+    pub(super) fn has_arrived(&self) -> bool {
+        !matches!(self.growing.lock().phase, Phase::Waiting)
+    }
+
     /// Ends the body. Only the first call has an effect. An aborted body loses its fragments.
     pub(super) fn end(&self, end: End) {
         let unread = self.change(|growing, wakers| {

@@ -40,8 +40,6 @@ pub struct StoreConfig {
     pub window_wait_ms_max: u64,
     /// The most variants of a resource; another one replaces the oldest.
     pub variants_max: usize,
-    /// How long requests for a key are not collapsed after a response that was not storable.
-    pub declined_ms: u64,
 }
 
 impl StoreConfig {
@@ -57,7 +55,6 @@ impl StoreConfig {
             window_bytes: 1024 * 1024,
             window_wait_ms_max: 10_000,
             variants_max: 64,
-            declined_ms: 10_000,
         }
     }
 

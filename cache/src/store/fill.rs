@@ -17,8 +17,8 @@ use super::respond::Response;
 use super::stats::Events;
 use super::worker::{StoreWorker, WorkerInner};
 use crate::flight::{
-    BodyWriter, FillRefused, FlightKey, Follower, Gate, JoinResult, LeaderGuard, NoReaders,
-    RenewedHead, VariantKey,
+    BodyWriter, FillRefused, FlightKey, Follower, Gate, JoinResult, JoinTerms, LeaderGuard,
+    NoReaders, RenewedHead, VariantKey,
 };
 use crate::segment::{HeaderKind, SegmentQueue};
 use crate::tags::RecordTags;
@@ -26,9 +26,9 @@ use crate::tags::RecordTags;
 /// The role of a caller that needs a fetch.
 #[derive(Debug)]
 pub enum CollapseResult {
-    /// The key had no leader: give this one to a task that fetches, and follow it.
+    /// There is no fetch to follow: give the leader to a task that fetches, and follow it.
     Leader(Leader, Follower),
-    /// The key has a leader.
+    /// Follow this fetch.
     Follower(Follower),
     /// The store has changed since the caller looked: look up again.
     Stored,
@@ -104,18 +104,18 @@ impl StoreWorker {
     /// Collapses a fetch with others of the same key: `primary`, and `variant` if the names are
     /// known. `known` is the stored record that the caller found and wants to validate. The fetch
     /// is collapsed only while that record is stored: once it is purged, no later caller may get
-    /// its contents.
+    /// its contents. With [`JoinPolicy::Arrived`](crate::JoinPolicy::Arrived) the caller leads beside other leaders of the key.
     pub fn collapse(
         &self,
         primary: &[u8],
         variant: Option<&[u8]>,
         known: Option<RecordVersion>,
-        now_ms: u64,
+        terms: JoinTerms,
     ) -> CollapseResult {
         let hash = self.inner.shared.hash(primary).value();
         let gate = StoreGate { inner: &self.inner, primary, variant, known };
         let key = FlightKey { hash, primary, variant };
-        match self.inner.shared.flights.join(key, now_ms, &gate) {
+        match self.inner.shared.flights.join(key, terms, &gate) {
             JoinResult::Lead(guard, follower) => CollapseResult::Leader(
                 Leader { inner: Rc::clone(&self.inner), guard, known },
                 follower,
@@ -145,9 +145,9 @@ impl Leader {
         self.guard.decline_once();
     }
 
-    /// Fails the fetch for all followers.
-    pub fn fail(self) {
-        self.guard.fail();
+    /// Fails the fetch for all followers, which get `code`, the caller's own code for the reason.
+    pub fn fail(self, code: u16) {
+        self.guard.fail(code);
     }
 
     /// RFC 9111 §4.3.4: the known record is good, with a new head. A record with that head replaces

@@ -214,7 +214,6 @@ fn flight_config(config: &StoreConfig) -> FlightConfig {
         object_bytes_max: config.object_bytes_max,
         window_bytes: config.window_bytes,
         window_wait_ms_max: config.window_wait_ms_max,
-        declined_ms: config.declined_ms,
         shard_count: FLIGHT_SHARDS,
     }
 }

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::ops::Range;
 
 use forebay_cache::{
-    BodyHandle, ConnectionTag, Lookup, RecordTimes, Selection, StoreWorker, StoredBody,
+    BodyHandle, ConnectionTag, JoinTerms, Lookup, RecordTimes, Selection, StoreWorker, StoredBody,
 };
 use forebay_sync::Words;
 
@@ -136,7 +136,8 @@ impl<W: Words> Actor<W> {
         };
         let (bytes, values) = (super::key_bytes(key), super::values(value));
         let variant = is_variant.then_some(&values[..]);
-        let joined = self.worker.collapse(&bytes, variant, Some(seen.known), self.steps);
+        let joined =
+            self.worker.collapse(&bytes, variant, Some(seen.known), JoinTerms::at(self.steps));
         if let forebay_cache::CollapseResult::Leader(leader, _) = joined {
             let label = Label { renewed: seen.label.renewed + 1, ..seen.label };
             let times = RecordTimes { response_time: START as u32, stale_from: START + 5000 };

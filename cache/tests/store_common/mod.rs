@@ -12,8 +12,8 @@ use std::sync::LazyLock;
 use std::task::{Context, Poll, Waker};
 
 use forebay_cache::{
-    CollapseResult, Fill, Leader, Lookup, RecordTags, RecordTimes, RecordVersion, Selection,
-    StoreWorker, StoredBody, StoredRecord, TagExpr, VariantKey,
+    CollapseResult, Fill, JoinTerms, Leader, Lookup, RecordTags, RecordTimes, RecordVersion,
+    Selection, StoreWorker, StoredBody, StoredRecord, TagExpr, VariantKey,
 };
 
 /// The longest body.
@@ -209,7 +209,8 @@ pub(crate) fn lead(worker: &StoreWorker, key: &[u8], value: u32, now_ms: u64) ->
                 (Some(&values[..]), base.variant(&values).map(|found| found.version()))
             }
         };
-        match worker.collapse(key, variant, known, now_ms) {
+        let terms = JoinTerms { declined_ms: 10_000, ..JoinTerms::at(now_ms) };
+        match worker.collapse(key, variant, known, terms) {
             CollapseResult::Leader(leader, _) => return Some(leader),
             CollapseResult::Stored => {}
             CollapseResult::Follower(_) | CollapseResult::Declined => return None,

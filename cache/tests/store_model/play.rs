@@ -5,8 +5,8 @@ use std::ops::Range;
 use std::task::{Context, Poll, Waker};
 
 use forebay_cache::{
-    BodyHandle, CollapseResult, ConnectionTag, Fill, FollowOutcome, Lookup, RecordTimes, Selection,
-    Store, StoreWorker, StoredBody,
+    BodyHandle, CollapseResult, ConnectionTag, Fill, FollowOutcome, JoinTerms, Lookup, RecordTimes,
+    Selection, Store, StoreWorker, StoredBody,
 };
 
 use crate::finish;
@@ -215,7 +215,7 @@ impl<'a> Play<'a> {
             (&self.workers[worker], common::key_bytes(key), self.now_ms());
         match common::lead(worker, &bytes, value, now_ms) {
             Some(leader) if choice % 3 == 0 => leader.decline_once(),
-            Some(leader) if choice % 3 == 1 => leader.fail(),
+            Some(leader) if choice % 3 == 1 => leader.fail(0),
             Some(leader) => leader.decline(now_ms),
             None => worker.forget_declined(&bytes),
         }
@@ -341,7 +341,8 @@ impl<'a> Play<'a> {
         let (bytes, values) = (common::key_bytes(key), common::values(value));
         let variant = is_variant.then_some(&values[..]);
         let now_ms = self.now_ms();
-        let joined = self.workers[worker].collapse(&bytes, variant, Some(seen.known), now_ms);
+        let joined =
+            self.workers[worker].collapse(&bytes, variant, Some(seen.known), JoinTerms::at(now_ms));
         let (leader, mut follower) = match joined {
             CollapseResult::Leader(leader, follower) => (leader, follower),
             CollapseResult::Stored => {

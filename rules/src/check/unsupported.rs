@@ -108,7 +108,7 @@ pub(crate) fn config(variable: &str) -> &'static str {
             "the setting object_bytes_max of a site or a route"
         }
         "cache.open_read_retry_time" | "cache.max_open_read_retries" => {
-            "the setting collapse_wait_ms_max"
+            "the setting origin_first_byte_ms_max, which bounds this wait too"
         }
         "connect_attempts_timeout" => "the setting origin_connect_ms_max",
         "transaction_no_activity_timeout_out" => {

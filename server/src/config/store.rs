@@ -4,7 +4,6 @@ use forebay_cache::StoreConfig;
 
 use super::ServerSettings;
 use crate::engine::allowed_cpus;
-use crate::limits::DECLINED_MS;
 
 impl ServerSettings {
     /// Number of workers; by default one for each processor that the process may use.
@@ -22,7 +21,6 @@ impl ServerSettings {
             growing_percent: self.growing_percent_max,
             worker_count: u32::try_from(worker_count).unwrap_or(u32::MAX),
             record_bytes_expected: self.cache_record_bytes,
-            declined_ms: DECLINED_MS,
             ..StoreConfig::with_budget(self.cache_size)
         };
         // The limit of a route may be lower, and a reload may change it; this one holds for all

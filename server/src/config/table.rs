@@ -148,13 +148,6 @@ settings! {
         reason: "The share is reserved even while it is unused. A busy server has a few percent of \
             its cache arriving.",
     }
-    collapse_wait_ms_max: u32 = "10s" {
-        doc: "How long a request waits for another request's fetch of the same URL to make \
-            progress before it fetches for itself.",
-        kind: SettingKind::Milliseconds { min: 0, max: DAY_MS },
-        reloads: true,
-        reason: "One origin connection that hangs must not hold up every client of that page.",
-    }
     head_bytes_max: u32 = "32KiB" {
         doc: "Largest head of a request: request line and fields.",
         kind: SettingKind::Bytes { min: KIB, max: MIB },
@@ -403,6 +396,14 @@ settings! {
         reloads: true,
         reason: "Content of a GET has no meaning (RFC 9110 §9.3.1), and an origin that does not \
             expect it takes it for the next request. Some search servers use it.",
+    }
+    hit_for_miss_ms: u32 = "10s" {
+        doc: "How long requests for a URL do not wait for one another after a response that could \
+            not be stored; 0: they always wait for the first one.",
+        kind: SettingKind::Milliseconds { min: 0, max: DAY_MS },
+        reloads: true,
+        reason: "Requests for a URL whose responses are never storable would wait for one another \
+            without any gain. A response that can be stored ends the time early.",
     }
     object_bytes_max: u64 = "16MiB" {
         doc: "Largest body that is stored; larger ones pass through.",

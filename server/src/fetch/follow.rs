@@ -1,17 +1,14 @@
 //! Following a fetch that another request leads, or that this one has started.
 
 use std::future::poll_fn;
-use std::time::Duration;
 
 use forebay_cache::{BodyReader, FollowOutcome, Follower, RenewedHead};
 use forebay_http::fields::FieldBlock;
 use forebay_http::policy::meta::StoredMeta;
 use forebay_http::policy::reuse::{ReuseDecision, judge};
 use forebay_http::policy::vary::{FieldNames, secondary_key};
-use tokio::time::timeout;
 
 use crate::clock;
-use crate::counters::Counter;
 use crate::fault::Fault;
 use crate::lookup::{Hit, stored_meta, validated};
 use crate::response::{GrowingResponse, Response};
@@ -26,9 +23,12 @@ pub(super) enum FollowedFetch<'t> {
     OtherVariant,
     /// There is no response that this request may use, for this reason of Cache-Status.
     Unusable(&'static str),
+    /// The fetch failed, with this status.
+    Failed(u16),
 }
 
-/// Waits for another request's fetch, and checks whether its response may answer this one.
+/// Waits for another request's fetch, and checks whether its response may answer this one. The
+/// fetch has the limits of every exchange, so the wait has no other.
 pub(super) async fn follow<'t>(
     transaction: &mut Transaction<'t>,
     mut follower: Follower,
@@ -39,15 +39,9 @@ pub(super) async fn follow<'t>(
         // The request asks for a response that is generated or validated after it was sent.
         return FollowedFetch::Unusable("not-followed");
     }
-    let wait_ms = u64::from(transaction.config.server.collapse_wait_ms_max);
-    let outcome = poll_fn(|cx| follower.poll_outcome(cx));
-    match timeout(Duration::from_millis(wait_ms), outcome).await {
-        Err(_) => {
-            transaction.worker().count(Counter::CollapseTimeouts);
-            FollowedFetch::Unusable("collapse-timeout")
-        }
-        Ok(FollowOutcome::Growing(reader)) => follow_growing(transaction, reader),
-        Ok(FollowOutcome::Validated(renewed)) => {
+    match poll_fn(|cx| follower.poll_outcome(cx)).await {
+        FollowOutcome::Growing(reader) => follow_growing(transaction, reader),
+        FollowOutcome::Validated(renewed) => {
             let hit = validated_hit(transaction, &renewed, varies);
             let usable =
                 hit.and_then(|hit| Some((freshness_left(transaction, &hit.stored.meta)?, hit)));
@@ -58,8 +52,10 @@ pub(super) async fn follow<'t>(
                 None => FollowedFetch::Unusable("not-reusable"),
             }
         }
-        Ok(FollowOutcome::Declined) => FollowedFetch::Unusable("not-storable"),
-        Ok(FollowOutcome::Failed) => FollowedFetch::Unusable("leader-failed"),
+        FollowOutcome::Declined => FollowedFetch::Unusable("not-storable"),
+        FollowOutcome::Failed(status) => {
+            FollowedFetch::Failed(status.unwrap_or_else(|| Fault::Internal.status()))
+        }
     }
 }
 
@@ -102,7 +98,7 @@ pub(super) async fn own_response<'t>(
         FollowOutcome::Validated(renewed) => {
             Ok(validated_hit(transaction, &renewed, varies).map(Response::Stored))
         }
-        FollowOutcome::Declined | FollowOutcome::Failed => Err(Fault::OriginBroke),
+        FollowOutcome::Declined | FollowOutcome::Failed(_) => Err(Fault::OriginBroke),
     }
 }
 

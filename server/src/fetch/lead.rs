@@ -56,7 +56,7 @@ pub(super) enum FetchOutcome {
 pub(super) async fn lead(task: FetchTask, leader: Leader, outcome: oneshot::Sender<FetchOutcome>) {
     match task.fetch().await {
         Err(fault) => {
-            leader.fail();
+            leader.fail(fault.status());
             report(outcome, FetchOutcome::Failed(fault));
         }
         Ok(OriginVerdict::Confirmed(renewed)) => {
@@ -155,7 +155,9 @@ impl FetchTask {
             }
             Err((leader, why)) => {
                 self.worker.count(Counter::NotStored);
-                if why.lasts {
+                if is_origin_failure(answer.received_status) {
+                    leader.fail(answer.received_status);
+                } else if why.lasts {
                     leader.decline(clock::monotonic_ms());
                 } else {
                     leader.decline_once();
@@ -166,6 +168,12 @@ impl FetchTask {
             }
         }
     }
+}
+
+/// Whether a status says that the origin failed, and would probably fail for other requests too
+/// (the statuses of RFC 5861 §4).
+fn is_origin_failure(status: u16) -> bool {
+    matches!(status, 500 | 502..=504)
 }
 
 /// The preconditions that validate a stored response.

@@ -3,11 +3,16 @@
 //!
 //! Requests that may share a response are collapsed: the first one leads, and a separate task
 //! fetches and stores. All of them follow the same growing record. A request that cannot use the
-//! leader's response is passed through.
+//! leader's response is passed through. If a fetch fails, the requests that waited for it start
+//! another one; after a few failures they fail too.
+//!
+//! The response to a request with Authorization is probably for its client alone. Such a request
+//! follows only a response that has arrived, and no request waits for its fetch; but its response is
+//! stored if it may be (RFC 9111 §3.5).
 
 use std::rc::Rc;
 
-use forebay_cache::{CollapseResult, Follower, Leader};
+use forebay_cache::{CollapseResult, Follower, JoinPolicy, JoinTerms, Leader};
 use forebay_http::policy::cache_status::CacheStatus;
 use tokio::sync::oneshot;
 
@@ -18,8 +23,8 @@ use super::pass_through::pass_through;
 use crate::clock;
 use crate::counters::Counter;
 use crate::fault::Fault;
-use crate::limits::JOINS_MAX;
-use crate::lookup::{ForwardPlan, LookupResult};
+use crate::limits::{FAILED_FETCHES_MAX, JOINS_MAX};
+use crate::lookup::{ForwardPlan, LookupResult, Stale};
 use crate::response::{Response, StreamedResponse};
 use crate::transaction::Transaction;
 
@@ -48,9 +53,11 @@ async fn collapse<'t>(
 ) -> Result<Option<Response<'t>>, Fault> {
     let worker = transaction.worker();
     let mut status = CacheStatus::forwarded(plan.reason);
+    let (began_ms, mut failed_count) = (clock::monotonic_ms(), 0);
     for _ in 0..JOINS_MAX {
         match join(transaction, &plan) {
             CollapseResult::Declined => {
+                worker.count(Counter::HitsForMiss);
                 status.detail = Some("declined");
                 break;
             }
@@ -79,6 +86,17 @@ async fn collapse<'t>(
                         return Ok(Some(response));
                     }
                     FollowedFetch::OtherVariant => plan.varies = true,
+                    FollowedFetch::Failed(fault_status) => {
+                        failed_count += 1;
+                        let waited_ms = clock::monotonic_ms().saturating_sub(began_ms);
+                        let limit_ms = transaction.config.server.origin_first_byte_ms_max;
+                        if failed_count == FAILED_FETCHES_MAX || waited_ms >= u64::from(limit_ms) {
+                            worker.count(Counter::CollapseFailures);
+                            status.detail = Some("leader-failed");
+                            transaction.cache_status = status;
+                            return Err(Fault::FetchesFailed(fault_status));
+                        }
+                    }
                     FollowedFetch::Unusable(detail) => {
                         status.detail = Some(detail);
                         break;
@@ -94,7 +112,21 @@ async fn collapse<'t>(
 fn join(transaction: &Transaction<'_>, plan: &ForwardPlan) -> CollapseResult {
     let variant = plan.varies.then_some(&**transaction.variant);
     let known = plan.stale.as_ref().map(|stale| stale.known);
-    transaction.store().collapse(transaction.key, variant, known, clock::monotonic_ms())
+    let terms = JoinTerms {
+        now_ms: clock::monotonic_ms(),
+        policy: join_policy(transaction, plan),
+        declined_ms: u64::from(transaction.route().route.settings.hit_for_miss_ms),
+    };
+    transaction.store().collapse(transaction.key, variant, known, terms)
+}
+
+fn join_policy(transaction: &Transaction<'_>, plan: &ForwardPlan) -> JoinPolicy {
+    let permits_authorized = |stale: &Stale| stale.meta.permits_authorized;
+    let is_authorized = transaction.request.directives.is_authorized;
+    match is_authorized && !plan.stale.as_ref().is_some_and(permits_authorized) {
+        true => JoinPolicy::Arrived,
+        false => JoinPolicy::Any,
+    }
 }
 
 /// Starts a fetch, whose first follower is this request.

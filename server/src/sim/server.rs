@@ -253,7 +253,6 @@ fn config(cache_bytes: u64, idle_ms: u64) -> Config {
          origin_first_byte_ms_max = \"3s\"\n\
          origin_idle_ms_max = \"3s\"\n\
          origin_pool_idle_ms_max = \"4s\"\n\
-         collapse_wait_ms_max = \"4s\"\n\
          purge_from = [\"10.0.0.0/8\"]\n\
          [[site]]\n\
          name = \"simulated\"\n\

@@ -5,7 +5,7 @@ use std::hint::black_box;
 use std::sync::Arc;
 
 use criterion::{BenchmarkId, Criterion};
-use forebay_cache::{CollapseResult, Lookup, RecordTimes, Store, StoreConfig, StoreWorker};
+use forebay_cache::{CollapseResult, Lookup, RecordTimes, Store, StoreConfig, StoreWorker, JoinTerms};
 use quick_cache::sync::Cache;
 
 const BODY: [u8; 1024] = [b'x'; 1024];
@@ -52,7 +52,7 @@ fn full_store(keys: &[Vec<u8>]) -> StoreWorker {
     let store = store.join().expect("there is a place");
     let times = RecordTimes { response_time: 0, stale_from: u64::MAX };
     for key in keys {
-        let CollapseResult::Leader(leader, _follower) = store.collapse(key, None, None, 0) else {
+        let CollapseResult::Leader(leader, _follower) = store.collapse(key, None, None, JoinTerms::at(0)) else {
             unreachable!("no leader for {key:?}, although it has no other fetch");
         };
         let filling = leader.begin(HEAD, None, Some(BODY.len() as u64), times);

@@ -66,9 +66,9 @@ fn every_end_of_a_fetch_reaches_its_followers() {
     let cases: [(&str, Act, &str); 5] = [
         ("declined", |lead| lead.decline(0), "Declined"),
         ("declined once", |lead| lead.decline_once(), "Declined"),
-        ("failed", |lead| lead.fail(), "Failed"),
-        ("dropped", drop, "Failed"),
-        ("aborted before it was read", |lead| drop(begin(lead, b"", None)), "Failed"),
+        ("failed", |lead| lead.fail(503), "Failed(Some(503))"),
+        ("dropped", drop, "Failed(None)"),
+        ("aborted before it was read", |lead| drop(begin(lead, b"", None)), "Failed(None)"),
     ];
     for (name, act, expected) in cases {
         let flights = new_flights(config());
@@ -82,7 +82,7 @@ fn every_end_of_a_fetch_reaches_its_followers() {
         assert_eq!(format!("{:?}", outcome(&mut follower)), expected, "{name}");
         assert_eq!(
             format!("{:?}", outcome(&mut follower)),
-            "Failed",
+            "Failed(None)",
             "{name}: the outcome comes once"
         );
         drop(follower);
@@ -118,9 +118,16 @@ fn a_broken_body_aborts_its_readers_and_frees_unread_bytes() {
 fn a_declined_key_is_not_collapsed_for_a_while() {
     let flights = new_flights(config());
     take_lead(&flights, b"a", None).0.decline(1000);
-    for (now_ms, declined) in [(1000, true), (1099, true), (1100, false)] {
-        let joined = flights.join(key(b"a", Some(b"v")), now_ms, &Nothing);
-        assert_eq!(matches!(joined, JoinResult::Declined), declined, "at {now_ms}");
+    let join_variant =
+        |variant, now_ms| flights.join(key(b"a", variant), terms_at(now_ms), &Nothing);
+    for (variant, now_ms, declined) in [
+        (None, 1000, true),
+        (None, 1099, true),
+        (None, 1100, false),
+        (Some(&b"v"[..]), 1000, false),
+    ] {
+        let joined = join_variant(variant, now_ms);
+        assert_eq!(matches!(joined, JoinResult::Declined), declined, "{variant:?} at {now_ms}");
     }
     let ways: [fn(&Flights); 2] = [
         |flights| flights.forget_declined(hash(b"a")),
@@ -134,6 +141,37 @@ fn a_declined_key_is_not_collapsed_for_a_while() {
     take_lead(&flights, b"b", None).0.decline_once();
     assert!(matches!(join(&flights, b"b", 0), JoinResult::Lead(..)));
     assert_eq!(flights.stats().declined, 3);
+}
+
+/// A caller whose response may be for it alone neither waits nor makes others wait.
+#[test]
+fn a_caller_that_joins_only_arrived_flights_leads_beside_others() {
+    let flights = new_flights(config());
+    let terms = JoinTerms { policy: JoinPolicy::Arrived, ..terms_at(0) };
+    let join = |terms| flights.join(key(b"a", None), terms, &Nothing);
+    let lead = |joined| match joined {
+        JoinResult::Lead(lead, _) => lead,
+        other => panic!("{other:?}"),
+    };
+    let (alone, beside) = (lead(join(terms)), lead(join(terms)));
+    let first = lead(join(terms_at(0)));
+    assert!(matches!(join(terms_at(0)), JoinResult::Follow(_)));
+    let third = lead(join(terms));
+    assert_eq!(flights.stats().flight_count, 1);
+    drop(third);
+    first.decline_once();
+    // The first response that is stored gets the followers.
+    let writer = begin(alone, b"alone", None);
+    check(&flights);
+    let second_writer = begin(beside, b"beside", None);
+    for terms in [terms, terms_at(0)] {
+        let JoinResult::Follow(follower) = join(terms) else { panic!("it has arrived") };
+        assert_eq!(reader(follower).head(), b"alone");
+    }
+    assert!(writer.is_storing() && second_writer.is_storing());
+    writer.finish(None);
+    second_writer.finish(None);
+    check_at_rest(&flights);
 }
 
 #[test]

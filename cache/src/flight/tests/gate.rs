@@ -57,9 +57,10 @@ fn a_gate_decides_whether_a_caller_looks_again_follows_or_leads() {
         if is_declined {
             take_lead(&flights, b"a", None).0.decline(0);
         }
-        let first = has_flight.then(|| flights.join(key(b"a", None), 0, &Scripted::new(true, 3)));
+        let first =
+            has_flight.then(|| flights.join(key(b"a", None), terms_at(0), &Scripted::new(true, 3)));
         let gate = Scripted::new(current, 3 + purges);
-        let joined = flights.join(key(b"a", None), 0, &gate);
+        let joined = flights.join(key(b"a", None), terms_at(0), &gate);
         let case = format!("{has_flight} {is_declined} {current} {purges}");
         assert!(format!("{joined:?}").starts_with(expected), "{case}: {joined:?}");
         assert_eq!(*gate.asked.borrow(), asked, "{case}");
@@ -75,7 +76,7 @@ fn a_gate_decides_whether_a_caller_looks_again_follows_or_leads() {
 #[test]
 fn a_leader_after_a_purge_elsewhere_detaches_the_flight_before_it() {
     let flights = new_flights(config());
-    let join = |purges| flights.join(key(b"a", None), 0, &Scripted::new(true, purges));
+    let join = |purges| flights.join(key(b"a", None), terms_at(0), &Scripted::new(true, purges));
     let JoinResult::Lead(first, follower) = join(1) else { panic!("no leader") };
     let mut first = begin(first, b"", None);
     let JoinResult::Lead(second, _) = join(2) else { panic!("the first is followed") };

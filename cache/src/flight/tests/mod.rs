@@ -31,9 +31,15 @@ fn config() -> FlightConfig {
         object_bytes_max: 128 * 1024,
         window_bytes: 8192,
         window_wait_ms_max: 1000,
-        declined_ms: 100,
         shard_count: 4,
     }
+}
+
+/// How long these tests decline a key.
+const DECLINED_MS: u64 = 100;
+
+fn terms_at(now_ms: u64) -> JoinTerms {
+    JoinTerms { declined_ms: DECLINED_MS, ..JoinTerms::at(now_ms) }
 }
 
 fn new_flights(config: FlightConfig) -> Arc<Flights> {
@@ -86,7 +92,7 @@ fn content(version: u64, bytes: usize) -> Vec<u8> {
 }
 
 fn join(flights: &Arc<Flights>, primary: &[u8], now_ms: u64) -> JoinResult {
-    flights.join(key(primary, None), now_ms, &Nothing)
+    flights.join(key(primary, None), terms_at(now_ms), &Nothing)
 }
 
 fn take_lead(
@@ -94,7 +100,7 @@ fn take_lead(
     primary: &[u8],
     variant: Option<&[u8]>,
 ) -> (LeaderGuard, Follower) {
-    match flights.join(key(primary, variant), 0, &Nothing) {
+    match flights.join(key(primary, variant), terms_at(0), &Nothing) {
         JoinResult::Lead(lead, follower) => (lead, follower),
         other => panic!("{primary:?} {variant:?}: {other:?}"),
     }

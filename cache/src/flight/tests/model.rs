@@ -1,5 +1,7 @@
 //! Random histories against an obvious table of flights, in which nothing is shared or limited.
 
+use std::collections::HashMap;
+
 use super::shelf::{Kept, Shelf};
 use super::*;
 
@@ -32,8 +34,8 @@ struct Model {
     shelf: Shelf,
     rng: Rng,
     fetches: Vec<Fetch>,
-    /// For each key, the time until which it is declined.
-    declined: Vec<u64>,
+    /// The keys that were declined, and the time until which each is.
+    declined: HashMap<Name, u64>,
     /// The version of the last fetch, which is the clock, too.
     version: u64,
 }
@@ -45,7 +47,7 @@ impl Model {
             shelf: Shelf::new(),
             rng: Rng(seed),
             fetches: Vec::new(),
-            declined: vec![0; KEYS as usize],
+            declined: HashMap::new(),
             version: 0,
         }
     }
@@ -65,7 +67,7 @@ impl Model {
             97 => self.purge_where(),
             _ => {
                 self.flights.forget_declined(hash(&number.to_le_bytes()));
-                self.declined[number as usize] = 0;
+                self.forget_declined(number);
             }
         }
     }
@@ -78,7 +80,8 @@ impl Model {
         let is_stale = self.rng.below(10) == 0 && found.is_some();
         let known = found.clone().filter(|_| !is_stale);
         let gate = self.shelf.gate(&primary, known.as_ref());
-        let joined = self.flights.join(key(&primary, variant.as_deref()), self.version, &gate);
+        let joined =
+            self.flights.join(key(&primary, variant.as_deref()), terms_at(self.version), &gate);
         let name = (number, variant);
         let led = self.fetches.iter().position(|fetch| fetch.registered && fetch.name == name);
         let followed = led.filter(|&index| !self.fetches[index].purged);
@@ -87,7 +90,7 @@ impl Model {
                 assert!(is_stale, "{name:?}: the record that was found is current")
             }
             JoinResult::Declined => {
-                assert!(self.version < self.declined[number as usize], "{name:?}")
+                assert!(self.version < self.declined_until(&name), "{name:?}")
             }
             JoinResult::Follow(follower) => {
                 let fetch = followed.map(|index| &mut self.fetches[index]);
@@ -95,7 +98,7 @@ impl Model {
             }
             JoinResult::Lead(lead, follower) => {
                 assert!(!is_stale && followed.is_none(), "{name:?}: two leaders");
-                assert!(self.version >= self.declined[number as usize], "{name:?}: is declined");
+                assert!(self.version >= self.declined_until(&name), "{name:?}: is declined");
                 if let Some(purged) = led {
                     self.fetches[purged].registered = false;
                 }
@@ -104,12 +107,21 @@ impl Model {
         }
     }
 
+    /// The time until which a key is declined; zero if it is not.
+    fn declined_until(&self, name: &Name) -> u64 {
+        self.declined.get(name).copied().unwrap_or(0)
+    }
+
+    fn forget_declined(&mut self, number: u64) {
+        self.declined.retain(|name, _| name.0 != number);
+    }
+
     fn lead(&mut self, lead: LeaderGuard, mut follower: Follower, known: Option<Kept>, name: Name) {
         let primary = name.0.to_le_bytes();
         match (self.rng.below(12), known) {
-            (0, _) => return lead.fail(),
+            (0, _) => return lead.fail(502),
             (1, _) => {
-                self.declined[name.0 as usize] = self.version + config().declined_ms;
+                self.declined.insert(name, self.version + DECLINED_MS);
                 return lead.decline(self.version);
             }
             (2, _) => return lead.decline_once(),
@@ -159,7 +171,7 @@ impl Model {
     /// A body that was too long is declined by the clock of its last append.
     fn note_decline(&mut self, index: usize, given_up: GivenUp) {
         if let GivenUp::Declined(at_ms) = given_up {
-            self.declined[self.fetches[index].name.0 as usize] = at_ms + config().declined_ms;
+            self.declined.insert(self.fetches[index].name.clone(), at_ms + DECLINED_MS);
         }
     }
 
@@ -214,7 +226,7 @@ impl Model {
         }
         let expected = of_key.map(|fetch| fetch.registered = false).count() as u64;
         assert_eq!(self.flights.detach(hash(&primary), &primary), expected, "{number}");
-        self.declined[number as usize] = 0;
+        self.forget_declined(number);
     }
 
     fn purge_where(&mut self) {

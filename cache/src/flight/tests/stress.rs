@@ -55,7 +55,7 @@ impl Shared {
             }
         }
         let gate = self.shelf.gate(&primary, found.as_ref());
-        match self.flights.join(super::key(&primary, None), 0, &gate) {
+        match self.flights.join(super::key(&primary, None), JoinTerms::at(0), &gate) {
             JoinResult::Changed | JoinResult::Declined => {}
             JoinResult::Follow(follower) => {
                 self.followed.fetch_add(1, Relaxed);
@@ -71,7 +71,7 @@ impl Shared {
     fn fetch(&self, key: u64, lead: LeaderGuard, found: Option<Kept>, rng: &mut Rng) {
         let version = self.version.fetch_add(1, SeqCst);
         match (rng.below(20), found) {
-            (0, _) => return lead.fail(),
+            (0, _) => return lead.fail(502),
             (1, _) => return lead.decline_once(),
             (2, _) => return drop(lead),
             (3..12, Some(found)) => return self.validate(lead, &found),
@@ -147,7 +147,7 @@ fn follow_to_end(key: u64, floor: u64, mut follower: Follower) {
             }
         }
         FollowOutcome::Validated(renewed) => _ = expect_head(key, floor, &renewed.head),
-        FollowOutcome::Declined | FollowOutcome::Failed => {}
+        FollowOutcome::Declined | FollowOutcome::Failed(_) => {}
     }
 }
 

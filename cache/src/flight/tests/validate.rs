@@ -45,14 +45,14 @@ fn after_a_purge_no_caller_follows_a_validation_of_a_purged_record() {
         let found = shelf.find(b"a");
         shelf.begin_purge(b"a");
         let gate = shelf.gate(b"a", found.as_ref());
-        let first = flights.join(key(b"a", None), 0, &gate);
+        let first = flights.join(key(b"a", None), JoinTerms::at(0), &gate);
         assert!(
             matches!(first, JoinResult::Lead(..)),
             "the record is current until its purge removes it"
         );
         shelf.evict(b"a");
         shelf.end_purge();
-        let second = flights.join(key(b"a", None), 0, &shelf.gate(b"a", None));
+        let second = flights.join(key(b"a", None), JoinTerms::at(0), &shelf.gate(b"a", None));
         assert_eq!(matches!(second, JoinResult::Lead(..)), validates, "{second:?}");
     }
 }

@@ -27,7 +27,7 @@ fn variants_stand_side_by_side_and_go_together() {
     let (store, worker) = open(32 << 20);
     let base = |value: &[u8]| VariantKey { names: b"accept".to_vec(), variant: value.to_vec() };
     for value in [&b"html"[..], b"json", b"html"] {
-        let leader = match worker.collapse(b"key", None, None, 0) {
+        let leader = match worker.collapse(b"key", None, None, JoinTerms::at(0)) {
             CollapseResult::Leader(leader, _) => leader,
             CollapseResult::Stored => lead_variant(&worker, value),
             other => panic!("{other:?}"),
@@ -55,7 +55,7 @@ pub(super) fn lead_variant(worker: &StoreWorker, value: &[u8]) -> Leader {
         Lookup::Base(found) => found.variant(value).map(|found| found.version()),
         _ => None,
     };
-    match worker.collapse(b"key", Some(value), known, 0) {
+    match worker.collapse(b"key", Some(value), known, JoinTerms::at(0)) {
         CollapseResult::Leader(leader, _) => leader,
         other => panic!("{other:?}"),
     }
@@ -72,7 +72,7 @@ fn a_validated_record_gets_its_new_head_and_keeps_its_body() {
             other => panic!("{other:?}"),
         };
         let CollapseResult::Leader(leader, mut follower) =
-            worker.collapse(b"key", None, Some(known), 0)
+            worker.collapse(b"key", None, Some(known), JoinTerms::at(0))
         else {
             panic!("no leader");
         };

@@ -49,7 +49,9 @@ fn store_one(worker: &StoreWorker, key: &[u8], rng: &mut Rng) {
     let has_variants = key.ends_with(b"7");
     let value = format!("v{}", rng.below(3));
     let variant = has_variants.then_some(value.as_bytes());
-    let CollapseResult::Leader(leader, _follower) = worker.collapse(key, variant, None, 0) else {
+    let CollapseResult::Leader(leader, _follower) =
+        worker.collapse(key, variant, None, JoinTerms::at(0))
+    else {
         return;
     };
     let base =

@@ -14,8 +14,8 @@ mod uses;
 use std::task::{Context, Poll, Waker};
 
 use crate::{
-    CheckDepth, CollapseResult, Fill, FindingSeverity, Leader, Lookup, RecordTimes, Store,
-    StoreConfig, StoreReport, StoreWorker, StoredRecord, VariantKey,
+    CheckDepth, CollapseResult, Fill, FindingSeverity, JoinTerms, Leader, Lookup, RecordTimes,
+    Store, StoreConfig, StoreReport, StoreWorker, StoredRecord, VariantKey,
 };
 
 /// The time of everything in these tests, in Unix seconds.
@@ -51,7 +51,7 @@ fn fresh() -> RecordTimes {
 }
 
 fn lead(worker: &StoreWorker, key: &[u8], variant: Option<&[u8]>) -> Leader {
-    match worker.collapse(key, variant, None, 0) {
+    match worker.collapse(key, variant, None, JoinTerms::at(0)) {
         CollapseResult::Leader(leader, _) => leader,
         other => panic!("{other:?}"),
     }

@@ -6,7 +6,7 @@ use crate::flight::VariantKey;
 use crate::{RecordTags, Selection, WalkProgress};
 
 fn put_tagged(worker: &StoreWorker, key: &str, tags: &str, body: &[u8]) {
-    let leader = match worker.collapse(key.as_bytes(), None, None, 0) {
+    let leader = match worker.collapse(key.as_bytes(), None, None, JoinTerms::at(0)) {
         CollapseResult::Leader(leader, _) => leader,
         other => panic!("{other:?}"),
     };
@@ -155,7 +155,8 @@ fn put_variant(worker: &StoreWorker, value: &[u8], tags: &str) {
         Lookup::Base(_) => Some(value),
         _ => None,
     };
-    let CollapseResult::Leader(leader, _) = worker.collapse(b"k", known, None, 0) else {
+    let CollapseResult::Leader(leader, _) = worker.collapse(b"k", known, None, JoinTerms::at(0))
+    else {
         panic!("no leader, although the key has no other fetch");
     };
     let base = VariantKey { names: b"accept".to_vec(), variant: value.to_vec() };
@@ -204,7 +205,8 @@ fn each_variant_is_meant_by_its_own_tags() {
 fn a_fetched_response_is_not_stored_if_its_tags_were_purged() {
     let (_store, worker) = open(8 << 20);
     for (tags, is_stored) in [("red", false), ("blue", true), ("", true)] {
-        let CollapseResult::Leader(leader, _) = worker.collapse(b"k", None, None, 0) else {
+        let CollapseResult::Leader(leader, _) = worker.collapse(b"k", None, None, JoinTerms::at(0))
+        else {
             panic!("no leader, although the key has no other fetch");
         };
         let mut filling = leader.begin(b"head", None, None, fresh()).unwrap_or_else(|_| panic!());
@@ -241,11 +243,12 @@ fn a_fill_that_is_detached_at_its_end_stores_no_head_without_its_last_fragment()
 fn no_caller_joins_a_fetch_that_began_before_a_purge_by_tag() {
     let (_store, worker) = open(8 << 20);
     for (within, joins) in [("", false), ("k", false), ("x", true)] {
-        let CollapseResult::Leader(leader, _) = worker.collapse(b"k", None, None, 0) else {
+        let CollapseResult::Leader(leader, _) = worker.collapse(b"k", None, None, JoinTerms::at(0))
+        else {
             panic!("no leader, although the key has no other fetch");
         };
         worker.purge_selected(&selection(within, "red"), false, &mut |_| ()).unwrap();
-        let other = worker.collapse(b"k", None, None, 0);
+        let other = worker.collapse(b"k", None, None, JoinTerms::at(0));
         assert_eq!(matches!(other, CollapseResult::Follower(_)), joins, "{within}");
         leader.decline_once();
     }
@@ -268,7 +271,9 @@ fn a_validated_record_is_not_renewed_if_its_tags_were_purged() {
             Lookup::Record(found) => found.version(),
             other => panic!("{other:?}"),
         };
-        let CollapseResult::Leader(leader, _) = worker.collapse(b"k", None, Some(known), 0) else {
+        let CollapseResult::Leader(leader, _) =
+            worker.collapse(b"k", None, Some(known), JoinTerms::at(0))
+        else {
             panic!("no leader, although the key has no other fetch");
         };
         worker.purge_selected(&selection("", "red"), false, &mut |_| ()).unwrap();
@@ -343,7 +348,9 @@ fn a_validation_adds_tags_and_takes_none_away() {
         Lookup::Record(found) => found.version(),
         other => panic!("{other:?}"),
     };
-    let CollapseResult::Leader(leader, _) = worker.collapse(b"k", None, Some(known), 0) else {
+    let CollapseResult::Leader(leader, _) =
+        worker.collapse(b"k", None, Some(known), JoinTerms::at(0))
+    else {
         panic!("no leader, although the key has no other fetch");
     };
     leader.validated(b"new", fresh(), Some(&tags_of("green")));

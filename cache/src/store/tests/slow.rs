@@ -15,7 +15,7 @@ use crate::{BodyReader, FollowOutcome, Follower, ReadEvent};
 const LENGTHS: [(usize, bool); 2] = [(300_000, true), (20_000, false)];
 
 fn follow(worker: &StoreWorker) -> Follower {
-    match worker.collapse(b"key", None, None, 0) {
+    match worker.collapse(b"key", None, None, JoinTerms::at(0)) {
         CollapseResult::Follower(follower) => follower,
         other => panic!("{other:?}"),
     }
@@ -61,7 +61,9 @@ fn a_reader_that_steps_aside_holds_no_stored_bytes_and_reads_on_in_the_store() {
     for (bytes, is_long) in LENGTHS {
         let (store, worker) = open(32 << 20);
         let body = body(1, bytes);
-        let CollapseResult::Leader(leader, first) = worker.collapse(b"key", None, None, 0) else {
+        let CollapseResult::Leader(leader, first) =
+            worker.collapse(b"key", None, None, JoinTerms::at(0))
+        else {
             unreachable!("no leader, although the key has no other fetch");
         };
         let mut filling = leader.begin(b"head", None, None, fresh()).expect("there is room");

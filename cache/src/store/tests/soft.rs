@@ -79,7 +79,7 @@ fn is_variant_soft(worker: &StoreWorker, value: &[u8]) -> Option<bool> {
 }
 
 fn put_variant(worker: &StoreWorker, value: &[u8]) -> bool {
-    let leader = match worker.collapse(KEY, None, None, 0) {
+    let leader = match worker.collapse(KEY, None, None, JoinTerms::at(0)) {
         CollapseResult::Leader(leader, _) => leader,
         CollapseResult::Stored => basics::lead_variant(worker, value),
         other => panic!("{other:?}"),
@@ -168,7 +168,8 @@ fn a_renewal_takes_the_mark_of_older_soft_purges_only() {
             assert_eq!(purger.purge_softly(KEY).unwrap().records, 1);
         }
         let known = known(&leader_worker);
-        let CollapseResult::Leader(leader, _) = leader_worker.collapse(KEY, None, Some(known), 0)
+        let CollapseResult::Leader(leader, _) =
+            leader_worker.collapse(KEY, None, Some(known), JoinTerms::at(0))
         else {
             panic!("no leader");
         };
@@ -189,7 +190,9 @@ fn a_renewal_that_fails_leaves_a_record_that_can_be_marked() {
         let (store, worker, purger) = two();
         assert!(put(&worker, KEY, b"old", b"body"));
         let known = known(&worker);
-        let CollapseResult::Leader(leader, _) = worker.collapse(KEY, None, Some(known), 0) else {
+        let CollapseResult::Leader(leader, _) =
+            worker.collapse(KEY, None, Some(known), JoinTerms::at(0))
+        else {
             panic!("no leader");
         };
         if !is_too_long {
@@ -223,10 +226,12 @@ fn a_follower_of_a_validation_during_a_purge_finds_no_purged_record() {
         let hash = inner.shared.hash(KEY);
         inner.shared.purges.announce(Predicate::Key(KEY));
         assert_eq!(inner.shared.flights.detach(hash.value(), KEY), 0);
-        let CollapseResult::Leader(leader, _) = leading.collapse(KEY, None, Some(known), 0) else {
+        let CollapseResult::Leader(leader, _) =
+            leading.collapse(KEY, None, Some(known), JoinTerms::at(0))
+        else {
             panic!("no leader");
         };
-        let follow = || match purger.collapse(KEY, None, None, 0) {
+        let follow = || match purger.collapse(KEY, None, None, JoinTerms::at(0)) {
             CollapseResult::Follower(follower) => follower,
             other => panic!("{other:?}"),
         };
@@ -236,7 +241,8 @@ fn a_follower_of_a_validation_during_a_purge_finds_no_purged_record() {
             leader.validated(b"new", fresh(), None);
             follower
         } else {
-            let CollapseResult::Follower(follower) = purger.collapse(KEY, None, Some(known), 0)
+            let CollapseResult::Follower(follower) =
+                purger.collapse(KEY, None, Some(known), JoinTerms::at(0))
             else {
                 panic!("no follower");
             };

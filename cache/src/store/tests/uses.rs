@@ -11,7 +11,7 @@ fn base(value: &[u8]) -> VariantKey {
 }
 
 fn put_variant(worker: &StoreWorker, value: &[u8]) {
-    let leader = match worker.collapse(KEY, None, None, 0) {
+    let leader = match worker.collapse(KEY, None, None, JoinTerms::at(0)) {
         CollapseResult::Leader(leader, _) => leader,
         CollapseResult::Stored => basics::lead_variant(worker, value),
         other => panic!("{other:?}"),
@@ -37,7 +37,9 @@ fn a_request_that_is_revalidated_is_one_use() {
     assert_eq!(uses(&worker, KEY), 0, "storing does not count as a use");
     let known = known(&worker);
     assert_eq!(uses(&worker, KEY), 1);
-    let CollapseResult::Leader(leader, _) = worker.collapse(KEY, None, Some(known), 0) else {
+    let CollapseResult::Leader(leader, _) =
+        worker.collapse(KEY, None, Some(known), JoinTerms::at(0))
+    else {
         panic!("no leader");
     };
     leader.validated(b"new", fresh(), None);

@@ -71,6 +71,7 @@ fn defaults_are_the_ones_that_are_documented() {
             heuristic_percent: 10,
             heuristic_s_max: 86_400,
             heuristic_error_s_max: 60,
+            hit_for_miss_ms: 10_000,
             set_cookie: SetCookie::Strip,
             content_of_get: false,
             object_bytes_max: 16 << 20,
