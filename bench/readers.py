@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Measures the cost of reading when many threads read, and makes the page and the chart of it.
+"""Measures the cost of reading when many threads read, and writes tables and a chart of it.
 
-It counts conflicts (bench/conflict/run), which needs no quiet machine, then times the locks (the
-program `readers`), which does. readers/README.md explains the figures.
+The driver counts conflicts (bench/conflict/run), which works on any machine, and then times the
+locks (the program `readers`), which needs a quiet machine. readers/README.md explains the figures.
 """
 
 import argparse
@@ -23,10 +23,10 @@ PAGE_MARKS = ("<!-- results: written by bench/readers.py --page -->", "<!-- end 
 CK_HEADER = b"#include <ck_rwlock.h>\n"
 EXAMPLES = """
 examples:
-  readers.py --page ../docs/readers.md              all of it: the form to quote
-  readers.py --rounds 3 --allow-busy                only a try
+  readers.py --page ../docs/readers.md              all figures: the form to quote
+  readers.py --rounds 3 --allow-busy                a quick trial
   readers.py --from out/readers-20260101-120000.json --page ../docs/readers.md
-                                                    page and chart of an earlier run
+                                                    write page and chart of an earlier run
 """
 
 
@@ -35,22 +35,25 @@ def parse_arguments():
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     add = parser.add_argument
     add("--rounds", type=int, default=41, help="samples of each figure (41)")
-    add("--threads-max", type=int, default=64, help="measures on 1, 2, 4, ... threads (64)")
-    add("--out", metavar="PREFIX", help="writes PREFIX.json, .md and .svg (bench/out/readers-TIME)")
+    add("--threads-max", type=int, default=64,
+        help="measure on 1, 2, 4, ... threads, up to this number (64)")
+    add("--out", metavar="PREFIX", help="write PREFIX.json, .md and .svg (bench/out/readers-TIME)")
     add("--page", metavar="FILE",
-        help="writes the tables into FILE too, between its result marks, and the chart beside it")
-    add("--from", dest="earlier", metavar="JSON", help="measures nothing: takes an earlier run")
-    add("--allow-busy", action="store_true", help="run beside compilers: no figure is quotable")
+        help="also write the tables into FILE, between its result marks, and the chart beside it")
+    add("--from", dest="earlier", metavar="JSON",
+        help="measure nothing; use the results of an earlier run")
+    add("--allow-busy", action="store_true",
+        help="run even if compilers or other processes run: no figure is quotable")
     arguments = parser.parse_args()
     if arguments.page:
         if arguments.allow_busy:
-            raise Usage("--page takes only figures that can be quoted, so not with --allow-busy")
+            raise Usage("--page needs figures that can be quoted, so it excludes --allow-busy")
         report.check_page(pathlib.Path(arguments.page), PAGE_MARKS)
     return arguments
 
 
 def run(command, **more):
-    """The standard output of a command of ours; its progress goes to the terminal."""
+    """The standard output of one of our commands; its standard error goes to the terminal."""
     done = subprocess.run([str(word) for word in command], stdout=subprocess.PIPE, text=True,
                           check=False, **more)
     if done.returncode != 0:
@@ -69,16 +72,16 @@ def has_ck():
 
 
 def build():
-    """The program, with ck_rwlock where it can be had."""
+    """Builds the program, with ck_rwlock if Concurrency Kit is installed, and returns its path."""
     features = ["--features", "ck"] if has_ck() else []
     if not features:
-        print("without ck_rwlock: apt-get install libck-dev", file=sys.stderr)
+        print("ck_rwlock is left out; to include it: apt-get install libck-dev", file=sys.stderr)
     run(["cargo", "build", "--release", "-p", "forebay-readers", *features], cwd=BENCH)
     return BENCH / "target/release/readers"
 
 
 def measure(arguments, prefix):
-    """Counts, then times; all that the page needs."""
+    """Counts the conflicts, then times the locks; returns the record for the page."""
     conflicts = run([BENCH / "conflict/run"], cwd=BENCH)
     program = build()
     if not arguments.allow_busy:
@@ -97,7 +100,7 @@ def markdown(record, picture):
     """The record as a section of the page."""
     about = [f"- {key}: {value}" for key, value in record["machine"].items()]
     settings = f"{record['rounds']} rounds in random order, seed {record['seed']}"
-    busy = [] if record["quotable"] else ["- NOT QUOTABLE: other work was allowed beside it"]
+    busy = [] if record["quotable"] else ["- NOT QUOTABLE: other processes were allowed to run"]
     return "\n".join([
         *about, f"- compiler: {record['compiler']}", f"- {settings}", *busy,
         "", "```", record["command"], "```", "", f"![Completion time over threads]({picture})", "",
@@ -105,7 +108,7 @@ def markdown(record, picture):
 
 
 def write(record, prefix):
-    """The run's own files."""
+    """Writes the files of the run, and prints its tables."""
     pathlib.Path(f"{prefix}.json").write_text(json.dumps(record, indent=1), encoding="utf-8")
     pathlib.Path(f"{prefix}.svg").write_text(chart.draw(record), encoding="utf-8")
     text = markdown(record, f"{prefix.name}.svg")
@@ -115,7 +118,7 @@ def write(record, prefix):
 
 def fill_page(record, page):
     if not record["quotable"]:
-        raise Usage("this run cannot be quoted: other work was allowed beside it")
+        raise Usage("this run cannot be quoted: other processes were allowed to run")
     picture = page.with_suffix(".svg")
     picture.write_text(chart.draw(record), encoding="utf-8")
     report.fill_page(page, markdown(record, picture.name), PAGE_MARKS)
@@ -143,7 +146,7 @@ def main():
 
 
 if __name__ == "__main__":
-    # A polite end of the driver must end the program too.
+    # SIGTERM must end the driver as an exception does, so that its cleanup runs.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
         main()

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Measures the cost of header rules: CPU time per request over the number of rules, of caching
-proxies side by side, and the cost of one more rule for each of them.
+"""Measures the cost of header rules: the CPU time per request of caching proxies at different
+numbers of rules, and the cost of one more rule for each proxy.
 
-For each kind of rules every server runs once for each number of rules; all of them are loaded in a
-new random order in each round, as run.py does it. Before that each answer is checked: exactly the
-expected rules must show."""
+For each kind of rules, every server is started once for each number of rules. As in run.py, all of
+them are loaded in a new random order in each round. Before that, the answers of each server are
+checked: they must show exactly the expected rules."""
 
 import argparse
 import json
@@ -21,7 +21,7 @@ from lib.workloads import WORKLOADS
 DEFAULT_SERVERS = ("forebay,trafficserver,trafficserver@SANITY=off,nginx,nginx@POSTPONE=32k,"
                    "haproxy,varnish")
 DEFAULT_COUNTS = "0,1,4,16,64,100"
-# Servers that are also measured with more rules, to see whether the line stays straight.
+# Servers that are also measured with more rules, to see whether the cost of a rule changes.
 FURTHER = {"forebay": [400]}
 EXAMPLES = """
 kinds:""" + rulesets.__doc__.split("kinds:")[1] + """
@@ -29,8 +29,8 @@ examples:
   rules.py                                 all servers and kinds: the form to quote
   rules.py --kinds rx --servers forebay,haproxy --counts 0,16,100
   rules.py --servers forebay,forebay@FOREBAY=/path/of/the/other --kinds set,eq,eqd,rx
-  rules.py --four                          four rules and none, on keep-alive and on close
-  rules.py --rounds 1 --seconds 1 --counts 0,4 --allow-busy                only a try
+  rules.py --four                          no rules and four, keep-alive and close
+  rules.py --rounds 1 --seconds 1 --counts 0,4 --allow-busy                a quick trial
 """
 
 
@@ -40,14 +40,17 @@ def parse_arguments():
     add = parser.add_argument
     add("--servers", default=DEFAULT_SERVERS, metavar="A,B", help="servers, as for run.py")
     add("--kinds", default="set,eq,rx,eqd", metavar="A,B", help="kinds of rules (set,eq,rx,eqd)")
-    add("--counts", default=DEFAULT_COUNTS, metavar="N,N", help=f"numbers ({DEFAULT_COUNTS})")
-    add("--four", action="store_true", help="four rules (two add, two set) and none, of Forebay "
-        "and Traffic Server, on keep-alive and on close; nothing else")
-    add("--rounds", type=int, default=5, help="measured runs of each (5)")
+    add("--counts", default=DEFAULT_COUNTS, metavar="N,N",
+        help=f"numbers of rules ({DEFAULT_COUNTS})")
+    add("--four", action="store_true", help="measure only no rules and four rules (two add, "
+        "two set) of Forebay and Traffic Server, on keep-alive connections and on close")
+    add("--rounds", type=int, default=5, help="measured runs of each server (5)")
     add("--seconds", type=int, default=2, help="length of a measured run (2)")
-    add("--keep", type=int, default=60, metavar="PERCENT", help="share of the runs kept (60)")
-    add("--out", metavar="PREFIX", help="writes PREFIX.json and PREFIX.md (bench/out/TIME)")
-    add("--allow-busy", action="store_true", help="run beside compilers: no figure is quotable")
+    add("--keep", type=int, default=60, metavar="PERCENT",
+        help="share of the runs that is kept (60)")
+    add("--out", metavar="PREFIX", help="write PREFIX.json and PREFIX.md (bench/out/TIME)")
+    add("--allow-busy", action="store_true",
+        help="run even if compilers or other processes run: no figure is quotable")
     return parser.parse_args()
 
 
@@ -55,9 +58,9 @@ def numbers(text):
     try:
         counts = sorted({int(word) for word in text.split(",")})
     except ValueError as error:
-        raise Usage(f"--counts are numbers with commas: {error}") from error
+        raise Usage(f"--counts must be numbers with commas between them: {error}") from error
     if counts[0] < 0:
-        raise Usage("--counts are from 0")
+        raise Usage("--counts must be 0 or more")
     return counts
 
 
@@ -67,17 +70,18 @@ def with_rules(spec, kind, count):
 
 
 def groups(arguments):
-    """For each part of the run its name, workloads, and servers by base and number of rules."""
+    """The parts of the run: for each, its name, its workloads, and its cells (see cells_of)."""
     specs = servers.Spec.parse_list(arguments.servers)
     if any("KIND" in spec.settings for spec in specs):
-        raise Usage("--servers are without KIND and N; --kinds and --counts say them")
+        raise Usage("--servers must not set KIND or N; use --kinds and --counts")
     if arguments.four:
         able = [spec for spec in specs if "four" in rulesets.kinds_of(spec.name)]
         return [("four", [WORKLOADS["rules"], WORKLOADS["rules-close"]],
                  cells_of(able, "four", lambda _: [0, rulesets.COUNT_OF_FOUR]))]
     kinds = arguments.kinds.split(",")
     if unknown := set(kinds) - set(rulesets.KINDS):
-        raise Usage(f"there is no kind {', '.join(sorted(unknown))}")
+        raise Usage(f"no kind of rules is called {', '.join(sorted(unknown))}; "
+                    f"there are {', '.join(rulesets.KINDS)}")
     counts = numbers(arguments.counts)
     further = lambda spec: counts + (FURTHER.get(spec.name, []) if counts[-1] >= 100 else [])
     parts = []
@@ -88,24 +92,24 @@ def groups(arguments):
 
 
 def cells_of(specs, kind, counts_of):
-    """Base and number of rules by the server's full name."""
+    """Maps the full name of each server, with its rules, to the base server and number of rules."""
     return {with_rules(spec, kind, count).text: (spec.text, count)
             for spec in specs for count in dict.fromkeys(counts_of(spec))}
 
 
 def resolve(arguments):
-    """The arguments that run.py would get from its command line for these runs, and their parts."""
+    """The arguments for run.py's Run, as from its command line, and the parts of the run."""
     others = os.sched_getaffinity(0) - {0}
     run_arguments = argparse.Namespace(
         rounds=arguments.rounds, seconds=arguments.seconds, keep=arguments.keep, threads=1,
         warm_seconds=1, fill_requests=0, server_cpu="0", client_cpu="0", server_cpus={0},
         client_cpus={0}, origin_cpus={min(others or {0})})
     if min(arguments.rounds, arguments.seconds) < 1 or not 1 <= arguments.keep <= 100:
-        raise Usage("--rounds and --seconds are at least 1, --keep is from 1 to 100")
+        raise Usage("--rounds and --seconds must be at least 1, --keep from 1 to 100")
     parts = groups(arguments)
     every = [servers.Spec(text) for _, _, cells in parts for text in cells]
     if not every:
-        raise Usage("none of the servers has rules of these kinds")
+        raise Usage("none of these servers supports rules of these kinds")
     machine.require_installed(every, [WORKLOADS["rules"]])
     run_arguments.specs = every
     return run_arguments, parts
@@ -136,7 +140,7 @@ def cells_by_server(rows, cells):
 
 
 def sections(results, parts, keep):
-    """For each part and workload: its cells, and slopes where there are enough points."""
+    """For each part and workload: its cells, and the slopes of servers with two points or more."""
     made = {}
     for name, _, cells in parts:
         for workload, rows in report.summaries(results[name], keep).items():
@@ -155,7 +159,7 @@ def markdown(record):
               "", "```", record["command"], "```"]
     lines += [f"- left out of {problem}" for problem in record["left out"]]
     for name, section in record["sections"].items():
-        lines += ["", f"### Rules: {name}", "", "CPU µs per request: median (least-most).", "",
+        lines += ["", f"### Rules: {name}", "", "CPU µs per request: median (min-max).", "",
                   slopes.count_table(section["cells"])]
         notes = sorted({f"{base}, {count} rules: {note}"
                         for base, cells in section["cells"].items()
@@ -163,7 +167,7 @@ def markdown(record):
         lines += ["", *(f"† {note}" for note in notes)] if notes else []
         if section["slopes"] and not name.startswith("four"):
             lines += ["", "The cost of one more rule: least squares up to 100 rules, and µs per "
-                      "rule between one number and the next.", "",
+                      "rule between one number of rules and the next.", "",
                       slopes.slope_table(section["slopes"])]
     return "\n".join(lines) + "\n"
 
@@ -186,7 +190,7 @@ def main():
     pathlib.Path(f"{prefix}.md").write_text(text, encoding="utf-8")
     print(f"\n{text}\nwritten: {prefix}.json and {prefix}.md")
     if left_out:
-        raise Broken("left out:\n  " + "\n  ".join(left_out))
+        raise Broken("some servers were left out:\n  " + "\n  ".join(left_out))
 
 
 if __name__ == "__main__":

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Measures caching proxies side by side: CPU time per request of each server's process tree.
 
-It starts the servers and one origin, proves that each serves from its cache (the origin's counter
-stands still; for pass-through it must move), and loads them one after the other, in an order that
-is drawn again in each round. The quietest runs are kept. bench/README.md says how to read it.
+The driver starts the servers and one origin. It proves that each server serves from its cache: the
+origin's counter does not change (for pass-through it must grow with each request). Then it loads
+the servers one after another, in a new random order in each round. The quietest runs are kept.
+bench/README.md explains the figures.
 """
 
 import argparse
@@ -30,9 +31,9 @@ examples:
   run.py --workloads '1k-*' --servers forebay,haproxy
   run.py --workloads 64k-u1-c64 --servers forebay,nginx@SENDFILE=on,haproxy,varnish
   run.py --workloads mixed,pass-1k --origin-cpu 1 --rounds 7
-  run.py --page docs/performance.md         the same, and into the page
+  run.py --page docs/performance.md         the core workloads; also writes them into the page
   run.py --list                             all workloads, groups and servers
-  run.py --rounds 1 --seconds 1 --allow-busy --workloads 1k-u1-c64      only a try
+  run.py --rounds 1 --seconds 1 --allow-busy --workloads 1k-u1-c64      a quick trial
 """
 
 
@@ -40,32 +41,33 @@ def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__, epilog=EXAMPLES,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     add = parser.add_argument
-    add("--list", action="store_true", help="show workloads, groups and servers, and end")
+    add("--list", action="store_true", help="show workloads, groups and servers, and exit")
     add("--servers", default=DEFAULT_SERVERS, metavar="A,B",
         help="servers, each with settings of its start script: NAME@SETTING=VALUE+SETTING=VALUE")
     add("--workloads", default="core", metavar="A,B",
-        help="names, groups or patterns (core: those that the project's aims are about)")
+        help="names, groups or patterns (core: the workloads of the project's targets)")
     add("--rounds", type=int, default=5, help="measured runs of each server (5)")
     add("--seconds", type=int, default=4, help="length of a measured run (4)")
     add("--keep", type=int, default=60, metavar="PERCENT",
-        help="share of the runs that is kept: those with least foreign CPU (60)")
+        help="share of the runs that is kept: the runs with the least foreign CPU time (60)")
     add("--threads", type=int, default=1, help="worker threads of each server (1)")
     add("--server-cpu", default="0", metavar="CPUS", help="processors of the servers (0)")
     add("--client-cpu", default="0", metavar="CPUS", help="processors of the clients (0)")
     add("--origin-cpu", metavar="CPUS",
-        help="processors of the origin (the first that neither server nor client has)")
+        help="processors of the origin (the first one without servers and clients)")
     add("--warm-seconds", type=int, default=1, help="unmeasured load before each workload (1)")
     add("--fill-requests", type=int, default=40_000,
-        help="requests that fill the cache before the mixture is measured (40000)")
-    add("--out", metavar="PREFIX", help="writes PREFIX.json and PREFIX.md (bench/out/TIME)")
+        help="requests that fill the cache before a mixed workload is measured (40000)")
+    add("--out", metavar="PREFIX", help="write PREFIX.json and PREFIX.md (bench/out/TIME)")
     add("--page", metavar="FILE",
-        help="writes the tables into FILE too, between its result marks (docs/performance.md)")
-    add("--allow-busy", action="store_true", help="run beside compilers: no figure is quotable")
+        help="also write the tables into FILE, between its result marks (docs/performance.md)")
+    add("--allow-busy", action="store_true",
+        help="run even if compilers or other processes run: no figure is quotable")
     return parser.parse_args()
 
 
 def resolve(arguments):
-    """Replaces names in the arguments by their objects; raises Usage for unknown names."""
+    """Replaces names in the arguments by objects; raises Usage for arguments that cannot work."""
     try:
         arguments.server_cpus = process.parse_cpus(arguments.server_cpu)
         arguments.client_cpus = process.parse_cpus(arguments.client_cpu)
@@ -77,7 +79,7 @@ def resolve(arguments):
         raise Usage(f"processors are written as 0, 0,2 or 0-3: {error}") from error
     used = arguments.server_cpus | arguments.client_cpus | arguments.origin_cpus
     if used - machine_cpus:
-        raise Usage(f"processors {sorted(used - machine_cpus)} are not there")
+        raise Usage(f"this machine has no processors {sorted(used - machine_cpus)}")
     if min(arguments.rounds, arguments.seconds, arguments.threads) < 1:
         raise Usage("--rounds, --seconds and --threads must be at least 1")
     if not 1 <= arguments.keep <= 100:
@@ -87,7 +89,7 @@ def resolve(arguments):
     machine.require_installed(arguments.specs, arguments.chosen)
     if arguments.page:
         if arguments.allow_busy:
-            raise Usage("--page takes only figures that can be quoted, so not with --allow-busy")
+            raise Usage("--page needs figures that can be quoted, so it excludes --allow-busy")
         report.check_page(pathlib.Path(arguments.page))
 
 
@@ -102,7 +104,7 @@ def show_list():
 
 
 def by_profile(workloads):
-    """Workloads in groups that the same running servers can take."""
+    """Groups of workloads with the same profile, which the same running servers can serve."""
     groups = {}
     for workload in workloads:
         groups.setdefault(tuple(workload.profile.items()), []).append(workload)
@@ -110,7 +112,7 @@ def by_profile(workloads):
 
 
 class Run:
-    """The running servers, their results, and their failures."""
+    """A run of the driver: its results, and the servers that were left out."""
 
     def __init__(self, arguments, prefix):
         self.arguments = arguments
@@ -148,7 +150,7 @@ class Run:
         return started
 
     def workload(self, workload, started, origin):
-        """Proves, warms, measures, and writes the results up to now."""
+        """Proves, warms and measures all servers, and writes all results up to now."""
         print(f"\n{workload.name}: {workload.about}", flush=True)
         able = []
         for server in started:
@@ -177,7 +179,7 @@ class Run:
 
     @contextlib.contextmanager
     def leaving_out(self, what):
-        """Reports and leaves out a server that fails; the others continue."""
+        """Reports a server that fails and leaves it out of `what`; the other servers continue."""
         try:
             yield
         except (Broken, OSError, http.client.HTTPException) as problem:
@@ -226,15 +228,15 @@ def main():
     with machine.only_one():
         run.all()
     if run.left_out:
-        raise Broken("left out:\n  " + "\n  ".join(run.left_out))
+        raise Broken("some servers were left out:\n  " + "\n  ".join(run.left_out))
     if arguments.page:
         report.fill_page(pathlib.Path(arguments.page), run.text)
     print(f"\nwritten: {prefix}.json and {prefix}.md")
 
 
 def end_politely(main_of):
-    """Runs a driver: its problems are one line, and its processes end with it."""
-    # A polite end of the driver must end the servers too.
+    """Runs a driver. A failure becomes a message, and all servers are stopped in any case."""
+    # SIGTERM must run the cleanup that stops the servers.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     name = pathlib.Path(sys.argv[0]).name
     try:
@@ -242,7 +244,7 @@ def end_politely(main_of):
     except (Usage, Broken) as problem:
         sys.exit(f"{name}: {problem}")
     except KeyboardInterrupt:
-        sys.exit(f"{name}: interrupted; everything that was started is stopped")
+        sys.exit(f"{name}: interrupted; all servers and clients are stopped")
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
-//! Properties that hold for any bytes: one function per fuzz target, run by the fuzzer and, over
-//! the checked-in corpora, by a plain test. A violated property panics.
+//! Properties that hold for any bytes, in one function per fuzz target. The fuzzer runs these
+//! functions, and a plain test runs them over the checked-in corpora. A violated property panics.
 
 use forebay_http::{
     chunked::{ChunkedDecoder, ChunkedEvent, ChunkedLimits},
@@ -34,14 +34,14 @@ const RULES: CacheRules = CacheRules {
     set_cookie_is_storable: true,
 };
 
-/// Returns a position at which to split `bytes`, derived from all of them.
+/// Returns a position at which to split `bytes`. It depends only on their sum and their number.
 fn cut(bytes: &[u8]) -> usize {
     let sum: usize = bytes.iter().map(|byte| usize::from(*byte)).sum();
     sum % (bytes.len() + 1)
 }
 
-/// The result does not depend on how the bytes are split. An accepted head that is written again
-/// parses to the same parts.
+/// Checks the parser of request heads: the result does not depend on how the bytes are split, and
+/// an accepted head that is written again parses to the same parts.
 pub(crate) fn request_head(bytes: &[u8]) {
     let mut parts = RequestParts::default();
     let whole = parse_request(bytes, &HEAD_LIMITS, &mut parts);
@@ -88,7 +88,8 @@ fn write_request(head: RequestHead<'_>) -> Vec<u8> {
     out
 }
 
-/// An accepted head has no connection-specific field, and its field block parses again.
+/// Checks the parser of response heads: an accepted head has no Connection, Transfer-Encoding or
+/// Content-Length field, its field block parses again, and a part of the head is incomplete.
 pub(crate) fn response_head(bytes: &[u8]) {
     for method in [Method::Get, Method::Head] {
         let Ok(Some((len, head))) = parse_response(bytes, method, &ORIGIN_LIMITS) else {
@@ -98,14 +99,16 @@ pub(crate) fn response_head(bytes: &[u8]) {
         for id in [FieldId::Connection, FieldId::TransferEncoding, FieldId::ContentLength] {
             assert!(!head.block.fields().contains(id));
         }
-        let read = FieldBlock::parse(head.block.bytes()).expect("a block reads back");
+        let read = FieldBlock::parse(head.block.bytes())
+            .expect("the field block of an accepted head parses again");
         assert!(read.fields().iter().eq(head.block.fields().iter()));
         let cut_short = parse_response(&bytes[..cut(bytes).min(len - 1)], method, &ORIGIN_LIMITS);
         assert!(matches!(cut_short, Ok(None)));
     }
 }
 
-/// Data, trailers, end and error do not depend on how the body is split.
+/// Checks the chunked decoder: data, trailers, end and error do not depend on how the body is
+/// split.
 pub(crate) fn chunked(bytes: &[u8]) {
     let whole = decode(&[bytes]);
     let (one, other) = bytes.split_at(cut(bytes));
@@ -133,7 +136,7 @@ fn decode(pieces: &[&[u8]]) -> Result<(Vec<u8>, Vec<u8>, usize), ChunkedError> {
     Ok((data, decoder.into_trailers().bytes().to_vec(), consumed_total))
 }
 
-/// Parses a block from a corpus file: `name: value`, one per line.
+/// Parses a field block from a corpus file, which has one `name: value` on each line.
 fn block(bytes: &[u8]) -> FieldBlock {
     let mut block = FieldBlock::new();
     for line in bytes.split(|byte| *byte == b'\n') {
@@ -145,7 +148,8 @@ fn block(bytes: &[u8]) -> FieldBlock {
     block
 }
 
-/// Every part lies within the body, and Content-Range agrees with it.
+/// Checks range decisions: a part lies within the body, and a Content-Range is written unless the
+/// whole body is sent.
 pub(crate) fn range(bytes: &[u8]) {
     let request = block(bytes);
     let stored = block(b"ETag: \"v1\"\nLast-Modified: Sun, 06 Nov 1994 08:49:37 GMT");
@@ -162,7 +166,8 @@ pub(crate) fn range(bytes: &[u8]) {
     }
 }
 
-/// A repeated line restricts at least as much, and every decision about a hit terminates.
+/// Checks Cache-Control: repeating all lines does not change the directives, and the decision about
+/// a hit does not panic.
 pub(crate) fn cache_control(bytes: &[u8]) {
     let once = block(bytes);
     let twice = block(&[bytes, b"\n", bytes].concat());
@@ -177,7 +182,8 @@ pub(crate) fn cache_control(bytes: &[u8]) {
     }
 }
 
-/// No tag is empty, and groups that are written as a list of strings parse to the same groups.
+/// Checks tags: no tag is empty, and groups that are written as a list of strings parse to the same
+/// groups.
 pub(crate) fn tags(bytes: &[u8]) {
     let fields = block(bytes);
     let found = tags_of(fields.fields(), FieldSet::of(&TAG_FIELDS));

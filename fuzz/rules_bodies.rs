@@ -9,8 +9,8 @@ use forebay_rules::{
     read,
 };
 
-/// The file is read to its end; every finding has a span in it; no template contains a control
-/// byte.
+/// Checks the reader of rule files: every finding has a span within the file, and no template
+/// contains a control byte.
 pub(crate) fn rules_read(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     for scope in [RuleScope::Server, RuleScope::Route] {

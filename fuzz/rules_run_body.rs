@@ -22,7 +22,7 @@ use world::World;
 const HEAD: &str = "Host: a.example\nA: 1\nX-A:  two words \nVia: b\nvia: c\nCookie: k=1; j=2\n\
     Cache-Control: max-age=1\nContent-Type: text/html\n";
 
-/// Limits that no run reaches, so that the order of lines does not matter.
+/// Limits that no run reaches, so that the order in which lines are added does not matter.
 const WIDE: EditLimits = EditLimits { bytes_max: 1 << 28, line_count_max: 1 << 20 };
 
 const TIGHT: EditLimits = EditLimits { bytes_max: 512, line_count_max: 12 };
@@ -40,8 +40,9 @@ impl<const DETAILED: bool> RunObserver for Failures<DETAILED> {
     }
 }
 
-/// The input is a rule file, optionally followed by a NUL and the lines of a head. Any rules leave
-/// a valid head, and the flat program has the same effects as running the rules one by one.
+/// Checks rule programs. The input is a rule file, optionally followed by a NUL and the lines of a
+/// head. The head is valid after any rules, and the flat program has the same effects as running
+/// the rules one by one.
 pub(crate) fn rules_run(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     let (text, head) = text.split_once('\0').unwrap_or((&text, HEAD));
@@ -82,7 +83,7 @@ fn run<const DETAILED: bool>(
     let mut buffer = head.as_bytes().to_vec();
     let mut table = EditTable::default();
     let mut fields = FieldEdit::new(&mut buffer, 0, &mut table, limits);
-    let client = FieldBlock::parse(b"Host: c.example\r\nA: 2\r\nCookie: k=2\r\n").expect("a head");
+    let client = FieldBlock::parse(b"Host: c.example\r\nA: 2\r\nCookie: k=2\r\n").expect("the client's head parses");
     let is_early = matches!(hook, Hook::ReadRequest | Hook::Remap);
     let url = |path, query| Url { host: b"a.example", port: Some(81), path, query };
     let (mut transaction, mut session) = (TransactionState::default(), RuleVariables::default());
@@ -125,7 +126,7 @@ fn is_control(byte: u8) -> bool {
 }
 
 fn lines(bytes: &[u8]) -> Vec<String> {
-    let block = FieldBlock::parse(bytes).expect("rules leave a head that reads back");
+    let block = FieldBlock::parse(bytes).expect("the head parses again after the rules");
     let mut lines: Vec<_> = block
         .fields()
         .iter()

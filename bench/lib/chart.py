@@ -1,4 +1,4 @@
-"""Draws lines over threads as SVG: both axes logarithmic, each line named at its end.
+"""Draws completion times over threads as SVG: both axes are logarithmic, and each line is labelled.
 
 `python3 -m lib.chart IN.json OUT.svg`, in bench/, draws the samples of an earlier run.
 """
@@ -13,16 +13,16 @@ import sys
 WIDTH, HEIGHT = 820, 490
 LEFT, RIGHT, TOP, BOTTOM = 72, 190, 84, 66
 LABEL_HEIGHT = 18
-# One colour for each line, on light and on dark ground; the order is that of the lines.
+# Two colours for each line, for light and for dark backgrounds, in the order of the lines.
 COLOURS = (("#a3591f", "#e0a070"), ("#8a6d00", "#d3b94a"), ("#6b6b74", "#a9a9b4"),
            ("#a0407f", "#e08cc4"), ("#2f6fb5", "#7fb4ea"), ("#00796b", "#4dc9b6"),
            ("#c2281d", "#ff8a7a"))
-# The subject of the chart stands out.
+# Lines whose names begin with this are drawn thicker.
 STRONG = "Bravo"
 
 
 class Line:
-    """One lock's samples: where its median and its quartiles lie at each count of threads."""
+    """One lock's line: the median and the quartiles at each number of threads."""
 
     def __init__(self, name, samples_by_threads):
         self.name = name
@@ -38,7 +38,7 @@ def quartiles(samples):
 
 
 def lines_of(record, write_percent):
-    """The lines of one share of writes, in the order of the record."""
+    """The lines for one percentage of writes, in the order of the record."""
     by_lock = {}
     for case in record["samples"]:
         if case["figure"] == "completion_ns" and case["write_percent"] == write_percent:
@@ -47,7 +47,7 @@ def lines_of(record, write_percent):
 
 
 class Plane:
-    """Turns threads and nanoseconds into places."""
+    """Converts threads and nanoseconds to coordinates."""
 
     def __init__(self, lines):
         self.threads = sorted({threads for line in lines for threads in line.threads})
@@ -63,14 +63,14 @@ class Plane:
         return HEIGHT - BOTTOM - share * (HEIGHT - TOP - BOTTOM)
 
     def ticks(self):
-        """1, 2 and 5 of each power of ten that lie in the plane."""
+        """The multiples 1, 2 and 5 of each power of ten that lie in the plane."""
         powers = range(math.floor(math.log10(self.ns_min)), math.ceil(math.log10(self.ns_max)))
         steps = (step * 10.0 ** power for power in powers for step in (1, 2, 5))
         return [ns for ns in steps if self.ns_min <= ns <= self.ns_max]
 
 
 def draw(record, write_percent=0.0):
-    """The chart of one share of writes."""
+    """The chart for one percentage of writes."""
     lines = lines_of(record, write_percent)
     plane = Plane(lines)
     parts = [_style(len(lines)), f'<rect class="ground" width="{WIDTH}" height="{HEIGHT}" rx="6"/>',
@@ -143,7 +143,7 @@ def duration(ns):
 
 
 def _processors(plane, record):
-    """Where threads begin to take turns."""
+    """A vertical line at the number of processors, beyond which threads take turns."""
     count = record["processors"]
     if not plane.threads[0] <= count < plane.threads[-1]:
         return []
@@ -178,7 +178,7 @@ def _line(plane, line, index):
 
 
 def _labels(plane, lines):
-    """Each line's name beside its end, moved as far as the others' names ask for."""
+    """The name of each line beside its end, moved so that no two names overlap."""
     ends = [plane.y(line.median[-1]) for line in lines]
     for index, (line, end, y) in enumerate(zip(lines, ends, spread(ends, LABEL_HEIGHT))):
         x = plane.x(line.threads[-1])
@@ -188,8 +188,8 @@ def _labels(plane, lines):
 
 
 def spread(wanted, distance):
-    """Places in the order of the wanted ones, no two nearer than `distance`, none moved for
-    nothing: groups that overlap are laid out around their middle."""
+    """Positions in the order of the wanted ones, no two nearer than `distance`. Only positions that
+    would overlap are moved: such a group is laid out around its middle."""
     order = sorted(range(len(wanted)), key=lambda i: wanted[i])
     groups = []
     for i in order:

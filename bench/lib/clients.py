@@ -1,4 +1,4 @@
-"""Load generators: wrk, and those of forebay-bench. Each run gives a dictionary of numbers."""
+"""Load generators: wrk, and those of forebay-bench. Each run returns a dictionary of numbers."""
 
 import json
 import os
@@ -13,7 +13,7 @@ GRACE_SECONDS = 30
 
 
 def load(server, workload, seconds, cpus, run=0, requests=None):
-    """Loads a server for `seconds` (or, mixed only, for so many `requests`)."""
+    """Loads a server for `seconds`; a mixed workload ends after `requests` if they are given."""
     if workload.tool == "wrk":
         return parse_wrk(_run(_wrk(server, workload, seconds), seconds, cpus))
     command = [bench_program(), workload.tool, "--port", server.port, "--seconds", seconds,
@@ -76,7 +76,7 @@ def _from_rate(report):
 
 
 def _from_mixed(report):
-    """The quoted latency of the mixture is that of its hits."""
+    """The results of a mixed workload. Its quoted latency is the latency of its hits."""
     return {**report, "errors": report["wrong"] + report["failed"],
             "p50_us": report["hit_p50_us"], "p99_us": report["hit_p99_us"],
             "hit_percent": 100 * report["hits"] / max(1, report["requests"])}

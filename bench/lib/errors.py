@@ -1,4 +1,4 @@
-"""Failures, by the side that can fix them."""
+"""The two kinds of failures."""
 
 
 class Usage(Exception):

@@ -1,4 +1,4 @@
-"""The machine: one benchmark at a time, no compiler beside it, and its description."""
+"""Checks the machine (no second benchmark, no compiler, no other load), and describes it."""
 
 import contextlib
 import fcntl
@@ -14,10 +14,10 @@ from lib import process, servers
 from lib.errors import Usage
 
 LOCK = "/tmp/forebay-bench.lock"
-# How long the machine is watched before the start, and how busy it may be in that time.
+# How long the machine is watched before the start, and how many processors may be busy then.
 IDLE_SECONDS = 1
 IDLE_CORES_MAX = 0.2
-# The command that tells a server's version; its first word must be installed.
+# The command that prints a server's version. The program that it names must be installed.
 VERSIONS = {
     "nginx": ["nginx", "-v"],
     "haproxy": ["haproxy", "-v"],
@@ -35,7 +35,7 @@ def only_one():
         except OSError as error:
             file.seek(0)
             holder = file.read().strip() or "unknown"
-            raise Usage(f"another benchmark runs (process {holder}, lock {LOCK})") from error
+            raise Usage(f"process {holder} holds {LOCK} for a benchmark; wait") from error
         file.truncate(0)
         file.write(f"{os.getpid()}\n")
         file.flush()
@@ -47,7 +47,7 @@ def require_quiet():
     wait = "wait, or use --allow-busy to try the driver itself"
     running = process.compilers()
     if running:
-        raise Usage(f"a compiler runs ({', '.join(running)}): {wait}")
+        raise Usage(f"a compiler or linker runs ({', '.join(running)}): {wait}")
     before = process.machine_cpu_seconds()
     time.sleep(IDLE_SECONDS)
     cores = (process.machine_cpu_seconds() - before) / IDLE_SECONDS

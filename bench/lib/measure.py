@@ -1,4 +1,4 @@
-"""One measured run."""
+"""Warms a server up, and measures one run."""
 
 import os
 import resource
@@ -7,12 +7,12 @@ import time
 from lib import clients, process
 from lib.errors import Broken
 
-# The mixture's cache must be full and evicting before it is measured.
+# The longest time in which the cache of a mixed workload is filled, so that it evicts.
 FILL_SECONDS = 120
 
 
 def warm(server, workload, options):
-    """Brings a server's memory, connections and threads into the state of the measured runs."""
+    """Loads a server, so that its memory and threads are in the state of the measured runs."""
     if workload.tool == "mixed":
         clients.load(server, workload, FILL_SECONDS, options.client_cpus,
                      requests=options.fill_requests)
@@ -21,7 +21,9 @@ def warm(server, workload, options):
 
 
 def run(server, origin, workload, options, number):
-    """Loads a server once and returns the measurements; `number` makes never-seen URLs new."""
+    """Loads a server once and returns the measurements.
+
+    `number` is the round, by which the never-requested URLs of a mixed workload differ."""
     server.pin()
     requests_before = origin.count()
     before = _Meter(server, origin)
@@ -36,13 +38,13 @@ def run(server, origin, workload, options, number):
 
 
 def _problems(workload, result, used):
-    """The reasons why a run is worthless, as texts."""
+    """Descriptions of everything that makes the run worthless."""
     problems = []
     if result["errors"]:
         problems.append(f"{result['errors']} errors")
     if workload.served_by == "cache" and used["origin_requests"]:
         problems.append(f"{used['origin_requests']} requests reached the origin")
-    # At the end of a run requests are in flight that the client does not count.
+    # More requests than the client counts may reach the origin: those in flight at the end.
     missing = result["requests"] - used["origin_requests"]
     if workload.served_by == "origin" and missing > 0:
         problems.append(f"{missing} requests did not reach the origin")
@@ -50,7 +52,7 @@ def _problems(workload, result, used):
 
 
 class _Meter:
-    """CPU time of all parties and switches of the server, up to now."""
+    """The CPU times of server, origin, client, driver and machine, and the server's switches."""
 
     def __init__(self, server, origin):
         children = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -79,7 +81,7 @@ class _Meter:
 
 
 def progress(number, server, sample):
-    """One line for one run."""
+    """A line of progress for one run."""
     note = f" ({'; '.join(sample['problems'])})" if sample["problems"] else ""
     return (f"  round {number}: {server.name:<24} {sample['us']:8.2f} us/request "
             f"{sample['per_second']:10,.0f}/s  foreign {sample['foreign_cores']:.2f}{note}")

@@ -1,4 +1,4 @@
-"""Processes: time used by a tree of them and by the machine, where threads may run."""
+"""Process trees: their CPU time, their context switches, their processors, and their end."""
 
 import os
 import signal
@@ -21,7 +21,7 @@ def _read(path):
 
 
 def _stat(pid):
-    """Fields of /proc/PID/stat from the state on, or None."""
+    """Fields of /proc/PID/stat from the state on, or None if the process has ended."""
     text = _read(f"/proc/{pid}/stat")
     return text[text.rindex(")") + 2:].split() if text else None
 
@@ -44,7 +44,7 @@ def tree(root):
 
 
 def tree_cpu_seconds(root):
-    """User and system time of a tree, with that of its processes that have ended."""
+    """User and system time of a tree, including its processes that have ended."""
     ticks = 0
     for pid in tree(root):
         stat = _stat(pid)
@@ -54,7 +54,7 @@ def tree_cpu_seconds(root):
 
 
 def tree_switches(root):
-    """How often the threads of a tree were switched away, voluntarily or not."""
+    """How often the threads of a tree were switched out, voluntarily or not."""
     switches = 0
     for pid in tree(root):
         for thread in _threads(pid):
@@ -67,33 +67,33 @@ def _threads(pid):
     try:
         return os.listdir(f"/proc/{pid}/task")
     except OSError:
-        return []  # it has ended
+        return []  # The process has ended.
 
 
 def machine_cpu_seconds():
-    """Time that all processors have worked, for any process."""
+    """The time for which the processors of the machine have worked, for any process."""
     columns = [int(field) for field in _read("/proc/stat").split("\n", 1)[0].split()[1:]]
     return sum(columns[i] for i in WORK_COLUMNS) / TICKS_PER_SECOND
 
 
 def compilers():
-    """Names of compilers and linkers that run now."""
+    """The names of compilers and linkers that run now."""
     names = {(_read(f"/proc/{pid}/comm") or "").strip() for pid in _pids()}
     return sorted(names & COMPILERS)
 
 
 def pin(root, cpus):
-    """Moves every thread of a tree to `cpus`: some servers bind their threads themselves."""
+    """Moves every thread of a tree to `cpus`, because some servers bind their own threads."""
     for pid in tree(root):
         for thread in _threads(pid):
             try:
                 os.sched_setaffinity(int(thread), cpus)
             except OSError:
-                pass  # it has ended
+                pass  # The thread has ended.
 
 
 def stop(root, patience_seconds=5):
-    """Ends a tree: asks the root, then every process that is left."""
+    """Ends a tree: terminates the root, then kills every remaining process."""
     pids = tree(root.pid)
     root.terminate()
     _wait_gone(root, pids, patience_seconds)
@@ -102,7 +102,7 @@ def stop(root, patience_seconds=5):
             try:
                 os.kill(pid, signal.SIGKILL)
             except OSError:
-                pass  # it has already ended
+                pass  # The process has already ended.
     _wait_gone(root, pids, patience_seconds)
 
 

@@ -6,14 +6,14 @@ from lib import rulesets
 from lib.errors import Broken
 
 SIZES = {"0": 0, "1k": 1024, "64k": 65_536}
-# Some caches store only after the response has left.
+# Some caches store a response only after they have sent it, so the first tries may miss.
 TRIES = 20
 
 
 def check(server, origin, workload):
-    """Fills the cache and proves the hits, or proves that everything comes from the origin."""
+    """Fills the cache and proves that it serves, or proves that the origin gets every request."""
     if workload.served_by == "both":
-        return  # the client tells hits from misses, and counts both
+        return  # The client distinguishes hits from misses, and counts both.
     if workload.served_by == "origin":
         _check_passes(server, origin, workload)
     else:
@@ -54,12 +54,12 @@ def check_rules(server, target, kind, count):
     """Fails unless exactly the rules that hold for a request show in the answer."""
     for fields in (rulesets.REQUEST_FIELDS, {}, {"X-Agent": "somebot-7.x/"}):
         if kind == "eqd" and len(fields) == 1:
-            continue  # which of them hold is no business of this one
+            continue  # The test does not compute which rules of this kind hold for such a request.
         (_, answer), = server.fetch_whole([target], fields)
         seen = sorted((name.lower(), value) for name, value in answer
                       if name.lower().startswith("x-rule-"))
         holds = rulesets.expected(kind, count, fields)
         want = sorted((rulesets.field(i).lower(), rulesets.value(i)) for i in holds)
         if seen != want:
-            raise Broken(f"{server.name}: of {count} rules {len(seen)} show in the answer to a "
-                         f"request with {fields}, and not {len(want)}")
+            raise Broken(f"{server.name} has {count} rules: its answer to a request with {fields} "
+                         f"shows {len(seen)} of them or other values, not the expected {len(want)}")

@@ -1,4 +1,4 @@
-"""From samples to a table: keep the quietest runs, then median, least and most."""
+"""Makes tables of samples: keeps the quietest runs, and computes median, minimum and maximum."""
 
 import math
 import statistics
@@ -7,14 +7,14 @@ from lib.errors import Usage
 
 HEADINGS = ("server", "CPU µs/request", "min", "max", "Forebay ÷ it", "requests/s", "p50 µs",
             "p99 µs", "switches/1000", "server cores", "foreign cores", "notes")
-# Between these lines of a page stand the latest results, and nothing else.
+# A page has the latest results between these two lines, and nothing else there.
 PAGE_MARKS = ("<!-- results: written by bench/run.py --page -->", "<!-- end of results -->")
-# Above this the figures of a run say as much about the other work as about the server.
+# If other processes use more processors than this, a run is noisy.
 FOREIGN_CORES_MAX = 0.10
 
 
 def quietest(samples, keep_percent):
-    """The runs during which other processes, above all compilers, did least."""
+    """The runs with the least work of other processes; runs with a compiler come last."""
     order = sorted(samples, key=lambda s: (bool(s["compilers"]), s["foreign_cores"]))
     return order[:max(1, math.ceil(len(order) * keep_percent / 100))]
 
@@ -44,7 +44,7 @@ def _notes(kept):
 
 
 def summaries(results, keep_percent):
-    """For each workload its servers, cheapest first, with Forebay's figure divided by theirs."""
+    """The figures of each workload's servers, cheapest first, with Forebay's ratio to each."""
     tables = {}
     for workload, by_server in results.items():
         rows = {name: summarise(samples, keep_percent)
@@ -89,7 +89,7 @@ def markdown(record, abouts):
 
 
 def check_page(path, marks=PAGE_MARKS):
-    """The page's text before and after its results."""
+    """The page's text before and after its results; raises Usage without result marks."""
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as error:
@@ -97,12 +97,12 @@ def check_page(path, marks=PAGE_MARKS):
     before, begin, rest = text.partition(marks[0])
     _, end, after = rest.partition(marks[1])
     if not begin or not end:
-        raise Usage(f"{path} has no line {marks[0]!r} followed by {marks[1]!r}")
+        raise Usage(f"{path} has no place for results: the line {marks[0]!r}, then {marks[1]!r}")
     return before, after
 
 
 def fill_page(path, text, marks=PAGE_MARKS):
-    """Puts the results into a page, in place of the earlier ones."""
+    """Replaces the results in a page."""
     before, after = check_page(path, marks)
     begin, end = marks
     path.write_text(f"{before}{begin}\n{text}{end}{after}", encoding="utf-8")

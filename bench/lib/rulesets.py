@@ -2,11 +2,11 @@
 
 N rules set N different fields of the response, `X-Rule-007: value-007-abcdef`. The kinds:
 
-    set   always
-    eq    if X-Test of the request is `yes` (the same condition in each)
-    eqd   if X-Test or X-Agent is greater than another value in each rule: all of them hold
-    rx    if a regex matches X-Agent, another one in each rule; none does
-    four  two fields are added and two set, whatever N is (Forebay and Traffic Server only)
+    set   sets its field always
+    eq    sets it if the request's X-Test is `yes` (all rules have this condition)
+    eqd   sets it if X-Test or X-Agent is greater than a value; all values differ, all rules hold
+    rx    sets it if a regex matches X-Agent; all regexes differ, and none matches
+    four  adds two fields and sets two, whatever N is (Forebay and Traffic Server only)
 """
 
 import sys
@@ -16,7 +16,7 @@ from lib.errors import Usage
 KINDS = ("set", "eq", "eqd", "rx", "four")
 AGENT = ("Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) "
          "Chrome/126.0.0.0 Safari/537.36")
-# In all runs, with rules and without.
+# The fields of requests in all runs, with rules and without.
 REQUEST_FIELDS = {"X-Test": "yes", "X-Agent": AGENT}
 COUNT_OF_FOUR = 4
 
@@ -30,17 +30,17 @@ def value(i):
 
 
 def regex(i):
-    """Begins with three alternatives and is found nowhere in AGENT."""
+    """A regex that begins with three alternatives and matches nowhere in AGENT."""
     return f"(bot|spider|crawler)-{i}[.x]"
 
 
 def different(i):
-    """A field, and a value that it is greater than."""
+    """A request field, and a value that is less than the field's value."""
     return ("X-Test", f"ye{i:03d}") if i % 2 == 0 else ("X-Agent", f"Mozilla/4.{i:03d}")
 
 
 def expected(kind, count, fields=None):
-    """Numbers of the rules that an answer shows if these fields are in the request."""
+    """The numbers of the rules that an answer shows if the request has these fields."""
     fields = REQUEST_FIELDS if fields is None else fields
     if kind == "rx":
         agent = fields.get("X-Agent", "")
@@ -53,7 +53,7 @@ def expected(kind, count, fields=None):
 
 
 def header_rewrite(kind, count, _part):
-    """Forebay and Traffic Server."""
+    """The rules of Forebay and Traffic Server."""
     if kind == "four":
         steps = [f'{"add" if i < 2 else "set"}-header {field(i)} "{value(i)}"'
                  for i in range(COUNT_OF_FOUR if count else 0)]
@@ -70,7 +70,7 @@ def header_rewrite(kind, count, _part):
 
 
 def nginx(kind, count, part):
-    """`part` is maps or rules."""
+    """The rules of nginx: `part` is maps or rules."""
     if part == "maps":
         match = {"eq": lambda i: ("x_test", "yes"), "rx": lambda i: ("x_agent", f'"~{regex(i)}"')}
         if kind not in match:
@@ -83,7 +83,7 @@ def nginx(kind, count, part):
 
 
 def haproxy(kind, count, _part):
-    """Response rules do not see the request: a variable keeps the fields that they look at."""
+    """HAProxy's response rules do not see the request: a variable keeps the field for them."""
     kept = {"eq": "  http-request set-var(txn.t) req.hdr(x-test)",
             "rx": "  http-request set-var(txn.a) req.hdr(x-agent)"}.get(kind)
     condition = {"eq": lambda i: " if { var(txn.t) -m str yes }",
@@ -105,19 +105,19 @@ LANGUAGES = {"forebay": header_rewrite, "trafficserver": header_rewrite, "nginx"
 
 
 def kinds_of(server):
-    """Kinds that can be said in the server's language."""
+    """The kinds of rules that the server's language can express."""
     return KINDS if LANGUAGES.get(server) is header_rewrite else ("set", "eq", "rx")
 
 
 def rules(server, kind, count, part=""):
-    """The lines for one server."""
+    """The lines of N rules for one server."""
     if server not in LANGUAGES or kind not in kinds_of(server):
-        raise Usage(f"there are no rules of kind {kind!r} for {server!r}")
+        raise Usage(f"{server!r} has no rules of kind {kind!r}")
     return LANGUAGES[server](kind, count, part)
 
 
 def settings_of(spec):
-    """Kind and count of a server's settings, or None."""
+    """The kind and the number of rules in a server's settings, or None."""
     settings = spec.settings
     return (settings["KIND"], int(settings.get("N", 0))) if "KIND" in settings else None
 

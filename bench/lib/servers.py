@@ -19,21 +19,21 @@ START_SECONDS = 20
 REQUEST_SECONDS = 10
 REST_SECONDS = 0.02
 REST_TRIES = 50
-# http.client refuses a head of more than 100 fields, which are as many as header rules may set.
+# http.client refuses a head of more than 100 fields, and header rules may set that many.
 http.client._MAXHEADERS = 1000
 
 
 def known():
-    """Names of the servers that have a start script."""
+    """The names of the servers that have a start script."""
     return sorted(path.parent.name for path in PEERS.glob("*/start.sh"))
 
 
 def program(variable, default):
-    """Path of a program that this project builds, from the environment or its usual place."""
+    """The path of a program of this project, from the environment or where cargo builds it."""
     path = pathlib.Path(os.environ.get(variable) or default).resolve()
     if not os.access(path, os.X_OK):
-        raise Usage(f"{path} is not built (or {variable} names the wrong file): "
-                    "cargo build --release, in the root and in bench/")
+        raise Usage(f"{path} is no program; run `cargo build --release` in the root and in "
+                    f"bench/, or correct {variable}")
     return str(path)
 
 
@@ -63,7 +63,7 @@ class Spec:
         for spec in specs:
             if spec.name not in known():
                 raise Usage(f"no server is called {spec.name!r}; there are {', '.join(known())}")
-            spec.settings  # raises where one is malformed
+            spec.settings  # Raises Usage if a setting is malformed.
         return specs
 
     @property
@@ -74,7 +74,7 @@ class Spec:
     def settings(self):
         pairs = [pair.split("=", 1) for pair in self.text.partition("@")[2].split("+") if pair]
         if any(len(pair) != 2 for pair in pairs):
-            raise Usage(f"in {self.text!r} a setting lacks its '='")
+            raise Usage(f"a setting in {self.text!r} has no '='")
         return dict(pairs)
 
     @property
@@ -102,7 +102,7 @@ class Running:
         return self.root.pid
 
     def wait_ready(self, target):
-        """Returns when `target` is answered with 200."""
+        """Returns when `target` is answered with 200; raises Broken if that takes too long."""
         end = time.monotonic() + START_SECONDS
         problem = "it does not listen"
         while time.monotonic() < end and self.root.poll() is None:
@@ -117,11 +117,11 @@ class Running:
         raise Broken(f"{self.name} did not get ready: {problem}\n{self._log_end()}")
 
     def fetch(self, targets):
-        """Gets all targets over one connection, or more where the server closes; the bodies."""
+        """The bodies of all targets, from one connection, or more if the server closes it."""
         return [body for body, _ in self.fetch_whole(targets)]
 
     def fetch_whole(self, targets, fields=None):
-        """The same with these fields in the requests: bodies, and fields as pairs."""
+        """Requests all targets with these fields; returns bodies, each with its fields as pairs."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=REQUEST_SECONDS)
         answers = []
         try:
@@ -153,14 +153,14 @@ class Running:
 
 
 class Origin(Running):
-    """The origin; it counts its requests."""
+    """The origin, which counts its requests."""
 
     def __init__(self, cpus, logs):
         command = [bench_program(), "origin", "--port", "@PORT@"]
         super().__init__("origin", command, cpus, {}, logs / "origin.log")
 
     def count(self):
-        """Requests so far, once no more come: a cache may still fetch for clients that left."""
+        """The number of requests, once it is stable: caches may still fetch for clients that left."""
         count = self._count_now()
         for _ in range(REST_TRIES):
             time.sleep(REST_SECONDS)

@@ -1,4 +1,4 @@
-"""The cost of one more rule: straight lines through CPU time over the number of rules."""
+"""The cost of one more rule: straight lines through the CPU times over the number of rules."""
 
 import statistics
 
@@ -26,7 +26,7 @@ def segments(points):
 
 
 def summarise(points):
-    """All of it, for the record. The line goes through the counts up to 100, as all have them."""
+    """Points, line and segments for the record. The line uses the counts up to 100."""
     points = sorted(points)
     common = [point for point in points if point[0] <= 100]
     if len(common) < 2:
@@ -56,7 +56,7 @@ def slope_table(by_server):
 
 
 def count_table(by_server):
-    """CPU µs of a request at each number of rules: median (least-most)."""
+    """CPU µs of a request at each number of rules: median (min-max)."""
     counts = sorted({count for rows in by_server.values() for count in rows})
     rows = []
     for name, cells in by_server.items():

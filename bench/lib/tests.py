@@ -103,7 +103,7 @@ class Tests(unittest.TestCase):
             time.sleep(0.5)
             self.assertGreater(process.tree_switches(root.pid), first)
             process.stop(root)
-        self.assertEqual(process.tree_switches(root.pid), 0, "it has ended")
+        self.assertEqual(process.tree_switches(root.pid), 0, "an ended process has no switches")
 
     def test_results_replace_what_stands_between_the_marks(self):
         begin, end = report.PAGE_MARKS

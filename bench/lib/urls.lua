@@ -1,4 +1,4 @@
--- wrk -s urls.lua URL -- FOLDER COUNT: asks for FOLDER/0 to FOLDER/COUNT-1 in turn.
+-- wrk -s urls.lua URL -- FOLDER COUNT: requests FOLDER/0 to FOLDER/COUNT-1 in turn.
 local requests, turn = {}, 0
 
 function init(args)

@@ -17,13 +17,13 @@ class Workload:
     name: str
     about: str
     tool: str  # wrk, rate or mixed
-    folder: str = ""  # of the origin's site: targets are FOLDER/0, FOLDER/1, ...
+    folder: str = ""  # targets of the origin are FOLDER/0, FOLDER/1, ...
     urls: int = 1
     connections: int = 64
     close: bool = False  # a connection for each request
-    per_second: int = 0  # rate only
-    fields: tuple = ()  # of the request, as pairs; wrk only
-    served_by: str = "cache"  # cache: the origin must see nothing; origin: everything; both
+    per_second: int = 0  # requests per second; only for the tool rate
+    fields: tuple = ()  # fields of the request, as pairs; only for the tool wrk
+    served_by: str = "cache"  # cache (the origin must get no request), origin (all), or both
     access_log: bool = False
     cache_mib: int = 256
 
@@ -33,12 +33,12 @@ class Workload:
 
     @property
     def needs_origin(self):
-        """A bare responder has nothing to fetch from."""
+        """Whether servers must fetch during the workload, which bare responders cannot do."""
         return self.served_by != "cache"
 
     @property
     def profile(self):
-        """Servers are restarted between workloads whose profiles differ."""
+        """The settings of the servers. Workloads with different profiles need a restart."""
         return {"ACCESS_LOG": str(int(self.access_log)), "CACHE_MIB": str(self.cache_mib)}
 
 

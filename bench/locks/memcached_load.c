@@ -1,5 +1,6 @@
-/* Asks a memcached: memcached_load PORT THREADS SECONDS. Prints requests a second. Of ten, one sets
- * and nine get, of 10000 keys with 100 bytes each; 16 requests are under way on a connection. */
+/* Loads a memcached: memcached_load PORT THREADS SECONDS. Prints the requests per second. Of ten
+ * requests, one sets a key and nine get one. There are 10000 keys with values of 100 bytes. Each
+ * thread has one connection, with 16 requests in flight. */
 #include <arpa/inet.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -36,7 +37,7 @@ static int connected(void)
     return fd;
 }
 
-/* Reads until so many answers have ended: STORED or END, each on a line of its own. */
+/* Reads until `count` answers are complete. Each ends with a line STORED or END. */
 static void read_answers(int fd, int count)
 {
     static __thread char bytes[1 << 16];

@@ -1,4 +1,4 @@
 #!/bin/bash
-# FOREBAY_BENCH: the program (bench/target/release/forebay-bench)
+# FOREBAY_BENCH: path of forebay-bench (bench/target/release/forebay-bench)
 . "$(dirname "$0")/../common.sh"
 exec "${FOREBAY_BENCH:-$HERE/../../target/release/forebay-bench}" tokio --port "$PORT" --threads "$THREADS"

@@ -1,5 +1,5 @@
 #!/bin/bash
-# FOREBAY: the program (../target/release/forebay)
+# FOREBAY: path of forebay (target/release/forebay of the root)
 . "$(dirname "$0")/../common.sh"
 with_rules=()
 if [ -n "${KIND:-}" ] && [ "${N:-0}" != 0 ]; then

@@ -1,6 +1,6 @@
 #!/bin/bash
-# HAProxy writes each log line to the file at once; it has no buffered file log.
-# With rules it takes more fields than by default, or it would refuse those of 100 rules.
+# HAProxy writes each log line to the file immediately; it has no buffered file log.
+# With rules, the limit of fields is raised: otherwise HAProxy would refuse the fields of 100 rules.
 . "$(dirname "$0")/../common.sh"
 render haproxy.cfg "LOG=$(pick "$ACCESS_LOG" "log fd@3 format raw local0 info" "no log")" \
   "HEADERS=${KIND:+tune.http.maxhdr 600}" \

@@ -1,6 +1,6 @@
 #!/bin/bash
-# SENDFILE=on|off (off): off is nginx's best for short bodies, on for 64 KiB.
-# POSTPONE=SIZE (1460): a head above it is written apart from the body.
+# SENDFILE=on|off (off): off is fastest for short bodies, and on for bodies of 64 KiB.
+# POSTPONE=SIZE (1460): nginx writes a head above this size separately from the body.
 . "$(dirname "$0")/../common.sh"
 reuseport=
 if [ "$THREADS" -gt 1 ]; then reuseport=reuseport; fi

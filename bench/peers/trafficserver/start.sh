@@ -1,8 +1,9 @@
 #!/bin/bash
-# Traffic Server binds its threads to processors by itself: to run elsewhere they must be moved
-# after the start, as run.py does with the threads of every server.
-# SANITY=on|off (on): off runs a copy of the program whose check of each head, which it makes on each
-# change of a field, returns at once. No distribution ships that; in Debian's the check costs most.
+# Traffic Server binds its threads to processors by itself. To run on other processors, they must be
+# moved after the start, as run.py does with the threads of every server.
+# SANITY=on|off (on): off runs a copy of the program in which the check of the whole head, at each
+# change of a field, returns at once. No distribution ships such a program. In Debian's, with many
+# rules, the check costs more than the rules.
 . "$(dirname "$0")/../common.sh"
 mkdir -p "$RUN"/{store,etc,run,log,cache,lib}
 cp -r /etc/trafficserver/. "$RUN/etc/"
@@ -20,7 +21,7 @@ if [ "${SANITY:-on}" = off ]; then
   "$HERE/without-check" "$(command -v traffic_server)" "$program"
 fi
 if [ "$(id -u)" = 0 ]; then
-  # It gives root up for this user, who must reach its folders.
+  # Traffic Server changes from root to the user trafficserver, which must have access to its folders.
   chmod 755 "$(dirname "$RUN")" "$RUN"
   chown -R trafficserver "$RUN"
 fi

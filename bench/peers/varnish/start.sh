@@ -1,7 +1,7 @@
 #!/bin/bash
-# Without an access log Varnish's shared-memory log is switched off too; with one it is at its
-# default, and varnishncsa, which turns it into lines, is part of the process tree.
-# With rules it takes more fields than by default, or it would answer 500 with 100 rules.
+# Without an access log, Varnish's shared-memory log is switched off, too. With an access log it has
+# its default, and varnishncsa, which writes it as lines, is part of the process tree.
+# With rules, the limit of fields is raised: otherwise Varnish would answer 500 with 100 rules.
 . "$(dirname "$0")/../common.sh"
 render default.vcl
 rules > "$RUN/rules.vcl"
@@ -13,7 +13,7 @@ server=(varnishd -F -j none -n "$RUN/work" -a "127.0.0.1:$PORT,HTTP" -f "$RUN/de
   -p thread_pool_max=2000 -p timeout_idle=600 -p listen_depth=4096)
 if [ -n "${KIND:-}" ]; then server+=(-p http_max_hdr=600); fi
 if [ "$ACCESS_LOG" != 1 ]; then
-  # It has no word for "nothing": each tag of vsl(7) is switched off by name.
+  # No value of vsl_mask means "nothing", so each tag of vsl(7) is switched off by name.
   exec "${server[@]}" -p "vsl_mask=$(sed 's/^/-/' "$HERE/log_tags" | paste -sd,)"
 fi
 "${server[@]}" &
