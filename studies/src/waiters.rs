@@ -1,5 +1,5 @@
-//! Tasks and threads that wait for another thread to publish: a stack of waiters, which the
-//! publisher takes as a whole.
+//! A stack of the tasks and threads that wait for another thread to publish. The publisher takes
+//! the stack as a whole.
 //!
 //! The publisher stores its data and calls [`Waiters::wake_all`]; without waiters that costs one
 //! fence and one load. A waiter pushes itself on the stack, executes a fence, looks again and
@@ -8,21 +8,21 @@
 //!
 //! | field | written by | read by |
 //! |---|---|---|
-//! | `Waiters::top` | waiters push, publishers and leavers take all | both |
+//! | `Waiters::top` | waiters push, publishers and leavers take all | the writers |
 //! | `Waiters::left_count` | leavers raise, takers of the stack lower | leavers |
-//! | `WaiterNode::place` | its waiter: idle → queued → left; its taker: back to idle | both |
+//! | `WaiterNode::place` | its waiter: idle → queued → left; its taker: idle | the writers |
 //! | `WaiterNode::next` | its waiter, while `place` is idle | its taker, before `place` is idle |
-//! | `WaiterNode::waker` | its waiter sets, its taker takes out | both |
+//! | `WaiterNode::waker` | its waiter sets, its taker takes out | the writers |
 //!
 //! Invariants:
 //! - A node is at most once on the stack or with a taker of the stack: only its waiter pushes it,
 //!   and only while it is idle.
 //! - A taker makes a node idle before it wakes its waiter. A waiter that finds its node still
 //!   queued is therefore woken after it registered its waker.
-//! - The stack owns one count of each node on it, so that a waiter may leave at any time.
+//! - The stack owns one reference count of each node on it, so that a waiter may leave at any time.
 //! - At most `LEFT_MAX` nodes without a waiter stay on the stack, plus one for each thread that is
-//!   just leaving. A leaver beyond that takes the whole stack and wakes all its waiters. Those that
-//!   still wait push themselves again; this cost is spread over `LEFT_MAX` leavers.
+//!   just leaving. A leaver beyond that number takes the whole stack and wakes all waiters on it.
+//!   Waiters that must wait longer push themselves again; `LEFT_MAX` leavers share this cost.
 
 #[cfg(all(test, loom))]
 mod loom_tests;
@@ -48,7 +48,7 @@ use forebay_sync::atomic::{
 const IDLE: u32 = 0;
 /// The node is on the stack, or was taken from it and not yet processed.
 const QUEUED: u32 = 1;
-/// As `QUEUED`, but the waiter has gone.
+/// As [`QUEUED`], but the waiter of the node has left.
 const LEFT: u32 = 2;
 
 /// The number of nodes without a waiter that may stay on the stack.
@@ -142,8 +142,8 @@ impl TakenStack<'_> {
     }
 }
 
-/// If a waker panics, the other waiters are still woken. (A second panic ends the process. A model
-/// that has failed also unwinds, and must then touch nothing.)
+/// Wakes the remaining waiters if a waker panics. (A second panic ends the process. A model has no
+/// such destructor: a model that has failed also unwinds, and must then touch nothing.)
 #[cfg(not(loom))]
 impl Drop for TakenStack<'_> {
     fn drop(&mut self) {
@@ -168,7 +168,7 @@ impl Waiter {
         }
     }
 
-    /// Returns the result of `look`. Without a result, the task is woken after the next
+    /// Returns the result of `look`. If `look` has no result, the task is woken after the next
     /// publication.
     ///
     /// The task may also be woken without a publication. `waiters` must be the same in each call.
@@ -188,7 +188,7 @@ impl Waiter {
         look().map_or(Poll::Pending, Poll::Ready)
     }
 
-    /// Returns the result of `look`. The thread sleeps until there is one.
+    /// Returns the result of `look`. The thread sleeps until `look` has a result.
     pub(crate) fn wait<T>(&mut self, waiters: &Waiters, mut look: impl FnMut() -> Option<T>) -> T {
         park::block_on(|cx| self.poll(waiters, cx, &mut look))
     }
@@ -200,8 +200,8 @@ impl Waiter {
         self.node.waker.register_by_ref(cx.waker());
     }
 
-    /// Pushes the node, unless it is still queued. In that case its taker will wake us after we
-    /// have registered.
+    /// Pushes the node, unless it is still queued. A queued node need not be pushed: its taker will
+    /// wake the waiter, whose waker is already registered.
     fn enqueue(&self, waiters: &Waiters) {
         // ORDER: pairs with the swap in `Waiters::let_go`, after which `next` is ours.
         if self.node.place.swap(QUEUED, acquire("waiters.raise")) != IDLE {
@@ -239,7 +239,8 @@ impl Waiter {
         }
     }
 
-    /// Drops the waker now, because the task may end before the node does.
+    /// Takes the waker out of the node. A waiter that leaves drops it now, because the task may end
+    /// before the node is freed.
     fn take_waker(&self) -> Option<Waker> {
         #[cfg(not(loom))]
         return self.node.waker.take();

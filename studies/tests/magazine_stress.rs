@@ -1,5 +1,5 @@
-//! Magazines with real threads and plain buffers, so that ThreadSanitizer reports a buffer that two
-//! threads own.
+//! Stress tests of magazines with real threads. The buffers are not atomic, so ThreadSanitizer
+//! reports a buffer that two threads own at the same time.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use forebay_testkit::Rng;
 
 const BUFFER_WORDS: usize = 32;
 
-/// How often one side yields while it waits for the other.
+/// The largest number of times that one side yields while it waits for the other.
 const YIELDS_MAX: u64 = 50_000_000;
 
 /// Checks that the last owner left the buffer whole, and overwrites all of it.
@@ -33,7 +33,7 @@ struct Way {
     is_closed: AtomicBool,
 }
 
-/// One worker's side of a `Way`. Dropping it, also in a panic, closes the way.
+/// One worker's side of a `Way`. Dropping the side, even in a panic, closes the way.
 struct Side<'a>(&'a Way);
 
 impl Drop for Side<'_> {
@@ -70,7 +70,7 @@ impl Side<'_> {
     }
 }
 
-/// Takes and gives items of pairs that other threads use, too.
+/// Takes and gives items of pairs that other threads use too.
 fn share(shared: &SharedMagazines<Box<[u64]>>, near: usize, rng: &mut Rng) {
     for round in 0..2_000 {
         let count = rng.below(20);

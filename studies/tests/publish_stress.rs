@@ -1,5 +1,5 @@
-//! Senders, receivers, producers and followers on real threads. Every byte arrives once, in order
-//! and with its end, in any interleaving.
+//! Stress tests of senders, receivers, producers and followers on real threads. Every message must
+//! arrive once, in order and with its end.
 #![cfg_attr(tsan, feature(sanitize))]
 #![expect(clippy::unwrap_used, reason = "a test")]
 
@@ -57,8 +57,8 @@ fn seed(test: &str) -> u64 {
     seed
 }
 
-/// Returns the messages that both sides agree on: their bytes, and whether they are sent to their
-/// end.
+/// Returns the messages of a test: the bytes of each, and whether it is ended or aborted. Both
+/// sides compute them from the same seed.
 fn messages(seed: u64) -> impl Iterator<Item = (Vec<u8>, bool)> {
     let mut random = Random(seed);
     (0..MESSAGES).map(move |_| {

@@ -1,5 +1,5 @@
-//! The two queues of the example `send_queue` deliver the same messages, and only one of them takes
-//! locks.
+//! Tests that both queues of the example `send_queue` deliver the sent messages, and that the
+//! lock-free queue takes no lock.
 #![expect(clippy::unwrap_used, reason = "a test")]
 
 #[path = "../examples/send_queue/locked.rs"]
@@ -16,7 +16,8 @@ use forebay_sync::observe;
 use sites::SITES;
 use work::{Incoming, Outgoing, PACKET_BYTES, Plan, deliver};
 
-/// The most bytes in the queue: less than one message, several messages, or all of them.
+/// The largest numbers of bytes in the queue: less than one message, several messages, all
+/// messages.
 const QUEUE_BYTES_MAX: [usize; 3] = [1, 32 * 1024, usize::MAX];
 const MESSAGES: usize = 300;
 

@@ -1,8 +1,9 @@
 //! The queue with a lock: sender and transmitter share one mutex.
 //!
 //! The sender takes the lock to check for room, to append to the last message and to end it. The
-//! transmitter takes it to inspect the head, to copy a packet and to remove the message. All other
-//! work is done without the lock: the sender, for instance, copies its bytes before it locks.
+//! transmitter takes the lock to inspect the head of the queue, to copy a packet and to remove a
+//! message. All other work is done without the lock: for instance, the sender copies its bytes
+//! before it locks.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -13,7 +14,7 @@ use forebay_sync::{LockClass, Mutex};
 
 use crate::work::{Incoming, Outgoing};
 
-/// The two sides of a queue of at most `bytes_max` bytes.
+/// Makes the two sides of a queue that is full at `bytes_max` bytes.
 pub(crate) fn queue(bytes_max: usize) -> (Sender, Transmitter) {
     let queue = Arc::new(Mutex::new(LockClass::Test, Queue::default()));
     let sender = Sender { queue: Arc::clone(&queue), bytes_max, is_open: false };

@@ -1,5 +1,5 @@
 //! A sender and a transmitter share a queue. The example runs two kinds of queue: one behind a
-//! mutex, for which the two contend, and one of published chunks without a lock.
+//! mutex, for which both sides contend, and one of published chunks, without a lock.
 //!
 //! `cargo run --release -p forebay-studies --example send_queue` runs both. For each call site of
 //! the lock it prints, as a kernel's lock profile does, how often the other side wanted the lock
@@ -25,11 +25,11 @@ Compares a queue behind one mutex with a lock-free queue, between a sender and a
 
 Usage: send_queue [--messages N] [--rounds N] [--seed N] [--json]
 
-  --messages N  messages of each run (20000)
-  --rounds N    timed runs of each queue, in turn (7)
-  --seed N      from which sizes and bytes are made (1)
-  --json        print one JSON object
-  -h, --help    print this
+  --messages N  number of messages in each run (default: 20000)
+  --rounds N    number of timed runs of each queue (default: 7)
+  --seed N      seed of the random sizes and bytes (default: 1)
+  --json        print the results as one JSON object
+  -h, --help    print this help
 ";
 
 #[derive(Debug)]
@@ -69,7 +69,8 @@ fn parse(arguments: &[String]) -> Result<Options, String> {
     while let Some(argument) = rest.next() {
         let mut number = || {
             let value = rest.next().ok_or_else(|| format!("{argument} needs a number"))?;
-            let number: u64 = value.parse().map_err(|_| format!("{value} is not a number"))?;
+            let number: u64 =
+                value.parse().map_err(|_| format!("{argument} needs a number, not {value}"))?;
             Ok::<u64, String>(number)
         };
         match argument.as_str() {
@@ -77,13 +78,14 @@ fn parse(arguments: &[String]) -> Result<Options, String> {
             "--rounds" => options.rounds = number()?.clamp(1, 1_000) as usize,
             "--seed" => options.seed = number()?,
             "--json" => options.is_json = true,
-            _ => return Err(format!("unknown argument {argument}")),
+            _ => return Err(format!("unknown argument {argument}; see the usage below")),
         }
     }
     Ok(options)
 }
 
-/// Runs both queues and prints the results. Returns whether both delivered the sent messages.
+/// Runs both queues and prints the results. Returns whether both queues delivered the sent
+/// messages.
 fn run(options: &Options) -> Result<bool, Broken> {
     observe::set(&SITES).map_err(|error| Broken(error.to_string()))?;
     let plan = Plan::new(options.seed, options.messages);

@@ -10,7 +10,7 @@ use crate::sites::{Counts, SITES};
 use crate::work::{Delivery, Incoming, Outgoing, Plan, deliver};
 use crate::{locked, published};
 
-/// The most bytes that a queue may hold.
+/// The largest number of bytes in a queue.
 const QUEUE_BYTES_MAX: usize = 256 * 1024;
 
 /// The results of one kind of queue.
@@ -74,7 +74,7 @@ impl Form {
     }
 
     /// Runs a round without an observer, and records its rate.
-    #[expect(clippy::disallowed_methods, reason = "it measures a time")]
+    #[expect(clippy::disallowed_methods, reason = "this function measures a time")]
     fn time(
         &mut self,
         plan: &Plan,
@@ -87,7 +87,7 @@ impl Form {
         self.rates.push(arrived.bytes as f64 / time.as_secs_f64());
         if round > 0 && (sent, arrived) != (self.sent, self.arrived) {
             return Err(Broken(format!(
-                "{}: round {round} delivered other messages than were sent",
+                "{}: round {round} sent or delivered other messages than the round before",
                 self.name
             )));
         }

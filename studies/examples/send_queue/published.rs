@@ -4,10 +4,11 @@ use forebay_studies::publish::{Limits, Read, Receiver, Sender, queue as publish_
 
 use crate::work::{Incoming, Outgoing};
 
-/// A message takes at least one chunk, so a chunk is about as long as a message.
+/// The size of a chunk. A message occupies at least one chunk, so a chunk is about as long as a
+/// message.
 const CHUNK_BYTES: usize = 4 * 1024;
 
-/// The two sides of a queue of at most `bytes_max` bytes.
+/// Makes the two sides of a queue whose chunks have at most `bytes_max` bytes together.
 pub(crate) fn queue(bytes_max: usize) -> (Sender, Receiver) {
     publish_queue(Limits { chunk_bytes: CHUNK_BYTES, bytes_max })
 }

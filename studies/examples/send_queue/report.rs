@@ -33,7 +33,7 @@ fn table_of(form: &Form, out: &mut Formatter<'_>) -> fmt::Result {
     writeln!(out, "{}", form.name)?;
     table_of_sites(&form.sites, out)?;
     let (requests, wanted) = (form.lock_requests(), form.wanted_holds());
-    writeln!(out, "  {requests} holds, {wanted} of them wanted by the other")?;
+    writeln!(out, "  {requests} holds; during {wanted} of them the other side wanted the lock")?;
     let (arrived, sent) = (form.arrived, form.sent.checksum);
     let (messages, bytes, packets) = (arrived.messages, arrived.bytes, form.packets);
     writeln!(out, "  {messages} messages, {bytes} bytes, {packets} packets")?;
@@ -98,7 +98,7 @@ fn json_of(counts: &Counts) -> String {
     )
 }
 
-/// The file and line of a call site, as in a kernel's lock profile.
+/// The file name and line of a call site, as in a kernel's lock profile.
 fn place_of(counts: &Counts) -> String {
     let file = counts.place.file();
     let name = file.rsplit_once('/').map_or(file, |(_, name)| name);

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use forebay_sync::observe::{LockSite, LockState, LockUse, Observer};
 
-/// More call sites than the example has.
+/// The largest number of call sites that are counted. The example has fewer.
 const SITES_MAX: usize = 32;
 
 /// The observer of the process.
@@ -29,11 +29,11 @@ struct Site {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Counts {
     pub(crate) place: LockSite,
-    /// How often the lock was taken here.
+    /// The number of times that the lock was taken here.
     pub(crate) count: u64,
-    /// Holds from here during which another thread wanted the lock: `cnt_hold`.
+    /// The number of holds from here during which another thread wanted the lock (`cnt_hold`).
     pub(crate) hold_count: u64,
-    /// How often the lock was already held when it was requested here: `cnt_lock`.
+    /// The number of times that the lock was held when it was requested here (`cnt_lock`).
     pub(crate) lock_count: u64,
 }
 

@@ -1,25 +1,25 @@
-//! The messages, and the work that both sides do on each byte. They are the same for every queue.
+//! The messages, and the work that both sides do on each byte. Both are the same for every queue.
 
 use std::thread;
 
 use forebay_studies::publish::Read;
 
-/// The most bytes of a packet: an Ethernet frame without its headers.
+/// The largest size of a packet in bytes: about an Ethernet frame without its headers.
 pub(crate) const PACKET_BYTES: usize = 1_400;
-/// The longest message.
+/// The largest size of a message in bytes.
 const MESSAGE_BYTES_MAX: usize = 8_000;
-/// Every second message is appended in at most this many parts.
+/// About half of the messages are appended in parts, at most this many.
 const PARTS_MAX: usize = 4;
-/// One in this many messages is aborted before its end.
+/// About one in this many messages is aborted instead of ended.
 const ABORTED_EVERY: usize = 50;
 /// The length of the random text from which messages take their bytes.
 const STOCK_BYTES: usize = 64 * 1024;
 
 /// The side of a queue that appends. Dropping it closes the queue.
 pub(crate) trait Outgoing: Send {
-    /// Appends a part of the open message. Waits for room.
+    /// Appends a part of the open message. Waits until there is room.
     fn append(&mut self, part: &[u8]);
-    /// Ends the open message, or aborts it.
+    /// Ends the open message if `is_whole`, otherwise aborts it.
     fn end(&mut self, is_whole: bool);
 }
 
@@ -29,7 +29,7 @@ pub(crate) trait Incoming {
     fn fill<'a>(&mut self, packet: &'a mut [u8]) -> Read<'a>;
 }
 
-/// Messages of random sizes, always the same for the same seed.
+/// A plan of messages with random sizes and bytes, which depend only on the seed.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     pub(crate) seed: u64,

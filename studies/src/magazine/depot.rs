@@ -45,7 +45,7 @@ impl<T> Depot<T> {
         }
     }
 
-    /// The most items in a magazine.
+    /// The capacity of a magazine, in items.
     pub fn item_max(&self) -> usize {
         self.item_max
     }
@@ -65,7 +65,8 @@ impl<T> Depot<T> {
         Vec::with_capacity(self.item_max)
     }
 
-    /// Exchanges an empty magazine for a filled one. Returns whether the depot had a filled one.
+    /// Exchanges an empty magazine for a filled one. Returns false, without an exchange, if the
+    /// depot has no filled magazine.
     pub(super) fn exchange_empty(&self, magazine: &mut Vec<T>) -> bool {
         debug_assert!(magazine.is_empty(), "the magazine to exchange is not empty");
         if self.filled_count() == 0 {
@@ -88,8 +89,8 @@ impl<T> Depot<T> {
         true
     }
 
-    /// Exchanges a filled magazine for an empty one. Returns whether the depot had room for the
-    /// filled one.
+    /// Exchanges a filled magazine for an empty one. Returns false, without an exchange, if the
+    /// depot has no room for a filled magazine.
     pub(super) fn exchange_filled(&self, magazine: &mut Vec<T>) -> bool {
         if self.filled_count() >= self.filled_max {
             return false;
@@ -106,7 +107,8 @@ impl<T> Depot<T> {
         true
     }
 
-    /// Keeps the magazines of a worker that ends, as far as there is room, and adds its counts.
+    /// Takes over the magazines of a worker that ends, as far as there is room, and adds the
+    /// worker's counts.
     pub(super) fn take_over(&self, magazines: [&mut Vec<T>; 2], mut counts: MagazineCounts) {
         let mut stock = self.stock.lock();
         for magazine in magazines {

@@ -1,5 +1,5 @@
-//! Items move between workers through the depot. Each item has one owner at a time, and the worker
-//! that takes it sees the writes of the worker that gave it.
+//! Models of items that move between workers through the depot. Each item has one owner at a time,
+//! and the worker that takes an item sees the writes of the worker that gave it.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use super::{Depot, Magazines, SharedMagazines};
 use forebay_sync::atomic::UnsafeCell;
 use forebay_sync::model::holds;
 
-/// A buffer whose model fails if two accesses are concurrent or not ordered.
+/// A buffer. A model fails if two accesses to a buffer are not ordered.
 struct Buffer(Box<UnsafeCell<u64>>);
 // SAFETY: the models check that accesses from different threads are ordered.
 unsafe impl Send for Buffer {}

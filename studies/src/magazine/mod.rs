@@ -1,13 +1,13 @@
 //! Free lists for buffers and nodes: magazines and their depot (Bonwick and Adams, "Magazines and
 //! Vmem", USENIX 2001).
 //!
-//! A worker has two *magazines* of up to M free items each. It takes items from them and gives
-//! items back to them without a lock. It goes to the depot only when both are empty or both are
-//! full, and then exchanges one whole magazine. The second magazine makes exchanges rare: after an
-//! exchange the worker has M free items and room for M more, so at least M takes or gives lie
-//! between two exchanges.
+//! A worker has two *magazines* of up to M free items each. It takes items from its magazines and
+//! gives items back to them without a lock. When both magazines are empty or both are full, the
+//! worker exchanges one whole magazine at the depot. The second magazine makes exchanges rare:
+//! after an exchange the worker has M free items and room for M more, so at least M takes or gives
+//! lie between two exchanges.
 //!
-//! | what | limit |
+//! | free items | limit |
 //! |---|---|
 //! | a worker's items | 2 M |
 //! | the depot's items | M for each filled magazine, of which it keeps `filled_max` |
@@ -21,8 +21,9 @@
 //!
 //! Invariants:
 //! - An item is in one magazine, or belongs to the one owner that took it, or was dropped.
-//! - The depot's lock is held only to exchange a magazine and to take over those of a worker that
-//!   ends. No item is made or dropped, and no memory is allocated or freed, under it.
+//! - The depot's lock is held only to exchange a magazine, to take over the magazines of a worker
+//!   that ends, and to read counts. Under this lock no item is made or dropped, and no memory is
+//!   allocated or freed.
 
 mod counts;
 mod depot;

@@ -9,24 +9,25 @@ use forebay_sync::{LockClass, Mutex, MutexGuard};
 
 /// A fixed number of pairs, each behind a lock. A thread uses the first pair that is not locked.
 ///
-/// It is meant for more threads than processors. With as many pairs as processors, a thread that is
-/// preempted while it holds a pair blocks only that pair. Each pair holds at most 2 M items. A
-/// thread that looks into one pair does not see the free items of another, and makes a new item. A
-/// take or a give costs two read-modify-writes of the pair's lock more than with a pair of one's
-/// own, and the pair's cache lines move between processors. A full magazine is dropped under the
-/// pair's lock.
+/// This is meant for more threads than processors. With as many pairs as processors, a thread that
+/// is preempted while it holds a pair blocks only that pair. Each pair has at most 2 M items. A
+/// thread that looks into one pair does not see the free items of another pair, and makes a new
+/// item. Compared with a pair of the thread's own, a take or a give costs two more
+/// read-modify-writes, of the pair's lock, and the pair's cache lines move between processors. A
+/// full magazine is dropped under the pair's lock.
 #[derive(Debug)]
 pub struct SharedMagazines<T> {
     pairs: Box<[LockedPair<T>]>,
 }
 
-/// Each pair has its own cache lines, since its neighbours belong to other processors.
+/// A pair behind a lock. Each pair has cache lines of its own, since other processors use the pairs
+/// beside it.
 #[derive(Debug)]
 #[repr(align(128))]
 struct LockedPair<T>(Mutex<Magazines<T>>);
 
 impl<T> SharedMagazines<T> {
-    /// Makes `pairs` pairs, but at least one. There should be as many as processors.
+    /// Makes `pairs` pairs, but at least one. There should be as many pairs as processors.
     #[must_use]
     pub fn new(depot: &Arc<Depot<T>>, pairs: usize) -> SharedMagazines<T> {
         let pair = |_| {
@@ -36,9 +37,9 @@ impl<T> SharedMagazines<T> {
         SharedMagazines { pairs: (0..pairs.max(1)).map(pair).collect() }
     }
 
-    /// Returns a free item, if the pair or the depot has one. `near` selects the pair that is tried
-    /// first. It is any number that differs between threads, such as the thread's
-    /// [index](forebay_sync::thread_index) or its processor.
+    /// Returns a free item, if the pair that this thread uses or the depot has one. `near` selects
+    /// the pair that is tried first. It is any number that differs between threads, such as the
+    /// thread's [index](forebay_sync::thread_index) or its processor.
     #[must_use]
     pub fn take(&self, near: usize) -> Option<T> {
         self.open(near).take()

@@ -1,5 +1,5 @@
-//! Magazines in given situations, and random operations on them, checked against a plain record of
-//! each item.
+//! Tests of magazines in given situations, and with random operations, which are checked against a
+//! plain record of each item.
 
 use std::collections::BTreeSet;
 use std::hash::{BuildHasher, RandomState};

@@ -6,11 +6,12 @@ use std::sync::Arc;
 use super::counts::MagazineCounts;
 use super::depot::Depot;
 
-/// A worker's free items. When it is dropped, the depot takes them as far as it has room.
+/// A worker's free items. When a worker drops this, the depot takes the items as far as it has
+/// room.
 #[derive(Debug)]
 pub struct Magazines<T> {
     depot: Arc<Depot<T>>,
-    /// The magazine in use: items are taken from it and given to it.
+    /// The magazine in use: items are taken from this magazine and given to it.
     loaded: Vec<T>,
     /// The magazine that was loaded before. It is full or empty, unless it came from a worker that
     /// ended and left it half filled.

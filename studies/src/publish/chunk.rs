@@ -1,4 +1,4 @@
-//! One chunk of a chain: its bytes, its published length, and the link to the next.
+//! One chunk of a chain: its bytes, its published length, and the link to the next chunk.
 
 use std::ptr::{self, NonNull};
 
@@ -10,13 +10,13 @@ use forebay_sync::atomic::{AtomicPtr, AtomicU64, Relaxed, acquire, release};
 /// | field | written by | read by |
 /// |---|---|---|
 /// | `memory` up to the published length | never again | readers |
-/// | `memory` behind it | producer | – |
+/// | `memory` after the published length | producer | – |
 /// | `state` | producer | readers |
 /// | `next` | producer, once | readers |
 ///
-/// `state` is `length << 2 | mark`. It goes from (n, open) to (m, open) with m > n, and ends as (m,
-/// continues), (m, ended) or (m, aborted). `next` is null at first, and then points to the next
-/// chunk, or to the chunk itself if no other will follow.
+/// `state` is `length << 2 | mark`. It changes from (n, open) to (m, open) with m > n, and at last
+/// to (m, continues), (m, ended) or (m, aborted). `next` is null at first, and then points to the
+/// next chunk, or to the chunk itself if no other chunk will follow.
 #[derive(Debug)]
 pub struct Chunk {
     next: AtomicPtr<Chunk>,
@@ -37,7 +37,7 @@ pub(super) struct ChunkState {
 pub(super) enum ChunkMark {
     /// More bytes or an end may follow.
     Open = 0,
-    /// The message goes on in the next chunk, which is linked already.
+    /// The message continues in the next chunk, which is already linked.
     Continues = 1,
     /// The message ends here.
     Ended = 2,
@@ -92,8 +92,8 @@ impl Chunk {
         self.memory.capacity()
     }
 
-    /// Resets a used chunk and fills it with as many of `bytes` as fit. Linking the chunk publishes
-    /// them.
+    /// Resets a used chunk and fills it with as many of `bytes` as fit. Returns their number.
+    /// Linking the chunk publishes the bytes.
     pub(super) fn start(&mut self, bytes: &[u8]) -> usize {
         // SAFETY: no other thread has this chunk.
         let length = unsafe { self.memory.write(0, bytes) };
@@ -102,18 +102,19 @@ impl Chunk {
         length
     }
 
-    /// Copies as many of `bytes` as fit after the first `length` bytes.
+    /// Copies as many of `bytes` as fit after the first `length` bytes. Returns their number.
     ///
     /// # Safety
     /// - The caller is the producer of this chunk.
-    /// - `length` is the length that it has published.
+    /// - `length` is the length that the producer has published.
     pub(super) unsafe fn append(&self, length: usize, bytes: &[u8]) -> usize {
         // SAFETY: only the producer writes, and readers stay below the published length.
         unsafe { self.memory.write(length, bytes) }
     }
 
-    /// Publishes a state. After a mark other than `Open` a reader may free the chunk even before
-    /// this returns. It therefore takes a reference to the state word only, not to the chunk.
+    /// Publishes a state. With a mark other than `Open`, a reader may free the chunk even before
+    /// this function returns. So the function makes no reference to the chunk, only to its state
+    /// word.
     ///
     /// # Safety
     /// - The chunk is not freed before the store.
@@ -142,8 +143,8 @@ impl Chunk {
         unsafe { self.memory.read(from, to) }
     }
 
-    /// Links the next chunk. After `Ended` or `Aborted` a reader may free this chunk even before
-    /// this returns, as in `publish`.
+    /// Links the next chunk. If this chunk is marked `Ended` or `Aborted`, a reader may free it
+    /// even before this function returns, as in `publish`.
     ///
     /// # Safety
     /// - The chunk is not freed before the store.
@@ -176,7 +177,7 @@ impl Chunk {
 ///
 /// # Safety
 /// - No other thread has any chunk of the chain, or will get one.
-/// - All of its chunks come from boxes.
+/// - All chunks of the chain come from boxes.
 pub(super) unsafe fn free_chain(first: NonNull<Chunk>) {
     let mut next = ChunkLink::Chunk(first);
     while let ChunkLink::Chunk(chunk) = next {

@@ -26,7 +26,8 @@ pub fn growing(first_bytes: usize, chunk_bytes_max: usize) -> (Producer, Growing
     (producer, record)
 }
 
-/// Appends to a growing record. Dropping it before [`finish`](Producer::finish) aborts the record.
+/// The producer of a growing record, which appends to it. Dropping the producer without
+/// [`finish`](Producer::finish) aborts the record.
 #[derive(Debug)]
 pub struct Producer {
     shared: Arc<RecordState>,
@@ -54,7 +55,7 @@ pub struct RecordFollower {
 /// The bytes or the end that a follower sees next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Peek<'a> {
-    /// The next bytes that the follower has not passed, as far as they lie in one piece.
+    /// The next bytes that the follower has not passed, up to the end of a chunk at most.
     Bytes(&'a [u8]),
     /// The follower has passed the whole record.
     Done,
@@ -107,7 +108,7 @@ impl Producer {
         self.end(ChunkMark::Ended);
     }
 
-    /// The memory of all chunks so far, in bytes.
+    /// The total size of the record's chunks, in bytes.
     #[must_use]
     pub fn held_bytes(&self) -> usize {
         self.held_bytes
@@ -128,7 +129,8 @@ impl Drop for Producer {
 }
 
 impl GrowingRecord {
-    /// Returns a new follower. It may join at any time, even after the end.
+    /// Returns a new follower, which reads from the beginning. A follower may be made at any time,
+    /// even after the end of the record.
     #[must_use]
     pub fn follow(&self) -> RecordFollower {
         let shared = Arc::clone(&self.shared);
@@ -139,8 +141,8 @@ impl GrowingRecord {
 }
 
 impl RecordFollower {
-    /// Returns the next bytes or the end, or `None` if there are none yet. It returns the same
-    /// bytes until they are passed.
+    /// Returns the next bytes or the end, or `None` if there is neither yet. Bytes are returned
+    /// again until [`advance`](RecordFollower::advance) passes them.
     pub fn peek(&mut self) -> Option<Peek<'_>> {
         let found = find(&mut self.place)?;
         Some(show(&self.place, found))
@@ -154,7 +156,8 @@ impl RecordFollower {
         self.place.advance(count);
     }
 
-    /// As [`peek`](RecordFollower::peek), but wakes the task when there may be bytes or an end.
+    /// As [`peek`](RecordFollower::peek). If there is nothing yet, the task is woken when there may
+    /// be bytes or an end.
     pub fn poll_peek(&mut self, cx: &Context<'_>) -> Poll<Peek<'_>> {
         let RecordFollower { shared, place, waiter } = self;
         let found = waiter.poll(&shared.waiters, cx, || find(place));
@@ -169,7 +172,8 @@ impl RecordFollower {
     }
 }
 
-/// Advances over the ends of chunks to the next bytes or the end.
+/// Advances over the ends of chunks to the next bytes or the end. Returns `None` if there is
+/// neither yet.
 fn find(place: &mut ReadPosition) -> Option<PeekKind> {
     loop {
         match place.ahead()? {

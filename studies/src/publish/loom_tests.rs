@@ -51,7 +51,8 @@ impl Received {
     }
 }
 
-/// Runs a sender beside a receiver that tries two reads. The rest is read afterwards.
+/// Runs a sender beside a receiver that tries two reads. After the sender has ended, the receiver
+/// reads the remaining messages.
 fn read_beside(
     send: impl Fn(&mut Sender) + Copy + Send + Sync + 'static,
     expected: &'static [(&'static [u8], bool)],
@@ -131,9 +132,10 @@ fn an_abort_is_seen_after_the_appended_bytes() {
     holds("publish: aborted, then dropped open", model);
 }
 
-/// Runs a receiver that sleeps whenever the queue is empty, until the sender is gone.
+/// Runs a receiver that sleeps whenever the queue is empty, until the sender is dropped.
 ///
-/// It has its own thread because in loom a late unpark would also end a wait for another thread.
+/// The receiver has its own thread because in loom a late unpark would also end a wait for another
+/// thread.
 fn sleeping_receiver(
     send: impl Fn(ModelValue<Sender>) + Copy + Send + Sync + 'static,
     expected: &'static [(&'static [u8], bool)],

@@ -3,11 +3,12 @@
 use std::mem::MaybeUninit;
 use std::ptr::NonNull;
 
-/// Memory without a lock, which never moves. Where exclusive access is needed, the caller
-/// guarantees it.
+/// Memory without a lock, which never moves. The caller guarantees exclusive access where it is
+/// needed.
 ///
-/// A slice may lie beside bytes that are being written, so the whole is held as a pointer, never as
-/// a slice. In a model each byte has its own cell, through which loom sees its reads and writes.
+/// A slice of read bytes may lie beside bytes that are being written. So the memory as a whole is
+/// only a pointer, never a slice. In a model each byte has its own cell, through which loom sees
+/// the reads and writes of this byte.
 #[derive(Debug)]
 pub(super) struct Memory {
     start: NonNull<u8>,
@@ -58,8 +59,8 @@ impl Memory {
     /// Returns the bytes from `from` to `to`.
     ///
     /// # Safety
-    /// - They have been written, and the writes are ordered before this call.
-    /// - They are not written again while the slice is in use.
+    /// - These bytes have been written, and the writes are ordered before this call.
+    /// - These bytes are not written again while the slice is in use.
     pub(super) unsafe fn read(&self, from: usize, to: usize) -> &[u8] {
         debug_assert!(
             from <= to && to <= self.capacity,

@@ -1,23 +1,25 @@
 //! Bytes that one thread appends while others read them, with no lock on either side.
 //!
 //! The bytes lie in a chain of chunks. The producer copies bytes into the last chunk and then
-//! publishes the new length; it links a full chunk to the next. Chunks never move, and published
-//! bytes are never written again, so a reader may hold a slice of them while the producer appends.
+//! publishes the new length. If the last chunk is full, the producer links another chunk to it.
+//! Chunks never move, and published bytes are never written again, so a reader may hold a slice of
+//! them while the producer appends.
 //!
 //! Two structures use this chain:
 //! - [`queue`](fn@queue): messages for one reader, which frees each chunk that it has passed.
-//! - [`growing`](fn@growing): one record for any number of followers, each of which reads all of it
-//!   at its own pace; nothing is freed while a follower is left.
+//! - [`growing`](fn@growing): one record for any number of followers, each of which reads the whole
+//!   record at its own pace. No chunk is freed before the producer and all followers are dropped.
 //!
 //! Invariants:
-//! - A chunk holds bytes of one message. Its length and its end are in one word, so that a reader
-//!   sees both or neither, and no end is lost between two reads.
-//! - Only the producer links to the last chunk of a chain. A reader that has read all of it keeps
-//!   it, and so never competes with the producer for the last element.
+//! - A chunk contains bytes of one message. The published length and the end of the message are in
+//!   one word, so that a reader sees both or neither, and no end is lost between two reads.
+//! - Only the producer links to the last chunk of a chain. A reader that has read the whole last
+//!   chunk keeps this chunk, and so never competes with the producer for it.
 //! - A dropped producer aborts the message or record that it has not ended.
 //!
-//! Waiting receivers and senders are on a stack of waiters (`waiters.rs`). The counter-example in
-//! `racy_model.rs` is the usual repair of a queue behind a lock. `README.md` describes both.
+//! Waiting receivers, senders and followers are on a stack of waiters (`waiters.rs`). The
+//! counter-example in `racy_model.rs` is the usual repair of a queue behind a lock. `README.md`
+//! compares this repair with the lock-free queue.
 
 mod chunk;
 mod growing;

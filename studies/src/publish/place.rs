@@ -4,7 +4,7 @@ use std::ptr::NonNull;
 
 use super::chunk::{Chunk, ChunkLink, ChunkMark};
 
-/// A chunk, and how much of it has been read.
+/// A chunk, and the number of its bytes that have been read.
 ///
 /// Invariants:
 /// - The owner of a position keeps its chunk and all later ones from being freed.
@@ -21,7 +21,7 @@ pub(super) struct ReadPosition {
 pub(super) enum NextItem {
     /// `count` bytes can be read; `is_end` says whether the message ends with them.
     Bytes { count: usize, is_end: bool },
-    /// The message goes on in the next chunk.
+    /// The message continues in the next chunk.
     Chunk,
     /// The message has ended.
     Ended,
@@ -70,8 +70,8 @@ impl ReadPosition {
         std::mem::replace(&mut self.chunk, next)
     }
 
-    /// Returns the next `count` bytes without passing them; at most as many as `ahead` has
-    /// returned.
+    /// Returns the next `count` bytes without passing them. `count` is at most the number that
+    /// `ahead` has returned.
     pub(super) fn bytes(&self, count: usize) -> &[u8] {
         let end = self.offset + count;
         assert!(end <= self.seen_length, "the reader has not seen these bytes published");
@@ -88,7 +88,7 @@ impl ReadPosition {
         unsafe { self.chunk().bytes(from, self.offset) }
     }
 
-    /// Passes `count` bytes; at most as many as `ahead` has returned.
+    /// Passes `count` bytes, at most the number that `ahead` has returned.
     pub(super) fn advance(&mut self, count: usize) {
         assert!(
             count <= self.seen_length - self.offset,

@@ -4,9 +4,9 @@
 //! |---|---|---|
 //! | `passed_count` | receiver, when it has passed a chunk | sender that looks for room |
 //! | `is_deserted` | receiver, when it is dropped | sender that looks for room |
-//! | `first` | receiver, when it is dropped | the half that is dropped last |
-//! | `readable` | see [`Waiters`]: the receiver waits | sender wakes |
-//! | `room` | see [`Waiters`]: the sender waits | receiver wakes |
+//! | `first` | receiver, when it is dropped | the side that is dropped last |
+//! | `readable` | the receiver waits there: see [`Waiters`] | the sender wakes the receiver |
+//! | `room` | the sender waits there: see [`Waiters`] | the receiver wakes the sender |
 
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
@@ -19,29 +19,29 @@ use super::tail::Tail;
 use crate::waiters::Waiters;
 use forebay_sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Relaxed};
 
-/// The fewest chunks of a queue: a chunk that has been read but is still needed for its link, and a
-/// chunk that is being written.
+/// The smallest limit of a queue's chunks: one chunk that has been read but is still needed for its
+/// link, and one chunk that is being written.
 const CHUNK_COUNT_MIN: u64 = 2;
 
-/// How much memory a queue may take.
+/// The limits of a queue's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// The size of a chunk. A message takes at least one chunk. A packet that is no longer than a
-    /// chunk lies in one piece if it begins a chunk.
+    /// The size of a chunk. A message occupies at least one chunk. A packet that begins at the
+    /// start of a chunk and is no longer than a chunk lies in one piece.
     pub chunk_bytes: usize,
-    /// The most bytes of all chunks together. Two chunks are always allowed.
+    /// The largest total size of the queue's chunks. Two chunks are always allowed.
     pub bytes_max: usize,
 }
 
-/// Makes a queue of messages whose chunks come from the heap. Dropping the sender closes it.
+/// Makes a queue of messages whose chunks come from the heap. Dropping the sender closes the queue.
 #[must_use]
 pub fn queue(limits: Limits) -> (Sender, Receiver) {
     let heap = Heap { chunk_bytes: limits.chunk_bytes };
     queue_with(limits.bytes_max / limits.chunk_bytes.max(1), heap, heap)
 }
 
-/// Makes a queue of messages of at most `chunk_count_max` chunks. The sender takes them from
-/// `source`, and the receiver gives them to `sink`.
+/// Makes a queue of messages with at most `chunk_count_max` chunks, but at least two. The sender
+/// takes chunks from `source`, and the receiver gives them to `sink`.
 #[must_use]
 pub fn queue_with<S: Chunks, R: Chunks>(
     chunk_count_max: usize,
@@ -64,8 +64,8 @@ pub fn queue_with<S: Chunks, R: Chunks>(
     (Sender::new(shared, tail, source), receiver)
 }
 
-/// The state that sender and receiver share. The side that is dropped last frees it, with all
-/// chunks that are left.
+/// The state that sender and receiver share. The side that is dropped last frees this state and all
+/// remaining chunks.
 #[derive(Debug)]
 pub(super) struct QueueState {
     pub(super) readable: Waiters,
@@ -116,7 +116,7 @@ impl QueueState {
         self.from_receiver.room.wake_all();
     }
 
-    /// Records that the receiver is dropped. `first` is the chunk at which it was.
+    /// Records that the receiver is dropped. `first` is the chunk that the receiver was reading.
     pub(super) fn desert(&self, first: NonNull<Chunk>) {
         self.from_receiver.first.store(first.as_ptr(), Relaxed);
         self.from_receiver.is_deserted.store(true, Relaxed);
@@ -127,8 +127,8 @@ impl QueueState {
 impl Drop for QueueState {
     fn drop(&mut self) {
         if let Some(first) = NonNull::new(self.from_receiver.first.load(Relaxed)) {
-            // SAFETY: both sides are gone, and the last count of the `Arc` orders their accesses
-            // before this one. The receiver has stored the chunk at which it was.
+            // SAFETY: both sides are dropped, and the last count of the `Arc` orders their accesses
+            // before this one. `first` is the chunk that the receiver was reading.
             unsafe { free_chain(first) };
         }
     }

@@ -1,15 +1,15 @@
 //! A counter-example: the send queue as kernels have repaired it, with plain memory accesses.
 //!
-//! Sender and transmitter shared a lock. The repair lets the transmitter work without the lock. It
-//! locks only to take the last element (`next` is null), since otherwise the sender works elsewhere
-//! in the list. It reads a part of an element without the lock, since the sender publishes the new
-//! length last. On one kind of processor that mostly works. In the memory model of C11 and of Rust
-//! each step is a data race, and loom finds it. See `README.md`.
+//! Sender and transmitter shared a lock. The repair lets the transmitter work without the lock in
+//! two steps. The transmitter locks only to take the last element, whose `next` is null, since
+//! otherwise the sender works elsewhere in the list. And it reads a part of an element without the
+//! lock, since the sender writes the new length last. On some processors this mostly works. In the
+//! memory model of C11 and of Rust each step is a data race, which loom finds. See `README.md`.
 //!
 //! | field | written by | read by |
 //! |---|---|---|
-//! | `Element::next` | sender, with the lock | transmitter, without |
-//! | `Element::length`, `bytes` | sender, with the lock | transmitter, without |
+//! | `Element::next` | sender, with the lock | transmitter, without the lock |
+//! | `Element::length`, `bytes` | sender, with the lock | transmitter, without the lock |
 
 use std::sync::Arc;
 
@@ -22,9 +22,10 @@ use loom::thread;
 pub(super) enum Unlocked {
     /// No step: the queue before its repair.
     Nothing,
-    /// It checks whether there is a next element, and takes the first element if there is.
+    /// The transmitter checks whether there is a next element, and takes the first element if there
+    /// is one.
     ChunkLink,
-    /// It reads the bytes of the first element up to its length.
+    /// The transmitter reads the bytes of the first element up to the element's length.
     Bytes,
 }
 
@@ -35,7 +36,7 @@ struct Element {
     bytes: [UnsafeCell<u8>; 2],
 }
 
-/// Two elements, of which only the first is in the queue, with one byte.
+/// A queue of two elements. At first only the first element is in the queue, with one byte.
 struct Queue {
     lock: Mutex<()>,
     elements: [Element; 2],
@@ -59,18 +60,18 @@ impl Queue {
     /// The sender writes the byte first and the length last.
     fn append(&self, index: usize, byte: u8) {
         let element = &self.elements[index];
-        // SAFETY: loom checks it.
+        // SAFETY: loom checks this access.
         let length = element.length.with(|length| unsafe { *length });
-        // SAFETY: loom checks it.
+        // SAFETY: loom checks this access.
         element.bytes[length].with_mut(|place| unsafe { *place = byte });
-        // SAFETY: loom checks it.
+        // SAFETY: loom checks this access.
         element.length.with_mut(|place| unsafe { *place = length + 1 });
     }
 
     /// The sender links a new element to the last one.
     fn link(&self) {
         self.append(SECOND, 7);
-        // SAFETY: loom checks it.
+        // SAFETY: loom checks this access.
         self.elements[FIRST].next.with_mut(|next| unsafe { *next = Some(SECOND) });
     }
 
@@ -88,7 +89,7 @@ impl Queue {
     }
 
     fn next_of_first(&self) -> Option<usize> {
-        // SAFETY: loom checks it.
+        // SAFETY: loom checks this access.
         self.elements[FIRST].next.with(|next| unsafe { *next })
     }
 
@@ -96,10 +97,10 @@ impl Queue {
     fn read(&self, index: usize, unlocked: Unlocked) -> Vec<u8> {
         let _guard = (unlocked != Unlocked::Bytes).then(|| self.lock.lock().unwrap());
         let element = &self.elements[index];
-        // SAFETY: loom checks it.
+        // SAFETY: loom checks this access.
         let length = element.length.with(|length| unsafe { *length });
         let bytes = element.bytes[..length].iter();
-        // SAFETY: loom checks it.
+        // SAFETY: loom checks this access.
         bytes.map(|byte| byte.with(|byte| unsafe { *byte })).collect()
     }
 }

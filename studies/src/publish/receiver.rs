@@ -21,7 +21,7 @@ pub struct Receiver<S: Chunks = Heap> {
 /// The bytes or the end that a receiver sees next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Read<'a> {
-    /// The next bytes of the message at the head, as far as they lie in one piece.
+    /// The next bytes of the message at the head of the queue.
     Part {
         /// Empty only if no byte was requested, or if the message ended after all its bytes had
         /// been read.
@@ -31,7 +31,7 @@ pub enum Read<'a> {
     },
     /// The sender has aborted the message whose bytes were read last.
     Aborted,
-    /// The sender is gone, and all has been read.
+    /// The sender is dropped, and all messages have been read.
     Closed,
 }
 
@@ -65,14 +65,15 @@ impl<S: Chunks> Receiver<S> {
         Receiver { shared, front, waiter: Waiter::new() }
     }
 
-    /// Takes at most `bytes_max` bytes of the message at the head, or returns `None` if there are
-    /// none yet.
+    /// Takes at most `bytes_max` bytes of the message at the head, up to the end of a chunk at
+    /// most. Returns `None` if there is nothing to read yet.
     pub fn read(&mut self, bytes_max: usize) -> Option<Read<'_>> {
         let found = self.front.find(&self.shared)?;
         Some(self.front.take(found, bytes_max))
     }
 
-    /// As [`read`](Receiver::read), but wakes the task when there may be bytes or an end.
+    /// As [`read`](Receiver::read). If there is nothing yet, the task is woken when there may be
+    /// bytes or an end.
     pub fn poll_read(&mut self, bytes_max: usize, cx: &Context<'_>) -> Poll<Read<'_>> {
         let Receiver { shared, front, waiter } = self;
         let found = waiter.poll(&shared.readable, cx, || front.find(shared));
@@ -86,14 +87,16 @@ impl<S: Chunks> Receiver<S> {
         front.take(found, bytes_max)
     }
 
-    /// Copies as much of the message at the head as is there into `packet`, also across chunks.
-    /// Returns `None` if there is nothing yet.
+    /// Fills `packet` with bytes of the message at the head, also across the ends of chunks, until
+    /// the packet is full, the message ends or no further bytes are published. Returns `None` if
+    /// there is nothing to read yet.
     pub fn fill<'a>(&mut self, packet: &'a mut [u8]) -> Option<Read<'a>> {
         let found = self.front.find(&self.shared)?;
         Some(self.front.fill(found, packet, &self.shared))
     }
 
-    /// As [`fill`](Receiver::fill), but wakes the task when there may be bytes or an end.
+    /// As [`fill`](Receiver::fill). If there is nothing yet, the task is woken when there may be
+    /// bytes or an end.
     pub fn poll_fill<'a>(&mut self, packet: &'a mut [u8], cx: &Context<'_>) -> Poll<Read<'a>> {
         let Receiver { shared, front, waiter } = self;
         let found = waiter.poll(&shared.readable, cx, || front.find(shared));
@@ -109,7 +112,8 @@ impl<S: Chunks> Receiver<S> {
 }
 
 impl<S: Chunks> QueueFront<S> {
-    /// Finds the next item. Tells the sender once about all chunks that were passed on the way.
+    /// Finds the next item. If chunks were passed on the way, tells the sender once about all of
+    /// them.
     fn find(&mut self, shared: &QueueState) -> Option<ReadKind> {
         let passed_count = self.passed_count;
         let found = self.go_on();
@@ -171,7 +175,7 @@ impl<S: Chunks> QueueFront<S> {
 }
 
 impl<S: Chunks> QueueFront<S> {
-    /// Copies bytes until the packet is full, the message ends or no more bytes are there.
+    /// Copies bytes until the packet is full, the message ends or no further bytes are published.
     fn fill<'a>(&mut self, first: ReadKind, packet: &'a mut [u8], shared: &QueueState) -> Read<'a> {
         let mut found = Some(first);
         let mut length = 0;

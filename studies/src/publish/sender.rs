@@ -9,24 +9,25 @@ use super::store::{Chunks, Heap};
 use super::tail::Tail;
 use crate::waiters::Waiter;
 
-/// Appends messages to a queue. Dropping it aborts the open message and closes the queue.
+/// The sender of a queue, which appends messages. Dropping the sender aborts the open message and
+/// closes the queue.
 #[derive(Debug)]
 pub struct Sender<S: Chunks = Heap> {
     shared: Arc<QueueState>,
     tail: Tail,
     source: S,
-    /// The number of chunks that the queue has taken so far.
+    /// The number of chunks that were taken from the source, the first stub included.
     taken_count: u64,
     waiter: Waiter,
 }
 
-/// The receiver is gone, so appended bytes will not be read.
+/// The receiver was dropped, so no further bytes will be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Closed;
 
 impl std::fmt::Display for Closed {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        out.write_str("the receiver of the queue is gone")
+        out.write_str("the queue is closed: its receiver was dropped")
     }
 }
 
@@ -41,7 +42,7 @@ impl<S: Chunks> Sender<S> {
     /// appended, which is less than `bytes.len()` if the queue is full.
     ///
     /// # Errors
-    /// The receiver is gone. This is noticed only when another chunk is needed.
+    /// The receiver was dropped. This is noticed only when another chunk is needed.
     pub fn append(&mut self, bytes: &[u8]) -> Result<usize, Closed> {
         let taken = self.append_what_fits(bytes);
         self.shared.readable.wake_all();
@@ -79,10 +80,11 @@ impl<S: Chunks> Sender<S> {
         }
     }
 
-    /// Waits for room for at least one byte.
+    /// Whether there is room for at least one byte. If there is not, the task is woken when there
+    /// may be.
     ///
     /// # Errors
-    /// The receiver is gone.
+    /// The receiver was dropped.
     pub fn poll_room(&mut self, cx: &Context<'_>) -> Poll<Result<(), Closed>> {
         let Sender { shared, tail, taken_count, waiter, .. } = self;
         waiter.poll(shared.room(), cx, || find_room(shared, tail, *taken_count))
@@ -91,7 +93,7 @@ impl<S: Chunks> Sender<S> {
     /// Sleeps until there is room for at least one byte.
     ///
     /// # Errors
-    /// The receiver is gone.
+    /// The receiver was dropped.
     pub fn wait_for_room(&mut self) -> Result<(), Closed> {
         let Sender { shared, tail, taken_count, waiter, .. } = self;
         waiter.wait(shared.room(), || find_room(shared, tail, *taken_count))

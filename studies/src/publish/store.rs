@@ -5,8 +5,8 @@ use crate::magazine::Magazines;
 
 /// A source and a sink of chunks: the heap, or a free list that recycles them.
 ///
-/// Each side of a queue has its own, so the common case needs no lock. A chunk may come back with
-/// any contents, because its next user resets it.
+/// Each side of a queue has its own value of this trait, so the common case needs no lock. A chunk
+/// may come back with any contents, because its next user resets it.
 pub trait Chunks {
     /// Returns a chunk with any contents.
     fn take(&mut self) -> Box<Chunk>;
@@ -22,8 +22,9 @@ pub struct Heap {
     pub chunk_bytes: usize,
 }
 
-/// A free list of used chunks: one side's pair of magazines. The chunks that the receiver gives
-/// reach the sender through the depot that both share, a magazine at a time.
+/// A free list of used chunks: the pair of magazines of one side of a queue. The chunks that the
+/// receiver gives back reach the sender through the depot that both sides share, a magazine at a
+/// time.
 #[derive(Debug)]
 pub struct Recycled {
     magazines: Magazines<Box<Chunk>>,

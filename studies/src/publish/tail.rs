@@ -8,8 +8,8 @@ use super::chunk::{Chunk, ChunkMark};
 ///
 /// Invariants:
 /// - The chunk is the last of its chain, and only this value writes into it.
-/// - A reader frees a chunk only after it has moved on to the next, which it finds only when the
-///   chunk is no longer the last.
+/// - A reader frees a chunk only after it has moved on to the next chunk. So it never frees the
+///   last chunk of the chain.
 #[derive(Debug)]
 pub(super) struct Tail {
     chunk: NonNull<Chunk>,
@@ -29,8 +29,8 @@ impl Tail {
         Tail { chunk: NonNull::from(Box::leak(first)), length: 0, is_open: true }
     }
 
-    /// Begins a chain with a stub: a chunk that counts as read. There is thus always a chunk that
-    /// the next one can be linked to, and a reader never has to take the last chunk away from the
+    /// Begins a chain with a stub: a chunk that counts as read. So there is always a chunk to which
+    /// the producer can link the next one, and a reader never takes the last chunk away from the
     /// producer.
     pub(super) fn stub(first: Box<Chunk>) -> Tail {
         let mut tail = Tail::open(first);
@@ -69,8 +69,8 @@ impl Tail {
     pub(super) fn extend(&mut self, mut chunk: Box<Chunk>, bytes: &[u8]) -> usize {
         let count = chunk.start(bytes);
         let next = NonNull::from(Box::leak(chunk));
-        // The last access to the old chunk is the one that allows a reader to move on: the link if
-        // its message has ended, the mark within a message.
+        // The last access to the old chunk is the store that allows a reader to move on: the link
+        // if the message of the chunk has ended, otherwise the mark.
         // SAFETY: by the invariants the last chunk is not freed before this store.
         unsafe { Chunk::link(self.chunk, next) };
         if self.is_open {

@@ -1,4 +1,4 @@
-//! Queues and records used from a single thread.
+//! Tests of queues and growing records that a single thread uses.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -7,7 +7,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use super::*;
 use crate::magazine::{Depot, Magazines};
 
-/// A step on a queue with chunks of 4 bytes and room for 4 chunks, with its expected result.
+/// A step of a test, with its expected result. The queue has at most 4 chunks of 4 bytes.
 enum Step {
     Append(&'static str, Result<usize, Closed>),
     End,

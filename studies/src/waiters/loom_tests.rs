@@ -8,7 +8,7 @@ use super::*;
 use forebay_sync::atomic::AtomicU64;
 use forebay_sync::model::{ModelValue, breaks, breaks_within, holds, holds_within};
 
-/// The awaited value: a number that grows.
+/// A published number that grows, with the waiters for it.
 struct Number {
     value: AtomicU64,
     waiters: Waiters,
@@ -36,7 +36,8 @@ impl Number {
     }
 }
 
-/// One waiter waits for each number from 1 to `last` while they are published.
+/// One waiter waits for each number from 1 to `last`, one after another, while another thread
+/// publishes the numbers.
 fn one_waiter(last: u64) {
     let number = Number::new();
     let other = Arc::clone(&number);

@@ -1,4 +1,4 @@
-//! A thread that sleeps until what it polls is ready.
+//! Lets a thread sleep until the result of a poll is ready.
 
 use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};

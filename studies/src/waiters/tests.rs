@@ -1,4 +1,5 @@
-//! Waiters that wait repeatedly, waiters that leave, and the nodes that they leave on the stack.
+//! Tests of waiters that wait repeatedly, of waiters that leave, and of the nodes that these leave
+//! on the stack.
 
 use std::sync::Weak;
 use std::sync::atomic::Ordering;
