@@ -1,8 +1,8 @@
-/* A table that threads look things up in, while another thread rebuilds it now and then.
+/* Threads look up rows of a table, while the main thread rebuilds the table now and then.
  *
  *     cc -O1 -g -pthread -o hot_lock hot_lock.c
  *
- * docs/lock-profiling.md finds what is wrong with it, and builds it again with -DFIXED. */
+ * docs/lock-profiling.md finds the contended lock, and builds the program again with -DFIXED. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <stdio.h>
@@ -53,7 +53,7 @@ static void rebuild(void)
 #endif
 }
 
-/* Must not wait, so it tries; and tries again two milliseconds later. */
+/* This thread must not wait for the lock. If a try fails, it tries again after two milliseconds. */
 static void log_hits(void)
 {
     while (pthread_mutex_trylock(&lock))

@@ -1,10 +1,11 @@
-//! Adds `Secure` to every cookie that an origin sets, and SameSite if it has none. Rules cannot do
-//! this, because they see all lines of a name as one value.
+//! Adds `Secure` to every cookie that an origin sets and, if the rule names a value, SameSite to
+//! every such cookie without it. Rules alone cannot do this, because they see all Set-Cookie lines
+//! as one value.
 
 use forebay_http::edit::{EditError, FieldName, FieldValue};
 use forebay_rules::filter::{Filter, FilterMessage};
 
-/// The filter of one rule; everything that does not depend on a message is made once.
+/// The filter of one rule. The parts that do not depend on a message are made once.
 pub(crate) struct SecureCookies {
     changes: [FieldName; 1],
     same_site: Option<String>,
@@ -14,7 +15,7 @@ impl SecureCookies {
     /// Makes the filter from the words after its name in the rule: none, or a value for SameSite.
     ///
     /// # Errors
-    /// A sentence for the author of the rule.
+    /// The words are not valid. The error is a sentence for the author of the rule.
     pub(crate) fn new(arguments: &[&str]) -> Result<SecureCookies, String> {
         let same_site = match arguments {
             [] => None,

@@ -1,7 +1,7 @@
 //! A build of Forebay with a native filter; otherwise the same as `forebay`, with all its commands.
 //!
-//! Rules run it: `run-plugin secure-cookies` or, with a value for SameSite,
-//! `run-plugin secure-cookies Lax`; see `example.rules`.
+//! Rules run the filter: `run-plugin secure-cookies` or, with a value for SameSite,
+//! `run-plugin secure-cookies Lax`. `example.rules` has an example.
 #![forbid(unsafe_code)]
 
 mod filter;

@@ -1,4 +1,5 @@
-//! The build serves: rules run its filter, and it is counted, checked and explained like a rule.
+//! Tests that this build runs its filter for rules, and that rules with the filter are counted,
+//! checked and explained like others.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -11,7 +12,7 @@ fn example() -> String {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("example.rules").display().to_string()
 }
 
-/// A server in front of an origin that sets cookies, with these rules.
+/// Starts a server with these rules, in front of an origin that sets cookies.
 fn start(origin: &Origin, rules: &str) -> Server {
     ServerBuilder::new(PROGRAM)
         .origin(origin)
