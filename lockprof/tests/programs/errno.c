@@ -20,7 +20,7 @@ static void on_signal(int number)
     (void)number;
 }
 
-/* Each call of this program leaves errno alone. */
+/* Makes a call, and checks that the call leaves errno alone. */
 #define KEEPS(call)        \
     do {                   \
         errno = 77;        \

@@ -83,7 +83,7 @@ static void in_threads(int count, long n)
         MUST(pthread_join(threads[i], NULL) == 0);
 }
 
-/* Does everything that is still allowed. */
+/* Takes locks in new threads and in a child, as far as the filter still allows. */
 static void go_on(void)
 {
     take(1000);

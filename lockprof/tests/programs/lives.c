@@ -1,4 +1,4 @@
-/* Processes that fork and execute programs, and threads that come and go. */
+/* Processes that fork and execute programs, and threads that begin and end. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <setjmp.h>
@@ -36,7 +36,7 @@ static void *in_thread(void *arg)
     return NULL;
 }
 
-/* A child of a fork, and a child of that, each with threads of its own. */
+/* A forked child and a child of this child, each with threads of its own. */
 static void forks(long depth, int by_system_call)
 {
     take(10 * depth);
@@ -122,7 +122,7 @@ static void on_alarm(int number)
     siglongjmp(before, 1);
 }
 
-/* A handler that does not return, while the first lock is taken; then others take theirs. */
+/* A signal handler jumps out of the first attempt at a lock. Then other threads take locks. */
 static void jumps(long n)
 {
     struct sigaction action = { .sa_handler = on_alarm };
@@ -151,7 +151,7 @@ static void jumps(long n)
     take(3);
 }
 
-/* A process that only starts a program takes no lock in between, however it starts it. */
+/* Starts a program in two ways. The child takes no lock before it executes the program. */
 static void starts(char *self)
 {
     extern char **environ;

@@ -1,4 +1,4 @@
-/* Locks of C, in every way that they can be taken. */
+/* A program that takes the locks of C in every possible way. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <pthread.h>
@@ -112,7 +112,7 @@ static void threads(long n)
     MUST(sum == (unsigned long)(each_thread_locks * n));
 }
 
-/* Five failed try-locks with a nap after each, then one that succeeds. */
+/* Five failed try-locks with a sleep after each, then a try-lock that succeeds. */
 static void tries(long n)
 {
     struct holder holder;
@@ -433,7 +433,7 @@ static void rwlocks(long n)
     did(READING, TIMED_OUT, 1);
     held(READING, 1);
     did(READING, SHARED, 1);
-    /* The delay ends when the reader gets in. It counts at the site of the first failed try. */
+    /* The delay ends when the reader gets the lock, and counts at the site of the first try. */
     did(WRITING, DELAYS, 1);
 }
 
@@ -491,7 +491,7 @@ static void c11(long n)
     did(MUTEX, DELAYS, 2 * n);
 }
 
-/* Locks that come and go in the same memory, more than there are rows. */
+/* Locks that are made and destroyed in the same memory, more than there are rows. */
 static void reuse(long n)
 {
     static union { pthread_mutex_t mutex; pthread_rwlock_t rwlock; } room[3];
@@ -502,7 +502,7 @@ static void reuse(long n)
             MUST(pthread_rwlock_wrlock(&room[place].rwlock) == 0);
             MUST(pthread_rwlock_trywrlock(&room[place].rwlock) == EBUSY);
             MUST(pthread_rwlock_unlock(&room[place].rwlock) == 0);
-            /* The next lock here is another one: this delay never ends. */
+            /* The next lock at this address is another one, so this delay never ends. */
             MUST(pthread_rwlock_destroy(&room[place].rwlock) == 0);
         } else {
             MUST(pthread_mutex_init(&room[place].mutex, NULL) == 0);
@@ -516,7 +516,7 @@ static void reuse(long n)
     did(WRITING, TRY_FAILED, n / 2);
 }
 
-/* More locks held at one time than a thread remembers. */
+/* A thread holds more locks at one time than are recorded. */
 static void many(long n)
 {
     pthread_mutex_t *all = calloc(n, sizeof *all);

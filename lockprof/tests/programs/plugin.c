@@ -1,4 +1,4 @@
-/* A program that loads itself again as a library, which takes a lock. */
+/* A program, and (with -DPLUGIN) a library that the program loads. Both take a lock. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <pthread.h>
@@ -31,7 +31,7 @@ void plugged_in(void)
     __asm__ volatile("");
 }
 #else
-/* Loads libraries one after another; each may get the addresses of the one before. */
+/* Loads and unloads libraries one after another. Each may get the addresses of the one before. */
 int main(int argc, char **argv)
 {
     middle();

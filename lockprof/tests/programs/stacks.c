@@ -1,4 +1,4 @@
-/* Locks that are taken on stacks which come and go, and with arbitrary frame pointers. */
+/* Locks that are taken on stacks of all kinds, and with arbitrary frame pointers. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <signal.h>

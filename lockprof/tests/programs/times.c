@@ -77,7 +77,7 @@ static void mtx_cases(void)
     WITH_TIMES(mtx_timedlock(&mtx, &times[t]), mtx_unlock(&mtx));
 }
 
-/* Another thread has the locks, and then one of them for reading, from wait to wait. */
+/* Holds all locks, the rwlock first for writing and then for reading. */
 static void *holder(void *arg)
 {
     (void)arg;
