@@ -1,8 +1,8 @@
 //! The appender of a thread: one open segment in each queue.
 //!
 //! Invariants:
-//! - An open segment is sealed, or given back unused, before its thread leaves.
-//! - The word of an appended record is live or withdrawn before anything else is appended, so a
+//! - An open segment is sealed, or given back unused, before its thread leaves the store.
+//! - The word of an appended record becomes live or is withdrawn before the next append, so a
 //!   segment can be sealed at any time between two calls.
 
 #![allow(unsafe_code)]
@@ -29,7 +29,7 @@ pub(crate) struct Appender {
 #[derive(Debug, Default)]
 struct OpenQueue {
     open: Option<OpenSegment<Area>>,
-    /// The segment that was open before; the search for a free one begins behind it.
+    /// The segment that was opened last. The search for a free segment begins behind it.
     previous: Option<u32>,
 }
 
@@ -50,8 +50,8 @@ impl Appender {
         Appender { shared: Arc::clone(shared), row, small, main }
     }
 
-    /// Calls `append` with the open segment of a queue. Returns the location of the record and its
-    /// bytes, which count as live from now on.
+    /// Calls `append` with the open segment of a queue. Returns the location and the size of the
+    /// record. Its bytes count as live from now on.
     pub(crate) fn append(
         &self,
         queue: SegmentQueue,
@@ -64,14 +64,14 @@ impl Appender {
             AppendError::Full => QueueError::Full,
             AppendError::Impossible(_) => QueueError::TooLarge,
         })?;
-        debug_assert!(open.filled_bytes() > before, "a record takes room");
+        debug_assert!(open.filled_bytes() > before, "an appended record takes room in its segment");
         let record_bytes = u64::from(open.filled_bytes() - before);
         self.shared.segments.table().add_live_bytes(open.segment(), record_bytes);
         crash_point!("store.appended");
         Ok((location, record_bytes))
     }
 
-    /// Whether a segment of the queue is open.
+    /// Whether this thread has an open segment in a queue.
     pub(crate) fn is_open(&self, queue: SegmentQueue) -> bool {
         self.queue(queue).borrow().open.is_some()
     }
@@ -79,7 +79,7 @@ impl Appender {
     /// Opens a free segment in a queue that has none open. Returns false if none is free.
     pub(crate) fn claim(&self, queue: SegmentQueue) -> bool {
         let mut open_queue = self.queue(queue).borrow_mut();
-        assert!(open_queue.open.is_none(), "an open segment would never be sealed");
+        assert!(open_queue.open.is_none(), "a queue has at most one open segment");
         // SAFETY: the row is this participant's, and it seals open segments before it leaves.
         let open =
             unsafe { self.shared.segments.claim(self.row.number(), queue, open_queue.previous) };
@@ -91,15 +91,16 @@ impl Appender {
         true
     }
 
-    /// Seals the open segment of a queue, if there is one.
+    /// Seals the open segment of a queue, or gives it back if it is unused. Does nothing if no
+    /// segment is open.
     pub(crate) fn seal(&self, queue: SegmentQueue) {
         let open = self.queue(queue).borrow_mut().open.take();
         let Some(open) = open else {
             return;
         };
         if let Err(open) = open.give_back() {
-            // Only the owner changes the state of an open segment. So this fails only if another
-            // process has damaged the word; then the segment is not this thread's to seal.
+            // Only the owner changes the state of an open segment. So sealing fails only if another
+            // process has damaged the state word. Then this thread must not seal the segment.
             // SAFETY: all words of its records are live or withdrawn: see the invariants.
             let _ = unsafe { open.seal(self.shared.next_order()) };
         }

@@ -1,17 +1,17 @@
-//! Body handles: the parts of stored bodies that clients have still to read.
+//! Body handles: the parts of stored bodies that clients still have to read.
 //!
-//! A [`BodyHandle`] keeps its segment pinned. When a slow client holds one while the reclaimer
-//! needs the segment, the reclaimer asks the owner of the pin to
-//! [revoke](BodyHandles::revoke_drained) it: the unsent rest is copied to memory of this process,
-//! within the budget for such copies. Without room for a copy the bytes are lost, and the
-//! connection has to be reset.
+//! A [`BodyHandle`] keeps its segment pinned. If the reclaimer needs a segment that the handle of a
+//! slow client pins, it asks the owner of the pin to [revoke](BodyHandles::revoke_drained) the
+//! handle: the owner copies the unsent rest to memory of this process, within the budget for such
+//! copies. If that budget has no room, the bytes are lost, and the connection has to be reset.
 //!
-//! Bytes are borrowed under a [`SendGuard`]; no handle is revoked while one exists.
+//! The bytes of a handle are borrowed under a [`SendGuard`]. No handle is revoked while a send
+//! guard of its thread exists.
 //!
 //! Invariants:
 //! - A slot in state `Pinned` has one pin of this thread's row on its segment.
-//! - The state of a slot changes when its [`BodyHandle`] is dropped, and when it is revoked; the
-//!   latter only while no send guard exists.
+//! - The state of a slot in use changes only when its [`BodyHandle`] is dropped or revoked. It is
+//!   revoked only while no send guard exists.
 //! - `pinned_count` is the number of slots in state `Pinned`. The row's word `HANDLES` has the same
 //!   value.
 
@@ -40,21 +40,21 @@ pub type ConnectionTag = u64;
 #[derive(Debug)]
 pub(crate) struct BodyHandles {
     shared: Arc<Shared>,
-    /// The row that has the pins.
+    /// The row whose pins hold the segments.
     row: OwnRow,
     slots: RefCell<Vec<Slot>>,
     /// The head of the free list; each free slot names the next one.
     free: Cell<Option<u32>>,
-    /// Slots in state `Pinned`.
+    /// The number of slots in state `Pinned`.
     pinned_count: Cell<u64>,
-    /// Send guards that exist.
+    /// The number of send guards that exist.
     guard_count: Cell<u32>,
-    /// Connections whose handles were revoked without a copy, until they are reported.
+    /// Connections whose handles were revoked without a copy and that are not reported yet.
     revoked: RefCell<Vec<ConnectionTag>>,
 }
 
-/// A slot, on cache lines of its own: each hit writes it, and its neighbour in memory may belong to
-/// another thread.
+/// The state of a body handle. It is on cache lines of its own, because each hit writes it and the
+/// memory beside it may belong to another thread.
 #[derive(Debug)]
 #[repr(align(128))]
 struct Slot {
@@ -66,9 +66,9 @@ struct Slot {
 
 #[derive(Debug)]
 enum HandleState {
-    /// The slot is in the free list, before this free slot.
+    /// The slot is in the free list. This is the next slot of the list.
     Free(Option<u32>),
-    /// The bytes lie in the record at this location; its segment is pinned for the slot.
+    /// The bytes lie in the record at this location. The slot has a pin on its segment.
     Pinned {
         location: Location,
         segment: u32,
@@ -85,12 +85,12 @@ pub struct BodyHandle {
     slot: u32,
 }
 
-/// Keeps the bytes of all handles of a thread in place, for the time of a system call.
+/// Keeps the bytes of all body handles of a thread in place for the time of a system call.
 pub struct SendGuard<'w> {
     inner: &'w WorkerInner,
 }
 
-/// The body is gone: its handle was revoked, and there was no room for a copy.
+/// The body is lost: its handle was revoked, and there was no room for a copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Revoked;
 
@@ -102,22 +102,23 @@ impl fmt::Display for Revoked {
 
 impl std::error::Error for Revoked {}
 
-/// The bytes after which one turn stops copying, some 50 µs; the last copy may exceed them.
+/// One turn stops copying after this many bytes, which take some 50 µs. The last copy may exceed
+/// the limit.
 const COPY_BYTES_MAX: usize = 256 * 1024;
 
-/// How many of the requested handles were revoked.
+/// How far a call has revoked the handles on drained segments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RevokeProgress {
     All,
-    /// As many as one turn may copy.
+    /// As many as one turn may copy; some are left.
     Some,
     /// None, because a send guard exists.
     Nothing,
 }
 
 impl BodyHandle {
-    /// Makes a handle for a part of the body of `record`, which `hit` names. The part is cut off
-    /// at the end of the body.
+    /// Makes a handle for a part of the body of `record`, which `hit` names. The part is limited to
+    /// the end of the body.
     pub(crate) fn new(
         inner: &Rc<WorkerInner>,
         hit: &IndexHit<'_>,
@@ -129,7 +130,7 @@ impl BodyHandle {
         BodyHandle { inner: Rc::clone(inner), slot }
     }
 
-    /// Bytes that are still to be sent.
+    /// The number of bytes that are still to be sent.
     pub fn len(&self) -> usize {
         self.inner.bodies.with(self.slot, |slot| slot.unsent.len())
     }
@@ -152,7 +153,10 @@ impl BodyHandle {
     /// # Errors
     /// The handle was revoked without a copy.
     pub fn bytes<'a>(&'a self, guard: &'a SendGuard<'_>) -> Result<&'a [u8], Revoked> {
-        assert!(std::ptr::eq(&*self.inner, guard.inner), "the send guard is of another worker");
+        assert!(
+            std::ptr::eq(&*self.inner, guard.inner),
+            "the send guard belongs to another worker"
+        );
         let bodies = &self.inner.bodies;
         let slots = bodies.slots.borrow();
         let Some(Slot { state, unsent, .. }) = slots.get(self.slot as usize) else {
@@ -176,7 +180,7 @@ impl BodyHandle {
         Ok(unsafe { std::slice::from_raw_parts(bytes.as_ptr(), bytes.len()) })
     }
 
-    /// Whether it was revoked without a copy.
+    /// Whether the handle was revoked without a copy, so that its bytes are lost.
     pub fn is_revoked(&self) -> bool {
         self.inner.bodies.with(self.slot, |slot| matches!(slot.state, HandleState::Revoked))
     }
@@ -207,7 +211,8 @@ impl fmt::Debug for SendGuard<'_> {
 }
 
 impl StoreWorker {
-    /// Keeps all handles of this worker in place while their bytes are borrowed.
+    /// Makes a guard that keeps the bytes of all handles of this worker in place while they are
+    /// borrowed.
     pub fn send_guard(&self) -> SendGuard<'_> {
         self.inner.bodies.guard_count.update(|count| count + 1);
         SendGuard { inner: &self.inner }
@@ -227,7 +232,8 @@ impl BodyHandles {
         }
     }
 
-    /// Fills a slot for a part of a record's body, and pins its segment once more than `hit` does.
+    /// Fills a slot for a part of a record's body. Raises a pin for the slot on the record's
+    /// segment, in addition to the pin of `hit`.
     fn pin(
         &self,
         pins: &PinRow<Area>,
@@ -246,14 +252,15 @@ impl BodyHandles {
         self.put(Slot { state, unsent, tag })
     }
 
-    /// Raises a second pin on a segment that a hit has pinned; this one stays.
+    /// Raises a second pin on the segment that `hit` pins; the second pin stays when `hit` is
+    /// dropped. Returns false if this row cannot pin the segment once more.
     fn pin_again(&self, pins: &PinRow<Area>, segment: u32, hit: &IndexHit<'_>) -> bool {
         debug_assert_eq!(
             self.shared.plan.geometry.segment_of(Location(hit.at().location())),
             Some(segment)
         );
         assert_eq!(pins.row(), self.row.number() as usize, "the pins are of another row");
-        // The hit's pin keeps the reclaimer away, so there is nothing to check again.
+        // The pin of `hit` prevents that the segment is freed, so there is nothing to check again.
         let pin = pins.pin(segment as usize, || true);
         let is_pinned = pin.map(|pin| pin.keep()).is_ok();
         if is_pinned {
@@ -262,26 +269,27 @@ impl BodyHandles {
         is_pinned
     }
 
-    /// Sets the count here and in the row, where it tells the reclaimer whether to look at the
-    /// row's pins.
+    /// Sets the count of pinned slots here and in the row. The reclaimer reads the row's count to
+    /// decide whether to look at the row's pins.
     fn set_pinned_count(&self, count: u64) {
         self.pinned_count.set(count);
         self.shared.row_word(self.row.number(), row::HANDLES).store(count, Relaxed);
     }
 
-    /// Whether the reclaimer waits for pins of this row.
+    /// Whether the reclaimer has asked this thread to revoke body handles.
     pub(crate) fn is_revoke_requested(&self) -> bool {
         self.shared.row_word(self.row.number(), row::REVOKE).load(Relaxed) != 0
     }
 
     /// Revokes the handles that the reclaimer waits for. Returns false if there is no request, or
-    /// if a send guard exists. The request stays as long as one turn may not copy all of it.
+    /// if a send guard exists. If one turn may not copy all of the bytes, the request stays for the
+    /// next turn.
     pub(crate) fn answer_revoke_request(&self, pins: &PinRow<Area>) -> bool {
         self.answer_request_by(|| self.revoke_drained(pins))
     }
 
-    /// Takes the request before `revoke` scans the handles: a request that arrives during the scan
-    /// stays for the next turn.
+    /// Answers a request by calling `revoke`. Takes the request from the row before `revoke` scans
+    /// the handles, so that a request that arrives during the scan stays for the next turn.
     pub(super) fn answer_request_by(&self, revoke: impl FnOnce() -> RevokeProgress) -> bool {
         if !self.is_revoke_requested() {
             return false;
@@ -290,14 +298,15 @@ impl BodyHandles {
         let request = word.swap(0, Relaxed);
         let progress = revoke();
         if progress != RevokeProgress::All {
-            // This may overwrite a newer request. The scan does not depend on which one it answers.
+            // This may overwrite a newer request, which does no harm: a scan does not depend on the
+            // request that it answers.
             word.store(request, Relaxed);
         }
         progress != RevokeProgress::Nothing
     }
 
-    /// Revokes the handles that keep drained segments pinned: copies the unsent rest, or loses it
-    /// if there is no room for a copy.
+    /// Revokes the handles that keep drained segments pinned. The unsent rest of each is copied, or
+    /// lost if there is no room for a copy.
     pub(crate) fn revoke_drained(&self, pins: &PinRow<Area>) -> RevokeProgress {
         if self.guard_count.get() > 0 {
             return RevokeProgress::Nothing;
@@ -320,7 +329,7 @@ impl BodyHandles {
         RevokeProgress::All
     }
 
-    /// Whether a handle keeps a drained segment from being freed.
+    /// Whether the handle in a slot keeps a drained segment from being freed.
     fn pins_drained(&self, slot: u32) -> bool {
         let table = self.shared.segments.table();
         let is_drained = |segment| {
@@ -332,19 +341,19 @@ impl BodyHandles {
         )
     }
 
-    /// Calls `report` with each connection whose handle was revoked without a copy, once.
+    /// Calls `report` once with each connection whose handle was revoked without a copy.
     pub(crate) fn report_revoked(&self, report: impl FnMut(ConnectionTag)) {
         let tags = self.revoked.take();
         tags.into_iter().for_each(report);
     }
 
-    /// Copies the unsent rest of a handle and lowers its pin. Returns the connection if there was
-    /// no room for the copy.
+    /// Copies the unsent rest of a handle and lowers its pin. Returns the connection's tag if there
+    /// was no room for the copy.
     fn revoke(&self, pins: &PinRow<Area>, slot: u32) -> Option<ConnectionTag> {
         debug_assert_eq!(
             self.guard_count.get(),
             0,
-            "a handle is revoked while its bytes may be borrowed"
+            "no handle is revoked while a send guard exists"
         );
         let copy = self.copy_unsent(slot);
         let (old, lost) = self.with(slot, |slot| {
@@ -387,19 +396,19 @@ impl BodyHandles {
         let state = self.take(slot);
         debug_assert!(
             !matches!(state, HandleState::Free(_)),
-            "the slot of a handle is in the free list"
+            "a slot in the free list has no body handle"
         );
         self.end(pins, state);
     }
 
-    /// Lowers the pin of a state that is over, or frees its copy.
+    /// Lowers the pin of a slot's former state, or returns the bytes of its copy to the budget.
     fn end(&self, pins: &PinRow<Area>, state: HandleState) {
         match state {
             HandleState::Pinned { segment, .. } => {
                 assert_eq!(pins.row(), self.row.number() as usize, "the pins are of another row");
                 // SAFETY: its pin was kept in `pin_again`, and the slot that stood for it is gone.
                 unsafe { pins.unpin(segment as usize) };
-                debug_assert!(self.pinned_count.get() > 0, "a pin is lowered that was not counted");
+                debug_assert!(self.pinned_count.get() > 0, "each pin of a slot is counted");
                 self.set_pinned_count(self.pinned_count.get() - 1);
             }
             HandleState::Copied(copy) => self.shared.release_copy(copy.len() as u64),
@@ -414,7 +423,7 @@ impl BodyHandles {
             return (slots.len() - 1) as u32;
         };
         let old = std::mem::replace(&mut slots[number as usize], slot);
-        debug_assert!(matches!(old.state, HandleState::Free(_)), "a slot of the free list is used");
+        debug_assert!(matches!(old.state, HandleState::Free(_)), "a slot in the free list is free");
         self.free.set(match old.state {
             HandleState::Free(next) => next,
             // Not reached: slots in the free list are free.

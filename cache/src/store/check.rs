@@ -1,4 +1,4 @@
-//! Checking a store while it is used.
+//! Checking a store while participants use it.
 
 use super::record_index::RecordIndex;
 use super::record_keys::{KeyIndexWriter, OwnedRecordKeys};
@@ -10,11 +10,12 @@ use crate::tool::view::RegionView;
 use crate::tool::{CheckDepth, CheckProgress, StoreReadError, StoreReport, check};
 
 impl Store {
-    /// Walks over the whole region and reports its faults. Other participants go on, and their
-    /// steps in progress are not reported. See `docs/format/store.md`, "Checking".
+    /// Checks the whole region and reports its faults. Other participants may change the store
+    /// during the check; their unfinished steps are not reported. See `docs/format/store.md`,
+    /// "Checking".
     ///
     /// # Errors
-    /// The sizes in the region are damaged, so that nothing can be read.
+    /// The sizes in the region are damaged, so that it cannot be read.
     pub fn check(
         &self,
         depth: CheckDepth,
@@ -28,18 +29,19 @@ impl Store {
 /// The result of a check of the key index.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KeyIndexReport {
-    /// Entries of keys and of tags.
+    /// The number of entries of keys and of tags.
     pub entries: u64,
-    /// Entries without a record: a sweep removes them.
+    /// The number of entries without a record. A sweep removes such entries.
     pub left_over: u64,
-    /// Broken invariants.
+    /// Descriptions of broken invariants.
     pub faults: Vec<String>,
 }
 
 impl StoreWorker {
-    /// Checks that the key index has every stored record, and counts entries without one. Other
-    /// participants go on; their entries may count as left over. For tests and checks: it looks at
-    /// everything in one call.
+    /// Checks that the key index has the entries of every stored record, and counts entries without
+    /// a record. Other participants may change the store during the check, and entries that they
+    /// are changing may be counted as left over. For tests and checks: one call reads the whole
+    /// index.
     ///
     /// # Errors
     /// The key index cannot be read.
@@ -56,7 +58,7 @@ impl StoreWorker {
 }
 
 impl KeyIndexWriter {
-    /// Checks that each record which the index names has its entries.
+    /// Checks that each record in the index has its entries in the key index.
     fn check_records(
         &self,
         records: &RecordIndex,
@@ -77,9 +79,9 @@ impl KeyIndexWriter {
                     && !self.is_left_over(records, which, &entry, &mut 0)
                 {
                     let text = entry.escape_ascii();
-                    report
-                        .faults
-                        .push(format!("{which:?}: a record in the index has no entry {text}"));
+                    report.faults.push(format!(
+                        "key index, {which:?}: a stored record lacks its entry {text}"
+                    ));
                 }
             }
         }
@@ -106,7 +108,9 @@ impl KeyIndexWriter {
                 };
                 if split.is_none() {
                     let text = entry.escape_ascii();
-                    report.faults.push(format!("{which:?}: the entry {text} is malformed"));
+                    report
+                        .faults
+                        .push(format!("key index, {which:?}: the entry {text} is malformed"));
                 }
                 report.entries += 1;
                 report.left_over += u64::from(self.is_left_over(records, which, entry, &mut 0));

@@ -9,36 +9,39 @@ use forebay_shm::{PARTICIPANTS_MAX, RegionError};
 use super::layout::Plan;
 use crate::flight::fixed_bytes;
 
-/// The divisor of the budget that gives the share for copies of bodies for slow clients.
+/// The budget divided by this is the share for copies of bodies for slow clients.
 const COPIED_OUT_DIVISOR: u64 = 32;
 
-/// Shards of the table of flights, each with a lock.
+/// The number of shards of the table of flights. Each shard has a lock.
 pub(crate) const FLIGHT_SHARDS: usize = 64;
 
-/// Participants that are no workers: the control thread and the purger, of an old and of a new
-/// process.
+/// The number of participants that are not workers: the control thread and the purge thread, each
+/// of an old and of a new process.
 const OTHER_PARTICIPANTS: u32 = 4;
 
-/// Settings of a [`Store`](crate::Store); sizes in bytes, times in milliseconds.
+/// Settings of a [`Store`](crate::Store). Sizes are in bytes, times in milliseconds.
 #[derive(Clone, Debug)]
 pub struct StoreConfig {
-    /// The region's file; without one it is anonymous and ends with the process.
+    /// The region's file. Without a file the region is anonymous and ends with the process.
     pub path: Option<PathBuf>,
-    /// The limit for everything: records, index, tables, growing records, copies for slow clients.
+    /// The limit for all memory of the store: records, index, tables, growing records, copies for
+    /// slow clients.
     pub budget_bytes: u64,
-    /// The percentage of the budget for growing records; responses beyond it are not stored.
+    /// The percentage of the budget for growing records. A response that does not fit into this
+    /// share is not stored.
     pub growing_percent: u8,
-    /// Worker threads of a process. An upgrade needs as many again.
+    /// The number of worker threads of a process. The region has rows for twice as many workers,
+    /// since two processes share it during an upgrade.
     pub worker_count: u32,
-    /// The longest body that is stored.
+    /// The longest body that is stored, in bytes.
     pub object_bytes_max: u64,
-    /// The expected mean size of a record; smaller records need a larger index.
+    /// The expected mean size of a record. Smaller records need a larger index.
     pub record_bytes_expected: u32,
-    /// Bytes that a body which will not be stored may hold ahead of its slowest reader.
+    /// The most bytes that a body which will not be stored may hold for its readers.
     pub window_bytes: u64,
-    /// How long, in sum, one reader may make the other readers of a window wait.
+    /// The total time that one reader of a window may make the other readers wait.
     pub window_wait_ms_max: u64,
-    /// The most variants of a resource; another one replaces the oldest.
+    /// The most variants of a resource. A further variant replaces the oldest.
     pub variants_max: usize,
 }
 
@@ -68,7 +71,8 @@ impl StoreConfig {
         self.budget_bytes / COPIED_OUT_DIVISOR
     }
 
-    /// The rest of the budget, for the region.
+    /// The size of the region: the budget without the shares for growing records, copies and the
+    /// tables of flights.
     pub(crate) fn region_bytes(&self) -> u64 {
         let shares = self.growing_bytes_max() + self.copied_out_bytes_max() + tables_bytes();
         self.budget_bytes.saturating_sub(shares) / 4096 * 4096
@@ -78,15 +82,15 @@ impl StoreConfig {
         2 * self.worker_count + OTHER_PARTICIPANTS
     }
 
-    /// Checks that a store with these settings fits into its budget.
+    /// Checks each setting, and that a store with these settings fits into its budget.
     ///
     /// # Errors
-    /// The first setting that cannot work.
+    /// Returns the first setting that cannot work.
     pub fn validate(&self) -> Result<(), ConfigError> {
         Plan::of(self).map(drop)
     }
 
-    /// Finds the first setting that cannot work.
+    /// Checks the settings other than the budget.
     pub(crate) fn check(&self) -> Result<(), ConfigError> {
         let workers_max = (PARTICIPANTS_MAX - OTHER_PARTICIPANTS) / 2;
         if self.worker_count == 0 || self.worker_count > workers_max {
@@ -105,40 +109,40 @@ impl StoreConfig {
     }
 }
 
-/// Bytes of the tables of flights.
+/// The bytes that the tables of flights take.
 pub(crate) const fn tables_bytes() -> u64 {
     fixed_bytes(FLIGHT_SHARDS)
 }
 
-/// The most variants that a base record has room for.
+/// The most variants that a base record can name.
 const VARIANTS_MAX: usize = 1024;
 
-/// A setting that cannot work; a retry does not help.
+/// A setting that cannot work. A retry does not help.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConfigError {
     /// `budget_bytes` cannot hold the tables and enough segments.
     BudgetTooSmall {
-        /// The least budget with the other settings as they are.
+        /// The smallest budget that works with the other settings.
         minimum_bytes: u64,
     },
-    /// `budget_bytes` is more than locations can address.
+    /// `budget_bytes` is larger than the memory that locations can address.
     BudgetTooLarge {
-        /// The largest budget.
+        /// The number of bytes that locations can address.
         maximum_bytes: u64,
     },
-    /// The number of workers is zero or too high.
+    /// The number of workers is zero or too large.
     Workers {
         /// The largest count.
         max: u32,
     },
     /// `growing_percent` is not within 1 to 90.
     GrowingShare,
-    /// The number of variants is zero, or higher than a base record has room for.
+    /// The number of variants is zero, or larger than a base record can name.
     Variants {
         /// The largest count.
         max: usize,
     },
-    /// `window_bytes` is zero, or `record_bytes_expected` is less than a record takes.
+    /// `window_bytes` is zero, or `record_bytes_expected` is smaller than the smallest record.
     Zero,
 }
 
@@ -153,11 +157,13 @@ impl fmt::Display for ConfigError {
             }
             Self::Workers { max } => write!(f, "the number of workers must be 1 to {max}"),
             Self::GrowingShare => {
-                f.write_str("growing records may take 1 to 90 percent of the budget")
+                f.write_str("the share of growing records must be 1 to 90 percent of the budget")
             }
-            Self::Variants { max } => write!(f, "a resource may have 1 to {max} variants"),
+            Self::Variants { max } => {
+                write!(f, "the most variants of a resource must be 1 to {max}")
+            }
             Self::Zero => f.write_str(
-                "a window must have at least one byte, an expected record at least 64 bytes",
+                "a window must have at least 1 byte, and an expected record at least 64 bytes",
             ),
         }
     }
@@ -168,18 +174,18 @@ impl std::error::Error for ConfigError {}
 /// Why a store cannot be opened.
 #[derive(Debug)]
 pub enum OpenError {
-    /// The settings cannot work.
+    /// The settings cannot work: see [`ConfigError`].
     Config(ConfigError),
     /// The region cannot be created or attached to.
     Region(RegionError),
     /// The region does not match its plan.
     Damaged {
-        /// The fault.
+        /// A description of the damage.
         what: &'static str,
-        /// Its file, if it has one.
+        /// The region's file, if it has one.
         path: Option<PathBuf>,
     },
-    /// The system does not tell which participants are alive.
+    /// The system does not tell which participants of the region are alive.
     Sweep(io::Error),
 }
 
@@ -188,7 +194,7 @@ impl OpenError {
         Self::Damaged { what, path: None }
     }
 
-    /// Adds the path of the file.
+    /// Adds the path of the region's file to [`Damaged`](OpenError::Damaged).
     pub(crate) fn about(mut self, file: Option<PathBuf>) -> Self {
         if let Self::Damaged { path, .. } = &mut self {
             *path = file;

@@ -1,5 +1,5 @@
-//! Draining a segment: each record moves to another segment or is removed from the index, in
-//! slices. [`reclaim`](super::reclaim) has the steps, and the state that a death leaves.
+//! Draining a segment: each record is moved to another segment or removed from the index, in
+//! slices. [`reclaim`](super::reclaim) lists the steps, and the state that a death leaves.
 
 #![allow(unsafe_code)]
 
@@ -18,17 +18,17 @@ use crate::policy::{
 };
 use crate::segment::{Location, ScannedRecord, SegmentPhase, SegmentQueue};
 
-/// The work of one slice, some 60 µs: a record counts as one, and so does each of its entries in
+/// The work of one slice, some 60 µs. Each record counts as one, and so does each of its entries in
 /// the key index.
 const SLICE_RECORDS: usize = 24;
 
-/// The average length of a tag, or less: the number of tags is estimated from it.
+/// A low estimate of a tag's average length, from which the number of a record's tags is estimated.
 const TAG_BYTES: usize = 8;
 
-/// Bytes that one slice copies: some 30 µs.
+/// The bytes that one slice copies before it ends: some 30 µs.
 const SLICE_COPY_BYTES: u64 = 128 * 1024;
 
-/// Buckets that one slice searches: some 30 µs while it finds nothing.
+/// The buckets that one slice searches: some 30 µs if it finds no word to remove.
 const SLICE_BUCKETS: usize = 1024;
 
 /// One slice of draining a segment.
@@ -36,26 +36,26 @@ pub(super) struct DrainSlice<'w> {
     worker: &'w WorkerInner,
     lock: &'w EvictionGuard<'w>,
     segment: u32,
-    /// Unix seconds.
+    /// The current time in Unix seconds.
     now: u64,
 }
 
-/// The next step of a walk after a record.
+/// The step that a walk takes after it has shown a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum WalkStep {
     Next,
     /// The slice ends behind this record.
     Pause,
-    /// The slice ends before this record: the next one begins with it.
+    /// The slice ends before this record, and the next slice begins with it.
     Back,
 }
 
 /// How a walk ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum WalkEnd {
-    /// At this offset, behind the last record.
+    /// The walk passed the last record. The record ends at this offset.
     Through(u32),
-    /// At a location without a valid record: the start of the next one is unknown.
+    /// The walk met a location without a valid record, so the start of the next record is unknown.
     Damaged,
     Paused,
     Back,
@@ -86,18 +86,19 @@ impl<'w> DrainSlice<'w> {
         DrainSlice::new(worker, lock, victim.segment, now).run()
     }
 
-    /// Goes on where the last slice ended, perhaps one of another participant.
+    /// Continues where the last slice ended. Another participant may have run that slice.
     pub(super) fn run(&self) -> SliceOutcome {
         let table = self.worker.shared.segments.table();
         let drain = &self.worker.shared.drain;
         let bucket_count = self.worker.records.index.bucket_count();
         let state = DrainState::decode(drain.plan(), self.segment, bucket_count);
         match table.state(self.segment).map(|state| state.phase) {
-            // The call fails only if another participant changes the segment, which needs our lock.
+            // The call fails only if another participant changes the segment, for which it needs
+            // our lock.
             Some(SegmentPhase::Sealed) if state.is_some() => drop(table.drain(self.segment)),
             Some(SegmentPhase::Draining) => {}
-            // The segment was freed, or never existed: the word is left from a drain that is over.
-            // Or the plan is damaged, and nothing was done yet.
+            // Either the segment was freed or never existed, and `DRAINING` remains from an earlier
+            // drain. Or the plan is damaged, and no record was drained yet.
             _ => {
                 drain.end();
                 return SliceOutcome::More;
@@ -107,12 +108,12 @@ impl<'w> DrainSlice<'w> {
             Some(DrainState::Count(victim)) => self.count_uses(victim),
             Some(DrainState::Move(plan)) => self.move_records(plan),
             Some(DrainState::TakeOut { bucket }) => self.take_out_left(bucket),
-            // The plan is damaged, so how far it came is unknown.
+            // The plan is damaged, so the progress of the drain is unknown.
             None => self.begin_take_out(),
         }
     }
 
-    /// Ends the drain: no word names the segment.
+    /// Ends the drain. No word names the segment any more.
     fn end(&self) -> SliceOutcome {
         self.worker.shared.segments.table().set_live_bytes(self.segment, 0);
         self.worker.shared.drain.end();
@@ -120,7 +121,8 @@ impl<'w> DrainSlice<'w> {
         SliceOutcome::More
     }
 
-    /// Counts the bytes of the segment by use. The small queue does not need the counts.
+    /// Counts the bytes of the segment's records for each use count. The small queue does not need
+    /// these counts.
     fn count_uses(&self, victim: Victim) -> SliceOutcome {
         let (records, reclaimer) = (&self.worker.records, &self.worker.reclaimer);
         let mut is_counted = victim.queue == policy::Queue::Small;
@@ -137,7 +139,7 @@ impl<'w> DrainSlice<'w> {
                 left -= 1;
                 if left > 0 { WalkStep::Next } else { WalkStep::Pause }
             });
-            // Records behind damage are removed whatever their use.
+            // Records behind damage are removed, whatever their use count.
             is_counted = matches!(end, WalkEnd::Through(_) | WalkEnd::Damaged);
         }
         if is_counted {
@@ -159,7 +161,7 @@ impl<'w> DrainSlice<'w> {
         census
     }
 
-    /// Moves or removes the next records.
+    /// Moves or removes the next records of the segment.
     fn move_records(&self, mut plan: DrainPlan) -> SliceOutcome {
         let shared = &self.worker.shared;
         let (mut records, mut bytes) = (SLICE_RECORDS, 0);
@@ -169,7 +171,8 @@ impl<'w> DrainSlice<'w> {
             };
             shared.drain.set_plan(DrainState::Move(plan).encode());
             bytes += copied;
-            // Each tag has an entry of its own that may have to be removed.
+            // Each tag of a removed record has an entry of its own in the key index, to be removed
+            // too.
             records =
                 records.saturating_sub(1 + usize::from(scanned.header.tags_bytes) / TAG_BYTES);
             if records > 0 && bytes < SLICE_COPY_BYTES { WalkStep::Next } else { WalkStep::Pause }
@@ -192,8 +195,8 @@ impl<'w> DrainSlice<'w> {
         if is_all_out { self.end() } else { self.begin_take_out() }
     }
 
-    /// Calls `see` for the records from `DRAINED_BYTES` on, until it pauses or the walk meets
-    /// damage.
+    /// Calls `see` for each record from `DRAINED_BYTES` on, until `see` ends the slice or the walk
+    /// meets damage.
     fn walk(&self, mut see: impl FnMut(&ScannedRecord, KeyHash) -> WalkStep) -> WalkEnd {
         let (shared, records) = (&self.worker.shared, &self.worker.records);
         let mut key = records.scratch.take();
@@ -219,8 +222,8 @@ impl<'w> DrainSlice<'w> {
         end
     }
 
-    /// Moves or removes one record. Returns the bytes that it copied, or `None` if the record has
-    /// to wait: there is no room for it now, but soon will be.
+    /// Moves or removes one record. Returns the number of bytes that it copied, or `None` if the
+    /// record has to wait, because there is no room for it now but will be soon.
     fn drain_record(
         &self,
         scanned: &ScannedRecord,
@@ -241,7 +244,8 @@ impl<'w> DrainSlice<'w> {
         };
         let fate = match hit.word().state() {
             WordState::Live => plan.fate(record),
-            // The record's segment is sealed, so its publisher cannot make it live any more.
+            // The record's segment is sealed, so the record's publisher cannot make it live any
+            // more.
             WordState::Unchecked | WordState::Disk | WordState::Reserved => RecordFate::Leave,
         };
         crash_point!("reclaim.record");
@@ -251,7 +255,8 @@ impl<'w> DrainSlice<'w> {
                 shared.count_dead(location, bytes);
                 return Some(bytes);
             }
-            // Segments that wait for their pins will be free, so a used record need not leave.
+            // Drained segments that are still pinned will become free, so a used record waits for
+            // one of them instead of being evicted.
             RecordFate::Move(..)
                 if self.worker.reclaimer.free_count(1) == 0
                     && self.worker.reclaimer.may_wait_for_pins(self.now) =>
@@ -277,7 +282,7 @@ impl<'w> DrainSlice<'w> {
         Some(0)
     }
 
-    /// Copies a record to the open segment of a queue. Returns false if there is no room, or if the
+    /// Moves a record to the open segment of a queue. Returns false if there is no room, or if the
     /// record was removed before its copy could replace it.
     fn move_record(&self, hit: &IndexHit<'_>, queue: SegmentQueue, uses: u8) -> bool {
         let records = &self.worker.records;
@@ -302,13 +307,14 @@ impl<'w> DrainSlice<'w> {
     }
 }
 
-/// The end of a drain: words that still name the segment when all its records were walked.
+/// The end of a drain, which removes words that still name the segment after the walk over its
+/// records.
 ///
-/// Normally there are none. A damaged key, length or progress word can leave some. The segment is
-/// not freed before they are out: readers with a pin rely on that.
+/// Normally no such words exist. They remain if a key, a length or the progress of the drain is
+/// damaged. The segment is not freed before they are removed: readers with a pin rely on that.
 impl DrainSlice<'_> {
-    /// Whether every record was walked, and none counts as live any more. After a death the count
-    /// may be off; then the index may be searched although no word is left.
+    /// Whether every record was walked, and no record counts as live any more. After a death the
+    /// count may be too high. Then the index is searched although no word remains.
     fn is_all_out(&self, offset_bytes: u32) -> bool {
         let table = self.worker.shared.segments.table();
         u64::from(offset_bytes) == table.records_bytes(self.segment)
@@ -321,7 +327,7 @@ impl DrainSlice<'_> {
         SliceOutcome::More
     }
 
-    /// Removes the words that name the segment, from a bucket on.
+    /// Removes the words that name the segment from some buckets, beginning with `bucket`.
     fn take_out_left(&self, bucket: usize) -> SliceOutcome {
         let (shared, records) = (&self.worker.shared, &self.worker.records);
         let bucket_count = records.index.bucket_count();

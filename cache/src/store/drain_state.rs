@@ -1,5 +1,5 @@
-//! The next step of the drain, as one word in the region: when a reclaimer dies, another one goes
-//! on from it.
+//! The next step of the drain, as one word in the region: if a reclaimer dies, another one
+//! continues with this step.
 
 use crate::policy::{DrainPlan, Victim};
 
@@ -10,18 +10,18 @@ pub(super) enum DrainState {
     Count(Victim),
     /// Move or remove the records.
     Move(DrainPlan),
-    /// Remove words that still name the segment, from this bucket on.
+    /// Remove words that still name the segment, beginning with this bucket.
     TakeOut { bucket: usize },
 }
 
-/// Marks `Move` in the word.
+/// The bit of the word that marks `Move`.
 const MOVES: u64 = 1 << 63;
 
-/// Marks `TakeOut` in the word.
+/// The bit of the word that marks `TakeOut`.
 const TAKES_OUT: u64 = 1 << 62;
 
 impl DrainState {
-    /// The start of a search of the whole index.
+    /// The first step of a search of the whole index.
     pub(super) const TAKE_OUT: DrainState = DrainState::TakeOut { bucket: 0 };
 
     pub(super) fn encode(self) -> u64 {
@@ -32,7 +32,7 @@ impl DrainState {
         }
     }
 
-    /// Decodes the word; `None` if it is damaged.
+    /// Decodes the word of a drain of `segment`; `None` if the word is damaged.
     pub(super) fn decode(word: u64, segment: u32, bucket_count: usize) -> Option<DrainState> {
         match word & (MOVES | TAKES_OUT) {
             0 => Victim::decode(word, segment).map(DrainState::Count),

@@ -1,8 +1,8 @@
 //! The leader's side of collapsed fetches: storing the response that a fetch returns.
 //!
-//! A [`Leader`] becomes a [`Fill`] when the response's head is there. Appended bytes go to the
-//! readers of the growing record. A body that is too long for one record is stored in fragments as
-//! it arrives, so that at its end only the last piece is left to store.
+//! A [`Leader`] becomes a [`Fill`] when the response's head has arrived. Appended bytes go to the
+//! readers of the growing record. A body that is too long for one record is stored in fragments
+//! while it arrives, so that only its last fragment and the head are stored at its end.
 
 use std::fmt;
 use std::rc::Rc;
@@ -26,18 +26,19 @@ use crate::tags::RecordTags;
 /// The role of a caller that needs a fetch.
 #[derive(Debug)]
 pub enum CollapseResult {
-    /// There is no fetch to follow: give the leader to a task that fetches, and follow it.
+    /// There is no fetch to follow. Give the leader to a task that fetches, and wait with the
+    /// follower.
     Leader(Leader, Follower),
-    /// Follow this fetch.
+    /// There is a fetch to follow: wait with the follower.
     Follower(Follower),
-    /// The store has changed since the caller looked: look up again.
+    /// The store has changed since the caller's lookup: look up again.
     Stored,
-    /// The response is probably not storable: fetch alone.
+    /// The response is probably not storable: fetch without collapsing.
     Declined,
 }
 
-/// The leader of a collapsed fetch, for a task of its own. Dropping it fails the fetch for all its
-/// followers.
+/// The leader of a collapsed fetch, which a task of its own owns. Dropping it fails the fetch for
+/// all its followers.
 pub struct Leader {
     inner: Rc<WorkerInner>,
     guard: LeaderGuard,
@@ -55,8 +56,8 @@ pub struct Fill {
     long: Option<LongFill>,
 }
 
-/// The fragments of a long body that is stored while it arrives. Dropped before the head is stored,
-/// it removes them again.
+/// The fragments of a long body that is stored while it arrives. If this is dropped before the head
+/// is stored, the stored fragments are removed.
 struct LongFill {
     inner: Rc<WorkerInner>,
     id: u64,
@@ -65,7 +66,8 @@ struct LongFill {
     is_stored: bool,
 }
 
-/// The gate of a caller: compares the record that it found with the store.
+/// The gate of a caller. It compares the record that the caller found with the record that is
+/// stored now.
 struct StoreGate<'a> {
     inner: &'a WorkerInner,
     primary: &'a [u8],
@@ -85,7 +87,7 @@ impl Gate for StoreGate<'_> {
                 Some(pinned.record().header.sequence)
             }
             Some(base) => match self.variant {
-                // The caller does not know the names yet; another lookup returns them.
+                // The caller does not know the names yet. Another lookup returns them.
                 None => return false,
                 Some(values) => self.inner.records.variant_sequence(self.primary, &base, values),
             },
@@ -102,9 +104,11 @@ impl Gate for StoreGate<'_> {
 
 impl StoreWorker {
     /// Collapses a fetch with others of the same key: `primary`, and `variant` if the names are
-    /// known. `known` is the stored record that the caller found and wants to validate. The fetch
-    /// is collapsed only while that record is stored: once it is purged, no later caller may get
-    /// its contents. With [`JoinPolicy::Arrived`](crate::JoinPolicy::Arrived) the caller leads beside other leaders of the key.
+    /// known. `known` is the stored record that the caller found and wants to validate, or `None`
+    /// if it found no record. The fetch is collapsed only if this has not changed: after a record
+    /// is purged, no later caller may get its contents. With
+    /// [`JoinPolicy::Arrived`](crate::JoinPolicy::Arrived) the caller leads beside other leaders of
+    /// the key.
     pub fn collapse(
         &self,
         primary: &[u8],
@@ -126,21 +130,21 @@ impl StoreWorker {
         }
     }
 
-    /// Lets fetches of a key be collapsed again, because a response was storable.
+    /// Lets fetches of a key be collapsed again, after one of its responses was storable.
     pub fn forget_declined(&self, primary: &[u8]) {
         self.inner.shared.flights.forget_declined(self.inner.shared.hash(primary).value());
     }
 }
 
 impl Leader {
-    /// Ends the fetch of a response that is not storable: followers fetch for themselves, and the
-    /// key is not collapsed for a while from `now_ms`.
+    /// Ends the fetch of a response that is not storable. Followers fetch for themselves, and
+    /// fetches of the key are not collapsed for a while from `now_ms`.
     pub fn decline(self, now_ms: u64) {
         self.guard.decline(now_ms);
     }
 
-    /// Ends the fetch of a response that is not storable, while the next one may be: followers
-    /// fetch for themselves.
+    /// Ends the fetch of a response that is not storable, although the next one may be. Followers
+    /// fetch for themselves, and later fetches of the key are collapsed.
     pub fn decline_once(self) {
         self.guard.decline_once();
     }
@@ -150,9 +154,10 @@ impl Leader {
         self.guard.fail(code);
     }
 
-    /// RFC 9111 §4.3.4: the known record is good, with a new head. A record with that head replaces
-    /// the known one, if it is still stored; followers get the head in any case. The record keeps
-    /// its tags, and `tags` are added. Without a known record, the fetch fails.
+    /// RFC 9111 §4.3.4: the origin has confirmed the known record, with a new head. If that record
+    /// is still stored and no newer purge matches it, a record with the new head replaces it.
+    /// Followers get the new head in any case. The new record keeps the old tags, and `tags` are
+    /// added. Without a known record, the fetch fails.
     pub fn validated(self, head: &[u8], times: RecordTimes, tags: Option<&RecordTags>) {
         let Some(known) = self.known else {
             return;
@@ -163,11 +168,12 @@ impl Leader {
         self.guard.validated(RenewedHead { head: Bytes::copy_from_slice(head), sequence });
     }
 
-    /// Begins to store a response. `base` is given if it has variants, `body_bytes` if its length
-    /// is known. It has no tags until [`Fill::tag`] sets them.
+    /// Begins to store a response. `base` is given if the response has variants, and `body_bytes`
+    /// if the length of its body is known. The record has no tags until [`Fill::tag`] sets them.
     ///
     /// # Errors
-    /// Why it cannot be stored, and the leader back: its followers still wait.
+    /// Returns the reason if the response cannot be stored, and the leader, whose followers still
+    /// wait.
     pub fn begin(
         self,
         head: &[u8],
@@ -188,19 +194,20 @@ impl Leader {
 }
 
 impl Fill {
-    /// Sets the tags by which it can be purged. Call it before the first append.
+    /// Sets the tags by which the record can be purged. Call it before the first append.
     pub fn tag(&mut self, tags: RecordTags) {
         self.tags = tags;
     }
 
-    /// Polls for room to append: ready at once while the record is to be stored. Otherwise it waits
-    /// for the slowest reader, for a limited time: poll again after a part of that time, even
-    /// without a wakeup. `now_ms` is the caller's monotonic clock. See `NoReaders` for the error.
+    /// Polls for room to append. A record that is to be stored always has room. A body that is not
+    /// stored any more waits for its slowest reader, for a limited time: poll again after a part of
+    /// that time, even without a wakeup. `now_ms` is the caller's monotonic clock. The error is
+    /// [`NoReaders`].
     pub fn poll_room(&mut self, cx: &mut Context<'_>, now_ms: u64) -> Poll<Result<(), NoReaders>> {
         self.writer.poll_room(cx, now_ms)
     }
 
-    /// Cuts off the slowest reader, so that the leader need not wait for it.
+    /// Cuts off the slowest reader, so that the leader does not wait for it.
     pub fn cut_slowest(&mut self) {
         self.writer.cut_slowest();
     }
@@ -213,7 +220,7 @@ impl Fill {
     pub fn append(&mut self, bytes: &[u8]) -> Result<(), NoReaders> {
         self.writer.append(bytes)?;
         match self.store_fragments(false) {
-            // All of it is still held: the next append tries again.
+            // The growing record still holds all bytes, so the next append tries again.
             Ok(()) | Err(NotStored::NoRoom) => {}
             Err(_) => self.writer.stop_storing(),
         }
@@ -223,18 +230,19 @@ impl Fill {
         Ok(())
     }
 
-    /// Ends the body. Returns whether the record is stored: not if the body became a window, was
-    /// purged while it arrived, or does not have its announced length. In the last case its readers
-    /// are told that it is incomplete.
+    /// Ends the body. Returns whether the record is stored. It is not stored if the body became a
+    /// window, if a purge matched it while it arrived, if there is no room, or if it does not have
+    /// its announced length. In the last case its readers are told that the body is incomplete.
     pub fn finish(self) -> bool {
         self.end(false).unwrap_or(false)
     }
 
-    /// Like [`finish`](Fill::finish), but gives the fill back if a long body finds no room now:
-    /// segments may become free soon. Its readers wait for the end.
+    /// Like [`finish`](Fill::finish), but returns the fill if a long body finds no room now, since
+    /// segments may become free soon. Until then the readers wait for the end of the body.
     ///
     /// # Errors
-    /// The body has not ended: try again a little later, or [`finish`](Fill::finish) it.
+    /// There is no room now, and the body has not ended: try again a little later, or
+    /// [`finish`](Fill::finish) it.
     pub fn try_finish(self) -> Result<bool, Box<Fill>> {
         self.end(true)
     }
@@ -256,26 +264,26 @@ impl Fill {
         Ok(stored.is_some())
     }
 
-    /// Gives up storing a body that is longer than the caller stores: it goes on to its readers as
-    /// a sliding window, and the key is not collapsed for a while from `now_ms`.
+    /// Gives up storing a body that is longer than the caller stores. Readers get the rest through
+    /// a sliding window, and fetches of the key are not collapsed for a while from `now_ms`.
     pub fn give_up_storing(&mut self, now_ms: u64) {
         self.writer.give_up_storing(now_ms);
         self.long = None;
     }
 
-    /// Bytes of the body that were appended.
+    /// The number of bytes of the body that were appended.
     pub fn bytes(&self) -> u64 {
         self.writer.bytes()
     }
 
-    /// Stores the fragments that are complete; at the end of the body also the last one.
+    /// Stores the fragments that are complete, and at the end of the body also the last one.
     fn store_fragments(&mut self, is_end: bool) -> Result<(), NotStored> {
         let division = Division::of(self.inner.shared.plan.geometry);
         let known_bytes = self.writer.opening().body_bytes.unwrap_or(0);
         let is_long = known_bytes.max(self.writer.bytes()) > u64::from(division.whole_bytes_max);
         if !self.writer.is_storing() {
-            // A caller that may not follow this fetch can detach it at any time. Without its last
-            // fragments the body must not get a head.
+            // A caller that may not follow this fetch can detach its flight at any time, and then
+            // no more fragments are stored. A body that lacks fragments must not get a head.
             return if is_end { Err(NotStored::Outdated) } else { Ok(()) };
         }
         if !is_long {
@@ -293,7 +301,7 @@ impl Fill {
             }
             let pieces = self.writer.pieces(start..start + left.min(fragment_bytes));
             if let Err(why) = self.put_fragment(&mut long, &pieces) {
-                // The stored fragments stay only if the rest may follow.
+                // The stored fragments are kept only if the rest can be stored later.
                 self.long = (why == NotStored::NoRoom).then_some(long);
                 return Err(why);
             }
@@ -305,7 +313,7 @@ impl Fill {
         let put = Put {
             kind: HeaderKind::Fragment,
             key: &fragment_key(long.id, long.count),
-            // The head has the tags; a purge by them removes the head.
+            // The head record has the tags. A purge by tag removes the head.
             tags: &[],
             head: &[],
             body: &body,
@@ -316,18 +324,18 @@ impl Fill {
         };
         self.inner.put(&put, self.queue)?;
         long.count += 1;
-        debug_assert!(!long.is_stored, "a fragment is stored after its head");
+        debug_assert!(!long.is_stored, "all fragments are stored before their head");
         Ok(())
     }
 
-    /// Stores the complete record. Returns where its body is, if that is long.
+    /// Stores the complete record. Returns the location of the body if it is stored in fragments.
     pub(super) fn store(&mut self) -> Result<Option<LongBody>, NotStored> {
         self.store_fragments(true)?;
         let bytes = self.writer.bytes();
         let long = self.long.as_ref();
         if let Some(long) = long {
             let count = bytes.div_ceil(u64::from(long.fragment_bytes));
-            assert_eq!(u64::from(long.count), count, "a head is stored before its last fragment");
+            assert_eq!(u64::from(long.count), count, "a head is stored after all its fragments");
         }
         let long = long.map(|long| LongBody::new(long.id, bytes, long.fragment_bytes));
         let encoded = long.map(|long| long.encode());

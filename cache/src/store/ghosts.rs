@@ -1,7 +1,7 @@
-//! Ghosts in the region: traces of keys that left the small queue unused.
+//! Ghosts in the region: traces of keys that were evicted from the small queue unused.
 //!
-//! A response whose key has a ghost enters the main queue. See [`ghosts`](crate::policy::ghosts)
-//! for a word of the table. Writers that meet may lose a ghost, which costs a hit.
+//! A response whose key has a ghost enters the main queue. [`ghosts`](crate::policy::ghosts)
+//! describes a word of the table. Concurrent writers may lose a ghost, which costs a hit.
 
 use forebay_shm::Area;
 use forebay_sync::Words;
@@ -17,11 +17,12 @@ use crate::policy::ghosts::{GhostSlot, GhostTime};
 #[derive(Clone, Debug)]
 pub(crate) struct GhostTable {
     ghosts: Area,
-    /// Words of the table: a power of two.
+    /// The number of words of the table, a power of two.
     word_count: usize,
     /// The area whose word `SMALL_DRAINED` is the clock.
     store: Area,
-    /// Segments of the main queue: a ghost counts while that many are drained from the small queue.
+    /// The number of segments in the main queue. A ghost is valid until this many more segments
+    /// were drained from the small queue.
     main_segment_count: u64,
 }
 
@@ -32,20 +33,20 @@ impl GhostTable {
         store: Area,
         segment_count: u32,
     ) -> GhostTable {
-        assert!(word_count.is_power_of_two(), "a ghost table has a power of two of words");
+        assert!(word_count.is_power_of_two(), "the word count of a ghost table is a power of two");
         let main_percent = u64::from(100 - EvictionRules::STORE.small_percent);
         let main_segment_count = u64::from(segment_count) * main_percent / 100;
         GhostTable { ghosts, word_count, store, main_segment_count }
     }
 
-    /// Notes that a key left the small queue.
+    /// Adds the ghost of a key that is evicted from the small queue.
     pub(crate) fn note(&self, hash: KeyHash) {
         let slot = GhostSlot::of(hash.value(), self.word_count);
         let word = self.ghosts.word(slot.word);
         word.store(slot.noted(word.load(Relaxed), self.time()), Relaxed);
     }
 
-    /// Removes the ghost of a key. Returns whether there was one that is young enough.
+    /// Removes the ghost of a key. Returns whether there was one that was still valid.
     pub(crate) fn take(&self, hash: KeyHash) -> bool {
         let slot = GhostSlot::of(hash.value(), self.word_count);
         let word = self.ghosts.word(slot.word);

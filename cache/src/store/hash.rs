@@ -1,5 +1,5 @@
-//! Hashes of keys, with the seed of the region: the same in all processes that share it, and
-//! unpredictable for clients.
+//! Hashes of keys with the seed of the region. They are the same in all processes that share the
+//! region, and unpredictable for clients.
 
 use std::fmt;
 use std::hash::BuildHasher;
@@ -9,7 +9,7 @@ use foldhash::quality::SeedableRandomState;
 
 use crate::index::KeyHash;
 
-/// Any constant: the secret part is the seed of the region.
+/// An arbitrary constant. The secret part of a hash is the seed of the region.
 static SHARED_SEED: SharedSeed = SharedSeed::from_u64(0x666f_7265_6261_7901);
 
 /// The hash functions of one region.
@@ -31,7 +31,7 @@ impl Hasher {
         KeyHash::new(self.halves[0].hash_one(key))
     }
 
-    /// Sixteen bytes of hash.
+    /// The 16-byte hash of some bytes.
     pub(crate) fn wide(&self, bytes: &[u8]) -> [u8; 16] {
         let halves = self.halves.each_ref().map(|half| half.hash_one(bytes).to_le_bytes());
         let mut wide = [0; 16];
@@ -43,7 +43,7 @@ impl Hasher {
 
 impl fmt::Debug for Hasher {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The seed is not to be shown.
+        // The seed must stay secret.
         f.write_str("Hasher")
     }
 }

@@ -1,5 +1,5 @@
-//! Sweeping the key index: entries without a record are removed, in slices. They are left by a
-//! death, by damage, or by a lock that could not be had in time.
+//! Sweeping the key index: removing entries without a record, in slices. Such entries remain after
+//! a death, after damage, or if a thread does not get the lock of the key index in time.
 
 use forebay_ordmap::MapError;
 use forebay_sync::atomic::Relaxed;
@@ -11,29 +11,30 @@ use super::variants::BaseBody;
 use crate::key_index::{KeyMap, split_key_entry, split_tag_entry};
 use crate::segment::HeaderKind;
 
-/// The most entries that one slice takes from a map; it takes fewer if they need many lookups.
+/// The most entries that one slice checks. A slice checks fewer if they need many lookups.
 const SLICE_ENTRIES: usize = 32;
 
-/// Lookups of one slice, some 50 µs: an entry of a tag may need one for each variant.
+/// The lookups after which a slice ends, some 50 µs. An entry of a tag may need one lookup for each
+/// variant.
 const SLICE_LOOKUPS: usize = 64;
 
 /// The position of a sweep.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct KeyIndexSweep {
-    /// The count of leftovers when it began; later ones are for the next sweep.
+    /// The count of leftovers when the sweep began. Later leftovers are for the next sweep.
     left: u64,
     which: KeyMap,
-    /// The last entry that it has seen.
+    /// The last entry that the sweep has read.
     behind: Vec<u8>,
 }
 
 impl KeyIndexWriter {
-    /// Sweeps the next entries, if a sweep is due. Returns whether there is more to do.
+    /// Sweeps the next entries, if a sweep is due. Returns whether the sweep goes on.
     pub(crate) fn sweep_slice(&self, records: &RecordIndex) -> bool {
         let Some(sweep) = self.sweep.take().or_else(|| self.begin_sweep()) else {
             return false;
         };
-        // After an error the sweep begins again in another turn.
+        // After an error the sweep begins again in a later turn.
         let next = self.sweep_from(records, sweep).unwrap_or_default();
         let goes_on = next.is_some();
         if !goes_on {
@@ -81,9 +82,9 @@ impl KeyIndexWriter {
         })
     }
 
-    /// Whether an entry names no record, now and for ever. It reads the rows of pending inserts
-    /// before the index: see [`key_index`](crate::key_index). Adds the lookups that it took to
-    /// `lookups`.
+    /// Whether an entry names no record and will never name one. This reads the rows of pending
+    /// inserts before the index: see [`key_index`](crate::key_index). Adds the number of its
+    /// lookups to `lookups`.
     pub(super) fn is_left_over(
         &self,
         records: &RecordIndex,
@@ -106,7 +107,7 @@ impl KeyIndexWriter {
         if records.has_sequence(primary, sequence, &mut variants) {
             return false;
         }
-        // Only the map of tags has entries of variants.
+        // Only the map of tags has entries for variants.
         if which == KeyMap::Keys {
             return true;
         }
@@ -117,7 +118,7 @@ impl KeyIndexWriter {
 
 impl Drop for KeyIndexWriter {
     fn drop(&mut self) {
-        // Another thread begins an unfinished sweep again.
+        // Another thread starts an unfinished sweep from the beginning.
         if self.sweep.take().is_some() {
             self.shared.is_sweeping.store(false, Relaxed);
         }
@@ -125,9 +126,9 @@ impl Drop for KeyIndexWriter {
 }
 
 impl RecordIndex {
-    /// Whether the index names the record of a key with this sequence, in whatever state. Adds the
-    /// keys of the variants that the record names. Unlike a lookup, it does not miss a record that
-    /// is being moved.
+    /// Whether the index names a record of a key with this sequence, in any state. If the record is
+    /// a base, adds the keys of its variants to `variants`. Unlike a lookup, this does not miss a
+    /// record that is being moved.
     fn has_sequence(&self, key: &[u8], sequence: u64, variants: &mut Vec<Vec<u8>>) -> bool {
         let mut is_there = false;
         self.index.remove_if(&self.pins, &self.key(key), |hit| {

@@ -1,7 +1,7 @@
-//! The plan of a region: its areas and their sizes, computed from the budget.
+//! The plan of a region: its areas and their sizes, which are computed from the settings.
 //!
-//! `docs/format/store.md` has the bytes. Everything follows from the settings, so that all
-//! processes with the same settings compute the same plan.
+//! `docs/format/store.md` describes the bytes. The plan depends only on the settings, so processes
+//! with the same settings compute the same plan.
 
 use forebay_ordmap::OrdConfig;
 use forebay_shm::{AreaSpec, PARTICIPANTS_MAX};
@@ -14,7 +14,7 @@ use crate::key_index;
 use crate::purge;
 use crate::segment::{DATA_BYTES_MAX, Geometry, SegmentTable};
 
-/// Kinds of areas.
+/// The kinds of the store's areas.
 pub(crate) mod kind {
     pub(crate) const STORE: u32 = 16;
     pub(crate) const SEGMENTS: u32 = 17;
@@ -26,7 +26,8 @@ pub(crate) mod kind {
     pub(crate) const DATA: u32 = 24;
 }
 
-/// Words of the area `STORE`. Words that are written often have a line of their own.
+/// The words of the area `STORE`. Words that different operations write often are on different
+/// cache lines.
 pub(crate) mod word {
     pub(crate) const SEGMENT_BYTES: usize = 0;
     pub(crate) const SEGMENT_COUNT: usize = 1;
@@ -34,20 +35,21 @@ pub(crate) mod word {
     pub(crate) const GHOST_WORDS: usize = 3;
     pub(crate) const PURGE_SEQ: usize = crate::purge::PURGE_SEQ_WORD;
     pub(crate) const EVICTION_LOCK: usize = 32;
-    /// The segment that is being drained, plus one.
+    /// The segment that is being drained, plus one; 0 if there is none.
     pub(crate) const DRAINING: usize = 33;
     pub(crate) const DRAINED_BYTES: usize = 34;
     pub(crate) const DRAIN_PLAN: usize = 35;
-    /// The bytes of the drained segment's records for each use count, in four words.
+    /// The bytes of the drained segment's records for each use count: four words.
     pub(crate) const CENSUS: usize = 36;
-    /// Segments that were ever drained from the small queue: the clock of ghosts.
+    /// The number of segments that were ever drained from the small queue. Ghosts use it as their
+    /// clock.
     pub(crate) const SMALL_DRAINED: usize = 40;
     pub(crate) const PURGE_LOCK: usize = 41;
-    /// The Unix second since which records wait for drained segments to lose their pins; 0 if none
-    /// waits.
+    /// The Unix second since which records wait until drained segments lose their pins; 0 if no
+    /// record waits.
     pub(crate) const WAITS_SINCE: usize = 42;
     pub(crate) const SEQUENCE: usize = 48;
-    /// How often entries without a record may have been left in the key index.
+    /// The number of events that may have left entries without a record in the key index.
     pub(crate) const LEFTOVERS: usize = 56;
     /// The value of `LEFTOVERS` up to which the key index was swept.
     pub(crate) const SWEPT: usize = 57;
@@ -55,30 +57,33 @@ pub(crate) mod word {
     pub(crate) const COUNT: usize = 80;
 }
 
-/// Words of a participant's row: a line.
+/// The number of words of a participant's row: 128 bytes, so that two rows share no cache line.
 pub(crate) const ROW_WORDS: usize = 16;
 
-/// The words of a participant's row.
+/// The words of a participant's row that are used.
 pub(crate) mod row {
     /// The reclaimer's request to revoke body handles: the number of a drained segment, plus one.
     pub(crate) const REVOKE: usize = 2;
-    /// The number of body handles that pin a segment. A hint: 0 in a row without long pins.
+    /// The number of body handles that pin a segment. When the reclaimer chooses a victim, it does
+    /// not read the pins of a row in which this is 0.
     pub(crate) const HANDLES: usize = 3;
-    /// The sequence of the record whose keys are inserted and whose word is not published, or 0.
+    /// The sequence of the record whose keys this participant is inserting and whose index word is
+    /// not published yet; 0 if there is none.
     pub(crate) const INSERTING: usize = 4;
 }
 
-/// The version of all areas of the store. A region of another version is not used.
+/// The version of all areas of the store. A process does not use a region of another version.
 pub(crate) const STORE_VERSION: u32 = 2;
 
-/// How full the index is when records of the expected size take all memory. At nine tenths,
-/// two-choice buckets begin to evict records.
+/// The percentage of the index words that are in use when records of the expected size fill all
+/// memory. From about 90 percent on, both buckets of a key are often full, and inserts evict
+/// records.
 const INDEX_FULL_PERCENT: u64 = 85;
 
-/// Header, directory and the rows of participants, rounded up.
+/// The bytes of the region's header, its directory and the rows of participants, rounded up.
 const REGION_FIXED_BYTES: u64 = 64 * 1024;
 
-/// Sizes of everything in a region.
+/// The areas of a region and their sizes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Plan {
     pub(crate) geometry: Geometry,
@@ -89,15 +94,16 @@ pub(crate) struct Plan {
     /// The configuration of the maps of the key index.
     pub(crate) key_index: OrdConfig,
     pub(crate) areas: Vec<AreaSpec>,
-    /// The size of the file.
+    /// The size of the region's file.
     pub(crate) region_bytes: u64,
 }
 
 impl Plan {
-    /// Divides a budget.
+    /// Divides the budget among the areas of a region.
     ///
     /// # Errors
-    /// A setting that cannot work; for a budget that is too small, the smallest that is enough.
+    /// Returns a setting that cannot work. If the budget is too small, the error carries the
+    /// smallest budget that is enough.
     pub(crate) fn of(config: &StoreConfig) -> Result<Plan, ConfigError> {
         config.check()?;
         match Plan::fit(config, config.region_bytes()) {
@@ -109,8 +115,8 @@ impl Plan {
         }
     }
 
-    /// The plan with the most data that fits beside its metadata; `None` if not even the least
-    /// fits.
+    /// Returns the plan with the largest data area for which all areas fit into `region_bytes`, or
+    /// `None` if not even the smallest data area fits.
     fn fit(config: &StoreConfig, region_bytes: u64) -> Option<Plan> {
         let with_data = |data_bytes| {
             let plan = Plan::with_data(config, data_bytes);
@@ -174,7 +180,7 @@ fn words_of<W: Words>(rows: usize, geometry: Geometry) -> Option<usize> {
     Pins::<W>::words_needed(rows, geometry.segment_count() as usize)
 }
 
-/// The smallest budget that works with these settings, by bisection.
+/// The smallest budget that works with these settings, found by bisection.
 fn minimum_bytes(config: &StoreConfig) -> u64 {
     let fits = |budget_bytes: u64| {
         let config = StoreConfig { budget_bytes, ..config.clone() };
@@ -194,7 +200,7 @@ const _: () = assert!(PARTICIPANTS_MAX >= 2 * 1024 + 2);
 mod tests {
     use super::*;
 
-    /// Budgets in small steps from the least on, for records of several sizes.
+    /// Returns the plans of 400 budgets, which grow in small steps from the minimum.
     fn plans(record_bytes_expected: u32) -> impl Iterator<Item = (u64, Result<Plan, ConfigError>)> {
         let base = StoreConfig {
             record_bytes_expected,
@@ -224,7 +230,7 @@ mod tests {
                 let plan = plan.unwrap();
                 let areas = plan.areas.iter().map(|area| area.bytes.next_multiple_of(4096));
                 let unused = plan.region_bytes - REGION_FIXED_BYTES - areas.sum::<u64>();
-                // The bytes that another segment would take, with its part of the other areas.
+                // The bytes that another segment would take, with its parts of the other areas.
                 let step_bytes = 2 * u64::from(plan.geometry.segment_bytes()) + 64 * 1024;
                 assert!(unused <= step_bytes, "{record_bytes}, {budget_bytes}: {unused} unused");
             }

@@ -1,4 +1,5 @@
-//! Long bodies: fragments, each a record of its own, and a head record that names them.
+//! Long bodies. Each fragment of a long body is a record of its own, and a head record names the
+//! fragments.
 
 use std::ops::Range;
 
@@ -10,40 +11,43 @@ use super::worker::{StoreWorker, WorkerInner};
 use crate::key_index::RecordKeys;
 use crate::segment::{Geometry, HeaderKind};
 
-/// The first byte of the keys of fragments, and of no others: a site's name is printable.
+/// The first byte of every fragment's key. No other key begins with it: other keys begin with the
+/// name of a site, which is printable.
 pub(crate) const FRAGMENT_KEY_FIRST: u8 = 0xff;
 
 const FRAGMENT_KEY_BYTES: usize = 1 + 8 + 4;
 
-/// Bytes of a long head's body.
+/// The length of a long head's body: body id, length of the body, size of its fragments.
 pub(crate) const LONG_BODY_BYTES: usize = 8 + 8 + 4;
 
-/// The largest fragment. A larger one would cost a slow client more memory, smaller ones mean more
-/// lookups.
+/// The largest fragment. Larger fragments would need more memory for each slow client; smaller ones
+/// would need more lookups.
 const FRAGMENT_BYTES_MAX: u32 = 256 * 1024;
 
-/// The fewest fragments that a segment holds, so that little room is left at its end.
+/// The least ratio of a segment's size to a fragment's size, so that no more than about an eighth
+/// of a segment is left unused at its end.
 const FRAGMENTS_IN_SEGMENT: u32 = 8;
 
-/// The longest body of a whole record.
+/// The longest body that is stored in one record with its head.
 const WHOLE_BYTES_MAX: u32 = 64 * 1024;
 
-/// The limit of fragments of a body, so that a damaged head is not followed for minutes: 8 GiB of
-/// the smallest fragments, 256 GiB of the largest.
+/// The most fragments of a body: 8 GiB in the smallest fragments, 256 GiB in the largest. The limit
+/// prevents that fragments of a damaged head are looked up for minutes.
 const FRAGMENTS_MAX: u64 = 1 << 20;
 
-/// The most fragments that are looked up before a body is sent, which takes a hundred microseconds.
-/// If a body has more (256 MiB with the largest fragments), a missing one may be noticed only when
-/// it is due.
+/// The most fragments that are looked up before a body is sent, which takes about 100 µs. If a body
+/// has more (256 MiB in the largest fragments), a missing fragment may be noticed only when it is
+/// to be sent.
 const SOUGHT_MAX: usize = 1024;
 
-/// Fragments whose use counts one call resets.
+/// The number of fragments whose use counts one cleanup resets.
 const DEMOTED_AT_ONCE: u32 = 128;
 
-/// The cost of removing an entry of the key index, in fragments: a change of a map, some 2 µs.
+/// The cost of removing one entry of the key index, in fragments: a change of a map takes some 2
+/// µs.
 const ENTRY_COST: u32 = 8;
 
-/// Records whose entries are removed from the key index together.
+/// The number of records whose entries are removed from the key index together.
 const ORDERED_AT_ONCE: usize = 16;
 
 /// A body that is too long for one record: its id, its length, and the size of its fragments.
@@ -54,10 +58,10 @@ pub struct LongBody {
     fragment_bytes: u32,
 }
 
-/// How bodies are divided in a region.
+/// The sizes by which a region divides bodies into records.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Division {
-    /// The longest body that one record holds.
+    /// The longest body that is stored in one record.
     pub(crate) whole_bytes_max: u32,
     pub(crate) fragment_bytes: u32,
 }
@@ -65,7 +69,7 @@ pub(crate) struct Division {
 impl Division {
     pub(crate) fn of(geometry: Geometry) -> Division {
         let segment_bytes = geometry.segment_bytes();
-        // With a head of up to 64 KiB, a whole record is still far from filling a segment.
+        // Even with a head of 64 KiB, a whole record is much shorter than most segments.
         let whole_bytes_max = (segment_bytes / 4).min(WHOLE_BYTES_MAX);
         let fragment_bytes = (segment_bytes / FRAGMENTS_IN_SEGMENT).min(FRAGMENT_BYTES_MAX);
         Division { whole_bytes_max, fragment_bytes }
@@ -100,7 +104,7 @@ impl LongBody {
         body
     }
 
-    /// The body id, which is in the keys of its fragments.
+    /// The body id. The keys of the fragments contain it.
     pub(crate) fn id(&self) -> u64 {
         self.id
     }
@@ -118,7 +122,7 @@ impl LongBody {
         first as u32..end as u32
     }
 
-    /// The range of a fragment that belongs to a part of the body.
+    /// The range of bytes within a fragment that belongs to a part of the body.
     pub fn part_of(&self, number: u32, part: &Range<u64>) -> Range<u32> {
         let start = u64::from(number) * u64::from(self.fragment_bytes);
         let end = (start + u64::from(self.fragment_bytes)).min(self.bytes);
@@ -141,14 +145,14 @@ pub(crate) fn fragment_key(id: u64, number: u32) -> [u8; FRAGMENT_KEY_BYTES] {
     key
 }
 
-/// Body id and number of the fragment with this key; `None` if the key is not one of a fragment.
+/// The body id and the number of the fragment with this key; `None` for keys of other records.
 pub(crate) fn split_fragment_key(key: &[u8]) -> Option<(u64, u32)> {
     let (id, number) = key.strip_prefix(&[FRAGMENT_KEY_FIRST])?.split_first_chunk()?;
     Some((u64::from_le_bytes(*id), u32::from_le_bytes(number.try_into().ok()?)))
 }
 
 impl StoreWorker {
-    /// Pins a part of a fragment; `None` if the fragment is gone.
+    /// Pins a part of a fragment; `None` if the fragment is no longer stored.
     pub fn pin_fragment(
         &self,
         long: &LongBody,
@@ -166,8 +170,9 @@ impl StoreWorker {
         })
     }
 
-    /// Whether the fragments of a part of the body are stored; they may be evicted at any time
-    /// after. If there are very many, only some are looked up, the first and the last among them.
+    /// Whether the fragments of a part of the body are stored. They may be evicted at any time
+    /// afterwards. If there are very many fragments, only some are looked up, including the first
+    /// and the last.
     pub fn has_fragments(&self, long: &LongBody, part: Range<u64>) -> bool {
         let mut numbers = long.fragments(part);
         let step = numbers.len().div_ceil(SOUGHT_MAX).max(1);
@@ -184,10 +189,10 @@ impl StoreWorker {
 }
 
 impl WorkerInner {
-    /// Cleans up after records that are gone: removes their entries from the key index, and the
-    /// variants that bases named. Fragments of long bodies only become the next to be evicted: they
-    /// may be being sent, and a response that began before a purge must not break. Returns whether
-    /// there is more than one call does.
+    /// Cleans up after removed records: removes their entries from the key index, and the variants
+    /// that removed bases named. The fragments of long bodies are not removed, because a response
+    /// that began before a purge may still send them; only their use counts are reset, so that they
+    /// are evicted soon. Returns whether more orphans are left than one call cleans up.
     pub(crate) fn clean_up_orphans(&self) -> bool {
         let mut left = DEMOTED_AT_ONCE;
         while left > 0 {
@@ -234,7 +239,7 @@ impl RecordIndex {
         }
     }
 
-    /// Removes the first fragments of a body.
+    /// Removes the first `count` fragments of the body with this id.
     pub(crate) fn remove_fragments(&self, id: u64, count: u32) {
         for number in 0..count {
             self.index.remove(&self.pins, &self.key(&fragment_key(id, number)));

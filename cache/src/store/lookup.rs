@@ -18,16 +18,16 @@ use crate::tags::tags_of;
 pub enum Lookup<'w> {
     /// Nothing is stored.
     Miss,
-    /// One record for all requests.
+    /// One record that answers all requests for the key.
     Record(StoredRecord<'w>),
-    /// A base: its names select a variant, which [`BaseRecord::variant`] looks up.
+    /// A base record: its names select a variant, which [`BaseRecord::variant`] looks up.
     Base(BaseRecord<'w>),
 }
 
-/// A stored record, pinned: its memory stays in place as long as this exists.
+/// A stored record and a pin: the record's memory stays in place as long as this exists.
 ///
-/// Drop it before waiting for anything; [pin the body](StoredRecord::pin_body) that is to be sent
-/// later.
+/// Drop it before waiting for anything. To send the body later, [pin the
+/// body](StoredRecord::pin_body).
 pub struct StoredRecord<'w> {
     inner: &'w Rc<WorkerInner>,
     pinned: PinnedRecord<'w>,
@@ -36,14 +36,15 @@ pub struct StoredRecord<'w> {
     body: StoredBody,
 }
 
-/// The names that select a variant, pinned.
+/// A base record and a pin: the names that select a variant of the resource.
 pub struct BaseRecord<'w> {
     worker: &'w StoreWorker,
     primary: &'w [u8],
     pinned: PinnedRecord<'w>,
 }
 
-/// The identity of a stored record: moving the record keeps it, and no other record has the same.
+/// The identity of a stored record. A record keeps its version when it is moved, and no two records
+/// have the same version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecordVersion {
     pub(crate) sequence: u64,
@@ -54,7 +55,7 @@ pub struct RecordVersion {
 pub enum StoredBody {
     /// One record holds head and body; this is the length of the body in bytes.
     Whole(u64),
-    /// The body lies in fragments, each of which is looked up.
+    /// The body lies in fragments. Each fragment is looked up by its own key.
     Long(LongBody),
 }
 
@@ -69,15 +70,15 @@ impl StoredBody {
 }
 
 impl RenewedHead {
-    /// The version of the record that has the new head; `None` if it is not stored.
+    /// The version of the record that has the new head; `None` if no stored record has this head.
     pub fn version(&self) -> Option<RecordVersion> {
         self.sequence.map(|sequence| RecordVersion { sequence })
     }
 }
 
 impl StoreWorker {
-    /// Looks up a primary key. A hit takes no lock, allocates nothing, and once the use count is
-    /// full writes no line that another thread writes.
+    /// Looks up a primary key. A hit takes no lock and allocates nothing. Once the record's use
+    /// count is at its maximum, a hit writes no cache line that another thread writes.
     #[inline]
     pub fn lookup<'w>(&'w self, primary: &'w [u8]) -> Lookup<'w> {
         let Some(pinned) = self.inner.records.look(primary) else {
@@ -92,14 +93,14 @@ impl StoreWorker {
                 self.inner.records.index.count_use(&pinned.hit);
                 Lookup::Base(BaseRecord { worker: self, primary, pinned })
             }
-            // No primary key is that of a fragment.
+            // No primary key is the key of a fragment.
             HeaderKind::Fragment | HeaderKind::Filler => Lookup::Miss,
         }
     }
 }
 
 impl<'w> StoredRecord<'w> {
-    /// The head, as it was stored.
+    /// The response's head, as it was stored.
     #[inline]
     pub fn head(&self) -> &[u8] {
         self.pinned.record().head().get(self.head_start..).unwrap_or_default()
@@ -110,13 +111,13 @@ impl<'w> StoredRecord<'w> {
         tags_of(self.pinned.record().tags())
     }
 
-    /// Where the body is, and how long.
+    /// How the body is stored, and its length.
     #[inline]
     pub fn body(&self) -> StoredBody {
         self.body
     }
 
-    /// The body of a whole record; empty for a long body.
+    /// The body of a whole record; empty if the body is long.
     #[inline]
     pub fn whole_body(&self) -> &[u8] {
         match self.pinned.record().header.kind {
@@ -125,7 +126,7 @@ impl<'w> StoredRecord<'w> {
         }
     }
 
-    /// Whether it was purged softly, and has to be validated before use.
+    /// Whether the record was purged softly, so that it has to be validated before use.
     pub fn is_soft(&self) -> bool {
         self.pinned.record().marks.is_soft()
     }
@@ -135,15 +136,15 @@ impl<'w> StoredRecord<'w> {
         RecordVersion { sequence: self.pinned.record().header.sequence }
     }
 
-    /// Pins a part of a whole body, for as long as a client takes to read it. `tag` names the
+    /// Pins a part of a whole body for as long as a client takes to read it. `tag` names the
     /// client's connection.
     pub fn pin_body(&self, part: Range<u32>, tag: ConnectionTag) -> BodyHandle {
         let body = self.pinned.record();
         BodyHandle::new(self.inner, &self.pinned.hit, body, part, tag)
     }
 
-    /// Makes a stored record; `None` if the record is damaged and does not show where its body is.
-    /// Such a record is removed, so that the next request fetches it.
+    /// Makes a stored record from a pinned one. If the record is damaged so that its body cannot be
+    /// found, removes the record, so that the next request fetches it, and returns `None`.
     #[inline]
     pub(crate) fn of(
         inner: &'w Rc<WorkerInner>,
@@ -164,12 +165,12 @@ impl<'w> StoredRecord<'w> {
 }
 
 impl<'w> BaseRecord<'w> {
-    /// The names, as they were stored.
+    /// The names that select a variant, as they were stored.
     pub fn names(&self) -> &[u8] {
         self.pinned.record().head()
     }
 
-    /// Looks up a variant. The `values` are compared in full.
+    /// Looks up the variant that `values` select. The whole values are compared.
     pub fn variant(&self, values: &[u8]) -> Option<StoredRecord<'w>> {
         let inner = &self.worker.inner;
         let pinned = inner.records.find_variant(self.primary, &self.pinned, values)?;

@@ -1,16 +1,17 @@
-//! A thread's work for the store between two requests: in slices, so that no request waits long.
+//! A thread's maintenance of the store between two requests, in slices, so that no request waits
+//! long.
 
 use super::body_handle::ConnectionTag;
 use super::reclaim::SliceOutcome;
 use super::worker::{StoreWorker, WorkerInner};
 
 impl StoreWorker {
-    /// Runs one slice of maintenance: revokes body handles whose segments the reclaimer needs, and
-    /// reclaims segments while few are free. `now` is in Unix seconds. Calls `revoked` with each
-    /// connection whose body is lost, so that the caller can reset it.
+    /// Runs one slice of maintenance: revokes body handles whose segments the reclaimer needs,
+    /// cleans up, and reclaims segments if few are free. `now` is in Unix seconds. Calls `revoked`
+    /// with each connection whose body is lost, so that the caller can reset the connection.
     ///
-    /// Returns true if there is more to do: call it again after the next request. Otherwise call it
-    /// once in a while.
+    /// Returns true if there is more to do: call this again after the next request. Otherwise call
+    /// it from time to time.
     pub fn turn(&self, now: u64, revoked: impl FnMut(ConnectionTag)) -> bool {
         let inner = &self.inner;
         inner.reclaimer.set_now(now);
@@ -24,12 +25,12 @@ impl StoreWorker {
         goes_on || revokes_more
     }
 
-    /// Whether [`turn`](StoreWorker::turn) has something to do at once.
+    /// Whether [`turn`](StoreWorker::turn) should be called at once, because it has work.
     pub fn is_due(&self) -> bool {
         self.inner.reclaimer.is_due() || self.inner.records.access().has_orphans()
     }
 
-    /// Checks the segments that dead participants had open, and returns their number. Call it
+    /// Checks the segments that dead participants had open, and returns their number. Call this
     /// before the first request, then once a second.
     pub fn mend(&self) -> u32 {
         self.inner.mend()
@@ -37,16 +38,17 @@ impl StoreWorker {
 }
 
 impl WorkerInner {
-    /// Runs one slice of demoting orphans, of reclaiming, or of verifying. Returns whether there is
-    /// more to do.
+    /// Runs one slice of cleaning up orphans, sweeping the key index, reclaiming, or verifying.
+    /// Returns whether there is more to do.
     fn turn_slice(&self, now: u64) -> bool {
-        // Verifying begins here and not when a thread joins: some threads join only to inspect the
-        // store, and run no turns.
+        // Verifying begins here and not when a thread joins, because some threads join only to
+        // inspect the store and run no turns.
         self.verifier.begin();
         if self.clean_up_orphans() {
             return true;
         }
-        // The sweep comes before reclaiming for the key index, which may be full of leftovers.
+        // The sweep comes before reclaiming for the key index, because entries without a record may
+        // fill the key index.
         let sweeps = self.keys.sweep_slice(&self.records);
         if !self.reclaimer.has_work() {
             return sweeps || self.verifier.slice(&self.records);

@@ -2,13 +2,13 @@
 //!
 //! | file | holds |
 //! |---|---|
-//! | `store.rs`, `config.rs`, `layout.rs` | opening: how a budget becomes a region |
-//! | `shared.rs`, `hash.rs`, `ghosts.rs` | state that a process shares |
+//! | `store.rs`, `config.rs`, `layout.rs` | opening a store: a budget is divided into a region |
+//! | `shared.rs`, `hash.rs`, `ghosts.rs` | state that the threads of a process share |
 //! | `worker.rs` | a thread's handle, and the parts that own its state |
 //! | `record_index.rs`, `record_access.rs`, `lookup.rs` | finding records |
 //! | `body_handle.rs`, `long.rs`, `variants.rs` | sending bodies; fragments; variants |
 //! | `fill.rs`, `respond.rs`, `put.rs`, `appender.rs` | collapsed fetches, storing, renewing |
-//! | `record_keys.rs`, `key_index_sweep.rs` | keeping the key index true |
+//! | `record_keys.rs`, `key_index_sweep.rs` | keeping the key index consistent with the records |
 //! | `purge.rs`, `select.rs` | purging; selections by prefix or tags, listing |
 //! | `maintenance.rs`, `reclaim.rs`, `victim.rs`, `drain*.rs` | reclaiming segments |
 //! | `recover.rs` | cleaning up after dead participants |

@@ -1,4 +1,5 @@
-//! Purging: after it returns, no lookup finds the records that it matched.
+//! Purging. After a purge returns, no lookup finds the records that it matched; after a soft purge,
+//! lookups find them marked.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -15,24 +16,25 @@ use crate::index::{IndexHit, KeyHash, WordState};
 use crate::purge::{Predicate, soften};
 use crate::segment::{HeaderKind, Record};
 
-/// How long a purge waits for another one, which takes microseconds.
+/// The time that a purge waits for other purges. Each holds the lock for microseconds.
 const WAIT_MAX: Duration = Duration::from_secs(1);
 
-/// Buckets that are searched before orphans of the removed records are cleaned up.
+/// The number of buckets that are searched before orphans of the removed records are cleaned up.
 const BUCKETS_AT_ONCE: usize = 1024;
 
 /// The result of a purge.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PurgeResult {
-    /// Stored records that were removed or marked.
+    /// The number of stored records that were removed or marked.
     pub records: u64,
-    /// Their bytes, with those of long bodies; not counted when a key is purged.
+    /// The bytes of these records, including long bodies; 0 for a purge of a single key.
     pub bytes: u64,
-    /// Fetches whose responses will not be stored.
+    /// The number of fetches of this process that were detached, so that their responses are not
+    /// stored. 0 for a purge by tags, which matches fetches only when their tags are known.
     pub flights: u64,
 }
 
-/// Another purge, of another process perhaps, did not end in time: nothing was purged.
+/// Another purge, perhaps of another process, did not end in time. Nothing was purged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PurgeBusy;
 
@@ -45,8 +47,8 @@ impl fmt::Display for PurgeBusy {
 impl std::error::Error for PurgeBusy {}
 
 impl StoreWorker {
-    /// Removes all records of a primary key. No lookup that begins after this returns finds them,
-    /// or the response of a fetch that began before the call.
+    /// Removes all records of a primary key. No lookup that begins after this returns finds these
+    /// records, or the response of a fetch that began before the call.
     ///
     /// # Errors
     /// [`PurgeBusy`].
@@ -54,8 +56,8 @@ impl StoreWorker {
         self.try_purge(primary, WAIT_MAX)
     }
 
-    /// Like [`purge`](StoreWorker::purge), but waits for another purge no longer than `at_most`:
-    /// for threads that serve requests.
+    /// Like [`purge`](StoreWorker::purge), but waits at most `at_most` for another purge. For
+    /// threads that serve requests.
     ///
     /// # Errors
     /// [`PurgeBusy`].
@@ -63,8 +65,9 @@ impl StoreWorker {
         self.purge_by(primary, at_most, |inner, hash| inner.records.purge_key(hash, primary))
     }
 
-    /// Marks all records of a primary key as to be validated before use; they stay stored, since
-    /// they may still be good. As with a purge, responses that are being fetched are not stored.
+    /// Marks all records of a primary key, so that they are validated before use. They stay stored,
+    /// since they may still be good. As with a purge, responses that are being fetched are not
+    /// stored.
     ///
     /// # Errors
     /// [`PurgeBusy`].
@@ -72,7 +75,8 @@ impl StoreWorker {
         self.try_purge_softly(primary, WAIT_MAX)
     }
 
-    /// Like [`purge_softly`](StoreWorker::purge_softly), but waits no longer than `at_most`.
+    /// Like [`purge_softly`](StoreWorker::purge_softly), but waits at most `at_most` for another
+    /// purge.
     ///
     /// # Errors
     /// [`PurgeBusy`].
@@ -84,12 +88,13 @@ impl StoreWorker {
         self.purge_by(primary, at_most, |inner, _| inner.records.soften_key(primary))
     }
 
-    /// Removes all selected records, or marks them as to be validated before use if `is_soft`. No
-    /// lookup that begins after this returns finds a removed record, or the response of a fetch
-    /// that began before the call.
+    /// Removes all selected records, or marks them if `is_soft`, so that they are validated before
+    /// use. No lookup that begins after this returns finds a removed record, or the response of a
+    /// fetch that began before the call.
     ///
-    /// It takes some microseconds a record; other threads serve, store and purge at the same time.
-    /// It calls `progress` now and then. A process that dies in the middle leaves the rest stored.
+    /// A purge takes some microseconds per record, and calls `progress` from time to time. Other
+    /// threads serve, store and purge at the same time. If the process dies before the end, the
+    /// records that it had not reached stay stored.
     ///
     /// # Errors
     /// [`PurgeBusy`].
@@ -102,7 +107,7 @@ impl StoreWorker {
         let inner = &self.inner;
         let flights =
             inner.announce(selection.predicate(), WAIT_MAX, |inner| match selection.tags {
-                // The tags of responses in flight are not known; their fills check the ring.
+                // The tags of responses in flight are not known yet. Their fills check the ring.
                 Some(_) => 0,
                 None => inner.shared.flights.detach_where(|key| key.starts_with(&selection.within)),
             })?;
@@ -131,7 +136,7 @@ impl StoreWorker {
 }
 
 impl WorkerInner {
-    /// Announces a purge in the ring, and begins it under the lock.
+    /// Takes the purge lock, announces a purge in the ring, and calls `begin` under the lock.
     fn announce<T>(
         &self,
         predicate: Predicate<'_>,
@@ -149,7 +154,7 @@ impl WorkerInner {
         Ok(begin(self))
     }
 
-    /// Repeats the last purge, since its process died and may not have finished it.
+    /// Repeats the last purge, since its process died and may not have finished the purge.
     fn repeat_last_purge(&self) {
         let Some((_, predicate)) = self.shared.purges.last() else {
             return;
@@ -161,13 +166,13 @@ impl WorkerInner {
                 self.shared.flights.detach(hash.value(), primary);
                 self.records.purge_key(hash, primary);
             }
-            // The caller of that purge got no acknowledgement and asks again. Fills in progress
-            // check the ring.
+            // The caller of that purge got no acknowledgement and has to repeat the request. Fills
+            // in progress check the ring.
             Predicate::Prefix(_) | Predicate::Tags(..) | Predicate::All => {}
         }
     }
 
-    /// Removes everything that matches, by looking at all records. Returns the count.
+    /// Removes the records that match, by looking at all records. Returns their number.
     pub(super) fn purge_all_matching(&self, predicate: &Predicate<'_>) -> u64 {
         let matches = |hit: &IndexHit<'_>| {
             let record = self.records.access().record(hit.at());
@@ -180,7 +185,7 @@ impl WorkerInner {
         for first in (0..count).step_by(BUCKETS_AT_ONCE) {
             let buckets = first..count.min(first + BUCKETS_AT_ONCE);
             removed += self.records.index.remove_where(&self.records.pins, buckets, matches) as u64;
-            // Cleaned up after each part, so that orphans do not pile up.
+            // Orphans are cleaned up after each part, so that they do not pile up.
             while self.clean_up_orphans() {}
         }
         removed
@@ -188,7 +193,8 @@ impl WorkerInner {
 }
 
 impl RecordIndex {
-    /// Marks the records of a primary key, variants included. Returns the count.
+    /// Marks the records of a primary key, including its variants. Returns the number of records
+    /// that were marked or removed.
     fn soften_key(&self, primary: &[u8]) -> u64 {
         let mut variants = BTreeSet::new();
         let count = self.soften(primary, &mut variants);
@@ -196,8 +202,9 @@ impl RecordIndex {
         count + of_variants.sum::<u64>()
     }
 
-    /// Marks the record of a key, or removes it if it cannot be marked. Returns the count. A base
-    /// does not count: it stays, and adds the keys of its variants to `variants`.
+    /// Marks the record of a key, or removes it if it cannot be marked. Returns the number of
+    /// records that were marked or removed. A live base is not counted: it stays unmarked, and the
+    /// keys of its variants are added to `variants`.
     fn soften(&self, key: &[u8], variants: &mut BTreeSet<Vec<u8>>) -> u64 {
         let mut marked = 0;
         let gone = self.index.remove_if(&self.pins, &self.key(key), |hit| {
@@ -217,13 +224,13 @@ impl RecordIndex {
         marked + gone as u64
     }
 
-    /// Marks a record. Returns false if it has to be removed instead.
+    /// Marks a record. Returns false if the caller has to remove the record instead.
     pub(super) fn soften_hit(&self, hit: &IndexHit<'_>) -> bool {
         let marks = self.access().marks(hit.at());
         marks.is_some_and(|marks| soften(hit.word(), marks))
     }
 
-    /// Removes the records of a primary key, variants included. Returns the count.
+    /// Removes the records of a primary key, including its variants. Returns their number.
     pub(super) fn purge_key(&self, hash: KeyHash, primary: &[u8]) -> u64 {
         let variants = self.variant_keys(primary);
         let mut count = self.index.remove(&self.pins, &self.key_of(hash, primary)) as u64;

@@ -1,12 +1,13 @@
-//! Storing a record: its keys are inserted into the key index, the record is appended to an open
-//! segment, then its word is published, checked against purges, and made live.
+//! Storing a record. Its keys are inserted into the key index, the record is appended to an open
+//! segment, and its index word is published. Then the record is checked against purges and made
+//! live.
 //!
 //! | step | a death after it leaves |
 //! |---|---|
 //! | insert the keys | entries without a record, until a sweep removes them |
 //! | append the record | bytes that no word names |
-//! | publish its word, unchecked | a record that readers miss, until its segment is checked |
-//! | make it live | a record; perhaps two of its key, until the segment is checked |
+//! | publish its word, unchecked | a record that no lookup finds, until its segment is checked |
+//! | make it live | a stored record; perhaps two of one key, until the segment is checked |
 
 use forebay_shm::crash_point;
 
@@ -19,17 +20,18 @@ use crate::segment::{
     AppendError, HeaderKind, Location, NewRecord, OpenSegment, RecordMarks, SegmentQueue,
 };
 
-/// The most attempts to append a record, with reclaiming between two attempts.
+/// The most attempts to append a record. Between two attempts the full segment is sealed and
+/// another one is opened, which may need reclaiming.
 const ATTEMPTS_MAX: usize = 64;
 
-/// Free segments that an append must leave.
+/// The number of free segments that an append must leave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FreeReserve(pub(crate) u32);
 
 impl FreeReserve {
-    /// One segment stays free for the records that the reclaimer keeps. Without this reserve, a
-    /// burst of new records that takes every segment would evict used records instead of unused
-    /// ones.
+    /// One segment stays free for the records that the reclaimer moves. Without this reserve, a
+    /// burst of new records could take every segment. Then the reclaimer would have to evict used
+    /// records, although unused ones are stored.
     pub(crate) const FOR_MOVES: FreeReserve = FreeReserve(1);
 
     /// No reserve, for the reclaimer itself.
@@ -39,11 +41,13 @@ impl FreeReserve {
 /// Why a record was not stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NotStored {
-    /// There is no free segment, and none could be freed.
+    /// There is no free segment and none could be freed, or the key index cannot take the record's
+    /// keys.
     NoRoom,
-    /// The response fits into no record: its key or its head is too long.
+    /// The response fits into no record, because its key or its head is too long.
     TooLarge,
-    /// The response was purged while it arrived, or a newer record of the key exists.
+    /// The response was purged while it arrived, or a newer record of the key exists, or the index
+    /// has no free word for the key.
     Outdated,
 }
 
@@ -52,7 +56,7 @@ pub(crate) enum NotStored {
 pub(crate) struct Put<'a> {
     pub(crate) kind: HeaderKind,
     pub(crate) key: &'a [u8],
-    /// The tags, encoded as by [`RecordTags`](crate::RecordTags).
+    /// The tags, as [`RecordTags`](crate::RecordTags) encodes them.
     pub(crate) tags: &'a [u8],
     pub(crate) head: &'a [u8],
     /// The body, in pieces as it arrived.
@@ -60,20 +64,21 @@ pub(crate) struct Put<'a> {
     pub(crate) times: RecordTimes,
     /// The number of the last purge before the origin was asked.
     pub(crate) purge_noted: u64,
-    /// The primary key, by which purges name it.
+    /// The primary key of the resource, which purges name.
     pub(crate) primary: &'a [u8],
 }
 
-/// When a response was received, and when it becomes stale, in Unix seconds.
+/// The time at which a response was received, and the time at which it becomes stale, in Unix
+/// seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RecordTimes {
-    /// When it was received.
+    /// The time at which the response was received.
     pub response_time: u32,
-    /// The first second at which it is stale.
+    /// The first second at which the response is stale.
     pub stale_from: u64,
 }
 
-/// A record that was appended and has no word yet.
+/// A record that was appended and has no index word yet.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AppendedRecord {
     location: Location,
@@ -82,7 +87,7 @@ pub(crate) struct AppendedRecord {
 }
 
 impl AppendedRecord {
-    /// Counts the bytes of the record as dead, since its word was not published.
+    /// Counts the bytes of the record as dead, since its word is not published or was withdrawn.
     pub(crate) fn give_up(&self, shared: &Shared) {
         shared.count_dead(self.location.0, self.record_bytes);
     }
@@ -107,8 +112,8 @@ impl WorkerInner {
         Err(NotStored::Outdated)
     }
 
-    /// Appends a record, without publishing a word. Its bytes count as live: a caller that does not
-    /// publish it [gives it up](AppendedRecord::give_up).
+    /// Appends a record without publishing its word. The record's bytes count as live: a caller
+    /// that does not publish the word [gives the record up](AppendedRecord::give_up).
     pub(crate) fn append(
         &self,
         put: &Put<'_>,
@@ -131,8 +136,8 @@ impl WorkerInner {
         Ok(AppendedRecord { location, record_bytes, sequence })
     }
 
-    /// Calls `append` with the open segment of a queue, or with a new one if that leaves `reserve`
-    /// segments free. The bytes count as live.
+    /// Calls `append` with the open segment of a queue. Opens a segment before if none is open and
+    /// at least `reserve` segments stay free. The record's bytes count as live.
     pub(crate) fn append_with(
         &self,
         queue: SegmentQueue,
@@ -153,8 +158,8 @@ impl WorkerInner {
         Err(NotStored::NoRoom)
     }
 
-    /// Publishes the word of an appended record. Returns whether it is live; if not, its bytes are
-    /// already counted as dead.
+    /// Publishes the word of an appended record. Returns whether the record is live. If it is not,
+    /// its bytes are counted as dead already.
     fn publish(&self, put: &Put<'_>, appended: &AppendedRecord) -> bool {
         let key = self.records.key(put.key);
         let Ok(unchecked) =
@@ -177,7 +182,8 @@ impl WorkerInner {
         is_live
     }
 
-    /// Opens a segment in a queue that has none open. Returns whether one is open.
+    /// Opens a segment in a queue unless one is open there. Returns whether the queue has an open
+    /// segment.
     fn has_open(&self, queue: SegmentQueue, reserve: FreeReserve) -> bool {
         if self.appender.is_open(queue) {
             return true;
@@ -187,7 +193,7 @@ impl WorkerInner {
             return true;
         }
         let is_one_free = self.reclaim_now(reserve);
-        // Reclaiming may have opened one to move a record to.
+        // Reclaiming may have opened a segment to move a record to it.
         self.appender.is_open(queue) || (is_one_free && self.appender.claim(queue))
     }
 }

@@ -1,24 +1,26 @@
-//! Reclaiming segments: in slices, one segment at a time, by the holder of the eviction lock.
+//! Reclaiming segments. The holder of the eviction lock reclaims one segment at a time, in slices.
+//! The table names the steps, and what a reclaimer that dies after a step leaves to the next one:
 //!
-//! | step | a death after it leaves |
+//! | step | state after a death |
 //! |---|---|
 //! | `choose_victim`, then `DRAINING` names the segment | a sealed segment, to be drained |
-//! | sealed → draining | the same, draining |
-//! | main queue only: count records by use, up to `DRAINED_BYTES` | goes on there |
-//! | move each record or remove it, up to `DRAINED_BYTES` | goes on there: drained ones are out |
-//! | if a word may be left: search the index, up to a bucket | goes on there |
-//! | clear `DRAINING` | a draining segment without words |
-//! | barrier; no pin: free | a free segment |
+//! | sealed → draining | a draining segment, none of whose records is drained |
+//! | main queue: count records by use, up to `DRAINED_BYTES` | counting continues at that offset |
+//! | move or remove each record, up to `DRAINED_BYTES` | draining continues at that offset |
+//! | if words may remain: search the index, up to a bucket | the search continues at that bucket |
+//! | clear `DRAINING` | a draining segment that no word names |
+//! | barrier; if no pin is seen: free the segment | a free segment |
 //!
-//! Each step is complete before the word that records it is stored. After a death, a reader of that
-//! word sees the completed step: [`DrainProgress`](crate::segment::DrainProgress) has the
-//! orderings. Words are removed before the offset passes their records, and all of them before
-//! `DRAINING` is cleared.
+//! Each step is complete before the word that records it is stored, so after a death a reader of
+//! that word sees the completed step: [`DrainProgress`](crate::segment::DrainProgress) has the
+//! orderings. The index words of records are removed before the offset passes the records, and all
+//! words of the segment are removed before `DRAINING` is cleared.
 //!
-//! Nothing is reclaimed while enough segments are free. Pinned segments are passed over while they
-//! are less than a quarter of all. Beyond that they are drained too, and the owners of the pins are
-//! asked to revoke their body handles. Only a few may wait for that at a time: nothing in a drained
-//! segment can be found, and the records that were moved out of it take room.
+//! While enough segments are free, segments are reclaimed only to make room in the key index.
+//! Pinned segments are passed over as long as there are others, and as long as fewer than a quarter
+//! of all segments are pinned. Otherwise pinned segments are drained too, and the owners of the
+//! pins are asked to revoke their body handles. Only a few drained segments may wait for their pins
+//! at a time, because such a segment takes memory although no lookup finds records in it.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -34,16 +36,16 @@ use super::shared::Shared;
 use super::worker::WorkerInner;
 use crate::segment::SegmentPhase;
 
-/// The most slices in a row for an append that finds no free segment: more than the drain of one
-/// segment takes.
+/// The most slices in a row for an append that finds no free segment. The drain of one segment
+/// takes fewer slices.
 const SLICES_AT_ONCE: usize = 4096;
 
-/// How often an append that finds no free segment yields to the reclaimer: some 100 µs, if no other
-/// thread wants the processor.
+/// The most times that an append without a free segment yields to a reclaimer on another thread.
+/// They take some 100 µs if no other thread wants the processor.
 const BUSY_MAX: usize = 256;
 
-/// How long records wait for drained segments to lose their pins. The wait is limited, since the
-/// owner of a pin may have stopped for good.
+/// The time for which records wait until drained segments lose their pins. The wait is limited,
+/// since the owner of a pin may have stopped for good.
 const WAIT_SECONDS_MAX: u64 = 2;
 
 /// How a slice ended.
@@ -59,19 +61,19 @@ pub(crate) enum SliceOutcome {
     Nothing,
 }
 
-/// The eviction lock, held by this thread. Steps that only its holder may take demand a reference.
+/// The eviction lock, held by this thread. Methods that only its holder may call take a reference
+/// to this guard.
 #[derive(Debug)]
 #[must_use = "the lock is free again as soon as this is dropped"]
 pub(super) struct EvictionGuard<'w> {
     _guard: RobustGuard<'w, Area, SystemFutex>,
 }
 
-/// One thread's view of the segments: how many are free, which one is drained, and whether it has
-/// something to reclaim.
+/// One thread's view of the segments to reclaim, and whether the thread has reclaiming to do.
 #[derive(Debug)]
 pub(crate) struct Reclaimer {
     pub(super) shared: Arc<Shared>,
-    /// Whether there may be something to reclaim: see
+    /// Whether there may be segments to reclaim: see
     /// [`StoreWorker::turn`](crate::StoreWorker::turn).
     is_due: Cell<bool>,
     /// Whether drained segments were still pinned when this thread last looked.
@@ -101,7 +103,7 @@ impl Reclaimer {
         self.is_due.get() || self.sees_waiting.get()
     }
 
-    /// Ends the requests, since enough segments are free.
+    /// Clears the request, since enough segments are free.
     pub(crate) fn finish(&self) {
         self.is_due.set(false);
         self.sees_waiting.set(self.waiting_count() > 0);
@@ -115,7 +117,7 @@ impl Reclaimer {
         self.now.get()
     }
 
-    /// The number of segments that should be free: one of each queue for each thread, and the
+    /// The number of segments that should be free: one for each queue of each worker, and the
     /// reserve.
     pub(super) fn free_target(&self) -> u32 {
         let segments = self.shared.plan.geometry.segment_count();
@@ -139,14 +141,14 @@ impl Reclaimer {
         self.shared.store.word(number)
     }
 
-    /// The segment that is being drained.
+    /// The segment that is being drained, if there is one.
     pub(super) fn draining(&self) -> Option<u32> {
         self.shared.drain.segment()
     }
 
-    /// Whether a record may wait longer for drained segments to lose their pins. The time starts
-    /// with the first record that waits, and is reset only when no segment waits. So a stopped
-    /// owner of a pin delays the others only once.
+    /// Whether a record may wait longer until drained segments lose their pins. The time limit
+    /// starts with the first record that waits, and is reset only when no drained segment waits. So
+    /// the owner of a pin that has stopped delays the others only once.
     pub(super) fn may_wait_for_pins(&self, now: u64) -> bool {
         let since = self.word(word::WAITS_SINCE);
         if self.waiting_count() == 0 {
@@ -154,7 +156,7 @@ impl Reclaimer {
             return false;
         }
         let began = since.load(Relaxed);
-        // A later time than now came from another clock.
+        // A time later than `now` is from another process's clock.
         if began == 0 || began > now {
             since.store(now, Relaxed);
             return true;
@@ -165,7 +167,7 @@ impl Reclaimer {
 
 impl WorkerInner {
     /// Reclaims until a segment is free beyond the reserve, for an append that found none. Returns
-    /// whether there is one.
+    /// whether such a segment is free.
     pub(crate) fn reclaim_now(&self, reserve: FreeReserve) -> bool {
         self.free_waiting();
         let mut busy_left = BUSY_MAX;
@@ -193,14 +195,15 @@ impl WorkerInner {
         let guard = self.shared.eviction_lock.try_lock(self.part.participant())?;
         Ok(guard.map(|mut guard| {
             if guard.must_repair() {
-                // After a death, the drain can continue from every step: see the table.
+                // After a death, the drain can continue from every step: see the table of this
+                // module.
                 guard.repaired();
             }
             EvictionGuard { _guard: guard }
         }))
     }
 
-    /// Frees drained segments whose pins are down by now.
+    /// Frees drained segments that are no longer pinned.
     fn free_waiting(&self) {
         if let Ok(Some(lock)) = self.try_eviction_lock() {
             self.reclaimer.free_drained(&lock);
@@ -215,7 +218,7 @@ impl WorkerInner {
         self.reclaim_towards(self.reclaimer.free_target(), now)
     }
 
-    /// Runs one slice that removes entries of the key index, however many segments are free.
+    /// Runs one slice of reclaiming to make room in the key index, however many segments are free.
     pub(crate) fn reclaim_for_key_index(&self, now: u64) -> SliceOutcome {
         let segments = self.shared.plan.geometry.segment_count();
         self.reclaim_towards(self.reclaimer.free_count(segments) + 1, now)
@@ -227,11 +230,12 @@ impl WorkerInner {
         let lock = match self.try_eviction_lock() {
             Ok(Some(lock)) => lock,
             Ok(None) => return SliceOutcome::Busy,
-            // This thread is reclaiming already, and there is no segment to move a record to.
+            // This thread holds the lock already: it is moving a record and finds no segment for
+            // it.
             Err(_) => return SliceOutcome::Nothing,
         };
-        // A drain that has begun is continued first: to look over all segments costs more than a
-        // slice.
+        // A drain that has begun is continued first, because a look at all segments costs more than
+        // a slice.
         if let Some(segment) = reclaimer.draining() {
             return DrainSlice::new(self, &lock, segment, now).run();
         }

@@ -1,4 +1,4 @@
-//! How the index reaches the records that its words name.
+//! The index's access to the records that its words name.
 
 #![allow(unsafe_code)]
 
@@ -18,27 +18,28 @@ use crate::segment::{HeaderKind, Location, MarksWord, Record, Segments};
 /// A number that no segment has.
 const NO_SEGMENT: usize = usize::MAX;
 
-/// The records of a store, for its index.
+/// Gives the index of a store access to the store's records.
 #[derive(Clone, Debug)]
 pub(crate) struct RecordAccess {
     shared: Arc<Shared>,
-    /// Remains of removed records, until they are removed too.
+    /// The orphans of removed records that are not yet cleaned up.
     orphans: Rc<RefCell<Vec<Orphans>>>,
 }
 
-/// Remains of a removed record: records that only it named, and its entries in the key index.
+/// Data that a removed record leaves behind: records that only it named, or its entries in the key
+/// index.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Orphans {
-    /// The fragments of a long body from this number on.
+    /// The fragments of a long body, from the fragment with this number on.
     Fragments(LongBody, u32),
-    /// The variants of a base.
+    /// The variants that a base named.
     Variants(NamedVariants),
-    /// The entries of the record in the key index.
+    /// The entries of a record in the key index.
     Keys(OwnedRecordKeys),
 }
 
 impl Orphans {
-    /// The records that a record names.
+    /// The records that a record names; `None` if it names none.
     fn of(record: &Record<'_>) -> Option<Orphans> {
         match record.header.kind {
             HeaderKind::LongHead => {
@@ -53,7 +54,7 @@ impl Orphans {
         }
     }
 
-    /// Whether these orphans are the same as `other`, or a part of it.
+    /// Whether these orphans are all of `other` or a part of it.
     fn are_of(&self, other: &Orphans) -> bool {
         match (self, other) {
             (Orphans::Fragments(own, _), Orphans::Fragments(other, _)) => own == other,
@@ -92,45 +93,47 @@ impl RecordAccess {
         unsafe { self.segments().record(Location(at.location())) }.ok()
     }
 
-    /// The marks of a record that is pinned, to change them.
+    /// The word with the marks of a pinned record, for changing the marks; `None` if the record is
+    /// damaged.
     pub(crate) fn marks<'pin>(&'pin self, at: PinnedLocation<'pin>) -> Option<MarksWord<'pin>> {
         self.record(at)?;
         // SAFETY: as in `record`, which has found a record there.
         unsafe { self.segments().marks(Location(at.location())) }
     }
 
-    /// Whether the record at a place is one of this key.
+    /// Whether the record at a pinned location has this key.
     #[inline]
     pub(crate) fn has_key(&self, at: PinnedLocation<'_>, key: &[u8]) -> bool {
         self.record(at).is_some_and(|record| record.key() == key)
     }
 
-    /// Notes what a removed record leaves behind, for `clean_up_orphans`.
+    /// Notes the orphans of a removed record for `clean_up_orphans`.
     pub(crate) fn note_orphans(&self, record: &Record<'_>) {
         let mut orphans = self.orphans.borrow_mut();
         orphans.extend(Orphans::of(record));
         orphans.extend(Orphans::of_keys(record));
     }
 
-    /// Forgets the orphans of this record, since another record names them now.
+    /// Drops the noted orphans that a record names, since the record that replaced it names them
+    /// too.
     pub(crate) fn keep_orphans_of(&self, record: &Record<'_>) {
         if let Some(kept) = Orphans::of(record) {
             self.orphans.borrow_mut().retain(|orphans| !orphans.are_of(&kept));
         }
     }
 
-    /// Whether orphans are left to clean up.
+    /// Whether orphans are still to be cleaned up.
     pub(crate) fn has_orphans(&self) -> bool {
         !self.orphans.borrow().is_empty()
     }
 
-    /// Puts orphans back, to be cleaned up next.
+    /// Puts orphans back into the list, to be cleaned up next.
     pub(crate) fn put_back(&self, orphans: Orphans) {
         self.orphans.borrow_mut().push(orphans);
     }
 
-    /// Returns `first` and the entries of other records that are next in the list, up to `count` in
-    /// all.
+    /// Takes entries of the key index from the end of the list, as long as no other orphans come
+    /// next. Returns them behind `first`: the entries of at most `count` records in all.
     pub(crate) fn with_next_keys(
         &self,
         first: OwnedRecordKeys,
@@ -156,7 +159,7 @@ impl RecordAccess {
 }
 
 impl RecordAccess {
-    /// Counts the bytes of a record of an open segment of this thread as dead.
+    /// Counts the bytes of a record as dead; the record is in an open segment of this thread.
     fn count_own_dead(&self, location: u32) {
         // SAFETY: the segment is this thread's, open or adopted: only such places are given to the
         // methods of the index that call this.

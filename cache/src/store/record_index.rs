@@ -1,4 +1,5 @@
-//! The records of a store as one thread finds them: the index, and its own row of pins.
+//! The records of a store as one thread finds them: through the index and the thread's own row of
+//! pins.
 //!
 //! A lookup reads the word of a key, pins the segment that it names, and compares the whole key.
 //! The record stays in place as long as its [`PinnedRecord`] exists.
@@ -18,18 +19,18 @@ use super::worker::OwnRow;
 use crate::index::{Index, IndexHit, IndexKey, KeyHash, PinnedLocation, Records, RemovalReason};
 use crate::segment::{HeaderKind, Record};
 
-/// The index and a row of pins.
+/// One thread's view of the index, and its row of pins.
 pub(crate) struct RecordIndex {
     pub(super) shared: Arc<Shared>,
     pub(crate) pins: PinRow<Area>,
     pub(crate) index: Index<Area, RecordAccess>,
-    /// Memory for a key that is needed for a moment.
+    /// A buffer for temporary keys, reused to avoid allocations.
     pub(super) scratch: RefCell<Vec<u8>>,
 }
 
 /// A record and the pin that keeps it in place.
 pub(crate) struct PinnedRecord<'w> {
-    /// Used under `hit` only, hence handed out by reference only.
+    /// Valid only while `hit` exists, so it is only lent by reference.
     record: Record<'w>,
     pub(crate) hit: IndexHit<'w>,
 }
@@ -42,10 +43,10 @@ impl PinnedRecord<'_> {
 }
 
 impl RecordIndex {
-    /// Makes the index and the row of pins of one participant.
+    /// Makes the view of the index and the row of pins for one participant.
     ///
     /// # Errors
-    /// The region has fewer rows than that, or the index is damaged.
+    /// [`JoinError::Full`] if the region has no such row, or if its index area is unusable.
     ///
     /// # Safety
     /// The row has no other `RecordIndex`.
@@ -59,11 +60,11 @@ impl RecordIndex {
         // SAFETY:
         // - All indices over this area are made here, from one plan and one seed; nothing else
         //   writes it.
-        // - All rows are of the one table in the region. Segments are freed in `victim` only,
-        //   after their words were taken out, the barrier, and a look at the column.
-        // - A location is given to it in `put`, `respond` and `drain` only: of a record that this
-        //   thread has just appended to its open segment. The appender seals a segment only when
-        //   every record in it is live or withdrawn.
+        // - All rows belong to the one table of pins in the region. Segments are freed in `victim`
+        //   only, after their words were removed, the barrier, and a check of their pins.
+        // - A location is passed to the index in `put`, `respond` and `drain` only, and it is that
+        //   of a record that this thread has just appended to its open segment. The appender seals
+        //   a segment only when every record in it is live or withdrawn.
         let index = unsafe {
             let words = shared.index_words.clone();
             Index::new(words, shared.plan.bucket_count, RecordAccess::new(shared))
@@ -72,12 +73,12 @@ impl RecordIndex {
         Ok(RecordIndex { shared: Arc::clone(shared), pins, index, scratch: RefCell::default() })
     }
 
-    /// How the index reaches the records that its words name.
+    /// The index's access to the records that its words name.
     pub(crate) fn access(&self) -> &RecordAccess {
         self.index.records()
     }
 
-    /// A key as the index compares it.
+    /// A key for operations of the index, which compare the whole key.
     #[inline]
     pub(crate) fn key<'a>(
         &'a self,
@@ -86,7 +87,7 @@ impl RecordIndex {
         self.key_of(self.shared.hash(key), key)
     }
 
-    /// A key whose hash is known.
+    /// As [`key`](Self::key), for a key whose hash is known.
     #[inline]
     pub(crate) fn key_of<'a>(
         &'a self,
@@ -96,8 +97,8 @@ impl RecordIndex {
         IndexKey::new(hash, move |at| self.access().has_key(at, key))
     }
 
-    /// The live record of a key. It does not count as a use: a caller that answers with the record
-    /// counts it by [`Index::count_use`].
+    /// Looks up the live record of a key. This does not count as a use: a caller that answers a
+    /// request with the record counts the use by [`Index::count_use`].
     #[inline]
     pub(crate) fn look(&self, key: &[u8]) -> Option<PinnedRecord<'_>> {
         let seen = Cell::new(None);
@@ -114,8 +115,8 @@ impl RecordIndex {
         Some(PinnedRecord { record: seen.take()?, hit })
     }
 
-    /// Removes the word of a record that was found, and cleans up after the record. Returns false
-    /// if the word has changed.
+    /// Removes the word of a record that a lookup found, and cleans up after the record. Returns
+    /// false if the word has changed since.
     pub(super) fn remove_hit(&self, hit: &IndexHit<'_>) -> bool {
         let is_removed = self.index.remove_hit(hit);
         if is_removed {
@@ -124,8 +125,8 @@ impl RecordIndex {
         is_removed
     }
 
-    /// The record of a primary key, or of one of its variants, and where the caller's head begins
-    /// in the record's head.
+    /// Looks up the record of a primary key, or, if that is a base, of the given variant. Returns
+    /// the record and the offset in its head at which the response's head begins.
     pub(super) fn find(
         &self,
         (primary, variant): (&[u8], Option<&[u8]>),
@@ -140,8 +141,9 @@ impl RecordIndex {
         Some((pinned, head_start))
     }
 
-    /// The record of a variant that the base names. A variant that the base no longer names is on
-    /// its way out, or was left by a death; purges do not reach it, so no lookup may find it.
+    /// Looks up the record of a variant that the base names. A variant that the base no longer
+    /// names is being removed, or remained after a death. Purges do not reach such a variant, so no
+    /// lookup may find it.
     pub(crate) fn find_variant(
         &self,
         primary: &[u8],
@@ -160,7 +162,7 @@ impl RecordIndex {
         pinned
     }
 
-    /// The sequence of a variant's record.
+    /// The sequence of a variant's record; `None` if the variant is not stored.
     pub(crate) fn variant_sequence(
         &self,
         primary: &[u8],

@@ -1,5 +1,5 @@
-//! Keeping the key index true: the entries of a record are inserted before its index word is
-//! published, and removed after the word is gone.
+//! Keeping the key index consistent with the records. The entries of a record are inserted before
+//! its index word is published, and removed after the word is removed.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -21,21 +21,22 @@ use crate::key_index::{KEY_BYTES_MAX, KeyIndexHandle, RecordKeys};
 use crate::segment::{HeaderKind, Record};
 
 /// The most attempts to insert the keys of a record, with a slice of reclaiming between two
-/// attempts. Room is made in advance, so if there is none now, a later record finds the room that
-/// is made.
+/// attempts. Reclaiming normally makes room before the key index is full. If there is none all the
+/// same, this record is not stored, but later records find room.
 const ATTEMPTS_MAX: usize = 3;
 
-/// One thread's handle on the key index, the insert that it has pending, and its sweep.
+/// One thread's handle on the key index, with the thread's pending insert and its sweep.
 pub(crate) struct KeyIndexWriter {
     pub(super) shared: Arc<Shared>,
     pub(crate) handle: KeyIndexHandle,
-    /// The participant whose row names the pending insert.
+    /// The row that names the pending insert.
     row: OwnRow,
-    /// The sweep that this thread is at.
+    /// The sweep that this thread runs, if it runs one.
     pub(super) sweep: RefCell<Option<KeyIndexSweep>>,
 }
 
-/// The entries of a record, owned, for when the record is gone.
+/// An owned description of a record's entries in the key index, for use after the record is
+/// removed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct OwnedRecordKeys {
     primary: Box<[u8]>,
@@ -44,13 +45,14 @@ pub(crate) struct OwnedRecordKeys {
     tags: Box<[u8]>,
 }
 
-/// Guards the entries of a record until its word is published. Dropping it before
-/// [`keep`](InsertedKeys::keep) removes them: by then the word was withdrawn, or never published.
+/// Guards the entries of a record until its index word is published. If it is dropped before
+/// [`keep`](InsertedKeys::keep), the entries are removed: the word was withdrawn, or never
+/// published.
 #[must_use = "dropping it removes the keys"]
 pub(crate) struct InsertedKeys<'o> {
     writer: &'o KeyIndexWriter,
     sequence: u64,
-    /// The entries to remove.
+    /// The entries to remove on drop.
     keys: Option<RecordKeys<'o>>,
 }
 
@@ -60,30 +62,30 @@ impl KeyIndexWriter {
     }
 
     /// Announces in this thread's row that the entries of a record are about to be inserted, so
-    /// that no sweep removes them as surplus. A record without entries needs no announcement.
+    /// that no sweep removes them. A record without entries needs no announcement.
     fn begin<'o>(&'o self, sequence: u64, keys: Option<RecordKeys<'o>>) -> InsertedKeys<'o> {
         if keys.is_some() {
             let word = self.shared.row_word(self.row.number(), row::INSERTING);
-            debug_assert_eq!(word.load(Relaxed), 0, "a row already names a pending insert");
+            debug_assert_eq!(word.load(Relaxed), 0, "a row names at most one pending insert");
             self.shared.pending_inserts.begin(self.row.number(), sequence);
         }
         InsertedKeys { writer: self, sequence, keys }
     }
 
-    /// Withdraws the announcement: the word is published, or never will be.
+    /// Withdraws the announcement, since the record's word is published or will never be.
     fn end(&self) {
         self.shared.pending_inserts.end(self.row.number());
     }
 
-    /// Removes the entries of records whose words are gone. Entries that cannot be removed now are
-    /// left to a sweep.
+    /// Removes the entries of records whose words are removed. If entries cannot be removed now, a
+    /// sweep removes them later.
     pub(crate) fn remove(&self, records: &[RecordKeys<'_>]) {
         if self.handle.remove_keys(records).is_err() {
             self.shared.leftovers.note();
         }
     }
 
-    /// Whether so little room is left that records have to be evicted.
+    /// Whether the key index has so little room left that records have to be evicted.
     pub(crate) fn is_short(&self) -> bool {
         self.handle.is_short()
     }
@@ -94,7 +96,7 @@ impl InsertedKeys<'_> {
         self.sequence
     }
 
-    /// Keeps the entries, since the word is published. Returns the record's sequence.
+    /// Keeps the entries, since the record's word is published. Returns the record's sequence.
     pub(crate) fn keep(mut self) -> u64 {
         if self.keys.take().is_some() {
             self.writer.end();
@@ -110,7 +112,7 @@ impl Drop for InsertedKeys<'_> {
         };
         self.writer.end();
         if std::thread::panicking() {
-            // The word may be published. If it is not, a sweep removes the entries.
+            // The record's word may be published. If it is not, a sweep removes the entries.
             self.writer.shared.leftovers.note();
         } else {
             self.writer.remove(&[keys]);
@@ -135,7 +137,8 @@ impl OwnedRecordKeys {
     }
 }
 
-/// The primary key of a record, and whether the record is found under it; `None` for a fragment.
+/// The primary key of a record's resource, and whether the record is stored under that key, as a
+/// variant is not. `None` for a fragment.
 pub(crate) fn primary_of(kind: HeaderKind, key: &[u8]) -> Option<(&[u8], bool)> {
     match kind {
         HeaderKind::Base => Some((key, true)),
@@ -148,7 +151,7 @@ pub(crate) fn primary_of(kind: HeaderKind, key: &[u8]) -> Option<(&[u8], bool)> 
 }
 
 impl<'a> Put<'a> {
-    /// The entries that the record will have.
+    /// The entries that the record will have in the key index; `None` if it will have none.
     fn keys(&self, sequence: u64) -> Option<RecordKeys<'a>> {
         let (primary, has_key) = primary_of(self.kind, self.key)?;
         let keys = RecordKeys { primary, has_key, sequence, tags: self.tags };
@@ -157,9 +160,9 @@ impl<'a> Put<'a> {
 }
 
 impl WorkerInner {
-    /// Gives a record its sequence and inserts its entries. The caller appends and publishes this
-    /// record before anything else. If the key index has no room, some records are evicted, as if
-    /// memory were full.
+    /// Gives a record its sequence and inserts its entries into the key index. The caller appends
+    /// and publishes this record before it stores another one. If the key index has no room, some
+    /// records are evicted, as if memory were full.
     pub(crate) fn insert_keys<'o>(&'o self, put: &Put<'o>) -> Result<InsertedKeys<'o>, NotStored> {
         let sequence = self.shared.next_sequence();
         let keys = put.keys(sequence);
@@ -173,7 +176,7 @@ impl WorkerInner {
         for _ in 0..ATTEMPTS_MAX {
             match self.keys.handle.insert_keys(&keys) {
                 Ok(()) => {
-                    // Room is made before it is needed.
+                    // Reclaiming begins before the key index is full.
                     if self.keys.is_short() {
                         self.reclaimer.request();
                     }
@@ -192,7 +195,7 @@ impl WorkerInner {
         Err(NotStored::NoRoom)
     }
 
-    /// Evicts some records. Returns whether there may be room now.
+    /// Evicts some records. Returns whether the key index may have room now.
     fn make_room_in_key_index(&self) -> bool {
         self.reclaimer.request();
         let slice = self.reclaim_for_key_index(self.reclaimer.now());
@@ -202,7 +205,7 @@ impl WorkerInner {
 }
 
 impl Orphans {
-    /// The entries of a record, to be removed once the record is gone.
+    /// The entries of a record in the key index, to be removed once the record is removed.
     pub(super) fn of_keys(record: &Record<'_>) -> Option<Orphans> {
         OwnedRecordKeys::of(record).map(Orphans::Keys)
     }

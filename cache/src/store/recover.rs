@@ -1,5 +1,5 @@
-//! Cleaning up after dead participants: releasing what they held, and checking the segments that
-//! they were writing.
+//! Cleaning up after dead participants: releasing their locks, pins and rows, and checking the
+//! segments to which they were appending.
 
 #![allow(unsafe_code)]
 
@@ -19,15 +19,17 @@ use super::worker::WorkerInner;
 use crate::index::{IndexHit, Records, WordState};
 use crate::segment::{ScannedRecord, SegmentPhase};
 
-/// Bytes that one slice of verifying looks at: some 30 µs.
+/// The bytes that one slice of verifying reads: some 30 µs.
 const VERIFY_BYTES: u32 = 128 * 1024;
 
 impl Store {
-    /// Releases everything that dead participants held, and returns their number. Their open
-    /// segments are checked by the next call of [`mend`](crate::StoreWorker::mend).
+    /// Releases everything that dead participants held, and returns the number of these
+    /// participants. The next call of [`mend`](crate::StoreWorker::mend) checks their open
+    /// segments.
     ///
     /// # Errors
-    /// The system does not tell which participants live. Those found dead before are cleaned up.
+    /// The system does not tell which participants are alive. Participants that were found dead
+    /// before the error are cleaned up.
     pub fn sweep(&self) -> io::Result<u32> {
         self.shared.region.sweep(|dead| self.take_back(dead))
     }
@@ -36,9 +38,9 @@ impl Store {
         let shared = &self.shared;
         let row = dead.id().row;
         for segment in shared.segments.table().segments_where(|state| state.owner == Some(row)) {
-            // SAFETY: `Dead` is the proof: the participant has ended, this sweep saw it, and no
-            // other participant gets the row before the sweep is over.
-            // The call fails if another sweeper did the same and died.
+            // SAFETY: `Dead` is the proof that the participant has ended, as this sweep has seen.
+            // No other participant gets the row before the sweep is over. The call fails only if an
+            // earlier sweeper has done the same and died.
             let _ = unsafe { shared.segments.suspect(segment, row) };
         }
         shared.eviction_lock.abandon(dead);
@@ -56,7 +58,7 @@ impl Store {
 }
 
 impl WorkerInner {
-    /// Checks the segments that dead participants had open, and returns their number.
+    /// Checks the segments that dead participants had open. Returns the number of checked segments.
     pub(crate) fn mend(&self) -> u32 {
         let table = self.shared.segments.table();
         let suspects = table.segments_where(|state| state.is_suspect() && state.owner.is_none());
@@ -68,8 +70,8 @@ impl WorkerInner {
             };
             self.records.check_segment(segment);
             self.clean_up_orphans();
-            // This fails only if another process has damaged the state, as in `Appender::seal`.
-            // SAFETY: each of its records has a live word now, or none.
+            // Sealing fails only if another process has damaged the state, as in `Appender::seal`.
+            // SAFETY: each record of the segment has a live word now, or no word.
             let _ = unsafe { open.seal(self.shared.next_order()) };
             Events::one(&self.shared.events.repaired);
             count += 1;
@@ -78,12 +80,12 @@ impl WorkerInner {
     }
 }
 
-/// Checks the records that were in the region when this process attached to it, in slices. One
-/// thread of a process does that.
+/// Checks, in slices, the records that were in the region when this process attached to it. One
+/// thread of each process does this.
 #[derive(Debug)]
 pub(crate) struct Verifier {
     shared: Arc<Shared>,
-    /// The segment and the offset to go on from, if this thread verifies.
+    /// The segment and the offset at which verifying continues, if this thread verifies.
     next: Cell<Option<(u32, u64)>>,
 }
 
@@ -92,7 +94,8 @@ impl Verifier {
         Verifier { shared: Arc::clone(shared), next: Cell::new(None) }
     }
 
-    /// Begins, if there is something to verify and no other thread does it.
+    /// Begins to verify, if there are records to verify and no other thread of this process does or
+    /// has done so.
     pub(crate) fn begin(&self) {
         if self.next.get().is_none()
             && let Some(segment) = self.shared.begin_verifying()
@@ -105,7 +108,7 @@ impl Verifier {
         self.next.get().is_some()
     }
 
-    /// The segment that this thread verifies next.
+    /// The segment in which this thread verifies, if it does.
     #[cfg(test)]
     pub(crate) fn segment(&self) -> Option<u32> {
         self.next.get().map(|(segment, _)| segment)
@@ -130,7 +133,7 @@ impl Verifier {
 
 impl Drop for Verifier {
     fn drop(&mut self) {
-        // Another thread continues from here.
+        // Another thread continues with this segment.
         if let Some((segment, _)) = self.next.get() {
             self.shared.leave_verifying(segment);
         }
@@ -138,8 +141,8 @@ impl Drop for Verifier {
 }
 
 impl RecordIndex {
-    /// Removes records that are damaged, not live, or not the newest of their key, and counts the
-    /// live bytes that stay.
+    /// Removes the index words of records that are damaged, not live, or not the newest of their
+    /// key. Sets the segment's live bytes to those of the other records.
     fn check_segment(&self, segment: u32) {
         let mut live_bytes = 0;
         let mut is_damaged = false;
@@ -160,19 +163,21 @@ impl RecordIndex {
         table.set_live_bytes(segment, live_bytes);
     }
 
-    /// Verifies some records of a segment from an offset on. Returns the offset to go on from.
+    /// Verifies some records of a segment from an offset on. Returns the offset at which the next
+    /// call continues, or `None` if there are no more records to verify in this segment.
     fn verify_from(&self, segment: u32, offset_bytes: u64) -> Option<u64> {
         let table = self.shared.segments.table();
         let is_sealed = || table.state(segment).is_some_and(|s| s.phase == SegmentPhase::Sealed);
-        // The scan needs a segment that stays until it ends. This one was seen sealed under the
-        // pin. To free it, a reclaimer first drains it, then executes the barrier and looks at the
-        // pins: it sees this one.
+        // The scan needs a segment that is not freed before the scan ends. The segment was seen
+        // sealed under the pin. To free it, a reclaimer first drains it, then executes the barrier
+        // and reads the pins. So the reclaimer sees this pin.
         let _pin = self.pins.pin(segment as usize, is_sealed).ok()?;
         let mut scan = self.shared.segments.scan_from(segment, offset_bytes);
         let start = scan.offset_bytes();
         let mut key = Vec::new();
         loop {
-            // The walk ends at damage, which the drain of the segment deals with.
+            // The scan ends at a damaged record. The drain of the segment removes what is behind
+            // it.
             let scanned = scan.next()?.ok()?;
             key.clear();
             self.shared.segments.copy_key(&scanned, &mut key);
@@ -192,7 +197,7 @@ impl RecordIndex {
     pub(super) fn drop_damaged(&self, hit: &IndexHit<'_>) {
         if self.remove_hit(hit) {
             Events::one(&self.shared.events.dropped_damaged);
-            // The record's key or tags may be damaged, so its entries may stay.
+            // The record's key or tags may be damaged, so its entries in the key index may be left.
             self.shared.leftovers.note();
         }
     }
@@ -218,8 +223,9 @@ impl RecordIndex {
         self.index.resolve_duplicates(&self.pins, &wanted, &hit)
     }
 
-    /// Checks the segment by the index, since the scan ended early: removes words of records that
-    /// are damaged. Returns the live bytes that stay.
+    /// Checks a segment by searching the index, after a scan that met damage or missed records.
+    /// Removes the words of records that are damaged or not live. Returns the live bytes of the
+    /// other records.
     fn check_by_index(&self, segment: u32) -> u64 {
         let mut live_bytes = 0;
         self.index.remove_where(&self.pins, 0..self.index.bucket_count(), |hit| {

@@ -16,13 +16,14 @@ use crate::purge::{Predicate, PurgeVerdict};
 use crate::segment::{HeaderKind, SegmentQueue};
 use crate::tags::RecordTags;
 
-/// Attempts to store a variant while other threads change its base.
+/// The most attempts to store a variant while other threads change its base.
 const ATTEMPTS_MAX: usize = 8;
 
-/// Never stale: a base is valid as long as one of its variants is.
+/// The stale-from time of a base, which never becomes stale: a base is valid as long as one of its
+/// variants.
 const NEVER: u64 = u64::MAX;
 
-/// A complete response.
+/// A complete response that is to be stored.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Response<'a> {
     pub(crate) primary: &'a [u8],
@@ -36,11 +37,10 @@ pub(crate) struct Response<'a> {
     pub(crate) queue: SegmentQueue,
 }
 
-/// A record that is made from a stored one, to replace it.
+/// A record that is derived from a stored record and replaces it.
 struct Remade<'a> {
     primary: &'a [u8],
-    /// The purge number that was noted for the new record: it does not take newer purges into
-    /// account.
+    /// The purge number that was noted for the new record. Newer purges still apply to the record.
     purge_noted: u64,
     tags: &'a [u8],
     head: &'a [u8],
@@ -64,8 +64,8 @@ impl Response<'_> {
 }
 
 impl StoreWorker {
-    /// Looks up the record of a key, or of one of its variants, if it still has this version: for a
-    /// follower of a fetch that validated it.
+    /// Looks up the record of a key, or of one of its variants, if the record has this version. For
+    /// a follower of a fetch that validated the record.
     pub fn find_version(
         &self,
         primary: &[u8],
@@ -77,7 +77,8 @@ impl StoreWorker {
         if is_it { StoredRecord::of(&self.inner, pinned, head_start) } else { None }
     }
 
-    /// Removes a record that lacks fragments, so that the next request fetches it.
+    /// Removes a record if it has this version. The caller has found that fragments are missing;
+    /// the next request then fetches the response again.
     pub fn forget(&self, primary: &[u8], variant: Option<&[u8]>, known: RecordVersion) {
         if let Some((pinned, _)) = self.inner.records.find((primary, variant))
             && pinned.record().header.sequence == known.sequence
@@ -89,9 +90,9 @@ impl StoreWorker {
 }
 
 impl WorkerInner {
-    /// The queue for a response: main, if its key is known to be requested again. Each variant of a
-    /// resource has a history of its own; otherwise a client that requests ever new values would
-    /// fill the main queue.
+    /// The queue for a response: main if the key is known to be requested more than once. Each
+    /// variant of a resource has a history of its own. Otherwise a client that sends new values
+    /// with every request would fill the main queue.
     pub(crate) fn queue_for(&self, primary: &[u8], base: Option<&VariantKey>) -> SegmentQueue {
         let known = if self.records.is_stored(primary, base) {
             policy::KeyHistory::Replacement
@@ -106,7 +107,8 @@ impl WorkerInner {
         }
     }
 
-    /// Removes the ghost of a response, or of its base. Returns whether there was one.
+    /// Removes the ghost of a response, or else the ghost of its base. Returns whether there was
+    /// one.
     fn take_ghost_of(&self, primary: &[u8], base: Option<&VariantKey>) -> bool {
         let of_variant = |base: &VariantKey| {
             self.records.variant_ghost(primary, &self.shared.wide_hash(&base.variant))
@@ -120,7 +122,7 @@ impl WorkerInner {
         is_known
     }
 
-    /// Stores a response where lookups find it.
+    /// Stores a response under its primary key, or as a variant of its base.
     pub(crate) fn put_response(&self, response: &Response<'_>) -> Result<(), NotStored> {
         let stored = match response.base {
             None => self.put(&response.put(response.primary, response.head), response.queue),
@@ -130,7 +132,7 @@ impl WorkerInner {
         stored.map(|_| ())
     }
 
-    /// Stores a variant, and makes its base name it.
+    /// Stores a variant, and makes its base name the variant. Returns the variant's sequence.
     fn put_variant(&self, response: &Response<'_>, base: &VariantKey) -> Result<u64, NotStored> {
         let prefix = variants::values_prefix(&base.variant).ok_or(NotStored::TooLarge)?;
         let head = [&prefix[..], response.head].concat();
@@ -138,8 +140,9 @@ impl WorkerInner {
         let mut key = Vec::new();
         for _ in 0..ATTEMPTS_MAX {
             let epoch = match self.records.epoch_of(response.primary, &base.names) {
-                // The name comes before the record: a soft purge marks the named variants. A purge
-                // before the name is seen when the variant's word is published.
+                // The base names the variant before the variant's record is stored, because a soft
+                // purge marks only the variants that the base names. A purge that ran before the
+                // naming is found by the purge check when the variant's word is published.
                 Some(epoch) if self.name_variant(response, epoch, hash) => epoch,
                 Some(_) => continue,
                 None => match self.put_base(response, &base.names, hash) {
@@ -156,13 +159,14 @@ impl WorkerInner {
             if self.records.is_named(response.primary, epoch, hash) {
                 return Ok(sequence);
             }
-            // The base is gone, or too many other variants were named since.
+            // The base was removed, or so many other variants were named since that it dropped this
+            // one.
             self.records.index.remove(&self.records.pins, &self.records.key(&key));
         }
         Err(NotStored::Outdated)
     }
 
-    /// Stores a base with a new epoch, and returns the epoch.
+    /// Stores a base with a new epoch, which names one variant. Returns the epoch.
     fn put_base(
         &self,
         response: &Response<'_>,
@@ -182,8 +186,8 @@ impl WorkerInner {
         self.put(&put, response.queue).map(|_| epoch)
     }
 
-    /// Makes the base of this epoch name a variant. Returns false if there is no such base any
-    /// more, or a newer purge matches it.
+    /// Makes the base with this epoch name a variant. Returns false if that base is no longer
+    /// stored, or if a newer purge matches it.
     pub(super) fn name_variant(&self, response: &Response<'_>, epoch: u64, hash: [u8; 16]) -> bool {
         let Response { primary, purge_noted, .. } = *response;
         for _ in 0..ATTEMPTS_MAX {
@@ -217,11 +221,12 @@ impl WorkerInner {
         false
     }
 
-    /// Replaces the known record by one with a new head, and with more tags if some are given.
-    /// Returns its sequence. The record keeps its old tags, since the body is the old one and a
-    /// purge by one of these tags may be about to reach it. `noted` is the last purge before the
-    /// origin was asked. The origin's answer does not cover newer purges, and a newer soft purge
-    /// leaves the record in place.
+    /// Replaces the known record by one with a new head, and with more tags if `tags` is given.
+    /// Returns the sequence of the new record, or `None` if the known record was not replaced. The
+    /// new record keeps the old tags, since it has the old body, and a purge by an old tag may be
+    /// in progress. `noted` is the number of the last purge before the origin was asked. A newer
+    /// purge prevents the replacement: the origin's answer may be older than that purge, and a soft
+    /// purge leaves the known record stored.
     pub(crate) fn renew(
         &self,
         key: (&[u8], Option<&[u8]>),
@@ -245,8 +250,8 @@ impl WorkerInner {
         self.replace(&pinned, &new)
     }
 
-    /// Replaces a record by one with another head and body, unless a newer purge matches it.
-    /// Returns its sequence.
+    /// Replaces a record by one with another head and body, unless a newer purge matches. Returns
+    /// the sequence of the new record, or `None` if the old one was not replaced.
     fn replace(&self, pinned: &PinnedRecord<'_>, new: &Remade<'_>) -> Option<u64> {
         let record = pinned.record();
         let put = Put {
@@ -260,13 +265,14 @@ impl WorkerInner {
             primary: record.key(),
         };
         let marks = self.records.access().marks(pinned.hit.at())?;
-        // A purge by the old tags matches, too.
+        // A purge that matches the old tags counts, too.
         let matches = |purge: &Predicate<'_>| {
             [record.tags(), new.tags].iter().any(|tags| purge.matches(new.primary, tags))
         };
         let purges = &self.shared.purges;
-        // A frozen record stays frozen, as another thread may be copying it, too; the next soft
-        // purge removes it. So everything that can fail comes before the freeze.
+        // A frozen record stays frozen, because another thread may be copying it as well. The next
+        // soft purge removes such a record instead of marking it. So all steps that can fail
+        // without a purge come before the freeze.
         if purges.is_newer(new.purge_noted, matches) {
             return None;
         }
@@ -292,7 +298,7 @@ impl WorkerInner {
 }
 
 impl RecordIndex {
-    /// Whether a record is stored where this response will be.
+    /// Whether a record is stored that this response would replace.
     fn is_stored(&self, primary: &[u8], base: Option<&VariantKey>) -> bool {
         let Some(pinned) = self.look(primary) else {
             return false;
@@ -306,15 +312,16 @@ impl RecordIndex {
         }
     }
 
-    /// The hash of a variant's ghost. It leaves out the epoch, since the base of that epoch may be
-    /// gone.
+    /// The hash of a variant's ghost. It does not depend on the epoch, since the base of that epoch
+    /// may be removed before the variant is stored again.
     fn variant_ghost(&self, primary: &[u8], hash: &[u8; 16]) -> KeyHash {
         let mut key = Vec::new();
         variants::write_key_of(&mut key, primary, 0, hash);
         self.shared.hash(&key)
     }
 
-    /// The hash of a record's ghost; `None` for a fragment, whose key never comes again.
+    /// The hash of a record's ghost; `None` for a fragment, because no later fragment has the same
+    /// key.
     pub(super) fn ghost_of(&self, hit: &IndexHit<'_>, hash: KeyHash) -> Option<KeyHash> {
         let record = self.access().record(hit.at())?;
         match record.header.kind {
@@ -329,7 +336,7 @@ impl RecordIndex {
         }
     }
 
-    /// Whether the base of this epoch names a variant.
+    /// Whether the base with this epoch is stored and names a variant.
     fn is_named(&self, primary: &[u8], epoch: u64, hash: [u8; 16]) -> bool {
         self.look(primary).is_some_and(|pinned| {
             let record = pinned.record();
@@ -339,7 +346,7 @@ impl RecordIndex {
         })
     }
 
-    /// The epoch of the base of a key, if it has these names.
+    /// The epoch of the base of a key; `None` if no base with these names is stored.
     pub(super) fn epoch_of(&self, primary: &[u8], names: &[u8]) -> Option<u64> {
         let pinned = self.look(primary)?;
         let record = pinned.record();

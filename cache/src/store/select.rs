@@ -1,4 +1,4 @@
-//! Selections by key prefix or tags: counting, purging and listing them.
+//! Selections of records by key prefix or tags: counting, purging and listing them.
 
 use std::collections::BTreeSet;
 
@@ -15,60 +15,62 @@ use crate::purge::Predicate;
 use crate::segment::{HeaderKind, Record};
 use crate::tags::{TagCandidates, TagExpr, tags_of};
 
-/// Resources between two reports of progress: some 200 µs.
+/// The number of resources between two reports of progress: some 200 µs.
 const REPORT_EVERY: u64 = 64;
 
-/// Resources whose entries are removed from the key index together.
+/// The number of resources whose entries are removed from the key index together.
 const LEAVE_EVERY: u64 = 32;
 
 /// A selection of stored records.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Selection {
-    /// The prefix of the primary keys; empty: all keys.
+    /// The prefix of the primary keys. An empty prefix selects all keys.
     pub within: Vec<u8>,
-    /// Selects only records whose tags match; each variant is matched by its own tags.
+    /// If given, only records whose tags match are selected. Each variant is matched by its own
+    /// tags.
     pub tags: Option<TagExpr>,
 }
 
 /// The progress of a walk over the selected records.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WalkProgress {
-    /// Resources seen.
+    /// The number of resources that the walk has seen.
     pub resources: u64,
-    /// Records that matched.
+    /// The number of records that matched.
     pub records: u64,
-    /// Their bytes, with those of long bodies.
+    /// The bytes of the matching records, including long bodies.
     pub bytes: u64,
 }
 
 /// The size of the records that a purge of a selection would remove, and a sample of their keys.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SelectionSize {
-    /// Records, and their bytes.
+    /// The number of resources that were seen, and the number and the bytes of the selected
+    /// records.
     pub walked: WalkProgress,
-    /// The primary keys of the first resources.
+    /// The primary keys of the first resources with selected records.
     pub sample: Vec<Vec<u8>>,
 }
 
-/// A resource in a list: its record, or the newest of its selected variants.
+/// A resource in a list. The list shows its record, or the newest of its selected variants.
 #[derive(Clone, Copy, Debug)]
 pub struct ListedResource<'a> {
     /// The primary key of the resource.
     pub key: &'a [u8],
-    /// The stored head.
+    /// The head of the response that is shown.
     pub head: &'a [u8],
     tags: &'a [u8],
-    /// When the response was received, in Unix seconds.
+    /// The time at which the response was received, in Unix seconds.
     pub response_time: u32,
-    /// The first second at which it is stale, in Unix seconds.
+    /// The first second at which the response is stale, in Unix seconds.
     pub stale_from: u64,
-    /// Whether it was purged softly.
+    /// Whether the record that is shown was purged softly.
     pub is_soft: bool,
-    /// The number of recent uses of the record, 0 to 3.
+    /// The use count of the record that is shown, 0 to 3.
     pub uses: u8,
-    /// The number of stored variants; 0 if the resource has none.
+    /// The number of stored variants; 0 if the resource has no variants.
     pub variants: u32,
-    /// Bytes of all its records, with those of long bodies.
+    /// The bytes of all records of the resource, including long bodies.
     pub bytes: u64,
 }
 
@@ -106,8 +108,8 @@ impl ListedResource<'_> {
 }
 
 impl StoreWorker {
-    /// Counts the selected records, and collects the keys of the first `sample` resources. Calls
-    /// `progress` now and then.
+    /// Counts the selected records, and collects the keys of the first `sample` resources that have
+    /// any. Calls `progress` from time to time.
     ///
     /// # Errors
     /// The key index is damaged.
@@ -130,9 +132,9 @@ impl StoreWorker {
         Ok(weighed)
     }
 
-    /// Calls `see` with the selected resources in key order, beginning after `after`: at most
-    /// `limit` of them (at least one), and no more than a few hundred records. Returns the key to
-    /// go on after, if there may be more.
+    /// Calls `see` with the selected resources whose keys come after `after`, in key order. Stops
+    /// after `limit` resources (one if `limit` is 0), or after it has looked at a few hundred
+    /// records. Returns the key after which the next call has to begin, or `None` at the end.
     ///
     /// # Errors
     /// The key index is damaged.
@@ -158,7 +160,7 @@ impl StoreWorker {
     }
 }
 
-/// The number of records that one call of `list` looks at, approximately; they take a few hundred
+/// The approximate number of records at which one call of `list` looks. They take a few hundred
 /// microseconds.
 const LOOKED_AT_MAX: usize = 256;
 
@@ -190,14 +192,14 @@ impl std::error::Error for KeyIndexDamaged {}
 /// The base records found for a primary key.
 #[derive(Debug, Default)]
 struct BaseSeen {
-    /// The sequence of the last one; 0 if there was none.
+    /// The sequence of the last base record; 0 if there was none.
     sequence: u64,
-    /// The keys of the variants that it names.
+    /// The keys of the variants that the base records name.
     variants: BTreeSet<Vec<u8>>,
 }
 
 impl WorkerInner {
-    /// Removes or marks the selected records. Returns their count and bytes.
+    /// Removes or marks the selected records. Returns their number and their bytes.
     pub(super) fn purge_walk(
         &self,
         selection: &Selection,
@@ -210,7 +212,7 @@ impl WorkerInner {
             match walk.next(&self.keys.handle) {
                 Ok(Some(primary)) => {
                     self.records.purge_resource(&primary, selection, is_soft, &mut walked);
-                    // Entries that lie side by side are removed together.
+                    // Entries of neighbouring keys are removed from the key index together.
                     if walked.resources.is_multiple_of(LEAVE_EVERY) {
                         while self.clean_up_orphans() {}
                     }
@@ -221,8 +223,8 @@ impl WorkerInner {
                     return (walked.records, walked.bytes);
                 }
                 Err(_) => {
-                    // Without the key index, all records are searched; records that would only be
-                    // marked are removed, too.
+                    // Without the key index, all records are searched. Records that a soft purge
+                    // would only mark are removed, too.
                     let removed = self.purge_all_matching(&selection.predicate());
                     return (walked.records + removed, walked.bytes);
                 }
@@ -249,7 +251,7 @@ impl RecordIndex {
         }
     }
 
-    /// Removes a base whose variants are all gone, unless it was replaced since.
+    /// Removes a base whose variants are all removed, unless another record has replaced the base.
     fn drop_empty_base(&self, primary: &[u8], sequence: u64) {
         self.index.remove_if(&self.pins, &self.key(primary), |hit| {
             let record = self.access().record(hit.at());
@@ -259,8 +261,8 @@ impl RecordIndex {
         });
     }
 
-    /// Removes or marks the record of a key, in whatever state: its publisher may have checked for
-    /// purges before this one.
+    /// Removes or marks the record of a key if it is selected. This includes records that are not
+    /// live yet, since their publisher may have checked for purges before this one was announced.
     fn purge_record(
         &self,
         key: &[u8],
@@ -269,7 +271,7 @@ impl RecordIndex {
         walked: &mut WalkProgress,
         base: &mut BaseSeen,
     ) {
-        // The closure runs again for a record that is moved.
+        // The closure runs again for a record that moves or becomes live.
         let mut counted = 0;
         self.index.remove_if(&self.pins, &self.key(key), |hit| {
             let Some(record) = self.access().record(hit.at()) else {
@@ -278,7 +280,7 @@ impl RecordIndex {
             if record.header.kind == HeaderKind::Base {
                 base.sequence = record.header.sequence;
                 base.variants.extend(variant_keys_of(key, &record));
-                // A base stays as long as variants of it stay.
+                // A base stays as long as one of its variants may stay.
                 let stays = is_soft || selection.tags.is_some();
                 return !(stays && hit.word().state() == WordState::Live);
             }
@@ -326,7 +328,7 @@ impl RecordIndex {
         };
         let record = found.record();
         if record.header.kind == HeaderKind::Base {
-            // The record was replaced by a base since.
+            // A base has replaced the record since.
             return Shown { is_shown: false, looked_at };
         }
         let is_variant = split_variant_key(record.key()).is_some();
@@ -345,7 +347,7 @@ impl RecordIndex {
         Shown { is_shown: true, looked_at }
     }
 
-    /// Calls `see` with the live records of a resource, without its base.
+    /// Calls `see` with the live records of a resource, except for its base.
     fn each_record(&self, primary: &[u8], mut see: impl FnMut(&IndexHit<'_>, &Record<'_>)) {
         let Some(found) = self.look(primary) else {
             return;
@@ -361,13 +363,13 @@ impl RecordIndex {
     }
 }
 
-/// Bytes before the response's head in a variant's head.
+/// The number of bytes before the response's head in a variant's head.
 fn values_bytes(head: &[u8]) -> usize {
     let length = head.first_chunk().map_or(0, |length| u16::from_le_bytes(*length));
     size_of::<u16>() + usize::from(length)
 }
 
-/// Bytes of a record, with its fragments.
+/// The bytes of a record, including its long body.
 fn bytes_of(record: &Record<'_>) -> u64 {
     let long = match record.header.kind {
         HeaderKind::LongHead => LongBody::decode(record.body()).map_or(0, |long| long.bytes()),

@@ -21,7 +21,8 @@ use crate::key_index::{KeyIndex, Leftovers, PendingInserts};
 use crate::purge::PurgeRing;
 use crate::segment::{DrainProgress, Segments};
 
-/// State that all workers of a process share. Every hit reads it, so it has lines of its own.
+/// State that all workers of a process share. Every hit reads it, so it is on cache lines of its
+/// own.
 #[repr(align(128))]
 pub(crate) struct Shared {
     pub(crate) config: StoreConfig,
@@ -36,18 +37,18 @@ pub(crate) struct Shared {
     pub(crate) purges: PurgeRing<Area>,
     pub(crate) key_index: KeyIndex,
     pub(crate) pending_inserts: PendingInserts<Area>,
-    /// Counts entries of the key index that may have no record.
+    /// Counts the events that may have left entries without a record in the key index.
     pub(crate) leftovers: Leftovers<Area>,
-    /// The progress of the drain, for the holder of the eviction lock.
+    /// The progress of the drain. Only the holder of the eviction lock uses it.
     pub(crate) drain: DrainProgress<Area>,
     pub(crate) eviction_lock: RobustLock<Area, SystemFutex>,
     pub(crate) purge_lock: RobustLock<Area, SystemFutex>,
     pub(crate) flights: Arc<Flights>,
     pub(crate) events: Events,
-    /// Whether a thread of this process verifies the records that were in the region before the
-    /// process.
+    /// Whether a thread of this process verifies, or has verified, the records that were in the
+    /// region before the process attached to it.
     is_verifying: AtomicBool,
-    /// The segment that the next verifier begins with.
+    /// The segment with which the next thread that verifies begins.
     verified_segments: AtomicU32,
     /// Whether a thread of this process sweeps the key index.
     pub(super) is_sweeping: AtomicBool,
@@ -62,7 +63,7 @@ impl Shared {
         })
     }
 
-    /// Opens or creates the region. A region that has no name yet gets it later.
+    /// Opens or creates the region. A region that is created gets its name later, from the caller.
     pub(crate) fn prepare(
         config: StoreConfig,
     ) -> Result<(Arc<Shared>, Option<UnnamedRegion>), OpenError> {
@@ -92,7 +93,7 @@ impl Shared {
         Shared::over(region, config, plan).map(Arc::new).map_err(|error| error.about(path))
     }
 
-    #[allow(unsafe_code)] // The region is ours alone: see the contracts.
+    #[allow(unsafe_code)] // Only this crate knows these areas: see below.
     fn over(region: Region, config: StoreConfig, plan: Plan) -> Result<Shared, OpenError> {
         let area = |kind| region.area(kind).ok_or(OpenError::damaged("an area is missing"));
         let store = area(kind::STORE)?;
@@ -105,7 +106,7 @@ impl Shared {
         let segments = unsafe { Segments::new(table, data, plan.geometry, plan.rows) }
             .map_err(|_| OpenError::damaged("the areas of segments and records are too small"))?;
         let columns = plan.geometry.segment_count() as usize;
-        // Without a file, only threads of this process take part.
+        // Without a file, all participants are threads of this process.
         let barrier = match config.path {
             Some(_) => region.barrier(),
             None => Barrier::process().unwrap_or(region.barrier()),
@@ -151,8 +152,9 @@ impl Shared {
         })
     }
 
-    /// Makes the caller verify the records that were there before this process, if no other thread
-    /// does or has done so. Returns the segment to begin with.
+    /// Makes the caller verify the records that were in the region before this process attached to
+    /// it. Returns the segment to begin with, or `None` if there are no such records or another
+    /// thread verifies, or has verified, them.
     pub(crate) fn begin_verifying(&self) -> Option<u32> {
         let is_to_be_done = || !self.is_verifying.load(Relaxed);
         let begins = matches!(self.opened(), Opened::Attached)
@@ -161,14 +163,15 @@ impl Shared {
         begins.then(|| self.verified_segments.load(Relaxed))
     }
 
-    /// Lets another thread verify from this segment on.
+    /// Stops verifying, so that another thread can continue with this segment.
     pub(crate) fn leave_verifying(&self, segment: u32) {
-        // A thread that does not see this begins with an earlier segment, which does no harm.
+        // A thread that does not see this store begins with an earlier segment, which does no harm.
         self.verified_segments.store(segment, Relaxed);
         self.is_verifying.store(false, Relaxed);
     }
 
-    /// How the region came to be: created, attached to, or replaced.
+    /// How this process got the region: it created the region, attached to an existing one, or
+    /// replaced an unusable one.
     pub(crate) fn opened(&self) -> &Opened {
         self.region.opened()
     }
@@ -178,25 +181,27 @@ impl Shared {
         self.rows.word(row as usize * ROW_WORDS + number)
     }
 
-    /// The hash of a key, the same in all processes.
+    /// The hash of a key. It is the same in all processes that share the region.
     #[inline]
     pub(crate) fn hash(&self, key: &[u8]) -> KeyHash {
         self.hasher.key(key)
     }
 
-    /// Sixteen bytes of hash, which clients cannot predict.
+    /// A 16-byte hash that clients cannot predict.
     pub(crate) fn wide_hash(&self, bytes: &[u8]) -> [u8; 16] {
         self.hasher.wide(bytes)
     }
 
-    /// The next sequence. Of two records of a key, the one with the higher sequence counts.
+    /// Returns the next sequence. Of two records of a key, the one with the higher sequence is
+    /// valid.
     ///
-    /// Every insert writes this one word. Its 48 bits last for 9 years at a million a second.
+    /// Every insert writes this word. The 48 bits of a sequence last for 9 years at a million
+    /// inserts per second.
     pub(crate) fn next_sequence(&self) -> u64 {
         self.store.word(word::SEQUENCE).fetch_add(1, Relaxed) + 1
     }
 
-    /// The number that orders the next segment to be sealed.
+    /// Returns the next sealing number. It orders segments by the time at which they were sealed.
     pub(crate) fn next_order(&self) -> u64 {
         self.store.word(word::SEAL_ORDER).fetch_add(1, Relaxed) + 1
     }
@@ -218,7 +223,8 @@ fn flight_config(config: &StoreConfig) -> FlightConfig {
     }
 }
 
-/// Writes the sizes for tools that do not know the settings. Every process writes the same.
+/// Writes the sizes of the plan to the region, for tools that do not know the settings. All
+/// processes write the same sizes.
 fn write_sizes(store: &Area, plan: &Plan) -> Result<(), OpenError> {
     let sizes = [
         (word::SEGMENT_BYTES, u64::from(plan.geometry.segment_bytes())),
@@ -229,7 +235,7 @@ fn write_sizes(store: &Area, plan: &Plan) -> Result<(), OpenError> {
     for (index, size) in sizes {
         let found = store.word(index).load(Relaxed);
         if found != 0 && found != size {
-            return Err(OpenError::damaged("the sizes in it contradict its plan"));
+            return Err(OpenError::damaged("its recorded sizes contradict its plan"));
         }
         store.word(index).store(size, Relaxed);
     }

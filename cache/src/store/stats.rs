@@ -1,4 +1,4 @@
-//! The counters of the store, and how its budget is divided.
+//! The counters of the store, and the division of its budget.
 
 use forebay_sync::Words;
 use forebay_sync::atomic::{AtomicU64, Relaxed};
@@ -9,11 +9,11 @@ use super::store::Store;
 use crate::index::RemovalReason;
 use crate::segment::{SegmentPhase, SegmentState};
 
-/// Events of this process. None of them happens on a hit, and no hit reads their lines.
+/// Counters of events in this process. No hit changes or reads these counters.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub(crate) struct Events {
-    /// Bytes that were copied out of the region under slow clients and are not sent yet.
+    /// Bytes that were copied out of the region for slow clients and that are not sent yet.
     copied_bytes: AtomicU64,
     pub(crate) inserted: AtomicU64,
     pub(crate) ghost_hits: AtomicU64,
@@ -47,88 +47,95 @@ impl Events {
     }
 }
 
-/// A snapshot of the store.
+/// A snapshot of the division of the budget, and of the counters of events in this process.
 ///
-/// `budget = free + live + dead + metadata + growing + pinned + copied`, each of them counted by
-/// itself: a share that is exceeded, or bytes that are counted twice or not at all, make a
-/// [sum](Stats::sum_bytes) that is not the budget. The sum is exact while no thread works.
-/// Otherwise it is off by at most what threads append, remove and free during the snapshot, since
-/// the words of a segment are read one after another. A participant that was killed between two
-/// steps leaves the bytes of one dead record counted as live; the check of its segments corrects
-/// that.
+/// `budget = free + live + dead + metadata + growing + pinned + copied`. Each part is counted by
+/// itself, so an exceeded share, or bytes that are counted twice or not at all, make the
+/// [sum](Stats::sum_bytes) of the parts differ from the budget. The sum is exact while no thread
+/// uses the store. Otherwise it is off by at most the bytes that threads append, remove and free
+/// during the snapshot, since the words of a segment are read one after another. A participant that
+/// was killed between two steps leaves the bytes of one dead record counted as live; the check of
+/// its segments corrects that.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
-    /// The limit for all that is held.
+    /// The limit for all memory of the store.
     pub budget_bytes: u64,
-    /// Free segments, unfilled rests of other segments, and unused rests of the shares below.
+    /// Bytes of free segments, unfilled ends of other segments, and unused rests of the shares
+    /// below.
     pub free_bytes: u64,
-    /// Records that can be found.
+    /// Bytes of records that lookups can find.
     pub live_bytes: u64,
-    /// Bytes in segments that are not live.
+    /// Bytes of other records in segments, which lookups cannot find.
     pub dead_bytes: u64,
-    /// Index, pins, ghosts, purges, the region's header: fixed.
+    /// Bytes of the index, pins, ghosts, purges and all other tables. They do not change.
     pub metadata_bytes: u64,
-    /// Bytes of growing records.
+    /// Bytes that growing records hold or have reserved.
     pub growing_bytes: u64,
-    /// Drained segments that are still pinned by responses being sent.
+    /// Bytes of drained segments that are still pinned, because clients are still reading bodies in
+    /// them.
     pub pinned_bytes: u64,
-    /// Copies of bodies for slow clients.
+    /// Bytes of copies of bodies for slow clients.
     pub copied_bytes: u64,
-    /// Segments in all.
+    /// The number of segments.
     pub segment_count: u64,
-    /// Free segments.
+    /// The number of free segments.
     pub free_segment_count: u64,
-    /// Size of a segment.
+    /// The size of a segment.
     pub segment_bytes: u64,
-    /// Words of the index.
+    /// The number of words of the index.
     pub index_word_count: u64,
-    /// Fetches that can be joined.
+    /// The number of fetches that requests can join.
     pub flight_count: u64,
-    /// Records stored so far, by this process.
+    /// The number of responses that this process has stored.
     pub inserted: u64,
-    /// Records that were evicted to make room.
+    /// The number of records that were evicted to make room.
     pub evicted: u64,
-    /// Records that were evicted because their buckets of the index were full.
+    /// The number of records that were evicted because their buckets of the index were full.
     pub pushed_out: u64,
-    /// Records that were moved because they were used.
+    /// The number of records that a drain moved to another segment instead of evicting them.
     pub promoted: u64,
-    /// Responses whose key had a ghost.
+    /// The number of responses whose key had a ghost.
     pub ghost_hits: u64,
-    /// Segments that were freed.
+    /// The number of times that a segment was freed.
     pub segments_freed: u64,
-    /// Fetches whose response was not storable.
+    /// The number of fetches whose response was not storable, so that their key is declined for
+    /// some time.
     pub declined: u64,
-    /// Fills refused because the announced body is too long.
+    /// The number of fills that were refused because the announced body is too long.
     pub refused_large: u64,
-    /// How often there was no room for a growing record.
+    /// The number of times that there was no room for a growing record or for more of it.
     pub refused_no_room: u64,
-    /// Complete responses that were not stored, because there was no room or because of a purge.
+    /// The number of complete responses that were not stored, for example because there was no room
+    /// or because of a purge.
     pub not_stored: u64,
-    /// Fills that became a sliding window.
+    /// The number of fills that became a sliding window.
     pub outgrown: u64,
-    /// Readers that a window cut off.
+    /// The number of readers that a window cut off.
     pub readers_cut: u64,
-    /// Body handles that were copied out of a segment for a slow client.
+    /// The number of body handles whose bytes were copied out of a segment for a slow client.
     pub copied_out: u64,
-    /// Body handles of slow clients that were revoked without a copy; their connections were reset.
+    /// The number of body handles of slow clients that were revoked without a copy. Their
+    /// connections were reset.
     pub bodies_revoked: u64,
-    /// Segments that were checked after their owner's death.
+    /// The number of segments that were checked after their owner's death.
     pub repaired: u64,
-    /// Records that were dropped because they were damaged.
+    /// The number of times that damaged records were found and removed.
     pub dropped_damaged: u64,
-    /// Responses that were not stored because the key index was full or locked.
+    /// The number of records that were not stored because the key index was full, locked or
+    /// damaged.
     pub order_refused: u64,
-    /// Those of `order_refused` that met damage in the key index, which does not repair itself.
+    /// The part of `order_refused` that was caused by damage in the key index, which does not
+    /// repair itself.
     pub order_damaged: u64,
-    /// Entries of the key index without a record that a sweep removed.
+    /// The number of entries without a record that sweeps removed from the key index.
     pub order_tidied: u64,
-    /// Part of `metadata_bytes`: the bytes set aside for the key index.
+    /// The bytes that are set aside for the key index. They are a part of `metadata_bytes`.
     pub order_bytes: u64,
-    /// The bytes of it that are in use.
+    /// The bytes of `order_bytes` that are in use.
     pub order_used_bytes: u64,
-    /// Entries of keys in the key index.
+    /// The number of entries of keys in the key index.
     pub ordered_keys: u64,
-    /// Entries of tags in the key index.
+    /// The number of entries of tags in the key index.
     pub ordered_tags: u64,
 }
 
@@ -136,15 +143,15 @@ pub struct Stats {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Accounts {
     pub(crate) free_segment_count: u64,
-    /// Free segments, and unfilled rests of the others.
+    /// Bytes of free segments and unfilled ends of the others.
     pub(crate) free_bytes: u64,
     pub(crate) live_bytes: u64,
     pub(crate) dead_bytes: u64,
     pub(crate) pinned_bytes: u64,
 }
 
-/// Adds up segments, each given by its state, its filled bytes and its live bytes. If more is live
-/// than filled, the parts exceed the segment, so that the sum shows it.
+/// Adds up segments. Each is given by its state, its filled bytes and its live bytes. If more bytes
+/// are live than filled, the parts exceed the segment, so that the sum shows the fault.
 pub(crate) fn accounts(
     segment_bytes: u64,
     segments: impl Iterator<Item = (Option<SegmentState>, u64, u64)>,
@@ -171,7 +178,7 @@ pub(crate) fn accounts(
 }
 
 impl Stats {
-    /// The sum of all parts: the budget.
+    /// The sum of all parts. It equals the budget, except for changes during the snapshot.
     pub fn sum_bytes(&self) -> u64 {
         let parts = [
             self.free_bytes,
@@ -187,8 +194,8 @@ impl Stats {
 }
 
 impl Shared {
-    /// The budget beyond the region, the tables and the two shares: less than a segment. 0 if they
-    /// exceed the budget, so that the sum shows it.
+    /// The rest of the budget beside the region, the tables of flights and the two shares: less
+    /// than 4 KiB. It is 0 if they exceed the budget, so that the sum of the parts shows this.
     fn left_over_bytes(&self) -> u64 {
         let config = &self.config;
         let shares = config.growing_bytes_max() + config.copied_out_bytes_max() + tables_bytes();
@@ -203,7 +210,7 @@ impl Shared {
         }
     }
 
-    /// Takes room for a copy, if its share has any.
+    /// Charges a copy to the share for copies. Returns false if the share has no room.
     pub(crate) fn charge_copy(&self, bytes: u64) -> bool {
         let max = self.config.copied_out_bytes_max();
         let raise = |used: u64| used.checked_add(bytes).filter(|&sum| sum <= max);
@@ -216,8 +223,8 @@ impl Shared {
 }
 
 impl Store {
-    /// Returns how the budget is divided, and the event counters. It reads the state of each
-    /// segment and no record.
+    /// Returns the division of the budget and the counters of events. This reads the state of each
+    /// segment, but no record.
     pub fn stats(&self) -> Stats {
         let shared = &self.shared;
         let mut stats = Stats {
@@ -234,7 +241,7 @@ impl Store {
         self.add_segments(&mut stats);
         self.add_events(&mut stats);
         let config = &shared.config;
-        // An exceeded share has nothing left; it does not take from another one.
+        // An exceeded share has nothing left, and its excess is not taken from other shares.
         stats.free_bytes += config.growing_bytes_max().saturating_sub(stats.growing_bytes)
             + config.copied_out_bytes_max().saturating_sub(stats.copied_bytes)
             + shared.left_over_bytes();
@@ -298,7 +305,7 @@ mod tests {
 
     #[test]
     fn the_parts_of_a_segment_come_to_its_size_and_show_when_its_words_do_not_fit() {
-        // (phase, filled, live, free, live, dead, pinned)
+        // Each case: phase, filled bytes, live bytes; expected free, live, dead and pinned bytes.
         let cases = [
             (SegmentPhase::Free, 0, 0, [100, 0, 0, 0]),
             (SegmentPhase::Open, 40, 30, [60, 30, 10, 0]),
@@ -306,7 +313,7 @@ mod tests {
             (SegmentPhase::Draining, 90, 20, [10, 20, 70, 0]),
             (SegmentPhase::Draining, 90, 0, [10, 0, 0, 90]),
             (SegmentPhase::Suspect, 50, 50, [50, 50, 0, 0]),
-            // More bytes are live than filled: the parts exceed the segment by 10, and nothing
+            // With more live than filled bytes, the parts exceed the segment by 10, and nothing
             // overflows.
             (SegmentPhase::Sealed, 50, 60, [50, 60, 0, 0]),
             (SegmentPhase::Sealed, u64::MAX, u64::MAX, [0, 100, 0, 0]),

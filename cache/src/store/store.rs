@@ -1,4 +1,4 @@
-//! A process's handle on a store: opening it, and joining it with a thread.
+//! A process's handle on a store. It opens the store, and lets threads join it.
 
 use std::sync::Arc;
 
@@ -8,14 +8,16 @@ use super::config::{OpenError, StoreConfig};
 use super::shared::Shared;
 use super::worker::StoreWorker;
 
-/// A store: all records, shared by the threads of a process and by processes.
+/// A process's handle on a store. Threads and processes share the store's records. A clone is
+/// another handle on the same store.
 #[derive(Clone, Debug)]
 pub struct Store {
     pub(crate) shared: Arc<Shared>,
 }
 
 impl Store {
-    /// Opens the store in a region, or creates the region. Cleans up after participants that died.
+    /// Opens the store in its region, or creates the region. Cleans up after participants that
+    /// died.
     ///
     /// # Errors
     /// See [`OpenError`].
@@ -25,8 +27,10 @@ impl Store {
         Ok(store)
     }
 
-    /// Like [`open`](Store::open), but a region that replaces another one gets its name later: for
-    /// a process that may still have to leave the old region to another one.
+    /// Like [`open`](Store::open), but a region that is created gets its file name only when the
+    /// caller names it through the returned [`UnnamedRegion`]. A process uses this if it may still
+    /// have to leave the name, and the old region, to another process. Returns `None` for the name
+    /// if the region is anonymous.
     ///
     /// # Errors
     /// See [`OpenError`].
@@ -37,15 +41,16 @@ impl Store {
         Ok((store, unnamed))
     }
 
-    /// How the region came to be: created, attached to, or created in place of another one.
+    /// How this process got the region: it created the region, attached to an existing one, or
+    /// replaced an unusable one.
     pub fn opened(&self) -> &Opened {
         self.shared.opened()
     }
 
-    /// Joins the store with the calling thread.
+    /// Makes the calling thread a participant of the store.
     ///
     /// # Errors
-    /// All rows of participants are taken, or the system refuses.
+    /// All rows for participants are taken, or the system refuses.
     pub fn join(&self) -> Result<StoreWorker, JoinError> {
         StoreWorker::join(&self.shared)
     }

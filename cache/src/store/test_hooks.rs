@@ -1,5 +1,4 @@
-//! Inspection hooks for stress tests: nothing beyond the public API, but in one consistent
-//! snapshot.
+//! Inspection hooks for stress tests. They show the state behind the public API in one snapshot.
 
 use super::reclaim::SliceOutcome;
 use super::store::Store;
@@ -11,15 +10,15 @@ use crate::segment::{HeaderKind, SegmentPhase, SegmentQueue};
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PhaseCounts {
-    /// Without an owner, to be claimed.
+    /// Segments without an owner, which a participant may claim.
     pub free: u32,
-    /// Appended to by its owner.
+    /// Segments to which their owners append.
     pub open: u32,
-    /// Sealed, and not yet reclaimed.
+    /// Segments that are sealed and not yet reclaimed.
     pub sealed: u32,
-    /// Being reclaimed.
+    /// Segments that are being drained, or drained and still pinned.
     pub draining: u32,
-    /// Left by a dead owner, to be checked.
+    /// Segments whose owner died, to be checked.
     pub suspect: u32,
 }
 
@@ -27,15 +26,15 @@ pub struct PhaseCounts {
 #[doc(hidden)]
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct IndexedRecord {
-    /// Its key.
+    /// The record's key.
     pub key: Vec<u8>,
-    /// The bytes that are counted for it.
+    /// The bytes that the record takes in its segment.
     pub record_bytes: u64,
-    /// Whether it is a fragment of a long body.
+    /// Whether the record is a fragment of a long body.
     pub is_fragment: bool,
-    /// Whether lookups find it.
+    /// Whether lookups find the record.
     pub is_live: bool,
-    /// Whether its checksum is right.
+    /// Whether the record's checksum is correct.
     pub is_whole: bool,
 }
 
@@ -58,7 +57,7 @@ impl Store {
         phases
     }
 
-    /// Pins of all participants.
+    /// The number of pins of all participants.
     #[doc(hidden)]
     pub fn pin_count(&self) -> u64 {
         self.shared.pins.pinned_count() as u64
@@ -73,7 +72,7 @@ impl StoreWorker {
             .into_iter()
             .for_each(|queue| self.inner.appender.seal(queue));
         let segment_count = self.inner.shared.plan.geometry.segment_count();
-        // At the end of time all records are stale.
+        // At the largest time all records are stale.
         while self.inner.reclaim_towards(segment_count, u64::MAX) == SliceOutcome::More {}
     }
 

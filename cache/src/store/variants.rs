@@ -1,4 +1,4 @@
-//! Resources with variants: a base under the primary key, and a record for each variant.
+//! Resources with variants. A base is stored under the primary key, and a record for each variant.
 //!
 //! ```text
 //! primary key ──► base: head = names, body = epoch (8) and the hashes of its variants (16 each)
@@ -6,8 +6,8 @@
 //!                                                          the values, the response's head
 //! ```
 //!
-//! A base that does not replace another one has a new epoch. So a purge only has to remove the
-//! base: no lookup finds the variants that it named.
+//! A base that does not replace another base has a new epoch. So a purge has to remove only the
+//! base: no lookup finds the variants that the removed base named.
 
 use crate::segment::SEQUENCE_MAX;
 
@@ -15,7 +15,7 @@ const EPOCH_BYTES: usize = 8;
 const HASH_BYTES: usize = 16;
 const LENGTH_BYTES: usize = 2;
 
-/// The body of a base: its epoch, and the hashes of its variants.
+/// The decoded body of a base: its epoch, and the hashes of its variants.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct BaseBody<'a> {
     pub(crate) epoch: u64,
@@ -23,7 +23,7 @@ pub(crate) struct BaseBody<'a> {
     hashes: &'a [[u8; HASH_BYTES]],
 }
 
-/// The variants that a base names, for use after the base was removed.
+/// An owned copy of the names of a base's variants, for use after the base is removed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct NamedVariants {
     primary: Vec<u8>,
@@ -32,7 +32,7 @@ pub(crate) struct NamedVariants {
 }
 
 impl NamedVariants {
-    /// Their keys.
+    /// The keys of the variants.
     pub(crate) fn keys(&self) -> impl Iterator<Item = Vec<u8>> {
         self.hashes.iter().map(|hash| {
             let mut key = Vec::new();
@@ -43,25 +43,26 @@ impl NamedVariants {
 }
 
 impl<'a> BaseBody<'a> {
-    /// Decodes the body of a base; `None` if the bytes are not one.
+    /// Decodes the body of a base; `None` if the bytes are not such a body.
     pub(crate) fn decode(body: &'a [u8]) -> Option<BaseBody<'a>> {
         let (epoch, hashes) = body.split_first_chunk()?;
         let (hashes, rest) = hashes.as_chunks();
         rest.is_empty().then_some(BaseBody { epoch: u64::from_le_bytes(*epoch), hashes })
     }
 
-    /// An owned copy of the names of the base's variants. `primary` is the key of the base.
+    /// Makes an owned copy. `primary` is the key of the base.
     pub(crate) fn named(&self, primary: &[u8]) -> NamedVariants {
         let (primary, hashes) = (primary.to_vec(), self.hashes.to_vec());
         NamedVariants { primary, epoch: self.epoch, hashes }
     }
 
-    /// The hashes of its variants, the oldest first.
+    /// The hashes of the base's variants, the oldest first.
     pub(crate) fn hashes(&self) -> &'a [[u8; HASH_BYTES]] {
         self.hashes
     }
 
-    /// Returns the body with one more variant, and the oldest hashes, for which it has no room.
+    /// Returns the body with one more variant, and the hashes of the oldest variants, which it
+    /// drops to keep to `variants_max`.
     pub(crate) fn with(
         &self,
         hash: [u8; HASH_BYTES],
@@ -76,7 +77,7 @@ impl<'a> BaseBody<'a> {
     }
 }
 
-/// The body of the first base of an epoch.
+/// The body of the first base of an epoch. It names one variant.
 pub(crate) fn first_body(epoch: u64, hash: [u8; HASH_BYTES]) -> [u8; EPOCH_BYTES + HASH_BYTES] {
     let mut body = [0; EPOCH_BYTES + HASH_BYTES];
     body[..EPOCH_BYTES].copy_from_slice(&epoch.to_le_bytes());
@@ -93,10 +94,10 @@ pub(crate) fn write_key_of(key: &mut Vec<u8>, primary: &[u8], epoch: u64, hash: 
     key.extend_from_slice(hash);
 }
 
-/// The parts of a variant's key: primary key, epoch, hash. `None` for other keys.
+/// The parts of a variant's key: primary key, epoch, hash. `None` for keys of other records.
 ///
-/// A primary key can have a NUL at the same position. But then the bytes of the epoch are part of a
-/// name, and give a number that no epoch of a store reaches.
+/// A primary key can have a NUL at the position at which a variant's key has one. But then the
+/// eight bytes behind it are text, and read as a number they exceed every epoch of a store.
 pub(crate) fn split_variant_key(key: &[u8]) -> Option<(&[u8], u64, &[u8; HASH_BYTES])> {
     let (rest, hash) = key.split_last_chunk()?;
     let (rest, epoch) = rest.split_last_chunk()?;
@@ -105,7 +106,8 @@ pub(crate) fn split_variant_key(key: &[u8]) -> Option<(&[u8], u64, &[u8; HASH_BY
     (epoch != 0 && epoch <= SEQUENCE_MAX).then_some((primary, epoch, hash))
 }
 
-/// The bytes before the response's head; `None` if the values are too long for a record.
+/// The bytes that a variant's record has before the response's head; `None` if the values are too
+/// long for a record.
 pub(crate) fn values_prefix(values: &[u8]) -> Option<Vec<u8>> {
     let length = u16::try_from(values.len()).ok()?;
     let mut prefix = length.to_le_bytes().to_vec();
@@ -113,7 +115,7 @@ pub(crate) fn values_prefix(values: &[u8]) -> Option<Vec<u8>> {
     Some(prefix)
 }
 
-/// The offset of the response's head, if the variant has these values.
+/// The offset of the response's head in a variant's head; `None` if the variant has other values.
 pub(crate) fn head_start(head: &[u8], values: &[u8]) -> Option<usize> {
     let (length, rest) = head.split_first_chunk::<LENGTH_BYTES>()?;
     let found = rest.get(..usize::from(u16::from_le_bytes(*length)))?;

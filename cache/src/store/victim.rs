@@ -1,4 +1,4 @@
-//! Choosing the segment to reclaim next, and freeing drained segments that were still pinned.
+//! Choosing the segment to reclaim next, and freeing drained segments once they have no pins.
 
 #![allow(unsafe_code)]
 
@@ -12,7 +12,7 @@ use crate::policy::{self, EvictionRules, SealedSegment, SegmentPool, Victim};
 use crate::segment::{SegmentPhase, SegmentQueue, SegmentState};
 
 impl Reclaimer {
-    /// The segment to reclaim next, if there is one.
+    /// Chooses the segment to reclaim next; `None` if there is none.
     pub(super) fn choose(&self, now: u64) -> Option<Victim> {
         let table = self.shared.segments.table();
         let pinned = self.pinned_for_long();
@@ -23,8 +23,9 @@ impl Reclaimer {
                     && !matches!(state.phase, SegmentPhase::Free | SegmentPhase::Draining)
             };
             let pool = SegmentPool {
-                // The pool excludes segments that are passed over. Otherwise bodies of slow clients
-                // would fill the small queue, and no new record would stay long enough to be used.
+                // The pool excludes segments that are passed over. If it included them, pinned
+                // bodies of slow clients would fill the share of the small queue, and no new record
+                // would stay long enough to be used.
                 segments: (0..table.segment_count()).filter(offered).count() as u32,
                 small: table.segments_where(small).filter(offered).count() as u32,
                 now,
@@ -44,16 +45,17 @@ impl Reclaimer {
         choose(false).or_else(|| if may_wait { choose(true) } else { None })
     }
 
-    /// Counts the segments that are drained and wait for their pins only.
+    /// Counts the segments that are completely drained and are not freed yet, because of their
+    /// pins.
     pub(super) fn waiting_count(&self) -> u32 {
         let drained =
             self.shared.segments.table().segments_where(|s| s.phase == SegmentPhase::Draining);
         drained.filter(|segment| self.draining() != Some(*segment)).count() as u32
     }
 
-    /// For each segment, whether a body handle pins it. The result may be outdated at once, as
-    /// handles come and go. Only rows with body handles are read, since many workers with many
-    /// segments have many pins. Pins that last as long as a lookup do not count.
+    /// For each segment, whether a thread with body handles pins it. The result may be outdated at
+    /// once. Only rows with body handles are read: other rows have only the short pins of lookups,
+    /// and to read the pins of many workers on many segments takes long.
     fn pinned_for_long(&self) -> Vec<bool> {
         let mut pinned = vec![false; self.shared.segments.table().segment_count() as usize];
         let has_handles =
@@ -64,7 +66,8 @@ impl Reclaimer {
         pinned
     }
 
-    /// Whether pinned segments that could otherwise be freed are too many to be passed over.
+    /// Whether too many segments are pinned to be passed over: a quarter of all segments, counting
+    /// only pinned segments that could otherwise be drained or freed.
     fn is_too_much(&self, pinned: &[bool]) -> bool {
         let table = self.shared.segments.table();
         let which = table
@@ -80,15 +83,15 @@ impl Reclaimer {
             segment,
             queue: policy_queue(queue),
             order: table.order(segment),
-            // The filler does not count: compacting would not save its bytes.
+            // The filler does not count, because compacting would not save its bytes.
             filled_bytes: table.records_bytes(segment),
             live_bytes: table.live_bytes(segment),
             stale_from: table.expires(segment),
         })
     }
 
-    /// Frees the drained segments that have no pins, and asks the owners of pins to revoke their
-    /// body handles if too much is pinned.
+    /// Frees the drained segments that have no pins. If too many segments are pinned or none is
+    /// free, asks the owners of pins to revoke their body handles.
     pub(super) fn free_drained(&self, _: &EvictionGuard<'_>) {
         let table = self.shared.segments.table();
         let mut drained = table
@@ -108,8 +111,8 @@ impl Reclaimer {
                 }
                 continue;
             }
-            // A complete drain leaves no live bytes. Otherwise the drain or its progress was
-            // damaged.
+            // A complete drain leaves no live bytes. If some are left, the drain or its progress
+            // was damaged.
             if table.live_bytes(segment) > 0 {
                 if self.draining().is_none() {
                     self.shared.drain.begin(segment, DrainState::TAKE_OUT.encode());
@@ -119,16 +122,16 @@ impl Reclaimer {
             }
             // SAFETY:
             // - This thread holds the eviction lock: it has the guard.
-            // - The segment is not the one that is being drained, so its drain removed all its
+            // - The segment is not the one that is being drained, so its drain has removed all its
             //   words, and a location that no word names is never published again.
-            // - The barrier was executed after that, and then no row was seen to pin it.
+            // - The barrier was executed after that, and then no row had a pin on the segment.
             if unsafe { self.shared.segments.free(segment) }.is_ok() {
                 Events::one(&self.shared.events.segments_freed);
             }
         }
     }
 
-    /// Asks all owners of pins on a segment to revoke their body handles.
+    /// Asks all owners of pins on a segment to revoke their body handles on drained segments.
     fn request_revoke(&self, segment: u32) {
         for holder in self.shared.pins.holders(segment as usize) {
             let request = self.shared.row_word(holder.row as u32, row::REVOKE);

@@ -2,15 +2,15 @@
 //!
 //! | part | owns |
 //! |---|---|
-//! | [`RecordIndex`] | the index, and the thread's row of pins |
+//! | [`RecordIndex`] | the thread's view of the index, and its row of pins |
 //! | [`Appender`] | the segments that the thread appends to |
 //! | [`BodyHandles`] | bodies that clients still read |
-//! | [`KeyIndexWriter`] | the handle on the key index, its pending insert, its sweep |
+//! | [`KeyIndexWriter`] | the handle on the key index, the pending insert, the sweep |
 //! | [`Reclaimer`] | the thread's view of free and drained segments |
-//! | [`Verifier`] | the check of records that were there before this process |
+//! | [`Verifier`] | the check of records that were stored before this process attached |
 //!
-//! Operations that need several of them, such as storing a record, are methods of [`WorkerInner`].
-//! State that threads and processes share is in [`Shared`].
+//! Operations that need several of these parts, such as storing a record, are methods of
+//! [`WorkerInner`]. State that threads and processes share is in [`Shared`].
 
 #![allow(unsafe_code)]
 
@@ -47,12 +47,13 @@ pub(crate) struct WorkerInner {
     pub(crate) reclaimer: Reclaimer,
     pub(crate) verifier: Verifier,
     pub(crate) keys: KeyIndexWriter,
-    /// The last field, so that the row is given back after everything that uses it is dropped.
+    /// This is the last field, so that the row is given back after all parts that use it are
+    /// dropped.
     pub(crate) part: ParticipantGuard,
 }
 
-/// The row of a participant of this thread. The parts of a [`WorkerInner`] are made with it, and
-/// their unsafe code relies on it.
+/// The row of this thread's participant. The parts of a [`WorkerInner`] are made with it, and their
+/// unsafe code relies on no other thread using the row.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OwnRow {
     row: u32,
@@ -74,15 +75,15 @@ impl OwnRow {
     }
 }
 
-/// A participant that leaves when this is dropped, unless its thread panics: then it counts as
-/// dead, and another participant cleans up after it.
+/// A participant that leaves the region when this guard is dropped. If the thread panics, the
+/// participant does not leave: it counts as dead, and another participant cleans up after it.
 #[derive(Debug)]
 pub(crate) struct ParticipantGuard(Option<Participant>);
 
 impl ParticipantGuard {
     pub(crate) fn participant(&self) -> &Participant {
         #[expect(clippy::expect_used, reason = "the participant is taken in drop only")]
-        self.0.as_ref().expect("the participant stays until the guard is dropped")
+        self.0.as_ref().expect("a participant guard holds its participant until it is dropped")
     }
 
     pub(crate) fn row(&self) -> u32 {
@@ -105,7 +106,7 @@ impl StoreWorker {
         let participant = shared.region.join()?;
         // SAFETY:
         // - The participant is new, and this thread keeps it.
-        // - `part` gives the row back when everything else of the worker is gone.
+        // - `part` gives the row back after everything else of the worker is dropped.
         let row = unsafe { OwnRow::new(&participant) };
         // SAFETY: the row is new, so it has no other `RecordIndex`.
         let records = unsafe { RecordIndex::new(shared, row) }?;
