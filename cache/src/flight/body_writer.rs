@@ -1,12 +1,12 @@
 //! The leader's side of a body while it arrives.
 //!
 //! While the body is to be stored, every append is charged before it is published. Once it is
-//! certain that the body will not be stored, it becomes a sliding window: see
+//! certain that the body will not be stored, the body becomes a sliding window: see
 //! [`window`](super::window).
 //!
-//! Two things are not charged: the head of a validated record, whose memory belongs to the caller;
-//! and, in a window without room, one append at a time, whose bytes the leader holds in a buffer
-//! anyway.
+//! Two things are not charged. One is the head of a validated record, whose memory belongs to the
+//! caller. The other is, in a window without room, one append at a time, whose bytes the leader
+//! holds in a buffer anyway.
 
 use std::fmt;
 use std::ops::Range;
@@ -28,17 +28,17 @@ use crate::store::LongBody;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NoReaders;
 
-/// A growing record. Dropping it before [`finish`](BodyWriter::finish) aborts the record, and the
-/// readers learn that.
+/// The leader's handle on a growing record. Dropping it before [`finish`](BodyWriter::finish)
+/// aborts the record, and its readers are told.
 pub(crate) struct BodyWriter {
     guard: LeaderGuard,
     opening: Arc<Opening>,
-    /// Bytes of the body that were appended.
+    /// The number of bytes of the body that were appended.
     bytes: u64,
     account: Account,
-    /// The body is a window: it is certain that it will not be stored.
+    /// Whether the body is a window, because it is certain that it will not be stored.
     sliding: bool,
-    /// The caller's clock at its last poll for room.
+    /// The caller's time at its last poll for room.
     now_ms: u64,
 }
 
@@ -57,18 +57,18 @@ impl BodyWriter {
         self.guard.flight.purge_noted
     }
 
-    /// The head, variant and length, known when the body began.
+    /// The head, the variant and the length that were known when the body began.
     pub(crate) fn opening(&self) -> &Opening {
         &self.opening
     }
 
-    /// Bytes of the body that were appended.
+    /// The number of bytes of the body that were appended.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Whether the body is still to be stored: false once it is a window or a purge has detached
-    /// the flight.
+    /// Whether the body is still to be stored. False once the body is a window or the flight was
+    /// detached.
     pub(crate) fn is_storing(&self) -> bool {
         !self.sliding && !self.guard.flight.is_detached()
     }
@@ -78,17 +78,18 @@ impl BodyWriter {
         self.opening.body_bytes.is_none_or(|bytes| bytes == self.bytes)
     }
 
-    /// The appended bytes of a part of the body, shared: each piece stays charged until its last
-    /// clone is dropped. Empty once the body is a window. A detached flight that is not a window
-    /// yet still has all bytes.
+    /// The appended bytes of a part of the body. They are shared: each piece stays charged until
+    /// its last clone is dropped. Empty once the body is a window. A flight that was detached but
+    /// is no window yet still has all bytes.
     pub(crate) fn pieces(&self, range: Range<u64>) -> Vec<Bytes> {
         if self.sliding { Vec::new() } else { self.guard.flight.pieces(range) }
     }
 
-    /// Polls for room to append: ready at once while the body is to be stored. A window waits for
-    /// its slowest reader. While other readers wait, the time that one reader is waited for adds up
-    /// to at most `window_wait_ms_max`. To enforce that limit, poll again after a fraction of it,
-    /// even without a wakeup. `now_ms` is the caller's monotonic clock.
+    /// Polls for room to append. A body that is to be stored always has room. A window waits for
+    /// its slowest reader. While other readers wait, the times for which the leader waits for one
+    /// reader add up to at most `window_wait_ms_max`; then that reader is cut off. To enforce this
+    /// limit, poll again after a fraction of it, even without a wakeup. `now_ms` is the caller's
+    /// monotonic clock.
     pub(crate) fn poll_room(
         &mut self,
         cx: &mut Context<'_>,
@@ -135,7 +136,8 @@ impl BodyWriter {
         if self.guard.flight.publish(fragment, repeated_bytes) { Ok(()) } else { Err(NoReaders) }
     }
 
-    /// Gives up storing if `more_bytes` make the body too long, or a purge detached the flight.
+    /// Makes the body a window if `more_bytes` make it too long to be stored, or if the flight was
+    /// detached.
     fn slide_if_needed(&mut self, more_bytes: u64) {
         let object_bytes_max = self.guard.flights.config().object_bytes_max;
         if self.bytes.saturating_add(more_bytes) > object_bytes_max {
@@ -145,8 +147,8 @@ impl BodyWriter {
         }
     }
 
-    /// Gives up storing a body that is longer than the caller stores: it goes on to its readers as
-    /// a sliding window, and the key is not collapsed for a while from `now_ms`.
+    /// Gives up storing a body that is longer than the caller stores. Readers get the rest through
+    /// a sliding window, and fetches of the key are not collapsed for a while from `now_ms`.
     pub(crate) fn give_up_storing(&mut self, now_ms: u64) {
         if !self.sliding {
             self.guard.unregister_declined(now_ms);
@@ -154,13 +156,13 @@ impl BodyWriter {
         }
     }
 
-    /// Gives up storing because there is no room: the body goes on to its readers as a sliding
+    /// Gives up storing because a fragment cannot be stored. Readers get the rest through a sliding
     /// window.
     pub(crate) fn stop_storing(&mut self) {
         self.slide();
     }
 
-    /// Turns the body into a sliding window: later callers find no flight, and fetch for
+    /// Turns the body into a sliding window. Later callers find no flight, and fetch for
     /// themselves.
     fn slide(&mut self) {
         if self.sliding {
@@ -174,8 +176,8 @@ impl BodyWriter {
         self.account.close();
     }
 
-    /// Charges a fragment. A window without room goes on in steps: it waits until all that it holds
-    /// is read before it takes the next append, which is not charged.
+    /// Charges a fragment. A window for which the budget has no room continues in steps: it waits
+    /// until its readers have read everything, then it takes one append, which is not charged.
     fn charge(&mut self, cost: u64) -> Charge {
         if !self.sliding {
             if let Some(charge) = self.account.charge(cost) {
@@ -185,20 +187,20 @@ impl BodyWriter {
             self.slide();
         }
         let config = self.guard.flights.config();
-        // Windows leave half of the room to bodies that will be stored.
+        // Windows leave half of the budget to bodies that will be stored.
         let charge = self.account.charge_within(cost, config.growing_bytes_max / 2);
         self.guard.flight.set_window(if charge.is_some() { config.window_bytes } else { 1 });
         charge.unwrap_or_else(Charge::unbilled)
     }
 
-    /// Ends the body. Call it after the record is stored, so that a caller that finds no flight
-    /// finds the record; `stored` says where, if it is in fragments. An incomplete body is aborted,
-    /// and its readers are told.
+    /// Ends the body. Call this after the record is stored, so that a caller that finds no flight
+    /// finds the record. `stored` is the location of the body if it is stored in fragments. An
+    /// incomplete body is aborted, and its readers are told.
     pub(crate) fn finish(mut self, stored: Option<LongBody>) {
         if !self.is_complete() {
             return;
         }
-        debug_assert!(!self.guard.is_settled, "a body ends once");
+        debug_assert!(!self.guard.is_settled, "a body is finished only once");
         let LeaderGuard { flights, flight, .. } = &self.guard;
         flight.end(End::Done);
         flights.unregister(flight);

@@ -1,12 +1,14 @@
-//! One budget for all bytes that flights hold, and the charges that give them back.
+//! The budget for all bytes that flights hold, and the charges that give these bytes back.
 //!
-//! Each growing record has an account. The promised bytes are reserved when the account is opened;
-//! bytes beyond the promise are taken as they are spent. While the account is open, bytes that are
-//! given back can be spent again: promised ones by the same record, others by any record.
+//! Each growing record has an account. The promised bytes are reserved when the account is opened.
+//! Bytes beyond the promise are taken from the budget when they are spent. While the account is
+//! open, bytes that are given back can be spent again: promised bytes by the same record, other
+//! bytes by any record.
 //!
 //! Invariants:
 //! - `taken_bytes` is the sum of all accounts, and never exceeds `bytes_max`. An open account
-//!   counts its promise or its spending, whichever is larger; a closed one its spending.
+//!   counts as much as its promise or its spending, whichever is larger. A closed account counts as
+//!   much as its spending.
 //! - The spending of an account is the sum of its living [`Charge`]s.
 //!
 //! The counters are `Relaxed`: they publish no data.
@@ -17,10 +19,11 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 /// The allocator's overhead for an allocation: its header, and half of its size class.
 pub(super) const ALLOCATION_BYTES: u64 = 16;
 
-/// The bit of an account's state that says it is open; the other bits are its spending.
+/// The bit of an account's state that is set while the account is open. The other bits are its
+/// spending.
 const OPEN: u64 = 1 << 63;
 
-/// The counter that all accounts of one process draw on.
+/// The budget that all accounts of a process share.
 #[derive(Debug)]
 pub(super) struct Budget {
     bytes_max: u64,
@@ -37,7 +40,7 @@ impl Budget {
         self.bytes_max
     }
 
-    /// Bytes that are held or promised.
+    /// The number of bytes that are held or promised.
     pub(super) fn taken_bytes(&self) -> u64 {
         self.taken_bytes.load(Relaxed)
     }
@@ -51,7 +54,7 @@ impl Budget {
         })
     }
 
-    /// Takes `bytes`, unless the sum would exceed `bytes_max`.
+    /// Takes `bytes` bytes. Returns false if the sum would exceed `bytes_max`.
     fn take(&self, bytes: u64, bytes_max: u64) -> bool {
         let raise = |taken: u64| taken.checked_add(bytes).filter(|&sum| sum <= bytes_max);
         bytes == 0 || self.taken_bytes.try_update(Relaxed, Relaxed, raise).is_ok()
@@ -59,11 +62,12 @@ impl Budget {
 
     fn give_back(&self, bytes: u64) {
         let before = self.taken_bytes.fetch_sub(bytes, Relaxed);
-        debug_assert!(before >= bytes, "only taken bytes are given back");
+        debug_assert!(before >= bytes, "no more bytes are given back than were taken");
     }
 }
 
-/// The promise and the spending of one growing record; shared with its charges, which outlive it.
+/// The promise and the spending of one growing record. Its charges share this ledger, and may
+/// outlive the record.
 #[derive(Debug)]
 struct Ledger {
     budget: Arc<Budget>,
@@ -77,8 +81,8 @@ impl Ledger {
         if state & OPEN == 0 { spent } else { spent.max(self.promised_bytes) }
     }
 
-    /// Spends `bytes`. Takes bytes beyond the promise from the budget, as long as its sum stays
-    /// within `bytes_max`.
+    /// Spends `bytes` bytes. Bytes beyond the promise are taken from the budget. Returns false if
+    /// the budget's sum would then exceed `bytes_max`.
     fn spend(&self, bytes: u64, bytes_max: u64) -> bool {
         let mut state = self.state.load(Relaxed);
         loop {
@@ -97,27 +101,28 @@ impl Ledger {
         }
     }
 
-    /// Lowers the state by `lower`, and gives back to the budget the bytes that it no longer
-    /// covers.
+    /// Lowers the state with `lower`, and gives the bytes that it no longer covers back to the
+    /// budget.
     fn lower(&self, lower: impl Fn(u64) -> u64) {
         let before = self.state.update(Relaxed, Relaxed, &lower);
         let (covered, rest) = (self.covered(before), self.covered(lower(before)));
-        debug_assert!(rest <= covered, "lowering gives bytes back");
+        debug_assert!(rest <= covered, "a lowered account covers no more bytes than before");
         self.budget.give_back(covered - rest);
     }
 }
 
-/// The right of one growing record to hold bytes. Dropping it closes the account.
+/// The account of one growing record, from which its bytes are charged. Dropping it closes the
+/// account.
 #[derive(Debug)]
 pub(super) struct Account(Arc<Ledger>);
 
 impl Account {
-    /// Charges `bytes` if there is room.
+    /// Charges `bytes` bytes; `None` if the budget has no room.
     pub(super) fn charge(&self, bytes: u64) -> Option<Charge> {
         self.charge_within(bytes, self.0.budget.bytes_max)
     }
 
-    /// Charges `bytes` if the sum of all accounts is then within `bytes_max`.
+    /// Charges `bytes` bytes; `None` if the sum of all accounts would then exceed `bytes_max`.
     pub(super) fn charge_within(&self, bytes: u64, bytes_max: u64) -> Option<Charge> {
         let ledger = self.0.spend(bytes, bytes_max).then(|| Arc::clone(&self.0));
         ledger.map(|ledger| Charge { ledger: Some(ledger), bytes })
@@ -135,7 +140,7 @@ impl Drop for Account {
     }
 }
 
-/// Bytes that are charged; dropping it gives them back.
+/// Bytes that are charged to an account. Dropping the charge gives them back.
 #[derive(Debug)]
 #[must_use]
 pub(super) struct Charge {
@@ -144,7 +149,8 @@ pub(super) struct Charge {
 }
 
 impl Charge {
-    /// An empty charge, for the one append that must go on without room.
+    /// An empty charge, for the one append of a window that is published although the budget has no
+    /// room.
     pub(super) fn unbilled() -> Self {
         Self { ledger: None, bytes: 0 }
     }
@@ -183,7 +189,8 @@ mod tests {
         let (promised, other) = (budget.open(60).unwrap(), budget.open(0).unwrap());
         assert!(budget.open(41).is_none());
         let others = other.charge(40).unwrap();
-        // (charged at once, whether there is room, taken while it is held)
+        // Each case: the bytes charged at once, whether there is room, the bytes taken while they
+        // are held.
         for (bytes, fits, taken) in [(30, true, 100), (60, true, 100), (61, false, 100)] {
             let charge = promised.charge(bytes);
             assert_eq!((charge.is_some(), budget.taken_bytes()), (fits, taken), "{bytes}");

@@ -1,24 +1,25 @@
-//! Keys whose last response was not storable ("hit-for-miss"). Their requests are not collapsed for a
-//! while: each would wait for a leader only to fetch for itself.
+//! Keys whose last response was not storable ("hit-for-miss"). Requests for them are not collapsed
+//! for a while: each would wait for a leader only to fetch for itself afterwards.
 //!
-//! A fixed table of sets. All variants of a resource share a set; a new key replaces the key of its
-//! set that expires first, which costs one collapsed wait.
+//! The table has a fixed number of sets. All variants of a resource share a set. A new key replaces
+//! the key of its set that expires first; then one request for the replaced key waits for a leader
+//! although this does not help.
 
-/// Sets per shard.
+/// The number of sets of a shard's table.
 const SETS: usize = 64;
 
-/// Keys per set.
+/// The number of keys of a set.
 const WAYS: usize = 4;
 
-/// Memory of one table.
+/// The bytes of one table.
 pub(super) const BYTES: usize = SETS * size_of::<[DeclinedEntry; WAYS]>();
 
-/// The hashes that identify a flight's key.
+/// The hashes that identify the key of a flight.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct DeclinedKey {
-    /// Hash of the primary key.
+    /// The hash of the primary key.
     pub(super) primary: u64,
-    /// Hash of primary key and variant.
+    /// The hash of primary key and variant.
     pub(super) flight: u64,
 }
 

@@ -1,4 +1,4 @@
-//! The table of all flights of a process: join, detach, count.
+//! The table of all flights of a process: joining, detaching and counting flights.
 
 use std::hash::BuildHasher;
 use std::sync::Arc;
@@ -15,25 +15,25 @@ use super::shard::Shard;
 use super::shared::Flight;
 use super::stats::{Events, FlightStats};
 
-/// The lowest bit of the hash that the shard's number is taken from.
+/// The number of a shard is taken from the bits of the hash from this one on.
 const SHARD_SHIFT: u32 = 40;
 
-/// The largest number of shards; more would only cost memory.
+/// The largest number of shards. More shards would only cost memory.
 const SHARD_COUNT_MAX: usize = 4096;
 
 /// Limits of [`Flights`]; sizes in bytes, times in milliseconds.
 #[derive(Clone, Debug)]
 pub(crate) struct FlightConfig {
-    /// The most bytes that all flights together may hold or have reserved; beyond them no body is
-    /// stored. Windows take more only while at most half of them is taken.
+    /// The most bytes that all flights together may hold or have reserved. A body that does not fit
+    /// is not stored. Windows take more bytes only while the sum stays within half of this limit.
     pub(crate) growing_bytes_max: u64,
     /// The longest body that is stored.
     pub(crate) object_bytes_max: u64,
-    /// Bytes that a body which will not be stored may hold ahead of its slowest reader.
+    /// The most bytes that a body which will not be stored may hold for its readers.
     pub(crate) window_bytes: u64,
-    /// How long, in sum, one reader may make the other readers of a window wait.
+    /// The total time that one reader of a window may make the other readers wait.
     pub(crate) window_wait_ms_max: u64,
-    /// Shards of the table, each with a lock; rounded up to a power of two.
+    /// The number of shards of the table, rounded up to a power of two. Each shard has a lock.
     pub(crate) shard_count: usize,
 }
 
@@ -43,7 +43,8 @@ impl FlightConfig {
     }
 }
 
-/// The bytes that the tables of this many shards take. They are not part of `growing_bytes_max`.
+/// The bytes that the tables of this many shards take. They do not count towards
+/// `growing_bytes_max`.
 pub(crate) const fn fixed_bytes(shard_count: usize) -> u64 {
     (shard_count * (size_of::<Padded>() + declined::BYTES)) as u64
 }
@@ -59,25 +60,26 @@ pub(crate) struct FlightKey<'a> {
     pub(crate) variant: Option<&'a [u8]>,
 }
 
-/// Which flights a caller follows.
+/// The flights that a caller follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum JoinPolicy {
-    /// Any flight of the key. If the caller leads, others follow it at once.
+    /// The caller follows any flight of the key. If the caller leads, others follow it at once.
     Any,
-    /// Only a flight whose response has arrived, since the caller's own response may be for the
-    /// caller alone. If the caller leads, others follow it once its response is being stored.
+    /// The caller follows only a flight whose response has arrived, since the caller's own response
+    /// may be for the caller alone. If the caller leads, others follow it once its response is being
+    /// stored.
     Arrived,
 }
 
 /// The terms on which a caller joins.
 #[derive(Clone, Copy, Debug)]
 pub struct JoinTerms {
-    /// The caller's monotonic clock, in milliseconds.
+    /// The time of the caller's monotonic clock, in milliseconds.
     pub now_ms: u64,
-    /// The flights that it follows.
+    /// The flights that the caller follows.
     pub policy: JoinPolicy,
-    /// If the caller leads and the response is not storable: how long requests for the key are not
-    /// collapsed, in milliseconds.
+    /// The time, in milliseconds, for which requests for the key are not collapsed if the caller
+    /// leads and its response is not storable.
     pub declined_ms: u64,
 }
 
@@ -88,44 +90,47 @@ impl JoinTerms {
     }
 }
 
-/// Answers for the store and for purges. It is called under the lock of the key's shard, so it must
-/// not call back into flights, and should be quick.
+/// Answers for the store and for purges. The methods are called under the lock of the key's shard,
+/// so they must not call back into flights, and should be quick.
 ///
-/// Each purge has a number, higher than those before it. A purge begins when the number is raised,
-/// and is over when everything that it matches is out of the store.
+/// Each purge has a number, which is higher than those of all earlier purges. A purge begins when
+/// its number is announced, and is over when all records that it matches are removed from the
+/// store.
 pub(crate) trait Gate {
-    /// Returns the purge number that a new leader notes; called before the other methods. The
-    /// number is at most that of the last purge that has begun, and at least that of the last purge
-    /// that is over, since the leader asks the origin only after this call.
+    /// Returns the purge number that a new leader notes. This is called before the other methods.
+    /// The number is at most that of the last purge that has begun, and at least that of the last
+    /// purge that is over, since the leader asks the origin only after this call.
     ///
     /// The same bounds hold for a leader that validates a stored record. A purge that has begun may
-    /// still remove that record, but then followers, which look the confirmed record up, no longer
-    /// find it.
+    /// still remove that record. Then followers, which look up the confirmed record, no longer find
+    /// it.
     fn note(&self) -> u64;
 
-    /// Whether the store is unchanged since the caller looked the key up: it still has the same
-    /// record, or still has none.
+    /// Whether the store is unchanged since the caller looked the key up: it still has the record
+    /// that the caller found, or still has none if the caller found none.
     fn is_current(&self) -> bool;
 
-    /// Whether the caller may follow a leader that noted this number: not if a purge with a higher
-    /// number matches the key.
+    /// Whether the caller may follow a leader that noted this number. It may not if a purge with a
+    /// higher number may match the leader's response.
     fn may_follow(&self, purge_noted: u64) -> bool;
 }
 
 /// The role of a caller that needs a fetch.
 #[derive(Debug)]
 pub(crate) enum JoinResult {
-    /// There is no flight to follow: give the guard to a task that fetches, and follow it.
+    /// There is no flight to follow. Give the guard to a task that fetches, and wait with the
+    /// follower.
     Lead(LeaderGuard, Follower),
-    /// Follow this flight.
+    /// There is a flight to follow: wait with the follower.
     Follow(Follower),
-    /// The store has changed since the caller looked: look up again.
+    /// The store has changed since the caller's lookup: look up again.
     Changed,
-    /// The response is probably not storable: fetch alone.
+    /// The response is probably not storable: fetch without collapsing.
     Declined,
 }
 
-/// A shard on cache lines of its own, so that its lock does not slow its neighbour.
+/// A shard on cache lines of its own, so that threads that lock neighbouring shards do not slow
+/// each other.
 #[repr(align(128))]
 struct Padded(Mutex<Shard>);
 
@@ -189,9 +194,9 @@ impl Flights {
         JoinResult::Lead(LeaderGuard::new(Arc::clone(self), flight, terms), follower)
     }
 
-    /// Detaches the flights of a primary key from the table, for a purge: no caller joins them any
-    /// more, and their leaders do not begin to store. (A leader that has begun learns of the purge
-    /// by its number.) Returns how many there were. The key is no longer declined.
+    /// Detaches the flights of a primary key from the table, for a purge. No caller joins them any
+    /// more, and their leaders do not begin to store. (A leader that is storing already finds the
+    /// purge in the ring.) Returns the number of detached flights. The key is no longer declined.
     pub(crate) fn detach(&self, hash: u64, primary: &[u8]) -> u64 {
         let mut shard = self.shard(hash).lock();
         shard.declined.forget(hash);
@@ -207,12 +212,12 @@ impl Flights {
         self.shards.iter().map(take).map(|taken| detach_all(&taken)).sum()
     }
 
-    /// Lets fetches of a key be collapsed again, because a response was storable.
+    /// Lets fetches of a key be collapsed again, after one of its responses was storable.
     pub(crate) fn forget_declined(&self, hash: u64) {
         self.shard(hash).lock().declined.forget(hash);
     }
 
-    /// Sums and counts. Takes each shard's lock for a moment.
+    /// Returns the counters of all flights. Takes the lock of each shard for a moment.
     pub(crate) fn stats(&self) -> FlightStats {
         let count = |padded: &Padded| padded.0.lock().flights.len() as u64;
         FlightStats {
@@ -234,7 +239,7 @@ impl Flights {
         &self.events
     }
 
-    /// Removes a flight from the table, so that it can no longer be joined.
+    /// Removes a flight from the table, so that no caller can join it any more.
     pub(super) fn unregister(&self, flight: &Arc<Flight>) {
         self.shard(flight.key().hash).lock().unregister(flight);
     }
@@ -274,7 +279,7 @@ fn detach_all(taken: &[Arc<Flight>]) -> u64 {
 
 #[cfg(test)]
 impl Flights {
-    /// Contradictions between the tables and the counters.
+    /// Returns contradictions between the tables and the counters.
     pub(super) fn check(&self) -> Vec<String> {
         let mut faults = Vec::new();
         let mut held_bytes = 0;

@@ -10,22 +10,23 @@ use super::growing_record::{Opening, Phase, ReadEvent, VariantKey};
 use super::leader_guard::RenewedHead;
 use super::shared::{Flight, FollowerHandle};
 
-/// The outcome of a fetch for a follower.
+/// The outcome of a collapsed fetch for a follower.
 #[derive(Debug)]
 pub enum FollowOutcome {
-    /// A response arrives, or has arrived. If it has a [`BodyReader::base`], check that it is the
-    /// right variant before reading it.
+    /// A response is arriving, or has arrived. If it has a [`BodyReader::base`], check that it is
+    /// the right variant before reading it.
     Growing(BodyReader),
-    /// The stored record was validated and has this head. It may have left the store since.
+    /// The stored record was validated and has this head. The record may have been removed since.
     Validated(RenewedHead),
-    /// Fetch alone: the response is not storable, or its window went on without this follower.
+    /// Fetch without collapsing: the response is not storable, or its window continued without this
+    /// follower.
     Declined,
     /// The fetch failed before any byte of the body could be read, with the leader's own code for
     /// the reason, if it gave one.
     Failed(Option<u16>),
 }
 
-/// Waits for the outcome of a fetch. Dropping it leaves the flight.
+/// Waits for the outcome of a collapsed fetch. Dropping this leaves the flight.
 pub struct Follower {
     handle: Option<FollowerHandle>,
 }
@@ -35,7 +36,7 @@ impl Follower {
         Self { handle: Some(FollowerHandle::new(flight)) }
     }
 
-    /// Polls for the outcome, which is returned once; later polls return `Failed(None)`.
+    /// Polls for the outcome. It is returned once; later polls return `Failed(None)`.
     pub fn poll_outcome(&mut self, cx: &mut Context<'_>) -> Poll<FollowOutcome> {
         let Some(handle) = self.handle.take() else {
             return Poll::Ready(FollowOutcome::Failed(None));
@@ -60,14 +61,14 @@ impl fmt::Debug for Follower {
     }
 }
 
-/// Reads a growing record from its start. Dropping it leaves the flight.
+/// Reads a growing record from its start. Dropping this leaves the flight.
 pub struct BodyReader {
     handle: FollowerHandle,
     opening: Arc<Opening>,
 }
 
 impl BodyReader {
-    /// The head, as the leader gave it.
+    /// The head of the response, as the leader passed it.
     pub fn head(&self) -> &[u8] {
         &self.opening.head
     }
@@ -77,13 +78,13 @@ impl BodyReader {
         self.opening.base.as_ref()
     }
 
-    /// Length of the body, if it was known when the body began.
+    /// The length of the body, if it was known when the body began.
     pub fn body_bytes(&self) -> Option<u64> {
         self.opening.body_bytes
     }
 
-    /// Pushes the next bytes that have arrived to `out`: at most `bytes_max`, and at least one.
-    /// The task is woken when more arrives, or the body ends.
+    /// Pushes the next bytes that have arrived to `out`: at most `bytes_max` bytes, but at least
+    /// one. If there are none, the task is woken when more arrive or the body ends.
     pub fn poll_fragments(
         &mut self,
         cx: &mut Context<'_>,
@@ -93,8 +94,9 @@ impl BodyReader {
         self.handle.poll_read(cx, bytes_max, out)
     }
 
-    /// Tells the flight that the caller's client stalls. Once the body is stored, the flight need
-    /// not hold the rest for this reader: the next read then returns where the body is stored.
+    /// Tells the flight that the reader's client stalls. Once the body is stored in fragments, the
+    /// flight need not hold the rest for this reader: the next read then returns the location of
+    /// the stored body.
     pub fn step_aside(&self) {
         self.handle.step_aside();
     }

@@ -1,19 +1,19 @@
 //! Fragments of a body in flight, and their cost.
 //!
-//! Each piece of memory carries its own charge, which is given back when the last clone is dropped,
-//! wherever that clone is.
+//! Each piece of memory carries its own charge. The charge is given back when the last clone of the
+//! piece is dropped, whoever holds that clone.
 
 use bytes::Bytes;
 
 use super::budget::{ALLOCATION_BYTES, Charge};
 use super::growing_record::JOINED_BYTES_MAX;
 
-/// The cost of an owned `Bytes`: one allocation for the memory, and one for the owner with its
-/// reference count and drop function (two words).
+/// The cost of a `Bytes` with an owner: one allocation for the memory, and one for the owner with
+/// its reference count and drop function (two words).
 const HELD_BYTES: u64 = (size_of::<Held>() + 2 * size_of::<usize>()) as u64 + 2 * ALLOCATION_BYTES;
 
-/// The cost of a fragment beside its bytes: the owner of its memory, and two slots in the list of
-/// the growing record, which may be half empty.
+/// The cost of a fragment besides its bytes: the owner of its memory, and two slots in the list of
+/// the growing record, since the list may be half empty.
 pub(super) const FRAGMENT_OVERHEAD_BYTES: u64 = HELD_BYTES + 2 * size_of::<Fragment>() as u64;
 
 /// A fragment's memory and its charge. The memory is dropped first.
@@ -28,9 +28,10 @@ impl AsRef<[u8]> for Held {
     }
 }
 
-/// Copies `parts` one after another into one exactly sized allocation.
+/// Copies `parts` and then `last` into one exactly sized allocation, which carries the charge.
 ///
-/// Cloning the result never allocates: it has an owner with a reference count from the start.
+/// Cloning the result never allocates, because it has an owner with a reference count from the
+/// start.
 pub(super) fn hold(parts: &[Bytes], last: &[u8], charge: Charge) -> Bytes {
     let bytes_count = parts.iter().map(Bytes::len).sum::<usize>() + last.len();
     let mut bytes = Vec::with_capacity(bytes_count);
@@ -41,14 +42,14 @@ pub(super) fn hold(parts: &[Bytes], last: &[u8], charge: Charge) -> Bytes {
     Bytes::from_owner(Held { bytes: bytes.into_boxed_slice(), _charge: charge })
 }
 
-/// The cost of a fragment of `bytes`.
+/// The cost of a fragment of `bytes` bytes.
 pub(super) fn fragment_cost(bytes: u64) -> u64 {
     bytes.saturating_add(FRAGMENT_OVERHEAD_BYTES)
 }
 
-/// The room reserved for a body of `bytes`: its bytes, the overhead of fragments that are as long
-/// as joined ones on average, and the copy that joining makes. If an origin sends smaller pieces
-/// that cannot be joined, there may be no room for the rest of their cost.
+/// The room that is reserved for a body of `bytes` bytes: the bytes, the overhead of fragments of
+/// half of [`JOINED_BYTES_MAX`] on average, and the copy that joining makes. If an origin sends
+/// smaller pieces that cannot be joined, the reserve may not cover the rest of their cost.
 pub(super) fn body_cost(bytes: u64) -> u64 {
     let fragment_count = 1 + bytes.div_ceil(JOINED_BYTES_MAX / 2);
     let copied_bytes = bytes.min(JOINED_BYTES_MAX);
@@ -59,14 +60,14 @@ pub(super) fn body_cost(bytes: u64) -> u64 {
 /// A fragment of a body.
 #[derive(Clone, Debug)]
 pub(super) struct Fragment {
-    /// Its bytes; never empty.
+    /// The bytes of the fragment; never empty.
     pub(super) bytes: Bytes,
-    /// Offset in the body of the first byte after it.
+    /// The offset in the body of the first byte after the fragment.
     pub(super) end: u64,
 }
 
 impl Fragment {
-    /// Offset in the body of its first byte.
+    /// The offset in the body of the fragment's first byte.
     pub(super) fn start(&self) -> u64 {
         self.end - self.bytes.len() as u64
     }

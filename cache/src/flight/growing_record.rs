@@ -1,14 +1,16 @@
-//! The state of a response that arrives: its phase and head, its fragments, its readers.
+//! The state of a response that is arriving: its phase and head, its fragments, its readers.
 //!
-//! All of it is plain state behind the flight's lock. [`window`](super::window) has the part for
-//! bodies that will not be stored.
+//! The flight's lock guards this state. [`window`](super::window) has the methods for bodies that
+//! will not be stored.
 //!
 //! Invariants:
-//! - `phase` leaves `Waiting` once, `end` leaves `Open` once.
-//! - The fragments cover the body up to `bytes` without gaps. They start at 0; in a window, at or
-//!   before the position of the slowest reader. An aborted body has none. A body that is stored in
-//!   fragments may lack a beginning that only readers that have stepped aside still need.
-//! - A reader that waits has read everything: each change wakes all readers that wait.
+//! - `phase` changes once, from `Waiting`, and `end` changes once, from `Open`.
+//! - The fragments cover the body up to `bytes` without gaps. They start at 0, or, in a window, at
+//!   or before the position of the slowest reader. An aborted body has no fragments. If a body is
+//!   stored in fragments, bytes at its start that only readers aside still need may be missing
+//!   here.
+//! - A reader that waits has read all bytes that have arrived, since each change wakes all readers
+//!   that wait.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -23,15 +25,16 @@ use super::readers::{ReaderId, Readers};
 use super::window::Window;
 use crate::store::LongBody;
 
-/// Appended bytes are joined with smaller fragments before them up to this length: an origin that
-/// sends byte by byte must not cost a fragment's overhead for each.
+/// Appended bytes are joined with the fragments before them, if these are small, to a fragment of
+/// at most this length. Otherwise an origin that sends byte by byte would cost a fragment's
+/// overhead for each byte.
 pub(super) const JOINED_BYTES_MAX: u64 = 8 * 1024;
 
-/// The names and values that select a variant of a resource, in bytes that are not interpreted
-/// here.
+/// The names and values that select a variant of a resource. This module does not interpret their
+/// bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VariantKey {
-    /// The names that select a variant; one set of names per resource.
+    /// The names that select a variant. A resource has one set of names.
     pub names: Vec<u8>,
     /// The values that select this variant.
     pub variant: Vec<u8>,
@@ -42,20 +45,20 @@ pub struct VariantKey {
 pub(crate) struct Opening {
     pub(crate) head: Bytes,
     pub(crate) base: Option<VariantKey>,
-    /// Length of the body, if it was announced.
+    /// The length of the body, if it was announced.
     pub(crate) body_bytes: Option<u64>,
 }
 
-/// The progress of a flight.
+/// The phase of a flight.
 #[derive(Clone)]
 pub(super) enum Phase {
     /// The leader has no response yet.
     Waiting,
     /// The body is arriving, or has arrived.
     Growing(Arc<Opening>),
-    /// The stored record was validated, and has this head.
+    /// The origin has confirmed the stored record, which has this head.
     Validated(RenewedHead),
-    /// Not storable: followers fetch for themselves.
+    /// The response is not storable: followers fetch for themselves.
     Declined,
     /// The leader failed, with its own code for the reason, if it gave one.
     Failed(Option<u16>),
@@ -72,18 +75,18 @@ pub(super) enum End {
 /// The result of a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReadEvent {
-    /// Fragments were handed over.
+    /// Bytes were pushed to the reader's buffer.
     Data,
-    /// The whole body has been handed over.
+    /// The reader has read the whole body.
     Done,
-    /// The rest is no longer held: read it from the store.
+    /// The flight no longer holds the rest of the body: read it from the store.
     Stored {
-        /// Where the body is stored.
+        /// The location of the stored body.
         long: LongBody,
-        /// Bytes that have been handed over.
+        /// The number of bytes that the reader has read.
         offset: u64,
     },
-    /// This reader gets no more: cut the connection.
+    /// This reader gets no more bytes: cut the connection.
     Aborted,
 }
 
@@ -91,16 +94,16 @@ pub(super) struct GrowingRecord {
     pub(super) phase: Phase,
     pub(super) end: End,
     pub(super) fragments: VecDeque<Fragment>,
-    /// Bytes of the body that have arrived.
+    /// The number of bytes of the body that have arrived.
     pub(super) bytes: u64,
-    /// Cost of `fragments`.
+    /// The sum of the costs of `fragments`.
     pub(super) held_bytes: u64,
     pub(super) readers: Readers,
-    /// Set once bytes that all readers have read may be dropped.
+    /// Present once bytes that all readers have read may be dropped.
     pub(super) window: Option<Window>,
-    /// Where the finished body is, if it is stored in fragments.
+    /// The location of the finished body, if it is stored in fragments.
     pub(super) stored: Option<LongBody>,
-    /// A purge has detached the flight from the table.
+    /// Whether the flight was detached from the table, because of a purge.
     pub(super) detached: bool,
     /// The waker of a leader that waits for room in the window.
     pub(super) leader: Option<Waker>,
@@ -122,19 +125,20 @@ impl GrowingRecord {
         }
     }
 
-    /// The phase for a follower that has read nothing yet.
+    /// The phase as it is for a follower that has read nothing yet.
     pub(super) fn phase_for(&mut self, id: ReaderId) -> Phase {
         match &self.phase {
             Phase::Growing(_) if self.end == End::Aborted => Phase::Failed(None),
-            // The window cut this follower off. It has sent nothing to its client, so it can still
-            // fetch.
+            // The window has cut this follower off. The follower has sent nothing to its client, so
+            // it can still fetch.
             Phase::Growing(_) if self.readers.find(id).is_none() => Phase::Declined,
             phase => phase.clone(),
         }
     }
 
-    /// The last fragments, with which the next `bytes` bytes are joined. Each fragment is at most
-    /// twice as long as all bytes behind it together, so a byte is copied a few times at most.
+    /// Returns clones of the last fragments, with which the next `bytes` bytes are joined. Each of
+    /// these fragments is at most twice as long as all bytes behind it together, so a byte is
+    /// copied only a few times.
     pub(super) fn tail(&self, bytes: usize) -> Vec<Bytes> {
         let mut joined_bytes = bytes as u64;
         let mut tail = Vec::new();
@@ -153,7 +157,8 @@ impl GrowingRecord {
         tail
     }
 
-    /// Publishes bytes; the first `repeated_bytes` of them repeat the end of the body.
+    /// Publishes bytes. The first `repeated_bytes` of them repeat the last bytes of the body so
+    /// far.
     pub(super) fn publish(&mut self, bytes: Bytes, repeated_bytes: u64, wakers: &mut Vec<Waker>) {
         debug_assert!(repeated_bytes <= self.bytes, "only published bytes are repeated");
         debug_assert_eq!(self.end, End::Open, "a body that has ended does not grow");
@@ -169,14 +174,14 @@ impl GrowingRecord {
         self.release();
     }
 
-    /// Takes all fragments out.
+    /// Removes and returns all fragments.
     pub(super) fn take_fragments(&mut self) -> VecDeque<Fragment> {
         self.held_bytes = 0;
         std::mem::take(&mut self.fragments)
     }
 
-    /// Hands a reader clones of its next bytes, at most `bytes_max` and at least one. `None` if it
-    /// has to wait.
+    /// Pushes clones of a reader's next bytes to `out`: at most `bytes_max` bytes, but at least
+    /// one. Returns `None` if the reader has to wait.
     pub(super) fn read(
         &mut self,
         id: ReaderId,
@@ -202,19 +207,20 @@ impl GrowingRecord {
         if let Some(reader) = self.readers.find(id) {
             reader.offset = offset + read_bytes;
         }
-        // Only a reader that was in the first fragment can have kept it from being released.
+        // Only a reader whose position was in the first fragment can have kept that fragment from
+        // being released.
         if self.fragments.front().is_some_and(|first| offset < first.end) {
             self.release();
         }
         Some(ReadEvent::Data)
     }
 
-    /// The offset of the first byte that is held.
+    /// The offset in the body of the first byte that is held.
     fn held_from(&self) -> u64 {
         self.fragments.front().map_or(self.bytes, Fragment::start)
     }
 
-    /// Pushes clones of the held bytes of `range`. Returns their number.
+    /// Pushes clones of the held bytes of `range` to `out`. Returns the number of bytes.
     pub(super) fn clone_range(&self, range: Range<u64>, out: &mut Vec<Bytes>) -> u64 {
         let first = self.fragments.partition_point(|fragment| fragment.end <= range.start);
         let mut cloned_bytes = 0;
@@ -232,8 +238,8 @@ impl GrowingRecord {
     }
 
     /// Registers the reader's waker for the next change, and takes the leader's waker, since the
-    /// leader may count how long readers wait. Returns a waker to drop and one to wake, both
-    /// outside of the lock.
+    /// leader may have to measure how long readers wait. Returns a waker to drop and a waker to
+    /// wake, both outside of the lock.
     pub(super) fn wait(
         &mut self,
         id: ReaderId,

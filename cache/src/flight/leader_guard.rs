@@ -15,31 +15,31 @@ use super::shared::Flight;
 /// Why a response is not stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FillRefused {
-    /// Its body is longer than the longest that is stored. The next response for the key is
+    /// Its body is longer than the longest body that is stored. The next response for the key is
     /// expected to be too long as well.
     TooLarge,
-    /// There is no room for it now.
+    /// The budget for growing records has no room for it now.
     NoRoom,
 }
 
-/// The head that followers get when a stored record was validated.
+/// The head that followers get after a stored record was validated.
 #[derive(Clone, Debug)]
 pub struct RenewedHead {
     /// The new head.
     pub head: Bytes,
-    /// The sequence of the record that has this head; `None` if it is not stored.
+    /// The sequence of the stored record with this head; `None` if no stored record has it.
     pub sequence: Option<u64>,
 }
 
-/// The leader's obligation to end its flight. Dropping it before the flight is settled fails the
-/// fetch for all followers and aborts the body.
+/// The leader's guard, which has to end the flight. If it is dropped before the flight is settled,
+/// the fetch fails for all followers, and the body is aborted.
 pub(crate) struct LeaderGuard {
     pub(super) flights: Arc<Flights>,
     pub(super) flight: Arc<Flight>,
-    /// Whether the flight is joinable before its response arrives.
+    /// Whether others can join the flight before its response arrives.
     policy: JoinPolicy,
     declined_ms: u64,
-    /// The flight has ended; the drop has nothing to do.
+    /// Whether the flight has ended, so that the drop has nothing to do.
     pub(super) is_settled: bool,
 }
 
@@ -70,16 +70,16 @@ impl LeaderGuard {
         self.flight.purge_noted
     }
 
-    /// Ends the flight of a response that is not storable: followers fetch for themselves, and the
-    /// key is not collapsed for `declined_ms` of the leader's terms from `now_ms`.
+    /// Ends the flight of a response that is not storable. Followers fetch for themselves, and
+    /// fetches of the key are not collapsed for `declined_ms` of the leader's terms from `now_ms`.
     pub(crate) fn decline(self, now_ms: u64) {
-        // Out of the table first: no caller may join a flight that is settled.
+        // The flight leaves the table first, because no caller may join a settled flight.
         self.unregister_declined(now_ms);
         self.settle(Phase::Declined);
     }
 
-    /// Ends the flight of a response that is not storable, although the next one may be: followers
-    /// fetch for themselves.
+    /// Ends the flight of a response that is not storable, although the next one may be. Followers
+    /// fetch for themselves, and later fetches of the key are collapsed.
     pub(crate) fn decline_once(self) {
         self.flights.unregister(&self.flight);
         self.settle(Phase::Declined);
@@ -91,8 +91,9 @@ impl LeaderGuard {
         self.settle(Phase::Failed(Some(code)));
     }
 
-    /// RFC 9111 §4.3.4: tells the followers that the stored record is good, with a new head. The
-    /// caller stores that head first; followers get it in any case.
+    /// RFC 9111 §4.3.4: tells the followers that the origin has confirmed the stored record, with a
+    /// new head. The caller stores that head before this call if it can. Followers get the head in
+    /// any case.
     pub(crate) fn validated(self, renewed: RenewedHead) {
         self.flights.unregister(&self.flight);
         self.settle(Phase::Validated(renewed));
@@ -107,11 +108,11 @@ impl LeaderGuard {
         self.is_settled = true;
     }
 
-    /// Begins a body that is to be stored. `base` is given if the response has variants,
-    /// `body_bytes` if its length is known: then room for that much is reserved.
+    /// Begins a body that is to be stored. `base` is given if the response has variants, and
+    /// `body_bytes` if the length of its body is known. Then room for the whole body is reserved.
     ///
     /// # Errors
-    /// Why it cannot be stored, and the guard back: followers still wait.
+    /// Returns the reason if the body cannot be stored, and the guard, whose followers still wait.
     pub(crate) fn begin(
         self,
         head: &[u8],

@@ -1,7 +1,7 @@
 //! Flights: responses that are arriving, each fetched by one leader and read by many followers.
 //!
-//! This module does not know the store: a caller brings a [`Gate`] that answers for it, and the
-//! leader stores the bytes that arrive. Flights are private to a process.
+//! This module does not access the store: a caller passes a [`Gate`] that answers for the store,
+//! and the leader stores the bytes that arrive. Flights are private to a process.
 //!
 //! | role | uses |
 //! |---|---|
@@ -11,17 +11,19 @@
 //! | purge | [`Flights::detach`], [`Flights::detach_where`] |
 //!
 //! Invariants:
-//! - All fragments and heads that are held, and all room reserved for bodies of known length, never
-//!   exceed `growing_bytes_max` together. Bytes are charged before they are kept, and given back
-//!   when their last clone is dropped. ([`body_writer`] names the exceptions.)
-//! - A flight that can be joined will be stored, or has been: a flight that was detached or became
-//!   a window is in no table.
-//! - A flight that is not joinable before its response arrives has no entry in the table until then.
-//! - A flight leaves the table only after its response is stored and its readers know its end. So a
-//!   caller that finds no flight, and then asks its gate, finds the record.
-//! - Published bytes never move and never change; a reader sees one version from start to end.
-//! - Lock order: shard, then flight. Never two of a kind. Gates and the predicates of purges run
-//!   under a shard's lock; wakers are woken and dropped outside of all locks.
+//! - All fragments and heads that flights hold, and all room that is reserved for bodies of known
+//!   length, never exceed `growing_bytes_max` together. Bytes are charged before they are kept, and
+//!   given back when their last clone is dropped. ([`body_writer`] names the exceptions.)
+//! - A flight leaves the table as soon as it is certain that its response will not be stored: when
+//!   it is detached, declined, failed, or becomes a window.
+//! - A flight that callers cannot join before its response arrives enters the table only then.
+//! - A flight whose response is stored leaves the table only after that, when its readers know its
+//!   end. So if a caller finds no flight under the shard's lock, its gate has seen the stored
+//!   record under that lock.
+//! - Published bytes never move and never change. A reader sees one version from start to end.
+//! - Lock order: shard, then flight. A thread never holds two locks of a kind. Gates and the
+//!   predicates of purges run under a shard's lock. Wakers are woken and dropped outside of all
+//!   locks.
 
 mod body_writer;
 mod budget;

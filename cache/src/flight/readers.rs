@@ -1,4 +1,4 @@
-//! The followers and readers of a flight: the position of each, and its waker.
+//! The followers and readers of a flight: the position and the waker of each.
 
 use std::task::{Context, Waker};
 
@@ -6,15 +6,17 @@ use std::task::{Context, Waker};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ReaderId(usize);
 
-/// One follower or reader.
+/// The state of one follower or reader.
 pub(super) struct ReaderState {
-    /// Bytes of the body that it has read.
+    /// The number of bytes of the body that the reader has read.
     pub(super) offset: u64,
-    /// How long the leader of a window waited for it while other readers waited for the leader.
+    /// The total time for which the leader of a window waited for this reader while other readers
+    /// waited for the leader.
     pub(super) stalled_ms: u64,
-    /// Whether the window has cut it off.
+    /// Whether the window has cut the reader off.
     pub(super) cut: bool,
-    /// Whether its client stalls, so that it reads the stored fragments from the store later.
+    /// Whether the reader has stepped aside: its client stalls, and it will read the rest from the
+    /// store if the body is stored in fragments.
     pub(super) is_aside: bool,
     waker: Option<Waker>,
 }
@@ -44,7 +46,8 @@ impl Readers {
         ReaderId(index)
     }
 
-    /// Removes a reader. The caller drops its waker outside of the lock.
+    /// Removes a reader and returns its state. The caller drops the state, with its waker, outside
+    /// of the lock.
     pub(super) fn detach(&mut self, ReaderId(index): ReaderId) -> Option<ReaderState> {
         let attached = self.slots.get_mut(index)?.take();
         if attached.is_some() {
@@ -58,15 +61,15 @@ impl Readers {
         self.slots.get_mut(index)?.as_mut().filter(|attached| !attached.cut)
     }
 
-    /// Cuts a reader off. Returns its waker, to be woken.
+    /// Cuts a reader off. Returns its waker, which the caller wakes.
     pub(super) fn cut(&mut self, id: ReaderId) -> Option<Waker> {
         let attached = self.find(id)?;
         attached.cut = true;
         attached.waker.take()
     }
 
-    /// Registers `cx` for the next change. Returns the waker that it replaces, to be dropped
-    /// outside of the lock.
+    /// Registers the task of `cx` to be woken by the next change. Returns the waker that this
+    /// replaces, to be dropped outside of the lock.
     pub(super) fn wait(&mut self, id: ReaderId, cx: &Context<'_>) -> Option<Waker> {
         let attached = self.find(id)?;
         if attached.waker.as_ref().is_some_and(|waker| waker.will_wake(cx.waker())) {
@@ -99,7 +102,7 @@ impl Readers {
         here.map(|(_, attached)| attached.offset).min()
     }
 
-    /// The reader with the lowest position.
+    /// The reader with the lowest position, and this position.
     pub(super) fn slowest(&self) -> Option<(ReaderId, u64)> {
         self.iter().map(|(id, attached)| (id, attached.offset)).min_by_key(|&(_, offset)| offset)
     }

@@ -18,17 +18,17 @@ impl Shard {
         Self { flights: HashTable::new(), declined: Declined::new() }
     }
 
-    /// The flight of a key.
+    /// The flight of a key, if callers can join one.
     pub(super) fn flight(&self, flight_hash: u64, key: FlightKey<'_>) -> Option<&Arc<Flight>> {
         self.flights.find(flight_hash, |flight| flight.key() == key)
     }
 
-    /// Makes a flight joinable.
+    /// Adds a flight, so that callers can join it.
     pub(super) fn register(&mut self, flight: Arc<Flight>) {
         self.flights.insert_unique(flight.flight_hash, flight, |flight| flight.flight_hash);
     }
 
-    /// Removes a flight, if it is still there.
+    /// Removes a flight, if it is still in this shard.
     pub(super) fn unregister(&mut self, flight: &Arc<Flight>) {
         let same = |registered: &Arc<Flight>| Arc::ptr_eq(registered, flight);
         if let Ok(found) = self.flights.find_entry(flight.flight_hash, same) {

@@ -1,10 +1,10 @@
 //! One flight: a fetch, its followers, and the growing record behind its lock.
 //!
-//! A flight, its key and its readers are not charged: there are no more of them than requests in
-//! progress, and they belong to those requests' memory.
+//! A flight, its key and its readers are not charged to the budget: there are no more of them than
+//! requests in progress, and they count as memory of those requests.
 //!
-//! Wakers are woken and dropped after the lock is released: both may run foreign code, which may
-//! call back into the flight.
+//! Wakers are woken and dropped after the lock is released. Both run foreign code, which may call
+//! back into the flight.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -21,9 +21,9 @@ use super::window::{Room, Window};
 use crate::store::LongBody;
 
 pub(super) struct Flight {
-    /// Hash of the primary key: names the shard.
+    /// The hash of the primary key, which chooses the shard.
     hash: u64,
-    /// Hash of primary key and variant: finds the flight in its shard.
+    /// The hash of primary key and variant, by which the shard finds the flight.
     pub(super) flight_hash: u64,
     primary: Box<[u8]>,
     variant: Option<Box<[u8]>>,
@@ -72,7 +72,8 @@ impl Flight {
         !matches!(self.growing.lock().phase, Phase::Waiting)
     }
 
-    /// Ends the body. Only the first call has an effect. An aborted body loses its fragments.
+    /// Ends the body. Only the first call has an effect. If the body is aborted, its fragments are
+    /// dropped.
     pub(super) fn end(&self, end: End) {
         let unread = self.change(|growing, wakers| {
             if growing.end == End::Open {
@@ -84,8 +85,8 @@ impl Flight {
         drop(unread);
     }
 
-    /// Records that a purge has removed the flight from the table: with its next append the body
-    /// becomes a window.
+    /// Records that the flight was removed from the table because of a purge. With the next append,
+    /// the body becomes a window.
     pub(super) fn detach(&self) {
         self.growing.lock().detached = true;
     }
@@ -94,15 +95,15 @@ impl Flight {
         self.growing.lock().detached
     }
 
-    /// Makes the body a window. The flight must be out of the table.
+    /// Makes the body a window. The caller has removed the flight from the table.
     pub(super) fn slide(&self, window_bytes: u64) {
         let mut growing = self.growing.lock();
         growing.window = Some(Window::new(window_bytes));
         growing.release();
     }
 
-    /// Records the fragments in which the finished body is stored: readers that stepped aside
-    /// continue there.
+    /// Records the location of the finished body, which is stored in fragments. Readers that
+    /// stepped aside continue there.
     pub(super) fn stored(&self, long: LongBody) {
         self.growing.lock().stored = Some(long);
     }
@@ -114,13 +115,13 @@ impl Flight {
         }
     }
 
-    /// The last fragments, with which the next `bytes` bytes are joined.
+    /// Clones of the last fragments, with which the next `bytes` bytes are joined.
     pub(super) fn tail(&self, bytes: usize) -> Vec<Bytes> {
         self.growing.lock().tail(bytes)
     }
 
-    /// Publishes bytes; the first `repeated_bytes` of them repeat the end of the body. Returns
-    /// false if the body is a window without readers.
+    /// Publishes bytes. The first `repeated_bytes` of them repeat the last bytes of the body so
+    /// far. Returns false if the body is a window without readers.
     pub(super) fn publish(&self, bytes: Bytes, repeated_bytes: u64) -> bool {
         self.change(|growing, wakers| {
             growing.publish(bytes, repeated_bytes, wakers);
@@ -128,7 +129,7 @@ impl Flight {
         })
     }
 
-    /// Whether the leader of a window may append, and whether a reader was cut off.
+    /// Polls for room to append. Also returns whether a reader was cut off.
     pub(super) fn poll_room(
         &self,
         cx: &Context<'_>,
@@ -146,7 +147,7 @@ impl Flight {
         self.change(|growing, wakers| growing.cut_slowest(wakers))
     }
 
-    /// The cost of the fragments that are held.
+    /// The sum of the costs of the fragments that are held.
     #[cfg(test)]
     pub(super) fn held_bytes(&self) -> u64 {
         self.growing.lock().held_bytes
@@ -206,8 +207,8 @@ impl FollowerHandle {
 }
 
 impl FollowerHandle {
-    /// Until this reader reads again, the flight keeps no bytes for it alone that are stored in
-    /// fragments.
+    /// Lets the flight drop bytes that only this reader still needs, once the body is stored in
+    /// fragments. This lasts until the reader reads again.
     pub(super) fn step_aside(&self) {
         let mut growing = self.flight.growing.lock();
         if let Some(reader) = growing.readers.find(self.id) {
@@ -221,7 +222,7 @@ impl Drop for FollowerHandle {
     fn drop(&mut self) {
         let mut growing = self.flight.growing.lock();
         let left = growing.readers.detach(self.id);
-        debug_assert!(left.is_some(), "a handle is registered until it is dropped");
+        debug_assert!(left.is_some(), "a follower's handle is registered until it is dropped");
         growing.release();
         let leader = growing.leader_to_wake();
         drop(growing);

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Events so far. `Relaxed`: they publish no data.
+/// Counters of events. They are `Relaxed`, since they publish no data.
 #[derive(Debug, Default)]
 pub(super) struct Events {
     pub(super) refused_large: AtomicU64,
@@ -12,29 +12,30 @@ pub(super) struct Events {
     pub(super) declined: AtomicU64,
 }
 
-/// A snapshot of all flights. It reads one shard after another, so changes in between make
-/// the numbers inexact.
+/// A snapshot of all flights. The shards are read one after another, so the numbers are inexact if
+/// flights change between two reads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct FlightStats {
-    /// Fetches that can be joined.
+    /// The number of fetches that requests can join.
     pub(crate) flight_count: u64,
-    /// Bytes that flights hold or have reserved, including bytes of ended flights that are still
-    /// being sent.
+    /// The bytes that flights hold or have reserved, including the bytes of ended flights that are
+    /// still being sent.
     pub(crate) growing_bytes: u64,
-    /// Responses that were refused because their announced body is too long.
+    /// The number of responses that were refused because their announced body is too long.
     pub(crate) refused_large: u64,
-    /// How often there was no room for a response, or for more of it.
+    /// The number of times that there was no room for a response or for more of it.
     pub(crate) refused_no_room: u64,
-    /// Growing records that became a sliding window.
+    /// The number of growing records that became a sliding window.
     pub(crate) outgrown: u64,
-    /// Readers that a window cut off.
+    /// The number of readers that a window cut off.
     pub(crate) readers_cut: u64,
-    /// Fetches whose response was not storable.
+    /// The number of fetches whose response was not storable, so that their key is declined for
+    /// some time.
     pub(crate) declined: u64,
 }
 
 impl Events {
-    /// The snapshot, without the numbers that the tables and the budget have.
+    /// A snapshot of these counters. The numbers from the table and the budget are zero.
     pub(super) fn stats(&self) -> FlightStats {
         FlightStats {
             refused_large: self.refused_large.load(Relaxed),

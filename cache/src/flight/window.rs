@@ -1,18 +1,18 @@
-//! A sliding window: a body that will not be stored. It holds bytes that some reader has not read,
-//! up to a limit. Its leader waits for the slowest reader, and cuts off one that makes the others
-//! wait too long.
+//! A sliding window: the form of a body that will not be stored. It holds the bytes that some
+//! reader has not read, up to a limit. The leader waits for the slowest reader, and cuts off a
+//! reader that makes the others wait too long.
 
 use std::task::{Context, Poll, Waker};
 
 use super::growing_record::GrowingRecord;
 use super::readers::ReaderId;
 
-/// The limits of a window.
+/// The limit of a window, and the wait of its leader.
 pub(super) struct Window {
-    /// The leader waits while this many bytes are held. After the budget had no room for an append
-    /// it is 1: the leader waits while anything is held.
+    /// The leader waits while at least this many bytes are held. It is 1 after an append for which
+    /// the budget had no room: then the leader waits while anything is held.
     pub(super) bytes_max: u64,
-    /// The reader that the leader waits for, and the time of its last poll.
+    /// The reader for which the leader waits, and the time of the leader's last poll.
     stall: Option<(ReaderId, u64)>,
 }
 
@@ -33,7 +33,7 @@ pub(super) enum Room {
 
 impl GrowingRecord {
     /// If the body is a window, drops bytes that all readers have read. Once the body is stored,
-    /// readers that stepped aside do not count.
+    /// readers that have stepped aside do not count.
     pub(super) fn release(&mut self) {
         if self.window.is_none() {
             return;
@@ -48,7 +48,7 @@ impl GrowingRecord {
         }
     }
 
-    /// Takes the leader's waker if the leader can go on.
+    /// Takes the leader's waker if the leader can continue: there is room, or there are no readers.
     pub(super) fn leader_to_wake(&mut self) -> Option<Waker> {
         if self.has_room() || self.readers.is_empty() { self.leader.take() } else { None }
     }
@@ -57,7 +57,7 @@ impl GrowingRecord {
         self.window.as_ref().is_none_or(|window| self.held_bytes < window.bytes_max)
     }
 
-    /// Polls for room to append; registers the leader if there is none.
+    /// Polls for room to append. Registers the leader's waker if it has to wait.
     pub(super) fn poll_room(&mut self, cx: &Context<'_>, now_ms: u64) -> Poll<Room> {
         if self.window.is_some() && self.readers.is_empty() {
             return Poll::Ready(Room::NoReaders);
@@ -73,8 +73,8 @@ impl GrowingRecord {
         Poll::Pending
     }
 
-    /// Charges the time since the leader's last poll to the reader that it waited for. Returns true
-    /// if that reader's time is up, and it is cut off.
+    /// Adds the time since the leader's last poll to the reader for which it waited. If the
+    /// reader's total exceeds the limit, cuts the reader off and returns true.
     pub(super) fn count_stall(
         &mut self,
         now_ms: u64,
@@ -107,7 +107,7 @@ impl GrowingRecord {
         true
     }
 
-    /// The slowest reader, if another one has read everything and waits.
+    /// The slowest reader, if another reader has read everything and waits for it.
     fn stalling(&self) -> Option<ReaderId> {
         let (slowest, offset) = self.readers.slowest()?;
         let others_wait = self.readers.iter().any(|(_, reader)| reader.offset == self.bytes);
