@@ -1,4 +1,4 @@
-//! Purges against fills on the real index, and the ring during a write.
+//! Models of purges and fills on the real index, and of reads of the ring during a write.
 //!
 //! | field | written by | read by |
 //! |---|---|---|
@@ -25,7 +25,7 @@ type Words = Arc<Box<[AtomicU64]>>;
 const STALE: u32 = 0;
 const NEW: u32 = 1;
 
-/// A slot holds two words of a key: the bytes of some key.
+/// Returns the bytes of a test key, which fill the two words that a slot has for a predicate.
 const fn bytes(key: u8) -> [u8; PREDICATE_BYTES_MAX] {
     [key; PREDICATE_BYTES_MAX]
 }
@@ -34,10 +34,10 @@ const OTHER: [u8; PREDICATE_BYTES_MAX] = bytes(KEY + 1);
 
 struct World {
     purges: PurgeRing<Words>,
-    /// The content of the origin.
+    /// The location that stands for the origin's content.
     origin: AtomicU64,
     is_done: AtomicU64,
-    /// Words in place of an index, or of a fetch.
+    /// A word that stands for an index or for a fetch.
     word: AtomicU64,
     second_word: AtomicU64,
     lock: Mutex<()>,
@@ -65,7 +65,7 @@ impl World {
     }
 }
 
-/// Stores the origin's response, unless a purge is newer.
+/// Stores the origin's response, unless a newer purge matches it.
 fn store_checked(world: &World, store: &Store, row: &Row, noted: u64, location: u32) {
     let Ok(unchecked) = store.publish(row, KEY, location) else {
         return;
@@ -96,7 +96,8 @@ fn purge(world: &World, store: &Store, row: &Row) {
 
 type Work = fn(&World, &Store, &Row);
 
-/// A fill and a purge, and a lookup after the acknowledgement.
+/// Runs a fill and a purge concurrently. Looks up the key after the acknowledgement, and again at
+/// the end.
 fn fill_against(fill: Work, purge: Work) {
     let (world, store) = (world(2), store());
     let (of_fill, of_purge) = (Arc::clone(&world), Arc::clone(&world));
@@ -149,8 +150,9 @@ fn models_of_wrong_purges_and_fills_fail() {
     });
 }
 
-/// A purger dies after its announcement, and the purge lock goes to another one. In the model one
-/// thread is both, since the lock orders the second after everything that the first one did.
+/// A purger dies after its announcement, and another participant takes the purge lock. In the model
+/// one thread plays both, since the lock orders the second participant after all steps of the first
+/// one.
 fn die_and_repeat(world: &World, store: &Store, row: &Row) {
     world.origin.store(u64::from(NEW), Relaxed);
     world.purges.raise(world.purges.write(Predicate::Key(&OURS)));
@@ -179,14 +181,15 @@ fn repeating_the_walk_of_a_dead_purger_misses_nothing() {
     });
 }
 
-/// The value of an empty word, in an index with a single word.
+/// The value of an empty word of an index that has only one word.
 const EMPTY: u64 = 0;
 
 fn live(location: u32) -> u64 {
     u64::from(location) * 2 + 2
 }
 
-/// As [`store_checked`]. Returns the newest purge that was checked, if the record was stored.
+/// As [`store_checked`], with a plain word as the index. Returns the newest purge that was checked,
+/// or `None` if the record was not stored.
 fn store_word(world: &World, word: &AtomicU64, noted: u64, location: u32) -> Option<u64> {
     let unchecked = live(location) + 1;
     word.compare_exchange(EMPTY, unchecked, Relaxed, Relaxed).ok()?;
@@ -216,8 +219,8 @@ impl World {
     }
 }
 
-/// A fill of two records, each with its own word. The second is checked against the purges after
-/// the check of the first one.
+/// A fill of two records, each with its own word. The second record is checked only against purges
+/// that the first check did not cover.
 fn two_records() {
     let world = world(2);
     let purger = Arc::clone(&world);
@@ -240,7 +243,7 @@ fn the_checked_number_can_replace_the_noted_one() {
     }
 }
 
-/// Two purges of two keys, in any order, and a fill of the first key.
+/// Two purges of different keys, in any order, and a fill of the first key.
 fn two_purges() {
     let world = world(4);
     let filler = Arc::clone(&world);
@@ -265,7 +268,8 @@ fn two_concurrent_purges_both_count() {
     holds_within(Some(3), "purge: two purges, one fill", two_purges);
 }
 
-/// Our purge is announced. While it is read, two others come, and the second overwrites its slot.
+/// The purge of our key is announced. While it is read, two other purges are announced, and the
+/// second overwrites its slot.
 fn overwritten() {
     let world = world(2);
     world.purges.announce(Predicate::Key(&OURS));
@@ -289,7 +293,8 @@ fn a_slot_that_is_overwritten_while_it_is_read_counts_as_a_match() {
     }
 }
 
-/// The fetch of another thread, which a purge does not end, is found after the acknowledgement.
+/// A caller finds another thread's fetch after a purge was acknowledged; the purge has not ended
+/// this fetch.
 fn join_flight(may_join: fn(&World, u64) -> bool) {
     let world = world(2);
     let (leader, purger) = (Arc::clone(&world), Arc::clone(&world));

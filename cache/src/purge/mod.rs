@@ -1,53 +1,56 @@
-//! The purge ring: the recent purges, with which fills check that they store no purged response.
+//! The purge ring: a record of the recent purges. Each fill checks the ring before it makes a
+//! response live, so that it stores no purged response.
 //!
-//! A purge walks over the stored records. It cannot find a response that was fetched before it and
-//! is stored behind its walk, perhaps by another process. So every fill checks the ring.
-//! `docs/format/store.md`, "Purges", describes the bytes.
+//! A purge walks over the stored records. It cannot find a response that was fetched before the
+//! purge and is stored after the walk has passed, perhaps by another process. So every fill checks
+//! the ring. `docs/format/store.md`, "Purges", describes the bytes.
 //!
 //! | actor | does |
 //! |---|---|
-//! | purger, under the purge lock | [`PurgeRing::announce`]: slot, `purge_seq`, fence |
-//! | purger; for many keys without the lock | walks and removes matches, unchecked words too |
-//! | | acknowledges |
+//! | purger, under the purge lock | [`PurgeRing::announce`]: writes a slot, raises `purge_seq`, fence |
+//! | purger (a purge of many keys: without the lock) | walks and removes matches, also unchecked words |
+//! | | acknowledges the purge |
 //! | fill | [`PurgeRing::noted`], then asks the origin |
-//! | | publishes unchecked, fence |
-//! | | [`PurgeRing::check`]: makes it live, or withdraws it |
-//! | follower | joins, unless [`PurgeRing::is_newer`] by the number that the leader noted |
+//! | | publishes its word as unchecked, fence |
+//! | | [`PurgeRing::check`]; then makes the word live, or withdraws it |
+//! | follower | joins, unless [`PurgeRing::is_newer`] for the number that the leader noted |
 //!
-//! So either the walk finds the word, or the fill finds the purge.
+//! So either the purge's walk finds the fill's word, or the fill finds the purge.
 //!
 //! | word | written by | read by |
 //! |---|---|---|
 //! | `purge_seq` | holder of the purge lock | all |
 //! | a slot | holder of the purge lock, before `purge_seq` | fills, repeaters of a purge |
 //!
-//! The purge that comes one ring later overwrites a slot. A concurrent reader may read anything
-//! from it. So a reader loads `purge_seq` again afterwards: if as many purges are newer than the
-//! noted one as the ring holds, the record counts as purged. `purge_seq` is raised before the slot
-//! is overwritten for the next time.
+//! A slot is reused by a later purge, whose number is higher by the number of slots. A fill that
+//! reads the slot during this may read any mixture of the two. So it loads `purge_seq` again
+//! afterwards. If at least as many purges are newer than the noted one as the ring has slots, the
+//! fill's record counts as purged. `purge_seq` is raised before the slot is overwritten the next
+//! time.
 //!
-//! A purger may die at any instruction; nothing that it did was acknowledged then. If it held the
-//! purge lock, the next owner repeats the walk of the [last](PurgeRing::last) purge before its own,
-//! if that was of one key, and finds:
+//! A purger may die at any instruction. It had acknowledged nothing then. If it held the purge
+//! lock, the next owner reads the [last](PurgeRing::last) purge before it announces its own. If
+//! that is a purge of one key, the next owner repeats its walk:
 //!
-//! | death | `purge_seq` | slot of n + 1 | the next owner |
+//! | death of the purger of n + 1 | `purge_seq` | slot of n + 1 | the next owner |
 //! |---|---|---|---|
-//! | while writing the slot | n | torn | repeats the walk of n; rewrites the slot |
-//! | at `purge.written` | n | complete | the same: this purge never happened |
-//! | at `purge.announced` | n + 1 | complete | walks for n + 1 in its place |
-//! | in the walk, or after it | n + 1 | complete | walks for n + 1 again |
+//! | while it writes the slot | n | torn | repeats the walk for n; rewrites the slot |
+//! | at `purge.written` | n | complete | the same: purge n + 1 never happened |
+//! | at `purge.announced` | n + 1 | complete | walks for n + 1 |
+//! | in its walk, or after it | n + 1 | complete | walks for n + 1 again |
 //!
-//! The records that a purge of many keys had not reached stay until the next purge of them.
+//! After the death of the purger of many keys, the records that its walk had not reached stay
+//! stored until a later purge matches them.
 //!
-//! No fill uses a torn slot. Before, the slot held the purge of one ring earlier. A fill for which
-//! that purge is newer already sees as many newer purges as the ring holds, so its record counts as
-//! purged.
+//! No fill relies on a torn slot. Before, the slot held the purge whose number is lower by the
+//! number of slots. A fill that has to check that purge sees as many newer purges as the ring has
+//! slots, so its record counts as purged anyway.
 //!
 //! Invariants:
-//! - A purge may remove more than was asked for, never less: damage counts as a purge of
+//! - A purge may remove more records than requested, but never fewer: damage counts as a purge of
 //!   everything.
-//! - No number is given to two purges if the first may have been seen.
-//! - Nothing here waits, and no shared word can cause a panic.
+//! - No two purges get the same number if the first of them may have been seen.
+//! - No function here waits, and no value of a shared word causes a panic.
 
 mod predicate;
 mod ring;

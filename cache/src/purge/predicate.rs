@@ -5,41 +5,41 @@ use crate::tags::EncodedTagExpr;
 
 const WORD_BYTES: usize = 8;
 
-/// The longest predicate that fits into a slot: one word holds the number of the purge, one its
-/// kind and length.
+/// The most bytes that a predicate in a slot can have. One word of the slot holds the number of the
+/// purge, and one the predicate's kind and length.
 pub(crate) const PREDICATE_BYTES_MAX: usize = (SLOT_WORDS - 2) * WORD_BYTES;
 
-/// A buffer for the bytes of any predicate.
+/// A buffer that is large enough for the bytes of any predicate.
 pub(super) type PredicateBuffer = [u8; PREDICATE_BYTES_MAX];
 
-/// The records that a purge removes.
+/// Selects the records that a purge removes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Predicate<'a> {
     /// The resource with this primary key, with all its variants.
     Key(&'a [u8]),
-    /// All resources whose primary key starts with this.
+    /// All resources whose primary key starts with this prefix.
     Prefix(&'a [u8]),
-    /// The records below a prefix whose tags match.
+    /// The records whose primary key starts with this prefix and whose tags match this expression.
     Tags(&'a [u8], EncodedTagExpr<'a>),
-    /// All records. Also stands for predicates that this version does not know.
+    /// All records. A predicate of a kind that this version does not know is read as this one.
     All,
 }
 
-/// The kinds as numbers.
+/// The numbers of the kinds of predicates.
 pub(super) mod kind {
     pub(crate) const KEY: u64 = 1;
     pub(crate) const PREFIX: u64 = 2;
     pub(crate) const ALL: u64 = 3;
-    /// Followed by two bytes with the length of the prefix, the prefix, and the expression.
+    /// The bytes are: the length of the prefix (two bytes), the prefix, the expression.
     pub(crate) const TAGS: u64 = 4;
 }
 
-/// The kind is in the low half of a word, the length in the high half.
+/// The kind is in the low half of the word, and the length in the high half.
 const LENGTH_SHIFT: u32 = 32;
 
 impl<'a> Predicate<'a> {
-    /// Whether it matches a record with these tags that has this primary key, or is one of its
-    /// variants.
+    /// Whether the predicate matches a record with these tags that has this primary key or is a
+    /// variant of it.
     pub(crate) fn matches(&self, primary: &[u8], tags: &[u8]) -> bool {
         match self {
             Predicate::Tags(_, expr) => self.may_match(primary) && expr.matches(tags),
@@ -47,7 +47,8 @@ impl<'a> Predicate<'a> {
         }
     }
 
-    /// Whether it may match a record of this primary key, whatever its tags.
+    /// Whether the predicate may match a record of this primary key, whatever the record's tags
+    /// are.
     pub(crate) fn may_match(&self, primary: &[u8]) -> bool {
         match self {
             Predicate::Key(key) => *key == primary,
@@ -56,7 +57,8 @@ impl<'a> Predicate<'a> {
         }
     }
 
-    /// The predicate that a slot can hold in its place. It matches at least as much.
+    /// Returns the predicate if it fits into a slot, else one that fits and matches at least as
+    /// much.
     pub(crate) fn fitted(self) -> Predicate<'a> {
         let bytes = match self {
             Predicate::Key(bytes) | Predicate::Prefix(bytes) => bytes,
@@ -71,7 +73,8 @@ impl<'a> Predicate<'a> {
         }
     }
 
-    /// Encodes it as words: kind and length, then the bytes. It must fit.
+    /// Encodes the predicate as words: kind and length, then the bytes. The predicate must fit into
+    /// a slot.
     pub(super) fn encode(self) -> impl Iterator<Item = u64> {
         let (kind, bytes) = match self {
             Predicate::Key(key) => (kind::KEY, key.to_vec()),
@@ -92,7 +95,8 @@ impl<'a> Predicate<'a> {
         words.into_iter()
     }
 
-    /// Decodes words. Whatever they contain, the result matches at least the intended records.
+    /// Decodes the words of a slot. Damaged words cause no panic: what cannot be decoded becomes
+    /// [`Predicate::All`].
     pub(super) fn decode(
         mut words: impl Iterator<Item = u64>,
         buffer: &'a mut PredicateBuffer,
@@ -124,12 +128,12 @@ impl<'a> Predicate<'a> {
     }
 }
 
-/// Whether a slot has room for the prefix and the expression.
+/// Whether a predicate with this prefix and this expression fits into a slot.
 fn fits(within: &[u8], expr: EncodedTagExpr<'_>) -> bool {
     size_of::<u16>() + within.len() + expr.as_bytes().len() <= PREDICATE_BYTES_MAX
 }
 
-/// A predicate with bytes of its own, for a walk in slices.
+/// A predicate that owns its bytes, as [`PurgeRing::last`](super::PurgeRing::last) returns it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum OwnedPredicate {
     /// See [`Predicate::Key`].

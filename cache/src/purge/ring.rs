@@ -1,4 +1,4 @@
-//! The ring and the number of purges.
+//! The ring of slots, and the number of purges.
 
 use std::fmt;
 
@@ -10,21 +10,22 @@ use forebay_sync::atomic::{
 
 use super::predicate::{OwnedPredicate, PREDICATE_BYTES_MAX, Predicate, PredicateBuffer};
 
-/// The words of a slot. A model needs few.
+/// The number of words of a slot. In models it is small.
 pub(crate) const SLOT_WORDS: usize = if cfg!(loom) { 4 } else { 128 };
 
-/// The word of the area `store` that holds `purge_seq`. It is on a line of its own, because every
-/// fill reads it and other words are written all the time.
+/// The index of `purge_seq` in the words of the area `store`. It is on a cache line of its own,
+/// because every fill reads it and other words of the area are written often.
 pub(crate) const PURGE_SEQ_WORD: usize = 16;
 
-/// The smallest number of slots; they take 64 KiB.
+/// The smallest number of slots. They take 64 KiB.
 pub(super) const SLOTS_MIN: usize = 64;
 
-/// The largest number of slots: to check all of them, each with a key of maximum length, takes
+/// The largest number of slots. To check all of them, each with a key of maximum length, takes
 /// about 70 µs.
 pub(super) const SLOTS_MAX: usize = 1024;
 
-/// The divisor of the region's size that bounds the ring.
+/// The ring takes at most one part in this many of the region, unless this is less than
+/// [`SLOTS_MIN`] slots.
 pub(super) const REGION_SHARE: u64 = 256;
 
 /// The number of slots for a region of `region_bytes`.
@@ -35,27 +36,28 @@ pub(crate) fn slots_for(region_bytes: u64) -> usize {
     1 << slots.ilog2()
 }
 
-/// Whether a fetched response may be found.
+/// The result of a check for newer purges, which decides whether a record may be made live.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use = "a purged record must not be found"]
 pub(crate) enum PurgeVerdict {
-    /// No newer purge matches it.
+    /// No newer purge matches the record.
     Clear {
-        /// The newest purge that was checked. It can replace the noted number in another check with
-        /// the same matches, so a fill of many fragments reads each purge once.
+        /// The number of the newest purge that was checked. It can replace the noted number in
+        /// another check with the same matches, so that a fill of many fragments reads each purge
+        /// only once.
         checked: u64,
     },
-    /// A newer purge matches it, or may match it.
+    /// A newer purge matches the record, or may match it.
     Purged,
 }
 
-/// Why there is no ring in the given words.
+/// Why the given words cannot hold a purge ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RingError {
-    /// The number of slots is not a power of two, or below two: the last purge must stay readable
-    /// while the next one is written.
+    /// The number of slots is not a power of two, or is less than two. With one slot, the next
+    /// purge would overwrite the last purge, which must stay readable.
     Slots,
-    /// The slots do not fit into the words.
+    /// There are fewer words than the slots or `purge_seq` need.
     TooFewWords,
 }
 
@@ -70,8 +72,8 @@ impl fmt::Display for RingError {
 
 impl std::error::Error for RingError {}
 
-/// The purges of a store. This is a view: to share it among threads, make it over `Arc`s or areas,
-/// and clone it.
+/// A view of the purges of a store. To share the ring among threads, make the view over `Arc`s or
+/// areas, and clone it.
 #[derive(Clone, Debug)]
 pub(crate) struct PurgeRing<W> {
     store: W,
@@ -80,17 +82,19 @@ pub(crate) struct PurgeRing<W> {
     slot_count: u64,
 }
 
-/// The words that `slot_count` slots take, all zero at first; `None` on overflow.
+/// The number of words that `slot_count` slots take; `None` on overflow. All of these words are
+/// zero at first.
 pub(crate) const fn words_needed(slot_count: usize) -> Option<usize> {
     slot_count.checked_mul(SLOT_WORDS)
 }
 
 impl<W: Words> PurgeRing<W> {
-    /// Makes a view of the ring. The number of purges is a word of `store`; the slots are in
-    /// `ring`, from its first word on. All users of these words have the same number of slots.
+    /// Makes a view of the ring. The word `sequence_word` of `store` is `purge_seq`; the slots
+    /// begin with the first word of `ring`. All views of these words are made with the same number
+    /// of slots.
     ///
     /// # Errors
-    /// The ring cannot be placed there: see [`RingError`].
+    /// The words cannot hold such a ring: see [`RingError`].
     pub(crate) fn new(
         store: W,
         sequence_word: usize,
@@ -107,20 +111,21 @@ impl<W: Words> PurgeRing<W> {
         Ok(PurgeRing { store, sequence_word, ring, slot_count: slot_count as u64 })
     }
 
-    /// The number of purges so far. A fill notes it before it asks the origin, so the origin's
-    /// answer is newer than the records that these purges removed.
+    /// The number of purges so far. A fill notes this number before it asks the origin, so the
+    /// origin's answer is newer than the records that these purges remove.
     pub(crate) fn noted(&self) -> u64 {
         // ORDER: pairs with the release in `raise`: the origin is asked after the purge was
         // announced, not before.
         self.sequence().load(acquire("purge.note"))
     }
 
-    /// Announces a purge and returns its number. The caller holds the purge lock. It then walks
-    /// over the stored records, unchecked words included, and acknowledges only after that.
+    /// Announces a purge and returns its number. The caller holds the purge lock. After this call,
+    /// the caller walks over the stored records, including unchecked words, and only then
+    /// acknowledges the purge.
     ///
-    /// A predicate that does not fit is widened: [`last`](PurgeRing::last) returns
-    /// `predicate.fitted()`. The caller may remove the records that match this, or fewer, but at
-    /// least those that match `predicate`.
+    /// A predicate that does not fit into a slot is widened: [`last`](PurgeRing::last) returns
+    /// `predicate.fitted()`. The caller must remove the records that match `predicate`, and may
+    /// remove all those that match the widened predicate.
     pub(crate) fn announce(&self, predicate: Predicate<'_>) -> u64 {
         let number = self.write(predicate);
         crash_point!("purge.written");
@@ -132,10 +137,11 @@ impl<W: Words> PurgeRing<W> {
         number
     }
 
-    /// The last purge, for the next owner of the purge lock after a death: it repeats the walk, if
-    /// the purge is of one key, before it announces its own. `None` if there was no purge.
+    /// The last purge that was announced, and its number; `None` if there was no purge. After the
+    /// death of an owner of the purge lock, the next owner calls this before it announces its own
+    /// purge, and repeats the walk if the last purge is of one key.
     pub(crate) fn last(&self) -> Option<(u64, OwnedPredicate)> {
-        // The purge lock orders us after the writes of its dead owner.
+        // The purge lock orders this read after the writes of the dead owner.
         let number = self.sequence().load(Relaxed);
         if number == 0 {
             return None;
@@ -147,8 +153,8 @@ impl<W: Words> PurgeRing<W> {
         Some((number, self.read(number, &mut buffer).into()))
     }
 
-    /// Checks the purges since `noted`, for a fill whose word is published but unchecked. `noted`
-    /// is the number that the fill took before it asked the origin.
+    /// Checks the purges after `noted`, for a fill whose word is published but unchecked. `noted`
+    /// is the number that the fill noted before it asked the origin.
     pub(crate) fn check(
         &self,
         noted: u64,
@@ -175,19 +181,20 @@ impl<W: Words> PurgeRing<W> {
     }
 
     /// Whether a matching purge is newer than `noted`. A follower calls this with the number that
-    /// the leader noted, before it joins the fetch.
+    /// the leader noted, before it joins the leader's fetch.
     pub(crate) fn is_newer(&self, noted: u64, matches: impl FnMut(&Predicate<'_>) -> bool) -> bool {
         self.check(noted, matches) == PurgeVerdict::Purged
     }
 
-    /// The noted number of a record, from the low half in its header; for a record in memory that
-    /// was found by its word. See [`widened`].
+    /// The number that was noted for a record, completed from the low half in its header. Only for
+    /// a record in memory that was found through its index word: see [`widened`].
     pub(crate) fn widen(&self, noted_low: u32) -> u64 {
-        // Relaxed: the publisher of the record had seen the number that it noted.
+        // Relaxed is enough: the publisher of the record had seen the number that it noted.
         widened(noted_low, self.sequence().load(Relaxed))
     }
 
-    /// The first half of a purge. Until the second half the purge does not exist.
+    /// Writes the slot of the next purge, and returns its number. The purge does not count before
+    /// [`raise`](PurgeRing::raise).
     pub(super) fn write(&self, predicate: Predicate<'_>) -> u64 {
         let number = self.sequence().load(Relaxed).wrapping_add(1);
         // ORDER: pairs with the acquire fence in `check`: a thread that reads a word that we are
@@ -200,20 +207,20 @@ impl<W: Words> PurgeRing<W> {
         number
     }
 
-    /// The second half: every later check finds the purge.
+    /// Raises `purge_seq` to `number`. Every later check finds that purge.
     pub(super) fn raise(&self, number: u64) {
         // ORDER: pairs with the acquires in `check` (the predicate is there) and `noted` (the
         // origin has the new content).
         self.sequence().store(number, release("purge.announce"));
     }
 
-    /// Whether the slot of a purge newer than `noted` may have been overwritten. Also true if no
-    /// fill can have noted this number.
+    /// Whether the slot of a purge that is newer than `noted` may have been overwritten. Also true
+    /// if `noted` is higher than `newest`, which no fill can have noted.
     fn is_too_old(&self, noted: u64, newest: u64) -> bool {
         newest.checked_sub(noted).is_none_or(|newer_count| newer_count >= self.slot_count)
     }
 
-    /// The predicate of a purge. A slot of another purge, or a damaged one, counts as
+    /// Reads the predicate of a purge. If its slot holds another purge or is damaged, this is
     /// [`Predicate::All`].
     fn read<'a>(&self, number: u64, buffer: &'a mut PredicateBuffer) -> Predicate<'a> {
         if self.word(number, 0).load(Relaxed) != number {
@@ -233,13 +240,14 @@ impl<W: Words> PurgeRing<W> {
     }
 }
 
-/// The highest number up to `present` that has this low half.
+/// The highest number up to `present` with this low half.
 ///
-/// A number that was noted 2^32 or more purges ago comes out too high, by a multiple of 2^32, so
-/// the purges in between would be missed. In memory this does no harm: a live word was checked. A
-/// store that keeps records longer, on disk, must keep the whole number as of the write beside
-/// them, and pass that as `present`. A low half above all numbers up to `present` is damage: the
-/// result is zero, so that every purge is newer.
+/// For a number that was noted 2^32 or more purges ago the result is too high, by a multiple of
+/// 2^32, so a check with it misses the purges in between. For records in memory this does no harm,
+/// because a live record was checked for these purges. A store that keeps records longer, on disk,
+/// must keep the whole number as of the write beside them, and pass that as `present`. A low half
+/// that is higher than all numbers up to `present` is damage. Then the result is zero, so that
+/// every purge counts as newer.
 pub(crate) fn widened(noted_low: u32, present: u64) -> u64 {
     const LOW: u64 = u32::MAX as u64;
     let same_high = present & !LOW | u64::from(noted_low);

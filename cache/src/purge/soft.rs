@@ -1,14 +1,15 @@
-//! A soft purge marks records and leaves them stored. A thread that replaces a stored record by one
-//! that is derived from it (a new head for the same body) must not lose the mark:
+//! Soft purges. A soft purge marks records and leaves them stored. A thread that replaces a stored
+//! record by one that is derived from it (with a new head for the same body) must not lose the
+//! mark:
 //!
-//! - The purger announces the purge, fence, marks the old record; if that is frozen, it removes its
-//!   word.
-//! - The replacing thread freezes the marks of the old record, fence, checks for newer purges; if
-//!   there is none, it swaps the word of the old record for its own.
+//! - The purger announces the purge, executes a fence, and marks the old record. If the marks of
+//!   that record are frozen, the purger removes the record's word instead.
+//! - The replacing thread freezes the marks of the old record, executes a fence, and checks for
+//!   newer purges. If there is none, it swaps the word of the old record for that of the new one.
 //!
-//! If the mark came first, the check finds the purge. If the freeze came first, the purger removes
-//! the old word and the swap fails; or it finds the word swapped, loads it again, and marks the new
-//! record.
+//! If the mark came first, the check finds the purge. If the freeze came first, there are two
+//! cases: the purger removes the old word, and the swap fails; or the purger finds that the word
+//! was swapped, loads the word again, and marks the new record.
 
 use forebay_sync::Words;
 use forebay_sync::atomic::acquire_fence;
@@ -20,7 +21,7 @@ use crate::segment::MarksWord;
 
 impl<W: Words> PurgeRing<W> {
     /// Freezes the marks of a record and checks for purges since `noted`, for a thread that is
-    /// about to replace the record. The record takes no marks from now on.
+    /// about to replace the record. From now on no purge can mark the record.
     pub(crate) fn freeze_and_check(
         &self,
         marks: MarksWord<'_>,
@@ -36,8 +37,8 @@ impl<W: Words> PurgeRing<W> {
 }
 
 /// Marks a record for a soft purge. Returns false if the caller has to remove the record instead.
-/// That is so while another record is derived from it, and while it is not live, since its fill may
-/// have checked for purges before this one.
+/// The record cannot be marked while another record may be derived from it, or if it is not live,
+/// since its fill may have checked for purges before this one.
 pub(crate) fn soften(word: IndexWord, marks: MarksWord<'_>) -> bool {
     word.state() == WordState::Live && marks.mark_soft().is_ok()
 }

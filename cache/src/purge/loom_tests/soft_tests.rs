@@ -1,5 +1,5 @@
-//! Soft purges, which mark records, against fills and against threads that derive a new record from
-//! a stored one; on the real index and real marks.
+//! Models of soft purges, which mark records, with fills and with threads that derive a new record
+//! from a stored one; on the real index and real marks.
 //!
 //! | field | written by | read by |
 //! |---|---|---|
@@ -9,7 +9,7 @@ use super::*;
 use crate::index::{IndexHit, WordState};
 use crate::segment::MarksWord;
 
-/// The locations of the stored record, and of the one derived from it.
+/// The locations of the stored record, and of the record that is derived from it.
 const OLD: u32 = 0;
 const RENEWED: u32 = 1;
 
@@ -28,7 +28,7 @@ impl Soft {
         MarksWord::new(&self.marks[hit.at().location() as usize])
     }
 
-    /// No lookup finds a record as old as the purge without its mark.
+    /// Asserts that a lookup finds no record, or a marked one.
     fn assert_purged(&self, store: &Store, row: &Row, otherwise: &str) {
         if let Some(hit) = store.index.lookup(row, &store.key(KEY)) {
             assert!(self.marks_of(&hit).load().is_soft(), "{otherwise}");
@@ -53,7 +53,7 @@ fn purge(soft: &Soft, store: &Store, row: &Row) {
     soft.world.is_done.store(1, Ordering::Release);
 }
 
-/// The origin was asked before the purge: zero was noted.
+/// Renews the record. The origin was asked before the purge, so the noted number is zero.
 fn renew(soft: &Soft, store: &Store, row: &Row) {
     let Some(hit) = store.index.lookup(row, &store.key(KEY)) else {
         return;
@@ -65,7 +65,8 @@ fn renew(soft: &Soft, store: &Store, row: &Row) {
     }
 }
 
-/// A purge against `work`, and a lookup after the acknowledgement.
+/// Runs a purge and `work` concurrently. Looks up the key after the acknowledgement, and again at
+/// the end.
 fn purge_against(work: Work, purge: Work, is_stored: bool) {
     let (soft, store) = (Soft::new(), store());
     let row = store.row(0);

@@ -1,4 +1,5 @@
-//! The state that the next owner of the purge lock finds: the table of `purge`, made by hand.
+//! The states that the next owner of the purge lock may find: the table in the module `purge`, made
+//! by hand.
 
 use super::*;
 
@@ -7,7 +8,7 @@ fn a_store_without_purges_has_no_last_purge() {
     assert_eq!(made(SLOTS).purges.last(), None);
 }
 
-/// How far a purge of "dead" came before the death, and the last purge after it.
+/// The step at which a purger of the key "dead" dies, and the last purge after its death.
 struct Death {
     died: &'static str,
     die: fn(&Made),
@@ -50,7 +51,7 @@ const DEATHS: &[Death] = &[
     },
 ];
 
-/// A ring that has wrapped around: the dead purger's slot is that of the first purge.
+/// Returns a ring in which all slots are used: the next purge overwrites the slot of the first one.
 fn full() -> Made {
     let made = made(SLOTS);
     for key in [b"1", b"2", b"3", b"4"] {

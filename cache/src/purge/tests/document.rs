@@ -1,4 +1,4 @@
-//! docs/format/store.md against the code.
+//! Checks docs/format/store.md against the code.
 
 use super::*;
 

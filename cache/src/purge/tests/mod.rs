@@ -1,5 +1,5 @@
-//! Purges with a single thread, case by case, and with a few threads at random. The models cover
-//! every interleaving.
+//! Purges on one thread, case by case, and on a few threads at random. The models cover every
+//! interleaving.
 
 mod deaths;
 mod document;
@@ -20,7 +20,7 @@ type Shared = Arc<Box<[AtomicU64]>>;
 
 const SLOTS: usize = 4;
 
-/// Purges, and the words that they are in.
+/// A purge ring, and the words in which it lies.
 struct Made {
     purges: PurgeRing<Shared>,
     store: Shared,

@@ -1,4 +1,4 @@
-//! Random purges and fills against a list of all purges.
+//! Random purges and fills, whose verdicts are compared with those of a list of all purges.
 
 use super::*;
 use forebay_testkit::Rng;
@@ -23,7 +23,7 @@ fn predicate(rng: &mut Rng) -> OwnedPredicate {
     }
 }
 
-/// The verdict of a ring that forgets nothing.
+/// The verdict of a ring that keeps all purges.
 fn is_purged(all: &[OwnedPredicate], noted: u64, key: &[u8]) -> bool {
     let newer = &all[noted as usize..];
     newer.len() >= SLOTS || newer.iter().any(|one| one.borrowed().fitted().may_match(key))

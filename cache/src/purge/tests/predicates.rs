@@ -1,4 +1,4 @@
-//! Matching, and encoding in words.
+//! Predicates: matching, and encoding in words.
 
 use super::*;
 use crate::purge::predicate::PredicateBuffer;
@@ -40,7 +40,7 @@ fn a_predicate_with_tags_matches_by_prefix_and_tags() {
     ] {
         let tags = RecordTags::new(tags.split_whitespace().map(str::as_bytes)).unwrap();
         assert_eq!(predicate.matches(key, tags.as_bytes()), expected, "{key:?}, {tags:?}");
-        // Without the tags only a mismatch is certain.
+        // Without the record's tags, only a mismatch of the prefix is certain.
         assert_eq!(predicate.may_match(key), key.starts_with(b"site/"), "{key:?}");
     }
 }
@@ -75,7 +75,7 @@ fn damaged_tags_are_a_purge_of_everything() {
         (decoded == Predicate::All, decoded.may_match(b"site/a"))
     };
     assert_eq!(decoded(&words), (false, true));
-    // Cut short, or with a prefix length beyond its end.
+    // Words that are cut short, or with a prefix that is longer than the bytes.
     assert_eq!(decoded(&words[..2]), (true, true));
     let mut torn = words.clone();
     torn[1] |= 0xffff;
@@ -83,15 +83,15 @@ fn damaged_tags_are_a_purge_of_everything() {
     for bit in 0..64 * words.len() {
         let mut flipped = words.clone();
         flipped[bit / 64] ^= 1 << (bit % 64);
-        // Whatever it decodes to, it causes no panic.
+        // The result may be any predicate, but decoding causes no panic.
         decoded(&flipped);
     }
 }
 
-/// The last purge of the ring.
+/// Announces a predicate, and returns the last purge of the ring.
 fn announced(predicate: Predicate<'_>) -> OwnedPredicate {
     let made = made(SLOTS);
-    // An earlier predicate in the slot must not be taken for a part of it.
+    // An earlier predicate in the slot must not become a part of this one.
     for _ in 0..SLOTS {
         made.purge(&[0xff; PREDICATE_BYTES_MAX]);
     }

@@ -1,4 +1,4 @@
-//! Real threads purge and fill; plain words stand for the index.
+//! Threads that purge and fill at the same time; plain words stand for the index.
 
 use std::thread;
 
@@ -15,17 +15,18 @@ const FILLERS: usize = 2;
 const PURGES: usize = if cfg!(debug_assertions) { 5_000 } else { 100_000 };
 const EMPTY: u64 = 0;
 
-/// A hundred times the fills of a thread beside the purges.
+/// A hundred times the fills that a thread makes while the others purge.
 const STEPS_MAX: u64 = 4_000 * PURGES as u64;
 
 struct World {
     purges: PurgeRing<Shared>,
     lock: Mutex<()>,
-    /// For each key the version at the origin, which only grows.
+    /// For each key, the version at the origin, which only grows.
     origin: [AtomicU64; KEYS],
-    /// For each key the stored version times two, plus one while it is unchecked.
+    /// For each key, the stored version times two, plus two, and plus one while it is unchecked; or
+    /// `EMPTY`.
     stored: [AtomicU64; KEYS],
-    /// For each key the version of its last acknowledged purge.
+    /// For each key, the version after its last acknowledged purge.
     acknowledged: [AtomicU64; KEYS],
 }
 
@@ -37,14 +38,14 @@ fn key_bytes(key: usize) -> [u8; 40] {
 impl World {
     fn purge(&self, key: usize) {
         let _guard = self.lock.lock();
-        // The earlier content of the origin must not be found any more.
+        // From now on no lookup may find the earlier content of the origin.
         let version = self.origin[key].fetch_add(1, Relaxed) + 1;
         self.purges.announce(Predicate::Key(&key_bytes(key)));
         self.stored[key].swap(EMPTY, Relaxed);
         self.acknowledged[key].store(version, Ordering::Release);
     }
 
-    /// Stores the origin's response. Returns whether it was stored.
+    /// Fetches and stores the origin's response. Returns whether the response was stored.
     fn fill(&self, key: usize) -> bool {
         let noted = self.purges.noted();
         let live = self.origin[key].load(Relaxed) * 2 + 2;
