@@ -1,8 +1,8 @@
-//! The fate of the records of a segment that is drained.
+//! The fates of the records of a segment that is drained.
 
 use super::{DrainCause, EvictionRules, Queue, USES_MAX, Victim};
 
-/// The bytes of a segment's live, fresh records for each use count.
+/// The bytes of a segment's live and fresh records for each use count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct UseCensus {
     bytes: [u64; USES_MAX as usize + 1],
@@ -19,29 +19,31 @@ impl UseCensus {
     }
 }
 
-/// A live record of the segment.
+/// A live record of the segment that is drained.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DrainRecord {
-    /// The number of its uses since it was put into the segment, up to [`USES_MAX`].
+    /// The number of uses of the record since it was put into the segment, up to [`USES_MAX`].
     pub uses: u8,
     /// The length of the record.
     pub bytes: u64,
-    /// Whether it became stale without a request since: a request would have replaced it.
+    /// Whether the record is stale. It was not requested since it became stale, because a request
+    /// would have replaced it.
     pub is_stale: bool,
 }
 
-/// The fate of a record.
+/// The fate of a record whose segment is drained.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RecordFate {
     /// The record is copied to the open segment of this queue, with this use count.
     Move(Queue, u8),
-    /// The record leaves, and its key is remembered.
+    /// The record is evicted, and its key gets a ghost.
     Ghost,
-    /// The record leaves, and its key is not remembered.
+    /// The record is evicted without a ghost.
     Leave,
 }
 
-/// The plan for one segment; [`fate`](DrainPlan::fate) is called once for each live record.
+/// The plan for draining one segment. [`fate`](DrainPlan::fate) is called once for each of its live
+/// records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DrainPlan {
     pub(super) from: Queue,
@@ -50,21 +52,22 @@ pub struct DrainPlan {
 }
 
 /// The bytes of records that may stay; stale records never stay. There are two allowances instead
-/// of one threshold: records may be used between census and drain, and a threshold could then let
-/// more bytes stay than the drain gains.
+/// of one threshold, because records may be used between the census and the drain. With a threshold
+/// alone, more bytes could then stay than the rules permit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct KeepBudget {
-    /// The lowest use count of records that stay.
+    /// The lowest use count of the records for which `bytes` are reserved.
     pub(super) uses_min: u8,
-    /// The bytes that records with this use count or a higher one may take.
+    /// The bytes that records with at least `uses_min` uses may still take.
     pub(super) bytes: u64,
-    /// The bytes for records with one use less, but at least one.
+    /// The bytes that records with one use less than `uses_min` may still take. Unused records
+    /// never stay.
     pub(super) spare_bytes: u64,
 }
 
 impl DrainPlan {
-    /// Plans the drain of a segment of `segment_bytes` with this census, which may be empty unless
-    /// the victim [needs](Victim::needs_census) one.
+    /// Plans the drain of a segment of `segment_bytes` bytes with this census. The census may be
+    /// empty unless the victim [needs](Victim::needs_census) one.
     pub fn new(
         choice: Victim,
         census: &UseCensus,
@@ -82,7 +85,7 @@ impl DrainPlan {
         Self { from: choice.queue, is_compacted: choice.cause == DrainCause::Dead, keeps }
     }
 
-    /// Decides about the next record.
+    /// Decides the fate of the next record.
     pub fn fate(&mut self, seen: DrainRecord) -> RecordFate {
         if seen.is_stale {
             return self.leaves();
@@ -108,7 +111,7 @@ impl DrainPlan {
 }
 
 impl KeepBudget {
-    /// Keeps the records with the most uses, up to `bytes_max`.
+    /// Divides `bytes_max` so that the records with the most uses stay.
     fn of(census: &UseCensus, bytes_max: u64) -> Self {
         let mut bytes = 0;
         for uses in (1..=USES_MAX).rev() {
@@ -118,7 +121,8 @@ impl KeepBudget {
             }
             bytes += census.used(uses);
         }
-        // Records that were used only after the census may have the rest.
+        // All used records of the census fit. Records that were used only after the census may take
+        // the rest.
         Self { uses_min: 1, bytes: bytes_max, spare_bytes: 0 }
     }
 

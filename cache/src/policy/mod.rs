@@ -1,9 +1,10 @@
-//! Eviction: which segment is reclaimed next, and the fate of its records. It is S3-FIFO ("FIFO
-//! queues are all you need for cache eviction", SOSP '23) on whole segments.
+//! Eviction: the choice of the segment to reclaim next, and the fate of its records. The policy is
+//! S3-FIFO ("FIFO queues are all you need for cache eviction", SOSP '23), applied to whole
+//! segments.
 //!
-//! This module only decides. It knows neither words nor bytes of a region; its callers load and
-//! swap the words. `bench/policy` runs the same code over traces. docs/why/eviction.md gives the
-//! results and the reasons for the rules.
+//! This module only decides. It does not access the region: its callers load and swap the words.
+//! `bench/policy` runs the same code over traces. docs/why/eviction.md gives the results and the
+//! reasons for the rules.
 //!
 //! A segment belongs to one of two queues, each in the order in which its segments were sealed. A
 //! new record goes to the small queue, or to main if its key is known to be requested again
@@ -12,14 +13,14 @@
 //! ([`ghosts`]).
 //!
 //! Invariants:
-//! - Draining always gains memory. Of a segment of main at most [`EvictionRules::keep_percent`]
+//! - Each drain gains memory. Of a segment of main at most [`EvictionRules::keep_percent`] percent
 //!   stays, and of a segment that is drained early less than 100 − [`EvictionRules::dead_percent`]
 //!   percent of its filled bytes. So a thread that needs a free segment gets one after a bounded
 //!   number of drains, as long as the unused ends of segments are smaller than the gain.
-//! - At most as much is copied as the segment held, so one free segment in reserve is enough for
-//!   each draining thread.
-//! - No record of main that leaves was used more than one that stays, by the counts of the census.
-//!   Hits after the census may blur this.
+//! - A drain copies at most as many bytes as the segment held, so one free segment in reserve is
+//!   enough for each draining thread.
+//! - No record that is evicted from main was used more often than one that stays, by the use counts
+//!   of the census. Hits after the census may change this.
 //! - Each queue is drained in the order in which its segments were sealed, except for segments that
 //!   are stale or mostly dead.
 
@@ -34,31 +35,31 @@ mod word;
 pub use drain::{DrainPlan, DrainRecord, RecordFate, UseCensus};
 pub use victim::{DrainCause, SealedSegment, SegmentPool, Victim, choose_victim};
 
-/// The highest use count: two bits of an index word.
+/// The highest use count. An index word has two bits for it.
 pub const USES_MAX: u8 = 3;
 
 /// The queue of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Queue {
-    /// New records, which have yet to be used.
+    /// New records, which are not known to be requested more than once.
     Small,
-    /// Records that were used.
+    /// Records that were used, or whose keys are known to be requested again.
     Main,
 }
 
-/// The history of a key, when the store stores a record of it.
+/// The history of a key at the time at which a record of it is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyHistory {
     /// Nothing is known.
     Unknown,
-    /// The key left the small queue recently.
+    /// A record of the key was evicted from the small queue recently.
     Ghost,
     /// The record replaces another one.
     Replacement,
 }
 
-/// The queue of a new record: main if its key is known to be requested more than once. A replaced
-/// record was requested just now, so replacement counts as a use.
+/// The queue of a new record: main if its key is known to be requested more than once. A record
+/// that is replaced was requested just now, so replacement counts as a use.
 pub fn queue_for(known: KeyHistory) -> Queue {
     match known {
         KeyHistory::Unknown => Queue::Small,
@@ -66,17 +67,19 @@ pub fn queue_for(known: KeyHistory) -> Queue {
     }
 }
 
-/// The parameters of the policy. The store uses [`EvictionRules::STORE`]; a simulator varies them.
+/// The parameters of the policy. The store uses [`EvictionRules::STORE`]; simulators vary them.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct EvictionRules {
-    /// The share of the small queue in all segments.
+    /// The share of all segments that the small queue may have, in percent. Beyond it, the small
+    /// queue is drained first.
     pub small_percent: u32,
-    /// The uses that move a record from small to main.
+    /// The use count from which a record moves from small to main when its segment is drained.
     pub promote_uses: u8,
-    /// At most this share of a segment of main stays when it is drained. So at most `keep / (100 -
-    /// keep)` bytes are copied within main for each byte that is gained.
+    /// At most this share of a segment of main stays when the segment is drained, in percent. So at
+    /// most `keep / (100 - keep)` bytes are copied within main for each byte that is gained.
     pub keep_percent: u32,
-    /// A segment of which more than this share is dead is drained early. With 100 no segment is.
+    /// A segment is drained early if more than this share of its filled bytes is dead, in percent.
+    /// With 100 no segment is drained early.
     pub dead_percent: u32,
 }
 
@@ -86,7 +89,7 @@ impl EvictionRules {
         Self { small_percent: 10, promote_uses: 1, keep_percent: 80, dead_percent: 20 };
 }
 
-// No unused record moves from small to main, and the counter can reach the threshold.
+// No unused record moves from small to main, and the use count can reach the threshold.
 const _: () = assert!(EvictionRules::STORE.promote_uses >= 1);
 const _: () = assert!(EvictionRules::STORE.promote_uses <= USES_MAX);
 // Each drain gains something.

@@ -1,31 +1,32 @@
-//! The choice of the segment that is drained next.
+//! The choice of the segment to drain next.
 
 use super::{EvictionRules, Queue};
 
-/// A sealed segment without pins, which may be drained.
+/// A sealed segment that may be drained.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SealedSegment {
     /// The number of the segment.
     pub segment: u32,
     /// The queue of the segment.
     pub queue: Queue,
-    /// The number with which it was sealed, which only grows.
+    /// The sealing number of the segment. Segments that are sealed later have higher numbers.
     pub order: u64,
-    /// The bytes that were written into it.
+    /// The bytes of the records that were written into the segment.
     pub filled_bytes: u64,
-    /// The bytes of records that can still be served. A caller that is unsure counts too many
-    /// rather than too few.
+    /// The bytes of the segment's records that lookups can still find. A caller that is unsure
+    /// counts too many rather than too few.
     pub live_bytes: u64,
-    /// The time from which all its records are stale, in the unit of `now`.
+    /// The time from which all records of the segment are stale, in the unit of `now`.
     pub stale_from: u64,
 }
 
-/// The current division of the segments.
+/// The current division of the segments between the queues. Segments that the caller passes over do
+/// not count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SegmentPool {
-    /// The number of all segments.
+    /// The number of all segments that count.
     pub segments: u32,
-    /// The number of segments in the small queue, the open ones included.
+    /// The number of segments in the small queue, including open ones.
     pub small: u32,
     /// The current time.
     pub now: u64,
@@ -36,7 +37,8 @@ pub struct SegmentPool {
 pub enum DrainCause {
     /// All records of the segment are stale.
     Stale,
-    /// Much of the segment is dead: its live records move within their queue, used or not.
+    /// Much of the segment is dead. Its live records move to another segment of their queue,
+    /// whether they were used or not.
     Dead,
     /// The segment is the oldest of its queue.
     Oldest,
@@ -49,24 +51,25 @@ pub struct Victim {
     pub segment: u32,
     /// The queue of the segment.
     pub queue: Queue,
-    /// Why it is drained.
+    /// Why the segment is drained.
     pub cause: DrainCause,
 }
 
 impl Victim {
-    /// Whether [`DrainPlan::new`](super::DrainPlan::new) needs the use counts of its records.
-    /// Otherwise an empty census is enough.
+    /// Whether [`DrainPlan::new`](super::DrainPlan::new) needs the use counts of the segment's
+    /// records. If not, it can be given an empty census.
     pub fn needs_census(&self) -> bool {
         self.queue == Queue::Main && self.cause != DrainCause::Dead
     }
 }
 
-/// The best segment offered so far: the one with the lowest measure.
+/// The best segment that was offered so far: that with the lowest measure.
 #[derive(Clone, Copy, Default)]
 struct BestVictim(Option<(u64, SealedSegment)>);
 
 impl BestVictim {
-    /// Keeps the lower measure; of equals the segment that was offered first.
+    /// Keeps the segment with the lower measure, or, if the measures are equal, the one that was
+    /// offered first.
     fn offer(&mut self, measure: u64, sealed: &SealedSegment) {
         if self.0.is_none_or(|(lowest, _)| measure < lowest) {
             self.0 = Some((measure, *sealed));
@@ -78,12 +81,15 @@ impl BestVictim {
     }
 }
 
-/// The segment to drain; `None` if no segment is offered.
+/// Chooses the segment to drain; `None` if no segment is offered.
 ///
-/// Segments whose records are all stale go first, the oldest of them first. Next is, among the
-/// segments that are too dead, the one with the fewest live bytes, because it gains the most. Then
-/// the oldest of small goes as long as that queue has more than its share, else the oldest of main.
-/// If that queue offers none, the oldest of the other one goes.
+/// The choice is the first of these segments that exists:
+///
+/// - the oldest segment whose records are all stale;
+/// - among the segments of which too much is dead, the one with the fewest live bytes, because it
+///   is the cheapest to move;
+/// - the oldest segment of the queue that is due: small if it has more than its share, else main;
+/// - the oldest segment of the other queue.
 pub fn choose_victim(
     offered: impl Iterator<Item = SealedSegment>,
     pool: SegmentPool,

@@ -1,13 +1,13 @@
-//! A victim, or the progress of its drain, as one word: the reclaimer may die, and another one
-//! continues.
+//! The encoding of a victim, or of the progress of its drain, in one word of the region. If the
+//! reclaimer dies, another one decodes the word and continues.
 //!
 //! | bits | victim | drain |
 //! |---|---|---|
-//! | 0 | queue: 1 main | the same |
-//! | 1–2 | cause: 0 stale, 1 dead, 2 oldest | 1: compacts |
-//! | 3–7 | 0 | use count from which records stay |
-//! | 8–34 | 0 | bytes that these may still take |
-//! | 35–61 | 0 | bytes for records with one use less |
+//! | 0 | queue: 0 small, 1 main | the same |
+//! | 1–2 | cause: 0 stale, 1 dead, 2 oldest | 1 if the segment is compacted |
+//! | 3–7 | 0 | `uses_min` of the keep budget |
+//! | 8–34 | 0 | `bytes` of the keep budget |
+//! | 35–61 | 0 | `spare_bytes` of the keep budget |
 
 use super::drain::KeepBudget;
 use super::{DrainCause, DrainPlan, Queue, USES_MAX, Victim};
@@ -16,16 +16,16 @@ const USES_SHIFT: u32 = 3;
 const BYTES_SHIFT: u32 = 8;
 const SPARE_SHIFT: u32 = 35;
 const END_SHIFT: u32 = 62;
-/// The largest number of bytes that a word holds, far more than a segment has.
+/// The largest number of bytes that a word can hold, far more than a segment has.
 const BYTES_MAX: u64 = (1 << (END_SHIFT - SPARE_SHIFT)) - 1;
 
 impl Victim {
-    /// Encodes the victim without the number of its segment.
+    /// Encodes the victim, except for the number of its segment.
     pub fn encode(self) -> u64 {
         self.queue.bit() | (self.cause as u64) << 1
     }
 
-    /// Decodes a word; `None` if it encodes no victim.
+    /// Decodes the word of a victim; `None` if the word encodes no victim.
     pub fn decode(word: u64, segment: u32) -> Option<Victim> {
         let cause = match word >> 1 {
             0 => DrainCause::Stale,
@@ -38,7 +38,7 @@ impl Victim {
 }
 
 impl DrainPlan {
-    /// Encodes the progress of the drain.
+    /// Encodes the plan as it is after the records that were drained so far.
     pub fn encode(self) -> u64 {
         let KeepBudget { uses_min, bytes, spare_bytes } = self.keeps;
         spare_bytes.min(BYTES_MAX) << SPARE_SHIFT
@@ -48,7 +48,7 @@ impl DrainPlan {
             | self.from.bit()
     }
 
-    /// Decodes a word; `None` if it encodes no drain.
+    /// Decodes the word of a drain; `None` if the word encodes no drain.
     pub fn decode(word: u64) -> Option<DrainPlan> {
         let uses_min = (word >> USES_SHIFT & 0b1_1111) as u8;
         let is_sound = word & 0b100 == 0 && uses_min <= USES_MAX + 1 && word >> END_SHIFT == 0;

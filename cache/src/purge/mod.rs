@@ -7,8 +7,8 @@
 //!
 //! | actor | does |
 //! |---|---|
-//! | purger, under the purge lock | [`PurgeRing::announce`]: writes a slot, raises `purge_seq`, fence |
-//! | purger (a purge of many keys: without the lock) | walks and removes matches, also unchecked words |
+//! | purger, under the purge lock | [`PurgeRing::announce`]: slot, `purge_seq`, fence |
+//! | purger (without the lock if for many keys) | removes all matches, also unchecked words |
 //! | | acknowledges the purge |
 //! | fill | [`PurgeRing::noted`], then asks the origin |
 //! | | publishes its word as unchecked, fence |

@@ -1,35 +1,35 @@
-//! Expressions over tags, as bytes in postfix order: each tag with its length before it, each
-//! operator after its operands.
+//! Expressions over tags, as bytes in postfix order. Each tag comes after a byte with its length,
+//! and each operator after its operands.
 
 use std::fmt;
 
 use super::record::{check, has_tag};
 use super::{TERMS_MAX, TagsError};
 
-/// The operators are bytes above the length of any tag.
+/// Operators are encoded as bytes that are larger than the length of any tag.
 const NOT: u8 = 253;
 const AND: u8 = 254;
 const OR: u8 = 255;
 
 /// An expression that selects responses by their tags: `a and not (b or c)`.
 ///
-/// In text, a tag is a word, or a string in double quotes, in which a backslash escapes a quote or
-/// a backslash. `not` binds strongest, then `and`, then `or`.
+/// In the text form, a tag is a word, or a string in double quotes, in which a backslash escapes a
+/// quote or a backslash. `not` binds strongest, then `and`, then `or`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TagExpr {
     bytes: Vec<u8>,
 }
 
-/// The bytes of a valid expression.
+/// A valid encoded expression.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct EncodedTagExpr<'a>(&'a [u8]);
 
-/// The records that an expression can match, found by their tags.
+/// The records among which an evaluation has to look for matches.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum TagCandidates<'a> {
-    /// They have at least one of these tags.
+    /// The records with at least one of these tags: every match has one.
     Tagged(Vec<&'a [u8]>),
-    /// They may have none of the tags.
+    /// All records: a match may have none of the expression's tags.
     All,
 }
 
@@ -43,10 +43,10 @@ pub(super) enum ExprPart<'a> {
 }
 
 impl TagExpr {
-    /// Matches responses with at least one of these tags.
+    /// Makes an expression that matches responses with at least one of these tags.
     ///
     /// # Errors
-    /// There are no tags, or too many, or one is invalid.
+    /// There are no tags, there are too many, or one is invalid.
     pub fn any_of<'a>(tags: impl IntoIterator<Item = &'a [u8]>) -> Result<TagExpr, TagsError> {
         let mut bytes = Vec::new();
         for (count, tag) in tags.into_iter().enumerate() {
@@ -62,7 +62,7 @@ impl TagExpr {
         if bytes.is_empty() { Err(TagsError::Malformed) } else { Ok(TagExpr { bytes }) }
     }
 
-    /// Makes an expression from valid bytes.
+    /// Makes an expression from bytes that encode a valid one.
     pub(super) fn of_bytes(bytes: Vec<u8>) -> TagExpr {
         debug_assert!(EncodedTagExpr::of(&bytes).is_some());
         TagExpr { bytes }
@@ -73,7 +73,7 @@ impl TagExpr {
     }
 }
 
-/// Appends a part.
+/// Appends the encoding of a part.
 pub(super) fn push(bytes: &mut Vec<u8>, piece: ExprPart<'_>) {
     match piece {
         ExprPart::Tag(tag) => {
@@ -87,7 +87,7 @@ pub(super) fn push(bytes: &mut Vec<u8>, piece: ExprPart<'_>) {
 }
 
 impl<'a> EncodedTagExpr<'a> {
-    /// Checks bytes from any source; `None` if they are no valid expression.
+    /// Checks bytes from any source; `None` if they do not encode a valid expression.
     pub(crate) fn of(bytes: &'a [u8]) -> Option<EncodedTagExpr<'a>> {
         let encoded = EncodedTagExpr(bytes);
         let (mut depth, mut whole_bytes, mut terms) = (0usize, 0, 0);
@@ -125,7 +125,7 @@ impl<'a> EncodedTagExpr<'a> {
         open & 1 == 1
     }
 
-    /// Returns where to look for matching records.
+    /// Returns the records among which matches have to be looked for.
     pub(crate) fn candidates(self) -> TagCandidates<'a> {
         let mut open: Vec<TagCandidates<'a>> = Vec::new();
         for piece in self.pieces() {
@@ -162,7 +162,7 @@ impl<'a> EncodedTagExpr<'a> {
     }
 }
 
-/// Combines the two topmost operands.
+/// Removes the two topmost operands, and returns their combination.
 fn joined<'a>(
     open: &mut Vec<TagCandidates<'a>>,
     join: impl FnOnce(TagCandidates<'a>, TagCandidates<'a>) -> TagCandidates<'a>,

@@ -1,7 +1,8 @@
-//! Tags: names of a response, by which it is purged and listed. Pure code.
+//! Tags: names that a response has, by which it is purged and listed. This module is pure code.
 //!
-//! A record holds its tags as bytes, each with its length before it, sorted and without duplicates.
-//! A purge holds an expression over tags as bytes, too, so the two can be compared directly.
+//! A record holds its tags as bytes: sorted, without duplicates, each after a byte with its length.
+//! A purge holds an expression over tags as bytes, too, so the expression is evaluated on a
+//! record's tags without decoding either.
 
 mod expr;
 mod parse;
@@ -16,11 +17,12 @@ pub use parse::TagExprError;
 pub(crate) use record::tags_of;
 pub use record::{RecordTags, TagsError};
 
-/// The longest tag.
+/// The longest tag, in bytes.
 pub const TAG_BYTES_MAX: usize = 250;
 
-/// The most tags of a response: each is an entry of its own in the key index.
+/// The most tags of a response. Each tag is an entry of its own in the key index.
 pub const TAGS_MAX: usize = 64;
 
-/// The most tags in an expression: the bits of a word.
+/// The most tags in an expression, since the operand stack of an evaluation is the bits of one
+/// word.
 pub(crate) const TERMS_MAX: usize = 64;

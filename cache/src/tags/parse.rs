@@ -1,4 +1,4 @@
-//! Parses an expression over tags. It does not recurse, since users may nest to any depth.
+//! The parser of expressions over tags. It does not recurse, since users may nest to any depth.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,13 +10,13 @@ use super::{TERMS_MAX, TagsError};
 /// A syntax error in an expression.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TagExprError {
-    /// The byte offset of the error.
+    /// The byte offset in the text at which the error is.
     pub at: usize,
     /// The description of the error.
     pub what: &'static str,
 }
 
-/// A token of the text.
+/// A token of the text form.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum ExprToken {
     Tag(Vec<u8>),
@@ -27,7 +27,8 @@ enum ExprToken {
     Close,
 }
 
-/// An operator or parenthesis that waits for its right operand, in the order of binding strength.
+/// An operator or an opening parenthesis whose right operand is not parsed yet. The order is that
+/// of binding strength.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum PendingToken {
     Open,
@@ -41,7 +42,7 @@ struct ExprParser {
     bytes: Vec<u8>,
     waiting: Vec<(PendingToken, usize)>,
     terms: usize,
-    /// Whether the previous token ends an operand: a tag or a closing parenthesis.
+    /// Whether the previous token ends an operand: it is a tag or a closing parenthesis.
     is_behind_operand: bool,
 }
 
@@ -67,7 +68,10 @@ impl ExprParser {
             ExprToken::Not => self.wait(PendingToken::Not, at),
             ExprToken::Open => self.wait(PendingToken::Open, at),
             ExprToken::And | ExprToken::Or | ExprToken::Close if !self.is_behind_operand => {
-                Err(TagExprError { at, what: "a tag is missing before this" })
+                Err(TagExprError {
+                    at,
+                    what: "there is no tag before this operator or parenthesis",
+                })
             }
             ExprToken::And => self.join(PendingToken::And, at),
             ExprToken::Or => self.join(PendingToken::Or, at),
@@ -82,7 +86,7 @@ impl ExprParser {
         check(tag).map_err(|error| TagExprError {
             at,
             what: match error {
-                TagsError::TooLong { .. } => "the tag is too long: the limit is 250 bytes",
+                TagsError::TooLong { .. } => "a tag can have at most 250 bytes",
                 _ => "a tag must not be empty or contain a NUL byte",
             },
         })?;
@@ -98,7 +102,7 @@ impl ExprParser {
     fn wait(&mut self, what: PendingToken, at: usize) -> Result<(), TagExprError> {
         // This limit is far above any useful expression.
         if self.waiting.len() >= 4 * TERMS_MAX {
-            return Err(TagExprError { at, what: "this is nested too deeply" });
+            return Err(TagExprError { at, what: "the expression is nested too deeply" });
         }
         self.waiting.push((what, at));
         self.is_behind_operand = false;
@@ -114,7 +118,7 @@ impl ExprParser {
         self.give_out(PendingToken::Or);
         match self.waiting.pop() {
             Some((PendingToken::Open, _)) => Ok(()),
-            _ => Err(TagExprError { at, what: "this parenthesis has no opening one" }),
+            _ => Err(TagExprError { at, what: "this closing parenthesis has no opening one" }),
         }
     }
 
@@ -134,7 +138,7 @@ impl ExprParser {
 
     fn end(mut self, at: usize) -> Result<TagExpr, TagExprError> {
         if !self.is_behind_operand {
-            return Err(TagExprError { at, what: "a tag is missing at the end" });
+            return Err(TagExprError { at, what: "there is no tag at the end of the expression" });
         }
         self.give_out(PendingToken::Or);
         match self.waiting.pop() {
@@ -145,10 +149,10 @@ impl ExprParser {
 }
 
 fn missing_operator(at: usize) -> TagExprError {
-    TagExprError { at, what: "`and` or `or` is missing before this" }
+    TagExprError { at, what: "`and` or `or` is missing before this operand" }
 }
 
-/// The first token at or after an offset, with its start and its end.
+/// Returns the first token at or after an offset, between its start and its end.
 fn next_token(text: &str, from: usize) -> Result<Option<(usize, ExprToken, usize)>, TagExprError> {
     let bytes = text.as_bytes();
     let blank = bytes.iter().skip(from).take_while(|byte| byte.is_ascii_whitespace()).count();

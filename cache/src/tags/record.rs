@@ -4,19 +4,19 @@ use std::fmt;
 
 use super::{TAG_BYTES_MAX, TAGS_MAX};
 
-/// The tags of a response: sorted, without duplicates.
+/// The encoded tags of a response: sorted, without duplicates.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RecordTags {
     bytes: Vec<u8>,
 }
 
-/// Why a response cannot be stored with its tags. Stored without one of them, it would be missed by
-/// a purge.
+/// Why a response cannot be stored with its tags. It is not stored without a tag either, because a
+/// purge by that tag would miss it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TagsError {
     /// There are too many tags.
     TooMany {
-        /// The most tags that a response can have.
+        /// The most tags that are possible.
         max: usize,
     },
     /// A tag is too long.
@@ -29,7 +29,7 @@ pub enum TagsError {
 }
 
 impl RecordTags {
-    /// Makes tags from names in any order; duplicates are dropped.
+    /// Makes tags from names in any order. Duplicates are dropped.
     ///
     /// # Errors
     /// See [`TagsError`].
@@ -37,7 +37,7 @@ impl RecordTags {
         let mut sorted = Vec::new();
         for tag in tags {
             check(tag)?;
-            // Repeating one tag does not make this slow.
+            // Repetitions of a tag cost only a search.
             if let Err(at) = sorted.binary_search(&tag) {
                 if sorted.len() == TAGS_MAX {
                     return Err(TagsError::TooMany { max: TAGS_MAX });
@@ -53,12 +53,12 @@ impl RecordTags {
         Ok(RecordTags { bytes })
     }
 
-    /// Copies the tags of a record.
+    /// Copies the encoded tags of a record.
     pub(crate) fn of_record(bytes: &[u8]) -> RecordTags {
         RecordTags { bytes: bytes.to_vec() }
     }
 
-    /// These tags together with those of a record.
+    /// Returns these tags together with the encoded tags of a record.
     pub(crate) fn and(&self, bytes: &[u8]) -> Result<RecordTags, TagsError> {
         RecordTags::new(self.iter().chain(tags_of(bytes)))
     }
@@ -75,7 +75,7 @@ impl RecordTags {
         self.bytes.is_empty()
     }
 
-    /// The tags, in order.
+    /// The tags, in sorted order.
     pub fn iter(&self) -> impl Iterator<Item = &[u8]> {
         tags_of(&self.bytes)
     }
@@ -86,7 +86,7 @@ impl RecordTags {
     }
 }
 
-/// Checks that this can be a tag.
+/// Checks that these bytes can be a tag.
 pub(super) fn check(tag: &[u8]) -> Result<(), TagsError> {
     if tag.is_empty() || tag.contains(&0) {
         return Err(TagsError::Malformed);
@@ -97,7 +97,7 @@ pub(super) fn check(tag: &[u8]) -> Result<(), TagsError> {
     Ok(())
 }
 
-/// The tags in the bytes of a record, up to the first damage.
+/// The tags in the encoded tags of a record, up to the first damage.
 pub(crate) fn tags_of(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut rest = bytes;
     std::iter::from_fn(move || {
@@ -108,7 +108,7 @@ pub(crate) fn tags_of(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-/// Whether a record has this tag.
+/// Whether the encoded tags of a record include this tag.
 pub(super) fn has_tag(bytes: &[u8], tag: &[u8]) -> bool {
     tags_of(bytes).any(|ours| ours == tag)
 }
@@ -116,8 +116,8 @@ pub(super) fn has_tag(bytes: &[u8], tag: &[u8]) -> bool {
 impl fmt::Display for TagsError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            TagsError::TooMany { max } => write!(out, "a response has at most {max} tags"),
-            TagsError::TooLong { max } => write!(out, "a tag has at most {max} bytes"),
+            TagsError::TooMany { max } => write!(out, "a response can have at most {max} tags"),
+            TagsError::TooLong { max } => write!(out, "a tag can have at most {max} bytes"),
             TagsError::Malformed => out.write_str("a tag must not be empty or contain a NUL byte"),
         }
     }

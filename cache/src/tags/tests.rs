@@ -1,4 +1,4 @@
-//! Tags and expressions over them, as tables.
+//! Tests of tags and of expressions over tags, as tables.
 
 use super::*;
 
@@ -83,16 +83,16 @@ fn a_quoted_tag_holds_anything() {
 #[test]
 fn a_syntax_error_names_its_offset() {
     for (text, at, what) in [
-        ("", 0, "a tag is missing at the end"),
-        ("a b", 2, "`and` or `or` is missing before this"),
-        ("a not b", 2, "`and` or `or` is missing before this"),
-        ("a (b)", 2, "`and` or `or` is missing before this"),
-        ("and a", 0, "a tag is missing before this"),
-        ("a and", 5, "a tag is missing at the end"),
-        ("a and or b", 6, "a tag is missing before this"),
-        ("()", 1, "a tag is missing before this"),
+        ("", 0, "there is no tag at the end of the expression"),
+        ("a b", 2, "`and` or `or` is missing before this operand"),
+        ("a not b", 2, "`and` or `or` is missing before this operand"),
+        ("a (b)", 2, "`and` or `or` is missing before this operand"),
+        ("and a", 0, "there is no tag before this operator or parenthesis"),
+        ("a and", 5, "there is no tag at the end of the expression"),
+        ("a and or b", 6, "there is no tag before this operator or parenthesis"),
+        ("()", 1, "there is no tag before this operator or parenthesis"),
         ("(a", 0, "this parenthesis is not closed"),
-        ("a)", 1, "this parenthesis has no opening one"),
+        ("a)", 1, "this closing parenthesis has no opening one"),
         ("a and \"b", 6, "this quote is not closed"),
         ("\"\"", 0, "a tag must not be empty or contain a NUL byte"),
         ("\"a\\n\"", 2, "a backslash must precede a quote or a backslash"),
@@ -100,7 +100,10 @@ fn a_syntax_error_names_its_offset() {
         assert_eq!(text.parse::<TagExpr>(), Err(TagExprError { at, what }), "{text}");
     }
     let deep = "(".repeat(100_000);
-    assert_eq!(deep.parse::<TagExpr>().map_err(|e| e.what), Err("this is nested too deeply"));
+    assert_eq!(
+        deep.parse::<TagExpr>().map_err(|e| e.what),
+        Err("the expression is nested too deeply")
+    );
 }
 
 #[test]

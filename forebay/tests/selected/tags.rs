@@ -126,7 +126,11 @@ fn a_response_whose_tags_cannot_be_stored_passes_unstored() {
     }
     assert_eq!(server.stat("tags_refused_total"), 2.0);
     eventually("the refused tags are in the log", || server.errors().contains("tags_refused"));
-    assert!(server.errors().contains("/1: a response has at most 64 tags"), "{}", server.errors());
+    assert!(
+        server.errors().contains("/1: a response can have at most 64 tags"),
+        "{}",
+        server.errors()
+    );
     // The next clients fetch by themselves, and their responses are not stored either.
     for _ in 0..3 {
         store(&server, "http://shop.test/again", &[&many(65)]);
