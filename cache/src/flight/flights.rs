@@ -184,7 +184,10 @@ impl Flights {
             shard.unregister(purged);
         }
         let flight = Arc::new(Flight::new(key, flight_hash, purge_noted));
-        debug_assert!(!is_led || policy == JoinPolicy::Arrived, "a key has two leaders");
+        debug_assert!(
+            !is_led || policy == JoinPolicy::Arrived,
+            "a key has one leader that others follow at once"
+        );
         if policy == JoinPolicy::Any {
             shard.register(Arc::clone(&flight));
         }
@@ -244,9 +247,10 @@ impl Flights {
         self.shard(flight.key().hash).lock().unregister(flight);
     }
 
-    /// Makes the flight of a response that is being stored joinable, unless its key has a flight.
+    /// Registers the flight of a response that is being stored, so that callers can join it. Does
+    /// nothing if the table has a flight of the key.
     pub(super) fn register_arrived(&self, flight: &Arc<Flight>) {
-        debug_assert!(flight.has_arrived(), "followers would wait");
+        debug_assert!(flight.has_arrived(), "only a flight with a response is registered here");
         let mut shard = self.shard(flight.key().hash).lock();
         if shard.flight(flight.flight_hash, flight.key()).is_none() {
             shard.register(Arc::clone(flight));

@@ -85,7 +85,7 @@ impl LeaderGuard {
         self.settle(Phase::Declined);
     }
 
-    /// Fails the fetch for all followers, which get `code`.
+    /// Fails the fetch for all followers, which get `code`: the caller's code for the reason.
     pub(crate) fn fail(self, code: u16) {
         self.flights.unregister(&self.flight);
         self.settle(Phase::Failed(Some(code)));

@@ -149,7 +149,7 @@ impl Leader {
         self.guard.decline_once();
     }
 
-    /// Fails the fetch for all followers, which get `code`, the caller's own code for the reason.
+    /// Fails the fetch for all followers, which get `code`: the caller's code for the reason.
     pub fn fail(self, code: u16) {
         self.guard.fail(code);
     }
