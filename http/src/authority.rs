@@ -1,23 +1,24 @@
-//! Host and port, as a Host field or an absolute target gives them (RFC 3986 §3.2, RFC 9110 §7.2).
+//! The host and optional port of a Host field or of an absolute-form target (RFC 3986 §3.2, RFC
+//! 9110 §7.2).
 //!
-//! Stricter than the grammar where two parsers could see two hosts: no userinfo, no
-//! percent-encoding, no sub-delims (so no list), no empty label, no number that is not an address,
-//! no port with leading zeros.
+//! The parser is stricter than the grammar wherever two parsers could read two different hosts. It
+//! refuses userinfo, percent-encoding, sub-delims (so also lists), an empty label, an empty port, a
+//! port with leading zeros, and a name that ends in a number but is not an IPv4 address.
 #![cfg_attr(not(test), deny(clippy::indexing_slicing))]
 
 use std::net::Ipv6Addr;
 
 use crate::bytes::{decimal, is_host_byte};
 
-/// Longest host: the limit of a domain name (RFC 1035 §2.3.4).
+/// Length of the longest accepted host, the limit of a domain name (RFC 1035 §2.3.4).
 const HOST_BYTES_MAX: usize = 255;
 
 /// A validated host with an optional port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Authority<'a> {
-    /// Name, IPv4 address or bracketed IPv6 address as received, in any case.
+    /// The domain name, IPv4 address or bracketed IPv6 address as received, in any case.
     pub host: &'a [u8],
-    /// 1 to 65535, or `None` if none was given.
+    /// The port, 1 to 65535; `None` if the text has no port.
     pub port: Option<u16>,
 }
 
@@ -46,14 +47,15 @@ impl<'a> Authority<'a> {
         self.port.unwrap_or(default_port)
     }
 
-    /// Whether both have the same host, ignoring case, and the same port (RFC 9110 §4.2.3).
+    /// Whether `self` and `other` have the same host, ignoring case, and the same port (RFC 9110
+    /// §4.2.3). A missing port counts as `default_port`.
     pub fn is_same(self, other: Authority<'_>, default_port: u16) -> bool {
         self.host.eq_ignore_ascii_case(other.host)
             && self.port_or(default_port) == other.port_or(default_port)
     }
 }
 
-/// A domain name, optionally with a final dot, or an IPv4 address.
+/// Whether `host` is a domain name, optionally with a final dot, or an IPv4 address.
 fn is_name(host: &[u8]) -> bool {
     let labels = host.strip_suffix(b".").unwrap_or(host);
     let (mut is_valid, mut follows_dot) = (true, true);
@@ -65,8 +67,8 @@ fn is_name(host: &[u8]) -> bool {
     if !is_valid || follows_dot || host.len() > HOST_BYTES_MAX {
         return false;
     }
-    // A name that ends in a number must be an IPv4 address: resolvers take it for one, and some
-    // read the number as octal.
+    // A name that ends in a number must be an IPv4 address: resolvers treat such a name as an
+    // address, and some of them read its numbers as octal.
     let is_number = || {
         let last = labels.rsplit(|byte| *byte == b'.').next().unwrap_or_default();
         last.iter().all(u8::is_ascii_digit)
@@ -74,8 +76,8 @@ fn is_name(host: &[u8]) -> bool {
     !(labels.last().is_some_and(u8::is_ascii_digit) && is_number()) || is_ipv4(host)
 }
 
-/// Four numbers up to 255 without leading zeros. Host is parsed on every hit, and this takes a
-/// quarter of the time of std's parser.
+/// Whether `host` is four numbers up to 255 without leading zeros. Every hit parses a host, and
+/// this check takes a quarter of the time of std's parser.
 fn is_ipv4(host: &[u8]) -> bool {
     let mut octets = host.split(|byte| *byte == b'.');
     let all_valid = octets.by_ref().take(4).filter(|octet| is_octet(octet)).count() == 4;

@@ -1,13 +1,13 @@
 //! Byte classes and scans that all parsers share.
 //!
-//! Works on bytes only and knows no message. Tables have 256 entries, so that a `u8` index needs no
-//! bounds check.
+//! The functions work on plain bytes and know nothing of messages. Tables have 256 entries, so that
+//! a `u8` index needs no bounds check.
 #![cfg_attr(not(test), deny(clippy::indexing_slicing))]
 
 /// `tchar` (RFC 9110 §5.6.2).
 const TOKEN: u8 = 1;
 /// Bytes of a request target: visible ASCII except `#`. Browsers send `|`, `{` and others
-/// unescaped, so RFC 3986 is not enforced beyond that.
+/// unescaped, so the stricter grammar of RFC 3986 is not enforced.
 const TARGET: u8 = 2;
 /// Bytes of a host name: the unreserved characters of RFC 3986.
 const HOST: u8 = 4;
@@ -45,32 +45,33 @@ fn is(byte: u8, class: u8) -> bool {
     found & class != 0
 }
 
-/// Whether this is a `tchar`.
+/// Whether a byte is a `tchar`.
 pub(crate) fn is_token_byte(byte: u8) -> bool {
     is(byte, TOKEN)
 }
 
-/// Whether this may occur in a request target.
+/// Whether a byte may occur in a request target.
 pub(crate) fn is_target_byte(byte: u8) -> bool {
     is(byte, TARGET)
 }
 
-/// Whether this may occur in a host name.
+/// Whether a byte may occur in a host name.
 pub(crate) fn is_host_byte(byte: u8) -> bool {
     is(byte, HOST)
 }
 
-/// RFC 9110 §5.6.2: whether this is a token.
+/// RFC 9110 §5.6.2: whether these bytes are a token.
 pub(crate) fn is_token(bytes: &[u8]) -> bool {
     !bytes.is_empty() && bytes.iter().all(|byte| is_token_byte(*byte))
 }
 
-/// Whether this is optional white space.
+/// Whether a byte is optional white space: a space or HTAB.
 pub(crate) fn is_space(byte: u8) -> bool {
     byte == b' ' || byte == b'\t'
 }
 
-/// Whether this is a control character other than HTAB, which no line may contain (RFC 9110 §5.5).
+/// Whether a byte is a control character other than HTAB, which no line may contain (RFC 9110
+/// §5.5).
 pub(crate) fn is_control(byte: u8) -> bool {
     byte.is_ascii_control() && byte != b'\t'
 }
@@ -90,12 +91,14 @@ pub(crate) fn trim_space(mut bytes: &[u8]) -> &[u8] {
     bytes
 }
 
-/// RFC 9110 §5.6.1: elements of a comma-separated list without quoted strings; skips empty ones.
+/// RFC 9110 §5.6.1: iterates over the elements of a comma-separated list without quoted strings,
+/// skipping empty elements.
 pub(crate) fn list(value: &[u8]) -> impl Iterator<Item = &[u8]> {
     value.split(|byte| *byte == b',').map(trim_space).filter(|element| !element.is_empty())
 }
 
-/// RFC 9110 §8.6: parses `1*DIGIT`, without sign or space; `None` also if it overflows.
+/// RFC 9110 §8.6: parses `1*DIGIT`; `None` for anything else, such as a sign or a space, and for a
+/// number larger than `u64::MAX`.
 pub(crate) fn decimal(digits: &[u8]) -> Option<u64> {
     if digits.is_empty() {
         return None;
@@ -108,7 +111,8 @@ pub(crate) fn decimal(digits: &[u8]) -> Option<u64> {
 
 /// Returns the offset of the first control byte other than HTAB at or after `from`.
 ///
-/// A line ends at such a byte, so a single scan finds its end and validates the rest of it.
+/// A line ends at such a byte, so a single scan both finds the end of a line and validates the
+/// bytes before it.
 pub(crate) fn find_control(bytes: &[u8], from: usize) -> Option<usize> {
     let rest = bytes.get(from..)?;
     let (blocks, tail) = rest.as_chunks::<16>();
@@ -125,13 +129,14 @@ pub(crate) fn find_control(bytes: &[u8], from: usize) -> Option<usize> {
     find_word(tail, control_flags).map(|at| from + blocks.len() * 16 + at)
 }
 
-/// Returns the offset of the first colon. Field names are short, so a call into wider code would
-/// cost more.
+/// Returns the offset of the first colon. This does not call `memchr`: a field name is so short
+/// that the call would cost more than it saves.
 pub(crate) fn find_colon(bytes: &[u8]) -> Option<usize> {
     find_word(bytes, |word| zero_flags(word ^ (ONES * b':' as u64)))
 }
 
-/// Returns the offset of the first byte whose top bit `flags` sets, eight bytes at a time.
+/// Returns the offset of the first byte for which `flags` sets the top bit. `flags` gets eight
+/// bytes at a time, and returns the flag of each byte in its top bit.
 fn find_word(bytes: &[u8], flags: impl Fn(u64) -> u64) -> Option<usize> {
     let (words, tail) = bytes.as_chunks::<8>();
     for (index, word) in words.iter().enumerate() {
@@ -154,7 +159,8 @@ const fn zero_flags(word: u64) -> u64 {
 
 /// Sets the top bit of each byte of `word` that is a control byte other than HTAB.
 ///
-/// Works on the low seven bits, whose sums cannot carry into the next byte, so every flag is exact.
+/// The sums use only the low seven bits of each byte, so they cannot carry into the next byte, and
+/// every flag is exact.
 const fn control_flags(word: u64) -> u64 {
     let low = word & !HIGH;
     let from_space = low + ONES * (0x80 - 0x20);

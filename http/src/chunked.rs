@@ -2,7 +2,8 @@
 //!
 //! The decoder takes a body in pieces of any size, consumes every piece completely and copies no
 //! data. Invariants: the result does not depend on how the body is split; after an error every call
-//! returns that error. Nothing is allocated unless there are trailers.
+//! returns that error. Nothing is allocated before the trailer section, which every body has: it
+//! may consist of the final empty line alone.
 #![cfg_attr(not(test), deny(clippy::indexing_slicing))]
 
 use std::ops::Range;
@@ -14,21 +15,22 @@ use crate::{
     lines::{LineScan, parse_field_line},
 };
 
-/// Largest number of hexadecimal digits in a chunk size: those of 64 bits.
+/// Largest number of hexadecimal digits in a chunk size: as many as a 64-bit number has.
 const SIZE_DIGITS_MAX: u8 = 16;
 
 /// Limits of a chunked body, apart from its data.
 #[derive(Clone, Copy, Debug)]
 pub struct ChunkedLimits {
-    /// Bytes of all chunk extensions together. Extensions are never used, so they are pure cost.
+    /// Largest total size of all chunk extensions in bytes. Forebay does not use extensions, so
+    /// they only cost time.
     pub extension_bytes_max: u32,
-    /// Bytes of the trailer section.
+    /// Largest size of the trailer section in bytes.
     pub trailer_bytes_max: u32,
-    /// Trailer lines, including dropped ones.
+    /// Largest number of trailer lines, including dropped lines.
     pub trailer_count_max: u16,
 }
 
-/// The result of a step.
+/// The result of [`ChunkedDecoder::step`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ChunkedEvent {
     /// All input was consumed; the body continues.
@@ -44,13 +46,14 @@ pub enum ChunkedEvent {
 pub struct ChunkedDecoder {
     state: DecoderState,
     limits: ChunkedLimits,
-    /// Data bytes left in this chunk; while the size is being read, its value so far.
+    /// Number of data bytes of this chunk that have not arrived yet. While the chunk size is still
+    /// being read, the value of the digits read.
     size: u64,
     size_digits: u8,
     extension_bytes: u32,
     trailer_bytes: u32,
     trailer_count: u16,
-    /// The incomplete trailer line.
+    /// The part of the current trailer line that has arrived.
     line: Vec<u8>,
     trailers: FieldBlock,
 }
@@ -71,7 +74,7 @@ enum DecoderState {
 }
 
 /// A position in `*( BWS ";" BWS name [ BWS "=" BWS ( token / quoted-string ) ] )`. White space is
-/// allowed where the grammar has it, so never before the line end.
+/// accepted only where the grammar has `BWS`, so never before the line end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ExtensionState {
     /// After white space that only a semicolon may follow.
@@ -104,7 +107,8 @@ impl ChunkedDecoder {
         }
     }
 
-    /// Decodes up to the next event; returns how many bytes of `input` were consumed.
+    /// Decodes `input` up to the next event. Returns the number of consumed bytes of `input` and
+    /// the event.
     pub fn step(&mut self, input: &[u8]) -> Result<(usize, ChunkedEvent), ChunkedError> {
         let mut at = 0;
         loop {
@@ -129,8 +133,8 @@ impl ChunkedDecoder {
         }
     }
 
-    /// Returns the trailers; complete after [`ChunkedEvent::End`], and without those that must not
-    /// be merged into a head.
+    /// Returns the trailers, without those that must not be merged into a head. They are complete
+    /// after [`ChunkedEvent::End`].
     pub fn into_trailers(self) -> FieldBlock {
         self.trailers
     }
@@ -233,7 +237,7 @@ impl ChunkedDecoder {
         Ok(len)
     }
 
-    /// Parses a complete trailer line by the rules for lines of a head.
+    /// Parses a complete trailer line by the rules for field lines of a head.
     fn end_trailer_line(&mut self) -> Result<(), ChunkedError> {
         let line = LineScan::default().next(&self.line)?.ok_or(LineError::BareLf)?;
         if line.is_empty() {
@@ -253,11 +257,13 @@ impl ChunkedDecoder {
     }
 }
 
-/// RFC 9110 §6.5.1: a field for framing, routing, authentication, request modifiers, response
-/// control or content description must not follow the content, where it would be merged into a head
-/// that others have already processed. Such trailers are dropped.
+/// Whether a field may be a trailer (RFC 9110 §6.5.1). A field for framing, routing,
+/// authentication, request modifiers, response control or content description may not: it would be
+/// merged into a head that other recipients have already processed. The decoder drops such
+/// trailers.
 ///
-/// All well-known fields are of this kind: Forebay acts on them when the head arrives.
+/// No well-known field may be a trailer, because Forebay acts on these fields when the head
+/// arrives.
 pub fn is_allowed_trailer(field: Field<'_>) -> bool {
     const PREFIXES: [&[u8]; 5] =
         [b"content-", b"if-", b"proxy-", b"x-forwarded-", b"access-control-"];
@@ -282,7 +288,7 @@ pub fn is_allowed_trailer(field: Field<'_>) -> bool {
 /// Length of the longest chunk head.
 pub const CHUNK_HEAD_BYTES_MAX: usize = SIZE_DIGITS_MAX as usize + 2;
 
-/// The end of a chunk.
+/// The line end after the data of a chunk.
 pub const CHUNK_END: &[u8] = b"\r\n";
 
 /// The last chunk, which precedes the trailers and the empty line.

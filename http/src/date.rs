@@ -5,7 +5,7 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-/// Length of a date as written: `Sun, 06 Nov 1994 08:49:37 GMT`.
+/// Length of a date that [`write_date`] writes: `Sun, 06 Nov 1994 08:49:37 GMT`.
 pub const DATE_BYTES: usize = 29;
 
 /// Length of the longest date that is accepted: `Wednesday, 09-Nov-94 08:49:37 GMT`.
@@ -16,14 +16,15 @@ const LAST_SECOND: u64 = 253_402_300_799;
 
 /// Parses any of the three formats; `None` for everything else, and for dates before 1970.
 ///
-/// RFC 9111 §4.2: a cache compares names ignoring case, and accepts no other zone than GMT. Any
-/// other deviation from the formats makes a date invalid; for Expires that means stale.
+/// RFC 9111 §4.2: the names of days, months and the zone match in any case, and no zone other than
+/// GMT is accepted. Any other deviation from the formats makes a date invalid. A response with an
+/// invalid Expires counts as stale.
 pub fn parse_date(value: &[u8]) -> Option<u64> {
     let mut buffer = [0; DATE_BYTES_MAX];
     let text = buffer.get_mut(..value.len())?;
     text.copy_from_slice(value);
     capitalise(text);
-    // The parser below does not check this byte in every format.
+    // `httpdate` does not check the byte before the time in every format.
     if text.ends_with(b"GMT") && text.get(text.len().checked_sub(13)?) != Some(&b' ') {
         return None;
     }
@@ -54,7 +55,7 @@ pub fn write_date(unix_s: u64) -> [u8; DATE_BYTES] {
     let time = SystemTime::UNIX_EPOCH + Duration::from_secs(unix_s.min(LAST_SECOND));
     let mut date = [b' '; DATE_BYTES];
     let written = write!(&mut date[..], "{}", httpdate::HttpDate::from(time));
-    debug_assert!(written.is_ok(), "every date has this length");
+    debug_assert!(written.is_ok(), "an HTTP date is longer than {DATE_BYTES} bytes");
     date
 }
 

@@ -1,4 +1,4 @@
-//! Reasons for refusing a message: one variant for each cause, with a sentence for the sender.
+//! Reasons for refusing a message. Each cause has a variant, with a sentence for the sender.
 //!
 //! `reason` never quotes the message, which may be hostile.
 

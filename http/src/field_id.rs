@@ -73,7 +73,8 @@ field_ids! {
     Xkey = "xkey",
 }
 
-const _: () = assert!(FieldId::ALL.len() < 64, "a FieldSet has one bit for each");
+const _: () =
+    assert!(FieldId::ALL.len() < 64, "a FieldSet has bits for at most 63 well-known fields");
 
 impl FieldId {
     /// Returns the well-known field of this name, ignoring case (RFC 9110 §5.1).
@@ -84,9 +85,9 @@ impl FieldId {
     }
 }
 
-/// The fingerprint of a name of up to 24 bytes: its lower-case form in three words, which overlap
-/// if it is short. Names with equal fingerprints are equal, so one table access and one comparison
-/// recognise a field, without a branch that depends on the field.
+/// The fingerprint of a name of up to 24 bytes: the name in lower case, as three words, which
+/// overlap if the name is short. Names with equal fingerprints are equal, so one table access and
+/// one comparison recognise a field, without a branch that depends on the field.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct NameFingerprint {
     len: usize,
@@ -94,15 +95,16 @@ struct NameFingerprint {
 }
 
 impl NameFingerprint {
-    /// Longer names have the length 0: none of them is well known.
+    /// The fingerprint of every name longer than 24 bytes, none of which is well known. Its length
+    /// is 0.
     const NONE: NameFingerprint = NameFingerprint { len: 0, words: [0; 3] };
 
     const fn of(name: &[u8]) -> NameFingerprint {
         let words = match (name.first_chunk(), name.last_chunk()) {
             _ if name.len() > 24 => return NameFingerprint::NONE,
             (Some(first), Some(last)) => {
-                // Starts at offset 0 to 8 and ends at 8 to 16: covers the bytes between the first
-                // and the last word.
+                // The middle word starts at offset 0 to 8 and ends at offset 8 to 16, so it covers
+                // the bytes between the first and the last word.
                 let (_, from_middle) = name.split_at(name.len() / 2 - 4);
                 let middle = match from_middle.first_chunk() {
                     Some(middle) => u64::from_le_bytes(*middle),
@@ -137,8 +139,8 @@ const fn short_word(name: &[u8]) -> u64 {
     }
 }
 
-/// Sets bit 5 of each byte that is an upper-case letter. Works on the low seven bits, whose sums
-/// cannot carry into the next byte.
+/// Sets bit 5 of each byte that is an upper-case letter. The sums use only the low seven bits of
+/// each byte, so they cannot carry into the next byte.
 const fn lower_case(word: u64) -> u64 {
     const ONES: u64 = u64::MAX / 0xff;
     const HIGH: u64 = ONES * 0x80;
@@ -157,7 +159,8 @@ struct FieldSlot {
 
 const SLOT_BITS: u32 = 8;
 
-/// The first odd factor with which all names have different slots.
+/// The first odd factor, from the start value on, with which every well-known name has a slot of
+/// its own.
 const SLOT_FACTOR: u64 = {
     let mut factor = 0x9e37_79b9_7f4a_7c15;
     while fill_slots(factor).is_none() {
@@ -168,7 +171,7 @@ const SLOT_FACTOR: u64 = {
 
 static SLOTS: [FieldSlot; 1 << SLOT_BITS] = match fill_slots(SLOT_FACTOR) {
     Some(slots) => slots,
-    None => panic!("the factor was chosen so that they fit"),
+    None => panic!("two well-known names have the same slot"),
 };
 
 const fn fill_slots(factor: u64) -> Option<[FieldSlot; 1 << SLOT_BITS]> {
@@ -188,7 +191,7 @@ const fn fill_slots(factor: u64) -> Option<[FieldSlot; 1 << SLOT_BITS]> {
     Some(slots)
 }
 
-/// A set of well-known fields, one bit each. Never contains [`FieldId::Other`].
+/// A set of well-known fields, with one bit for each. It never contains [`FieldId::Other`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FieldSet(u64);
 

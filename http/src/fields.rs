@@ -1,8 +1,9 @@
 //! Field lines of a message head, parsed once and then referred to by position.
 //!
 //! A head stays where it was received or stored. A [`FieldLine`] holds the positions of a name and
-//! its value in those bytes, and the well-known field. [`Fields`] borrows both together. Nothing
-//! here allocates per request: the owner of the `Vec<FieldLine>` reuses it.
+//! its value in the head's bytes, and the field's [`FieldId`]. [`Fields`] borrows the bytes and the
+//! lines. Parsing allocates nothing per request, because the caller reuses the `Vec<FieldLine>`. A
+//! [`FieldBlock`] owns its bytes; it is for heads that are built or stored.
 
 pub use crate::field_id::{FieldId, FieldSet};
 
@@ -32,7 +33,7 @@ pub struct Fields<'a> {
 /// One field line, borrowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Field<'a> {
-    /// The well-known field.
+    /// The well-known field, or [`FieldId::Other`].
     pub id: FieldId,
     /// The name as received, in any case.
     pub name: &'a [u8],
@@ -104,9 +105,10 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// Field lines that own their bytes, in wire form: `name: value CRLF` each.
+/// Field lines that own their bytes, in wire form: each line is `name: value CRLF`.
 ///
-/// Built from an origin's response, stored in a record, and sent by copying `bytes`.
+/// A block is built from an origin's response or from trailers. It is stored in a record, and sent
+/// by copying `bytes`.
 #[derive(Clone, Debug, Default)]
 pub struct FieldBlock {
     bytes: Vec<u8>,
@@ -115,12 +117,12 @@ pub struct FieldBlock {
 }
 
 impl FieldBlock {
-    /// An empty block.
+    /// Creates an empty block.
     pub fn new() -> FieldBlock {
         FieldBlock::default()
     }
 
-    /// An empty block with room for this many bytes and lines.
+    /// Creates an empty block with capacity for this many bytes and lines.
     pub fn with_capacity(bytes: usize, line_count: usize) -> FieldBlock {
         FieldBlock {
             bytes: Vec::with_capacity(bytes),
@@ -192,12 +194,13 @@ impl FieldBlock {
         &self.bytes
     }
 
-    /// Returns the lines in wire form, to be changed and parsed by [`FieldBlock::parse`].
+    /// Returns the lines in wire form. The caller may change them and parse them again with
+    /// [`FieldBlock::parse`].
     pub fn into_bytes(self) -> Vec<u8> {
         self.bytes
     }
 
-    /// Whether it has no lines.
+    /// Whether the block has no lines.
     pub fn is_empty(&self) -> bool {
         self.lines.is_empty()
     }

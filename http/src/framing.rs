@@ -17,11 +17,11 @@ use crate::{
 pub enum BodyFraming {
     /// There is no body.
     None,
-    /// After this many bytes.
+    /// The body ends after this many bytes.
     Length(u64),
-    /// After the last chunk and its trailers.
+    /// The body ends after the last chunk and the trailers.
     Chunked,
-    /// When the connection closes; responses only.
+    /// The body ends when the connection closes. Only responses have this framing.
     UntilClose,
 }
 
@@ -63,10 +63,11 @@ impl<'a> FramingLines<'a> {
         }
     }
 
-    /// RFC 9112 §6.1, §6.3: returns `Length` or `Chunked` if there is any framing field.
+    /// RFC 9112 §6.1, §6.3: returns `Length` or `Chunked` if the head has a framing field, or else
+    /// `None`.
     ///
-    /// A list of equal lengths could be read as one length; it is refused, because it shows that
-    /// the message has already passed through a confused sender.
+    /// A list of equal lengths is refused, although RFC 9112 allows reading it as one length: it
+    /// shows that the message has passed through a sender that confuses lengths.
     pub(crate) fn declared(self, version: Version) -> Result<Option<BodyFraming>, FramingError> {
         match (self.length_count, self.coding_count) {
             (0, 0) => Ok(None),
@@ -83,8 +84,9 @@ impl<'a> FramingLines<'a> {
     }
 }
 
-/// RFC 9112 §6.1, §7: only `chunked` is supported. A value with another coding before it gives a
-/// different error than a value that no recipient could decode.
+/// RFC 9112 §6.1, §7: accepts only `chunked`. The error is `UnknownCoding` if another coding
+/// precedes a single `chunked` at the end, and `InvalidCoding` for any other value, by which no
+/// recipient could find the end of the body.
 fn check_coding(value: &[u8]) -> Result<(), FramingError> {
     const CHUNKED: &[u8] = b"chunked";
     if value.eq_ignore_ascii_case(CHUNKED) {
@@ -121,7 +123,7 @@ pub fn keeps_alive(version: Version, fields: Fields<'_>) -> bool {
 
 /// RFC 9110 §10.1.1: whether the client waits for a 100 before it sends the body.
 ///
-/// HTTP/1.0 does not have expectations: the field is ignored there.
+/// HTTP/1.0 has no expectations, so the field of an HTTP/1.0 request is ignored.
 pub fn expects_continue(head: RequestHead<'_>) -> Result<bool, RequestError> {
     if head.version() == Version::Http10 {
         return Ok(false);

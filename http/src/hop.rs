@@ -1,9 +1,10 @@
 //! Connection-specific fields, which are not forwarded (RFC 9110 §7.6.1).
 //!
-//! These are a fixed list, and the fields that the message's own Connection field names. Attackers
-//! abuse the latter: a client names a field that a proxy in front of us has added (or by which the
-//! origin decides) so that we remove it. So Connection has no effect on the well-known end-to-end
-//! fields, which RFC 9110 forbids it to name anyway; all other names are obeyed.
+//! Connection-specific fields are those of a fixed list, [`HOP_BY_HOP`], and those that the
+//! message's own Connection field names. Attackers abuse Connection: a client names a field that a
+//! proxy in front of us has added, or by which the origin decides, so that we remove that field.
+//! Therefore a Connection field cannot remove the well-known end-to-end fields, which RFC 9110
+//! forbids it to name anyway. All other fields that it names are removed.
 #![cfg_attr(not(test), deny(clippy::indexing_slicing))]
 
 use crate::{
@@ -26,10 +27,12 @@ pub const HOP_BY_HOP: FieldSet = FieldSet::of(&[
 ]);
 
 /// Largest number of names that the Connection fields of a message may add to [`HOP_BY_HOP`]. Each
-/// is compared with each field, so the limit keeps the cost linear; real messages name one or two.
+/// name is compared with each field of the message, so the limit keeps the cost linear. Real
+/// messages name one or two fields.
 pub const NAMED_MAX: usize = 16;
 
-/// Connection names more than [`NAMED_MAX`] fields.
+/// The error for Connection fields that name more than [`NAMED_MAX`] fields, not counting
+/// well-known fields and `close`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooManyOptions;
 
@@ -50,7 +53,7 @@ impl<'a> HopFields<'a> {
         Ok(hop)
     }
 
-    /// Adds the names in one Connection line.
+    /// Adds the names in one Connection line, except well-known fields and `close`.
     pub(crate) fn add(&mut self, connection: &'a [u8]) -> Result<(), TooManyOptions> {
         for option in list(connection) {
             if FieldId::of(option) != FieldId::Other || option.eq_ignore_ascii_case(b"close") {
@@ -62,7 +65,7 @@ impl<'a> HopFields<'a> {
         Ok(())
     }
 
-    /// Whether Connection names fields beyond the fixed ones.
+    /// Whether Connection names any field that is not well known.
     pub fn names_any(&self) -> bool {
         self.named_count > 0
     }

@@ -1,7 +1,7 @@
-//! HTTP as meaning: messages (RFC 9110, 9112) and caching policy (RFC 9111).
+//! HTTP messages (RFC 9110, 9112) and caching policy (RFC 9111).
 //!
-//! Pure functions over bytes. This crate does no I/O, starts no thread, reads no clock (time is an
-//! argument) and does not know the cache.
+//! All functions are pure functions over bytes. This crate does no I/O, starts no thread, reads no
+//! clock (time is an argument) and does not know the cache.
 #![forbid(unsafe_code)]
 
 pub mod authority;

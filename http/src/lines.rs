@@ -1,6 +1,7 @@
 //! Lines of a head: finds them, checks them for control bytes, and splits them into name and value.
 //!
-//! Invariant: each byte is searched for a line end only once, however the head arrives.
+//! Invariant: a search for a line end resumes where the previous search stopped, so the cost is
+//! linear however the head arrives.
 #![cfg_attr(not(test), deny(clippy::indexing_slicing))]
 
 use std::ops::Range;
@@ -24,7 +25,7 @@ impl LineScan {
         self.line_start
     }
 
-    /// Offset up to which bytes were searched for a line end.
+    /// Offset up to which the bytes were searched for a line end.
     #[cfg(test)]
     pub(crate) fn searched(&self) -> usize {
         self.searched
@@ -58,8 +59,8 @@ impl LineScan {
 
 /// RFC 9112 §5: `field-name ":" OWS field-value OWS`.
 ///
-/// `line` was found by [`LineScan`], so its value has no control bytes. Offsets count from the
-/// start of `bytes`, which must be shorter than 4 GiB.
+/// `line` must come from [`LineScan`], so that its value has no control bytes. Offsets count from
+/// the start of `bytes`, which must be shorter than 4 GiB.
 pub(crate) fn parse_field_line(bytes: &[u8], line: Range<usize>) -> Result<FieldLine, LineError> {
     let text = bytes.get(line.clone()).unwrap_or_default();
     let name_len = find_colon(text).ok_or_else(|| colonless(text))?;

@@ -1,8 +1,8 @@
 //! Request heads: found, validated and split in one pass (RFC 9112 §2, §3, §5).
 //!
 //! The accepted syntax is exact: CRLF line ends, single spaces in the request line, token names, no
-//! control bytes. The result does not depend on how the bytes arrive: every limit bounds the bytes
-//! that are inspected. `target` and `framing` decide about target and framing.
+//! control bytes. The result does not depend on how the bytes arrive: no byte beyond a limit is
+//! inspected. The modules `target` and `framing` interpret the target and the framing fields.
 #![cfg_attr(not(test), deny(clippy::indexing_slicing))]
 
 use std::ops::Range;
@@ -16,24 +16,25 @@ use crate::{
     start_line::{VersionError, parse_version},
 };
 
-/// Longest method; registered ones have up to 17 bytes (`UPDATEREDIRECTREF`).
+/// Length of the longest accepted method; registered methods have up to 17 bytes
+/// (`UPDATEREDIRECTREF`).
 pub const METHOD_BYTES_MAX: usize = 32;
 
 /// Limits of a head.
 #[derive(Clone, Copy, Debug)]
 pub struct HeadLimits {
-    /// Bytes of the whole head, including the empty line at its end.
+    /// Largest size of the whole head in bytes, including the empty line at its end.
     pub head_bytes_max: u32,
-    /// Field lines.
+    /// Largest number of field lines.
     pub field_count_max: u16,
-    /// Bytes of the request target.
+    /// Largest size of the request target in bytes.
     pub target_bytes_max: u32,
 }
 
 /// The parts of a head, as offsets into its bytes; reused from request to request.
 ///
-/// Each connection has its own parts, since they keep the progress of a head that is still
-/// arriving. They restart by themselves after each result.
+/// Each connection needs its own parts, because they keep the progress of a head that is still
+/// arriving. After a result, the next call of [`parse_request`] starts over by itself.
 #[derive(Debug, Default)]
 pub struct RequestParts {
     stage: HeadStage,
@@ -47,7 +48,7 @@ pub struct RequestParts {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum HeadStage {
-    /// The last call returned a result, so the next one starts over.
+    /// The last call returned a result, so the next call starts over.
     #[default]
     Done,
     /// Before the request line.
@@ -58,11 +59,11 @@ enum HeadStage {
     Fields,
 }
 
-/// Parses the request head at the start of `bytes`. `Some` is its length, including the empty line
-/// at its end; `None` asks for more bytes.
+/// Parses the request head at the start of `bytes`. Returns the length of the head, including the
+/// empty line at its end, or `None` if more bytes are needed.
 ///
-/// After `None` the next call must pass the same bytes with more appended; only the new ones are
-/// inspected. A head that cannot become valid any more is refused before it is complete.
+/// After `None` the next call must pass the same bytes with more appended, and only the new bytes
+/// are inspected. A head that can no longer become valid is refused before it is complete.
 pub fn parse_request(
     bytes: &[u8],
     limits: &HeadLimits,
@@ -128,8 +129,8 @@ impl RequestParts {
 
     /// Parses the request line; returns false if it has not arrived yet.
     ///
-    /// RFC 9112 §2.2: one empty line before it is skipped, for old clients that end a body with
-    /// one.
+    /// RFC 9112 §2.2: one empty line before the request line is skipped, for old clients that send
+    /// an empty line after a body.
     fn start(&mut self, bytes: &[u8], limits: &HeadLimits) -> Result<bool, RequestError> {
         loop {
             let head_max = limits.head_bytes_max as usize;
@@ -186,7 +187,8 @@ impl RequestParts {
     }
 }
 
-/// Length of the run of `allowed` bytes at the start of `text`, which a single space must follow.
+/// Returns the length of the run of `allowed` bytes at the start of `text`. A single space must
+/// follow the run; if another byte does, the error is `otherwise`.
 fn run_before_space(
     text: &[u8],
     allowed: impl Fn(u8) -> bool,

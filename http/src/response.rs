@@ -1,8 +1,8 @@
 //! Response heads of origins, which are trusted as little as clients (RFC 9112 §4, §6.3).
 //!
-//! A client library may have parsed the bytes already; [`origin_head`] validates its result by our
-//! own rules. [`parse_response`] does the same for raw bytes. The resulting head is safe to store
-//! and to send: its framing is decided, and connection-specific fields are removed.
+//! If an HTTP library has parsed the bytes, [`origin_head`] validates its result by our own rules.
+//! [`parse_response`] parses and validates raw bytes. The resulting head is safe to store and to
+//! send: its framing is decided, and connection-specific fields are removed.
 #![cfg_attr(not(test), deny(clippy::indexing_slicing))]
 
 use crate::{
@@ -19,9 +19,10 @@ use crate::{
 /// Limits of an origin's head.
 #[derive(Clone, Copy, Debug)]
 pub struct OriginLimits {
-    /// Bytes of the whole head; only names and values if a library has parsed it.
+    /// Largest size of the whole head in bytes. If a library has parsed the head, the limit applies
+    /// to the field lines only.
     pub head_bytes_max: u32,
-    /// Field lines.
+    /// Largest number of field lines.
     pub field_count_max: u16,
 }
 
@@ -32,17 +33,17 @@ pub struct ResponseHead {
     pub status: u16,
     /// How the end of the body on this connection is found.
     pub framing: BodyFraming,
-    /// The declared Content-Length, also of a body that a HEAD or 304 response does not have.
+    /// The declared Content-Length. A HEAD or 304 response may declare a length, but has no body.
     pub content_length: Option<u64>,
     /// The end-to-end fields in order, without Content-Length, which is written when sending.
     pub block: FieldBlock,
 }
 
-/// Validates the response of an origin to a request with `method`. `lines` are names and values in
-/// order; they are walked twice.
+/// Validates the response of an origin to a request with `method`. `lines` yields names and values
+/// in order, and is walked twice.
 ///
-/// An interim response (1xx) is treated like any other, without a body. Date and all other
-/// end-to-end fields are kept unchanged.
+/// An interim response (1xx) is treated like any other response without a body. Date and all other
+/// end-to-end fields are kept, except Content-Length.
 pub fn origin_head<'a>(
     status: u16,
     version: Version,
@@ -77,9 +78,10 @@ fn check_status(status: u16) -> Result<(), OriginError> {
     }
 }
 
-/// RFC 9112 §6.3: how the end of the body is found. Where no body can follow, RFC 9112 §6.1 and
-/// RFC 9110 §8.6 forbid framing one: an origin that frames a body means to send it. A length of 0
-/// in a 204 is common and harmless.
+/// RFC 9112 §6.3: decides how the end of the body is found. RFC 9112 §6.1 and RFC 9110 §8.6 forbid
+/// a framing field in a 1xx or 204 response, which has no body. An origin that sends such a field
+/// means to send a body, so the response is refused; only a length of 0, which is common and
+/// harmless, is accepted.
 fn body_framing(
     status: u16,
     method: Method<'_>,
@@ -151,10 +153,10 @@ fn check_line(name: &[u8], value: &[u8]) -> Result<(), LineError> {
     }
 }
 
-/// Parses the response head at the start of `bytes`, the response to a request with `method`.
-/// Returns its length and the validated head, or `None` if it is incomplete.
+/// Parses the response head at the start of `bytes`, which answers a request with `method`. Returns
+/// the length and the validated head, or `None` if the head is incomplete.
 ///
-/// Keeps no state between calls: meant for whole heads, in tools and tests.
+/// No state is kept between calls, so the function is meant for whole heads, in tools and tests.
 pub fn parse_response(
     bytes: &[u8],
     method: Method<'_>,

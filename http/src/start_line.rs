@@ -1,4 +1,4 @@
-//! Method and version.
+//! The method and the version of a message.
 #![cfg_attr(not(test), deny(clippy::indexing_slicing))]
 
 /// A request method (RFC 9110 §9). Methods are case-sensitive: `get` is [`Method::Other`].
@@ -62,12 +62,13 @@ impl<'a> Method<'a> {
     }
 }
 
-/// The version of a message, as far as it affects framing and keep-alive.
+/// The version of a message, as precisely as framing and keep-alive need it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Version {
     /// HTTP/1.0
     Http10,
-    /// HTTP/1.1 and later minor versions: RFC 9110 §2.5 treats them as the highest known one.
+    /// HTTP/1.1 and later minor versions, which RFC 9110 §2.5 treats as the highest known minor
+    /// version.
     #[default]
     Http11,
 }
@@ -75,13 +76,13 @@ pub enum Version {
 /// Errors of a version text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum VersionError {
-    /// Not `HTTP/` digit `.` digit, in capitals.
+    /// The text is not `HTTP/` digit `.` digit, in capitals.
     Invalid,
-    /// A major version other than 1.
+    /// The major version is not 1.
     Unsupported,
 }
 
-/// RFC 9112 §2.3: `HTTP-name "/" DIGIT "." DIGIT`.
+/// RFC 9112 §2.3: parses `HTTP-name "/" DIGIT "." DIGIT`.
 pub(crate) fn parse_version(text: &[u8]) -> Result<Version, VersionError> {
     let [b'H', b'T', b'T', b'P', b'/', major, b'.', minor] = text else {
         return Err(VersionError::Invalid);

@@ -1,7 +1,7 @@
 //! The forms of a request target, and the Host field (RFC 9112 §3.2, §3.3; RFC 9110 §7.2).
 //!
-//! Invariant: an accepted request has at most one authority, and the same one wherever it appears.
-//! Nothing is decoded or rewritten here.
+//! Invariant: the target and the Host field of an accepted request never name different
+//! authorities. Nothing is decoded or rewritten here.
 #![cfg_attr(not(test), deny(clippy::indexing_slicing))]
 
 use crate::{
@@ -55,9 +55,9 @@ pub struct Target<'a> {
 
 /// RFC 9112 §3.2, §3.3: splits the target of an accepted head into form, authority, path and query.
 ///
-/// Host must occur once in HTTP/1.1 and must not be empty: an `http` URI has a host (RFC 9110
-/// §4.2.1). In absolute form RFC 9112 §3.2.2 gives the target precedence over Host; a request in
-/// which they differ is refused instead, because the next recipient may believe the other one.
+/// Host must occur exactly once in HTTP/1.1 and must not be empty: an `http` URI has a host (RFC
+/// 9110 §4.2.1). If an absolute-form target and Host differ, RFC 9112 §3.2.2 gives the target
+/// precedence. Forebay refuses such a request instead, because the next recipient may believe Host.
 pub fn request_target<'a>(head: RequestHead<'a>) -> Result<Target<'a>, RequestError> {
     if matches!(head.method(), Method::Connect | Method::Trace) {
         return Err(RequestError::MethodNotImplemented);
@@ -128,8 +128,8 @@ fn strip_scheme(target: &[u8]) -> Option<(Scheme, &[u8])> {
 
 /// RFC 3986 §2.1: requires two hexadecimal digits after each percent sign in a path.
 ///
-/// A query is not checked: existing sites send `?off=50%`, and no server decodes a query to find a
-/// resource.
+/// The query is not checked: existing sites send `?off=50%`, and no server decodes a query to find
+/// a resource.
 fn check_path(path_query: &[u8]) -> Result<(), RequestError> {
     let mut rest = path_query;
     while let Some(at) = memchr::memchr2(b'%', b'?', rest) {
@@ -146,13 +146,13 @@ fn check_path(path_query: &[u8]) -> Result<(), RequestError> {
     Ok(())
 }
 
-/// Whether this is valid as a path or the end of one: bytes of a request target without a question
-/// mark, each percent sign followed by two hexadecimal digits.
+/// Whether this text is valid as a path or the end of a path: it consists of bytes of a request
+/// target other than a question mark, and two hexadecimal digits follow each percent sign.
 pub fn is_path(path: &[u8]) -> bool {
     is_query(path) && !path.contains(&b'?') && check_path(path).is_ok()
 }
 
-/// Whether this is valid as a query: bytes of a request target only.
+/// Whether this text is valid as a query: it consists of bytes of a request target.
 pub fn is_query(query: &[u8]) -> bool {
     query.iter().all(|byte| is_target_byte(*byte))
 }

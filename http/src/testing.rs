@@ -1,4 +1,4 @@
-//! Shared by the table tests of messages: parsing a request whole and split, and mutating bytes.
+//! Helpers for the table tests of messages: they parse a request whole and split, and mutate bytes.
 
 use crate::{
     error::RequestError,
@@ -15,7 +15,9 @@ pub(crate) type RequestVector = (&'static str, Result<&'static str, RequestError
 
 /// Returns one byte for each character, so that tables may contain bytes that are not UTF-8.
 pub(crate) fn latin1(text: &str) -> Vec<u8> {
-    text.chars().map(|c| u8::try_from(c).expect("tables keep to Latin-1")).collect()
+    text.chars()
+        .map(|c| u8::try_from(c).expect("a table contains only Latin-1 characters"))
+        .collect()
 }
 
 /// Parses everything that decides about a request: head, target, framing, expectation.
@@ -72,7 +74,7 @@ pub(crate) fn check(vectors: &[RequestVector]) {
     }
 }
 
-/// Marsaglia's xorshift: the same sequence on every machine.
+/// Marsaglia's xorshift generator, which gives the same sequence on every machine.
 pub(crate) struct Xorshift(pub(crate) u64);
 
 impl Xorshift {

@@ -1,13 +1,13 @@
 //! Writes parts of a message to a buffer that the caller reuses.
 //!
-//! Nothing here allocates while the buffer has room. Nothing is validated: names and values were
-//! parsed, or are constants.
+//! Nothing here allocates while the buffer has spare capacity. Nothing is validated: the caller
+//! passes names and values that were parsed or are constants.
 
 use crate::date::DATE_BYTES;
 
 /// Appends `HTTP/1.1 200 OK` and CRLF (RFC 9112 §4).
 ///
-/// The version is the sender's, so it is always 1.1 (RFC 9110 §2.5).
+/// The version is always 1.1, because it is that of the sender (RFC 9110 §2.5).
 pub fn status_line(out: &mut Vec<u8>, status: u16) {
     status_line_with(out, status, None);
 }
@@ -37,7 +37,8 @@ pub fn number_field(out: &mut Vec<u8>, name: &[u8], number: u64) {
     out.extend_from_slice(b"\r\n");
 }
 
-/// Appends a Date field (RFC 9110 §6.6.1); `date` comes from `date::write_date`, once a second.
+/// Appends a Date field (RFC 9110 §6.6.1). `date` comes from `date::write_date`, which a caller
+/// needs only once a second.
 pub fn date_field(out: &mut Vec<u8>, date: &[u8; DATE_BYTES]) {
     field(out, b"Date", date);
 }
@@ -68,7 +69,7 @@ pub fn decimal(out: &mut Vec<u8>, number: u64) {
     out.extend_from_slice(&digits[start..]);
 }
 
-/// `00` to `99`.
+/// The decimal digits of the numbers `00` to `99`.
 const PAIRS: [[u8; 2]; 100] = {
     let mut pairs = [[0; 2]; 100];
     let mut number = 0;

@@ -4,7 +4,7 @@ use crate::{error::ChunkedError::*, testing::Xorshift};
 const LIMITS: ChunkedLimits =
     ChunkedLimits { extension_bytes_max: 24, trailer_bytes_max: 60, trailer_count_max: 3 };
 
-/// Data, trailers and the number of remaining bytes; `None` while the body continues.
+/// The data, the trailers and the number of bytes after the body; `None` while the body continues.
 type Decoded = Result<Option<(Vec<u8>, String, usize)>, ChunkedError>;
 
 /// Decodes the pieces in order and collects the result, as a connection would.

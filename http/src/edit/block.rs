@@ -15,17 +15,17 @@ pub struct ConstantLine {
     name: FieldName,
     /// The line in wire form.
     wire: Box<[u8]>,
-    /// Whether it replaces all lines of its name; otherwise it is appended.
+    /// Whether the line replaces all lines of its name; otherwise it is appended.
     is_set: bool,
 }
 
 impl ConstantLine {
-    /// A line that replaces all lines of this name.
+    /// Creates a line that replaces all lines of this name.
     pub fn set(name: FieldName, value: FieldValue<'_>) -> ConstantLine {
         ConstantLine::new(name, value, true)
     }
 
-    /// A line that is appended.
+    /// Creates a line that is appended after the other lines of its name.
     pub fn append(name: FieldName, value: FieldValue<'_>) -> ConstantLine {
         ConstantLine::new(name, value, false)
     }
@@ -36,12 +36,12 @@ impl ConstantLine {
         ConstantLine { name, wire: wire.into(), is_set }
     }
 
-    /// The name.
+    /// The name of the line.
     pub fn name(&self) -> &FieldName {
         &self.name
     }
 
-    /// The value.
+    /// The value of the line.
     pub fn value(&self) -> FieldValue<'_> {
         let value = self.name.as_bytes().len() + 2..self.wire.len() - 2;
         FieldValue::checked(self.wire.get(value).unwrap_or_default())
@@ -51,7 +51,7 @@ impl ConstantLine {
         &self.wire
     }
 
-    /// Whether it replaces all lines of its name.
+    /// Whether the line replaces all lines of its name.
     pub fn is_set(&self) -> bool {
         self.is_set
     }
@@ -65,21 +65,22 @@ pub struct ConstantLines {
     wire: Box<[u8]>,
     /// The end of each line in `wire`.
     ends: Box<[u32]>,
-    /// Hash table of the names that are set: numbers of lines, or [`EMPTY`].
+    /// Hash table of the names that lines set. A slot holds the index of a line, or [`EMPTY`].
     slots: Box<[u32]>,
-    /// Whether the lines can be copied unchanged: no line sets a name that an earlier line has.
+    /// Whether the lines can be copied unchanged: no line sets a name that an earlier line also
+    /// has.
     is_plain: bool,
 }
 
 const EMPTY: u32 = u32::MAX;
 
-/// Lines of a [`ConstantLines`] that set a name which the head already has; sorted.
+/// Sorted indexes of the lines of a [`ConstantLines`] that set a name which the head already has.
 #[derive(Debug, Default)]
 pub struct ConflictingLines(Vec<u32>);
 
 impl ConflictingLines {
     fn has_any(&self, of: &Range<usize>) -> bool {
-        // Empty for most heads.
+        // The list is empty for most heads, so the search costs little.
         let first = self.0.partition_point(|line| (*line as usize) < of.start);
         self.0.get(first).is_some_and(|line| (*line as usize) < of.end)
     }
@@ -92,7 +93,7 @@ impl Default for ConstantLines {
 }
 
 impl ConstantLines {
-    /// Prepares these lines, in this order.
+    /// Prepares these lines for copying, in this order.
     pub fn new(lines: Vec<ConstantLine>) -> ConstantLines {
         let (mut wire, mut ends) = (Vec::new(), Vec::new());
         let slot_count = (lines.len() * 4).next_power_of_two().max(8);
@@ -128,7 +129,7 @@ impl ConstantLines {
         &self.lines
     }
 
-    /// Enters the next line into the hash table, under the hash of its name.
+    /// Enters the line that is pushed next into the hash table, under the hash of its name.
     fn insert(&mut self, hash: u32) {
         let mask = self.slots.len() - 1;
         let mut at = hash as usize & mask;
@@ -140,7 +141,7 @@ impl ConstantLines {
         }
     }
 
-    /// Returns the first line that sets this name.
+    /// Returns the index of the first line that sets this name.
     fn line_that_sets(&self, hash: u32, name: &[u8]) -> Option<u32> {
         let mask = self.slots.len() - 1;
         let mut at = hash as usize & mask;
@@ -154,7 +155,7 @@ impl ConstantLines {
         }
     }
 
-    /// Returns a range of the lines in wire form.
+    /// Returns the lines with these indexes in wire form.
     fn wire_of(&self, range: &Range<usize>) -> &[u8] {
         let end_of = |line: usize| self.ends.get(line).map_or(0, |end| *end as usize);
         let start = range.start.checked_sub(1).map_or(0, end_of);

@@ -12,7 +12,7 @@ use crate::bytes::{find_colon, trim_space};
 
 /// An edit of the field lines at the end of a buffer, in wire form.
 ///
-/// When dropped or finished, it leaves exactly the resulting lines in the buffer.
+/// When an edit is dropped or finished, the buffer holds exactly the resulting lines.
 #[derive(Debug)]
 pub struct FieldEdit<'b> {
     pub(super) text: &'b mut Vec<u8>,
@@ -22,7 +22,7 @@ pub struct FieldEdit<'b> {
     pub(super) start: usize,
     /// All lines before this offset are in the table.
     pub(super) scanned: usize,
-    /// The number of lines after it, once counted.
+    /// The number of lines from `scanned` on; `None` until they are counted.
     pub(super) unscanned_count: Option<usize>,
     /// Lines in the table that have not been removed.
     live_count: usize,
@@ -32,8 +32,8 @@ pub struct FieldEdit<'b> {
 }
 
 impl<'b> FieldEdit<'b> {
-    /// Starts an edit of the lines from `start` to the end of `text`: whole lines in wire form that
-    /// a parser has accepted, without the empty line that ends a head.
+    /// Starts an edit of the lines from `start` to the end of `text`. These must be whole lines in
+    /// wire form that a parser has accepted, without the empty line that ends a head.
     pub fn new(
         text: &'b mut Vec<u8>,
         start: usize,
@@ -64,7 +64,7 @@ impl<'b> FieldEdit<'b> {
         self.table.find(name.hash(), self.text, name.as_bytes()).map(FieldHandle)
     }
 
-    /// Returns the next line of the same name.
+    /// Returns the next line that has the same name as this line.
     pub fn next_duplicate(&self, at: FieldHandle) -> Option<FieldHandle> {
         self.table.live_from(self.line(at)?.next).map(FieldHandle)
     }
@@ -80,7 +80,7 @@ impl<'b> FieldEdit<'b> {
         self.line(at).and_then(|line| self.text.get(line.value())).unwrap_or_default()
     }
 
-    /// Iterates over all lines; lines of one name are in order.
+    /// Iterates over all lines. Lines of the same name keep their order.
     pub fn iter(&mut self) -> impl Iterator<Item = (FieldHandle, &[u8], &[u8])> {
         self.scan();
         let live = self.table.lines.iter().enumerate().filter(|(_, line)| line.is_live());
@@ -95,7 +95,7 @@ impl<'b> FieldEdit<'b> {
         self.is_changed
     }
 
-    /// Number of lines.
+    /// Returns the number of lines.
     pub fn count(&mut self) -> usize {
         self.scan();
         self.live_count
@@ -106,7 +106,8 @@ impl<'b> FieldEdit<'b> {
         self.text.len() - self.start - self.hole_bytes
     }
 
-    /// Length of the buffer, including removed text that is still in it. It grows with every write.
+    /// Length of the whole buffer, including removed text that is still in it. It grows with every
+    /// added line and every longer value.
     pub fn buffer_bytes(&self) -> usize {
         self.text.len()
     }
@@ -186,8 +187,8 @@ impl<'b> FieldEdit<'b> {
         count
     }
 
-    /// Sets or appends a constant line. If a line that is set finds no room, all lines of its name
-    /// are removed: a line that another party has sent must not take its place.
+    /// Sets or appends a constant line. If a line that is set exceeds the limits, all lines of its
+    /// name are removed, so that a line sent by another party does not remain in its place.
     pub fn apply_line(&mut self, line: &ConstantLine) -> Result<FieldHandle, EditError> {
         let applied = self.try_line(line);
         if applied.is_err() && line.is_set() {
@@ -210,15 +211,17 @@ impl<'b> FieldEdit<'b> {
         Ok(self.add_line(place, line.name(), start))
     }
 
-    /// Finds the names that `lines` set and the head already has, for [`FieldEdit::apply_range`].
+    /// Finds the lines of `lines` that set a name which the head already has, for
+    /// [`FieldEdit::apply_range`].
     pub fn find_conflicts(&mut self, lines: &ConstantLines, conflicts: &mut ConflictingLines) {
         lines.find_conflicts(self, conflicts);
     }
 
-    /// Sets or appends a range of constant lines and returns how many of them found no room. Costs
-    /// only one copy if the head has none of their names, by `conflicts`. So between
-    /// `find_conflicts` and this call nothing else may add lines of names that `lines` set, and
-    /// each of the lines may be applied only once.
+    /// Sets or appends a range of constant lines; returns how many of them exceeded the limits.
+    ///
+    /// If `conflicts` has none of these lines, the call costs only one copy. This is valid only if
+    /// no other call has added lines of names that `lines` set since `find_conflicts`, and if each
+    /// line is applied only once.
     pub fn apply_range(
         &mut self,
         lines: &ConstantLines,
@@ -228,7 +231,8 @@ impl<'b> FieldEdit<'b> {
         lines.apply_range(range, conflicts, self)
     }
 
-    /// Appends lines that enter the table at the next search for a name. There must be room.
+    /// Appends lines without entering them into the table; the next search for a name does that.
+    /// The caller has checked the limits.
     pub(super) fn append_unscanned(&mut self, wire: &[u8], line_count: usize) {
         debug_assert!(self.unscanned_count.is_some() || self.scanned == self.text.len());
         self.text.extend_from_slice(wire);
@@ -246,9 +250,10 @@ impl<'b> FieldEdit<'b> {
         self.table.lines.get(at.0 as usize)
     }
 
-    /// Checks for room for more bytes and lines. All lines must have been counted.
+    /// Checks that this many more bytes and lines stay within the limits. All lines must have been
+    /// counted.
     pub(super) fn check_room(&self, bytes: usize, line_count: usize) -> Result<(), EditError> {
-        // Removed lines stay in the buffer until the end.
+        // Removed lines stay in the buffer until the edit ends, so the buffer needs a limit too.
         let buffer_bytes_max = (self.limits.bytes_max as usize).saturating_mul(4);
         if self.wire_bytes() + bytes > self.limits.bytes_max as usize
             || self.text.len() - self.start + bytes > buffer_bytes_max
@@ -267,7 +272,7 @@ impl<'b> FieldEdit<'b> {
         self.table.slot_for(name.hash(), self.text, name.as_bytes())
     }
 
-    /// Appends a line, if there is room. All lines must be in the table.
+    /// Appends a line, unless it exceeds the limits. All lines must be in the table.
     fn push(
         &mut self,
         place: LineSlot,
@@ -321,8 +326,8 @@ impl<'b> FieldEdit<'b> {
         }
     }
 
-    /// Sets a longer value: the line moves to the end, and so do later lines of its name, which
-    /// keeps their order.
+    /// Sets a longer value. The line moves to the end of the buffer, and so do the later lines of
+    /// its name, so that these lines keep their order.
     fn rewrite(&mut self, at: FieldHandle, line: EditLine, value: &[u8]) {
         self.move_to_end(at, line, Some(value));
         let mut next = self.next_duplicate(at);
@@ -411,7 +416,7 @@ impl Drop for FieldEdit<'_> {
     }
 }
 
-/// Parses the line at this offset; also returns the offset of the next one.
+/// Parses the line at this offset. Returns the line and the offset of the next line.
 pub(super) fn line_at(seed: HashSeed, text: &[u8], start: usize) -> Option<(EditLine, usize)> {
     let rest = text.get(start..)?;
     let end = memchr::memchr(b'\n', rest)?;

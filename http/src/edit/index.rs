@@ -21,8 +21,8 @@ impl FieldIndex {
         self.is_made = false;
     }
 
-    /// Returns the values of the lines of this name, in order. `fields` must be the same until
-    /// `clear`.
+    /// Returns the values of the lines of this name, in order. Until `clear` is called, every call
+    /// must pass the same `fields`.
     pub fn all<'a>(
         &mut self,
         fields: Fields<'a>,

@@ -3,8 +3,8 @@
 //! A head that is about to be sent lies at the end of a buffer, as `name: value CRLF` lines.
 //! [`FieldEdit`] borrows that buffer. It finds lines by name through an index that is built at the
 //! first search, appends new lines at the end, and closes the holes of removed lines in one pass
-//! when it ends. So the buffer then holds the head to be sent, and nothing was allocated: the index
-//! lies in an [`EditTable`] that its owner reuses.
+//! when it ends. The buffer then holds the head to be sent. The index is in an [`EditTable`], which
+//! the caller reuses, so that an edit allocates no index.
 //!
 //! ```
 //! use forebay_http::edit::{EditLimits, EditTable, FieldEdit, FieldName, FieldValue};
@@ -23,9 +23,10 @@
 //! # Ok::<(), forebay_http::edit::EditError>(())
 //! ```
 //!
-//! Lines of one name keep their order; lines of different names need not. A value is parsed before
-//! it enters the head, so that no byte of it can end a line. A [`FieldHandle`] is a small number:
-//! it stays valid through every change of other lines, and for a removed line it yields nothing.
+//! Lines of the same name keep their order; lines of different names may change places. A value is
+//! parsed before it enters the head, so that no byte of it can end a line. A [`FieldHandle`] is a
+//! small number. It stays valid while other lines change, and finds nothing once its own line is
+//! removed.
 #![cfg_attr(not(test), deny(clippy::indexing_slicing))]
 
 mod block;
@@ -47,27 +48,28 @@ pub struct FieldHandle(u32);
 /// Limits of the size of a head.
 #[derive(Clone, Copy, Debug)]
 pub struct EditLimits {
-    /// Bytes of all field lines together, as they go on the wire.
+    /// Largest total size of all field lines in wire form, in bytes.
     pub bytes_max: u32,
-    /// Field lines.
+    /// Largest number of field lines.
     pub line_count_max: u32,
 }
 
 impl Default for EditLimits {
-    /// The size that every HTTP peer accepts: 64 KiB, 1,000 lines.
+    /// Limits of 64 KiB and 1,000 lines.
     fn default() -> EditLimits {
         EditLimits { bytes_max: 64 * 1024, line_count_max: 1_000 }
     }
 }
 
-/// An edit that was refused; the head is unchanged.
+/// The reason why an edit was refused. The head is unchanged, except that [`FieldEdit::apply_line`]
+/// may have removed lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EditError {
     /// The head would exceed its limit of lines.
     TooManyFields,
     /// The head would exceed its limit of bytes.
     TooManyBytes,
-    /// The line was removed before.
+    /// The line of the handle was removed before.
     Gone,
 }
 

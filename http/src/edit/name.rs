@@ -10,7 +10,7 @@ use crate::{
     fields::FieldId,
 };
 
-/// Longest name: every peer accepts it, and a line's `name_len` can represent it.
+/// Length of the longest accepted name. A line's `name_len`, a `u16`, can represent it.
 const NAME_BYTES_MAX: usize = 1_024;
 
 /// A validated field name, with its hash.
@@ -22,7 +22,8 @@ pub struct FieldName {
 }
 
 impl FieldName {
-    /// Returns `None` if it is not a token (RFC 9110 §5.1), or longer than 1,024 bytes.
+    /// Parses a field name; `None` if it is not a token (RFC 9110 §5.1) or is longer than 1,024
+    /// bytes.
     pub fn parse(name: &[u8]) -> Option<FieldName> {
         let fits = name.len() <= NAME_BYTES_MAX && is_token(name);
         fits.then(|| FieldName::seeded(name, HashSeed::default()))
@@ -37,12 +38,12 @@ impl FieldName {
         &self.bytes
     }
 
-    /// The well-known field of this name.
+    /// The well-known field with this name, or [`FieldId::Other`].
     pub fn id(&self) -> FieldId {
         self.id
     }
 
-    /// The hash; names that differ only in case have the same one.
+    /// The hash of the name. Names that differ only in case have the same hash.
     pub(super) fn hash(&self) -> u32 {
         self.hash
     }
@@ -79,18 +80,18 @@ impl<'a> FieldValue<'a> {
     }
 }
 
-/// The seed of name hashes.
+/// The secret seed of name hashes, the same for all names in this process.
 ///
-/// Clients choose names, and a head may have up to 10,000 of them. Names made to collide would take
-/// quadratic time, both to build the index and to search it, so the seed is secret. It is the same
-/// for all names of a process, in rules and in messages.
+/// The seed is secret because clients choose field names, and a head may have thousands of them.
+/// With a known seed, a client could choose names whose hashes collide; building and searching the
+/// index would then take quadratic time.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct HashSeed(u64);
 
 static SEED: LazyLock<HashSeed> = LazyLock::new(|| HashSeed(RandomState::new().hash_one(0)));
 
 impl Default for HashSeed {
-    /// Returns the seed of this process. Code that hashes many names keeps a copy.
+    /// Returns the seed of this process. Code that hashes many names keeps a copy of the seed.
     fn default() -> HashSeed {
         *SEED
     }
@@ -116,15 +117,17 @@ impl HashSeed {
     }
 }
 
-/// Folds both halves of the product, so that every bit affects the low ones, which choose the slot.
+/// Multiplies a word and folds both halves of the product, so that every bit of the word affects
+/// the low bits, which choose the slot.
 fn mix(word: u64) -> u64 {
     let product = u128::from(word) * 0x9e37_79b9_7f4a_7c15;
     product as u64 ^ (product >> 64) as u64
 }
 
-/// Converts the letters of eight token bytes to lower case. No two other bytes of tokens become
-/// equal: if `^` and `~`, which differ as `Z` and `z` do, became equal, a client could build any
-/// number of names with one hash, whatever the seed.
+/// Converts the letters of eight token bytes to lower case. Two different bytes of a token become
+/// equal only if they are the same letter. In particular `^` and `~` stay different, although they
+/// differ in the same bit as `Z` and `z`: otherwise a client could build any number of names with
+/// one hash, whatever the seed.
 fn lower_case(word: u64) -> u64 {
     const EACH: u64 = u64::MAX / 0xff;
     // Bit 5 separates lower from upper case; the five bits below it number the letters from 1 to
@@ -133,8 +136,8 @@ fn lower_case(word: u64) -> u64 {
     word | ((EACH * 0x20) & !beyond_z)
 }
 
-/// Returns the last bytes as one word. For a name of eight bytes or more, the word is full: it also
-/// has bytes before them.
+/// Returns `tail`, the bytes after the last whole word of `name`, as one word. If the name has at
+/// least eight bytes, the word is its last eight bytes, which include bytes before `tail`.
 fn tail_word(name: &[u8], tail: &[u8]) -> u64 {
     if let Some(last) = name.last_chunk::<8>() {
         return u64::from_le_bytes(*last);

@@ -7,7 +7,7 @@ use super::name::HashSeed;
 /// The position of one line.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct EditLine {
-    /// The hash of its name.
+    /// The hash of the line's name.
     pub(super) hash: u32,
     /// First byte of the name.
     pub(super) start: u32,
@@ -19,7 +19,7 @@ pub(super) struct EditLine {
     pub(super) end: u32,
     /// The next line of this name, or [`NONE`].
     pub(super) next: u32,
-    /// The last line of this name; only valid in the first one.
+    /// The last line of this name; valid only in the first line of the name.
     pub(super) last: u32,
     /// Length of the name.
     pub(super) name_len: u16,
@@ -28,13 +28,14 @@ pub(super) struct EditLine {
 /// `value_len` of a removed line.
 const REMOVED: u32 = u32::MAX;
 
-/// No line.
+/// The index that stands for no line.
 pub(super) const NONE: u32 = u32::MAX;
 
-/// Smallest number of slots.
+/// Smallest number of slots of an index.
 const SLOT_COUNT_MIN: usize = 32;
 
-/// Largest number of slots that is kept for the next head: clearing them takes time.
+/// Largest number of slots that the index keeps for the next head, because clearing slots takes
+/// time.
 const SLOT_COUNT_KEPT_MAX: usize = 2_048;
 
 impl EditLine {
@@ -64,14 +65,14 @@ impl EditLine {
 #[derive(Clone, Debug, Default)]
 pub struct EditTable {
     /// Lines in the order in which they were found or added. A [`FieldHandle`](super::FieldHandle)
-    /// is an index into it, so no entry is ever removed.
+    /// is an index into this list, so no entry is ever removed.
     pub(super) lines: Vec<EditLine>,
     slots: Vec<NameSlot>,
     /// The seed of the hashes, the same as in parsed names.
     pub(super) seed: HashSeed,
-    /// Slots in use.
+    /// Number of occupied slots.
     used_count: usize,
-    /// Ranges of the text to remove.
+    /// Ranges of the text that are removed when the edit ends.
     pub(super) holes: Vec<(u32, u32)>,
     /// Slots that were visited, for tests that count steps.
     #[cfg(test)]
@@ -88,7 +89,7 @@ struct NameSlot {
 
 const EMPTY: NameSlot = NameSlot { hash: 0, first: NONE };
 
-/// The slot of a name, occupied or free. Valid until the next line is pushed.
+/// The slot of a name, occupied or free. It is valid until the next line is pushed.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LineSlot {
     slot: usize,
@@ -96,8 +97,8 @@ pub(super) struct LineSlot {
 }
 
 impl EditTable {
-    /// Clears the table. The next head is assumed to have about as many names as this one, so that
-    /// runs of the same rules do not grow the index each time.
+    /// Clears the table. The new index has slots for as many names as the old one had, so that
+    /// repeated runs of the same rules do not grow it each time.
     pub(super) fn clear(&mut self) {
         let slot_count = match self.used_count {
             0 => 0,
@@ -110,12 +111,12 @@ impl EditTable {
         self.holes.clear();
     }
 
-    /// Returns the first line of a name that has not been removed.
+    /// Returns the first line of this name, skipping removed lines.
     pub(super) fn find(&self, hash: u32, text: &[u8], name: &[u8]) -> Option<u32> {
         self.live_at(self.slot_of(hash, text, name)?)
     }
 
-    /// Returns the first line in this slot that has not been removed.
+    /// Returns the first line of the name in this slot, skipping removed lines.
     pub(super) fn live_at(&self, place: LineSlot) -> Option<u32> {
         self.live_from(place.first)
     }
@@ -126,11 +127,11 @@ impl EditTable {
         if (self.used_count + 1) * 2 > self.slots.len() {
             self.grow();
         }
-        // The index has slots now.
+        // The index has slots now, so `slot_of` never returns `None` here.
         self.slot_of(hash, text, name).unwrap_or(LineSlot { slot: 0, first: NONE })
     }
 
-    /// Returns this line, or the next of its name that has not been removed.
+    /// Returns this line or, if it was removed, the next line of its name that was not.
     pub(super) fn live_from(&self, mut index: u32) -> Option<u32> {
         loop {
             let line = self.lines.get(index as usize)?;

@@ -244,8 +244,8 @@ fn a_head_does_not_exceed_its_limits() {
     }
 }
 
-/// Runs 400 rules, each of which sets a field of its own: one by one, with conditions in between,
-/// or as blocks. Each rule takes a few steps, whatever ran before.
+/// Runs 400 rules, each of which sets a different field: one by one, with conditions in between, or
+/// as blocks. The number of steps of a rule does not depend on the rules before it.
 #[test]
 fn steps_grow_linearly_with_the_lines() {
     for block_len in [1, 2, 10, 400] {
@@ -286,7 +286,7 @@ fn steps_grow_linearly_with_the_lines() {
     }
 }
 
-/// Steps for entering these names into an index and finding each of them.
+/// Returns the number of steps for entering these names into an index and finding each of them.
 fn steps_for(seed: name::HashSeed, names: &[String]) -> usize {
     let head: Vec<u8> =
         names.iter().flat_map(|name| format!("{name}: v\r\n").into_bytes()).collect();
@@ -305,7 +305,8 @@ fn steps_for(seed: name::HashSeed, names: &[String]) -> usize {
     table.probe_count.get()
 }
 
-/// Clients choose field names: names that collide under a known seed must not collide here.
+/// Names that collide under a known seed do not collide under the secret one. Clients choose field
+/// names, so this matters.
 #[test]
 fn names_made_to_collide_take_few_steps_each() {
     const COUNT: usize = 1_000;
@@ -313,7 +314,7 @@ fn names_made_to_collide_take_few_steps_each() {
     let same_slot = |name: &String| known.hash(name.as_bytes()) % 2_048 == 7;
     let chosen = (0..).map(|number: u32| format!("X-{number:x}-Field")).filter(same_slot);
     let chosen: Vec<String> = chosen.take(COUNT).collect();
-    // These differ in the one bit by which letters differ in case.
+    // `^` and `~` differ in the one bit by which letters differ in case.
     let mark = |number: usize, bit: usize| ['^', '~'][number >> bit & 1];
     let marks = (0..COUNT).map(|number| (0..10).map(|bit| mark(number, bit)).collect()).collect();
     let steps = steps_for(known, &chosen);
@@ -336,7 +337,7 @@ fn hashes_depend_on_the_seed_but_not_on_case() {
         assert_eq!(one.hash(lower.as_bytes()), one.hash(upper.as_bytes()), "{text}");
         assert_ne!(one.hash(text.as_bytes()), other.hash(text.as_bytes()), "{text}");
     }
-    // Every token of one byte has a hash of its own, but for case.
+    // One-byte tokens have different hashes unless they differ only in case.
     let tokens: Vec<u8> = (0..=u8::MAX).filter(|byte| crate::bytes::is_token(&[*byte])).collect();
     let hashes: std::collections::HashSet<u32> =
         tokens.iter().map(|byte| one.hash(&[*byte])).collect();

@@ -6,36 +6,36 @@ use crate::write::decimal;
 /// The name of this cache in the field.
 const CACHE_NAME: &[u8] = b"forebay";
 
-/// The source of the response (RFC 9211 §2.1, §2.2: `hit` and `fwd` exclude each other).
+/// The source of a response. `hit` and `fwd` exclude each other (RFC 9211 §2.1, §2.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CacheOutcome {
-    /// The cache, without contacting the origin.
+    /// The response comes from the cache, without contacting the origin.
     Hit,
-    /// The origin, or the cache after contacting the origin.
+    /// The response comes from the origin, or from the cache after contacting the origin.
     Forwarded(ForwardReason),
-    /// Neither: the request was refused before the lookup.
+    /// Neither from the cache nor from the origin: the request was refused before the lookup.
     Refused,
 }
 
 /// One member of Cache-Status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CacheStatus {
-    /// `hit` or `fwd`.
+    /// The source of the response: the parameter `hit` or `fwd`.
     pub outcome: CacheOutcome,
-    /// Status of the origin's response.
+    /// Status code of the origin's response.
     pub fwd_status: Option<u16>,
-    /// Freshness left, in seconds; negative if the response was used stale.
+    /// Remaining freshness in seconds; negative if the response was used stale.
     pub ttl: Option<i64>,
     /// Whether the response was stored.
     pub stored: bool,
     /// Whether the request followed the fetch of another request.
     pub collapsed: bool,
-    /// Details, as a token of RFC 8941 (letters, digits, `-`; first a letter).
+    /// Details, as a token of RFC 8941: a letter, then letters, digits and `-`.
     pub detail: Option<&'static str>,
 }
 
 impl CacheStatus {
-    /// A request that was refused before the lookup.
+    /// The status of a request that was refused before the lookup.
     pub const REFUSED: CacheStatus = CacheStatus {
         outcome: CacheOutcome::Refused,
         fwd_status: None,
@@ -45,7 +45,7 @@ impl CacheStatus {
         detail: None,
     };
 
-    /// A hit with this freshness left.
+    /// Creates the status of a hit with this remaining freshness.
     pub const fn hit(ttl: i64) -> CacheStatus {
         CacheStatus {
             outcome: CacheOutcome::Hit,
@@ -57,7 +57,7 @@ impl CacheStatus {
         }
     }
 
-    /// A forwarded request; the caller fills in the result.
+    /// Creates the status of a forwarded request; the caller sets the other members.
     pub const fn forwarded(reason: ForwardReason) -> CacheStatus {
         CacheStatus {
             outcome: CacheOutcome::Forwarded(reason),
@@ -100,7 +100,7 @@ impl CacheStatus {
     }
 }
 
-/// RFC 8941 §3.3.1 limits an integer to 15 digits.
+/// Writes the parameter `ttl`, clamped to the 15 digits that RFC 8941 §3.3.1 allows for an integer.
 fn write_ttl(ttl: i64, out: &mut Vec<u8>) {
     const INTEGER_MAX: u64 = 999_999_999_999_999;
     out.extend_from_slice(if ttl < 0 { b"; ttl=-" } else { b"; ttl=" });

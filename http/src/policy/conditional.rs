@@ -1,5 +1,5 @@
-//! Conditional requests: from clients, answered with a stored response, and to the origin (RFC 9110
-//! §13, RFC 9111 §4.3).
+//! Conditional requests: those from clients, which a stored response may answer, and those to the
+//! origin (RFC 9110 §13, RFC 9111 §4.3).
 
 use crate::fields::{FieldId, FieldSet, Fields};
 use crate::policy::etag::{EntityTag, tags};
@@ -16,9 +16,10 @@ pub enum ConditionalResult {
 }
 
 /// RFC 9110 §13.2.2 and RFC 9111 §4.3.2: evaluates the preconditions of a GET or HEAD request when
-/// [`judge`] allows the stored response to be served; `block` is its field block.
+/// [`judge`] allows the stored response to be served. `block` is the stored field block.
 ///
-/// Preconditions are evaluated only for a stored 200: with another status an origin ignores them.
+/// Preconditions are evaluated only for a stored 200. RFC 9110 §13.2.1 has a server ignore them
+/// unless the response without them would be a 2xx or a 412.
 ///
 /// [`judge`]: crate::policy::reuse::judge
 pub fn conditional(request: Fields<'_>, meta: &StoredMeta, block: &[u8]) -> ConditionalResult {
@@ -30,7 +31,8 @@ pub fn conditional(request: Fields<'_>, meta: &StoredMeta, block: &[u8]) -> Cond
     let is_known = if request.contains(IfNoneMatch) {
         names_stored_tag(request, meta.etag(block))
     } else {
-        // A malformed date counts as none. Without Last-Modified, RFC 9111 §4.3.2 uses Date.
+        // A malformed date counts as an absent one. Without Last-Modified, RFC 9111 §4.3.2 uses
+        // Date.
         let since = date_field(request, IfModifiedSince);
         since.is_some_and(|since| meta.last_modified.unwrap_or(meta.date) <= since)
     };
@@ -65,14 +67,14 @@ pub struct ValidatorFields<'a> {
     pub if_modified_since: Option<u64>,
 }
 
-/// Returns the preconditions that validate a stored response; none if it has no validator. They
-/// replace the client's, which concern the client's own copy.
+/// Returns the preconditions that validate a stored response; none if the response has no
+/// validator. They replace the client's preconditions, which concern the client's own copy.
 pub fn validator_fields<'a>(meta: &StoredMeta, block: &'a [u8]) -> ValidatorFields<'a> {
     ValidatorFields { if_none_match: meta.etag_value(block), if_modified_since: meta.last_modified }
 }
 
-/// Appends the lines of a stored block that a generated 304 carries (RFC 9110 §15.4.5); the client
-/// has all others. The caller adds Age, Cache-Status and connection fields.
+/// Appends the lines of a stored block that a generated 304 carries (RFC 9110 §15.4.5). The client
+/// already has the other fields. The caller adds Age, Cache-Status and connection fields.
 pub fn write_fields_of_304(block: &[u8], meta: &StoredMeta, out: &mut Vec<u8>) {
     use FieldId::{CacheControl, ContentLocation, Date, Etag, Expires, LastModified, Vary};
     const KEPT: FieldSet =

@@ -1,7 +1,7 @@
 //! Cache-Control (RFC 9111 §5.2) and Pragma (§5.4).
 //!
-//! A restricting directive applies whatever its argument; of contradicting directives the most
-//! restrictive one applies. Unknown directives are ignored.
+//! A directive that restricts caching applies whatever its argument is. If directives contradict
+//! each other, the most restrictive directive applies. Unknown directives are ignored.
 
 use crate::bytes::trim_space;
 use crate::fields::{FieldId, FieldSet, Fields};
@@ -13,7 +13,8 @@ pub const DELTA_S_MAX: u32 = 1 << 31;
 /// A request's directives about the use of stored responses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RequestDirectives {
-    /// Validate before use; also `Pragma: no-cache` without Cache-Control.
+    /// Validate a stored response before use. `Pragma: no-cache` means the same if there is no
+    /// Cache-Control.
     pub no_cache: bool,
     /// Do not store the response.
     pub no_store: bool,
@@ -23,14 +24,14 @@ pub struct RequestDirectives {
     pub is_authorized: bool,
     /// Largest accepted age, in seconds.
     pub max_age: Option<u32>,
-    /// Smallest freshness left, in seconds.
+    /// Smallest accepted remaining freshness, in seconds.
     pub min_fresh: Option<u32>,
-    /// Largest accepted staleness, in seconds; `u32::MAX` for any.
+    /// Largest accepted staleness, in seconds; `u32::MAX` accepts any staleness.
     pub max_stale: Option<u32>,
 }
 
 impl RequestDirectives {
-    /// A request without directives.
+    /// The directives of a request that has none.
     pub const EMPTY: RequestDirectives = RequestDirectives {
         no_cache: false,
         no_store: false,
@@ -77,7 +78,8 @@ impl RequestDirectives {
         }
     }
 
-    /// Without an argument any staleness is accepted; a malformed argument is ignored.
+    /// Adds `max-stale`: without an argument it accepts any staleness, and with a malformed
+    /// argument it is ignored.
     fn add_max_stale(&mut self, directive: Directive<'_>) {
         let limit = match directive.argument {
             None => Some(u32::MAX),
@@ -89,29 +91,29 @@ impl RequestDirectives {
     }
 }
 
-/// A response's directives about storing and using it. `no-transform` is left out, because Forebay
-/// does not transform content.
+/// A response's directives about storing and using the response. `no-transform` is not parsed,
+/// because Forebay does not transform content.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ResponseDirectives {
-    /// Do not store.
+    /// Do not store the response.
     pub no_store: bool,
     /// Validate before each use. A list of field names is ignored: the directive covers the whole
     /// response.
     pub no_cache: bool,
-    /// Not for a shared cache. A list of field names is ignored: the directive covers the whole
-    /// response.
+    /// Do not store the response in a shared cache. A list of field names is ignored: the directive
+    /// covers the whole response.
     pub private: bool,
-    /// For a shared cache, even where the default forbids it.
+    /// A shared cache may store the response, even where the default forbids it.
     pub public: bool,
-    /// Never use stale.
+    /// Never use the response stale.
     pub must_revalidate: bool,
-    /// Never use stale in a shared cache.
+    /// Never use the response stale in a shared cache.
     pub proxy_revalidate: bool,
-    /// Store only if the status code is understood; then `no-store` is ignored.
+    /// Store the response only if the status code is understood. `no-store` is then ignored.
     pub must_understand: bool,
-    /// Seconds of freshness.
+    /// Freshness lifetime in seconds.
     pub max_age: Option<u32>,
-    /// Seconds of freshness in a shared cache.
+    /// Freshness lifetime in seconds in a shared cache.
     pub s_maxage: Option<u32>,
 }
 
@@ -169,8 +171,8 @@ struct Directive<'a> {
 }
 
 impl<'a> Directive<'a> {
-    /// White space around `=` is not allowed: the directive is still recognised, but its number
-    /// counts as malformed.
+    /// Parses one member. White space around `=` is not allowed: with it, the directive is still
+    /// recognised, but its number counts as malformed.
     fn parse(member: &'a [u8]) -> Directive<'a> {
         let equals = memchr::memchr(b'=', member).unwrap_or(member.len());
         let (name, rest) = member.split_at_checked(equals).unwrap_or_default();
@@ -191,13 +193,14 @@ impl<'a> Directive<'a> {
         self.argument.and_then(parse_delta)
     }
 
-    /// RFC 9111 §4.2.1: a response with malformed freshness should be considered stale.
+    /// Returns the argument in seconds, or 0 if it is malformed: RFC 9111 §4.2.1 recommends
+    /// treating a response with malformed freshness as stale.
     fn delta_or_zero(self) -> u32 {
         self.delta().unwrap_or(0)
     }
 }
 
-/// Delta-seconds (RFC 9111 §1.2.2), as a token or a quoted string (§5.2).
+/// Parses delta-seconds (RFC 9111 §1.2.2), given as a token or a quoted string (§5.2).
 pub(crate) fn parse_delta(argument: &[u8]) -> Option<u32> {
     let inner = argument.strip_prefix(b"\"");
     let inner = inner.and_then(|rest| rest.strip_suffix(b"\""));

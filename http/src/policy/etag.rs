@@ -5,7 +5,7 @@ use crate::bytes::trim_space;
 /// An entity tag, borrowed from a field value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EntityTag<'a> {
-    /// Whether it has the prefix `W/`.
+    /// Whether the tag has the prefix `W/`.
     pub is_weak: bool,
     /// The text between the quotes.
     pub opaque: &'a [u8],
@@ -31,18 +31,18 @@ impl<'a> EntityTag<'a> {
         is_valid.then_some((tag, rest.get(1..)?))
     }
 
-    /// RFC 9110 §8.8.3.2: equal opaque text, weak or not.
+    /// RFC 9110 §8.8.3.2: whether the opaque texts are equal; either tag may be weak.
     pub fn matches_weakly(self, other: EntityTag<'_>) -> bool {
         self.opaque == other.opaque
     }
 
-    /// RFC 9110 §8.8.3.2: equal opaque text, and neither is weak.
+    /// RFC 9110 §8.8.3.2: whether the opaque texts are equal and neither tag is weak.
     pub fn matches_strongly(self, other: EntityTag<'_>) -> bool {
         !self.is_weak && !other.is_weak && self.opaque == other.opaque
     }
 }
 
-/// The entity tags of a line of If-None-Match, up to the first malformed one.
+/// Iterates over the entity tags of a line of If-None-Match, up to the first malformed tag.
 pub(crate) fn tags(value: &[u8]) -> impl Iterator<Item = EntityTag<'_>> {
     let mut rest = value;
     std::iter::from_fn(move || {

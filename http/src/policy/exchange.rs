@@ -1,5 +1,5 @@
-//! The inputs of the decisions: the client's request, the origin's response, its times, and the
-//! route's settings.
+//! The inputs of caching decisions: the client's request, the origin's response and its times, and
+//! the route's settings.
 
 use crate::date::parse_date;
 use crate::fields::{FieldId, Fields};
@@ -31,7 +31,7 @@ pub struct OriginResponse<'a> {
 }
 
 impl<'a> OriginResponse<'a> {
-    /// Parses the directives once, for all decisions.
+    /// Creates the response and parses its directives once, for all decisions.
     pub fn new(status: u16, fields: Fields<'a>) -> OriginResponse<'a> {
         OriginResponse { status, fields, directives: ResponseDirectives::parse(fields) }
     }
@@ -67,14 +67,15 @@ impl ResponseTiming {
 /// Settings of a route that affect caching.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CacheRules {
-    /// Heuristic freshness: the percentage of the time since the last modification for which a
-    /// response without explicit freshness is fresh; 0 turns it off.
+    /// Percentage of the time since the last modification for which a response without explicit
+    /// freshness is fresh. 0 turns heuristic freshness off.
     pub heuristic_percent: u8,
     /// Limit of the heuristic freshness, in seconds.
     pub heuristic_s_max: u32,
-    /// The same limit for a response with a status from 400 on, if that is lower.
+    /// Limit of the heuristic freshness for a response with a status of 400 or more, in seconds.
+    /// The lower of the two limits applies to such a response.
     pub heuristic_error_s_max: u32,
-    /// Freshness in seconds if neither the origin nor the heuristic gives any; 0 for none.
+    /// Freshness lifetime in seconds if neither the origin nor the heuristic gives one; 0 for none.
     pub default_freshness_s: u32,
     /// Whether a response with Set-Cookie may be stored at all.
     pub set_cookie_is_storable: bool,

@@ -8,24 +8,24 @@ use crate::policy::exchange::{CacheRules, OriginResponse, ResponseTiming};
 /// The source of a freshness lifetime.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LifetimeSource {
-    /// `s-maxage`
+    /// The directive `s-maxage`.
     SharedMaxAge,
-    /// `max-age`
+    /// The directive `max-age`.
     MaxAge,
-    /// Expires minus Date
+    /// The time from Date to Expires.
     Expires,
-    /// A percentage of the time since Last-Modified
+    /// A percentage of the time since Last-Modified.
     Heuristic,
-    /// The route's setting
+    /// The route's setting.
     Setting,
-    /// None: stale from the start
+    /// No source gives a lifetime: the response is stale from the start.
     Nothing,
 }
 
-/// Seconds for which a response is fresh, from its creation by the origin.
+/// The time for which a response is fresh, counted from its creation by the origin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FreshnessLifetime {
-    /// 0: stale from the start.
+    /// The lifetime in seconds; 0 means that the response is stale from the start.
     pub seconds: u32,
     /// The source of this value.
     pub source: LifetimeSource,
@@ -44,8 +44,9 @@ impl FreshnessLifetime {
     }
 }
 
-/// RFC 9111 §4.2.1: the first that is present of `s-maxage`, `max-age`, Expires, a heuristic, the
-/// route's default. A malformed value counts as 0.
+/// RFC 9111 §4.2.1: returns the lifetime from the first of these sources that is present:
+/// `s-maxage`, `max-age`, Expires, a heuristic, the route's default. A malformed value counts as a
+/// lifetime of 0.
 pub fn freshness_lifetime(
     response: &OriginResponse<'_>,
     rules: &CacheRules,
@@ -66,8 +67,8 @@ pub fn freshness_lifetime(
     assumed_lifetime(response, rules, date)
 }
 
-/// RFC 9111 §4.2.2: the heuristic lifetime, or else the route's default. Both need a response for
-/// which a heuristic is allowed.
+/// RFC 9111 §4.2.2: returns the heuristic lifetime, or else the route's default. Either applies
+/// only to a response for which a heuristic is allowed.
 fn assumed_lifetime(
     response: &OriginResponse<'_>,
     rules: &CacheRules,
@@ -98,14 +99,14 @@ fn assumed_lifetime(
     FreshnessLifetime::new(0, LifetimeSource::Nothing)
 }
 
-/// RFC 9110 §15.1: whether a heuristic is allowed for this status. 206 is left out, since it is not
-/// stored here.
+/// RFC 9110 §15.1: whether a heuristic is allowed for this status. 206 is not in the list, because
+/// Forebay does not store partial responses.
 pub fn is_heuristically_cacheable(status: u16) -> bool {
     matches!(status, 200 | 203 | 204 | 300 | 301 | 308 | 404 | 405 | 410 | 414 | 501)
 }
 
-/// RFC 9111 §4.2.3, `corrected_initial_age`: age in seconds on arrival, the larger of the ages that
-/// Date and Age give.
+/// RFC 9111 §4.2.3, `corrected_initial_age`: returns the age in seconds on arrival, the larger of
+/// the ages that Date and Age give.
 pub fn initial_age(date: Option<u64>, arrival: &ResponseTiming) -> u32 {
     let response_time = arrival.response_time;
     let apparent_age = response_time.saturating_sub(date.unwrap_or(response_time));
@@ -114,7 +115,8 @@ pub fn initial_age(date: Option<u64>, arrival: &ResponseTiming) -> u32 {
     clamp_age(apparent_age.max(corrected_age))
 }
 
-/// RFC 9111 §4.2.3: age in seconds at `now`. A clock that steps back adds nothing.
+/// RFC 9111 §4.2.3: returns the age in seconds at `now`. If the clock has stepped back, no time is
+/// added.
 pub fn current_age(initial_age: u32, response_time: u64, now: u64) -> u32 {
     let resident_time = now.saturating_sub(response_time);
     clamp_age(u64::from(initial_age).saturating_add(resident_time))

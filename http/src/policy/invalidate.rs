@@ -4,8 +4,9 @@ use crate::authority::Authority;
 use crate::fields::{FieldId, Fields};
 use crate::target::Scheme;
 
-/// Whether this response invalidates: the method is unsafe (or unknown), and the request succeeded.
-/// The target URI itself is then dropped, and the URIs that [`invalidated_targets`] returns.
+/// Whether a response invalidates stored responses: the method is unsafe (or unknown), and the
+/// request succeeded. It then invalidates the target URI, and the URIs that [`invalidated_targets`]
+/// returns.
 pub fn invalidates(is_safe: bool, status: u16) -> bool {
     !is_safe && matches!(status, 200..=399)
 }
@@ -21,7 +22,8 @@ pub struct TargetUri<'a> {
     pub path_query: &'a [u8],
 }
 
-/// Returns path and query of the URIs in Location and Content-Location that have the same origin.
+/// Returns path and query of those URIs in Location and Content-Location that have the target's
+/// origin.
 ///
 /// RFC 9111 §4.4: a URI of another origin is not invalidated; otherwise one site could empty the
 /// cache of another.
@@ -34,8 +36,8 @@ pub fn invalidated_targets(
         .filter_map(move |id| resolve(target, response.only(id)?))
 }
 
-/// RFC 3986 §5.2: resolves a reference to path and query; `None` if it has another origin or
-/// contains bytes that are invalid in a URI.
+/// RFC 3986 §5.2: resolves a reference to path and query. Returns `None` if the reference has
+/// another origin than the target or contains bytes that are invalid in a URI.
 pub fn resolve(target: TargetUri<'_>, reference: &[u8]) -> Option<Vec<u8>> {
     if !reference.iter().all(|byte| matches!(byte, 0x21..=0x7e)) {
         return None;
@@ -114,7 +116,7 @@ fn remove_dot_segments(path: &[u8]) -> Vec<u8> {
     resolved
 }
 
-/// Splits before the first byte that fits; if none does, the second part is empty.
+/// Splits before the first byte that fits. If no byte fits, the second part is empty.
 fn split_before(bytes: &[u8], fits: impl Fn(u8) -> bool) -> (&[u8], &[u8]) {
     let at = bytes.iter().position(|byte| fits(*byte));
     bytes.split_at_checked(at.unwrap_or(bytes.len())).unwrap_or_default()

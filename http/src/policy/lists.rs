@@ -1,5 +1,5 @@
-//! Comma-separated lists (RFC 9110 §5.6.1) whose members may contain quoted strings, and numbers in
-//! them.
+//! Comma-separated lists (RFC 9110 §5.6.1) whose members may contain quoted strings, and the
+//! numbers in such lists.
 //!
 //! Each line of a field is parsed separately: a quoted string never extends into the next line. A
 //! quote that is never closed is an ordinary character, so it cannot hide a directive after it. The
@@ -7,21 +7,22 @@
 
 use crate::bytes::{decimal, trim_space};
 
-/// The members of one line, trimmed; skips empty ones.
+/// Iterates over the trimmed members of one line, skipping empty members.
 pub(crate) fn members(value: &[u8]) -> impl Iterator<Item = &[u8]> + Clone {
     split(value).filter(|member| !member.is_empty())
 }
 
-/// The members of one line, trimmed, including empty ones: at least one.
+/// Iterates over the trimmed members of one line, including empty members. There is at least one
+/// member.
 pub(crate) fn split(value: &[u8]) -> ListElements<'_> {
     ListElements { rest: Some(value), quotes: true }
 }
 
-/// Iterator of [`split`].
+/// The iterator that [`split`] returns.
 #[derive(Clone, Debug)]
 pub(crate) struct ListElements<'a> {
     rest: Option<&'a [u8]>,
-    /// False after a quote that is never closed.
+    /// Whether a quote begins a quoted string: false after a quote that is never closed.
     quotes: bool,
 }
 
@@ -56,8 +57,8 @@ impl ListElements<'_> {
     }
 }
 
-/// The length of a quoted string without its opening quote, but with its closing one (RFC 9110
-/// §5.6.4).
+/// Returns the length of a quoted string without its opening quote, but with its closing quote (RFC
+/// 9110 §5.6.4); `None` if it has no closing quote.
 fn quoted_len(rest: &[u8]) -> Option<usize> {
     let mut escaped = false;
     for (index, byte) in rest.iter().enumerate() {
@@ -73,7 +74,7 @@ fn quoted_len(rest: &[u8]) -> Option<usize> {
 
 /// Parses a number that consists of digits only, clamped to `u64::MAX`; `None` for anything else.
 ///
-/// For numbers that are meaningful even if they are too large, unlike a length.
+/// For numbers that keep their meaning when clamped, unlike a body length.
 pub(crate) fn saturating_decimal(digits: &[u8]) -> Option<u64> {
     let is_number = !digits.is_empty() && digits.iter().all(u8::is_ascii_digit);
     is_number.then(|| decimal(digits).unwrap_or(u64::MAX))

@@ -1,4 +1,5 @@
-//! Facts about a stored response that a hit needs, computed once when it is stored.
+//! Facts about a stored response that a hit needs. They are computed once, when the response is
+//! stored or updated.
 //!
 //! 64 bytes, little-endian:
 //!
@@ -41,11 +42,11 @@ const NONE: u64 = u64::MAX;
 pub struct StoredMeta {
     /// Status code.
     pub status: u16,
-    /// Validate before each use.
+    /// Validate the response before each use.
     pub no_cache: bool,
-    /// Never use stale, even if the client would accept it.
+    /// Never use the response stale, even if the client would accept that.
     pub forbids_stale: bool,
-    /// May be used for other requests with Authorization.
+    /// The response may be used for other requests with Authorization.
     pub permits_authorized: bool,
     /// Age on arrival, seconds.
     pub initial_age_s: u32,
@@ -59,12 +60,13 @@ pub struct StoredMeta {
     pub last_modified: Option<u64>,
     /// Value of Date, or the time of arrival, Unix seconds.
     pub date: u64,
-    /// Bytes of the body; set when the length is known.
+    /// Length of the body in bytes; `None` until the length is known.
     pub body_bytes: Option<u64>,
     etag: ValueSpan,
 }
 
-/// A part of the stored field block, in bytes from its start; empty if there is none.
+/// The position of a value in the stored field block, in bytes from the start of the block; empty
+/// if the block has no such value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct ValueSpan {
     start: u32,
@@ -72,8 +74,8 @@ struct ValueSpan {
 }
 
 impl StoredMeta {
-    /// Computes the facts from the fields that will be stored (without Age), or that a 304 has just
-    /// updated.
+    /// Computes the facts from the fields that will be stored (without Age): those of a new
+    /// response, or those that a 304 has just updated.
     pub fn new(
         status: u16,
         block: &FieldBlock,
@@ -112,8 +114,8 @@ impl StoredMeta {
         EntityTag::parse(self.etag_value(block)?)
     }
 
-    /// The time from which the response is stale, in Unix seconds (RFC 9111 §4.2): its age then
-    /// equals its lifetime.
+    /// The time in Unix seconds from which the response is stale (RFC 9111 §4.2): at that time its
+    /// age equals its lifetime.
     pub fn stale_from(&self) -> u64 {
         let left_s = self.lifetime_s.saturating_sub(self.initial_age_s);
         self.response_time.saturating_add(u64::from(left_s))
@@ -146,7 +148,7 @@ impl StoredMeta {
         debug_assert_eq!(out.len() - start, STORED_META_BYTES);
     }
 
-    /// Reads back what [`StoredMeta::encode`] wrote; `None` for anything else.
+    /// Decodes the bytes that [`StoredMeta::encode`] wrote; `None` for any other bytes.
     pub fn decode(bytes: &[u8]) -> Option<StoredMeta> {
         let mut rest = bytes;
         let status = u16::from_le_bytes(take(&mut rest)?);
@@ -189,8 +191,8 @@ fn take<const N: usize>(rest: &mut &[u8]) -> Option<[u8; N]> {
     Some(*bytes)
 }
 
-/// The position of the ETag of a block, if it is unique and well-formed. A block is `name: value
-/// CRLF` for each line.
+/// Returns the position of the ETag of a block, if the ETag is unique and well-formed. Each line of
+/// a block is `name: value CRLF`.
 fn etag_span(block: &FieldBlock) -> Option<ValueSpan> {
     EntityTag::parse(block.fields().only(FieldId::Etag)?)?;
     let mut offset = 0;

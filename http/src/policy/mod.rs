@@ -5,8 +5,8 @@
 //! response answers a request; storing and validating may allocate.
 //!
 //! Invariants:
-//! - No input makes these functions panic; unparsable input is interpreted so that less is stored
-//!   and reused.
+//! - No input makes these functions panic. Input that cannot be parsed is interpreted so that less
+//!   is stored and reused.
 //! - A [`StoredMeta`](meta::StoredMeta) holds everything that a hit needs, so a hit parses no
 //!   stored field.
 //!

@@ -1,7 +1,8 @@
 //! Single byte ranges of a complete stored response (RFC 9110 §14).
 //!
-//! A server may ignore Range. So a request gets the whole response unless it asks for exactly one
-//! well-formed byte range: several ranges, other units and malformed values are ignored.
+//! A server may ignore Range. Forebay honours it only if the request asks for exactly one
+//! well-formed byte range; several ranges, other units and malformed values are ignored, and the
+//! request gets the whole response.
 
 use crate::bytes::trim_space;
 use crate::fields::{FieldId, Fields};
@@ -27,8 +28,9 @@ pub enum RangeDecision {
     Unsatisfiable,
 }
 
-/// RFC 9110 §14.2: the part of the body to send, for a GET whose other preconditions allow the
-/// stored response; with other methods Range has no meaning. `block` is the stored field block.
+/// RFC 9110 §14.2: decides which part of the body to send, for a GET whose other preconditions
+/// allow the stored response. (With other methods Range has no meaning.) `block` is the stored
+/// field block.
 pub fn range(
     request: Fields<'_>,
     meta: &StoredMeta,
@@ -47,7 +49,8 @@ pub fn range(
     resolve(spec, body_bytes)
 }
 
-/// `first-last`, `first-` or `-suffix`; too large numbers are clamped to `u64::MAX`.
+/// A parsed range: `first-last`, `first-` or `-suffix`. Numbers that are too large are clamped to
+/// `u64::MAX`.
 #[derive(Clone, Copy)]
 enum RangeSpec {
     From { first: u64, last: u64 },
@@ -82,7 +85,7 @@ fn parse_spec(first: &[u8], last: &[u8]) -> Option<RangeSpec> {
     (first <= last).then_some(RangeSpec::From { first, last })
 }
 
-/// RFC 9110 §14.1.2: the part that a range selects of a body with this length.
+/// RFC 9110 §14.1.2: returns the part that a range selects from a body with this length.
 fn resolve(spec: RangeSpec, body_bytes: u64) -> RangeDecision {
     let end = body_bytes.saturating_sub(1);
     match spec {
@@ -112,7 +115,8 @@ fn if_range_holds(request: Fields<'_>, meta: &StoredMeta, block: &[u8]) -> bool 
     date.is_some_and(|date| meta.last_modified == Some(date) && is_strong(date))
 }
 
-/// Appends the value of Content-Range (RFC 9110 §14.4); nothing for [`RangeDecision::Whole`].
+/// Appends the value of Content-Range (RFC 9110 §14.4); appends nothing for
+/// [`RangeDecision::Whole`].
 pub fn write_content_range(decision: RangeDecision, body_bytes: u64, out: &mut Vec<u8>) {
     match decision {
         RangeDecision::Whole => return,

@@ -13,15 +13,15 @@ pub enum ForwardReason {
     Method,
     /// Nothing is stored for this URI.
     UriMiss,
-    /// A response is stored, but no variant that matches the request's fields.
+    /// A response for this URI is stored, but no variant matches the request's fields.
     VaryMiss,
-    /// Nothing that matches is stored; it is not known whether `UriMiss` or `VaryMiss` applies.
+    /// No matching response is stored; it is not known whether `UriMiss` or `VaryMiss` applies.
     Miss,
     /// The stored response is fresh, but the request does not accept it.
     Request,
     /// The stored response is stale, or must be validated in any case.
     Stale,
-    /// The stored response does not cover the request.
+    /// The stored response has only a part of the body that the request asks for.
     Partial,
 }
 
@@ -44,14 +44,14 @@ impl ForwardReason {
 /// The decision about a stored response that matches the request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReuseDecision {
-    /// Serve it.
+    /// Serve the stored response.
     Serve {
         /// The value of the Age field, in seconds.
         age: u32,
-        /// Freshness left, in seconds; negative or 0 if the client accepted it stale.
+        /// Remaining freshness in seconds; 0 or negative if the client accepts a stale response.
         ttl: i64,
     },
-    /// Validate it with the origin first.
+    /// Validate the stored response with the origin first.
     Validate(ForwardReason),
 }
 
@@ -88,8 +88,8 @@ fn accepts_stale(meta: &StoredMeta, request: &RequestDirectives, staleness: i64)
 }
 
 /// RFC 9111 §5.2.1.1: whether a response of this age is too old for the request. `max-age=0`
-/// accepts no age at all: browsers send it to ask for validation, and an age of 0 may be nearly a
-/// second.
+/// accepts no age at all: browsers send it to ask for validation, and a response with age 0 may be
+/// nearly a second old.
 fn is_older(age: u32, max_age: u32) -> bool {
     max_age == 0 || age > max_age
 }

@@ -1,4 +1,4 @@
-//! Decides whether a response may be stored, and is worth storing (RFC 9111 §3).
+//! Decides whether a response may be stored and is worth storing (RFC 9111 §3).
 
 use crate::fields::FieldId;
 use crate::policy::etag::EntityTag;
@@ -18,8 +18,8 @@ pub enum NotStorable {
     Range,
     /// The request said `no-store`.
     RequestNoStore,
-    /// The status is not final, or is that of a partial response, or that of an answer to a
-    /// precondition or a range.
+    /// The status is not final, belongs to a partial response, or answers a precondition or a range
+    /// of one request.
     Status,
     /// `must-understand` with a status that Forebay does not understand.
     MustUnderstand,
@@ -33,7 +33,7 @@ pub enum NotStorable {
     Vary,
     /// Set-Cookie in a response that the origin did not declare public.
     SetCookie,
-    /// The response is neither fresh nor possible to validate, so it could never be used.
+    /// The response is not fresh and cannot be validated, so it could never be used.
     NoFreshness,
 }
 
@@ -102,7 +102,7 @@ fn check_status(response: &OriginResponse<'_>) -> Result<(), NotStorable> {
     Ok(())
 }
 
-/// Status codes of RFC 9110 §15 that need nothing beyond RFC 9111 for caching.
+/// Whether this is a status code of RFC 9110 §15 that a cache can handle with RFC 9111 alone.
 fn is_understood(status: u16) -> bool {
     matches!(status, 200 | 203 | 204 | 300..=303 | 307 | 308 | 404 | 405 | 410 | 414 | 501)
 }
@@ -113,7 +113,7 @@ fn check_directives(
 ) -> Result<(), NotStorable> {
     let directives = &response.directives;
     // RFC 9111 §5.2.2.3: `no-store` next to `must-understand` is meant for caches that do not know
-    // it.
+    // `must-understand`.
     if directives.no_store && !directives.must_understand {
         return Err(NotStorable::NoStore);
     }
@@ -134,8 +134,9 @@ fn check_use(
     let lifetime = freshness_lifetime(response, rules, response_time);
     let is_for_all = rules.set_cookie_is_storable
         && (response.directives.public || lifetime.is_explicit() && lifetime.seconds > 0);
-    // RFC 9111 §7.3 leaves this open: a validated response would pass one user's cookie to the
-    // next, and most origins that send a cookie with a bare ETag do not intend that.
+    // RFC 9111 §7.3 does not forbid storing a response with Set-Cookie. Forebay does not store it
+    // by default: even with validation, it would pass one user's cookie to the next user. Most
+    // origins that send a cookie with a bare ETag do not intend that.
     if response.fields.contains(FieldId::SetCookie) && !is_for_all {
         return Err(NotStorable::SetCookie);
     }

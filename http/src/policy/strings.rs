@@ -1,7 +1,7 @@
 //! Lists of strings in structured fields (RFC 9651).
 //!
-//! A list that is malformed, or has a member of another type, is ignored as a whole: a part of a
-//! list is not what its sender meant.
+//! A list that is malformed or has a member of another type is ignored as a whole, because a part
+//! of it may not be what its sender meant.
 
 /// Parses a List whose members are all Strings; `None` if it is malformed or has other members.
 /// Parameters are validated and dropped, because none is defined for these fields.
@@ -12,7 +12,7 @@ pub(crate) fn string_list<'a>(lines: impl Iterator<Item = &'a [u8]>) -> Option<V
     let mut rest = joined.as_slice();
     let mut strings = Vec::new();
     skip(&mut rest, is_blank);
-    // RFC 9651 §3.1: an empty List is an absent one.
+    // RFC 9651 §3.1: an empty List is equivalent to an absent field.
     while !rest.is_empty() {
         strings.push(string(&mut rest)?);
         parameters(&mut rest)?;

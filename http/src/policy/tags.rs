@@ -1,8 +1,9 @@
-//! Tags: labels that an origin gives to responses, so that they can later be dropped together.
+//! Tags: labels that an origin gives to responses, so that these can later be purged or invalidated
+//! together.
 //!
-//! Four fields carry tags. `Surrogate-Key` and `xkey` separate them by white space, `Cache-Tag` by
-//! commas, and `Cache-Groups` is a standard (RFC 9875). Tags are compared byte by byte, with case,
-//! whichever field they come from.
+//! Four fields carry tags. White space separates the tags in `Surrogate-Key`; white space and
+//! commas separate those in `xkey`, and commas those in `Cache-Tag`. `Cache-Groups` is a list of
+//! strings (RFC 9875). Tags are compared byte by byte, with case, whichever field carries them.
 
 use std::borrow::Cow;
 
@@ -18,8 +19,9 @@ pub const TAG_FIELDS: [FieldId; 4] =
 pub const SURROGATE_FIELDS: FieldSet =
     FieldSet::of(&[FieldId::SurrogateKey, FieldId::CacheTag, FieldId::Xkey]);
 
-/// Returns the tags of a response from the fields in `read`, in no particular order and possibly
-/// repeated; none is empty. (A request to purge by tags carries them in the same fields.)
+/// Returns the tags of a response from those tag fields that are in `read`, in no particular order
+/// and possibly repeated. No tag is empty. (A request to purge by tags carries its tags in the same
+/// fields.)
 ///
 /// RFC 9875 §2: a `Cache-Groups` that is not a list of strings is ignored.
 pub fn tags<'a>(fields: Fields<'a>, read: FieldSet) -> Vec<Cow<'a, [u8]>> {
@@ -43,8 +45,8 @@ pub fn tags<'a>(fields: Fields<'a>, read: FieldSet) -> Vec<Cow<'a, [u8]>> {
     tags
 }
 
-/// Returns the groups of the origin that a response to an unsafe request invalidates, for a request
-/// that [invalidates](crate::policy::invalidate::invalidates).
+/// Returns the groups of the origin that the response to an unsafe request invalidates. The caller
+/// has checked that the response [invalidates](crate::policy::invalidate::invalidates).
 ///
 /// RFC 9875 §3: a field that is not a list of strings is ignored; invalidating a group does not
 /// invalidate further groups.

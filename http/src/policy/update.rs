@@ -10,9 +10,9 @@ use crate::policy::meta::StoredMeta;
 
 /// Whether this 304, the response to our [`validator_fields`], refers to the stored response.
 ///
-/// RFC 9111 §4.3.4: a strong validator must be equal to the stored one, a weak one must match it. A
-/// 304 without a validator refers to the only validators that we sent. If false, the caller fetches
-/// again without a precondition.
+/// RFC 9111 §4.3.4: a strong validator must be equal to the stored validator, a weak validator must
+/// match it. A 304 without a validator refers to the validators that we sent. If the result is
+/// false, the caller fetches again without a precondition.
 ///
 /// [`validator_fields`]: crate::policy::conditional::validator_fields
 pub fn may_update(meta: &StoredMeta, block: &[u8], not_modified: Fields<'_>) -> bool {
@@ -30,7 +30,7 @@ fn tag_matches(stored: Option<EntityTag<'_>>, not_modified: Fields<'_>) -> bool 
     let (Some(tag), Some(stored)) = (tag, stored) else {
         return false;
     };
-    // A weak tag in the 304 needs only a weak match; a strong one needs a strong match.
+    // A weak tag in the 304 needs only a weak match; a strong tag needs a strong match.
     tag.matches_strongly(stored) || tag.is_weak && tag.matches_weakly(stored)
 }
 
@@ -50,13 +50,14 @@ const UNCHANGED: FieldSet = FieldSet::of(&[
     FieldId::Trailer,
 ]);
 
-/// Returns the stored fields after a 304: each field in it replaces all stored lines of that name.
+/// Returns the stored fields as a 304 updates them: each field of the 304 replaces all stored lines
+/// of its name, except the fields that a 304 never changes.
 ///
 /// RFC 9111 §3.2. The stored Age and Date are dropped even if the 304 has none: they describe the
 /// old message, and would age the response that was just validated. (A recipient adds Date to a
 /// message without one, RFC 9110 §6.6.1, so the 304 normally has it.)
 pub fn merge_304(stored: &FieldBlock, not_modified: Fields<'_>) -> FieldBlock {
-    // The reader of the 304 has refused a head that names too many.
+    // `origin_head` has already refused a 304 whose Connection field names too many fields.
     let hop = HopFields::of(not_modified).unwrap_or_default();
     let updates = not_modified.iter().filter(|field| {
         let is_proxys_own = field.name.eq_ignore_ascii_case(b"proxy-authentication-info");

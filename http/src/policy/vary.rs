@@ -9,8 +9,8 @@ use crate::bytes::is_token;
 use crate::fields::{FieldId, Fields};
 use crate::policy::lists;
 
-/// Largest number of names in Vary. A response that varies by more is not stored: it would hardly
-/// ever match, and each name costs a search on every lookup.
+/// Largest number of names in Vary. A response that varies by more fields is not stored: it would
+/// hardly ever match, and each name costs a search on every lookup.
 pub const VARY_NAMES_MAX: usize = 32;
 
 /// The request fields by which a response varies.
@@ -65,12 +65,13 @@ impl<'a> FieldNames<'a> {
     }
 }
 
-/// Bytes before each value in a secondary key: its length, little-endian.
+/// Size of the length before each value in a secondary key, which is little-endian.
 const LEN_BYTES: usize = 4;
-/// The length of an absent field, which differs from an empty one.
+/// The length that stands for an absent field, so that an absent field differs from an empty field.
 const ABSENT: u32 = u32::MAX;
 
-/// Appends the secondary key of a request: for each name the length and the normalised value.
+/// Appends the secondary key of a request: for each name, the length and the normalised value of
+/// that field.
 ///
 /// RFC 9111 §4.1 allows combining the lines of a field and changing white space around commas.
 /// Nothing else is normalised, because case and order matter in some fields.

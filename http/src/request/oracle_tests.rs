@@ -3,7 +3,8 @@
 use super::*;
 use crate::testing::{LIMITS, Xorshift};
 
-/// Method, target, whether it is HTTP/1.0, and the fields of an accepted head.
+/// The parsed parts of an accepted head: its length, the method, the target, whether the version is
+/// HTTP/1.0, and the fields.
 type Said = (usize, String, String, bool, Vec<(String, String)>);
 
 /// The slow second implementation: splits at CRLF and checks each part.

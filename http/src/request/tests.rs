@@ -171,7 +171,7 @@ fn each_byte_is_searched_once() {
     for len in 0..text.len() {
         let bytes = &text.as_bytes()[..len];
         assert_eq!(parse_request(bytes, &limits, &mut parts), Ok(None));
-        // A CR waits for its LF.
+        // A CR at the end is searched again when the next byte arrives.
         let waiting = usize::from(bytes.ends_with(b"\r"));
         assert_eq!(parts.scan.searched(), len - waiting, "after {len} bytes");
     }

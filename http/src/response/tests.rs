@@ -31,7 +31,8 @@ fn check(method: Method<'_>, vectors: &[Vector]) {
         let whole = judge(bytes, method);
         assert_eq!(whole, expected.map(|text| Some(text.to_owned())), "{shown:?}");
         for split in 0..bytes.len() {
-            // A head that is refused early is refused for the same reason.
+            // A head that is refused before it is complete is refused for the same reason as the
+            // whole head.
             match judge(&bytes[..split], method) {
                 Ok(None) => {}
                 Ok(Some(_)) => assert!(whole.is_ok(), "cut at {split}: {shown:?}"),

@@ -31,7 +31,7 @@ fn only_a_successful_unsafe_request_invalidates() {
 
 #[test]
 fn references_resolve_to_paths_of_the_same_origin() {
-    // Relative ones from RFC 3986 §5.4, with the path /b/c/d?q as base.
+    // Relative references from RFC 3986 §5.4, with the path /b/c/d?q as base.
     let cases: &[(&str, Option<&str>)] = &[
         ("/x", Some("/x")),
         ("/x?y", Some("/x?y")),

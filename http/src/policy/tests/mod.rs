@@ -1,5 +1,5 @@
-//! Tables of cases. A row has a sentence, the inputs and the expected result; field lines are
-//! written as text, one per line.
+//! Tables of cases. A row has a sentence, the inputs and the expected result. Field lines are
+//! written as text, one on each line.
 
 use crate::fields::FieldBlock;
 use crate::policy::exchange::{CacheRules, ResponseTiming};

@@ -1,16 +1,20 @@
-//! Random exchanges, decided here and by another implementation of the same RFC.
+//! Compares decisions about random exchanges with those of another implementation of RFC 9111.
 //!
 //! Where that implementation departs from the RFC, or Forebay is stricter on purpose, the exchange
 //! is not generated or not compared:
-//! - It reads `max-stale=N` as staleness below N (RFC 9111 §5.2.1.2: no more than N), lets
-//!   `max-stale` override `no-cache` and `s-maxage`, and counts `proxy-revalidate` as stale.
-//! - It counts age from Age and its own clock only, not from Date (§4.2.3), so Date is never past.
-//! - Of contradicting directives it obeys the last, and it ignores a directive without an argument.
+//! - It accepts a staleness below N for `max-stale=N` (RFC 9111 §5.2.1.2: no more than N), lets
+//!   `max-stale` override `no-cache` and `s-maxage`, and treats a response with `proxy-revalidate`
+//!   as stale.
+//! - It computes the age from Age and its own clock only, not from Date (§4.2.3), so the generated
+//!   Date is never in the past.
+//! - It obeys the last of contradicting directives, and ignores a directive that lacks its
+//!   argument.
 //! - It knows IMF-fixdate only, and gives 302 no heuristic even with a validator.
 //! - It obeys Pragma beside Cache-Control (§5.4: only without Cache-Control).
-//! - It lets `max-stale` override `min-fresh=0`; we obey both.
-//! - We treat `max-age=0` in a request as a demand to validate, even at age 0.
-//! - We do not store responses that could never be used, nor cookies that are not declared public.
+//! - It lets `max-stale` override `min-fresh=0`; Forebay obeys both.
+//! - Forebay treats `max-age=0` in a request as a demand to validate, even at age 0.
+//! - Forebay does not store responses that could never be used, nor cookies in responses that are
+//!   not declared public.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -27,7 +31,7 @@ use crate::policy::storable::{NotStorable, storable};
 const SEED: u64 = 0x0f0e_bab5_9111;
 const EXCHANGE_COUNT: usize = 20_000;
 
-/// SplitMix64: small, and the same on every machine.
+/// The generator SplitMix64, which is small and gives the same sequence on every machine.
 struct Random(u64);
 
 impl Random {

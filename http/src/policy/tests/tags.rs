@@ -36,7 +36,7 @@ fn each_field_has_its_own_separators() {
 
 #[test]
 fn a_list_of_strings_is_valid_as_a_whole_or_ignored() {
-    // RFC 9651, by its sections.
+    // Lists of strings, in the order of the sections of RFC 9651.
     let cases: &[(&str, &[&str])] = &[
         ("\"a\"", &["a"]),
         ("\"a\",\"b\"", &["a", "b"]),
@@ -50,7 +50,7 @@ fn a_list_of_strings_is_valid_as_a_whole_or_ignored() {
         ("\"a\"; x=\"y\\\"\"; k=tok/en:x;b=?1;d=@12;s=:YQ==:;u=%\"f%c3%bc\"", &["a"]),
         ("\"a\";*k-1.0_*=*t", &["a"]),
         ("\"a\"\nCache-Groups: \"b\"", &["a", "b"]),
-        // Lines are one value, wherever it is cut.
+        // Several lines form one value, wherever the value is split.
         ("\"a\nCache-Groups: b\"", &["a, b"]),
         ("", &[]),
         ("\"a\",", &[]),
