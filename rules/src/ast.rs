@@ -9,19 +9,22 @@ use forebay_http::edit::FieldName;
 
 use crate::{diagnostic::RuleSpan, filter::FilterCall};
 
-/// The point of the flow at which a rule runs, in the order in which a request passes them.
+/// A point of the flow at which rules run. The variants are in the order in which a request passes
+/// these points.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Hook {
     /// `READ_REQUEST_HDR_HOOK`, `READ_REQUEST_PRE_REMAP_HOOK`, `TXN_START_HOOK`: before the site is
-    /// known. Only in rules for all sites.
+    /// known. Only rules for all sites can use this hook.
     ReadRequest,
-    /// `REMAP_PSEUDO_HOOK`, `POST_REMAP_HOOK`: the site and the route are known, the key is not.
+    /// `REMAP_PSEUDO_HOOK`, `POST_REMAP_HOOK`: when the site and the route are known, but the key
+    /// is not.
     Remap,
-    /// `SEND_REQUEST_HDR_HOOK`: the request that goes to the origin.
+    /// `SEND_REQUEST_HDR_HOOK`: for the request to the origin.
     SendRequest,
-    /// `READ_RESPONSE_HDR_HOOK`: the origin's response, before it is stored.
+    /// `READ_RESPONSE_HDR_HOOK`: for the origin's response, before it is stored.
     ReadResponse,
-    /// `SEND_RESPONSE_HDR_HOOK`: the response that goes to the client, from the store or not.
+    /// `SEND_RESPONSE_HDR_HOOK`: for the response to the client, whether it comes from the store or
+    /// not.
     SendResponse,
 }
 
@@ -33,7 +36,7 @@ impl Hook {
     pub const ALL: [Hook; Hook::COUNT] =
         [Hook::ReadRequest, Hook::Remap, Hook::SendRequest, Hook::ReadResponse, Hook::SendResponse];
 
-    /// The usual name in the language.
+    /// The usual name of the hook in the language.
     pub const fn name(self) -> &'static str {
         match self {
             Hook::ReadRequest => "READ_REQUEST_HDR_HOOK",
@@ -45,41 +48,44 @@ impl Hook {
     }
 }
 
-/// The scope of a rule file: it decides which hooks are allowed, and which is the default.
+/// The scope of a rule file. It decides which hooks the rules may use, and at which hook a rule
+/// without a hook runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RuleScope {
-    /// All sites (a global plugin in the original): the default is [`Hook::ReadResponse`].
+    /// Rules for all sites (a global plugin in the original): the default hook is
+    /// [`Hook::ReadResponse`].
     Server,
-    /// A site or a route (a remap plugin in the original): the default is [`Hook::Remap`].
+    /// Rules for a site or a route (a remap plugin in the original): the default hook is
+    /// [`Hook::Remap`].
     Route,
 }
 
 /// One rule.
 #[derive(Clone, Debug)]
 pub struct Rule {
-    /// The hook at which it runs.
+    /// The hook at which the rule runs.
     pub hook: Hook,
-    /// Its turn at that hook. Several hooks of the language map to one point of the flow and run
-    /// there one after the other: 0 to [`Rule::TURNS`].
+    /// The rule's turn at that hook, less than [`Rule::TURNS`]. Several hooks of the language map
+    /// to one point of the flow; their rules run there in the order of the turns.
     pub turn: u8,
-    /// The span of its first line, by which the rule is named.
+    /// The span of the rule's first line, which identifies the rule in messages.
     pub at: RuleSpan,
     /// `if`, `elif`s and `else`, in order: the first branch whose condition holds runs.
     pub branches: Vec<Branch>,
-    /// A condition has the flag `[L]`: if a branch is taken, no later rule of this file runs at
-    /// this hook.
+    /// Whether a condition has the flag `[L]`. Then, if a branch is taken, no later rule of this
+    /// file runs at this hook.
     pub last: bool,
 }
 
 impl Rule {
-    /// Largest number of turns of a hook.
+    /// Number of turns of a hook.
     pub const TURNS: u8 = 3;
 }
 
 /// One branch of a rule.
 #[derive(Clone, Debug)]
 pub struct Branch {
-    /// `None`: the branch always runs.
+    /// The condition of the branch; `None` if the branch always runs.
     pub condition: Option<ConditionTree>,
     /// The steps, in order.
     pub steps: Vec<BranchStep>,
@@ -91,9 +97,9 @@ pub struct Branch {
 pub enum ConditionTree {
     /// One condition.
     Leaf(Condition),
-    /// The second is evaluated only if the first holds.
+    /// Both conditions must hold. The second is evaluated only if the first holds.
     And(Box<ConditionTree>, Box<ConditionTree>),
-    /// The second is evaluated only if the first does not hold.
+    /// At least one condition must hold. The second is evaluated only if the first does not hold.
     Or(Box<ConditionTree>, Box<ConditionTree>),
     /// `[NOT]` of a group.
     Not(Box<ConditionTree>),
@@ -104,9 +110,9 @@ pub enum ConditionTree {
 pub struct Condition {
     /// The variable that is tested.
     pub subject: Variable,
-    /// The value that it must have.
+    /// The value that the variable must have.
     pub matcher: Matcher,
-    /// `[NOT]`
+    /// Whether the condition has the flag `[NOT]`.
     pub negated: bool,
     /// The span in the file.
     pub at: RuleSpan,
@@ -115,7 +121,8 @@ pub struct Condition {
 /// The value that a condition requires.
 #[derive(Clone, Debug)]
 pub enum Matcher {
-    /// No operand: the text is not empty, the flag is set, or the number is not zero.
+    /// There is no operand. The condition holds if the text is not empty, the flag is set, or the
+    /// number is not zero.
     Is,
     /// Comparison of texts.
     Text {
@@ -135,10 +142,10 @@ pub enum Matcher {
     },
     /// `/regex/`, matched anywhere in the text.
     Regex(regex::bytes::Regex),
-    /// `(a,b,"c,d")`: matches one of the texts, compared as `[PRE]`, `[SUF]`, `[MID]` or `[EXT]`
-    /// say.
+    /// `(a,b,"c,d")`: matches if the comparison holds for one of the texts. The comparison is
+    /// equality, or that of the flag `[PRE]`, `[SUF]`, `[MID]` or `[EXT]`.
     TextSet {
-        /// The kind of comparison for each.
+        /// The kind of comparison with each text.
         how: Comparison,
         /// The texts; in lower case if `nocase`.
         with: Vec<Box<[u8]>>,
@@ -175,14 +182,14 @@ pub enum Comparison {
 pub struct AddressRange {
     /// First address.
     pub first: IpAddr,
-    /// Last address, included.
+    /// Last address, which is part of the range.
     pub last: IpAddr,
 }
 
 /// A variable: the part between `%{` and `}`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Variable {
-    /// `TRUE`, `FALSE`, and variables that never have another value in Forebay.
+    /// `TRUE`, `FALSE`, and variables that always have the same value in Forebay.
     Constant(bool),
     /// `HEADER:n`, `CLIENT-HEADER:n`, `SERVER-HEADER:n`: the values of all lines, joined by commas.
     Header(MessageKind, FieldName),
@@ -227,7 +234,8 @@ pub enum Variable {
     Int8(Lifetime, u8),
     /// `STATE-INT16`, `SESSION-INT16`: a number.
     Int16(Lifetime),
-    /// `TXN-COUNT`: requests on this connection so far, including this one.
+    /// `TXN-COUNT`: the number of requests that this connection has received, including this
+    /// request.
     TransactionCount,
     /// `HTTP-CNTL:c`: a flag.
     Control(HttpControl),
@@ -236,22 +244,25 @@ pub enum Variable {
 /// The message that a field belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum MessageKind {
-    /// `HEADER`: the message that the hook is about.
+    /// `HEADER`: the message of the hook, such as the origin's response at `ReadResponse`.
     AtHand,
     /// `CLIENT-HEADER`: the client's request, with the changes of earlier hooks.
     ClientRequest,
-    /// `SERVER-HEADER`: the request to the origin; before that exists, the client's request.
+    /// `SERVER-HEADER`: the request to the origin; before that request exists, the client's
+    /// request.
     ServerRequest,
 }
 
 /// A kind of URL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum UrlKind {
-    /// `CLIENT-URL`, and `URL` in early hooks: the current URL of the request.
+    /// The current URL of the request: `URL`, except at `SendRequest`, and `CLIENT-URL` at
+    /// `ReadRequest`.
     Client,
-    /// `FROM-URL`, and the URL that the client requested before any rule changed it.
+    /// The URL that the client requested, before any rule changed it: `FROM-URL`, and `CLIENT-URL`
+    /// after `ReadRequest`.
     Original,
-    /// `TO-URL`, `SERVER-URL`: the URL that the origin is asked for.
+    /// The URL of the request to the origin: `TO-URL`, `SERVER-URL`, and `URL` at `SendRequest`.
     Server,
 }
 
@@ -302,27 +313,29 @@ pub enum IdKind {
     Request,
     /// A UUID of this process.
     Process,
-    /// Both: globally unique.
+    /// The UUID of this process and the number of this request, which together are globally unique.
     Unique,
 }
 
 /// A kind of address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum AddressKind {
-    /// `IP:CLIENT`, `INBOUND:REMOTE-ADDR`: the client's.
+    /// `IP:CLIENT`, `INBOUND:REMOTE-ADDR`: the client's address.
     Client,
-    /// `IP:INBOUND`, `INBOUND:LOCAL-ADDR`: ours, to which the client connected.
+    /// `IP:INBOUND`, `INBOUND:LOCAL-ADDR`: the address of this server to which the client
+    /// connected.
     Inbound,
-    /// `IP:SERVER`: the origin's. Empty until it is known, and on a hit.
+    /// `IP:SERVER`: the origin's address. Empty until it is known, and on a hit.
     Server,
-    /// `IP:OUTBOUND`: ours on the connection to the origin. Empty until it is known, and on a hit.
+    /// `IP:OUTBOUND`: the address of this server on the connection to the origin. Empty until it is
+    /// known, and on a hit.
     Outbound,
 }
 
 /// A port of the client's connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PortKind {
-    /// Our port.
+    /// The port of this server.
     Local,
     /// The client's port.
     Remote,
@@ -331,26 +344,26 @@ pub enum PortKind {
 /// A property of the client's connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ConnectionPart {
-    /// `IP-FAMILY`: `ipv4` or `ipv6`.
+    /// `IP-FAMILY`: `ipv4` or `ipv6`, the family of the client's address.
     IpFamily,
-    /// `IPV4`: `ipv4` or empty.
+    /// `IPV4`: `ipv4` if the client's address is IPv4, otherwise empty.
     Ipv4,
-    /// `IPV6`: `ipv6` or empty.
+    /// `IPV6`: `ipv6` if the client's address is IPv6, otherwise empty.
     Ipv6,
-    /// `TLS`: the TLS version, or empty.
+    /// `TLS`: the TLS version; empty without TLS.
     Tls,
-    /// `H2`: `h2` or empty.
+    /// `H2`: `h2` if the connection uses HTTP/2, otherwise empty.
     H2,
-    /// `STACK`: all protocols, separated by commas.
+    /// `STACK`: all protocols of the connection, separated by commas.
     Stack,
 }
 
 /// How long a variable lives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Lifetime {
-    /// `STATE-…`: for one request.
+    /// `STATE-…`: the variable lives as long as one request.
     Transaction,
-    /// `SESSION-…`: for one connection.
+    /// `SESSION-…`: the variable lives as long as one connection.
     Session,
 }
 
@@ -359,12 +372,12 @@ pub enum Lifetime {
 pub enum HttpControl {
     /// `LOGGING`: whether the request is logged.
     Logging,
-    /// `RESP_CACHEABLE`: whether the response may be stored even if its fields forbid it.
+    /// `RESP_CACHEABLE`: off forbids storing the response. Rules cannot set it to on.
     ResponseCacheable,
-    /// `REQ_CACHEABLE`: whether the request may be answered from the store even if its fields
-    /// forbid it.
+    /// `REQ_CACHEABLE`: off forbids answering the request from the store. Rules cannot set it to
+    /// on.
     RequestCacheable,
-    /// `SERVER_NO_STORE`: whether storing is forbidden.
+    /// `SERVER_NO_STORE`: on forbids storing the response.
     ServerNoStore,
 }
 
@@ -382,7 +395,7 @@ pub enum BranchStep {
 pub struct Operation {
     /// The operator.
     pub operator: Operator,
-    /// `[L]`: after this operator no later rule of this file runs at this hook.
+    /// Whether the operator has the flag `[L]`: then no later rule of this file runs at this hook.
     pub last: bool,
     /// The span in the file.
     pub at: RuleSpan,
@@ -397,7 +410,7 @@ pub enum Operator {
     AddHeader(FieldName, Template),
     /// `rm-header`
     RemoveHeader(FieldName),
-    /// `add-cookie`: adds a cookie unless the request has one of this name.
+    /// `add-cookie`: adds a cookie unless the request already has a cookie of this name.
     AddCookie(Box<[u8]>, Template),
     /// `set-cookie`: sets a cookie in the request's Cookie field.
     SetCookie(Box<[u8]>, Template),
@@ -409,7 +422,7 @@ pub enum Operator {
         part: UrlPart,
         /// The new value.
         value: Template,
-        /// `[QSA]`: the old query is appended.
+        /// Whether the old query is appended: the flag `[QSA]`.
         append_query: bool,
     },
     /// `rm-destination PATH` or `PORT`
@@ -418,16 +431,16 @@ pub enum Operator {
     FilterQuery {
         /// Names of parameters; if empty, the whole query is removed.
         names: Vec<Box<[u8]>>,
-        /// `[I]`: the named parameters are kept instead.
+        /// Whether the named parameters are kept instead of removed: the flag `[I]`.
         keep: bool,
     },
     /// `set-redirect`: answers with this status and Location.
     SetRedirect {
-        /// 300 to 399.
+        /// The status, 300 to 399 except 304.
         status: u16,
         /// The Location; variables are filled in.
         location: Template,
-        /// `[QSA]`: the request's query is appended.
+        /// Whether the request's query is appended: the flag `[QSA]`.
         append_query: bool,
     },
     /// `set-status`: answers with this status in early hooks, else changes the response's status.
@@ -448,9 +461,9 @@ pub enum Operator {
     SetInt16(Lifetime, Template),
     /// `set-http-cntl`
     SetControl(HttpControl, bool),
-    /// `set-conn-dscp`: 0 to 63.
+    /// `set-conn-dscp`: sets the DSCP of the connection, 0 to 63.
     SetDscp(u8),
-    /// `run-plugin`: a filter of this build.
+    /// `run-plugin`: runs a filter of this build.
     Filter(FilterCall),
 }
 
@@ -482,7 +495,7 @@ pub struct RuleList {
 }
 
 impl Template {
-    /// Returns the text if it has no variables.
+    /// Returns the text of the value if the value has no variables.
     pub fn constant(&self) -> Option<&[u8]> {
         match self.parts.as_slice() {
             [] => Some(b""),

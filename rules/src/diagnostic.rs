@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// A span in a rule file. Lines and columns count from 1; columns are bytes of the line.
+/// A span in a rule file. Lines and columns count from 1. A column is a byte of its line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct RuleSpan {
     /// The line.
@@ -16,7 +16,7 @@ pub struct RuleSpan {
 /// The severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
-    /// The rules run, but probably not as they are meant.
+    /// The rules run, but probably not as their author intends.
     Warning,
     /// The file is refused.
     Error,
@@ -25,13 +25,13 @@ pub enum Severity {
 /// One finding.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
-    /// Its severity.
+    /// The severity of the finding.
     pub severity: Severity,
-    /// Its span.
+    /// The span that the finding is about.
     pub at: RuleSpan,
     /// The message, a sentence without a full stop.
     pub message: String,
-    /// The hint: what to write instead.
+    /// The hint, such as the text to write instead.
     pub hint: Option<String>,
 }
 
@@ -56,27 +56,29 @@ impl Diagnostic {
 /// The result of checking a part of a line.
 pub(crate) type CheckResult<T> = Result<T, Diagnostic>;
 
-/// The findings about a file so far.
+/// The findings about a file that is being read.
 #[derive(Debug, Default)]
 pub(crate) struct Findings {
     list: Vec<Diagnostic>,
 }
 
 impl Findings {
-    /// Adds a finding, up to a limit.
+    /// Adds a finding. Beyond the limit, a single further finding says that the rest is omitted.
     pub(crate) fn push(&mut self, finding: Diagnostic) {
         use crate::limits::FINDINGS_MAX;
         match self.list.len() {
             len if len < FINDINGS_MAX => self.list.push(finding),
             FINDINGS_MAX => {
-                let message = format!("more than {FINDINGS_MAX} findings: the rest is left out");
+                let message = format!(
+                    "the file has more than {FINDINGS_MAX} findings; the rest is not shown"
+                );
                 self.list.push(Diagnostic::error(finding.at, message));
             }
             _ => {}
         }
     }
 
-    /// Returns the value of a result, or keeps its finding.
+    /// Returns the value of a result, or adds the result's finding.
     pub(crate) fn keep<T>(&mut self, result: Result<T, Diagnostic>) -> Option<T> {
         result.map_err(|finding| self.push(finding)).ok()
     }

@@ -1,4 +1,4 @@
-//! Native filters: Rust code of a custom build that rules can run.
+//! Native filters: Rust code in a custom build, which rules can run.
 //!
 //! A build registers [`Filters`] by name; a rule runs one with `run-plugin NAME [argument …]`. The
 //! rule decides under which conditions, at which hook and in which order the filter runs, and is
@@ -16,18 +16,19 @@ use crate::{
     run::{RuleVariables, Url},
 };
 
-/// Changes a message. One filter serves all workers at the same time, so state that it keeps must
-/// be shared safely.
+/// A native filter, which changes messages. All workers run the same filter at the same time, so
+/// state that it keeps must be safe to share between threads.
 pub trait Filter: Send + Sync {
-    /// Names of the fields that it may change. Forebay decides by fields and must know every
-    /// writer: if a name is missing here, a stored response may go to the wrong request.
+    /// Returns the names of all fields that the filter may change. Forebay makes caching decisions
+    /// by fields, so it must know every writer of a field: if a name is missing here, a stored
+    /// response may be sent for the wrong request.
     fn changes(&self) -> &[FieldName];
 
-    /// Changes the current message. It runs in an event loop that other requests share: it must not
-    /// block, nor take longer than work on a head usually takes.
+    /// Changes the current message. The filter runs in an event loop that other requests share, so
+    /// it must not block, or take longer than other work on a head.
     ///
-    /// # Errors
-    /// The head has no room. This counts as a failure of the rule; the rule continues.
+    /// # Errors Returns an error if the head would exceed its limits. The error counts as a failed
+    /// operator, and the rule continues.
     fn run(&self, message: &mut FilterMessage<'_, '_>) -> Result<(), EditError>;
 }
 
@@ -35,7 +36,7 @@ pub trait Filter: Send + Sync {
 pub struct FilterMessage<'s, 'b> {
     /// The hook at which it runs.
     pub hook: Hook,
-    /// The fields of the message that the hook is about.
+    /// The fields of the hook's message, such as the origin's response at `ReadResponse`.
     pub fields: &'s mut FieldEdit<'b>,
     /// The client's request, if `fields` is another message.
     pub client: Option<Fields<'s>>,
@@ -51,16 +52,18 @@ pub struct FilterMessage<'s, 'b> {
     pub scratch: &'s mut Vec<u8>,
 }
 
-/// Makes a filter from the arguments of a rule; an error is shown at the arguments.
+/// A function that makes a filter from the arguments of a rule. Its error is reported at these
+/// arguments.
 type Make = dyn Fn(&[&str]) -> Result<Arc<dyn Filter>, String> + Send + Sync;
 
-/// Filters by their names in rules. A clone costs a reference count.
+/// Filters by their names in rules. A clone copies the names, and shares the functions that make
+/// the filters.
 #[derive(Clone, Default)]
 pub struct Filters(BTreeMap<String, Arc<Make>>);
 
 impl Filters {
-    /// Adds a filter, replacing any of this name. Whenever a rule file is read, `make` is called
-    /// once for each rule that runs the filter, with that rule's arguments.
+    /// Adds a filter, replacing any filter of this name. Whenever a rule file is read, `make` is
+    /// called once for each rule that runs the filter, with that rule's arguments.
     #[must_use]
     pub fn with<F, M>(mut self, name: &str, make: M) -> Filters
     where
@@ -74,12 +77,12 @@ impl Filters {
         self
     }
 
-    /// Returns the names, in order.
+    /// Returns the names of all filters, sorted.
     pub fn names(&self) -> Vec<&str> {
         self.0.keys().map(String::as_str).collect()
     }
 
-    /// Makes a filter; `None` if there is none of this name.
+    /// Makes the filter of this name; `None` if there is no such filter.
     pub(crate) fn make(
         &self,
         name: &str,
@@ -107,7 +110,7 @@ pub struct FilterCall {
 }
 
 impl PartialEq for FilterCall {
-    /// Whether both are the same filter, made for the same rule.
+    /// Whether both calls run the same filter object, which was made for one rule.
     fn eq(&self, other: &FilterCall) -> bool {
         Arc::ptr_eq(&self.filter, &other.filter)
     }

@@ -1,14 +1,16 @@
 //! Splits a line into words, by the rules of the language:
 //!
 //! - White space separates words. So does `=`: it is a word of its own if white space precedes it,
-//!   and is dropped if it ends a word.
-//! - `"…"` is a word. A backslash takes the next character literally, in quotes too.
+//!   and is dropped if it ends a word. A `+` at the beginning of a word is a word of its own.
+//! - `"…"` is a word. A backslash makes the next character literal, in quotes too.
 //! - `/…/` at the beginning of a word is a word; it ends at a slash that no backslash precedes, and
 //!   nothing else in it is special.
-//! - `{…}` and `(…)` are words; only backslashes are special in them.
-//! - `#` makes a line a comment if it is the first character; elsewhere it is not special.
+//! - `{…}` and `(…)` are words; only backslashes are special in them, and a quote in `{…}` is an
+//!   error.
+//! - A line whose first character other than white space is `#` is a comment. Elsewhere `#` is not
+//!   special.
 //!
-//! Each byte of a word knows its column, so that findings can point at the source.
+//! The column of each byte of a word is kept, so that findings can point at the source.
 
 use std::ops::Range;
 
@@ -22,9 +24,9 @@ pub(crate) struct SourceWord {
     columns: Vec<u32>,
     /// The whole word in the source, including its quotes.
     pub(crate) at: RuleSpan,
-    /// The word was in quotes, or contains an escaped character.
+    /// Whether the word was in quotes or contains an escaped character.
     pub(crate) quoted: bool,
-    /// No white space precedes it, although it is not the first of its line.
+    /// Whether no white space separates the word from the previous word of its line.
     pub(crate) glued: bool,
 }
 
@@ -34,12 +36,13 @@ impl SourceWord {
         &self.text
     }
 
-    /// Whether it looks like the beginning of a comment; the language has no comments after words.
+    /// Whether the word looks like the beginning of a comment. The language has no comments after
+    /// words.
     pub(crate) fn is_comment(&self) -> bool {
         self.text.starts_with('#') && !self.quoted
     }
 
-    /// The span of a part of the text.
+    /// Returns the span of a part of the text.
     pub(crate) fn at_part(&self, part: Range<usize>) -> RuleSpan {
         let Some(columns) = self.columns.get(part) else {
             return self.at;
@@ -92,7 +95,7 @@ struct Lexer {
     words: Vec<SourceWord>,
     /// The current word.
     word: Option<(SourceWord, LexState)>,
-    /// The previous character; white space at the beginning.
+    /// The previous character; a space before the first character of the line.
     before: char,
 }
 
@@ -190,7 +193,7 @@ impl Lexer {
         match character {
             _ if character.is_ascii_whitespace() || character == '=' => self.end(column),
             '"' => return Err(stray_quote(self.line, column)),
-            // The original drops the part of the word before it.
+            // This is refused, because the original drops the part of the word before the bracket.
             '(' | '{' if character == '(' || self.before != '%' => {
                 let at = RuleSpan { line: self.line, column, len: 1 };
                 let message = format!("`{character}` in the middle of a word");

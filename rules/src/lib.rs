@@ -4,9 +4,9 @@
 //! text ─ lex, parse, check ─► rules (ast) ─ plan ─► program ─ run ─► changed fields, effects
 //! ```
 //!
-//! Pure: no I/O, no threads, no clock. Rules read their surroundings through a
-//! [`RuleEnvironment`](run::RuleEnvironment) and leave effects other than changed fields in
-//! [`Effects`](run::Effects). [`apply`] decides how these change a message.
+//! The crate is pure: it does no I/O, starts no thread and reads no clock. Rules read their
+//! environment through a [`RuleEnvironment`](run::RuleEnvironment) and leave effects other than
+//! changed fields in [`Effects`](run::Effects). [`apply`] applies these effects to a message.
 #![forbid(unsafe_code)]
 
 pub mod apply;

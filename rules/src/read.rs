@@ -12,7 +12,7 @@ use crate::{
 /// The result of reading a file.
 #[derive(Clone, Debug)]
 pub struct ParsedFile {
-    /// The rules. Usable if no finding is an error; rules with errors are left out.
+    /// The rules, without those that have errors. They may be used only if no finding is an error.
     pub rules: RuleList,
     /// All findings, in the order of the lines.
     pub diagnostics: Vec<Diagnostic>,
@@ -23,7 +23,8 @@ pub fn read(file: &str, text: &str, scope: RuleScope) -> ParsedFile {
     read_with(file, text, scope, &Filters::default())
 }
 
-/// Reads a rule file whose rules may run these filters. Does not stop at the first error.
+/// Reads a rule file whose rules may run these filters. Reading continues after an error, so that
+/// all errors are reported.
 pub fn read_with(file: &str, text: &str, scope: RuleScope, filters: &Filters) -> ParsedFile {
     // Some editors put a byte order mark before the text.
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
@@ -45,14 +46,16 @@ pub fn read_with(file: &str, text: &str, scope: RuleScope, filters: &Filters) ->
     ParsedFile { rules, diagnostics: findings.into_list() }
 }
 
-/// Reads the bytes of a rule file; also returns its text, for showing findings.
+/// Reads the bytes of a rule file. Also returns the text of the file, which is needed to show
+/// findings.
 pub fn read_bytes(
     file: &str,
     bytes: Vec<u8>,
     scope: RuleScope,
     filters: &Filters,
 ) -> (String, ParsedFile) {
-    // A file that is too large may be cut in the middle of a character: report its size instead.
+    // The caller may have cut a file that is too large in the middle of a character, so the size is
+    // reported instead of that character.
     if bytes.len() > FILE_BYTES_MAX {
         let text = String::from_utf8_lossy(&bytes).into_owned();
         let read = read_with(file, &text, scope, filters);
@@ -72,8 +75,8 @@ pub fn read_bytes(
 
 /// Decodes a file as UTF-8.
 ///
-/// # Errors
-/// Returns a finding for the first byte that is not UTF-8, and the text without such bytes.
+/// # Errors Returns a finding for the first byte that is not UTF-8, and the text with replacement
+/// characters for such bytes.
 pub fn decode(bytes: Vec<u8>) -> Result<String, (String, Diagnostic)> {
     let error = match String::from_utf8(bytes) {
         Ok(text) => return Ok(text),

@@ -1,5 +1,5 @@
-//! Running rules allocates nothing on the heap once the buffers have grown. Covers 100 rules with
-//! every kind of condition and operator, including rules that add and set fields.
+//! Running rules allocates nothing on the heap once the buffers have grown. The test covers 100
+//! rules with many kinds of conditions and operators, including rules that add and set fields.
 //!
 //! The counter covers the whole process, so this file holds a single test.
 
@@ -25,7 +25,7 @@ static HEAP: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
 const RUN_COUNT: usize = 1_000;
 
-/// Ten rules; repeated ten times with other names in place of `@` they are a hundred.
+/// Ten rules. Repeated ten times with different names in place of `@`, they give a hundred rules.
 const RULES: &str = "\
 cond %{SEND_RESPONSE_HDR_HOOK}
 add-header X-Add-@ one

@@ -111,7 +111,7 @@ fn a_changed_request_is_valid_as_a_client_request() {
             "GET /a?b HTTP/1.0 | Host: A.example",
             "GET /a?b HTTP/1.0 | Host: A.example | X: y",
         ),
-        // Host follows the URL, and is unchanged if the URL is.
+        // The Host field follows the URL, and is unchanged if the URL is unchanged.
         (
             "set-destination HOST b.example",
             "GET /a HTTP/1.1 | Host: a.example:81",
@@ -132,13 +132,13 @@ fn a_changed_request_is_valid_as_a_client_request() {
             "GET http://A.EXAMPLE/a HTTP/1.1 | Host: a.example",
             "GET /c HTTP/1.1 | Host: a.example",
         ),
-        // The only place with the host.
+        // The target is the only place that names the host.
         (
             "set-header X y",
             "GET http://a.example/a HTTP/1.0",
             "GET /a HTTP/1.0 | X: y | Host: a.example",
         ),
-        // `*` has no parts.
+        // The target `*` has no parts that could be changed.
         ("set-destination PATH c", "OPTIONS * HTTP/1.1 | Host: a.example", "same"),
         (
             "set-destination PATH c ; set-header X y",
@@ -183,7 +183,7 @@ fn a_response_made_by_rules_fits_its_status() {
     assert_eq!(body_of(204, b"", Some(b"last")), b"");
 }
 
-/// The response after the rules of this hook.
+/// Returns the response after the rules of this hook have run.
 fn answered(hook: Hook, lines: &str, answer: &str, limits: MessageLimits) -> String {
     let view_fields = FieldBlock::parse(b"Host: a.example\r\n").expect("fields");
     let authority = Authority::parse(b"a.example");
@@ -247,7 +247,7 @@ fn a_response_keeps_a_status_that_describes_its_body() {
         let seen = answered(hook, lines, answer, MessageLimits::beyond(RECEIVED));
         assert_eq!(seen, expected, "{hook:?} {lines}: {answer}");
     }
-    // If there is no room for the Location, only the status changes.
+    // If the Location exceeds the limits, only the status changes.
     let mut tight = MessageLimits::beyond(RECEIVED);
     tight.edit.line_count_max = 1;
     assert_eq!(answered(send, away, "200 OK | A: 1", tight), "302 Found | A: 1");

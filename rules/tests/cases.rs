@@ -19,10 +19,10 @@ use forebay_rules::{
     read_with,
 };
 
-/// A smaller number would mean that some files are not found.
+/// If fewer cases are found, some files are missing.
 const CASE_COUNT_MIN: usize = 150;
 
-/// A filter that sets one field, and STATE-FLAG:0 unless the field was there.
+/// A filter that sets one field. It also sets STATE-FLAG:0, unless the field was already present.
 struct Put([FieldName; 1], String);
 
 impl Put {

@@ -1,6 +1,6 @@
 //! Replays every corpus file of the fuzz targets, so that a plain `cargo test` covers the fuzzer's
-//! findings. With `FUZZ_RUNS=n` each target also runs on n mutations of its corpus, where no fuzzer
-//! is available; a failure prints the seed and the text.
+//! findings. With `FUZZ_RUNS=n` each target also runs on n mutations of its corpus, for machines
+//! without a fuzzer; a failure prints the seed and the text.
 
 use std::{fs, path::Path};
 
@@ -33,7 +33,7 @@ fn files(target: &str) -> Vec<(String, Vec<u8>)> {
     files
 }
 
-/// A sequence of numbers that looks random (xorshift64).
+/// A generator of pseudorandom numbers (xorshift64).
 struct Random(u64);
 
 impl Random {

@@ -1,4 +1,5 @@
-//! Checks docs/rules.md: its examples are read without a finding, its limits are those of the code.
+//! Checks docs/rules.md: its examples are read without a finding, and its limits are those of the
+//! code.
 
 use std::{fs, path::Path};
 
@@ -34,7 +35,7 @@ fn every_block_of_rules_is_read_without_a_finding() {
     blocks.into_iter().for_each(check);
 }
 
-/// The last cell of each row of a table under this heading, without backquotes.
+/// Returns the last cell of each row of the table under this heading, without backquotes.
 fn examples<'a>(page: &'a str, heading: &str) -> Vec<&'a str> {
     let section = page.split(&format!("## {heading}\n")).nth(1).unwrap_or_default();
     let section = section.split("\n## ").next().unwrap_or_default();

@@ -12,7 +12,7 @@ use forebay_rules::{
 
 const SEED_COUNT: u64 = 1_000;
 
-/// Few names and values, so that rules affect each other.
+/// There are only a few names and values, so that rules affect each other.
 const NAMES: &[&str] = &["A", "b", "X-Long", "Cookie"];
 const VALUES: &[&str] = &["1", "2", "ab", "\"k=1\"", "\"k=2; j=3\""];
 const VARIABLES: &[&str] = &[
@@ -50,7 +50,7 @@ impl Random {
     }
 }
 
-/// Lines of a rule file.
+/// Writes the lines of a random rule file.
 struct Writer<'r> {
     random: &'r mut Random,
     text: String,
@@ -71,7 +71,7 @@ impl Writer<'_> {
                 self.conditions(count, self.hook.is_empty(), true);
                 again = self.text[start..].to_owned();
             } else {
-                // The same condition as in the previous rule: such rules may be merged.
+                // The rule has the same condition as the previous rule, so the two may be merged.
                 self.text += &again;
             }
             self.operators(2);
@@ -135,7 +135,7 @@ impl Writer<'_> {
         self.text += &format!("cond {test} [{joint}{flags}]\n");
     }
 
-    /// A condition on state that other rules set.
+    /// Writes a condition on state that other rules set.
     fn kept(&mut self) -> String {
         let number = self.random.below(2);
         match self.random.below(5) {
@@ -150,7 +150,7 @@ impl Writer<'_> {
     fn query_or_chance(&mut self) -> String {
         let number = self.random.below(3);
         match self.random.below(4) {
-            // Each evaluation gives another number.
+            // Each evaluation yields another number.
             0 => format!("%{{RANDOM:3}} ={number}"),
             1 => format!("%{{URL:QUERY:k}} ={number}"),
             2 => format!("%{{URL:QUERY}} =\"k={number}\""),
@@ -189,7 +189,7 @@ impl Writer<'_> {
             1 => format!("set-session-int8 0 {number}"),
             2 => format!("set-session-int16 {number}"),
             3 => format!("set-state-int16 {}", self.random.pick(&["1", "\"%{URL:QUERY:k}\""])),
-            // A value may not be a number; then the operator fails.
+            // If the value is not a number, the operator fails.
             _ => format!("set-state-int8 0 \"%{{HEADER:{}}}\"", self.random.pick(NAMES)),
         }
     }
@@ -214,7 +214,7 @@ impl Writer<'_> {
             15 if self.hook.is_empty() => self.set_query(),
             16 if self.hook.is_empty() => {
                 let (control, value) = (self.random.pick(CONTROLS), self.random.pick(SWITCH));
-                // Rules cannot allow what the origin or the client forbids.
+                // Rules can only turn these controls off.
                 let off = control.ends_with("CACHEABLE");
                 format!("set-http-cntl {control} {}", if off { "off" } else { value })
             }
@@ -280,7 +280,8 @@ fn check(seed: u64) -> bool {
         let flat = run::<false>(&program, hook, &given);
         let stepwise = run::<true>(&program, hook, &given);
         if given.limits.line_count_max == 6 {
-            // Lines that are skipped because later ones overwrite them can leave room.
+            // The flat program may skip a line that a later line replaces. With a tight limit,
+            // other lines then fit that do not fit step by step.
             continue;
         }
         assert_eq!(flat, stepwise, "seed {seed}: {given:?}\n{shown}");

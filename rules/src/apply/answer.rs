@@ -1,4 +1,4 @@
-//! Responses that rules make without the origin: a redirect, a refusal.
+//! Responses that rules make without the origin, such as a redirect or a refusal.
 
 use std::{borrow::Cow, ops::Range};
 
@@ -17,7 +17,7 @@ pub struct OwnAnswer {
     status: u16,
     location: Option<Box<[u8]>>,
     body: Option<Box<[u8]>>,
-    /// Every part of the body comes from the author of the rules.
+    /// Whether every part of the body comes from the author of the rules.
     body_is_constant: bool,
 }
 
@@ -32,12 +32,13 @@ impl OwnAnswer {
         }
     }
 
-    /// The status.
+    /// The status code.
     pub fn status(&self) -> u16 {
         self.status
     }
 
-    /// Returns the body that rules have set, else the reason phrase as a line of text.
+    /// Returns the body that rules have set, or else the reason phrase as a line of text. The body
+    /// is empty if the status allows none.
     pub fn body(&self) -> Cow<'_, [u8]> {
         match &self.body {
             _ if !has_body(self.status) => Cow::Borrowed(b""),
@@ -48,7 +49,7 @@ impl OwnAnswer {
 
     /// Appends the field lines.
     pub fn write_fields(&self, text: &mut Vec<u8>) {
-        // A body with text from the client must not be taken for a page of the site.
+        // A browser must not show a body with text from the client as a page of the site.
         let kind = if self.body.is_some() && self.body_is_constant { HTML } else { TEXT };
         if has_body(self.status) {
             write::field(text, b"content-type", kind);
@@ -60,8 +61,8 @@ impl OwnAnswer {
     }
 }
 
-/// Returns the body of a response that Forebay makes itself, after its last rules have run: the
-/// body that rules set, else `body`. If the status allows no body, `body` stays (RFC 9110 §6.4.1).
+/// Returns the body of a response that Forebay makes itself: `ruled`, which its last rules have
+/// set, or else `body`. If the status allows no body, `ruled` is ignored (RFC 9110 §6.4.1).
 pub fn body_of<'a>(status: u16, body: &'a [u8], ruled: Option<&'a [u8]>) -> &'a [u8] {
     ruled.filter(|_| has_body(status)).unwrap_or(body)
 }

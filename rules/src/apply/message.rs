@@ -18,14 +18,14 @@ use crate::{
 };
 
 static CONTENT_TYPE: LazyLock<FieldName> =
-    LazyLock::new(|| FieldName::parse(b"content-type").expect("it is a token"));
+    LazyLock::new(|| FieldName::parse(b"content-type").expect("`content-type` is a token"));
 
 /// Buffers that are reused from run to run.
 #[derive(Debug, Default)]
 pub struct RuleScratch {
     pub(super) table: EditTable,
     pub(super) buffers: RunBuffers,
-    /// A line that is being built.
+    /// The line that is being built.
     pub(super) line: Vec<u8>,
 }
 
@@ -39,13 +39,13 @@ pub struct MessageLimits {
 }
 
 impl MessageLimits {
-    /// Returns limits that leave room for rules beyond the largest head that is received.
+    /// Returns limits that let rules extend even the largest head that is received.
     pub fn beyond(received: HeadLimits) -> MessageLimits {
         let HeadLimits { head_bytes_max, field_count_max, target_bytes_max } = received;
         let bytes_max = head_bytes_max.saturating_add(RULED_BYTES_MAX);
         let line_count_max = u32::from(field_count_max) + RULED_LINE_COUNT_MAX;
         let head = HeadLimits {
-            // The request line, and some slack.
+            // The head also contains the request line: a target, and at most 64 other bytes.
             head_bytes_max: bytes_max.saturating_add(target_bytes_max).saturating_add(64),
             field_count_max: u16::try_from(line_count_max).unwrap_or(u16::MAX),
             target_bytes_max,
@@ -82,9 +82,9 @@ impl<'b> RuledMessage<'_, 'b> {
         RuledMessage { edit, status: *status, is_client_request: *is_client_request }
     }
 
-    /// Labels an HTML body as text, because it contains text from the client and must not be taken
-    /// for a page of the site. A type that the author has set stays. Returns false if there is no
-    /// room.
+    /// Labels an HTML body as text, because the body contains text from the client and a browser
+    /// must not show it as a page of the site. A type that the author has set is kept. Returns
+    /// false if the new type exceeds the limits.
     pub(super) fn mark_as_text(&mut self) -> bool {
         let html = self.edit.find(&CONTENT_TYPE).filter(|at| self.edit.value(*at) == HTML);
         let text = FieldValue::parse(TEXT);

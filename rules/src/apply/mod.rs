@@ -1,7 +1,8 @@
-//! Applies rules to a message: prepares what they see, and carries out what they decide.
+//! Applies rules to a message: prepares the context in which they run, and carries out their
+//! effects.
 //!
-//! Both a server and the tools that try rules without one use this module, so that `forebay rules
-//! explain` shows exactly what a server does.
+//! A server uses this module, and so do the tools that try rules without a server. So `forebay
+//! rules explain` shows exactly the behaviour of a server.
 //!
 //! | hook | function | on |
 //! |---|---|---|
@@ -10,8 +11,8 @@
 //! | `ReadResponse` | [`rule_incoming`] | the origin's answer |
 //! | `SendResponse` | [`rule_answer`] | the head that goes to the client |
 //!
-//! Each function takes the code that runs the program as an argument: a server measures it, a tool
-//! records it.
+//! Each function takes the code that runs the program as an argument, so that a server can measure
+//! the run and a tool can record it.
 
 mod answer;
 mod error;

@@ -1,7 +1,7 @@
 //! Applies rules that change a request before the lookup.
 //!
-//! The changed request is written as a head and parsed like one from a client: it is trusted no
-//! more than that, and all later steps see a single form of request.
+//! The changed request is written as a head and parsed like a client's request. So it is trusted no
+//! more than a client's request, and all later steps see a single form of request.
 
 use std::sync::LazyLock;
 
@@ -29,19 +29,18 @@ pub struct RequestText {
 /// A request after its rules have run.
 #[derive(Debug)]
 pub enum RuledRequest<'b> {
-    /// Unchanged.
+    /// The rules did not change the request.
     Same,
-    /// Replaced by this head.
+    /// The rules changed the request; this is the new head.
     Changed(RequestHead<'b>),
-    /// Answered by the rules, and not processed further.
+    /// The rules answered the request, which is not processed further.
     Answer(OwnAnswer),
 }
 
 impl RequestText {
     /// Parses a whole head, including the empty line.
     ///
-    /// # Errors
-    /// [`ApplyError::Request`]
+    /// # Errors Returns [`ApplyError::Request`] if `text` is not exactly one valid head.
     pub fn parse(text: Vec<u8>, limits: &HeadLimits) -> Result<RequestText, ApplyError> {
         let mut request = RequestText { text, parts: RequestParts::default() };
         request.check(limits)?;
@@ -58,7 +57,7 @@ impl RequestText {
         &self.text
     }
 
-    /// Frees memory beyond this size.
+    /// Clears the request, and frees memory beyond this size.
     pub fn reset(&mut self, bytes_kept_max: usize) {
         self.text.clear();
         self.text.shrink_to(bytes_kept_max);
@@ -74,7 +73,7 @@ impl RequestText {
     }
 }
 
-/// Runs the rules of an early hook on a request.
+/// Runs the rules of an early hook (`ReadRequest` or `Remap`) on a request.
 ///
 /// # Errors
 /// Returns [`ApplyError`] if the changed request is not valid.
@@ -96,14 +95,15 @@ pub fn rule_request<'b>(
     if let Some(status) = effects.status {
         return Ok(RuledRequest::Answer(OwnAnswer::new(status, &effects, buffers)));
     }
-    // `*` stands for the whole server (RFC 9110 §9.3.7): it has no parts to change.
+    // `*` stands for the whole server (RFC 9110 §9.3.7), so this URL has no parts to change.
     let is_whole_server = view.url.path == b"*";
     if !is_changed && (!effects.url_changed || is_whole_server) {
         return Ok(RuledRequest::Same);
     }
     let url = buffers.url().filter(|_| !is_whole_server).unwrap_or(view.url);
     let has_host = view.fields.contains(FieldId::Host);
-    // The target is written without its authority, which an HTTP/1.0 request may have nowhere else.
+    // The target is written without its authority. An HTTP/1.0 request may have no Host field, so
+    // the host would be lost.
     let is_lost = !has_host && !url.host.is_empty();
     if is_lost || (url.host, url.port) != (view.url.host, view.url.port) {
         set_host(text, table, line, url)?;
@@ -115,7 +115,7 @@ pub fn rule_request<'b>(
     Ok(RuledRequest::Changed(into.head()))
 }
 
-/// Sets Host to host and port of the URL, as RFC 9110 §7.2 requires.
+/// Sets the Host field to the host and port of the URL, as RFC 9110 §7.2 requires.
 fn set_host(
     text: &mut Vec<u8>,
     table: &mut EditTable,
@@ -138,7 +138,7 @@ fn set_host(
 }
 
 static HOST: LazyLock<FieldName> =
-    LazyLock::new(|| FieldName::parse(b"Host").expect("it is a token"));
+    LazyLock::new(|| FieldName::parse(b"Host").expect("`Host` is a token"));
 
 /// Appends the request line; returns its length.
 fn write_request_line(text: &mut Vec<u8>, method: &[u8], url: Url<'_>, version: Version) -> usize {

@@ -14,20 +14,20 @@ use crate::run::{Effects, RunBuffers};
 /// The head of a response at the end of a buffer, without its final empty line.
 #[derive(Clone, Copy, Debug)]
 pub struct AnswerHead {
-    /// The status as written.
+    /// The status in the written status line.
     pub status: u16,
     /// First byte of the status line.
     pub head_start: usize,
     /// First byte after the status line.
     pub fields_start: usize,
-    /// Forebay made this response itself, so rules may replace its body.
+    /// Whether Forebay made this response itself, so that rules may replace its body.
     pub is_own: bool,
 }
 
 /// Runs rules on the fields of a request to the origin.
 ///
 /// # Errors
-/// [`ApplyError::Fields`], which would be a bug.
+/// Returns [`ApplyError::Fields`] if the changed lines cannot be parsed, which would be a bug.
 pub fn rule_outgoing(
     fields: FieldBlock,
     limits: EditLimits,
@@ -41,7 +41,7 @@ pub fn rule_outgoing(
 /// the fields. The reason phrase, whether received or set here, is not forwarded.
 ///
 /// # Errors
-/// [`ApplyError::Fields`], which would be a bug.
+/// Returns [`ApplyError::Fields`] if the changed lines cannot be parsed, which would be a bug.
 pub fn rule_incoming(
     (status, fields): (u16, FieldBlock),
     limits: EditLimits,
@@ -101,7 +101,8 @@ fn rule_block(
 /// Sets Location, if the status of the response can be changed.
 pub(super) fn redirect(edit: &mut FieldEdit<'_>, status: u16, location: &[u8]) {
     if let Some(value) = FieldValue::parse(location).filter(|_| may_change(status)) {
-        // If there is no room, the origin's own Location must not stay, as with `set-header`.
+        // If the line exceeds the limits, the origin's own Location must not stay. `set-header`
+        // does the same.
         if edit.set(&LOCATION, value).is_err() {
             edit.remove_all(&LOCATION);
         }
@@ -109,14 +110,15 @@ pub(super) fn redirect(edit: &mut FieldEdit<'_>, status: u16, location: &[u8]) {
 }
 
 static LOCATION: LazyLock<FieldName> =
-    LazyLock::new(|| FieldName::parse(b"location").expect("it is a token"));
+    LazyLock::new(|| FieldName::parse(b"location").expect("`location` is a token"));
 
 fn new_status(status: u16, effects: &Effects) -> u16 {
     effects.status.filter(|_| may_change(status)).unwrap_or(status)
 }
 
-/// The body belongs to the original status: a status that describes the body, or says that there is
-/// none, cannot be changed (RFC 9110 §15.3.5, §15.3.7, §15.4.5).
+/// Whether rules may change this status. They may not change a status that describes the body or
+/// says that there is none, because the body belongs to the original status (RFC 9110 §15.3.5,
+/// §15.3.7, §15.4.5).
 fn may_change(status: u16) -> bool {
     !matches!(status, 204 | 206 | 304)
 }

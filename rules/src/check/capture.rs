@@ -1,5 +1,5 @@
-//! Detects `$1`, as other languages write a captured group. Here it is plain text, and may be a
-//! price: so only a group that some regex of the rule has is reported.
+//! Detects `$1`, the notation of other languages for a captured group. In rules it is plain text
+//! and may be a price, so it is reported only if a regex of the rule has a group with that number.
 
 use crate::{
     ast::{
@@ -8,7 +8,7 @@ use crate::{
     diagnostic::{Diagnostic, Findings},
 };
 
-/// Warns of `$1` in values of a rule.
+/// Warns of notations such as `$1` in the values of a rule.
 pub(crate) fn find_dollar_captures(rule: &[Branch], findings: &mut Findings) {
     let group_count = group_count(rule);
     if group_count > 0 {
@@ -61,7 +61,8 @@ fn check_values(branches: &[Branch], group_count: usize, findings: &mut Findings
     }
 }
 
-/// The value to check. Bodies are skipped: a body may be a script.
+/// Returns the operator's value if it is checked. Bodies are not checked, because a body may be a
+/// script.
 fn value_of(operator: &Operator) -> Option<&Template> {
     match operator {
         Operator::SetHeader(_, value)
@@ -81,7 +82,7 @@ fn group_in(value: &Template, group_count: usize) -> Option<usize> {
     })
 }
 
-/// `$10` and `$1.50` are still taken for prices.
+/// Returns the first group that a text refers to as `$1`. `$10` and `$1.50` count as prices.
 fn group_in_text(text: &[u8], group_count: usize) -> Option<usize> {
     let is_digit = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_digit);
     text.windows(2).enumerate().find_map(|(place, two)| {

@@ -1,4 +1,4 @@
-//! Checks one condition: its variable and the value it must have.
+//! Checks one condition: its variable, and the value that the variable must have.
 
 use crate::{
     ast::{Condition, Hook},
@@ -16,17 +16,18 @@ use crate::{
 pub(crate) struct ConditionLine<'a> {
     /// The hook of the rule.
     pub(crate) hook: Hook,
-    /// The text in its braces.
+    /// The text in the condition's braces.
     pub(crate) name: &'a SourceWord,
     /// The operand.
     pub(crate) operand: Option<&'a SourceWord>,
-    /// `[…]`
+    /// The flags in brackets.
     pub(crate) flags: &'a ConditionFlags,
     /// The whole line.
     pub(crate) at: RuleSpan,
 }
 
-/// Checks one condition. Each part is checked, even if another part has an error.
+/// Checks one condition. Once the variable is valid, the operand and the flags are both checked,
+/// even if one of them has an error.
 pub(crate) fn condition(
     line: &ConditionLine<'_>,
     regexes: &mut RegexCompiler,
@@ -38,7 +39,7 @@ pub(crate) fn condition(
     Some(Condition { subject, matcher, negated: flags.not.is_some(), at })
 }
 
-/// Checks `%{GROUP}`: it has flags that join it with the next condition, but no operand.
+/// Checks `%{GROUP}`, which has no operand, and no flags about the comparison of a value.
 pub(crate) fn group(
     operand: Option<&SourceWord>,
     flags: &ConditionFlags,
@@ -52,7 +53,7 @@ pub(crate) fn group(
     }
 }
 
-/// Checks `%{GROUP:END}`: it has neither an operand nor flags.
+/// Checks `%{GROUP:END}`, which has neither an operand nor flags.
 pub(crate) fn group_end(
     operand: Option<&SourceWord>,
     flags: &ConditionFlags,
@@ -67,7 +68,7 @@ pub(crate) fn group_end(
     }
 }
 
-/// The operands that a condition accepts, for messages.
+/// Returns the operands that a condition of this kind accepts, for messages.
 pub(crate) fn allowed(kind: ValueKind) -> &'static str {
     match kind {
         ValueKind::Text => "=text, <text, >text, /regex/ or (a,b,c)",

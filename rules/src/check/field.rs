@@ -4,7 +4,7 @@ use forebay_http::{edit::FieldName, fields::FieldId};
 
 use crate::{diagnostic::Diagnostic, lex::SourceWord};
 
-/// Checks the name of a field that is read.
+/// Checks the name of a field that a rule reads.
 pub(crate) fn field(word: &SourceWord) -> Result<FieldName, Diagnostic> {
     let name = word.as_str();
     if let Some(inner) = name.strip_prefix('@') {
@@ -23,8 +23,8 @@ pub(crate) fn field(word: &SourceWord) -> Result<FieldName, Diagnostic> {
     })
 }
 
-/// Checks the name of a field that is changed: it must not belong to the connection or frame the
-/// message.
+/// Checks the name of a field that a rule changes. Fields that belong to the connection, frame the
+/// message or name the site cannot be changed.
 pub(crate) fn changeable_field(word: &SourceWord) -> Result<FieldName, Diagnostic> {
     let name = field(word)?;
     match unchangeable(name.id()) {
@@ -36,7 +36,7 @@ pub(crate) fn changeable_field(word: &SourceWord) -> Result<FieldName, Diagnosti
     }
 }
 
-/// Why rules cannot change a field, and what to do instead.
+/// Returns the reason why rules cannot change a field, and a hint; `None` if they can.
 pub(crate) fn unchangeable(id: FieldId) -> Option<(&'static str, &'static str)> {
     Some(match id {
         FieldId::Host => (

@@ -8,12 +8,13 @@ use crate::{
     parse::ConditionFlags,
 };
 
-/// Whether this is the name of a hook, or a misspelling of one: it ends in `_HOOK`.
+/// Whether the variable is meant as the name of a hook, perhaps misspelled: whether it ends in
+/// `_HOOK`.
 pub(crate) fn is_hook(variable: &SourceWord) -> bool {
     variable.as_str().ends_with("_HOOK")
 }
 
-/// The turn of a hook that is the only one at its point of the flow, or the first.
+/// The turn of a hook that is the first or the only one at its point of the flow.
 pub(crate) const FIRST_TURN: u8 = 0;
 
 /// Returns the hook that a condition names, and its turn at that point of the flow.
@@ -81,7 +82,7 @@ const NAMES: &[&str] = &[
     "TXN_START_HOOK",
 ];
 
-/// Finds the hook that a misspelled name without the usual ending means, such as
+/// Returns the hook that is probably meant by a misspelled name without the usual ending, such as
 /// `SEND_RESPONSE_HDR`.
 pub(crate) fn nearest_hook(name: &str) -> Option<&'static str> {
     let endings = ["_HOOK", "_HDR_HOOK", "_PSEUDO_HOOK", "_HDR", ""];
@@ -111,7 +112,7 @@ fn named(variable: &SourceWord) -> Result<Hook, Diagnostic> {
     }
 }
 
-/// Returns the hook's name in the language.
+/// Returns the usual name of a hook in the language.
 pub(crate) fn name(hook: Hook) -> &'static str {
     match hook {
         Hook::ReadRequest => "READ_REQUEST_HDR_HOOK",

@@ -1,4 +1,5 @@
-//! Checks operands: the value that a condition requires. The first character tells the kind.
+//! Checks operands: the values that conditions require. The first character of an operand
+//! determines its kind.
 
 use regex::bytes::Regex;
 
@@ -41,8 +42,9 @@ pub(crate) fn matcher(
     flags_ok.map(|()| matcher)
 }
 
-/// Without an operand a flag must be set, and a text must be empty: the original compares it with
-/// the empty text, whatever its documentation says.
+/// Returns the matcher of a condition without an operand. Such a condition holds if a flag is set,
+/// or if a text is empty: the original compares the text with the empty text, although its
+/// documentation says otherwise.
 fn without_operand(
     name: &SourceWord,
     kind: ValueKind,
@@ -114,7 +116,8 @@ fn with_operand(
     }
 }
 
-/// Length of the comparison sign; a text without one is compared as a whole.
+/// Returns the length of the comparison sign; 0 if the text has none, so that it is compared as a
+/// whole.
 fn first_len(text: &str) -> usize {
     usize::from(text.starts_with(['=', '<', '>']))
 }
@@ -204,7 +207,7 @@ fn looks_like_regex(operand: &SourceWord) -> bool {
     !is_other && (text.starts_with('^') || has_signs && !operand.quoted)
 }
 
-/// Warns of operands that are probably not meant as they are read.
+/// Returns warnings for operands whose meaning is probably not the one that the author intended.
 fn hints(operand: &SourceWord, flags: &ConditionFlags) -> Vec<Diagnostic> {
     let text = operand.as_str();
     let mut list = Vec::new();

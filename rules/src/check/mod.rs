@@ -1,4 +1,5 @@
-//! Checks names, operands and hooks: resolves a line to its meaning, or reports why it has none.
+//! Checks names, operands and hooks. Each check returns the meaning of a part of a line, or reports
+//! why the part is invalid.
 
 mod capture;
 mod condition;

@@ -16,7 +16,7 @@ pub(crate) fn number(word: &SourceWord) -> Result<i64, Diagnostic> {
     text.parse().map_err(too_large)
 }
 
-/// Reads a number within a range; `what` names the number in messages.
+/// Reads a number that must be within a range. `what` names the number in messages.
 pub(crate) fn number_in(
     word: &SourceWord,
     range: RangeInclusive<i64>,

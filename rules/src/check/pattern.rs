@@ -1,6 +1,7 @@
-//! Regexes. The language means PCRE patterns, over bytes; Forebay compiles them with the `regex`
-//! crate, which matches in linear time. A pattern that the two read differently, or that one of
-//! them cannot read, is refused: no pattern silently changes its meaning.
+//! Checks and compiles regexes. A regex of the language is a PCRE pattern over bytes. Forebay
+//! compiles it with the `regex` crate, which matches in linear time. A pattern that PCRE and the
+//! crate read differently, or that one of them cannot read, is refused, so that no pattern silently
+//! changes its meaning.
 
 use regex::bytes::{Regex, RegexBuilder};
 
@@ -14,13 +15,14 @@ use crate::{
 /// Compiles the regexes of a file, up to a limit for all of them together.
 #[derive(Debug, Default)]
 pub(crate) struct RegexCompiler {
-    /// Bytes charged so far, including regexes that were refused for their size.
+    /// Number of bytes charged for the regexes of the file, including regexes that were refused for
+    /// their size.
     bytes: usize,
 }
 
 impl RegexCompiler {
-    /// Compiles the text between the slashes. Returns `None` if the limit was exceeded and reported
-    /// before.
+    /// Compiles the text between the slashes. Returns `None` if an earlier regex has exceeded the
+    /// limit, which is reported only once.
     pub(crate) fn compile(
         &mut self,
         word: &SourceWord,
@@ -30,7 +32,8 @@ impl RegexCompiler {
         // The flag is part of the pattern, so that equal patterns are equal regexes.
         let flags = if flags.nocase.is_some() { "(?i)" } else { "" };
         let pattern = format!("{flags}{}", word.as_str());
-        // The crate does not tell how large a regex is; it only stops where a limit is exceeded.
+        // The crate does not tell the size of a regex; it only fails if a limit is exceeded. So one
+        // limit after the other is tried.
         for size in REGEX_SIZES {
             if self.bytes > REGEXES_BYTES_MAX {
                 return Ok(None);
@@ -74,7 +77,7 @@ fn not_a_regex(word: &SourceWord, error: &regex::Error) -> Diagnostic {
     Diagnostic::error(word.at, format!("this is not a valid regex: {reason}"))
 }
 
-/// Scans the pattern as PCRE would, for constructs that the two read differently.
+/// Scans the pattern as PCRE does, for constructs that PCRE and the `regex` crate read differently.
 fn check_features(word: &SourceWord, negated: bool) -> Result<(), Diagnostic> {
     let text = word.as_str();
     let mut place = 0;
@@ -108,7 +111,7 @@ fn check_features(word: &SourceWord, negated: bool) -> Result<(), Diagnostic> {
     Ok(())
 }
 
-/// Suggests a plain regex for the usual ways to write that a text must not occur.
+/// Suggests a plain regex in place of the usual look-ahead patterns for "this text must not occur".
 fn without_look_ahead(pattern: &str, negated: bool) -> Option<String> {
     let between = |begin: &str, end: &str| pattern.strip_prefix(begin)?.strip_suffix(end);
     let inside = match between("^((?!", ").)*$").or_else(|| between("^(?:(?!", ").)*$")) {
@@ -120,8 +123,8 @@ fn without_look_ahead(pattern: &str, negated: bool) -> Option<String> {
             anywhere_or_first(inside).filter(|inside| !inside.contains('|'))?
         }
     };
-    // A pattern with parentheses may end elsewhere. One that matches an empty text would match at
-    // the very end, where the original pattern does not look.
+    // With parentheses inside, the group of the look-ahead may end elsewhere. A regex that matches
+    // the empty text would also match at the very end, where the original pattern does not look.
     let is_plain = !inside.contains(['(', ')']);
     let needs_text = |regex: Regex| !regex.is_match(b"");
     let is_same = is_plain && build(&inside, REGEX_BYTES_MAX).is_ok_and(needs_text);
@@ -129,13 +132,15 @@ fn without_look_ahead(pattern: &str, negated: bool) -> Option<String> {
     is_same.then(|| format!("write /{inside}/ {flag} instead"))
 }
 
-/// `.*a` matches anywhere, `a` only at the beginning.
+/// Returns the regex that matches like the look-ahead `(?!inside)` after `^`: `.*a` matches
+/// anywhere, `a` only at the beginning.
 fn anywhere_or_first(inside: &str) -> Option<String> {
     let anywhere = inside.strip_prefix(".*?").or_else(|| inside.strip_prefix(".*"));
     Some(anywhere.map_or_else(|| format!("^{inside}"), str::to_owned))
 }
 
-/// A problem (its length, message and hint), and the number of bytes to advance.
+/// The result of a scan step: a problem (its length, message and hint), if any, and the number of
+/// bytes to advance.
 type ScanStep = (Option<(usize, &'static str, &'static str)>, usize);
 
 const PASS: Option<(usize, &str, &str)> = None;
@@ -216,7 +221,8 @@ fn escape(escaped: &str) -> Option<(usize, &'static str, &'static str)> {
     }
 }
 
-/// The `regex` crate knows nested classes and set operations in a class; PCRE does not.
+/// Scans one step inside a class. The `regex` crate has nested classes and set operations in
+/// classes; PCRE does not.
 fn in_class(rest: &str, first: bool) -> ScanStep {
     if let Some(escaped) = rest.strip_prefix('\\') {
         return (None, 1 + escaped.chars().next().map_or(0, char::len_utf8));

@@ -53,7 +53,7 @@ pub(super) const INBOUND: &[(&str, Variable)] = &[
     ("STACK", Variable::Connection(ConnectionPart::Stack)),
 ];
 
-/// Reads a control that rules may switch.
+/// Reads the name of a control that rules may set.
 pub(crate) fn control(word: &SourceWord) -> CheckResult<HttpControl> {
     if let Some((why, hint)) = unsupported::control(word.as_str()) {
         return Err(Diagnostic::error(word.at, format!("{}: {why}", word.as_str())).hint(hint));
@@ -96,7 +96,8 @@ pub(crate) fn url_part(word: &SourceWord) -> CheckResult<UrlPart> {
 pub(super) fn url_of(word: &SourceWord, name: &str, hook: Hook) -> CheckResult<UrlKind> {
     let early = hook == Hook::ReadRequest;
     match name {
-        // From the remap hook on it is the URL that the client requested, unchanged by rules.
+        // From the remap hook on, `CLIENT-URL` is the URL that the client requested, unchanged by
+        // rules.
         "CLIENT-URL" if early => Ok(UrlKind::Client),
         "CLIENT-URL" => Ok(UrlKind::Original),
         "URL" if hook == Hook::SendRequest => Ok(UrlKind::Server),
@@ -113,7 +114,7 @@ pub(super) fn url_of(word: &SourceWord, name: &str, hook: Hook) -> CheckResult<U
     }
 }
 
-/// The finding for a condition or an operator that the hook does not have.
+/// Returns the error for a condition or an operator that is not available at this hook.
 pub(crate) fn not_at(word: &SourceWord, name: &str, hook: Hook, hint: &str) -> Diagnostic {
     let message = format!("{name} is not available at {}", hook::name(hook));
     Diagnostic::error(word.at, message).hint(hint)
@@ -144,7 +145,7 @@ pub(super) fn index(word: &SourceWord, max: u8, what: &str) -> CheckResult<u8> {
     Ok(u8::try_from(found).unwrap_or(max))
 }
 
-/// Reads `24`, `24,48` or `,48`: bits of an IPv4 and of an IPv6 address.
+/// Reads `24`, `24,48` or `,48`: the numbers of bits of an IPv4 and an IPv6 address.
 pub(super) fn cidr(word: &SourceWord) -> CheckResult<Variable> {
     let text = word.as_str();
     let v4_len = text.find([',', '/', ':']).unwrap_or(text.len());

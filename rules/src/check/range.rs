@@ -55,7 +55,7 @@ fn in_network(word: &SourceWord, address: IpAddr, bits: &str) -> Result<AddressR
     Ok(network(address, bits))
 }
 
-/// Returns all addresses that share the first bits of this one.
+/// Returns the range of all addresses that have the same first `bits` bits as `address`.
 pub(crate) fn network(address: IpAddr, bits: u32) -> AddressRange {
     match address {
         IpAddr::V4(address) => {

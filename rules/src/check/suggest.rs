@@ -2,16 +2,16 @@
 
 use std::mem;
 
-/// Longer words get no suggestion: no word of the language is as long.
+/// Length of the longest word that gets a suggestion. No word of the language is longer.
 const WORD_BYTES_MAX: usize = 48;
 
-/// Returns the candidate nearest to a word, if it is near enough.
+/// Returns the candidate nearest to a word, if any candidate is near enough.
 pub(crate) fn nearest<'a>(word: &str, candidates: &[&'a str]) -> Option<&'a str> {
     if word.is_empty() || word.len() > WORD_BYTES_MAX {
         return None;
     }
     let word = word.to_ascii_uppercase();
-    // With fewer than three letters, one wrong letter leaves nothing to compare.
+    // If one of fewer than three letters is wrong, the rest is too short to compare.
     let distance_max = if word.len() < 3 { 0 } else { 1 + word.len() / 4 };
     candidates
         .iter()
@@ -21,7 +21,7 @@ pub(crate) fn nearest<'a>(word: &str, candidates: &[&'a str]) -> Option<&'a str>
         .map(|(_, candidate)| candidate)
 }
 
-/// "did you mean X?", or the list of candidates if none is near.
+/// Returns the hint "did you mean X?", or a list of all candidates if none is near.
 pub(crate) fn did_you_mean(word: &str, candidates: &[&str]) -> String {
     match nearest(word, candidates) {
         Some(candidate) => format!("did you mean {candidate}?"),
@@ -29,7 +29,8 @@ pub(crate) fn did_you_mean(word: &str, candidates: &[&str]) -> String {
     }
 }
 
-/// Edit distance: letters changed, inserted or removed; swapping two neighbours counts as one.
+/// Returns the edit distance: the number of letters that are changed, inserted or removed. A swap
+/// of two adjacent letters counts as one change.
 fn distance(one: &[u8], other: &str) -> usize {
     let other = other.as_bytes();
     let mut before_last: Vec<usize> = vec![0; other.len() + 1];

@@ -1,4 +1,4 @@
-//! Warns of values that are probably not meant as they are read.
+//! Warns of values whose meaning is probably not the one that the author intended.
 
 use crate::{
     check::missing_braces::missing_braces,
@@ -6,10 +6,10 @@ use crate::{
     lex::SourceWord,
 };
 
-/// A longer value is not repeated in a hint.
+/// Length of the longest value that a hint repeats.
 const SHOWN_BYTES_MAX: usize = 80;
 
-/// Returns the warnings for a value; `value` is its words joined.
+/// Returns the warnings for a value. `words` are its words, and `value` is these words joined.
 pub(crate) fn findings(words: &[SourceWord], value: &SourceWord) -> Vec<Diagnostic> {
     odd_words(words, value).into_iter().chain(never_filled_in(value)).collect()
 }
@@ -55,7 +55,7 @@ fn is_equals_sign_between(before: &SourceWord, after: &SourceWord) -> bool {
     after.glued && after.at.column > before.at.column + before.at.len
 }
 
-/// The words as they stand in the file, in quotes.
+/// Returns the words as they are in the file, in quotes.
 fn in_quotes(words: &[SourceWord]) -> String {
     let mut text = String::new();
     for (index, word) in words.iter().enumerate() {
@@ -72,7 +72,7 @@ fn in_quotes(words: &[SourceWord]) -> String {
     format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
 }
 
-/// Detects the variable syntax of other languages.
+/// Warns of the variable syntax of other languages, and of variables without braces.
 fn never_filled_in(value: &SourceWord) -> Option<Diagnostic> {
     let text = value.as_str();
     if let Some((variable, part)) = missing_braces(text) {

@@ -40,7 +40,7 @@ pub(crate) fn template(word: &SourceWord, hook: Hook, findings: &mut Findings) -
         let Some(end) = text.get(begin..).and_then(|rest| rest.find('}')).map(|end| begin + end)
         else {
             let at = word.at_part(begin..begin + 2);
-            findings.push(Diagnostic::error(at, "a `%{` without `}`"));
+            findings.push(Diagnostic::error(at, "this `%{` has no `}`"));
             return None;
         };
         let found = findings.keep(variable(&word.part(begin + 2..end), hook));
@@ -59,8 +59,8 @@ fn push_text(parts: &mut Vec<TemplatePart>, text: &str) {
     }
 }
 
-/// `%<…>` was filled in before version 9.0 of the original; since then it is plain text, which is
-/// probably not meant.
+/// Refuses notations such as `%<proto>`. The original filled them in before version 9.0; since then
+/// they are plain text, which the author probably does not intend.
 fn check_old_expansions(word: &SourceWord) -> Result<(), Diagnostic> {
     const OLD: &[(&str, &str)] = &[
         ("%<proto>", "%{CLIENT-URL:SCHEME}"),

@@ -6,7 +6,7 @@ use crate::{
     diagnostic::{Diagnostic, Findings},
 };
 
-/// Whether a condition holds, as far as it is known before any request.
+/// Whether a condition holds, as far as this is known without a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum StaticTruth {
     Always,
@@ -34,7 +34,8 @@ pub(crate) fn find_unreachable(rules: &[Rule], findings: &mut Findings) {
     }
 }
 
-/// Whether the first branch always runs and `[L]` then ends the list.
+/// Whether no later rule at the same hook is reached: the first branch always runs, and has the
+/// flag `[L]`.
 fn always_ends(rule: &Rule) -> bool {
     rule.branches.first().is_some_and(|branch| {
         let last =
@@ -48,7 +49,7 @@ fn constant_of(branch: &Branch) -> StaticTruth {
     branch.condition.as_ref().map_or(StaticTruth::Always, constant)
 }
 
-/// Warns of conditions that never hold, and of branches after one that always holds.
+/// Warns of conditions that never hold, and of branches after a branch that always runs.
 pub(crate) fn check_branches(branches: &[Branch], findings: &mut Findings) {
     let mut always = None;
     for branch in branches {
@@ -123,7 +124,8 @@ fn constant(tree: &ConditionTree) -> StaticTruth {
     }
 }
 
-/// Warns of `=a` and `=b` for the same variable joined by AND.
+/// Warns of conditions joined by AND that cannot hold together, such as `=a` and `=b` for the same
+/// variable.
 fn find_contradictions(tree: &ConditionTree, findings: &mut Findings) {
     let mut equal: Vec<&Condition> = Vec::new();
     let mut rest = Some(tree);
@@ -165,7 +167,8 @@ fn equal_text(test: &Condition) -> Option<String> {
 }
 
 fn contradict(one: &Condition, other: &Condition) -> bool {
-    // Each use of RANDOM is another value, and a regex in between may change a capture.
+    // Each use of RANDOM has another value, and a regex between the two conditions may change a
+    // captured group.
     let changes = matches!(one.subject, Variable::Random(_) | Variable::LastCapture(_));
     if changes || other.negated || one.subject != other.subject {
         return false;

@@ -1,9 +1,10 @@
-//! Parts of the language that Forebay does not support: the reason, and the alternative.
+//! The parts of the language that Forebay does not support, each with the reason and an
+//! alternative.
 
-/// Reason and alternative.
+/// The reason why a part of the language is not supported, and an alternative.
 pub(crate) type UnsupportedReason = (&'static str, &'static str);
 
-/// Returns the reason for a condition that is refused in any context.
+/// Returns the reason why a condition is refused at every hook; `None` if it is not.
 pub(crate) fn condition(name: &str, qualifier: Option<&str>) -> Option<UnsupportedReason> {
     match name {
         "ACCESS" => Some((
@@ -37,7 +38,8 @@ pub(crate) fn condition(name: &str, qualifier: Option<&str>) -> Option<Unsupport
     }
 }
 
-/// Returns the reason for a control of `set-http-cntl` and `HTTP-CNTL`.
+/// Returns the reason why a control of `set-http-cntl` and `HTTP-CNTL` is refused; `None` if it is
+/// not.
 pub(crate) fn control(name: &str) -> Option<UnsupportedReason> {
     match name {
         "INTERCEPT_RETRY" => Some(("there are no intercepting plugins", "leave it out")),
@@ -53,7 +55,7 @@ pub(crate) fn control(name: &str) -> Option<UnsupportedReason> {
     }
 }
 
-/// Returns the reason for an operator.
+/// Returns the reason why an operator is refused; `None` if it is not.
 pub(crate) fn operator(name: &str) -> Option<UnsupportedReason> {
     Some(match name {
         "set-body-from" => (
@@ -91,7 +93,7 @@ pub(crate) fn operator(name: &str) -> Option<UnsupportedReason> {
     })
 }
 
-/// Returns what to use instead of a variable of `set-config`.
+/// Returns the setting or the operator to use instead of a variable of `set-config`.
 pub(crate) fn config(variable: &str) -> &'static str {
     let name = variable.strip_prefix("proxy.config.http.").unwrap_or(variable);
     match name {

@@ -20,7 +20,7 @@ use crate::{
     lex::SourceWord,
 };
 
-/// Every supported name.
+/// The names of all supported conditions.
 pub(crate) const NAMES: &[&str] = &[
     "CACHE",
     "CIDR",
@@ -86,7 +86,7 @@ impl ValueKind {
     }
 }
 
-/// Reads `NAME` or `NAME:qualifier` for a rule of this hook.
+/// Reads `NAME` or `NAME:qualifier` in a rule of this hook.
 pub(crate) fn variable(word: &SourceWord, hook: Hook) -> CheckResult<Variable> {
     let text = word.as_str();
     let name_len = text.find(':').unwrap_or(text.len());
@@ -122,7 +122,7 @@ fn plain(word: &SourceWord, name: &str, hook: Hook) -> CheckResult<Variable> {
         "CLIENT-URL" | "URL" | "FROM-URL" | "TO-URL" | "SERVER-URL" => {
             Variable::Url(url_of(word, name, hook)?, UrlPart::Whole)
         }
-        // Names from older versions.
+        // These names are from older versions of the original.
         "PATH" => Variable::Url(UrlKind::Client, UrlPart::Path),
         "QUERY" => Variable::Url(UrlKind::Client, UrlPart::Query),
         "CLIENT-IP" => Variable::Address(AddressKind::Client),

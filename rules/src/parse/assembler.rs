@@ -109,7 +109,8 @@ impl<'f> RuleAssembler<'f> {
         self.draft = Some(draft);
     }
 
-    /// A hook is the first condition of its rule; the lines before it must form a whole rule.
+    /// Reports the current rule if it has no operator when a hook begins the next rule. A hook is
+    /// the first condition of its rule, so the lines before it must form a whole rule.
     fn end_rule_without_operators(&mut self, at: RuleSpan, findings: &mut Findings) {
         let Some(draft) = &mut self.draft else {
             return;
@@ -124,7 +125,8 @@ impl<'f> RuleAssembler<'f> {
         }
     }
 
-    /// A condition that follows an operator starts a new rule.
+    /// Prepares the draft for a condition. A condition that follows an operator starts a new rule,
+    /// except inside `if`, where this is an error.
     fn make_room(&mut self, at: RuleSpan, findings: &mut Findings) {
         let Some(draft) = &mut self.draft else {
             return;
@@ -183,7 +185,7 @@ impl<'f> RuleAssembler<'f> {
         }
     }
 
-    /// Adds a step to the current branch; `None` stands for a step that cannot be read.
+    /// Adds a step to the current branch; `None` stands for a step that could not be read.
     fn add_step(&mut self, step: Option<BranchStep>, at: RuleSpan, findings: &mut Findings) {
         let draft = self.draft(at, findings);
         draft.close_conditions(findings);

@@ -15,14 +15,14 @@ pub(super) struct RuleDraft {
     pub(super) turn: u8,
     pub(super) at: RuleSpan,
     pub(super) last: bool,
-    /// The rule has an error: it is dropped, and so are findings that would only follow from that
-    /// error.
+    /// Whether the rule has an error. Such a rule is dropped, and findings that would only follow
+    /// from that error are not reported.
     pub(super) broken: bool,
-    /// One of the operators has an error: the rule is dropped, but its conditions are still
-    /// checked.
+    /// Whether one of the operators has an error. Such a rule is dropped, but its conditions are
+    /// still checked.
     pub(super) has_broken_step: bool,
     pub(super) condition_count: usize,
-    /// The rule itself, then each open `if`.
+    /// The block of the rule itself, then that of each open `if`.
     pub(super) blocks: Vec<DraftBlock>,
 }
 
@@ -43,10 +43,10 @@ pub(super) enum BranchKind {
 pub(super) struct DraftBranch {
     pub(super) kind: BranchKind,
     pub(super) at: RuleSpan,
-    /// The conditions outside of any group, then each open group.
+    /// The conditions outside of any `%{GROUP}`, then those of each open group.
     pub(super) groups: Vec<ConditionGroup>,
     pub(super) steps: Vec<BranchStep>,
-    /// The branch has a step that could not be read.
+    /// Whether the branch has a step that could not be read.
     pub(super) has_broken: bool,
 }
 
@@ -55,7 +55,8 @@ pub(super) struct ConditionGroup {
     pub(super) at: RuleSpan,
     not: bool,
     or: Option<RuleSpan>,
-    /// Each member with the span of its `[OR]`, which joins it with the next one.
+    /// The members of the group, each with the span of its flag `[OR]`, which joins it with the
+    /// next member.
     members: Vec<(ConditionTree, Option<RuleSpan>)>,
 }
 
@@ -154,8 +155,8 @@ impl RuleDraft {
         self.add_tree(tree, or);
     }
 
-    /// Called when no more conditions follow in this branch: every group must be closed, and `elif`
-    /// must have a condition.
+    /// Ends the conditions of the current branch: checks that every group is closed, and that
+    /// `elif` has a condition.
     pub(super) fn close_conditions(&mut self, findings: &mut Findings) {
         let broken = self.broken;
         let Some(section) = self.branch() else {
@@ -195,8 +196,10 @@ impl DraftBranch {
     }
 }
 
-/// AND and OR have the same precedence and nest to the right: `A [AND] B [OR] C` is `A && (B ||
-/// C)`. In a broken rule the last member may be one that could not be read.
+/// Joins conditions into a tree; `None` if there are no conditions. AND and OR have the same
+/// precedence and nest to the right: `A [AND] B [OR] C` is `A && (B || C)`. An `[OR]` of the last
+/// condition is reported only in a rule without errors, because the next condition may be one that
+/// could not be read.
 fn join(
     members: Vec<(ConditionTree, Option<RuleSpan>)>,
     is_broken: bool,

@@ -14,31 +14,31 @@ pub(crate) struct ConditionFlags {
     pub(crate) or: Option<RuleSpan>,
     /// `[AND]`, the default.
     pub(crate) and: Option<RuleSpan>,
-    /// `[NOT]`
+    /// `[NOT]`: negates the condition.
     pub(crate) not: Option<RuleSpan>,
-    /// `[NOCASE]`
+    /// `[NOCASE]`: compares texts ignoring case.
     pub(crate) nocase: Option<RuleSpan>,
     /// `[CASE]`, the default.
     pub(crate) case: Option<RuleSpan>,
-    /// `[L]`
+    /// `[L]`: if a branch is taken, no later rule of the file runs at this hook.
     pub(crate) last: Option<RuleSpan>,
-    /// `[PRE]`, `[SUF]`, `[MID]`, `[EXT]`
+    /// `[PRE]`, `[SUF]`, `[MID]`, `[EXT]`: the kind of comparison.
     pub(crate) how: Option<(Comparison, RuleSpan)>,
 }
 
 /// Flags of an operator.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct OperatorFlags {
-    /// `[L]`, `[LAST]`
+    /// `[L]`, `[LAST]`: no later rule of the file runs at this hook.
     pub(crate) last: Option<RuleSpan>,
-    /// `[QSA]`
+    /// `[QSA]`: appends the request's query.
     pub(crate) append_query: Option<RuleSpan>,
-    /// `[I]`, `[INV]`
+    /// `[I]`, `[INV]`: keeps the named parameters instead of removing them.
     pub(crate) keep: Option<RuleSpan>,
 }
 
 impl ConditionFlags {
-    /// Reads the flags; reports unknown and contradictory ones.
+    /// Reads the flags; reports unknown, repeated and contradictory flags.
     pub(crate) fn parse(word: Option<&SourceWord>, findings: &mut Findings) -> ConditionFlags {
         let mut flags = ConditionFlags::default();
         for name in names(word) {
@@ -78,7 +78,7 @@ impl ConditionFlags {
 }
 
 impl OperatorFlags {
-    /// Reads the flags; reports unknown ones.
+    /// Reads the flags; reports unknown and repeated flags.
     pub(crate) fn parse(word: Option<&SourceWord>, findings: &mut Findings) -> OperatorFlags {
         let mut flags = OperatorFlags::default();
         for name in names(word) {
@@ -121,7 +121,7 @@ fn once(place: &mut Option<RuleSpan>, name: &SourceWord) -> Result<(), Diagnosti
 
 fn unknown(name: &SourceWord, whose: &str, names: &[&str]) -> Diagnostic {
     let message = match name.as_str() {
-        "[" => "empty flag".to_owned(),
+        "[" => "a flag is empty".to_owned(),
         text => format!("{whose} has no flag [{text}]"),
     };
     Diagnostic::error(name.at, message).hint(did_you_mean(name.as_str(), names))

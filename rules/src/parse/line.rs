@@ -11,7 +11,7 @@ use crate::{
 pub(crate) struct ParsedLine {
     /// The whole line without surrounding white space.
     pub(crate) at: RuleSpan,
-    /// The kind of line. Errors have been reported.
+    /// The kind of line. The errors of the line have been reported.
     pub(crate) kind: LineKind,
 }
 
@@ -22,7 +22,7 @@ pub(crate) enum LineKind {
     Condition {
         /// The text between `%{` and `}`.
         variable: SourceWord,
-        /// All words of the operand, joined; `None` if there is none.
+        /// All words of the operand, joined; `None` if the condition has no operand.
         operand: Option<SourceWord>,
         /// `[…]`
         flags: Option<SourceWord>,
@@ -70,7 +70,8 @@ pub(crate) fn parse_line(number: u32, text: &str, findings: &mut Findings) -> Op
     Some(ParsedLine { at, kind })
 }
 
-/// Rejects control bytes here, so that none can reach a message head or a terminal.
+/// Checks the length of a line, and rejects control bytes, so that none can reach a message head or
+/// a terminal.
 fn check_bytes(at: RuleSpan, text: &str) -> Result<(), Diagnostic> {
     if text.len() > LINE_BYTES_MAX {
         let message =
@@ -78,7 +79,7 @@ fn check_bytes(at: RuleSpan, text: &str) -> Result<(), Diagnostic> {
         return Err(Diagnostic::error(RuleSpan { len: 1, ..at }, message));
     }
     match text.bytes().position(|byte| byte.is_ascii_control() && byte != b'\t') {
-        // A CR LF line end.
+        // This byte is the CR of a line end CR LF.
         Some(place) if place + 1 == text.len() && text.ends_with('\r') => Ok(()),
         Some(place) => {
             let byte = text.as_bytes().get(place).copied().unwrap_or_default();
@@ -181,7 +182,7 @@ fn doubled_comparison(first: &SourceWord, second: &SourceWord) -> Option<Diagnos
     let text = second.as_str();
     let hint = match first.as_str() {
         "=" if text == "=" && !second.quoted => "write a single `=`",
-        // The lexer has dropped the `=`: it ends the word before it.
+        // The lexer has dropped the `=`, because it ended the word before it.
         ">" if second.glued || text == "=" => "there is no `>=`: write `<` with the flag [NOT]",
         "<" if second.glued || text == "=" => "there is no `<=`: write `>` with the flag [NOT]",
         _ => return None,
@@ -219,7 +220,7 @@ fn surplus(operand: &SourceWord, word: &SourceWord) -> Diagnostic {
     }
 }
 
-/// The hint for `/a/i`, or for a slash that ends a regex too early.
+/// Returns the hint for `/a/i`, or for a slash that ends a regex too early.
 fn behind_regex(regex: &str, letters: &str) -> String {
     match letters {
         "i" => format!("write flags in brackets: {regex} [NOCASE]"),
@@ -250,7 +251,7 @@ fn operator(mut words: Vec<SourceWord>, findings: &mut Findings) -> LineKind {
     LineKind::Operator { name, arguments: words, flags }
 }
 
-/// Removes the flags: the last word of a line, if it begins with a bracket.
+/// Removes and returns the flags: the last word of a line, if it begins with a bracket.
 fn take_flags(words: &mut Vec<SourceWord>) -> Result<Option<SourceWord>, Diagnostic> {
     let Some(last) = words.last() else {
         return Ok(None);

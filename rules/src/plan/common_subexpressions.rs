@@ -1,12 +1,12 @@
-//! Common subexpressions: subjects that several conditions test while nothing changes them. Each
-//! gets a slot, in which a run caches its text.
+//! Common subexpressions: subjects that several conditions test while no operator changes them.
+//! Each such subject gets a slot, in which a run caches the subject's text.
 
 use std::collections::BTreeMap;
 
 use super::{HookProgram, Instruction, NONE, regex_sets::EvaluationSites};
 use crate::ast::{Matcher, Variable};
 
-/// Groups conditions by subject and version.
+/// Groups the conditions that `is_meant` selects by the text of their subject and by version.
 pub(super) fn by_subject<'p>(
     program: &'p HookProgram,
     sites: &'p EvaluationSites,
@@ -23,8 +23,8 @@ pub(super) fn by_subject<'p>(
     subjects
 }
 
-/// Assigns slots to subjects that must be searched for and that several conditions test; a
-/// condition that repeats is memoized itself.
+/// Assigns a slot to each subject that takes a search and that several different conditions test.
+/// (The result of a repeated condition is memoized instead.)
 pub(super) fn assign_subject_slots(program: &mut HookProgram, sites: &EvaluationSites) {
     let is_searched = |test: &super::PlannedCondition| {
         matches!(test.subject, Variable::Header(..) | Variable::Cookie(_) | Variable::Url(..))
@@ -39,8 +39,8 @@ pub(super) fn assign_subject_slots(program: &mut HookProgram, sites: &Evaluation
     }
 }
 
-/// Turns the most common conditions into a special instruction, which compares a cached text with a
-/// constant in the program.
+/// Replaces the most common conditions, comparisons of a cached text with a constant, by an
+/// instruction of their own.
 pub(super) fn fuse_compares(program: &mut HookProgram) {
     for instruction in &mut program.code {
         let Instruction::Test { test, memo: NONE, subject_slot, yes, no } = *instruction else {

@@ -15,7 +15,7 @@ use super::{
 };
 use crate::ast::{self, Branch, BranchStep, ConditionTree, Hook, Operation, Operator, Rule};
 
-/// Compiles the rules of one hook. `captures`: whether any of them uses captured groups.
+/// Compiles the rules of one hook. `captures` says whether any of these rules uses captured groups.
 pub(super) fn compile_hook(lists: &[Vec<(u32, Rule)>], hook: Hook, captures: bool) -> HookProgram {
     let at_hook = |list: &'_ Vec<(u32, Rule)>| -> Vec<(u32, Rule)> {
         list.iter().filter(|(_, rule)| rule.hook == hook).cloned().collect()
@@ -38,10 +38,10 @@ pub(super) fn compile_hook(lists: &[Vec<(u32, Rule)>], hook: Hook, captures: boo
 #[derive(Clone, Copy)]
 struct CodeLabel(u32);
 
-/// How often operators change the lines of one name.
+/// Numbers of operators that change the lines of one name.
 #[derive(Clone, Copy, Default)]
 struct UseCounts {
-    /// Uses that add a constant line.
+    /// Number of operators that add a constant line.
     added_count: usize,
     count: usize,
 }
@@ -53,15 +53,16 @@ struct HookCompiler {
     captures: bool,
     /// Positions of the labels of the current rule.
     labels: Vec<u32>,
-    /// Constant lines of names that no other operator changes, from all steps so far.
+    /// Constant lines of names that no other operator changes, collected from the steps that are
+    /// compiled.
     lines: Vec<ConstantLine>,
     /// Number of `lines` that have been emitted.
     emitted_count: usize,
-    /// How often the lines of each name are changed.
+    /// The numbers of operators that change the lines of each name.
     uses: HashMap<DataItem, UseCounts>,
     /// Numbers of the conditions, by their text keys.
     tests: HashMap<String, u32>,
-    /// How often each data item has been changed so far.
+    /// The number of compiled operators that change each data item.
     versions: HashMap<DataItem, u32>,
     sites: EvaluationSites,
 }
@@ -90,7 +91,8 @@ impl HookCompiler {
         self.labels[label.0 as usize] = self.program.code.len() as u32;
     }
 
-    /// Recurses as deep as the parser allows rules to nest.
+    /// Compiles the branches of a rule or of an `if`. Recurses as deep as the parser allows rules
+    /// to nest.
     fn branches(&mut self, branches: &[Branch], is_rule: bool) {
         let end = self.label();
         for (index, branch) in branches.iter().enumerate() {
@@ -111,7 +113,8 @@ impl HookCompiler {
         self.bind(end);
     }
 
-    /// Continues at `yes` or at `no`. The right side, along which trees grow long, is a loop.
+    /// Compiles a condition that continues at `yes` or at `no`. The right side is a loop instead of
+    /// a recursion, because trees grow long to the right.
     fn condition(&mut self, mut tree: &ConditionTree, mut yes: CodeLabel, mut no: CodeLabel) {
         loop {
             match tree {
@@ -136,7 +139,7 @@ impl HookCompiler {
         }
     }
 
-    /// Returns how often the item may have changed so far.
+    /// Returns the number of compiled operators that may change the item.
     fn version(&self, item: &DataItem) -> u32 {
         let count_of = |changed| self.versions.get(changed).copied().unwrap_or_default();
         let by_filters =
@@ -198,8 +201,8 @@ impl HookCompiler {
         }
     }
 
-    /// Whether no other operator changes lines of the line's name, so that only the original head
-    /// can have such lines.
+    /// Whether no other operator changes lines of this line's name in another way. Then only the
+    /// original head can have conflicting lines.
     fn is_alone(&self, line: &ConstantLine) -> bool {
         let uses = self.uses.get(&DataItem::field(line.name())).copied().unwrap_or_default();
         uses.count == if line.is_set() { 1 } else { uses.added_count }
@@ -220,12 +223,12 @@ impl HookCompiler {
         self.program.code.push(Instruction::Act(self.program.actions.len() as u32 - 1));
     }
 
-    /// Replaces labels by positions. All jumps lead forward, so every run ends.
+    /// Replaces labels by positions. All jumps are forward, so every run ends.
     fn resolve(&mut self, start: usize) {
         let labels = &self.labels;
         let resolve = |at: usize, label: &mut u32| {
             *label = labels[*label as usize];
-            assert!(*label as usize > at, "a program has no backward jump");
+            assert!(*label as usize > at, "the jump at instruction {at} is not forward");
         };
         for (offset, instruction) in self.program.code[start..].iter_mut().enumerate() {
             let at = start + offset;

@@ -13,7 +13,8 @@ pub(super) enum DataItem {
     /// State variables of both lifetimes.
     State,
     Controls,
-    /// Any field, and state variables: the effects of a filter are not known in detail.
+    /// Any field and any state variable: the item that a filter writes, because its effects are not
+    /// known in detail.
     Fields,
 }
 
@@ -22,7 +23,7 @@ impl DataItem {
         DataItem::Field(name.as_bytes().to_ascii_lowercase().into())
     }
 
-    /// Whether a change of `changed` may affect it.
+    /// Whether a change of `changed` may affect this item.
     pub(super) fn is_affected_by(&self, changed: &DataItem) -> bool {
         self == changed
             || *changed == DataItem::Fields && matches!(self, DataItem::Field(_) | DataItem::State)
@@ -63,14 +64,14 @@ pub(super) fn written_by(operator: &Operator) -> Option<DataItem> {
 
 /// The dependence of a condition on data items.
 pub(super) enum Dependence {
-    /// Its value is constant during a run.
+    /// The value of the condition is constant during a run.
     None,
     On(DataItem),
-    /// Its value may differ at every evaluation.
+    /// The value of the condition may differ at every evaluation.
     Volatile,
 }
 
-/// Returns what a condition depends on.
+/// Returns the dependence of a condition. `captures` says whether any rule uses captured groups.
 pub(super) fn dependence_of(test: &Condition, captures: bool) -> Dependence {
     if captures && matches!(test.matcher, Matcher::Regex(_)) {
         // The evaluation has a side effect: it sets the captured groups.

@@ -24,7 +24,7 @@ pub(crate) struct HookProgram {
     pub(crate) texts: Vec<u8>,
     /// Sets of regexes on the same subject.
     pub(crate) filters: Vec<RegexFilter>,
-    /// The filter of each memo, or a number that no filter has.
+    /// The index of each memo's filter, or [`NONE`].
     pub(crate) filter_of_memo: Vec<u32>,
     /// Fields that some rule may change.
     pub(crate) changed: Vec<FieldName>,
@@ -33,20 +33,20 @@ pub(crate) struct HookProgram {
 /// A rule, or several that run as one.
 #[derive(Clone, Debug)]
 pub(crate) struct RuleGroup {
-    /// Numbers of the rules in the program.
+    /// The numbers of these rules in the program.
     pub(crate) rules: Range<u32>,
     /// The first instruction.
     pub(crate) start: u32,
-    /// The first group of the next list.
+    /// The index of the first group of the next list.
     pub(crate) list_end: u32,
-    /// Whether no later rule of this list runs if this one matches.
+    /// Whether no later rule of this list runs if this rule matches.
     pub(crate) last: bool,
 }
 
-/// Stands for no memo, no filter or no slot.
+/// The number that stands for no memo, no filter or no slot.
 pub(crate) const NONE: u32 = u32::MAX;
 
-/// Beyond every program: jumping there ends the group.
+/// A position beyond the end of every program. A jump to it ends the group.
 pub(crate) const END: u32 = u32::MAX;
 
 /// One instruction.
@@ -57,7 +57,7 @@ pub(crate) enum Instruction {
         test: u32,
         /// The memo of the condition, or [`NONE`].
         memo: u32,
-        /// The slot of its subject's text, or [`NONE`].
+        /// The slot of the text of the condition's subject, or [`NONE`].
         subject_slot: u32,
         yes: u32,
         no: u32,
@@ -70,14 +70,14 @@ pub(crate) enum Instruction {
         subject_slot: u32,
         start: u32,
         end: u32,
-        /// Whether a branch of a rule is taken if the condition holds.
+        /// Whether the instruction also records a match, as `Matched` does, if the condition holds.
         matches: bool,
         yes: u32,
         no: u32,
     },
-    /// A branch of a rule is taken.
+    /// Records that a branch of a rule is taken.
     Matched,
-    /// No later rule of this list runs after this group.
+    /// Records that no later rule of this list runs after this group.
     Last,
     Act(u32),
     /// Applies a range of the program's constant lines and jumps to `next`.
@@ -90,11 +90,12 @@ pub(crate) enum Instruction {
     End,
 }
 
-/// Many regexes on one subject as one automaton: if it does not match, none of them does.
+/// Several regexes on one subject, combined into one automaton. If the automaton does not match,
+/// none of the regexes matches.
 #[derive(Clone, Debug)]
 pub(crate) struct RegexFilter {
     pub(crate) set: RegexSet,
-    /// The memos of its regexes.
+    /// The memos of the regexes.
     pub(crate) memos: Range<usize>,
     /// The memo that records whether the set has been evaluated.
     pub(crate) asked: usize,

@@ -1,12 +1,12 @@
-//! Merges consecutive rules that have the same condition, if nothing in between can change its
-//! value.
+//! Merges consecutive rules that have the same condition, if no operator of these rules can change
+//! the value of the condition.
 
 use std::{fmt::Write, ops::Range};
 
 use super::dependence::{DataItem, Dependence, dependence_of, written_by};
 use crate::ast::{Branch, BranchStep, Condition, ConditionTree, Rule};
 
-/// A rule, or several merged into one.
+/// A rule, or several rules merged into one.
 #[derive(Debug)]
 pub(super) struct MergedRule {
     pub(super) rules: Range<u32>,
@@ -50,7 +50,7 @@ pub(super) fn merge_rules<'r>(
 /// The state that the next rule must match to be merged.
 #[derive(Default)]
 struct MergeCandidate {
-    /// `None`: no rule can be merged.
+    /// The condition that the next rule must have; `None` if no rule can be merged.
     condition: Option<String>,
     changed: Vec<DataItem>,
 }

@@ -24,29 +24,30 @@ use crate::diagnostic::RuleSpan;
 
 /// A program of several lists of rules, ready to run.
 ///
-/// It has no backward jumps, so its length bounds a run. Each worker has its own clone, so that
-/// workers do not share the caches of regexes.
+/// A program has no backward jumps, so its length limits the number of steps of a run. Each worker
+/// has its own clone, so that workers do not share the caches of regexes.
 #[derive(Clone, Debug, Default)]
 pub struct Program {
     programs: [HookProgram; Hook::COUNT],
     infos: Arc<[RuleInfo]>,
     counters: Arc<[String]>,
-    /// The rules as they were written, with their numbers, by list: for `explain`.
+    /// The rules as they were written, with their numbers, by list. `explain` runs them.
     lists: Arc<[Vec<(u32, Rule)>]>,
 }
 
 /// The origin of a rule in a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RuleInfo {
-    /// The name of its file.
+    /// The name of the rule's file.
     pub file: Arc<str>,
-    /// The span of its first line.
+    /// The span of the rule's first line.
     pub at: RuleSpan,
-    /// The hook at which it runs.
+    /// The hook at which the rule runs.
     pub hook: Hook,
-    /// The rule under which it is counted: the first of those that run as one.
+    /// Number of the rule whose counters count this rule: the first of the rules that run as one
+    /// with it.
     pub counted_at: u32,
-    /// How many rules run as one; 1 if it runs alone.
+    /// Number of rules that run as one with this rule, which is included; 1 if it runs alone.
     pub run_with: u32,
 }
 
@@ -89,7 +90,7 @@ impl Program {
         !self.at(hook).groups.is_empty()
     }
 
-    /// The rules, indexed by number.
+    /// The origins of the rules, indexed by number.
     pub fn rules(&self) -> &[RuleInfo] {
         &self.infos
     }

@@ -1,9 +1,9 @@
-//! Peephole optimisation: fewer instructions for the same program.
+//! Peephole optimisation: a run executes fewer instructions.
 
 use super::{END, Instruction};
 
-/// Folds instructions that do no work into their predecessors. Each instruction is a jump that the
-/// processor has to predict, which costs more than most conditions.
+/// Folds instructions that do no work of their own into their predecessors. Each instruction costs
+/// a jump that the processor has to predict, which takes longer than most conditions.
 pub(super) fn shorten(code: &mut [Instruction]) {
     let of = |code: &[Instruction], at: u32| code.get(at as usize).copied();
     for at in 0..code.len() {

@@ -1,5 +1,5 @@
-//! Combines regexes on the same subject into one set, which is matched first: most rules with a
-//! regex apply to few requests.
+//! Combines regexes on the same subject into one set. A run matches the set first, because most
+//! rules with a regex apply to few requests.
 
 use std::collections::BTreeMap;
 
@@ -11,11 +11,11 @@ use crate::{
     limits::{REGEX_BYTES_MAX, REGEX_CACHE_BYTES_MAX},
 };
 
-/// Fewer regexes are as fast one by one.
+/// Smallest number of regexes that are combined. Fewer regexes are as fast one by one.
 const REGEX_COUNT_MIN: usize = 4;
 
-/// Positions that evaluate the same condition while its value cannot change, by condition and
-/// version.
+/// The positions of the instructions that evaluate the same condition while its value cannot
+/// change, by condition and version.
 pub(super) type EvaluationSites = BTreeMap<(u32, u32), Vec<usize>>;
 
 /// Assigns a memo to each condition that is evaluated more than once, and to each regex of a
@@ -46,14 +46,14 @@ pub(super) fn assign_memos(program: &mut HookProgram, sites: &EvaluationSites) {
     }
 }
 
-/// Combines the regexes of a group; `None` if together they are too large.
+/// Combines the regexes of a group; `None` if the combination is too large.
 fn set_of(program: &HookProgram, group: &[(u32, u32)]) -> Option<RegexSet> {
     let patterns =
         group.iter().filter_map(|(test, _)| match &program.tests[*test as usize].matcher {
             Matcher::Regex(regex) => Some(regex.as_str()),
             _ => None,
         });
-    // The same options as for single regexes.
+    // These are also the options of single regexes.
     RegexSetBuilder::new(patterns)
         .unicode(false)
         .size_limit(REGEX_BYTES_MAX)

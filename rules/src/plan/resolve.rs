@@ -1,12 +1,12 @@
-//! Resolves names that depend on the hook, and numbers of counters.
+//! Resolves the messages that variables name at a hook, and the numbers of counters.
 
 use crate::ast::{
     Branch, BranchStep, ConditionTree, Hook, MessageKind, Operator, Rule, Template, TemplatePart,
     Variable,
 };
 
-/// Returns the rule with messages resolved for its hook and counters numbered in the program; and
-/// whether it uses captured groups.
+/// Returns the rule, with messages resolved for its hook and counters numbered for the program, and
+/// whether the rule uses captured groups.
 pub(super) fn rule(rule: &Rule, names: &[String], counters: &mut Vec<String>) -> (Rule, bool) {
     let mut rule = rule.clone();
     let mut resolve = HookResolver { hook: rule.hook, names, counters, asks_for_captures: false };
@@ -93,7 +93,8 @@ impl HookResolver<'_> {
         };
     }
 
-    /// Counters of the same name are one counter.
+    /// Returns the number of a counter in the program. Counters of the same name have the same
+    /// number.
     fn counter(&mut self, number: u32) -> u32 {
         let name = self.names.get(number as usize).map(String::as_str).unwrap_or_default();
         let known = self.counters.iter().position(|counter| counter == name);

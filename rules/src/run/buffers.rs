@@ -9,16 +9,16 @@ use super::{Url, destination::UrlBuilder, subject_cache::SubjectCache};
 /// Limits for values that rules make.
 #[derive(Clone, Copy, Debug)]
 pub struct RunLimits {
-    /// Bytes of one value: a field, a cookie or a Location.
+    /// Largest size in bytes of one value: a field, a cookie or a Location.
     pub value_bytes_max: u32,
-    /// Bytes of a URL's path and query.
+    /// Largest size in bytes of a URL's path and query.
     pub target_bytes_max: u32,
-    /// Bytes of a body.
+    /// Largest size in bytes of a body.
     pub body_bytes_max: u32,
 }
 
 impl Default for RunLimits {
-    /// 16 KiB for a value, 8 KiB for a target, 64 KiB for a body.
+    /// Limits of 16 KiB for a value, 8 KiB for a URL's path and query, and 64 KiB for a body.
     fn default() -> RunLimits {
         RunLimits {
             value_bytes_max: 16 * 1024,
@@ -28,25 +28,26 @@ impl Default for RunLimits {
     }
 }
 
-/// Groups of a regex that rules can use: `LAST-CAPTURE:0` to `:9`.
+/// Number of captured groups that rules can use: `LAST-CAPTURE:0` to `:9`.
 pub(super) const GROUP_COUNT: usize = 10;
 
 /// Buffers that are reused from run to run: texts that rules made, and the URL in its new form.
 #[derive(Debug, Default)]
 pub struct RunBuffers {
     pub(super) limits: RunLimits,
-    /// Reason, Location and body, which [`Effects`](super::Effects) refer to.
+    /// The reason, Location and body to which [`Effects`](super::Effects) refer.
     pub(super) made: Vec<u8>,
     /// The value of the current operator.
     pub(super) value: Vec<u8>,
-    /// A value that is built from another one.
+    /// A value that is built from another value, such as a line of cookies.
     pub(super) second: Vec<u8>,
     pub(super) lookup: LookupBuffers,
     pub(super) captured: CaptureGroups,
     /// Memoized results of conditions; see `machine`.
     pub(super) memo: Vec<u8>,
     pub(super) subjects: SubjectCache,
-    /// Constant lines of the program whose names occur in the head, once that has been checked.
+    /// Constant lines of the program that set names which the head has. Valid only if
+    /// `conflicts_known`.
     pub(super) conflicts: ConflictingLines,
     pub(super) conflicts_known: bool,
 }
@@ -69,7 +70,7 @@ pub(super) struct CaptureGroups {
 }
 
 impl RunBuffers {
-    /// Creates buffers with other limits than the default.
+    /// Creates buffers with these limits.
     pub fn new(limits: RunLimits) -> RunBuffers {
         RunBuffers { limits, ..RunBuffers::default() }
     }
@@ -84,7 +85,7 @@ impl RunBuffers {
         self.lookup.url.changed()
     }
 
-    /// Starts a run: drops everything that the last one made.
+    /// Starts a run: drops all texts of the last run.
     pub(super) fn begin(&mut self) {
         self.made.clear();
         self.lookup.client.clear();
@@ -92,7 +93,7 @@ impl RunBuffers {
         self.captured.clear();
     }
 
-    /// Keeps the value for the effects.
+    /// Copies the value of the current operator to `made`; returns its range there.
     pub(super) fn keep_value(&mut self) -> Range<usize> {
         let start = self.made.len();
         self.made.extend_from_slice(&self.value);

@@ -7,7 +7,7 @@ use forebay_http::edit::FieldName;
 /// The name of the field that holds cookies.
 pub(super) fn field_name() -> &'static FieldName {
     static NAME: LazyLock<FieldName> =
-        LazyLock::new(|| FieldName::parse(b"Cookie").expect("it is a token"));
+        LazyLock::new(|| FieldName::parse(b"Cookie").expect("`Cookie` is a token"));
     &NAME
 }
 
@@ -41,7 +41,7 @@ fn locate(line: &[u8], name: &[u8]) -> Option<CookiePair> {
     None
 }
 
-/// Parses the pair between two semicolons; returns it with its name.
+/// Parses the pair between two semicolons. Returns the pair and the name of its cookie.
 fn pair_at(line: &[u8], from: usize, stop: usize) -> Option<(CookiePair, &[u8])> {
     let text = line.get(from..stop)?;
     let start = from + (text.len() - text.trim_ascii_start().len());
@@ -58,7 +58,8 @@ pub(super) fn is_value(value: &[u8]) -> bool {
     !value.iter().any(|byte| *byte == b';' || byte.is_ascii_control())
 }
 
-/// Writes the line with a new value for this cookie; returns false if it has none.
+/// Writes the line with a new value for this cookie; returns false if the line does not have the
+/// cookie.
 pub(super) fn write_changed(line: &[u8], name: &[u8], value: &[u8], out: &mut Vec<u8>) -> bool {
     let Some(pair) = locate(line, name) else {
         return false;
@@ -81,7 +82,7 @@ pub(super) fn write_added(line: &[u8], name: &[u8], value: &[u8], out: &mut Vec<
 }
 
 /// Writes the line without the first cookie of this name and its separator; returns false if the
-/// line has none.
+/// line does not have the cookie.
 pub(super) fn write_removed(line: &[u8], name: &[u8], out: &mut Vec<u8>) -> bool {
     let Some(pair) = locate(line, name) else {
         return false;

@@ -14,7 +14,7 @@ use crate::ast::UrlPart;
 /// A URL that is being changed.
 #[derive(Debug, Default)]
 pub(super) struct UrlBuilder {
-    /// All parts, concatenated; replaced parts stay until the next run.
+    /// All parts, concatenated. Replaced parts remain here until the next run.
     bytes: Vec<u8>,
     host: Range<usize>,
     port: Option<u16>,
@@ -23,7 +23,7 @@ pub(super) struct UrlBuilder {
     is_changed: bool,
 }
 
-/// The part is invalid, or the URL would be too large; the URL is unchanged.
+/// The error for a part that is invalid or would make the URL too large. The URL is unchanged.
 #[derive(Debug)]
 pub(super) struct InvalidUrlPart;
 
@@ -32,7 +32,7 @@ impl UrlBuilder {
         self.is_changed = false;
     }
 
-    /// Returns the URL if it was changed.
+    /// Returns the changed URL; `None` if no rule has changed it.
     pub(super) fn changed(&self) -> Option<Url<'_>> {
         let part = |range: &Range<usize>| self.bytes.get(range.clone()).unwrap_or_default();
         self.is_changed.then(|| Url {
@@ -82,7 +82,7 @@ impl UrlBuilder {
         }
     }
 
-    /// Copies the URL before its first change.
+    /// Copies the current URL, if this is its first change.
     fn begin(&mut self, now: Url<'_>) {
         if self.is_changed {
             return;

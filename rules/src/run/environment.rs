@@ -4,9 +4,9 @@ use std::net::IpAddr;
 
 use crate::ast::{AddressKind, PortKind};
 
-/// The environment of rules: the server that runs them. Every method answers at once.
+/// The environment of rules: the server that runs them. Every method returns without waiting.
 pub trait RuleEnvironment {
-    /// An address; `None` if it does not exist or is not known yet.
+    /// Returns an address; `None` if it does not exist or is not known yet.
     fn address(&self, which: AddressKind) -> Option<IpAddr>;
     /// A port of the client's connection.
     fn port(&self, which: PortKind) -> u16;
@@ -20,7 +20,7 @@ pub trait RuleEnvironment {
     fn request_number(&self) -> u64;
     /// A UUID of this process, as text.
     fn process_id(&self) -> &str;
-    /// Requests on this connection so far, including this one.
+    /// The number of requests that this connection has received, including this request.
     fn transaction_count(&self) -> u64;
     /// The origin's host name.
     fn next_hop_host(&self) -> &str;
@@ -33,10 +33,10 @@ pub trait RuleEnvironment {
 /// The result of the cache lookup, as `%{CACHE}` shows it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CacheResult {
-    /// Not looked up yet.
+    /// The lookup has not taken place yet.
     #[default]
     None,
-    /// Nothing is stored.
+    /// No response is stored that answers the request.
     Miss,
     /// The stored response must be validated.
     HitStale,

@@ -20,7 +20,7 @@ pub(super) enum SubjectValue<'v> {
     Text(&'v [u8]),
     Number(i64),
     Flag(bool),
-    /// `None`: not known.
+    /// An address; `None` if it is not known.
     Address(Option<IpAddr>),
 }
 
@@ -103,7 +103,7 @@ fn of_state<'v, S>(variable: &Variable, context: &RunContext<'_, '_, S>) -> Subj
     }
 }
 
-/// RFC 9110 §5.3: the values of all lines of a name, joined by commas.
+/// Returns the values of all lines of a name, joined by commas (RFC 9110 §5.3).
 fn header<'v, S>(
     message: MessageKind,
     name: &FieldName,
@@ -129,7 +129,7 @@ fn header<'v, S>(
     joined(places.map(|at| fields.value(at)), &mut lookup.joined)
 }
 
-/// Returns a single value as it is, several joined by commas.
+/// Returns a single value unchanged, or several values joined by commas.
 fn joined<'v>(mut values: impl Iterator<Item = &'v [u8]>, out: &'v mut Vec<u8>) -> &'v [u8] {
     let Some(first) = values.next() else {
         return b"";
@@ -160,7 +160,8 @@ fn client_cookie<'v, S>(name: &[u8], context: &'v mut RunContext<'_, '_, S>) -> 
     places.find_map(|at| cookie::find(fields.value(at), name)).unwrap_or_default()
 }
 
-/// Resolves a kind of URL. The URL for the origin is the request's URL with the origin's name.
+/// Resolves a kind of URL. The URL for the origin is the request's URL with the origin's host and
+/// port.
 pub(super) fn url_of<'v, S: RuleEnvironment>(
     of: UrlKind,
     context: &RunContext<'v, '_, S>,
@@ -271,7 +272,7 @@ fn connection<S: RuleEnvironment>(part: ConnectionPart, environment: &S) -> &'st
         (ConnectionPart::IpFamily | ConnectionPart::Ipv6, true) => b"ipv6",
         (ConnectionPart::Stack, false) => b"http/1.1,tcp,ipv4",
         (ConnectionPart::Stack, true) => b"http/1.1,tcp,ipv6",
-        // Clients do not use TLS or HTTP/2 yet.
+        // TLS and HTTP/2 are not supported for clients yet.
         _ => b"",
     }
 }

@@ -1,4 +1,4 @@
-//! Runs the flat program.
+//! Runs the flat program of a hook.
 
 use super::{
     Effects, OperatorOutcome, RuleEnvironment, RunBuffers, RunContext, RunObserver, RunReport,
@@ -20,7 +20,7 @@ const HOLDS: u8 = 2;
 #[derive(Default)]
 struct GroupResult {
     matched: bool,
-    /// No later rule of this list runs.
+    /// Whether no later rule of this list runs.
     last: bool,
     failed_count: u32,
 }
@@ -136,7 +136,8 @@ fn test_memoized<S: RuleEnvironment>(
     held
 }
 
-/// Evaluates the whole set once; if none of its regexes matches, all their memos are set.
+/// Whether the filter rules out all of its regexes. The whole set is evaluated once in a run. If
+/// none of its regexes matches, their memos record that; later calls in the run return false.
 fn rules_out<S: RuleEnvironment>(
     filter: &RegexFilter,
     test: &PlannedCondition,
@@ -158,7 +159,8 @@ fn rules_out<S: RuleEnvironment>(
     true
 }
 
-/// Tests the cached text of this slot, or evaluates the subject.
+/// Tests a condition on the cached text of this slot. If no text is cached, evaluates the subject
+/// and caches its text.
 fn evaluate_test<S: RuleEnvironment>(
     test: &PlannedCondition,
     subject_slot: u32,
@@ -179,7 +181,7 @@ fn evaluate_test<S: RuleEnvironment>(
     holds(&test.matcher, seen, value)
 }
 
-/// Tests a condition, without its `[NOT]`. Writes the subject's value to `shown`.
+/// Tests a condition, without its `[NOT]`. Writes the subject's value to `shown`, if given.
 pub(super) fn test_condition<S: RuleEnvironment>(
     test: &PlannedCondition,
     context: &mut RunContext<'_, '_, S>,
@@ -193,7 +195,8 @@ pub(super) fn test_condition<S: RuleEnvironment>(
     }
     match (&test.matcher, &test.locations) {
         (Matcher::Regex(regex), Some(locations)) => {
-            // The text may be a captured group, which this regex is about to replace.
+            // The text is copied, because it may be a captured group, which this regex is about to
+            // replace.
             second.clear();
             second.extend_from_slice(as_text(seen, value));
             captures(regex, locations, second, captured)
@@ -202,7 +205,8 @@ pub(super) fn test_condition<S: RuleEnvironment>(
     }
 }
 
-/// Applies a range of the program's constant lines; returns how many found no room.
+/// Applies a range of the program's constant lines; returns how many exceeded the limits of the
+/// head.
 fn apply<S>(
     program: &HookProgram,
     range: std::ops::Range<usize>,

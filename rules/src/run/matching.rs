@@ -30,7 +30,7 @@ pub(super) fn holds(matcher: &Matcher, seen: SubjectValue<'_>, text: &mut Vec<u8
     }
 }
 
-/// Whether the text matches a regex whose captured groups are used later, and keeps the groups.
+/// Whether the text matches a regex. Stores the captured groups of a match, for later use.
 pub(super) fn captures(
     regex: &Regex,
     locations: &RefCell<CaptureLocations>,
@@ -53,7 +53,7 @@ pub(super) fn captures(
     true
 }
 
-/// Returns a value as text; other types are written to the buffer.
+/// Returns a value as text. A value of another type is written to the buffer `text`.
 pub(super) fn as_text<'v>(seen: SubjectValue<'v>, text: &'v mut Vec<u8>) -> &'v [u8] {
     if let SubjectValue::Text(seen) = seen {
         return seen;
@@ -100,7 +100,8 @@ fn address(seen: SubjectValue<'_>) -> Option<IpAddr> {
 fn within(ranges: &[AddressRange], address: IpAddr) -> bool {
     // A dual-stack socket shows IPv4 addresses in mapped form.
     let address = address.to_canonical();
-    // Addresses of one family are ordered among themselves.
+    // All IPv4 addresses order before all IPv6 addresses, so a range of one family contains no
+    // address of the other.
     ranges.iter().any(|range| (range.first..=range.last).contains(&address))
 }
 

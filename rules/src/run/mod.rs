@@ -25,8 +25,8 @@ use crate::{ast::Hook, plan::Program};
 
 /// Everything that the rules of one hook can read and change.
 pub struct RunContext<'a, 'b, S> {
-    /// The message that the hook is about: the client's request, the request to the origin, its
-    /// response, or the response to the client.
+    /// The fields of the hook's message: the client's request, the request to the origin, the
+    /// origin's response, or the response to the client.
     pub fields: &'a mut FieldEdit<'b>,
     /// The client's request, if `fields` is another message.
     pub client: Option<Fields<'a>>,
@@ -42,7 +42,7 @@ pub struct RunContext<'a, 'b, S> {
     pub transaction: &'a mut TransactionState,
     /// The variables that the connection keeps from request to request.
     pub session: &'a mut RuleVariables,
-    /// The environment.
+    /// The environment, which is the server that runs the rules.
     pub environment: &'a S,
 }
 
@@ -84,8 +84,9 @@ impl<'a> Url<'a> {
 impl Program {
     /// Runs the rules of one hook. The texts that they make stay in `buffers` until the next run.
     ///
-    /// A run ends: a program has no backward jumps, so a run executes no more instructions than it
-    /// has. Allocates nothing once `buffers` and the buffer of the fields have grown.
+    /// Every run ends: a program has no backward jumps, so a run executes at most as many
+    /// instructions as the program has. Unless the observer asks for details, a run allocates
+    /// nothing once `buffers` and the buffer of the fields have grown.
     pub fn run<S: RuleEnvironment, W: RunObserver>(
         &self,
         hook: Hook,

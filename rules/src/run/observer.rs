@@ -4,23 +4,24 @@ use std::ops::Range;
 
 use crate::ast::{Branch, Condition, Operation};
 
-/// Observes a run: to count, to measure time, to explain. Methods do nothing by default and are
-/// then compiled away.
+/// Observes a run, in order to count, to measure time or to explain. By default a method does
+/// nothing and is compiled away.
 pub trait RunObserver {
     /// Whether every condition and operator is reported in order, without merging or memoizing.
     const DETAILED: bool = false;
 
-    /// Called before these rules run: one, or several that run as one.
+    /// Called before these rules run: a single rule, or several rules that run as one.
     fn begin(&mut self, rules: Range<u32>) {
         let _ = rules;
     }
 
-    /// Called after they have run.
+    /// Called after these rules have run.
     fn end(&mut self, rules: Range<u32>, report: RunReport) {
         let _ = (rules, report);
     }
 
-    /// In detailed runs: called after a condition was tested. `value` is its subject as text.
+    /// In detailed runs: called after a condition was tested. `value` is the value of its subject
+    /// as text.
     fn tested(&mut self, rule: u32, test: &Condition, value: &[u8], holds: bool) {
         let _ = (rule, test, value, holds);
     }
@@ -51,19 +52,20 @@ impl RunObserver for () {}
 pub struct RunReport {
     /// Whether a branch was taken.
     pub matched: bool,
-    /// Bytes written to the head.
+    /// Number of bytes by which the buffer of the head has grown.
     pub added_bytes: u32,
-    /// Operators that failed.
+    /// Number of operators that failed.
     pub failed_count: u32,
 }
 
 /// The outcome of an operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OperatorOutcome {
-    /// It changed something.
+    /// The operator changed the message or the state, or requested an effect.
     Done,
     /// There was nothing to change: the field is absent or the value is empty.
     Nothing,
-    /// It failed: the result would be too large, or is not a valid value, target or number.
+    /// The operator failed: the result would be too large, or is not a valid value, target or
+    /// number.
     Failed,
 }

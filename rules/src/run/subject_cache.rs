@@ -1,12 +1,12 @@
-//! Caches the texts of subjects, so that many conditions on one field look it up once.
+//! Caches the texts of subjects, so that many conditions on the same field look it up only once.
 
-/// Largest number of cached bytes: further texts are looked up each time.
+/// Largest number of cached bytes. Texts beyond it are looked up each time.
 const CACHE_BYTES_MAX: usize = 64 * 1024;
 
-/// Range of a text that was not looked up yet: beyond the end of all texts.
+/// The range that stands for a text that is not cached. It is beyond the end of all texts.
 const UNKNOWN: (u32, u32) = (u32::MAX, u32::MAX);
 
-/// Cached texts by slot. A slot stands for a subject as long as its value does not change.
+/// Cached texts by slot. A slot stands for a subject while no operator changes the subject's value.
 #[derive(Debug, Default)]
 pub(super) struct SubjectCache {
     bytes: Vec<u8>,
@@ -27,7 +27,7 @@ impl SubjectCache {
         self.bytes.get(start as usize..end as usize)
     }
 
-    /// Caches a text if it has a slot and there is room.
+    /// Caches a text, unless the slot does not exist or the cache is full.
     pub(super) fn insert(&mut self, number: u32, text: &[u8]) {
         let Some(place) = self.places.get_mut(number as usize) else {
             return;

@@ -33,8 +33,8 @@ struct CivilDate {
 
 /// Converts a day counted from 1970 to a Gregorian date.
 ///
-/// Years count from March, so that the leap day is the last day of its year (Howard Hinnant,
-/// "chrono-compatible low-level date algorithms", 2013).
+/// A year of this algorithm begins in March, so that the leap day is the last day of its year
+/// (Howard Hinnant, "chrono-compatible low-level date algorithms", 2013).
 fn civil(days: u64) -> CivilDate {
     const ERA_DAYS: u64 = 146_097;
     let shifted = days + 719_468;

@@ -1,5 +1,5 @@
-//! Runs rules as they are written, step by step: for `explain`, and as the reference that the flat
-//! program is tested against.
+//! Runs rules as they are written, step by step. `explain` uses this, and tests compare the flat
+//! program with it.
 
 use super::{
     Effects, OperatorOutcome, RuleEnvironment, RunBuffers, RunContext, RunObserver, RunReport,

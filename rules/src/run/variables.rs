@@ -24,7 +24,7 @@ pub struct ControlSet {
 }
 
 impl ControlSet {
-    /// The value that a control was set to; `None` if no rule has set it.
+    /// Returns the value that rules have set for a control; `None` if no rule has set it.
     pub fn of(self, control: HttpControl) -> Option<bool> {
         let bit = 1 << control as u8;
         (self.set & bit != 0).then_some(self.on & bit != 0)
@@ -47,11 +47,12 @@ pub struct TransactionState {
     pub controls: ControlSet,
 }
 
-/// Effects that the rules of one hook request besides changed fields. Texts are in
-/// [`RunBuffers`](super::RunBuffers).
+/// Effects that the rules of one hook request, other than changed fields. The ranges are those of
+/// texts in [`RunBuffers`](super::RunBuffers).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Effects {
-    /// `set-status`, `set-redirect`: in early hooks, answer with this status.
+    /// `set-status`, `set-redirect`: the status of the response. In an early hook, the request is
+    /// answered with this status.
     pub status: Option<u16>,
     /// `set-status-reason`
     pub reason: Option<Range<usize>>,
@@ -59,9 +60,10 @@ pub struct Effects {
     pub location: Option<Range<usize>>,
     /// `set-body`
     pub body: Option<Range<usize>>,
-    /// The body has no variables, so no part of it comes from a request.
+    /// Whether the body has no variables, so that no part of it comes from a request.
     pub body_is_constant: bool,
-    /// The URL has changed; its parts are in [`RunBuffers::url`](super::RunBuffers::url).
+    /// Whether the URL has changed. [`RunBuffers::url`](super::RunBuffers::url) returns the new
+    /// URL.
     pub url_changed: bool,
     /// `set-conn-dscp`
     pub dscp: Option<u8>,

@@ -29,7 +29,7 @@ fn operators_on_the_url_are_parsed() {
         ("rm-destination QUERY a,b [I]", filter(&["a", "b"], true)),
         ("rm-destination QUERY a [INV,LAST]", filter(&["a"], true)),
     ] {
-        // Brackets at the end of a line would be taken for flags.
+        // Brackets at the end of a line would be read as flags.
         let operator = operator.replace("[::1]", "[::1] [L]");
         assert_eq!(operator_at("REMAP_PSEUDO_HOOK", &operator), expected, "{operator}");
     }

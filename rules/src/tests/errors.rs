@@ -9,7 +9,7 @@ use crate::{
 
 use super::{findings, shown};
 
-/// Checks the only finding of a line after the hook, which is line 1.
+/// Checks the only finding of each line. The line follows that of the hook, which is line 1.
 fn check(cases: &[(&str, &str, &str, &str)], hook: &str) {
     for (line, place, message, hint) in cases {
         let rest = if line.starts_with("cond") { "\nno-op" } else { "" };
@@ -124,7 +124,7 @@ fn wrong_operands_are_refused_with_span_and_hint() {
             ("cond %{IP:CLIENT} {10.0.0.9-10.0.0.1}", "20+17", "ends before it begins", ""),
             ("cond %{IP:CLIENT} {10.0.0.9-::1}", "20+12", "cannot mix", ""),
             ("cond %{HEADER:A} =a [NOR]", "22+3", "no flag [NOR]", "did you mean"),
-            ("cond %{HEADER:A} =a [NOT,]", "21+1", "empty flag", ""),
+            ("cond %{HEADER:A} =a [NOT,]", "21+1", "a flag is empty", ""),
             ("cond %{HEADER:A} =a [NOT,NOT]", "26+3", "twice", ""),
             ("cond %{HEADER:A} =a [AND,OR]", "26+2", "contradict", ""),
             ("cond %{HEADER:A} =a [PRE,SUF]", "26+3", "only one of PRE", ""),
@@ -185,7 +185,7 @@ fn wrong_operators_are_refused_with_span_and_hint() {
             ("rm-header Proxy-Connection", "11+16", "one connection", ""),
             ("set-header Host a", "12+4", "names the site", "set-destination HOST"),
             ("set-header X %{FOO}", "16+3", "there is no condition FOO", ""),
-            ("set-header X \"a %{FOO\"", "17+2", "without `}`", ""),
+            ("set-header X \"a %{FOO\"", "17+2", "this `%{` has no `}`", ""),
             ("set-header X \"%<chi> a\"", "15+6", "no longer", "%{IP:CLIENT}"),
             ("set-header X a(b)", "15+1", "middle of a word", "quotes"),
             ("set-header X a{b}", "15+1", "middle of a word", "quotes"),
@@ -358,7 +358,7 @@ fn a_file_that_is_not_utf_8_is_refused_at_its_first_bad_byte() {
         &Filters::default(),
     );
     assert!(read.is_usable() && read.rules.rules.len() == 1, "{text}: {read:?}");
-    // The text is cut where it becomes too large, perhaps in the middle of a character.
+    // The text is cut at the size limit, which may be in the middle of a character.
     let large = "\u{e9}".repeat(FILE_BYTES_MAX).into_bytes()[..FILE_BYTES_MAX + 1].to_vec();
     let (_, read) = read_bytes("test", large, RuleScope::Route, &Filters::default());
     assert!(read.diagnostics[0].message.contains("are allowed"), "{:?}", read.diagnostics[0]);

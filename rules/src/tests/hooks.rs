@@ -25,7 +25,7 @@ fn every_hook_maps_to_a_point_of_the_flow() {
         ("SEND_REQUEST_HDR_HOOK", RuleScope::Route, Hook::SendRequest),
         ("READ_RESPONSE_HDR_HOOK", RuleScope::Route, Hook::ReadResponse),
         ("SEND_RESPONSE_HDR_HOOK", RuleScope::Route, Hook::SendResponse),
-        // Flags without effect are common on hooks.
+        // Hooks often have flags that have no effect.
         ("SEND_RESPONSE_HDR_HOOK} [AND", RuleScope::Server, Hook::SendResponse),
     ] {
         let name = name.replace("} [AND", "} [AND]").replace("HOOK}", "HOOK");
@@ -38,7 +38,8 @@ fn every_hook_maps_to_a_point_of_the_flow() {
     }
 }
 
-/// The hooks, of five, that accept a line: `x` does, `-` does not.
+/// The pattern of each line shows which of the five hooks accept the line: `x` accepts it, `-` does
+/// not.
 #[test]
 fn conditions_and_operators_are_allowed_where_they_have_a_meaning() {
     for (line, allowed) in [

@@ -42,7 +42,7 @@ fn a_limit_is_accepted_and_one_more_is_refused() {
 fn regexes_beyond_the_limit_of_a_file_are_not_compiled() {
     for (regex, size) in [("a", 4 << 10), ("[a-z]{99}", 32 << 10), ("[a-z]{1500}", 256 << 10)] {
         let rule = format!("{}no-op\n", format!("cond %{{METHOD}} /{regex}/\n").repeat(8));
-        // The attempts with smaller sizes are charged too.
+        // The attempts with smaller size limits are charged too.
         let counts = REGEX_SIZES.iter().filter(|other| **other <= size).sum::<usize>();
         let rule_count = REGEXES_BYTES_MAX / counts / 8;
         let text = rule.repeat(rule_count);

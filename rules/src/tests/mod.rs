@@ -1,4 +1,4 @@
-//! The language as tables: texts with their meaning and their findings.
+//! Tables for the language: texts with their meaning and their findings.
 
 mod conditions;
 mod destinations;
@@ -27,7 +27,7 @@ fn rules(text: &str, scope: RuleScope) -> Vec<Rule> {
     read.rules.rules
 }
 
-/// All findings in printed form.
+/// Returns all findings in printed form.
 fn shown(text: &str, read: &ParsedFile) -> String {
     let show = |diagnostic| DiagnosticDisplay { file: "test", text, diagnostic }.to_string();
     read.diagnostics.iter().map(show).collect()

@@ -57,14 +57,14 @@ fn the_hint_for_negative_look_ahead_is_an_equal_condition() {
         ("^(?!foo)bar", GENERAL),
         ("^(?!a)(?!b)", GENERAL),
         ("a(?=b)", GENERAL),
-        // `b` would be searched at the beginning only.
+        // In this pattern, `b` is searched at the beginning only.
         ("^(?!.*a|b).*$", GENERAL),
         ("^(?!.*?bot)", "write /bot/ [NOT] instead"),
         ("^(?!.**bot)", GENERAL),
         // An empty text matches neither `.+` nor `bot`.
         ("^(?!.*bot).+$", GENERAL),
         ("^(?!foo).+", GENERAL),
-        // The pattern does not look at the end of a text.
+        // The pattern does not look at the very end of a text, where `a*` would match.
         ("^((?!a*).)*$", GENERAL),
         ("^((?!a|$).)*$", GENERAL),
     ] {

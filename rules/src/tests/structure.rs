@@ -2,7 +2,7 @@ use crate::ast::{Branch, BranchStep, ConditionTree, Hook, Rule, RuleScope};
 
 use super::rules;
 
-/// Shows a condition as its line.
+/// Shows a tree of conditions as text.
 fn show_tree(tree: &ConditionTree) -> String {
     match tree {
         ConditionTree::Leaf(test) if test.negated => format!("!{}", test.at.line),
@@ -36,7 +36,7 @@ fn show(rules: &[Rule]) -> Vec<String> {
     rules.iter().map(|rule| show_branches(&rule.branches)).collect()
 }
 
-/// `/` separates the given lines.
+/// Reads lines that are separated by `/`, and shows their rules.
 fn shown(lines: &str) -> Vec<String> {
     show(&rules(&lines.replace(" / ", "\n"), RuleScope::Route))
 }

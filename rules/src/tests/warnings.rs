@@ -217,7 +217,7 @@ fn a_suspicious_value_is_a_warning_with_the_likely_form() {
     }
 }
 
-/// The lines of each case stand after a condition whose regex has two groups.
+/// The lines of each case follow a condition whose regex has two groups.
 #[test]
 fn a_dollar_group_of_a_regex_of_the_rule_is_a_warning() {
     const REGEX: &str = "cond %{CLIENT-URL:PATH} /^(a)\\/(b)/\n";
@@ -253,7 +253,7 @@ fn a_dollar_group_of_a_regex_of_the_rule_is_a_warning() {
     assert!(found.len() == 1 && found[0].starts_with("6:1+15 $1 is plain text"), "{found:?}");
 }
 
-/// `[L]` ends the hook of its name, not the others at the same point of the flow.
+/// `[L]` ends only the named hook, not the other hooks at the same point of the flow.
 #[test]
 fn a_rule_ends_only_the_hook_of_its_name() {
     let names = ["TXN_START_HOOK", "READ_REQUEST_HDR_HOOK", "READ_REQUEST_PRE_REMAP_HOOK"];
@@ -279,7 +279,7 @@ fn conditions_of_a_rule_with_a_wrong_operator_are_checked() {
     assert_eq!(found.len(), 2, "{found:#?}");
     assert!(found.iter().zip(wanted).all(|(one, begin)| one.starts_with(begin)), "{found:#?}");
     assert!(found[0].ends_with("or use a set: (GET,HEAD)"), "{found:#?}");
-    // Nothing is concluded from conditions of which one could not be read.
+    // If one of the conditions could not be read, nothing is concluded from the others.
     let found = findings("cond %{METHOD} =A [OR]\ncond %{MEHTOD} =B\nno-op", RuleScope::Route);
     assert!(found.len() == 1 && found[0].starts_with("2:8+6 there is no condition"), "{found:#?}");
 }

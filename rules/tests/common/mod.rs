@@ -19,8 +19,8 @@ use forebay_rules::{
 
 pub(crate) use world::World;
 
-/// The inputs of a run. Written as items separated by ` | `: `Name: value` is a line of the head,
-/// `@word value` another input.
+/// The inputs of a run. They are written as items separated by ` | `: `Name: value` is a line of
+/// the head, and `@word value` is another input.
 #[derive(Clone, Debug)]
 pub(crate) struct Given {
     pub(crate) fields: Vec<(String, String)>,
@@ -114,7 +114,7 @@ impl Given {
     }
 }
 
-/// The parts of a URL that is known to be valid.
+/// Splits a URL, which must be valid, into its parts.
 pub(crate) fn url(text: &str) -> Url<'_> {
     let rest = text.strip_prefix("http://").unwrap_or(text);
     let (authority, target) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
@@ -136,7 +136,7 @@ fn url_text(url: Url<'_>) -> String {
     format!("http://{}{port}{}{query}", text(url.host), text(url.path))
 }
 
-/// Sums up the effects of rules.
+/// An observer that adds up the failures of rules and lists the rules that matched.
 #[derive(Debug, Default)]
 pub(crate) struct Sum<const DETAILED: bool> {
     pub(crate) failed_count: u32,

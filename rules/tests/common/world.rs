@@ -10,14 +10,14 @@ use forebay_rules::{
     run::{CacheResult, RuleEnvironment},
 };
 
-/// The values that rules get.
+/// The values that rules read from their environment.
 pub(crate) struct World {
     pub(crate) client: Option<IpAddr>,
     pub(crate) cache: CacheResult,
     pub(crate) now: u64,
-    /// The next random number: each is one larger than the last.
+    /// The next random number. Each number is one larger than the previous one.
     pub(crate) random: Cell<u64>,
-    /// The number of the counter in each call of `count`, in order.
+    /// The number of the counter that each call of `count` names, in order.
     pub(crate) counted: RefCell<Vec<u32>>,
 }
 

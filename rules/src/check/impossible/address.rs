@@ -1,4 +1,4 @@
-//! Addresses are compared as texts, in the one form in which they are written.
+//! Finds texts that no address matches. Addresses are compared as texts, in their canonical form.
 
 use std::net::IpAddr;
 
@@ -8,7 +8,7 @@ use crate::{
     check::range::network,
 };
 
-/// `IP:…`, `INBOUND:…-ADDR`.
+/// Returns a warning if no value of `IP:…` or `INBOUND:…-ADDR` matches this text.
 pub(super) fn never(which: AddressKind, how: TextComparison, text: &str) -> Option<Mismatch> {
     if how.compare != Comparison::Equal {
         return never_part(how, text);
@@ -23,7 +23,8 @@ pub(super) fn never(which: AddressKind, how: TextComparison, text: &str) -> Opti
     }
 }
 
-/// `CIDR`: an address reduced to its first bits.
+/// Returns a warning if no value of `CIDR`, an address reduced to its first bits, matches this
+/// text.
 pub(super) fn never_cidr(bits: (u8, u8), how: TextComparison, text: &str) -> Option<Mismatch> {
     if how.compare != Comparison::Equal {
         return never_part(how, text);
@@ -49,7 +50,8 @@ pub(super) fn never_cidr(bits: (u8, u8), how: TextComparison, text: &str) -> Opt
     other_form(address, how, text)
 }
 
-/// `2001:DB8::1` is written `2001:db8::1` (RFC 5952), `::ffff:10.0.0.1` is `10.0.0.1`.
+/// Returns a warning if the text is not the canonical form of the address: `2001:db8::1` for
+/// `2001:DB8::1` (RFC 5952), or `10.0.0.1` for `::ffff:10.0.0.1`.
 fn other_form(address: IpAddr, how: TextComparison, text: &str) -> Option<Mismatch> {
     let canonical = address.to_canonical().to_string();
     let same = match how.nocase {
@@ -72,7 +74,7 @@ fn no_address(text: &str) -> Mismatch {
     (format!("{text:?} is not an address"), hint)
 }
 
-/// A part of an address, as `[PRE]` and the like compare it.
+/// Returns a warning if no address contains this text, for comparisons such as `[PRE]`.
 fn never_part(how: TextComparison, text: &str) -> Option<Mismatch> {
     let occurs = |byte: u8| match byte {
         b'0'..=b'9' | b'a'..=b'f' | b'.' | b':' => true,

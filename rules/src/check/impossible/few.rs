@@ -7,7 +7,7 @@ use crate::{
     lex::SourceWord,
 };
 
-/// Returns all possible values of a variable that has only a few.
+/// Returns all possible values of a variable that has only a few; `None` for other variables.
 pub(super) fn values_of(subject: &Variable) -> Option<&'static [&'static str]> {
     Some(match subject {
         Variable::Cache => &["none", "miss", "hit-stale", "hit-fresh", "skipped"],
@@ -17,14 +17,15 @@ pub(super) fn values_of(subject: &Variable) -> Option<&'static [&'static str]> {
             ConnectionPart::Ipv4 => &["ipv4", ""],
             ConnectionPart::Ipv6 => &["ipv6", ""],
             ConnectionPart::Stack => &["http/1.1,tcp,ipv4", "http/1.1,tcp,ipv6"],
-            // Always empty so far, but rules for both kinds of connections are valid.
+            // These are always empty, because Forebay does not support TLS and HTTP/2 for clients
+            // yet. Rules for such connections are valid all the same.
             ConnectionPart::Tls | ConnectionPart::H2 => return None,
         },
         _ => return None,
     })
 }
 
-/// Reports a text that none of the values matches.
+/// Returns a warning if none of the values matches the text.
 pub(super) fn never(
     name: &SourceWord,
     values: &[&str],
@@ -52,7 +53,7 @@ pub(super) fn never(
     Some((format!("{} {verb} {text:?}", name.as_str()), instead(values, text, how.negated)))
 }
 
-/// Suggests the value that was probably meant.
+/// Returns the hint: the value that was probably meant.
 pub(super) fn instead(values: &[&str], text: &str, negated: bool) -> String {
     if let [only] = values {
         return format!("it is always {only}, {}", without_it(negated));

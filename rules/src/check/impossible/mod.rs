@@ -1,4 +1,4 @@
-//! Warns of operands that a value never or hardly ever has, and suggests the form that was meant.
+//! Warns of operands that never or hardly ever match, and suggests the operand that was meant.
 
 mod address;
 mod few;
@@ -10,7 +10,7 @@ pub(super) use operand::impossible_operands;
 
 use crate::ast::Comparison;
 
-/// Message and hint.
+/// The message and the hint of a warning.
 type Mismatch = (String, String);
 
 /// How a text is compared.
@@ -18,12 +18,12 @@ type Mismatch = (String, String);
 struct TextComparison {
     compare: Comparison,
     nocase: bool,
-    /// `[NOT]`
+    /// Whether the condition has the flag `[NOT]`.
     negated: bool,
 }
 
-/// What to do about a condition that gives the same result for every request. `[OR]` and groups
-/// decide what that means for the rule.
+/// Returns the advice for a condition that gives the same result for every request. The advice is
+/// conditional, because `[OR]` and groups decide how the condition affects the rule.
 fn without_it(negated: bool) -> &'static str {
     match negated {
         true => "so this always holds: remove the condition, unless it is joined with [OR]",

@@ -1,4 +1,4 @@
-//! Numbers outside of a variable's range.
+//! Finds numbers outside of a variable's range.
 
 use super::Mismatch;
 use crate::ast::{Comparison, TimePart, UrlPart, Variable};

@@ -42,7 +42,7 @@ pub(crate) fn impossible_operands(
     words(matcher, operand).into_iter().filter_map(problem_of).map(warn).collect()
 }
 
-/// The pieces of the operand that the value is compared with.
+/// Returns the pieces of the operand with which the value is compared.
 fn words(matcher: &Matcher, operand: &SourceWord) -> Vec<SourceWord> {
     let text = operand.as_str();
     match matcher {
@@ -53,7 +53,8 @@ fn words(matcher: &Matcher, operand: &SourceWord) -> Vec<SourceWord> {
         Matcher::Text { .. } => {
             let begin = usize::from(text.starts_with(['=', '<', '>']));
             let mut word = operand.part(begin..text.len());
-            // The span includes the sign and the quotes: an empty text has no span of its own.
+            // The span includes the sign and the quotes, because an empty text has no span of its
+            // own.
             word.at = operand.at;
             vec![word]
         }
@@ -91,7 +92,8 @@ fn of_text(
     }
 }
 
-/// `<` and `>` compare texts byte by byte.
+/// Warns of `<` and `>` for addresses and for numbers in a text, because they compare texts byte by
+/// byte.
 fn of_order(subject: &Variable, text: &str) -> Option<Mismatch> {
     if ValueKind::of(subject) == ValueKind::Address || matches!(subject, Variable::Cidr { .. }) {
         let message = "< and > compare addresses as texts, byte by byte";
@@ -123,7 +125,8 @@ fn of_regex(
     }
 }
 
-/// RFC 9110 §9.1: methods are case-sensitive, and all registered ones are in upper case.
+/// Returns a warning if no method matches the text. Methods are case-sensitive, and all registered
+/// methods are in upper case (RFC 9110 §9.1).
 fn method(how: TextComparison, text: &str) -> Option<Mismatch> {
     if text.is_empty() {
         return Some(("a method is never empty".into(), without_it(how.negated).into()));

@@ -1,4 +1,4 @@
-//! Parts of a URL compared with text that belongs to another part.
+//! Finds comparisons of a part of a URL with text that belongs to another part.
 
 use super::{Mismatch, TextComparison};
 use crate::ast::{Comparison, UrlKind, UrlPart};
@@ -37,7 +37,8 @@ fn query_with_mark() -> Mismatch {
     (message.into(), "remove the question mark, unless you mean such URLs".into())
 }
 
-/// `whose` begins the message and says which name is in lower case.
+/// Returns a warning if no host matches the text. `whose` begins the message about upper-case
+/// letters: it says which name is in lower case.
 pub(super) fn never_host(how: TextComparison, text: &str, whose: &str) -> Option<Mismatch> {
     let name = text.strip_prefix("http://").or_else(|| text.strip_prefix("https://"));
     if let Some(name) = name.or_else(|| text.contains('/').then_some(text)) {
@@ -82,7 +83,7 @@ pub(super) fn never_regex(part: &UrlPart, pattern: &str) -> Option<Mismatch> {
     }
     let begins = |with: &str| {
         let rest = pattern.strip_prefix('^').and_then(|rest| rest.strip_prefix(with));
-        // `^\/?a` also matches without the slash.
+        // A pattern such as `^\/?a` also matches without the slash.
         rest.is_some_and(|rest| !rest.starts_with(['?', '*', '{']))
     };
     match part {
@@ -114,7 +115,8 @@ fn has_alternatives(pattern: &str) -> bool {
     false
 }
 
-/// Position of the bracket that closes a class. A bracket at its beginning is a member.
+/// Returns the position of the bracket that closes a class. A bracket at the beginning of the class
+/// is a member.
 fn class_end(bytes: &[u8], begin: usize) -> usize {
     let first = begin + usize::from(bytes.get(begin) == Some(&b'^'));
     let mut place = first;

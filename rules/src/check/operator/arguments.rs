@@ -32,19 +32,19 @@ impl<'a> Arguments<'a, '_> {
         }
     }
 
-    /// The first argument; `what` names it in messages.
+    /// Returns the first argument. `what` names it in messages.
     pub(crate) fn first(&self, what: &str) -> CheckResult<&'a SourceWord> {
         self.words.first().ok_or_else(|| self.missing(what))
     }
 
-    /// The only argument.
+    /// Returns the only argument.
     pub(crate) fn only(&self, what: &str) -> CheckResult<&'a SourceWord> {
         let first = self.first(what)?;
         self.no_more_than(1)?;
         Ok(first)
     }
 
-    /// The second of two arguments.
+    /// Returns the second of two arguments.
     pub(crate) fn second(&self, what: &str) -> CheckResult<&'a SourceWord> {
         self.no_more_than(2)?;
         self.words.get(1).ok_or_else(|| self.missing(what))
@@ -60,7 +60,7 @@ impl<'a> Arguments<'a, '_> {
         }
     }
 
-    /// The hint for a surplus word.
+    /// Returns the hint for a surplus word.
     fn instead(&self, word: &SourceWord) -> &'static str {
         if word.is_comment() {
             return "put the comment on a line of its own";
@@ -77,7 +77,7 @@ impl<'a> Arguments<'a, '_> {
         }
     }
 
-    /// The only argument, as a value.
+    /// Reads the only argument as a value.
     pub(crate) fn only_value(&mut self, what: &str) -> CheckResult<Option<Template>> {
         let word = self.only(what)?;
         if let Some(problem) = single_quotes(std::slice::from_ref(word), word) {
@@ -86,7 +86,7 @@ impl<'a> Arguments<'a, '_> {
         Ok(self.template(word))
     }
 
-    /// All arguments after the first, as one value.
+    /// Reads all arguments after the first as one value.
     pub(crate) fn value(&mut self, what: &str) -> CheckResult<Option<Template>> {
         let words = self.words.get(1..).unwrap_or_default();
         let Some(word) = joined(words, self.findings) else {
@@ -100,7 +100,7 @@ impl<'a> Arguments<'a, '_> {
         template(word, self.hook, self.findings)
     }
 
-    /// The span of the value.
+    /// Returns the span of the value, which is all arguments after the first.
     pub(crate) fn value_at(&self) -> RuleSpan {
         match (self.words.get(1), self.words.last()) {
             (Some(first), Some(last)) => {

@@ -10,7 +10,7 @@ use crate::{
     parse::OperatorFlags,
 };
 
-/// Every supported operator.
+/// The names of all supported operators.
 pub(crate) const NAMES: &[&str] = &[
     "add-cookie",
     "add-header",
@@ -38,7 +38,7 @@ pub(crate) const NAMES: &[&str] = &[
     "set-status-reason",
 ];
 
-/// Reads operators and numbers their counters.
+/// Reads operators, and numbers the counters that they use.
 #[derive(Debug)]
 pub(crate) struct OperatorChecker<'f> {
     /// The counters' names, indexed by number.
@@ -55,7 +55,7 @@ pub(crate) struct OperatorLine<'a> {
     pub(crate) name: &'a SourceWord,
     /// The arguments.
     pub(crate) words: &'a [SourceWord],
-    /// `[…]`
+    /// The flags in brackets.
     pub(crate) flags: &'a OperatorFlags,
     /// The whole line.
     pub(crate) at: RuleSpan,
@@ -79,7 +79,7 @@ impl OperatorChecker<'_> {
         Some(Operation { operator: operator?, last: flags.last.is_some(), at })
     }
 
-    /// Returns `None` if the error has been reported already.
+    /// Reads the arguments. Returns `None` if their error has been reported already.
     fn read(&mut self, arguments: &mut Arguments<'_, '_>) -> CheckResult<Option<Operator>> {
         match arguments.name.as_str() {
             "set-header" | "add-header" | "rm-header" => fields::header(arguments),

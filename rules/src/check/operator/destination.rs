@@ -30,7 +30,7 @@ pub(crate) fn set(arguments: &mut Arguments<'_, '_>) -> CheckResult<Option<Opera
     Ok(Some(Operator::SetDestination { part, value, append_query }))
 }
 
-/// A constant value must be valid for its part.
+/// Checks that a value is valid for its part of the URL, as far as its constant text shows.
 fn check_value(
     part: &UrlPart,
     value: &Template,
@@ -85,7 +85,7 @@ fn check_value(
     }
 }
 
-/// `[::1]` contains colons but no port.
+/// Whether a host includes a port. `[::1]` contains colons but no port.
 fn has_port(host: &[u8]) -> bool {
     let after_brackets = host.rsplit(|byte| *byte == b']').next().unwrap_or_default();
     after_brackets.contains(&b':')

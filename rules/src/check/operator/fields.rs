@@ -27,7 +27,7 @@ pub(crate) fn header(arguments: &mut Arguments<'_, '_>) -> CheckResult<Option<Op
         arguments.no_more_than(1)?;
         return Ok(Some(Operator::RemoveHeader(name?)));
     }
-    // Both are checked, even if one of them has an error.
+    // The name and the value are both checked, even if one of them has an error.
     let value = arguments.value("a value")?;
     let name = name?;
     let Some(value) = value else {
@@ -62,7 +62,7 @@ pub(crate) fn cookie(arguments: &mut Arguments<'_, '_>) -> CheckResult<Option<Op
     Ok(Some(if set { Operator::SetCookie(name, value) } else { Operator::AddCookie(name, value) }))
 }
 
-/// The constant texts of a value.
+/// Iterates over the constant texts of a value.
 pub(crate) fn texts(value: &Template) -> impl Iterator<Item = &[u8]> {
     value.parts.iter().filter_map(|part| match part {
         TemplatePart::Text(text) => Some(&text[..]),

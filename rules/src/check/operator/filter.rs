@@ -1,4 +1,4 @@
-//! Checks `run-plugin`: filters of this build.
+//! Checks `run-plugin`, which runs a filter of this build.
 
 use forebay_http::fields::FieldId;
 
@@ -10,7 +10,7 @@ use crate::{
     filter::{Filter, FilterCall, Filters},
 };
 
-/// `run-plugin NAME [argument …]`
+/// Checks `run-plugin NAME [argument …]`.
 pub(crate) fn run(arguments: &Arguments<'_, '_>, filters: &Filters) -> CheckResult<Operator> {
     let name = arguments.first("the name of a filter")?;
     let words = arguments.words.get(1..).unwrap_or_default();
@@ -57,7 +57,7 @@ fn unknown(name: &str, at: RuleSpan, filters: &Filters) -> Diagnostic {
             "shared libraries cannot be loaded; docs/filters.md says how to write a filter in Rust",
         )
     } else if names.is_empty() {
-        problem.hint("it has no filters; docs/filters.md says how to build one in")
+        problem.hint("this build has no filters at all; docs/filters.md says how to build one in")
     } else {
         problem.hint(did_you_mean(name, &names))
     }

@@ -12,7 +12,7 @@ use crate::{
 
 use super::{CheckResult, arguments::Arguments};
 
-/// `set-state-…`, `set-session-…`.
+/// Checks `set-state-…` and `set-session-…`.
 pub(crate) fn variable(arguments: &mut Arguments<'_, '_>) -> CheckResult<Option<Operator>> {
     let name = arguments.name.as_str();
     let (lifetime, kind) = match name.strip_prefix("set-session-") {
@@ -32,7 +32,7 @@ pub(crate) fn variable(arguments: &mut Arguments<'_, '_>) -> CheckResult<Option<
             Ok(value.map(|value| Operator::SetInt8(lifetime, index, value)))
         }
         _ => {
-            // The number 0 may be left out: there is only one.
+            // The number 0 may be omitted, because there is only one INT16.
             let word = if arguments.words.len() > 1 {
                 index(arguments, 0, "there is only one INT16: its number")?;
                 arguments.second("a value")?
@@ -51,7 +51,8 @@ fn index(arguments: &Arguments<'_, '_>, max: u8, what: &str) -> CheckResult<u8> 
     Ok(u8::try_from(index).unwrap_or(max))
 }
 
-/// A constant must fit; a variable is checked when the rule runs.
+/// Reads a value that must be a number of at most `max`. A constant is checked here, a value with
+/// variables when the rule runs.
 fn number_value(
     word: &SourceWord,
     max: i64,
@@ -94,7 +95,8 @@ pub(crate) fn control(arguments: &Arguments<'_, '_>) -> CheckResult<Operator> {
     }
 }
 
-/// The lookup follows `Remap`; the decision to store follows `ReadResponse`.
+/// Whether a hook is too late for a control: the lookup follows `Remap`, and the decision to store
+/// follows `ReadResponse`.
 fn is_too_late(control: HttpControl, hook: Hook) -> bool {
     match control {
         HttpControl::Logging => false,
@@ -103,7 +105,7 @@ fn is_too_late(control: HttpControl, hook: Hook) -> bool {
     }
 }
 
-/// Accepts settings that describe what Forebay does anyway.
+/// Checks `set-plugin-cntl`. Accepts only the values that describe the fixed behaviour of Forebay.
 pub(crate) fn plugin(arguments: &Arguments<'_, '_>) -> CheckResult<Operator> {
     let name = arguments.first("a name and a value")?;
     let value = arguments.second("a value")?;

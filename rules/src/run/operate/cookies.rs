@@ -8,8 +8,9 @@ use crate::{
     run::{OperatorOutcome, RuleEnvironment, RunBuffers, RunContext, cookie},
 };
 
-/// `add-cookie` and `set-cookie`: changes the first line that has the cookie, else appends to the
-/// first line.
+/// `set-cookie` if `replace`, else `add-cookie`. If a line has the cookie, `set-cookie` changes the
+/// cookie in the first such line, and `add-cookie` does nothing. If no line has the cookie, it is
+/// appended to the first line.
 pub(super) fn set_cookie<S: RuleEnvironment>(
     name: &[u8],
     template: &Template,

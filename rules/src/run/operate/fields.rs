@@ -30,8 +30,8 @@ pub(super) fn header<S: RuleEnvironment>(
     }
 }
 
-/// Fails because the value cannot be set. `set-header` still removes the lines of this name: a line
-/// from the client must not take the place of the value.
+/// Fails because the value cannot be set. `set-header` still removes the lines of this name, so
+/// that a line from the client does not remain in place of the value.
 fn refuse<S>(
     name: &FieldName,
     is_set: bool,

@@ -32,16 +32,16 @@ pub(super) fn filter<S: RuleEnvironment>(
         let after = lines_beside(call, message.fields);
         assert_eq!(
             before, after,
-            "{}: the filter changed a field that `changes` does not name",
+            "the filter {} changed a field that its `changes` does not name",
             call.name
         );
     }
-    // The filter used this buffer; it is not the value of an operator.
+    // The filter used this buffer as scratch memory; its content is not the value of an operator.
     buffers.value.clear();
     outcome
 }
 
-/// Returns the lines that the filter says it does not change, sorted.
+/// Returns the lines that the filter declares not to change, sorted.
 fn lines_beside(call: &FilterCall, fields: &mut FieldEdit<'_>) -> Vec<(Vec<u8>, Vec<u8>)> {
     let changes = call.filter.changes();
     let is_beside =

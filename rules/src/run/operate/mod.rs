@@ -20,7 +20,7 @@ use self::{
 use super::{Effects, OperatorOutcome, RuleEnvironment, RunBuffers, RunContext};
 use crate::ast::{Operator, Template};
 
-/// Runs an operator. Its expanded argument stays in `buffers.value`.
+/// Runs an operator. The operator's expanded argument stays in `buffers.value`.
 pub(super) fn operate<S: RuleEnvironment>(
     operator: &Operator,
     context: &mut RunContext<'_, '_, S>,

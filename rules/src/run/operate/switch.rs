@@ -51,7 +51,8 @@ fn state<'s, S>(
     }
 }
 
-/// Parses the number at the beginning of a value; 0 if there is none, like C's `strtol`.
+/// Expands a value and parses the number at its beginning, like C's `strtol`; 0 if there is no
+/// number, and `None` if the value is too large.
 fn int<S: RuleEnvironment>(
     template: &Template,
     context: &mut RunContext<'_, '_, S>,
