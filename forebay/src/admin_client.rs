@@ -12,13 +12,13 @@ use forebay_server::engine::runtime_dir;
 
 use crate::runtime_files::{list, with_extension};
 
-/// How long a server may take to answer.
+/// The longest time that a server may take for each read of its answer.
 const ANSWER_LIMIT: Duration = Duration::from_secs(30);
 
-/// Limit of a line of a successful response, and of the body of a failed one.
+/// Largest size in bytes of a line of a successful response, and of the body of a failed response.
 const ANSWER_BYTES_MAX: u64 = 64 << 20;
 
-/// Limit of a response head.
+/// Largest size in bytes of a response head.
 const HEAD_BYTES_MAX: u64 = 64 << 10;
 
 /// A response of the admin interface.
@@ -27,10 +27,11 @@ pub(crate) struct AdminAnswer {
     pub(crate) body: String,
 }
 
-/// The admin interface that `--admin` names, else the only one that answers.
+/// Returns the address of the admin interface that `--admin` names. Without `--admin`, or with
+/// `auto`, this is the only socket in the runtime directory at which a server answers.
 ///
-/// # Errors
-/// The text is a message for the user.
+/// # Errors The text is a message for the user: no server was found, several were, or the address
+/// is invalid.
 pub(crate) fn find(admin: Option<&String>) -> Result<AdminAddress, String> {
     if let Some(text) = admin {
         return match AdminAddress::parse(text)? {
@@ -46,7 +47,7 @@ fn only_one(dir: &Path) -> Result<AdminAddress, String> {
     sockets.retain(|path| UnixStream::connect(path).is_ok());
     match sockets.len() {
         0 => Err(format!(
-            "no running server found in {}; say where it is with --admin ADDR|PATH",
+            "no running server found in {}; name its admin interface with --admin ADDR|PATH",
             dir.display()
         )),
         1 => Ok(AdminAddress::Path(sockets.remove(0))),
@@ -75,8 +76,9 @@ pub(crate) fn ask(
     Ok(AdminAnswer { body: text + &answer.body, ..answer })
 }
 
-/// Sends one request: method, path and body. `see` gets each line of a successful response with its
-/// line end, as it arrives, and may stop early. The body of a failed response is in the result.
+/// Sends one request, given as method, path and body. Each line of a successful response is passed
+/// to `see` as it arrives, with its line end; `see` may stop the reading. The body of a failed
+/// response is in the result.
 ///
 /// # Errors
 /// The text is a message for the user: which server failed to answer, and why.
@@ -123,7 +125,7 @@ fn connect(address: &AdminAddress) -> Result<io::Result<Box<dyn Stream>>, String
             stream.set_read_timeout(Some(ANSWER_LIMIT))?;
             Ok(Box::new(stream) as Box<dyn Stream>)
         }),
-        AdminAddress::Auto => return Err("no admin address".to_owned()),
+        AdminAddress::Auto => return Err("the address `auto` names no admin interface".to_owned()),
     })
 }
 
@@ -133,7 +135,7 @@ trait Stream: Read + Write {}
 impl<T: Read + Write> Stream for T {}
 
 /// Reads a response head up to its empty line. Returns whether the status is a success, or `None`
-/// if it is not an HTTP response.
+/// if the input is not an HTTP response.
 fn read_head(answer: &mut impl BufRead) -> io::Result<Option<bool>> {
     let mut limited = answer.take(HEAD_BYTES_MAX);
     let mut line = Vec::new();

@@ -8,9 +8,9 @@ const EIGHTHS: [char; 8] = ['▏', '▎', '▍', '▌', '▋', '▊', '▉', '�
 /// How bars and highlights are printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BarStyle {
-    /// With block characters and colour.
+    /// Bars are block characters, and text has colours.
     Blocks,
-    /// In ASCII, without colour.
+    /// Bars are ASCII characters, and text has no colours.
     Plain,
 }
 
@@ -22,14 +22,15 @@ pub(crate) enum Highlight {
 }
 
 impl BarStyle {
-    /// The style for standard output. See <https://no-color.org>.
+    /// Returns the style for standard output. Only a terminal gets colours, and none if `NO_COLOR`
+    /// is set; see <https://no-color.org>.
     pub(crate) fn of_output() -> BarStyle {
         let is_without = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         if io::stdout().is_terminal() && !is_without { BarStyle::Blocks } else { BarStyle::Plain }
     }
 
-    /// A bar in proportion to the share; the whole has `cells` cells. A share above 0 is always
-    /// visible.
+    /// Returns a bar whose length is in proportion to the share. The bar of the whole has `cells`
+    /// cells. A share above 0 is always visible.
     pub(crate) fn bar(self, share: u64, whole: u64, cells: u64) -> String {
         let share = share.min(whole);
         let filled = |steps: u64| {
@@ -47,7 +48,7 @@ impl BarStyle {
         }
     }
 
-    /// The text in its role's colour.
+    /// Returns the text in the colour of its role.
     pub(crate) fn paint(self, paint: Highlight, text: &str) -> String {
         let colour = match paint {
             Highlight::Bar => "36",

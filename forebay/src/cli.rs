@@ -1,4 +1,4 @@
-//! The command line. The flags of `serve` come from the table of settings.
+//! The command line. The setting flags of `serve` and `try` come from the table of settings.
 
 mod cache;
 #[cfg(test)]
@@ -66,8 +66,8 @@ fn serve() -> Command {
                 .help("Send requests for every host to this origin, such as http://127.0.0.1:3000"),
         )
         .arg(Arg::new("upgrade").long("upgrade").action(ArgAction::SetTrue).help(
-            "Take over from the server that listens on the same address; without one, start as \
-             usual",
+            "Take over from the server that listens on the same address; if there is none, start \
+             as usual",
         ))
         .args(setting_flags())
         .after_help(
@@ -102,7 +102,7 @@ fn check() -> Command {
         .arg(Arg::new("file").value_name("FILE").required(true).help("Configuration file (TOML)"))
         .arg(json())
         .after_help(
-            "Exit code: 0 valid, 1 not.\n\n\
+            "Exit code: 0 if the file is valid, 1 if it is not.\n\n\
              Examples:\n  forebay check forebay.toml\n  forebay check --json forebay.toml",
         )
 }
@@ -159,10 +159,11 @@ fn counters() -> Command {
         .arg(count().requires("watch").help("Stop after N tables; the first shows no changes"))
         .arg(json().help("Print one JSON object per table"))
         .after_help(
-            "Reads the counter file directly, so it works on a hung or dead server. After a death \
-             the last values stay visible; after a restart on the same port the new file is \
-             followed. On a terminal, --watch highlights changed counters and hides zeros that do \
-             not fit. Bars show how many values each histogram bucket holds.\n\n\
+            "The command reads the counter file directly, so it also works if the server hangs or \
+             is dead. The last values of a dead server stay visible. If a server starts on the \
+             same port, --watch continues with its new file. On a terminal, --watch highlights \
+             changed counters and hides zeros that do not fit. Bars show how many values each \
+             histogram bucket holds.\n\n\
              Examples:\n  \
              forebay counters\n  \
              forebay counters --watch --interval 2s\n  \
@@ -178,8 +179,8 @@ fn reload() -> Command {
         .arg(admin())
         .arg(json())
         .after_help(
-            "If the new configuration is invalid, the old one stays in use and the exit code is \
-             1.\n\n\
+            "If the new configuration is invalid, the old configuration stays in use and the exit \
+             code is 1.\n\n\
              Examples:\n  forebay check forebay.toml && forebay reload\n  \
              forebay reload --admin 127.0.0.1:8081",
         )
@@ -192,7 +193,7 @@ fn admin() -> Arg {
     )
 }
 
-/// The interval between two tables.
+/// The argument for the interval between two tables.
 fn interval() -> Arg {
     Arg::new("interval")
         .long("interval")

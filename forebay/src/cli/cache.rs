@@ -4,7 +4,7 @@ use clap::{Arg, ArgAction, Command};
 
 use super::json;
 
-/// The command and its subcommands.
+/// Returns the command with its subcommands.
 pub(super) fn command() -> Command {
     Command::new("cache")
         .about("Inspect a cache directory without its server")
@@ -15,8 +15,8 @@ pub(super) fn command() -> Command {
         .subcommand(list())
         .subcommand(get())
         .after_help(
-            "Only reads the files: it does not disturb a server that uses the cache, and needs no \
-             running server.\n\n\
+            "These commands only read the files: they do not disturb a server that uses the cache, \
+             and need no running server.\n\n\
              Examples:\n  \
              forebay cache check /dev/shm/forebay\n  \
              forebay cache stats /dev/shm/forebay",
@@ -35,8 +35,9 @@ fn check() -> Command {
         )
         .arg(json())
         .after_help(
-            "Exit code: 0 sound, 1 corrupt, 2 unreadable. Changes in progress and leftovers of a \
-             killed server are not corruption; they are shown as notes.\n\n\
+            "Exit code: 0 if the cache is sound, 1 if it is corrupt, 2 if it cannot be read. \
+             Changes in progress and leftovers of a killed server are not corruption; they are \
+             shown as notes.\n\n\
              Examples:\n  \
              forebay cache check /dev/shm/forebay\n  \
              forebay cache check --deep --json /dev/shm/forebay | jq '.findings[]'",
@@ -49,8 +50,8 @@ fn stats() -> Command {
         .arg(path())
         .arg(json())
         .after_help(
-            "Scans all stored records. Responses that are still arriving and copies for slow \
-             clients are in the server's own memory; see `forebay stats`.\n\n\
+            "The command scans all stored records. Responses that are still arriving and copies \
+             for slow clients are in the server's own memory; see `forebay stats`.\n\n\
              Examples:\n  \
              forebay cache stats /dev/shm/forebay\n  \
              forebay cache stats --json /dev/shm/forebay | jq .segments",
@@ -65,13 +66,14 @@ fn list() -> Command {
             Arg::new("prefix")
                 .long("prefix")
                 .value_name("URL")
-                .help("Only records of URLs that start with this"),
+                .help("List only records of URLs that start with this text"),
         )
         .arg(json().help("Print one JSON object per line"))
         .after_help(
-            "Scans all stored records, also with --prefix, and prints them as it goes. AGE_S: \
-             seconds since the response arrived. FRESH_S: seconds until it is stale, negative \
-             afterwards; `soft` after a soft purge. USE: recent uses, 0 to 3.\n\n\
+            "The command scans all stored records, even with --prefix, and prints each record as \
+             it is found. AGE_S: seconds since the response arrived. FRESH_S: seconds until the \
+             response is stale, negative afterwards; `soft` after a soft purge. USE: recent uses, \
+             0 to 3.\n\n\
              Examples:\n  \
              forebay cache ls /dev/shm/forebay | sort -k 2 -n -r | head\n  \
              forebay cache ls --prefix http://www.example.org/news /dev/shm/forebay",
@@ -93,8 +95,9 @@ fn get() -> Command {
                 .help("Name of the site; under `serve --origin`, the origin's HOST:PORT"),
         )
         .after_help(
-            "Prints the head as stored: fields that the server adds to each response, such as Age, \
-             are missing. Exit code: 0 printed, 1 not stored or incomplete, 2 cache unreadable.\n\n\
+            "The head is printed as it is stored: fields that the server adds to each response, \
+             such as Age, are missing. Exit code: 0 if the response was printed, 1 if it is not \
+             stored or incomplete, 2 if the cache cannot be read.\n\n\
              Examples:\n  \
              forebay cache get --site shop /dev/shm/forebay http://www.example.org/news",
         )

@@ -1,6 +1,6 @@
-//! The page of commands, `docs/commands.md`, made from the command line's own table.
+//! Generates the page of commands, `docs/commands.md`, from the command line's own table.
 //!
-//! `UPDATE_DOCS=1` writes it.
+//! A test checks the page. With `UPDATE_DOCS=1` the test writes it.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -11,8 +11,8 @@ use clap::{Arg, Command};
 const INTRO: &str = "\
 # Commands
 
-This page is made from the program's own table; `forebay COMMAND --help` prints the same. Commands \
-that talk to a server find the only running one by themselves.
+This page is generated from the program's own table; `forebay COMMAND --help` prints the same \
+text. Commands that talk to a server find it by themselves if only one server is running.
 ";
 
 /// Heading of the flags that `docs/settings.md` describes.
@@ -21,7 +21,7 @@ const SETTINGS: &str = "Settings";
 const SETTINGS_NOTE: &str = "Each [setting](settings.md) of the top level is also a flag: \
                              `cache_size` is `--cache-size`.";
 
-/// The end of a block.
+/// The end of a code block, with its line ends.
 const FENCE: &str = "\n```\n";
 
 fn page() -> String {
@@ -74,11 +74,11 @@ fn row(arg: &Arg) -> String {
     if takes_value && !possible.is_empty() {
         help += &format!(" [possible values: {}]", possible.join(", "));
     }
-    // A bar would end the cell.
+    // A `|` would end the cell of the table.
     format!("| `{}` | {} |\n", name.replace('|', "\\|"), help.replace('|', "\\|"))
 }
 
-/// A paragraph of help: its indented lines are a block.
+/// Writes a paragraph of help. Its indented lines become a code block.
 fn write_part(page: &mut String, part: &str) {
     let is_block = |line: &&str| line.starts_with("  ");
     let text: Vec<_> = part.lines().filter(|line| !is_block(line)).collect();
@@ -89,7 +89,7 @@ fn write_part(page: &mut String, part: &str) {
     }
     if !block.is_empty() {
         let language = if text == ["Examples:"] { "sh" } else { "" };
-        // A block with an empty line goes on.
+        // A paragraph of indented lines only continues the code block before it.
         let is_continued = text.is_empty() && page.ends_with(FENCE);
         match is_continued {
             true => page.truncate(page.len() - FENCE.len()),
@@ -131,7 +131,7 @@ fn every_example_is_accepted() {
     let blocks = page.split("```sh\n").skip(1).filter_map(|rest| rest.split("```").next());
     let blocks: Vec<_> = blocks.map(|block| block.replace("\\\n", " ")).collect();
     let lines = blocks.iter().flat_map(|block| block.lines());
-    // Other programs and files that the output goes to are not ours.
+    // Pipes to other programs and redirections to files are not part of the command.
     let commands = lines.flat_map(|line| line.split(" && ")).filter_map(|line| {
         let ends = [" | ", " > "].map(|end| line.find(end).unwrap_or(line.len()));
         line.get(..ends[0].min(ends[1]))
@@ -146,7 +146,7 @@ fn every_example_is_accepted() {
     assert!(count > 50, "{count}");
 }
 
-/// Words of a shell; single quotes keep blanks.
+/// Splits a line into words as a shell does; single quotes keep blanks.
 fn words(line: &str) -> Vec<String> {
     let is_quoted = |index: usize| index % 2 == 1;
     let mut words = vec![String::new()];

@@ -8,10 +8,11 @@ use clap::{Arg, ArgAction, Command, value_parser};
 use super::{count, interval, json};
 use crate::commands::locks::COLUMNS;
 
-/// Threads that fit into a profile of 4 GiB when call sites have the most callers.
+/// Number of threads that fit into a profile of 4 GiB if call sites have as many callers as
+/// possible.
 const THREADS_MAX: u64 = 12_000;
 
-/// The command and its subcommands.
+/// Returns the command with its subcommands.
 pub(super) fn command() -> Command {
     Command::new("locks")
         .about("Show contended locks, their holders and failed try-locks")
@@ -19,7 +20,7 @@ pub(super) fn command() -> Command {
         .arg_required_else_help(true)
         .subcommand(record())
         .subcommand(on())
-        .subcommand(switch("off", "Stop recording; the recorded numbers stay"))
+        .subcommand(switch("off", "Stop recording, and keep the recorded numbers"))
         .subcommand(switch("reset", "Reset all recorded numbers to zero"))
         .subcommand(report())
         .subcommand(now())
@@ -48,8 +49,8 @@ fn record() -> Command {
     Command::new("record")
         .about("Run any program and record a profile of its locks")
         .arg(Arg::new("out").long("out").value_name("FILE").help(
-            "Profile of the first process that takes a lock; the process id is appended for \
-             further ones [default: PROGRAM.locks in the current directory]",
+            "Profile of the first process that takes a lock; the profiles of further processes \
+             have the process id appended [default: PROGRAM.locks in the current directory]",
         ))
         .arg(
             number(
@@ -64,8 +65,11 @@ fn record() -> Command {
                 .value_parser(value_parser!(u64).range(1..=1_000_000_000)),
         )
         .arg(
-            number("threads", "Room for N threads at a time, at most 12000 [default: 256]")
-                .value_parser(value_parser!(u64).range(1..=THREADS_MAX)),
+            number(
+                "threads",
+                "Record up to N threads at the same time, at most 12000 [default: 256]",
+            )
+            .value_parser(value_parser!(u64).range(1..=THREADS_MAX)),
         )
         .arg(
             number("processes", "Record at most N processes [default: 1000]")
@@ -127,18 +131,25 @@ fn report() -> Command {
              try_failed]",
         ))
         .arg(lines().help(
-            "Print at most N entries of each list: call sites, those of each thread, pairs, stacks",
+            "Print at most N entries of each list: call sites, call sites of a thread, pairs, \
+             stacks",
         ))
-        .arg(flag("threads", "Per thread, with callers; most failed try-locks first"))
-        .arg(flag("matrix", "Pairs of call sites: one held a lock while the other waited for it"))
+        .arg(flag(
+            "threads",
+            "Show the call sites of each thread, with callers; most failed try-locks first",
+        ))
+        .arg(flag(
+            "matrix",
+            "Show pairs of call sites: one held a lock while the other waited for it",
+        ))
         .arg(flag(
             "stacks",
-            "Server only: call stacks of waits and failed try-locks, sampled by `on --stacks`; for \
-             other programs use --threads",
+            "Server only: show call stacks of waits and failed try-locks, sampled by `on \
+             --stacks`; for other programs use --threads",
         ))
         .arg(flag(
             "histograms",
-            "Distribution of wait and hold times as bars; with --threads per thread",
+            "Show the distribution of wait and hold times as bars; with --threads, per thread",
         ))
         .arg(
             json()
@@ -151,7 +162,7 @@ fn report() -> Command {
              wait_max, wait_total  wait time: longest and sum\n  \
              count                 acquisitions\n  \
              avg, wait_avg         hold and wait time per acquisition\n  \
-             cnt_hold              times another thread wanted the lock while held from here\n  \
+             cnt_hold              times another thread wanted the lock while it was held here\n  \
              cnt_lock              contended acquisitions: times this call site had to wait\n  \
              try_failed            failed try-locks\n  \
              try_delay             time from the first failed try-lock to the acquisition\n  \

@@ -8,7 +8,7 @@ use forebay_rules::ast::Hook;
 
 use super::{admin, count, interval, json};
 
-/// The command and its subcommands.
+/// Returns the command with its subcommands.
 pub(super) fn command() -> Command {
     Command::new("rules")
         .about("Check, explain, test and measure header rules")
@@ -37,7 +37,8 @@ fn check() -> Command {
         ))
         .arg(json())
         .after_help(
-            "Exit code: 0 no errors (warnings allowed), 1 errors or an unreadable file.\n\n\
+            "Exit code: 0 if there are no errors (warnings are allowed), 1 if there are errors or \
+             a file cannot be read.\n\n\
              Examples:\n  \
              forebay rules check *.rules\n  \
              forebay rules check --scope route --json shop.rules | jq '.findings[]'",
@@ -95,12 +96,12 @@ fn explain() -> Command {
         )
         .arg(
             scope()
-                .help("Where the rules are used [default: whichever is valid, route if both are]"),
+                .help("Where the rules are used [default: where they are valid, route if in both]"),
         )
         .arg(json())
         .after_help(
-            "Needs no server. + marks added lines, - removed ones. Fields that a server adds \
-             itself (Via, Date, Age, Cache-Status and the like) are not shown.\n\n\
+            "The command needs no server. + marks added lines, - removed lines. Fields that a \
+             server adds itself (Via, Date, Age, Cache-Status and the like) are not shown.\n\n\
              Examples:\n  \
              forebay rules explain shop.rules --request 'GET /old/page?a=1'\n  \
              forebay rules explain shop.rules --request 'GET http://shop.test/' \\\n      \

@@ -1,4 +1,4 @@
-//! `forebay purge` and `forebay ls`: the stored responses of a running server.
+//! `forebay purge` and `forebay ls`, which act on the stored responses of a running server.
 
 use clap::{Arg, ArgAction, ArgGroup, Command, value_parser};
 
@@ -7,7 +7,7 @@ use super::{admin, json};
 const TAGS: &str = "EXPR combines tags with `and`, `or`, `not` and parentheses. Quote a tag with \
                     double quotes if it is one of these words or contains blanks or parentheses.";
 
-/// `forebay purge`.
+/// Returns the command `forebay purge`.
 pub(super) fn purge() -> Command {
     Command::new("purge")
         .about("Purge stored responses by URL, host, URL prefix or tag")
@@ -32,8 +32,9 @@ pub(super) fn purge() -> Command {
         .after_help(format!(
             "{TAGS}\n\n\
              Once the command returns, no server that shares the cache serves the purged \
-             responses, nor any fetch that was in progress. Exit code: 0 purged, even if nothing \
-             matched; 1 failed or unconfirmed; 2 wrong usage.\n\n\
+             responses, or the response of a fetch that was in progress. Exit code: 0 if the purge \
+             succeeded, even if nothing matched; 1 if it failed or is unconfirmed; 2 for wrong \
+             usage.\n\n\
              Examples:\n  \
              forebay purge http://www.example.org/news\n  \
              forebay purge --host '*.example.org' --soft\n  \
@@ -44,7 +45,7 @@ pub(super) fn purge() -> Command {
         ))
 }
 
-/// `forebay ls`.
+/// Returns the command `forebay ls`.
 pub(super) fn list() -> Command {
     Command::new("ls")
         .about("List stored responses, ordered by host and path")
@@ -66,9 +67,9 @@ pub(super) fn list() -> Command {
         .arg(json().help("Print one JSON object per line"))
         .after_help(format!(
             "{TAGS}\n\n\
-             AGE: age of the response. FRESH: time until it is stale, negative afterwards; `soft` \
-             after a soft purge. USE: recent uses, 0 to 3. VARY: number of variants; the newest is \
-             shown. Without a running server, use `forebay cache ls`.\n\n\
+             AGE: age of the response. FRESH: time until the response is stale, negative \
+             afterwards; `soft` after a soft purge. USE: recent uses, 0 to 3. VARY: number of \
+             variants; the newest is shown. Without a running server, use `forebay cache ls`.\n\n\
              Examples:\n  \
              forebay ls --limit 20\n  \
              forebay ls --prefix http://www.example.org/news/ | head\n  \
@@ -81,11 +82,11 @@ fn selectors() -> impl Iterator<Item = Arg> {
         |name: &'static str, value: &'static str| Arg::new(name).long(name).value_name(value);
     [
         value("host", "HOST").conflicts_with("prefix").help(
-            "All URLs of a host: example.org, example.org:8080, *.example.org for subdomains",
+            "Only URLs of this host: example.org, example.org:8080, *.example.org for subdomains",
         ),
-        value("prefix", "URL").help("All URLs that start with this"),
+        value("prefix", "URL").help("Only URLs that start with this text"),
         value("tag", "EXPR")
-            .help("All responses whose tags match; within --host or --prefix if given"),
+            .help("Only responses whose tags match, within --host or --prefix if given"),
         value("site", "NAME").help("Only responses of this site"),
     ]
     .into_iter()
