@@ -1,6 +1,7 @@
-//! The command `forebay`: `serve`, `try`, and the commands that look after a running server.
+//! The command `forebay`: `serve`, `try`, and the commands that inspect and control a running
+//! server.
 //!
-//! A custom build adds filters that header rules can run, and is `forebay` in all else:
+//! A custom build adds filters that header rules can run, and otherwise is the same program:
 //!
 //! ```no_run
 //! use forebay_rules::filter::Filters;
@@ -27,7 +28,8 @@ use std::process::ExitCode;
 use forebay_rules::filter::Filters;
 use mimalloc::MiMalloc;
 
-/// A hit allocates nothing; on the way to the origin this halves the cost of allocation.
+/// The allocator of the program. It halves the cost of allocations for requests that go to the
+/// origin; a hit allocates nothing.
 #[global_allocator]
 static HEAP: MiMalloc = MiMalloc;
 

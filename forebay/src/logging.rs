@@ -1,4 +1,4 @@
-//! Writes events to standard error, one per line; the log level can change while running.
+//! Writes events to standard error, one per line. The log level can change while the program runs.
 
 use forebay_server::config::LogLevel;
 use tracing_subscriber::filter::LevelFilter;
@@ -6,7 +6,7 @@ use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{Registry, reload};
 
-/// Changes the log level.
+/// A handle that changes the log level.
 pub(crate) struct LogLevelHandle(reload::Handle<LevelFilter, Registry>);
 
 /// Starts logging.
@@ -25,7 +25,7 @@ pub(crate) fn begin(level: LogLevel) -> LogLevelHandle {
 impl LogLevelHandle {
     /// Logs events of `level` and above from now on.
     pub(crate) fn set(&self, level: LogLevel) {
-        // It fails only if the subscriber is gone; then nothing is logged.
+        // This fails only if the subscriber no longer exists; then nothing is logged.
         let _ = self.0.modify(|current| *current = filter(level));
     }
 }

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-/// The files with this extension, ordered by name.
+/// Returns the files with this extension, ordered by name.
 pub(crate) fn with_extension(dir: &Path, extension: &str) -> Vec<PathBuf> {
     let Ok(entries) = std::fs::read_dir(dir) else {
         return Vec::new();
@@ -14,7 +14,7 @@ pub(crate) fn with_extension(dir: &Path, extension: &str) -> Vec<PathBuf> {
     found
 }
 
-/// Paths for the user to choose from, one per line.
+/// Returns a list of paths from which the user can choose, one per line.
 pub(crate) fn list(paths: &[PathBuf]) -> String {
     let lines: Vec<_> = paths.iter().map(|path| format!("  {}", path.display())).collect();
     lines.join("\n")

@@ -13,7 +13,8 @@ use crate::stdout::outln;
 
 const INTERVAL_MS_DEFAULT: u64 = 1000;
 
-/// A shorter interval would burden the server more than the values are worth.
+/// The shortest accepted interval. A shorter interval would load the server more than the values
+/// are worth.
 const INTERVAL_MS_MIN: u64 = 100;
 
 const INTERVAL_MS_MAX: u64 = 3_600_000;
@@ -30,10 +31,10 @@ pub(crate) fn interval(text: &str) -> Result<u64, String> {
     };
     let ms = number.parse::<f64>().ok().map(|number| (number * unit_ms) as u64);
     ms.filter(|ms| (INTERVAL_MS_MIN..=INTERVAL_MS_MAX).contains(ms))
-        .ok_or_else(|| "from 100ms to 3600s, such as 2s".to_owned())
+        .ok_or_else(|| "expected a time from 100ms to 3600s, such as 2s".to_owned())
 }
 
-/// The interval of `--interval`, in milliseconds.
+/// Returns the interval that `--interval` sets, or the default, in milliseconds.
 pub(crate) fn interval_of(args: &ArgMatches) -> u64 {
     args.get_one("interval").copied().unwrap_or(INTERVAL_MS_DEFAULT)
 }
@@ -46,7 +47,7 @@ pub(crate) struct Screen {
 }
 
 impl Screen {
-    /// The current size of standard output's window, or the usual one if it is unknown.
+    /// Returns the size of the terminal at standard output, or 80 by 24 if it is unknown.
     pub(crate) fn of_output() -> Screen {
         let size = terminal_size_of(io::stdout());
         let (width, height) =
@@ -54,7 +55,8 @@ impl Screen {
         Screen { height: usize::from(height), width: usize::from(width).max(1) }
     }
 
-    /// How many of these rows fit, next to other lines; at least one.
+    /// Returns the number of these rows that fit on the screen in addition to other lines; at least
+    /// one.
     pub(crate) fn room_for(self, rows: &[String], others: &str) -> usize {
         let room = self.lines_beside(others);
         let mut taken = 0;
@@ -65,13 +67,14 @@ impl Screen {
         rows.iter().take_while(fits).count().max(1).min(rows.len())
     }
 
-    /// Lines left beside these rows and the cursor, which stands below the last.
+    /// Returns the number of lines that remain besides these rows and the line of the cursor, which
+    /// is below the last row.
     pub(crate) fn lines_beside(self, rows: &str) -> usize {
         let taken: usize = rows.lines().map(|row| self.lines_of(row)).sum();
         self.height.saturating_sub(taken + 1)
     }
 
-    /// Lines that a row takes: a long one wraps.
+    /// Returns the number of lines that a row takes; a long row wraps.
     pub(crate) fn lines_of(self, row: &str) -> usize {
         row.trim_end().chars().count().div_ceil(self.width).max(1)
     }
@@ -81,21 +84,22 @@ impl Screen {
 pub(crate) trait WatchTarget {
     type Snapshot;
 
-    /// Printed with the reason while the source cannot be read.
+    /// The text that is printed, after the reason, while the source cannot be read.
     const AWAY: &'static str;
 
-    /// Reads it once.
+    /// Reads the source once.
     ///
     /// # Errors
     /// The text is a message for the user; the next read may succeed.
     fn read(&mut self) -> Result<Self::Snapshot, String>;
 
-    /// Shows a snapshot, with the previous one and the seconds between them, if there is one.
-    /// Returns false once the output's reader has gone.
+    /// Shows a snapshot. `before` is the previous snapshot, if there is one, and the seconds
+    /// between the two. Returns false to end the loop, for instance because the reader of the
+    /// output has exited.
     fn show(&self, now: &Self::Snapshot, before: Option<(&Self::Snapshot, f64)>) -> bool;
 }
 
-/// How often and where snapshots are shown.
+/// The interval, number and form of the snapshots that are shown.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WatchLoop {
     pub(crate) interval_ms: u64,
@@ -106,11 +110,9 @@ pub(crate) struct WatchLoop {
 }
 
 impl WatchLoop {
-    /// Shows a table after each interval. While the source cannot be read, a notice takes its
-    /// place.
+    /// Shows a table after each interval. While the source cannot be read, shows a notice instead.
     ///
-    /// # Errors
-    /// The source could not be read at the end.
+    /// # Errors The source could not be read at the last attempt.
     pub(crate) fn watch<W: WatchTarget>(
         self,
         target: &mut W,
@@ -133,7 +135,8 @@ impl WatchLoop {
             away = None;
             let seconds = |then_ms: u64| now_ms.saturating_sub(then_ms).max(1) as f64 / 1000.0;
             let then = before.as_ref().map(|(reading, then_ms)| (reading, seconds(*then_ms)));
-            // The output's reader (`| head`) has seen enough.
+            // The target ends the loop, for instance because the reader of the output (`| head`)
+            // has exited.
             if !target.show(&now, then) {
                 break;
             }
@@ -151,7 +154,7 @@ impl WatchLoop {
     }
 }
 
-/// Sleeps: the sender never sends, so the timeout always elapses.
+/// Waits for this time: nothing is ever sent on the channel, so the timeout always elapses.
 fn pause(ms: u64) {
     let (_sender, receiver) = mpsc::channel::<()>();
     let _ = receiver.recv_timeout(Duration::from_millis(ms));

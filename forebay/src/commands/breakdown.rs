@@ -1,12 +1,12 @@
-//! Prints how an amount is divided: a line with a bar for each part.
+//! Prints the parts of an amount: a line with a bar for each part.
 
 use crate::bars::{BarStyle, Highlight};
 use crate::stdout::outln;
 
-/// Length of a whole bar.
+/// Length of the bar of the whole amount.
 const BAR_CELLS: u64 = 40;
 
-/// Prints each part with its percentage, then the sum and whether it is the whole.
+/// Prints each part with its percentage, then the sum of the parts and whether it equals the whole.
 pub(super) fn print(whole_name: &str, whole: u64, shares: &[(&str, u64)]) {
     let style = BarStyle::of_output();
     for (name, share) in shares {
@@ -17,8 +17,9 @@ pub(super) fn print(whole_name: &str, whole: u64, shares: &[(&str, u64)]) {
     let sum: u64 = shares.iter().map(|(_, share)| share).sum();
     let verdict = match sum == whole {
         true => format!("= {whole_name}"),
-        // The parts are read one after another while the server is working.
-        false => format!("{whole_name} is {whole}: off by {}", sum.abs_diff(whole)),
+        // The sum may differ, because the parts are read one after another while the server is
+        // working.
+        false => format!("{whole_name} is {whole}: the sum differs by {}", sum.abs_diff(whole)),
     };
     outln!("{}  {verdict}", line("sum", sum, whole));
 }

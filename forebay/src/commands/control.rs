@@ -29,8 +29,9 @@ pub(super) fn purge(args: &ArgMatches) -> Result<ExitCode, String> {
     if !answer.is_success {
         return Err(refusal(args, &answer.body));
     }
-    let ended =
-        ended.ok_or("the connection broke off: the purge may be incomplete; run it again")?;
+    let ended = ended.ok_or(
+        "the connection to the server was lost: the purge may be incomplete; run it again",
+    )?;
     if is_set(args, "json") {
         outln!("{ended}");
     } else if let Some(error) = ended.get("error").and_then(Value::as_str) {
@@ -66,8 +67,8 @@ fn purge_urls<'a>(
     Ok(if all_purged { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Sends a purge and shows its progress on a terminal. Returns the last line of the response, if it
-/// arrived.
+/// Sends a purge and shows its progress on a terminal. Returns the response, and its last line if
+/// that line arrived.
 fn purge_selected(
     address: &AdminAddress,
     path: &str,
@@ -89,13 +90,13 @@ fn purge_selected(
         ControlFlow::Continue(())
     });
     if is_shown {
-        // Back to the start, and clear the line.
+        // Returns to the start of the line and clears it.
         let _ = write!(io::stderr(), "\r\x1b[K");
     }
     Ok((answer?, ended))
 }
 
-/// Prints how many responses were purged, or would be.
+/// Prints the number of responses that were purged, or would be purged.
 fn tell(args: &ArgMatches, what: &str, value: &Value) {
     let count = |name| value.get(name).and_then(Value::as_u64);
     let bytes = count("bytes").filter(|bytes| *bytes > 0);

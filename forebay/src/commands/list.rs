@@ -12,9 +12,9 @@ use super::is_set;
 use super::selection::{query, refusal, size, time};
 use crate::admin_client::{ask_by_line, find};
 
-/// The end of a list.
+/// The way in which a list ended.
 enum ListEnd {
-    /// The server completed it; `after` is set if there may be more.
+    /// The server completed the list. `after` is set if there may be more entries.
     Whole {
         after: Option<String>,
     },
@@ -28,7 +28,8 @@ pub(super) fn run(args: &ArgMatches) -> Result<ExitCode, String> {
     let is_json = is_set(args, "json");
     let mut out = BufWriter::new(io::stdout().lock());
     let mut header = if is_json { "" } else { HEADER };
-    let mut end = ListEnd::Broken("the connection broke off: the list is incomplete".to_owned());
+    let mut end =
+        ListEnd::Broken("the connection to the server was lost: the list is incomplete".to_owned());
     let answer = ask_by_line(&address, ("GET", &path, ""), &mut |line| {
         let written = match shown(line, is_json) {
             Ok(text) => write!(out, "{}{text}", std::mem::take(&mut header)).is_ok(),
@@ -42,7 +43,7 @@ pub(super) fn run(args: &ArgMatches) -> Result<ExitCode, String> {
     if !answer.is_success {
         return Err(refusal(args, &answer.body));
     }
-    // The output's reader (`| head`) has seen enough.
+    // The flush fails if the reader of the output (`| head`) has exited.
     if out.flush().is_err() {
         return Ok(ExitCode::SUCCESS);
     }
@@ -59,10 +60,12 @@ pub(super) fn run(args: &ArgMatches) -> Result<ExitCode, String> {
 
 const HEADER: &str = "    AGE   FRESH USE VARY       SIZE  URL  TAGS\n";
 
-/// A line of the response as it is printed, or the end of the list.
+/// Returns a line of the response as it is printed, or the end of the list.
 fn shown(line: &str, is_json: bool) -> Result<String, ListEnd> {
     let Ok(value) = serde_json::from_str::<Value>(line) else {
-        return Err(ListEnd::Broken("the connection broke off: the list is incomplete".to_owned()));
+        return Err(ListEnd::Broken(
+            "the connection to the server was lost: the list is incomplete".to_owned(),
+        ));
     };
     if value.get("listed").is_some() {
         return Err(ListEnd::Whole { after: value["after"].as_str().map(str::to_owned) });
@@ -89,12 +92,13 @@ fn row(value: &Value) -> String {
     format!("{}\n", (row + &tags.join(",")).trim_end())
 }
 
-/// Tags come from the origin: control characters and direction marks are replaced.
+/// Replaces control characters and direction marks in a tag, which comes from the origin.
 fn printable(tag: &str) -> String {
     tag.chars().map(|c| if steers_terminal(c) { '\u{fffd}' } else { c }).collect()
 }
 
-/// Quotes a text for a shell: a URL comes from a client, and the line is meant to be copied.
+/// Quotes a text for a shell. The user may copy the printed line, and the URL in it comes from a
+/// client.
 fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }

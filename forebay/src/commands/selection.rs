@@ -3,10 +3,11 @@
 use clap::ArgMatches;
 use serde_json::Value;
 
-/// Arguments that are query parameters of the admin interface, under the same names.
+/// Arguments of commands that are passed to the admin interface as query parameters of the same
+/// names.
 const VALUES: [&str; 5] = ["host", "prefix", "tag", "site", "after"];
 
-/// The query for the selection, such as `?host=…`; empty without arguments.
+/// Returns the query for the selection, such as `?host=…`; empty if no such argument was given.
 pub(super) fn query(args: &ArgMatches, more: &[(&str, Option<String>)]) -> String {
     let text = |name: &str| args.try_get_one::<String>(name).ok().flatten().cloned();
     let values = VALUES.iter().map(|name| (*name, text(name))).chain(more.iter().cloned());
@@ -15,7 +16,7 @@ pub(super) fn query(args: &ArgMatches, more: &[(&str, Option<String>)]) -> Strin
     if parts.is_empty() { String::new() } else { format!("?{}", parts.join("&")) }
 }
 
-/// Percent-encodes every byte that a query does not hold literally.
+/// Percent-encodes every byte other than the unreserved characters of RFC 3986.
 fn encoded(text: &str) -> String {
     let mut encoded = String::new();
     for byte in text.bytes() {
@@ -29,7 +30,8 @@ fn encoded(text: &str) -> String {
     encoded
 }
 
-/// The message for a refusal: the rejected argument, and where the error is in it.
+/// Returns the message for a refused request. It names the rejected argument and marks the place of
+/// the error in its value.
 pub(super) fn refusal(args: &ArgMatches, body: &str) -> String {
     let answer: Value = serde_json::from_str(body).unwrap_or_default();
     let Some(error) = answer["error"].as_str() else {
@@ -48,14 +50,14 @@ pub(super) fn refusal(args: &ArgMatches, body: &str) -> String {
     }
 }
 
-/// The value, and below it a caret under the byte `at`.
+/// Returns the value, and below it a line with a caret under the byte `at`.
 fn with_caret(value: &str, at: usize) -> String {
     let shown: String = value.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
     let before = value.get(..value.floor_char_boundary(at)).unwrap_or_default();
     format!("  {shown}\n  {}^", " ".repeat(before.chars().count()))
 }
 
-/// A size with a binary unit.
+/// Returns a size with a binary unit.
 pub(super) fn size(bytes: u64) -> String {
     const UNITS: [&str; 5] = ["KiB", "MiB", "GiB", "TiB", "PiB"];
     let mut value = bytes as f64;
@@ -69,12 +71,12 @@ pub(super) fn size(bytes: u64) -> String {
     if unit == "B" { format!("{bytes} B") } else { format!("{value:.1} {unit}") }
 }
 
-/// A time in its largest useful unit, negative with a minus.
+/// Returns a time in its largest useful unit, with a minus sign if it is negative.
 pub(super) fn time(seconds: i64) -> String {
     const UNITS: [(u64, &str); 4] = [(86_400, "d"), (3_600, "h"), (60, "m"), (1, "s")];
     let sign = if seconds < 0 { "-" } else { "" };
     let seconds = seconds.unsigned_abs();
-    // A unit is used from twice its length on.
+    // A unit is used for times of at least twice its length.
     let unit = UNITS.iter().find(|(unit, _)| seconds >= 2 * unit);
     let (unit, name) = unit.copied().unwrap_or((1, "s"));
     format!("{sign}{}{name}", seconds / unit)

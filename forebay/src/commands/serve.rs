@@ -14,7 +14,7 @@ use forebay_server::engine::{Hooks, Running, StartError, start, upgrade};
 use super::is_set;
 use crate::logging;
 
-/// Ports to try after the default one, if none was given.
+/// Number of ports that are tried after the default port, if no port was given.
 const FURTHER_PORTS: u16 = 20;
 
 pub(super) fn run(args: &ArgMatches, filters: &Filters) -> Result<ExitCode, String> {
@@ -27,7 +27,7 @@ pub(super) fn run(args: &ArgMatches, filters: &Filters) -> Result<ExitCode, Stri
     finish(running)
 }
 
-/// Runs the server to its end.
+/// Runs the server until it exits.
 pub(super) fn finish(running: Running) -> Result<ExitCode, String> {
     match running.run() {
         Ok(true) => Ok(ExitCode::SUCCESS),
@@ -36,7 +36,7 @@ pub(super) fn finish(running: Running) -> Result<ExitCode, String> {
     }
 }
 
-/// Exit code when requests were cut off because the drain time was over.
+/// Exit code if requests were cut off at the end of the drain time.
 const EXIT_CUT: u8 = 3;
 
 /// The source of the configuration, read at the start and at each reload.
@@ -45,13 +45,14 @@ pub(super) struct ConfigInputs {
     pub(super) source: SiteSource,
     /// Name and value of each flag.
     pub(super) flags: Vec<(String, String)>,
-    /// Whether no port was given, so that another one will do if the default is in use.
+    /// Whether no port was given, so that the server may use another port if the default port is in
+    /// use.
     pub(super) any_port: bool,
     /// Filters for header rules.
     pub(super) filters: Filters,
 }
 
-/// A file, or an origin without a file.
+/// The source of the sites: a configuration file, or an origin without a file.
 #[derive(Clone)]
 pub(super) enum SiteSource {
     File(PathBuf),
@@ -100,10 +101,10 @@ pub(super) fn flags(args: &ArgMatches) -> Vec<(String, String)> {
     values.collect()
 }
 
-/// Starts a server; if no port was given and the default one is in use, on one of the next ports.
+/// Starts a server. If no port was given and the default port is in use, the server uses one of the
+/// next ports.
 ///
-/// # Errors
-/// The text is a message for the user, with all errors of a configuration.
+/// # Errors The text is a message for the user. For an invalid configuration it lists all errors.
 pub(super) fn start_with(inputs: ConfigInputs) -> Result<Running, String> {
     let config = inputs.load().map_err(|errors| errors.to_string())?;
     let level = Rc::new(logging::begin(config.server.log_level));

@@ -48,7 +48,7 @@ fn print_table(values: &Map<String, Value>) {
     print_shares(values);
 }
 
-/// Prints how the cache's budget is divided: seven parts, and whether they add up.
+/// Prints the seven parts of the cache's budget, and whether they add up to the budget.
 fn print_shares(values: &Map<String, Value>) {
     let number = |name: &str| values.get(&format!("cache_{name}_bytes")).and_then(Value::as_u64);
     let Some(budget) = number("budget") else {

@@ -22,7 +22,7 @@ pub(super) fn run(args: &ArgMatches, filters: &Filters) -> Result<ExitCode, Stri
     finish(running)
 }
 
-/// Prints what to open and type to see a miss, a hit, a collapse and a purge.
+/// Prints an address to open, and commands that show a miss, a hit, a collapse and a purge.
 fn explain(running: &Running) -> io::Result<()> {
     let url = format!("http://{}", running.address);
     let me = std::env::args().next().unwrap_or_else(|| "forebay".to_owned());
@@ -37,7 +37,7 @@ Open {url}/ in a browser, or try this in another terminal:
                        (twice: first fwd=uri-miss; stored, then hit)
   never stored         curl -si {url}/time | grep -i cache-status
   a collapse           for i in 1 2 3 4; do curl -s {url}/slow & done; wait
-                       (four clients, one request to the origin, every line as it comes)
+                       (four clients, one request to the origin, every line as it arrives)
   a range              curl -s -r 0-99 {url}/
   a purge              {me} purge --admin {admin} {url}/
   256 MiB              curl -o /dev/null {url}/large

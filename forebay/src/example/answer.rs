@@ -6,24 +6,23 @@ use std::time::Duration;
 
 use super::pages::{self, ExamplePage, page};
 
-/// Limits of a request head; Forebay's own are lower.
+/// The limits of a request head. Forebay's own limits are lower.
 const LINE_BYTES_MAX: u64 = 64 << 10;
 const LINES_MAX: usize = 1000;
 
-/// The answer to any method but GET and HEAD: the pages are read-only.
+/// The answer to any method other than GET and HEAD, because the pages are read-only.
 const REFUSAL: &str = "HTTP/1.1 405 Method Not Allowed\r\nAllow: GET, HEAD\r\n\
      Connection: close\r\nContent-Length: 0\r\n\r\n";
 
 /// Serves the requests of one connection until it ends.
 ///
-/// # Errors
-/// The connection broke off, or the input is no request.
+/// # Errors The connection was lost, or the input is not a request.
 pub(super) fn serve(stream: &TcpStream) -> io::Result<()> {
     stream.set_nodelay(true)?;
     let mut reader = BufReader::new(stream);
     while let Some((method, path)) = read_head(&mut reader)? {
         if method != "GET" && method != "HEAD" {
-            // The request may have a body, which is not read: close the connection.
+            // The connection is closed, because the request may have a body, which is not read.
             return { stream }.write_all(REFUSAL.as_bytes());
         }
         write_page(stream, &method, &page(&path))?;
@@ -31,7 +30,7 @@ pub(super) fn serve(stream: &TcpStream) -> io::Result<()> {
     Ok(())
 }
 
-/// Method and path of the next request; `None` at the end of the connection.
+/// Returns the method and the path of the next request; `None` at the end of the connection.
 fn read_head(reader: &mut BufReader<&TcpStream>) -> io::Result<Option<(String, String)>> {
     let mut first = String::new();
     for count in 0..LINES_MAX {

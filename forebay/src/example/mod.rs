@@ -1,7 +1,7 @@
 //! The built-in example site of `forebay try`: a small origin that is slow on purpose.
 //!
-//! It uses plain threads and blocking sockets, listens on loopback only, and serves only Forebay.
-//! It is not a model of a good origin.
+//! The site uses plain threads and blocking sockets, listens on loopback only, and serves only
+//! Forebay. It is not a model of a good origin.
 
 mod answer;
 mod pages;
@@ -11,7 +11,7 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Concurrent connections; Forebay keeps far fewer.
+/// Largest number of concurrent connections. Forebay keeps far fewer.
 const CONNECTIONS_MAX: usize = 512;
 
 /// Starts the site on a free loopback port.
@@ -33,10 +33,10 @@ fn accept(listener: &TcpListener) {
             continue;
         }
         let place = ConnectionSlot(Arc::clone(&open));
-        // Without a thread the connection is closed, and Forebay answers 502.
+        // If no thread can be started, the connection is closed, and Forebay answers 502.
         let _ = std::thread::Builder::new().name("example-page".to_owned()).spawn(move || {
             let _place = place;
-            // A connection that breaks off needs no handling.
+            // A lost connection needs no handling.
             let _ = answer::serve(&stream);
         });
     }

@@ -11,11 +11,11 @@ pub(super) struct ExamplePage {
 
 /// How the body of a page is sent.
 pub(super) enum PageBody {
-    /// At once, after a delay.
+    /// The whole text is sent at once, after a delay.
     Text { text: String, delay_ms: u64, missing: bool },
-    /// In chunks, with a pause after each.
+    /// The lines are sent as chunks, with a pause after each chunk.
     Slow { lines: Vec<String>, pause_ms: u64 },
-    /// A body of this size.
+    /// A body of this size is sent, which consists of a single repeated byte.
     Large { bytes: u64 },
 }
 
@@ -38,12 +38,13 @@ impl ExamplePage {
 /// Time that this origin takes to render a page.
 const RENDER_MS: u64 = 120;
 
-/// Larger than the default limit of stored bodies; 1 GiB would take too long to try.
+/// Length of the large page, which exceeds the default limit for stored bodies. A length such as 1
+/// GiB would take too long to try.
 const LARGE_BYTES: u64 = 256 << 20;
 
 const HTML: &str = "text/html; charset=utf-8";
 
-/// The page at a path.
+/// Returns the page at a path.
 pub(super) fn page(path: &str) -> ExamplePage {
     let path = path.split('?').next().unwrap_or_default();
     match path {
@@ -83,7 +84,7 @@ fn missing() -> ExamplePage {
     ExamplePage { content_type: "text/plain; charset=utf-8", cache_control: "no-store", body }
 }
 
-/// Seconds since 1970: enough to recognise a stored copy.
+/// Returns the seconds since 1970, which are precise enough to recognise a stored copy.
 fn now() -> u64 {
     SystemTime::UNIX_EPOCH.elapsed().map_or(0, |elapsed| elapsed.as_secs())
 }
@@ -127,7 +128,7 @@ const STYLE: &str = "body { font: 17px/1.5 Georgia, serif; max-width: 46em; marg
      figure { margin: 0; text-align: center; font-size: 14px }\n\
      img { border-radius: 6px }\na { color: #0b6e7f }\n";
 
-/// A small picture whose colours and waves depend on its name.
+/// Returns a small SVG picture whose colours and waves depend on its name.
 fn picture(name: &str) -> String {
     let seed = name.bytes().fold(7u32, |sum, byte| sum.wrapping_mul(31) ^ u32::from(byte));
     let hue = 170 + seed % 60;

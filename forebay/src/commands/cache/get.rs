@@ -26,10 +26,12 @@ pub(super) fn run(reader: &StoreReader, args: &ArgMatches) -> Result<ExitCode, S
     }
     let mut head = Vec::new();
     if !write_stored_head(record.head(), &mut head) {
-        return Ok(missing(&format!("{url}: stored by another version of this program")));
+        return Ok(missing(&format!(
+            "{url}: the stored head is of another version of this program and cannot be read"
+        )));
     }
     let mut out = io::stdout().lock();
-    // The output's reader may close the pipe early.
+    // The reader of the output may close the pipe early.
     let _ = out.write_all(&head);
     let is_whole = write_body(reader, &record, &mut out);
     let _ = out.flush();
@@ -39,7 +41,7 @@ pub(super) fn run(reader: &StoreReader, args: &ArgMatches) -> Result<ExitCode, S
     }
 }
 
-/// Returns false if a part of the body is missing.
+/// Writes the body. Returns false if a part of it is missing.
 fn write_body(reader: &StoreReader, record: &CopiedRecord, out: &mut impl Write) -> bool {
     let Some(long) = record.long_body() else {
         // A head record of a long body without a body id has no body here.

@@ -19,7 +19,7 @@ struct ListedEntry<'a> {
     parts: KeyParts<'a>,
     text: Option<KeyText>,
     age_s: u64,
-    /// Seconds until it is stale; `None` if it never is.
+    /// Seconds until the response is stale; `None` if it never becomes stale.
     fresh_s: Option<i64>,
 }
 
@@ -118,7 +118,7 @@ pub(super) fn run(reader: &StoreReader, args: &ArgMatches) -> ExitCode {
             true => shown.write_json(&mut out),
             false => shown.write_line(&mut out),
         };
-        // The output's reader (`| head`) has seen enough.
+        // A write fails if the reader of the output (`| head`) has exited.
         if written.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     });
     let _ = out.flush();

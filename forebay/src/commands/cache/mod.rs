@@ -1,6 +1,6 @@
 //! `forebay cache`: reads the cache of a running or stopped server.
 //!
-//! Nothing here writes to the cache or blocks its users.
+//! These commands do not write to the cache, and do not block the servers that use it.
 
 mod check;
 mod get;
@@ -48,7 +48,7 @@ fn begin(args: &ArgMatches) -> Result<ExitCode, String> {
     }
 }
 
-/// The cache file, named by its directory or directly.
+/// Returns the path of the cache file. `place` is the file itself or its directory.
 fn file_at(place: &Path) -> Result<PathBuf, String> {
     let shown = place.display();
     let found = fs::metadata(place).map_err(|error| format!("{shown}: {error}"))?;
@@ -65,7 +65,7 @@ fn file_at(place: &Path) -> Result<PathBuf, String> {
     }
 }
 
-/// The printed name of a record kind.
+/// Returns the printed name of a kind of record.
 fn name_of(kind: RecordKind) -> &'static str {
     match kind {
         RecordKind::Whole => "whole",

@@ -4,7 +4,7 @@ use std::io::{self, IsTerminal, Write};
 
 use forebay_server::clock::monotonic_ms;
 
-/// Shorter operations show nothing.
+/// Time in milliseconds before the first progress line: shorter operations show nothing.
 const FIRST_MS: u64 = 500;
 
 const BETWEEN_MS: u64 = 100;

@@ -16,10 +16,10 @@ use crate::stdout::outln;
 const KINDS: [RecordKind; 4] =
     [RecordKind::Whole, RecordKind::LongHead, RecordKind::Fragment, RecordKind::Base];
 
-/// Values of the use count of a record.
+/// Number of values of a record's use count, 0 to 3.
 const USES: usize = 4;
 
-/// The records of one kind.
+/// The totals of the records of one kind.
 #[derive(Clone, Copy, Debug, Default)]
 struct KindTotals {
     count: u64,
@@ -73,7 +73,7 @@ fn segments_of(stats: &RegionStats) -> [(&'static str, u64); 6] {
     ]
 }
 
-/// The number of threads attached to the cache, of all its servers.
+/// Returns a text about the number of threads that are attached to the cache, in all its servers.
 fn participants(reader: &StoreReader) -> String {
     let all = reader.participants();
     let is_dead = |status| matches!(status, ParticipantStatus::Dead | ParticipantStatus::Sweeping);

@@ -1,4 +1,4 @@
-//! Finds the counter file that a command is about.
+//! Finds the counter file that a command reads.
 
 use std::path::{Path, PathBuf};
 
@@ -8,7 +8,8 @@ use forebay_shm::CounterReader;
 
 use crate::runtime_files::{list, with_extension};
 
-/// The named file; without a name that of the only running server, else the only one found.
+/// Returns the named file. Without a name, returns the file of the only running server or, if no
+/// server is running, the only file in the runtime directory.
 pub(super) fn find(file: Option<&String>) -> Result<PathBuf, String> {
     match file {
         Some(file) => Ok(PathBuf::from(file)),
@@ -32,7 +33,7 @@ fn only_one(dir: &Path) -> Result<PathBuf, String> {
             dir.display()
         )),
         (0, _) => Err(format!(
-            "no server is running, and several left a counter file; choose one:\n{}",
+            "no server is running, and several counter files remain; choose one:\n{}",
             list(&dead)
         )),
         _ => Err(format!("several servers are running; choose the file of one:\n{}", list(&alive))),

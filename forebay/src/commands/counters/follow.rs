@@ -1,4 +1,4 @@
-//! Reads a counter file repeatedly and follows its replacements.
+//! Reads a counter file repeatedly, and continues with the new file when a server replaces it.
 
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -21,15 +21,15 @@ pub(super) struct CounterSnapshot {
     pub(super) is_alive: bool,
     /// The process that wrote the previous file, if the file was replaced.
     pub(super) earlier_pid: Option<u32>,
-    /// The file was deleted; its mapping is still readable.
+    /// Whether the file was deleted. Its mapping is still readable.
     pub(super) is_removed: bool,
 }
 
 impl FileFollower {
     /// Opens the counter file at `path`.
     ///
-    /// # Errors
-    /// The text is a message for the user.
+    /// # Errors The file cannot be opened or is not a counter file; the text is a message for the
+    /// user.
     pub(super) fn open(path: PathBuf) -> Result<FileFollower, String> {
         let reader = open(&path)?;
         Ok(FileFollower { path, reader, earlier_pid: None })
@@ -39,7 +39,8 @@ impl FileFollower {
         &self.path
     }
 
-    /// Reads the file that has the path now: a server that restarts makes a new one.
+    /// Reads the file that is at the path now, because a server that restarts creates a new file
+    /// there.
     ///
     /// # Errors
     /// The new file is damaged or not a counter file.
@@ -50,7 +51,8 @@ impl FileFollower {
             self.earlier_pid = Some(self.reader.writer().pid);
             self.reader = newer;
         }
-        // Values first: if the writer is alive after they were read, they are not its last.
+        // The values are read before the writer's state: if the writer is alive afterwards, these
+        // are not its last values.
         let values = self.reader.values().map(|(_, value)| value).collect();
         let writer = self.reader.writer();
         Ok(CounterSnapshot {
@@ -69,12 +71,12 @@ fn open(path: &Path) -> Result<Rc<CounterReader>, String> {
 }
 
 impl CounterSnapshot {
-    /// Whether both snapshots are of the same file, so that values are comparable.
+    /// Whether both snapshots are of the same file, so that their values can be compared.
     pub(super) fn is_of_same_file(&self, other: &CounterSnapshot) -> bool {
         Rc::ptr_eq(&self.reader, &other.reader)
     }
 
-    /// Each counter with its value.
+    /// Iterates over the counters with their values.
     pub(super) fn counters(&self) -> impl Iterator<Item = (&ReadDef, &CounterValue)> {
         self.reader.defs().iter().zip(&self.values)
     }

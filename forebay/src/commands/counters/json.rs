@@ -1,4 +1,4 @@
-//! Counters as one JSON object.
+//! Prints counters as one JSON object.
 
 use std::path::Path;
 
@@ -8,7 +8,8 @@ use serde_json::{Map, Value, json};
 use super::follow::CounterSnapshot;
 use super::rows::{change, count};
 
-/// A snapshot and, if there is an earlier one, the changes per second.
+/// Returns a snapshot as JSON, with the changes per second since an earlier snapshot, if there is
+/// one.
 pub(super) fn table(
     path: &Path,
     now: &CounterSnapshot,

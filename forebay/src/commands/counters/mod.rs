@@ -31,7 +31,7 @@ pub(super) fn run(args: &ArgMatches) -> Result<ExitCode, String> {
     WatchLoop { interval_ms: interval_of(args), tables, is_live }.watch(&mut counters, first)
 }
 
-/// The command's options.
+/// The options of `forebay counters`, and the file that it reads.
 struct Counters {
     follower: FileFollower,
     is_json: bool,

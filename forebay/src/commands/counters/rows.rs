@@ -1,4 +1,5 @@
-//! The rows of a counter table: one per number; a histogram has its own row and one per bar.
+//! The rows of a counter table. A number has one row; a histogram has a row of its own and one for
+//! each bar.
 
 use forebay_shm::{Bucket, CounterValue, HistogramValue};
 
@@ -6,21 +7,22 @@ use forebay_shm::{Bucket, CounterValue, HistogramValue};
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct CounterRow {
     pub(super) name: String,
-    /// The row's share of the largest bar of its histogram.
+    /// The value of the row and that of the largest bar of its histogram, if the row is a bar.
     pub(super) bar: Option<(u64, u64)>,
     pub(super) value: u64,
     /// Change since the previous table; `None` if it is unknown.
     pub(super) change: Option<i64>,
 }
 
-/// A histogram: its own row, and the bars below.
+/// The rows of a histogram: its own row, and the bars below it.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct HistogramRows {
     pub(super) head: CounterRow,
     pub(super) buckets: Vec<CounterRow>,
 }
 
-/// The part of a value that has a rate; for a histogram, the number of values.
+/// Returns the part of a value that has a rate: a number itself, or the number of values in a
+/// histogram.
 pub(super) fn count(value: &CounterValue) -> u64 {
     match value {
         CounterValue::Number(number) => *number,
@@ -28,7 +30,7 @@ pub(super) fn count(value: &CounterValue) -> u64 {
     }
 }
 
-/// The change of a value; negative if a gauge has fallen.
+/// Returns the change of a value, which is negative if a gauge has fallen.
 pub(super) fn change(now: u64, before: u64) -> i64 {
     now.wrapping_sub(before).cast_signed()
 }
@@ -43,7 +45,7 @@ impl CounterRow {
         self.change.is_some_and(|change| change != 0)
     }
 
-    /// Whether the value is zero and was zero.
+    /// Whether the value is zero and has not changed since the previous table.
     pub(super) fn is_nothing(&self) -> bool {
         self.value == 0 && !self.has_changed()
     }
@@ -72,8 +74,8 @@ impl HistogramRows {
         HistogramRows { head, buckets: span.map(bucket).collect() }
     }
 
-    /// At most `bars_max` bars, each with its share of the largest; neighbours are merged as
-    /// needed.
+    /// Returns at most `bars_max` bars, with their lengths relative to the largest bar. Adjacent
+    /// bars are merged if there are more.
     pub(super) fn drawn(&self, bars_max: usize) -> Vec<CounterRow> {
         let together = self.buckets.len().div_ceil(bars_max.max(1)).max(1);
         let mut bars: Vec<CounterRow> = self.buckets.chunks(together).filter_map(merged).collect();
@@ -85,7 +87,7 @@ impl HistogramRows {
     }
 }
 
-/// Merges neighbours into one bar up to the bound of the last.
+/// Merges adjacent bars into one bar, which has the bound of the last.
 fn merged(rows: &[CounterRow]) -> Option<CounterRow> {
     let value = rows.iter().fold(0, |sum: u64, row| sum.wrapping_add(row.value));
     let change = rows.iter().map(|row| row.change).sum();
@@ -104,7 +106,7 @@ fn above(histogram: &HistogramValue) -> String {
     format!("> {}", bound.unwrap_or(0))
 }
 
-/// The mean and the 99th percentile.
+/// Returns the mean and the 99th percentile as text; empty for an empty histogram.
 fn summary(histogram: &HistogramValue) -> String {
     let Some((mean, bucket)) = histogram.mean().zip(histogram.percentile(99)) else {
         return String::new();

@@ -9,13 +9,13 @@ use super::rows::{CounterRow, HistogramRows};
 use crate::bars::{BarStyle, Highlight};
 use crate::screen::Screen;
 
-/// Width of the names, with the summaries of histograms.
+/// Width of the column of names, which also holds the summaries of histograms.
 const NAME_CELLS: usize = 44;
 
 /// Width of a bucket's label; the rest of the column is for its bar.
 const LABEL_CELLS: usize = 8;
 
-/// Each histogram keeps at least this many bars, at the expense of numbers.
+/// Smallest number of bars to which a histogram is reduced before numbers are hidden.
 const BARS_MIN: usize = 3;
 
 /// The content of one table.
@@ -38,16 +38,17 @@ struct TableContent {
 struct VisibleRows {
     rows: Vec<CounterRow>,
     hidden: usize,
-    /// How many hidden rows are not zero.
+    /// Number of hidden rows whose value is not zero.
     hidden_counts: usize,
 }
 
 impl CounterTable<'_> {
-    /// As many rows as fit on the screen, or all.
+    /// Returns the table with as many rows as fit on the screen, or with all rows if there is no
+    /// screen.
     pub(super) fn text(&self, screen: Option<Screen>, style: BarStyle) -> String {
         let head = format!("{}\n{}\n", self.title(), self.columns());
         let shown = self.content().shown(screen.map_or(usize::MAX, |screen| {
-            // Each row is as long as the headings, and a note may follow.
+            // Each row is as long as the line of headings, and a note may follow the rows.
             screen.lines_beside(&format!("{head}-")) / screen.lines_of(&self.columns())
         }));
         let rows = shown.rows.iter().map(|row| self.line(row, style));
@@ -124,8 +125,8 @@ impl CounterTable<'_> {
 }
 
 impl TableContent {
-    /// Hides rows in this order: zeros first, then bars are merged down to a few, then the last
-    /// numbers go.
+    /// Selects the rows for a table of at most `room` rows. Rows with zeros are hidden first; then
+    /// bars are merged down to a few for each histogram; then the last numbers are hidden.
     fn shown(self, room: usize) -> VisibleRows {
         let TableContent { numbers, histograms } = self;
         let counts = numbers.iter().filter(|row| !row.is_nothing()).count();
@@ -147,7 +148,7 @@ impl TableContent {
         }
         let (hidden, hidden_counts) = (all - rows.len(), counts.saturating_sub(rows.len()));
         rows.extend(below);
-        // At least one row on any screen.
+        // A screen shows at least one row.
         rows.truncate(room.max(1));
         VisibleRows { rows, hidden, hidden_counts }
     }
@@ -157,8 +158,10 @@ impl VisibleRows {
     fn note(&self) -> Option<String> {
         match (self.hidden, self.hidden_counts) {
             (0, _) => None,
-            (hidden, 0) => Some(format!("{hidden} more are 0")),
-            (hidden, counts) => Some(format!("{hidden} not shown, {} of them 0", hidden - counts)),
+            (hidden, 0) => Some(format!("{hidden} more counters are 0")),
+            (hidden, counts) => {
+                Some(format!("{hidden} counters not shown, {} of them 0", hidden - counts))
+            }
         }
     }
 }

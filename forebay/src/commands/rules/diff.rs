@@ -3,17 +3,20 @@
 /// A line of one list or of both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct DiffLine<'a> {
-    /// A blank if it is in both, `-` if only in the first, `+` if only in the second.
+    /// A blank if the line is in both lists, `-` if it is only in the first, `+` if it is only in
+    /// the second.
     pub(super) mark: char,
     pub(super) text: &'a str,
 }
 
-/// Merges two lists into the shortest list that has the lines of both in their order.
+/// Merges two lists into the shortest list that contains the lines of both lists in their order.
 ///
-/// It builds a table with one cell per pair of lines; heads have at most 1,000 lines.
+/// The function builds a table with one cell for each pair of lines, which is acceptable because
+/// heads have at most about a thousand lines.
 pub(super) fn diff<'a>(old: &'a [String], new: &'a [String]) -> Vec<DiffLine<'a>> {
     let width = new.len() + 1;
-    // At `i, j`: the length of the longest common subsequence of the rest of both.
+    // The cell at `i, j` is the length of the longest common subsequence of `old[i..]` and
+    // `new[j..]`.
     let mut common = vec![0_u32; (old.len() + 1) * width];
     for i in (0..old.len()).rev() {
         for j in (0..new.len()).rev() {

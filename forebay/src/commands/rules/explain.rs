@@ -18,7 +18,7 @@ use super::{explain_json, scope_of, texts};
 use crate::commands::is_set;
 use crate::stdout::outln;
 
-/// Longer lines push their results to the right.
+/// Largest width of the column of lines. A longer line pushes its result to the right.
 const LINE_WIDTH_MAX: usize = 76;
 
 pub(super) fn run(args: &ArgMatches, filters: &Filters) -> Result<ExitCode, String> {
@@ -35,7 +35,7 @@ pub(super) fn run(args: &ArgMatches, filters: &Filters) -> Result<ExitCode, Stri
     Ok(ExitCode::SUCCESS)
 }
 
-/// The request, the response and the surroundings that the arguments describe.
+/// Returns the request, the response and the environment that the arguments describe.
 fn exchange(args: &ArgMatches) -> Result<TrialExchange, String> {
     let request = args.get_one::<String>("request").map(String::as_str).unwrap_or_default();
     let mut fields: Vec<String> = texts(args, "header").cloned().collect();
@@ -84,7 +84,7 @@ fn print(planned: &PlannedRules, exchange: &TrialExchange, course: &TrialResult)
     }
 }
 
-/// Marks removed lines with `-`, new ones with `+`.
+/// Prints the lines of both lists. Removed lines are marked `-`, added lines `+`.
 fn print_lines(title: &str, old: &[String], new: &[String]) {
     outln!("\n{title}");
     for line in diff(old, new) {
@@ -107,7 +107,7 @@ fn print_hook(planned: &PlannedRules, trace: &HookTrace) {
     }
 }
 
-/// Width of the longest line that is shown.
+/// Returns the width of the longest line that is shown, up to the limit.
 fn width_of(planned: &PlannedRules, trace: &HookTrace) -> usize {
     let widths = trace.rules.iter().flat_map(|rule| {
         let file = planned.place(rule.number).0;

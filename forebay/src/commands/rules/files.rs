@@ -12,18 +12,19 @@ use forebay_rules::limits::FILE_BYTES_MAX;
 
 /// A rule file and its findings.
 pub(super) struct RuleFile {
-    /// The name as given.
+    /// The name of the file as given.
     pub(super) name: String,
     pub(super) text: String,
-    /// The scope in which it is valid; if none, the one with the fewest errors.
+    /// The scope in which the file is valid. If it is valid in none, the scope with the fewest
+    /// errors.
     pub(super) scope: RuleScope,
-    /// The requested scopes in which it is valid.
+    /// The requested scopes in which the file is valid.
     pub(super) valid: Vec<RuleScope>,
     /// The rules, read for `scope`.
     pub(super) read: ParsedFile,
 }
 
-/// The name of a scope on the command line.
+/// Returns the name of a scope on the command line.
 pub(super) fn name_of(scope: RuleScope) -> &'static str {
     match scope {
         RuleScope::Server => "server",
@@ -31,7 +32,7 @@ pub(super) fn name_of(scope: RuleScope) -> &'static str {
     }
 }
 
-/// The name of a scope in a sentence.
+/// Returns the name of a scope in a sentence.
 pub(super) fn whose(scope: RuleScope) -> &'static str {
     match scope {
         RuleScope::Server => "rules of the server",
@@ -44,7 +45,8 @@ pub(super) fn scope_named(word: &str) -> Option<RuleScope> {
 }
 
 impl RuleFile {
-    /// Reads a file for this scope, or for the one that fits; rules may run these filters.
+    /// Reads a file for this scope or, if none is given, for the scope that fits. Rules may run
+    /// these filters.
     ///
     /// # Errors
     /// The file cannot be read; the text is a message for the user.
@@ -61,7 +63,7 @@ impl RuleFile {
             .collect();
         let usable = reads.iter().filter(|(_, (_, read))| read.is_usable());
         let valid = usable.map(|(scope, _)| *scope).collect();
-        // The sort is stable: of two with as many errors the first stays in front.
+        // The sort is stable, so of two scopes with the same number of errors the first one wins.
         reads.sort_by_key(|(_, (_, read))| count(read, Severity::Error));
         let (scope, (text, read)) = reads.swap_remove(0);
         Ok(RuleFile { name: name.to_owned(), text, scope, valid, read })
@@ -71,7 +73,7 @@ impl RuleFile {
         count(&self.read, severity)
     }
 
-    /// Every finding, with its line and a caret.
+    /// Iterates over all findings, each with its line and carets.
     pub(super) fn findings(&self) -> impl Iterator<Item = DiagnosticDisplay<'_>> {
         let shown =
             |diagnostic| DiagnosticDisplay { file: &self.name, text: &self.text, diagnostic };
@@ -85,8 +87,8 @@ fn count(read: &ParsedFile, severity: Severity) -> usize {
 
 /// Reads a file as text.
 ///
-/// # Errors
-/// The file cannot be read, or is not UTF-8; the text is a message with its name.
+/// # Errors The file cannot be read or is not UTF-8. The text is a message that begins with the
+/// name of the file.
 pub(super) fn text_of(name: &str) -> Result<String, String> {
     let bytes = bytes_of(Path::new(name)).map_err(|error| format!("{name}: {error}"))?;
     forebay_rules::decode(bytes).map_err(|(_, problem)| {
@@ -95,7 +97,8 @@ pub(super) fn text_of(name: &str) -> Result<String, String> {
     })
 }
 
-/// Reads at most one byte more than the limit, which shows that a file is too large.
+/// Reads a file, up to one byte more than the limit. The surplus byte shows that the file is too
+/// large.
 fn bytes_of(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     File::open(path)?.take(FILE_BYTES_MAX as u64 + 1).read_to_end(&mut bytes)?;

@@ -1,5 +1,5 @@
-//! Sends a request through the hooks as a server does, without one. The rules' effects on a message
-//! are applied by the same code as in a server: `forebay_rules::apply`.
+//! Sends a request through the hooks as a server does, but needs no server. The effects of the
+//! rules are applied to messages by the same code as in a server: `forebay_rules::apply`.
 
 use forebay_rules::apply::{
     AnswerHead, MessageLimits, OwnAnswer, RequestText, RuleScratch, RuledMessage, RuledRequest,
@@ -17,7 +17,7 @@ use super::world::TrialWorld;
 #[derive(Debug)]
 pub(super) struct TrialExchange {
     pub(super) request: TrialRequest,
-    /// The origin's response, or the stored one on a hit.
+    /// The origin's response or, on a hit, the stored response.
     pub(super) answer: TrialResponse,
     pub(super) world: TrialWorld,
 }
@@ -26,22 +26,22 @@ pub(super) struct TrialExchange {
 #[derive(Debug)]
 pub(super) struct TrialResult {
     pub(super) hooks: Vec<HookTrace>,
-    /// The request to the origin, without fields that the server adds; `None` if none is sent.
+    /// The request to the origin, without fields that the server adds; `None` if no request is
+    /// sent.
     pub(super) to_origin: Option<Vec<String>>,
     /// The response before rules changed it.
     pub(super) before: TrialResponse,
     /// The response to the client, without fields that the server adds.
     pub(super) answer: TrialResponse,
-    /// The body of a response made by rules.
+    /// The body of a response that rules made.
     pub(super) body: Option<String>,
-    /// The hook whose rules responded.
+    /// The hook whose rules answered the request.
     pub(super) answered_at: Option<Hook>,
 }
 
-/// Runs the rules of all hooks, or of one.
+/// Runs the rules of all hooks, or of a single hook.
 ///
-/// # Errors
-/// The rules made an invalid request.
+/// # Errors The rules made the request invalid.
 pub(super) fn run(
     program: &Program,
     exchange: &TrialExchange,
@@ -91,7 +91,7 @@ enum RequestOutcome {
     Answered(OwnAnswer),
 }
 
-/// The body that rules set for a response of our own.
+/// The body that rules set for a response that Forebay makes itself.
 type NewBody = Option<Box<[u8]>>;
 
 struct TrialFlow<'a> {
@@ -152,7 +152,7 @@ impl TrialFlow<'_> {
         TrialRequest::check(into).map(RequestOutcome::Changed)
     }
 
-    /// The response to a request that rules answered.
+    /// Returns the result for a request that rules answered.
     fn answered(
         mut self,
         hook: Hook,
@@ -202,7 +202,8 @@ impl TrialFlow<'_> {
         Ok(TrialResponse { status, fields, reason: None })
     }
 
-    /// The response to the client, and the body that rules set for one of our own.
+    /// Returns the response to the client, and the body that rules set for a response that Forebay
+    /// makes itself.
     fn send_response(
         &mut self,
         answer: TrialResponse,

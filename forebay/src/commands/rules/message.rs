@@ -1,4 +1,4 @@
-//! The request and the response that rules are tried on.
+//! The request and the response on which rules are tried.
 
 use forebay_http::fields::FieldBlock;
 use forebay_http::request::RequestHead;
@@ -8,10 +8,11 @@ use forebay_rules::apply::{MessageLimits, OwnAnswer, RequestText, RequestView};
 use forebay_rules::run::Url;
 use forebay_server::config::ServerSettings;
 
-/// The host of a request that names none.
+/// The host of a request that does not name a host.
 const HOST: &str = "example.org";
 
-/// A request head, parsed as a server does. It has a Host line, and a target without a host.
+/// A request head, parsed by the parser of a server. It has a Host line, and a target without a
+/// host.
 #[derive(Debug)]
 pub(super) struct TrialRequest(RequestText);
 
@@ -19,13 +20,13 @@ pub(super) struct TrialRequest(RequestText);
 #[derive(Clone, Debug)]
 pub(super) struct TrialResponse {
     pub(super) status: u16,
-    /// The reason phrase, if it is not the usual one.
+    /// The reason phrase, if rules have set one.
     pub(super) reason: Option<Vec<u8>>,
     pub(super) fields: FieldBlock,
 }
 
 impl TrialRequest {
-    /// Parses `METHOD URL`, `METHOD /path` or `/path`, with lines `Name: value`.
+    /// Makes a request from `METHOD URL`, `METHOD /path` or `/path`, and field lines `Name: value`.
     ///
     /// # Errors
     /// A server would refuse the request.
@@ -69,14 +70,14 @@ impl TrialRequest {
         self.0.head()
     }
 
-    /// The request as rules see it.
+    /// Returns the request as rules see it.
     pub(super) fn view<'a>(&'a self, original: Url<'a>) -> RequestView<'a> {
         let head = self.head();
         let method = head.method().as_bytes();
         RequestView { method, url: self.url(), original, fields: head.fields() }
     }
 
-    /// The field lines as sent.
+    /// Returns the field lines as sent.
     pub(super) fn fields(&self) -> FieldBlock {
         let mut block = FieldBlock::new();
         self.head().fields().iter().for_each(|field| block.push_field(field));
@@ -88,7 +89,7 @@ impl TrialRequest {
         target.map_or(Url::default(), |target| Url::new(target.authority, target.path_query))
     }
 
-    /// The request line and the fields.
+    /// Returns the request line and the field lines.
     pub(super) fn lines(&self) -> Vec<String> {
         let lines = self.0.bytes().split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii_end);
         lines.take_while(|line| !line.is_empty()).map(shown).collect()
@@ -104,7 +105,7 @@ impl TrialResponse {
         Ok(TrialResponse { status, reason: None, fields: block_of(fields)? })
     }
 
-    /// The response that a server makes for rules.
+    /// Returns the response that a server makes from an answer of rules.
     ///
     /// # Errors
     /// The rules left invalid field lines.
@@ -115,7 +116,7 @@ impl TrialResponse {
         Ok(TrialResponse { status: own.status(), reason: None, fields })
     }
 
-    /// The head as sent, without the empty line, and the offset of the fields.
+    /// Returns the head as sent, without the empty line, and the offset of its first field line.
     pub(super) fn text(&self) -> (Vec<u8>, usize) {
         let mut text = Vec::new();
         write::status_line_with(&mut text, self.status, self.reason.as_deref());
@@ -124,7 +125,7 @@ impl TrialResponse {
         (text, fields_start)
     }
 
-    /// Parses a head of the form that [`TrialResponse::text`] returns.
+    /// Parses a head that [`TrialResponse::text`] wrote and rules may have changed.
     ///
     /// # Errors
     /// The rules left invalid field lines.
@@ -132,12 +133,12 @@ impl TrialResponse {
         let mut parts = text.splitn(2, |byte| *byte == b'\n');
         let line = parts.next().unwrap_or_default().trim_ascii_end();
         let fields = FieldBlock::parse(parts.next().unwrap_or_default()).ok_or(NO_FIELDS)?;
-        // The reason follows version and status.
+        // The reason phrase follows the version and the status.
         let reason = line.splitn(3, |byte| *byte == b' ').nth(2).map(<[u8]>::to_vec);
         Ok(TrialResponse { status, reason, fields })
     }
 
-    /// The status line and the fields.
+    /// Returns the status line and the field lines.
     pub(super) fn lines(&self) -> Vec<String> {
         let (text, fields_start) = self.text();
         let line = text.get(..fields_start).unwrap_or_default();
@@ -147,14 +148,14 @@ impl TrialResponse {
     }
 }
 
-/// Field lines as text.
+/// Returns field lines as text.
 pub(super) fn lines_of(block: &FieldBlock) -> Vec<String> {
     let fields = block.fields();
     let line = |name, value| format!("{}: {}", shown(name), shown(value));
     fields.iter().map(|field| line(field.name, field.value)).collect()
 }
 
-/// Parses lines `Name: value`.
+/// Parses field lines `Name: value`.
 fn block_of(lines: &[String]) -> Result<FieldBlock, String> {
     let mut text = Vec::new();
     for line in lines {
@@ -168,14 +169,14 @@ fn block_of(lines: &[String]) -> Result<FieldBlock, String> {
     FieldBlock::parse(&text).ok_or_else(|| NO_FIELDS.to_owned())
 }
 
-const NO_FIELDS: &str = "invalid field lines";
+const NO_FIELDS: &str = "the field lines cannot be parsed";
 
-/// The limits of a server with default settings for heads that rules change.
+/// Returns the limits for heads that rules change, in a server with default settings.
 pub(super) fn rule_limits() -> MessageLimits {
     ServerSettings::default().rule_limits()
 }
 
-/// Bytes of a message or a file for a terminal; control characters become `?`.
+/// Returns bytes of a message or a file as text for a terminal. Control characters become `?`.
 pub(super) fn shown(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(bytes);
     text.chars().map(|c| if c.is_control() { '?' } else { c }).collect()

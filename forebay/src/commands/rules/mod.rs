@@ -22,8 +22,7 @@ use forebay_rules::filter::Filters;
 
 /// Runs one of the subcommands.
 ///
-/// # Errors
-/// The text is a message for the user.
+/// # Errors The command failed; the text is a message for the user.
 pub(super) fn run(args: &ArgMatches, filters: &Filters) -> Result<ExitCode, String> {
     match args.subcommand() {
         Some(("check", args)) => Ok(check::run(args, filters)),
@@ -34,7 +33,7 @@ pub(super) fn run(args: &ArgMatches, filters: &Filters) -> Result<ExitCode, Stri
     }
 }
 
-/// All values of a repeatable argument.
+/// Iterates over all values of a repeatable argument.
 fn texts<'a>(args: &'a ArgMatches, name: &str) -> impl Iterator<Item = &'a String> {
     args.get_many::<String>(name).into_iter().flatten()
 }

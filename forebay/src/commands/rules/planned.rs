@@ -1,4 +1,4 @@
-//! A program made of rule files, with their texts.
+//! A program that is planned from rule files, and the texts of these files.
 
 use forebay_rules::ast::RuleScope;
 use forebay_rules::diagnostic::Severity;
@@ -8,14 +8,15 @@ use forebay_rules::plan::Program;
 use super::files::RuleFile;
 use super::message::shown;
 
-/// A program and the files that it is made of.
+/// A program and the rule files from which it is planned.
 pub(super) struct PlannedRules {
     pub(super) program: Program,
     pub(super) files: Vec<RuleFile>,
 }
 
 impl PlannedRules {
-    /// Combines files in their order, those of the server first.
+    /// Reads rule files and plans them as one program. Files with rules of the server come first;
+    /// otherwise the order is kept.
     ///
     /// # Errors
     /// A file cannot be read or is invalid; the text is a message for the user.
@@ -36,7 +37,7 @@ impl PlannedRules {
         Ok(PlannedRules { program: Program::plan(&lists), files })
     }
 
-    /// A line of one of the files, for a terminal.
+    /// Returns a line of one of the files, as text for a terminal.
     pub(super) fn line(&self, file: &str, number: u32) -> String {
         let file = self.files.iter().find(|known| known.name == file);
         let line = file.and_then(|file| file.text.lines().nth(number.saturating_sub(1) as usize));
@@ -44,7 +45,7 @@ impl PlannedRules {
         shown(line.as_bytes())
     }
 
-    /// File and line of a rule.
+    /// Returns the file and the line of a rule.
     pub(super) fn place(&self, rule: u32) -> (&str, u32) {
         let info = self.program.rules().get(rule as usize);
         info.map_or(("", 0), |info| (&*info.file, info.at.line))

@@ -16,7 +16,7 @@ use super::{plural, texts};
 use crate::commands::is_set;
 use crate::stdout::outln;
 
-/// Expected and actual lines, as in a test file.
+/// A difference between expected and actual lines, in the notation of test files.
 struct Difference {
     expected: Vec<String>,
     seen: Vec<String>,
@@ -26,7 +26,7 @@ struct Difference {
 struct TestTotals {
     passed: usize,
     failed: usize,
-    /// Files without runnable tests.
+    /// Number of files whose tests could not be run, or not completely.
     broken: usize,
     cases: Vec<Value>,
 }
@@ -125,7 +125,7 @@ fn to_origin(case: &TestCase, course: &TrialResult, found: &mut Vec<Difference>)
     }
 }
 
-/// The first line without the version.
+/// Returns the first line without the HTTP version.
 fn start_of(lines: &[String]) -> &str {
     let line = lines.first().map(String::as_str).unwrap_or_default();
     let line = line.strip_prefix("HTTP/1.1 ").unwrap_or(line);

@@ -16,7 +16,7 @@ use super::world::{LOOKUPS, TrialWorld};
 /// A test file.
 #[derive(Debug, Default)]
 pub(super) struct TestFile {
-    /// Rule files with their scopes.
+    /// The rule files under test, with their scopes.
     pub(super) rules: Vec<(String, Option<RuleScope>)>,
     pub(super) cases: Vec<TestCase>,
 }
@@ -33,7 +33,7 @@ pub(super) struct TestCase {
     now: Option<u64>,
     random: Option<u64>,
     pub(super) to_origin: Expectation,
-    /// No request may go to the origin.
+    /// Whether the test expects that no request goes to the origin.
     pub(super) no_origin: bool,
     pub(super) to_client: Expectation,
     pub(super) body: Option<String>,
@@ -49,11 +49,11 @@ struct MessageLines {
 /// An expected message.
 #[derive(Debug, Default)]
 pub(super) struct Expectation {
-    /// Method and target, or the status.
+    /// The method and target of a request, or the status of a response.
     pub(super) start: Option<String>,
-    /// The expected fields; for each name that occurs here, all its lines.
+    /// The expected fields. They list all lines of each name that occurs in them.
     pub(super) fields: Vec<(String, String)>,
-    /// Names that must be absent.
+    /// Names of fields that must be absent.
     pub(super) absent: Vec<String>,
 }
 
@@ -86,13 +86,15 @@ impl MessageLines {
     }
 }
 
-/// A field has a colon in its first word.
+/// Whether the text is a field: its first word has a colon, and is neither a path nor a URL.
 fn is_field(text: &str) -> bool {
     let word = text.split_whitespace().next().unwrap_or_default();
     word.contains(':') && !word.starts_with('/') && !word.starts_with("http://")
 }
 
 impl TestFile {
+    /// Parses a test file.
+    ///
     /// # Errors
     /// The text is `line: message`.
     pub(super) fn parse(path: &Path, text: &str) -> Result<TestFile, String> {
@@ -180,7 +182,7 @@ impl TestCase {
         !is_empty || self.no_origin || self.body.is_some()
     }
 
-    /// The input of the trial.
+    /// Returns the input of the trial.
     pub(super) fn exchange(&self) -> Result<TrialExchange, String> {
         let line = self.asks.start.as_deref().unwrap_or("GET /");
         let request = TrialRequest::new(line, &self.asks.fields)?;
@@ -202,5 +204,5 @@ impl TestCase {
 }
 
 fn number(text: &str) -> Result<u64, String> {
-    text.parse().map_err(|_| format!("{text}: not a number"))
+    text.parse().map_err(|_| format!("{text}: expected a whole number"))
 }

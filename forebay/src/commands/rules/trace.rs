@@ -29,7 +29,7 @@ pub(super) struct RuleTrace {
 pub(super) enum TraceStep {
     /// A condition was evaluated.
     Test { at: RuleSpan, value: Vec<u8>, holds: bool },
-    /// All conditions before failed.
+    /// The branch `else` was taken, because all conditions before it failed.
     Else,
     /// An operator ran.
     Operate { at: RuleSpan, value: Vec<u8>, outcome: OperatorOutcome, why: &'static str },
@@ -77,7 +77,7 @@ impl RunObserver for HookTrace {
     }
 }
 
-/// Explains why an operator failed with this value.
+/// Returns the reason why an operator failed with this value.
 fn why(operator: &Operator, value: &[u8]) -> &'static str {
     match operator {
         Operator::SetHeader(..) | Operator::AddHeader(..) => match FieldValue::parse(value) {

@@ -1,4 +1,4 @@
-//! The surroundings of rules that are tried without a server.
+//! The environment of rules that are tried without a server.
 
 use std::cell::{Cell, RefCell};
 use std::net::{IpAddr, Ipv4Addr};
@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use forebay_rules::ast::{AddressKind, PortKind};
 use forebay_rules::run::{CacheResult, RuleEnvironment};
 
-/// The surroundings of one request.
+/// The environment of one request, with fixed values.
 #[derive(Debug)]
 pub(super) struct TrialWorld {
     pub(super) client: IpAddr,
@@ -14,9 +14,9 @@ pub(super) struct TrialWorld {
     pub(super) found: CacheResult,
     /// Seconds since 1970.
     pub(super) now: u64,
-    /// Source of `%{RANDOM}`.
+    /// The random number from which `%{RANDOM}` is computed.
     pub(super) random: u64,
-    /// The result so far: none before the lookup.
+    /// The current result of the lookup: `CacheResult::None` before the lookup.
     pub(super) cache: Cell<CacheResult>,
     /// Numbers of the counters that rules increased.
     pub(super) counted: RefCell<Vec<u32>>,

@@ -20,7 +20,7 @@ const DEFS: &[CounterDef] = &[
 
 const TURN_WORD: usize = 4;
 
-/// A counter file with one slot, and its follower.
+/// A counter file with one slot, and a follower that reads it.
 struct FollowedFile {
     _folder: Folder,
     slot: CounterSlot,
@@ -147,14 +147,14 @@ fn a_screen_shows_as_much_as_fits_and_prefers_bars_to_zeros() {
     // Title, headings and cursor take three lines; a note takes one more.
     for (height, width, numbers, bars, note) in [
         (3 + 1 + 4 + 1 + 7, wide, 4, 7, None),
-        (3 + 1 + 2 + 1 + 7, wide, 2, 7, Some("2 more are 0")),
-        // Merged bars leave room for more numbers.
+        (3 + 1 + 2 + 1 + 7, wide, 2, 7, Some("2 more counters are 0")),
+        // With merged bars, more numbers fit.
         (3 + 1 + 2 + 1 + 6, wide, 4, 4, None),
-        (3 + 1 + 2 + 1 + 3, wide, 2, 3, Some("2 more are 0")),
-        (3 + 1 + 1 + 1 + 3, wide, 1, 3, Some("3 not shown, 2 of them 0")),
-        (3 + 1 + 1 + 3, wide, 0, 3, Some("4 not shown, 2 of them 0")),
-        // One row of the histogram is left.
-        (0, wide, 0, 0, Some("4 not shown, 2 of them 0")),
+        (3 + 1 + 2 + 1 + 3, wide, 2, 3, Some("2 more counters are 0")),
+        (3 + 1 + 1 + 1 + 3, wide, 1, 3, Some("3 counters not shown, 2 of them 0")),
+        (3 + 1 + 1 + 3, wide, 0, 3, Some("4 counters not shown, 2 of them 0")),
+        // Only one row of the histogram is shown.
+        (0, wide, 0, 0, Some("4 counters not shown, 2 of them 0")),
         // Each row takes two lines, as do the headings; the title takes more.
         (followed.path.display().to_string().len() / 40 + 30, 40, 4, 7, None),
     ] {

@@ -1,10 +1,10 @@
-//! A server's counts for each rule, and their rates.
+//! The counts of a server for each of its rules, and their rates.
 
 use std::collections::HashMap;
 
 use serde_json::Value;
 
-/// File, line and hook of a rule.
+/// The file, line and hook of a rule, which identify it.
 type RuleKey = (String, u64, String);
 
 /// The counts since the rules were loaded.
@@ -21,7 +21,7 @@ struct RuleCount {
     matches: u64,
     bytes: u64,
     failures: u64,
-    /// Runs with a measured time.
+    /// Number of runs whose time was measured.
     timed: u64,
     timed_ns: u64,
 }
@@ -35,19 +35,19 @@ pub(super) struct RuleLine {
     pub(super) matches: f64,
     pub(super) bytes: f64,
     pub(super) failures: f64,
-    /// Mean time of a run; `None` if none was measured yet.
+    /// Mean time of a run in nanoseconds; `None` if no run was measured yet.
     pub(super) mean_ns: Option<f64>,
 }
 
 impl RuleLine {
-    /// Time of all runs, extrapolated from those measured.
+    /// Returns the time of all runs in nanoseconds, extrapolated from the measured runs.
     pub(super) fn ns(&self) -> f64 {
         self.runs * self.mean_ns.unwrap_or(0.0)
     }
 }
 
 impl RuleCounts {
-    /// Reads the response of the admin interface.
+    /// Reads the counts from the response of the admin interface.
     pub(super) fn of(value: &Value) -> RuleCounts {
         let mut counts = RuleCounts::default();
         for rule in value["rules"].as_array().into_iter().flatten() {
@@ -72,12 +72,12 @@ impl RuleCounts {
         self.places.is_empty()
     }
 
-    /// The totals.
+    /// Returns the totals since the rules were loaded.
     pub(super) fn since_reload(&self) -> Vec<RuleLine> {
         self.per_second(&RuleCounts::default(), 1.0)
     }
 
-    /// The rates since an earlier snapshot.
+    /// Returns the rates per second since an earlier snapshot.
     pub(super) fn per_second(&self, before: &RuleCounts, seconds: f64) -> Vec<RuleLine> {
         let line = |place: &RuleKey| {
             let now = self.by_place.get(place).copied().unwrap_or_default();

@@ -11,7 +11,7 @@ use crate::stdout::write_line;
 
 /// The command's options, and the server's address.
 pub(super) struct RulesTop {
-    /// The address as given, if any.
+    /// The value of `--admin`, if given.
     pub(super) admin: Option<String>,
     pub(super) address: AdminAddress,
     pub(super) is_json: bool,
@@ -40,14 +40,15 @@ impl WatchTarget for RulesTop {
     fn show(&self, now: &RuleCounts, before: Option<(&RuleCounts, f64)>) -> bool {
         match before {
             Some((before, seconds)) => self.print(now.per_second(before, seconds), true),
-            // Totals cannot be shown as a rate.
+            // Without an earlier snapshot there are only totals, which this table of rates cannot
+            // show.
             None => true,
         }
     }
 }
 
 impl RulesTop {
-    /// Returns false once the output's reader has gone.
+    /// Prints a table. Returns false if the reader of the output has exited.
     pub(super) fn print(&self, lines: Vec<RuleLine>, is_rate: bool) -> bool {
         let screen = self.is_live.then(Screen::of_output);
         let lines = self.sort.sorted(lines);

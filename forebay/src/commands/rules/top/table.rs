@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::count::RuleLine;
 use crate::screen::Screen;
 
-/// The sort key, largest first.
+/// The column by which rules are sorted, largest first.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum RuleSort {
     Ns,
@@ -18,11 +18,12 @@ pub(super) enum RuleSort {
 /// The content of one table.
 pub(super) struct RuleTable {
     pub(super) lines: Vec<RuleLine>,
-    /// Rates per second; else totals since the rules were loaded.
+    /// Whether the numbers are rates per second; otherwise they are totals since the rules were
+    /// loaded.
     pub(super) is_rate: bool,
-    /// Limit of `--lines` for the text form.
+    /// The limit that `--lines` sets for the text form.
     pub(super) lines_max: usize,
-    /// The terminal, whose height is a limit too.
+    /// The terminal, whose height also limits the number of lines.
     pub(super) screen: Option<Screen>,
 }
 
@@ -134,7 +135,7 @@ fn cells(line: &RuleLine) -> [String; 7] {
     ]
 }
 
-/// Numbers right-aligned in columns, then the rule's name.
+/// Returns a line: the numbers right-aligned in columns, then the name of the rule.
 fn row(cells: &[String; 7], name: &str) -> String {
     let [runs, matches, percent, mean, ns, bytes, failures] = cells;
     let left = format!("{runs:>11} {matches:>11} {percent:>5} {mean:>8}");
@@ -155,7 +156,8 @@ mod tests {
         for (height, width, lines_max, shown) in [
             (24, 200, usize::MAX, 21),
             (24, 200, 5, 5),
-            // On a narrow screen each rule takes two lines and the headings one.
+            // On a narrow screen, the row of a rule takes two lines and that of the headings one
+            // line.
             (24, 90, usize::MAX, 10),
             (4, 200, usize::MAX, 1),
             (0, 1, usize::MAX, 1),
