@@ -1,7 +1,7 @@
-//! Function names and lines for addresses in programs and libraries of other processes.
+//! Finds function names and lines for addresses in programs and libraries of other processes.
 //!
-//! Names come from the files as they are now. A file that has been replaced gives wrong names;
-//! [`file_change_since`] finds out.
+//! Names are read from the current files. A file that has been replaced gives wrong names;
+//! [`file_change_since`] detects that.
 
 mod debug;
 mod names;
@@ -22,20 +22,21 @@ use object::{Object as _, ObjectSegment as _, ReadCache};
 use self::names::plain_cpp;
 pub(crate) use self::names::{is_wrapper, without_wrappers};
 
-/// Characters of a name; the middle of a longer name is left out.
+/// Largest number of characters of a name. The middle of a longer name is omitted.
 const NAME_CHARS_MAX: usize = 512;
 
-/// Characters of a symbol before common C++ parts are left out; the middle of a longer one is too.
+/// Largest number of characters of a symbol before its common C++ parts are removed. The middle of
+/// a longer symbol is omitted.
 const RAW_CHARS_MAX: usize = 16 * NAME_CHARS_MAX;
 
-/// Inlined functions of one call; further ones are left out.
+/// Largest number of inlined functions of one call. Further functions are omitted.
 const INLINED_MAX: usize = 64;
 
-/// Files that are opened; addresses in further ones have no names.
+/// Largest number of files that are opened. Addresses in further files have no names.
 const FILES_MAX: usize = 1024;
 
 thread_local! {
-    /// Files that were opened, or failed to.
+    /// The files that were opened; `None` for a file that could not be opened.
     static FILES: RefCell<Files> = const { RefCell::new(BTreeMap::new()) };
 }
 
@@ -43,10 +44,10 @@ type Files = BTreeMap<PathBuf, Option<Rc<BinaryFile>>>;
 
 /// A program or library.
 struct BinaryFile {
-    /// Loaded parts of the file, with their addresses in memory.
+    /// The parts of the file that are loaded, with their addresses in memory.
     segments: Vec<FileSegment>,
     symbols: Loader,
-    /// Debug information from a separate file.
+    /// The debug information in a separate file, if there is one.
     debug: Option<Loader>,
 }
 
@@ -56,9 +57,9 @@ struct FileSegment {
     address: u64,
 }
 
-/// The functions that contain the call before a return address: several if calls were inlined, the
-/// innermost first. `file_offset` is the return address as an offset in the file. The result is
-/// never empty and contains no terminal control characters.
+/// Returns the function that contains the call before a return address. If calls were inlined,
+/// returns several functions, the innermost first. `file_offset` is the return address as an offset
+/// in the file. The result is never empty and contains no terminal control characters.
 pub(crate) fn callers(path: &str, file_offset: u64) -> Vec<String> {
     let module = path.rsplit('/').next().unwrap_or_default();
     let found = binary(Path::new(path)).and_then(|binary| {
@@ -79,7 +80,7 @@ fn plain(name: &str) -> String {
     plain_text(&shortened(&plain_cpp(&truncated(name, RAW_CHARS_MAX))))
 }
 
-/// Shortens a name that is too long to its beginning and its end.
+/// Shortens a name that is too long: keeps its beginning and its end.
 pub(crate) fn shortened(name: &str) -> Cow<'_, str> {
     truncated(name, NAME_CHARS_MAX)
 }
@@ -97,20 +98,20 @@ fn truncated(name: &str, chars_max: usize) -> Cow<'_, str> {
     Cow::Owned(format!("{first}\u{2026}{last}"))
 }
 
-/// What happened to a program or library.
+/// A change of a program or library since it was mapped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FileChange {
-    /// It was modified or replaced.
+    /// The file was modified or replaced.
     Changed,
-    /// It does not exist or is not readable.
+    /// The file does not exist or is not readable.
     Missing,
 }
 
-/// Returns what happened to a file since it was mapped, as far as the file system tells; `None` if
-/// it is unchanged.
+/// Returns the change of a file since it was mapped, as far as the file system shows it; `None` if
+/// the file is unchanged.
 ///
-/// It compares the change time of the inode, since package managers set the modification time to
-/// that of the build. New links and permissions count as changes too.
+/// The function compares the change time of the inode, because package managers set the
+/// modification time to that of the build. So new links and permissions count as changes too.
 pub(crate) fn file_change_since(path: &str, unix_ns: u64) -> Option<FileChange> {
     let Ok(found) = fs::metadata(path) else {
         return Some(FileChange::Missing);
@@ -155,7 +156,7 @@ impl BinaryFile {
         segment.address.checked_add(file_offset - segment.file_offset)
     }
 
-    /// Functions with their lines; empty without debug information.
+    /// Returns the functions at an address with their lines; empty without debug information.
     fn lines(&self, address: u64) -> Vec<String> {
         let mut lines = Vec::new();
         let loader = self.debug.as_ref().unwrap_or(&self.symbols);
@@ -189,9 +190,9 @@ impl BinaryFile {
     }
 }
 
-/// The end of a path that tells files apart. Rust's files keep the directory of their crate, since
-/// names such as `mod.rs` are common. Private headers of the C and C++ libraries keep their
-/// directory, whose name no program uses. Others keep the last part.
+/// Returns the end of a path, which suffices to tell files apart. A file of Rust keeps the path
+/// from its crate on, because names such as `mod.rs` are common. A private header of the C and C++
+/// libraries keeps its directory, whose name no program uses. Any other file keeps only its name.
 fn file_name(path: &str) -> &str {
     let last = path.rfind('/').map_or(0, |at| at + 1);
     let in_crate = path.ends_with(".rs").then(|| path.rfind("/src/")).flatten();

@@ -1,7 +1,7 @@
 //! Finds debug information that was split into a separate file.
 //!
-//! A file is used only if it belongs to this very build: the build ids are equal, or, where there
-//! are none, the checksum is the one that the program names.
+//! A file is used only if it belongs to the same build as the program: the build ids are equal or,
+//! if one of the two has no build id, the checksum is the one that the program names.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -14,7 +14,7 @@ use object::{File, Object, ReadCache};
 
 use super::open;
 
-/// Directory for debug files on Debian and others.
+/// The directory for debug files on Debian and other distributions.
 pub(super) const ROOT: &str = "/usr/lib/debug";
 
 /// Opens a program's separate debug file, if there is one.
@@ -30,13 +30,14 @@ pub(super) fn load<'data>(
     open::load(&file, shared.as_ref()).or_else(|| open::load(&file, None))
 }
 
-/// Paths to look at, in the order of debuggers: by build id, then by the name in `.gnu_debuglink`.
+/// Returns the paths at which the debug file may be, in the order in which debuggers search: by
+/// build id, then by the name in `.gnu_debuglink`.
 fn candidates<'data>(root: &Path, program: &Path, object: &impl Object<'data>) -> Vec<PathBuf> {
     let by_id = object.build_id().ok().flatten().and_then(|id| by_id(root, id));
     let mut paths: Vec<_> = by_id.into_iter().collect();
     let link =
         object.gnu_debuglink().ok().flatten().map(|(name, _)| Path::new(OsStr::from_bytes(name)));
-    // A bare file name: it must not lead to another directory.
+    // Only the file name is used, so that the link cannot lead to another directory.
     let name = link.and_then(Path::file_name);
     // Libraries are often symbolic links.
     let program = program.canonicalize().unwrap_or_else(|_| program.to_owned());
@@ -54,7 +55,7 @@ fn by_id(root: &Path, id: &[u8]) -> Option<PathBuf> {
     Some(root.join(format!(".build-id/{first:02x}/{rest}.debug")))
 }
 
-/// The file, if it belongs to the same build.
+/// Opens the file at `path`, if it belongs to the same build as the program.
 fn fitting<'data>(path: &Path, program: &impl Object<'data>) -> Option<fs::File> {
     let file = open::plain_file(path)?;
     // The cache reads only the parts that are needed.
@@ -68,13 +69,13 @@ fn fitting<'data>(path: &Path, program: &impl Object<'data>) -> Option<fs::File>
     fits.then_some(file)
 }
 
-/// The file from its first byte.
+/// Returns a reader from the first byte of the file.
 fn beginning(mut file: &fs::File) -> Option<BufReader<&fs::File>> {
     file.rewind().ok()?;
     Some(BufReader::with_capacity(64 << 10, file))
 }
 
-/// The shared part of several debug files, which Debian stores once per package.
+/// Opens the shared part of several debug files, which Debian stores once for each package.
 fn shared(root: &Path, debug: &Path, file: &fs::File) -> Option<fs::File> {
     let cache = ReadCache::new(file);
     let object = File::parse(&cache).ok()?;
@@ -89,7 +90,7 @@ fn shared(root: &Path, debug: &Path, file: &fs::File) -> Option<fs::File> {
     paths.filter_map(|path| open::plain_file(&path)).find(has_id)
 }
 
-/// The checksum of `.gnu_debuglink`: CRC-32 as in Ethernet and zip.
+/// Computes the checksum of `.gnu_debuglink`: CRC-32, as in Ethernet and zip.
 fn crc32(mut bytes: impl io::BufRead) -> io::Result<u32> {
     const TABLE: [u32; 256] = table();
     let mut crc = u32::MAX;

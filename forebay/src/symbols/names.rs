@@ -22,7 +22,7 @@ const FILES: [&str; 8] = [
 /// Directories of LLVM's library that contain only lock wrappers.
 const FOLDERS: [&str; 2] = ["__mutex/", "__condition_variable/"];
 
-/// Spellings of `std::string`; later ones are parts of earlier ones.
+/// Spellings of `std::string`. Some of them are parts of earlier spellings.
 const STRINGS: [&str; 4] = [
     "std::__cxx11::basic_string<char, std::char_traits<char>, std::allocator<char> >",
     "std::__cxx11::basic_string<char, std::char_traits<char>, std::allocator<char>>",
@@ -30,7 +30,7 @@ const STRINGS: [&str; 4] = [
     "std::basic_string<char, std::char_traits<char>, std::allocator<char>>",
 ];
 
-/// Leaves out lock wrappers at the start, unless there are no other functions.
+/// Removes lock wrappers at the start of a call stack, unless it has no other functions.
 pub(crate) fn without_wrappers<T: AsRef<str>>(lines: Vec<T>) -> Vec<T> {
     match lines.iter().position(|line| !is_wrapper(line.as_ref())) {
         Some(first) => lines.into_iter().skip(first).collect(),
@@ -38,7 +38,7 @@ pub(crate) fn without_wrappers<T: AsRef<str>>(lines: Vec<T>) -> Vec<T> {
     }
 }
 
-/// Whether a function, perhaps with file and line, only wraps a lock.
+/// Whether a function only wraps a lock. `line` is the function, perhaps with its file and line.
 pub(crate) fn is_wrapper(line: &str) -> bool {
     if WRAPPERS_OF_C.iter().any(|word| line.starts_with(word)) {
         return true;
@@ -53,7 +53,7 @@ pub(crate) fn is_wrapper(line: &str) -> bool {
     name.starts_with("std::") && WRAPPERS.iter().any(|word| name.contains(word))
 }
 
-/// A function's name without parameters, template arguments and return type.
+/// Returns the name of a function without parameters, template arguments and return type.
 fn qualified_name(function: &str) -> String {
     let mut depth = 0_usize;
     let mut name = String::new();
@@ -70,7 +70,7 @@ fn qualified_name(function: &str) -> String {
     name
 }
 
-/// A C++ name with `std::string` in one word and without default allocators.
+/// Returns a C++ name in which `std::string` is a single word and default allocators are omitted.
 pub(super) fn plain_cpp(name: &str) -> String {
     const ALLOCATOR: &str = ", std::allocator<";
     let mut name = name.to_owned();
@@ -96,7 +96,7 @@ pub(super) fn plain_cpp(name: &str) -> String {
     name
 }
 
-/// The offset after the bracket that closes a bracket opened before the text.
+/// Returns the offset after the bracket that closes a bracket which was opened before the text.
 fn end_of(text: &str) -> Option<usize> {
     let mut depth = 1_usize;
     for (at, c) in text.char_indices() {
@@ -165,7 +165,8 @@ mod tests {
                 &["work(std::vector<int>&) a.cc:4", "main a.cc:9"],
                 &["work(std::vector<int>&) a.cc:4", "main a.cc:9"],
             ),
-            // The program's own functions stay, whatever their parameters and files are called.
+            // The program's own functions are kept, whatever the names of their parameters and
+            // files.
             (
                 &["f(int, std::mutex&) a.cc:4", "main b:9"],
                 &["f(int, std::mutex&) a.cc:4", "main b:9"],

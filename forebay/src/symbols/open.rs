@@ -1,4 +1,5 @@
-//! Opens programs for reading. A profile may name any path, so each file is checked.
+//! Opens programs for reading. A profile may name any path, so each file is checked before it is
+//! read.
 
 use std::fs::File;
 use std::os::fd::AsRawFd as _;
@@ -7,7 +8,8 @@ use std::path::{Path, PathBuf};
 use addr2line::Loader;
 use rustix::fs::{Mode, OFlags, open};
 
-/// Larger files are not read: no program is this large, even with debug information.
+/// Size in bytes of the largest file that is read. No program is larger, even with debug
+/// information.
 pub(super) const FILE_BYTES_MAX: u64 = 8 << 30;
 
 /// Opens a regular file of a plausible size. Device files may never end, and opening a pipe may
@@ -19,12 +21,12 @@ pub(super) fn plain_file(path: &Path) -> Option<File> {
     (found.is_file() && found.len() <= FILE_BYTES_MAX).then_some(file)
 }
 
-/// The symbols of an open file, with those of its shared debug file.
+/// Loads the symbols of an open file, with those of its shared debug file, if given.
 pub(super) fn load(file: &File, shared: Option<&File>) -> Option<Loader> {
     Loader::new_with_sup(path_of(file), shared.map(path_of)).ok()
 }
 
-/// Uses the descriptor: the original path may lead to another file by now.
+/// Returns a path to the open descriptor, because the original path may now lead to another file.
 fn path_of(file: &File) -> PathBuf {
     format!("/proc/self/fd/{}", file.as_raw_fd()).into()
 }

@@ -151,7 +151,7 @@ fn profiles_that_are_still_written_are_not_replaced() {
     let second = ["--quiet", "--out", "x", "--", "sh", "-c", "touch ran"];
     let (code, _, error) = run(dir, &second);
     assert_eq!(code, Some(1), "{error}");
-    assert!(error.contains("is still writing it; choose another file"), "{error}");
+    assert!(error.contains("is still writing this profile; choose another file"), "{error}");
     assert_eq!(names(dir), ["lives", "lives.c", "x"]);
 
     drop(first.stdin.take());

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-/// Longer names are abbreviated.
+/// Number of characters up to which a name is not abbreviated.
 const CHARS_MAX: usize = 60;
 
-/// Leaves out what C++ and Rust put in brackets, parameters and type arguments, if a name is long.
+/// Shortens a long name: omits the parameters and type arguments that C++ and Rust put in brackets.
 /// The line number still tells functions apart.
 pub(super) fn abbreviate(name: &str) -> String {
     if name.chars().count() <= CHARS_MAX {
@@ -15,8 +15,8 @@ pub(super) fn abbreviate(name: &str) -> String {
     let brackets = brackets(name);
     let mut rest = name;
     while let Some(first) = rest.chars().next() {
-        // The lock's kind stands in brackets after a blank, and so does the mark between callers:
-        // `f x.c:1 (mutex) < g x.c:2`.
+        // A bracket after a blank is kept: it encloses the kind of the lock or separates callers,
+        // as in `f x.c:1 (mutex) < g x.c:2`.
         let may_open = matches!(first, '<' | '(') && !short.ends_with(' ');
         let at = name.len() - rest.len();
         let end = brackets.get(&at).filter(|_| may_open);
@@ -40,8 +40,8 @@ pub(super) fn abbreviate(name: &str) -> String {
     short
 }
 
-/// Cuts a name to at most `chars_max` characters: first the lock's kind, then the end of a
-/// function's line, or the beginning of a path.
+/// Shortens a name to at most `chars_max` characters. First omits the kind of the lock, then cuts
+/// off the end of a function with its line, or the beginning of a path.
 pub(super) fn truncate(name: &str, chars_max: usize) -> String {
     if name.chars().count() <= chars_max {
         return name.to_owned();
@@ -63,7 +63,8 @@ pub(super) fn truncate(name: &str, chars_max: usize) -> String {
     }
 }
 
-/// The name without the lock's kind: `f x.c:1 (mutex) < g x.c:2` becomes `f x.c:1 < g x.c:2`.
+/// Returns the name without the kind of the lock: `f x.c:1 (mutex) < g x.c:2` becomes `f x.c:1 < g
+/// x.c:2`.
 fn without_kind(name: &str) -> String {
     let Some((place, rest)) = name.split_once(" (") else {
         return name.to_owned();
@@ -72,22 +73,22 @@ fn without_kind(name: &str) -> String {
     format!("{place}{}", way.unwrap_or_default())
 }
 
-/// A C++ operator with brackets in its name, if the text starts with one.
+/// Returns the C++ operator with brackets in its name with which the text starts, if any.
 fn operator(text: &str) -> Option<&str> {
     let names = ["operator<=>", "operator<<", "operator<=", "operator<", "operator()"];
     let names = names.into_iter().chain(["operator->", "operator>>", "operator>=", "operator>"]);
     names.into_iter().find(|name| text.starts_with(name))
 }
 
-/// The start of each closed bracket, with the end of its content. One pass finds all pairs: a name
-/// may open many brackets and close none.
+/// Returns the start of each bracket that is closed, with the offset after its closing bracket. A
+/// single pass finds all pairs, because a name may open many brackets and close none of them.
 fn brackets(text: &str) -> BTreeMap<usize, usize> {
     let (mut open, mut closed) = (Vec::new(), BTreeMap::new());
     let mut before = ' ';
     for (at, c) in text.char_indices() {
         match c {
             '<' | '(' => open.push(at),
-            // The arrow before a function's result closes nothing.
+            // The `>` of the arrow before a function's result closes no bracket.
             '>' if before == '-' => {}
             '>' | ')' => closed.extend(open.pop().map(|start| (start, at + 1))),
             _ => {}

@@ -1,4 +1,4 @@
-//! Sampled call stacks: how threads reached the call sites where they lost time.
+//! Sampled call stacks, which show how threads reached the call sites at which they lost time.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -11,13 +11,14 @@ use super::names::{Frames, SiteNames};
 use super::summary::{LockPair, LockSite};
 use super::table::{PAGE_BYTES_MAX, TableRow, fitting, grid, names_of, note};
 
-/// Functions that called one another, the innermost first.
+/// The functions of a call stack, the innermost first.
 pub(super) type CallStack = Frames;
 
-/// Time lost between each holder and waiter, by the waiter's call stack.
+/// The time that waiters lost to holders, by the pair of call sites and the waiter's call stack.
 pub(super) type SampledStacks = BTreeMap<LockPair, BTreeMap<CallStack, PairTotals>>;
 
-/// Code between a lock and its caller, by file, or by function where files are unknown.
+/// Prefixes of the files of the code between a lock and its caller, and of its functions where
+/// files are unknown.
 const LOCKS: [&str; 7] = [
     "sync/src/lock/",
     "sync/src/profile/",
@@ -28,13 +29,14 @@ const LOCKS: [&str; 7] = [
     "forebay_shm::robust_lock::",
 ];
 
-/// Library code that only calls ours and fills every stack: Rust's library and the event loop.
+/// Prefixes of the files of library code that only calls Forebay's code: Rust's library and the
+/// event loop. Such code would fill every stack.
 const LIBRARIES: [&str; 4] = ["core/src/", "std/src/", "alloc/src/", "tokio-"];
 
-/// The function in which a thread's own work begins.
+/// Part of the name of the function in which the work of a thread begins.
 const BEGINNING: &str = "with_known_stack";
 
-/// Collects the samples of some threads.
+/// Collects the samples of these threads.
 pub(super) fn of<'a>(
     names: &mut SiteNames<'_>,
     threads: impl IntoIterator<Item = &'a ThreadRead>,
@@ -42,7 +44,7 @@ pub(super) fn of<'a>(
     let mut samples = SampledStacks::new();
     for sample in threads.into_iter().flat_map(|thread| &thread.samples) {
         let (holder, waiter) = (names.holder(sample.holder), names.site(sample.waiter));
-        // All samples of a stack are from one call site.
+        // All samples of a stack are from the same call site.
         let stack = names.call_stack(sample.stack, without_types, |names| {
             from_site(&waiter, without_libraries(without_locks(names)))
         });
@@ -52,7 +54,7 @@ pub(super) fn of<'a>(
     samples
 }
 
-/// Leaves out the lock and the profiler, and the start of each thread.
+/// Removes the frames of the lock and the profiler, and those of the start of the thread.
 fn without_locks(mut names: Vec<Rc<str>>) -> Vec<Rc<str>> {
     if let Some(end) = names.iter().position(|name| name.contains(BEGINNING)) {
         names.truncate(end);
@@ -65,15 +67,15 @@ fn without_locks(mut names: Vec<Rc<str>>) -> Vec<Rc<str>> {
     names.split_off(begin)
 }
 
-/// Leaves out library frames, unless there are no others.
+/// Removes library frames, unless there are no other frames.
 fn without_libraries(names: Vec<Rc<str>>) -> Vec<Rc<str>> {
     let is_ours = |name: &&Rc<str>| !LIBRARIES.iter().any(|part| file_of(name).starts_with(part));
     let ours: Vec<_> = names.iter().filter(is_ours).cloned().collect();
     if ours.is_empty() { names } else { ours }
 }
 
-/// Leaves out type arguments, which make names long: everything in angle brackets, unless the name
-/// starts with one.
+/// Removes type arguments, which make names long: all text in angle brackets, except a bracket at
+/// the start of the name.
 fn without_types(name: &str) -> String {
     let (mut depth, mut before) = (0_usize, ' ');
     let mut short = String::new();
@@ -90,12 +92,12 @@ fn without_types(name: &str) -> String {
     short.replace("::::", "::").replace(":: ", " ")
 }
 
-/// The file and line at the end of a name, if there are any.
+/// Returns the file and line at the end of a name, if the name has them.
 fn file_of(name: &str) -> &str {
     name.rsplit(' ').next().unwrap_or_default()
 }
 
-/// The call stacks of each call site, whatever the holder, the most costly first.
+/// Returns the call stacks of each call site with the sums over all holders, the most costly first.
 fn sorted(samples: &SampledStacks) -> Vec<((&LockSite, &CallStack), PairTotals)> {
     let mut sums = BTreeMap::<_, PairTotals>::new();
     for (pair, by_stack) in samples {
@@ -149,7 +151,7 @@ pub(super) fn text(samples: &SampledStacks, lines_max: usize, nothing: &str) -> 
     lines.join("\n")
 }
 
-/// Call stacks by call site, the most costly first.
+/// The call stacks of each call site, the most costly first.
 pub(super) type BySite<'a> = BTreeMap<&'a LockSite, Vec<(&'a CallStack, PairTotals)>>;
 
 pub(super) fn by_site(samples: &SampledStacks) -> BySite<'_> {
@@ -160,7 +162,7 @@ pub(super) fn by_site(samples: &SampledStacks) -> BySite<'_> {
     by_site
 }
 
-/// The call stacks of a call site, as lines below it.
+/// Returns the call stacks of a call site, as lines that are printed below the call site.
 pub(super) fn below(samples: &BySite<'_>, site: &LockSite) -> Vec<String> {
     let lines = samples.get(site).into_iter().flatten().flat_map(|(stack, totals)| {
         let (count, lost_us) = (totals.count(), totals.lost_ns() as f64 / 1e3);
@@ -170,8 +172,8 @@ pub(super) fn below(samples: &BySite<'_>, site: &LockSite) -> Vec<String> {
     lines.collect()
 }
 
-/// Divides a pair's lost time among its sampled stacks, in proportion to the time that each lost.
-/// The parts add up exactly; empty if no sample lost any time.
+/// Divides the lost time of a pair among its sampled stacks, in proportion to the time that each
+/// stack lost. The parts add up exactly to `all`. The result is empty if no sample lost any time.
 pub(super) fn apportioned(
     all: u64,
     by_stack: &BTreeMap<CallStack, PairTotals>,
@@ -191,7 +193,7 @@ pub(super) fn apportioned(
     parts.filter(|(_, part)| *part > 0).collect()
 }
 
-/// Leaves out the frames between the call site and the lock.
+/// Removes the frames between the call site and the lock.
 fn from_site(site: &LockSite, mut stack: Vec<Rc<str>>) -> Vec<Rc<str>> {
     let site = site.stack.first();
     let begin = stack.iter().position(|name| site.is_some_and(|site| file_of(name) == &**site));

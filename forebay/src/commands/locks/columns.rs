@@ -1,10 +1,10 @@
-//! The columns of the table.
+//! The columns of the table of call sites.
 
 use forebay_sync::profile::SiteTotals;
 
 use super::summary::SiteSummary;
 
-/// Columns to sort by, in the order of the table.
+/// Names of the columns, in the order of the table. A report can be sorted by each of them.
 pub(crate) const COLUMNS: [&str; 12] = [
     "max",
     "wait_max",
@@ -20,21 +20,23 @@ pub(crate) const COLUMNS: [&str; 12] = [
     "asleep",
 ];
 
-// Positions of some columns.
+// Indexes of some columns.
 const TOTAL: usize = 2;
 const WAIT_TOTAL: usize = 3;
 pub(super) const CNT_HOLD: usize = 7;
 const TRY_DELAY: usize = 10;
 
-/// The column that a table omits if it is empty: a server's locks have no conditions.
+/// The column that a table omits if all its values are 0. It is 0 in the profile of a server, whose
+/// locks have no condition variables.
 const ASLEEP: usize = COLUMNS.len() - 1;
 
-/// The numbers of a call site in the order of [`COLUMNS`]; times are nanoseconds.
+/// Returns the numbers of a call site in the order of [`COLUMNS`], with times in nanoseconds.
 pub(super) fn numbers(site_summary: &SiteSummary) -> [u64; COLUMNS.len()] {
     numbers_of(&site_summary.totals, site_summary.wanted_count)
 }
 
-/// The numbers of one thread; `wanted_count` is known for all threads together only.
+/// As [`numbers`], from totals, such as those of one thread. `wanted_count` is passed separately,
+/// because it is known only for all threads together.
 pub(super) fn numbers_of(totals: &SiteTotals, wanted_count: u64) -> [u64; COLUMNS.len()] {
     let of_each = |ns: u64| ns.checked_div(totals.count).unwrap_or(0);
     [
@@ -53,7 +55,7 @@ pub(super) fn numbers_of(totals: &SiteTotals, wanted_count: u64) -> [u64; COLUMN
     ]
 }
 
-/// How many columns a table of these rows has.
+/// Returns the number of columns of a table with these rows.
 pub(super) fn shown<'a>(mut rows: impl Iterator<Item = &'a [u64; COLUMNS.len()]>) -> usize {
     match rows.any(|numbers| numbers[ASLEEP] != 0) {
         true => COLUMNS.len(),
@@ -66,7 +68,8 @@ pub(super) fn is_time(column: usize) -> bool {
     !matches!(COLUMNS.get(column), Some(&("count" | "cnt_hold" | "cnt_lock" | "try_failed")))
 }
 
-/// The order of call sites: by a column, or by the time lost to waits and failed try-locks.
+/// The order of call sites in a report: by a column, or by the time lost to waits and failed
+/// try-locks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SortOrder {
     Lost,
@@ -79,7 +82,8 @@ impl SortOrder {
         column.map_or(SortOrder::Lost, SortOrder::Column)
     }
 
-    /// Sort key, the largest first; ties are ordered by hold time.
+    /// Returns the sort key. The largest key comes first, and hold time decides between equal
+    /// values.
     pub(super) fn weight(self, numbers: &[u64]) -> (u64, u64) {
         let at = |column: usize| numbers.get(column).copied().unwrap_or(0);
         match self {
@@ -89,7 +93,7 @@ impl SortOrder {
     }
 }
 
-/// Microseconds, with about three significant digits.
+/// Returns a time as text in microseconds, with about three significant digits.
 pub(super) fn us(ns: u64) -> String {
     match ns {
         0 => "0".to_owned(),

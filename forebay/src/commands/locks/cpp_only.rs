@@ -1,4 +1,5 @@
-//! Call sites of which only C++'s own lock wrappers are known: their callers were not recorded.
+//! Finds call sites of which only the lock wrappers of the C++ library are known, because their
+//! callers were not recorded.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +9,7 @@ use super::names::SiteNames;
 use super::summary::LockSite;
 use crate::symbols::is_wrapper;
 
-/// Advice for these call sites, if there are any.
+/// Returns advice about such call sites; `None` if there are none.
 pub(super) fn line(reading: &ProfileSnapshot) -> Option<String> {
     if reading.about.kind != SiteKind::Stacks {
         return None;

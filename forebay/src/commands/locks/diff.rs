@@ -17,7 +17,7 @@ use super::{counted, json, lines_max, stale_binaries, table};
 use crate::commands::is_set;
 use crate::stdout::outln;
 
-/// The longest report that is read, in bytes.
+/// Size of the largest report that is read, in bytes.
 const REPORT_BYTES_MAX: u64 = 256 << 20;
 
 type ColumnValues = [u64; COLUMNS.len()];
@@ -39,7 +39,7 @@ pub(super) fn run(args: &ArgMatches) -> Result<ExitCode, String> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The numbers of a profile or a saved report, by the names of call sites.
+/// Returns the numbers of a profile or a saved report, by the names of call sites.
 fn numbers_of(path: &Path) -> Result<BTreeMap<String, ColumnValues>, String> {
     let length = std::fs::metadata(path).map_err(|error| error.to_string())?.len();
     let mut first = [0; 1];
@@ -56,7 +56,8 @@ fn numbers_of(path: &Path) -> Result<BTreeMap<String, ColumnValues>, String> {
         return of_report(&text);
     }
     let read = ProfileFile::open(path).and_then(|file| file.read());
-    // The error's own text begins with the path, which the caller adds.
+    // Only the kind of the error is used: the text of the whole error begins with the path, which
+    // the caller adds.
     let reading = read.map_err(|error| error.kind.to_string())?;
     for line in stale_binaries::lines(&reading) {
         eprintln!("forebay: {}: {line}", path.display());
@@ -71,7 +72,7 @@ fn of_report(text: &[u8]) -> Result<BTreeMap<String, ColumnValues>, String> {
         .map_err(|error| format!("neither a lock profile nor a report: {error}"))?;
     let sites = value.get("sites").and_then(Value::as_array);
     let sites = sites.ok_or("not a report of `forebay locks report --json`: it has no sites")?;
-    // A missing call site would count as 0.
+    // A call site that the report omits would count as 0.
     let left_out = value.pointer("/left_out/sites").and_then(Value::as_u64).unwrap_or(0);
     if left_out > 0 {
         let count =
@@ -95,7 +96,8 @@ fn of_report(text: &[u8]) -> Result<BTreeMap<String, ColumnValues>, String> {
     Ok(all)
 }
 
-/// Same as [`LockSite::full_name`](super::summary::LockSite::full_name).
+/// Returns the full name of a call site in a report, as
+/// [`LockSite::full_name`](super::summary::LockSite::full_name) does.
 fn full_name(site: &Value) -> Option<String> {
     let site = site.get("site")?;
     let text = |name: &str| site.get(name).and_then(Value::as_str).map(str::to_owned);
@@ -104,7 +106,8 @@ fn full_name(site: &Value) -> Option<String> {
     Some(LockSite { lock: text("lock")?, stack }.full_name())
 }
 
-/// A call site that only one side has counts as 0 on the other.
+/// Returns the change of each number. A call site that only one side has counts as 0 on the other
+/// side.
 fn changes(
     before: &BTreeMap<String, ColumnValues>,
     after: &BTreeMap<String, ColumnValues>,
@@ -147,13 +150,13 @@ fn text(rows: &[(String, ColumnChanges)], lines_max: usize) -> String {
     lines.join("\n")
 }
 
-/// The name of a call site without its callers.
+/// Returns the name of a call site without its callers.
 fn without_callers(full_name: &str) -> &str {
     let end = full_name.find(") < ").map(|at| at + 1);
     end.and_then(|end| full_name.get(..end)).unwrap_or(full_name)
 }
 
-/// Absolute values of the changes.
+/// Returns the absolute values of the changes.
 fn sizes(changes: &ColumnChanges) -> ColumnValues {
     changes.map(|change| u64::try_from(change.unsigned_abs()).unwrap_or(u64::MAX))
 }

@@ -1,14 +1,16 @@
-//! The profiles of one run of a program: one per process, next to the file that was named.
+//! Finds the profiles of one run of a program. Each process has a profile, next to the file that
+//! `--out` names.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The existing profiles, the first process's first.
+/// Returns the existing profiles of a run; that of the first process comes first.
 pub(super) fn of_run(out: &Path) -> Vec<PathBuf> {
     beside(out, is_of)
 }
 
-/// Files next to the run's own for which `is_wanted(file name, name of the run)` holds.
+/// Returns the files in the directory of `out` for which `is_wanted(file name, file name of out)`
+/// holds.
 pub(super) fn beside(out: &Path, is_wanted: impl Fn(&str, &str) -> bool) -> Vec<PathBuf> {
     let (Some(dir), Some(name)) = (out.parent(), out.file_name().and_then(|name| name.to_str()))
     else {
@@ -24,8 +26,8 @@ pub(super) fn beside(out: &Path, is_wanted: impl Fn(&str, &str) -> bool) -> Vec<
     names.into_iter().map(|name| dir.join(name)).collect()
 }
 
-/// Whether a file belongs to the run: its name is that of the run, alone, or with a process id, or
-/// with a process id and the count of its `exec`s.
+/// Whether a file belongs to the run: its name is that of the run, with nothing appended, or with a
+/// process id appended, or with a process id and the number of the process's `exec` calls.
 fn is_of(found: &str, name: &str) -> bool {
     let Some(rest) = found.strip_prefix(name) else {
         return false;

@@ -1,4 +1,4 @@
-//! Finds the lock profile that a command is about.
+//! Finds the lock profile that a command reads.
 
 use std::path::{Path, PathBuf};
 
@@ -10,7 +10,8 @@ use forebay_sync::profile::plain_text;
 use crate::admin_client::{self, AdminAnswer, ask};
 use crate::runtime_files::{list, with_extension};
 
-/// The named file; without a name that of the only running server, else the only one found.
+/// Returns the named file. Without a name, returns the profile of the only running server or, if no
+/// server is running, the only profile in the runtime directory.
 pub(super) fn find(file: Option<&String>) -> Result<PathBuf, String> {
     match file {
         Some(file) => Ok(PathBuf::from(file)),
@@ -30,15 +31,15 @@ fn only_one(dir: &Path) -> Result<PathBuf, String> {
         (0, 1) => Ok(dead.remove(0)),
         (0, 0) => Err(format!("no lock profile found in {}; {}", dir.display(), why_none())),
         (0, _) => Err(format!(
-            "no server is running, and several left a lock profile; choose one:\n{}",
+            "no server is running, and several lock profiles remain; choose one:\n{}",
             list(&dead)
         )),
         _ => Err(format!("several servers are running; choose the file of one:\n{}", list(&alive))),
     }
 }
 
-/// Why no lock profile was found: the answer of the running server if exactly one runs, otherwise a
-/// hint for the user.
+/// Returns the reason why no lock profile was found: the answer of the running server if exactly
+/// one server is running, otherwise a hint for the user.
 fn why_none() -> String {
     let said = admin_client::find(None).and_then(|admin| ask(&admin, "GET", "/locks", ""));
     match said {

@@ -21,10 +21,11 @@ use crate::stdout::outln;
 
 const NS_PER_US: u64 = 1000;
 
-/// Stacks that are drawn separately, the most costly first; the rest becomes one frame.
+/// Number of stacks that are drawn separately, the most costly first. All further stacks share one
+/// frame.
 const STACKS_MAX: usize = 10_000;
 
-/// Frames from bottom to top, and the nanoseconds lost there.
+/// The frames of each stack from bottom to top, and the nanoseconds lost there.
 type Stacks = BTreeMap<Vec<Rc<str>>, u64>;
 
 pub(super) fn run(args: &ArgMatches) -> Result<ExitCode, String> {
@@ -95,8 +96,8 @@ fn nothing(summary: &Summary, control: &ProfileControl) -> String {
     }
 }
 
-/// One stack for each pair that lost time: the callers, the lock, the holder. A pair with sampled
-/// stacks has one for each of them.
+/// Returns one stack for each pair that lost time: the callers, the lock, the holder. A pair with
+/// sampled call stacks has one stack for each of them.
 fn stacks(summary: &Summary, samples: &SampledStacks) -> Stacks {
     let mut drawn = FlameStacks::default();
     for (pair, totals) in matrix::sorted(summary) {
@@ -116,7 +117,7 @@ fn stacks(summary: &Summary, samples: &SampledStacks) -> Stacks {
     drawn.all()
 }
 
-/// Stacks up to the limit, and the sum of the rest.
+/// The stacks up to the limit, and the number and sum of all further stacks.
 #[derive(Default)]
 struct FlameStacks {
     stacks: Stacks,
@@ -138,21 +139,22 @@ impl FlameStacks {
 
     fn all(mut self) -> Stacks {
         if self.other_count > 0 {
-            let name = format!("(others: {} less costly ones)", self.other_count);
+            let name = format!("(others: {} less costly stacks)", self.other_count);
             self.stacks.insert(vec![name.into()], self.other_ns);
         }
         self.stacks
     }
 }
 
-/// From bottom to top: the callers, the lock, the holder.
+/// Returns the frames of a pair from bottom to top: the callers, the lock, the holder.
 fn stack(pair: &LockPair, callers: &[Rc<str>]) -> Vec<Rc<str>> {
     let stack = pair.holder.stack.iter().take(1).cloned().collect();
     let holder = LockSite { lock: String::new(), stack };
     let held = format!("held by {}", holder.name()).into();
     let lock: Rc<str> = pair.waiter.lock.as_str().into();
-    // A single call site is more specific than the lock, so the lock comes first; the outer callers
-    // are shared by many locks, so they come before the lock.
+    // If only the call site is known, the lock comes below it, because a call site is more specific
+    // than a lock. If its callers are known too, they come below the lock, because many locks share
+    // the outer callers.
     match callers {
         [] => [lock]
             .into_iter()
@@ -164,7 +166,7 @@ fn stack(pair: &LockPair, callers: &[Rc<str>]) -> Vec<Rc<str>> {
     }
 }
 
-/// One line per stack: `bottom;…;top microseconds`.
+/// Returns one line for each stack: `bottom;…;top microseconds`.
 fn folded(stacks: &Stacks) -> String {
     let clean = |frame: &Rc<str>| frame.replace(';', ":");
     let lines = stacks.iter().map(|(stack, ns)| {
@@ -249,7 +251,7 @@ mod tests {
         let pairs: Vec<_> = (0..STACKS_MAX + 3).map(pair).collect();
         let stacks = stacks(&summary(&pairs), &SampledStacks::new());
         assert_eq!(stacks.len(), STACKS_MAX + 1);
-        let others = [Rc::from("(others: 3 less costly ones)")];
+        let others = [Rc::from("(others: 3 less costly stacks)")];
         assert_eq!(stacks.get(&others[..]), Some(&6000));
         assert_eq!(stacks.values().sum::<u64>(), pairs.iter().map(|pair| pair.2).sum::<u64>());
     }
@@ -262,7 +264,7 @@ mod tests {
         ]);
         let svg = svg::draw(&stacks(&summary, &SampledStacks::new()), "a & b");
         assert!(svg.starts_with("<svg ") && svg.ends_with("</svg>\n"), "{svg}");
-        // All, the lock, two call sites, two holders.
+        // The frames are: all, the lock, two call sites, two holders.
         assert_eq!(svg.matches("<rect class=\"f\"").count(), 6, "{svg}");
         assert!(svg.contains("y&lt;T&gt;.rs:2: 3.0 ms, 75.0 %"), "{svg}");
         assert!(svg.contains("a &amp; b") && !svg.contains("<T>"), "{svg}");

@@ -6,8 +6,9 @@ use super::counted;
 use super::names::SiteNames;
 use super::summary::Summary;
 
-/// Says how many threads are waiting and for how long at most; `None` if none is. `now_ns` is the
-/// time in nanoseconds since 1970, or `None` if the process has exited.
+/// Returns a line about the number of waiting threads and the longest of their waits; `None` if no
+/// thread is waiting. `now_ns` is the time in nanoseconds since 1970, or `None` if the process has
+/// exited.
 pub(super) fn line(reading: &ProfileSnapshot, now_ns: Option<u64>) -> Option<String> {
     let waits = reading.now.iter().filter_map(|thread| thread.awaited.as_ref());
     let since_ns = waits.clone().map(|wait| wait.since_unix_ns).min()?;
@@ -26,8 +27,8 @@ pub(super) fn line(reading: &ProfileSnapshot, now_ns: Option<u64>) -> Option<Str
     ))
 }
 
-/// Adds the waits and holds in progress, up to now. One that began before a reset is left out, as
-/// it is when it ends.
+/// Adds the waits and holds in progress, up to now. A wait or hold that began before the last reset
+/// is not added; it is not counted when it ends, either.
 pub(super) fn add(summary: &mut Summary, names: &mut SiteNames<'_>, now_ns: u64) {
     let reading = names.reading;
     let is_counted = |lock: &&LockNow| lock.since_unix_ns >= reading.control.reset_unix_ns;

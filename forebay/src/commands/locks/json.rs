@@ -1,4 +1,4 @@
-//! A report as one JSON object. Times are nanoseconds.
+//! Prints a report as one JSON object, with times in nanoseconds.
 
 use std::cmp::Reverse;
 use std::path::Path;
@@ -16,15 +16,15 @@ use super::summary::{LockPair, LockSite, SiteSummary, Summary, TableUsage};
 use super::table::sorted;
 use super::{matrix, stale_binaries, threads};
 
-/// Size of each list in bytes; further entries are only counted.
+/// Size in bytes up to which entries are added to a list. Further entries are only counted.
 const LIST_BYTES_MAX: usize = 32 << 20;
 
-/// Order and length of the lists.
+/// The order and the length of the lists.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ReportOptions {
     /// The order of call sites.
     pub(super) sort: SortOrder,
-    /// Entries of each list.
+    /// Largest number of entries in each list.
     pub(super) lines_max: usize,
 }
 
@@ -85,12 +85,12 @@ pub(super) fn report(
     })
 }
 
-/// A list with a limit.
+/// A list with limited length and size.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct BoundedList {
     lines_max: usize,
     room: usize,
-    /// Entries beyond the limit.
+    /// Number of entries beyond the limit.
     pub(super) left_out: u64,
 }
 
@@ -118,7 +118,7 @@ impl BoundedList {
     }
 }
 
-/// Sampled stacks with their pairs, the most costly first.
+/// Returns the sampled stacks with their pairs of call sites, the most costly first.
 fn costly_first(samples: &SampledStacks) -> Vec<(&LockPair, &CallStack, &PairTotals)> {
     let each = samples.iter().flat_map(|(pair, by_stack)| {
         by_stack.iter().map(move |(callers, totals)| (pair, callers, totals))
@@ -143,7 +143,7 @@ fn texts(texts: &[Rc<str>]) -> Vec<&str> {
     texts.iter().map(|text| &**text).collect()
 }
 
-/// A column's name with its unit.
+/// Returns the name of a column with its unit.
 pub(super) fn key(column: usize) -> String {
     let name = COLUMNS.get(column).copied().unwrap_or_default();
     if is_time(column) { format!("{name}_ns") } else { name.to_owned() }

@@ -1,4 +1,5 @@
-//! The matrix: pairs of call sites, of which one held a lock while the other waited for it.
+//! The matrix: pairs of call sites. In each pair, one call site held a lock while the other waited
+//! for it.
 
 use std::cmp::Reverse;
 
@@ -11,7 +12,7 @@ use super::table::{PAGE_BYTES_MAX, TableRow, fitting, grid, names_of, note};
 pub(super) const COLUMNS: [&str; 6] =
     ["waits", "wait_total", "wait_max", "wait_avg", "try_failed", "try_delay"];
 
-/// Pairs, the most costly first.
+/// Returns the pairs, the most costly first.
 pub(super) fn sorted(summary: &Summary) -> Vec<(&LockPair, &PairTotals)> {
     let mut pairs: Vec<_> = summary.pairs.iter().collect();
     pairs.sort_by_key(|(_, totals)| Reverse(weight(totals)));
@@ -35,12 +36,12 @@ pub(super) fn text(summary: &Summary, lines_max: usize) -> String {
     lines.join("\n")
 }
 
-/// Sort key: the lost time, then the number of waits and tries.
+/// Returns the sort key: the lost time, then the number of waits and failed try-locks.
 pub(super) fn weight(totals: &PairTotals) -> (u64, u64) {
     (totals.lost_ns(), totals.count())
 }
 
-/// The cells below [`COLUMNS`].
+/// Returns the cells of a row, in the order of [`COLUMNS`].
 pub(super) fn cells(totals: &PairTotals) -> [String; COLUMNS.len()] {
     [
         totals.wait_count.to_string(),

@@ -31,10 +31,9 @@ use clap::ArgMatches;
 
 pub(crate) use columns::COLUMNS;
 
-/// Runs one of the subcommands.
+/// Runs the subcommand that the arguments name.
 ///
-/// # Errors
-/// A sentence for the user.
+/// # Errors The command failed; the text is a message for the user.
 pub(super) fn run(args: &ArgMatches) -> Result<ExitCode, String> {
     match args.subcommand() {
         Some(("record", args)) => record::run(args),
@@ -50,18 +49,18 @@ pub(super) fn run(args: &ArgMatches) -> Result<ExitCode, String> {
     }
 }
 
-/// Limits of profiles of foreign programs.
+/// A note about locks that profiles of foreign programs do not contain.
 const UNSEEN: &str = "\
 not recorded: locks that call no function of the C library (Rust's std and parking_lot, Go, \
 databases with their own locks), locks within the C library, programs that are linked \
 statically or run with another user's rights";
 
-/// The limit that `--lines` sets.
+/// Returns the limit that `--lines` sets; unlimited by default.
 fn lines_max(args: &ArgMatches) -> usize {
     args.get_one::<u64>("lines").map_or(usize::MAX, |lines| *lines as usize)
 }
 
-/// A count with its noun.
+/// Returns a count with its noun, in the singular or plural.
 fn counted(count: usize, one: &str, many: &str) -> String {
     format!("{count} {}", if count == 1 { one } else { many })
 }

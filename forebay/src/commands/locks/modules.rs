@@ -1,26 +1,26 @@
-//! Maps addresses of a program to its modules. Of several modules at one address the one that was
-//! reported last counts.
+//! Maps addresses of a program to its modules. If several modules were reported for an address, the
+//! last one counts.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use forebay_sync::profile::ModuleRead;
 
-/// The modules at an address.
+/// The module at an address, and an earlier one.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct ModuleAt<'a> {
-    /// `None` if its file is unknown.
+    /// The module; `None` if its file is unknown.
     pub(super) module: Option<&'a ModuleRead>,
-    /// A different module that lay there earlier.
+    /// A different module that was mapped at the address earlier.
     pub(super) before: Option<&'a ModuleRead>,
-    /// The module has been unloaded.
+    /// Whether the module has been unloaded.
     pub(super) is_gone: bool,
 }
 
-/// Pieces of the address space by start address; each ends where the next begins.
+/// Pieces of the address space by start address. Each piece ends where the next begins.
 pub(super) struct ModuleMap<'a>(Vec<(u64, Option<ModuleAt<'a>>)>);
 
 impl<'a> ModuleMap<'a> {
-    /// Runs in O(n log n), however the modules overlap.
+    /// Makes the map. The time is O(n log n), however the modules overlap.
     pub(super) fn of(modules: &'a [ModuleRead]) -> ModuleMap<'a> {
         let mut ends = Vec::new();
         for (index, module) in modules.iter().enumerate() {
@@ -50,13 +50,13 @@ impl<'a> ModuleMap<'a> {
     }
 }
 
-/// Modules at the current address, by index.
+/// The modules at the current address of the sweep, by index.
 struct OpenModules<'a> {
     modules: &'a [ModuleRead],
     all: BTreeSet<usize>,
-    /// The modules of each file.
+    /// The modules at the address of each file.
     of: BTreeMap<&'a str, BTreeSet<usize>>,
-    /// The last module of each file.
+    /// The last module at the address of each file.
     last: BTreeSet<usize>,
 }
 
@@ -72,7 +72,7 @@ impl<'a> OpenModules<'a> {
             self.all.remove(&index);
             same.remove(&index);
         }
-        // A module without a path marks an unloading.
+        // A module without a path records that a module was unloaded.
         let last = same.last().filter(|_| !module.path.is_empty());
         self.last.extend(last);
     }

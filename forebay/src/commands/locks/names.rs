@@ -1,7 +1,8 @@
-//! Resolves the names of a profile's call sites, each once.
+//! Resolves the names of a profile's call sites, each name only once.
 //!
-//! A profile may come from an untrusted source: it has as many rows as its file has room for, and
-//! each may refer to the longest text and the deepest stack. So names are kept up to a limit.
+//! A profile may come from an untrusted source. The size of its file is the only limit of its
+//! number of rows, and each row may refer to the longest text and the deepest stack. Therefore the
+//! memory for names is limited.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -12,25 +13,26 @@ use super::modules::{ModuleAt, ModuleMap};
 use super::summary::LockSite;
 use crate::symbols;
 
-/// Bytes of all names together. Those of a large program with deep stacks take a few megabytes.
+/// Largest total size of all names in bytes. The names of a large program with deep stacks take a
+/// few megabytes.
 const NAMES_BYTES_MAX: usize = 64 << 20;
 
-/// Upper bound of a name's overhead besides its text.
+/// Upper bound of the memory that a name takes besides its text, in bytes.
 const NAME_BYTES: usize = 64;
 
-/// Functions of one stack, inlined ones included.
+/// Largest number of functions in a stack, including inlined functions.
 const STACK_MAX: usize = 128;
 
-/// Functions that called one another, the innermost first.
+/// The functions of a call stack, the innermost first.
 pub(super) type Frames = Rc<[Rc<str>]>;
 
-/// Resolves keys to call sites.
+/// Resolves keys of a profile to call sites and call stacks.
 pub(super) struct SiteNames<'a> {
     pub(super) reading: &'a ProfileSnapshot,
     modules: ModuleMap<'a>,
     known: BTreeMap<u64, Rc<LockSite>>,
     frames: BTreeMap<u64, Frames>,
-    /// Abbreviated frames.
+    /// Abbreviated frames by address.
     brief: BTreeMap<u64, Frames>,
     /// Call stacks by key.
     call_stacks: BTreeMap<u64, Frames>,
@@ -56,7 +58,8 @@ impl<'a> SiteNames<'a> {
         }
     }
 
-    /// The call site of a row; key 0 stands for rows without room.
+    /// Returns the call site of a row. Key 0 stands for all call sites that have no rows of their
+    /// own because the tables are full.
     pub(super) fn site(&mut self, key: u64) -> Rc<LockSite> {
         if let Some(known) = self.known.get(&key) {
             return Rc::clone(known);
@@ -66,7 +69,7 @@ impl<'a> SiteNames<'a> {
         place
     }
 
-    /// The call site of a holder; key 0 stands for an unknown one.
+    /// Returns the call site of a holder. Key 0 stands for an unknown holder.
     pub(super) fn holder(&mut self, key: u64) -> Rc<LockSite> {
         match key {
             0 => Rc::clone(&self.unknown),
@@ -74,8 +77,8 @@ impl<'a> SiteNames<'a> {
         }
     }
 
-    /// The call stack of a sample, made once of its functions. It is empty if the stack found no
-    /// room or the thread's stack bounds were unknown.
+    /// Returns the call stack of a sample, which is made of the functions only once. It is empty if
+    /// the stack exceeded the profile's capacity, or the bounds of the thread's stack were unknown.
     pub(super) fn call_stack(
         &mut self,
         stack: u64,
@@ -98,7 +101,8 @@ impl<'a> SiteNames<'a> {
         let frames = self.reading.stacks.get(&stack).map_or(&[][..], |stack| &stack.frames);
         let mut names = Vec::new();
         for address in frames.iter().take(STACK_MAX) {
-            // An address outside of all modules is no frame, nor is anything beyond it.
+            // An address outside of all modules is not a frame, and neither are the addresses after
+            // it.
             if self.modules.at(*address).is_none() {
                 break;
             }
@@ -153,11 +157,12 @@ impl<'a> SiteNames<'a> {
             stack.extend(frames.iter().take(STACK_MAX - stack.len()).cloned());
         }
         self.take_room(stack.len() * size_of::<Rc<str>>())?;
-        // Without optimisation each wrapper is a call of its own.
+        // Without compiler optimisation, each wrapper is a call of its own.
         Some(symbols::without_wrappers(stack))
     }
 
-    /// The call that returns to this address; several functions if calls were inlined.
+    /// Returns the function of the call that returns to this address; several functions if calls
+    /// were inlined.
     fn frames_at(&mut self, address: u64) -> Option<Frames> {
         if let Some(known) = self.frames.get(&address) {
             return Some(Rc::clone(known));
@@ -183,7 +188,8 @@ impl<'a> SiteNames<'a> {
     }
 }
 
-/// Names all modules that lay at the address: which one took the lock is not recorded.
+/// Returns the names of the callers at an address. They mention an earlier module at the address,
+/// because the profile does not record which of the modules took the lock.
 fn callers(address: u64, lies: ModuleAt<'_>, module: &ModuleRead) -> Vec<String> {
     let file_offset = (address - module.start).saturating_add(module.file_offset);
     let mut callers = symbols::callers(&module.path, file_offset);

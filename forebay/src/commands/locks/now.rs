@@ -45,20 +45,20 @@ pub(super) fn run(args: &ArgMatches) -> Result<ExitCode, String> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// About as many bytes are printed for all threads.
+/// Approximate number of bytes that are printed for all threads together.
 const TEXT_BYTES_MAX: usize = 32 << 20;
 
-/// Holders of one lock that are named.
+/// Largest number of holders that are listed for a lock.
 const HOLDERS_MAX: usize = 64;
 
-/// The locks of a process at one instant.
+/// The locks that the threads of a process hold and await at one instant.
 struct ThreadsView<'a> {
     reading: &'a ProfileSnapshot,
     names: RefCell<SiteNames<'a>>,
     holders: Holders,
     is_alive: bool,
-    /// The time from which `since` counts, in nanoseconds since 1970: the instant of the view, or
-    /// the start of the process if it has exited.
+    /// The time relative to which holds and waits are shown, in nanoseconds since 1970: the instant
+    /// of the view or, if the process has exited, its start.
     origin_ns: u64,
 }
 

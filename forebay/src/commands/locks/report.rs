@@ -24,7 +24,7 @@ pub(super) fn run(args: &ArgMatches) -> Result<ExitCode, String> {
     if is_set(args, "threads")
         && SortOrder::named(args.get_one("sort")) == SortOrder::Column(CNT_HOLD)
     {
-        let why = "it is counted for all threads together";
+        let why = "this column is counted for all threads together";
         return Err(format!("--sort cnt_hold: not available with --threads, since {why}"));
     }
     let (file, reading) = read(args)?;
@@ -70,7 +70,7 @@ pub(super) fn run(args: &ArgMatches) -> Result<ExitCode, String> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Names the other profiles of the same run.
+/// Returns a line that names the other profiles of the same run; `None` if there are none.
 fn others(path: &Path) -> Option<String> {
     const NAMES_MAX: usize = 4;
     let others = of_run(path).into_iter().filter(|other| other.file_name() != path.file_name());
@@ -96,7 +96,7 @@ pub(super) fn read(args: &ArgMatches) -> Result<(ProfileFile, ProfileSnapshot), 
     Ok((file, reading))
 }
 
-/// The lines above a report: the process, its state, and how complete the profile is.
+/// Returns the lines above a report: the process, its state, and the completeness of the profile.
 pub(super) fn head(file: &ProfileFile, reading: &ProfileSnapshot, summary: &Summary) -> String {
     let (path, about) = (file.path().display(), &reading.about);
     let now_ns = is_alive(about).then(unix_ns);

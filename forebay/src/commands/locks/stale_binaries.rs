@@ -1,5 +1,5 @@
-//! Programs and libraries that were changed or removed since a profile was made, so that names may
-//! be wrong or missing.
+//! Finds programs and libraries that were changed or removed since a profile was created, so that
+//! names from them may be wrong or missing.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::cpp_only;
 use crate::symbols::{FileChange, file_change_since};
 
-/// The stale files among those that names come from.
+/// Returns the stale files among the files from which names are read.
 pub(super) fn stale_binaries(reading: &ProfileSnapshot) -> BTreeMap<Arc<str>, FileChange> {
     if reading.about.kind != SiteKind::Stacks {
         return BTreeMap::new();
@@ -18,7 +18,7 @@ pub(super) fn stale_binaries(reading: &ProfileSnapshot) -> BTreeMap<Arc<str>, Fi
     let mut frames: Vec<u64> =
         reading.sites.values().flat_map(|site| site.frames.iter().copied()).collect();
     frames.sort_unstable();
-    // Mappings of the system, such as the vDSO, have names in brackets.
+    // Mappings of the system, such as the vDSO, have names in brackets instead of paths.
     let modules = reading.modules.iter().filter(|module| module.path.starts_with('/'));
     let named = modules.filter(|module| {
         let first = frames.partition_point(|frame| *frame < module.start);
@@ -29,7 +29,8 @@ pub(super) fn stale_binaries(reading: &ProfileSnapshot) -> BTreeMap<Arc<str>, Fi
     paths.into_iter().filter_map(|path| change(&path).map(|change| (path, change))).collect()
 }
 
-/// A line for each stale file, and one if only C++'s wrappers are known.
+/// Returns a line for each stale file, and a line if there are call sites of which only C++
+/// wrappers are known.
 pub(super) fn lines(reading: &ProfileSnapshot) -> Vec<String> {
     let line = |(path, change): (Arc<str>, FileChange)| match change {
         FileChange::Changed => {
@@ -42,7 +43,7 @@ pub(super) fn lines(reading: &ProfileSnapshot) -> Vec<String> {
     stale_binaries(reading).into_iter().map(line).chain(cpp_only::line(reading)).collect()
 }
 
-/// The stale files as a list of objects.
+/// Returns the stale files as a list of JSON objects.
 pub(super) fn as_json(reading: &ProfileSnapshot) -> Value {
     let object = |(path, change): (Arc<str>, FileChange)| {
         let what = match change {

@@ -1,4 +1,5 @@
-//! A profile by names: the threads' blocks added up, and keys of the same call site merged.
+//! Summarises a profile by the names of call sites: adds up the numbers of all threads, and merges
+//! keys of the same call site.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -7,7 +8,7 @@ use forebay_sync::profile::{PairTotals, ProfileSnapshot, SiteTotals, ThreadRead}
 
 use super::names::SiteNames;
 
-/// A call site as it is printed.
+/// A call site, by the names under which it is printed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct LockSite {
     /// The lock's class or kind.
@@ -17,7 +18,7 @@ pub(super) struct LockSite {
 }
 
 impl LockSite {
-    /// The name in a table: `file:line (class)`.
+    /// Returns the name in a table: `file:line (class)`.
     pub(super) fn name(&self) -> String {
         match (self.stack.first(), &*self.lock) {
             (None, "") => "(unknown)".to_owned(),
@@ -27,13 +28,13 @@ impl LockSite {
         }
     }
 
-    /// The name with its callers, if they are known: unique among call sites.
+    /// Returns the name with the callers, if they are known. This name is unique among call sites.
     pub(super) fn full_name(&self) -> String {
         let way = self.stack.iter().skip(1).map(|frame| format!(" < {frame}"));
         std::iter::once(self.name()).chain(way).collect()
     }
 
-    /// All call sites without rows of their own.
+    /// Returns the entry that stands for all call sites without rows of their own.
     pub(super) fn others() -> LockSite {
         LockSite { lock: "(others: the tables are full)".to_owned(), stack: Vec::new() }
     }
@@ -43,7 +44,7 @@ impl LockSite {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct SiteSummary {
     pub(super) totals: SiteTotals,
-    /// How often another thread wanted the lock while it was held from here.
+    /// Number of times another thread wanted the lock while this call site held it.
     pub(super) wanted_count: u64,
 }
 
@@ -54,16 +55,16 @@ pub(super) struct LockPair {
     pub(super) waiter: Rc<LockSite>,
 }
 
-/// Used and missing room in the profile's tables.
+/// The use of the profile's tables, and the entries that exceeded their capacity.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct TableUsage {
     pub(super) records: u64,
     pub(super) maximum: u64,
-    /// Number of entries that found no room, by kind.
+    /// Number of entries that exceeded the capacity, by kind.
     pub(super) rejected: Vec<(&'static str, u64)>,
     pub(super) collisions: u64,
     pub(super) skipped: u64,
-    /// Waits and failed try-locks with a sampled stack.
+    /// Number of waits and failed try-locks with a sampled call stack.
     pub(super) samples: u64,
 }
 
@@ -82,7 +83,7 @@ impl Summary {
         Summary::named(&mut SiteNames::of(reading))
     }
 
-    /// Makes a summary with names that the caller needs as well.
+    /// Makes a summary with names that the caller resolves and uses for other purposes too.
     pub(super) fn named(names: &mut SiteNames<'_>) -> Summary {
         let reading = names.reading;
         let mut summary = Summary { room: room(reading), ..Summary::default() };
@@ -170,7 +171,7 @@ pub(super) mod tests {
         stacks: StackPlan::NONE,
     };
 
-    /// Keys whose last digit is the line.
+    /// A call site whose key has the line as its last digit.
     struct Line(u64);
 
     impl ProfiledSite for Line {
@@ -184,7 +185,7 @@ pub(super) mod tests {
         }
     }
 
-    /// Two threads, each with waits and failed try-locks.
+    /// Returns the profile of two threads, each with waits and failed try-locks.
     pub(in super::super) fn reading() -> ProfileSnapshot {
         ProfileSnapshot::of(&bytes()[..]).expect("whole")
     }
@@ -205,7 +206,7 @@ pub(super) mod tests {
         for (tid, recorder) in (1..).zip(&mut threads) {
             let thread = || Some(ThreadIdentity { tid, name: [0; 16] });
             assert!(recorder.begin(&profile, thread));
-            // 11 and 21 are the same call site, compiled twice.
+            // The keys 11 and 21 stand for the same call site, compiled twice.
             for key in [11, 21, 32] {
                 let held = recorder.acquired(&profile, &Line(key), &Acquisition::default());
                 recorder.released(&profile, &held.expect("a block"));

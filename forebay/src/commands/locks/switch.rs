@@ -1,4 +1,4 @@
-//! Switches recording on and off through the words of a profile.
+//! Switches recording on and off, and resets it, by writing to the profile.
 
 use std::process::ExitCode;
 
@@ -58,7 +58,8 @@ pub(super) fn reset(args: &ArgMatches) -> Result<ExitCode, String> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Opens the profile of a running process: the last numbers of an exited one stay as they are.
+/// Opens the profile of a running process. The profile of an exited process is refused, so that its
+/// last numbers do not change.
 fn open(args: &ArgMatches) -> Result<ProfileFile, String> {
     let path = find(args.get_one("file"))?;
     let file = ProfileFile::open_to_switch(&path).map_err(|error| error.to_string())?;

@@ -10,14 +10,14 @@ use super::counted;
 use super::summary::{LockSite, SiteSummary, Summary};
 use crate::bars::{BarStyle, Highlight};
 
-/// About as many bytes are printed of a table: a profile may have millions of rows with the longest
-/// names. Further lines are only counted.
+/// Approximate number of bytes that are printed of a table. Further lines are only counted, because
+/// a profile may have millions of rows with the longest names.
 pub(super) const PAGE_BYTES_MAX: usize = 64 << 20;
 
-/// Length of the longest bar.
+/// Length of the longest bar in characters.
 const BAR_CELLS: u64 = 40;
 
-/// Call sites with their numbers, in the given order.
+/// Returns the call sites with their numbers, in the given order.
 pub(super) fn sorted(summary: &Summary, sort: SortOrder) -> Vec<(&LockSite, &SiteSummary)> {
     let mut sites: Vec<_> =
         summary.sites.iter().map(|(site, site_summary)| (&**site, site_summary)).collect();
@@ -49,8 +49,8 @@ fn text_within(mut room: usize, summary: &Summary, sort: SortOrder, lines_max: u
 }
 
 /// Returns a function that names call sites, with their callers where the short name is ambiguous.
-/// Duplicates are allowed. Each name is made on demand: all of them together may not fit into
-/// memory.
+/// `sites` may contain duplicates. Each name is made on demand, because all names together may not
+/// fit into memory.
 pub(super) fn names_of<'a>(
     sites: impl Iterator<Item = &'a LockSite>,
 ) -> impl Fn(&LockSite) -> String {
@@ -75,13 +75,13 @@ impl TableRow {
         TableRow { cells: cells.collect(), name }
     }
 
-    /// About the length of the row's line in bytes.
+    /// Returns the approximate length of the row's line in bytes.
     pub(super) fn byte_count(&self) -> usize {
         self.name.len() + self.cells.iter().map(|cell| cell.len() + 1).sum::<usize>()
     }
 }
 
-/// Aligns rows below a line of headings. Cells without a heading are left out.
+/// Aligns rows below a line of headings. Cells without a heading are omitted.
 pub(super) fn grid(headings: &[&str], last: &str, rows: Vec<TableRow>) -> Vec<String> {
     let heading = TableRow::new(headings.iter().map(ToString::to_string), last.to_owned());
     let rows: Vec<_> = std::iter::once(heading).chain(rows).collect();
@@ -100,7 +100,7 @@ fn line(widths: &[usize], row: &TableRow) -> String {
     line
 }
 
-/// The first entries that fit into the room left.
+/// Returns the first entries, until `room` bytes are used up. Subtracts their sizes from `room`.
 pub(super) fn fitting<T>(
     room: &mut usize,
     all: impl Iterator<Item = T>,
@@ -114,7 +114,7 @@ pub(super) fn fitting<T>(
     all.take_while(fits).collect()
 }
 
-/// Says how many entries a table omits.
+/// Returns a note about the number of entries that a table omits; `None` if it omits none.
 pub(super) fn note(count: usize, lines_max: usize, one: &str) -> Option<String> {
     match count.saturating_sub(lines_max) {
         _ if count == 0 => Some("nothing has been recorded".to_owned()),
@@ -137,7 +137,7 @@ pub(super) fn histograms(summary: &Summary, sort: SortOrder, lines_max: usize) -
     lines.join("\n")
 }
 
-/// The histograms of waits and holds that are not empty.
+/// Returns the histograms of waits and holds that are not empty, as lines.
 pub(super) fn bars_of(totals: &SiteTotals, indent: &str) -> Vec<String> {
     let style = BarStyle::of_output();
     let mut lines = Vec::new();
@@ -150,7 +150,7 @@ pub(super) fn bars_of(totals: &SiteTotals, indent: &str) -> Vec<String> {
     lines
 }
 
-/// The bars from the first to the last bucket that is not empty.
+/// Returns the bars from the first to the last bucket that is not empty.
 fn bars(buckets: &[u64; BUCKET_COUNT], style: BarStyle) -> impl Iterator<Item = String> {
     let largest = buckets.iter().copied().max().unwrap_or(0);
     let first = buckets.iter().position(|count| *count > 0).unwrap_or(0);

@@ -44,7 +44,7 @@ fn any_content_of_a_profile_can_be_shown() {
     }
 }
 
-/// All texts that a profile gives.
+/// Returns all texts that are printed for a profile.
 fn shown(reading: &ProfileSnapshot) -> Vec<String> {
     let mut names = SiteNames::of(reading);
     let summary = Summary::named(&mut names);
@@ -68,7 +68,7 @@ fn shown(reading: &ProfileSnapshot) -> Vec<String> {
     shown
 }
 
-/// Replaces modules, stacks, samples and current locks by random ones.
+/// Replaces the modules, stacks, samples and current locks of a profile by random values.
 fn spoil(reading: &mut ProfileSnapshot, paths: &[&str], mut next: impl FnMut(u64) -> u64) {
     let keys: Vec<u64> = reading.sites.keys().copied().chain([0, 7]).collect();
     reading.modules = (0..next(20))

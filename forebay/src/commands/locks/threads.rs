@@ -1,4 +1,4 @@
-//! The numbers of each thread, in the form of try-lock statistics.
+//! Prints the numbers of each thread, in the form of try-lock statistics.
 
 use std::cmp::Reverse;
 
@@ -12,12 +12,12 @@ use super::table::{PAGE_BYTES_MAX, bars_of, fitting, note};
 
 const NS_PER_US: f64 = 1e3;
 
-/// How threads are printed.
+/// The options for printing threads.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ThreadOptions {
     /// The order of call sites.
     pub(super) sort: SortOrder,
-    /// Call sites of each thread.
+    /// Largest number of call sites of each thread.
     pub(super) lines_max: usize,
     /// Whether histograms follow each call site.
     pub(super) with_bars: bool,
@@ -28,7 +28,7 @@ pub(super) struct ThreadOptions {
 /// A thread and the numbers of its call sites.
 type OfThread<'a> = (&'a ThreadRead, Vec<(&'a LockSite, &'a SiteTotals)>);
 
-/// Threads and their call sites, in the given order.
+/// Returns the threads with their call sites, in the given order.
 pub(super) fn sorted<'a>(
     reading: &'a ProfileSnapshot,
     summary: &'a Summary,
@@ -49,7 +49,7 @@ pub(super) fn sorted<'a>(
     threads
 }
 
-/// Sort key: a column, or failed try-locks, then wait time.
+/// Returns the sort key: a column, or else the number of failed try-locks, then the wait time.
 fn weight(totals: &SiteTotals, sort: SortOrder) -> [u64; 3] {
     match sort {
         SortOrder::Lost => [totals.failed_count(), totals.wait_ns, totals.hold_ns],

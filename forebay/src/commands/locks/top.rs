@@ -1,4 +1,4 @@
-//! `forebay locks top`: lock contention live.
+//! `forebay locks top`: watches lock contention live.
 
 mod rows;
 
@@ -45,7 +45,8 @@ struct LocksTop {
 
 /// The profiles of a run at one time.
 struct RunSnapshot {
-    /// Running processes. An exited server stays in the list: another one may replace it.
+    /// The running processes. An exited server stays in the list, because another server may
+    /// replace it.
     processes: Vec<ProcessSnapshot>,
     /// Processes of a foreign program that have exited.
     gone: Vec<ProfileHeader>,
@@ -98,7 +99,7 @@ impl RunSnapshot {
         self.processes.is_empty()
     }
 
-    /// Says that no process is running.
+    /// Returns the message that no process is running any more.
     fn end(&self, path: &Path) -> String {
         match &*self.gone {
             [only] => {
@@ -147,7 +148,7 @@ impl WatchTarget for LocksTop {
 
     fn show(&self, now: &RunSnapshot, before: Option<(&RunSnapshot, f64)>) -> bool {
         if now.has_ended() {
-            // Printed below the last table, which stays.
+            // The message is printed below the last table, which is not cleared.
             let _ = write_line(format_args!("{}", now.end(&self.path)));
             return false;
         }
@@ -168,7 +169,7 @@ impl WatchTarget for LocksTop {
 }
 
 impl LocksTop {
-    /// The width at which lines are cut.
+    /// Returns the width at which lines are cut.
     fn width(&self) -> usize {
         if self.is_live { Screen::of_output().width } else { usize::MAX }
     }

@@ -1,5 +1,5 @@
-//! Draws stacks as boxes, the outermost frame at the bottom; a box is as wide as the time lost in
-//! it.
+//! Draws stacks as boxes, with the outermost frame at the bottom. The width of a box is
+//! proportional to the time lost in it.
 
 use std::rc::Rc;
 
@@ -18,13 +18,13 @@ const LEGEND: &str = "width: time lost by waits and failed try-locks; from botto
 /// Prefix of a holder's name.
 const HELD_BY: &str = "held by ";
 
-/// Approximate width of a letter.
+/// Approximate width of a letter in pixels.
 const LETTER: f64 = 6.7;
 
-/// Narrower boxes are not drawn.
+/// Width in pixels of the narrowest box that is drawn.
 const WIDTH_MIN: f64 = 0.3;
 
-/// Higher stacks are cut off.
+/// Number of frames of the highest stack; higher stacks are cut off.
 const DEPTH_MAX: usize = 128;
 
 /// A box of the picture.
@@ -35,7 +35,7 @@ struct FlameBox<'a> {
     ns: u64,
 }
 
-/// The picture as an SVG document.
+/// Returns the picture as an SVG document.
 pub(super) fn draw(stacks: &Stacks, title: &str) -> String {
     let frames = frames(stacks);
     let whole = stacks.values().fold(0, |sum: u64, ns| sum.saturating_add(*ns)).max(1);
@@ -63,7 +63,7 @@ pub(super) fn draw(stacks: &Stacks, title: &str) -> String {
     svg + "</svg>\n"
 }
 
-/// All boxes. Stacks that start with the same frames share their boxes.
+/// Returns all boxes. Stacks that start with the same frames share the boxes of these frames.
 fn frames(stacks: &Stacks) -> Vec<FlameBox<'_>> {
     let mut frames = vec![FlameBox { name: "all", depth: 0, start_ns: 0, ns: 0 }];
     // The boxes of the previous stack, from bottom to top.
@@ -106,7 +106,7 @@ fn drawn(frame: &FlameBox<'_>, (x, y, width): (f64, f64, f64), whole: u64) -> St
     )
 }
 
-/// As much of a name as fits into the box.
+/// Returns as much of the name as fits into the box.
 fn label(frame: &FlameBox<'_>, letters: usize) -> String {
     if letters < 4 {
         return String::new();
@@ -116,14 +116,15 @@ fn label(frame: &FlameBox<'_>, letters: usize) -> String {
         _ => abbreviate(frame.name),
     };
     match name.strip_prefix(HELD_BY) {
-        // The colour shows the holder as well.
+        // Without the prefix, the colour still shows that this is a holder.
         Some(holder) if letters < 2 * HELD_BY.len() => truncate(holder, letters),
         Some(holder) => format!("{HELD_BY}{}", truncate(holder, letters - HELD_BY.len())),
         None => truncate(&name, letters),
     }
 }
 
-/// A colour that depends on the name only: blue for holders, warm for all others.
+/// Returns a colour that depends only on the name: blue for a holder, a warm colour for any other
+/// frame.
 fn colour(frame: &FlameBox<'_>) -> String {
     let hash = frame
         .name

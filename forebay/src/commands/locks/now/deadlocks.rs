@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use forebay_sync::profile::{LockNow, ThreadNow};
 
-/// Steps of a search; a damaged profile may say that all threads wait for all.
+/// Largest number of steps of a search. The limit is for damaged profiles, in which all threads may
+/// wait for all others.
 const STEPS_MAX: u64 = 10_000_000;
 
 /// Holders of each lock. For an exclusive lock only the most recent holder counts: earlier ones
@@ -41,7 +42,7 @@ fn current_holders(holds: &[(LockNow, u32)]) -> Vec<u32> {
 /// Cycles of threads in which each waits for a lock that the next one holds.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Deadlocks {
-    /// Each cycle once, from its smallest thread id.
+    /// The cycles, each of which is listed once and begins with its smallest thread id.
     pub(super) cycles: BTreeSet<Vec<u32>>,
     /// Whether the search was cut short, so that there may be more cycles.
     pub(super) is_cut_off: bool,
@@ -70,9 +71,9 @@ struct CycleSearch<'a> {
 }
 
 impl CycleSearch<'_> {
-    /// The shortest cycle through `start`, if `start` is the smallest thread id in it.
+    /// Returns the shortest cycle through `start` in which `start` is the smallest thread id.
     fn shortest_cycle(&mut self, start: u32) -> Option<Vec<u32>> {
-        // The thread through which each thread was reached.
+        // The predecessor of each thread that the search has reached.
         let mut before = BTreeMap::new();
         let mut locks = BTreeSet::new();
         let mut threads = VecDeque::from([start]);
@@ -95,7 +96,7 @@ impl CycleSearch<'_> {
     }
 }
 
-/// The path to a thread from the first, which has no predecessor.
+/// Returns the path to a thread from the first thread, which has no predecessor.
 fn path_to(before: &BTreeMap<u32, u32>, last: u32) -> Vec<u32> {
     let mut path: Vec<u32> =
         std::iter::successors(Some(last), |thread| before.get(thread).copied()).collect();
@@ -135,7 +136,7 @@ mod tests {
 
     #[test]
     fn each_cycle_is_found_once() {
-        // Thread, locks that it holds, lock that it awaits (0: none).
+        // Each thread has its id, the locks that it holds, and the lock that it awaits (0: none).
         for (threads, expected) in [
             (&[(1, &[10][..], 0)][..], &[][..]),
             (&[(1, &[10], 10)], &[&[1][..]]),
@@ -144,7 +145,7 @@ mod tests {
             (&[(3, &[10], 20), (2, &[20], 30), (7, &[30], 10)], &[&[2, 7, 3]]),
             // A thread that waits for a cycle is not part of it.
             (&[(1, &[], 10), (2, &[10], 20), (3, &[20], 10)], &[&[2, 3]]),
-            // Of two readers one is part of a cycle.
+            // One of two readers is part of a cycle.
             (&[(1, &[10], 0), (2, &[10, 30], 20), (3, &[20], 10)], &[&[2, 3]]),
             (
                 &[(1, &[10], 20), (2, &[20], 10), (3, &[30], 40), (4, &[40], 30)],
@@ -166,7 +167,7 @@ mod tests {
 
     #[test]
     fn a_search_that_is_cut_short_says_so() {
-        // All threads read under one lock and wait for it.
+        // All threads hold the same lock in shared mode and wait for it.
         let hold = LockNow { is_shared: true, ..lock(10) };
         let thread = |tid| thread(tid, &[hold], 10);
         let now: Vec<_> = (1..100).map(thread).collect();

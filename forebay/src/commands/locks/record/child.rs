@@ -1,4 +1,4 @@
-//! Runs the program.
+//! Runs the program that is recorded.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -8,7 +8,7 @@ use std::process::{Command, ExitStatus};
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::signal::unix::{Signal as Stream, SignalKind, signal};
 
-/// Runs a program to its end and forwards signals to it.
+/// Runs a program until it exits, and forwards signals to it.
 ///
 /// # Errors
 /// The program cannot be started, or signals cannot be handled.
@@ -18,8 +18,8 @@ pub(super) fn run(command: Command, name: &OsStr) -> Result<ExitStatus, String> 
     runtime.block_on(wait(command, name))
 }
 
-/// Receives a signal, unless this process was started to ignore it (`nohup`, background jobs of a
-/// script): then it stays ignored, also in the program.
+/// Receives a signal, unless this process was started with the signal ignored (by `nohup`, or as a
+/// background job of a script). Such a signal stays ignored, in this process and in the program.
 struct SignalReceiver(Option<Stream>);
 
 impl SignalReceiver {
@@ -38,11 +38,11 @@ impl SignalReceiver {
     }
 }
 
-/// The signals that this process ignores, the first as the lowest bit.
+/// Returns the set of signals that this process ignores; signal 1 is the lowest bit.
 fn ignored() -> Result<u64, String> {
     let status = fs::read_to_string("/proc/self/status");
     let status = status.map_err(|error| format!("/proc/self/status: {error}"))?;
-    ignored_in(&status).ok_or_else(|| "/proc/self/status: no SigIgn".to_owned())
+    ignored_in(&status).ok_or_else(|| "/proc/self/status has no valid line SigIgn".to_owned())
 }
 
 fn ignored_in(status: &str) -> Option<u64> {
@@ -57,7 +57,8 @@ async fn wait(command: Command, name: &OsStr) -> Result<ExitStatus, String> {
     let mut hang_up = hear(SignalKind::hangup())?;
     let mut first = hear(SignalKind::user_defined1())?;
     let mut second = hear(SignalKind::user_defined2())?;
-    // The keyboard's signals reach the program by themselves; we only have to outlive it.
+    // The terminal sends the signals of the keyboard to the program as well. They are received here
+    // only so that this process outlives the program.
     let _interrupt = hear(SignalKind::interrupt())?;
     let _quit = hear(SignalKind::quit())?;
 
@@ -73,7 +74,7 @@ async fn wait(command: Command, name: &OsStr) -> Result<ExitStatus, String> {
             _ = second.recv() => Signal::USR2,
         };
         if let Some(pid) = pid {
-            // The program may have ended just now.
+            // Sending fails if the program has just exited.
             let _ = kill_process(pid, sent);
         }
     }

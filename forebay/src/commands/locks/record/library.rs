@@ -7,10 +7,9 @@ use std::path::{Path, PathBuf};
 
 const NAME: &str = "liblockprof.so";
 
-/// Returns the library that the environment names, else one near this program.
+/// Returns the library that `FOREBAY_LOCKPROF` names, or else the library near this program.
 ///
-/// # Errors
-/// There is none, or it cannot be preloaded from its path.
+/// # Errors There is no library, or it cannot be preloaded from its path.
 pub(super) fn find() -> Result<PathBuf, String> {
     look().and_then(check)
 }
@@ -36,7 +35,8 @@ fn look() -> Result<PathBuf, String> {
     })
 }
 
-/// Next to the program, as after a build, and in the usual library directories.
+/// Returns the paths at which the library may be: next to the program, as after a build, and in the
+/// usual library directories.
 fn near(dir: &Path) -> Vec<PathBuf> {
     let mut places = vec![dir.join(NAME)];
     if let Some(above) = dir.parent() {
@@ -46,10 +46,9 @@ fn near(dir: &Path) -> Vec<PathBuf> {
     places
 }
 
-/// Checks that a path can stand in `LD_PRELOAD`, where a blank or a colon cannot be escaped.
+/// Checks that `LD_PRELOAD` can name a path: a blank or a colon cannot be escaped there.
 ///
-/// # Errors
-/// The path contains one of them.
+/// # Errors The path contains a blank or a colon.
 fn check(library: PathBuf) -> Result<PathBuf, String> {
     match library.as_os_str().as_bytes().iter().any(|byte| b" :".contains(byte)) {
         true => Err(format!(
@@ -61,7 +60,8 @@ fn check(library: PathBuf) -> Result<PathBuf, String> {
     }
 }
 
-/// The library, followed by those that are already preloaded.
+/// Returns the value of `LD_PRELOAD`: the library, followed by the libraries that are already
+/// preloaded.
 pub(super) fn first(library: &Path, others: Option<OsString>) -> OsString {
     let mut all = library.as_os_str().to_owned();
     if let Some(others) = others.filter(|others| !others.is_empty()) {

@@ -20,7 +20,7 @@ use super::summary::Summary;
 use super::{UNSEEN, table};
 use crate::commands::is_set;
 
-/// Call sites that are shown of each process at the end.
+/// Largest number of call sites that the report at the end shows for each process.
 const LINES_MAX: usize = 20;
 
 pub(super) fn run(args: &ArgMatches) -> Result<ExitCode, String> {
@@ -47,7 +47,7 @@ pub(super) fn run(args: &ArgMatches) -> Result<ExitCode, String> {
     Ok(code(status))
 }
 
-/// The library's settings, as environment variables.
+/// Returns the settings of the library, as environment variables.
 fn settings(args: &ArgMatches) -> Vec<(&'static str, String)> {
     let mut settings = Vec::new();
     let mut number = |name: &str, variable, of: fn(u64) -> u64| {
@@ -68,7 +68,7 @@ fn settings(args: &ArgMatches) -> Vec<(&'static str, String)> {
     settings
 }
 
-/// A short report of all processes.
+/// Returns a short report about all processes of the run.
 fn report(out: &Path) -> String {
     let files = of_run(out);
     let mut text = String::new();
@@ -96,7 +96,7 @@ fn one(path: &Path) -> Result<String, String> {
     Ok(format!("{}\n{table}", head(&file, &reading, &summary)))
 }
 
-/// The program's exit code, as a shell reports it.
+/// Returns the exit code of the program, as a shell reports it.
 fn code(status: ExitStatus) -> ExitCode {
     let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal));
     ExitCode::from(code.and_then(|code| u8::try_from(code).ok()).unwrap_or(u8::MAX))

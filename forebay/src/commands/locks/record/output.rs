@@ -1,4 +1,5 @@
-//! The profiles of a run: one per process, next to the named file.
+//! Prepares the files of a run's profiles, and tidies them up. Each process has a profile, next to
+//! the file that `--out` names.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -11,13 +12,13 @@ use crate::commands::locks::files::{beside, of_run};
 
 const PAGE_BYTES: u64 = 4096;
 
-/// Size of a profile of a process with one thread.
+/// Size in bytes of the profile of a process with one thread.
 const ROOM_BYTES: u64 = 1_250_000;
 
-/// The path of the first profile; absolute, since the program may change its directory.
+/// Returns the path of the first profile. It is absolute, because the program may change its
+/// working directory.
 ///
-/// # Errors
-/// The directory does not exist.
+/// # Errors The directory does not exist, or `out` does not end in a file name.
 pub(super) fn path(out: Option<&Path>, program: &Path) -> Result<PathBuf, String> {
     let out = match out {
         Some(out) => out.to_owned(),
@@ -34,7 +35,7 @@ pub(super) fn path(out: Option<&Path>, program: &Path) -> Result<PathBuf, String
     Ok(dir.join(name))
 }
 
-/// Removes the profiles of an earlier run: all, or none on an error.
+/// Removes the profiles of an earlier run. If any of them must not be removed, none is.
 ///
 /// # Errors
 /// A file is not a profile, is still in use, or cannot be removed.
@@ -46,7 +47,7 @@ pub(super) fn clear(out: &Path) -> Result<(), String> {
             file.about().map_err(|error| format!("{error}; choose another file with --out"))?;
         if is_alive(&about) {
             return Err(format!(
-                "{}: process {} is still writing it; choose another file with --out",
+                "{}: process {} is still writing this profile; choose another file with --out",
                 path.display(),
                 about.pid
             ));
@@ -59,7 +60,7 @@ pub(super) fn clear(out: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// Checks that a profile can be made, by making a file of the size for one thread.
+/// Checks that a profile can be created, by creating a file with the size for one thread.
 ///
 /// # Errors
 /// The directory is not writable, or its disk is full.
@@ -71,7 +72,7 @@ pub(super) fn check(out: &Path) -> Result<(), String> {
     let file = File::create_new(&path);
     let file = file.map_err(|error| fault(&format!("cannot create the profile: {error}")))?;
     let room = fallocate(&file, FallocateFlags::empty(), 0, room_bytes());
-    // The name contains our process id, so it is our own file.
+    // The name contains the id of this process, so the file is its own.
     let _ = fs::remove_file(&path);
     match room {
         Err(error @ (Errno::NOSPC | Errno::DQUOT)) => Err(fault(&format!(
@@ -81,15 +82,16 @@ pub(super) fn check(out: &Path) -> Result<(), String> {
     }
 }
 
-/// The least size of a profile; unknown if the environment sets its capacity.
+/// Returns the size of the smallest profile. If the environment sets the capacity, that size is
+/// unknown, and the size of a page is returned.
 fn room_bytes() -> u64 {
     let chosen = ["LOCKPROF_SITES", "LOCKPROF_ROWS", "LOCKPROF_PAIRS"];
     let is_chosen = chosen.iter().any(|name| std::env::var_os(name).is_some());
     if is_chosen { PAGE_BYTES } else { ROOM_BYTES }
 }
 
-/// Removes profiles of exited processes that took no lock while recording was on. If the first
-/// profile is among them, the next one takes its name.
+/// Removes the profiles of exited processes that took no lock while recording was on. If the first
+/// profile is removed, the next profile gets its name.
 pub(super) fn drop_empty(out: &Path) {
     drop_unfinished(out);
     for path in of_run(out) {
@@ -99,7 +101,7 @@ pub(super) fn drop_empty(out: &Path) {
             !has_recorded && !is_alive(&reading.about)
         });
         if is_empty {
-            // A file that cannot be removed is shown as it is.
+            // A file that cannot be removed is reported like the others.
             let _ = fs::remove_file(&path);
         }
     }
@@ -108,7 +110,7 @@ pub(super) fn drop_empty(out: &Path) {
     }
 }
 
-/// Removes unfinished profiles of processes that were killed while making them.
+/// Removes the unfinished profiles of processes that were killed while creating them.
 fn drop_unfinished(out: &Path) {
     for path in beside(out, |found, name| is_gone(maker(found, name))) {
         let is_file = fs::symlink_metadata(&path).is_ok_and(|found| found.is_file());
@@ -119,7 +121,8 @@ fn drop_unfinished(out: &Path) {
     }
 }
 
-/// The process that is making a profile in a temporary file of this name.
+/// Returns the process that creates a profile in a temporary file of this name; `None` if the name
+/// is not that of such a file.
 fn maker(found: &str, name: &str) -> Option<u32> {
     let rest = found.strip_prefix(name)?.strip_prefix('.')?.strip_suffix(".new")?;
     let (pid, random) = rest.split_once('.')?;
@@ -128,7 +131,7 @@ fn maker(found: &str, name: &str) -> Option<u32> {
     if is_random && is_number { pid.parse().ok() } else { None }
 }
 
-/// Whether the process has exited.
+/// Whether `pid` is the id of a process that has exited.
 fn is_gone(pid: Option<u32>) -> bool {
     let has_gone = |pid| matches!(Path::new(&format!("/proc/{pid}")).try_exists(), Ok(false));
     Path::new("/proc/self").exists() && pid.is_some_and(has_gone)

@@ -16,7 +16,7 @@ const SET_GROUP: u32 = 0o2000;
 const GROUP_EXECUTABLE: u32 = 0o10;
 const EXECUTABLE: u32 = 0o111;
 
-/// The extended attribute with a file's capabilities.
+/// The extended attribute that holds the capabilities of a file.
 const CAPABILITIES: &str = "security.capability";
 
 /// Finds a program as a shell does.
@@ -40,10 +40,9 @@ pub(super) fn find(name: &OsStr) -> Result<PathBuf, String> {
     })
 }
 
-/// Checks that a library can be preloaded.
+/// Checks that a library can be preloaded into the program at this path.
 ///
-/// # Errors
-/// The library cannot be preloaded; the text says why.
+/// # Errors The library cannot be preloaded; the text gives the reason.
 pub(super) fn check(path: &Path) -> Result<(), String> {
     let fault = |what: &dyn std::fmt::Display| format!("{}: {what}", path.display());
     let mut file = File::open(path).map_err(|error| fault(&error))?;
@@ -62,12 +61,13 @@ pub(super) fn check(path: &Path) -> Result<(), String> {
     check_bytes(&bytes).map_err(|what| fault(&what))
 }
 
-/// Whether the system gives the program other rights than ours. It then ignores `LD_PRELOAD`.
+/// Whether the system runs the program with other rights than those of this process. `LD_PRELOAD`
+/// is then ignored.
 fn has_other_rights(path: &Path, found: &Metadata) -> bool {
     let (user, group) = (rustix::process::getuid(), rustix::process::getgid());
     let mode = found.mode();
     let as_another = mode & SET_USER != 0 && found.uid() != user.as_raw();
-    // Without the group's execute bit, the set-group-id bit means something else.
+    // Without the execute bit of the group, the set-group-id bit has another meaning.
     let in_another = mode & SET_GROUP != 0 && mode & GROUP_EXECUTABLE != 0;
     let in_another = in_another && found.gid() != group.as_raw();
     let has_more = || rustix::fs::getxattr(path, CAPABILITIES, &mut [0_u8; 64]).is_ok();
@@ -75,7 +75,7 @@ fn has_other_rights(path: &Path, found: &Metadata) -> bool {
 }
 
 fn check_bytes(bytes: &[u8]) -> Result<(), &'static str> {
-    // The interpreter of a script is known to the system only.
+    // A script is accepted, because only the system knows its interpreter.
     if bytes.starts_with(b"#!") {
         return Ok(());
     }
@@ -122,14 +122,14 @@ mod tests {
             std::fs::set_permissions(&path, mode).expect("ours");
             check(&path)
         };
-        // Our own user id changes nothing.
+        // A set-user-id bit with the current user id changes no rights.
         assert_eq!(with_mode(0o4755), Ok(()));
         if !rustix::process::geteuid().is_root() {
             return;
         }
         std::os::unix::fs::chown(&path, Some(65534), Some(65534)).expect("we are root");
         assert_eq!(with_mode(0o755), Ok(()));
-        // Without the execute bit: mandatory locking.
+        // Without the execute bit, the set-group-id bit means mandatory locking.
         assert_eq!(with_mode(0o2745), Ok(()));
         for mode in [0o4755, 0o2755] {
             let error = with_mode(mode).unwrap_err();
@@ -142,7 +142,7 @@ mod tests {
         let us = std::fs::read(env::current_exe().expect("a path")).expect("readable");
         assert_eq!(check_bytes(&us), Ok(()));
         assert_eq!(check_bytes(b"#!/bin/sh\n"), Ok(()));
-        // Without the header that names the dynamic linker.
+        // This is a program without the header that names the dynamic linker.
         let mut fixed = us.clone();
         let start = usize::from(us[32]) + usize::from(us[33]) * 256;
         for header in 0..usize::from(us[56]) {

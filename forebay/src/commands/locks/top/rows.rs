@@ -1,4 +1,4 @@
-//! The changes between two snapshots, as lines.
+//! Formats the changes between two snapshots as lines.
 
 use std::cmp::Reverse;
 use std::rc::Rc;
@@ -12,7 +12,8 @@ use crate::commands::locks::table::{TableRow, grid, names_of};
 const COLUMNS: [&str; 8] =
     ["process", "waiting", "holding", "delayed", "locks/s", "waits/s", "fails/s", "wait_avg"];
 
-/// Names are not cut to fewer characters; the line wraps instead.
+/// Smallest number of characters to which a name is cut. On narrower screens the line wraps
+/// instead.
 const NAME_CHARS_MIN: usize = 12;
 
 struct SiteChange<'a> {
@@ -21,7 +22,7 @@ struct SiteChange<'a> {
     numbers: [u64; 6],
 }
 
-/// The line of headings alone.
+/// Returns the line of headings alone.
 pub(super) fn headings(now: &RunSnapshot) -> String {
     grid(columns(now), "name", Vec::new()).remove(0)
 }
@@ -30,8 +31,9 @@ fn columns(now: &RunSnapshot) -> &'static [&'static str] {
     COLUMNS.get(usize::from(!now.is_of_several())..).unwrap_or(&COLUMNS)
 }
 
-/// Headings, and a line for each call site with any activity since, the most waited for first, none
-/// longer than `width` characters.
+/// Returns the headings, and a line for each call site with any activity since `before`. The call
+/// sites with the longest waits come first. Names are cut so that lines have at most `width`
+/// characters.
 pub(super) fn rows(
     before: &[ProcessSnapshot],
     now: &RunSnapshot,
@@ -62,7 +64,7 @@ pub(super) fn rows(
     (columns, lines)
 }
 
-/// The line with its name cut so that all of it fits.
+/// Returns the line with its name cut so that the line fits into `width` characters.
 fn fitted(line: &str, name: &str, width: usize) -> String {
     let numbers = line.strip_suffix(name).unwrap_or_default();
     let room = width.saturating_sub(numbers.chars().count());
@@ -90,8 +92,8 @@ fn cells(numbers: &[u64; 6], seconds: f64) -> [String; 7] {
     ]
 }
 
-/// The changes since an earlier snapshot. A process that is new or was reset counts with all its
-/// numbers.
+/// Returns the changes since an earlier snapshot. All numbers of a process that is new or was reset
+/// count as changes.
 fn changes<'a>(
     before: &'a [ProcessSnapshot],
     now: &'a ProcessSnapshot,
