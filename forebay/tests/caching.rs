@@ -165,7 +165,7 @@ impl<'a> Conversation<'a> {
     }
 }
 
-/// A line of a scenario: its first part, its fields, its body.
+/// The parts of a line of a scenario: the first part, the fields and the body.
 struct Parts {
     first: String,
     fields: Vec<String>,

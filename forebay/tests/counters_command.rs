@@ -111,7 +111,7 @@ fn watch_sees_load_death_damage_and_the_next_server() {
     Client::connect(next.address()).ask("GET", "/", &[]).expect("served");
     watcher.until("its request", |table| table["counters"]["requests_total"] == 1);
 
-    // A file of another program takes the place of the counter file.
+    // The counter file is replaced by a file of another program.
     next.stop();
     let other = server.path("run/other");
     std::fs::write(&other, "GIF89a").expect("the folder is writable");

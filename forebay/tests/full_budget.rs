@@ -7,7 +7,7 @@ const PROGRAM: &str = env!("CARGO_BIN_EXE_forebay");
 const MIB: usize = 1 << 20;
 const BUDGET_BYTES: usize = 16 * MIB;
 
-/// How many times the budget is written.
+/// Number of times that the test writes the whole budget.
 const ROUNDS: usize = 5;
 
 /// The setting `connection_bytes_max` in this test, and the number of connections.

@@ -199,7 +199,7 @@ fn answers_over_a_connections_memory_go_out_early_and_in_order() {
     let server = start(&origin, &flags);
     let targets: Vec<_> = (0..100).map(|number| format!("/{}", number % 7)).collect();
     let mut client = Client::connect(server.address());
-    // All pages are stored first, and then requested in one go.
+    // All pages are stored first, and then requested in a single write.
     for target in &targets[..7] {
         client.ask("GET", target, &[]).expect("a sound answer");
     }

@@ -8,7 +8,7 @@ use forebay_testkit::escape::{show, unescape};
 use forebay_testkit::vectors::{self, Vector};
 use forebay_testkit::{Broken, Client, Origin, Request, Response, Server, ServerBuilder};
 
-/// Long enough for an answer, shorter than every timeout of the server.
+/// A time that is long enough for an answer, and shorter than every timeout of the server.
 const SHORT: Duration = Duration::from_secs(5);
 
 /// The number of servers that share the vectors. Each has its own origin, so that records do not

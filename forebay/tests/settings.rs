@@ -33,7 +33,8 @@ fn no_more_connections_than_permitted_go_to_an_origin() {
     assert_eq!(origin.connections().len(), 1);
     gate.open();
     assert_eq!(first.response("GET").expect("whole").text(), "good");
-    // The slot is free again, and the connection of the refused request still works.
+    // The connection to the origin is free again, and the client connection of the refused request
+    // still works.
     assert_eq!(second.ask("GET", "/b", &[]).expect("an answer").text(), "good");
     assert_eq!((origin.count("/b"), origin.connections().len()), (1, 1));
 }
@@ -145,8 +146,8 @@ fn arriving_responses_leave_room_for_stored_ones() {
         let script = if request.target == "/held" { script.wait(&held) } else { script };
         script.send("x")
     });
-    // One percent of the cache is about 40 KiB: room for one such response in progress, but not for
-    // two.
+    // One percent of the cache is about 40 KiB, which suffices for one such response in progress,
+    // but not for two.
     let server = before(&origin, &[("--cache-size", "4MiB"), ("--growing-percent-max", "1")]);
     let mut first = Client::connect(server.address());
     first.send(request_text("GET", "/held", &[]));
@@ -160,7 +161,7 @@ fn arriving_responses_leave_room_for_stored_ones() {
     assert!(server.stat("cache_refused_no_room_total") >= 1.0);
     gate.open();
     assert_eq!(first.response("GET").expect("whole").body.len(), BYTES);
-    // One after the other, both responses find room.
+    // If they are requested one after the other, both responses fit into the budget.
     for (target, asked) in [("/held", 1), ("/b", 2), ("/b", 2)] {
         assert_eq!(client.ask("GET", target, &[]).expect("whole").body.len(), BYTES);
         assert_eq!(origin.count(target), asked, "{target}");

@@ -51,7 +51,7 @@ fn start(origin: &Origin) -> Server {
     let builder = ServerBuilder::new(PROGRAM).origin(origin).flag("--workers", "2");
     let builder = builder.flag("--cache-size", &BUDGET_BYTES.to_string());
     let builder = builder.flag("--cache-record-bytes", "3KiB");
-    // Several of them arrive at the same time.
+    // Several long responses arrive at the same time.
     let builder = builder.flag("--growing-percent-max", "30");
     let builder = builder.flag("--connection-bytes-max", &CONNECTION_BYTES_MAX.to_string());
     builder.flag("--head-bytes-max", "16KiB").flag("--body-rate-min", "0").start()
@@ -139,7 +139,7 @@ fn clients_that_do_not_read_hold_little_memory_and_others_are_served() {
     // The order of requests decides whether the budget for copies suffices for all clients.
     assert!(stats["cache_copied_out_total"] > 0.0, "{stats:#?}");
     let (mut whole, mut cut) = (0, 0);
-    // Some of the clients now read on.
+    // Some of the clients now continue to read.
     for (target, client) in asleep.iter_mut().step_by(4) {
         client.widen();
         match client.response("GET") {

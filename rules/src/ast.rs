@@ -9,22 +9,19 @@ use forebay_http::edit::FieldName;
 
 use crate::{diagnostic::RuleSpan, filter::FilterCall};
 
-/// A point of the flow at which rules run. The variants are in the order in which a request passes
-/// these points.
+/// A point of the flow at which rules run. A request passes these points in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Hook {
     /// `READ_REQUEST_HDR_HOOK`, `READ_REQUEST_PRE_REMAP_HOOK`, `TXN_START_HOOK`: before the site is
     /// known. Only rules for all sites can use this hook.
     ReadRequest,
-    /// `REMAP_PSEUDO_HOOK`, `POST_REMAP_HOOK`: when the site and the route are known, but the key
-    /// is not.
+    /// `REMAP_PSEUDO_HOOK`, `POST_REMAP_HOOK`: the site and the route are known, the key is not.
     Remap,
     /// `SEND_REQUEST_HDR_HOOK`: for the request to the origin.
     SendRequest,
     /// `READ_RESPONSE_HDR_HOOK`: for the origin's response, before it is stored.
     ReadResponse,
-    /// `SEND_RESPONSE_HDR_HOOK`: for the response to the client, whether it comes from the store or
-    /// not.
+    /// `SEND_RESPONSE_HDR_HOOK`: for the response to the client, stored or not.
     SendResponse,
 }
 
@@ -52,11 +49,9 @@ impl Hook {
 /// without a hook runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RuleScope {
-    /// Rules for all sites (a global plugin in the original): the default hook is
-    /// [`Hook::ReadResponse`].
+    /// Rules for all sites (a global plugin): the default hook is [`Hook::ReadResponse`].
     Server,
-    /// Rules for a site or a route (a remap plugin in the original): the default hook is
-    /// [`Hook::Remap`].
+    /// Rules for a site or a route (a remap plugin): the default hook is [`Hook::Remap`].
     Route,
 }
 
@@ -234,8 +229,7 @@ pub enum Variable {
     Int8(Lifetime, u8),
     /// `STATE-INT16`, `SESSION-INT16`: a number.
     Int16(Lifetime),
-    /// `TXN-COUNT`: the number of requests that this connection has received, including this
-    /// request.
+    /// `TXN-COUNT`: the number of requests on this connection, including the current request.
     TransactionCount,
     /// `HTTP-CNTL:c`: a flag.
     Control(HttpControl),
@@ -248,16 +242,14 @@ pub enum MessageKind {
     AtHand,
     /// `CLIENT-HEADER`: the client's request, with the changes of earlier hooks.
     ClientRequest,
-    /// `SERVER-HEADER`: the request to the origin; before that request exists, the client's
-    /// request.
+    /// `SERVER-HEADER`: the request to the origin or, before it exists, the client's request.
     ServerRequest,
 }
 
 /// A kind of URL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum UrlKind {
-    /// The current URL of the request: `URL`, except at `SendRequest`, and `CLIENT-URL` at
-    /// `ReadRequest`.
+    /// The request's current URL: `URL` except at `SendRequest`, `CLIENT-URL` at `ReadRequest`.
     Client,
     /// The URL that the client requested, before any rule changed it: `FROM-URL`, and `CLIENT-URL`
     /// after `ReadRequest`.
@@ -322,13 +314,11 @@ pub enum IdKind {
 pub enum AddressKind {
     /// `IP:CLIENT`, `INBOUND:REMOTE-ADDR`: the client's address.
     Client,
-    /// `IP:INBOUND`, `INBOUND:LOCAL-ADDR`: the address of this server to which the client
-    /// connected.
+    /// `IP:INBOUND`, `INBOUND:LOCAL-ADDR`: our address, to which the client connected.
     Inbound,
     /// `IP:SERVER`: the origin's address. Empty until it is known, and on a hit.
     Server,
-    /// `IP:OUTBOUND`: the address of this server on the connection to the origin. Empty until it is
-    /// known, and on a hit.
+    /// `IP:OUTBOUND`: our address to the origin. Empty until it is known, and on a hit.
     Outbound,
 }
 
@@ -374,8 +364,7 @@ pub enum HttpControl {
     Logging,
     /// `RESP_CACHEABLE`: off forbids storing the response. Rules cannot set it to on.
     ResponseCacheable,
-    /// `REQ_CACHEABLE`: off forbids answering the request from the store. Rules cannot set it to
-    /// on.
+    /// `REQ_CACHEABLE`: off forbids answering from the store. Rules cannot set it to on.
     RequestCacheable,
     /// `SERVER_NO_STORE`: on forbids storing the response.
     ServerNoStore,

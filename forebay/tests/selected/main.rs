@@ -1,5 +1,5 @@
-//! Purging and listing stored responses by host, prefix and tags, and the way of tags from the
-//! origin to a purge.
+//! Purging and listing stored responses by host, prefix and tags, and tags from the origin's
+//! response to a purge.
 
 mod common;
 mod groups;

@@ -130,7 +130,7 @@ fn all_variants_of_a_selected_response_go() {
         ask(&server, "GET", "http://shop.test/v", &fields);
     }
     assert_eq!(list(&server, &[])[0]["variants"], 3);
-    // A tag belongs to a single variant.
+    // Each tag belongs to a single variant.
     assert_eq!(purge(&server, &["--tag", "de"])["purged"], 1);
     assert_eq!(list(&server, &[])[0]["variants"], 2);
     assert_eq!(purge(&server, &["--host", "shop.test"])["purged"], 2);
