@@ -109,7 +109,7 @@ impl CallSite {
         };
     }
 
-    /// Lets `fill` write the callers and return their number.
+    /// Fills in the frames: `fill` writes the callers and returns their number.
     #[cold]
     pub(crate) fn fill(&mut self, fill: impl FnOnce(&mut [u64; FRAMES_MAX]) -> usize) {
         let mut frames = [0; FRAMES_MAX];

@@ -10,8 +10,8 @@ use rustix::mm::{MapFlags, ProtFlags};
 
 use crate::calls::CallPermit;
 
-/// The number of bytes that are read at a time. No path makes a line longer; the beginning of such
-/// a line would be dropped.
+/// The number of bytes that are read at a time. It is larger than any line, since paths are
+/// shorter.
 const BUFFER_BYTES: usize = 1 << 16;
 
 /// A temporary buffer. It is mapped, since the stacks of the program's threads may be small.

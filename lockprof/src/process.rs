@@ -126,7 +126,8 @@ unsafe extern "C" fn forked() {
     }
 }
 
-/// Whether the memory is this process's own. A child of `vfork` runs in the memory of its parent.
+/// Whether the memory that this process runs in is its own. A child of `vfork` runs in the memory
+/// of its parent.
 pub(crate) fn is_memory_ours() -> bool {
     let Some(wiped) = wiped() else {
         return false;

@@ -52,8 +52,8 @@ impl RecordSettings {
 
 static SETTINGS: OnceLock<Option<RecordSettings>> = OnceLock::new();
 
-/// The settings; `None` if no file is named, or if the sizes are not valid. So the plan in the
-/// settings is valid.
+/// The settings, whose plan is valid; `None` if the environment names no file, or has sizes that
+/// are not valid.
 pub(crate) fn settings() -> Option<&'static RecordSettings> {
     SETTINGS.get_or_init(read).as_ref()
 }

@@ -238,7 +238,7 @@ impl ThreadState {
         })
     }
 
-    /// The identity of this thread; `None` if the thread could not give a block back.
+    /// The identity of this thread; `None` if the thread could not give a block back when it ends.
     fn identity(tid: u32) -> Option<ThreadIdentity> {
         let key = leave_key()?;
         let first_round = std::ptr::without_provenance::<c_void>(1);

@@ -47,7 +47,7 @@ pub(crate) struct Rows<W> {
     words: W,
     row_count: usize,
     column_count: usize,
-    /// Words from the beginning of one row to the beginning of the next.
+    /// The number of words from the beginning of one row to the beginning of the next.
     row_words: usize,
 }
 

@@ -12,7 +12,7 @@ use forebay_sync::{LockClass, Mutex, RwLock};
 /// A time limit that is reached only if a test fails, so that such a test does not hang.
 const LONG: Duration = Duration::from_secs(20);
 
-/// One event; sites are lines of this file.
+/// An event. Call sites are given as lines of this file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Told {
     Waiting { holder: Option<u32> },

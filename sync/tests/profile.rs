@@ -26,8 +26,8 @@ fn between(reading: &ProfileSnapshot, holder: Option<u32>, waiter: u32) -> PairT
 
 const LONG: Duration = Duration::from_secs(20);
 
-/// Waits for this time, in which another thread begins to wait for a lock. No event shows when it
-/// does.
+/// Sleeps for this time, so that another thread begins to wait for a lock: no event shows that the
+/// thread waits.
 fn pass(time: Duration) {
     let (_sender, receiver) = channel::<()>();
     let _ = receiver.recv_timeout(time);

@@ -15,7 +15,7 @@ const ABORTED_EVERY: usize = 50;
 /// The length of the random text from which messages take their bytes.
 const STOCK_BYTES: usize = 64 * 1024;
 
-/// The side of a queue that appends. Dropping it closes the queue.
+/// The side of a queue that appends. Dropping this side closes the queue.
 pub(crate) trait Outgoing: Send {
     /// Appends a part of the open message. Waits until there is room.
     fn append(&mut self, part: &[u8]);

@@ -22,7 +22,7 @@ pub struct Depot<T> {
 #[derive(Debug)]
 struct Stock<T> {
     filled: Vec<Vec<T>>,
-    /// Empty magazines are kept so that an exchange does not allocate.
+    /// Empty magazines, which are kept so that an exchange need not allocate.
     empty: Vec<Vec<T>>,
     gone: MagazineCounts,
 }

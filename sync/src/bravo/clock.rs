@@ -4,8 +4,8 @@
 use std::cell::Cell;
 use std::time::Instant;
 
-/// A thread that reads by the underlying lock looks at the clock in one of this many reads on
-/// average. A power of two.
+/// While the bias may be inhibited, a reader that took the underlying lock looks at the clock in
+/// one of this many reads on average. A power of two.
 const TURN_READS: u32 = 8;
 
 /// The current time.

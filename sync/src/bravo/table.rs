@@ -45,7 +45,7 @@ pub(super) mod sealed {
     pub trait Sealed {}
 }
 
-/// How a reader takes a slot: [`BySwap`] or [`ByStore`].
+/// The way in which a reader claims a slot: [`BySwap`] or [`ByStore`].
 pub trait Claim: sealed::Sealed + 'static {
     /// The barrier between claim and check. Called when a lock's bias is first switched on.
     #[doc(hidden)]

@@ -132,14 +132,14 @@ impl Holds {
         self.used.store(self.used() & !(1 << hold.row), Relaxed);
     }
 
-    /// Begins a wait for a lock.
+    /// Begins the thread's wait for a lock.
     pub(super) fn wait_for(&self, lock: usize, key: u64, since: Stamp) {
         self.awaited[hold::KEY].store(key, Relaxed);
         self.awaited[hold::SINCE].store(since.ticks(), Relaxed);
         self.awaited[hold::LOCK].store(lock as u64, Relaxed);
     }
 
-    /// Ends the wait.
+    /// Ends the thread's wait.
     pub(super) fn stop_waiting(&self) {
         self.awaited[hold::LOCK].store(0, Relaxed);
     }

@@ -33,7 +33,7 @@ pub(super) mod header {
     pub(in crate::profile) const ROWS: usize = 12;
     /// Low half: rows of the stack table; high half: return addresses in a row.
     pub(in crate::profile) const STACKS: usize = 13;
-    /// Samples in a block.
+    /// The number of samples in a block.
     pub(in crate::profile) const SAMPLES: usize = 14;
     /// The hash of words 0 to 14, by [`hash_words`](crate::profile::hash_words).
     pub(in crate::profile) const CHECK: usize = 15;
@@ -105,7 +105,7 @@ pub(super) mod site {
     pub(in crate::profile) const PLACE: usize = 3;
     /// Low half: line; high half: column.
     pub(in crate::profile) const LINE: usize = 4;
-    /// The address of the lock, if the site is for one lock.
+    /// The address of the lock, if the site is for one lock; otherwise 0.
     pub(in crate::profile) const LOCK: usize = 5;
     /// The number of return addresses after the fixed words.
     pub(in crate::profile) const FRAME_COUNT: usize = 6;
@@ -202,9 +202,9 @@ pub(super) mod row {
     pub(in crate::profile) const WORDS: usize = WAIT_BUCKETS + super::BUCKET_COUNT;
 }
 
-/// The indexes of the words of a pair: the waits at one site for the holders of another site.
+/// The indexes of the words of a pair: the waits at one waiter's site for one holder's site.
 pub(super) mod pair {
-    /// 0 if the site of the holder is unknown.
+    /// The key of the holder's site; 0 if unknown.
     pub(in crate::profile) const HOLDER: usize = 0;
     pub(in crate::profile) const WAITER: usize = 1;
     pub(in crate::profile) const WAIT_COUNT: usize = 2;
@@ -221,7 +221,7 @@ pub(super) mod sample {
     /// The key of the stack. The key of the waiter's site is part of the hash.
     pub(in crate::profile) const STACK: usize = 0;
     pub(in crate::profile) const WAITER: usize = 1;
-    /// 0 if the site of the holder is unknown.
+    /// The key of the holder's site; 0 if unknown.
     pub(in crate::profile) const HOLDER: usize = 2;
     pub(in crate::profile) const WAIT_COUNT: usize = 3;
     pub(in crate::profile) const WAIT_NS: usize = 4;
@@ -234,7 +234,7 @@ pub(super) mod sample {
 /// The number of buckets of a histogram of times.
 pub const BUCKET_COUNT: usize = 32;
 
-/// Times below 2 to this power, in nanoseconds, fall into the first bucket.
+/// The first bucket is for times below 2 to this power, in nanoseconds.
 const FIRST_BUCKET_BITS: u32 = 5;
 
 /// The bucket of a time. Bucket 0 is for times below 32 ns, bucket *n* for times from 2^(*n* + 4)
@@ -323,7 +323,7 @@ impl ProfilePlan {
     /// The largest allowed size of a profile, in bytes.
     pub(in crate::profile) const BYTES_MAX: u64 = 1 << 32;
 
-    /// The first count of this plan that is out of bounds; `None` if the plan is valid.
+    /// The name of the first size of this plan that is out of bounds; `None` if the plan is valid.
     #[must_use]
     pub fn fault(&self) -> Option<&'static str> {
         let max = ProfilePlan::MAX;

@@ -203,7 +203,7 @@ impl Profile {
         self.header[header::RESET_UNIX_NS].store(unix_ns, Relaxed);
     }
 
-    /// The generation, which grows with each reset.
+    /// The generation of the profile, which grows with each reset.
     #[must_use]
     #[inline]
     pub fn generation(&self) -> u64 {

@@ -11,9 +11,9 @@ use crate::profile::shared::SiteKind;
 pub struct ProfileSnapshot {
     /// The process of the profile, and the capacity of the profile's parts.
     pub about: ProfileHeader,
-    /// The control words.
+    /// The control words of the profile.
     pub control: ProfileControl,
-    /// Counts that all threads share.
+    /// The counts that all threads share.
     pub counts: SharedCounts,
     /// The call sites by their keys. A key is missing if the site table was full, or if a thread
     /// was still writing the description of the site.
@@ -101,31 +101,32 @@ pub struct ProfileControl {
 /// Counts that all threads share, since the profile was made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SharedCounts {
-    /// Rows of the site table that are in use.
+    /// The number of rows of the site table that are in use.
     pub sites_used: u64,
     /// The number of times that a site could not be described because the site table was full.
     pub sites_rejected: u64,
-    /// Rows of the site table that a probe visited, and that belonged to another key.
+    /// The number of times that a probe of the site table visited the row of another key.
     pub site_collisions: u64,
-    /// Names and paths that were dropped because they did not fit.
+    /// The number of names and paths that were dropped because they did not fit.
     pub texts_rejected: u64,
-    /// Modules that were dropped because the module table was full.
+    /// The number of modules that were dropped because the module table was full.
     pub modules_rejected: u64,
-    /// Threads that got a block.
+    /// The number of threads that got a block.
     pub threads_started: u64,
-    /// Attempts that were not recorded because the thread had no block or too many holds, and holds
-    /// whose end was not recorded.
+    /// The number of attempts that were not recorded because the thread had no block or too many
+    /// holds, and of holds whose end was not recorded.
     pub lost: u64,
-    /// In the profile of the recording's first process: other processes that have a profile.
-    pub processes: u64,
-    /// In the profile of the recording's first process: other processes that were refused a
+    /// In the profile of the recording's first process: the number of other processes that have a
     /// profile.
+    pub processes: u64,
+    /// In the profile of the recording's first process: the number of other processes that were
+    /// refused a profile.
     pub processes_refused: u64,
-    /// Rows of the stack table that are in use.
+    /// The number of rows of the stack table that are in use.
     pub stacks_used: u64,
     /// The number of times that a call stack was dropped because the stack table was full.
     pub stacks_rejected: u64,
-    /// Rows of the stack table that a probe visited, and that belonged to another key.
+    /// The number of times that a probe of the stack table visited the row of another key.
     pub stack_collisions: u64,
 }
 
@@ -168,7 +169,7 @@ pub struct ModuleRead {
     pub path: Arc<str>,
 }
 
-/// One block: the counts of a thread, or of several threads one after another.
+/// The contents of one block: the counts of a thread, or of several threads one after another.
 #[derive(Clone, Debug)]
 pub struct ThreadRead {
     /// The thread id of the last owner.
@@ -183,7 +184,7 @@ pub struct ThreadRead {
     pub counts: ThreadCounts,
     /// The totals by site; key 0 is for sites without a row of their own.
     pub rows: Vec<(u64, SiteTotals)>,
-    /// Waits and failed try-locks by the sites of holder and waiter.
+    /// The waits and failed try-locks for each pair of a holder's site and a waiter's site.
     pub pairs: Vec<PairRead>,
     /// The time lost on the sampled call stacks.
     pub samples: Vec<SampleRead>,
@@ -192,32 +193,32 @@ pub struct ThreadRead {
 /// Counts of the use of a block's tables.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ThreadCounts {
-    /// Rows in use.
+    /// The number of rows in use.
     pub rows_used: u64,
-    /// Events that were counted in the shared row, because their site found no row.
+    /// The number of events that were counted in the shared row, because their site found no row.
     pub rows_rejected: u64,
-    /// Rows that a probe visited, and that belonged to another key.
+    /// The number of times that a probe of the rows visited the row of another key.
     pub row_collisions: u64,
-    /// Pairs in use.
+    /// The number of pairs in use.
     pub pairs_used: u64,
-    /// Events that were counted in no pair, because the table of pairs was full.
+    /// The number of events that were counted in no pair, because the table of pairs was full.
     pub pairs_rejected: u64,
-    /// Pairs that a probe visited, and that belonged to another key.
+    /// The number of times that a probe of the pairs visited another pair.
     pub pair_collisions: u64,
-    /// Failed try-locks whose delay is not counted: they were forgotten to remember another lock,
-    /// or because the last failure was too long ago.
+    /// The number of failed try-locks whose delay is not counted: they were forgotten to remember
+    /// another lock, or because the last failure was too long ago.
     pub tries_forgotten: u64,
-    /// Attempts that were skipped, since only one in some number is recorded.
+    /// The number of attempts that were skipped, because the profile records only some attempts.
     pub skipped: u64,
-    /// Samples in use.
+    /// The number of samples in use.
     pub samples_used: u64,
-    /// Events that were counted in no sample, because the table of samples was full.
+    /// The number of events that were counted in no sample, because the table of samples was full.
     pub samples_rejected: u64,
-    /// Samples that a probe visited, and that belonged to another key.
+    /// The number of times that a probe of the samples visited another sample.
     pub sample_collisions: u64,
 }
 
-/// The totals of a site. Sums saturate.
+/// The totals of a site. Adding totals saturates.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SiteTotals {
     /// The number of acquisitions.
@@ -240,8 +241,8 @@ pub struct SiteTotals {
     pub try_failed_count: u64,
     /// The number of waits that reached their time limit.
     pub timed_out_count: u64,
-    /// The total of all delays after failed attempts. A delay lasts from the thread's first failed
-    /// try-lock or timed-out wait until it acquires the lock.
+    /// The total of all delays after failed attempts. A delay lasts from a thread's first failed
+    /// try-lock, or timed-out wait, until the thread acquires the lock.
     pub try_delay_ns: u64,
     /// The longest delay after a failed attempt.
     pub try_delay_ns_max: u64,
@@ -259,7 +260,7 @@ pub struct SiteTotals {
     pub waits: [u64; BUCKET_COUNT],
 }
 
-/// The waits and failed try-locks at one site while another site held the lock.
+/// The waits and failed try-locks for one pair of a holder's site and a waiter's site.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PairRead {
     /// The key of the holder's site; 0 if unknown.
@@ -283,8 +284,8 @@ pub struct SampleRead {
     pub totals: PairTotals,
 }
 
-/// The totals of the waits and failed try-locks at one site, or on one call stack, while another
-/// site held the lock.
+/// The totals of waits and failed try-locks, for one pair of a holder's site and a waiter's site,
+/// or for one call stack and a holder's site.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PairTotals {
     /// The number of waits.
