@@ -9,7 +9,7 @@ use tracing_subscriber::{Registry, reload};
 /// A handle that changes the log level.
 pub(crate) struct LogLevelHandle(reload::Handle<LevelFilter, Registry>);
 
-/// Starts logging.
+/// Starts logging at this level. Returns a handle that changes the level.
 pub(crate) fn begin(level: LogLevel) -> LogLevelHandle {
     let (filter, handle) = reload::Layer::new(filter(level));
     let is_terminal = std::io::IsTerminal::is_terminal(&std::io::stderr());

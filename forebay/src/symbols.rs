@@ -42,7 +42,7 @@ thread_local! {
 
 type Files = BTreeMap<PathBuf, Option<Rc<BinaryFile>>>;
 
-/// A program or library.
+/// An opened program or library.
 struct BinaryFile {
     /// The parts of the file that are loaded, with their addresses in memory.
     segments: Vec<FileSegment>,

@@ -4,7 +4,7 @@
 //! a `u8` index needs no bounds check.
 #![cfg_attr(not(test), deny(clippy::indexing_slicing))]
 
-/// `tchar` (RFC 9110 §5.6.2).
+/// The class of the bytes of a token: `tchar` (RFC 9110 §5.6.2).
 const TOKEN: u8 = 1;
 /// Bytes of a request target: visible ASCII except `#`. Browsers send `|`, `{` and others
 /// unescaped, so the stricter grammar of RFC 3986 is not enforced.

@@ -285,7 +285,7 @@ pub fn is_allowed_trailer(field: Field<'_>) -> bool {
         && !NAMES.iter().any(|name| name.eq_ignore_ascii_case(field.name))
 }
 
-/// Length of the longest chunk head.
+/// Length of the longest chunk head: the size and CRLF.
 pub const CHUNK_HEAD_BYTES_MAX: usize = SIZE_DIGITS_MAX as usize + 2;
 
 /// The line end after the data of a chunk.

@@ -12,10 +12,10 @@ use crate::{
     request::{RequestHead, Version},
 };
 
-/// How the end of a body is found.
+/// The way in which the end of a body is found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BodyFraming {
-    /// There is no body.
+    /// The message has no body.
     None,
     /// The body ends after this many bytes.
     Length(u64),

@@ -20,7 +20,7 @@ use crate::{
 /// (`UPDATEREDIRECTREF`).
 pub const METHOD_BYTES_MAX: usize = 32;
 
-/// Limits of a head.
+/// Limits of a request head.
 #[derive(Clone, Copy, Debug)]
 pub struct HeadLimits {
     /// Largest size of the whole head in bytes, including the empty line at its end.
@@ -212,7 +212,7 @@ pub struct RequestHead<'a> {
 }
 
 impl<'a> RequestHead<'a> {
-    /// The method.
+    /// Returns the method of the request.
     pub fn method(self) -> Method<'a> {
         self.method
     }
@@ -222,12 +222,12 @@ impl<'a> RequestHead<'a> {
         self.target
     }
 
-    /// The version.
+    /// Returns the version of the request.
     pub fn version(self) -> Version {
         self.version
     }
 
-    /// The field lines.
+    /// Returns the field lines of the head.
     pub fn fields(self) -> Fields<'a> {
         self.fields
     }

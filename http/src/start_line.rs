@@ -35,7 +35,7 @@ impl<'a> Method<'a> {
         }
     }
 
-    /// The token.
+    /// Returns the token that names the method.
     pub fn as_bytes(self) -> &'a [u8] {
         match self {
             Method::Get => b"GET",
@@ -65,7 +65,7 @@ impl<'a> Method<'a> {
 /// The version of a message, as precisely as framing and keep-alive need it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Version {
-    /// HTTP/1.0
+    /// The version HTTP/1.0.
     Http10,
     /// HTTP/1.1 and later minor versions, which RFC 9110 §2.5 treats as the highest known minor
     /// version.

@@ -15,14 +15,14 @@ use crate::{
 /// Scheme of a target in absolute form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scheme {
-    /// `http`
+    /// The scheme `http`.
     Http,
-    /// `https`
+    /// The scheme `https`.
     Https,
 }
 
 impl Scheme {
-    /// The default port (RFC 9110 §4.2).
+    /// Returns the default port of the scheme (RFC 9110 §4.2).
     pub const fn default_port(self) -> u16 {
         match self {
             Scheme::Http => 80,
@@ -34,11 +34,11 @@ impl Scheme {
 /// The form of a target. CONNECT, the only user of the authority form, is not implemented.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TargetForm {
-    /// `/path?query`
+    /// Origin form: `/path?query`.
     Origin,
-    /// `http://host/path?query`
+    /// Absolute form: `http://host/path?query`.
     Absolute(Scheme),
-    /// `*`
+    /// Asterisk form: `*`.
     Asterisk,
 }
 

@@ -29,7 +29,7 @@ impl Hook {
     /// Number of hooks.
     pub const COUNT: usize = 5;
 
-    /// All hooks, in order.
+    /// All hooks, in the order in which a request passes them.
     pub const ALL: [Hook; Hook::COUNT] =
         [Hook::ReadRequest, Hook::Remap, Hook::SendRequest, Hook::ReadResponse, Hook::SendResponse];
 
@@ -55,7 +55,7 @@ pub enum RuleScope {
     Route,
 }
 
-/// One rule.
+/// One rule: a hook, and branches with conditions and steps.
 #[derive(Clone, Debug)]
 pub struct Rule {
     /// The hook at which the rule runs.
@@ -77,12 +77,12 @@ impl Rule {
     pub const TURNS: u8 = 3;
 }
 
-/// One branch of a rule.
+/// One branch of a rule or of a nested `if`.
 #[derive(Clone, Debug)]
 pub struct Branch {
     /// The condition of the branch; `None` if the branch always runs.
     pub condition: Option<ConditionTree>,
-    /// The steps, in order.
+    /// The steps of the branch, in order.
     pub steps: Vec<BranchStep>,
 }
 
@@ -96,7 +96,7 @@ pub enum ConditionTree {
     And(Box<ConditionTree>, Box<ConditionTree>),
     /// At least one condition must hold. The second is evaluated only if the first does not hold.
     Or(Box<ConditionTree>, Box<ConditionTree>),
-    /// `[NOT]` of a group.
+    /// The group of conditions must not hold: the flag `[NOT]` of a `%{GROUP}`.
     Not(Box<ConditionTree>),
 }
 
@@ -109,7 +109,7 @@ pub struct Condition {
     pub matcher: Matcher,
     /// Whether the condition has the flag `[NOT]`.
     pub negated: bool,
-    /// The span in the file.
+    /// The span of the line in the file.
     pub at: RuleSpan,
 }
 
@@ -119,16 +119,16 @@ pub enum Matcher {
     /// There is no operand. The condition holds if the text is not empty, the flag is set, or the
     /// number is not zero.
     Is,
-    /// Comparison of texts.
+    /// A comparison with a text, such as `=text`.
     Text {
         /// The kind of comparison.
         how: Comparison,
         /// The text to compare with; in lower case if `nocase`.
         with: Box<[u8]>,
-        /// `[NOCASE]`
+        /// Whether case is ignored: the flag `[NOCASE]`.
         nocase: bool,
     },
-    /// Comparison of numbers.
+    /// A comparison with a number, such as `<5`.
     Number {
         /// The kind of comparison: equal, less or greater.
         how: Comparison,
@@ -144,7 +144,7 @@ pub enum Matcher {
         how: Comparison,
         /// The texts; in lower case if `nocase`.
         with: Vec<Box<[u8]>>,
-        /// `[NOCASE]`
+        /// Whether case is ignored: the flag `[NOCASE]`.
         nocase: bool,
     },
     /// `(1,2,3)`: one of the numbers.
@@ -156,26 +156,26 @@ pub enum Matcher {
 /// A kind of comparison of two texts or numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Comparison {
-    /// `=`
+    /// `=`: the value is equal.
     Equal,
-    /// `<`; texts are ordered by bytes.
+    /// `<`: the value is less. Texts are ordered by bytes.
     Less,
-    /// `>`
+    /// `>`: the value is greater. Texts are ordered by bytes.
     Greater,
-    /// `[PRE]`: begins with.
+    /// `[PRE]`: the text begins with the operand.
     Prefix,
-    /// `[SUF]`: ends with.
+    /// `[SUF]`: the text ends with the operand.
     Suffix,
-    /// `[MID]`: contains.
+    /// `[MID]`: the text contains the operand.
     Middle,
-    /// `[EXT]`: the part after the last dot is equal.
+    /// `[EXT]`: the part of the text after the last dot is equal to the operand.
     Extension,
 }
 
 /// A range of addresses of one family, both ends included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AddressRange {
-    /// First address.
+    /// First address of the range.
     pub first: IpAddr,
     /// Last address, which is part of the range.
     pub last: IpAddr,
@@ -192,36 +192,36 @@ pub enum Variable {
     Cookie(Box<[u8]>),
     /// `URL:part` and similar variables.
     Url(UrlKind, UrlPart),
-    /// `METHOD`
+    /// `METHOD`: the method of the request.
     Method,
     /// `STATUS` of the current response: a number.
     Status,
     /// `CACHE`: `none`, `miss`, `hit-stale`, `hit-fresh`, `skipped`.
     Cache,
-    /// `NOW`, `NOW:part`: a number.
+    /// `NOW`, `NOW:part`: the time or a part of it, a number.
     Now(TimePart),
     /// `RANDOM:n`: a number from 0 to n - 1.
     Random(u32),
-    /// `ID:…`
+    /// `ID:…`: an identifier of the request or the process.
     Id(IdKind),
-    /// `IP:…` and `INBOUND:…-ADDR`
+    /// `IP:…` and `INBOUND:…-ADDR`: an address.
     Address(AddressKind),
     /// `INBOUND:LOCAL-PORT`, `INBOUND:REMOTE-PORT`: a number.
     Port(PortKind),
     /// `CIDR:v4,v6`: the client's address reduced to this many bits.
     Cidr {
-        /// Bits of an IPv4 address.
+        /// Number of bits of an IPv4 address.
         v4_bits: u8,
-        /// Bits of an IPv6 address.
+        /// Number of bits of an IPv6 address.
         v6_bits: u8,
     },
     /// `INBOUND:…` about the protocols of the connection: text.
     Connection(ConnectionPart),
     /// `LAST-CAPTURE:n`, 0 to 9: group n of the last regex that matched.
     LastCapture(u8),
-    /// `NEXT-HOP:HOST`
+    /// `NEXT-HOP:HOST`: the host name of the origin.
     NextHopHost,
-    /// `NEXT-HOP:PORT`: a number.
+    /// `NEXT-HOP:PORT`: the port of the origin, a number.
     NextHopPort,
     /// `STATE-FLAG:n`, `SESSION-FLAG:n`, 0 to 15.
     Flag(Lifetime, u8),
@@ -261,7 +261,7 @@ pub enum UrlKind {
 /// A part of a URL.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum UrlPart {
-    /// `http`
+    /// The scheme, which is always `http`.
     Scheme,
     /// The host, without the port.
     Host,
@@ -348,7 +348,7 @@ pub enum ConnectionPart {
     Stack,
 }
 
-/// How long a variable lives.
+/// The lifetime of a variable that rules set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Lifetime {
     /// `STATE-…`: the variable lives as long as one request.
@@ -386,7 +386,7 @@ pub struct Operation {
     pub operator: Operator,
     /// Whether the operator has the flag `[L]`: then no later rule of this file runs at this hook.
     pub last: bool,
-    /// The span in the file.
+    /// The span of the line in the file.
     pub at: RuleSpan,
 }
 
@@ -397,26 +397,26 @@ pub enum Operator {
     SetHeader(FieldName, Template),
     /// `add-header`: adds a line; does nothing for an empty value.
     AddHeader(FieldName, Template),
-    /// `rm-header`
+    /// `rm-header`: removes all lines of this name.
     RemoveHeader(FieldName),
     /// `add-cookie`: adds a cookie unless the request already has a cookie of this name.
     AddCookie(Box<[u8]>, Template),
     /// `set-cookie`: sets a cookie in the request's Cookie field.
     SetCookie(Box<[u8]>, Template),
-    /// `rm-cookie`
+    /// `rm-cookie`: removes a cookie from the request's Cookie fields.
     RemoveCookie(Box<[u8]>),
     /// `set-destination`: sets a part of the request's URL. An empty value changes nothing.
     SetDestination {
-        /// The part.
+        /// The part of the URL.
         part: UrlPart,
         /// The new value.
         value: Template,
         /// Whether the old query is appended: the flag `[QSA]`.
         append_query: bool,
     },
-    /// `rm-destination PATH` or `PORT`
+    /// `rm-destination PATH` or `PORT`: removes a part of the request's URL.
     RemoveDestination(UrlPart),
-    /// `rm-destination QUERY [a,b] [I]`
+    /// `rm-destination QUERY [a,b] [I]`: removes the query or some of its parameters.
     FilterQuery {
         /// Names of parameters; if empty, the whole query is removed.
         names: Vec<Box<[u8]>>,
@@ -434,13 +434,13 @@ pub enum Operator {
     },
     /// `set-status`: answers with this status in early hooks, else changes the response's status.
     SetStatus(u16),
-    /// `set-status-reason`
+    /// `set-status-reason`: sets the reason phrase of the response.
     SetReason(Template),
     /// `set-body`: replaces the body of a response that Forebay makes itself.
     SetBody(Template),
     /// `counter`: adds 1 to the counter with this number in [`crate::ast::RuleList::counters`].
     Counter(u32),
-    /// `no-op`
+    /// `no-op`: does nothing.
     NoOp,
     /// `set-state-flag`, `set-session-flag`
     SetFlag(Lifetime, u8, bool),
@@ -448,7 +448,7 @@ pub enum Operator {
     SetInt8(Lifetime, u8, Template),
     /// `set-state-int16`, `set-session-int16`
     SetInt16(Lifetime, Template),
-    /// `set-http-cntl`
+    /// `set-http-cntl`: sets a control of the request.
     SetControl(HttpControl, bool),
     /// `set-conn-dscp`: sets the DSCP of the connection, 0 to 63.
     SetDscp(u8),
@@ -456,14 +456,14 @@ pub enum Operator {
     Filter(FilterCall),
 }
 
-/// A value: text with variables.
+/// The value of an operator: a text with variables.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Template {
     /// The parts, in order; no two texts are adjacent. An empty list is the empty text.
     pub parts: Vec<TemplatePart>,
 }
 
-/// A part of a value.
+/// A part of the value of an operator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TemplatePart {
     /// Constant text, without control bytes.
@@ -475,7 +475,7 @@ pub enum TemplatePart {
 /// The rules of a checked file.
 #[derive(Clone, Debug)]
 pub struct RuleList {
-    /// The file's name.
+    /// The name of the rule file.
     pub file: String,
     /// The rules, in order.
     pub rules: Vec<Rule>,

@@ -5,11 +5,11 @@ use std::fmt;
 /// A span in a rule file. Lines and columns count from 1. A column is a byte of its line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct RuleSpan {
-    /// The line.
+    /// The number of the line.
     pub line: u32,
     /// The column of the first byte.
     pub column: u32,
-    /// Length in bytes, at least 1.
+    /// Length of the span in bytes, at least 1.
     pub len: u32,
 }
 
@@ -18,11 +18,11 @@ pub struct RuleSpan {
 pub enum Severity {
     /// The rules run, but probably not as their author intends.
     Warning,
-    /// The file is refused.
+    /// The rule file is refused.
     Error,
 }
 
-/// One finding.
+/// One finding about a rule file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
     /// The severity of the finding.

@@ -34,7 +34,7 @@ pub trait Filter: Send + Sync {
 
 /// The parts of a request that a filter can read, and the fields that it can change.
 pub struct FilterMessage<'s, 'b> {
-    /// The hook at which it runs.
+    /// The hook at which the filter runs.
     pub hook: Hook,
     /// The fields of the hook's message, such as the origin's response at `ReadResponse`.
     pub fields: &'s mut FieldEdit<'b>,
@@ -103,7 +103,7 @@ impl fmt::Debug for Filters {
 pub struct FilterCall {
     /// The filter's name in the rule.
     pub name: Box<str>,
-    /// The hook at which it runs.
+    /// The hook at which the filter runs.
     pub hook: Hook,
     /// The filter itself.
     pub filter: Arc<dyn Filter>,

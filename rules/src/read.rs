@@ -73,7 +73,7 @@ pub fn read_bytes(
     }
 }
 
-/// Decodes a file as UTF-8.
+/// Decodes the bytes of a rule file as UTF-8.
 ///
 /// # Errors Returns a finding for the first byte that is not UTF-8, and the text with replacement
 /// characters for such bytes.

@@ -9,7 +9,7 @@ pub(super) struct ExamplePage {
     pub(super) body: PageBody,
 }
 
-/// How the body of a page is sent.
+/// The body of a page, and the way in which it is sent.
 pub(super) enum PageBody {
     /// The whole text is sent at once, after a delay.
     Text { text: String, delay_ms: u64, missing: bool },
@@ -29,7 +29,7 @@ impl ExamplePage {
         }
     }
 
-    /// Whether there is no such page.
+    /// Whether this page stands for a page that does not exist.
     pub(super) fn is_missing(&self) -> bool {
         matches!(self.body, PageBody::Text { missing: true, .. })
     }

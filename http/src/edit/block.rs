@@ -9,7 +9,7 @@ use super::{
     name::{FieldName, FieldValue},
 };
 
-/// One constant line.
+/// A field line with a constant value, which is set or appended.
 #[derive(Clone, Debug)]
 pub struct ConstantLine {
     name: FieldName,
@@ -124,7 +124,7 @@ impl ConstantLines {
         block
     }
 
-    /// The lines.
+    /// Returns the lines, in order.
     pub fn lines(&self) -> &[ConstantLine] {
         &self.lines
     }

@@ -33,7 +33,7 @@ impl FieldName {
         FieldName { bytes: name.into(), id: FieldId::of(name), hash: seed.hash(name) }
     }
 
-    /// The name as written.
+    /// Returns the name as written.
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes
     }
@@ -74,7 +74,7 @@ impl<'a> FieldValue<'a> {
         FieldValue(value)
     }
 
-    /// The bytes.
+    /// Returns the bytes of the value.
     pub fn as_bytes(self) -> &'a [u8] {
         self.0
     }

@@ -17,7 +17,7 @@ pub enum CacheOutcome {
     Refused,
 }
 
-/// One member of Cache-Status.
+/// The member that Forebay adds to the field Cache-Status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CacheStatus {
     /// The source of the response: the parameter `hit` or `fwd`.

@@ -14,7 +14,7 @@ pub fn invalidates(is_safe: bool, status: u16) -> bool {
 /// The URI of a request, split for resolving references against it.
 #[derive(Clone, Copy, Debug)]
 pub struct TargetUri<'a> {
-    /// `http` or `https`.
+    /// The scheme: `http` or `https`.
     pub scheme: Scheme,
     /// Host and optional port.
     pub authority: Authority<'a>,

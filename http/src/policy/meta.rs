@@ -48,7 +48,7 @@ pub struct StoredMeta {
     pub forbids_stale: bool,
     /// The response may be used for other requests with Authorization.
     pub permits_authorized: bool,
-    /// Age on arrival, seconds.
+    /// Age of the response on arrival, in seconds.
     pub initial_age_s: u32,
     /// When the request was sent, Unix seconds.
     pub request_time: u64,
@@ -109,7 +109,7 @@ impl StoredMeta {
         block.get(start..end).filter(|value| !value.is_empty())
     }
 
-    /// The stored entity tag, parsed.
+    /// Returns the stored entity tag, parsed.
     pub fn etag<'a>(&self, block: &'a [u8]) -> Option<EntityTag<'a>> {
         EntityTag::parse(self.etag_value(block)?)
     }

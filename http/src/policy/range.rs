@@ -12,10 +12,10 @@ use crate::policy::lists;
 use crate::policy::meta::StoredMeta;
 use crate::write::decimal;
 
-/// The part of the body to send.
+/// The decision which part of the body to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RangeDecision {
-    /// The whole body, with 200.
+    /// Send the whole body, with status 200.
     Whole,
     /// These bytes, both ends included, with 206.
     Part {
@@ -24,7 +24,7 @@ pub enum RangeDecision {
         /// Offset of the last byte; at least `first`, less than the body's length.
         last: u64,
     },
-    /// No body, with 416.
+    /// Send no body, with status 416.
     Unsatisfiable,
 }
 

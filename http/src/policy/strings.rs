@@ -1,7 +1,7 @@
 //! Lists of strings in structured fields (RFC 9651).
 //!
 //! A list that is malformed or has a member of another type is ignored as a whole, because a part
-//! of it may not be what its sender meant.
+//! of the list may not have the meaning that its sender intended.
 
 /// Parses a List whose members are all Strings; `None` if it is malformed or has other members.
 /// Parameters are validated and dropped, because none is defined for these fields.

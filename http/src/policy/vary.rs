@@ -16,7 +16,7 @@ pub const VARY_NAMES_MAX: usize = 32;
 /// The request fields by which a response varies.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Vary {
-    /// No fields.
+    /// The response does not vary by any field.
     None,
     /// Something that a key cannot express: `*`, a malformed name, too many names.
     Any,
@@ -43,7 +43,7 @@ pub fn vary_names(response: Fields<'_>) -> Vary {
     Vary::Names(names.join(&b','))
 }
 
-/// Validated encoded field names.
+/// Field names in the encoding of [`vary_names`], which was validated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FieldNames<'a>(&'a [u8]);
 

@@ -47,7 +47,7 @@ impl OwnAnswer {
         }
     }
 
-    /// Appends the field lines.
+    /// Appends the field lines of the response.
     pub fn write_fields(&self, text: &mut Vec<u8>) {
         // A browser must not show a body with text from the client as a page of the site.
         let kind = if self.body.is_some() && self.body_is_constant { HTML } else { TEXT };

@@ -52,7 +52,7 @@ impl RequestText {
         self.parts.head(&self.text)
     }
 
-    /// The head in wire form.
+    /// Returns the head in wire form.
     pub fn bytes(&self) -> &[u8] {
         &self.text
     }

@@ -29,7 +29,7 @@ impl<'f> RuleAssembler<'f> {
         RuleAssembler { scope, checker, regexes, rules: Vec::new(), rule_count: 0, draft: None }
     }
 
-    /// Adds a line.
+    /// Adds a parsed line to the current rule, or starts the next rule with it.
     pub(crate) fn add(&mut self, line: ParsedLine, findings: &mut Findings) {
         let at = line.at;
         match line.kind {

@@ -18,35 +18,35 @@ pub(crate) struct ParsedLine {
 /// The kinds of lines.
 #[derive(Debug)]
 pub(crate) enum LineKind {
-    /// `cond %{…} operand [flags]`
+    /// A condition: `cond %{…} operand [flags]`.
     Condition {
         /// The text between `%{` and `}`.
         variable: SourceWord,
         /// All words of the operand, joined; `None` if the condition has no operand.
         operand: Option<SourceWord>,
-        /// `[…]`
+        /// The flags with their brackets.
         flags: Option<SourceWord>,
     },
-    /// `name value … [flags]`
+    /// An operator: `name value … [flags]`.
     Operator {
         /// The operator's name.
         name: SourceWord,
         /// The words after the name.
         arguments: Vec<SourceWord>,
-        /// `[…]`
+        /// The flags with their brackets.
         flags: Option<SourceWord>,
     },
     /// A condition that cannot be read.
     BrokenCondition,
     /// An operator that cannot be read.
     BrokenOperator,
-    /// `else`
+    /// The keyword `else`.
     Else,
-    /// `elif`
+    /// The keyword `elif`.
     Elif,
-    /// `if`
+    /// The keyword `if`.
     If,
-    /// `endif`
+    /// The keyword `endif`.
     Endif,
 }
 

@@ -35,7 +35,7 @@ pub(crate) struct HookProgram {
 pub(crate) struct RuleGroup {
     /// The numbers of these rules in the program.
     pub(crate) rules: Range<u32>,
-    /// The first instruction.
+    /// The index of the first instruction.
     pub(crate) start: u32,
     /// The index of the first group of the next list.
     pub(crate) list_end: u32,
@@ -49,7 +49,7 @@ pub(crate) const NONE: u32 = u32::MAX;
 /// A position beyond the end of every program. A jump to it ends the group.
 pub(crate) const END: u32 = u32::MAX;
 
-/// One instruction.
+/// One instruction of a program.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Instruction {
     /// Jumps to `yes` if the condition holds, else to `no`.

@@ -14,7 +14,7 @@ pub(super) struct MergedRule {
     pub(super) last: bool,
 }
 
-/// Merges rules where possible.
+/// Merges consecutive rules of a list where that does not change their effects.
 pub(super) fn merge_rules<'r>(
     rules: impl Iterator<Item = &'r (u32, Rule)>,
     captures: bool,

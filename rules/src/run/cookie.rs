@@ -13,7 +13,7 @@ pub(super) fn field_name() -> &'static FieldName {
 
 /// The position of one pair in a line.
 struct CookiePair {
-    /// First byte, after white space.
+    /// Offset of the first byte of the name, after white space.
     start: usize,
     value_start: usize,
     /// End of the value, before white space.

@@ -8,23 +8,23 @@ use crate::ast::{AddressKind, PortKind};
 pub trait RuleEnvironment {
     /// Returns an address; `None` if it does not exist or is not known yet.
     fn address(&self, which: AddressKind) -> Option<IpAddr>;
-    /// A port of the client's connection.
+    /// Returns a port of the client's connection.
     fn port(&self, which: PortKind) -> u16;
-    /// The result of the cache lookup.
+    /// Returns the result of the cache lookup.
     fn cache(&self) -> CacheResult;
-    /// Unix time, in seconds.
+    /// Returns the Unix time, in seconds.
     fn now(&self) -> u64;
-    /// A random number.
+    /// Returns a random number.
     fn random(&self) -> u64;
-    /// The number of this request, unique in this process.
+    /// Returns the number of this request, which is unique in this process.
     fn request_number(&self) -> u64;
-    /// A UUID of this process, as text.
+    /// Returns a UUID of this process, as text.
     fn process_id(&self) -> &str;
-    /// The number of requests that this connection has received, including this request.
+    /// Returns the number of requests that this connection has received, including this request.
     fn transaction_count(&self) -> u64;
-    /// The origin's host name.
+    /// Returns the host name of the origin.
     fn next_hop_host(&self) -> &str;
-    /// The origin's port.
+    /// Returns the port of the origin.
     fn next_hop_port(&self) -> u16;
     /// Adds 1 to a counter, given by its number in the program.
     fn count(&self, counter: u32);

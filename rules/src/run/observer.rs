@@ -44,7 +44,7 @@ pub trait RunObserver {
     }
 }
 
-/// Observes nothing.
+/// An observer that does nothing.
 impl RunObserver for () {}
 
 /// The effects of one rule, or of several that run as one.

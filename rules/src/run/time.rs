@@ -23,11 +23,11 @@ pub(super) fn part_of(now: u64, part: TimePart) -> i64 {
 
 struct CivilDate {
     year: u64,
-    /// 1 to 12.
+    /// The month, 1 to 12.
     month: u64,
-    /// 1 to 31.
+    /// The day of the month, 1 to 31.
     day: u64,
-    /// 0 to 365.
+    /// The day of the year, 0 to 365.
     year_day: u64,
 }
 

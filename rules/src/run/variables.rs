@@ -7,11 +7,11 @@ use crate::ast::HttpControl;
 /// Variables of rules: `STATE-…` of a request, `SESSION-…` of a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RuleVariables {
-    /// One bit for each of the 16 flags.
+    /// The 16 flags, one bit for each.
     pub flags: u16,
-    /// `INT8:0` to `INT8:3`.
+    /// The variables `INT8:0` to `INT8:3`.
     pub int8: [u8; 4],
-    /// `INT16`
+    /// The variable `INT16`.
     pub int16: u16,
 }
 
@@ -41,9 +41,9 @@ impl ControlSet {
 /// The state that one request keeps from hook to hook.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TransactionState {
-    /// `STATE-…`
+    /// The variables `STATE-…`.
     pub state: RuleVariables,
-    /// `set-http-cntl`
+    /// The controls that `set-http-cntl` has set.
     pub controls: ControlSet,
 }
 
@@ -54,17 +54,17 @@ pub struct Effects {
     /// `set-status`, `set-redirect`: the status of the response. In an early hook, the request is
     /// answered with this status.
     pub status: Option<u16>,
-    /// `set-status-reason`
+    /// `set-status-reason`: the reason phrase of the response.
     pub reason: Option<Range<usize>>,
     /// `set-redirect`: the Location of the response.
     pub location: Option<Range<usize>>,
-    /// `set-body`
+    /// `set-body`: the body of the response.
     pub body: Option<Range<usize>>,
     /// Whether the body has no variables, so that no part of it comes from a request.
     pub body_is_constant: bool,
     /// Whether the URL has changed. [`RunBuffers::url`](super::RunBuffers::url) returns the new
     /// URL.
     pub url_changed: bool,
-    /// `set-conn-dscp`
+    /// `set-conn-dscp`: the DSCP of the connection.
     pub dscp: Option<u8>,
 }

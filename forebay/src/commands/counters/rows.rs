@@ -3,7 +3,7 @@
 
 use forebay_shm::{Bucket, CounterValue, HistogramValue};
 
-/// A row before formatting.
+/// A row of a counter table, before it is formatted.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct CounterRow {
     pub(super) name: String,

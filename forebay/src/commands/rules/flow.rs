@@ -13,7 +13,7 @@ use super::message::{TrialRequest, TrialResponse, lines_of, rule_limits};
 use super::trace::HookTrace;
 use super::world::TrialWorld;
 
-/// The input of a trial.
+/// The input of a trial of rules.
 #[derive(Debug)]
 pub(super) struct TrialExchange {
     pub(super) request: TrialRequest,
@@ -22,7 +22,7 @@ pub(super) struct TrialExchange {
     pub(super) world: TrialWorld,
 }
 
-/// The result of a trial.
+/// The result of a trial of rules.
 #[derive(Debug)]
 pub(super) struct TrialResult {
     pub(super) hooks: Vec<HookTrace>,

@@ -16,7 +16,7 @@ const HOST: &str = "example.org";
 #[derive(Debug)]
 pub(super) struct TrialRequest(RequestText);
 
-/// A response head.
+/// A response head on which rules are tried.
 #[derive(Clone, Debug)]
 pub(super) struct TrialResponse {
     pub(super) status: u16,

@@ -20,7 +20,7 @@ use clap::ArgMatches;
 use forebay_rules::ast::RuleScope;
 use forebay_rules::filter::Filters;
 
-/// Runs one of the subcommands.
+/// Runs the subcommand that the arguments name.
 ///
 /// # Errors The command failed; the text is a message for the user.
 pub(super) fn run(args: &ArgMatches, filters: &Filters) -> Result<ExitCode, String> {

@@ -13,7 +13,7 @@ use super::flow::TrialExchange;
 use super::message::{TrialRequest, TrialResponse};
 use super::world::{LOOKUPS, TrialWorld};
 
-/// A test file.
+/// A parsed test file.
 #[derive(Debug, Default)]
 pub(super) struct TestFile {
     /// The rule files under test, with their scopes.
@@ -21,7 +21,7 @@ pub(super) struct TestFile {
     pub(super) cases: Vec<TestCase>,
 }
 
-/// One test.
+/// One test of a test file.
 #[derive(Debug, Default)]
 pub(super) struct TestCase {
     pub(super) name: String,
@@ -46,7 +46,7 @@ struct MessageLines {
     fields: Vec<String>,
 }
 
-/// An expected message.
+/// The expectations of a test about one message.
 #[derive(Debug, Default)]
 pub(super) struct Expectation {
     /// The method and target of a request, or the status of a response.

@@ -12,7 +12,7 @@ pub(super) struct TrialWorld {
     pub(super) client: IpAddr,
     /// The result that the lookup will have.
     pub(super) found: CacheResult,
-    /// Seconds since 1970.
+    /// The time, in seconds since 1970.
     pub(super) now: u64,
     /// The random number from which `%{RANDOM}` is computed.
     pub(super) random: u64,
