@@ -152,7 +152,7 @@ fn missing_operator(at: usize) -> TagExprError {
     TagExprError { at, what: "`and` or `or` is missing before this operand" }
 }
 
-/// Returns the first token at or after an offset, between its start and its end.
+/// Returns the first token at or after an offset, with the offsets of its start and its end.
 fn next_token(text: &str, from: usize) -> Result<Option<(usize, ExprToken, usize)>, TagExprError> {
     let bytes = text.as_bytes();
     let blank = bytes.iter().skip(from).take_while(|byte| byte.is_ascii_whitespace()).count();

@@ -10,13 +10,13 @@ pub struct RecordTags {
     bytes: Vec<u8>,
 }
 
-/// Why a response cannot be stored with its tags. It is not stored without a tag either, because a
-/// purge by that tag would miss it.
+/// Why a response cannot be stored with its tags. Then it is not stored at all: stored without one
+/// of the tags, it would be missed by a purge by that tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TagsError {
     /// There are too many tags.
     TooMany {
-        /// The most tags that are possible.
+        /// The largest number of tags.
         max: usize,
     },
     /// A tag is too long.

@@ -1,4 +1,4 @@
-//! Flights never hold more than their limit, whatever grows, slides or is held by slow readers.
+//! Flights never hold more than their limit, whatever grows, slides or is kept by slow readers.
 
 use super::fragment::{body_cost, fragment_cost};
 use super::*;
@@ -8,7 +8,7 @@ fn mixed_sizes_never_exceed_the_budget() {
     let mut rng = Rng::from_environment("mixed sizes");
     let flights = new_flights(config());
     let mut growing: Vec<(BodyWriter, BodyReader)> = Vec::new();
-    // Some clients are slow: the bytes that they hold have left their flight, but not the budget.
+    // Some clients are slow. The bytes that they hold have left their flight, but not the budget.
     let mut held: Vec<Bytes> = Vec::new();
     for round in 0..20_000_u64 {
         if rng.below(4) == 0 && growing.len() < 16 {
@@ -105,7 +105,7 @@ fn without_room_nothing_grows_and_nothing_fails() {
     check_at_rest(&flights);
 }
 
-/// Takes the rest of the budget, in bodies of one piece; they are held for followers that read
+/// Takes the rest of the budget in bodies of one piece, which are held for followers that read
 /// nothing.
 fn take_rest(flights: &Arc<Flights>) -> Vec<(BodyWriter, Follower)> {
     let mut held = Vec::new();
@@ -124,8 +124,8 @@ fn take_rest(flights: &Arc<Flights>) -> Vec<(BodyWriter, Follower)> {
     held
 }
 
-/// Other bodies take the rest of the budget, but a promised body arrives whole, whatever the size
-/// of its pieces.
+/// Other bodies take the rest of the budget, but a body of known length arrives whole, whatever the
+/// size of its pieces.
 #[test]
 fn a_promise_is_kept() {
     for (bytes, step) in

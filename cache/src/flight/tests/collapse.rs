@@ -1,4 +1,5 @@
-//! One fetch for many callers: leading, following, the outcome that all get, purges in between.
+//! One fetch for many callers: leading, following, the outcome that all callers get, and purges in
+//! between.
 
 use super::fragment::fragment_cost;
 use super::*;
@@ -46,7 +47,7 @@ fn a_read_is_limited() {
     let flights = new_flights(config());
     let (lead, follower) = take_lead(&flights, b"a", None);
     let mut writer = begin(lead, b"", None);
-    // Each part is so much shorter than the one before that they are not joined.
+    // Each part is so much shorter than the part before it that they are not joined.
     for part in [&b"abcdefghi"[..], b"jklm", b"n"] {
         writer.append(part).unwrap();
     }
@@ -59,7 +60,7 @@ fn a_read_is_limited() {
     }
 }
 
-/// The ways in which a leader may end, and the outcome that its followers see.
+/// The ways in which a leader may end its flight, and the outcome that its followers see.
 #[test]
 fn every_end_of_a_fetch_reaches_its_followers() {
     type Act = fn(LeaderGuard);
@@ -143,7 +144,7 @@ fn a_declined_key_is_not_collapsed_for_a_while() {
     assert_eq!(flights.stats().declined, 3);
 }
 
-/// A caller whose response may be for it alone neither waits nor makes others wait.
+/// A caller whose response may be for this caller alone neither waits nor makes others wait.
 #[test]
 fn a_caller_that_joins_only_arrived_flights_leads_beside_others() {
     let flights = new_flights(config());
@@ -160,7 +161,7 @@ fn a_caller_that_joins_only_arrived_flights_leads_beside_others() {
     assert_eq!(flights.stats().flight_count, 1);
     drop(third);
     first.decline_once();
-    // The first response that is stored gets the followers.
+    // The first flight whose response is being stored gets the followers.
     let writer = begin(alone, b"alone", None);
     check(&flights);
     let second_writer = begin(beside, b"beside", None);
@@ -184,7 +185,7 @@ fn a_body_known_to_be_too_long_gives_the_lead_back() {
     lead.decline(0);
     assert!(matches!(outcome(&mut follower), FollowOutcome::Declined));
     assert_eq!(flights.stats().refused_large, 1);
-    // Promised lengths share the room for growing records.
+    // Bodies of known length share the room for growing records.
     let growths: Vec<BodyWriter> = (0..2_u8)
         .map(|i| take_lead(&flights, &[i], None).0.begin(b"", None, Some(110_000)).unwrap())
         .collect();
@@ -205,13 +206,14 @@ fn a_follower_of_another_variant_sees_whose_response_it_is() {
     let other = reader(other);
     assert_eq!(other.base(), base("encoding", "gzip").as_ref());
     assert_eq!(writer.opening().base, base("encoding", "gzip"));
-    // The follower knows the names now: its own variant has a flight of its own.
+    // The follower knows the names now, so its own variant has a flight of its own.
     let (lead, _) = take_lead(&flights, b"a", Some(b"br"));
     assert_eq!(lead.key(), key(b"a", Some(b"br")));
     assert_eq!(flights.stats().flight_count, 2);
 }
 
-/// A fill that is purged at any moment is neither stored nor joined, and its followers are served.
+/// A fill that is purged, at whatever moment, is not stored, and no caller joins it; its followers
+/// get its response.
 #[test]
 fn a_fill_that_was_detached_is_neither_stored_nor_joined() {
     for moment in 0..4 {

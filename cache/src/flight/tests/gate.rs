@@ -1,10 +1,10 @@
-//! A gate decides which callers may join which flight.
+//! Gates, which decide whether a caller may join a flight.
 
 use std::cell::RefCell;
 
 use super::*;
 
-/// A gate with the answers of a case, which records its questions.
+/// A gate that gives the answers of a case, and records the questions that it is asked.
 struct Scripted {
     current: bool,
     purges: u64,
@@ -81,8 +81,8 @@ fn a_leader_after_a_purge_elsewhere_detaches_the_flight_before_it() {
     let mut first = begin(first, b"", None);
     let JoinResult::Lead(second, _) = join(2) else { panic!("the first is followed") };
     assert!(!first.is_storing() && matches!(join(2), JoinResult::Follow(_)));
-    // A purge that does not match the key means nothing to the gate: a leader that noted fewer
-    // purges may be followed.
+    // The gate ignores a purge that does not match the key: a caller may follow a leader that noted
+    // fewer purges.
     assert!(matches!(join(0), JoinResult::Follow(_)));
     first.append(b"abc").unwrap();
     first.finish(None);

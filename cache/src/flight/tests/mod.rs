@@ -1,4 +1,4 @@
-//! Parts that all tests of flights share: limits, recognisable contents, gates, a tiny executor.
+//! Helpers that all tests of flights share: limits, recognisable contents, gates, a tiny executor.
 
 mod budget;
 mod collapse;
@@ -24,7 +24,7 @@ use foldhash::quality::FixedState;
 
 use super::*;
 
-/// Limits that are within reach of a test.
+/// Limits that are low enough for a test to reach them.
 fn config() -> FlightConfig {
     FlightConfig {
         growing_bytes_max: 256 * 1024,
@@ -35,7 +35,7 @@ fn config() -> FlightConfig {
     }
 }
 
-/// How long these tests decline a key.
+/// The time for which these tests decline a key.
 const DECLINED_MS: u64 = 100;
 
 fn terms_at(now_ms: u64) -> JoinTerms {
@@ -54,20 +54,21 @@ fn key<'a>(primary: &'a [u8], variant: Option<&'a [u8]>) -> FlightKey<'a> {
     FlightKey { hash: hash(primary), primary, variant }
 }
 
-/// Fails if the flights contradict themselves.
+/// Asserts that the tables and counters of the flights agree.
 fn check(flights: &Flights) {
     let faults = flights.check();
     assert!(faults.is_empty(), "{faults:#?}");
 }
 
-/// Fails if the flights contradict themselves, or if bytes or flights are still held.
+/// Asserts that the tables and counters of the flights agree, and that no bytes and no flights are
+/// left.
 fn check_at_rest(flights: &Flights) {
     check(flights);
     let stats = flights.stats();
     assert_eq!((stats.growing_bytes, stats.flight_count), (0, 0), "{stats:?}");
 }
 
-/// The gate of a store in which nothing is ever stored or purged.
+/// The gate of a store in which nothing is ever stored and nothing is purged.
 struct Nothing;
 
 impl Gate for Nothing {
@@ -84,7 +85,7 @@ impl Gate for Nothing {
     }
 }
 
-/// A body that follows from its version: no two versions share eight bytes in a row.
+/// A body that depends only on its version. No two versions share eight bytes in a row.
 fn content(version: u64, bytes: usize) -> Vec<u8> {
     let mut content = version.to_le_bytes().repeat(bytes / 8 + 1);
     content.truncate(bytes);
@@ -126,7 +127,7 @@ fn body_of(writer: &BodyWriter) -> Vec<u8> {
     writer.pieces(0..u64::MAX).concat()
 }
 
-/// Polls an outcome that must be there.
+/// Polls for an outcome, which must be available.
 fn outcome(follower: &mut Follower) -> FollowOutcome {
     match follower.poll_outcome(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(outcome) => outcome,
@@ -141,7 +142,7 @@ fn reader(mut follower: Follower) -> BodyReader {
     }
 }
 
-/// Reads all bytes that there are now. Returns them and the last event.
+/// Reads all bytes that are available now. Returns the bytes and the last event.
 fn read(reader: &mut BodyReader, cx: &mut Context<'_>) -> (Vec<u8>, Poll<ReadEvent>) {
     let mut fragments: Vec<Bytes> = Vec::new();
     loop {
@@ -156,7 +157,7 @@ fn read_now(reader: &mut BodyReader) -> (Vec<u8>, Poll<ReadEvent>) {
     read(reader, &mut Context::from_waker(Waker::noop()))
 }
 
-/// Counts how often it is woken.
+/// A waker that counts its wakeups.
 #[derive(Default)]
 struct Alarm(AtomicUsize);
 
@@ -174,7 +175,7 @@ impl Wake for Unpark {
     }
 }
 
-/// Runs a future on this thread.
+/// Runs a future on this thread until it ends.
 fn block_on<F: Future>(future: F) -> F::Output {
     let waker = Waker::from(Arc::new(Unpark(thread::current())));
     let (mut future, mut cx) = (pin!(future), Context::from_waker(&waker));
@@ -186,7 +187,8 @@ fn block_on<F: Future>(future: F) -> F::Output {
     }
 }
 
-/// Waits for the outcome, and reads a growing record to its end. `None` if it was aborted.
+/// Waits for the outcome, and reads a growing record to its end. Returns `None` if the record was
+/// aborted.
 async fn read_all(mut reader: BodyReader) -> Option<Vec<u8>> {
     let mut fragments = Vec::new();
     loop {
@@ -203,7 +205,8 @@ async fn read_all(mut reader: BodyReader) -> Option<Vec<u8>> {
 struct Rng(u64);
 
 impl Rng {
-    /// Seeds from `FOREBAY_SEED`, else from the hasher's random keys; prints the seed.
+    /// Takes the seed from `FOREBAY_SEED`, or else from the random keys of the standard hasher.
+    /// Prints the seed.
     fn from_environment(test: &str) -> Self {
         use std::hash::{BuildHasher, RandomState};
         let given = std::env::var("FOREBAY_SEED").ok().and_then(|seed| seed.parse().ok());
@@ -224,7 +227,7 @@ impl Rng {
         self.next() % bound
     }
 
-    /// A size: mostly small, sometimes up to `max`.
+    /// Returns a random size, which is mostly small and sometimes up to `max`.
     fn size(&mut self, max: u64) -> u64 {
         let magnitude = self.below(u64::from(max.ilog2()) + 1);
         self.below((1 << magnitude) + 1).min(max)

@@ -1,4 +1,5 @@
-//! Random histories against an obvious table of flights, in which nothing is shared or limited.
+//! Random histories of flights, compared with an obvious table of flights, in which nothing is
+//! shared or limited.
 
 use std::collections::HashMap;
 
@@ -8,13 +9,13 @@ use super::*;
 const KEYS: u64 = 16;
 const VARIANTS: u64 = 3;
 const OPERATIONS: u64 = 100_000;
-/// Bodies up to here can become windows.
+/// The length of the longest body. Long bodies can become windows.
 const BODY_BYTES_MAX: u64 = 12_000;
 
-/// Key and variant of a flight.
+/// The key and the variant of a flight.
 type Name = (u64, Option<Vec<u8>>);
 
-/// A fetch under way.
+/// A fetch in progress.
 struct Fetch {
     writer: BodyWriter,
     name: Name,
@@ -23,9 +24,9 @@ struct Fetch {
     version: u64,
     body_bytes: usize,
     sent_bytes: usize,
-    /// Whether it was neither detached nor given up.
+    /// Whether the fetch was neither detached nor given up.
     registered: bool,
-    /// Whether it was purged elsewhere: the next caller that joins detaches it.
+    /// Whether another process purged the key: the next caller that joins detaches the fetch.
     purged: bool,
 }
 
@@ -34,9 +35,9 @@ struct Model {
     shelf: Shelf,
     rng: Rng,
     fetches: Vec<Fetch>,
-    /// The keys that were declined, and the time until which each is.
+    /// The declined keys, and the time until which each is declined.
     declined: HashMap<Name, u64>,
-    /// The version of the last fetch, which is the clock, too.
+    /// The version of the last fetch. It also serves as the clock.
     version: u64,
 }
 
@@ -72,7 +73,7 @@ impl Model {
         }
     }
 
-    /// Joins as a request that has found the stored record, or an older one.
+    /// Joins as a request that has found the stored record, or an older record.
     fn start(&mut self, number: u64) {
         let primary = number.to_le_bytes();
         let found = self.shelf.find(&primary);
@@ -168,7 +169,7 @@ impl Model {
         self.note_decline(index, given_up);
     }
 
-    /// A body that was too long is declined by the clock of its last append.
+    /// A key is declined from the time of the append that makes its body too long.
     fn note_decline(&mut self, index: usize, given_up: GivenUp) {
         if let GivenUp::Declined(at_ms) = given_up {
             self.declined.insert(self.fetches[index].name.clone(), at_ms + DECLINED_MS);
@@ -207,7 +208,7 @@ impl Model {
     fn give_up(&mut self) {
         let Some(index) = self.pick() else { return };
         let fetch = &mut self.fetches[index];
-        // A flight that was detached, but has not appended since, is not a window yet.
+        // A flight that was detached and has not appended since is not a window yet.
         let declined = self.flights.stats().declined;
         fetch.writer.give_up_storing(self.version);
         fetch.registered = false;
@@ -240,10 +241,10 @@ impl Model {
     }
 }
 
-/// Whether a fetch gave up storing while it appended.
+/// The result of an append: whether the fetch gave up storing.
 enum GivenUp {
     No,
-    /// Its key is declined from this time.
+    /// The body became too long. The key is declined from this time.
     Declined(u64),
 }
 
@@ -253,7 +254,7 @@ impl Fetch {
         self.readers.push((reader, Vec::new()));
     }
 
-    /// Appends some of the rest, or stops when the flight has no reader any more.
+    /// Appends some of the remaining bytes, or stops if the flight has no readers any more.
     fn append(&mut self, bytes_max: usize, flights: &Flights) -> GivenUp {
         let body = content(self.version, self.body_bytes);
         let to = self.sent_bytes.saturating_add(bytes_max).min(self.body_bytes);
@@ -281,7 +282,8 @@ impl Fetch {
         given_up
     }
 
-    /// Lets all readers read the bytes that there are. Returns how many they read in all.
+    /// Lets all readers read the bytes that have arrived. Returns the number of bytes that they
+    /// read in total.
     fn read(&mut self) -> usize {
         let content = content(self.version, self.body_bytes);
         let mut read_bytes = 0;

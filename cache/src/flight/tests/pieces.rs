@@ -1,11 +1,11 @@
-//! The pieces that a leader gets of the body that it has appended.
+//! The pieces that a leader gets from the body that it has appended.
 
 use super::*;
 
 #[test]
 fn a_range_is_lent_from_the_fragments_that_hold_it() {
     let flights = new_flights(config());
-    // Each part is more than twice as long as the next, so that they are not joined.
+    // Each part is more than twice as long as the next part, so that they are not joined.
     let parts: [&[u8]; 3] = [b"abcdefg", b"hij", b"k"];
     let mut writer = begin(take_lead(&flights, b"a", None).0, b"", None);
     assert!(writer.pieces(0..1).is_empty(), "no byte was appended yet");
@@ -27,12 +27,12 @@ fn a_range_is_lent_from_the_fragments_that_hold_it() {
     }
     assert_eq!(writer.bytes(), 11);
     writer.give_up_storing(0);
-    assert!(writer.pieces(0..11).is_empty(), "a window lends nothing to be stored");
+    assert!(writer.pieces(0..11).is_empty(), "a window has no bytes to be stored");
 }
 
 #[test]
 fn dribbled_bytes_are_joined() {
-    // (bytes, bytes per append, most fragments)
+    // Each case: the bytes of the body, the bytes of an append, the largest number of fragments.
     let cases = [(1, 1, 1), (4096, 1, 13), (4096, 1000, 3), (4097, 4097, 1), (40_000, 1, 30)];
     for (bytes, step, fragments_max) in cases {
         let flights = new_flights(config());

@@ -1,8 +1,8 @@
-//! An obvious store for tests: a map, and a list of all purges.
+//! An obvious store for tests: a map of records, and a list of all purges.
 //!
-//! It keeps the promises of the real one that flights build on: a purge has a number from its
-//! beginning, removes the records that it matches some time later, and is then over; a fetched
-//! record is put in only if no purge after its noted number matches.
+//! It keeps those promises of the real store on which flights build. A purge has a number from its
+//! beginning, removes the records that it matches some time later, and is then over. A fetched
+//! record is stored only if no purge after its noted number matches.
 
 use std::collections::HashMap;
 
@@ -21,9 +21,9 @@ pub(super) struct Kept {
 #[derive(Default)]
 struct State {
     kept: HashMap<Vec<u8>, Kept>,
-    /// The keys that purges matched; a purge's number is its place, counted from one.
+    /// The keys that purges matched. The number of a purge is its position, counted from one.
     purges: Vec<Vec<u8>>,
-    /// The number of the last purge that is over, as all before it are.
+    /// The number of the last purge that is over; all earlier purges are over, too.
     over: u64,
     sequence: u64,
     stored: u64,
@@ -37,7 +37,7 @@ impl State {
 
 pub(super) struct Shelf {
     state: Mutex<State>,
-    /// Locked during a purge: there is one at a time.
+    /// Locked during a purge, since only one purge runs at a time.
     purging: Mutex<()>,
 }
 
@@ -55,12 +55,12 @@ impl Shelf {
         self.state().kept.get(primary).cloned()
     }
 
-    /// How often something was stored.
+    /// The number of records that were ever stored.
     pub(super) fn stored(&self) -> u64 {
         self.state().stored
     }
 
-    /// Stores a fetched record, unless it was purged during its fetch.
+    /// Stores a fetched record, unless a purge matched it during its fetch.
     pub(super) fn store(&self, primary: &[u8], purge_noted: u64, head: &[u8], body: &[u8]) -> bool {
         let mut state = self.state();
         if state.is_purged(primary, purge_noted) {
@@ -74,7 +74,7 @@ impl Shelf {
         true
     }
 
-    /// Gives the record that was found another sequence, if it is still there.
+    /// Gives the record that a request found another sequence, if that record is still stored.
     pub(super) fn renew(&self, primary: &[u8], found: &Kept) -> Option<u64> {
         let mut state = self.state();
         let sequence = state.sequence + 1;
@@ -84,7 +84,7 @@ impl Shelf {
         Some(sequence)
     }
 
-    /// Drops a record for room.
+    /// Removes a record, as an eviction does.
     pub(super) fn evict(&self, primary: &[u8]) {
         self.state().kept.remove(primary);
     }
@@ -108,7 +108,7 @@ impl Shelf {
         state.over = state.purges.len() as u64;
     }
 
-    /// The gate of a request that has found this record, or none.
+    /// The gate of a request that has found this record, or found none.
     pub(super) fn gate<'a>(&'a self, primary: &'a [u8], found: Option<&'a Kept>) -> ShelfGate<'a> {
         ShelfGate { shelf: self, primary, found }
     }

@@ -1,4 +1,4 @@
-//! Many threads at once on a few keys: no request sees a mixed, cut or purged response, and all
+//! Many threads at once on a few keys. No request sees a mixed, cut or purged response, and all
 //! threads end.
 
 use std::future::poll_fn;
@@ -15,18 +15,18 @@ const KEYS: u64 = 12;
 struct Shared {
     flights: Arc<Flights>,
     shelf: Shelf,
-    /// The next version; a leader takes one when it has become leader.
+    /// The next version. Each leader takes a version when it becomes leader.
     version: AtomicU64,
-    /// For each key the lowest version that may be found: a lower one began before a purge that is
-    /// over.
+    /// For each key, the lowest version that may be found: fetches of lower versions began before a
+    /// purge that is over.
     floors: Vec<AtomicU64>,
-    /// How often a caller followed another's fetch.
+    /// The number of times that a caller followed another caller's fetch.
     followed: AtomicU64,
     start: Barrier,
 }
 
-/// Checks that a head is of this key, and began after the last purge that was over when the
-/// request began. Returns its version and the length of its body.
+/// Checks that a head is of this key, and that its fetch began after the last purge that was over
+/// when the request began. Returns the head's version and the length of its body.
 fn expect_head(key: u64, floor: u64, head: &[u8]) -> (u64, u64) {
     let words: Vec<u64> =
         head.chunks(8).map(|word| u64::from_le_bytes(word.try_into().unwrap())).collect();
@@ -36,7 +36,7 @@ fn expect_head(key: u64, floor: u64, head: &[u8]) -> (u64, u64) {
     (version, length)
 }
 
-/// Checks that a response is whole, too.
+/// Checks a head as [`expect_head`] does, and that the body is whole.
 fn expect(key: u64, floor: u64, head: &[u8], body: &[u8]) {
     let (version, length) = expect_head(key, floor, head);
     assert!(body == content(version, body.len()), "version {version} of {key} is mixed");
@@ -83,7 +83,7 @@ impl Shared {
         let Ok(mut writer) = lead.begin(&head, None, length) else {
             return;
         };
-        // Let the others in while the flight is open, even where threads take turns.
+        // Let other threads run while the flight is open, even where threads take turns.
         thread::yield_now();
         for part in body.chunks(rng.size(4000).max(100) as usize) {
             if writer.append(part).is_err() || rng.below(200) == 0 {
@@ -94,7 +94,7 @@ impl Shared {
         self.store(writer);
     }
 
-    /// A merged head keeps the version of the body that it belongs to.
+    /// Validates a record with a merged head, which keeps the version of the body.
     fn validate(&self, lead: LeaderGuard, found: &Kept) {
         thread::yield_now();
         let sequence = self.shelf.renew(lead.key().primary, found);
@@ -110,7 +110,8 @@ impl Shared {
         writer.finish(None);
     }
 
-    /// Other processes purge, too: then the flights here hear of it only by its number.
+    /// Purges a key, as another process does if `is_elsewhere`: then the flights of this process
+    /// learn of the purge only by its number.
     fn purge(&self, key: u64, is_elsewhere: bool) {
         let floor = self.version.load(SeqCst);
         let primary = key.to_le_bytes();
@@ -154,7 +155,7 @@ fn follow_to_end(key: u64, floor: u64, mut follower: Follower) {
 #[test]
 fn threads_never_see_foreign_mixed_or_purged_responses() {
     let mut rng = Rng::from_environment("stress");
-    // The second budget is so small that much is not stored.
+    // The second budget is so small that many responses are not stored.
     for growing_bytes_max in [2 << 20, 48 * 1024] {
         let floors = (0..KEYS).map(|_| AtomicU64::new(0)).collect();
         let flights = new_flights(FlightConfig { growing_bytes_max, ..config() });

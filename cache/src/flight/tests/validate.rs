@@ -1,4 +1,4 @@
-//! A stored record that turns out to be good: followers get its new head.
+//! Validations of a stored record. If the origin confirms the record, followers get its new head.
 
 use super::shelf::Shelf;
 use super::*;
@@ -26,7 +26,7 @@ fn followers_get_the_new_head_and_no_caller_joins_any_more() {
 fn another_response_reaches_followers_that_wait_for_a_validation() {
     let flights = new_flights(config());
     let (lead, _first) = take_lead(&flights, b"a", None);
-    // A caller that finds the stale record during the fetch follows it.
+    // A caller that finds the stale record during the fetch follows the fetch.
     let second = follow(&flights, b"a");
     let mut writer = begin(lead, b"", None);
     writer.append(b"new").unwrap();
@@ -35,8 +35,8 @@ fn another_response_reaches_followers_that_wait_for_a_validation() {
     assert_eq!(read_now(&mut reader(second)), (b"new".to_vec(), Poll::Ready(ReadEvent::Done)));
 }
 
-/// A purge of another process is in progress when a fetch begins. A caller that joins after the
-/// purge must not get the record that it removed.
+/// A purge by another process is in progress when a fetch begins. A caller that joins after the
+/// purge must not get the record that the purge removed.
 #[test]
 fn after_a_purge_no_caller_follows_a_validation_of_a_purged_record() {
     for validates in [true, false] {

@@ -1,10 +1,10 @@
-//! A body that grows too long to be stored slides through without being held.
+//! Windows: a body that becomes too long to be stored passes through without being held as a whole.
 
 use super::*;
 
 const STEP: usize = 2048;
 
-/// A growing record that has just become a window, with its readers.
+/// Makes a growing record that has just become a window, and its readers.
 fn outgrown(flights: &Arc<Flights>, reader_count: usize) -> (BodyWriter, Vec<BodyReader>) {
     let (lead, first) = take_lead(flights, b"a", None);
     let mut followers = vec![first];
@@ -48,7 +48,7 @@ fn an_outgrown_body_is_passed_on_whole_and_not_held() {
         writer.append(part).unwrap();
         check(&flights);
         let stats = flights.stats();
-        assert!(stats.outgrown == 0 || stats.flight_count == 0, "late comers must not join");
+        assert!(stats.outgrown == 0 || stats.flight_count == 0, "no caller joins a window");
     }
     assert!(!writer.is_storing());
     writer.finish(None);
@@ -58,7 +58,7 @@ fn an_outgrown_body_is_passed_on_whole_and_not_held() {
     let stats = flights.stats();
     assert_eq!((stats.outgrown, stats.declined), (1, 1), "{stats:?}");
     assert!(stats.growing_bytes < 1000, "only the head is left: {stats:?}");
-    // The next response is expected to be too long, too.
+    // The next response for the key is expected to be too long, too.
     assert!(matches!(join(&flights, b"a", 0), JoinResult::Declined));
     drop(reader);
     check_at_rest(&flights);
@@ -81,7 +81,7 @@ fn the_leader_waits_for_its_readers_and_stops_without_any() {
     drop(read_now(&mut readers[1]));
     assert!(alarm.0.load(Relaxed) > woken, "room does not wake the leader");
     assert_eq!(room(&mut writer, 0), Poll::Ready(Ok(())));
-    // Room alone wakes it, before any reader has caught up and waits.
+    // Room alone wakes the leader, before any reader has read everything and waits.
     readers.pop();
     fill_up(&mut writer, 0);
     assert!(writer.poll_room(&mut Context::from_waker(&waker), 0).is_pending());
@@ -92,7 +92,11 @@ fn the_leader_waits_for_its_readers_and_stops_without_any() {
     fill_up(&mut writer, 0);
     assert!(writer.poll_room(&mut Context::from_waker(&waker), 0).is_pending());
     readers.clear();
-    assert_eq!(alarm.0.load(Relaxed), woken + 2, "the last reader's leaving does not wake it");
+    assert_eq!(
+        alarm.0.load(Relaxed),
+        woken + 2,
+        "the last reader left, and the leader was not woken"
+    );
     assert_eq!(room(&mut writer, 0), Poll::Ready(Err(NoReaders)));
     assert_eq!(writer.append(b"x"), Err(NoReaders));
     drop(out);
@@ -102,7 +106,8 @@ fn the_leader_waits_for_its_readers_and_stops_without_any() {
 
 #[test]
 fn a_reader_that_makes_others_wait_is_left_behind() {
-    // (case, number of readers, those that read in each turn, the one that is left behind)
+    // Each case: its name, the number of readers, the readers that read in each turn, the reader
+    // that is cut off.
     let cases: [(&str, usize, &[usize], Option<usize>); 3] = [
         ("one of two stands still", 2, &[0], Some(1)),
         ("alone", 1, &[], None),
@@ -142,7 +147,7 @@ fn a_follower_that_has_not_looked_yet_is_waited_for() {
     }
     assert!(room(&mut writer, 0).is_pending());
     assert_eq!(read_now(&mut reader(second)).0.len(), sent, "the waiting follower loses no bytes");
-    // Another follower that never looks is left behind, and may still fetch for itself.
+    // Another follower that never polls is cut off, and may still fetch for itself.
     let flights = new_flights(config());
     let (lead, first) = take_lead(&flights, b"a", None);
     let mut second = follow(&flights, b"a");
@@ -181,7 +186,7 @@ fn a_purged_fill_lets_go_of_what_is_read() {
 fn a_window_goes_on_step_by_step_without_any_room() {
     let flights = new_flights(config());
     let (mut writer, mut readers) = outgrown(&flights, 1);
-    // Growing records take all that windows may have.
+    // Growing records take all room that windows may have.
     let other = take_lead(&flights, b"b", None).0.begin(b"", None, Some(120_000)).unwrap();
     for step in 0..50 {
         assert_eq!(room(&mut writer, 0), Poll::Ready(Ok(())), "step {step}");

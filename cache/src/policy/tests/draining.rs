@@ -1,15 +1,15 @@
-//! The fate of records.
+//! Tests of the fate of records.
 
 use super::*;
 
 const SEGMENT_BYTES: u64 = 1000;
 
-/// The record stays in main, with this many uses left.
+/// The fate of a record that stays in main, with this use count.
 const fn stays(uses: u8) -> RecordFate {
     RecordFate::Move(Queue::Main, uses)
 }
 
-/// Drains records with these use counts and lengths, in this order.
+/// Returns the fates of records with these use counts and lengths, drained in this order.
 fn drained(choice: Victim, rules: &EvictionRules, records: &[(u8, u64)]) -> Vec<RecordFate> {
     let mut census = UseCensus::default();
     records.iter().for_each(|(uses, bytes)| census.count(*uses, *bytes));
@@ -42,7 +42,7 @@ fn a_segment_of_small_with_only_used_records_moves_completely() {
 
 #[test]
 fn the_most_used_records_of_main_stay_up_to_the_limit() {
-    /// Reason, use counts and lengths, fates.
+    /// A case: its name, the use counts and lengths of the records, their fates.
     type Case<'a> = (&'a str, &'a [(u8, u64)], &'a [RecordFate]);
     const GOES: RecordFate = RecordFate::Leave;
     let cases: &[Case<'_>] = &[

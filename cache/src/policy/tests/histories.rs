@@ -1,12 +1,13 @@
-//! Random histories of a small store that follows the policy. The conditions for each decision are
-//! stated a second time here, as plainly as possible.
+//! Random histories of a small store that follows the policy. The tests state the conditions for
+//! each decision a second time, as plainly as possible.
 
 use super::*;
 use forebay_testkit::Rng;
 
 const SEGMENTS: u32 = 40;
 const SEGMENT_BYTES: u64 = 1000;
-/// The longest record: shorter than the gain of a drain, which is 20 percent of a segment.
+/// The length of the longest record. It is less than the gain of a drain, which is 20 percent of a
+/// segment.
 const RECORD_BYTES_MAX: usize = 120;
 const NEVER: u64 = u64::MAX;
 
@@ -46,7 +47,7 @@ impl Segment {
     }
 }
 
-/// The shares of operations in percent; the rest are new records.
+/// The shares of the operations in percent. The other operations insert records.
 #[derive(Clone, Copy, Debug)]
 struct Habit {
     used: usize,
@@ -55,7 +56,8 @@ struct Habit {
     short_lived: usize,
 }
 
-/// Sealed segments are at their numbers, open ones apart; all others are free.
+/// A small store. Sealed segments are at the positions of their numbers, and open segments are kept
+/// apart. All other segments are free.
 struct Store {
     sealed: Vec<Option<Segment>>,
     open: [Option<Segment>; 2],
@@ -130,7 +132,7 @@ impl Store {
         segments.filter_map(|(segment, number)| Some(segment.as_ref()?.sealed(number))).collect()
     }
 
-    /// Drains until two are free: one to be opened, one in reserve.
+    /// Drains until two segments are free: one to be opened, and one in reserve.
     fn make_room(&mut self) {
         let mut in_a_row = 0;
         while self.free() < 2 {
@@ -163,7 +165,7 @@ impl Store {
             })
             .collect();
         check_fates(choice, filled_bytes, &fates, self.now);
-        // The segment itself becomes free only when it is empty.
+        // The drained segment becomes free only when it is empty.
         let place = self.sealed.get_mut(choice.segment as usize).expect("a place");
         *place = Some(Segment { queue: choice.queue, order: NEVER, records: Vec::new() });
         for (record, fate) in fates {
@@ -212,7 +214,7 @@ impl Store {
     }
 }
 
-/// The victim follows from the rules.
+/// Asserts that the rules choose this victim.
 fn check_choice(choice: Victim, offered: &[SealedSegment], pool: SegmentPool) {
     let chosen = offered.iter().find(|sealed| sealed.segment == choice.segment).expect("offered");
     assert_eq!(choice.queue, chosen.queue);
@@ -282,8 +284,8 @@ fn early_drains_do_not_keep_the_queues_from_their_turn() {
         let habit = Habit { used: 20, killed, wanted: 20, short_lived: 0 };
         let mut store = Store::new();
         (0..40_000).for_each(|_| store.step(&mut rng, habit));
-        // Each such drain frees killed bytes, and none are freed twice. So there are as many as the
-        // killed bytes allow, and all other room comes from the queues.
+        // Each drain of a dead segment frees killed bytes, and no byte is freed twice. So the
+        // killed bytes limit the number of these drains, and all other room comes from the queues.
         assert!(store.gained_by_dead_bytes <= store.killed_bytes, "{habit:?}");
         let [_, dead, oldest] = store.drained;
         let gain_min = SEGMENT_BYTES - RECORD_BYTES_MAX as u64;
@@ -299,7 +301,7 @@ fn an_unused_record_leaves_even_if_its_neighbours_die() {
     let mut store = Store::new();
     let habit = Habit { used: 0, killed: 30, wanted: 0, short_lived: 0 };
     (0..5000).for_each(|_| store.step(&mut rng, habit));
-    // Marked by a length that no other record has.
+    // The observed record is marked by a length that no other record has.
     const MARKED: u64 = RECORD_BYTES_MAX as u64 + 1;
     let record = Record { bytes: MARKED, uses: 0, stale_from: NEVER, is_live: true };
     store.make_room();

@@ -1,4 +1,4 @@
-//! The decisions of the policy, case by case and over random histories.
+//! Tests of the policy's decisions, case by case and over random histories.
 
 mod draining;
 mod histories;

@@ -1,9 +1,9 @@
-//! Ghosts.
+//! Tests of ghosts.
 
 use super::ghosts::{GHOSTS_PER_WORD, GhostSlot, GhostTime};
 use forebay_testkit::Rng;
 
-/// Every ghost lasts as long as this.
+/// The time for which every ghost lasts.
 const ALWAYS: u64 = 1000;
 
 /// A slot with this tag, in the only word of a table.
@@ -60,7 +60,8 @@ fn an_empty_word_has_no_ghost_whatever_the_hash_and_the_time() {
 
 #[test]
 fn a_ghost_expires_after_its_number_of_evictions() {
-    // How long it lasts, when it is looked up, whether it is there.
+    // Each case: the time for which the ghost lasts, the time after which it is looked up, whether
+    // it is found.
     let cases = [
         (0, 0, true),
         (0, 1, false),
@@ -68,14 +69,15 @@ fn a_ghost_expires_after_its_number_of_evictions() {
         (57, 58, false),
         (1024, 1024, true),
         (1024, 1025, false),
-        // From here on a step of time is several segments.
+        // In these cases a step of time is several segments.
         (29_491, 29_400, true),
         (29_491, 29_550, false),
         (29_491, 66_000, false),
         (u64::MAX, u64::MAX / 2, true),
     ];
     for (lasts, after, is_there) in cases {
-        // Where a step is several segments, the first may have begun before the ghost was noted.
+        // Where a step is several segments, the ghost may be noted within a step, so only a start
+        // at 0 gives exact results.
         let starts: &[u64] = if lasts <= 1024 { &[0, 1, 40_000, 1 << 40] } else { &[0] };
         for start in starts {
             let word = tagged(7).noted(0, GhostTime::new(*start, lasts));
@@ -129,7 +131,7 @@ fn word_and_tag_use_different_bits_of_the_hash() {
     for other in others {
         assert_ne!(GhostSlot::of(hash, 64), GhostSlot::of(other, 64), "{other:#x}");
     }
-    // The tag 0 means empty, so such a hash gets the tag 1.
+    // The tag 0 means that there is no ghost, so a hash with this tag gets the tag 1.
     assert_eq!(GhostSlot::of(0x13, 64), GhostSlot::of(1 << 48 | 0x13, 64));
 }
 
@@ -149,6 +151,6 @@ fn a_wrong_ghost_is_found_in_one_of_32768_lookups_at_most() {
         trace.taken(table[trace.word], at(0)).is_some()
     };
     let found = (0..LOOKUPS).filter(|_| is_found(hash())).count();
-    // 122 are expected; this is five standard deviations above.
+    // 122 ghosts are expected to be found; the limit is five standard deviations above.
     assert!(found < 178, "{found} of {LOOKUPS}");
 }

@@ -1,4 +1,4 @@
-//! The choice of the victim.
+//! Tests of the choice of the victim.
 
 use super::DrainCause::{Dead, Oldest, Stale};
 use super::Queue::{Main, Small};
@@ -6,11 +6,11 @@ use super::*;
 
 const NEVER: u64 = u64::MAX;
 
-/// Queue, order, filled bytes, live bytes and stale-from time of a segment. Its number is the
+/// A segment: its queue, order, filled bytes, live bytes and stale-from time. Its number is its
 /// index.
 type Row = (Queue, u64, u64, u64, u64);
 
-/// A pool in which the small queue has its share.
+/// A pool in which the small queue has exactly its share.
 const EVEN: SegmentPool = SegmentPool { segments: 100, small: 10, now: 50 };
 const SMALL_DUE: SegmentPool = SegmentPool { small: 11, ..EVEN };
 
@@ -25,7 +25,7 @@ fn next_of(rows: &[Row], pool: SegmentPool, rules: &EvictionRules) -> Option<(u3
     Some((choice.segment, choice.cause))
 }
 
-/// Reason, the segments, their division, the victim.
+/// A case: its name, the segments, their division, the victim.
 type Case<'a> = (&'a str, &'a [Row], SegmentPool, Option<(u32, DrainCause)>);
 
 const fn full(queue: Queue, order: u64) -> Row {

@@ -1,4 +1,4 @@
-//! Store, find, renew, purge, make room.
+//! Tests of the basic operations: storing, finding, renewing, purging and evicting records.
 
 use super::*;
 
@@ -101,7 +101,7 @@ fn a_purge_removes_stored_records_and_detaches_fetches() {
     let leader = lead(&worker, b"key", None);
     let purged = worker.purge(b"key").unwrap();
     assert_eq!((purged.records, purged.flights), (0, 1));
-    // The fetch has no follower and is not to be stored: it may even stop.
+    // The fetch has no follower and its response will not be stored, so appending may fail.
     let filling = leader.begin(b"stale", None, None, fresh()).unwrap();
     assert!(!filling.finish());
     assert_eq!(get(&worker, b"key"), None);
@@ -128,7 +128,8 @@ fn far_more_than_fits_passes_through_and_the_used_stays() {
     assert_sound(&store);
 }
 
-/// Three records fit into a segment, with more than a fifth left over, which no compacting regains.
+/// Three records fit into a segment, and more than a fifth of it is left unused. Compacting does
+/// not regain these bytes.
 #[test]
 fn records_that_fill_segments_badly_are_evicted_and_not_moved() {
     let (store, worker) = open(2 << 20);

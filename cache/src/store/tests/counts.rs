@@ -1,4 +1,4 @@
-//! Bugs that caches are known for, by name.
+//! Tests against bugs for which caches are known.
 
 use super::*;
 use crate::segment::SegmentPhase;
@@ -9,7 +9,7 @@ fn nothing_is_evicted_while_the_cache_is_not_full() {
     let store = Store::open(config).unwrap();
     let worker = store.join().unwrap();
     let mut number = 0;
-    // Until nothing else is free, only the segments that are kept free are unused.
+    // Records are stored until only the reserve of free segments is unused.
     while store.stats().free_segment_count > u64::from(worker.inner.reclaimer.free_target()) {
         assert!(put(&worker, format!("k{number}").as_bytes(), b"head", &[1; 3000]));
         worker.turn(NOW, |_| ());
@@ -22,7 +22,10 @@ fn nothing_is_evicted_while_the_cache_is_not_full() {
         "the cache was hardly filled: {stats:?}"
     );
     for number in 0..number {
-        assert!(get(&worker, format!("k{number}").as_bytes()).is_some(), "{number} has left");
+        assert!(
+            get(&worker, format!("k{number}").as_bytes()).is_some(),
+            "record {number} was evicted"
+        );
     }
 }
 
@@ -44,7 +47,7 @@ fn joining_and_leaving_changes_no_shared_count() {
     assert_eq!((store.stats(), mappings()), (stats, count));
 }
 
-/// After a death a segment's count may be too low.
+/// After a death, the count of a segment's live bytes may be too low.
 #[test]
 fn a_count_that_is_too_low_never_goes_below_zero() {
     let (store, worker) = open(4 << 20);

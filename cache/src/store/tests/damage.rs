@@ -1,4 +1,4 @@
-//! Each kind of finding, made by hand: words of the areas are written over.
+//! Each kind of finding of a check, made by hand: tests overwrite words of the areas.
 
 mod dead;
 mod drained;
@@ -17,26 +17,26 @@ use crate::segment::{HeaderKind, Location, SEGMENT_WORDS, SegmentQueue, UNIT_BYT
 
 const KEY: &[u8] = b"site\0http\0h\0/key";
 
-/// Words of a segment in the table.
+/// The words of a segment in the table of segments.
 const STATE: usize = 0;
 const FILLED: usize = 2;
 const LIVE: usize = 3;
 
-/// States of segments.
+/// The states of a segment.
 const OPEN: u64 = 1;
 const DRAINING: u64 = 3;
 
 const STATE_BITS: u64 = 0b11 << 34;
 const UNIT_WORDS: usize = UNIT_BYTES as usize / 8;
 
-/// A store with some records, `KEY` among them, none of them the last one of its segment.
+/// A store with some records. `KEY` is one of them, and it is not the last one of its segment.
 struct Made {
     store: Store,
     worker: StoreWorker,
 }
 
-/// A store whose records belong to a participant that died without leaving: `KEY` and, behind it,
-/// another one.
+/// Makes a store whose records a participant that died without leaving has stored: `KEY` and,
+/// behind it, another one.
 fn made_by_the_dead() -> Made {
     let (store, worker) = open(4 << 20);
     let made = Made { store: store.clone(), worker };
@@ -50,7 +50,7 @@ fn made_by_the_dead() -> Made {
     made
 }
 
-/// Removes the index word of a record, and nothing that belongs to the record.
+/// Removes the index word of a record, and nothing else of the record.
 fn remove_word(worker: &StoreWorker, key: &[u8]) {
     let records = &worker.inner.records;
     assert_eq!(records.index.remove(&records.pins, &records.key(key)), 1);
@@ -78,7 +78,7 @@ impl Made {
         word.store(change(word.load(Relaxed)), Relaxed);
     }
 
-    /// The slot and the word of a key.
+    /// The slot and the index word of a key.
     fn word_of(&self, key: &[u8]) -> (usize, u64) {
         let inner = &self.worker.inner;
         let hit = inner
@@ -113,7 +113,7 @@ impl Made {
         self.store.shared.segments.geometry().segment_count() - 1
     }
 
-    /// All words that tests change.
+    /// A copy of all words that tests change.
     fn saved(&self) -> Vec<(u32, Vec<u64>)> {
         let areas = [kind::STORE, kind::SEGMENTS, kind::INDEX, kind::PINS, kind::DATA];
         let words = |kind| self.area(kind).all().iter().map(|word| word.load(Relaxed)).collect();
@@ -134,7 +134,7 @@ impl Made {
     }
 }
 
-/// A sentence, the damage that is done to a store, and the faults that are found then.
+/// A sentence, the damage that is done to a store, and the faults that a check finds then.
 type Case = (&'static str, fn(&Made), &'static [&'static str]);
 
 const WORDS: &[Case] = &[
@@ -213,7 +213,7 @@ fn make_duplicate(made: &Made) {
     store_as(made, HeaderKind::Whole, KEY, b"newer");
     assert!(put(&made.worker, b"further", b"head", b"body"));
     assert_eq!(made.found(FindingSeverity::Fault), BTreeSet::new());
-    // The first one comes back, into an empty word of the other one's bucket.
+    // The word of the first record is written again, into the other record's bucket.
     let bucket = made.word_of(KEY).0 / 8;
     let words = made.area(kind::INDEX);
     let empty = (bucket * 8..bucket * 8 + 8).find(|slot| words.word(*slot).load(Relaxed) == 0);
@@ -224,7 +224,7 @@ fn make_long_head(made: &Made) {
     store_as(made, HeaderKind::LongHead, b"long", b"nowhere");
 }
 
-/// Stores a record, whatever is there.
+/// Stores a record without a look at the records of the key.
 fn store_as(made: &Made, kind: HeaderKind, key: &[u8], body: &[u8]) {
     let (head, times) = (b"head", fresh());
     let put =
@@ -340,7 +340,7 @@ fn a_finding_says_where_it_is_and_of_what_key() {
     made.restore(&saved);
 }
 
-/// The notes that a check makes of a store, after which nothing else is wrong.
+/// The findings of a check of a store that has no faults.
 fn notes(store: &Store) -> Vec<FindingKind> {
     assert_sound(store);
     check(store).findings.into_iter().map(|finding| finding.kind).collect()
@@ -354,7 +354,7 @@ fn a_finding_names_a_dead_participant_until_its_segments_are_repaired() {
         let worker = other.join().unwrap();
         assert!(put(&worker, KEY, b"head", b"body"));
         worker.inner.records.pins.pin(0, || true).unwrap().keep();
-        // Its worker counts as dead, as it does after a panic.
+        // The participant counts as dead, as after a panic.
         std::panic::resume_unwind(Box::new(()));
     });
     assert!(died.join().is_err());
@@ -409,7 +409,7 @@ fn fragments_and_heads_without_each_other_are_noted() {
 #[test]
 fn very_many_fragments_are_demoted_in_slices() {
     let mut config = config(128 << 20);
-    // Many workers make small segments, and these small fragments.
+    // Many workers make small segments, and these make small fragments.
     config.worker_count = 32;
     config.object_bytes_max = u64::MAX;
     let store = Store::open(config).unwrap();
@@ -483,7 +483,7 @@ fn a_check_ends_for_every_content_of_a_region() {
         let areas = [kind::INDEX, kind::SEGMENTS, kind::PINS, kind::DATA, kind::STORE];
         let area = store.shared.region.area(areas[turn % areas.len()]).unwrap();
         for word in area.all() {
-            // Everything is noise, or a bit here and there.
+            // Either all words are random, or only some bits are changed.
             let noise =
                 if turn < areas.len() { next() >> (next() % 64) } else { 1 << (next() % 64) };
             if turn < areas.len() || next() % 8 == 0 {

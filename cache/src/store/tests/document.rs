@@ -1,4 +1,4 @@
-//! docs/format/store.md against the code.
+//! Checks docs/format/store.md against the code.
 
 use crate::key_index::{areas, config};
 use crate::store::layout::{ROW_WORDS, STORE_VERSION, kind, row, word};

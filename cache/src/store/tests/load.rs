@@ -1,4 +1,4 @@
-//! A check beside threads that store, find, purge and make room: changes are no findings.
+//! A check beside threads that store, find, purge and evict records: their changes are no findings.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,10 +14,10 @@ const KEYS: u64 = 4000;
 /// The fewest rounds that each thread makes.
 const ROUNDS: u64 = 10_000;
 
-/// A hundred times the rounds that the checks take.
+/// The limit of a thread's rounds: a hundred times as many as the checks take.
 const STEPS_MAX: u64 = 100 * ROUNDS;
 
-/// The fewest checks during these rounds.
+/// The fewest checks that are made during the rounds.
 const CHECKS: u64 = 6;
 
 /// A small random generator (xorshift).
@@ -32,7 +32,7 @@ impl Rng {
     }
 }
 
-/// A body that repeats its key, so that a body of another key is recognised.
+/// Makes a body that repeats its key, so that the body of another key is recognised.
 fn body_of(key: &[u8], bytes: usize) -> Vec<u8> {
     key.iter().copied().cycle().take(bytes).collect()
 }
@@ -83,7 +83,7 @@ fn find_one(worker: &StoreWorker, key: &[u8]) {
     }
 }
 
-/// The work of one thread until it is told to stop.
+/// Does the work of one thread until the thread is told to stop.
 fn work(worker: &StoreWorker, seed: u64, stop: &StopFlag, rounds: &AtomicU64) {
     let mut rng = Rng(seed);
     let mut made = 0;

@@ -1,4 +1,4 @@
-//! The store through its front door.
+//! Tests of the store, mostly through its public interface.
 
 mod basics;
 mod counts;
@@ -18,7 +18,7 @@ use crate::{
     Store, StoreConfig, StoreReport, StoreWorker, StoredRecord, VariantKey,
 };
 
-/// The time of everything in these tests, in Unix seconds.
+/// The time at which everything in these tests happens, in Unix seconds.
 const NOW: u64 = 1_000_000;
 
 fn config(budget_bytes: u64) -> StoreConfig {
@@ -39,7 +39,7 @@ fn check(store: &Store) -> StoreReport {
     report
 }
 
-/// Fails if an idle store has a fault or a wrong count.
+/// Asserts that a store that no thread uses has no fault and no wrong count.
 fn assert_sound(store: &Store) {
     let report = check(store);
     let wrong = report.findings.iter().any(|finding| finding.severity() != FindingSeverity::Note);
@@ -76,7 +76,7 @@ fn put(worker: &StoreWorker, key: &[u8], head: &[u8], body: &[u8]) -> bool {
     fill(lead(worker, key, None), head, None, body)
 }
 
-/// Head and body of the record that is stored under a key.
+/// The head and the body of the record that is stored under a key.
 fn get(worker: &StoreWorker, key: &[u8]) -> Option<(Vec<u8>, Vec<u8>)> {
     match worker.lookup(key) {
         Lookup::Miss => None,

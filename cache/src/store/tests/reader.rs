@@ -1,4 +1,4 @@
-//! A store seen from outside, through a file that is mapped for reading only.
+//! Tests of the reader: a store that is seen from outside, through a file that is mapped read-only.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -16,7 +16,7 @@ use super::*;
 use crate::store::config::tables_bytes;
 use crate::{KeyParts, RecordKind, StoreReadError, StoreReader};
 
-/// A store in a file, the folder that it lies in, and its path.
+/// Opens a store in a file. Returns the store, the folder of the file, and the file's path.
 pub(super) fn in_file(budget_bytes: u64) -> (Store, tempfile::TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     std::fs::set_permissions(folder.path(), PermissionsExt::from_mode(0o700)).unwrap();
@@ -25,12 +25,12 @@ pub(super) fn in_file(budget_bytes: u64) -> (Store, tempfile::TempDir, PathBuf) 
     (Store::open(config).unwrap(), folder, path)
 }
 
-/// The kind and the body length of each stored record, by key.
+/// The kind and the body length of each stored record, by its key.
 fn list(reader: &StoreReader) -> BTreeMap<Vec<u8>, (RecordKind, u32)> {
     list_with(reader, || ())
 }
 
-/// As [`list`], with a pause after each record.
+/// As [`list`], but with a pause after each record.
 fn list_with(reader: &StoreReader, pause: fn()) -> BTreeMap<Vec<u8>, (RecordKind, u32)> {
     let mut all = BTreeMap::new();
     reader.list(|record| {
@@ -154,18 +154,18 @@ fn a_tool_shares_a_region_out_as_the_server_does() {
     assert_sound(&store);
 }
 
-/// How often the reader beside a writer reads; `FOREBAY_OPS` sets it.
+/// The number of reads that a reader makes beside a writer. `FOREBAY_OPS` sets it.
 fn read_count() -> usize {
     std::env::var("FOREBAY_OPS").map_or(20_000, |count| count.parse().expect("a number"))
 }
 
-/// More changes than a writer makes while a reader reads.
+/// The limit of a writer's changes: more than it makes while the reader reads.
 fn changes_max() -> u64 {
     1000 * (read_count() as u64 + 10_000)
 }
 
-/// The body of a change, short enough to be stored whole. Its length and all bytes follow from the
-/// key and the number.
+/// The body of a change, short enough to be stored whole. Its length and all its bytes depend only
+/// on the key and the number of the change.
 fn body_of(key: &str, number: usize) -> String {
     let unit = format!("[{key} {number}]");
     unit.repeat(16_000 / unit.len() + 1)[..number * 7919 % 16_000].into()
@@ -232,8 +232,8 @@ fn a_key_that_is_replaced_during_a_listing_is_listed_once() {
     };
     let keys = (0..1_000_000).map(|number| format!("key {number}"));
     let key = keys.clone().find(|key| !buckets_of(key).is_sorted()).unwrap();
-    // While the neighbour is in the first choice of the key, the key goes to its second choice,
-    // which is listed earlier.
+    // While the neighbour is in the first of the key's two buckets, the key's word is in the second
+    // bucket, which is listed earlier.
     let is_neighbour =
         |other: &String| *other != key && buckets_of(other)[0] == buckets_of(&key)[0];
     let neighbour = keys.clone().find(is_neighbour).unwrap();
@@ -303,5 +303,5 @@ fn another_thread_goes_on_when_a_verifier_leaves() {
     let third = store.join().unwrap();
     drop(second);
     third.turn(NOW, |_| ());
-    assert_eq!(third.inner.verifier.segment(), None, "all is verified");
+    assert_eq!(third.inner.verifier.segment(), None, "all segments are verified");
 }

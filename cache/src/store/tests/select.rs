@@ -1,4 +1,4 @@
-//! Counting, purging and listing by the beginnings of keys and by tags.
+//! Counting, purging and listing records by prefixes of keys and by tags.
 
 use super::super::put::NotStored;
 use super::*;
@@ -26,7 +26,7 @@ fn selection(within: &str, tags: &str) -> Selection {
     Selection { within: within.as_bytes().to_vec(), tags }
 }
 
-/// Ten keys with their tags.
+/// Ten keys, and the tags of each.
 const STORED: &[(&str, &str)] = &[
     ("a/1", "red"),
     ("a/2", "red blue"),
@@ -46,7 +46,7 @@ fn filled() -> (Store, StoreWorker) {
     (store, worker)
 }
 
-/// The keys that are stored.
+/// The keys that are still stored.
 fn left(worker: &StoreWorker) -> Vec<&'static str> {
     let keys = STORED.iter().map(|(key, _)| *key);
     keys.filter(|key| get(worker, key.as_bytes()).is_some()).collect()
@@ -75,7 +75,7 @@ fn a_selection_is_counted_then_purged_and_nothing_else() {
         assert_eq!(weighed.walked.records, selected.len() as u64, "{case}");
         let sample: Vec<_> = selected.iter().take(2).map(|key| key.as_bytes().to_vec()).collect();
         assert_eq!(weighed.sample, sample, "{case}");
-        assert_eq!(left(&worker).len(), STORED.len(), "{case}: counting takes nothing out");
+        assert_eq!(left(&worker).len(), STORED.len(), "{case}: counting removes no record");
 
         let purged = worker.purge_selected(&selection, false, &mut |_| ()).unwrap();
         let counted = (weighed.walked.records, weighed.walked.bytes);
@@ -200,7 +200,7 @@ fn each_variant_is_meant_by_its_own_tags() {
     assert_eq!((order.entries, order.left_over, order.faults), (0, 0, vec![]));
 }
 
-/// A fetch that began before a purge by tag is checked when its tags are known.
+/// A fetch that began before a purge by tag is checked against the purge when its tags are known.
 #[test]
 fn a_fetched_response_is_not_stored_if_its_tags_were_purged() {
     let (_store, worker) = open(8 << 20);
@@ -217,8 +217,8 @@ fn a_fetched_response_is_not_stored_if_its_tags_were_purged() {
     }
 }
 
-/// The end of a fill asks whether it still stores. A caller that may not follow the fetch detaches
-/// it just after that.
+/// At its end, a fill asks whether it still stores. Just after that, a caller that may not follow
+/// the fetch detaches its flight.
 #[test]
 fn a_fill_that_is_detached_at_its_end_stores_no_head_without_its_last_fragment() {
     let (store, worker) = open(32 << 20);
@@ -234,11 +234,11 @@ fn a_fill_that_is_detached_at_its_end_stores_no_head_without_its_last_fragment()
         assert!(matches!(worker.lookup(b"k"), Lookup::Miss), "{bytes}");
     }
     assert_sound(&store);
-    assert_eq!(check(&store).live_count, 0, "fragments were left");
+    assert_eq!(check(&store).live_count, 0, "fragments without a head are left in the store");
 }
 
-/// After a purge no caller gets a response that may be older, whatever tags that response will
-/// have.
+/// After a purge, no caller gets a response that may be older than the purge, whatever tags the
+/// response will have.
 #[test]
 fn no_caller_joins_a_fetch_that_began_before_a_purge_by_tag() {
     let (_store, worker) = open(8 << 20);
@@ -254,8 +254,8 @@ fn no_caller_joins_a_fetch_that_began_before_a_purge_by_tag() {
     }
 }
 
-/// A validation that began before a purge by tag stores no purged record again, whatever tags it
-/// adds.
+/// A validation that began before a purge by tag does not store a purged record again, whatever
+/// tags it adds.
 #[test]
 fn a_validated_record_is_not_renewed_if_its_tags_were_purged() {
     let (_store, worker) = open(8 << 20);
@@ -285,11 +285,11 @@ fn a_validated_record_is_not_renewed_if_its_tags_were_purged() {
                 heads.push((listed.head.to_vec(), tags));
             })
             .unwrap();
-        // It keeps the tags that it had.
+        // The validated record keeps its old tags.
         let expected: Vec<_> = std::iter::once(before).chain(after).collect();
         let expected = expected.into_iter().map(|tag| tag.as_bytes().to_vec()).collect();
         let renewed = (b"new".to_vec(), expected);
-        // A record that was not purged stays as it was if the new tags were purged.
+        // If a purge matches only the new tags, the record stays as it was.
         let old = (b"head".to_vec(), vec![before.as_bytes().to_vec()]);
         let expected = match (stays, before) {
             (true, _) => vec![renewed],
@@ -301,7 +301,8 @@ fn a_validated_record_is_not_renewed_if_its_tags_were_purged() {
     }
 }
 
-/// A variant that its base does not name any more is about to leave, and purges do not reach it.
+/// No lookup finds a variant that its base no longer names: the variant is about to be removed, and
+/// purges do not reach it.
 #[test]
 fn a_variant_that_is_not_named_any_more_is_not_found() {
     let store = Store::open(StoreConfig { variants_max: 1, ..config(8 << 20) }).unwrap();
@@ -312,7 +313,7 @@ fn a_variant_that_is_not_named_any_more_is_not_found() {
     let mut key = Vec::new();
     crate::store::variants::write_key_of(&mut key, b"k", epoch, &hash);
     put_variant(&worker, b"two", "red");
-    // As if the thread that named the second had died before it removed the first.
+    // As if the thread that named the second variant had died before it removed the first one.
     assert!(put(&worker, &key, b"\x03\0onehead", b"body"));
     let is_there = |value: &[u8]| match worker.lookup(b"k") {
         Lookup::Base(base) => base.variant(value).is_some(),
@@ -338,8 +339,8 @@ fn variants_are_purged_softly_each_by_its_tags() {
     assert_eq!([is_soft(b"one"), is_soft(b"two")], [Some(true), Some(true)]);
 }
 
-/// A validated record still has the old body: a purge by an old tag that is in progress must find
-/// it.
+/// A validated record still has the old body, so a purge by an old tag that is in progress must
+/// find the record.
 #[test]
 fn a_validation_adds_tags_and_takes_none_away() {
     let (_store, worker) = open(8 << 20);
@@ -373,13 +374,17 @@ fn a_sweep_removes_entries_without_a_record_and_no_others() {
             worker.inner.keys.handle.insert_keys(&ordered).unwrap();
         }
     }
-    // One of them is about to be published.
+    // One of the records is about to be published.
     worker.inner.shared.pending_inserts.begin(worker.inner.part.row(), 1 << 41);
     store.shared.leftovers.note();
     while worker.turn(NOW, |_| ()) {}
     let order = worker.check_key_index().unwrap();
-    assert_eq!((order.left_over, order.faults), (0, vec![]), "they count as entered");
-    // Two keys with two tags each, of the first sequence.
+    assert_eq!(
+        (order.left_over, order.faults),
+        (0, vec![]),
+        "pending entries do not count as left over"
+    );
+    // The entries of the first sequence: two keys with two tags each.
     assert_eq!(store.stats().order_tidied, 6);
     assert_eq!(left(&worker).len(), STORED.len());
 
@@ -394,14 +399,17 @@ fn a_sweep_removes_entries_without_a_record_and_no_others() {
     assert_eq!(worker.check_key_index().unwrap().entries, 0);
 }
 
-/// A stopped holder of a map's lock delays the others once, and a sweep makes up for their missed
-/// changes.
+/// If the holder of a map's lock has stopped, other threads wait once. A sweep later makes the
+/// changes that they could not make.
 #[test]
 fn a_stopped_owner_of_a_map_lock_stops_no_other_thread() {
     let (store, worker) = filled();
     let owner = store.join().unwrap();
     owner.inner.keys.handle.while_locked(|| {
-        assert!(!put(&worker, b"new", b"head", b"body"), "its keys cannot be inserted");
+        assert!(
+            !put(&worker, b"new", b"head", b"body"),
+            "a record is stored although its keys cannot be inserted"
+        );
         for (key, _) in STORED {
             assert!(worker.purge(key.as_bytes()).unwrap().records == 1, "{key}");
         }
@@ -419,7 +427,7 @@ fn a_stopped_owner_of_a_map_lock_stops_no_other_thread() {
     assert_eq!((order.entries, order.left_over, order.faults), (1, 0, vec![]));
 }
 
-/// If the key index cannot be walked, a purge looks at all records.
+/// If the key index cannot be walked, a purge searches all records.
 #[test]
 fn a_purge_finds_records_that_a_damaged_key_index_does_not_name() {
     for (within, tags, expected) in
@@ -454,7 +462,8 @@ fn progress_is_told_and_a_walk_goes_to_the_end() {
     assert_eq!((purged.records, count), (1000, 15));
 }
 
-/// A record whose key is too long for the key index is not stored: a purge would not find it.
+/// A record whose key is too long for the key index is not stored, because a purge would not find
+/// the record.
 #[test]
 fn a_record_without_room_in_the_key_index_is_not_stored() {
     let (store, worker) = open(8 << 20);
@@ -464,7 +473,7 @@ fn a_record_without_room_in_the_key_index_is_not_stored() {
     let purged = worker.purge_selected(&Selection::within(b"k"), false, &mut |_| ()).unwrap();
     assert_eq!(purged.records, 1);
 
-    // Many small records with long keys: the key index is full long before memory is.
+    // With many small records with long keys, the key index is full long before the segments are.
     let key = |number: usize| format!("{number:06}{}", "x".repeat(3000)).into_bytes();
     for number in 0..3000 {
         put(&worker, &key(number), b"", b"");

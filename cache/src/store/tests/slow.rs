@@ -1,4 +1,5 @@
-//! Readers whose clients make them wait: the bytes held for them, and where they go on.
+//! Readers of slow clients: the bytes that the store holds for them, and the place at which they
+//! continue.
 
 use forebay_sync::atomic::Relaxed;
 
@@ -11,7 +12,7 @@ use super::*;
 use crate::segment::SegmentQueue;
 use crate::{BodyReader, FollowOutcome, Follower, ReadEvent};
 
-/// Long enough for several fragments, and for one record.
+/// The length of a body that is stored in fragments, and of one that is stored in one record.
 const LENGTHS: [(usize, bool); 2] = [(300_000, true), (20_000, false)];
 
 fn follow(worker: &StoreWorker) -> Follower {
@@ -29,7 +30,7 @@ fn reader(mut follower: Follower) -> BodyReader {
     }
 }
 
-/// The next event, and at most `bytes_max` bytes.
+/// Reads once. Returns the event, and at most `bytes_max` bytes.
 fn read(reader: &mut BodyReader, bytes_max: u64) -> (ReadEvent, Vec<u8>) {
     let mut fragments = Vec::new();
     let mut cx = Context::from_waker(Waker::noop());
@@ -39,7 +40,7 @@ fn read(reader: &mut BodyReader, bytes_max: u64) -> (ReadEvent, Vec<u8>) {
     }
 }
 
-/// The rest of a body, which `event` says is stored.
+/// Reads the rest of a body from the store, where `event` says it is.
 fn stored(worker: &StoreWorker, event: ReadEvent) -> Vec<u8> {
     let ReadEvent::Stored { long, offset } = event else {
         panic!("{event:?}");
@@ -82,7 +83,7 @@ fn a_reader_that_steps_aside_holds_no_stored_bytes_and_reads_on_in_the_store() {
         );
         assert!(filling.finish(), "{bytes}");
 
-        assert!(store.stats().growing_bytes > bytes as u64, "two have still to read it");
+        assert!(store.stats().growing_bytes > bytes as u64, "two readers have not read the body");
         assert_eq!(read(&mut here, u64::MAX), (ReadEvent::Data, body.clone()));
         assert_eq!(read(&mut here, 1), (ReadEvent::Done, Vec::new()));
         later.step_aside();
@@ -167,7 +168,8 @@ fn segments_of_which_something_is_lent_are_passed_over() {
     assert_sound(&store);
 }
 
-/// A worker that holds a handle on each of `count` records in sealed segments, and the handles.
+/// Makes a worker that holds a handle on each of `count` records in sealed segments. Returns the
+/// worker and the handles.
 fn lender(store: &Store, count: usize) -> (StoreWorker, Vec<crate::BodyHandle>) {
     let worker = store.join().unwrap();
     let lent = (0..count).map(|number| {
@@ -263,13 +265,14 @@ fn a_pin_owner_that_never_answers_stops_the_others_for_a_while_only() {
     assert!(put(&worker, b"used", b"head", &body(0, 1000)));
     get(&worker, b"used").expect("it is there");
     worker.inner.appender.seal(SegmentQueue::Small);
-    // SAFETY: the row is this participant's, which has them to the end.
+    // SAFETY: the row belongs to this participant, which keeps the claimed segments open to the end
+    // of the test.
     let claim = || unsafe {
         store.shared.segments.claim(worker.inner.part.row(), SegmentQueue::Small, None)
     };
     let taken: Vec<_> = std::iter::from_fn(claim).collect();
     assert_eq!(worker.inner.reclaim_slice(NOW), SliceOutcome::More, "the segment is chosen");
-    // The record is used, and there would be room for it if the other worker gave up its pins.
+    // The record is used, and it would have room if the other worker gave up its pins.
     for now in [NOW, NOW, NOW + 1] {
         assert_eq!(worker.inner.reclaim_slice(now), SliceOutcome::Nothing);
         assert_eq!((store.phases().free, store.phases().draining), (0, 2));
@@ -279,7 +282,7 @@ fn a_pin_owner_that_never_answers_stops_the_others_for_a_while_only() {
     while store.phases().free == 0 {
         worker.inner.reclaim_slice(NOW + 2);
         slices += 1;
-        assert!(slices < 10, "the drain waits for ever");
+        assert!(slices < 10, "the drain has not ended after {slices} slices");
     }
     assert_eq!(get(&worker, b"used"), None);
     assert!(!lent[0].is_revoked());
@@ -305,7 +308,7 @@ fn a_long_body_waits_for_room_that_others_are_about_to_give_up() {
     append(&mut filling, &bytes);
     let filling = *filling.try_finish().expect_err("all segments that could be freed are pinned");
     assert!(get(&worker, b"long").is_none());
-    // A worker that is asked to revoke does it in its next turn.
+    // A worker that is asked to revoke its handles does so in its next turn.
     while other.turn(NOW, |_| ()) {}
     drop(lent);
     assert!(filling.try_finish().expect("there is room"), "it is stored");

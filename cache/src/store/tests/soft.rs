@@ -1,5 +1,5 @@
-//! Soft purges beside other operations: each test takes the steps in an order in which two threads
-//! could.
+//! Soft purges beside other operations. Each test makes the steps in an order in which two threads
+//! could make them.
 
 use super::super::put::Put;
 use super::super::respond::Response;
@@ -12,7 +12,7 @@ const KEY: &[u8] = b"key";
 const HTML: &[u8] = b"html";
 const JSON: &[u8] = b"json";
 
-/// A store with two threads.
+/// Opens a store, and joins it twice, as two threads would.
 fn two() -> (Store, StoreWorker, StoreWorker) {
     let (store, worker) = open(32 << 20);
     let other = store.join().unwrap();
@@ -70,7 +70,7 @@ fn base(value: &[u8]) -> VariantKey {
     VariantKey { names: b"accept".to_vec(), variant: value.to_vec() }
 }
 
-/// Whether a variant is soft, if it is there.
+/// Whether a variant was purged softly; `None` if it is not stored.
 fn is_variant_soft(worker: &StoreWorker, value: &[u8]) -> Option<bool> {
     match worker.lookup(KEY) {
         Lookup::Base(found) => found.variant(value).map(|found| found.is_soft()),
@@ -87,8 +87,8 @@ fn put_variant(worker: &StoreWorker, value: &[u8]) -> bool {
     fill(leader, value, Some(base(value)), b"body")
 }
 
-/// A variant is named by its base before it is found: so if a soft purge misses the name, the
-/// thread that stores the variant sees the purge.
+/// A base names a variant before lookups find the variant. So if a soft purge does not see the
+/// name, the thread that stores the variant sees the purge.
 #[test]
 fn a_variant_that_is_not_named_yet_does_not_survive_a_soft_purge() {
     for (purges_at, is_named, is_stored) in
@@ -117,7 +117,7 @@ fn a_variant_that_is_not_named_yet_does_not_survive_a_soft_purge() {
         let is_marked = Some(purges_at.is_some());
         assert_eq!(is_variant_soft(&purger, HTML), is_marked, "{purges_at:?}");
         assert_eq!(is_variant_soft(&purger, JSON), is_stored.then_some(false), "{purges_at:?}");
-        // Responses that are fetched from now on are stored again.
+        // Responses whose fetch begins now are stored again.
         assert!(put_variant(&purger, JSON), "{purges_at:?}");
         assert_eq!(is_variant_soft(&filler, JSON), Some(false), "{purges_at:?}");
         assert_eq!(is_variant_soft(&filler, HTML), is_marked, "{purges_at:?}");
@@ -139,7 +139,7 @@ fn response_of<'a>(base: &'a VariantKey, head: &'a [u8]) -> Response<'a> {
     }
 }
 
-/// A variant that cannot be stored shows the order of the steps.
+/// A variant whose record cannot be stored shows that the base names it first.
 #[test]
 fn a_variant_is_named_before_it_is_stored() {
     let (store, worker) = open(32 << 20);
@@ -157,8 +157,8 @@ fn a_variant_is_named_before_it_is_stored() {
     assert_sound(&store);
 }
 
-/// A renewal that began before a soft purge does not take its mark away; one that began after it
-/// does.
+/// A renewal that began before a soft purge does not remove the purge's mark. A renewal that began
+/// after it does.
 #[test]
 fn a_renewal_takes_the_mark_of_older_soft_purges_only() {
     for (is_newer, expected) in [(true, Some(true)), (false, Some(false))] {
@@ -182,8 +182,8 @@ fn a_renewal_takes_the_mark_of_older_soft_purges_only() {
     }
 }
 
-/// The next soft purge removes a frozen record: so a renewal freezes it only when nothing else can
-/// stop the renewal.
+/// The next soft purge removes a frozen record. So a renewal freezes the record only when nothing
+/// but a purge can prevent the renewal.
 #[test]
 fn a_renewal_that_fails_leaves_a_record_that_can_be_marked() {
     for is_too_long in [true, false] {
@@ -213,9 +213,10 @@ fn known(worker: &StoreWorker) -> crate::RecordVersion {
     }
 }
 
-/// A purge of a record has begun when a leader begins to validate that record, and removes it
-/// before or after the renewal. A caller that joins after the acknowledgement may follow, since the
-/// origin is asked after the purge has begun; but it does not find the purged record.
+/// A purge of a record has begun when a leader begins to validate that record, and removes the
+/// record before or after the renewal. A caller that joins after the acknowledgement may follow,
+/// since the origin is asked after the purge has begun. But the caller does not find the purged
+/// record.
 #[test]
 fn a_follower_of_a_validation_during_a_purge_finds_no_purged_record() {
     for is_out_first in [true, false] {

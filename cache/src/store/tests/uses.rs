@@ -1,4 +1,5 @@
-//! Which operations count as uses, and which keys count as requested more than once.
+//! Tests of use counts and ghosts: the operations that count as uses, and the keys that count as
+//! requested more than once.
 
 use super::super::put::Put;
 use super::*;
@@ -64,7 +65,8 @@ fn a_record_counts_as_used_when_it_is_sent_but_not_when_it_is_only_found() {
     assert_eq!((uses(&worker, &fragment), uses(&worker, KEY)), (1, 1));
 }
 
-/// A client may ask with a different user agent each time.
+/// A client may send a different user agent with each request, so a new variant does not count as
+/// requested before.
 #[test]
 fn a_new_variant_of_a_known_resource_is_new() {
     let (_store, worker) = open(32 << 20);
@@ -115,7 +117,7 @@ fn a_variant_that_left_unused_is_known_when_it_comes_back() {
     assert_eq!(store.stats().ghost_hits, before + 1);
 }
 
-/// No later fragment has the key of an earlier one.
+/// Fragments get no ghosts, because no later fragment has the key of an earlier one.
 #[test]
 fn fragments_leave_no_ghosts() {
     let (_store, worker) = open(64 << 20);

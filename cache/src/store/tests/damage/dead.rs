@@ -1,8 +1,9 @@
-//! Counts that a death leaves wrong.
+//! Counts that are wrong after a death.
 
 use super::*;
 
-/// A death between the removal of a word and its count leaves a wrong count.
+/// A participant that dies between the removal of a word and the change of the count leaves a wrong
+/// count.
 #[test]
 fn the_count_of_a_dead_participant_is_corrected_when_its_segment_is_checked() {
     for drift_bytes in [-640, 640_i64] {

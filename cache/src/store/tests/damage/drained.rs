@@ -1,9 +1,9 @@
-//! Segments that are drained though something of them is damaged.
+//! Segments that are drained although something in them is damaged.
 
 use super::*;
 use crate::segment::SegmentPhase;
 
-/// Reclaims until the segment is free; returns the faults that a check finds then.
+/// Reclaims until the segment is free. Returns the faults that a check finds then.
 fn drained_to_the_end(made: &Made, segment: u32) -> Vec<&'static str> {
     made.worker.empty();
     let state = made.store.shared.segments.table().state(segment).unwrap();
@@ -14,10 +14,10 @@ fn drained_to_the_end(made: &Made, segment: u32) -> Vec<&'static str> {
     faults.map(|finding| finding.kind.name()).collect()
 }
 
-/// A sentence, and the damage.
+/// The name of a kind of damage, and the function that does it.
 type Damaged = (&'static str, fn(&Made, u32));
 
-/// Possible damage of a segment that is drained.
+/// The kinds of damage that a segment that is drained may have.
 const DRAINED: &[Damaged] = &[
     ("nothing", |_, _| ()),
     ("a key", |made, _| made.write_record(KEY, 5, |word| word ^ 1 << 9)),
@@ -35,7 +35,7 @@ const DRAINED: &[Damaged] = &[
     ("the drained bytes", |made, segment| {
         made.write(kind::STORE, word::DRAINING, |_| u64::from(segment) + 1);
         made.write(kind::STORE, word::DRAINED_BYTES, |_| u64::MAX);
-        // The plan of a segment that is oldest.
+        // The plan for the oldest segment of a queue.
         made.write(kind::STORE, word::DRAIN_PLAN, |_| 1 << 63);
     }),
     ("the number of the drained segment", |made, segment| {
