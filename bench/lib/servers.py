@@ -160,7 +160,7 @@ class Origin(Running):
         super().__init__("origin", command, cpus, {}, logs / "origin.log")
 
     def count(self):
-        """The number of requests, once it is stable: caches may still fetch for clients that left."""
+        """The number of requests, once it is stable: a cache may fetch for clients that left."""
         count = self._count_now()
         for _ in range(REST_TRIES):
             time.sleep(REST_SECONDS)

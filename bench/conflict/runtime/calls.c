@@ -27,7 +27,7 @@ PLAIN_SIZES(unaligned_)
 PLAIN_SIZES(volatile_)
 PLAIN_SIZES(unaligned_volatile_)
 
-// Pointers to tables of methods are written and read by separate calls.
+// Accesses to C++ pointers to tables of methods have calls of their own.
 void __tsan_vptr_update(void **p, void *value)
 {
     (void)value;
@@ -73,7 +73,7 @@ void __tsan_atomic_signal_fence(int order)
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
 }
 
-// A failed compare-and-swap takes the line like one that succeeds, and counts like it.
+// A failed compare-and-swap takes the line as a successful one does, so both count alike.
 #define CALL(bits, type, name) type __tsan_atomic##bits##_##name
 #define MODIFY(bits, type, name, builtin) \
     CALL(bits, type, name)(volatile type * p, type value, int order) \
@@ -116,7 +116,7 @@ ATOMIC(16, uint16_t)
 ATOMIC(32, uint32_t)
 ATOMIC(64, uint64_t)
 
-// The older builtins for 16 bytes are used, since the newer ones need a library.
+// For 16 bytes the older builtins are used, because the newer builtins need a library.
 #ifdef __SIZEOF_INT128__
 typedef unsigned __int128 uint128_t;
 

@@ -23,11 +23,11 @@ struct conflict_line {
 
 // The accesses to all lines.
 struct conflict_sum {
-    uint64_t lines;               // that more than one thread touched, and at least one wrote
-    uint64_t loads, stores, rmws; // on such lines
-    uint64_t own_rmws;            // on all other lines
+    uint64_t lines;               // lines that more than one thread touched and at least one wrote
+    uint64_t loads, stores, rmws; // accesses to such lines
+    uint64_t own_rmws;            // read-modify-writes on all other lines
     uint64_t fences;
-    uint64_t others_writes;       // on lines in conflict, by other threads than number 0
+    uint64_t others_writes;       // writes on lines in conflict by threads other than number 0
 };
 
 // Counts this thread's accesses as those of `thread`, until it leaves. False: `thread` is too high.
@@ -46,15 +46,15 @@ uint32_t conflict_named_count(void);
 // Deletes all counts. No thread may be between enter and leave.
 void conflict_clear(void);
 
-// Sums up. False: there were more lines or threads than the table holds, and the sums are
-// worthless.
+// Adds up the counts of all lines. False: there were more lines or threads than the table holds,
+// and the sums are worthless.
 bool conflict_sum(struct conflict_sum *sum);
 
 // Copies the lines in conflict, those with the most writes first. Returns the number of copied
 // lines.
 size_t conflict_lines(struct conflict_line *lines, size_t count_max);
 
-// The calls of the instrumented program record their accesses with these.
+// The kinds of accesses that the functions of calls.c record.
 enum kind { LOAD, STORE, RMW, KINDS };
 
 // Records an access of `size` bytes on every line that it touches. `site` is the address of its

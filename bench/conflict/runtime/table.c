@@ -1,5 +1,5 @@
 // The table of cache lines: which threads touched or wrote each line, and how often.
-#define _GNU_SOURCE // names of threads
+#define _GNU_SOURCE // for pthread_getname_np
 #include "runtime.h"
 
 #include <pthread.h>
@@ -11,26 +11,26 @@ struct line {
     _Atomic uintptr_t number; // 0: free
     _Atomic uint64_t touched, written; // a bit for each thread
     _Atomic uint64_t counts[KINDS];
-    _Atomic uint64_t others_writes; // by other threads than number 0
+    _Atomic uint64_t others_writes; // writes by threads other than number 0
     _Atomic uintptr_t writer;
 };
 
 static struct line table[LINES_MAX];
 static _Atomic uint64_t fences;
 static _Atomic bool is_full;
-static _Atomic bool is_overrun; // by a named thread whose number is too high
-static __thread int self = -1; // index of this thread; below 0: it is not counted
+static _Atomic bool is_overrun; // a named thread has a number that is too high
+static __thread int self = -1; // number of this thread; below 0: the thread is not counted
 
-enum { NAME_BYTES = 16 }; // of a thread, as the system has it
+enum { NAME_BYTES = 16 }; // the system's limit for the name of a thread, with its NUL
 static char named[NAME_BYTES];
 static _Atomic bool are_named_counted;
-static _Atomic uint64_t named_seen; // a bit for each thread
+static _Atomic uint64_t named_seen; // a bit for each named thread that was counted
 enum { NOT_ASKED = -2, NOT_NAMED = -1 };
 static __thread int self_by_name = NOT_ASKED;
 
 extern const char __executable_start[]; // where the linker put the program
 
-// The line's entry: its own, or a free one that it takes now. NULL: the table is full.
+// The entry of a line, which takes a free entry if it has none yet. NULL: the table is full.
 static struct line *place_of(uintptr_t number)
 {
     size_t start = ((uint64_t)number * 0x9E3779B97F4A7C15u) >> (64 - TABLE_BITS);
@@ -52,7 +52,8 @@ static void set_bit(_Atomic uint64_t *word, uint64_t bit)
         atomic_fetch_or_explicit(word, bit, memory_order_relaxed);
 }
 
-// The number in this thread's name. It is read only while counting is on, since names are set late.
+// The number in this thread's name. The name is read only while counting is on, because a thread
+// may get its name late.
 static int number_by_name(void)
 {
     if (self_by_name != NOT_ASKED)
@@ -74,7 +75,7 @@ static int number_by_name(void)
     return self_by_name = (int)number;
 }
 
-// As which thread the caller is counted now; below 0: it is not.
+// The number of the thread as which the caller is counted now; below 0: it is not counted.
 static int counted_as(void)
 {
     if (self >= 0 || !atomic_load_explicit(&are_named_counted, memory_order_acquire))
@@ -198,7 +199,7 @@ static struct conflict_line copy_of(const struct line *line)
         .loads = line->counts[LOAD],
         .stores = line->counts[STORE],
         .rmws = line->counts[RMW],
-        // A return address points behind the call; one less lies within its line of source.
+        // A return address is behind the call; the byte before it belongs to the call.
         .writer = line->writer - (uintptr_t)__executable_start - 1,
     };
 }

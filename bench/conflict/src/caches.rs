@@ -4,7 +4,9 @@ use std::cell::{Cell, OnceCell};
 use std::hint::black_box;
 use std::sync::Arc;
 
-use forebay_cache::{CollapseResult, Lookup, RecordTimes, Store, StoreConfig, StoreWorker, JoinTerms};
+use forebay_cache::{
+    CollapseResult, JoinTerms, Lookup, RecordTimes, Store, StoreConfig, StoreWorker,
+};
 use forebay_conflict::THREADS_MAX;
 
 use crate::workloads::Operation;
@@ -48,8 +50,10 @@ fn insert(worker: &StoreWorker, key: &[u8]) {
 }
 
 fn is_stored(worker: &StoreWorker, key: &[u8]) -> bool {
-    let CollapseResult::Leader(leader, _follower) = worker.collapse(key, None, None, JoinTerms::at(0)) else {
-        unreachable!("no other thread fetches it");
+    let CollapseResult::Leader(leader, _follower) =
+        worker.collapse(key, None, None, JoinTerms::at(0))
+    else {
+        unreachable!("no other thread fetches this key");
     };
     let filling = leader.begin(HEAD, None, Some(BODY.len() as u64), FRESH);
     let mut filling = filling.map_err(|(_, refused)| refused).expect("the store has room");
@@ -71,10 +75,10 @@ fn hit(worker: &StoreWorker, key: &[u8]) {
 /// Hits in the store. Each key has been used `uses` times before.
 pub(crate) fn store_hit(key_count: usize, uses: usize) -> Operation {
     let (store, keys) = (store(), keys(key_count));
-    // The store is filled on another thread, so that no worker of this thread is left.
+    // The store is filled on another thread, so that this thread keeps no worker of the store.
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            let worker = store.join().expect("the first");
+            let worker = store.join().expect("the store has a row for its first worker");
             keys.iter().for_each(|key| insert(&worker, key));
             (0..uses).for_each(|_| keys.iter().for_each(|key| hit(&worker, key)));
         });

@@ -66,15 +66,17 @@ impl fmt::Display for Refused {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Refused::Threads(count) => {
-                write!(out, "{count} threads: can count from 1 to {THREADS_MAX}")
+                write!(out, "cannot count {count} threads; --threads must be 1 to {THREADS_MAX}")
             }
-            Refused::Lines => out.write_str("more cache lines were touched than can be counted"),
+            Refused::Lines => {
+                out.write_str("more cache lines or threads were seen than can be counted")
+            }
             Refused::Unseen { seen, wanted } => {
-                write!(out, "{seen} threads of {wanted} were seen to do anything")
+                write!(out, "only {seen} of {wanted} threads did anything that was counted")
             }
-            Refused::NotInstrumented => {
-                out.write_str("not instrumented, so nothing is counted: use bench/conflict/run")
-            }
+            Refused::NotInstrumented => out.write_str(
+                "this program is not instrumented and cannot count: use bench/conflict/run",
+            ),
         }
     }
 }
@@ -120,7 +122,7 @@ pub fn count(plan: Plan, operation: &(dyn Fn(usize) + Sync)) -> Result<Counts, R
 /// that part is counted. The threads end when the value from `start` is dropped.
 ///
 /// # Errors
-/// Too many threads or lines, or not all threads were seen.
+/// The plan has too many threads, too many lines were touched, or not all threads did something.
 pub fn count_named<S>(
     plan: Plan,
     prefix: &CStr,
@@ -135,7 +137,7 @@ pub fn count_named<S>(
     // before it is released.
     unsafe { runtime::clear() };
     let mut subject = start();
-    assert!(runtime::enter_named(prefix), "all named threads have the same prefix");
+    assert!(runtime::enter_named(prefix), "two counts use different prefixes of thread names");
     work(&mut subject);
     runtime::leave_named();
     drop(subject);
@@ -170,7 +172,7 @@ fn run(thread: usize, operations: u32, gate: &Barrier, operation: &(dyn Fn(usize
         operation(thread);
     }
     gate.wait();
-    assert!(runtime::enter(thread), "the plan was checked");
+    assert!(runtime::enter(thread), "a thread number of a checked plan is too high");
     for _ in 0..operations {
         operation(thread);
     }

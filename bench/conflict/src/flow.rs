@@ -18,7 +18,7 @@ use forebay_testkit::{Origin, Script};
 
 use crate::workloads::Expected;
 
-/// A row of the table in which the operation is a request to a server.
+/// A row of the table whose operation is a request to a server.
 pub(crate) struct Flow {
     pub(crate) name: &'static str,
     pub(crate) expected: Expected,
@@ -26,9 +26,9 @@ pub(crate) struct Flow {
     access_log: bool,
 }
 
-/// All rows. With the access log, a worker hands over many lines at once, so each hit causes less
-/// than one write. If each hit handed over its own line, the write of that hand-over would be
-/// added.
+/// The rows for requests to a server. With the access log, a worker hands over many lines at once,
+/// so a hit causes less than one write on a line in conflict. If a worker handed over each line by
+/// itself, a hit would cause one more write.
 pub(crate) const FLOWS: &[Flow] = &[
     Flow {
         name: "whole flow, hit, 1 key",
@@ -120,7 +120,7 @@ impl Subject {
             }
         }
         let clients: Vec<_> = clients.into_iter().flatten().collect();
-        assert_eq!(clients.len(), workers, "each worker has a connection");
+        assert_eq!(clients.len(), workers, "a worker got none of {CONNECTIONS_MAX} connections");
         Subject { clients, server, origin }
     }
 
@@ -137,7 +137,7 @@ impl Subject {
                 });
             }
         }
-        assert_eq!(self.origin.request_count(), key_count, "each key is fetched once");
+        assert_eq!(self.origin.request_count(), key_count, "a key was not fetched exactly once");
     }
 
     /// Makes each worker answer `count` requests, all workers at once. Each client begins with
@@ -151,7 +151,7 @@ impl Subject {
             self.clients.iter_mut().for_each(|client| client.receive(1));
         }
         let answered = self.server.sum(Counter::Hits) - hits;
-        assert_eq!(answered, (self.clients.len() * count) as u64, "all are hits");
+        assert_eq!(answered, (self.clients.len() * count) as u64, "a request was not a hit");
     }
 }
 
@@ -184,9 +184,10 @@ impl Server {
             let again = config.clone();
             let hooks =
                 Hooks { load: Box::new(move || Ok(again.clone())), applied: Box::new(|_| ()) };
-            let running = start(config, hooks).expect("it starts");
-            tell.send((running.address, running.counters(), running.stopper())).expect("we wait");
-            running.run().expect("it runs")
+            let running = start(config, hooks).expect("the server starts");
+            tell.send((running.address, running.counters(), running.stopper()))
+                .expect("the starting thread waits for the address");
+            running.run().expect("the server runs")
         });
         let (address, counters, stopper) = told.recv().expect("the server starts");
         Server { address, counters, stopper, thread: Some(thread), runtime_dir }
@@ -216,7 +217,10 @@ impl Drop for Server {
         // The directory contains only the sockets and the counter file of this server.
         let _ = std::fs::remove_dir_all(&self.runtime_dir);
         if !thread::panicking() {
-            assert!(matches!(ended, Some(Ok(true))), "all requests finished");
+            assert!(
+                matches!(ended, Some(Ok(true))),
+                "the server stopped before all requests finished"
+            );
         }
     }
 }
@@ -266,7 +270,7 @@ impl Client {
             self.input.copy_within(start..self.filled, 0);
             (self.filled, start) = (self.filled - start, 0);
             let count = self.stream.read(&mut self.input[self.filled..]).expect("an answer");
-            assert!(count > 0, "the connection is kept");
+            assert!(count > 0, "the server closed the connection");
             self.filled += count;
         }
         assert_eq!(start, self.filled, "more bytes arrived than the answers");
@@ -278,7 +282,7 @@ impl Client {
 fn length_of_answer(input: &[u8]) -> Option<usize> {
     const LENGTH: &[u8] = b"\r\ncontent-length: ";
     let head = input.windows(4).position(|part| part == b"\r\n\r\n")? + 4;
-    assert!(input.starts_with(b"HTTP/1.1 200 "), "the answer has status 200");
+    assert!(input.starts_with(b"HTTP/1.1 200 "), "an answer has another status than 200");
     let length = input[..head].windows(LENGTH.len()).position(|part| part == LENGTH);
     let digits = input[length.expect("the answer has a length") + LENGTH.len()..head].iter();
     let digits = digits.take_while(|byte| byte.is_ascii_digit());

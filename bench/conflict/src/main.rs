@@ -24,8 +24,8 @@ static HEAP: MiMalloc = MiMalloc;
 const EXAMPLES: &str = "\
 Examples:
   bench/conflict/run                          all operations, 48 threads
-  bench/conflict/run RwLock arc-swap          those whose names contain a word
-  bench/conflict/run --lines bravo            and which instructions write the lines in conflict
+  bench/conflict/run RwLock arc-swap          operations whose names contain a word
+  bench/conflict/run --lines bravo            also shows instructions that write such lines
   bench/conflict/run --json out/conflict.json
 
 Exit code: 1 if a count is wrong, 2 if nothing could be counted.";
@@ -75,7 +75,7 @@ fn run(cli: &Cli) -> Result<bool, Box<dyn std::error::Error>> {
         rows.push(row(flow.name, flow.expected, &|plan| flow.count(plan), cli)?);
     }
     if rows.is_empty() {
-        return Err("no operation has a name with these words".into());
+        return Err("no operation has a name that contains one of these words".into());
     }
     print!("{}", report::table(&rows, cli.threads));
     for row in rows.iter().filter(|row| !row.is_met) {

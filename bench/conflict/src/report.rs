@@ -35,7 +35,9 @@ impl Row {
             Expected::NoConflict => "0".into(),
             Expected::Rmws(count) => format!("{count} or more"),
             Expected::AtMost(count) => format!("at most {count} writes"),
-            Expected::OthersAtMost(count) => format!("at most {count} writes of others than 0"),
+            Expected::OthersAtMost(count) => {
+                format!("at most {count} writes by threads other than 0")
+            }
         };
         Row { name, alone, together, expected, is_met, has_writer }
     }

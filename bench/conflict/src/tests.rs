@@ -1,5 +1,5 @@
-//! The runtime counts the calls that it gets. No program is instrumented here: the tests make the
-//! calls themselves.
+//! Tests of the runtime. They are not instrumented: they make the calls of an instrumented program
+//! themselves.
 
 use std::ptr::{from_ref, without_provenance};
 

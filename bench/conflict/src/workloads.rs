@@ -50,7 +50,7 @@ impl Expected {
     }
 }
 
-/// Counters and locks. The counters check the counting itself.
+/// The operations of counters, locks and pins. The counters check the counting itself.
 pub(crate) const WORKLOADS: &[Workload] = &[
     Workload {
         name: "counter that all add to",
@@ -80,7 +80,7 @@ pub(crate) const WORKLOADS: &[Workload] = &[
         name: "std RwLock, read",
         expected: Expected::Rmws(2),
         #[expect(clippy::allow_attributes, reason = "the lint is new, and not yet everywhere")]
-        #[allow(clippy::disallowed_types, reason = "it is counted")]
+        #[allow(clippy::disallowed_types, reason = "this lock is counted")]
         operation: || {
             let lock = std::sync::RwLock::new(7u64);
             Box::new(move |_| {
@@ -259,7 +259,7 @@ fn pin(barrier: Barrier) -> Operation {
             });
             // ORDER: pairs with the release of the publication; no thread publishes here.
             let pin = row.pin(7, || named.0.load(Ordering::Acquire) == 7);
-            assert!(pin.is_ok(), "the word stays");
+            assert!(pin.is_ok(), "a pin failed although the word did not change");
         });
     })
 }

@@ -71,7 +71,7 @@ fn read_until(
     }
 }
 
-/// Measures the resolution that a new connection needed before, on a thread that may block.
+/// Measures the system's resolver, which blocks a thread and which the table replaces.
 fn system(criterion: &mut Criterion) {
     let runtime = tokio::runtime::Builder::new_current_thread().build().expect("an event loop");
     let mut group = criterion.benchmark_group("hosts/alone");

@@ -1,4 +1,4 @@
-//! The other process of a measurement: this program in another role.
+//! The other process of a measurement with two processes: this program in another role.
 //!
 //! It prints "ready", works from the first line of its input until the input ends, and then prints
 //! the number of operations and their processor time.
@@ -37,7 +37,7 @@ pub(crate) enum What {
     Read,
     /// Overwrites one key after another.
     Write,
-    /// Opens a reader, and stops reading.
+    /// Opens a reader, and then reads no more.
     Hold,
 }
 

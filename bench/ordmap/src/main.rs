@@ -31,9 +31,9 @@ Examples:
   ordmap                              1,000,000 keys, values of 8 and of 100 bytes, 9 rounds
   ordmap --quick                      a trial run: 20,000 keys, 3 rounds; its figures mean nothing
   ordmap --json out/ordmap.json       every sample, too
-  taskset -c 0 ordmap                 all on one processor
+  taskset -c 0 ordmap                 all processes on one processor
 
-The tables go to standard output, in Markdown. The engines' files lie in /dev/shm.";
+The tables go to standard output, in Markdown. The engines' files are in /dev/shm, or in --dir.";
 
 /// Measures ordered maps side by side
 #[derive(Parser)]
@@ -50,10 +50,10 @@ struct Cli {
     /// Samples of each figure
     #[arg(long, default_value_t = 9)]
     rounds: usize,
-    /// Few keys and rounds
+    /// Uses few keys and rounds, for a trial run
     #[arg(long)]
     quick: bool,
-    /// Where the maps lie: a file system in memory
+    /// Folder for the maps, on a file system in memory
     #[arg(long, default_value = "/dev/shm")]
     dir: PathBuf,
     /// Repeats the draws of an earlier run
@@ -66,7 +66,7 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Part {
-    /// The other process of a figure with two; started by the first
+    /// The second process of a figure with two processes; the first process starts it
     #[command(hide = true)]
     Child(Role),
 }
@@ -134,7 +134,7 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        // A second folder of this process has the same name.
+        // The folder is removed, because the next folder of this process has the same name.
         let _ = fs::remove_dir_all(&self.0);
     }
 }

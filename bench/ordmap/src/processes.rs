@@ -1,4 +1,4 @@
-//! Two processes on one map: the cost of an operation of one while the other works.
+//! Two processes on one map: the cost of an operation of one process while the other process works.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -32,7 +32,7 @@ impl Other {
         folder: &Path,
         data: &Data,
     ) -> Result<Other, String> {
-        let say = |error: std::io::Error| format!("the other process: {error}");
+        let say = |error: std::io::Error| format!("cannot run the second process: {error}");
         let mut command = Command::new(std::env::current_exe().map_err(say)?);
         command.arg("child");
         command.args(["--what", if_is(what), "--engine", if_is(engine)]);
@@ -55,7 +55,7 @@ impl Other {
 
     pub(crate) fn go(&mut self) -> Result<(), String> {
         let stdin = self.child.stdin.as_mut().ok_or("the other process was already told to end")?;
-        stdin.write_all(b"go\n").map_err(|error| format!("the other process: {error}"))
+        stdin.write_all(b"go\n").map_err(|error| format!("cannot run the second process: {error}"))
     }
 
     pub(crate) fn end(mut self) -> Result<Done, String> {

@@ -15,9 +15,9 @@ pub(crate) enum Figure {
     Alone(Work),
     /// As `Alone`, while another process works.
     With(Work, What),
-    /// Processor time of an operation of that other process.
+    /// Processor time of an operation of the other process, while this process does the first work.
     Other(Work, What),
-    /// Wall time of an overwrite while two processes do nothing else.
+    /// Wall time of an overwrite while two processes do nothing but overwrite.
     TwoWriters,
     /// Memory in use for a record, after random inserts.
     UsedBytes,
@@ -67,12 +67,14 @@ impl Figure {
             Figure::Other(work, _) => {
                 format!("get, copied, in another process, beside {}, ns", name_of(work))
             }
-            Figure::TwoWriters => "store over by two processes, ns that pass for each".into(),
+            Figure::TwoWriters => "store over by two processes, wall time of each, ns".into(),
             Figure::UsedBytes => "memory in use for a record, bytes".into(),
-            Figure::BesideBytes => "the same without key and value, bytes".into(),
+            Figure::BesideBytes => "memory in use for a record without key and value, bytes".into(),
             Figure::TakenBytes => "memory taken for a record, bytes".into(),
             Figure::GrownWithout => "memory taken for each store over, bytes".into(),
-            Figure::GrownBehind => "the same behind a stopped reader, bytes".into(),
+            Figure::GrownBehind => {
+                "memory taken for each store over, behind a stopped reader, bytes".into()
+            }
         }
     }
 }

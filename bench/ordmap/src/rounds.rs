@@ -27,7 +27,7 @@ impl Amounts {
     }
 }
 
-/// The order of the work. It inserts removed keys again.
+/// The order of the work in a round. Keys that one work removes, a later work inserts again.
 const WORKS: [Work; 9] = [
     Work::Get,
     Work::Hold,

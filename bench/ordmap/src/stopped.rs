@@ -1,4 +1,4 @@
-//! The memory that a stopped reader in another process keeps from being freed.
+//! Measures the memory that a stopped reader in another process keeps from being freed.
 
 use std::path::Path;
 
@@ -19,7 +19,7 @@ pub(crate) fn measure(
     for engine in engines.iter_mut() {
         let Some(shared) = engine.shared() else { continue };
         let changes = data.draw(amounts.changes, 5000);
-        // These changes first use up the free memory.
+        // These uncounted changes use up the free memory first.
         engine.run(Work::Insert, data, &changes);
         let mut grown = |engine: &mut Box<dyn Engine>, figure| {
             let before = engine.taken_bytes();

@@ -1,4 +1,4 @@
-//! Two processes that write into one map, with one lock and with a lock for each shard.
+//! Measures two processes that write into one map, with one lock and with a lock for each shard.
 
 use std::path::Path;
 

@@ -1,7 +1,8 @@
 //! Measures how many hits are lost by evicting whole segments. It compares the store's decisions
 //! with policies that evict single objects, over traces that are made from a seed.
 //!
-//! docs/why/eviction.md has the results. Nothing here depends on the speed of the machine.
+//! bench/policy/README.md has the results, and docs/why/eviction.md the decisions. No figure
+//! depends on the speed of the machine.
 
 mod policies;
 mod report;
@@ -27,9 +28,9 @@ Examples:
   cargo run --release -p forebay-policy               all traces, all policies
   policy zipf burst                                   traces whose names contain a word
   policy --sweep keep                                 one parameter of the segments, varied
-  policy --sweep all --requests 1000000               all parameters, roughly
-  policy --trace access.txt --budgets 0.1,1,10        a trace of one's own: lines of KEY BYTES
-  policy --json out/policy.json                       with every figure
+  policy --sweep all --requests 1000000               all parameters, with shorter traces
+  policy --trace access.txt --budgets 0.1,1,10        a trace from a file: lines of KEY BYTES
+  policy --json out/policy.json                       also writes every figure into a file
   policy --list                                       traces, policies and parameters
 
 The tables go to standard output, in Markdown. The same arguments give the same figures.";
@@ -121,7 +122,7 @@ fn sweeps(cli: &Cli) -> Result<Vec<&'static Sweep>, String> {
     let sweeps: Vec<&Sweep> =
         SWEEPS.iter().filter(|sweep| name == "all" || sweep.name == name).collect();
     match sweeps.is_empty() {
-        true => Err(format!("no parameter is called {name}: see --list")),
+        true => Err(format!("no parameter is called {name}; --list shows all parameters")),
         false => Ok(sweeps),
     }
 }
@@ -137,7 +138,7 @@ fn rows(cli: &Cli, of_trace: impl Fn(&Trace) -> Vec<Row>) -> Result<Vec<Row>, St
     };
     let specs: Vec<&Spec> = SPECS.iter().filter(is_asked).collect();
     if specs.is_empty() {
-        return Err("no trace has a name with these words: see --list".into());
+        return Err("no trace has a name that contains one of these words; --list shows all".into());
     }
     let draw = Draw { requests: cli.requests, seed: cli.seed };
     let mut rows = Vec::new();
@@ -160,7 +161,7 @@ fn list() {
     SPECS.iter().for_each(|spec| println!("  {:<18}{}", spec.name, spec.about));
     println!("Policies:");
     SINGLE.iter().for_each(|entry| println!("  {:<18}{}", entry.name, entry.about));
-    println!("  {OURS:<18}the store's: S3-FIFO on whole segments");
+    println!("  {OURS:<18}the store's policy: S3-FIFO on whole segments");
     println!("Parameters of the segments:");
     SWEEPS.iter().for_each(|sweep| println!("  {:<18}{}", sweep.name, sweep.about));
 }

@@ -38,7 +38,7 @@ pub(crate) const SWEEPS: &[Sweep] = &[
     },
     Sweep {
         name: "dead",
-        about: "dead share above which a segment goes before its turn, percent; 101: never",
+        about: "dead share above which a segment is drained early, percent; 101: never",
         values: &[2, 5, 10, 15, 20, 25, 30, 50, 101],
         set: |config, value| config.rules.dead_percent = value as u32,
     },
@@ -50,7 +50,7 @@ pub(crate) const SWEEPS: &[Sweep] = &[
     },
     Sweep {
         name: "ghosts-last",
-        about: "a ghost counts until so many percent of all segments were drained out of small",
+        about: "life of a ghost: drains from small, in percent of the number of segments",
         values: &[0, 25, 50, 75, 90, 120, 150, 200, 400],
         set: |config, value| config.ghosts_percent = value as u32,
     },
@@ -71,7 +71,7 @@ pub(crate) const SWEEPS: &[Sweep] = &[
     },
     Sweep {
         name: "least",
-        about: "workers, with 8 segments each: no smaller memory is accepted",
+        about: "workers, with 8 segments each, the fewest that are accepted",
         values: &[1, 2, 4, 8, 16],
         set: |config, value| {
             config.workers = value as u32;
@@ -80,13 +80,13 @@ pub(crate) const SWEEPS: &[Sweep] = &[
     },
     Sweep {
         name: "fragments",
-        about: "a fragment is at most one part of so many of a segment",
+        about: "fragments of a segment: a fragment is at most a segment divided by this",
         values: &[1, 2, 4, 8, 16, 32],
         set: |config, value| config.fragment_part = value,
     },
     Sweep {
         name: "inherit",
-        about: "a record that replaces another goes to main (1), or only with a ghost (0)",
+        about: "a record that replaces another goes to main always (1), or only with a ghost (0)",
         values: &[0, 1],
         set: |config, value| config.inherits = value == 1,
     },

@@ -4,7 +4,7 @@
 //! The answering process reads the same map, so that only the transport differs.
 
 #[path = "../../ordmap/src/data.rs"]
-#[allow(dead_code, reason = "the other benchmark uses the rest")]
+#[allow(dead_code, reason = "the benchmark of maps uses the other items")]
 mod data;
 mod mq;
 mod report;
@@ -30,7 +30,7 @@ Examples:
   queue --quick                    a trial run; its figures mean nothing
   queue --json out/queue.json      every sample, too
 
-The table goes to standard output, in Markdown. The map lies in /dev/shm.";
+The table goes to standard output, in Markdown. The map is in /dev/shm, or in --dir.";
 
 /// Measures queries between two processes, by messages and by shared memory
 #[derive(Parser)]
@@ -53,7 +53,7 @@ struct Cli {
     /// Few keys, queries and rounds
     #[arg(long)]
     quick: bool,
-    /// Where the map lies: a file system in memory
+    /// Folder for the map, on a file system in memory
     #[arg(long, default_value = "/dev/shm")]
     dir: PathBuf,
     /// Writes every sample into this file

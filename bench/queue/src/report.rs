@@ -19,7 +19,7 @@ const ROWS: [(Way, Place, &str); 5] = [
     (Way::MessageQueue, Place::OneProcessor, "message queue, one processor"),
     (Way::SocketPair, Place::TwoProcessors, "pair of sockets, two processors"),
     (Way::SocketPair, Place::OneProcessor, "pair of sockets, one processor"),
-    (Way::SharedMap, Place::OneProcessor, "map that both share"),
+    (Way::SharedMap, Place::OneProcessor, "map that both processes share"),
 ];
 
 pub(crate) fn markdown(samples: &[Sample], data: &Data) -> String {

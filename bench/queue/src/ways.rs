@@ -46,13 +46,13 @@ pub(crate) struct Role {
     name: String,
 }
 
-/// Returns all cases that this machine can run, and prints the others.
+/// Returns all cases that this machine can run, and prints which cases are left out.
 pub(crate) fn all(processors: &[usize]) -> Vec<(Way, Place)> {
     let mut places = vec![Place::OneProcessor];
     if processors.len() > 1 {
         places.push(Place::TwoProcessors);
     } else {
-        eprintln!("there is no second processor: its cases are left out");
+        eprintln!("this process has only one processor: the cases with two are left out");
     }
     let mut ways = vec![Way::SocketPair];
     match Queue::create(&name_of(0)) {

@@ -3,7 +3,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-// src/locks/c.rs takes these for granted.
+// src/locks/c/ck.rs relies on this layout.
 _Static_assert(sizeof(ck_rwlock_t) == 2 * sizeof(uint32_t), "two words");
 _Static_assert(_Alignof(ck_rwlock_t) == _Alignof(uint32_t), "two words");
 

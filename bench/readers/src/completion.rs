@@ -48,7 +48,7 @@ struct Span {
     writes: u64,
 }
 
-/// A value without neighbours on its cache lines or on the lines that are fetched with them.
+/// A value that shares neither its cache lines nor the lines that are fetched with them.
 #[repr(align(128))]
 struct Apart<T>(T);
 

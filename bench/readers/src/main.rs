@@ -24,13 +24,13 @@ use samples::{Case, Samples, cases};
 
 const EXAMPLES: &str = "\
 Examples:
-  cargo run --release -p forebay-readers                  all locks but ck_rwlock
-  cargo run --release -p forebay-readers --features ck    with it: apt-get install libck-dev
+  cargo run --release -p forebay-readers                  all locks except ck_rwlock
+  cargo run --release -p forebay-readers --features ck    with ck_rwlock: apt-get install libck-dev
   readers Bravo arc-swap --threads-max 8                  locks whose names contain a word
-  readers --rounds 3                                      a quick try
+  readers --rounds 3                                      a quick trial
   readers --json out/readers.json                         every sample, for the chart
 
-The tables go to standard output, in Markdown. bench/readers.py makes the page and the chart.";
+The tables go to standard output, in Markdown. bench/readers.py writes the page and the chart.";
 
 /// Measures what reading costs when many threads read
 #[derive(Parser)]
@@ -80,7 +80,7 @@ fn main() -> ExitCode {
 fn run(cli: &Cli) -> Result<(), String> {
     let cases = cases(&cli.locks, cli.operations, cli.threads_max);
     if cases.is_empty() {
-        return Err("no lock has a name with these words".into());
+        return Err("no lock has a name that contains one of these words".into());
     }
     let seed = cli.seed.unwrap_or_else(|| fastrand::u64(..));
     let samples = measure(&cases, cli.rounds, seed);
@@ -99,7 +99,7 @@ fn measure(cases: &[Case], rounds: u32, seed: u64) -> Vec<Samples> {
     let mut all: Vec<Samples> = cases.iter().map(empty).collect();
     let mut order: Vec<usize> = (0..cases.len()).collect();
     let mut random = fastrand::Rng::with_seed(seed);
-    eprintln!("{} figures, {rounds} rounds, seed {seed}", cases.len());
+    eprintln!("measuring {} figures in {rounds} rounds, seed {seed}", cases.len());
     let begin = clock::now();
     for round in 1..=rounds {
         random.shuffle(&mut order);
@@ -108,7 +108,7 @@ fn measure(cases: &[Case], rounds: u32, seed: u64) -> Vec<Samples> {
         }
         let taken = clock::now().duration_since(begin);
         let left = taken / round * (rounds - round);
-        eprintln!("round {round}: {} s, {} s left", taken.as_secs(), left.as_secs());
+        eprintln!("round {round} done: {} s taken, {} s left", taken.as_secs(), left.as_secs());
     }
     all
 }

@@ -90,7 +90,7 @@ struct Write {
     is_revoking: bool,
     /// The time at which this thread got the underlying lock.
     underlying: Instant,
-    /// The time from then until it had the whole lock.
+    /// The time from then until this thread had the whole lock.
     gap: Duration,
 }
 
@@ -132,7 +132,7 @@ unsafe impl RawRwLock for Stamped {
     }
 
     unsafe fn unlock_shared(&self, guard: Self::SharedGuard) {
-        // SAFETY: the caller's.
+        // SAFETY: the caller meets the same contract.
         unsafe { self.0.unlock_shared(guard) };
     }
 
@@ -147,7 +147,7 @@ unsafe impl RawRwLock for Stamped {
     }
 
     unsafe fn unlock_exclusive(&self, guard: Self::ExclusiveGuard) {
-        // SAFETY: the caller's.
+        // SAFETY: the caller meets the same contract.
         unsafe { self.0.unlock_exclusive(guard) };
     }
 

@@ -19,7 +19,7 @@ pub(crate) struct Case {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[serde(tag = "figure", rename_all = "snake_case")]
 pub(crate) enum Figure {
-    /// Nanoseconds until all threads are done.
+    /// The nanoseconds until all threads are done.
     CompletionNs { threads: usize, write_percent: f64 },
     /// Nanoseconds of a read by one thread alone.
     ReadNs,

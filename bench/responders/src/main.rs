@@ -37,15 +37,18 @@ enum Command {
     Tokio(Listen),
     /// As `tokio`, but parses, looks up among 100,000 objects, and writes Age and Date
     TokioParse(Listen),
-    /// Serves the benchmark's site: /0/N /1k/N /64k/N /obj/ID, /nocache/..., a counter at /status
+    /// Serves the benchmark's site: /0/N /1k/N /64k/N /obj/ID, /nocache/..., and a counter at
+    /// /status
     Origin(Listen),
-    /// Sends requests at a constant rate; latency counts from when each should have left
+    /// Sends requests at a constant rate; latency counts from the time at which each request was
+    /// due
     Rate(load::rate::Plan),
-    /// Zipf-distributed requests with a share of never-seen URLs, over keep-alive connections
+    /// Sends Zipf-distributed requests and a share of never-requested URLs, over keep-alive
+    /// connections
     Mixed(load::mixed::Plan),
 }
 
-/// Where a responder listens.
+/// The port on which a responder listens, and its threads.
 #[derive(Args, Clone, Copy)]
 struct Listen {
     /// Port on 127.0.0.1

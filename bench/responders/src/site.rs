@@ -26,7 +26,7 @@ static FILLER: LazyLock<Box<[u8]>> = LazyLock::new(|| vec![b'x'; OBJECT_BYTES_MA
 pub(crate) struct Resource {
     /// The resource's body.
     pub(crate) content: Content,
-    /// Whether a cache may keep it.
+    /// Whether a cache may store the resource.
     pub(crate) storable: bool,
 }
 

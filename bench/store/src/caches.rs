@@ -3,7 +3,9 @@
 use std::hint::black_box;
 use std::sync::Arc;
 
-use forebay_cache::{CollapseResult, Lookup, RecordTimes, Store, StoreConfig, StoreWorker, JoinTerms};
+use forebay_cache::{
+    CollapseResult, JoinTerms, Lookup, RecordTimes, Store, StoreConfig, StoreWorker,
+};
 
 /// The body of every record.
 pub(crate) const BODY: [u8; 64] = [b'x'; 64];
@@ -40,13 +42,15 @@ pub(crate) fn config(key_count: usize) -> StoreConfig {
 }
 
 pub(crate) fn put(worker: &StoreWorker, key: &[u8]) {
-    let CollapseResult::Leader(leader, _follower) = worker.collapse(key, None, None, JoinTerms::at(0)) else {
+    let CollapseResult::Leader(leader, _follower) =
+        worker.collapse(key, None, None, JoinTerms::at(0))
+    else {
         unreachable!("no leader for {key:?}, although it has no other fetch");
     };
     let filling = leader.begin(HEAD, None, Some(BODY.len() as u64), FRESH);
     let mut filling = filling.map_err(|(_, refused)| refused).expect("there is room");
     filling.append(&BODY).expect("a record that is stored needs no listener");
-    assert!(filling.finish(), "it is stored");
+    assert!(filling.finish(), "the store did not store a record");
 }
 
 impl Cache for Forebay {
@@ -58,7 +62,7 @@ impl Cache for Forebay {
 
     fn full(keys: &[Vec<u8>]) -> Self {
         let store = Store::open(config(keys.len())).expect("the budget suffices");
-        let worker = store.join().expect("the first");
+        let worker = store.join().expect("the store has a row for its first worker");
         keys.iter().for_each(|key| put(&worker, key));
         for _ in 0..3 {
             keys.iter().for_each(|key| _ = Self::hit(&worker, key));
@@ -67,7 +71,7 @@ impl Cache for Forebay {
     }
 
     fn reader(&self) -> StoreWorker {
-        self.0.join().expect("there are rows enough")
+        self.0.join().expect("the store has a row for each thread")
     }
 
     fn hit(worker: &StoreWorker, key: &[u8]) -> u8 {
@@ -139,7 +143,7 @@ shared_cache!(
     |map: &papaya::HashMap<Vec<u8>, Body>, key: &[u8]| map.pin().get(key).expect("stored")[0]
 );
 
-/// Keys are `Vec`s, because its interface takes no slices.
+/// TinyUFO. Its keys are `Vec`s, because its interface takes no slices.
 pub(crate) struct TinyUfo(tinyufo::TinyUfo<Vec<u8>, Body>);
 
 impl Cache for TinyUfo {
@@ -170,7 +174,8 @@ impl Cache for TinyUfo {
     }
 }
 
-/// The lower bound: the hash table of a single thread, with the store's hash function.
+/// The lower bound of all caches: the hash table of a single thread, with the store's hash
+/// function.
 pub(crate) struct Hashbrown(hashbrown::HashMap<Vec<u8>, Body, foldhash::quality::RandomState>);
 
 impl Cache for Hashbrown {

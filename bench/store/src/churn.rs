@@ -11,10 +11,10 @@ const TIMES: u64 = 4;
 /// The approximate number of bytes that a record of this benchmark takes.
 const RECORD_BYTES: u64 = 192;
 
-/// A time in Unix seconds at which no record is stale.
+/// The time of the benchmark, in Unix seconds. No record is stale at this time.
 const NOW: u64 = 2;
 
-/// Prints the cost of one record, and the longest time that one call took.
+/// Prints the cost of storing a record, and the longest time of one call.
 pub(crate) fn print(mib: u64, worker_counts: &[u32]) {
     println!("| {mib} MiB, full; workers | ns a record, processor time | longest turn, µs |");
     println!("|---|--:|--:|");
@@ -24,7 +24,7 @@ pub(crate) fn print(mib: u64, worker_counts: &[u32]) {
     }
 }
 
-/// Returns the nanoseconds for one record, and the microseconds of the longest call.
+/// Returns the nanoseconds for storing a record, and the microseconds of the longest call.
 fn measure(budget_bytes: u64, worker_count: u32) -> (f64, f64) {
     let mut config = StoreConfig::with_budget(budget_bytes);
     config.worker_count = worker_count;

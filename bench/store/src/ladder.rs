@@ -1,7 +1,7 @@
 //! Measures the gain of each step from a map behind a lock to a hit in shared memory.
 //!
-//! Each pair does the same work in two ways, in turn. The figure is nanoseconds of processor time
-//! for one piece of work.
+//! The ways of each step do the same work, in turn. The figure is nanoseconds of processor time for
+//! one piece of work.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -45,8 +45,8 @@ fn per_piece(pieces: usize, work: impl FnOnce()) -> f64 {
     Spent::by(work).cpu_ns / pieces as f64
 }
 
-/// Measures a value that is copied under a lock, and a value that is read in place. In the end only
-/// one byte of each line is needed, as by a system call that sends the value.
+/// Measures a value that is copied under a lock, and a value that is read in place. Only one byte
+/// of each cache line is read afterwards, as a system call that sends the value would read it.
 fn copies(bytes: usize) -> Vec<Step> {
     const PIECES: usize = 256;
     let values: Arc<Vec<Vec<u8>>> = Arc::new((0..PIECES).map(|i| vec![i as u8; bytes]).collect());
@@ -153,7 +153,7 @@ fn follow_native(first: &'static Node, hops: usize) -> f64 {
     })
 }
 
-/// Measures the search for a key among sorted ones: as three fields, and as their bytes joined by
+/// Measures the search for a key among sorted keys: as three fields, and as their bytes joined by
 /// NUL.
 fn keys() -> Vec<Step> {
     const KEYS: usize = 1 << 14;

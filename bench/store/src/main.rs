@@ -17,11 +17,11 @@ use time::spread_percent;
 const EXAMPLES: &str = "\
 Examples:
   store lookup                     1,000,000 keys, 9 rounds
-  store lookup --keys 10000        fits into the processor's caches
+  store lookup --keys 10000        caches that fit into the processor's caches
   store space                      memory of a record, cost of storing one
   store churn                      storing into a cache that is full
   store order                      keys and tags in order; purging by prefix and tag
-  store ladder                     what each step of a hit is worth";
+  store ladder                     the gain of each step of a hit";
 
 /// Measures the cost of a lookup, an insert and a record
 #[derive(Parser)]
@@ -33,42 +33,42 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum What {
-    /// Lookups that hit, beside other caches
+    /// Measures lookups that hit, beside other caches
     Lookup {
         /// Records in each cache
         #[arg(long, default_value_t = 1_000_000)]
         keys: usize,
-        /// Times that each is measured
+        /// Samples of each figure
         #[arg(long, default_value_t = 9)]
         rounds: usize,
     },
-    /// Memory of a record, and the cost of storing one
+    /// Measures the memory of a record, and the cost of storing a record
     Space {
         /// Records in each cache
         #[arg(long, default_value_t = 1_000_000)]
         keys: usize,
     },
-    /// Storing into a full cache, with few workers and with many
+    /// Measures storing into a full cache, with few workers and with many
     Churn {
-        /// The cache's budget
+        /// The cache's budget in MiB
         #[arg(long, default_value_t = 256)]
         mib: u64,
-        /// How many workers the store is made for; one stores
+        /// Numbers of workers for which the store is made; only one of them stores
         #[arg(long, value_delimiter = ',', default_value = "1,8,64")]
         workers: Vec<u32>,
     },
-    /// Keeping keys and tags in order; purging and listing by them
+    /// Measures keeping keys and tags in order, and purging and listing by prefix and tag
     Order {
         /// Records in the store
         #[arg(long, default_value_t = 1_000_000)]
         keys: usize,
-        /// Times that each is measured: groups of 10,000 records
+        /// Samples of each figure; each purges or lists another group of 10,000 records
         #[arg(long, default_value_t = 9)]
         rounds: usize,
     },
-    /// The steps of a hit
+    /// Measures the gain of each step of a hit
     Ladder {
-        /// Times that each is measured
+        /// Samples of each figure
         #[arg(long, default_value_t = 21)]
         rounds: usize,
     },

@@ -4,18 +4,19 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use forebay_cache::{
-    CollapseResult, Lookup, RecordTags, RecordTimes, Selection, Store, StoreConfig, StoreWorker,
-    TagExpr, JoinTerms};
+    CollapseResult, JoinTerms, Lookup, RecordTags, RecordTimes, Selection, Store, StoreConfig,
+    StoreWorker, TagExpr,
+};
 
 use crate::time::{Spent, median};
 
 /// The number of records in a group, which one purge removes.
 const GROUP: usize = 10_000;
 
-/// Unix seconds at which no record is stale.
+/// The time of the benchmark, in Unix seconds. No record is stale at this time.
 const NOW: u64 = 2;
 
-/// Prints all of it for so many records.
+/// Prints all figures for a store of this many records.
 pub(crate) fn print(key_count: usize, rounds: usize) {
     let with_tags = Filled::new(key_count, true);
     let without = Filled::new(key_count, false);
@@ -126,13 +127,14 @@ impl Filled {
         spent.cpu_ns / 1000.0
     }
 
-    /// One thread purges, another one does what a server's worker does.
+    /// The longest turn of a thread that stores as a server's worker does, while another thread
+    /// purges.
     fn longest_turn_us(&self, selection: &Selection) -> f64 {
         let (store, is_over) = (self.store.clone(), AtomicBool::new(false));
         std::thread::scope(|scope| {
             let is_over = &is_over;
             let worker = scope.spawn(move || {
-                let worker = store.join().expect("a place");
+                let worker = store.join().expect("the store has a row for a second worker");
                 let (mut longest_ns, mut number) = (0.0_f64, 0);
                 while !is_over.load(Ordering::Relaxed) {
                     let one_turn = || {
@@ -149,18 +151,19 @@ impl Filled {
             });
             self.purge(selection, false);
             is_over.store(true, Ordering::Relaxed);
-            worker.join().expect("it ends")
+            worker.join().expect("the worker does not panic")
         })
     }
 }
 
 fn put(worker: &StoreWorker, key: &[u8], tags: RecordTags) {
-    let CollapseResult::Leader(leader, _) = worker.collapse(key, None, None, JoinTerms::at(0)) else {
+    let CollapseResult::Leader(leader, _) = worker.collapse(key, None, None, JoinTerms::at(0))
+    else {
         panic!("no leader for {key:?}, although it has no other fetch");
     };
     let times = RecordTimes { response_time: 1, stale_from: u64::MAX >> 16 };
     let filling = leader.begin(b"head", None, None, times);
     let mut filling = filling.unwrap_or_else(|_| panic!("there is room"));
     filling.tag(tags);
-    assert!(filling.finish(), "it is stored");
+    assert!(filling.finish(), "the store did not store a record");
 }

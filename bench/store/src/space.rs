@@ -1,4 +1,5 @@
-//! The memory of a record beside key, head and body, and the cost of storing one.
+//! Measures the memory of a record in addition to key, head and body, and the cost of storing a
+//! record.
 
 use forebay_cache::Store;
 
@@ -6,10 +7,10 @@ use crate::caches::{BODY, config, put};
 use crate::lookup::keys;
 use crate::time::Spent;
 
-/// Bytes of a record's header.
+/// The length of a record's header.
 const HEADER_BYTES: f64 = 40.0;
 
-/// Prints what the store says of itself, full of keys.
+/// Prints the statistics of a store with all keys.
 pub(crate) fn print(key_count: usize) {
     let keys = keys(key_count);
     let store = Store::open(config(key_count)).expect("the budget suffices");

@@ -1,12 +1,12 @@
-//! Clocks, and statistics of their readings.
+//! Clocks, and statistics of measured times.
 
 use std::time::Instant;
 
-/// Time that a piece of work took.
+/// The time that a piece of work took.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Spent {
     pub(crate) wall_ns: f64,
-    /// Of this thread alone.
+    /// Processor time of this thread alone.
     pub(crate) cpu_ns: f64,
 }
 
@@ -32,14 +32,14 @@ fn thread_cpu_ns() -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// The middle one.
+/// The median of the values.
 pub(crate) fn median(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
     sorted[sorted.len() / 2]
 }
 
-/// From the lower quarter to the upper one, in percent of the median.
+/// The distance from the lower to the upper quartile, in percent of the median.
 pub(crate) fn spread_percent(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);

@@ -5,7 +5,9 @@ use std::hint::black_box;
 use std::sync::Arc;
 
 use criterion::{BenchmarkId, Criterion};
-use forebay_cache::{CollapseResult, Lookup, RecordTimes, Store, StoreConfig, StoreWorker, JoinTerms};
+use forebay_cache::{
+    CollapseResult, JoinTerms, Lookup, RecordTimes, Store, StoreConfig, StoreWorker,
+};
 use quick_cache::sync::Cache;
 
 const BODY: [u8; 1024] = [b'x'; 1024];
@@ -49,10 +51,12 @@ fn keys(count: usize) -> Vec<Vec<u8>> {
 fn full_store(keys: &[Vec<u8>]) -> StoreWorker {
     let config = StoreConfig::with_budget(BUDGET_BYTES);
     let store = Store::open(config).expect("the budget suffices");
-    let store = store.join().expect("there is a place");
+    let store = store.join().expect("the store has a row for its first worker");
     let times = RecordTimes { response_time: 0, stale_from: u64::MAX };
     for key in keys {
-        let CollapseResult::Leader(leader, _follower) = store.collapse(key, None, None, JoinTerms::at(0)) else {
+        let CollapseResult::Leader(leader, _follower) =
+            store.collapse(key, None, None, JoinTerms::at(0))
+        else {
             unreachable!("no leader for {key:?}, although it has no other fetch");
         };
         let filling = leader.begin(HEAD, None, Some(BODY.len() as u64), times);

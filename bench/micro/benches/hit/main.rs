@@ -2,8 +2,8 @@
 //! head.
 //!
 //! `cargo bench -p forebay-micro` runs all steps; a word after `--` selects those whose names
-//! contain it. Each of our implementations is compared with another one, which does no more work
-//! and which it must beat.
+//! contain it. Each of our implementations is compared with another implementation, which does no
+//! more work and which ours must beat. Only the step to the key has no other implementation.
 #![allow(missing_docs, reason = "criterion's macros make functions without documentation")]
 
 mod head;

@@ -29,26 +29,26 @@ impl Lmdb {
         unsafe { options.flags(EnvFlags::NO_SYNC) };
         // SAFETY: only LMDB changes the file.
         let env = unsafe { options.open(dir) }.expect("LMDB opens the folder");
-        let mut txn = env.write_txn().expect("a transaction");
-        let table = env.create_database(&mut txn, None).expect("the main table");
-        txn.commit().expect("the table is there");
+        let mut txn = env.write_txn().expect("a transaction begins");
+        let table = env.create_database(&mut txn, None).expect("LMDB creates the main table");
+        txn.commit().expect("the table is created");
         Lmdb { env, table, value: Vec::new() }
     }
 
     pub(crate) fn read_txn(&self) -> RoTxn<'_, WithTls> {
-        self.env.read_txn().expect("a place in the table of readers")
+        self.env.read_txn().expect("the table of readers has room")
     }
 
     fn get(&self, key: &[u8]) -> u64 {
         let txn = self.read_txn();
-        self.table.get(&txn, key).expect("it is sound").map_or(0, digest)
+        self.table.get(&txn, key).expect("the table is sound").map_or(0, digest)
     }
 
     fn range(&self, key: &[u8]) -> u64 {
         let txn = self.read_txn();
         let from: (Bound<&[u8]>, Bound<&[u8]>) = (Bound::Included(key), Bound::Unbounded);
-        let range = self.table.range(&txn, &from).expect("it is sound").take(RANGE);
-        let values = range.map(|entry| digest(entry.expect("it is sound").1));
+        let range = self.table.range(&txn, &from).expect("the table is sound").take(RANGE);
+        let values = range.map(|entry| digest(entry.expect("the table is sound").1));
         values.fold(0, u64::wrapping_add)
     }
 
@@ -56,17 +56,18 @@ impl Lmdb {
     fn change(&mut self, data: &Data, asked: &[Asked], batch: usize, is_put: bool) -> u64 {
         let mut were_there = 0;
         for batch in asked.chunks(batch) {
-            let mut txn = self.env.write_txn().expect("a transaction");
+            let mut txn = self.env.write_txn().expect("a transaction begins");
             for asked in batch {
                 let key = &asked.key[..];
                 if is_put {
                     data.value(asked.number, &mut self.value);
-                    self.table.put(&mut txn, key, &self.value).expect("there is room");
+                    self.table.put(&mut txn, key, &self.value).expect("the file has room");
                 } else {
-                    were_there += u64::from(self.table.delete(&mut txn, key).expect("sound"));
+                    were_there +=
+                        u64::from(self.table.delete(&mut txn, key).expect("the table is sound"));
                 }
             }
-            txn.commit().expect("it is done");
+            txn.commit().expect("the commit succeeds");
         }
         were_there
     }
@@ -92,7 +93,7 @@ impl Engine for Lmdb {
     }
 
     fn used_bytes(&self) -> u64 {
-        let stat = self.table.stat(&self.read_txn()).expect("it is sound");
+        let stat = self.table.stat(&self.read_txn()).expect("the table is sound");
         (stat.branch_pages + stat.leaf_pages + stat.overflow_pages) as u64 * PAGE_BYTES
     }
 

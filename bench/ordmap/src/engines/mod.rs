@@ -39,7 +39,7 @@ pub(crate) enum Work {
 
 /// The number of entries in a range.
 pub(crate) const RANGE: usize = 100;
-/// The number of changes in one transaction, where they are batched.
+/// The number of changes in one transaction of batched work.
 pub(crate) const BATCH: usize = 1000;
 
 /// An ordered map.
@@ -48,13 +48,13 @@ pub(crate) trait Engine {
     /// Does the work for each key. Returns a checksum of the values that were read, or the number
     /// of keys that existed. Returns `None` if the engine does not support the work.
     fn run(&mut self, work: Work, data: &Data, asked: &[Asked]) -> Option<u64>;
-    /// The bytes that are in use.
+    /// The bytes that entries and their structure use.
     fn used_bytes(&self) -> u64;
     /// The bytes that the engine has allocated and does not give back.
     fn taken_bytes(&self) -> u64 {
         self.used_bytes()
     }
-    /// How another process opens the map, if that is possible.
+    /// The way in which another process opens the map; `None` if only this process can use the map.
     fn shared(&self) -> Option<Shared> {
         None
     }

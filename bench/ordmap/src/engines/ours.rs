@@ -13,12 +13,12 @@ pub(crate) struct Ours {
     value: Vec<u8>,
 }
 
-/// The form of the map.
+/// The form of the map: with or without a hint table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
     /// The tree alone.
     Tree,
-    /// With a hint table.
+    /// The tree with a hint table.
     Hash,
 }
 
@@ -53,7 +53,7 @@ impl Ours {
 
     pub(crate) fn attach(form: Form, folder: &Path) -> Ours {
         let region = OrdRegion::attach(&form.path(folder));
-        Ours::of(form, region.expect("the other process has made it"), 1)
+        Ours::of(form, region.expect("the other process has created the region"), 1)
     }
 
     /// Makes the engine on a region. `shards_max` applies only when the map is created.

@@ -68,12 +68,12 @@ pub(crate) const SINGLE: &[Entry] = &[
     },
     Entry {
         name: "W-TinyLFU",
-        about: "a window of 1 %, then a two-part LRU; victims leave only for more popular objects",
+        about: "a window of 1 %, then a two-part LRU; only more popular objects replace a victim",
         make: |trace, budget| Box::new(tiny_lfu::TinyLfu::new(trace, budget)),
     },
     Entry {
         name: "quick_cache",
-        about: "the crate as it is: a form of Clock-PRO",
+        about: "the crate quick_cache, unchanged: a form of Clock-PRO",
         make: |trace, budget| Box::new(quick::Quick::new(trace, budget)),
     },
     Entry {

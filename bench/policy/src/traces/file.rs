@@ -21,7 +21,7 @@ pub(crate) fn read(path: &Path) -> Result<Trace, String> {
     for (index, line) in BufReader::new(file).lines().enumerate() {
         let line = line.map_err(|error| problem(&error))?;
         let Some((key, size)) = request(&line) else {
-            return Err(problem(&format!("line {}: not KEY or KEY BYTES", index + 1)));
+            return Err(problem(&format!("line {} must be KEY or KEY BYTES", index + 1)));
         };
         let number = match numbers.get(key) {
             Some(number) => *number,
@@ -35,7 +35,7 @@ pub(crate) fn read(path: &Path) -> Result<Trace, String> {
         requests.push(number);
     }
     if requests.is_empty() {
-        return Err(problem(&"no requests"));
+        return Err(problem(&"the trace has no requests"));
     }
     let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
     let footprint_bytes = bytes.iter().map(|bytes| u64::from(*bytes)).sum();

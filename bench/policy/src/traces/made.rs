@@ -14,7 +14,7 @@ const KEYS: u32 = 1_000_000;
 /// The number of keys in the traces of mixed sizes. It is about the number of a store's records.
 const SIZED_KEYS: u32 = 100_000;
 
-/// The length of an object, where all have the same length.
+/// The length of an object in traces whose objects all have the same length.
 const EVEN_BYTES: u32 = 1024;
 
 /// The number of requests to draw, and the seed.
@@ -40,26 +40,26 @@ const ZIPF: Spec = Spec {
     exponent: 1.0,
 };
 
-/// The standard set.
+/// The traces of the standard set.
 pub(crate) const SPECS: &[Spec] = &[
-    Spec { name: "zipf-0.8", about: "the same with exponent 0.8", exponent: 0.8, ..ZIPF },
+    Spec { name: "zipf-0.8", about: "as zipf-1.0, with exponent 0.8", exponent: 0.8, ..ZIPF },
     ZIPF,
-    Spec { name: "zipf-1.2", about: "the same with exponent 1.2", exponent: 1.2, ..ZIPF },
+    Spec { name: "zipf-1.2", about: "as zipf-1.0, with exponent 1.2", exponent: 1.2, ..ZIPF },
     Spec {
         name: "one-hit-25",
-        about: "zipf-1.0, 25 % of the requests for keys that never come again",
+        about: "zipf-1.0; 25 % of the requests are for keys that are requested only once",
         make: |maker| one_hits(maker, 25),
         ..ZIPF
     },
     Spec {
         name: "one-hit-50",
-        about: "the same with 50 %",
+        about: "as one-hit-25, with 50 % of the requests",
         make: |maker| one_hits(maker, 50),
         ..ZIPF
     },
     Spec {
         name: "one-hit-75",
-        about: "the same with 75 %",
+        about: "as one-hit-25, with 75 % of the requests",
         make: |maker| one_hits(maker, 75),
         ..ZIPF
     },
@@ -71,13 +71,13 @@ pub(crate) const SPECS: &[Spec] = &[
     },
     Spec {
         name: "loop",
-        about: "one walk over 60,000 keys, round and round",
+        about: "a walk over 60,000 keys, repeated again and again",
         make: |maker| walk(maker, 100),
         ..ZIPF
     },
     Spec {
         name: "zipf+loop",
-        about: "zipf-1.0, and the walk of loop as every second request",
+        about: "zipf-1.0; every second request belongs to the walk of loop",
         make: |maker| walk(maker, 50),
         ..ZIPF
     },
@@ -89,7 +89,7 @@ pub(crate) const SPECS: &[Spec] = &[
     },
     Spec {
         name: "burst",
-        about: "half zipf-1.0, half new keys, each asked for 6 times within 20,000 requests",
+        about: "half zipf-1.0, half new keys, each requested 6 times within 20,000 requests",
         make: burst,
         ..ZIPF
     },
@@ -102,7 +102,7 @@ pub(crate) const SPECS: &[Spec] = &[
     },
     Spec {
         name: "sizes+one-hit",
-        about: "sizes, 30 % of the requests for keys that never come again",
+        about: "sizes; 30 % of the requests are for keys that are requested only once",
         make: |maker| {
             one_hits(maker, 30);
             sizes_of_all(maker);
@@ -119,7 +119,7 @@ pub(crate) const SPECS: &[Spec] = &[
     },
     Spec {
         name: "replaced",
-        about: "the same, but stale after 500 to 5,000",
+        about: "as short-lived, but stale after 500 to 5,000 requests",
         make: |maker| short_lived(maker, 500..5000),
         keys: SIZED_KEYS,
         exponent: 0.9,

@@ -1,4 +1,4 @@
-//! Every lock with the interface of lock_api.
+//! Adapts every lock that has the interface of lock_api.
 
 use lock_api::{RawRwLock, RwLock};
 

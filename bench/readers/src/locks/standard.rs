@@ -1,5 +1,5 @@
 //! The standard library's lock.
-#![allow(clippy::disallowed_types, reason = "it is measured")]
+#![allow(clippy::disallowed_types, reason = "this lock is measured")]
 
 use std::sync::{PoisonError, RwLock};
 

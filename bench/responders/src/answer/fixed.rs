@@ -14,8 +14,8 @@ const FOLDER_OFFSET: usize = 5;
 
 /// Answers with bytes that were written before the first request.
 pub(crate) struct Fixed {
-    /// For each folder: its name's first letter, the reply that keeps the connection open, and
-    /// the one that closes it.
+    /// For each folder: its name's first letter, the reply that keeps the connection open, and the
+    /// reply that closes it.
     replies: [(u8, &'static [u8], &'static [u8]); 3],
     head_end: Finder<'static>,
     close: Finder<'static>,

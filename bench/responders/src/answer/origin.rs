@@ -1,9 +1,9 @@
 //! The origin behind every cache that is measured: cheap, countable, and exact.
 //!
-//! `GET /status` returns the number of other requests so far. This proves hits: while a cache
-//! serves from its memory, the number does not change. `Origin-Time` is CLOCK_MONOTONIC in
-//! nanoseconds at the time of the response, so that a client on the same machine knows whether the
-//! response was made for its request.
+//! `GET /status` returns the number of other requests so far. The number proves hits: it does not
+//! change while a cache serves from its memory. `Origin-Time` is CLOCK_MONOTONIC in nanoseconds at
+//! the time of the response, so that a client on the same machine knows whether the response was
+//! made for its request.
 
 use std::io::Write;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,7 +13,7 @@ use super::{Answer, Answered, COMMON_FIELDS, NoRequest, Reply, Request, connecti
 use crate::clock::{DateLine, monotonic_ns, unix_seconds};
 use crate::site::{MARK_BYTES, Resource, filler};
 
-/// The number of requests of all threads, without those for `/status`.
+/// The number of requests of all threads, except requests for `/status`.
 static REQUESTS: AtomicU64 = AtomicU64::new(0);
 
 /// Serves the site.

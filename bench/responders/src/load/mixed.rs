@@ -22,12 +22,12 @@ use crate::clock::monotonic_ns;
 use crate::net::connect;
 use crate::site::{MARK_BYTES, mark, object_bytes};
 
-/// Room for the longest head and body.
+/// The size of the input buffer: enough for the longest head and body.
 const INPUT_BYTES: usize = 128 * 1024;
 /// How long a request may take beyond the planned end.
 const GRACE: Duration = Duration::from_secs(10);
 
-/// The mixture.
+/// The options of the mixed load.
 #[derive(Args, Clone)]
 pub(crate) struct Plan {
     /// Port of the server on 127.0.0.1
@@ -39,19 +39,19 @@ pub(crate) struct Plan {
     /// Seconds after which no request begins
     #[arg(long, default_value_t = 10)]
     seconds: u64,
-    /// Requests after which none begins, whatever the time
+    /// The number of requests after which no request begins, even before the time is over
     #[arg(long, default_value_t = u64::MAX, hide_default_value = true)]
     requests: u64,
-    /// URLs that the Zipf law is over
+    /// The number of URLs to which Zipf's law applies
     #[arg(long, default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(1..))]
     urls: u64,
-    /// Percentage of requests for never-seen URLs
+    /// Percentage of requests for never-requested URLs
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u8).range(0..=100))]
     miss_percent: u8,
     /// Seed of all draws
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Number of this run: runs with different numbers draw different never-seen URLs
+    /// Number of this run: runs with different numbers draw different never-requested URLs
     #[arg(long, default_value_t = 0)]
     run: u32,
 }
@@ -113,7 +113,7 @@ struct Tally {
     stuck: u64,
 }
 
-/// One request to make.
+/// A request that was drawn.
 #[derive(Debug, PartialEq, Eq, Clone, Copy)]
 struct Draw {
     id: u64,

@@ -1,9 +1,9 @@
 //! An open loop: requests are due at a constant rate, regardless of the server.
 //!
-//! Latency counts from the time when a request was due, not from when it was sent. A server that
-//! stalls for 10 ms is thus charged for every request that came due in that time. `service_…`
-//! counts from the sending, for comparison. `late_max_us` is the longest delay of the generator
-//! itself.
+//! Latency counts from the time when a request was due, not from when it was sent. A stall of 10 ms
+//! thus adds to the latency of every request that was due during the stall. `service_…` counts from
+//! the time at which a request was sent, for comparison. `late_max_us` is the longest delay of the
+//! generator itself.
 //!
 //! Invariant: a connection has at most one request in flight. Requests that come due before its
 //! response wait in a queue, and this wait is part of their latency.
@@ -23,18 +23,18 @@ use super::{Report, response};
 use crate::clock::monotonic_ns;
 use crate::net::connect;
 
-/// Events taken from the kernel at once.
+/// The most events that are taken from the kernel at once.
 const EVENTS_MAX: usize = 512;
-/// Largest read.
+/// The largest read, in bytes.
 const INPUT_BYTES: usize = 128 * 1024;
-/// How long to wait for outstanding responses after the last request was due.
+/// The time to wait for outstanding responses after the last request was due.
 const DRAIN_NS: u64 = 5_000_000_000;
-/// Longest wait for an event: after it the end of the drain is looked at.
+/// The longest wait for an event. After each wait, the end of the drain is checked.
 const WAIT_NS_MAX: u64 = 1_000_000;
-/// From the last connect to the first request.
+/// The time from the last connect to the first request.
 const START_DELAY_NS: u64 = 1_000_000;
 
-/// What to send, and how fast.
+/// The options of the load at a constant rate.
 #[derive(Args)]
 pub(crate) struct Plan {
     /// Port of the server on 127.0.0.1
@@ -109,7 +109,7 @@ struct Tally {
 
 struct Connection {
     stream: TcpStream,
-    /// Due times of requests that wait for the one in flight.
+    /// The due times of the requests that wait for the request in flight.
     queue: VecDeque<u64>,
     in_flight: Option<InFlight>,
     /// The bytes of an incomplete head.
@@ -232,7 +232,7 @@ impl Generator {
     /// Counts the request in flight as failed, and continues over a new connection.
     fn fail(&mut self, index: u64) -> io::Result<()> {
         let connection = &mut self.connections[index as usize];
-        // Neither the request in flight nor those that wait behind it are answered in time.
+        // Neither the request in flight nor the requests that wait behind it are answered in time.
         let lost = connection.queue.len() + usize::from(connection.in_flight.is_some());
         self.tally.failed += lost as u64;
         *connection = Connection::open(&self.epoll, self.port, index)?;

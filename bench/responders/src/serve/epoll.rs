@@ -13,7 +13,7 @@ use super::INPUT_BYTES;
 use crate::answer::{Answer, Reply};
 use crate::net::accept;
 
-/// Events taken from the kernel at once.
+/// The most events that are taken from the kernel at once.
 const EVENTS_MAX: usize = 1024;
 /// The listener's event data. Connections use their descriptor's number, which is smaller.
 const LISTENER: u64 = u64::MAX;
@@ -144,7 +144,8 @@ impl Connection {
             Err(_) => return Next::Close,
         };
         if self.unread.is_empty() {
-            // The buffer is lent out of the turn for as long as the answers need the rest of it.
+            // The buffer is taken out of the turn while the answers borrow the other fields of the
+            // turn.
             let input = std::mem::take(&mut turn.input);
             let next = self.answer_all(&input[..count], turn);
             turn.input = input;

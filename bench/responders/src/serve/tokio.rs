@@ -1,4 +1,4 @@
-//! The same work on tokio: a single-threaded runtime with a task for each connection, which reads,
+//! The responder on tokio: a single-threaded runtime with a task for each connection, which reads,
 //! answers and writes in turn.
 
 use std::cell::RefCell;

@@ -25,7 +25,7 @@ pub(crate) struct Config {
 
 /// How bodies are divided into records.
 pub(crate) struct Division {
-    /// Up to this a body lies in one record.
+    /// The largest body that is stored in one record.
     pub(crate) whole_bytes_max: u32,
     pub(crate) fragment_bytes: u32,
 }

@@ -3,7 +3,7 @@
 use forebay_cache::policy::DrainCause;
 use serde::Serialize;
 
-/// Sums over a run.
+/// The sums and maxima of a run.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub(crate) struct Costs {
     /// The bytes of records that were fetched and stored.

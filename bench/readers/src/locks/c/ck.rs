@@ -24,8 +24,8 @@ unsafe extern "C" {
 
 pub(crate) struct CkFunctions;
 
-// SAFETY: ck_rwlock(3). The lock is two words without a pointer, which the functions change with
-// fences.
+// SAFETY: ck_rwlock(3) defines the functions as a reader-writer lock. The lock is two words without
+// a pointer, which the functions change with fences.
 unsafe impl Functions for CkFunctions {
     type State = State;
 
@@ -33,37 +33,37 @@ unsafe impl Functions for CkFunctions {
 
     #[inline]
     unsafe fn read(state: *mut State) {
-        // SAFETY: the caller's.
+        // SAFETY: the caller meets the same contract.
         unsafe { readers_ck_read_lock(state) };
     }
 
     #[inline]
     unsafe fn try_read(state: *mut State) -> bool {
-        // SAFETY: the caller's.
+        // SAFETY: the caller meets the same contract.
         unsafe { readers_ck_read_trylock(state) }
     }
 
     #[inline]
     unsafe fn end_read(state: *mut State) {
-        // SAFETY: the caller's.
+        // SAFETY: the caller meets the same contract.
         unsafe { readers_ck_read_unlock(state) };
     }
 
     #[inline]
     unsafe fn write(state: *mut State) {
-        // SAFETY: the caller's.
+        // SAFETY: the caller meets the same contract.
         unsafe { readers_ck_write_lock(state) };
     }
 
     #[inline]
     unsafe fn try_write(state: *mut State) -> bool {
-        // SAFETY: the caller's.
+        // SAFETY: the caller meets the same contract.
         unsafe { readers_ck_write_trylock(state) }
     }
 
     #[inline]
     unsafe fn end_write(state: *mut State) {
-        // SAFETY: the caller's.
+        // SAFETY: the caller meets the same contract.
         unsafe { readers_ck_write_unlock(state) };
     }
 }

@@ -9,7 +9,8 @@ pub(crate) type Pthread = Raw<PthreadFunctions>;
 
 pub(crate) struct PthreadFunctions;
 
-// SAFETY: POSIX. An error ends the program, except in a try-lock.
+// SAFETY: POSIX defines the functions as a reader-writer lock. An error ends the program, except in
+// a try-lock.
 unsafe impl Functions for PthreadFunctions {
     type State = pthread_rwlock_t;
 
@@ -17,37 +18,37 @@ unsafe impl Functions for PthreadFunctions {
 
     #[inline]
     unsafe fn read(state: *mut pthread_rwlock_t) {
-        // SAFETY: the caller's.
+        // SAFETY: the caller meets the same contract.
         assert_eq!(unsafe { libc::pthread_rwlock_rdlock(state) }, 0);
     }
 
     #[inline]
     unsafe fn try_read(state: *mut pthread_rwlock_t) -> bool {
-        // SAFETY: the caller's.
+        // SAFETY: the caller meets the same contract.
         unsafe { libc::pthread_rwlock_tryrdlock(state) == 0 }
     }
 
     #[inline]
     unsafe fn end_read(state: *mut pthread_rwlock_t) {
-        // SAFETY: the caller's.
+        // SAFETY: the caller meets the same contract.
         assert_eq!(unsafe { libc::pthread_rwlock_unlock(state) }, 0);
     }
 
     #[inline]
     unsafe fn write(state: *mut pthread_rwlock_t) {
-        // SAFETY: the caller's.
+        // SAFETY: the caller meets the same contract.
         assert_eq!(unsafe { libc::pthread_rwlock_wrlock(state) }, 0);
     }
 
     #[inline]
     unsafe fn try_write(state: *mut pthread_rwlock_t) -> bool {
-        // SAFETY: the caller's.
+        // SAFETY: the caller meets the same contract.
         unsafe { libc::pthread_rwlock_trywrlock(state) == 0 }
     }
 
     #[inline]
     unsafe fn end_write(state: *mut pthread_rwlock_t) {
-        // SAFETY: the caller's.
+        // SAFETY: the caller meets the same contract.
         assert_eq!(unsafe { libc::pthread_rwlock_unlock(state) }, 0);
     }
 }

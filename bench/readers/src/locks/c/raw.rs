@@ -9,7 +9,7 @@ use super::Functions;
 /// A lock made of C functions.
 pub(crate) struct Raw<F: Functions>(UnsafeCell<F::State>);
 
-// SAFETY: any thread may call the functions; the memory holds nothing else.
+// SAFETY: any thread may call the functions, and the memory holds only the lock's state.
 unsafe impl<F: Functions> Send for Raw<F> {}
 // SAFETY: as above; only the functions access the memory.
 unsafe impl<F: Functions> Sync for Raw<F> {}
