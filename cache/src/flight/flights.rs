@@ -15,7 +15,7 @@ use super::shard::Shard;
 use super::shared::Flight;
 use super::stats::{Events, FlightStats};
 
-/// The number of a shard is taken from the bits of the hash from this one on.
+/// A shard's number is taken from the bits of the hash that begin with this bit.
 const SHARD_SHIFT: u32 = 40;
 
 /// The largest number of shards. More shards would only cost memory.
@@ -52,7 +52,7 @@ pub(crate) const fn fixed_bytes(shard_count: usize) -> u64 {
 /// The key of a flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FlightKey<'a> {
-    /// Hash of `primary`.
+    /// The hash of `primary`.
     pub(crate) hash: u64,
     /// The primary key.
     pub(crate) primary: &'a [u8],

@@ -15,10 +15,10 @@ use super::shared::Flight;
 /// Why a response is not stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FillRefused {
-    /// Its body is longer than the longest body that is stored. The next response for the key is
-    /// expected to be too long as well.
+    /// The response's body is longer than the longest body that is stored. The next response for
+    /// the key is expected to be too long as well.
     TooLarge,
-    /// The budget for growing records has no room for it now.
+    /// The budget for growing records has no room for the response now.
     NoRoom,
 }
 

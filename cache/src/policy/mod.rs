@@ -6,17 +6,19 @@
 //! `bench/policy` runs the same code over traces. docs/why/eviction.md gives the results and the
 //! reasons for the rules.
 //!
-//! A segment belongs to one of two queues, each in the order in which its segments were sealed. A
-//! new record goes to the small queue, or to main if its key is known to be requested again
-//! ([`queue_for`]). [`choose_victim`] chooses the segment to drain. [`DrainPlan`] decides for each
-//! of its records whether it moves to main's open segment or leaves, with a ghost or without
-//! ([`ghosts`]).
+//! A segment belongs to one of two queues, small and main. Each queue is in the order in which its
+//! segments were sealed. A new record goes to the small queue, or to main if its key is known to be
+//! requested again ([`queue_for`]). [`choose_victim`] chooses the segment to drain. [`DrainPlan`]
+//! decides for each of its records whether the record moves to main's open segment or is evicted,
+//! with a ghost or without one ([`ghosts`]).
 //!
 //! Invariants:
-//! - Each drain gains memory. Of a segment of main at most [`EvictionRules::keep_percent`] percent
-//!   stays, and of a segment that is drained early less than 100 − [`EvictionRules::dead_percent`]
-//!   percent of its filled bytes. So a thread that needs a free segment gets one after a bounded
-//!   number of drains, as long as the unused ends of segments are smaller than the gain.
+//! - Draining gains memory after a bounded number of drains, so a thread that needs a free segment
+//!   gets one, as long as the unused ends of segments are smaller than the gain. Of a segment of
+//!   main at most [`EvictionRules::keep_percent`] percent stays, and of a segment that is drained
+//!   early less than 100 − [`EvictionRules::dead_percent`] percent of its filled bytes. A segment
+//!   of small may move to main as a whole; but then the small queue is shorter, and soon main is
+//!   due.
 //! - A drain copies at most as many bytes as the segment held, so one free segment in reserve is
 //!   enough for each draining thread.
 //! - No record that is evicted from main was used more often than one that stays, by the use counts
@@ -92,6 +94,6 @@ impl EvictionRules {
 // No unused record moves from small to main, and the use count can reach the threshold.
 const _: () = assert!(EvictionRules::STORE.promote_uses >= 1);
 const _: () = assert!(EvictionRules::STORE.promote_uses <= USES_MAX);
-// Each drain gains something.
+// Each drain of a segment of main, and each early drain, gains memory.
 const _: () = assert!(EvictionRules::STORE.keep_percent < 100);
 const _: () = assert!(EvictionRules::STORE.dead_percent > 0);

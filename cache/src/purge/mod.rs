@@ -23,14 +23,14 @@
 //! | a slot | holder of the purge lock, before `purge_seq` | fills, repeaters of a purge |
 //!
 //! A slot is reused by a later purge, whose number is higher by the number of slots. A fill that
-//! reads the slot during this may read any mixture of the two. So it loads `purge_seq` again
-//! afterwards. If at least as many purges are newer than the noted one as the ring has slots, the
-//! fill's record counts as purged. `purge_seq` is raised before the slot is overwritten the next
-//! time.
+//! reads the slot while it is overwritten may read any mixture of the two purges. So the fill loads
+//! `purge_seq` again afterwards. If at least as many purges are newer than the noted one as the
+//! ring has slots, the fill's record counts as purged. `purge_seq` is raised before the slot is
+//! overwritten the next time.
 //!
-//! A purger may die at any instruction. It had acknowledged nothing then. If it held the purge
-//! lock, the next owner reads the [last](PurgeRing::last) purge before it announces its own. If
-//! that is a purge of one key, the next owner repeats its walk:
+//! A purger may die at any instruction; then it has not acknowledged its purge. If it held the
+//! purge lock, the next owner reads the [last](PurgeRing::last) purge before it announces its own.
+//! If that is a purge of one key, the next owner repeats its walk:
 //!
 //! | death of the purger of n + 1 | `purge_seq` | slot of n + 1 | the next owner |
 //! |---|---|---|---|
@@ -50,7 +50,7 @@
 //! - A purge may remove more records than requested, but never fewer: damage counts as a purge of
 //!   everything.
 //! - No two purges get the same number if the first of them may have been seen.
-//! - No function here waits, and no value of a shared word causes a panic.
+//! - No function of this module waits, and no value of a shared word causes a panic.
 
 mod predicate;
 mod ring;

@@ -38,7 +38,8 @@ struct OpenQueue {
 pub(crate) enum QueueError {
     /// No segment of the queue is open.
     NotOpen,
-    /// The record does not fit into the rest of the segment: seal it, and open another one.
+    /// The record does not fit into the rest of the segment: seal the segment, and open another
+    /// one.
     Full,
     /// The record fits into no segment.
     TooLarge,

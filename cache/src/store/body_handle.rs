@@ -77,9 +77,9 @@ enum HandleState {
     Revoked,
 }
 
-/// A part of a stored body, until it is sent.
+/// A handle on a part of a stored body. It keeps the bytes until they are sent.
 ///
-/// Only its own thread may use and drop it.
+/// Only the thread that made the handle can use and drop it.
 pub struct BodyHandle {
     inner: Rc<WorkerInner>,
     slot: u32,
@@ -110,9 +110,9 @@ const COPY_BYTES_MAX: usize = 256 * 1024;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RevokeProgress {
     All,
-    /// As many as one turn may copy; some are left.
+    /// As many handles as one turn may copy; some are left.
     Some,
-    /// None, because a send guard exists.
+    /// No handle, because a send guard exists.
     Nothing,
 }
 
@@ -260,7 +260,7 @@ impl BodyHandles {
             Some(segment)
         );
         assert_eq!(pins.row(), self.row.number() as usize, "the pins are of another row");
-        // The pin of `hit` prevents that the segment is freed, so there is nothing to check again.
+        // The pin of `hit` keeps the segment from being freed, so there is nothing to check again.
         let pin = pins.pin(segment as usize, || true);
         let is_pinned = pin.map(|pin| pin.keep()).is_ok();
         if is_pinned {

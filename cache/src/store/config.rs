@@ -9,7 +9,7 @@ use forebay_shm::{PARTICIPANTS_MAX, RegionError};
 use super::layout::Plan;
 use crate::flight::fixed_bytes;
 
-/// The budget divided by this is the share for copies of bodies for slow clients.
+/// The budget divided by this number is the share for copies of bodies for slow clients.
 const COPIED_OUT_DIVISOR: u64 = 32;
 
 /// The number of shards of the table of flights. Each shard has a lock.

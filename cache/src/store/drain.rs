@@ -93,8 +93,8 @@ impl<'w> DrainSlice<'w> {
         let bucket_count = self.worker.records.index.bucket_count();
         let state = DrainState::decode(drain.plan(), self.segment, bucket_count);
         match table.state(self.segment).map(|state| state.phase) {
-            // The call fails only if another participant changes the segment, for which it needs
-            // our lock.
+            // The call fails only if another participant changes the segment, for which it would
+            // need the eviction lock.
             Some(SegmentPhase::Sealed) if state.is_some() => drop(table.drain(self.segment)),
             Some(SegmentPhase::Draining) => {}
             // Either the segment was freed or never existed, and `DRAINING` remains from an earlier

@@ -31,8 +31,8 @@ const FRAGMENTS_IN_SEGMENT: u32 = 8;
 /// The longest body that is stored in one record with its head.
 const WHOLE_BYTES_MAX: u32 = 64 * 1024;
 
-/// The most fragments of a body: 8 GiB in the smallest fragments, 256 GiB in the largest. The limit
-/// prevents that fragments of a damaged head are looked up for minutes.
+/// The most fragments of a body: 8 GiB in the smallest fragments, 256 GiB in the largest. Without
+/// this limit, a damaged head could cause lookups of fragments for minutes.
 const FRAGMENTS_MAX: u64 = 1 << 20;
 
 /// The most fragments that are looked up before a body is sent, which takes about 100 µs. If a body
@@ -81,7 +81,7 @@ impl LongBody {
         LongBody { id, bytes, fragment_bytes }
     }
 
-    /// Decodes the body of a long head; `None` if the bytes are not one.
+    /// Decodes the body of a long head; `None` if the bytes are not such a body.
     pub(crate) fn decode(body: &[u8]) -> Option<LongBody> {
         let body: &[u8; LONG_BODY_BYTES] = body.try_into().ok()?;
         let (id, rest) = body.split_first_chunk()?;

@@ -31,7 +31,7 @@ pub enum Lookup<'w> {
 pub struct StoredRecord<'w> {
     inner: &'w Rc<WorkerInner>,
     pinned: PinnedRecord<'w>,
-    /// The offset in the record's head at which the caller's head begins.
+    /// The offset in the record's head at which the response's head begins.
     head_start: usize,
     body: StoredBody,
 }

@@ -51,7 +51,7 @@ impl StoreWorker {
     /// records, or the response of a fetch that began before the call.
     ///
     /// # Errors
-    /// [`PurgeBusy`].
+    /// [`PurgeBusy`], if another purge does not end in time.
     pub fn purge(&self, primary: &[u8]) -> Result<PurgeResult, PurgeBusy> {
         self.try_purge(primary, WAIT_MAX)
     }
@@ -60,7 +60,7 @@ impl StoreWorker {
     /// threads that serve requests.
     ///
     /// # Errors
-    /// [`PurgeBusy`].
+    /// [`PurgeBusy`], if another purge does not end in time.
     pub fn try_purge(&self, primary: &[u8], at_most: Duration) -> Result<PurgeResult, PurgeBusy> {
         self.purge_by(primary, at_most, |inner, hash| inner.records.purge_key(hash, primary))
     }
@@ -70,7 +70,7 @@ impl StoreWorker {
     /// stored.
     ///
     /// # Errors
-    /// [`PurgeBusy`].
+    /// [`PurgeBusy`], if another purge does not end in time.
     pub fn purge_softly(&self, primary: &[u8]) -> Result<PurgeResult, PurgeBusy> {
         self.try_purge_softly(primary, WAIT_MAX)
     }
@@ -79,7 +79,7 @@ impl StoreWorker {
     /// purge.
     ///
     /// # Errors
-    /// [`PurgeBusy`].
+    /// [`PurgeBusy`], if another purge does not end in time.
     pub fn try_purge_softly(
         &self,
         primary: &[u8],
@@ -97,7 +97,7 @@ impl StoreWorker {
     /// records that it had not reached stay stored.
     ///
     /// # Errors
-    /// [`PurgeBusy`].
+    /// [`PurgeBusy`], if another purge does not end in time.
     pub fn purge_selected(
         &self,
         selection: &Selection,

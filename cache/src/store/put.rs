@@ -2,7 +2,7 @@
 //! segment, and its index word is published. Then the record is checked against purges and made
 //! live.
 //!
-//! | step | a death after it leaves |
+//! | step | a death after the step leaves |
 //! |---|---|
 //! | insert the keys | entries without a record, until a sweep removes them |
 //! | append the record | bytes that no word names |
@@ -136,8 +136,8 @@ impl WorkerInner {
         Ok(AppendedRecord { location, record_bytes, sequence })
     }
 
-    /// Calls `append` with the open segment of a queue. Opens a segment before if none is open and
-    /// at least `reserve` segments stay free. The record's bytes count as live.
+    /// Calls `append` with the open segment of a queue. If none is open, first opens a segment,
+    /// unless fewer than `reserve` segments would stay free. The record's bytes count as live.
     pub(crate) fn append_with(
         &self,
         queue: SegmentQueue,
@@ -159,7 +159,7 @@ impl WorkerInner {
     }
 
     /// Publishes the word of an appended record. Returns whether the record is live. If it is not,
-    /// its bytes are counted as dead already.
+    /// its bytes are counted as dead.
     fn publish(&self, put: &Put<'_>, appended: &AppendedRecord) -> bool {
         let key = self.records.key(put.key);
         let Ok(unchecked) =

@@ -40,8 +40,8 @@ use crate::segment::SegmentPhase;
 /// takes fewer slices.
 const SLICES_AT_ONCE: usize = 4096;
 
-/// The most times that an append without a free segment yields to a reclaimer on another thread.
-/// They take some 100 µs if no other thread wants the processor.
+/// The most times that an append that finds no free segment yields to a reclaimer on another
+/// thread. So many yields take some 100 µs if no other thread wants the processor.
 const BUSY_MAX: usize = 256;
 
 /// The time for which records wait until drained segments lose their pins. The wait is limited,
@@ -78,7 +78,7 @@ pub(crate) struct Reclaimer {
     is_due: Cell<bool>,
     /// Whether drained segments were still pinned when this thread last looked.
     sees_waiting: Cell<bool>,
-    /// The time in Unix seconds that the last turn was given.
+    /// The time of the last turn, in Unix seconds.
     now: Cell<u64>,
 }
 
@@ -98,7 +98,7 @@ impl Reclaimer {
         self.is_due.get()
     }
 
-    /// Whether the next turn has a slice to run.
+    /// Whether the next turn has a slice of reclaiming to run.
     pub(crate) fn has_work(&self) -> bool {
         self.is_due.get() || self.sees_waiting.get()
     }

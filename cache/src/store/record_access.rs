@@ -85,11 +85,11 @@ impl RecordAccess {
     /// The record at a place that is pinned, borrowed for longer than the `PinnedLocation` itself.
     ///
     /// # Safety
-    /// The pin that `at` stands for is up as long as the result, or anything borrowed from it, is
+    /// The pin that `at` stands for is held as long as the result, or anything borrowed from it, is
     /// used.
     #[inline]
     pub(crate) unsafe fn record_kept<'a>(&'a self, at: PinnedLocation<'_>) -> Option<Record<'a>> {
-        // SAFETY: as in `record`; the caller keeps the pin up (contract).
+        // SAFETY: as in `record`; the caller holds the pin (contract).
         unsafe { self.segments().record(Location(at.location())) }.ok()
     }
 
@@ -159,7 +159,7 @@ impl RecordAccess {
 }
 
 impl RecordAccess {
-    /// Counts the bytes of a record as dead; the record is in an open segment of this thread.
+    /// Counts the bytes of a record in an open segment of this thread as dead.
     fn count_own_dead(&self, location: u32) {
         // SAFETY: the segment is this thread's, open or adopted: only such places are given to the
         // methods of the index that call this.

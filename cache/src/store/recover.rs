@@ -202,7 +202,7 @@ impl RecordIndex {
         }
     }
 
-    /// Whether the record is live and whole. If not, its word is removed.
+    /// Whether the record is live, whole, and the newest of its key. If not, its word is removed.
     fn check_record(&self, scanned: &ScannedRecord) -> bool {
         let mut key = Vec::new();
         self.shared.segments.copy_key(scanned, &mut key);

@@ -64,8 +64,8 @@ impl Response<'_> {
 }
 
 impl StoreWorker {
-    /// Looks up the record of a key, or of one of its variants, if the record has this version. For
-    /// a follower of a fetch that validated the record.
+    /// Looks up the record of a key, or of one of its variants, if the record has this version. A
+    /// follower calls this after a fetch that validated the record.
     pub fn find_version(
         &self,
         primary: &[u8],
@@ -77,8 +77,8 @@ impl StoreWorker {
         if is_it { StoredRecord::of(&self.inner, pinned, head_start) } else { None }
     }
 
-    /// Removes a record if it has this version. The caller has found that fragments are missing;
-    /// the next request then fetches the response again.
+    /// Removes the record of a key, or of one of its variants, if the record has this version. For
+    /// a caller that has found fragments missing: the next request then fetches the response again.
     pub fn forget(&self, primary: &[u8], variant: Option<&[u8]>, known: RecordVersion) {
         if let Some((pinned, _)) = self.inner.records.find((primary, variant))
             && pinned.record().header.sequence == known.sequence

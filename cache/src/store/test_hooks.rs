@@ -6,7 +6,7 @@ use super::worker::StoreWorker;
 use crate::index::WordState;
 use crate::segment::{HeaderKind, SegmentPhase, SegmentQueue};
 
-/// How many segments there are in each phase.
+/// The number of segments in each phase.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PhaseCounts {
@@ -39,7 +39,7 @@ pub struct IndexedRecord {
 }
 
 impl Store {
-    /// How many segments there are in each phase.
+    /// The number of segments in each phase.
     #[doc(hidden)]
     pub fn phases(&self) -> PhaseCounts {
         let mut phases = PhaseCounts::default();
@@ -65,7 +65,8 @@ impl Store {
 }
 
 impl StoreWorker {
-    /// Reclaims all segments that are neither open nor pinned.
+    /// Seals the open segments of this thread, then reclaims all segments that are neither open nor
+    /// pinned.
     #[doc(hidden)]
     pub fn empty(&self) {
         [SegmentQueue::Small, SegmentQueue::Main]

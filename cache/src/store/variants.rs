@@ -61,8 +61,8 @@ impl<'a> BaseBody<'a> {
         self.hashes
     }
 
-    /// Returns the body with one more variant, and the hashes of the oldest variants, which it
-    /// drops to keep to `variants_max`.
+    /// Returns the body with one more variant, and the hashes of the oldest variants, which the new
+    /// body drops to stay within `variants_max`.
     pub(crate) fn with(
         &self,
         hash: [u8; HASH_BYTES],

@@ -64,7 +64,7 @@ pub(crate) struct OwnRow {
 impl OwnRow {
     /// # Safety
     /// - The participant is this thread's, and no other thread uses its row.
-    /// - It leaves after everything is dropped that was made with the result.
+    /// - The participant leaves only after everything that was made with the result is dropped.
     unsafe fn new(participant: &Participant) -> OwnRow {
         OwnRow { row: participant.id().row, of_thread: PhantomData }
     }
