@@ -66,8 +66,8 @@ pub enum JoinPolicy {
     /// The caller follows any flight of the key. If the caller leads, others follow it at once.
     Any,
     /// The caller follows only a flight whose response has arrived, since the caller's own response
-    /// may be for the caller alone. If the caller leads, others follow it once its response is being
-    /// stored.
+    /// may be for the caller alone. If the caller leads, others follow it once its response is
+    /// being stored.
     Arrived,
 }
 

@@ -1,7 +1,7 @@
 //! Fragments of a body in flight, and their cost.
 //!
 //! Each piece of memory carries its own charge. The charge is given back when the last clone of the
-//! piece is dropped, whoever holds that clone.
+//! piece is dropped, on whatever thread that is.
 
 use bytes::Bytes;
 

@@ -95,8 +95,8 @@ impl<'a> Predicate<'a> {
         words.into_iter()
     }
 
-    /// Decodes the words of a slot. Damaged words cause no panic: what cannot be decoded becomes
-    /// [`Predicate::All`].
+    /// Decodes the words of a slot. Damaged words cause no panic: bytes that cannot be decoded
+    /// become [`Predicate::All`].
     pub(super) fn decode(
         mut words: impl Iterator<Item = u64>,
         buffer: &'a mut PredicateBuffer,

@@ -106,7 +106,7 @@ impl std::error::Error for Revoked {}
 /// the limit.
 const COPY_BYTES_MAX: usize = 256 * 1024;
 
-/// How far a call has revoked the handles on drained segments.
+/// The result of revoking the handles that pin drained segments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RevokeProgress {
     All,

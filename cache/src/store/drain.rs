@@ -50,7 +50,7 @@ enum WalkStep {
     Back,
 }
 
-/// How a walk ended.
+/// The result of a walk over a segment's records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum WalkEnd {
     /// The walk passed the last record. The record ends at this offset.

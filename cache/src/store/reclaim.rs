@@ -1,5 +1,6 @@
 //! Reclaiming segments. The holder of the eviction lock reclaims one segment at a time, in slices.
-//! The table names the steps, and what a reclaimer that dies after a step leaves to the next one:
+//! The table names the steps, and the state that a death after each step leaves to the next
+//! reclaimer:
 //!
 //! | step | state after a death |
 //! |---|---|
@@ -48,7 +49,7 @@ const BUSY_MAX: usize = 256;
 /// since the owner of a pin may have stopped for good.
 const WAIT_SECONDS_MAX: u64 = 2;
 
-/// How a slice ended.
+/// The result of a slice of reclaiming.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SliceOutcome {
     /// Enough segments are free.

@@ -176,8 +176,8 @@ impl RecordIndex {
         let start = scan.offset_bytes();
         let mut key = Vec::new();
         loop {
-            // The scan ends at a damaged record. The drain of the segment removes what is behind
-            // it.
+            // The scan ends at a damaged record. The drain of the segment removes the records
+            // behind it.
             let scanned = scan.next()?.ok()?;
             key.clear();
             self.shared.segments.copy_key(&scanned, &mut key);
