@@ -46,12 +46,13 @@ impl Hook {
 }
 
 /// The scope of a rule file. It decides which hooks the rules may use, and at which hook a rule
-/// without a hook runs.
+/// without a hook runs. (In the original, a global plugin has the first scope and a remap plugin
+/// the second.)
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RuleScope {
-    /// Rules for all sites (a global plugin): the default hook is [`Hook::ReadResponse`].
+    /// Rules for all sites: the default hook is [`Hook::ReadResponse`].
     Server,
-    /// Rules for a site or a route (a remap plugin): the default hook is [`Hook::Remap`].
+    /// Rules for a site or a route: the default hook is [`Hook::Remap`].
     Route,
 }
 

@@ -47,7 +47,7 @@ fn misses_take_locks_and_a_hit_takes_none() {
         "the profile is off at the start: {off}"
     );
 
-    assert_eq!(text_of(&["on", &file]), format!("{file}: on\n"));
+    assert_eq!(text_of(&["on", &file]), format!("{file}: recording is on\n"));
     for number in 0..10 {
         assert_eq!(ask(&format!("/{number}")), 200);
     }
@@ -273,7 +273,7 @@ fn an_upgraded_server_has_a_profile_of_its_own_under_the_same_name() {
     assert!(first.wait().is_some_and(|status| status.success()));
     let taken = report(&file);
     assert_eq!((&taken["pid"], &taken["is_alive"]), (&next.id().into(), &true.into()));
-    assert!(text_of(&["off", &file]).ends_with(": off\n"));
+    assert!(text_of(&["off", &file]).ends_with(": recording is off\n"));
 }
 
 fn text_of_admin(server: &Server, line: &str) -> String {

@@ -52,7 +52,10 @@ fn stacks_name_the_callers_of_waits() {
     let server = ServerBuilder::new(PROGRAM).origin(&origin).flag("--workers", "2").start();
     let file = file_of(&server).display().to_string();
     let said = text_of(&["on", "--stacks", "1", &file]);
-    assert_eq!(said, format!("{file}: on, stacks of one in 1 waits and failed try-locks\n"));
+    assert_eq!(
+        said,
+        format!("{file}: recording is on, stacks of one in 1 waits and failed try-locks\n")
+    );
     miss_until(&server, "workers wait for each other", || taken(&file) > 5);
     text_of(&["off", &file]);
 
@@ -138,7 +141,7 @@ fn a_small_profile_has_no_room_for_stacks_and_says_so() {
         Value::from(false),
         "the refused command did not switch the profile on"
     );
-    assert_eq!(text_of(&["on", &file]), format!("{file}: on\n"));
+    assert_eq!(text_of(&["on", &file]), format!("{file}: recording is on\n"));
 }
 
 #[test]

@@ -68,7 +68,7 @@ pub struct EditTable {
     /// is an index into this list, so no entry is ever removed.
     pub(super) lines: Vec<EditLine>,
     slots: Vec<NameSlot>,
-    /// The seed of the hashes, the same as in parsed names.
+    /// The seed of the name hashes; parsed names use the same seed.
     pub(super) seed: HashSeed,
     /// Number of occupied slots.
     used_count: usize,

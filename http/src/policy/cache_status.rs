@@ -3,7 +3,7 @@
 use crate::policy::reuse::ForwardReason;
 use crate::write::decimal;
 
-/// The name of this cache in the field.
+/// The name of this cache in the field Cache-Status.
 const CACHE_NAME: &[u8] = b"forebay";
 
 /// The source of a response. `hit` and `fwd` exclude each other (RFC 9211 §2.1, §2.2).

@@ -12,7 +12,7 @@ use crate::policy::vary::{Vary, vary_names};
 pub enum NotStorable {
     /// The method is not GET.
     Method,
-    /// The request has content, which the key does not cover.
+    /// The request has a body, which the key does not cover.
     RequestBody,
     /// The request asked for a range.
     Range,
@@ -21,7 +21,7 @@ pub enum NotStorable {
     /// The status is not final, belongs to a partial response, or answers a precondition or a range
     /// of one request.
     Status,
-    /// `must-understand` with a status that Forebay does not understand.
+    /// The response said `must-understand`, and Forebay does not understand the status.
     MustUnderstand,
     /// The response said `no-store`.
     NoStore,
@@ -29,9 +29,9 @@ pub enum NotStorable {
     Private,
     /// The request had Authorization, and the response does not allow sharing.
     Authorization,
-    /// `Vary: *`, or an invalid Vary.
+    /// The response has `Vary: *`, or a Vary that is invalid or has too many names.
     Vary,
-    /// Set-Cookie in a response that the origin did not declare public.
+    /// The response has Set-Cookie, and its fields or the route's settings do not allow storing it.
     SetCookie,
     /// The response is not fresh and cannot be validated, so it could never be used.
     NoFreshness,

@@ -95,7 +95,7 @@ fn with_operand(
     let rest = operand.part(first_len(text)..text.len());
     let inside = || operand.part(1..text.len().saturating_sub(1).max(1));
     let wrong = || {
-        let message = format!("%{{{}}} cannot be compared with this", name.as_str());
+        let message = format!("%{{{}}} cannot be compared with this operand", name.as_str());
         let is_network = name.as_str().starts_with("CIDR") && text.starts_with('{');
         let hint = if is_network { "ranges are for %{IP:CLIENT}" } else { allowed(kind) };
         Err(Diagnostic::error(operand.at, message).hint(hint))

@@ -132,8 +132,8 @@ fn without_look_ahead(pattern: &str, negated: bool) -> Option<String> {
     is_same.then(|| format!("write /{inside}/ {flag} instead"))
 }
 
-/// Returns the regex that matches like the look-ahead `(?!inside)` after `^`: `.*a` matches
-/// anywhere, `a` only at the beginning.
+/// Converts the inside of a look-ahead `^(?!inside)` to a plain regex: `.*a` becomes `a`, which
+/// matches anywhere, and `a` becomes `^a`, which matches only at the beginning.
 fn anywhere_or_first(inside: &str) -> Option<String> {
     let anywhere = inside.strip_prefix(".*?").or_else(|| inside.strip_prefix(".*"));
     Some(anywhere.map_or_else(|| format!("^{inside}"), str::to_owned))

@@ -1,5 +1,5 @@
-//! Merges consecutive rules that have the same condition, if no operator of these rules can change
-//! the value of the condition.
+//! Merges consecutive rules that have the same condition, if no operator of the earlier rules can
+//! change the value of the condition.
 
 use std::{fmt::Write, ops::Range};
 

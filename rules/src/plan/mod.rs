@@ -35,7 +35,7 @@ pub struct Program {
     lists: Arc<[Vec<(u32, Rule)>]>,
 }
 
-/// The origin of a rule in a program.
+/// The file, span and hook of a rule of a program, and the rules that run as one with it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RuleInfo {
     /// The name of the rule's file.
@@ -90,7 +90,7 @@ impl Program {
         !self.at(hook).groups.is_empty()
     }
 
-    /// The origins of the rules, indexed by number.
+    /// Information about the rules, indexed by number.
     pub fn rules(&self) -> &[RuleInfo] {
         &self.infos
     }

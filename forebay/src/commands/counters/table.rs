@@ -24,7 +24,7 @@ pub(super) struct CounterTable<'a> {
     pub(super) now: &'a CounterSnapshot,
     /// The previous snapshot, and the seconds since then.
     pub(super) before: Option<(&'a CounterSnapshot, f64)>,
-    /// Whether there is a column for changes, even if they are unknown.
+    /// Whether the table has a column for changes, which shows `-` for unknown changes.
     pub(super) has_rates: bool,
 }
 

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use forebay_sync::profile::ModuleRead;
 
-/// The module at an address, and an earlier one.
+/// The module at an address, and an earlier module there.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct ModuleAt<'a> {
     /// The module; `None` if its file is unknown.

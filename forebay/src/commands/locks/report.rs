@@ -104,7 +104,7 @@ pub(super) fn head(file: &ProfileFile, reading: &ProfileSnapshot, summary: &Summ
         (Some(now_ns), is_on) => {
             let ns = now_ns.saturating_sub(reading.control.reset_unix_ns);
             let switch = if is_on { "on" } else { "off" };
-            format!("runs; {switch}; recorded for {:.1} s", ns as f64 / 1e9)
+            format!("runs; recording is {switch}; recorded for {:.1} s", ns as f64 / 1e9)
         }
         (None, true) => "has exited; these are its last numbers".to_owned(),
         (None, false) => "has exited; these are its last numbers; recording was off".to_owned(),

@@ -29,7 +29,7 @@ pub(super) fn on(args: &ArgMatches) -> Result<ExitCode, String> {
         Some(0) => ", no stacks".to_owned(),
         Some(stacks) => format!(", stacks of one in {stacks} waits and failed try-locks"),
     };
-    outln!("{}: on{of_attempts}{of_stacks}", file.path().display());
+    outln!("{}: recording is on{of_attempts}{of_stacks}", file.path().display());
     Ok(ExitCode::SUCCESS)
 }
 
@@ -47,14 +47,14 @@ fn set_stacks(file: &ProfileFile, stacks: u64) -> Result<(), String> {
 pub(super) fn off(args: &ArgMatches) -> Result<ExitCode, String> {
     let file = open(args)?;
     set(&file, Switch::Enabled, 0)?;
-    outln!("{}: off", file.path().display());
+    outln!("{}: recording is off", file.path().display());
     Ok(ExitCode::SUCCESS)
 }
 
 pub(super) fn reset(args: &ArgMatches) -> Result<ExitCode, String> {
     let file = open(args)?;
     file.reset(clock::unix_ns()).map_err(|error| error.to_string())?;
-    outln!("{}: reset", file.path().display());
+    outln!("{}: all recorded numbers were reset", file.path().display());
     Ok(ExitCode::SUCCESS)
 }
 

@@ -121,9 +121,9 @@ impl RunSnapshot {
             all => {
                 let on = all.iter().filter(|process| process.reading.control.is_on).count();
                 let switch = match on {
-                    0 => "off".to_owned(),
-                    on if on == count => "on".to_owned(),
-                    on => format!("on in {on}"),
+                    0 => "recording is off".to_owned(),
+                    on if on == count => "recording is on".to_owned(),
+                    on => format!("recording is on in {on}"),
                 };
                 let gone = match self.gone.len() {
                     0 => String::new(),
