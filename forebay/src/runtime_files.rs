@@ -1,4 +1,4 @@
-//! Files in the servers' runtime directory.
+//! Finds files in the runtime directory of servers, and lists them in messages.
 
 use std::path::{Path, PathBuf};
 

@@ -11,7 +11,7 @@ pub(crate) fn line(text: fmt::Arguments<'_>) {
 
 /// Writes one line; returns false if the reader has closed the pipe.
 pub(crate) fn write_line(text: fmt::Arguments<'_>) -> bool {
-    // `writeln!` itself reports the error: nothing is buffered until a flush.
+    // Standard output is flushed at each line end, so `writeln!` itself reports a closed pipe.
     writeln!(io::stdout().lock(), "{text}").is_ok()
 }
 

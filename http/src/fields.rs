@@ -1,4 +1,4 @@
-//! Field lines of a message head, parsed once and then referred to by position.
+//! The field lines of a message head, which are parsed once and then referred to by position.
 //!
 //! A head stays where it was received or stored. A [`FieldLine`] holds the positions of a name and
 //! its value in the head's bytes, and the field's [`FieldId`]. [`Fields`] borrows the bytes and the

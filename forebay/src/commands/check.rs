@@ -1,4 +1,5 @@
-//! `forebay check` and `forebay config`.
+//! `forebay check`, which checks a configuration file, and `forebay config`, which prints all
+//! settings.
 
 use std::path::Path;
 use std::process::ExitCode;

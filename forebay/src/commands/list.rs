@@ -1,4 +1,4 @@
-//! `forebay ls`.
+//! `forebay ls`: lists the stored responses of a running server.
 
 use std::io::{self, BufWriter, Write};
 use std::ops::ControlFlow;

@@ -1,4 +1,4 @@
-//! Finds lines of a read-only head by names that are not known in advance.
+//! Finds lines of a read-only head by any name, not only by the names of well-known fields.
 
 use super::{
     EditTable, FieldName,

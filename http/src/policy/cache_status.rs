@@ -1,4 +1,4 @@
-//! The Cache-Status field (RFC 9211), which every response carries.
+//! The Cache-Status field (RFC 9211), which every final response to a client carries.
 
 use crate::policy::reuse::ForwardReason;
 use crate::write::decimal;

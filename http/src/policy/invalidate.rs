@@ -45,7 +45,7 @@ pub fn resolve(target: TargetUri<'_>, reference: &[u8]) -> Option<Vec<u8>> {
     let (reference, _fragment) = split_before(reference, |byte| byte == b'#');
     let rest = match scheme_of(reference) {
         None => reference,
-        // `http:path` without an authority refers to nothing in HTTP.
+        // A reference such as `http:path`, without an authority, has no meaning in HTTP.
         Some((scheme, rest)) if is_scheme(target.scheme, scheme) && rest.starts_with(b"//") => rest,
         Some(_) => return None,
     };

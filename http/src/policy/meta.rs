@@ -1,7 +1,7 @@
 //! Facts about a stored response that a hit needs. They are computed once, when the response is
 //! stored or updated.
 //!
-//! 64 bytes, little-endian:
+//! The encoded facts take 64 bytes. Numbers are little-endian.
 //!
 //! | bytes | type | field |
 //! |---|---|---|
@@ -12,11 +12,11 @@
 //! | 16–23 | u64 | `response_time`, Unix seconds |
 //! | 24–27 | u32 | `lifetime_s` |
 //! | 28–31 | u32 | offset of the ETag value in the field block |
-//! | 32–35 | u32 | bytes of the ETag value; 0: no ETag |
+//! | 32–35 | u32 | length of the ETag value in bytes; 0 if there is no ETag |
 //! | 36–39 | u32 | reserved, 0 |
-//! | 40–47 | u64 | `last_modified`, Unix seconds; all ones: none |
-//! | 48–55 | u64 | `body_bytes`; all ones: not known |
-//! | 56–63 | u64 | `date`, Unix seconds: Date, or the time of arrival without it |
+//! | 40–47 | u64 | `last_modified`, Unix seconds; all ones if there is none |
+//! | 48–55 | u64 | `body_bytes`; all ones if the length is not known |
+//! | 56–63 | u64 | `date`, Unix seconds: the value of Date, or else the time of arrival |
 //!
 //! Decoding rejects other sizes and undefined bits, so that a later layout is not misread.
 

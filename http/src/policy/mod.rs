@@ -12,7 +12,7 @@
 //!
 //! | decision | used by | file |
 //! |---|---|---|
-//! | meaning of Cache-Control and Pragma | request and response | [`directives`] |
+//! | meaning of Cache-Control and Pragma | all steps below | [`directives`] |
 //! | whether to store a response | store | [`storable`] |
 //! | freshness and age | store | [`freshness`] |
 //! | facts that a hit needs | store, lookup | [`meta`] |

@@ -1,4 +1,4 @@
-//! Single byte ranges of a complete stored response (RFC 9110 §14).
+//! Requests for a single byte range of a complete stored response (RFC 9110 §14).
 //!
 //! A server may ignore Range. Forebay honours it only if the request asks for exactly one
 //! well-formed byte range; several ranges, other units and malformed values are ignored, and the

@@ -4,12 +4,12 @@
 //! A server uses this module, and so do the tools that try rules without a server. So `forebay
 //! rules explain` shows exactly the behaviour of a server.
 //!
-//! | hook | function | on |
+//! | hook | function | applies rules to |
 //! |---|---|---|
 //! | `ReadRequest`, `Remap` | [`rule_request`] | the client's request |
-//! | `SendRequest` | [`rule_outgoing`] | the fields that go to the origin |
+//! | `SendRequest` | [`rule_outgoing`] | the fields of the request to the origin |
 //! | `ReadResponse` | [`rule_incoming`] | the origin's answer |
-//! | `SendResponse` | [`rule_answer`] | the head that goes to the client |
+//! | `SendResponse` | [`rule_answer`] | the head of the response to the client |
 //!
 //! Each function takes the code that runs the program as an argument, so that a server can measure
 //! the run and a tool can record it.

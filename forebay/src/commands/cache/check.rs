@@ -1,4 +1,4 @@
-//! `forebay cache check`.
+//! `forebay cache check`: checks a cache for corruption.
 
 use std::process::ExitCode;
 

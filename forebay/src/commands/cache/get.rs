@@ -1,4 +1,4 @@
-//! `forebay cache get`.
+//! `forebay cache get`: prints a stored response.
 
 use std::io::{self, Write};
 use std::process::ExitCode;

@@ -1,4 +1,4 @@
-//! `forebay cache ls`.
+//! `forebay cache ls`: lists the stored records.
 
 use std::io::{self, BufWriter, Write};
 use std::ops::ControlFlow;

@@ -1,4 +1,4 @@
-//! `forebay cache stats`.
+//! `forebay cache stats`: shows how the memory of a cache is used.
 
 use std::ops::ControlFlow;
 use std::path::Path;

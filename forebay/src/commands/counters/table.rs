@@ -1,4 +1,4 @@
-//! The table of counters as text.
+//! Formats the table of counters as text.
 
 use std::path::Path;
 

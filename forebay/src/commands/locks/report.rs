@@ -1,4 +1,4 @@
-//! `forebay locks report`.
+//! `forebay locks report`: prints a lock profile.
 
 use std::path::Path;
 use std::process::ExitCode;

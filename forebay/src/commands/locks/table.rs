@@ -1,4 +1,4 @@
-//! The table of LOCK_PROFILING(9), and histograms.
+//! Formats the table of call sites, with the columns of LOCK_PROFILING(9), and histograms.
 
 use std::collections::{BTreeMap, BTreeSet};
 

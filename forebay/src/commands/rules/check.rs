@@ -1,4 +1,4 @@
-//! `forebay rules check`.
+//! `forebay rules check`: checks rule files and prints the findings.
 
 use std::process::ExitCode;
 

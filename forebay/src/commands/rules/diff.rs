@@ -1,4 +1,4 @@
-//! A line-by-line comparison of two lists.
+//! Compares two lists line by line.
 
 /// A line of one list or of both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! `forebay rules explain`.
+//! `forebay rules explain`: shows the steps of rules for a request and its response.
 
 use std::process::ExitCode;
 

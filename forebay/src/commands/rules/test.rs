@@ -1,4 +1,4 @@
-//! `forebay rules test`.
+//! `forebay rules test`: runs test files for rules.
 
 use std::path::Path;
 use std::process::ExitCode;

@@ -1,4 +1,4 @@
-//! A trace of the steps of rules.
+//! Records a trace of the steps of rules.
 
 use std::ops::Range;
 

@@ -1,4 +1,4 @@
-//! Variables that have only a few possible values.
+//! Finds texts that a variable never matches, for variables with only a few possible values.
 
 use super::{Mismatch, TextComparison, without_it};
 use crate::{

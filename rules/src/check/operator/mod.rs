@@ -1,4 +1,4 @@
-//! Checks operators.
+//! Checks operators and their arguments.
 
 mod answer;
 mod arguments;

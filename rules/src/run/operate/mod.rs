@@ -1,4 +1,4 @@
-//! Runs operators.
+//! Runs operators on a message and its state.
 
 mod cookies;
 mod fields;
