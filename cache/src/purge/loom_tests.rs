@@ -106,11 +106,11 @@ fn fill_against(fill: Work, purge: Work) {
     let row = store.row(0);
     let stale = Some(u64::from(STALE) + 1);
     if world.is_done.load(Ordering::Acquire) == 1 {
-        assert_ne!(store.read(&row, KEY), stale, "found after its purge");
+        assert_ne!(store.read(&row, KEY), stale, "a stale response was found after its purge");
     }
     filling.join().unwrap();
     purging.join().unwrap();
-    assert_ne!(store.read(&row, KEY), stale, "it survived its purge");
+    assert_ne!(store.read(&row, KEY), stale, "a stale response survived its purge");
 }
 
 fn one_fill() {
@@ -231,8 +231,8 @@ fn two_records() {
         store_word(&world, &world.second_word, checked, location);
     }
     purging.join().unwrap();
-    assert_ne!(world.second_word.load(Relaxed), live(STALE), "it survived its purge");
-    assert_ne!(world.word.load(Relaxed), live(STALE), "it survived its purge");
+    assert_ne!(world.second_word.load(Relaxed), live(STALE), "a stale response survived its purge");
+    assert_ne!(world.word.load(Relaxed), live(STALE), "a stale response survived its purge");
 }
 
 #[test]
@@ -256,7 +256,7 @@ fn two_purges() {
     let number = world.purge_words();
     filling.join().unwrap();
     assert_eq!(number + purging.join().unwrap(), 3, "each purge has its own number");
-    assert_ne!(world.word.load(Relaxed), live(STALE), "it survived its purge");
+    assert_ne!(world.word.load(Relaxed), live(STALE), "a stale response survived its purge");
     // Both purges can be read, whichever came last.
     for (key, noted) in [(&OURS, number - 1), (&OTHER, 2 - number)] {
         assert!(world.purges.is_newer(noted, |predicate| *predicate == Predicate::Key(key)));
@@ -280,9 +280,12 @@ fn overwritten() {
             world.purges.announce(Predicate::Key(&OTHER));
         })
     });
-    assert!(world.is_ours_purged_since(0), "it was purged, and came through");
+    assert!(world.is_ours_purged_since(0), "a purged key passed the check");
     purges.into_iter().for_each(|purge| purge.join().unwrap());
-    assert!(world.is_ours_purged_since(0), "the ring has come round");
+    assert!(
+        world.is_ours_purged_since(0),
+        "a purge that the ring no longer holds counts as a match"
+    );
 }
 
 #[test]
@@ -311,7 +314,7 @@ fn join_flight(may_join: fn(&World, u64) -> bool) {
     if world.is_done.load(Ordering::Acquire) == 1 {
         let flight = world.word.load(Ordering::Acquire);
         if flight != EMPTY && may_join(&world, (flight - 2) / 4) {
-            assert_ne!((flight - 2) % 4 / 2, u64::from(STALE), "joined a purged flight");
+            assert_ne!((flight - 2) % 4 / 2, u64::from(STALE), "a follower joined a purged flight");
         }
     }
     leading.join().unwrap();

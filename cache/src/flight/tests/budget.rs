@@ -71,7 +71,7 @@ fn a_body_that_has_ended_is_held_only_as_far_as_it_is_not_read() {
     let (full, mut out) = (flights.stats().growing_bytes, Vec::new());
     let mut cx = Context::from_waker(Waker::noop());
     for reader in &mut readers {
-        assert!(flights.stats().growing_bytes == full, "another reader needs it");
+        assert!(flights.stats().growing_bytes == full, "another reader needs the fragments");
         assert!(reader.poll_fragments(&mut cx, 30_000, &mut out).is_ready());
         out.clear();
     }

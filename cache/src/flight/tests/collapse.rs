@@ -79,7 +79,7 @@ fn every_end_of_a_fetch_reaches_its_followers() {
         let mut cx = Context::from_waker(&waker);
         assert!(follower.poll_outcome(&mut cx).is_pending(), "{name}");
         act(lead);
-        assert!(alarm.0.load(Relaxed) >= 1, "{name}: not woken");
+        assert!(alarm.0.load(Relaxed) >= 1, "{name}: the follower was not woken");
         assert_eq!(format!("{:?}", outcome(&mut follower)), expected, "{name}");
         assert_eq!(
             format!("{:?}", outcome(&mut follower)),
@@ -166,7 +166,9 @@ fn a_caller_that_joins_only_arrived_flights_leads_beside_others() {
     check(&flights);
     let second_writer = begin(beside, b"beside", None);
     for terms in [terms, terms_at(0)] {
-        let JoinResult::Follow(follower) = join(terms) else { panic!("it has arrived") };
+        let JoinResult::Follow(follower) = join(terms) else {
+            panic!("a caller does not follow a response that has arrived")
+        };
         assert_eq!(reader(follower).head(), b"alone");
     }
     assert!(writer.is_storing() && second_writer.is_storing());
@@ -255,7 +257,7 @@ fn a_reader_is_woken_once_by_each_change_and_never_without() {
     let mut cx = Context::from_waker(&waker);
     for round in 0..3 {
         assert_eq!(read(&mut reader, &mut cx).1, Poll::Pending);
-        assert_eq!(read(&mut reader, &mut cx).1, Poll::Pending, "asked twice");
+        assert_eq!(read(&mut reader, &mut cx).1, Poll::Pending, "a second poll waits, too");
         assert_eq!(alarm.0.load(Relaxed), round);
         writer.append(b"a").unwrap();
         writer.append(b"b").unwrap();

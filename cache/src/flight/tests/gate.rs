@@ -77,7 +77,9 @@ fn a_gate_decides_whether_a_caller_looks_again_follows_or_leads() {
 fn a_leader_after_a_purge_elsewhere_detaches_the_flight_before_it() {
     let flights = new_flights(config());
     let join = |purges| flights.join(key(b"a", None), terms_at(0), &Scripted::new(true, purges));
-    let JoinResult::Lead(first, follower) = join(1) else { panic!("no leader") };
+    let JoinResult::Lead(first, follower) = join(1) else {
+        panic!("the caller did not become leader")
+    };
     let mut first = begin(first, b"", None);
     let JoinResult::Lead(second, _) = join(2) else { panic!("the first is followed") };
     assert!(!first.is_storing() && matches!(join(2), JoinResult::Follow(_)));
@@ -105,8 +107,12 @@ fn a_purge_detaches_matching_flights_in_all_shards() {
         .collect();
     assert_eq!(flights.detach_where(|primary| primary.starts_with(b"a/")), 100);
     assert_eq!(flights.detach_where(|primary| primary.starts_with(b"a/")), 0);
-    assert_eq!(flights.detach(hash(b"b/1"), b"b/1"), 2, "both variants");
-    assert_eq!(flights.detach(hash(b"b/1"), b"b/3"), 0, "another key of the same hash");
+    assert_eq!(flights.detach(hash(b"b/1"), b"b/1"), 2, "both variants are detached");
+    assert_eq!(
+        flights.detach(hash(b"b/1"), b"b/3"),
+        0,
+        "another key with the same hash is not detached"
+    );
     check(&flights);
     assert_eq!(flights.stats().flight_count, 98);
     for lead in leads.drain(..) {

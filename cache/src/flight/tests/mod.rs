@@ -131,7 +131,7 @@ fn body_of(writer: &BodyWriter) -> Vec<u8> {
 fn outcome(follower: &mut Follower) -> FollowOutcome {
     match follower.poll_outcome(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(outcome) => outcome,
-        Poll::Pending => panic!("no outcome"),
+        Poll::Pending => panic!("the follower has no outcome yet"),
     }
 }
 

@@ -99,7 +99,7 @@ impl Model {
             }
             JoinResult::Lead(lead, follower) => {
                 assert!(!is_stale && followed.is_none(), "{name:?}: two leaders");
-                assert!(self.version >= self.declined_until(&name), "{name:?}: is declined");
+                assert!(self.version >= self.declined_until(&name), "{name:?} is declined");
                 if let Some(purged) = led {
                     self.fetches[purged].registered = false;
                 }
@@ -130,10 +130,10 @@ impl Model {
                 let sequence = self.shelf.renew(&primary, &known);
                 lead.validated(RenewedHead { head: known.head.clone(), sequence });
                 let FollowOutcome::Validated(renewed) = outcome(&mut follower) else {
-                    panic!("no head")
+                    panic!("the outcome is not a validated head")
                 };
                 assert_eq!((renewed.head, renewed.sequence), (known.head, sequence));
-                return assert!(sequence.is_some(), "nothing came between");
+                return assert!(sequence.is_some(), "a record that nothing replaced is renewed");
             }
             _ => {}
         }

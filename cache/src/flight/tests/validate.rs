@@ -16,7 +16,9 @@ fn followers_get_the_new_head_and_no_caller_joins_any_more() {
         lead.validated(RenewedHead { head: Bytes::from_static(b"new head"), sequence });
         let (_other, _) = take_lead(&flights, b"a", None);
         for follower in [&mut first, &mut second] {
-            let FollowOutcome::Validated(renewed) = outcome(follower) else { panic!("no head") };
+            let FollowOutcome::Validated(renewed) = outcome(follower) else {
+                panic!("the outcome is not a validated head")
+            };
             assert_eq!((&renewed.head[..], renewed.sequence), (&b"new head"[..], sequence));
         }
     }

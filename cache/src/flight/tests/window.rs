@@ -76,7 +76,10 @@ fn the_leader_waits_for_its_readers_and_stops_without_any() {
     assert!(writer.poll_room(&mut Context::from_waker(&waker), 0).is_pending());
     drop(read_now(&mut readers[0]));
     let woken = alarm.0.load(Relaxed);
-    assert!(room(&mut writer, 0).is_pending(), "one reader has read nothing yet");
+    assert!(
+        room(&mut writer, 0).is_pending(),
+        "the leader waits for a reader that has read nothing"
+    );
     assert!(writer.poll_room(&mut Context::from_waker(&waker), 0).is_pending());
     drop(read_now(&mut readers[1]));
     assert!(alarm.0.load(Relaxed) > woken, "room does not wake the leader");
@@ -210,7 +213,10 @@ fn a_fill_that_is_given_up_goes_on_to_its_readers() {
     writer.give_up_storing(1000);
     writer.give_up_storing(2000);
     assert!(matches!(join(&flights, b"a", 1099), JoinResult::Declined));
-    assert!(matches!(join(&flights, b"a", 1100), JoinResult::Lead(..)), "the first time counts");
+    assert!(
+        matches!(join(&flights, b"a", 1100), JoinResult::Lead(..)),
+        "the key is declined from the first time"
+    );
     assert!(!writer.is_storing());
     writer.append(b"def").unwrap();
     writer.finish(None);

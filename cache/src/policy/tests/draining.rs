@@ -46,7 +46,7 @@ fn the_most_used_records_of_main_stay_up_to_the_limit() {
     type Case<'a> = (&'a str, &'a [(u8, u64)], &'a [RecordFate]);
     const GOES: RecordFate = RecordFate::Leave;
     let cases: &[Case<'_>] = &[
-        ("nothing was used", &[(0, 500), (0, 500)], &[GOES, GOES]),
+        ("no record was used, so none is moved", &[(0, 500), (0, 500)], &[GOES, GOES]),
         ("all used records fit", &[(1, 300), (0, 200), (3, 500)], &[stays(0), GOES, stays(2)]),
         ("no bytes are no use", &[(0, 0), (1, 500)], &[GOES, stays(0)]),
         ("just so", &[(1, 800), (0, 200)], &[stays(0), GOES]),

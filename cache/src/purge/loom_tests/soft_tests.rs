@@ -77,7 +77,7 @@ fn purge_against(work: Work, purge: Work, is_stored: bool) {
     let worker = run(&store, 1, move |store, row| work(&working, store, row));
     let purger = run(&store, 2, move |store, row| purge(&purging, store, row));
     if soft.world.is_done.load(Ordering::Acquire) == 1 {
-        soft.assert_purged(&store, &row, "unmarked after the acknowledgement");
+        soft.assert_purged(&store, &row, "the record is unmarked after the acknowledgement");
     }
     worker.join().unwrap();
     purger.join().unwrap();

@@ -195,6 +195,6 @@ fn damage_is_a_purge_of_everything() {
     let made = made(SLOTS);
     made.set_sequence(u64::MAX);
     assert_eq!(made.check(u64::MAX, b"a"), clear(u64::MAX));
-    assert_eq!(made.purge(b"a"), 0, "a number that is damaged is not worth a panic");
+    assert_eq!(made.purge(b"a"), 0, "a damaged number causes no panic");
     assert_eq!(made.check(u64::MAX, b"b"), PurgeVerdict::Purged);
 }

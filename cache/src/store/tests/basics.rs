@@ -40,7 +40,7 @@ fn variants_stand_side_by_side_and_go_together() {
             found.variant(value).map(|found| found.head().to_vec())
         }
         Lookup::Miss => None,
-        Lookup::Record(_) => panic!("a record"),
+        Lookup::Record(_) => panic!("the key has no base"),
     };
     assert_eq!(variant(b"html").as_deref(), Some(&b"html"[..]));
     assert_eq!(variant(b"json").as_deref(), Some(&b"json"[..]));
@@ -74,13 +74,13 @@ fn a_validated_record_gets_its_new_head_and_keeps_its_body() {
         let CollapseResult::Leader(leader, mut follower) =
             worker.collapse(b"key", None, Some(known), JoinTerms::at(0))
         else {
-            panic!("no leader");
+            panic!("the caller did not become leader");
         };
         leader.validated(b"new and longer", fresh(), None);
         let mut cx = Context::from_waker(Waker::noop());
         let Poll::Ready(crate::FollowOutcome::Validated(renewed)) = follower.poll_outcome(&mut cx)
         else {
-            panic!("not validated");
+            panic!("the outcome is not a validated head");
         };
         assert_eq!(&renewed.head[..], b"new and longer");
         assert!(renewed.sequence.is_some());
@@ -139,5 +139,5 @@ fn records_that_fill_segments_badly_are_evicted_and_not_moved() {
         let turns = (0..1000).take_while(|_| worker.turn(NOW, |_| ())).count();
         assert!(turns < 1000, "round {round}: {:?}", store.stats());
     }
-    assert_eq!(store.stats().promoted, 0, "nothing was used");
+    assert_eq!(store.stats().promoted, 0, "no record was used, so none is moved");
 }

@@ -85,7 +85,7 @@ impl Made {
             .records
             .index
             .lookup(&inner.records.pins, &inner.records.key(key))
-            .expect("it is stored");
+            .expect("the key is in the index");
         (hit.slot(), hit.word().bits())
     }
 
@@ -388,10 +388,10 @@ fn fragments_and_heads_without_each_other_are_noted() {
     assert!(filling.finish());
     assert_eq!(notes(&store), []);
     let Lookup::Record(head) = worker.lookup(KEY) else {
-        panic!("it is stored");
+        panic!("the key has no record");
     };
     let crate::StoredBody::Long(long) = head.body() else {
-        panic!("it is long");
+        panic!("the body is not stored in fragments");
     };
     drop(head);
     worker.inner.records.remove_fragments(long.id(), 2);
@@ -417,10 +417,10 @@ fn very_many_fragments_are_demoted_in_slices() {
     while worker.turn(NOW, |_| ()) {}
     assert!(put(&worker, KEY, b"head", &vec![7; 4 << 20]));
     let Lookup::Record(head) = worker.lookup(KEY) else {
-        panic!("it is stored");
+        panic!("the key has no record");
     };
     let crate::StoredBody::Long(long) = head.body() else {
-        panic!("it is long");
+        panic!("the body is not stored in fragments");
     };
     drop(head);
     let inner = &worker.inner;
@@ -444,7 +444,7 @@ fn very_many_fragments_are_demoted_in_slices() {
         "some fragments are left for the next turn"
     );
     while worker.turn(NOW, |_| ()) {}
-    assert!((0..count).all(|number| uses(number) == Some(0)), "they leave next");
+    assert!((0..count).all(|number| uses(number) == Some(0)), "the fragments are evicted next");
 }
 
 #[test]

@@ -81,7 +81,7 @@ fn get(worker: &StoreWorker, key: &[u8]) -> Option<(Vec<u8>, Vec<u8>)> {
     match worker.lookup(key) {
         Lookup::Miss => None,
         Lookup::Record(found) => read(worker, &found),
-        Lookup::Base(_) => panic!("a base"),
+        Lookup::Base(_) => panic!("the key has a base"),
     }
 }
 

@@ -62,7 +62,7 @@ fn a_tool_finds_what_a_server_has_stored() {
     assert_eq!((listed.key, listed.kind, listed.uses), (&b"key"[..], RecordKind::Whole, 0));
     assert_eq!((listed.stale_from, listed.is_soft), (NOW + 3600, false));
     assert!(get(&worker, b"key").is_some());
-    assert_eq!(reader.get(b"key").unwrap().listed().uses, 1, "a use is seen, and not made");
+    assert_eq!(reader.get(b"key").unwrap().listed().uses, 1, "the reader sees uses and adds none");
 
     let long = reader.get(b"long").unwrap().long_body().unwrap();
     let fragments = long.fragments(0..long.bytes());
@@ -252,7 +252,7 @@ fn a_key_that_is_replaced_during_a_listing_is_listed_once() {
         }
         ControlFlow::Continue(())
     });
-    assert_eq!(listed, [(key.clone().into_bytes(), 3)], "the old version only");
+    assert_eq!(listed, [(key.clone().into_bytes(), 3)], "only the old version is listed");
     assert_eq!(list(&reader), BTreeMap::from([(key.into_bytes(), (RecordKind::Whole, 5))]));
 }
 

@@ -36,7 +36,7 @@ fn read(reader: &mut BodyReader, bytes_max: u64) -> (ReadEvent, Vec<u8>) {
     let mut cx = Context::from_waker(Waker::noop());
     match reader.poll_fragments(&mut cx, bytes_max, &mut fragments) {
         Poll::Ready(event) => (event, fragments.concat()),
-        Poll::Pending => panic!("the reader waits"),
+        Poll::Pending => panic!("the reader has nothing to read"),
     }
 }
 
@@ -115,9 +115,9 @@ fn handles_on_drained_segments_are_copied_or_lost_and_used_records_stay() {
         .map(|number| {
             let key = format!("lent{number}");
             assert!(put(&worker, key.as_bytes(), b"head", &body(number, 20_000)), "{key}");
-            get(&worker, b"used").expect("it is used");
+            get(&worker, b"used").expect("a used record is stored");
             let Lookup::Record(found) = worker.lookup(key.as_bytes()) else {
-                panic!("{key} is not there");
+                panic!("{key} is not stored");
             };
             found.pin_body(0..20_000, number as u64)
         })
@@ -126,7 +126,7 @@ fn handles_on_drained_segments_are_copied_or_lost_and_used_records_stay() {
     for number in 0..600_usize {
         let key = format!("more{number}");
         assert!(put(&worker, key.as_bytes(), b"head", &body(number, 20_000)), "{key}");
-        get(&worker, b"used").expect("it is used");
+        get(&worker, b"used").expect("a used record is stored");
         while worker.turn(NOW, |tag| told.push(tag)) {}
     }
     let lost: Vec<_> = (0..600).filter(|number| lent[*number as usize].is_revoked()).collect();
@@ -154,13 +154,13 @@ fn segments_of_which_something_is_lent_are_passed_over() {
     assert!(put(&worker, b"lent", b"head", &body(7, 20_000)));
     let lent = {
         let Lookup::Record(found) = worker.lookup(b"lent") else {
-            panic!("it is stored");
+            panic!("the key has no record");
         };
         [found.pin_body(0..10_000, 1), found.pin_body(10_000..20_000, 1)]
     };
     for number in 0..4000_usize {
         assert!(put(&worker, format!("more{number}").as_bytes(), b"head", &body(number, 20_000)));
-        while worker.turn(NOW, |tag| panic!("{tag} lost its piece")) {}
+        while worker.turn(NOW, |tag| panic!("connection {tag} lost its body")) {}
     }
     assert_eq!(store.stats().copied_out, 0, "the pinned segment was never chosen");
     drop(lent);
@@ -176,7 +176,7 @@ fn lender(store: &Store, count: usize) -> (StoreWorker, Vec<crate::BodyHandle>) 
         let key = format!("lent{number}");
         assert!(put(&worker, key.as_bytes(), b"head", &body(number, 20_000)), "{key}");
         let Lookup::Record(found) = worker.lookup(key.as_bytes()) else {
-            panic!("{key} is not there");
+            panic!("{key} is not stored");
         };
         found.pin_body(0..20_000, number as u64)
     });
@@ -196,7 +196,7 @@ fn requested_handles_are_copied_out_in_slices() {
     let mut turns = 0;
     while is_asked() {
         let before = store.stats().copied_bytes;
-        let goes_on = worker.turn(NOW, |tag| panic!("{tag} lost its piece"));
+        let goes_on = worker.turn(NOW, |tag| panic!("connection {tag} lost its body"));
         let copied = store.stats().copied_bytes - before;
         assert!(copied <= 256 * 1024 + 20_000, "{copied} in one turn");
         assert!(
@@ -263,7 +263,7 @@ fn a_pin_owner_that_never_answers_stops_the_others_for_a_while_only() {
     let (_lender, lent) = lender(&store, 1);
     worker.empty();
     assert!(put(&worker, b"used", b"head", &body(0, 1000)));
-    get(&worker, b"used").expect("it is there");
+    get(&worker, b"used").expect("the record is stored");
     worker.inner.appender.seal(SegmentQueue::Small);
     // SAFETY: the row belongs to this participant, which keeps the claimed segments open to the end
     // of the test.
@@ -277,7 +277,7 @@ fn a_pin_owner_that_never_answers_stops_the_others_for_a_while_only() {
         assert_eq!(worker.inner.reclaim_slice(now), SliceOutcome::Nothing);
         assert_eq!((store.phases().free, store.phases().draining), (0, 2));
     }
-    get(&worker, b"used").expect("it is still there");
+    get(&worker, b"used").expect("the record is still stored");
     let mut slices = 0;
     while store.phases().free == 0 {
         worker.inner.reclaim_slice(NOW + 2);
@@ -311,7 +311,7 @@ fn a_long_body_waits_for_room_that_others_are_about_to_give_up() {
     // A worker that is asked to revoke its handles does so in its next turn.
     while other.turn(NOW, |_| ()) {}
     drop(lent);
-    assert!(filling.try_finish().expect("there is room"), "it is stored");
+    assert!(filling.try_finish().expect("there is room"), "the body is stored");
     assert_eq!(get(&worker, b"long"), Some((b"head".to_vec(), bytes)));
     assert_sound(&store);
 }

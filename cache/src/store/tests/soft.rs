@@ -38,7 +38,7 @@ fn is_soft(worker: &StoreWorker) -> Option<bool> {
     match worker.lookup(KEY) {
         Lookup::Miss => None,
         Lookup::Record(found) => Some(found.is_soft()),
-        Lookup::Base(_) => panic!("a base"),
+        Lookup::Base(_) => panic!("the key has a base"),
     }
 }
 
@@ -171,7 +171,7 @@ fn a_renewal_takes_the_mark_of_older_soft_purges_only() {
         let CollapseResult::Leader(leader, _) =
             leader_worker.collapse(KEY, None, Some(known), JoinTerms::at(0))
         else {
-            panic!("no leader");
+            panic!("the caller did not become leader");
         };
         if is_newer {
             assert_eq!(purger.purge_softly(KEY).unwrap().records, 1);
@@ -193,7 +193,7 @@ fn a_renewal_that_fails_leaves_a_record_that_can_be_marked() {
         let CollapseResult::Leader(leader, _) =
             worker.collapse(KEY, None, Some(known), JoinTerms::at(0))
         else {
-            panic!("no leader");
+            panic!("the caller did not become leader");
         };
         if !is_too_long {
             assert_eq!(purger.purge_softly(KEY).unwrap().records, 1);
@@ -230,7 +230,7 @@ fn a_follower_of_a_validation_during_a_purge_finds_no_purged_record() {
         let CollapseResult::Leader(leader, _) =
             leading.collapse(KEY, None, Some(known), JoinTerms::at(0))
         else {
-            panic!("no leader");
+            panic!("the caller did not become leader");
         };
         let follow = || match purger.collapse(KEY, None, None, JoinTerms::at(0)) {
             CollapseResult::Follower(follower) => follower,
@@ -245,7 +245,7 @@ fn a_follower_of_a_validation_during_a_purge_finds_no_purged_record() {
             let CollapseResult::Follower(follower) =
                 purger.collapse(KEY, None, Some(known), JoinTerms::at(0))
             else {
-                panic!("no follower");
+                panic!("the caller did not become follower");
             };
             leader.validated(b"new", fresh(), None);
             assert_eq!(inner.records.purge_key(hash, KEY), 1);
@@ -254,10 +254,10 @@ fn a_follower_of_a_validation_during_a_purge_finds_no_purged_record() {
         let mut cx = Context::from_waker(Waker::noop());
         let Poll::Ready(crate::FollowOutcome::Validated(renewed)) = follower.poll_outcome(&mut cx)
         else {
-            panic!("not validated");
+            panic!("the outcome is not a validated head");
         };
         let found = renewed.version().and_then(|known| purger.find_version(KEY, None, known));
-        assert!(found.is_none(), "{is_out_first}: found after its purge");
+        assert!(found.is_none(), "{is_out_first}: the record was found after its purge");
         assert_eq!(renewed.version().is_none(), is_out_first);
         assert_eq!(is_soft(&purger), None, "{is_out_first}");
         assert_sound(&store);

@@ -41,7 +41,7 @@ fn a_request_that_is_revalidated_is_one_use() {
     let CollapseResult::Leader(leader, _) =
         worker.collapse(KEY, None, Some(known), JoinTerms::at(0))
     else {
-        panic!("no leader");
+        panic!("the caller did not become leader");
     };
     leader.validated(b"new", fresh(), None);
     assert_eq!(get(&worker, KEY).expect("stored").0, b"new");
@@ -53,10 +53,10 @@ fn a_record_counts_as_used_when_it_is_sent_but_not_when_it_is_only_found() {
     let (_store, worker) = open(64 << 20);
     assert!(put(&worker, KEY, b"head", &basics::body(1, 300_000)));
     let Lookup::Record(found) = worker.lookup(KEY) else {
-        panic!("a record");
+        panic!("the key has no record");
     };
     let crate::StoredBody::Long(long) = found.body() else {
-        panic!("it is long");
+        panic!("the body is not stored in fragments");
     };
     let fragment = crate::store::long::fragment_key(long.id(), 0);
     assert!(worker.has_fragments(&long, 0..300_000));
@@ -74,7 +74,7 @@ fn a_new_variant_of_a_known_resource_is_new() {
     assert_eq!(queue(Some(&base(b"one"))), SegmentQueue::Small);
     put_variant(&worker, b"one");
     for (name, base, expected) in [
-        ("the same", Some(base(b"one")), SegmentQueue::Main),
+        ("the same variant", Some(base(b"one")), SegmentQueue::Main),
         ("another", Some(base(b"two")), SegmentQueue::Small),
         (
             "other names",
@@ -113,7 +113,7 @@ fn a_variant_that_left_unused_is_known_when_it_comes_back() {
     let before = store.stats().ghost_hits;
     assert_eq!(queue(b"three"), SegmentQueue::Small, "this variant was never stored");
     assert_eq!(queue(b"one"), SegmentQueue::Main, "this variant left unused");
-    assert_eq!(queue(b"one"), SegmentQueue::Small, "its ghost is gone");
+    assert_eq!(queue(b"one"), SegmentQueue::Small, "the ghost of this variant was removed");
     assert_eq!(store.stats().ghost_hits, before + 1);
 }
 
@@ -123,10 +123,10 @@ fn fragments_leave_no_ghosts() {
     let (_store, worker) = open(64 << 20);
     assert!(put(&worker, KEY, b"head", &basics::body(1, 300_000)));
     let Lookup::Record(found) = worker.lookup(KEY) else {
-        panic!("a record");
+        panic!("the key has no record");
     };
     let crate::StoredBody::Long(long) = found.body() else {
-        panic!("it is long");
+        panic!("the body is not stored in fragments");
     };
     let inner = &worker.inner;
     let ghost = |key: &[u8]| {
