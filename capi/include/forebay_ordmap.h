@@ -359,7 +359,7 @@ typedef struct {
    */
   uint64_t free_chunks;
   /**
-   * The number of problems.
+   * The number of problems that were found.
    */
   uint64_t findings;
 } forebay_check_report;
@@ -448,7 +448,7 @@ typedef struct {
    */
   uint64_t change_count;
   /**
-   * How often a shard was repaired because a process had died during a change.
+   * How often a shard was repaired after a process had died while it held the shard's lock.
    */
   uint64_t repair_count;
   /**
@@ -897,15 +897,15 @@ forebay_code forebay_map_estimate(const forebay_map *map,
                                   uint64_t *count);
 
 /**
- * Moves up to the next entry, and shows it in `item`, which may be null. The first call moves to
- * the lowest entry. The item is valid until the range moves or is closed. `FOREBAY_CODE_ABSENT`:
- * there is no further entry, and the range has ended in both directions.
+ * Moves up to the next entry, and shows it in `item`, which may be null. A new range moves to its
+ * lowest entry. The item is valid until the range moves or is closed. `FOREBAY_CODE_ABSENT`: there
+ * is no further entry, and the range has ended in both directions.
  */
 forebay_code forebay_range_next(forebay_range *range, forebay_item *item);
 
 /**
- * Moves down to the next entry. If it is the first call, moves to the highest entry. In all else
- * it is like `forebay_range_next`.
+ * Moves down to the next entry. A new range moves to its highest entry. The item and the code are
+ * as for `forebay_range_next`.
  */
 forebay_code forebay_range_previous(forebay_range *range, forebay_item *item);
 
@@ -938,15 +938,15 @@ forebay_code forebay_map_scan_prefix(const forebay_map *map,
                                      forebay_scan **scan);
 
 /**
- * Moves up to the next entry, and shows a copy in `item`, which may be null. The first call moves
- * to the lowest entry. The copy is valid until the scan moves or is closed. `FOREBAY_CODE_ABSENT`:
+ * Moves up to the next entry, and shows a copy in `item`, which may be null. A new scan moves to
+ * its lowest entry. The copy is valid until the scan moves or is closed. `FOREBAY_CODE_ABSENT`:
  * there is no further entry, and the scan has ended in both directions.
  */
 forebay_code forebay_scan_next(forebay_scan *scan, forebay_item *item);
 
 /**
- * Moves down to the next entry. If it is the first call, moves to the highest entry. In all else
- * it is like `forebay_scan_next`.
+ * Moves down to the next entry. A new scan moves to its highest entry. The item and the code are
+ * as for `forebay_scan_next`.
  */
 forebay_code forebay_scan_previous(forebay_scan *scan, forebay_item *item);
 

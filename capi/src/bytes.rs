@@ -88,7 +88,8 @@ impl AbiItem {
 }
 
 impl AbiBound {
-    /// The end as a Rust bound; unbounded if the pointer is null.
+    /// Returns an end of a range as a Rust bound, which is unbounded if `bound` is null. `what` is
+    /// the name of the argument.
     ///
     /// # Safety
     /// As [`AbiBytes::read`], for the key of a bound that has an end.
@@ -100,7 +101,7 @@ impl AbiBound {
             return Ok(StdBound::Unbounded);
         };
         let key = || {
-            // SAFETY: the contract is the same.
+            // SAFETY: the caller meets the same contract.
             unsafe { key.read(what) }
         };
         match *kind {

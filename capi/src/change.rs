@@ -27,9 +27,9 @@ pub unsafe extern "C" fn forebay_map_put(
     was_there: Option<&mut MaybeUninit<u8>>,
 ) -> Code {
     guard(|| {
-        // SAFETY: the contract is the same.
+        // SAFETY: the caller meets the same contract.
         let key = unsafe { key.read("key")? };
-        // SAFETY: the contract is the same.
+        // SAFETY: the caller meets the same contract.
         let value = unsafe { value.read("value")? };
         let was = require(map, "map")?.inner.what.insert(key, value)?;
         write_if_wanted(was_there, was.into());
@@ -48,9 +48,9 @@ pub unsafe extern "C" fn forebay_map_put_if_absent(
     value: AbiBytes,
 ) -> Code {
     guard(|| {
-        // SAFETY: the contract is the same.
+        // SAFETY: the caller meets the same contract.
         let key = unsafe { key.read("key")? };
-        // SAFETY: the contract is the same.
+        // SAFETY: the caller meets the same contract.
         let value = unsafe { value.read("value")? };
         let map = &require(map, "map")?.inner.what;
         Ok(done(map.compare_and_insert(key, ExpectedState::Absent, value)?))
@@ -71,11 +71,11 @@ pub unsafe extern "C" fn forebay_map_put_if_value(
     value: AbiBytes,
 ) -> Code {
     guard(|| {
-        // SAFETY: the contract is the same.
+        // SAFETY: the caller meets the same contract.
         let key = unsafe { key.read("key")? };
-        // SAFETY: the contract is the same.
+        // SAFETY: the caller meets the same contract.
         let expected = unsafe { expected.read("expected")? };
-        // SAFETY: the contract is the same.
+        // SAFETY: the caller meets the same contract.
         let value = unsafe { value.read("value")? };
         let map = &require(map, "map")?.inner.what;
         Ok(done(map.compare_and_insert(key, ExpectedState::Value(expected), value)?))
@@ -96,7 +96,7 @@ pub unsafe extern "C" fn forebay_map_put_if_same(
     value: AbiBytes,
 ) -> Code {
     guard(|| {
-        // SAFETY: the contract is the same.
+        // SAFETY: the caller meets the same contract.
         let value = unsafe { value.read("value")? };
         let (map, entry) = pair(map, entry)?;
         Ok(done(map.compare_and_insert(entry.key(), ExpectedState::Entry(entry), value)?))
@@ -110,7 +110,7 @@ pub unsafe extern "C" fn forebay_map_put_if_same(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn forebay_map_remove(map: Option<&MapHandle>, key: AbiBytes) -> Code {
     guard(|| {
-        // SAFETY: the contract is the same.
+        // SAFETY: the caller meets the same contract.
         let key = unsafe { key.read("key")? };
         let was_there = require(map, "map")?.inner.what.remove(key)?;
         Ok(if was_there { Code::Ok } else { Code::Absent })
@@ -129,9 +129,9 @@ pub unsafe extern "C" fn forebay_map_remove_if_value(
     expected: AbiBytes,
 ) -> Code {
     guard(|| {
-        // SAFETY: the contract is the same.
+        // SAFETY: the caller meets the same contract.
         let key = unsafe { key.read("key")? };
-        // SAFETY: the contract is the same.
+        // SAFETY: the caller meets the same contract.
         let expected = unsafe { expected.read("expected")? };
         let map = &require(map, "map")?.inner.what;
         Ok(done(map.compare_and_remove(key, ExpectedState::Value(expected))?))

@@ -85,7 +85,7 @@ pub unsafe extern "C" fn forebay_cursor_at_or_above(
     key: AbiBytes,
     item: Option<&mut MaybeUninit<AbiItem>>,
 ) -> Code {
-    // SAFETY: the contract is the same.
+    // SAFETY: the caller meets the same contract.
     unsafe { sought(cursor, key, item, |cursor, key| cursor.at_or_above(key)) }
 }
 
@@ -99,7 +99,7 @@ pub unsafe extern "C" fn forebay_cursor_above(
     key: AbiBytes,
     item: Option<&mut MaybeUninit<AbiItem>>,
 ) -> Code {
-    // SAFETY: the contract is the same.
+    // SAFETY: the caller meets the same contract.
     unsafe { sought(cursor, key, item, |cursor, key| cursor.above(key)) }
 }
 
@@ -113,7 +113,7 @@ pub unsafe extern "C" fn forebay_cursor_at_or_below(
     key: AbiBytes,
     item: Option<&mut MaybeUninit<AbiItem>>,
 ) -> Code {
-    // SAFETY: the contract is the same.
+    // SAFETY: the caller meets the same contract.
     unsafe { sought(cursor, key, item, |cursor, key| cursor.at_or_below(key)) }
 }
 
@@ -127,7 +127,7 @@ pub unsafe extern "C" fn forebay_cursor_below(
     key: AbiBytes,
     item: Option<&mut MaybeUninit<AbiItem>>,
 ) -> Code {
-    // SAFETY: the contract is the same.
+    // SAFETY: the caller meets the same contract.
     unsafe { sought(cursor, key, item, |cursor, key| cursor.below(key)) }
 }
 
@@ -199,8 +199,8 @@ unsafe fn sought(
     go: impl for<'c> FnOnce(&'c mut InnerCursor, &[u8]) -> Result<ShownEntry<'c>, MapError>,
 ) -> Code {
     guard(|| {
-        // SAFETY: the contract is the same. If `key` is the key that the cursor shows, it stays
-        // readable until the cursor holds the entry to which it moves.
+        // SAFETY: the caller meets the same contract. If `key` is the key that the cursor shows, it
+        // stays readable until the cursor holds the entry to which it moves.
         let key = unsafe { key.read("key")? };
         Ok(shown(go(&mut require(cursor, "cursor")?.0.what, key)?, item))
     })

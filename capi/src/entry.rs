@@ -1,4 +1,4 @@
-//! Held entries.
+//! Functions of held entries.
 
 use std::mem::MaybeUninit;
 

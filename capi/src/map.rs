@@ -1,4 +1,4 @@
-//! Maps: reads of single keys.
+//! Functions that read single keys of a map.
 
 use std::cell::RefCell;
 use std::mem::MaybeUninit;
@@ -51,7 +51,7 @@ pub unsafe extern "C" fn forebay_map_get(
     item: Option<&mut MaybeUninit<AbiItem>>,
 ) -> Code {
     guard(|| {
-        // SAFETY: the contract is the same.
+        // SAFETY: the caller meets the same contract.
         let key = unsafe { key.read("key")? };
         let inner = &require(map, "map")?.inner;
         let place = require(entry, "entry")?;
@@ -81,7 +81,7 @@ pub unsafe extern "C" fn forebay_map_read(
     value_len: Option<&mut MaybeUninit<usize>>,
 ) -> Code {
     guard(|| {
-        // SAFETY: the contract is the same.
+        // SAFETY: the caller meets the same contract.
         let key = unsafe { key.read("key")? };
         let map = require(map, "map")?;
         let place = require(value_len, "value_len")?;
@@ -115,7 +115,7 @@ pub unsafe extern "C" fn forebay_map_read(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn forebay_map_contains(map: Option<&MapHandle>, key: AbiBytes) -> Code {
     guard(|| {
-        // SAFETY: the contract is the same.
+        // SAFETY: the caller meets the same contract.
         let key = unsafe { key.read("key")? };
         let is_there = require(map, "map")?.inner.what.contains(key)?;
         Ok(if is_there { Code::Ok } else { Code::Absent })

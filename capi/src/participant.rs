@@ -61,7 +61,7 @@ pub struct AbiCheckReport {
     pub waiting: u64,
     /// The number of chunks of 16 KiB that no map owns.
     pub free_chunks: u64,
-    /// The number of problems.
+    /// The number of problems that were found.
     pub findings: u64,
 }
 
@@ -132,12 +132,12 @@ pub unsafe extern "C" fn forebay_participant_map(
     map: Option<&mut MaybeUninit<*mut MapHandle>>,
 ) -> Code {
     guard(|| {
-        // SAFETY: the contract is the same.
+        // SAFETY: the caller meets the same contract.
         let name = unsafe { name_of(name)? };
         let options = if options.is_null() {
             AbiOptions::default()
         } else {
-            // SAFETY: the contract is the same.
+            // SAFETY: the caller meets the same contract.
             unsafe { sized::read(options, "options")? }
         };
         let budget_bytes = Some(options.budget_bytes).filter(|bytes| *bytes > 0);
@@ -164,7 +164,7 @@ pub unsafe extern "C" fn forebay_participant_existing_map(
     map: Option<&mut MaybeUninit<*mut MapHandle>>,
 ) -> Code {
     guard(|| {
-        // SAFETY: the contract is the same.
+        // SAFETY: the caller meets the same contract.
         let name = unsafe { name_of(name)? };
         let place = require(map, "map")?;
         let inner = WithParticipant::new(&require(participant, "participant")?.0, |participant| {
@@ -203,9 +203,9 @@ pub unsafe extern "C" fn forebay_participant_map_name(
         let place = name.cast::<u8>();
         // SAFETY: the buffer has room for the name and one more byte (checked, and contract).
         unsafe { std::ptr::copy_nonoverlapping(found.as_ptr(), place, found.len()) };
-        // SAFETY: as above.
+        // SAFETY: the buffer has room for the name and one more byte (checked, and contract).
         let end = unsafe { place.add(found.len()) };
-        // SAFETY: as above.
+        // SAFETY: the buffer has room for this byte after the name (checked, and contract).
         unsafe { end.write(0) };
         Ok(Code::Ok)
     })
@@ -236,7 +236,7 @@ pub unsafe extern "C" fn forebay_participant_check(
             free_chunks: found.free_chunks,
             findings: found.findings.len() as u64,
         };
-        // SAFETY: the contract is the same.
+        // SAFETY: the caller meets the same contract.
         unsafe { sized::write(report, &answer, "report")? };
         let Some(first) = found.findings.first() else { return Ok(Code::Ok) };
         let message = format!("map {:?}: {} ({:#x})", first.map, first.what, first.at);

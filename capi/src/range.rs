@@ -29,9 +29,9 @@ pub unsafe extern "C" fn forebay_map_range(
     range: Option<&mut MaybeUninit<*mut RangeHandle>>,
 ) -> Code {
     guard(|| {
-        // SAFETY: the contract is the same.
+        // SAFETY: the caller meets the same contract.
         let low = unsafe { AbiBound::read(low, "low")? };
-        // SAFETY: the contract is the same.
+        // SAFETY: the caller meets the same contract.
         let high = unsafe { AbiBound::read(high, "high")? };
         let inner = &require(map, "map")?.inner;
         let place = require(range, "range")?;
@@ -52,7 +52,7 @@ pub unsafe extern "C" fn forebay_map_prefix(
     range: Option<&mut MaybeUninit<*mut RangeHandle>>,
 ) -> Code {
     guard(|| {
-        // SAFETY: the contract is the same.
+        // SAFETY: the caller meets the same contract.
         let prefix = unsafe { prefix.read("prefix")? };
         let inner = &require(map, "map")?.inner;
         let place = require(range, "range")?;
@@ -76,9 +76,9 @@ pub unsafe extern "C" fn forebay_map_estimate(
     count: Option<&mut MaybeUninit<u64>>,
 ) -> Code {
     guard(|| {
-        // SAFETY: the contract is the same.
+        // SAFETY: the caller meets the same contract.
         let low = unsafe { AbiBound::read(low, "low")? };
-        // SAFETY: the contract is the same.
+        // SAFETY: the caller meets the same contract.
         let high = unsafe { AbiBound::read(high, "high")? };
         let map = &require(map, "map")?.inner.what;
         write_required(count, "count", map.estimate((low, high))?)?;
@@ -86,9 +86,9 @@ pub unsafe extern "C" fn forebay_map_estimate(
     })
 }
 
-/// Moves up to the next entry, and shows it in `item`, which may be null. The first call moves to
-/// the lowest entry. The item is valid until the range moves or is closed. `FOREBAY_CODE_ABSENT`:
-/// there is no further entry, and the range has ended in both directions.
+/// Moves up to the next entry, and shows it in `item`, which may be null. A new range moves to its
+/// lowest entry. The item is valid until the range moves or is closed. `FOREBAY_CODE_ABSENT`: there
+/// is no further entry, and the range has ended in both directions.
 #[unsafe(no_mangle)]
 pub extern "C" fn forebay_range_next(
     range: Option<&mut RangeHandle>,
@@ -97,8 +97,8 @@ pub extern "C" fn forebay_range_next(
     guard(|| Ok(shown(require(range, "range")?.0.what.next()?, item)))
 }
 
-/// Moves down to the next entry. If it is the first call, moves to the highest entry. In all else
-/// it is like `forebay_range_next`.
+/// Moves down to the next entry. A new range moves to its highest entry. The item and the code are
+/// as for `forebay_range_next`.
 #[unsafe(no_mangle)]
 pub extern "C" fn forebay_range_previous(
     range: Option<&mut RangeHandle>,

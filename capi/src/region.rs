@@ -83,9 +83,9 @@ pub unsafe extern "C" fn forebay_region_open(
     region: Option<&mut MaybeUninit<*mut RegionHandle>>,
 ) -> Code {
     guard(|| {
-        // SAFETY: the contract is the same.
+        // SAFETY: the caller meets the same contract.
         let path = unsafe { path_of(path)? };
-        // SAFETY: the contract is the same.
+        // SAFETY: the caller meets the same contract.
         let config = unsafe { sized::read(config, "config")? };
         opened(OrdRegion::open_or_create(path, &config.sizes()), region)
     })
@@ -102,7 +102,7 @@ pub unsafe extern "C" fn forebay_region_attach(
     region: Option<&mut MaybeUninit<*mut RegionHandle>>,
 ) -> Code {
     guard(|| {
-        // SAFETY: the contract is the same.
+        // SAFETY: the caller meets the same contract.
         let path = unsafe { path_of(path)? };
         opened(OrdRegion::attach(path), region)
     })

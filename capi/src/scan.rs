@@ -28,9 +28,9 @@ pub unsafe extern "C" fn forebay_map_scan(
     scan: Option<&mut MaybeUninit<*mut ScanHandle>>,
 ) -> Code {
     guard(|| {
-        // SAFETY: the contract is the same.
+        // SAFETY: the caller meets the same contract.
         let low = unsafe { AbiBound::read(low, "low")? };
-        // SAFETY: the contract is the same.
+        // SAFETY: the caller meets the same contract.
         let high = unsafe { AbiBound::read(high, "high")? };
         let inner = &require(map, "map")?.inner;
         let place = require(scan, "scan")?;
@@ -51,7 +51,7 @@ pub unsafe extern "C" fn forebay_map_scan_prefix(
     scan: Option<&mut MaybeUninit<*mut ScanHandle>>,
 ) -> Code {
     guard(|| {
-        // SAFETY: the contract is the same.
+        // SAFETY: the caller meets the same contract.
         let prefix = unsafe { prefix.read("prefix")? };
         let inner = &require(map, "map")?.inner;
         let place = require(scan, "scan")?;
@@ -60,8 +60,8 @@ pub unsafe extern "C" fn forebay_map_scan_prefix(
     })
 }
 
-/// Moves up to the next entry, and shows a copy in `item`, which may be null. The first call moves
-/// to the lowest entry. The copy is valid until the scan moves or is closed. `FOREBAY_CODE_ABSENT`:
+/// Moves up to the next entry, and shows a copy in `item`, which may be null. A new scan moves to
+/// its lowest entry. The copy is valid until the scan moves or is closed. `FOREBAY_CODE_ABSENT`:
 /// there is no further entry, and the scan has ended in both directions.
 #[unsafe(no_mangle)]
 pub extern "C" fn forebay_scan_next(
@@ -71,8 +71,8 @@ pub extern "C" fn forebay_scan_next(
     guard(|| Ok(copied(require(scan, "scan")?.0.what.next()?, item)))
 }
 
-/// Moves down to the next entry. If it is the first call, moves to the highest entry. In all else
-/// it is like `forebay_scan_next`.
+/// Moves down to the next entry. A new scan moves to its highest entry. The item and the code are
+/// as for `forebay_scan_next`.
 #[unsafe(no_mangle)]
 pub extern "C" fn forebay_scan_previous(
     scan: Option<&mut ScanHandle>,

@@ -40,13 +40,13 @@ unsafe fn size_of_given<T: SizedStruct>(given: *const T, what: &str) -> Result<u
 /// # Safety
 /// `given` is null, or as many bytes from it on can be read as its first word says.
 pub(crate) unsafe fn read<T: SizedStruct>(given: *const T, what: &str) -> Result<T, CallFailure> {
-    // SAFETY: the contract is the same.
+    // SAFETY: the caller meets the same contract.
     let size = unsafe { size_of_given(given, what)? };
     let known = size.min(size_of::<T>());
     for index in known..size {
         // SAFETY: the byte is among those that can be read (contract).
         let place = unsafe { given.cast::<u8>().add(index) };
-        // SAFETY: as above.
+        // SAFETY: the byte is among those that can be read (contract).
         let byte = unsafe { place.read() };
         if byte != 0 {
             let message = format!(
@@ -73,7 +73,7 @@ pub(crate) unsafe fn write<T: SizedStruct>(
     answer: &T,
     what: &str,
 ) -> Result<(), CallFailure> {
-    // SAFETY: the contract is the same.
+    // SAFETY: the caller meets the same contract.
     let size = unsafe { size_of_given(place, what)? };
     let mut bytes = [0_u8; STRUCT_BYTES_MAX];
     const { assert!(size_of::<T>() <= STRUCT_BYTES_MAX) };

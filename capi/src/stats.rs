@@ -27,7 +27,7 @@ pub struct AbiStats {
     pub evicted_count: u64,
     /// The number of changes since the map was created.
     pub change_count: u64,
-    /// How often a shard was repaired because a process had died during a change.
+    /// How often a shard was repaired after a process had died while it held the shard's lock.
     pub repair_count: u64,
     /// Bytes of the hint table; 0: the map has none.
     pub hint_bytes: u64,
@@ -60,7 +60,7 @@ pub unsafe extern "C" fn forebay_map_stats(map: Option<&MapHandle>, stats: *mut 
             hint_bytes: found.hint_bytes,
             shard_count: found.shard_count,
         };
-        // SAFETY: the contract is the same.
+        // SAFETY: the caller meets the same contract.
         unsafe { sized::write(stats, &answer, "stats")? };
         Ok(Code::Ok)
     })

@@ -75,9 +75,9 @@ impl fmt::Display for MapError {
             MapError::Busy => {
                 out.write_str("timed out waiting for the map's lock; its owner may be stopped")
             }
-            MapError::Forked => {
-                out.write_str("the participant belongs to the parent process; join in this process")
-            }
+            MapError::Forked => out.write_str(
+                "the participant belongs to the parent process; join the region in this process",
+            ),
             MapError::Damaged { what } => {
                 write!(out, "the region is corrupt ({what}); stop using it")
             }

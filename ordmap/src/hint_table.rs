@@ -33,7 +33,7 @@ pub(crate) const BUCKET_WORDS: usize = 8;
 /// Bytes of a bucket.
 pub(crate) const BUCKET_BYTES: u64 = BUCKET_WORDS as u64 * 8;
 
-/// Every byte of the word is 1.
+/// A word whose bytes are all 1. Multiplied by a byte, it repeats the byte in a word.
 const ONES: u64 = 0x0101_0101_0101_0101;
 const HIGHS: u64 = 0x80 * ONES;
 

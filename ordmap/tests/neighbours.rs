@@ -64,7 +64,7 @@ struct History {
     value_bytes: usize,
     /// The key that comes or goes.
     changes: Vec<usize>,
-    /// A bit for each key; first the keys at the beginning.
+    /// The keys that exist before the first change and after each change, with a bit for each key.
     states: Vec<u32>,
     /// How many changes have begun, and how many are visible to all.
     begun: AtomicUsize,

@@ -79,7 +79,7 @@ fn run(cli: &Cli) -> Result<bool, Box<dyn std::error::Error>> {
     }
     print!("{}", report::table(&rows, cli.threads));
     for row in rows.iter().filter(|row| !row.is_met) {
-        println!("\nWRONG: {} must be {}", row.name, row.expected);
+        println!("\nWRONG: the count of \"{}\" must be {}", row.name, row.expected);
     }
     if let Some(path) = &cli.json {
         let text = serde_json::to_string_pretty(&rows)?;

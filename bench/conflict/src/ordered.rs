@@ -24,18 +24,19 @@ thread_local! {
 struct Ordered {
     region: OrdRegion,
     keys: Vec<Vec<u8>>,
-    /// Whether thread 0 stores values, instead of the operation of the other threads.
+    /// Whether thread 0 stores values while the other threads run the operation.
     has_writer: bool,
 }
 
 impl Ordered {
     fn new(has_writer: bool) -> Ordered {
-        let region = OrdRegion::anonymous(&OrdConfig::with_bytes(32 << 20)).expect("there is room");
+        let region = OrdRegion::anonymous(&OrdConfig::with_bytes(32 << 20))
+            .expect("the store or map has room");
         let key = |i| format!("main\0http\0org.example.www\0/obj/{i:05}").into_bytes();
         let keys: Vec<Vec<u8>> = (0..KEY_COUNT).map(key).collect();
         let participant = region.join().expect("the first");
         let map = participant.map("keys", &MapOptions::default()).expect("the first");
-        keys.iter().for_each(|key| _ = map.insert(key, &VALUE).expect("there is room"));
+        keys.iter().for_each(|key| _ = map.insert(key, &VALUE).expect("the store or map has room"));
         drop(participant);
         Ordered { region, keys, has_writer }
     }

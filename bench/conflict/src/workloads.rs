@@ -79,7 +79,7 @@ pub(crate) const WORKLOADS: &[Workload] = &[
     Workload {
         name: "std RwLock, read",
         expected: Expected::Rmws(2),
-        #[expect(clippy::allow_attributes, reason = "the lint is new, and not yet everywhere")]
+        #[expect(clippy::allow_attributes, reason = "not every version of clippy has this lint")]
         #[allow(clippy::disallowed_types, reason = "this lock is counted")]
         operation: || {
             let lock = std::sync::RwLock::new(7u64);
@@ -152,8 +152,8 @@ pub(crate) const CACHES: &[Workload] = &[
     },
     Workload {
         name: "store, miss that is stored",
-        // About 30 of these writes are for the record and the index; the others change the order of
-        // keys.
+        // About 30 of these writes are for the record and the index; the other writes update the
+        // key index.
         expected: Expected::AtMost(256),
         operation: caches::store_insert,
     },
@@ -248,7 +248,8 @@ fn pin(barrier: Barrier) -> Operation {
     }
     let words_needed = Pins::<Arc<LineWords>>::words_needed(THREADS_MAX, SEGMENT_COUNT);
     let words = Arc::new(LineWords::new(words_needed.expect("a small table")));
-    let pins = Pins::new(words, THREADS_MAX, SEGMENT_COUNT, barrier).expect("there are words");
+    let pins =
+        Pins::new(words, THREADS_MAX, SEGMENT_COUNT, barrier).expect("the table has enough words");
     let named = Apart(AtomicU64::new(7));
     Box::new(move |thread| {
         ROW.with(|row| {

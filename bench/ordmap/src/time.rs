@@ -20,7 +20,7 @@ fn thread_ns() -> u64 {
 
 fn ns_of(clock: libc::clockid_t) -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the pointer is to a timespec of ours.
+    // SAFETY: the pointer is to a local timespec.
     let result = unsafe { libc::clock_gettime(clock, &raw mut time) };
     assert_eq!(result, 0, "the clock exists");
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64

@@ -143,7 +143,7 @@ fn rows(cli: &Cli, of_trace: impl Fn(&Trace) -> Vec<Row>) -> Result<Vec<Row>, St
     let draw = Draw { requests: cli.requests, seed: cli.seed };
     let mut rows = Vec::new();
     for (index, spec) in specs.iter().enumerate() {
-        eprintln!("{} of {}: {}", index + 1, specs.len(), spec.name);
+        eprintln!("trace {} of {}: {}", index + 1, specs.len(), spec.name);
         rows.extend(of_trace(&spec.make(&draw)));
     }
     Ok(rows)

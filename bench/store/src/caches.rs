@@ -48,7 +48,7 @@ pub(crate) fn put(worker: &StoreWorker, key: &[u8]) {
         unreachable!("no leader for {key:?}, although it has no other fetch");
     };
     let filling = leader.begin(HEAD, None, Some(BODY.len() as u64), FRESH);
-    let mut filling = filling.map_err(|(_, refused)| refused).expect("there is room");
+    let mut filling = filling.map_err(|(_, refused)| refused).expect("the store or map has room");
     filling.append(&BODY).expect("a record that is stored needs no listener");
     assert!(filling.finish(), "the store did not store a record");
 }

@@ -202,7 +202,7 @@ fn holds(threads: usize) -> Vec<Step> {
     let value = Arc::new(7_u64);
     let words = Pins::<Arc<LineWords>>::words_needed(threads, 64).expect("a small table");
     let words = Arc::new(LineWords::new(words));
-    let pins = Pins::new(words, threads, 64, Barrier::fence()).expect("there are words");
+    let pins = Pins::new(words, threads, 64, Barrier::fence()).expect("the table has enough words");
     let named = Arc::new(AtomicU64::new(7));
     vec![
         Step {

@@ -93,7 +93,7 @@ impl Filled {
 
     fn order_bytes(&self) -> f64 {
         let stats = self.store.stats();
-        assert_eq!(stats.ordered_keys, self.key_count as u64, "all are stored");
+        assert_eq!(stats.ordered_keys, self.key_count as u64, "a record was not stored");
         stats.order_used_bytes as f64 / self.key_count as f64 - key(0).len() as f64
     }
 
@@ -103,7 +103,7 @@ impl Filled {
             let weighed = self.worker.weigh_selected(selection, 10, &mut |_| ());
             records = weighed.expect("the order is sound").walked.records;
         });
-        assert_eq!(records, GROUP as u64, "a whole group");
+        assert_eq!(records, GROUP as u64, "a selection has another number of records");
         spent.cpu_ns / 1000.0
     }
 
@@ -113,7 +113,7 @@ impl Filled {
             let purged = self.worker.purge_selected(selection, is_soft, &mut |_| ());
             records = purged.expect("refused, although no other purge is in progress").records;
         });
-        assert_eq!(records, GROUP as u64, "a whole group");
+        assert_eq!(records, GROUP as u64, "a selection has another number of records");
         spent.cpu_ns / 1000.0
     }
 
@@ -123,7 +123,7 @@ impl Filled {
             let listed = self.worker.list(selection, None, limit, &mut |_| count += 1);
             listed.expect("the order is sound");
         });
-        assert_eq!(count, limit, "so many were listed");
+        assert_eq!(count, limit, "a list has another number of records");
         spent.cpu_ns / 1000.0
     }
 
@@ -163,7 +163,7 @@ fn put(worker: &StoreWorker, key: &[u8], tags: RecordTags) {
     };
     let times = RecordTimes { response_time: 1, stale_from: u64::MAX >> 16 };
     let filling = leader.begin(b"head", None, None, times);
-    let mut filling = filling.unwrap_or_else(|_| panic!("there is room"));
+    let mut filling = filling.unwrap_or_else(|_| panic!("the store has no room"));
     filling.tag(tags);
     assert!(filling.finish(), "the store did not store a record");
 }

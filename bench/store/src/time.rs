@@ -26,7 +26,7 @@ impl Spent {
 
 fn thread_cpu_ns() -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the pointer is to a timespec of ours.
+    // SAFETY: the pointer is to a local timespec.
     let result = unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
     assert_eq!(result, 0, "the clock of a thread exists");
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64

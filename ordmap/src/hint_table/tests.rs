@@ -1,4 +1,4 @@
-//! Buckets without a tree.
+//! Tests of buckets without a tree.
 
 use forebay_sync::boxed_words;
 

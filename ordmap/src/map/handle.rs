@@ -43,7 +43,7 @@ pub struct MapStats {
     pub evicted_count: u64,
     /// The number of changes since the map was created.
     pub change_count: u64,
-    /// How often a shard was repaired because a process had died during a change.
+    /// How often a shard was repaired after a process had died while it held the shard's lock.
     pub repair_count: u64,
     /// The number of shards.
     pub shard_count: u64,

@@ -54,8 +54,8 @@ impl<'m> Map<'m> {
 }
 
 impl<'m> Range<'m> {
-    /// Moves up to the next entry; the first call moves to the lowest entry. After the last entry
-    /// the range has ended for both directions.
+    /// Moves up to the next entry; a new range moves to its lowest entry. After the last entry the
+    /// range has ended for both directions.
     ///
     /// # Errors
     /// [`MapError::TooManyLeases`], [`MapError::Damaged`]; the step can be tried again.
@@ -65,7 +65,7 @@ impl<'m> Range<'m> {
         self.go(Direction::Up)
     }
 
-    /// Moves down to the next entry; if it is the first call, to the highest entry.
+    /// Moves down to the next entry; a new range moves to its highest entry.
     ///
     /// # Errors
     /// As [`next`](Range::next).

@@ -57,8 +57,8 @@ impl<'m> Scan<'m> {
         Scan { reader, bounds, position: None, shown, next, is_over: false, has_begun: false }
     }
 
-    /// Moves up to the next entry and returns key and value; the first call moves to the lowest
-    /// entry. After the last entry the scan has ended for both directions.
+    /// Moves up to the next entry and returns key and value; a new scan moves to its lowest entry.
+    /// After the last entry the scan has ended for both directions.
     ///
     /// # Errors
     /// [`MapError::Damaged`].
@@ -68,8 +68,8 @@ impl<'m> Scan<'m> {
         self.go(Direction::Up)
     }
 
-    /// Moves down to the next entry and returns key and value; if it is the first call, moves to
-    /// the highest entry.
+    /// Moves down to the next entry and returns key and value; a new scan moves to its highest
+    /// entry.
     ///
     /// # Errors
     /// As [`next`](Scan::next).

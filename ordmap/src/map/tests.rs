@@ -155,8 +155,8 @@ fn a_full_map_finds_free_chunks_that_were_not_counted() {
     assert_eq!(full.insert(&key(count), &[1; 2000]), Ok(false));
 }
 
-/// A read fails each time, as at a slot that names a freed object, while others keep changing other
-/// keys.
+/// Every attempt of a read fails, as if a slot named a freed object, while other keys keep
+/// changing.
 #[test]
 fn damage_is_reported_while_others_write() {
     let region = region();
@@ -245,7 +245,7 @@ fn a_change_that_failed_when_it_was_published_is_finished_by_the_next() {
     assert_eq!((report.waiting, map.stats().repair_count), (2, 1), "{report}");
 }
 
-/// On drop, inserts as long as there is room.
+/// Inserts entries when it is dropped, as long as the map has memory.
 struct Fills<'m>(super::Map<'m>);
 
 impl Drop for Fills<'_> {

@@ -37,7 +37,8 @@ const SPAN_REST: u8 = 255;
 #[derive(Clone, Copy)]
 struct ChunkDivision {
     size: u32,
-    /// 2^20 / size, rounded up: multiplying by it divides exactly for all offsets in a chunk.
+    /// 2^20 / size, rounded up. An offset in a chunk, multiplied by this and divided by 2^20, gives
+    /// the exact quotient of the offset and the size.
     reciprocal: u32,
     count: u32,
 }

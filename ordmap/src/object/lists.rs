@@ -1,4 +1,5 @@
-//! Lists of chunks with room, one for each class, and counts: derived from chunk words and bits.
+//! Lists of chunks with free objects, one list for each size class, and counts. Lists and counts
+//! are derived from chunk words and bits.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;

@@ -470,9 +470,9 @@ impl fmt::Display for MapsError {
             MapsError::Damaged => out.write_str("the directory of maps is corrupt; stop using it"),
             MapsError::Busy => out
                 .write_str("timed out waiting for the directory's lock; its owner may be stopped"),
-            MapsError::Forked => {
-                out.write_str("the participant belongs to the parent process; join in this process")
-            }
+            MapsError::Forked => out.write_str(
+                "the participant belongs to the parent process; join the region in this process",
+            ),
             MapsError::Lock(error) => write!(out, "cannot lock the directory of maps: {error}"),
         }
     }

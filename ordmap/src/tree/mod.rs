@@ -7,7 +7,7 @@
 //! Invariants:
 //! - Keys below a node are at or above its low separator, and below the next separator on its
 //!   right.
-//! - An inner node has at least two children, all of the level below.
+//! - An inner node has at least two children, all on the level below.
 //! - A separator is named by the leaf above it and by the inner nodes whose left edge that leaf is.
 
 mod estimate;

@@ -49,7 +49,7 @@ pub(crate) fn move_on(map: &Map<'_>) {
     }
 }
 
-/// Keys in order.
+/// The key with this number in the order of keys.
 fn sorted(number: usize) -> Vec<u8> {
     let mut keys: Vec<_> = (0..KEYS).map(|key| key_of(0, key)).collect();
     keys.sort();

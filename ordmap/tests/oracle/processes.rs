@@ -56,7 +56,7 @@ impl Player {
         self.to.flush().unwrap();
     }
 
-    /// Plays, and returns its changes.
+    /// Makes the other process play this many steps, and returns its changes.
     fn play(&mut self, steps: u32) -> Vec<Change> {
         self.tell(steps);
         read_changes(&mut self.from).expect("the player has failed: see above")

@@ -60,7 +60,8 @@ fn full_store(keys: &[Vec<u8>]) -> StoreWorker {
             unreachable!("no leader for {key:?}, although it has no other fetch");
         };
         let filling = leader.begin(HEAD, None, Some(BODY.len() as u64), times);
-        let mut filling = filling.map_err(|(_, refused)| refused).expect("there is room");
+        let mut filling =
+            filling.map_err(|(_, refused)| refused).expect("the store or map has room");
         filling.append(&BODY).expect("a record that is stored needs no listener");
         assert!(filling.finish());
     }

@@ -12,7 +12,7 @@ use crate::data::{Asked, Data, digest};
 type Boxed = Box<[u8]>;
 
 pub(crate) struct Locked {
-    #[expect(clippy::allow_attributes, reason = "the lint is new, and not yet everywhere")]
+    #[expect(clippy::allow_attributes, reason = "not every version of clippy has this lint")]
     #[allow(clippy::disallowed_types, reason = "the benchmark measures this lock")]
     map: RwLock<BTreeMap<Boxed, Boxed>>,
     value: Vec<u8>,

@@ -130,7 +130,7 @@ impl Ours {
     fn insert(&mut self, data: &Data, asked: &Asked) -> u64 {
         data.value(asked.number, &mut self.value);
         let key = &asked.key;
-        u64::from(self.map.insert(key, &self.value).expect("there is room"))
+        u64::from(self.map.insert(key, &self.value).expect("the store or map has room"))
     }
 
     fn remove(&self, key: &[u8]) -> u64 {

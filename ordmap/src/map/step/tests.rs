@@ -112,7 +112,7 @@ fn a_key_inserted_while_a_value_is_copied_does_not_matter() {
         (split_map(&participant), other.map("map", &MapOptions::default()).unwrap());
     let came = |_| changing.insert(BETWEEN, b"").is_ok_and(|was_there| !was_there);
     assert_eq!(next_above(&map, |_| {}, came), (Some(ABOVE.to_vec()), 1));
-    // But the entry may be freed before its value is copied.
+    // If the entry is freed before its value is copied, the search starts again.
     changing.remove(BETWEEN).unwrap();
     let freed = |tries| tries > 1 || !changing.remove(ABOVE).unwrap();
     assert_eq!(next_above(&map, |_| {}, freed), (Some(ABOVE_NEXT.to_vec()), 2));

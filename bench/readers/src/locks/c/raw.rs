@@ -11,7 +11,7 @@ pub(crate) struct Raw<F: Functions>(UnsafeCell<F::State>);
 
 // SAFETY: any thread may call the functions, and the memory holds only the lock's state.
 unsafe impl<F: Functions> Send for Raw<F> {}
-// SAFETY: as above; only the functions access the memory.
+// SAFETY: any thread may call the functions, and only the functions access the memory.
 unsafe impl<F: Functions> Sync for Raw<F> {}
 
 // SAFETY: the contract of `Functions`. The lock is borrowed while it is in use, so it does not
