@@ -8,17 +8,17 @@ use super::table::{self, ROUTE, RULES, SERVER, SITE};
 /// A flag of `serve`, in the form that a command-line parser needs.
 #[derive(Clone, Debug)]
 pub struct Flag {
-    /// Without the dashes in front.
+    /// The flag's name, without the leading dashes.
     pub name: String,
     /// Placeholder for the value.
     pub value_hint: String,
-    /// One sentence, and the default.
+    /// Help text: the description of the setting, and its default.
     pub help: String,
-    /// The setting that it sets.
+    /// The setting that the flag sets.
     pub setting: &'static Setting,
 }
 
-/// Returns a flag for each setting that is allowed at the top of a file.
+/// Returns a flag for each setting that is allowed at the top of a configuration file.
 pub fn flags() -> Vec<Flag> {
     let flag = |setting: &'static Setting| Flag {
         name: setting.flag(),
@@ -36,7 +36,7 @@ fn flag_default(setting: &Setting) -> &'static str {
     }
 }
 
-/// A configuration file with every setting at its default, and one site as an example.
+/// Returns a configuration file with every setting at its default, and one site as an example.
 pub fn defaults_toml() -> String {
     let mut out = String::from(
         "# Every setting of Forebay with its default. Delete those that you do not change.\n",
@@ -47,7 +47,8 @@ pub fn defaults_toml() -> String {
         write_setting(&mut out, setting, example(setting).to_owned());
     }
     out.push_str(
-        "\n# Settings for some paths of the site above; settings left out are those of the site.\n\
+        "\n# Settings for some paths of the site above. A setting that is left out here has the\n\
+         # value that it has for the site.\n\
          [[site.route]]\n",
     );
     write_setting(&mut out, &table::PATH_PREFIX, example(&table::PATH_PREFIX).to_owned());
@@ -89,10 +90,10 @@ fn upper_first(text: &str) -> String {
     })
 }
 
-/// The text above the tables of the page.
+/// The text of `docs/settings.md` above its tables.
 const INTRODUCTION: &str = include_str!("settings_intro.md");
 
-/// The page `docs/settings.md`.
+/// Returns the page `docs/settings.md`.
 pub fn settings_markdown() -> String {
     let mut out = INTRODUCTION.to_owned();
     markdown_table(&mut out, "The server: at the top of the file", SERVER);

@@ -7,23 +7,23 @@ use std::path::Path;
 use super::setting::ValueProblem;
 use crate::limits::{CONFIG_ERRORS_MAX, CONFIG_LINE_CHARS_MAX};
 
-/// One error.
+/// One error of a configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfigError {
     /// The position of the error.
     pub place: SourceSpan,
-    /// The error.
+    /// A sentence that describes the error, without its position.
     pub message: String,
     /// A description of valid values.
     pub expected: Option<String>,
-    /// A suggestion to fix it.
+    /// A suggestion for fixing the error.
     pub hint: Option<String>,
 }
 
 /// The position of an error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SourceSpan {
-    /// In a file.
+    /// Characters in one line of a file.
     Text {
         /// The file's name.
         file: String,
@@ -31,9 +31,9 @@ pub enum SourceSpan {
         line: usize,
         /// Character in the line, from 1.
         column: usize,
-        /// The line.
+        /// The text of the line.
         text: String,
-        /// Number of characters at fault.
+        /// Number of characters at fault, at least 1.
         width: usize,
     },
     /// A file as a whole.
@@ -42,16 +42,17 @@ pub enum SourceSpan {
     Flag(String),
 }
 
-/// The errors of a configuration in the order of the file; never empty. Only the first
-/// `CONFIG_ERRORS_MAX` are kept.
+/// The errors of a configuration; never empty. Errors of the configuration file are in the order of
+/// their positions; errors in the text of rule files follow. Only the first `CONFIG_ERRORS_MAX`
+/// errors are kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfigErrors {
     count: usize,
     errors: Vec<ConfigError>,
 }
 
-/// The position of a problem while the file is read. A [`SourceSpan`] costs more, and is made only
-/// for errors that are reported.
+/// The position of a problem, as recorded while the file is read. A [`SourceSpan`] is made from it
+/// only for errors that are reported, because making one costs more.
 #[derive(Clone, Debug)]
 pub(crate) enum ProblemSpan {
     /// A range of bytes in the file.
@@ -62,7 +63,7 @@ pub(crate) enum ProblemSpan {
     Flag(String),
 }
 
-/// The text of a file and its name.
+/// The name and the text of a configuration file.
 pub(crate) struct FileText<'a> {
     name: &'a str,
     text: &'a str,
@@ -76,24 +77,25 @@ impl<'a> FileText<'a> {
         FileText { name, text, line_starts: std::iter::once(0).chain(behind_breaks).collect() }
     }
 
-    /// The directory of the file; empty for the current one.
+    /// Returns the directory of the file; empty if the name has no directory.
     pub(crate) fn dir(&self) -> &'a Path {
         Path::new(self.name).parent().unwrap_or(Path::new(""))
     }
 
-    /// `file:line:column` of a byte of the text.
+    /// Returns `file:line:column` of the byte at `offset`.
     pub(crate) fn position(&self, offset: usize) -> String {
         let (line, column, _) = self.line_of(offset);
         format!("{}:{line}:{column}", self.name)
     }
 
-    /// The text before a byte in its line.
+    /// Returns the part of the line that is before the byte at `offset`.
     pub(crate) fn line_before(&self, offset: usize) -> &'a str {
         let (_, _, line_start) = self.line_of(offset);
         &self.text[line_start..floor(self.text, offset)]
     }
 
-    /// Line and column from 1, and the offset of the line.
+    /// Returns the line and the column of a byte, both counted from 1, and the offset at which the
+    /// line begins.
     fn line_of(&self, offset: usize) -> (usize, usize, usize) {
         let offset = floor(self.text, offset);
         let line = self.line_starts.partition_point(|start| *start <= offset);
@@ -124,7 +126,7 @@ impl<'a> FileText<'a> {
     }
 }
 
-/// The last character boundary at or before `at`.
+/// Returns the last character boundary at or before `at`.
 fn floor(text: &str, at: usize) -> usize {
     text.floor_char_boundary(at.min(text.len()))
 }
@@ -137,7 +139,8 @@ impl ConfigError {
 }
 
 impl ConfigErrors {
-    /// `Ok` if there are no problems, neither in the file nor `elsewhere`.
+    /// Returns `Ok` if there are no `problems` of the configuration file or of flags, and no errors
+    /// `elsewhere`, which means in rule files.
     pub(crate) fn check(
         file: &FileText<'_>,
         mut problems: Vec<(ProblemSpan, ValueProblem)>,
@@ -156,12 +159,12 @@ impl ConfigErrors {
         Err(ConfigErrors { count, errors: errors.collect() })
     }
 
-    /// The errors that were kept, in the order of the file.
+    /// Returns the errors that are kept, at most `CONFIG_ERRORS_MAX`.
     pub fn iter(&self) -> std::slice::Iter<'_, ConfigError> {
         self.errors.iter()
     }
 
-    /// Number of all errors.
+    /// Returns the number of all errors, including those that are not kept.
     pub fn count(&self) -> usize {
         self.count
     }

@@ -24,7 +24,7 @@ pub fn read_file(path: &Path) -> Result<String, ConfigErrors> {
     })
 }
 
-/// Reads any file of a configuration.
+/// Reads a configuration file or a rule file.
 ///
 /// # Errors
 /// The file cannot be read, or is larger than `CONFIG_BYTES_MAX`.

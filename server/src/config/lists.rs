@@ -11,14 +11,14 @@ use super::suggest::nearest;
 use super::table::RouteSettings;
 use crate::limits::{ADDRESS_RANGES_MAX, FIELD_NAMES_MAX};
 
-/// Addresses, one by one or as networks.
+/// A list of single addresses and networks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AddressList(Vec<Network>);
 
-/// Addresses with a common prefix.
+/// All addresses with the same first `bits`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Network {
-    /// Its bits after the prefix are 0.
+    /// The lowest address of the network: all bits after the first `bits` are 0.
     address: IpAddr,
     bits: u8,
 }
@@ -60,7 +60,7 @@ impl Network {
         {
             // Client addresses are compared in their IPv4 form, so this network would match none.
             let bits = bits.saturating_sub(96);
-            return Err(format!("the address is IPv4: write \"{plain}/{bits}\""));
+            return Err(format!("this is an IPv4 address: write \"{plain}/{bits}\""));
         }
         match network_of(address, bits) {
             Some(first) if first != address => Err(format!("write \"{first}/{bits}\"")),
@@ -89,26 +89,28 @@ impl Readable for AddressList {
     fn read(raw: RawValue<'_>, setting: &Setting) -> Result<Self, ValueProblem> {
         let texts = setting.texts(raw)?;
         if texts.len() > ADDRESS_RANGES_MAX {
-            return Err(setting.problem(format_args!("has more than {ADDRESS_RANGES_MAX}")));
+            return Err(
+                setting.problem(format_args!("has more than {ADDRESS_RANGES_MAX} elements"))
+            );
         }
         let network = |text: &str| {
             Network::parse(text)
-                .map_err(|why| setting.problem(format_args!("cannot have {text:?}")).hint(why))
+                .map_err(|why| setting.problem(format_args!("cannot contain {text:?}")).hint(why))
         };
         Ok(AddressList(texts.into_iter().map(network).collect::<Result<_, _>>()?))
     }
 }
 
-/// Names of fields, and perhaps all names with an underscore.
+/// A list of field names. The list may also cover every name that contains an underscore.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FieldNameList {
     names: Vec<Box<str>>,
-    /// Whether it has every name with an underscore.
+    /// Whether the list covers every name that contains an underscore.
     has_underscores: bool,
 }
 
 impl FieldNameList {
-    /// Whether the list has the name, in any case of letters.
+    /// Whether the list covers the name, ignoring case.
     pub fn contains(&self, name: &[u8]) -> bool {
         self.has_underscores && name.contains(&b'_')
             || self.names.iter().any(|listed| listed.as_bytes().eq_ignore_ascii_case(name))
@@ -119,7 +121,7 @@ impl Readable for FieldNameList {
     fn read(raw: RawValue<'_>, setting: &Setting) -> Result<Self, ValueProblem> {
         let texts = setting.texts(raw)?;
         if texts.len() > FIELD_NAMES_MAX {
-            return Err(setting.problem(format_args!("has more than {FIELD_NAMES_MAX}")));
+            return Err(setting.problem(format_args!("has more than {FIELD_NAMES_MAX} elements")));
         }
         let mut list = FieldNameList::default();
         for text in texts {
@@ -127,7 +129,7 @@ impl Readable for FieldNameList {
                 "_" => list.has_underscores = true,
                 name if HeaderName::try_from(name).is_ok() => list.names.push(name.into()),
                 _ => {
-                    let problem = setting.problem(format_args!("cannot have {text:?}"));
+                    let problem = setting.problem(format_args!("cannot contain {text:?}"));
                     return Err(problem.hint("write the name of a field".to_owned()));
                 }
             }
@@ -154,7 +156,7 @@ impl Readable for TagFields {
             let known = TAG_FIELDS.map(|id| id.name());
             let named = TAG_FIELDS.iter().find(|id| id.name().eq_ignore_ascii_case(text));
             let Some(id) = named else {
-                let problem = setting.problem(format_args!("cannot have {text:?}"));
+                let problem = setting.problem(format_args!("cannot contain {text:?}"));
                 return Err(match nearest(&text.to_ascii_lowercase(), known) {
                     Some(near) => problem.hint(format!("did you mean {near:?}?")),
                     None => problem,
@@ -167,8 +169,9 @@ impl Readable for TagFields {
 }
 
 impl RouteSettings {
-    /// Fields that are removed from answers to clients. `Cache-Groups` is kept: it is meant for the
-    /// client's own cache too (RFC 9875 §1).
+    /// Tag fields that are removed from responses to clients: none if `tags_shown` is set.
+    /// `Cache-Groups` is never removed, because it is meant for the client's own cache too (RFC
+    /// 9875 §1).
     pub(crate) fn hidden_fields(&self) -> FieldSet {
         match self.tags_shown {
             true => FieldSet::EMPTY,

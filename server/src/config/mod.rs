@@ -47,12 +47,13 @@ use table::Settings;
 pub struct Config {
     /// Settings of the server.
     pub server: ServerSettings,
-    /// The sites that it serves.
+    /// The sites that the server serves.
     pub sites: Sites,
-    /// Sets of header rules. The first is for requests that no site serves. Each list of rule files
-    /// of a route has a set, which includes the rules of the first.
+    /// Sets of header rules. The first set has the rules of the server: it is for requests that no
+    /// site serves, and for routes without rule files. Each distinct list of rule files of a route
+    /// has one further set, which includes the rules of the server.
     rule_sets: Vec<RuleSet>,
-    /// Counters of the rules. Each worker counts in its own copy of the configuration.
+    /// Counters of the header rules. Each worker counts in its own copy of the configuration.
     pub(crate) rule_counters: RuleCounters,
 }
 
@@ -61,19 +62,20 @@ pub struct Config {
 pub enum ConfigSource<'a> {
     /// The text of a TOML file, and the file's name for errors.
     Toml {
-        /// The text.
+        /// The text of the file.
         text: &'a str,
-        /// The name.
+        /// The name of the file.
         file: &'a str,
     },
     /// No file: one site that serves every host from the origin with this URL.
     Origin(&'a str),
 }
 
-/// A flag that was given: the name of its setting or of the flag (without dashes), and its value.
+/// A flag on the command line, and its value.
 #[derive(Clone, Copy, Debug)]
 pub struct FlagValue<'a> {
-    /// `cache_size` or `cache-size`.
+    /// The name of the setting, or of the flag without its leading dashes: `cache_size` or
+    /// `cache-size`.
     pub name: &'a str,
     /// The value as it was typed.
     pub value: &'a str,
@@ -83,15 +85,18 @@ impl Config {
     /// Reads a TOML file's text.
     ///
     /// # Errors
-    /// All errors of the file.
+    /// All errors of the file and of the rule files that it names; if the file is not valid TOML,
+    /// only its syntax errors.
     pub fn from_toml(text: &str, file: &str) -> Result<Config, ConfigErrors> {
         Config::load(ConfigSource::Toml { text, file }, &[])
     }
 
-    /// Reads a source, then flags: a flag wins over the same setting at the top of a file.
+    /// Reads a source, then flags. A flag overrides the same setting at the top of the file; the
+    /// flag `rules` adds to the setting.
     ///
     /// # Errors
-    /// All errors of both.
+    /// All errors of the source, of the flags and of rule files; if the source is not valid TOML,
+    /// only its syntax errors.
     pub fn load(source: ConfigSource<'_>, flags: &[FlagValue<'_>]) -> Result<Config, ConfigErrors> {
         Config::load_with(source, flags, &Filters::default())
     }
@@ -99,7 +104,7 @@ impl Config {
     /// Like [`Config::load`], with filters that header rules may run.
     ///
     /// # Errors
-    /// All errors of both.
+    /// The same errors as [`Config::load`].
     pub fn load_with(
         source: ConfigSource<'_>,
         flags: &[FlagValue<'_>],
@@ -108,7 +113,7 @@ impl Config {
         read::read(source, flags, filters)
     }
 
-    /// Settings that differ in `new` but that only a restart can change.
+    /// Returns the settings that differ in `new` although only a restart can change them.
     pub fn reload_conflicts(&self, new: &Config) -> Vec<&'static Setting> {
         let differences = self.server.differences(&new.server);
         differences.into_iter().filter(|setting| !setting.reloads).collect()

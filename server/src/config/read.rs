@@ -1,7 +1,7 @@
 //! Reading a [`Config`] from the text of a file, or the URL of an origin, and from flags.
 //!
-//! Reading continues after an error, so that all errors are reported. An invalid value is replaced
-//! by its default, and the result is discarded at the end.
+//! Reading continues after an invalid value, so that all errors are reported; the setting keeps its
+//! default, and the result is discarded at the end. Only syntax errors end the reading at once.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -25,7 +25,7 @@ use crate::engine::has_room_for_stacks;
 pub(crate) type Key<'a> = Spanned<DeString<'a>>;
 pub(crate) type Value<'a> = Spanned<DeValue<'a>>;
 
-/// Reads everything; see [`Config::load`].
+/// Reads the source, the flags and the rule files; see [`Config::load_with`].
 pub(crate) fn read(
     source: ConfigSource<'_>,
     flags: &[FlagValue<'_>],
@@ -47,7 +47,8 @@ fn read_toml(
 ) -> Result<Config, ConfigErrors> {
     let (document, syntax_errors) = DeTable::parse_recoverable(text);
     let problems = syntax_errors.iter().map(|error| syntax_problem(&file, error)).collect();
-    // The parser guesses the rest of a broken document, so errors in it would mislead.
+    // After a syntax error the parser guesses the rest of the document, so errors in the values
+    // would mislead.
     ConfigErrors::check(&file, problems, Vec::new())?;
     let mut reader = Reader { file, problems: Vec::new(), filters };
     let mut top = TopLevel::default();
@@ -85,7 +86,7 @@ fn syntax_problem(file: &FileText<'_>, error: &toml::de::Error) -> (ProblemSpan,
     (ProblemSpan::Span(span), problem)
 }
 
-/// The settings before the first section, and the position of each value.
+/// The settings before the first section and in flags, and the position of each value.
 #[derive(Default)]
 struct TopLevel {
     server: ServerSettings,
@@ -109,7 +110,7 @@ impl TopLevel {
     }
 }
 
-/// Collects problems while it reads.
+/// Reads the parts of a configuration, and collects their problems.
 pub(crate) struct Reader<'a> {
     pub(crate) file: FileText<'a>,
     problems: Vec<(ProblemSpan, ValueProblem)>,
@@ -168,7 +169,7 @@ impl Reader<'_> {
             let at = ProblemSpan::Flag(format!("--{}", name.replace('_', "-")));
             let read = match find(table::top_level(), &name) {
                 Some(setting) if matches!(setting.kind, SettingKind::Texts { .. }) => {
-                    // A flag that is given more than once makes one list.
+                    // The values of a repeated flag form one list.
                     let same = flags.iter().filter(|other| other.name == flag.name);
                     let all: Vec<_> = same.map(|flag| flag.value).collect();
                     top.set(setting, RawValue::Flag(&all.join(",")), at.clone())
@@ -180,7 +181,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Reports an unknown key; `known` are the valid ones.
+    /// Reports an unknown key; `known` are the valid keys.
     pub(crate) fn unknown<'k>(
         &mut self,
         key: &Key<'_>,
@@ -243,8 +244,9 @@ pub(crate) fn raw<'v>(value: &'v DeValue<'_>) -> RawValue<'v> {
     }
 }
 
-/// Problems of values that are valid alone but not together, by the setting at fault. A default is
-/// not at fault if the other value merely limits it.
+/// Returns the problems of values that are valid alone but not together, each with the name of the
+/// setting to blame. A default value above a limit that the user lowered is not a problem, because
+/// the lower limit applies.
 fn contradictions(top: &TopLevel) -> Vec<(&'static str, ValueProblem)> {
     let server = &top.server;
     let given = |name: &str| top.places.contains_key(name);
@@ -276,7 +278,7 @@ fn contradictions(top: &TopLevel) -> Vec<(&'static str, ValueProblem)> {
     found.extend(cache_problem(server, given("cache_size") || !given("workers")));
     if server.lock_profile_stacks > 0 && !has_room_for_stacks(server.lock_profile_size) {
         let problem =
-            ValueProblem::new("`lock_profile_size` has no room for `lock_profile_stacks`")
+            ValueProblem::new("`lock_profile_size` is too small for `lock_profile_stacks`")
                 .hint("set `lock_profile_size` to \"350KiB\" or more");
         found.push(("lock_profile_stacks", problem));
     }
@@ -286,8 +288,8 @@ fn contradictions(top: &TopLevel) -> Vec<(&'static str, ValueProblem)> {
     found
 }
 
-/// The error of a cache that is too small for its tables and a few segments for each worker, or
-/// that is too large.
+/// Returns the problem of a cache that is too small for its tables and a few segments for each
+/// worker, or of a cache that is too large.
 fn cache_problem(
     server: &ServerSettings,
     size_is_to_blame: bool,
@@ -298,11 +300,12 @@ fn cache_problem(
         CacheError::BudgetTooSmall { minimum_bytes } => {
             let least = kind_of("cache_size").show(minimum_bytes);
             ValueProblem::new(format!("`cache_size` is too small for {workers} workers"))
-                .hint(format!("set `cache_size` to {least:?} or more, or fewer `workers`"))
+                .hint(format!("set `cache_size` to {least:?} or more, or reduce `workers`"))
         }
         CacheError::BudgetTooLarge { maximum_bytes } => {
             let most = kind_of("cache_size").show(maximum_bytes);
-            ValueProblem::new("`cache_size` is too large").hint(format!("at most {most:?}"))
+            ValueProblem::new("`cache_size` is too large")
+                .hint(format!("set it to {most:?} or less"))
         }
         other => ValueProblem::new(format!("the cache's settings are invalid: {other}")),
     };
@@ -310,5 +313,5 @@ fn cache_problem(
 }
 
 fn kind_of(name: &str) -> super::SettingKind {
-    find(SERVER.iter(), name).expect("it is in the table").kind
+    find(SERVER.iter(), name).expect("the table of server settings has this setting").kind
 }

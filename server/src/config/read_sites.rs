@@ -13,7 +13,7 @@ use super::site::{HostPattern, OriginAddress, Route, Site, read_name, read_prefi
 use super::table::{self, NAME, NAMES, ORIGIN, PATH_PREFIX, ROUTE, RULES, RouteSettings, Settings};
 use crate::limits::ROUTES_PER_SITE_MAX;
 
-/// The offset in the file at which each name is used first, over all sites.
+/// The offset in the file at which each site name and each host pattern is used first.
 #[derive(Default)]
 struct FirstUses {
     site_names: HashMap<String, usize>,
@@ -40,7 +40,8 @@ impl Reader<'_> {
             .collect()
     }
 
-    /// The tables of a `[[section]]`.
+    /// Returns the tables of a `[[section]]`, each with its span; reports values that are not
+    /// tables.
     fn tables<'v, 'i>(
         &mut self,
         value: &'v Value<'i>,
@@ -127,9 +128,9 @@ impl Reader<'_> {
         Some(name)
     }
 
-    /// Reports a value that was given before, at the offset `first`.
+    /// Reports a value that already occurs at the offset `first`.
     fn clash(&mut self, value: &Value<'_>, first: usize, message: String) {
-        let hint = format!("the other one is at {}", self.file.position(first));
+        let hint = format!("the first use is at {}", self.file.position(first));
         self.problem(ProblemSpan::Span(value.span()), ValueProblem::new(message).hint(hint));
     }
 

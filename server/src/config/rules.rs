@@ -1,4 +1,4 @@
-//! The rule files of a configuration, which are read, checked and planned with it.
+//! Reads, checks and plans the rule files that a configuration names.
 //!
 //! Each route has one program: rules of the server come first, then rules of the site, then rules
 //! of the route.
@@ -28,9 +28,9 @@ pub struct RuleSet {
     pub program: Program,
     /// Number of the set's first rule, counted over all sets of the configuration.
     pub first: usize,
-    /// Number of the set's first counter, counted over all sets.
+    /// Number of the set's first counter, counted over all sets of the configuration.
     pub first_counter: usize,
-    /// Names and texts of the files, which identify a set.
+    /// Paths and texts of the set's files. Sets with equal sources are equal.
     sources: Vec<(PathBuf, Arc<str>)>,
 }
 
@@ -41,12 +41,12 @@ impl PartialEq for RuleSet {
 }
 
 impl Config {
-    /// Whether there are any rules.
+    /// Whether the configuration has any header rules.
     pub(crate) fn has_rules(&self) -> bool {
         !self.rule_counters.is_empty()
     }
 
-    /// Every set of rules, the server's first.
+    /// All rule sets. The first has only the rules of the server.
     pub fn rule_sets(&self) -> &[RuleSet] {
         &self.rule_sets
     }
@@ -58,14 +58,15 @@ impl Config {
     }
 }
 
-/// A rule file, and the position that names it.
+/// The path of a rule file, and the position at which the configuration names the file.
 #[derive(Clone, Debug)]
 pub(crate) struct NamedFile {
     path: PathBuf,
     at: ProblemSpan,
 }
 
-/// Reads `rules`: the name of a file, or an array of names, relative to `dir`.
+/// Reads the setting `rules`: the name of a file, or an array of names, relative to the directory
+/// of the configuration file.
 pub(crate) fn named_files(
     reader: &mut Reader<'_>,
     setting: &Setting,
@@ -87,26 +88,28 @@ pub(crate) fn named_files(
     named.collect()
 }
 
-/// Reads the flag `--rules`, which may be repeated.
+/// Reads a flag `--rules`: the name of one file, relative to the current directory.
 pub(crate) fn named_by_flag(value: &str) -> NamedFile {
     NamedFile { path: PathBuf::from(value), at: ProblemSpan::Flag("--rules".to_owned()) }
 }
 
-/// The rules of a file, and its text.
+/// The rules and the text of a rule file without errors.
 type CheckedFile = (RuleList, Arc<str>);
 
-/// Every rule file of a configuration, each read once for each scope.
+/// The rule files of a configuration. A file is read once as a file of the server, and once as a
+/// file of sites and routes, if it is named as such.
 #[derive(Default)]
 pub(crate) struct RuleLibrary {
+    /// By path, and whether the file is a file of the server; `None` for a file with errors.
     files: HashMap<(PathBuf, bool), Option<CheckedFile>>,
-    /// Errors in the files themselves.
+    /// Errors in the text of rule files.
     errors: Vec<ConfigError>,
     rule_count: usize,
     counter_count: usize,
 }
 
 impl RuleLibrary {
-    /// Plans the rules of the server and of the routes; routes with the same files share a plan.
+    /// Plans the rules of the server and of the routes; routes with the same files share a set.
     pub(crate) fn plan(
         &mut self,
         reader: &mut Reader<'_>,
@@ -135,12 +138,12 @@ impl RuleLibrary {
         sets
     }
 
-    /// Counters for all planned rules.
+    /// Returns new counters for all planned rules.
     pub(crate) fn rule_counters(&self) -> RuleCounters {
         RuleCounters::new(self.rule_count, self.counter_count)
     }
 
-    /// The errors in the files.
+    /// Returns the errors in the text of rule files.
     pub(crate) fn into_errors(self) -> Vec<ConfigError> {
         self.errors
     }

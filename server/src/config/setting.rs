@@ -10,19 +10,19 @@ use super::units::{self, UnitError};
 /// configuration files know about it.
 #[derive(Clone, Copy, Debug)]
 pub struct Setting {
-    /// Name in the file; carries the unit.
+    /// Name in the configuration file, such as `idle_ms_max`.
     pub name: &'static str,
-    /// Type and limits.
+    /// Type and limits of the value.
     pub kind: SettingKind,
-    /// In the form of a flag's value; `None` if a value is required.
+    /// The default, written as for a flag; `None` if a value is required.
     pub default: Option<&'static str>,
-    /// The sections in which it may be given.
+    /// The sections in which the setting may be given.
     pub scope: SettingScope,
-    /// Whether a reload applies it; otherwise it needs a restart.
+    /// Whether a reload applies a new value; otherwise a restart is needed.
     pub reloads: bool,
-    /// One sentence.
+    /// The meaning of the setting, in one or more sentences.
     pub doc: &'static str,
-    /// Why the default or the limit is what it is.
+    /// The reason for the default or for the limits.
     pub reason: &'static str,
 }
 
@@ -33,13 +33,12 @@ pub enum SettingScope {
     Server,
     /// In `[[site]]`.
     Site,
-    /// In `[[site.route]]`; before the first section and in `[[site]]` as the default for the
-    /// routes in it.
+    /// In `[[site.route]]`; also before the first section and in `[[site]]`, as a default for
+    /// routes.
     Route,
     /// In `[[site.route]]` only.
     OneRoute,
-    /// Before the first section, in `[[site]]` and in `[[site.route]]`, where each adds to the
-    /// others.
+    /// Before the first section, in `[[site]]` and in `[[site.route]]`; the values add up.
     Everywhere,
 }
 
@@ -48,41 +47,41 @@ pub enum SettingScope {
 pub enum SettingKind {
     /// `"64KiB"` or a number of bytes.
     Bytes {
-        /// Smallest allowed.
+        /// Smallest allowed value.
         min: u64,
-        /// Largest allowed.
+        /// Largest allowed value.
         max: u64,
     },
     /// `"250ms"` or a number of milliseconds.
     Milliseconds {
-        /// Smallest allowed.
+        /// Smallest allowed value.
         min: u64,
-        /// Largest allowed.
+        /// Largest allowed value.
         max: u64,
     },
     /// `"10s"` or a number of seconds.
     Seconds {
-        /// Smallest allowed.
+        /// Smallest allowed value.
         min: u64,
-        /// Largest allowed.
+        /// Largest allowed value.
         max: u64,
     },
     /// A whole number.
     Count {
-        /// Smallest allowed.
+        /// Smallest allowed value.
         min: u64,
-        /// Largest allowed.
+        /// Largest allowed value.
         max: u64,
         /// The unit of the count, for messages.
         unit: &'static str,
     },
     /// `true` or `false`.
     Bool,
-    /// One of these words.
+    /// One of the given words.
     Choice(&'static [&'static str]),
-    /// Text that the setting's own type reads.
+    /// Text, which the Rust type of the setting parses.
     Text {
-        /// Short form for `--help`, such as `IP:PORT`.
+        /// Placeholder for the value in `--help`, such as `IP:PORT`.
         hint: &'static str,
         /// A description of valid values, for a message.
         expected: &'static str,
@@ -97,11 +96,11 @@ pub enum SettingKind {
 /// A value as written.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum RawValue<'a> {
-    /// Argument of a flag: text, whatever the type.
+    /// Value of a flag: text, whatever the type of the setting.
     Flag(&'a str),
     /// TOML string.
     Text(&'a str),
-    /// TOML integer; larger ones saturate.
+    /// TOML integer; `i128::MAX` stands for one outside the range of `i128`.
     Integer(i128),
     /// TOML boolean.
     Bool(bool),
@@ -119,7 +118,7 @@ pub(crate) struct ValueProblem {
     pub(crate) hint: Option<String>,
 }
 
-/// A type that a setting can have.
+/// The type of a setting's value, which is read from a file or a flag.
 pub(crate) trait Readable: Sized {
     fn read(raw: RawValue<'_>, setting: &Setting) -> Result<Self, ValueProblem>;
 }
@@ -172,8 +171,8 @@ impl Setting {
         }
     }
 
-    /// Returns the texts of a [`SettingKind::Texts`]. A flag separates them by commas; `none` is an
-    /// empty list.
+    /// Returns the texts of a [`SettingKind::Texts`]. In a flag, commas separate the texts, and
+    /// `none` is the empty list.
     pub(crate) fn texts<'a>(&self, raw: RawValue<'a>) -> Result<Vec<&'a str>, ValueProblem> {
         match raw {
             RawValue::Flag("none") => Ok(Vec::new()),
@@ -276,7 +275,7 @@ impl Setting {
 }
 
 impl SettingKind {
-    /// Smallest and largest allowed number.
+    /// Returns the smallest and the largest allowed number; `None` for a kind that is not a number.
     pub fn range(&self) -> Option<(u64, u64)> {
         match *self {
             SettingKind::Bytes { min, max }
@@ -287,7 +286,7 @@ impl SettingKind {
         }
     }
 
-    /// A number of this kind as people write it.
+    /// Returns a number of this kind as text, with its largest whole unit: `64KiB`, `10s`.
     pub(crate) fn show(&self, value: u64) -> String {
         match self {
             SettingKind::Bytes { .. } => units::format_bytes(value),
@@ -297,7 +296,7 @@ impl SettingKind {
         }
     }
 
-    /// The placeholder in `--help`.
+    /// Returns the placeholder for the value in `--help`, such as `SIZE`.
     pub fn value_hint(&self) -> String {
         match self {
             SettingKind::Bytes { .. } => "SIZE".to_owned(),
@@ -310,7 +309,7 @@ impl SettingKind {
         }
     }
 
-    /// A description of valid values, as the words after "expected".
+    /// Returns a description of valid values, in words that can follow "expected:".
     pub(crate) fn expected(&self) -> String {
         let what = match self {
             SettingKind::Bytes { .. } => "a size",
@@ -364,7 +363,7 @@ impl Readable for bool {
             RawValue::Flag("true") => Ok(true),
             RawValue::Flag("false") => Ok(false),
             RawValue::Text("true" | "false") => {
-                Err(setting.wrong_type(raw).hint("write it without quotes"))
+                Err(setting.wrong_type(raw).hint("write the value without quotes"))
             }
             RawValue::Flag(text) => Err(setting.problem(format_args!("cannot be {text:?}"))),
             _ => Err(setting.wrong_type(raw)),

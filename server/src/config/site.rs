@@ -5,20 +5,20 @@ use super::setting::{RawValue, Readable, Setting, ValueProblem};
 use super::table::{NAMES, ORIGIN, RouteSettings};
 use crate::limits::HOST_BYTES_MAX;
 
-/// A configured origin with the names it is served under and the routes below them.
+/// A configured origin, the hosts that it is served as, and its routes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Site {
-    /// Name in logs and in keys.
+    /// Name of the site in logs and in keys of stored responses.
     pub name: String,
-    /// Hosts that it serves.
+    /// Hosts that the site serves.
     pub names: Vec<HostPattern>,
-    /// Where its responses come from.
+    /// The origin to which the site's requests go.
     pub origin: OriginAddress,
-    /// The longest prefix first; the last one is `/`.
+    /// The site's routes, the longest prefix first. The last route has the prefix `/`.
     routes: Vec<Route>,
 }
 
-/// Settings for the paths with one prefix.
+/// Settings and rules for the paths with one prefix.
 #[derive(Clone, Debug)]
 pub struct Route {
     /// The prefix, which begins with `/`.
@@ -41,19 +41,20 @@ impl PartialEq for Route {
     }
 }
 
-/// The number of a site in the order of the configuration, and of a route in [`Site::routes`].
+/// Identifies a route: the index of its site in the configuration, and the route's index in
+/// [`Site::routes`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct RouteNumber {
     pub(super) site: u32,
     pub(super) route: u32,
 }
 
-/// A host, or hosts, in lower case.
+/// A pattern that matches one host or many, in lower case.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum HostPattern {
-    /// This host.
+    /// Only this host.
     Exact(String),
-    /// Every name that ends in a dot and this text.
+    /// Every host that ends in a dot and this text.
     Below(String),
     /// Every host.
     Any,
@@ -62,7 +63,7 @@ pub enum HostPattern {
 /// The address of an origin.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct OriginAddress {
-    /// Name or address, in lower case, without the brackets of an IPv6 address.
+    /// Host name or IP address, in lower case, without the brackets of an IPv6 address.
     pub host: String,
     /// TCP port.
     pub port: u16,
@@ -86,17 +87,17 @@ impl Site {
         Site { name, names, origin, routes }
     }
 
-    /// The site that serves every host from one origin, named by the origin's authority.
+    /// Returns a site that serves every host from `origin`, and has the origin's authority as name.
     pub(crate) fn of_origin(origin: OriginAddress, settings: RouteSettings) -> Site {
         let name = origin.authority.clone();
         let fallback = Route::new("/", settings, Vec::new());
         Site::new(name, vec![HostPattern::Any], origin, Vec::new(), fallback)
     }
 
-    /// The route for a path, with or without query: the longest prefix that matches. A target that
-    /// matches none, such as the `*` of OPTIONS, belongs to the route of `/`.
+    /// Returns the route with the longest prefix that matches a path, which may include a query. A
+    /// target that no prefix matches, such as `*` of OPTIONS, belongs to the route of `/`.
     pub fn route(&self, path: &[u8]) -> &Route {
-        let (fallback, others) = self.routes.split_last().expect("a site has the route of /");
+        let (fallback, others) = self.routes.split_last().expect("every site has a route for /");
         others.iter().find(|route| route.matches(path)).unwrap_or(fallback)
     }
 
@@ -107,19 +108,19 @@ impl Site {
         }
     }
 
-    /// The rule files of all routes, those of the site included.
+    /// The rule files of all routes, including the files of the site.
     pub(crate) fn rule_files(&self) -> impl Iterator<Item = &NamedFile> {
         self.routes.iter().flat_map(|route| &route.rule_files)
     }
 
-    /// Gives each route the index of the rule set that `plan` makes of its files.
+    /// Gives each route the index of a rule set, which `plan` returns for the route's files.
     pub(crate) fn plan_rules(&mut self, mut plan: impl FnMut(&[NamedFile]) -> usize) {
         for route in &mut self.routes {
             route.rule_set = plan(&route.rule_files);
         }
     }
 
-    /// The site's routes, the longest prefix first; the last one is `/`.
+    /// The site's routes, the longest prefix first. The last route has the prefix `/`.
     pub fn routes(&self) -> &[Route] {
         &self.routes
     }
@@ -135,7 +136,8 @@ impl Route {
         Route { path_prefix: path_prefix.to_owned(), settings, number, rule_set: 0, rule_files }
     }
 
-    /// A prefix matches whole segments: after it the path ends, or a query or a `/` follows.
+    /// Whether the route's prefix matches a path. A prefix matches whole segments of the path:
+    /// after the prefix, the path ends, or a query or a `/` follows.
     fn matches(&self, path: &[u8]) -> bool {
         let prefix = self.path_prefix.as_bytes();
         path.strip_prefix(prefix).is_some_and(|rest| {
@@ -145,7 +147,7 @@ impl Route {
 }
 
 impl HostPattern {
-    /// Whether some host matches both.
+    /// Whether there is a host that both patterns match.
     pub(crate) fn meets(&self, other: &HostPattern) -> bool {
         use HostPattern::{Any, Below, Exact};
         let is_below = |host: &str, above: &str| {
@@ -171,7 +173,7 @@ impl HostPattern {
             None => (false, text),
         };
         if let Err(why) = check_host(host) {
-            return Err(NAMES.problem(format_args!("cannot have {text:?}")).hint(why));
+            return Err(NAMES.problem(format_args!("cannot contain {text:?}")).hint(why));
         }
         let host = host.to_ascii_lowercase();
         Ok(if below { HostPattern::Below(host) } else { HostPattern::Exact(host) })
@@ -188,33 +190,35 @@ impl std::fmt::Display for HostPattern {
     }
 }
 
-/// A DNS name, an IPv4 address, or an IPv6 address in brackets.
+/// Checks that `host` is a DNS name, an IPv4 address, or an IPv6 address in brackets.
 fn check_host(host: &str) -> Result<(), String> {
     if let Some(address) = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
         let parsed = address.parse::<std::net::Ipv6Addr>();
-        return parsed.map(drop).map_err(|_| "only IPv6 addresses have brackets".to_owned());
+        return parsed.map(drop).map_err(|_| "only an IPv6 address can be in brackets".to_owned());
     }
     if host.is_empty() || host.len() > HOST_BYTES_MAX {
-        return Err(format!("a host name has 1 to {HOST_BYTES_MAX} letters"));
+        return Err(format!("a host name has 1 to {HOST_BYTES_MAX} characters"));
     }
     if !host.is_ascii() {
         return Err("write the ASCII form of the name, which begins with xn--".to_owned());
     }
     if host.contains("://") || host.contains('/') {
-        return Err("only the host name stands here, without scheme and path".to_owned());
+        return Err("write only the host name, without scheme and path".to_owned());
     }
     if host.contains(':') {
-        return Err("only the host name stands here, without port; it is served on every port, \
-                    and an IPv6 address stands in brackets"
+        return Err("write only the host name, without port: the site is served on every port; \
+                    write an IPv6 address in brackets"
             .to_owned());
     }
     if host.contains('*') {
-        return Err("a star can only be the whole first part, as in \"*.example.org\"".to_owned());
+        return Err(
+            "a * can only be the whole first part of the name, as in \"*.example.org\"".to_owned()
+        );
     }
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
     match host.split('.').all(|label| !label.is_empty() && label.bytes().all(allowed)) {
         true => Ok(()),
-        false => Err("a host name has letters, digits and - between single dots".to_owned()),
+        false => Err("a host name has letters, digits, - and _ between single dots".to_owned()),
     }
 }
 
@@ -230,15 +234,15 @@ impl OriginAddress {
             return Err(refused("TLS to origins is not supported yet".to_owned()));
         }
         if scheme != "http" {
-            return Err(refused("the origin has to speak HTTP".to_owned()));
+            return Err(refused("the scheme of the URL has to be http".to_owned()));
         }
         if rest.contains('@') {
-            return Err(refused("a user name or password cannot stand here".to_owned()));
+            return Err(refused("leave out the user name or password".to_owned()));
         }
         let authority = rest.strip_suffix('/').unwrap_or(rest);
         if authority.contains(['/', '?', '#']) {
             return Err(refused(
-                "leave out the path: requests keep the path they come with".into(),
+                "leave out the path: each request is forwarded with its own path".into(),
             ));
         }
         OriginAddress::of_authority(authority).map_err(refused)
@@ -271,7 +275,7 @@ impl Readable for OriginAddress {
     }
 }
 
-/// Reads `name` of a site.
+/// Reads the `name` of a site.
 pub(crate) fn read_name(raw: RawValue<'_>, setting: &Setting) -> Result<String, ValueProblem> {
     let text = setting.text(raw)?;
     if text.len() > HOST_BYTES_MAX || !text.bytes().all(|byte| byte.is_ascii_graphic()) {
@@ -280,7 +284,7 @@ pub(crate) fn read_name(raw: RawValue<'_>, setting: &Setting) -> Result<String, 
     Ok(text.to_owned())
 }
 
-/// Reads `path_prefix` of a route.
+/// Reads the `path_prefix` of a route.
 pub(crate) fn read_prefix(raw: RawValue<'_>, setting: &Setting) -> Result<String, ValueProblem> {
     let text = setting.text(raw)?;
     let refused = setting.problem(format_args!("cannot be {text:?}"));
@@ -288,10 +292,10 @@ pub(crate) fn read_prefix(raw: RawValue<'_>, setting: &Setting) -> Result<String
         return Err(refused.hint(format!("write \"/{text}\"")));
     }
     if text.contains(['*', '?', '#']) {
-        return Err(refused.hint("it is the beginning of a path, without patterns and query"));
+        return Err(refused.hint("write the beginning of a path, without patterns and query"));
     }
     if !text.bytes().all(|byte| byte.is_ascii_graphic()) {
-        return Err(refused.hint("write it as it stands in a request, percent-encoded"));
+        return Err(refused.hint("write the path percent-encoded, as it appears in a request"));
     }
     Ok(text.to_owned())
 }

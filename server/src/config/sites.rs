@@ -1,4 +1,4 @@
-//! All sites, found by the host of a request without allocating.
+//! The sites of a configuration, and their lookup by host, which does not allocate.
 
 use std::collections::HashMap;
 
@@ -19,8 +19,8 @@ pub struct Sites {
 }
 
 impl Sites {
-    /// Builds the index. If two sites have the same name, the first one wins; the reader already
-    /// refuses such a configuration.
+    /// Builds the index. If two sites have the same host pattern, the first site wins; the reader
+    /// refuses such a configuration before.
     pub(crate) fn new(mut sites: Vec<Site>) -> Sites {
         for (number, site) in sites.iter_mut().enumerate() {
             site.set_numbers(number as u32);
@@ -49,17 +49,20 @@ impl Sites {
         }
     }
 
-    /// Returns a route of this configuration, and its site.
+    /// Returns the route with this number, and its site.
     ///
     /// # Panics
-    /// The number belongs to another configuration.
+    /// This configuration has no route with this number: the number is from another configuration.
     pub(crate) fn place(&self, number: RouteNumber) -> (&Site, &Route) {
-        let site = self.sites.get(number.site as usize).expect("the site is of this configuration");
-        (site, site.routes().get(number.route as usize).expect("the route is of this site"))
+        let site = self.sites.get(number.site as usize).expect("the site of a route number exists");
+        (
+            site,
+            site.routes().get(number.route as usize).expect("the route of a route number exists"),
+        )
     }
 
     /// Returns the site of a host (in any case, without port): the site with exactly that name,
-    /// else with the longest matching `*.` name, else with `*`.
+    /// else the site with the longest matching `*.` name, else the site with `*`.
     pub fn lookup(&self, host: &[u8]) -> Option<&Site> {
         let named = match self.exact.is_empty() && self.below.is_empty() {
             true => None,
@@ -76,8 +79,8 @@ impl Sites {
         self.exact.get(&*lower).copied().or_else(|| self.lookup_below(lower))
     }
 
-    /// Walks from the last label to the front, so that a host of many labels costs no more than the
-    /// longest configured name has.
+    /// Returns the site with the longest matching `*.` name. The search begins at the last label
+    /// and looks at as many labels as the longest configured name has, however long the host is.
     fn lookup_below(&self, lower: &[u8]) -> Option<usize> {
         let mut found = None;
         let mut rest = lower;

@@ -14,8 +14,8 @@ impl ServerSettings {
         }
     }
 
-    /// The store's configuration for `worker_count` workers; the caller decides whether it has a
-    /// file.
+    /// The store's configuration for `worker_count` workers; the caller decides whether the store
+    /// has a file.
     pub(crate) fn store(&self, worker_count: usize) -> StoreConfig {
         let store = StoreConfig {
             growing_percent: self.growing_percent_max,
@@ -23,8 +23,8 @@ impl ServerSettings {
             record_bytes_expected: self.cache_record_bytes,
             ..StoreConfig::with_budget(self.cache_size)
         };
-        // The limit of a route may be lower, and a reload may change it; this one holds for all
-        // routes.
+        // The setting `object_bytes_max` of a route may be lower, and a reload may change it. This
+        // limit holds for all routes.
         let object_bytes_max = store.growing_bytes_max();
         StoreConfig { object_bytes_max, ..store }
     }

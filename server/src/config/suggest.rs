@@ -2,13 +2,14 @@
 
 use strsim::osa_distance;
 
-/// Returns the nearest of `known`, if at most a third of its letters are wrong.
+/// Returns the word of `known` that is nearest to `word`, if they differ in at most a third of the
+/// known word's letters, or in one letter.
 pub(crate) fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    // Far longer than any known word, so none can be near.
+    // Such a word is far longer than every known word, so none is near.
     if word.len() > 64 {
         return None;
     }
-    // One swap of neighbours counts as one wrong letter.
+    // Two neighbouring letters that are swapped count as one wrong letter.
     let distance = |candidate| (osa_distance(word, candidate), candidate);
     let (distance, candidate) = known.into_iter().map(distance).min()?;
     (distance <= (candidate.len() / 3).max(1)).then_some(candidate)

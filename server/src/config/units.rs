@@ -8,33 +8,34 @@ const SIZE_UNITS: &[(&str, u64)] =
 const TIME_UNITS: &[(&str, u64)] =
     &[("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1000), ("ms", 1)];
 
-/// Why a text is not a quantity.
+/// The reason that a text is not a quantity.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum UnitError {
-    /// It does not begin with a digit, or has more than a number and a unit.
+    /// The text does not begin with a digit, or contains more than a number and a unit.
     NotANumber,
-    /// The unit is unknown; the suggestion replaces the text.
+    /// The unit is unknown. The suggestion, if any, is the whole quantity with a known unit.
     Unit(Option<String>),
     /// The value does not fit in 64 bits.
     TooLarge,
 }
 
-/// `64KiB` or `65536` to bytes.
+/// Parses a size, such as `64KiB` or `65536`, into bytes.
 pub(crate) fn parse_bytes(text: &str) -> Result<u64, UnitError> {
     parse(text, SIZE_UNITS, "B")
 }
 
-/// `10s` to milliseconds; a number without unit counts `plain_unit`.
+/// Parses a duration, such as `10s`, into milliseconds; a number without a unit is in
+/// `plain_unit`.
 pub(crate) fn parse_duration(text: &str, plain_unit: &str) -> Result<u64, UnitError> {
     parse(text, TIME_UNITS, plain_unit)
 }
 
-/// Bytes in the largest unit that gives a whole number.
+/// Writes a number of bytes in the largest unit that gives a whole number.
 pub(crate) fn format_bytes(bytes: u64) -> String {
     format(bytes, SIZE_UNITS)
 }
 
-/// Milliseconds in the largest unit that gives a whole number.
+/// Writes a number of milliseconds in the largest unit that gives a whole number.
 pub(crate) fn format_duration(ms: u64) -> String {
     format(ms, TIME_UNITS)
 }
@@ -53,8 +54,9 @@ fn parse(text: &str, units: &[(&str, u64)], plain_unit: &str) -> Result<u64, Uni
     number.checked_mul(*factor).ok_or(UnitError::TooLarge)
 }
 
-/// Guesses the unit of `kb`, `K`, ` MiB` or `sec` by its first letter, in either case. `m` and `ms`
-/// share that letter, so `ms` needs a longer match.
+/// Guesses which known unit `kb`, `K`, ` MiB` or `sec` means, ignoring case: the unit with that
+/// name, else the unit with the same first letter. Words that begin with `mil` mean `ms`, which
+/// has the same first letter as `m`.
 fn meant<'a>(unit: &str, units: &[(&'a str, u64)]) -> Option<&'a str> {
     let unit = unit.trim().to_ascii_lowercase();
     let same = |name: &&(&str, u64)| name.0.to_ascii_lowercase() == unit;

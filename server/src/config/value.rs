@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 
 use super::setting::{RawValue, Readable, Setting, ValueProblem};
 
-/// The kernel's structure has 108 bytes for a Unix socket's path, which ends with a zero byte.
+/// Longest path of a Unix socket: the kernel's structure has 108 bytes, and the last is a zero
+/// byte.
 const SOCKET_PATH_BYTES_MAX: usize = 107;
 
 /// Address of the admin interface.
@@ -13,9 +14,9 @@ const SOCKET_PATH_BYTES_MAX: usize = 107;
 pub enum AdminAddress {
     /// A Unix socket that the server creates in its runtime directory.
     Auto,
-    /// A loopback port, which no other machine can reach.
+    /// A loopback address and port, which no other machine can reach.
     Loopback(SocketAddr),
-    /// A Unix socket.
+    /// A Unix socket with this path.
     Path(PathBuf),
 }
 
@@ -57,18 +58,19 @@ pub enum LogLevel {
 /// How a response with Set-Cookie is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SetCookie {
-    /// Without the cookies.
+    /// The response is stored without its cookies.
     Strip,
-    /// Not at all.
+    /// The response is not stored.
     Refuse,
-    /// With the cookies.
+    /// The response is stored with its cookies.
     Keep,
 }
 
-/// Directory for files that live as long as the server: counters, the admin socket.
+/// Directory for files that exist while the server runs, such as the counter file and the admin
+/// socket.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RuntimeDir {
-    /// `$XDG_RUNTIME_DIR/forebay`, or `/tmp/forebay-UID` without one.
+    /// `$XDG_RUNTIME_DIR/forebay`, or `/tmp/forebay-UID` if that variable is not an absolute path.
     Auto,
     /// This directory.
     Path(PathBuf),
@@ -77,7 +79,7 @@ pub enum RuntimeDir {
 /// Directory of a cache that outlives the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CacheDir {
-    /// None: the cache ends with the server.
+    /// There is no directory: the cache ends with the server.
     None,
     /// The cache is in this directory.
     Path(PathBuf),
@@ -104,7 +106,7 @@ impl AdminAddress {
                 0..=SOCKET_PATH_BYTES_MAX if !text.contains('\0') => {
                     Ok(AdminAddress::Path(text.into()))
                 }
-                _ => Err(format!("a socket's path has at most {SOCKET_PATH_BYTES_MAX} bytes")),
+                _ => Err(format!("the path of a socket has at most {SOCKET_PATH_BYTES_MAX} bytes")),
             };
         }
         match text.parse::<SocketAddr>() {
@@ -130,7 +132,7 @@ impl std::fmt::Display for AdminAddress {
 }
 
 impl RuntimeDir {
-    /// Returns the directory, given `$XDG_RUNTIME_DIR` and the user's ID.
+    /// Returns the path of the directory, given `$XDG_RUNTIME_DIR` and the user's ID.
     pub fn resolve(&self, xdg_runtime_dir: Option<&Path>, uid: u32) -> PathBuf {
         match (self, xdg_runtime_dir) {
             (RuntimeDir::Path(path), _) => path.clone(),
@@ -200,7 +202,7 @@ impl Readable for CacheDir {
 }
 
 impl CacheDir {
-    /// The directory, if one is configured.
+    /// Returns the directory, if one is configured.
     pub fn path(&self) -> Option<&Path> {
         match self {
             CacheDir::None => None,

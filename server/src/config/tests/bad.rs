@@ -1,8 +1,8 @@
-//! Configurations with an error: its position and its text.
+//! Configurations with an error, and the expected position and text of the error.
 
 use super::super::*;
 
-/// The configuration, the position of the error, and parts of its text.
+/// The configuration, the position of the error, and parts of the error's text.
 type Case = (&'static str, &'static str, &'static [&'static str]);
 
 /// Lines at the top of an otherwise valid file.
@@ -28,7 +28,7 @@ const TOP: &[Case] = &[
     (
         "workers = 64\ncache_size = \"4MiB\"",
         "2:14",
-        &["too small for 64 workers", "or more, or fewer `workers`"],
+        &["too small for 64 workers", "or more, or reduce `workers`"],
     ),
     ("cache_size = \"257GiB\"", "1:14", &["too large: 257GiB"]),
     ("cache_size = \"65TiB\"", "1:14", &["too large: 65TiB"]),
@@ -73,7 +73,7 @@ const TOP: &[Case] = &[
     (
         "lock_profile_stacks = 1\nlock_profile_size = \"300KiB\"",
         "1:23",
-        &["has no room for `lock_profile_stacks`", "\"350KiB\" or more"],
+        &["too small for `lock_profile_stacks`", "\"350KiB\" or more"],
     ),
     ("tag_fields = \"xkey\"", "1:14", &["is not an array", "write [\"xkey\"]"]),
     ("tag_fields = [1]", "1:14", &["an element that is not text"]),
@@ -94,8 +94,8 @@ const TOP: &[Case] = &[
     ("\t listen = \"ü\" # ü", "1:12", &["add the port"]),
 ];
 
-/// Values of a second site on lines 5 to 8 (`name`, `names` and `origin` in this order), which is
-/// otherwise valid.
+/// Bad values in a second site, which is otherwise valid: its header is on line 5; `name`, `names`
+/// and `origin` are on lines 6 to 8.
 #[rustfmt::skip]
 const SITE_VALUES: &[Case] = &[
     ("name = \"a\"", "6:8", &["two sites have the name \"a\"", "at f.toml:2:8"]),
@@ -114,7 +114,7 @@ const SITE_VALUES: &[Case] = &[
     ("names = [\"[::g]\"]", "7:10", &["IPv6"]),
     ("origin = \"https://b\"", "8:10", &["TLS to origins is not supported yet"]),
     ("origin = \"127.0.0.1:3000\"", "8:10", &["write \"http://127.0.0.1:3000\""]),
-    ("origin = \"ftp://b\"", "8:10", &["has to speak HTTP"]),
+    ("origin = \"ftp://b\"", "8:10", &["has to be http"]),
     ("origin = \"http://b/app\"", "8:10", &["leave out the path"]),
     ("origin = \"http://b?x\"", "8:10", &["leave out the path"]),
     ("origin = \"http://u:p@b\"", "8:10", &["user name or password"]),
@@ -122,9 +122,9 @@ const SITE_VALUES: &[Case] = &[
     ("origin = \"http://b:65536\"", "8:10", &["1 to 65535"]),
     ("origin = \"http://b:\"", "8:10", &["1 to 65535"]),
     ("origin = \"http://b:+1\"", "8:10", &["1 to 65535"]),
-    ("origin = \"http://\"", "8:10", &["1 to 255 letters"]),
+    ("origin = \"http://\"", "8:10", &["1 to 255 characters"]),
     ("origin = \"http://[::1\"", "8:10", &["in brackets"]),
-    ("origin = \"http://*.b\"", "8:10", &["a star"]),
+    ("origin = \"http://*.b\"", "8:10", &["a * can only be"]),
 ];
 
 /// Lines from line 5 on, after a valid site.
@@ -159,7 +159,8 @@ fn errors(text: &str) -> ConfigErrors {
     }
 }
 
-/// Checks that there is exactly one error, at `place`, whose text has all these parts.
+/// Checks that the configuration has exactly one error, which is at `place` and whose text contains
+/// all of `parts`.
 fn check(text: &str, place: &str, parts: &[&str]) {
     let errors = errors(text);
     let shown = errors.to_string();

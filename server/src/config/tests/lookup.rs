@@ -1,4 +1,4 @@
-//! Which site serves a host, and which route a path.
+//! The site that serves a host, and the route of a path.
 
 use super::super::*;
 

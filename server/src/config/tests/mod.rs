@@ -1,4 +1,5 @@
-//! Configurations, good and bad, as tables; lookups; the documents against the table.
+//! Tables of valid and invalid configurations; lookups of sites and routes; the documents that are
+//! generated from the table of settings.
 
 mod bad;
 mod good;
