@@ -1,5 +1,6 @@
-//! Attaching a thread to the store. The store has room for two processes, and a process that has
-//! handed over may still be finishing its requests when the next successor starts.
+//! Attaching a thread to the store. The store has participant rows for two processes. After a
+//! second upgrade there may be three, because the first process may still be finishing its
+//! requests; the threads of the third then wait for free rows.
 
 use std::time::Duration;
 
@@ -10,10 +11,10 @@ use super::start::StartError;
 use crate::clock;
 use crate::limits::{STORE_JOIN_MS_MAX, STORE_JOIN_RETRY_MS};
 
-/// Attaches the calling thread to the store as soon as there is room.
+/// Attaches the calling thread to the store, and waits for a free participant row if necessary.
 ///
 /// # Errors
-/// There is no room for `STORE_JOIN_MS_MAX`, or the system refuses.
+/// No row became free for `STORE_JOIN_MS_MAX`, or the system refuses to attach the thread.
 pub(super) async fn attach_store(store: &Store) -> Result<StoreWorker, StartError> {
     let until_ms = clock::monotonic_ms() + STORE_JOIN_MS_MAX;
     loop {
@@ -21,7 +22,7 @@ pub(super) async fn attach_store(store: &Store) -> Result<StoreWorker, StartErro
             Err(JoinError::Full { .. }) if clock::monotonic_ms() < until_ms => {}
             joined => return joined.map_err(StartError::Join),
         }
-        // If dead processes cannot be detected, a live one may still detach and make room.
+        // Even if dead processes cannot be detected, a live process may detach and free a row.
         let _ = store.sweep();
         tokio::time::sleep(Duration::from_millis(STORE_JOIN_RETRY_MS)).await;
     }

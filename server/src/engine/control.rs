@@ -35,11 +35,11 @@ use crate::rules::RuleReport;
 pub struct Hooks {
     /// Reads the configuration again, for a reload.
     pub load: Box<dyn Fn() -> Result<Config, ConfigErrors>>,
-    /// Called after a reload, with the configuration in use.
+    /// Called after a successful reload, with the new configuration.
     pub applied: Box<dyn Fn(&Config)>,
 }
 
-/// State of the control thread.
+/// The state of the control thread.
 pub(crate) struct Control {
     config: RefCell<Config>,
     hooks: Hooks,
@@ -48,8 +48,8 @@ pub(crate) struct Control {
     /// The control thread's attachment to the store, for purges and to clean up after dead
     /// processes.
     pub(crate) store_worker: StoreWorker,
-    /// Whether answers come from the store; false while another process serves from a store of its
-    /// own.
+    /// Whether requests are answered from the store; false while another process serves from a
+    /// store of its own.
     store_is_used: Cell<bool>,
     /// The purge thread, for purges by host, prefix and tags; `None` once the server stops.
     purger: RefCell<Option<PurgerThread>>,
@@ -57,9 +57,9 @@ pub(crate) struct Control {
     pub(crate) counters: CounterFile,
     slot: CounterSlot,
     log_writer: RefCell<Option<LogWriter>>,
-    /// The lock that keeps the cache directory ours.
+    /// The lock that reserves the cache directory for this server.
     pub(super) guard: Option<DirGuard>,
-    /// Why there is no lock profile, if it could not be made.
+    /// The reason that there is no lock profile, if it could not be created.
     lock_profile_fault: OnceCell<String>,
     pub(crate) started_ms: u64,
 }
@@ -79,7 +79,7 @@ pub(crate) struct ControlParts {
     pub(crate) guard: Option<DirGuard>,
 }
 
-/// Why a new configuration was refused.
+/// The reason that a new configuration was refused.
 #[derive(Debug)]
 pub(crate) enum ReloadError {
     /// The configuration has errors.
@@ -132,7 +132,7 @@ impl Control {
         read(&self.config.borrow())
     }
 
-    /// Counts of the header rules since the configuration was read, summed over the workers.
+    /// Returns the counts of the header rules since the last reload, summed over the workers.
     pub(crate) async fn rule_report(&self) -> RuleReport {
         if !self.config.borrow().has_rules() {
             return RuleReport::default();
@@ -152,7 +152,7 @@ impl Control {
         RuleReport::sum(reports)
     }
 
-    /// Counts an occurrence outside of the workers.
+    /// Adds `amount` to a counter in the control thread's slot.
     pub(crate) fn count(&self, counter: Counter, amount: u64) {
         self.slot.add(counter.index(), amount);
     }
@@ -164,7 +164,7 @@ impl Control {
         self.lock_profile_fault.get_or_init(|| error.to_string());
     }
 
-    /// Why there is no lock profile, if creating it failed.
+    /// Returns the reason that there is no lock profile, if creating it failed.
     pub(crate) fn lock_profile_fault(&self) -> Option<&str> {
         self.lock_profile_fault.get().map(String::as_str)
     }
@@ -182,31 +182,33 @@ impl Control {
         purger.ok_or(PurgeError::Stopping)?.ask(selections, work)
     }
 
-    /// Counts that are carried over from process to process.
+    /// Returns the counts that each process passes to its successor.
     pub(super) fn upgrade_totals(&self) -> UpgradeTotals {
         let count = |counter: Counter| self.counters.sum(counter.index());
         let upgrades_failed = count(Counter::UpgradesFailed);
         UpgradeTotals { upgrades: count(Counter::Upgrades), upgrades_failed }
     }
 
-    /// Lets the workers accept. The last workers, which have no socket, get those in `further`.
+    /// Lets the workers accept connections. The last workers, which have no listening socket yet,
+    /// get those in `further`.
     pub(super) fn accept(&self, further: Vec<std::net::TcpListener>) {
         let workers = self.workers.borrow();
         let mut further = further.into_iter();
         let idle_from = workers.len().saturating_sub(further.len());
         for (index, worker) in workers.iter().enumerate() {
             let further = if index < idle_from { None } else { further.next() };
-            // A worker that has ended has panicked; the others continue.
+            // Sending fails only if the worker has panicked; the other workers continue.
             let _ = worker.commands.send(WorkerCommand::Accept { further });
         }
     }
 
-    /// Whether a purge by this process reaches every response that is being served.
+    /// Whether requests are answered from the store. If not, a purge by this process does not reach
+    /// the responses that the other process serves from its own store.
     pub(crate) fn store_is_used(&self) -> bool {
         self.store_is_used.get()
     }
 
-    /// Switches the use of the store; when this returns, every worker has switched.
+    /// Sets whether requests are answered from the store. When this returns, every worker knows it.
     pub(super) async fn use_store(&self, is_used: bool) {
         self.store_is_used.set(is_used);
         let mut taken = Vec::new();
@@ -217,12 +219,12 @@ impl Control {
             }
         }
         for applied in taken {
-            // A worker that has ended uses no store.
+            // Waiting fails if the worker has ended; then it uses no store.
             let _ = applied.await;
         }
     }
 
-    /// Runs until the process is told to stop or another one has taken over, then stops the
+    /// Runs until the process is told to stop or another process has taken over, then stops the
     /// workers. Returns whether all requests finished in time.
     pub(super) fn run(
         self,
@@ -230,7 +232,8 @@ impl Control {
         (runtime, signals): (Runtime, Signals),
         stop: mpsc::UnboundedReceiver<()>,
     ) -> io::Result<bool> {
-        // The counter file stays, so that its numbers can be read after the end, even of a crash.
+        // The counter file stays, so that its numbers can be read after the process ended or
+        // crashed.
         let serve =
             || LocalSet::new().block_on(&runtime, Rc::new(self).serve(sockets, signals, stop));
         with_known_stack(serve)
@@ -249,7 +252,8 @@ impl Control {
         Event::Started.log(&format_args!("{} workers", self.worker_count()));
         let handed_over = self.wait(upgrades, sockets.handover, (signals, stop)).await;
         sockets.upgrade.name.set_ours(handed_over.is_none());
-        // Removed at once: the next server may need the name while this one finishes.
+        // The name is removed at once, because the next server may need it while this one finishes
+        // its requests.
         drop(sockets.upgrade.name);
         if handed_over.is_some_and(|handed_over| handed_over.has_admin) {
             admin.abort();
@@ -258,7 +262,7 @@ impl Control {
         Ok(self.stop(handed_over.is_some()).await)
     }
 
-    /// Waits until this process is told to stop, or another one has taken over.
+    /// Waits until this process is told to stop (`None`), or another process has taken over.
     async fn wait(
         &self,
         upgrades: UnixListener,
@@ -309,7 +313,7 @@ impl Control {
         match &applied {
             Ok(()) => {
                 self.count(Counter::Reloads, 1);
-                Event::Reloaded.log(&"every worker has it");
+                Event::Reloaded.log(&"every worker uses it");
             }
             Err(error) => {
                 self.count(Counter::ReloadsRefused, 1);
@@ -326,7 +330,8 @@ impl Control {
             let names = conflicts.iter().map(|setting| setting.name).collect();
             return Err(ReloadError::NeedsRestart(names));
         }
-        // Opened again even if nothing changed: log rotation renames the file and then reloads.
+        // The log is opened again even if its setting did not change, because log rotation renames
+        // the file and then reloads.
         let writer = LogWriter::open(&config.server).map_err(ReloadError::AccessLog)?;
         let mut taken = Vec::new();
         for worker in &*self.workers.borrow() {
@@ -339,7 +344,7 @@ impl Control {
             }
         }
         for applied in taken {
-            // A worker that has ended does not serve with the old settings either.
+            // Waiting fails if the worker has ended; then it does not use the old settings either.
             let _ = applied.await;
         }
         self.hosts.retain(&config.sites);
@@ -357,7 +362,7 @@ impl Control {
         let deadline_ms = clock::monotonic_ms() + limit_ms;
         let workers = self.workers.take();
         for worker in &workers {
-            // A worker that has ended has no requests in flight.
+            // Sending fails if the worker has ended; then it has no requests in flight.
             let _ = worker
                 .commands
                 .send(WorkerCommand::Drain { deadline_ms, queues_are_passed_on: was_handed_over });
@@ -374,7 +379,7 @@ impl Control {
             if undone > 0 {
                 self.count(Counter::PurgesFailed, undone);
                 Event::PurgeFailed
-                    .log(&format_args!("{undone} unfinished when the server stopped"));
+                    .log(&format_args!("{undone} purges had not finished when the server stopped"));
             }
         }
         if let Some(writer) = self.log_writer.take() {

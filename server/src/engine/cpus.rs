@@ -4,7 +4,7 @@ use std::io;
 
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
-/// The CPUs that this process may use, in ascending order; at least one.
+/// Returns the CPUs that the calling thread may use, in ascending order; at least one.
 pub(crate) fn allowed() -> Vec<usize> {
     let Ok(set) = sched_getaffinity(None) else {
         return vec![0];
@@ -13,10 +13,11 @@ pub(crate) fn allowed() -> Vec<usize> {
     if cpus.is_empty() { vec![0] } else { cpus }
 }
 
-/// Keeps the calling thread on one CPU.
+/// Pins the calling thread to one CPU.
 ///
 /// # Errors
-/// The CPU went away, or a sandbox forbids it; the thread then runs wherever it may.
+/// The CPU is no longer available, or a sandbox forbids pinning; the thread then runs on any CPU
+/// that it may use.
 pub(crate) fn pin_this_thread(cpu: usize) -> io::Result<()> {
     let mut set = CpuSet::new();
     set.set(cpu);

@@ -1,5 +1,5 @@
-//! The lock profile of this process. A server that cannot create one serves without it: it logs an
-//! event once, counts the failure, and tells clients of the admin interface why there is none.
+//! The lock profile of this process. A server that cannot create its lock profile serves without
+//! it: it logs and counts the failure, and reports the reason on the admin interface.
 
 use std::path::Path;
 
@@ -11,8 +11,8 @@ use super::runtime_paths::lock_profile_file;
 use crate::clock;
 use crate::config::ServerSettings;
 
-/// Room for several times as many lock sites as we have. The file size decides the number of
-/// threads.
+/// The tables of a lock profile, with room for several times as many lock sites as Forebay has. The
+/// size of the file decides the number of threads.
 const PLAN: ProfilePlan = ProfilePlan {
     sites: 256,
     frames: 0,
@@ -24,11 +24,12 @@ const PLAN: ProfilePlan = ProfilePlan {
     stacks: StackPlan { stacks: 512, frames: 48, samples: 128 },
 };
 
+/// As [`PLAN`], but without room for call stacks.
 const PLAN_WITHOUT_STACKS: ProfilePlan =
     ProfilePlan { modules: 0, stacks: StackPlan::NONE, ..PLAN };
 
-/// Creates the profile, and starts recording if the settings say so. The file gets its name once
-/// the server serves.
+/// Creates the profile, and starts recording if the settings say so; `None` if the settings want no
+/// profile, or another server in this process has one. The file has no name yet: see [`name`].
 pub(super) fn prepare(
     settings: &ServerSettings,
     runtime_dir: &Path,
@@ -41,7 +42,7 @@ pub(super) fn prepare(
     let unix_ns = clock::unix_ns();
     let path = lock_profile_file(runtime_dir, port);
     let made = UnnamedProfile::prepare(&path, plan, &program.to_string_lossy(), unix_ns)?;
-    // Of several servers in one process, only the first profiles.
+    // If several servers run in one process, only the first has a profile.
     if profile::install(made.profile()).is_err() {
         return Ok(None);
     }
@@ -60,7 +61,7 @@ fn plan(bytes: u64) -> Option<ProfilePlan> {
     PLAN.within(bytes).or_else(|| PLAN_WITHOUT_STACKS.within(bytes))
 }
 
-/// Returns the profile, if there is one; reports an error to the operator.
+/// Returns the profile, if there is one; logs and counts an error.
 pub(super) fn told(
     control: &Control,
     made: Result<Option<UnnamedProfile>, CounterError>,
@@ -71,7 +72,8 @@ pub(super) fn told(
     })
 }
 
-/// Gives the file its name. If that fails, the profile could not be read, so recording stops.
+/// Gives the profile's file its name. If that fails, nothing could read the profile, so recording
+/// stops.
 pub(super) fn name(control: &Control, made: Option<UnnamedProfile>) {
     let Some(made) = made else {
         return;

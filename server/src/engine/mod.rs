@@ -1,9 +1,8 @@
 //! Threads and their life: start, reload, upgrade, stop.
 //!
-//! One pinned thread per worker, each with its own event loop, listener, origin connections and
-//! counters; one more, the control thread, which handles signals and serves the admin interface.
-//! The control thread talks to a worker only by commands that the worker takes between two turns
-//! of its loop.
+//! Each worker is a pinned thread with its own event loop, listener, origin connections and
+//! counters. One more thread, the control thread, handles signals and serves the admin interface.
+//! It talks to a worker only by commands, which the worker takes between two turns of its loop.
 
 mod attach_store;
 mod control;

@@ -1,5 +1,5 @@
-//! The sockets of a server, with their names, and its cache directory: bound by this process, or
-//! taken over from a running server.
+//! The sockets of a server, with their names, and the lock of its cache directory: created by this
+//! process, or taken over from a running server.
 
 use std::io;
 
@@ -18,10 +18,10 @@ pub(super) struct ServerResources {
     pub(super) sockets: ControlSockets,
     pub(super) guard: Option<DirGuard>,
     pub(super) worker_count: usize,
-    /// Whether another server still uses these resources; it continues with them if the upgrade
+    /// Whether a running server still uses these resources. It continues to use them if the upgrade
     /// fails.
     pub(super) has_predecessor: bool,
-    /// Whether the admin socket was inherited from that server.
+    /// Whether the admin socket was inherited from the running server.
     pub(super) has_its_admin: bool,
 }
 
@@ -29,7 +29,7 @@ pub(super) struct ServerResources {
 pub(super) struct ControlSockets {
     pub(super) admin: AdminListener,
     pub(super) upgrade: UnixSocket,
-    /// The descriptors that a successor gets over `upgrade`.
+    /// The descriptors that this server sends to a successor over `upgrade`.
     pub(super) handover: Handover,
 }
 
@@ -57,7 +57,7 @@ impl ServerResources {
     /// Binds all sockets and locks the cache directory.
     ///
     /// # Errors
-    /// An address, a socket or the cache directory is in use, or the system refuses it.
+    /// An address, a socket or the cache directory is in use, or the system refuses to open it.
     pub(super) fn bind(
         settings: &ServerSettings,
         worker_count: usize,

@@ -13,35 +13,36 @@ use tokio::net::{TcpListener, UnixListener};
 
 use crate::config::{AdminAddress, RuntimeDir, ServerSettings};
 
-/// The directory for files that live as long as their server.
+/// Returns the runtime directory, for files that exist while their server runs.
 pub fn runtime_dir(setting: &RuntimeDir) -> PathBuf {
     let xdg = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
     setting.resolve(xdg.as_deref(), rustix::process::geteuid().as_raw())
 }
 
-/// The admin socket of a server. Sockets in a runtime directory are named by the port of their
-/// server, so that servers with the same settings do not collide, and a client finds the only
-/// running server.
+/// Returns the path of a server's admin socket. Files in a runtime directory are named by the port
+/// of their server, so that several servers can share the directory, and a client that does not
+/// know the port can find the only running server.
 pub fn admin_socket(runtime_dir: &Path, port: u16) -> PathBuf {
     runtime_dir.join(format!("{port}.admin"))
 }
 
-/// The socket at which a server waits for a process that takes over.
+/// Returns the path of the socket at which a server waits for a process that takes over.
 pub fn upgrade_socket(runtime_dir: &Path, port: u16) -> PathBuf {
     runtime_dir.join(format!("{port}.upgrade"))
 }
 
-/// The counter file of a server.
+/// Returns the path of a server's counter file.
 pub(super) fn counter_file(runtime_dir: &Path, port: u16) -> PathBuf {
     runtime_dir.join(format!("{port}.counters"))
 }
 
-/// The lock profile of a server.
+/// Returns the path of a server's lock profile.
 pub(super) fn lock_profile_file(runtime_dir: &Path, port: u16) -> PathBuf {
     runtime_dir.join(format!("{port}.locks"))
 }
 
-/// The name of a Unix socket. Dropping it removes the name, unless another process uses the socket.
+/// The name of a Unix socket in the file system. Dropping this value removes the name, unless
+/// another process uses the socket.
 #[derive(Debug)]
 pub(super) struct SocketName {
     path: PathBuf,
@@ -58,7 +59,7 @@ impl SocketName {
 impl Drop for SocketName {
     fn drop(&mut self) {
         if self.is_ours.get() {
-            // The name may be gone already.
+            // The name may have been removed already.
             let _ = std::fs::remove_file(&self.path);
         }
     }
@@ -72,7 +73,8 @@ pub(super) struct UnixSocket {
 }
 
 impl UnixSocket {
-    /// Binds a socket. One at which no server answers was left by a killed server, and is replaced.
+    /// Binds a socket. An existing socket at which no server answers is the remains of a killed
+    /// server, and is replaced.
     pub(super) fn bind(path: PathBuf) -> io::Result<UnixSocket> {
         if UnixStream::connect(&path).is_ok() {
             let message = "another server answers at this socket";
@@ -90,7 +92,7 @@ impl UnixSocket {
         Ok(UnixSocket { listener, name })
     }
 
-    /// A socket inherited from another process, whose name that process still owns.
+    /// Wraps a socket that was inherited from another process. That process still owns the name.
     pub(super) fn take_over(
         listener: std::os::unix::net::UnixListener,
         path: PathBuf,
@@ -144,7 +146,7 @@ impl AdminListener {
         }
     }
 
-    /// Continues with the listener of another process, if it is at the endpoint of the settings.
+    /// Takes over the listener of another process; `None` if the settings have another endpoint.
     pub(super) fn take_over(
         passed: OwnedFd,
         settings: &ServerSettings,
@@ -180,8 +182,8 @@ impl AdminListener {
         }
     }
 
-    /// Registers the listener with the event loop of the calling thread. Also returns the name of
-    /// its socket, if it has one, to remove at the end.
+    /// Registers the listener with the event loop of the calling thread. Also returns the name of a
+    /// Unix socket, which is removed when it is dropped.
     pub(super) fn enter(self) -> io::Result<(AdminAcceptor, Option<SocketName>)> {
         match self {
             AdminListener::Tcp(listener) => {

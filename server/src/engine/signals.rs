@@ -13,10 +13,10 @@ pub(super) struct Signals {
 }
 
 /// Creates the event loop and replaces the default actions of the signals, which would end the
-/// process. Must run before the server reports that it runs.
+/// process. This must happen before the server reports that it runs, because signals may follow.
 ///
 /// # Errors
-/// The system cannot create an event loop.
+/// The system cannot create an event loop, or register a signal.
 pub(super) fn event_loop() -> io::Result<(Runtime, Signals)> {
     let runtime = Builder::new_current_thread().enable_all().build()?;
     let entered = runtime.enter();

@@ -57,30 +57,30 @@ impl Stopper {
     }
 }
 
-/// Why a server could not start.
+/// The reason that a server could not start.
 #[derive(Debug)]
 pub enum StartError {
-    /// The address for clients can't be listened on.
+    /// The server cannot listen on the address for clients.
     Listen(SocketAddr, io::Error),
-    /// The admin interface can't be listened on.
+    /// The server cannot listen on the address or socket of the admin interface.
     Admin(String, io::Error),
-    /// The socket for upgrades can't be listened on.
+    /// The server cannot listen on the socket for upgrades.
     UpgradeSocket(PathBuf, io::Error),
     /// A running server does not hand over, or its sockets are unusable.
     Upgrade(UpgradeError),
-    /// There are too few descriptors.
+    /// The descriptor of a socket cannot be duplicated.
     Descriptors(io::Error),
     /// The counter file cannot be created.
     Counters(CounterError),
     /// The cache directory cannot be used.
     CacheDir(GuardError),
-    /// The cache directory belongs to another server, from which this one cannot take over.
+    /// The cache directory belongs to another server, from which this process cannot take over.
     CacheDirKept(GuardError),
     /// The cache cannot be created.
     Cache(OpenError),
     /// A thread cannot attach to the cache.
     Join(JoinError),
-    /// The access log can't be opened.
+    /// The access log cannot be opened.
     AccessLog(io::Error),
     /// A thread or its event loop cannot be created.
     Thread(io::Error),
@@ -99,7 +99,7 @@ impl fmt::Display for StartError {
                 write!(f, "cannot listen for upgrades at {}: {error}", path.display())
             }
             StartError::Upgrade(error) => write!(f, "cannot take over: {error}"),
-            StartError::Descriptors(error) => write!(f, "cannot copy a socket: {error}"),
+            StartError::Descriptors(error) => write!(f, "cannot duplicate a socket: {error}"),
             StartError::Counters(error) => write!(f, "cannot create the counter file: {error}"),
             StartError::CacheDir(error @ GuardError::Held { .. }) => {
                 write!(f, "cannot use the cache directory {error}; use `--upgrade` to take over")
@@ -113,7 +113,7 @@ impl fmt::Display for StartError {
             StartError::Cache(error) => write!(f, "cannot create the cache: {error}"),
             StartError::Join(error) => write!(f, "cannot attach to the cache: {error}"),
             StartError::AccessLog(error) => write!(f, "cannot open the access log: {error}"),
-            StartError::Thread(error) => write!(f, "cannot start a worker: {error}"),
+            StartError::Thread(error) => write!(f, "cannot start a thread: {error}"),
         }
     }
 }
@@ -126,10 +126,10 @@ impl From<io::Error> for StartError {
     }
 }
 
-/// Starts a server; the system resolves the names of origins.
+/// Starts a server. The system's resolver resolves the names of origins.
 ///
 /// # Errors
-/// See [`StartError`]; nothing is left running then.
+/// See [`StartError`]; the server does not run then.
 pub fn start(config: Config, hooks: Hooks) -> Result<Running, StartError> {
     start_with_resolver(config, hooks, Resolver::system())
 }
@@ -137,7 +137,7 @@ pub fn start(config: Config, hooks: Hooks) -> Result<Running, StartError> {
 /// Starts a server for which `resolver` resolves the names of origins.
 ///
 /// # Errors
-/// See [`StartError`]; nothing is left running then.
+/// See [`StartError`]; the server does not run then.
 pub fn start_with_resolver(
     config: Config,
     hooks: Hooks,
@@ -153,11 +153,11 @@ pub fn start_with_resolver(
     Ok(built.running)
 }
 
-/// Starts a server that takes over from the server with the same runtime directory and address. If
-/// there is none, it starts as [`start`] does.
+/// Starts a server that takes over from the running server with the same runtime directory and
+/// address. If no such server runs, this starts a server as [`start`] does.
 ///
 /// # Errors
-/// See [`StartError`]; the running server then continues unchanged.
+/// See [`StartError`]; a running server then continues unchanged.
 pub fn upgrade(config: Config, hooks: Hooks) -> Result<Running, StartError> {
     let worker_count = prepare(&config)?;
     let dir = runtime_dir(&config.server.runtime_dir);
@@ -192,7 +192,7 @@ pub fn upgrade(config: Config, hooks: Hooks) -> Result<Running, StartError> {
 
 /// Prepares the process before it starts threads; returns the number of workers.
 fn prepare(config: &Config) -> Result<usize, StartError> {
-    // Registration with the kernel is immediate while there is only one thread.
+    // While the process has only one thread, registering for `membarrier` does not wait.
     forebay_sync::bravo::prepare();
     let worker_count = config.server.worker_count();
     files::raise_limit(&config.server, worker_count);
@@ -208,7 +208,7 @@ struct PreparedServer {
     profile_name: Option<UnnamedProfile>,
     /// The cache file, if it is new and has no name yet.
     region_name: Option<UnnamedRegion>,
-    /// Sockets for the last workers, which have none otherwise.
+    /// Sockets for the last workers, which have no listening socket yet.
     further: Vec<std::net::TcpListener>,
 }
 
@@ -244,7 +244,7 @@ impl PreparedServer {
         let store_worker = event_loop.0.block_on(attach_store(&store))?;
         // Segments that dead processes left open are checked before lookups can find them.
         store_worker.mend();
-        // The profile is optional, so it comes last: it must not take room that the rest needs.
+        // The profile is optional, so it comes last: it must not use memory that other files need.
         let profile = lock_profile::prepare(&config.server, &runtime_dir, address.port());
         let joined = store.clone();
         let purger = PurgerThread::start(
@@ -275,11 +275,12 @@ impl PreparedServer {
         Ok(PreparedServer { running, counters_name, profile_name, region_name, further })
     }
 
-    /// Serves in place of a server that has handed over. Failures are logged from here on, and do
+    /// Serves in place of a server that has handed over. From here on, failures are logged and do
     /// not end the process.
     fn take_over(self, totals: UpgradeTotals) -> Running {
         let PreparedServer { running, counters_name, profile_name, region_name, further } = self;
-        // First: a later process must not find the old file, which is no longer up to date.
+        // The cache file gets its name first, because a later process must not find the old file,
+        // which is no longer up to date.
         if let Some(Err(error)) = region_name.map(UnnamedRegion::name) {
             Event::UpgradeIncomplete.log(&error);
         }
@@ -305,7 +306,7 @@ impl PreparedServer {
     }
 }
 
-/// The event loop of the purge thread, for attaching to the store.
+/// Creates the event loop of the purge thread, for attaching to the store.
 fn purger_loop() -> Result<Runtime, StartError> {
     tokio::runtime::Builder::new_current_thread().enable_time().build().map_err(StartError::Thread)
 }
@@ -341,12 +342,12 @@ fn start_workers(
 }
 
 impl Running {
-    /// The server's live counters.
+    /// Returns the counter file, which the running server updates.
     pub fn counters(&self) -> CounterFile {
         self.control.counters.clone()
     }
 
-    /// A handle that stops this server from another thread.
+    /// Returns a handle that can stop this server from another thread.
     pub fn stopper(&self) -> Stopper {
         self.stopper.clone()
     }
@@ -355,11 +356,11 @@ impl Running {
     /// requests in flight. Returns whether all of them finished in time.
     ///
     /// # Errors
-    /// The control thread's event loop cannot be created.
+    /// A socket cannot be registered with the control thread's event loop.
     pub fn run(self) -> io::Result<bool> {
         let Running { control, sockets, event_loop, stop, stopper, .. } = self;
         let finished = control.run(sockets, event_loop, stop);
-        // Kept until here: dropping the last sender would close the stop channel.
+        // The stopper is kept until here, because dropping the last sender would close the channel.
         drop(stopper);
         finished
     }
@@ -389,10 +390,10 @@ fn tell_opened(opened: &Opened) {
     }
 }
 
-/// The region's file in the cache directory.
+/// The name of the store's file in the cache directory.
 pub const REGION_FILE: &str = "store";
 
-/// A UUID of this process.
+/// Returns a random UUID for this process.
 fn process_id() -> String {
     let random = || RandomState::new().build_hasher().finish();
     // Version 4 and its variant (RFC 9562 §5.4).
@@ -405,8 +406,8 @@ fn process_id() -> String {
     )
 }
 
-/// A name that no other server has, by which a request that loops back is recognised (RFC 9110
-/// §7.6.3).
+/// Returns a name for `Via` that no other server has, by which a request that loops back is
+/// recognised (RFC 9110 §7.6.3).
 fn via_name(address: SocketAddr) -> String {
     use std::hash::{BuildHasher, Hasher};
     let mut random = std::hash::RandomState::new().build_hasher();

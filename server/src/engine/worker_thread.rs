@@ -32,11 +32,11 @@ use crate::worker::{Worker, WorkerParts};
 
 /// A command of the control thread to a worker.
 pub(crate) enum WorkerCommand {
-    /// Start accepting, also from `further` if there is one.
+    /// Start accepting connections, also from the socket `further` if there is one.
     Accept { further: Option<std::net::TcpListener> },
     /// Use these settings from now on; `done` is signalled once they are in use.
     Reconfigure { config: Box<Config>, access_log: Option<LogSender>, done: oneshot::Sender<()> },
-    /// Report the counts of the header rules.
+    /// Report the counts of the header rules on `tell`.
     CountRules { tell: oneshot::Sender<RuleReport> },
     /// Start or stop answering from the store; `done` is signalled afterwards.
     UseStore { is_used: bool, done: oneshot::Sender<()> },
@@ -44,7 +44,7 @@ pub(crate) enum WorkerCommand {
     Drain { deadline_ms: u64, queues_are_passed_on: bool },
 }
 
-/// Everything that a worker starts with.
+/// The parts that a worker's thread starts with.
 pub(crate) struct WorkerStart {
     pub(crate) index: usize,
     pub(crate) cpu: usize,
@@ -89,7 +89,8 @@ impl WorkerThread {
                     }
                 };
                 let finished = with_known_stack(|| run(&runtime, start, &up, received));
-                // A name resolution may take long, and no request waits for it any more.
+                // A name resolution may take long, and no request waits for it any more, so its
+                // thread is not joined.
                 runtime.shutdown_background();
                 finished
             },
@@ -103,13 +104,15 @@ impl WorkerThread {
     /// The worker's event loop cannot be created, a socket cannot be registered with it, or the
     /// worker cannot attach to the store.
     pub(crate) fn wait_until_up(&self) -> Result<(), StartError> {
-        let ended = |_| Err(StartError::Thread(io::Error::other("a worker has ended")));
+        let ended =
+            |_| Err(StartError::Thread(io::Error::other("a worker ended before it was ready")));
         self.is_up.recv().unwrap_or_else(ended)
     }
 }
 
-/// Creates the event loop of the calling thread. The thread creates it itself, so that its memory,
-/// which every request writes, shares no cache line with another worker's.
+/// Creates an event loop for the calling thread, which is a worker. Each worker creates its own
+/// event loop, so that its memory, which every request writes, shares no cache line with another
+/// worker's.
 fn event_loop() -> io::Result<Runtime> {
     Builder::new_current_thread().enable_all().max_blocking_threads(BLOCKING_THREADS_MAX).build()
 }
@@ -142,8 +145,8 @@ fn run(
     runtime.block_on(timed(turns, |ns| worker.observe(Histogram::LoopTurn, ns)))
 }
 
-/// Reports the duration of each poll of `turns` in nanoseconds. An event loop polls `turns` once
-/// between two polls of the sockets.
+/// Runs `turns`, and reports the duration of each poll in nanoseconds. An event loop polls `turns`
+/// once between two polls of the sockets.
 async fn timed<T>(turns: impl Future<Output = T>, tell: impl Fn(u64)) -> T {
     let mut turns = std::pin::pin!(turns);
     std::future::poll_fn(|context| {
@@ -189,7 +192,8 @@ pub(crate) async fn work(
             WorkerCommand::Accept { further } => {
                 match enter(further.into_iter().collect()) {
                     Ok(further) => listeners.extend(further),
-                    // The failed socket is closed, so it gets no connections; the others continue.
+                    // The failed socket is closed, so it gets no connections; the worker continues
+                    // with its other sockets.
                     Err(error) => Event::AcceptFailed.log(&error),
                 }
                 let listeners = std::mem::take(&mut listeners);
@@ -218,7 +222,7 @@ pub(crate) async fn work(
     false
 }
 
-/// Waits for the accept queue, the connections and the fetches; returns whether all ended in time.
+/// Waits until the accept loop and all connections have ended; returns whether they ended in time.
 async fn drained(
     worker: &Worker,
     accepting: Option<tokio::task::JoinHandle<()>>,
@@ -226,7 +230,7 @@ async fn drained(
 ) -> bool {
     let mut ticks = tokio::time::interval(Duration::from_millis(SWEEP_MS));
     loop {
-        // A connection may have become idle in this turn.
+        // A connection that became idle since the last tick is woken, so that it ends.
         worker.registry.wake_idle();
         let accepts = accepting.as_ref().is_some_and(|task| !task.is_finished());
         if !accepts && worker.registry.count() == 0 {
@@ -239,7 +243,8 @@ async fn drained(
     }
 }
 
-/// Enforces deadlines, and lets the store do its maintenance.
+/// Enforces the deadlines of connections, and runs the maintenance of the store and of idle origin
+/// connections.
 async fn sweep_periodically(worker: Rc<Worker>) {
     let mut ticks = tokio::time::interval(Duration::from_millis(SWEEP_MS));
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -255,7 +260,7 @@ async fn sweep_periodically(worker: Rc<Worker>) {
     }
 }
 
-/// Idle origin connections are swept once a second.
+/// Interval of the sweep over idle origin connections, in ticks: one second.
 const ORIGIN_SWEEP_TICKS: u64 = 1000 / SWEEP_MS;
 
 #[cfg(test)]

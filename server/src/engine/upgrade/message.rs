@@ -1,8 +1,8 @@
 //! Messages of an upgrade, and their bytes.
 //!
-//! A message is its kind and the length of its contents, four bytes each, and the contents. All
-//! numbers are little-endian. `Hello` begins with the version and `Refused` never changes, so that
-//! any two versions understand that they do not understand each other.
+//! A message consists of its kind, the length of its contents (four bytes each), and the contents.
+//! All numbers are little-endian. In every version of the protocol, `Hello` begins with the version
+//! and `Refused` has the same form, so that a server can refuse a process of another version.
 
 use std::net::SocketAddr;
 
@@ -10,17 +10,17 @@ use forebay_shm::DirId;
 
 use crate::limits::UPGRADE_MESSAGE_BYTES_MAX;
 
-/// Kind and length.
+/// Size of a message's head: its kind and the length of its contents.
 pub(super) const HEAD_BYTES: usize = 8;
 
-/// One message.
+/// A message between the two processes of an upgrade.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum UpgradeMessage {
     /// The new process asks to take over.
     Hello(Hello),
-    /// The sender continues without the other side; the reason is for people.
+    /// The sender ends the upgrade, for a reason that a person can read.
     Refused(String),
-    /// The old process agrees; descriptors follow.
+    /// The old process agrees to the upgrade; descriptors follow.
     Offer(Offer),
     /// This many descriptors come with this message.
     Descriptors(u32),
@@ -35,8 +35,7 @@ pub(super) enum UpgradeMessage {
 pub(super) struct Hello {
     pub(super) version: u32,
     pub(super) listen: SocketAddr,
-    /// The cache directory of the new process; a directory that does not exist yet belongs to no
-    /// server.
+    /// The cache directory of the new process.
     pub(super) cache_dir: CacheDirId,
 }
 
@@ -45,14 +44,14 @@ pub(super) struct Hello {
 pub(super) enum CacheDirId {
     /// The server has no cache directory.
     None,
-    /// The directory does not exist yet.
+    /// The directory does not exist yet, so no server uses it.
     Absent,
     /// The directory exists.
     Is(DirId),
 }
 
-/// The offer of the old process. The descriptors follow in this order: its sockets for upgrades and
-/// for admin, the lock of its cache directory if it has one, its listening sockets.
+/// The offer of the old process. Its descriptors follow in this order: the socket for upgrades, the
+/// admin socket, the lock of the cache directory (if `has_guard`), and the listening sockets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Offer {
     pub(super) has_guard: bool,
@@ -60,7 +59,7 @@ pub(super) struct Offer {
     pub(super) totals: UpgradeTotals,
 }
 
-/// Which parts of the old process the new one continues to use.
+/// The parts of the old process that the new process continues to use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Readiness {
     /// Whether the new process continues with the admin socket.
@@ -69,7 +68,7 @@ pub(crate) struct Readiness {
     pub(crate) shares_store: bool,
 }
 
-/// Counts that are carried over from process to process.
+/// Counts that each process passes to its successor.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct UpgradeTotals {
     pub(crate) upgrades: u64,
@@ -93,7 +92,8 @@ impl UpgradeMessage {
         [&kind.to_le_bytes()[..], &length.to_le_bytes(), &contents].concat()
     }
 
-    /// Returns the kind and the length of the contents; `None` if the length is over the limit.
+    /// Decodes a message's head: its kind and the length of its contents; `None` if the length is
+    /// over the limit.
     pub(super) fn head(head: [u8; HEAD_BYTES]) -> Option<(u32, usize)> {
         let mut rest = ContentsReader(&head);
         let (kind, length) = (rest.u32()?, rest.u32()?);
@@ -139,8 +139,8 @@ impl Hello {
         contents
     }
 
-    /// Decodes a request. If its protocol version is another one, only the version is read, since
-    /// the rest may have any form.
+    /// Decodes the contents of a `Hello`. If its protocol version differs from ours, only the
+    /// version is valid in the result, because the other fields may have another form.
     fn decode(contents: &[u8]) -> Option<Hello> {
         let mut rest = ContentsReader(contents);
         let version = rest.u32()?;
@@ -170,7 +170,7 @@ impl Offer {
     }
 }
 
-/// The unread rest of a message's contents.
+/// Reads a message's contents from front to back; holds the bytes that are not read yet.
 struct ContentsReader<'a>(&'a [u8]);
 
 impl ContentsReader<'_> {
@@ -201,7 +201,7 @@ impl ContentsReader<'_> {
     }
 }
 
-/// Cuts a text to the length that a message may have.
+/// Returns the longest beginning of a text that fits into a message.
 fn cut(text: &str) -> &str {
     let end = text.floor_char_boundary(UPGRADE_MESSAGE_BYTES_MAX);
     text.get(..end).unwrap_or_default()

@@ -15,14 +15,17 @@
 //!
 //! - A new process with a store of its own says so in `Ready`. The old process then stops answering
 //!   from its store before it sends `Yours`, because purges reach only the new store.
-//! - `Yours` is the handover. Until it is written, the old process serves as before, and the new
-//!   process changes nothing that others can see: it accepts nothing, and names or removes no file.
-//!   From then on the new process accepts, and the old one finishes its requests.
-//! - Writing `Yours` succeeds only if the new process can still read it: the kernel decides both at
-//!   once. A new process that gives up waiting closes its reading side, then reads once more.
-//! - Listening sockets are shared, not bound again: no accept queue is ever without a descriptor.
-//!   The sockets for admin and for upgrades are shared too, and keep their names.
-//! - On both sides every wait and every message has a limit. The other side must run as our user.
+//! - `Yours` is the handover. Until the old process writes it, the old process serves as before,
+//! and
+//!   the new process accepts no connection, and names or removes no file. From then on the new
+//!   process accepts connections, and the old process finishes its requests.
+//! - Both processes agree on the outcome: writing `Yours` succeeds only if the new process can
+//! still
+//!   read it. A new process that gives up waiting closes its reading side, after which the kernel
+//!   lets the old process write nothing more, and then reads once more.
+//! - Listening sockets are shared, not bound again, so every accept queue has a descriptor at all
+//!   times. The sockets for admin and for upgrades are shared too, and keep their names.
+//! - On both sides every wait and every message has a limit. Both processes must run as one user.
 
 mod message;
 mod new_process;
@@ -34,5 +37,6 @@ pub use new_process::UpgradeError;
 pub(super) use new_process::{InheritedSockets, Predecessor};
 pub(super) use old_process::{Handover, HandoverOutcome, serve_upgrades};
 
-/// Changes with the meaning of a message; a running server refuses other versions than its own.
+/// Version of the protocol, which changes with the form or meaning of a message. A running server
+/// refuses a process with another version.
 const VERSION: u32 = 2;

@@ -1,7 +1,7 @@
 //! The new process of an upgrade: it asks the running server for its sockets, and takes over once
 //! it is ready to serve.
 //!
-//! The process has one thread then. Waits block, each for a bounded time.
+//! Waits block the calling thread, each for a bounded time: the process serves no request yet.
 
 use std::fmt;
 use std::io;
@@ -22,33 +22,34 @@ use super::wire;
 use crate::config::ServerSettings;
 use crate::limits::{UPGRADE_ANSWER_MS_MAX, UPGRADE_DESCRIPTORS_MAX, UPGRADE_SOCKETS_MAX};
 
-/// The running server, while it waits for us to be ready.
+/// A connection to the running server, which waits until this process is ready.
 pub(in crate::engine) struct Predecessor {
     stream: UnixStream,
 }
 
-/// The sockets that a running server offered. It uses them itself until [`Predecessor::commit`].
+/// The sockets that a running server offered. The running server uses them itself until
+/// [`Predecessor::commit`].
 pub(in crate::engine) struct InheritedSockets {
     /// The running server's socket for upgrades.
     pub(in crate::engine) upgrade: UnixListener,
-    /// The running server's admin socket, of either kind.
+    /// The running server's admin socket: TCP or Unix.
     pub(in crate::engine) admin: OwnedFd,
-    /// The lock of the running server's cache directory.
+    /// The lock of the running server's cache directory, if it has one.
     pub(in crate::engine) guard: Option<OwnedFd>,
     pub(in crate::engine) sockets: Vec<TcpListener>,
     pub(in crate::engine) totals: UpgradeTotals,
 }
 
-/// Why a process could not take over; the running server continues.
+/// The reason that a process could not take over; a running server continues.
 #[derive(Debug)]
 pub enum UpgradeError {
-    /// `listen` has no port, so it does not say which server is meant.
+    /// The setting `listen` has port 0, so it does not identify the running server.
     NoPort,
-    /// No connection to the server at this socket.
+    /// The process cannot connect to the server at this socket.
     Unreachable(PathBuf, io::Error),
     /// The server at this socket runs as another user.
     NotOurUser(PathBuf),
-    /// The running server refuses, for this reason.
+    /// The running server refuses to hand over, for this reason.
     Refused(String),
     /// The running server ended, or was told to stop.
     Gone,
@@ -75,7 +76,7 @@ impl fmt::Display for UpgradeError {
             UpgradeError::Refused(why) => write!(f, "the running server refuses: {why}"),
             UpgradeError::Gone => f.write_str("the running server ended before it handed over"),
             UpgradeError::TimedOut => f.write_str(
-                "the running server does not answer; another upgrade may be in progress",
+                "the running server does not answer in time; another upgrade may be in progress",
             ),
             UpgradeError::Garbled => {
                 f.write_str("the process at the upgrade socket is not a Forebay server")
@@ -127,7 +128,8 @@ impl Predecessor {
             Some(dir) => DirId::of(dir).map_or(CacheDirId::Absent, CacheDirId::Is),
         };
         let hello = Hello { version: VERSION, listen: settings.listen, cache_dir };
-        // If the server closed instead, its last message says why.
+        // If sending fails because the server closed the connection, its last message may have the
+        // reason, so it is read first.
         let said = predecessor.say(&UpgradeMessage::Hello(hello));
         let mut passed = Vec::new();
         let offer = match predecessor.hear(&mut passed) {
@@ -176,21 +178,22 @@ impl Predecessor {
         })
     }
 
-    /// Tells the running server why we do not take over. If that fails, it notices that we are
-    /// gone.
+    /// Tells the running server why this process does not take over. If that fails, the server
+    /// notices that the connection is closed.
     pub(in crate::engine) fn decline(&self, why: &dyn fmt::Display) {
         let _ = self.say(&UpgradeMessage::Refused(why.to_string()));
     }
 
-    /// Takes over: once this returns without an error, the other process accepts nothing more.
+    /// Takes over. Once this returns without an error, the old process accepts no more connections.
     ///
     /// # Errors
-    /// The running server continues, or has ended.
+    /// The running server did not hand over: it continues, or has ended.
     pub(in crate::engine) fn commit(self, ready: Readiness) -> Result<(), UpgradeError> {
         let said = self.say(&UpgradeMessage::Ready(ready));
         let answer = match self.hear(&mut Vec::new()) {
             Err(UpgradeError::TimedOut) => {
-                // From here on the server cannot send any more, so both sides agree on the outcome.
+                // From here on the server can send nothing more, so both sides agree on the
+                // outcome.
                 self.stream.shutdown(Shutdown::Read)?;
                 let last = self.hear(&mut Vec::new());
                 last.map_err(|error| match error {
@@ -229,14 +232,15 @@ impl Predecessor {
 fn connect(path: &Path) -> io::Result<UnixStream> {
     let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
     let limit = Some(Duration::from_millis(UPGRADE_ANSWER_MS_MAX));
-    // Set before connecting, which waits too while the queue of the other side is full.
+    // The limits are set before connecting, because connecting waits while the server's accept
+    // queue is full.
     socket.set_write_timeout(limit)?;
     socket.set_read_timeout(limit)?;
     socket.connect(&SockAddr::unix(path)?)?;
     Ok(socket.into())
 }
 
-/// Whether there is no socket, or only that of a killed server.
+/// Whether the error means that no server runs: there is no socket, or a killed server's socket.
 fn is_nobody(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused)
 }

@@ -22,28 +22,29 @@ use crate::limits::{
     UPGRADE_READY_MS_MAX,
 };
 
-/// Duplicates of the descriptors that a successor gets. The socket for upgrades is given to
-/// [`serve_upgrades`], the lock of the cache directory is [`Control::guard`].
+/// Duplicates of descriptors that a successor gets. It also gets the socket for upgrades, which
+/// [`serve_upgrades`] takes as an argument, and the lock of the cache directory,
+/// [`Control::guard`].
 pub(in crate::engine) struct Handover {
     pub(in crate::engine) address: SocketAddr,
     pub(in crate::engine) sockets: Vec<std::net::TcpListener>,
     pub(in crate::engine) admin: OwnedFd,
 }
 
-/// A handover is complete: another process serves from now on.
+/// The outcome of a complete handover: another process serves from now on.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::engine) struct HandoverOutcome {
-    /// Whether the other process uses our admin socket.
+    /// Whether the new process uses this process's admin socket.
     pub(in crate::engine) has_admin: bool,
 }
 
-/// Why a handover failed.
+/// The reason that a handover failed.
 enum HandoverError {
-    /// The process only tested whether a server answers.
+    /// The connecting process sent nothing: it only tested whether a server answers.
     Nothing,
-    /// We refused, or stopped waiting.
+    /// This process refused, or stopped waiting for the new process.
     Refused(String),
-    /// The new process gave up, and said why.
+    /// The new process gave up, for this reason.
     Declined(String),
     /// The new process closed the connection, or died.
     Gone,
@@ -55,7 +56,7 @@ enum HandoverError {
 impl fmt::Display for HandoverError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            HandoverError::Nothing => f.write_str("it asked for nothing"),
+            HandoverError::Nothing => f.write_str("the connecting process sent no message"),
             HandoverError::Refused(why) => f.write_str(why),
             HandoverError::Declined(why) => write!(f, "the new process: {why}"),
             HandoverError::Gone => f.write_str("the new process ended before it was ready"),
@@ -76,8 +77,8 @@ impl From<io::Error> for HandoverError {
     }
 }
 
-/// Waits for a successor. A failure changes only a counter and the log. When this ends or is
-/// dropped, the descriptors of the handover are closed.
+/// Waits for a successor until a handover is complete. A failed handover is counted and logged.
+/// When this future ends or is dropped, the descriptors of the handover are closed.
 pub(in crate::engine) async fn serve_upgrades(
     control: &Control,
     listener: UnixListener,
@@ -112,7 +113,7 @@ async fn accept(listener: &UnixListener) -> UnixStream {
     }
 }
 
-/// Tells the other side why it is refused. If it no longer listens, there is nothing to do.
+/// Tells the other process why it is refused. An error is ignored: the other process has ended.
 fn refuse(stream: &UnixStream, why: &str) {
     let _ = wire::send(stream, &UpgradeMessage::Refused(why.to_owned()).encode(), &[]);
 }
@@ -145,14 +146,14 @@ async fn converse(
     let offered = offer(control, (listener, handover), stream);
     let Ok(offered) = timeout(answer_limit, offered).await else {
         return Err(HandoverError::Refused(
-            "it did not read the offered sockets in time".to_owned(),
+            "the new process did not read the offered sockets in time".to_owned(),
         ));
     };
     offered?;
     forebay_shm::crash_point!("upgrade.offered");
     let ready_limit = Duration::from_millis(UPGRADE_READY_MS_MAX);
     let Ok(ready) = timeout(ready_limit, receive(stream)).await else {
-        let why = format!("it was not ready within {} s", ready_limit.as_secs());
+        let why = format!("the new process was not ready within {} s", ready_limit.as_secs());
         return Err(HandoverError::Refused(why));
     };
     let ready = match ready? {
@@ -175,12 +176,12 @@ async fn hand_over(stream: &UnixStream) -> Result<(), HandoverError> {
     let yours = UpgradeMessage::Yours.encode();
     let answer_limit = Duration::from_millis(UPGRADE_ANSWER_MS_MAX);
     let Ok(handed_over) = timeout(answer_limit, say(stream, &yours, &[])).await else {
-        return Err(HandoverError::Refused("it no longer reads messages".to_owned()));
+        return Err(HandoverError::Refused("the new process no longer reads messages".to_owned()));
     };
     Ok(handed_over?)
 }
 
-/// Why a process may not take over.
+/// Returns the reason that a process may not take over; `None` if it may.
 fn objection(
     hello: &Hello,
     address: SocketAddr,
@@ -233,8 +234,8 @@ async fn say(
     stream.async_io(Interest::WRITABLE, || wire::send(stream, message, descriptors)).await
 }
 
-/// Returns the next message, or `None` if the other side closed instead. The kernel closes
-/// descriptors that come with it; none are expected.
+/// Returns the next message, or `None` if the other side closed the connection instead. A message
+/// to the old process has no descriptors; the kernel closes any that come with it.
 async fn receive(stream: &mut UnixStream) -> Result<Option<UpgradeMessage>, HandoverError> {
     let mut head = [0; HEAD_BYTES];
     let (first, rest) = head.split_at_mut(1);

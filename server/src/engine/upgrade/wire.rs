@@ -1,4 +1,4 @@
-//! Bytes and descriptors over a Unix socket.
+//! Sending and receiving bytes and descriptors over a Unix socket.
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -12,6 +12,7 @@ use rustix::process::geteuid;
 
 use crate::limits::UPGRADE_DESCRIPTORS_MAX;
 
+/// Memory for the descriptors of one message.
 const SPACE_BYTES: usize = rustix::cmsg_space!(ScmRights(UPGRADE_DESCRIPTORS_MAX));
 
 /// Whether the process at the other end runs as our user.
@@ -19,7 +20,7 @@ pub(super) fn is_of_our_user(socket: impl AsFd) -> bool {
     sockopt::socket_peercred(socket).is_ok_and(|peer| peer.uid == geteuid())
 }
 
-/// Sends a message whole, with descriptors.
+/// Sends a whole message, with descriptors.
 ///
 /// # Errors
 /// The other end is closed, or the message does not fit into the socket's buffer.
@@ -36,7 +37,7 @@ pub(super) fn send(
     let sent = rustix::io::retry_on_intr(|| {
         sendmsg(&socket, &[IoSlice::new(message)], &mut control, SendFlags::NOSIGNAL)
     })?;
-    // The kernel takes messages this small whole, or not at all.
+    // The kernel accepts a message of this size whole, or not at all.
     if sent == message.len() { Ok(()) } else { Err(io::ErrorKind::WriteZero.into()) }
 }
 
@@ -44,7 +45,8 @@ pub(super) fn send(
 /// closed before the first byte.
 ///
 /// # Errors
-/// The other end closed later, a read timed out, or there was no room for descriptors.
+/// The other end closed within the message, a read timed out, or the process has too many open
+/// files to receive the descriptors.
 pub(super) fn receive(
     socket: impl AsFd,
     bytes: &mut [u8],
@@ -63,7 +65,9 @@ pub(super) fn receive(
             }
         }
         if got.flags.contains(ReturnFlags::CTRUNC) {
-            return Err(io::Error::other("too many files are open"));
+            return Err(io::Error::other(
+                "this process has too many open files to receive descriptors",
+            ));
         }
         match got.bytes {
             0 if filled == 0 => return Ok(false),
