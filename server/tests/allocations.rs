@@ -1,8 +1,8 @@
 //! A RAM hit on a keep-alive connection makes no heap allocation, with header rules and without.
 //! The test covers the whole flow: read, parse, key, lookup, head, body, write and counters.
 //!
-//! The allocator counts the whole process. This file therefore holds a single test, whose client
-//! uses buffers that it made before.
+//! The allocator counts the allocations of the whole process. Therefore this file has a single
+//! test, whose client allocates its buffers before the measurement.
 
 use std::alloc::System;
 use std::io::{Read, Write};
@@ -19,7 +19,7 @@ static HEAP: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
 const HITS: usize = 3_000;
 
-/// A request of each kind of hit, and the beginning of its answer.
+/// A request for each kind of hit, and the beginning of its response.
 const KINDS: &[(&str, &str)] = &[
     ("GET /small HTTP/1.1\r\nHost: a.example\r\n\r\n", "HTTP/1.1 200"),
     ("HEAD /small HTTP/1.1\r\nHost: a.example\r\n\r\n", "HTTP/1.1 200"),
@@ -36,9 +36,9 @@ const KINDS: &[(&str, &str)] = &[
     ),
 ];
 
-/// A hundred rules of every kind that runs on a hit: two add-header and two set-header that always
-/// run, values with variables, conditions that hold and that do not, regexes, and a request that is
-/// changed before its lookup.
+/// Returns a hundred rules of every kind that runs on a hit: two add-header and two set-header that
+/// always run, values with variables, conditions that match and that do not, regexes, and rules
+/// that change the request before its lookup.
 fn rules() -> String {
     let mut text = String::new();
     let mut rule = |hook: &str, lines: &str| {

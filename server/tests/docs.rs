@@ -12,7 +12,7 @@ use forebay_server::counters::COUNTERS;
 use forebay_server::events::Event;
 use forebay_sync::LockClass;
 
-/// The texts before and after the table of counters.
+/// The text before the table of counters; [`COUNTERS_STORE`] follows the table.
 const COUNTERS_INTRO: &str = include_str!("docs/counters_intro.md");
 const COUNTERS_STORE: &str = include_str!("docs/counters_store.md");
 

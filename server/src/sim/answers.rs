@@ -1,4 +1,4 @@
-//! The checks of each response: it fits its request, and may be served.
+//! The checks of each response: whether it answers its request, and whether it may be served.
 
 use forebay_testkit::Response;
 
@@ -66,7 +66,8 @@ fn check_response(
     Ok(())
 }
 
-/// RFC 9110 §15.5.17: no byte of the range is in the content that the response speaks of.
+/// Checks a 416 (RFC 9110 §15.5.17): the range is outside the content, and a version of that length
+/// may be served.
 fn check_unsatisfiable(
     run: &Run,
     ask: &Ask,
@@ -104,7 +105,7 @@ fn check_post(run: &Run, ask: &Ask, response: &Response) -> Result<(), String> {
     Ok(())
 }
 
-/// Which content a response says it is: by its head, which must fit the request.
+/// Returns the content that the head of a response announces, if the head answers the request.
 fn content_of(ask: &Ask, response: &Response) -> Result<Content, String> {
     let version = response.field("x-version").and_then(|text| text.parse().ok());
     let version = version.ok_or("there is no version")?;

@@ -1,23 +1,24 @@
-//! The log of disturbances of a run, which alone excuse an error.
+//! The log of the disturbances of a run. Only a disturbance excuses an error.
 
 use std::cell::RefCell;
 
-/// A disturbance still has consequences for so long after its end: bytes are on their way, and
-/// responses that broke off are given up.
+/// How long a disturbance has consequences after its end, because bytes are still in transit and
+/// the server gives up responses that broke off.
 const ECHO_MS: u64 = 1_000;
 
-/// The same for a response that broke off at the origin: a fetch that waits for a client reads the
-/// end of the response only when the client goes on. No client pauses longer.
+/// How long a response that broke off at the origin has consequences. A fetch that waits for a
+/// paused client reads the end of the response only when the client continues; no client pauses
+/// longer than this.
 const FETCH_ECHO_MS: u64 = 13_000;
 
 /// The requests that a disturbance can make fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Scope {
-    /// Requests for this URL: the origin answered one of them with a fault.
+    /// Requests for this URL: the origin answered a request for it with a fault.
     Url(usize),
-    /// Any request that the origin gets: a connection was refused.
+    /// All requests that need the origin: the origin refused a connection.
     Origin,
-    /// Requests that are not sent twice: a pooled connection to the origin died.
+    /// Requests that the server does not repeat: a pooled connection to the origin died.
     Unsafe,
     /// Requests to a worker, which was restarted.
     Worker(usize),
@@ -26,15 +27,15 @@ pub(super) enum Scope {
 #[derive(Clone, Copy, Debug)]
 struct Disturbance {
     scope: Scope,
-    /// `u64::MAX` while it lasts.
+    /// The time of the end; `u64::MAX` while the disturbance lasts.
     ended_ms: u64,
 }
 
-/// All disturbances so far.
+/// All disturbances of a run.
 #[derive(Debug, Default)]
 pub(super) struct BlameLog(RefCell<Vec<Disturbance>>);
 
-/// A request that failed, or a response that broke off.
+/// A request that failed, or whose response broke off.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct FailedRequest {
     pub(super) url: usize,
@@ -46,13 +47,12 @@ pub(super) struct FailedRequest {
 }
 
 impl BlameLog {
-    /// Enters a disturbance that is over at once.
+    /// Records a disturbance that ends at once.
     pub(super) fn note(&self, scope: Scope, now_ms: u64) {
         self.end(self.begin(scope), now_ms);
     }
 
-    /// Enters a disturbance that lasts until [`BlameLog::end`] is called with the number that is
-    /// returned.
+    /// Records a disturbance that lasts until [`BlameLog::end`] is called with the returned number.
     pub(super) fn begin(&self, scope: Scope) -> usize {
         let mut entries = self.0.borrow_mut();
         entries.push(Disturbance { scope, ended_ms: u64::MAX });
@@ -70,7 +70,7 @@ impl BlameLog {
             Scope::Url(url) => url == failed.url,
             Scope::Origin => true,
             Scope::Unsafe => failed.is_unsafe,
-            // Another worker's fetch may have been joined: it ends in the middle of a response.
+            // The request may have followed a fetch of that worker, whose response then breaks off.
             Scope::Worker(worker) => worker == failed.worker || failed.has_begun,
         };
         let during = |it: &Disturbance| {

@@ -1,4 +1,4 @@
-//! Checks of the server's state: of its memory while a run goes on, and of everything at rest.
+//! Checks of the server's state: of its memory during a run, and of workers and store at rest.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -12,11 +12,12 @@ use crate::worker::Worker;
 /// Time between two samples of the store's sums.
 const SAMPLE_MS: u64 = 50;
 
-/// Handles on a worker at rest: the simulation's, that of its loop of commands, and two for each of
-/// its other loops: room in the store, sweeps, the access log, accepting.
+/// Number of handles on a worker at rest. The simulation and the worker's command loop have one
+/// each; each of its other four loops has two: making room in the store, sweeping, flushing the
+/// access log, accepting.
 const HANDLES_AT_REST: usize = 2 + 2 * 4;
 
-/// Samples the sums of the store for as long as the run lasts.
+/// Checks the memory of the store periodically, until the task is aborted.
 pub(super) async fn watch_memory(run: Rc<Run>, store: Store, config: StoreConfig) {
     loop {
         check_memory(&run, &store, &config);
@@ -24,7 +25,7 @@ pub(super) async fn watch_memory(run: Rc<Run>, store: Store, config: StoreConfig
     }
 }
 
-/// The parts of the store stay within their shares, and are the budget together.
+/// Checks that the parts of the store stay within their shares and add up to the budget.
 fn check_memory(run: &Run, store: &Store, config: &StoreConfig) {
     let stats = store.stats();
     let growing_is_over = stats.growing_bytes > config.growing_bytes_max();
@@ -34,7 +35,7 @@ fn check_memory(run: &Run, store: &Store, config: &StoreConfig) {
     }
 }
 
-/// Nothing of a request is left in a worker.
+/// Checks that a worker has no connection, no request to the origin and no task of a request.
 pub(super) fn check_worker_at_rest(run: &Run, index: usize, worker: &Rc<Worker>) {
     let left = [
         ("connections", worker.registry.count()),
@@ -49,7 +50,7 @@ pub(super) fn check_worker_at_rest(run: &Run, index: usize, worker: &Rc<Worker>)
     }
 }
 
-/// Nothing of a request is left in the store.
+/// Checks that no response is arriving in the store, and that nothing in it is copied or pinned.
 pub(super) fn check_store_at_rest(run: &Run, store: &Store) {
     let stats = store.stats();
     if stats.growing_bytes != 0 || stats.copied_bytes != 0 || stats.flight_count != 0 {
@@ -60,7 +61,7 @@ pub(super) fn check_store_at_rest(run: &Run, store: &Store) {
     }
 }
 
-/// The records and tables are sound.
+/// Checks that the records and the tables of the store are sound.
 pub(super) fn check_soundness(run: &Run, store: &Store) {
     match store.check(CheckDepth::Checksums, |_| ()) {
         Ok(report) => {

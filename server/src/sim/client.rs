@@ -16,19 +16,19 @@ use super::scenario::{Act, ActKind, Ask, BreakOff, Reading};
 use super::wire::WireEnd;
 use super::world::{Content, URL_COUNT, kind_of, post_body, tag_of};
 
-/// A client that stops in the middle of a head loses its connection within this time.
+/// Time within which the server must end the connection of a client that stops within a head.
 const SILENCE_MS_MAX: u64 = 15_000;
 
-/// A client that is silent for so long between two requests may lose its connection.
+/// How long a client may be silent between two requests without losing its connection.
 const IDLE_MS: u64 = 900;
 
-/// A client that pauses for about `body_grace_ms` may be too slow.
+/// How long a client may pause without being too slow: a little less than `body_grace_ms`.
 const GRACE_MS: u64 = 7_500;
 
-/// A client that waits for `100 Continue` sends the body after this time anyway.
+/// How long a client waits for `100 Continue` before it sends the body anyway.
 const CONTINUE_MS: u64 = 1_000;
 
-/// Plays the part of a client in an act.
+/// Plays the client of an act; does nothing for an act without a client.
 pub(super) async fn play(run: &Run, act: &Act) {
     match &act.kind {
         ActKind::Session { worker, asks, is_pipelined, reading } => {
@@ -58,7 +58,7 @@ fn connect(run: &Run, act: &Act, worker: usize) -> WireEnd {
     run.connect(worker, from, act.number)
 }
 
-/// A connection on which responses are read.
+/// The reading side of a client's connection.
 struct Responses<'a> {
     run: &'a Run,
     end: &'a WireEnd,
@@ -66,20 +66,20 @@ struct Responses<'a> {
     has_ended: bool,
     reading: Reading,
     read_bytes: usize,
-    /// How long the client has not read.
+    /// Total time for which the client has paused.
     paused_ms: u64,
-    /// When the present request must have ended.
+    /// The time at which the current request must have ended.
     deadline: Instant,
-    /// See [`Run::pressure`], at the beginning.
+    /// The value of [`Run::pressure`] when the connection was opened.
     pressure: u64,
 }
 
-/// Why there is no response.
+/// The reason that there is no response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum NoResponse {
     /// The server ended the connection.
     Ended,
-    /// The client did.
+    /// The client ended the connection.
     ByClient,
 }
 
@@ -91,7 +91,7 @@ impl<'a> Responses<'a> {
         Responses { run, end, input, has_ended, reading, read_bytes, paused_ms, deadline, pressure }
     }
 
-    /// The next final response: whole, or the part that arrived.
+    /// Returns the next final response: whole, or the part of it that arrived.
     async fn next(&mut self, method: &str) -> Result<Response, NoResponse> {
         loop {
             match Response::parse(&self.input, method, self.has_ended) {
@@ -143,14 +143,14 @@ impl<'a> Responses<'a> {
             Ok(Err(_)) => {
                 self.run.trace("client reset", &[]);
                 self.has_ended = true;
-                // A response that a reset has cut is not known to be whole.
+                // A reset may have cut the response, so it does not count as whole.
                 Ok(())
             }
         }
     }
 
-    /// Expects no byte behind the last response: no body of a response that has none, and no
-    /// response that was not asked for.
+    /// Checks that no byte follows the last response, neither an unexpected body nor a response
+    /// without a request.
     async fn expect_end(&mut self) {
         self.deadline = deadline();
         while self.input.is_empty() && !self.has_ended {
@@ -169,16 +169,16 @@ fn deadline() -> Instant {
     Instant::now() + Duration::from_millis(REQUEST_MS_MAX)
 }
 
-/// The parts of a request that depend on the moment.
+/// The properties of a request that depend on the moment at which it was sent.
 #[derive(Clone, Debug)]
 pub(super) struct SentRequest {
     pub(super) event: u64,
     pub(super) began_ms: u64,
-    /// The version that the client says it has.
+    /// The version that the client claims to have, in `If-None-Match`.
     pub(super) has: Option<Content>,
 }
 
-/// A client's connection, and its part in a run.
+/// A client's connection during an act.
 #[derive(Clone, Copy)]
 struct Session<'a> {
     run: &'a Run,
@@ -200,8 +200,8 @@ impl Session<'_> {
         responses.expect_end().await;
     }
 
-    /// Sends requests and reads their responses, both at once; returns whether the connection takes
-    /// further requests.
+    /// Sends requests, and reads their responses at the same time. Returns whether the connection
+    /// takes further requests.
     async fn batch(&self, asks: &[Ask], responses: &mut Responses<'_>) -> bool {
         let sent = RefCell::new(Vec::new());
         responses.deadline = deadline();
@@ -238,7 +238,7 @@ impl Session<'_> {
         responses: &mut Responses<'_>,
         sent: &RefCell<Vec<SentRequest>>,
     ) -> bool {
-        // A reset takes earlier responses with it.
+        // A reset may also lose responses to earlier requests.
         let resets = asks.iter().any(|ask| matches!(ask.break_off(), BreakOff::Reset(_)));
         for (index, ask) in asks.iter().enumerate() {
             responses.deadline = deadline();
@@ -285,14 +285,16 @@ impl Session<'_> {
         true
     }
 
-    /// A client that pauses is cut off if it is too slow, or if the cache or another request needs
-    /// the memory or the connection that it holds.
+    /// Whether the server may cut off the client: because the client paused for too long, or
+    /// because the cache or another request needed the memory or the connection that the client
+    /// occupied.
     fn may_be_cut(&self, responses: &Responses<'_>) -> bool {
         responses.paused_ms >= GRACE_MS || self.run.pressure() > responses.pressure
     }
 
-    /// Looks for the cause of a failure: of the request itself, or of one behind it, since the
-    /// reset that ends a broken response also takes those before it that were not read yet.
+    /// Looks for a disturbance that excuses a failed request. A disturbance of a later request
+    /// excuses it too, because the reset that ends a broken response may also lose earlier
+    /// responses that the client has not read yet.
     fn blame(&self, asks: &[Ask], asked: &SentRequest, has_begun: bool, why: &str) {
         let failed = asks.iter().map(|ask| FailedRequest {
             url: ask.url,
@@ -304,7 +306,7 @@ impl Session<'_> {
         self.run.blame(failed, why);
     }
 
-    /// Sends a request; returns whether the connection takes another one.
+    /// Sends a request; returns whether the connection takes another request.
     async fn send(&self, ask: &Ask, sent: &RefCell<Vec<SentRequest>>) -> bool {
         let run = self.run;
         let kind = kind_of(ask.url);
@@ -392,11 +394,11 @@ impl Session<'_> {
         head += "\r\n";
         let mut responses = Responses::new(run, self.end, Reading::Eager);
         let answer = match timeout_at(responses.deadline, self.end.write(head.as_bytes())).await {
-            // A connection that does not take the request has no response either.
+            // If the connection does not take the request, there is no response either.
             Ok(_) => responses.next("PURGE").await,
             Err(_) => return run.fail("a purge was not taken".into()),
         };
-        // No origin has a part in it.
+        // The origin is not involved in a purge, so no URL can excuse its failure.
         let url = URL_COUNT;
         let failed = FailedRequest { url, worker, is_unsafe: false, has_begun: false, began_ms };
         match answer {
@@ -411,7 +413,7 @@ impl Session<'_> {
     }
 }
 
-/// Sends a part of a head, then waits for the end of the connection.
+/// Sends a part of a head, then waits until the server ends the connection.
 async fn silence(run: &Run, end: &WireEnd, bytes: usize) {
     let head = b"GET /u0 HTTP/1.1\r\nHost: a.test\r\nAccept: text/plain\r\n\r\n";
     let until_end = async {

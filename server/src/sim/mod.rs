@@ -1,38 +1,41 @@
 //! A whole server in virtual time: the code of real workers over connections in memory, with
-//! clients and origins that one seed scripts.
+//! clients and origins whose behaviour follows from one seed.
 //!
-//! One thread and one clock run everything, and time passes only while everything waits, so that
-//! minutes take milliseconds and a seed always plays the same run. A checker knows the history of
-//! each URL and a cache's promises about it.
+//! One thread and one clock run everything. Virtual time passes only while all tasks wait, so that
+//! minutes take milliseconds, and a seed always plays the same run. A checker knows the history of
+//! each URL and the promises of a cache about it.
 //!
 //! | file | holds |
 //! |---|---|
-//! | `scenario.rs` | the acts of a run, made from a seed; shortening a failing list of acts |
-//! | `run.rs` | a run: clock, acts, the end |
+//! | `scenario.rs` | the acts of a run, made from a seed; the shortening of a failing list of acts
+//! |
+//! | `run.rs` | a run: its clock, its acts and its end |
 //! | `server.rs` | workers on one store, and their settings |
-//! | `checker.rs` | checks of the server's memory during a run, and of everything at rest |
+//! | `checker.rs` | checks of the server's memory during a run, and of its state at rest |
 //! | `wire.rs` | connections in memory, behind the traits of `transport/` |
 //! | `world.rs` | URLs, their versions and contents, and which version may still be served |
 //! | `origin.rs`, `reply.rs` | the origin's connections and faults; its responses |
 //! | `client.rs`, `answers.rs` | clients; their checks of each response |
-//! | `blame.rs` | disturbances, which alone excuse an error |
-//! | `rng.rs` | numbers from a seed |
+//! | `blame.rs` | the log of disturbances, which excuse errors |
+//! | `rng.rs` | pseudo-random numbers from a seed |
 //!
-//! The promises, of which a run fails at the first one that is broken:
-//! - A response is of the URL and the variant that was asked for, and whole unless it says
-//!   otherwise; no two versions are mixed. No byte follows the last response of a connection.
-//! - A version is served only while RFC 9111 allows it: as long as it is fresh, and not behind an
-//!   acknowledged purge or a successful unsafe request.
+//! A run fails at the first promise that is broken. The promises are:
+//! - A response belongs to the requested URL and variant, and is whole unless it says otherwise. It
+//!   does not mix two versions. No byte follows the last response of a connection.
+//! - A version is served only while RFC 9111 allows it: while it is fresh, and until a purge or a
+//!   successful unsafe request for its URL is acknowledged.
 //! - The origin gets each request body as its client sent it, and no byte of a body as a request.
-//! - Every request ends within a limit of virtual time, from its first byte on, and so does every
-//!   run. A client that stops in the middle of a request loses its connection.
-//! - An error or a broken response has an excuse: the origin answered this URL with a fault, or
-//!   refused a connection; the worker was restarted; the client paused.
-//! - The parts of the store stay within their shares and are the budget together, every 50 ms; a
-//!   send queue stays within the limit of its connection at each flush.
-//! - At the end, while all workers still run: no connection, no request to the origin and no task
-//!   is left, nothing is arriving or pinned. Then the workers end, and the store is sound.
-//! - No task panics: of a worker, the purger, the origin or a client.
+//! - Every request ends within a limit of virtual time after its first byte, and so does every run.
+//!   A client that stops in the middle of a request loses its connection.
+//! - An error or a broken response has an excuse: the origin answered a request for its URL with a
+//!   fault, or refused a connection; the worker was restarted; or the client paused.
+//! - Whenever they are sampled (every 50 ms), the parts of the store are within their shares and
+//! add
+//!   up to the budget. A send queue is within the limit of its connection at each flush.
+//! - At the end of a run, while all workers still run, there is no connection, no request to the
+//!   origin and no task of a request, and no response is arriving or pinned. After the workers have
+//!   ended, the store is sound.
+//! - No task of a worker, the purger, the origin or a client panics.
 
 mod answers;
 mod blame;

@@ -1,4 +1,4 @@
-//! Origins, and their faults.
+//! The simulated origin, and its faults.
 
 use std::io;
 use std::rc::Rc;
@@ -14,38 +14,38 @@ use super::run::Run;
 use super::wire::{PendingConnections, WireEnd};
 use super::world::post_body;
 
-/// The fault of one response; times in milliseconds.
+/// The fault of one response of the origin. Times are in milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum OriginFault {
     None,
-    /// The head comes late.
+    /// The response begins late.
     Late(u64),
     /// The connection ends before the head.
     NoHead {
         is_reset: bool,
     },
     Error,
-    /// The body ends early, after so many bytes.
+    /// The connection ends after this many bytes of the body.
     Short {
         is_reset: bool,
         bytes: usize,
     },
-    /// The body stops after so many bytes.
+    /// The body pauses once, after this many bytes.
     Stall {
         bytes: usize,
         ms: u64,
     },
-    /// The body comes in small pieces.
+    /// The body is sent in small pieces, with a pause before each.
     Drip {
         ms: u64,
     },
     /// The bytes are no response.
     Garbage,
-    /// Something follows the response.
+    /// A second response follows, for which there is no request.
     Unasked,
-    /// Something that is no response follows the announced bytes.
+    /// Bytes that are no response follow the body.
     TooLong,
-    /// An interim response comes before the final one.
+    /// An interim response precedes the final response.
     Interim,
     /// A chunk has no size.
     BadChunk,
@@ -55,7 +55,7 @@ enum OriginFault {
     UnaskedPart,
     /// The connection is reset some time after the response.
     IdleReset(u64),
-    /// The response to a POST comes before the body has ended.
+    /// The response to a POST is sent before the request's body has ended.
     EarlyAnswer,
     /// The connection ends in the middle of the body of a POST.
     EarlyClose,
@@ -92,22 +92,22 @@ impl OriginFault {
         }
     }
 
-    /// Whether a request may fail because of it.
+    /// Whether a request may fail because of the fault.
     fn is_harmful(self) -> bool {
         use OriginFault::{EarlyAnswer, Interim, None};
-        // A reset behind the response loses the part of it that was not read yet.
+        // A reset after the response is harmful: it loses the part that was not read yet.
         !matches!(self, None | Interim | EarlyAnswer)
     }
 }
 
-/// Accepts connections for as long as the run lasts.
+/// Accepts connections until the task is aborted.
 pub(super) async fn serve(run: Rc<Run>, queue: PendingConnections) {
     loop {
         let (end, _) = std::future::poll_fn(|cx| queue.poll_next(cx)).await;
         let run = Rc::clone(&run);
         tokio::task::spawn_local(async move {
             let _watch = OriginTaskGuard(Rc::clone(&run));
-            // One of the two sides has ended the connection. A request that is sent on it at this
+            // One side has ended the connection. A request that the server sends on it at this
             // moment is lost.
             let _ = connection(&run, end).await;
             run.blame.note(Scope::Unsafe, run.now_ms());
@@ -115,7 +115,7 @@ pub(super) async fn serve(run: Rc<Run>, queue: PendingConnections) {
     }
 }
 
-/// A task of the origin that panics fails the run.
+/// Fails the run if the task of the origin that owns this guard panics.
 struct OriginTaskGuard(Rc<Run>);
 
 impl Drop for OriginTaskGuard {
@@ -126,7 +126,7 @@ impl Drop for OriginTaskGuard {
     }
 }
 
-/// A response in progress, and the disturbance that it is.
+/// A response in progress, and the disturbance that its fault causes.
 struct InProgress<'a> {
     run: &'a Run,
     url: Option<usize>,
@@ -138,7 +138,7 @@ impl<'a> InProgress<'a> {
         let url = url_of(request);
         run.arriving.borrow_mut().extend(url);
         let scope = match fault {
-            // If they arrive behind the next request, they look like its response.
+            // Bytes that arrive after the next request look like the response to it.
             OriginFault::Unasked | OriginFault::TooLong => Some(Scope::Origin),
             _ => url.filter(|_| fault.is_harmful()).map(Scope::Url),
         };
@@ -180,7 +180,7 @@ async fn connection(run: &Run, end: WireEnd) -> io::Result<()> {
             if !respond(run, &end, &request, fault, rng.clone()).await? {
                 return Ok(());
             }
-            // One that answers early may end the connection too.
+            // After an early response, the origin may end the connection.
             if rng.percent(30) {
                 return Ok(());
             }
@@ -203,7 +203,8 @@ async fn connection(run: &Run, end: WireEnd) -> io::Result<()> {
     Ok(())
 }
 
-/// The next request, with its size if all of it is there: waits for its head, or for the whole.
+/// Waits for the next request. Returns it as soon as its head has arrived or, if `is_whole`, when
+/// all of it has; also returns its size if all of it has arrived.
 async fn receive(
     run: &Run,
     end: &WireEnd,
@@ -229,7 +230,7 @@ async fn receive(
     }
 }
 
-/// A whole request is one that a client sent, to the byte.
+/// Checks that a whole request is byte for byte as a client sent it.
 fn check_request(run: &Run, request: &Request) {
     if !request.faults.is_empty() {
         run.fail(format!("the origin got {:?}", request.faults));
@@ -247,7 +248,7 @@ fn check_request(run: &Run, request: &Request) {
     }
 }
 
-/// Sends a response; whether the connection takes another request.
+/// Sends a response; returns whether the connection takes another request.
 async fn respond(
     run: &Run,
     end: &WireEnd,
@@ -315,7 +316,8 @@ async fn respond(
     Ok(is_whole)
 }
 
-/// Sends the body; no, if the connection must end, as it is not whole.
+/// Sends the body of a response; returns false if the body is cut off, so that the connection must
+/// end.
 async fn send_body(end: &WireEnd, answer: &OriginReply, fault: OriginFault) -> io::Result<bool> {
     let piece_bytes = match fault {
         OriginFault::Drip { .. } => answer.body.len() / 10 + 1,

@@ -1,4 +1,4 @@
-//! The responses of the origin, without faults.
+//! The responses of the origin, before faults are applied.
 
 use std::io;
 
@@ -8,7 +8,7 @@ use super::run::Run;
 use super::wire::WireEnd;
 use super::world::{Content, LANGUAGES, URL_COUNT, kind_of, tag_of};
 
-/// A response as it is sent.
+/// A response of the origin: its head as text, and its body without framing.
 pub(super) struct OriginReply {
     pub(super) head: String,
     pub(super) body: Vec<u8>,
@@ -25,7 +25,8 @@ impl OriginReply {
         end.write(piece).await
     }
 
-    /// The response to a request, with the version of this moment.
+    /// Returns the response to a request, with the current version of the URL; `None` if the
+    /// request is not one that a client or the cache could have sent.
     pub(super) fn to(run: &Run, request: &Request) -> Option<OriginReply> {
         let url = url_of(request)?;
         let kind = kind_of(url);
@@ -80,7 +81,7 @@ impl OriginReply {
     }
 }
 
-/// The only kind of range that a cache asks for.
+/// Parses a range, in the only form that the cache requests.
 fn range_of(range: &str, length: usize) -> Option<(usize, usize)> {
     let (first, last) = range.strip_prefix("bytes=")?.split_once('-')?;
     let last: usize = if last.is_empty() { length.checked_sub(1)? } else { last.parse().ok()? };
@@ -88,7 +89,7 @@ fn range_of(range: &str, length: usize) -> Option<(usize, usize)> {
     (first <= last).then_some((first, last))
 }
 
-/// The URL that a request is for.
+/// Returns the number of the requested URL.
 pub(super) fn url_of(request: &Request) -> Option<usize> {
     request.target.strip_prefix("/u")?.parse().ok().filter(|url| *url < URL_COUNT)
 }

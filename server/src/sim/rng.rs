@@ -1,12 +1,12 @@
-//! Numbers from a seed: SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number
-//! generators, 2014).
+//! Pseudo-random numbers from a seed: SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom
+//! number generators, 2014).
 
-/// A generator; a copy continues with the same numbers.
+/// A generator of numbers. A copy of it continues with the same numbers.
 #[derive(Clone, Debug)]
 pub(super) struct Rng(u64);
 
 impl Rng {
-    /// A generator of its own for each list of numbers.
+    /// Creates a generator whose numbers depend on all of `parts`.
     pub(super) fn of(parts: &[u64]) -> Rng {
         let mut rng = Rng(0);
         for part in parts {
@@ -22,22 +22,22 @@ impl Rng {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number below `limit`, which is not 0.
+    /// Returns a number below `limit`, which must not be 0.
     pub(super) fn below(&mut self, limit: u64) -> u64 {
         self.next() % limit
     }
 
-    /// A number between both, inclusive.
+    /// Returns a number from `low` to `high`, inclusive.
     pub(super) fn between(&mut self, low: u64, high: u64) -> u64 {
         low + self.below(high - low + 1)
     }
 
-    /// Whether something happens that happens in so many of 100 cases.
+    /// Returns true with a probability of `percent`.
     pub(super) fn percent(&mut self, percent: u64) -> bool {
         self.below(100) < percent
     }
 
-    /// One of several.
+    /// Returns one of the values, at random.
     pub(super) fn pick<T: Copy>(&mut self, from: &[T]) -> T {
         from[self.below(from.len() as u64) as usize]
     }

@@ -1,4 +1,4 @@
-//! A run: clock, acts, the end.
+//! A run of the simulation: its clock, its acts and its end.
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::net::SocketAddr;
@@ -17,17 +17,17 @@ use super::world::SiteHistory;
 use super::{client, origin};
 use crate::clock::simulated::{VirtualClocks, step_unix_ms};
 
-/// When runs begin, in Unix seconds.
+/// The time of day at which every run begins, in seconds since 1970.
 const UNIX_SECONDS: u64 = 1_800_000_000;
 
-/// After the last act and the last client, everything comes to rest within this time.
+/// Time after the last act and the last client within which the server must come to rest.
 const REST_MS: u64 = 20_000;
 
-/// No request of a client that reads may take longer, from its first byte to the last of its
-/// response.
+/// Largest time of a request, from its first byte to the last byte of its response, if the client
+/// reads without pauses.
 pub(super) const REQUEST_MS_MAX: u64 = 40_000;
 
-/// No run may take longer.
+/// Largest virtual time of a run.
 const RUN_MS_MAX: u64 = 600_000;
 
 /// The result of a run.
@@ -35,16 +35,16 @@ const RUN_MS_MAX: u64 = 600_000;
 pub(super) struct Outcome {
     /// The first promise that was broken.
     pub(super) failure: Option<String>,
-    /// A hash of all bytes that clients got, and when.
+    /// A hash of all events and bytes that the run traced, with their times.
     pub(super) trace: u64,
     pub(super) answered: u64,
     /// Responses with an error of the server or of the origin, and connections without a response.
     pub(super) failed: u64,
-    /// How often each of [`PATHS`] was taken.
+    /// Number of times that each of [`PATHS`] was taken.
     pub(super) paths: [u64; PATHS.len()],
 }
 
-/// Paths through the server that seeds must take.
+/// Paths through the server, each of which some seed must take.
 pub(super) const PATHS: &[&str] = &[
     "hits",
     "hits not modified",
@@ -71,9 +71,10 @@ pub(super) struct Run {
     answered: Cell<u64>,
     failed: Cell<u64>,
     pub(super) blame: BlameLog,
-    /// For each response that the origin sends at this moment, its URL.
+    /// The URL of each response that the origin is sending.
     pub(super) arriving: RefCell<Vec<usize>>,
-    /// Purges and unsafe requests of which a response was arriving when they were acknowledged.
+    /// Number of purges and unsafe requests that were acknowledged while a response for their URL
+    /// was arriving.
     purged_while_filling: Cell<u64>,
     pub(super) early_answers: Cell<u64>,
     /// See [`Run::pressure`].
@@ -87,14 +88,14 @@ impl Run {
         self.began.elapsed().as_millis() as u64
     }
 
-    /// A promise is broken.
+    /// Records that a promise is broken. Only the first failure of a run is kept.
     pub(super) fn fail(&self, why: String) {
         let at_ms = self.now_ms();
         self.failure.borrow_mut().get_or_insert_with(|| format!("at {at_ms} ms: {why}"));
     }
 
-    /// A request got an error or no whole response: a promise is broken, unless a disturbance
-    /// excuses it.
+    /// Records a request that got an error or no whole response. The run fails unless a disturbance
+    /// excuses one of `failed`.
     pub(super) fn blame(&self, failed: impl IntoIterator<Item = FailedRequest>, why: &str) {
         self.failed.update(|count| count + 1);
         let failed: Vec<FailedRequest> = failed.into_iter().collect();
@@ -103,12 +104,13 @@ impl Run {
         }
     }
 
-    /// How often the server took memory or an origin's connection away from a client so far.
+    /// Returns how often the server has taken memory or an origin connection away from a client.
     pub(super) fn pressure(&self) -> u64 {
         self.read_pressure.get().map_or(0, |read| read())
     }
 
-    /// A purge or an unsafe request was acknowledged: these versions are the least from now on.
+    /// Records that a purge or an unsafe request was acknowledged: from now on, each URL is served
+    /// only in the given version or a later one.
     pub(super) fn promise_all(&self, versions: impl IntoIterator<Item = (usize, usize)>) {
         let mut world = self.world.borrow_mut();
         for (url, version) in versions {
@@ -119,7 +121,7 @@ impl Run {
         }
     }
 
-    /// Notes something that has to be the same in every run of the seed.
+    /// Adds an event, with its time, to the hash that has to be the same in every run of the seed.
     pub(super) fn trace(&self, what: &str, bytes: &[u8]) {
         let fold = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
         let time = self.now_ms().to_le_bytes();
@@ -137,12 +139,13 @@ impl Run {
         Outcome { failure, trace: self.trace.get(), answered, failed, paths }
     }
 
-    /// A client's connection to a worker.
+    /// Opens a client's connection to a worker.
     pub(super) fn connect(&self, worker: usize, from: SocketAddr, number: u64) -> WireEnd {
         self.queues[worker].connect(from, Rng::of(&[self.scenario.seed, 1, number]))
     }
 
-    /// The numbers of the next response of the origin, and how often one has a fault.
+    /// Returns the generator for the next response of the origin, and the percentage of responses
+    /// that have a fault.
     pub(super) fn origin_request(&self) -> (Rng, u64) {
         let number = self.origin_requests.get();
         self.origin_requests.set(number + 1);
@@ -151,7 +154,7 @@ impl Run {
     }
 }
 
-/// Plays a scenario.
+/// Plays a scenario to its end, in virtual time.
 pub(super) fn play(scenario: &Scenario) -> Outcome {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()

@@ -1,13 +1,13 @@
-//! The acts of a run, made from a seed, and how a failing list of acts is shortened.
+//! The acts of a run, made from a seed, and the shortening of a failing list of acts.
 
 use super::rng::Rng;
 use super::world::{LANGUAGES, URL_COUNT};
 
-/// The external events of a run, and its conditions.
+/// The acts of a run, and its conditions.
 #[derive(Clone, Debug)]
 pub(super) struct Scenario {
     pub(super) seed: u64,
-    /// Of 100 responses of the origin so many have a fault.
+    /// The percentage of the origin's responses that have a fault.
     pub(super) origin_fault_percent: u64,
     pub(super) refused_percent: u64,
     pub(super) cache_bytes: u64,
@@ -15,33 +15,33 @@ pub(super) struct Scenario {
     pub(super) acts: Vec<Act>,
 }
 
-/// One event, and its time.
+/// One external event of a run, and its time.
 #[derive(Clone, Debug)]
 pub(super) struct Act {
     pub(super) at_ms: u64,
-    /// The index of the act in the whole scenario. Its client's address and the random numbers of
-    /// its connection derive from it.
+    /// The index of the act before shortening. The address of its client and the random numbers of
+    /// its connection derive from the index.
     pub(super) number: u64,
     pub(super) kind: ActKind,
 }
 
 #[derive(Clone, Debug)]
 pub(super) enum ActKind {
-    /// A client asks on a connection of its own.
+    /// A client sends requests on a connection of its own.
     Session { worker: usize, asks: Vec<Ask>, is_pipelined: bool, reading: Reading },
     /// The origin changes a resource.
     Change { url: usize },
-    /// The origin changes, then a client purges the URL, or all URLs that share its tag.
+    /// The origin changes the URL, or all URLs with its tag; then a client purges them.
     Purge { worker: usize, url: usize, is_soft: bool, by_tag: bool },
-    /// The origin changes everywhere, then an operator purges all.
+    /// The origin changes every resource; then an operator purges all of them.
     PurgeAll { is_soft: bool },
-    /// A client sends a part of a request, and no more.
+    /// A client sends a part of a request, and then nothing more.
     Silence { worker: usize, bytes: usize },
-    /// The time of day is set.
+    /// The time of day steps forward or back.
     ClockStep { ms: i64 },
-    /// Workers take other settings.
+    /// A reload changes the settings of all workers.
     Reload { idle_ms: u64 },
-    /// A worker is gone in the middle of everything, and another one takes its place.
+    /// A worker ends without a drain, and a new worker takes its place.
     Restart { worker: usize },
 }
 
@@ -51,7 +51,7 @@ pub(super) struct Ask {
     pub(super) url: usize,
     pub(super) is_head: bool,
     pub(super) language: &'static str,
-    /// With the entity tag of the present version.
+    /// Whether the request has `If-None-Match`, with the entity tag of the current version.
     pub(super) is_conditional: bool,
     pub(super) range: Option<(usize, usize)>,
     pub(super) no_cache: bool,
@@ -64,30 +64,31 @@ pub(super) struct Ask {
 pub(super) struct PostBody {
     pub(super) bytes: usize,
     pub(super) is_chunked: bool,
-    /// The client waits for `100 Continue`, though not for ever.
+    /// Whether the client waits for `100 Continue`, for a limited time.
     pub(super) expects_continue: bool,
     pub(super) break_off: BreakOff,
 }
 
-/// How a client ends a body early: after so many bytes.
+/// The way in which a client ends a body early, after the given number of bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum BreakOff {
     Never,
-    /// It sends no more.
+    /// The client sends nothing more.
     Stop(usize),
+    /// The client resets the connection.
     Reset(usize),
 }
 
-/// How a client reads.
+/// The way in which a client reads responses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reading {
     Eager,
-    /// It pauses after so many bytes, once.
+    /// The client pauses once, after the given number of bytes.
     Pause {
         bytes: usize,
         ms: u64,
     },
-    /// It resets the connection after so many bytes.
+    /// The client resets the connection after the given number of bytes.
     Reset {
         bytes: usize,
     },
@@ -100,7 +101,7 @@ impl Scenario {
         let worker_count = rng.pick(&[1, 2, 2, 3]);
         let act_count = rng.between(20, 120);
         let span_ms = rng.pick(&[200, 5_000, 40_000]);
-        // Few URLs at a time, so that requests meet.
+        // Most requests are for two URLs, so that requests for the same URL overlap.
         let hot = [rng.below(URL_COUNT as u64) as usize, rng.below(URL_COUNT as u64) as usize];
         let crawl_count = rng.pick(&[0, 0, 0, 0, 2, 5]);
         let acts = (0..act_count + crawl_count).map(|number| {
@@ -124,7 +125,8 @@ impl Scenario {
         }
     }
 
-    /// The fewest acts that still fail, by leaving out ever smaller parts; `fails` plays them.
+    /// Returns a scenario with fewer acts that still fails. Ever smaller parts of the acts are left
+    /// out; `fails` plays a scenario and returns whether it fails.
     pub(super) fn shortened(&self, mut fails: impl FnMut(&Scenario) -> bool) -> Scenario {
         let mut short = self.clone();
         let mut part = short.acts.len().div_ceil(2);
@@ -172,7 +174,7 @@ impl ActKind {
                 let count = rng.pick(&[1, 1, 1, 2, 4]);
                 let mut asks: Vec<Ask> =
                     (0..count).map(|_| Ask::of(rng, &mut url, has_faults)).collect();
-                // A body that breaks off ends its connection.
+                // The connection ends after a body that breaks off.
                 let breaks_off = |ask: &Ask| ask.break_off() != BreakOff::Never;
                 if let Some(broken) = asks.iter().position(breaks_off) {
                     asks.truncate(broken + 1);
@@ -185,7 +187,8 @@ impl ActKind {
 }
 
 impl ActKind {
-    /// A client asks for all URLs, so that a small cache must give up most of its records.
+    /// Returns an act in which a client requests all URLs, so that a small cache must evict most of
+    /// its records.
     fn crawl(rng: &mut Rng, worker_count: usize) -> ActKind {
         let worker = rng.below(worker_count as u64) as usize;
         let first = rng.below(URL_COUNT as u64) as usize;

@@ -26,7 +26,7 @@ use crate::fetch::{Hosts, Resolver};
 use crate::purger::{InlinePurger, PurgeWork, Purger};
 use crate::worker::{Worker, WorkerParts};
 
-/// A worker that runs.
+/// A running worker.
 struct SimWorker {
     worker: Rc<Worker>,
     commands: mpsc::UnboundedSender<WorkerCommand>,
@@ -34,14 +34,14 @@ struct SimWorker {
     task: JoinHandle<()>,
 }
 
-/// The whole server.
+/// The server of a run: its workers, its purger and its store.
 pub(super) struct SimServer {
     store: Store,
     counters: Rc<CounterFile>,
     slots_used: usize,
     purger: Purger,
     purging: JoinHandle<()>,
-    /// Samples the store's memory.
+    /// The task that checks the store's memory.
     watching: JoinHandle<()>,
     origin: PendingConnections,
     idle_ms: u64,
@@ -127,7 +127,7 @@ impl SimServer {
         let (commands, received) = mpsc::unbounded_channel();
         let (own, listeners) = (Rc::clone(&worker), vec![run.queues[index].listener()]);
         let task = tokio::task::spawn_local(async move {
-            // Dropped with this task, it ends all of the worker's tasks where they are.
+            // Aborting this task drops the set, which ends all of the worker's tasks immediately.
             let tasks = LocalSet::new();
             tasks.run_until(work(own, listeners, received)).await;
         });
@@ -135,7 +135,7 @@ impl SimServer {
         SimWorker { worker, commands, task }
     }
 
-    /// How often each of [`PATHS`] was taken, as far as the server counts it.
+    /// Returns how often each of [`PATHS`] was taken; 0 for the last two, which the run counts.
     pub(super) fn paths(&self) -> [u64; PATHS.len()] {
         let sum = |counter: Counter| self.counters.sum(counter.index());
         let stats = self.store.stats();
@@ -174,7 +174,7 @@ impl SimServer {
         self.workers.insert(index, worker);
     }
 
-    /// An operator's purge, after the origin has changed everywhere.
+    /// Changes every resource at the origin, then purges all of them as an operator does.
     pub(super) fn purge_all(&self, run: &Rc<Run>, is_soft: bool) -> JoinHandle<()> {
         let (run, purger) = (Rc::clone(run), self.purger.clone());
         let urls = 0..URL_COUNT;
@@ -196,8 +196,8 @@ impl SimServer {
         })
     }
 
-    /// Everything must be at rest by now. The checks come before any worker ends, as its end would
-    /// free the rest.
+    /// Checks that the server is at rest, then ends it. The checks precede the end of the workers,
+    /// because a worker that ends frees everything that it still holds.
     pub(super) async fn end(mut self, run: &Run) {
         if self.counters.sum(Counter::Panics.index()) > 0 {
             run.fail("a task panicked".into());
@@ -241,7 +241,7 @@ fn config_of(scenario: &Scenario, idle_ms: u64) -> Config {
     config(scenario.cache_bytes, idle_ms)
 }
 
-/// Short times: a run lasts a minute.
+/// Returns a configuration with short time limits, because a run lasts about a minute.
 fn config(cache_bytes: u64, idle_ms: u64) -> Config {
     let text = format!(
         "cache_size = \"{cache_bytes}\"\n\

@@ -1,4 +1,4 @@
-//! Seeds played, and one played again.
+//! Many seeds keep all promises, and two runs of a seed are equal.
 
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::time::Duration;
@@ -6,13 +6,14 @@ use std::time::Duration;
 use super::run::{Outcome, PATHS, play};
 use super::scenario::Scenario;
 
-/// Seeds that a test plays, if `FOREBAY_SEEDS` says nothing else; `scripts/simulate` plays more.
+/// Number of seeds that a test plays if `FOREBAY_SEEDS` is not set. `scripts/simulate` sets it.
 const SEED_COUNT: u64 = 30;
 
-/// Seeds of which each path is taken at least once.
+/// Number of seeds that is large enough for each path to be taken at least once.
 const SEEDS_WITH_ALL_PATHS: u64 = 300;
 
-/// `scripts/simulate` ends when one run takes longer, in seconds of real time.
+/// Largest real time of one run, in seconds. When a run takes longer, the process ends, if
+/// `FOREBAY_SEEDS` is set.
 const HANG_S: u64 = 180;
 
 fn number_of(variable: &str) -> Option<u64> {
@@ -20,7 +21,7 @@ fn number_of(variable: &str) -> Option<u64> {
     Some(text.parse().unwrap_or_else(|_| panic!("{variable}={text} is no number")))
 }
 
-/// Names the seed of a run that panics.
+/// Prints the seed of a run that panics.
 struct SeedGuard(u64);
 
 impl Drop for SeedGuard {
@@ -31,7 +32,8 @@ impl Drop for SeedGuard {
     }
 }
 
-/// Ends the process when a run hangs; each number that it gets is the seed of another run.
+/// Starts a thread that ends the process when a run hangs. The returned channel takes the seed of
+/// each run that begins.
 fn watch_for_hangs() -> Sender<u64> {
     let (sender, seeds) = channel();
     std::thread::spawn(move || {
@@ -52,7 +54,7 @@ fn watch_for_hangs() -> Sender<u64> {
     sender
 }
 
-/// Plays a seed; a failure is shortened and told with the command that repeats it.
+/// Plays a seed. If it fails, prints a shortened list of acts and the command that repeats the run.
 fn play_seed(seed: u64, began: impl Fn(u64)) -> Outcome {
     let scenario = Scenario::of(seed);
     let play = |scenario: &Scenario| {

@@ -18,26 +18,27 @@ use crate::transport::{Connecting, Connector, Listener, OriginConnection, Origin
 /// The address of the only origin.
 pub(super) const ORIGIN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1)), 80);
 
-/// Bytes on their way in one direction.
+/// One direction of a connection: the bytes that are in transit.
 #[derive(Debug, Default)]
 struct Pipe {
     bytes: VecDeque<u8>,
-    /// The writer sends no more.
+    /// Whether the writer has ended the stream.
     has_ended: bool,
-    /// The reader is gone.
+    /// Whether the reader has closed its end.
     is_closed: bool,
     reader: Option<Waker>,
     writer: Option<Waker>,
 }
 
+/// A connection in memory, with both directions.
 #[derive(Debug)]
 struct Wire {
-    /// By the side that writes.
+    /// The two directions, each at the index of the side that writes.
     pipes: [Pipe; 2],
     is_reset: bool,
     room_bytes: usize,
-    /// So many more times at most so many bytes move. Not always: a long body in tiny steps would
-    /// take as long as everything else.
+    /// Number of further reads and writes that move at most `step_bytes_max` bytes. It is limited,
+    /// because a long body in tiny steps would dominate the duration of the run.
     small_steps: u32,
     step_bytes_max: u64,
     rng: Rng,
@@ -72,7 +73,7 @@ pub(super) struct WireEnd {
     resets: bool,
 }
 
-/// Makes a connection. Its buffers and steps follow from `rng`.
+/// Makes a connection, and returns its two ends. Its buffer size and its steps follow from `rng`.
 pub(super) fn connection(mut rng: Rng) -> (WireEnd, WireEnd) {
     let room_bytes = rng.pick(&[3_000, 20_000, 64_000, 300_000]);
     let step_bytes_max = rng.pick(&[7, 900, 20_000]);
@@ -139,7 +140,7 @@ impl WireEnd {
         Poll::Ready(Ok(written))
     }
 
-    /// Ends the stream behind the written bytes.
+    /// Ends the stream after the bytes that were written.
     pub(super) fn end(&self) {
         let mut wire = self.wire.borrow_mut();
         let pipe = &mut wire.pipes[self.side];
@@ -147,12 +148,12 @@ impl WireEnd {
         pipe.reader.take().into_iter().for_each(Waker::wake);
     }
 
-    /// Resets the connection now: unread bytes are lost.
+    /// Resets the connection immediately; unread bytes are lost.
     pub(super) fn reset(&self) {
         self.wire.borrow_mut().reset();
     }
 
-    /// Reads all that is there; empty at the end of the stream.
+    /// Waits for bytes, and reads all that have arrived; returns no bytes at the end of the stream.
     ///
     /// # Errors
     /// The connection was reset.
@@ -164,7 +165,7 @@ impl WireEnd {
                 match self.poll_read(cx, &mut space) {
                     Poll::Ready(Ok(0)) => return Poll::Ready(Ok(())),
                     Poll::Ready(Ok(count)) => all.extend_from_slice(&space[..count]),
-                    // Of two things that are there, the bytes come first.
+                    // Bytes that were read are returned before an error is.
                     _ if !all.is_empty() => return Poll::Ready(Ok(())),
                     other => return other.map_ok(|_| ()),
                 }
@@ -174,7 +175,7 @@ impl WireEnd {
         Ok(all)
     }
 
-    /// Writes all of it.
+    /// Writes all of `bytes`.
     ///
     /// # Errors
     /// The connection was reset, or its other end is gone.
@@ -191,7 +192,7 @@ impl WireEnd {
 impl Drop for WireEnd {
     fn drop(&mut self) {
         let mut wire = self.wire.borrow_mut();
-        // As in TCP: an end that closes with unread bytes resets the connection.
+        // As in TCP, closing an end that has unread bytes resets the connection.
         if self.resets || !wire.pipes[1 - self.side].bytes.is_empty() {
             wire.reset();
         }
@@ -201,7 +202,7 @@ impl Drop for WireEnd {
     }
 }
 
-/// A client's connection as the server has it.
+/// The server's end of a client's connection.
 struct SimTransport {
     end: RefCell<WireEnd>,
     peer: SocketAddr,
@@ -236,19 +237,19 @@ impl Transport for SimTransport {
     }
 }
 
-/// Connections that wait to be accepted.
+/// Connections that are not accepted yet, and the waker of the accepting task.
 #[derive(Debug, Default)]
 struct Backlog {
     waiting: VecDeque<(WireEnd, SocketAddr)>,
     waker: Option<Waker>,
 }
 
-/// A queue of connections that outlives the one who accepts from it.
+/// A queue of connections to accept, which outlives the worker that accepts from it.
 #[derive(Clone, Debug, Default)]
 pub(super) struct PendingConnections(Rc<RefCell<Backlog>>);
 
 impl PendingConnections {
-    /// Opens a connection; the end of the one who opens it.
+    /// Opens a connection, and returns the end of the side that opens it.
     pub(super) fn connect(&self, from: SocketAddr, rng: Rng) -> WireEnd {
         let (own, other) = connection(rng);
         let mut backlog = self.0.borrow_mut();
@@ -257,7 +258,7 @@ impl PendingConnections {
         own
     }
 
-    /// Takes the next connection.
+    /// Takes the next connection, or wakes the task when there is one.
     pub(super) fn poll_next(&self, cx: &mut Context<'_>) -> Poll<(WireEnd, SocketAddr)> {
         let mut backlog = self.0.borrow_mut();
         match backlog.waiting.pop_front() {
@@ -269,7 +270,7 @@ impl PendingConnections {
         }
     }
 
-    /// A listener on this queue.
+    /// Returns a listener that accepts from this queue.
     pub(super) fn listener(&self) -> Box<dyn Listener> {
         Box::new(SimListener(self.clone()))
     }
@@ -292,7 +293,7 @@ impl Listener for SimListener {
     }
 }
 
-/// An end as the HTTP client works on it.
+/// An end of a connection, as a stream for the HTTP client.
 struct OriginStream(WireEnd);
 
 impl AsyncRead for OriginStream {
@@ -329,7 +330,7 @@ impl AsyncWrite for OriginStream {
 /// Opens connections to the origin.
 pub(super) struct SimConnector {
     pub(super) origin: PendingConnections,
-    /// Makes the generator of each connection.
+    /// The generator from which each connection gets its own.
     pub(super) rng: RefCell<Rng>,
     pub(super) run: Rc<Run>,
 }

@@ -2,25 +2,27 @@
 
 use std::collections::BTreeMap;
 
-/// Time may be rounded to a second where it is taken and where it is used.
+/// Tolerance of times: they may be rounded to a second both when they are taken and when they are
+/// used.
 const ROUNDING_MS: u64 = 2_000;
 
-/// How a URL behaves, for as long as a run lasts.
+/// The properties of a URL, which do not change during a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct UrlKind {
-    /// Seconds that a response stays fresh; `None`: it must not be stored.
+    /// Freshness lifetime of responses in seconds; `None` if they must not be stored.
     pub(super) fresh_s: Option<u64>,
     pub(super) has_etag: bool,
     pub(super) varies: bool,
     pub(super) is_chunked: bool,
-    /// About how long bodies are.
+    /// Approximate length of bodies.
     pub(super) body_bytes: usize,
 }
 
-/// URLs of the site: `/u0` and so on. All of them together are more than a small cache holds.
+/// Number of URLs of the site: `/u0`, `/u1` and so on. Together, their responses are larger than a
+/// small cache.
 pub(super) const URL_COUNT: usize = 8 * KINDS.len();
 
-/// How a URL behaves.
+/// Returns the properties of a URL.
 pub(super) fn kind_of(url: usize) -> &'static UrlKind {
     &KINDS[url % KINDS.len()]
 }
@@ -50,12 +52,12 @@ const fn kind(
     UrlKind { fresh_s, has_etag, varies, is_chunked, body_bytes }
 }
 
-/// The tag that a URL shares with others.
+/// Returns the tag of a URL, which it shares with other URLs.
 pub(super) fn tag_of(url: usize) -> String {
     format!("tag{}", url % 3)
 }
 
-/// Languages that a client may ask for.
+/// Languages that a client may request; the empty text stands for a request without a language.
 pub(super) const LANGUAGES: &[&str] = &["de", "en", "fr", ""];
 
 /// The content of one version and variant.
@@ -67,7 +69,7 @@ pub(super) struct Content {
 }
 
 impl Content {
-    /// Each piece of it says which one it is.
+    /// Returns the body, each part of which names URL, version and language.
     pub(super) fn body(&self) -> Vec<u8> {
         let mean = kind_of(self.url).body_bytes;
         if mean == 0 {
@@ -83,8 +85,8 @@ impl Content {
     }
 }
 
-/// The body of a POST of an act. It looks like requests that no client sends, each with a number:
-/// bytes that are taken for the next request show at once.
+/// Returns the body of an act's POST. The body looks like numbered requests that no client sends,
+/// so that a server which takes bytes of a body for a request is noticed at once.
 pub(super) fn post_body(act: u64, bytes: usize) -> Vec<u8> {
     let mut body = Vec::new();
     while body.len() < bytes {
@@ -99,13 +101,14 @@ pub(super) fn post_body(act: u64, bytes: usize) -> Vec<u8> {
 /// The versions of all URLs, and the promises about them.
 #[derive(Debug, Default)]
 pub(super) struct SiteHistory {
-    /// For each URL when its versions began, in ascending order; the first is there from 0 on.
+    /// For each URL, the times at which its versions from 1 on began, in ascending order. Version 0
+    /// exists from the start.
     began_ms: BTreeMap<usize, Vec<u64>>,
-    /// For each URL: requests that begin after an event get this version at least. Events are
-    /// numbered, as many happen in one millisecond.
+    /// For each URL, pairs of an event and a version. Requests that begin after the event get at
+    /// least that version. Events are numbered, because many happen in one millisecond.
     floors: BTreeMap<usize, Vec<(u64, usize)>>,
     event_count: u64,
-    /// The sum of all clock steps, by which measured freshness can be wrong.
+    /// The sum of all clock steps, by which the server's idea of freshness may be wrong.
     pub(super) stepped_ms: u64,
 }
 
@@ -114,29 +117,29 @@ impl SiteHistory {
         self.began_ms.get(&url).map_or(0, Vec::len)
     }
 
-    /// The origin has another version from now on.
+    /// Gives the origin a new version of the URL, and returns the version.
     pub(super) fn change(&mut self, url: usize, now_ms: u64) -> usize {
         self.began_ms.entry(url).or_default().push(now_ms);
         self.version(url)
     }
 
-    /// Numbers something that happens now.
+    /// Returns the number of an event that happens now.
     pub(super) fn event(&mut self) -> u64 {
         self.event_count += 1;
         self.event_count
     }
 
-    /// Requests that begin from now on get this version or a later one.
+    /// Promises that requests that begin from now on get this version or a later one.
     pub(super) fn promise(&mut self, url: usize, version: usize) {
         let event = self.event();
         self.floors.entry(url).or_default().push((event, version));
     }
 
-    /// Whether a request may get this version. It began with an event; times say when it began and
-    /// ended.
+    /// Checks that a request may get this content. `event` is the number of the request's
+    /// beginning; the times are those of its beginning and its end.
     ///
     /// # Errors
-    /// Why not.
+    /// The reason that the request may not get this content.
     pub(super) fn check(
         &self,
         content: &Content,
