@@ -1,4 +1,4 @@
-//! Bodies of admin answers: complete, or streamed line by line.
+//! Bodies of admin responses: complete, or streamed line by line.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -13,24 +13,24 @@ use tokio::sync::mpsc;
 
 use crate::limits::ADMIN_PIECES_MAX;
 
-/// An answer of the admin interface.
+/// A response of the admin interface.
 pub(super) type AdminResponse = Response<AdminBody>;
 
-/// The body of an answer of the admin interface.
+/// The body of a response of the admin interface.
 pub(super) enum AdminBody {
     Whole(Full<Bytes>),
     /// Lines, streamed until the [`LineSender`] is dropped.
     Lines(mpsc::Receiver<Bytes>),
 }
 
-/// Sends the lines of a streamed answer.
+/// Sends the lines of a streamed response.
 pub(super) struct LineSender(mpsc::Sender<Bytes>);
 
-/// The client has gone.
+/// The error of a client that has closed its connection.
 pub(super) struct ClientGone;
 
 impl LineSender {
-    /// Returns an answer and the sender of its lines, each of which is a JSON object.
+    /// Returns a streamed response, and the sender of its lines. Each line is a JSON object.
     pub(super) fn answer() -> (LineSender, AdminResponse) {
         let (lines, written) = mpsc::channel(ADMIN_PIECES_MAX);
         let mut answer = Response::new(AdminBody::Lines(written));
@@ -39,7 +39,7 @@ impl LineSender {
         (LineSender(lines), answer)
     }
 
-    /// Queues complete lines; waits while the client has not taken enough of the earlier ones.
+    /// Queues complete lines; waits while too many earlier lines are still to be sent.
     ///
     /// # Errors
     /// [`ClientGone`].
@@ -47,7 +47,7 @@ impl LineSender {
         self.0.send(lines.into()).await.map_err(|_| ClientGone)
     }
 
-    /// Writes one object as a line.
+    /// Queues one JSON object as a line.
     ///
     /// # Errors
     /// [`ClientGone`].

@@ -60,8 +60,8 @@ impl Listing {
         Ok(Listing { selections, after, left, listed: 0 })
     }
 
-    /// Writes the list slice by slice, so that other tasks get their turns. The last line has the
-    /// count and, if there may be more, the key to continue after.
+    /// Writes the list in slices, so that other tasks can run in between. The last line has the
+    /// number of listed resources and, if there may be more, the key after which to continue.
     async fn write(mut self, control: &Control, lines: &LineSender) -> Result<(), ClientGone> {
         let selections = std::mem::take(&mut self.selections);
         'all: for selection in &selections {
@@ -86,14 +86,15 @@ impl Listing {
                 after = next;
             }
         }
-        // Selections after this one have not been listed.
+        // The limit ended the list, so further keys or selections may not have been listed.
         let goes_on = self.after.filter(|_| self.left == 0);
         let after = goes_on.and_then(|key| KeyText::of(&key));
         let after = after.map(|text| format!("{} {}", text.site, text.url));
         lines.write_json(&json!({ "listed": self.listed, "after": after })).await
     }
 
-    /// Lists some lines; returns them and the key after which there may be more.
+    /// Lists the next resources of a selection. Returns their lines and, if there may be more, the
+    /// key after which the selection continues.
     fn slice(
         &mut self,
         control: &Control,
@@ -115,9 +116,9 @@ impl Listing {
     }
 }
 
-/// Parses `SITE URL`, as in the last line of a list.
+/// Parses `SITE URL`, as in the last line of a list, into a key.
 ///
-/// The site need not be configured: responses of a removed site are listed too.
+/// The site need not be configured, because responses of a removed site are listed too.
 fn key_after(text: &str) -> Result<Vec<u8>, QueryError> {
     let Some((site, url)) = text.split_once(' ') else {
         return Err(QueryError::new("after", "write the name of a site, a space and a URL"));

@@ -9,15 +9,17 @@ use super::query::{AdminQuery, QueryError};
 use crate::clock;
 use crate::engine::Control;
 
-/// The largest `sample`; a sparser sample would show nothing.
+/// The largest value of `sample` and `stacks`; an even sparser sample would record nothing.
 const SAMPLE_MAX: u64 = 1_000_000_000;
 
-/// Answers whether the profile is on. The profile itself is in its file.
+/// Answers with the state of the lock profile: whether it is on, and its sampling. The recorded
+/// data is in the profile's file.
 pub(super) fn look(control: &Control) -> AdminResponse {
     there(control).map_or_else(|| nothing(control), state)
 }
 
-/// Executes `?on`, `?off` or `?reset`; `on` takes `&sample=` and `&stacks=` too.
+/// Executes `?on`, `?off` or `?reset`, and answers with the new state. `on` may have `&sample=` and
+/// `&stacks=`.
 pub(super) fn switch(control: &Control, query: Option<&str>) -> AdminResponse {
     let Some(profile) = there(control) else {
         return nothing(control);
@@ -36,13 +38,16 @@ fn change(profile: &Profile, query: Option<&str>) -> Result<(), QueryError> {
         return Err(QueryError::new("on", "give one of on, off and reset"));
     }
     if sample.is_some_and(|sample| !on || !(1..=SAMPLE_MAX).contains(&sample)) {
-        return Err(QueryError::new("sample", "give it with on, from 1 to 1000000000"));
+        return Err(QueryError::new("sample", "give sample with on, and from 1 to 1000000000"));
     }
     if stacks.is_some_and(|stacks| !on || stacks > SAMPLE_MAX) {
-        return Err(QueryError::new("stacks", "give it with on, at most 1000000000"));
+        return Err(QueryError::new("stacks", "give stacks with on, and at most 1000000000"));
     }
     if stacks.is_some_and(|stacks| stacks > 0) && profile.plan().stacks == StackPlan::NONE {
-        return Err(QueryError::new("stacks", "no room for call stacks; raise lock_profile_size"));
+        return Err(QueryError::new(
+            "stacks",
+            "the profile has no room for stacks; raise lock_profile_size",
+        ));
     }
     if reset {
         profile.reset(clock::unix_ns());
@@ -67,7 +72,7 @@ fn state(profile: &'static Profile) -> AdminResponse {
     json_answer(StatusCode::OK, &state)
 }
 
-/// The installed profile; a profile that failed to start counts as none.
+/// Returns the installed profile; `None` if creating its file failed.
 fn there(control: &Control) -> Option<&'static Profile> {
     installed().filter(|_| control.lock_profile_fault().is_none())
 }

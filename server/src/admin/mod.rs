@@ -1,8 +1,8 @@
 //! The admin interface: HTTP on a Unix socket or a loopback port.
 //!
-//! The control thread serves it through hyper; no worker waits for it. On TCP a request must name a
-//! loopback host and must not come from a page of another site, so that no page can make a browser
-//! on this machine purge (DNS rebinding, cross-site requests).
+//! The control thread serves the interface through hyper; no worker waits for it. On TCP a request
+//! must name a loopback host and must not come from a web page, so that no page can make a browser
+//! on this machine purge the cache (DNS rebinding, cross-site requests).
 
 mod body;
 mod list;
@@ -24,7 +24,7 @@ use crate::engine::{AdminAcceptor, Control};
 use crate::events::Event;
 use crate::limits::{ACCEPT_RETRY_MS, ADMIN_CONNECTIONS_MAX, ADMIN_IDLE_MS_MAX};
 
-/// Accepts and serves admin connections for as long as the control thread runs.
+/// Accepts and serves admin connections, until the task is aborted or the control thread ends.
 pub(crate) async fn serve(control: Rc<Control>, acceptor: AdminAcceptor) {
     // Each connection holds a clone, so the reference count is the number of connections plus one.
     let places = Rc::new(());

@@ -86,7 +86,7 @@ async fn purge_url(
     }
 }
 
-/// Purges the keys of a URL.
+/// Purges the responses of a URL, which may have several keys.
 fn purge_keys(control: &Control, keys: &[Vec<u8>], url: &[u8], is_soft: bool) -> AdminResponse {
     let (mut records, mut fetches) = (0, 0);
     for key in keys {
@@ -111,7 +111,7 @@ fn purge_keys(control: &Control, keys: &[Vec<u8>], url: &[u8], is_soft: bool) ->
 }
 
 /// Counts the responses of a URL. In key order, a key precedes all longer keys that begin with it,
-/// so one resource per key is enough.
+/// so listing one resource for each key is enough.
 fn weigh_url(control: &Control, keys: &[Vec<u8>]) -> AdminResponse {
     let mut weighed = SelectionSize { walked: WalkProgress::default(), sample: Vec::new() };
     for key in keys {
@@ -147,7 +147,8 @@ async fn purge_selected(
             return unavailable(&failed.to_string());
         }
     };
-    // Most purges finish at once. Waiting for them lets the status code report the outcome.
+    // Most purges finish at once. Waiting for the first event lets the status code report the
+    // outcome.
     let first = Duration::from_millis(PURGE_PROGRESS_MS);
     match tokio::time::timeout(first, asked.next()).await {
         Ok(PurgeEvent::Progress(walked)) => tell_progress(asked, walked),
@@ -172,7 +173,7 @@ fn tell_progress(mut asked: PurgeHandle, walked: WalkProgress) -> AdminResponse 
         while lines.write_json(&told_json(&told)).await.is_ok()
             && matches!(told, PurgeEvent::Progress(_))
         {
-            // The job may still be queued: repeating the line keeps the client waiting.
+            // The job may still be queued: repeating the line keeps the client from giving up.
             let repeat = Duration::from_millis(PURGE_REPEAT_MS);
             if let Ok(next) = tokio::time::timeout(repeat, asked.next()).await {
                 told = next;

@@ -8,13 +8,13 @@ use serde_json::{Value, json};
 use crate::config::Config;
 use crate::key::{host_prefixes, site_prefixes, url_prefixes};
 
-/// Parameters by name, each at most once.
+/// The parameters of a query by name, each at most once.
 #[derive(Debug)]
 pub(super) struct AdminQuery {
     values: BTreeMap<&'static str, String>,
 }
 
-/// An invalid parameter.
+/// The error of an invalid parameter.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct QueryError {
     /// Name of the parameter.
@@ -39,8 +39,8 @@ impl QueryError {
 }
 
 impl AdminQuery {
-    /// Parses a query in the encoding of HTML forms. An unknown name is an error: if a misspelt
-    /// parameter were ignored, a purge would select other responses.
+    /// Parses a query in the encoding of HTML forms. An unknown name is an error, because a purge
+    /// that ignored a misspelt parameter would select other responses.
     pub(super) fn parse(
         query: Option<&str>,
         known: &[&'static str],
@@ -56,7 +56,7 @@ impl AdminQuery {
                 return Err(QueryError::new(*name, "the value is not percent-encoded UTF-8"));
             };
             if values.insert(*name, value).is_some() {
-                return Err(QueryError::new(*name, "give it only once"));
+                return Err(QueryError::new(*name, "give the parameter only once"));
             }
         }
         Ok(AdminQuery { values })
@@ -86,7 +86,7 @@ impl AdminQuery {
         ["host", "prefix", "tag"].iter().any(|name| self.values.contains_key(name))
     }
 
-    /// The selections of the query, in key order. Each is a key prefix and the tags.
+    /// Returns the selections of the query, in key order. Each has a key prefix and the tags.
     pub(super) fn selections(&self, config: &Config) -> Result<Vec<Selection>, QueryError> {
         let site = self.text("site");
         if let Some(site) = site {
@@ -96,7 +96,7 @@ impl AdminQuery {
             (Some(_), Some(_)) => {
                 return Err(QueryError::new(
                     "host",
-                    "a prefix names its host; give one of the two",
+                    "a prefix contains its host; give host or prefix",
                 ));
             }
             (Some(host), None) => {

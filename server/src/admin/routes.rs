@@ -20,14 +20,14 @@ use crate::counters::COUNTERS;
 use crate::engine::Control;
 use crate::rules::{RuleCount, RuleLine};
 
-/// Answers one request.
+/// Answers an admin request.
 pub(super) async fn answer(
     control: &Rc<Control>,
     request: Request<Incoming>,
     is_tcp: bool,
 ) -> Result<AdminResponse, Infallible> {
     if is_tcp && !is_local(request.headers()) {
-        let text = "admin requests must come from this machine, and not from a page of a site\n";
+        let text = "admin requests must come from this machine, and not from a web page\n";
         return Ok(plain(StatusCode::FORBIDDEN, text));
     }
     let path = request.uri().path().to_owned();
@@ -49,7 +49,7 @@ pub(super) async fn answer(
     })
 }
 
-/// RFC 9110 §15.5.6: the answer names the allowed methods.
+/// Returns a 405, which names the allowed methods (RFC 9110 §15.5.6).
 fn not_allowed(method: &'static str) -> AdminResponse {
     let mut answer = plain(StatusCode::METHOD_NOT_ALLOWED, format!("use {method}\n"));
     answer.headers_mut().insert(header::ALLOW, header::HeaderValue::from_static(method));
@@ -67,11 +67,11 @@ POST /purge    purges the URL in the body, or the responses selected by ?host=, 
 POST /reload   reads the configuration again
 ";
 
-/// Whether a request names a loopback host and comes from no web page: a browser shows both, in
-/// `Host` and `Origin`.
+/// Whether a request names a loopback host and does not come from a web page. A browser sends the
+/// host in `Host`, and the page's origin in `Origin`.
 fn is_local(headers: &HeaderMap) -> bool {
     let mut hosts = headers.get_all(header::HOST).iter();
-    // With two Host fields, one could name another site.
+    // A request with two Host fields is refused: one of them could name another host.
     let host = hosts.next().filter(|_| hosts.next().is_none()).map(|host| host.as_bytes());
     let host = host.and_then(Authority::parse).map(|authority| authority.host);
     let is_loopback = host.is_some_and(|host| {

@@ -1,4 +1,4 @@
-//! The access log's view of one request, from its head to the end of its answer.
+//! The access log entry of one request, from the request's head to the end of the response.
 
 use forebay_http::policy::cache_status::CacheStatus;
 use forebay_http::request::RequestHead;
@@ -6,11 +6,12 @@ use forebay_http::request::RequestHead;
 use super::line::AccessEntry;
 use crate::accept::Client;
 
-/// A line that is being made; empty unless the response is one of those that are logged.
+/// The access log entry of a request in progress; empty if there is no log, or the log does not
+/// sample this request.
 pub(crate) struct Access(Option<Box<AccessEntry>>);
 
 impl Access {
-    /// Begins with a head that has been parsed.
+    /// Begins the entry of a request whose head has been parsed.
     pub(crate) fn begin(client: &Client, head: RequestHead<'_>) -> Access {
         let mut entry = None;
         client.worker.with_access_log(|log| {
@@ -21,7 +22,7 @@ impl Access {
         Access(entry)
     }
 
-    /// Ends with a response that is complete, or has broken off.
+    /// Ends the entry with a response that is complete or broke off, and writes it to the log.
     pub(crate) fn end(self, client: &Client, status: u16, body_bytes: u64, cache: &CacheStatus) {
         let Some(mut entry) = self.0 else { return };
         entry.end(status, body_bytes, cache);

@@ -9,7 +9,7 @@ use forebay_http::request::{RequestHead, Version};
 
 use crate::clock;
 
-/// Format of a line.
+/// Format of a line of the access log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LineFormat {
     Json,
@@ -17,7 +17,7 @@ pub(crate) enum LineFormat {
     Combined,
 }
 
-/// The log entry of one answer; exists only for answers that are logged.
+/// The log entry of one request and its response.
 #[derive(Debug)]
 pub(crate) struct AccessEntry {
     time_ms: u64,
@@ -36,7 +36,7 @@ pub(crate) struct AccessEntry {
 }
 
 impl AccessEntry {
-    /// Records the request.
+    /// Creates an entry with the facts of the request.
     pub(crate) fn begin(head: RequestHead<'_>, client: IpAddr) -> AccessEntry {
         let fields = head.fields();
         AccessEntry {
@@ -59,7 +59,7 @@ impl AccessEntry {
         }
     }
 
-    /// Records the answer.
+    /// Adds the facts of the response.
     pub(crate) fn end(&mut self, status: u16, body_bytes: u64, cache: &CacheStatus) {
         (self.status, self.body_bytes) = (status, body_bytes);
         let mut value = Vec::new();
@@ -68,7 +68,7 @@ impl AccessEntry {
         self.duration_us = clock::monotonic_us().saturating_sub(self.started_us);
     }
 
-    /// Appends the line. Text from outside is escaped, so no client can forge a line.
+    /// Appends the entry as a line. Text from clients is escaped, so no client can forge a line.
     pub(crate) fn write(&self, format: LineFormat, lines: &mut Vec<u8>) {
         match format {
             LineFormat::Json => self.write_json(lines),
@@ -130,7 +130,7 @@ fn or_dash(text: &str) -> &str {
     if text.is_empty() { "-" } else { text }
 }
 
-/// Quotes, backslashes and control characters as `\xNN`, like Apache and nginx.
+/// Escapes quotes, backslashes and control characters as `\xNN`, like Apache and nginx.
 fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {
@@ -143,11 +143,11 @@ fn escaped(text: &str) -> String {
     escaped
 }
 
-/// `10/Oct/2000:13:55:36 +0000`, always in UTC.
+/// Formats a time as `10/Oct/2000:13:55:36 +0000`, always in UTC.
 fn common_log_date(unix_seconds: u64) -> String {
     let date = forebay_http::date::write_date(unix_seconds);
     let date = String::from_utf8_lossy(&date);
-    // IMF-fixdate has every part at a fixed place: `Tue, 10 Oct 2000 13:55:36 GMT`.
+    // IMF-fixdate has every part at a fixed position: `Tue, 10 Oct 2000 13:55:36 GMT`.
     let part = |range: std::ops::Range<usize>| date.get(range).unwrap_or_default().to_owned();
     format!("{}/{}/{}:{} +0000", part(5..7), part(8..11), part(12..16), part(17..25))
 }

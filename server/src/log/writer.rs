@@ -20,7 +20,7 @@ use crate::events::Event;
 use crate::limits::{LOG_BATCH_BYTES, LOG_BATCHES_MAX, LOG_FINISH_POLL_MS, LOG_FLUSH_MS};
 use crate::worker::Worker;
 
-/// Whole lines.
+/// Complete lines of the log, which are written together.
 type LogBatch = Vec<u8>;
 
 /// A worker's handle on the access log.
@@ -28,13 +28,14 @@ pub(crate) struct LogSender {
     batches: SyncSender<LogBatch>,
     lines: RefCell<LogBatch>,
     format: LineFormat,
-    /// One line for this many answers.
+    /// One in this many requests is logged.
     sample: u32,
     countdown: Cell<u32>,
     dropped: Cell<u64>,
 }
 
-/// The writing thread; it ends when the last sender is dropped.
+/// The control thread's handle on the thread that writes the log. The thread ends when this handle
+/// and all senders are dropped.
 pub(crate) struct LogWriter {
     batches: SyncSender<LogBatch>,
     format: LineFormat,
@@ -43,10 +44,10 @@ pub(crate) struct LogWriter {
 }
 
 impl LogWriter {
-    /// Opens the access log of these settings, if they want one.
+    /// Opens the access log and starts its thread; `None` if the settings want no log.
     ///
     /// # Errors
-    /// The file can't be opened for appending.
+    /// The file cannot be opened for appending, or the thread cannot be created.
     pub(crate) fn open(settings: &ServerSettings) -> io::Result<Option<LogWriter>> {
         let target = match &settings.access_log {
             AccessLog::Off => return Ok(None),
@@ -80,8 +81,8 @@ impl LogWriter {
         }
     }
 
-    /// Waits until the queue is written, up to `limit_ms`: the reader of a FIFO may have stopped.
-    /// The senders must have been dropped.
+    /// Waits until the queue is written, but at most `limit_ms`, because the reader of a FIFO may
+    /// have stopped. The caller has dropped all senders before.
     pub(crate) async fn finish(self, limit_ms: u64) {
         drop(self.batches);
         let deadline_ms = clock::monotonic_ms() + limit_ms;
@@ -99,7 +100,7 @@ fn open(path: &Path) -> io::Result<File> {
         .mode(0o640)
         .custom_flags(OFlags::NONBLOCK.bits() as i32)
         .open(path)?;
-    // The log's thread may wait for a slow reader; only opening must not.
+    // Opening must not wait for a reader, but the log's thread may wait for a slow reader.
     let flags = fcntl_getfl(&file)?;
     fcntl_setfl(&file, flags - OFlags::NONBLOCK)?;
     Ok(file)
@@ -116,8 +117,8 @@ fn write_batches(batches: &Receiver<LogBatch>, mut target: LogTarget) {
     while let Ok(batch) = batches.recv() {
         match target.write(&batch) {
             Ok(()) => failing = false,
-            // Logged once until a write succeeds again: a full disk is no reason to fill another
-            // log.
+            // The error is logged once until a write succeeds again, so that a full disk does not
+            // fill another log.
             Err(error) if !failing => {
                 failing = true;
                 Event::LogFailed.log(&error);
@@ -128,7 +129,7 @@ fn write_batches(batches: &Receiver<LogBatch>, mut target: LogTarget) {
 }
 
 impl LogTarget {
-    /// Writes a batch; into a file, either all of it or nothing.
+    /// Writes a batch. A file gets the whole batch or nothing.
     fn write(&mut self, batch: &[u8]) -> io::Result<()> {
         match self {
             LogTarget::Stdout(out) => out.write_all(batch).and_then(|()| out.flush()),
@@ -137,8 +138,9 @@ impl LogTarget {
     }
 }
 
-/// Writes a batch to a file. A full disk may take only a part of it; that part is removed again, so
-/// that the next line does not continue half a line, unless another process has appended since.
+/// Writes a batch to a file. If the disk becomes full after a part of the batch, that part is
+/// removed again, so that the next line does not continue half a line. The part stays if another
+/// process has appended to the file since.
 fn write_whole(file: &mut File, batch: &[u8]) -> io::Result<()> {
     let before_bytes = file.metadata()?.len();
     let mut written = 0;
@@ -159,14 +161,14 @@ fn write_whole(file: &mut File, batch: &[u8]) -> io::Result<()> {
 }
 
 impl LogSender {
-    /// Whether sampling logs the answer that begins now.
+    /// Whether the request that begins now is logged. Each call counts one request.
     pub(crate) fn samples(&self) -> bool {
         let left = self.countdown.get();
         self.countdown.set(if left == 0 { self.sample - 1 } else { left - 1 });
         left == 0
     }
 
-    /// Appends one line.
+    /// Adds a line to the batch, and sends the batch to the thread if it is full.
     pub(crate) fn log(&self, entry: &AccessEntry) {
         let mut lines = self.lines.borrow_mut();
         entry.write(self.format, &mut lines);
@@ -175,7 +177,7 @@ impl LogSender {
         }
     }
 
-    /// Sends the collected lines; returns the number of lines dropped since the last call.
+    /// Sends the batch to the thread; returns the number of lines dropped since the last call.
     pub(crate) fn flush(&self) -> u64 {
         self.hand_over(&mut self.lines.borrow_mut());
         self.dropped.replace(0)

@@ -12,9 +12,9 @@ use crate::counters::Counter;
 /// The work to do with the selected records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PurgeWork {
-    /// Remove them or, if `is_soft`, mark them to be validated before use.
+    /// Remove the records or, if `is_soft`, mark them to be validated before use.
     Purge { is_soft: bool, counter: Counter },
-    /// Count them and their bytes, and collect some of their keys; nothing is removed.
+    /// Count the records and their bytes, and collect some of their keys; remove nothing.
     Weigh,
 }
 
@@ -24,10 +24,10 @@ pub(super) struct PurgeJob {
     pub(super) tell: UnboundedSender<PurgeEvent>,
 }
 
-/// Progress or outcome of a job.
+/// The progress or the outcome of a job.
 #[derive(Debug)]
 pub(crate) enum PurgeEvent {
-    /// The job is running; sent now and then.
+    /// The job is running. A long job sends this event every `PURGE_PROGRESS_MS` or so.
     Progress(WalkProgress),
     /// The purge is complete.
     Purged(PurgeResult),
@@ -35,7 +35,7 @@ pub(crate) enum PurgeEvent {
     Failed(PurgeError),
 }
 
-/// Why a job failed, or stopped before its end.
+/// The reason that a job failed, or stopped before its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PurgeError {
     /// The queue is full.

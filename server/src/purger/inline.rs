@@ -1,4 +1,4 @@
-//! Runs the jobs of the purge thread on the thread of a simulation.
+//! A substitute for the purge thread, which runs its jobs on the thread of a simulation.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, sync_channel};
@@ -29,7 +29,7 @@ impl InlinePurger {
         while let Ok(job) = self.jobs.try_recv() {
             let event = do_job(store, &job, counters);
             self.queued.give_back(job.work);
-            // A client that asked for it may be gone.
+            // Sending fails if the requester is gone.
             let _ = job.tell.send(event);
         }
     }

@@ -1,4 +1,4 @@
-//! Running a job: one selection after the other, with progress reports now and then.
+//! Running a job of the purge thread: one selection after the other, with reports of its progress.
 
 use forebay_cache::{
     KeyIndexDamaged, PurgeBusy, PurgeResult, Selection, SelectionSize, StoreWorker, WalkProgress,
@@ -33,8 +33,8 @@ pub(super) fn do_job(store: &StoreWorker, job: &PurgeJob, counters: &CounterSlot
     }
 }
 
-/// Purges every selection, and tries each for up to `tried_ms`. Returns the sum of the results, and
-/// the error if one of them stayed busy.
+/// Purges every selection, and tries each for up to `tried_ms`. Stops at a selection for which the
+/// store stays busy. Returns the sum of the results, and the error if the purge stopped.
 pub(super) fn purge<F>(
     job: &PurgeJob,
     tried_ms: u64,
@@ -50,7 +50,7 @@ where
         let purged = loop {
             match purge_part(selection, &mut progress) {
                 Ok(purged) => break purged,
-                // `purge_part` has already waited.
+                // Each call of `purge_part` waits, so this loop does not spin.
                 Err(PurgeBusy) if clock::monotonic_ms() < deadline_ms => {}
                 Err(busy) => return (sum, Some(busy)),
             }
@@ -101,7 +101,7 @@ impl<'a> ProgressReporter<'a> {
             records: records + walked.records,
             bytes: bytes + walked.bytes,
         };
-        // No lock of the key index is held here, so losing the processor blocks no worker.
+        // No lock of the key index is held here, so no worker is blocked while this thread yields.
         std::thread::yield_now();
         let now_ms = clock::monotonic_ms();
         if now_ms - self.told_ms >= PURGE_PROGRESS_MS {
@@ -115,7 +115,7 @@ impl<'a> ProgressReporter<'a> {
     }
 }
 
-/// The selections of a job as text for the log.
+/// Returns the selections of a job as text for the log.
 pub(super) fn described(selections: &[Selection]) -> String {
     let one = |selection: &Selection| {
         let tags = selection.tags.as_ref().map(|tags| format!(" with tags {tags}"));

@@ -1,4 +1,4 @@
-//! The purge thread, handles on it, and its queue.
+//! The purge thread, its queue, and handles for queueing jobs.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use crate::counters::Counter;
 use crate::events::Event;
 use crate::limits::{PURGER_NICENESS, PURGES_QUEUED_MAX, PURGES_RESERVED};
 
-/// A handle on the thread, with which jobs are queued.
+/// A handle for queueing jobs of the purge thread.
 #[derive(Clone)]
 pub(crate) struct Purger {
     pub(super) jobs: SyncSender<PurgeJob>,
@@ -31,12 +31,13 @@ pub(crate) struct Purger {
 #[derive(Debug, Default)]
 pub(super) struct QueueDepth {
     pub(super) jobs: AtomicUsize,
-    /// The purges among them; the others only count.
+    /// Number of purges among these jobs; the other jobs only count records.
     pub(super) purges: AtomicU64,
 }
 
 impl QueueDepth {
-    /// Takes one of the `places`; returns whether one was free.
+    /// Counts a new job, unless `places` or more jobs are queued or running. Returns whether the
+    /// job was counted.
     fn take(&self, work: PurgeWork, places: usize) -> bool {
         if self.jobs.fetch_add(1, Relaxed) >= places {
             self.jobs.fetch_sub(1, Relaxed);
@@ -52,7 +53,8 @@ impl QueueDepth {
     }
 }
 
-/// The thread; it ends when the last [`Purger`] is dropped.
+/// The control thread's handle on the purge thread, which ends when this and all [`Purger`]s are
+/// dropped.
 pub(crate) struct PurgerThread {
     jobs: SyncSender<PurgeJob>,
     left: Arc<QueueDepth>,
@@ -63,7 +65,7 @@ impl Purger {
     /// Queues a job.
     ///
     /// # Errors
-    /// [`PurgeError::Queue`], or that the server stops.
+    /// [`PurgeError::Queue`] or [`PurgeError::Stopping`].
     pub(crate) fn ask(
         &self,
         selections: Vec<Selection>,
@@ -72,10 +74,10 @@ impl Purger {
         self.ask_for(selections, work, PURGES_QUEUED_MAX)
     }
 
-    /// Queues a job for a client; some slots are reserved for operators.
+    /// Queues a job on behalf of a client. Some queue slots are reserved for operators.
     ///
     /// # Errors
-    /// [`PurgeError::Queue`], or that the server stops.
+    /// [`PurgeError::Queue`] or [`PurgeError::Stopping`].
     pub(crate) fn ask_for_client(
         &self,
         selections: Vec<Selection>,
@@ -120,7 +122,8 @@ impl PurgerThread {
         let left_there = Arc::clone(&left);
         let (up, is_up) = std::sync::mpsc::channel();
         let thread = std::thread::Builder::new().name("purger".to_owned()).spawn(move || {
-            // Workers come first. If the kernel refuses, the purger runs at normal priority.
+            // Workers have priority. If the kernel refuses the niceness, the purge thread runs at
+            // normal priority.
             let _ = rustix::process::nice(PURGER_NICENESS);
             let joined = join();
             let store = match joined {
@@ -133,7 +136,8 @@ impl PurgerThread {
                 work(&received, &left_there, count, |job| do_job(&store, job, &counters));
             });
         })?;
-        let ended = |_| Err(std::io::Error::other("the purge thread has ended").into());
+        let ended =
+            |_| Err(std::io::Error::other("the purge thread ended before it was ready").into());
         is_up.recv().unwrap_or_else(ended)?;
         Ok(PurgerThread { jobs, left, thread })
     }
@@ -143,7 +147,8 @@ impl PurgerThread {
         Purger { jobs: self.jobs.clone(), left: Arc::clone(&self.left) }
     }
 
-    /// Ends the thread, and waits for it up to `ms_max`. Returns the number of unfinished purges.
+    /// Lets the thread end, and waits for it for at most `ms_max`. Returns the number of unfinished
+    /// purges.
     pub(crate) async fn finish(self, ms_max: u64, poll: Duration) -> u64 {
         drop(self.jobs);
         let deadline_ms = clock::monotonic_ms() + ms_max;
@@ -154,7 +159,7 @@ impl PurgerThread {
     }
 }
 
-/// Runs jobs until the last sender is dropped. A panic ends one job, not the following ones.
+/// Runs jobs until the last sender is dropped. A panic ends only the job that caused it.
 pub(super) fn work(
     jobs: &Receiver<PurgeJob>,
     left: &QueueDepth,

@@ -26,14 +26,15 @@ pub(crate) struct HookContext<'a> {
     pub(crate) client: Option<&'a Client>,
     pub(crate) config: &'a Config,
     pub(crate) rules: &'a RuleSet,
-    /// `None` until the request's site is known.
+    /// `None` until the request is routed.
     pub(crate) route: Option<RouteMatch<'a>>,
     pub(crate) rule_state: &'a RuleState,
     pub(crate) view: RequestView<'a>,
 }
 
 impl<'a> HookContext<'a> {
-    /// The context of a request at this state, with the rules of its route.
+    /// Creates the context of a request, with the rules of its route. A request that is not routed
+    /// yet has the rules of the server.
     #[inline]
     pub(crate) fn new(
         worker: &'a Rc<Worker>,
@@ -62,7 +63,7 @@ impl HookContext<'_> {
         })
     }
 
-    /// Runs the rules of a hook.
+    /// Runs the rules of a hook on `message`, and keeps the variables that they set.
     pub(super) fn run(
         &self,
         hook: Hook,
@@ -88,8 +89,8 @@ impl HookContext<'_> {
         effects
     }
 
-    /// Marks the packets of the client's connection (RFC 2474). Rules of an exchange with the
-    /// origin do not mark them: other clients may wait for the same exchange.
+    /// Marks the packets of the client's connection (RFC 2474). Rules that run in an exchange with
+    /// the origin have no effect here, because other clients may wait for the same exchange.
     fn mark(&self, hook: Hook, dscp: u8) {
         let is_origin = matches!(hook, Hook::SendRequest | Hook::ReadResponse);
         if let Some(client) = self.client.filter(|_| !is_origin) {
@@ -99,7 +100,8 @@ impl HookContext<'_> {
 }
 
 impl ServerSettings {
-    /// How large rules may make a head, however large the received head is.
+    /// Returns the limits on a head that rules have changed. They do not depend on the size of the
+    /// received head.
     pub fn rule_limits(&self) -> MessageLimits {
         MessageLimits::beyond(HeadLimits {
             head_bytes_max: self.head_bytes_max.max(ORIGIN_LIMITS.head_bytes_max),

@@ -1,14 +1,14 @@
-//! Header rules at the points of the flow.
+//! Header rules, run at the hooks in the flow of a request.
 //!
 //! | hook | where |
 //! |---|---|
-//! | `ReadRequest`, `Remap` | `request.rs`, before the site and before the key are known |
+//! | `ReadRequest`, `Remap` | `request.rs`, before routing and before the key is written |
 //! | `SendRequest`, `ReadResponse` | `origin.rs`, around an exchange |
 //! | `SendResponse` | `response.rs`, while a head is written |
 //!
 //! A request carries a [`RuleState`] from hook to hook. A [`HookContext`] is the view that the
-//! rules of one hook have. `forebay_rules::apply` turns their effects into messages. A request
-//! without rules at a hook pays nothing for it.
+//! rules of one hook have. `forebay_rules::apply` applies the effects of rules to messages. A hook
+//! without rules costs a request no more than the check that there are none.
 
 mod hook_context;
 mod origin;

@@ -9,10 +9,10 @@ use super::HookContext;
 use crate::fault::Fault;
 
 impl HookContext<'_> {
-    /// Changes the fields of a request that is about to go to the origin.
+    /// Runs the rules of `SendRequest` on the fields of a request to the origin.
     ///
     /// # Errors
-    /// See [`HookContext::read_response`].
+    /// [`Fault::Rules`]: the result is not a valid head, which would be a bug.
     pub(crate) fn send_request(&self, fields: FieldBlock) -> Result<FieldBlock, Fault> {
         let hook = Hook::SendRequest;
         if !self.has(hook) {
@@ -26,10 +26,11 @@ impl HookContext<'_> {
         .map_err(|_| Fault::Rules)
     }
 
-    /// Changes the head of an origin's response before anything is decided about it.
+    /// Runs the rules of `ReadResponse` on the head of an origin's response, before the server
+    /// decides anything by it.
     ///
     /// # Errors
-    /// [`Fault::Rules`]: the result is not a head, which would be a bug.
+    /// [`Fault::Rules`]: the result is not a valid head, which would be a bug.
     pub(crate) fn read_response(&self, head: &mut ResponseHead) -> Result<(), Fault> {
         let hook = Hook::ReadResponse;
         if !self.has(hook) {

@@ -8,7 +8,7 @@ use forebay_rules::ast::Hook;
 use super::RuleCount;
 use crate::config::Config;
 
-/// One rule in its file; it may be part of many routes.
+/// The counts of one rule in its file. Many routes may have the rule.
 #[derive(Clone, Debug)]
 pub(crate) struct RuleLine {
     pub(crate) file: String,
@@ -17,17 +17,17 @@ pub(crate) struct RuleLine {
     pub(crate) count: RuleCount,
 }
 
-/// All rules, and the values of the operator `counter`.
+/// The counts of all rules and of the operator `counter`, in one worker or summed over workers.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RuleReport {
-    /// In the order of the configuration.
+    /// Rules in the order of the configuration.
     pub(crate) rules: Vec<RuleLine>,
-    /// By name, in the order in which they occur first.
+    /// Names and values of the operator `counter`, in the order in which the names occur first.
     pub(crate) counters: Vec<(String, u64)>,
 }
 
 impl RuleReport {
-    /// The counts of one worker, in its copy of the configuration.
+    /// Returns the counts of one worker, from its copy of the configuration.
     pub(crate) fn new(config: &Config) -> RuleReport {
         let mut report = RuleReport::default();
         for set in config.rule_sets() {
@@ -49,7 +49,7 @@ impl RuleReport {
         report
     }
 
-    /// Adds reports up: a rule may be part of several sets, and each worker has its own counts.
+    /// Adds reports up. Each worker has its own counts, and a rule may be part of several sets.
     pub(crate) fn sum(reports: Vec<RuleReport>) -> RuleReport {
         let mut sum = RuleReport::default();
         let (mut rules, mut counters) = (HashMap::new(), HashMap::new());

@@ -8,7 +8,7 @@ use super::HookContext;
 use crate::fault::Fault;
 
 impl HookContext<'_> {
-    /// Runs the rules of a hook before the lookup on the request as it stands.
+    /// Runs the rules of `hook`, which is `ReadRequest` or `Remap`, on the request.
     ///
     /// # Errors
     /// [`Fault::Rules`]: the result is not a request.

@@ -1,4 +1,5 @@
-//! Rules that change a response on its way to the client; the stored response stays as it is.
+//! Rules that change a response while it is sent to the client; the stored response stays
+//! unchanged.
 
 use forebay_rules::apply::{AnswerHead, rule_answer};
 use forebay_rules::ast::Hook;
@@ -7,8 +8,8 @@ use super::HookContext;
 
 impl HookContext<'_> {
     /// Runs the rules on the head at the end of `text`, which is complete except for its final
-    /// empty line. Returns the status as rules left it, and the body that they set for a response
-    /// of this server's own.
+    /// empty line. Returns the status after changes by rules, and the body that rules set for a
+    /// response of this server's own.
     pub(crate) fn run_on_response(
         &self,
         text: &mut Vec<u8>,

@@ -3,7 +3,7 @@
 //! A worker counts in its own copy of the configuration, which no other thread reads; the control
 //! thread asks the worker for the counts.
 //!
-//! Rules that run as one are counted as one, at the first of them.
+//! Rules that the program evaluates together are counted together, at the first of them.
 
 use std::cell::Cell;
 use std::ops::Range;
@@ -19,7 +19,7 @@ use crate::limits::RULE_SAMPLE_EVERY;
 #[derive(Debug, Default)]
 pub(crate) struct RuleCounters(Box<Cells>);
 
-/// A copy of a configuration has counted nothing yet.
+/// In a clone all counts are zero.
 impl Clone for RuleCounters {
     fn clone(&self) -> RuleCounters {
         RuleCounters::new(self.0.rules.len(), self.0.counters.len())
@@ -34,15 +34,15 @@ impl PartialEq for RuleCounters {
 }
 
 #[derive(Debug, Default)]
-// On cache lines of its own: other threads may write to the memory beside it.
+// Aligned, so that the cells share no cache line with memory that other threads write.
 #[repr(align(128))]
 struct Cells {
     rules: Box<[HotCounters]>,
-    /// Counts of the same rules that most runs do not change.
+    /// Further counts of the same rules, which most runs do not change.
     cold: Box<[ColdCounters]>,
     /// The counters of the operator `counter`.
     counters: Box<[Cell<u64>]>,
-    /// Runs so far at each hook, of which some are timed.
+    /// Number of runs at each hook. One in `RULE_SAMPLE_EVERY` is timed.
     runs: [Cell<u64>; Hook::COUNT],
 }
 
@@ -60,16 +60,16 @@ struct ColdCounters {
     timed_ns: Cell<u64>,
 }
 
-/// The activity of one rule.
+/// The counts of one rule.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct RuleCount {
-    /// Number of times that it was reached.
+    /// Number of times that the rule was evaluated.
     pub(crate) runs: u64,
-    /// Number of times that its conditions held.
+    /// Number of times that the rule's conditions matched.
     pub(crate) matches: u64,
-    /// Bytes that it has put into heads.
+    /// Bytes that the rule wrote into heads.
     pub(crate) bytes: u64,
-    /// Number of times that an operator failed.
+    /// Number of times that an operator of the rule failed.
     pub(crate) failures: u64,
     /// Number of runs that were timed.
     pub(crate) timed: u64,
@@ -78,7 +78,8 @@ pub(crate) struct RuleCount {
 }
 
 impl RuleCounters {
-    /// Counters for `rule_count` rules, and `counter_count` counters of the operator `counter`.
+    /// Creates counters for `rule_count` rules and for `counter_count` names of the operator
+    /// `counter`.
     pub(crate) fn new(rule_count: usize, counter_count: usize) -> RuleCounters {
         RuleCounters(Box::new(Cells {
             rules: (0..rule_count).map(|_| HotCounters::default()).collect(),
@@ -93,19 +94,19 @@ impl RuleCounters {
         self.0.rules.is_empty()
     }
 
-    /// Counts for the operator `counter` of a rule in a set.
+    /// Counts a run of the operator `counter`; `counter` is the number of its name in the set.
     pub(super) fn count(&self, rules: &RuleSet, counter: u32) {
         if let Some(cell) = self.0.counters.get(rules.first_counter + counter as usize) {
             add(cell, 1);
         }
     }
 
-    /// The value of a counter of the operator `counter`.
+    /// Returns the count of a name of the operator `counter`, by its number over all sets.
     pub(crate) fn counter(&self, index: usize) -> u64 {
         self.0.counters.get(index).map_or(0, |cell| cell.get())
     }
 
-    /// The counts of a rule, by its number among the rules of all sets.
+    /// Returns the counts of a rule, by its number over all sets.
     pub(crate) fn rule(&self, index: usize) -> RuleCount {
         let both = self.0.rules.get(index).zip(self.0.cold.get(index));
         both.map(|(hot, cold)| RuleCount::of(hot, cold)).unwrap_or_default()
@@ -123,13 +124,13 @@ impl RuleCount {
         self.timed_ns += other.timed_ns;
     }
 
-    /// Mean time of a run in nanoseconds; `None` if none was timed yet.
+    /// Mean time of a run in nanoseconds; `None` if no run was timed.
     pub(crate) fn mean_ns(&self) -> Option<f64> {
         (self.timed > 0).then(|| self.timed_ns as f64 / self.timed as f64)
     }
 
-    /// The share of one of `of` rules that run as one: each has all runs and matches, and an even
-    /// share of bytes and time; the first has all failures.
+    /// Returns the counts of one of `of` rules that are counted together. Each rule has all runs
+    /// and matches, and an even share of bytes and time; the first has all failures.
     pub(super) fn share(self, of: u32, is_first: bool) -> RuleCount {
         let of = u64::from(of.max(1));
         RuleCount {
@@ -156,13 +157,13 @@ fn add(cell: &Cell<u64>, amount: u64) {
     cell.set(cell.get().wrapping_add(amount));
 }
 
-/// Counts one run of the rules of a set.
+/// Counts the rules that one run of a rule set evaluates.
 pub(super) struct Meter<'a> {
     cells: &'a Cells,
     first: usize,
 }
 
-/// Counts one run of the rules of a set, and times each rule.
+/// Counts the rules that one run of a rule set evaluates, and times each rule.
 pub(super) struct TimedMeter<'a> {
     meter: Meter<'a>,
     begun_ns: u64,

@@ -1,4 +1,4 @@
-//! The state that a request carries from hook to hook.
+//! The state that the rules of a request share, from hook to hook.
 
 use std::cell::Cell;
 use std::net::{IpAddr, SocketAddr};
@@ -9,8 +9,8 @@ use forebay_rules::run::{CacheResult, RuleVariables, TransactionState};
 use crate::accept::Client;
 use crate::transport::OriginEnds;
 
-/// The state that the rules of one request carry from hook to hook. A copy goes with a fetch, which
-/// may outlive its client.
+/// The state that the rules of one request share, from hook to hook. A fetch gets a copy, because
+/// it may outlive its client.
 #[derive(Clone, Debug)]
 pub(crate) struct RuleState {
     pub(super) transaction: Cell<TransactionState>,
@@ -32,16 +32,16 @@ pub(crate) struct RuleProgress {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RequestFacts {
     pub(super) client: SocketAddr,
-    /// The address that the client connected to; asked for only if there are rules.
+    /// The address that the client connected to; `None` if there are no rules.
     pub(super) local: Option<SocketAddr>,
-    /// Number of requests on the connection so far, this one included.
+    /// Number of this request on its connection, from 1.
     pub(super) transaction_count: u64,
     /// The number of this request, which no other request of this process has.
     pub(super) number: u64,
 }
 
 impl RuleState {
-    /// The state of a request that has just arrived.
+    /// Creates the state of a request that has just arrived.
     pub(crate) fn new(client: &Client, has_rules: bool) -> RuleState {
         RuleState {
             transaction: Cell::default(),
@@ -57,12 +57,12 @@ impl RuleState {
         }
     }
 
-    /// Gives the connection's variables back to the connection.
+    /// Stores the session variables in the connection, for its next request.
     pub(crate) fn end(&self, client: &Client) {
         client.session.set(self.session.get());
     }
 
-    /// The client's address.
+    /// Returns the client's address.
     pub(crate) fn peer(&self) -> IpAddr {
         self.facts.client.ip()
     }
@@ -88,14 +88,14 @@ impl RuleState {
         RuleProgress { transaction, session, outbound: self.outbound.get() }
     }
 
-    /// Takes over the changes that a fetch has made to its copy.
+    /// Applies the changes that a fetch has made to its copy.
     pub(crate) fn resume(&self, progress: RuleProgress) {
         self.transaction.set(progress.transaction);
         self.session.set(progress.session);
         self.outbound.set(progress.outbound);
     }
 
-    /// Sets the connection on which the request goes to the origin.
+    /// Sets the addresses of the connection on which the request is sent to the origin.
     pub(crate) fn set_outbound(&self, outbound: Option<OriginEnds>) {
         self.outbound.set(outbound);
     }

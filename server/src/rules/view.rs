@@ -5,7 +5,7 @@ use forebay_rules::run::Url;
 
 use crate::parse::Request;
 
-/// The view of a request, which was `received` before rules changed it.
+/// Returns the view of `request`; `received` is the request before rules changed it.
 pub(crate) fn view_of<'a>(request: &Request<'a>, received: &Request<'a>) -> RequestView<'a> {
     RequestView {
         method: request.head.method().as_bytes(),
@@ -15,7 +15,7 @@ pub(crate) fn view_of<'a>(request: &Request<'a>, received: &Request<'a>) -> Requ
     }
 }
 
-/// The view of a request without rules, of which only the fields are looked at.
+/// Returns the view of a request that no rules see. Only its fields are used.
 pub(crate) fn view_without_rules<'a>(request: &Request<'a>) -> RequestView<'a> {
     let url = Url::default();
     RequestView { method: b"", url, original: url, fields: request.head.fields() }
