@@ -1,7 +1,7 @@
-//! Buffers of a connection, lent by its worker while there is something in them.
+//! Buffers of connections. A worker lends a set of buffers to each connection that is busy.
 //!
-//! An idle connection holds none: it takes a set when bytes arrive, and gives the set back when all
-//! requests are answered. So a worker needs only as many sets as it has busy connections.
+//! An idle connection has no buffers: it takes a set when bytes arrive, and gives the set back when
+//! all requests are answered. So a worker needs only as many sets as it has busy connections.
 
 use std::cell::RefCell;
 
@@ -11,11 +11,11 @@ use forebay_rules::apply::RequestText;
 use crate::limits::{BODY_INPUT_BYTES_MIN, BUFFER_BYTES_KEPT_MAX, BUFFERS_POOLED_MAX, INPUT_BYTES};
 use crate::send_queue::SendQueue;
 
-/// All buffers that one connection needs while a request is under way.
+/// The set of buffers that one connection needs while it is busy.
 #[derive(Default)]
 pub(crate) struct Buffers {
     pub(crate) input: Input,
-    /// The positions of the present head's fields in `input`.
+    /// The positions of the fields of the current request head in `input`.
     pub(crate) parts: RequestParts,
     pub(crate) queue: SendQueue,
     pub(crate) transaction: TransactionBuffers,
@@ -30,14 +30,14 @@ pub(crate) struct TransactionBuffers {
     pub(crate) variant: Vec<u8>,
     /// The strong entity tag of a response whose body is sent in fragments.
     pub(crate) tag: Vec<u8>,
-    /// The request as rules left it before its site was known.
+    /// The text of the request, if rules of the hook `ReadRequest` changed it.
     pub(crate) pre_remap: RequestText,
-    /// The request as rules left it before its key was known.
+    /// The text of the request, if rules of the hook `Remap` changed it.
     pub(crate) post_remap: RequestText,
 }
 
 impl Buffers {
-    /// Whether every byte that was read is answered, and every answer is sent.
+    /// Whether the requests in all bytes that were read are answered, and all responses are sent.
     pub(crate) fn is_idle(&self) -> bool {
         self.input.is_empty() && self.queue.is_empty()
     }
@@ -62,7 +62,7 @@ impl TransactionBuffers {
     }
 }
 
-/// Bytes read and not yet used: `bytes[start..end]`.
+/// Bytes that were read from the client. Those in `bytes[start..end]` are not used yet.
 #[derive(Default)]
 pub(crate) struct Input {
     bytes: Vec<u8>,
@@ -81,9 +81,9 @@ impl Input {
         self.bytes.get(self.start..self.end).unwrap_or_default()
     }
 
-    /// Returns space for the next read. If none is left, moves the unused bytes to the front, or
-    /// lets the buffer grow, at most to `bytes_max`. Empty only if `bytes_max` unused bytes are
-    /// held.
+    /// Returns space for the next read. If the end of the buffer is reached, this moves the unused
+    /// bytes to the front, or lets the buffer grow to at most `bytes_max`. The space is empty only
+    /// if `bytes_max` or more bytes are unused.
     pub(crate) fn space(&mut self, bytes_max: usize) -> &mut [u8] {
         if self.is_empty() {
             (self.start, self.end) = (0, 0);
@@ -112,14 +112,14 @@ impl Input {
         self.end = (self.end + count).min(self.bytes.len());
     }
 
-    /// The first `count` unused bytes are used.
+    /// Marks the first `count` unused bytes as used.
     pub(crate) fn consume(&mut self, count: usize) {
         self.start = (self.start + count).min(self.end);
     }
 
-    /// Splits the input into a request head of `head_bytes`, which is used up, and the input after
-    /// it. The head's bytes stay in place as long as it is borrowed: if `has_body`, there is space
-    /// after it to read the body into.
+    /// Splits the input into a request head of `head_bytes`, which then counts as used, and the
+    /// input after the head. The head's bytes stay in place while the head is borrowed. If
+    /// `has_body`, the input has space for reading the body after the head.
     pub(crate) fn split_head(
         &mut self,
         head_bytes: usize,
@@ -155,8 +155,8 @@ impl Input {
     }
 }
 
-/// The input after a request head that is still in use: the request's body, and the bytes of the
-/// requests that follow. Its space does not grow.
+/// The input after a request head that is still borrowed: the request's body, and the bytes of the
+/// next requests. Its space does not grow.
 pub(crate) struct BodyInput<'i> {
     /// The input's bytes from `body_start` on.
     bytes: &'i mut [u8],
@@ -186,13 +186,13 @@ impl BodyInput<'_> {
         *self.end = (*self.end + count).min(self.body_start + self.bytes.len());
     }
 
-    /// The first `count` unused bytes are used.
+    /// Marks the first `count` unused bytes as used.
     pub(crate) fn consume(&mut self, count: usize) {
         *self.start = (*self.start + count).min(*self.end);
     }
 }
 
-/// Buffers that no connection holds at present.
+/// The sets of buffers that no connection of the worker holds.
 #[derive(Default)]
 pub(crate) struct BufferPool {
     #[expect(clippy::vec_box, reason = "a set is lent to a connection as one pointer")]
@@ -205,7 +205,7 @@ impl BufferPool {
         self.free.borrow_mut().pop().unwrap_or_default()
     }
 
-    /// Gives a set back.
+    /// Returns a set to the pool, or frees it if the pool is full.
     pub(crate) fn give(&self, mut buffers: Box<Buffers>) {
         buffers.reset();
         let mut free = self.free.borrow_mut();

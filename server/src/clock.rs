@@ -1,8 +1,8 @@
-//! Clocks; no other module reads one.
+//! The clocks of the server. No other module reads a clock.
 //!
 //! Decisions take time as an argument; the code that needs the time of day or a deadline reads it
 //! here. Reading a coarse clock of Linux needs no system call and costs a few nanoseconds. Coarse
-//! clocks step with the kernel's tick (1–10 ms), which is finer than any unit of HTTP.
+//! clocks step with the kernel's tick (1–10 ms), which is finer than the seconds of HTTP.
 
 use std::time::Duration;
 
@@ -28,12 +28,13 @@ pub fn monotonic_ms() -> u64 {
     ms(read(ClockId::MonotonicCoarse)).max(1)
 }
 
-/// Nanoseconds on a clock that never goes back, for the cost of a rule and of a loop's turn.
+/// Nanoseconds on a clock that never goes back, for the durations of rules and of turns of the
+/// event loop.
 pub fn monotonic_ns() -> u64 {
     ns(read(ClockId::Monotonic))
 }
 
-/// Microseconds on a clock that never goes back, for durations of requests and of origins.
+/// Microseconds on a clock that never goes back, for the durations of requests.
 pub fn monotonic_us() -> u64 {
     ns(read(ClockId::Monotonic)) / 1000
 }
@@ -78,8 +79,8 @@ pub(crate) mod simulated {
         static CLOCKS: Cell<Option<Clocks>> = const { Cell::new(None) };
     }
 
-    /// The calling thread has virtual clocks until this is dropped. It must run an event loop whose
-    /// time is paused.
+    /// Gives the thread that creates it virtual clocks until it is dropped. The thread must run an
+    /// event loop whose time is paused.
     pub(crate) struct VirtualClocks;
 
     impl VirtualClocks {
@@ -112,7 +113,7 @@ pub(crate) mod simulated {
         let since = clocks.began.elapsed();
         Some(match clock {
             ClockId::Realtime | ClockId::RealtimeCoarse => clocks.unix_at_begin + since,
-            // As on a machine that has been running for a while.
+            // Not zero, so that the machine seems to have been running for a while.
             _ => Duration::from_secs(1000) + since,
         })
     }

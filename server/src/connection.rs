@@ -1,4 +1,4 @@
-//! The life of one connection: request after request, and how it ends.
+//! The task of one client connection: it answers request after request, then ends the connection.
 
 use std::rc::Rc;
 
@@ -37,13 +37,13 @@ async fn run(worker: Rc<Worker>, admitted: AdmittedConnection) {
     }
 }
 
-/// How a connection ends.
+/// The way in which a connection ends.
 enum End {
-    /// There is nothing to send or to read.
+    /// Close at once, because there is nothing more to send or to read.
     Close,
-    /// The last response has to arrive.
+    /// Read and discard further input before closing, so that the last response arrives.
     Linger,
-    /// A response was cut short, and the client must see it.
+    /// Reset the connection, so that the client notices that a response was cut short.
     Reset,
 }
 
@@ -54,7 +54,8 @@ async fn requests(client: &Client, slot: &mut Option<Box<Buffers>>) -> End {
             Ok(None) => return End::Close,
             Err(fault) => return refuse(client, slot, fault).await,
         };
-        // Read after the wait: a reload applies to every request that arrives after it.
+        // The settings are read after the wait, so that a reload applies to every request that
+        // arrives later.
         let config = client.worker.config();
         let Some(buffers) = slot else {
             return End::Close;
@@ -67,7 +68,8 @@ async fn requests(client: &Client, slot: &mut Option<Box<Buffers>>) -> End {
         let last = full || client.worker.draining();
         match flow::answer(client, &config, buffers, head_bytes, last).await {
             Err(_) => return End::Reset,
-            // With unread bytes a plain close would reset, and the response might not arrive.
+            // Closing with unread input would reset the connection, and the response might not
+            // arrive.
             Ok(AfterResponse::Close) if buffers.input.is_empty() => {
                 return flushed(client, buffers, End::Close).await;
             }
@@ -95,7 +97,8 @@ async fn flushed(client: &Client, buffers: &mut Buffers, end: End) -> End {
     }
 }
 
-/// Answers a head that cannot be parsed or did not arrive in time.
+/// Ends a connection whose next request head is invalid or did not arrive in time. Sends an error
+/// response, unless the client is gone or a response was cut short.
 async fn refuse(client: &Client, slot: &mut Option<Box<Buffers>>, fault: Fault) -> End {
     client.worker.fault(fault, client.peer.ip());
     match fault {
@@ -108,7 +111,7 @@ async fn refuse(client: &Client, slot: &mut Option<Box<Buffers>>, fault: Fault) 
     flushed(client, buffers, End::Linger).await
 }
 
-/// Counts a connection as open until it ends, in any way.
+/// Updates the gauge of open connections when a connection ends, even by a panic.
 struct Open {
     worker: Rc<Worker>,
 }

@@ -1,8 +1,8 @@
 //! The table of events that Forebay logs for its operator.
 //!
-//! An event has its level and its text here and nowhere else; events that can repeat have a
-//! counter besides. Events that a client can cause are limited per worker and second, so that no
-//! client can fill the disk through the log; the counters count all of them.
+//! The level and the text of an event are only in this table. Events that can repeat also have a
+//! counter. Each worker limits the events that it logs in a second, so that no client can fill the
+//! disk through the log; the counters count all of them.
 
 use std::cell::Cell;
 use std::fmt;
@@ -22,13 +22,13 @@ macro_rules! events {
             /// Every event; the documentation and its test use this list.
             pub const ALL: &'static [Event] = &[$( Event::$id ),*];
 
-            /// Name, level and text.
+            /// Returns the name, the level and the text of the event.
             pub const fn describe(self) -> (&'static str, &'static str, &'static str) {
                 match self { $( Event::$id => ($name, stringify!($level), $text), )* }
             }
 
-            /// Whether the log would write the event. Events below the log level must not use up
-            /// the budget.
+            /// Whether the event counts against the budget. A `debug` event does not if the log
+            /// level suppresses it.
             pub(crate) fn is_wanted(self) -> bool {
                 self.describe().1 != "debug" || tracing::enabled!(tracing::Level::DEBUG)
             }
@@ -55,7 +55,7 @@ events! {
     UpgradeBegun, info, "upgrade_begun", "another process asks to take over";
     HandedOver, info, "handed_over", "another process serves now; finishing requests in flight";
     TookOver, info, "took_over", "took over from the running server";
-    UpgradeFailed, error, "upgrade_failed", "another process did not take over; this one continues";
+    UpgradeFailed, error, "upgrade_failed", "another process did not take over; still serving";
     UpgradeIncomplete, warn, "upgrade_incomplete", "took over, but without some parts";
     NobodyToUpgrade, info, "nobody_to_upgrade", "found no running server to take over from";
     FewFiles, warn, "few_files", "the process may open fewer files than the settings allow";
@@ -70,7 +70,7 @@ events! {
     OriginTimedOut, warn, "origin_timed_out", "the origin did not answer in time";
     OriginBadAnswer, warn, "origin_bad_answer", "refused an origin's answer";
     OriginUnasked, warn, "origin_unasked", "the origin sent bytes on an idle connection";
-    TagsRefused, warn, "tags_refused", "did not store a response: too many or too long tags";
+    TagsRefused, warn, "tags_refused", "did not store a response: its tags exceed a limit";
     LockProfileFailed, warn, "lock_profile_failed", "cannot create the lock profile";
     LogFailed, error, "log_failed", "cannot write the access log";
     PurgeBusy, error, "purge_busy", "a purge did not begin in time: nothing was purged";
@@ -79,7 +79,7 @@ events! {
     AdminFailed, error, "admin_failed", "cannot accept an admin connection";
 }
 
-/// Limits the events of each second.
+/// Limits the number of events that a worker logs in a second.
 #[derive(Debug, Default)]
 pub(crate) struct EventBudget {
     second: Cell<u64>,

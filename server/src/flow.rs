@@ -35,8 +35,8 @@ use crate::response::{Response, SyntheticResponse};
 use crate::store::{PurgeRequest, purge};
 use crate::transaction::{Transaction, TransactionStart};
 
-/// Answers the request whose head of `head_bytes` is at the start of the input. If it is the
-/// `last`, the connection ends after the response.
+/// Answers the request whose head of `head_bytes` is at the start of the input. If this is the
+/// `last` request of the connection, the connection ends after the response.
 ///
 /// # Errors
 /// A fault after a part of the response was sent: the connection must be reset.
@@ -86,7 +86,7 @@ pub(crate) async fn answer(
     end(transaction, delivered, last)
 }
 
-/// A request with neither of them has no body (RFC 9112 §6.3).
+/// The fields that announce a body: a request with neither field has no body (RFC 9112 §6.3).
 const FRAMING_FIELDS: FieldSet = FieldSet::of(&[FieldId::ContentLength, FieldId::TransferEncoding]);
 
 /// The fate of the connection after a response.
@@ -99,7 +99,7 @@ pub(crate) enum AfterResponse {
     Linger,
 }
 
-/// The steps from a checked request to its response.
+/// Runs the steps from a checked request to its response.
 ///
 /// # Errors
 /// The request cannot be answered as asked; nothing was sent yet.
@@ -147,7 +147,7 @@ async fn respond<'t>(transaction: &mut Transaction<'t>) -> Result<Response<'t>, 
     Box::pin(resolve(transaction, plan)).await
 }
 
-/// A response that rules give instead of the one that was asked for.
+/// Returns the response that header rules give instead of the requested one.
 fn ruled<'t>(transaction: &Transaction<'t>, answer: OwnAnswer) -> Response<'t> {
     transaction.worker().count(Counter::RuledAnswers);
     SyntheticResponse::Ruled(Box::new(answer)).into()
@@ -177,8 +177,8 @@ fn note_forward(transaction: &mut Transaction<'_>, reason: ForwardReason) {
     transaction.rule_state.set_cache_result(result);
 }
 
-/// The status in the access log of a response that broke off. The status that was sent would look
-/// like success.
+/// The status that the access log shows for a response that broke off. The status that was sent
+/// would look like success.
 const BROKEN_OFF: u16 = 499;
 
 /// Ends a transaction: variables of rules, access log, and the fate of the connection.
@@ -203,7 +203,8 @@ fn end(
     }
     Ok(match delivered.keep_alive && !has_unread_body {
         true => AfterResponse::KeepAlive,
-        // If the connection ends by our own decision, the next request may already be on its way.
+        // If this server decides to end the connection, the client may already be sending its next
+        // request.
         false if has_unread_body || last => AfterResponse::Linger,
         false => AfterResponse::Close,
     })

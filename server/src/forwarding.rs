@@ -1,8 +1,8 @@
-//! Fields of a request that do not go to the origin as the client sent them.
+//! Request fields that are not forwarded to the origin as the client sent them.
 
 use forebay_http::fields::{FieldId, FieldSet};
 
-/// Fields that the server writes itself, or leaves out.
+/// Fields that are never forwarded: the server writes its own, or leaves them out.
 pub(crate) const REWRITTEN: FieldSet = FieldSet::of(&[
     FieldId::ContentLength,
     FieldId::XForwardedFor,
@@ -10,7 +10,8 @@ pub(crate) const REWRITTEN: FieldSet = FieldSet::of(&[
     FieldId::Via,
 ]);
 
-/// Fields that would make the origin send less than a whole response.
+/// Fields that only a pass-through forwards. In a fetch for the store they could make the origin
+/// send something else than a whole response.
 pub(crate) const CONDITIONS: FieldSet = FieldSet::of(&[
     FieldId::IfNoneMatch,
     FieldId::IfModifiedSince,

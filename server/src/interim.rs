@@ -1,4 +1,4 @@
-//! Interim responses (1xx) on their way from an origin's connection to the client that waits.
+//! Interim responses (1xx) that an exchange received and a client has not been sent yet.
 
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
@@ -8,26 +8,27 @@ use forebay_sync::{LockClass, Mutex};
 
 use crate::limits::INTERIM_COUNT_MAX;
 
-/// A short queue from hyper's callback to the client's task. Both are on one thread, but hyper
-/// requires a callback that could be shared.
+/// A short queue of interim responses, from hyper's callback to the client's task. Callback and
+/// task run on one thread. The mutex is there because hyper requires a callback that threads can
+/// share.
 #[derive(Clone)]
 pub(crate) struct InterimQueue(Arc<Mutex<State>>);
 
 #[derive(Default)]
 struct State {
     heads: Vec<ResponseHead>,
-    /// Number of heads so far; more than [`INTERIM_COUNT_MAX`] are dropped.
+    /// Number of heads that were ever queued. After [`INTERIM_COUNT_MAX`], heads are dropped.
     count: u32,
     waker: Option<Waker>,
 }
 
 impl InterimQueue {
-    /// An empty queue.
+    /// Creates an empty queue.
     pub(crate) fn new() -> InterimQueue {
         InterimQueue(Arc::new(Mutex::new(LockClass::Interim, State::default())))
     }
 
-    /// Puts a head in and wakes the task that waits.
+    /// Appends a head and wakes the waiting task; drops the head if too many were queued before.
     pub(super) fn push(&self, head: ResponseHead) {
         let mut state = self.0.lock();
         if state.count < INTERIM_COUNT_MAX {
@@ -39,17 +40,17 @@ impl InterimQueue {
         }
     }
 
-    /// Takes all heads out.
+    /// Removes and returns all heads.
     pub(crate) fn take(&self) -> Vec<ResponseHead> {
         let mut state = self.0.lock();
         std::mem::take(&mut state.heads)
     }
 
-    /// Takes all heads out, or wakes the task when one is put in.
+    /// Removes and returns all heads; if there are none, the next head wakes the task.
     pub(crate) fn poll_take(&self, cx: &mut Context<'_>) -> Poll<Vec<ResponseHead>> {
         let mut state = self.0.lock();
         if state.heads.is_empty() {
-            // A task keeps its waker for life.
+            // One task waits, and its waker stays valid, so an earlier waker need not be replaced.
             state.waker.get_or_insert_with(|| cx.waker().clone());
             return Poll::Pending;
         }

@@ -1,7 +1,7 @@
 //! The server: connections in, responses out, with a cache between.
 //!
-//! Read `flow.rs` first: it names the seven steps that a request takes, and each step is a folder
-//! of that name. Around them are the engine (threads, start, reload, stop), the admin interface,
+//! Read `flow.rs` first: it names the seven steps that a request takes. Each step is a folder of
+//! the same name. Around them are the engine (threads, start, reload, stop), the admin interface,
 //! the access log, and one table each for settings, counters and events.
 #![forbid(unsafe_code)]
 

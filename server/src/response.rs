@@ -12,7 +12,7 @@ use crate::lookup::Hit;
 /// The response that `respond` returns and `deliver` sends, for any version of HTTP.
 #[expect(clippy::large_enum_variant, reason = "a box would cost each hit an allocation")]
 pub(crate) enum Response<'t> {
-    /// A stored response. It borrows from the store, so it is used without waiting.
+    /// A stored response. It borrows from the store, so the task must not wait before sending it.
     Stored(Hit<'t>),
     /// A response that is being stored, sent as it arrives.
     Growing(Box<GrowingResponse>),
@@ -26,7 +26,7 @@ pub(crate) enum Response<'t> {
 pub(crate) struct GrowingResponse {
     pub(crate) reader: BodyReader,
     pub(crate) meta: StoredMeta,
-    /// Lines for this client alone.
+    /// Header lines for this client only.
     pub(crate) own_lines: FieldBlock,
 }
 
@@ -39,7 +39,7 @@ pub(crate) struct StreamedResponse<'t> {
 
 /// A response of this server's own.
 pub(crate) enum SyntheticResponse {
-    /// The request cannot be answered as asked.
+    /// The error response for a fault.
     Fault(Fault),
     /// The answer to OPTIONS: the methods that this server supports.
     Options,

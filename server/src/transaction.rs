@@ -1,7 +1,7 @@
 //! One request of a client, from its head to its entry in the access log.
 //!
-//! The steps of `flow.rs` fill a transaction in from top to bottom: rules may replace the request,
-//! routing sets the route, then the key is written, once. Every other step only reads these.
+//! The steps of `flow.rs` complete a transaction: rules may replace the request, routing sets the
+//! route, and the key is written once. Later steps only read request, route and key.
 
 use std::cell::OnceCell;
 use std::rc::Rc;
@@ -30,7 +30,7 @@ pub(crate) struct Transaction<'t> {
     pub(crate) config: &'t Rc<Config>,
     /// The request as the client sent it.
     received: Request<'t>,
-    /// The request as rules left it.
+    /// The request after changes by rules.
     pub(crate) request: Request<'t>,
     route: Option<RouteMatch<'t>>,
     /// The key; empty until it is written.
@@ -65,7 +65,7 @@ pub(crate) struct TransactionStart<'t> {
     /// The input after the request's head.
     pub(crate) body: BodyInput<'t>,
     pub(crate) buffers: &'t mut TransactionBuffers,
-    /// Receives interim responses, once there is an exchange that may bring some.
+    /// The queue of interim responses. The first exchange that may receive some creates it.
     pub(crate) interim: &'t OnceCell<InterimQueue>,
     pub(crate) log: Access,
 }
@@ -143,7 +143,7 @@ impl<'t> Transaction<'t> {
         lookup(&self.lookup_query(), &self.request, self.variant)
     }
 
-    /// The input of a lookup for this request.
+    /// Returns the input of a lookup for this request.
     pub(crate) fn lookup_query(&self) -> LookupQuery<'t> {
         debug_assert!(!self.key.is_empty(), "a key is written before it is looked up");
         LookupQuery {
@@ -156,7 +156,7 @@ impl<'t> Transaction<'t> {
         }
     }
 
-    /// Takes the request's body, which goes to the origin.
+    /// Takes the request's body, to send it to the origin.
     ///
     /// # Errors
     /// [`Fault::RequestBodyTooLarge`]
@@ -165,12 +165,12 @@ impl<'t> Transaction<'t> {
         RequestBody::new(&self.request, self.config.server.body_bytes_max, input)
     }
 
-    /// The queue of interim responses for the client.
+    /// Returns the queue of interim responses for the client.
     pub(crate) fn interim(&self) -> &'t InterimQueue {
         self.interim.get_or_init(InterimQueue::new)
     }
 
-    /// The values that the rules of this request see at a hook.
+    /// Returns the values that the rules of this request see at a hook.
     #[inline]
     pub(crate) fn hook_context(&self) -> HookContext<'_> {
         let (worker, client, config) = (&self.client.worker, Some(self.client), self.config);
@@ -188,8 +188,8 @@ impl<'t> Transaction<'t> {
         self.config.rules_of(self.route.map(|route| route.route))
     }
 
-    /// Runs the rules of a hook before the lookup, which may change the request. Returns the
-    /// response that they give instead, if they give one.
+    /// Runs the rules of `hook`, which is `ReadRequest` or `Remap`. Rules may change the request.
+    /// Returns a response if rules answer the request themselves.
     ///
     /// # Errors
     /// [`Fault::Rules`]: the result is not a request.
@@ -215,8 +215,8 @@ impl<'t> Transaction<'t> {
     }
 
     /// Runs the rules on the response head at the end of `text`, which is complete except for its
-    /// final empty line. Returns the status as rules left it, and the body that they set for a
-    /// response of this server's own.
+    /// final empty line. Returns the status after changes by rules, and the body that rules set for
+    /// a response of this server's own.
     #[inline]
     pub(crate) fn run_response_rules(
         &self,

@@ -1,9 +1,9 @@
-//! Step three: which site and route serve the request, and under which key.
+//! Step three: finds the site and the route of a request, and writes its key.
 //!
-//! A key is `site NUL scheme NUL host NUL path`, the host's labels in reverse so that a domain
-//! and everything below it stand together: `shop NUL http NUL org.example.www:8080 NUL /a?b`.
-//! The same normalised host and the same unchanged path are forwarded: nothing is stored under a
-//! key that the origin did not see.
+//! A key is `site NUL scheme NUL host NUL path`. The host's labels are reversed, so that a domain
+//! and its subdomains are neighbours in key order: `shop NUL http NUL org.example.www:8080 NUL
+//! /a?b`. The same normalised host and the same unchanged path are forwarded: nothing is stored
+//! under a key that the origin did not see.
 
 mod route;
 mod select;
@@ -29,8 +29,8 @@ pub(crate) fn write_key(
     authority: Option<Authority<'_>>,
     path_query: &[u8],
 ) {
-    // A client that names no host (HTTP/1.0) gets what the origin's own name gets: that name is
-    // forwarded, too.
+    // A request without a host (HTTP/1.0) is forwarded with the origin's own authority, so it has
+    // the key of a request with that authority.
     let authority = authority.or_else(|| Authority::parse(site.origin.authority.as_bytes()));
     write_key_of(key, &site.name, authority, path_query);
 }
@@ -59,7 +59,7 @@ fn write_authority(key: &mut Vec<u8>, authority: Authority<'_>) {
     }
 }
 
-/// Writes `www.Example.org` as `org.example.www`, and an address as it is.
+/// Writes `www.Example.org` as `org.example.www`, and an address without reversing it.
 fn write_reversed_host(key: &mut Vec<u8>, host: &[u8]) {
     if text::is_address(host) {
         key.extend(host.iter().map(u8::to_ascii_lowercase));

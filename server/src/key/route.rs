@@ -1,4 +1,5 @@
-//! Routing: which site and route serve a request, and which requests this server answers itself.
+//! Routing: finds the site and the route of a request, and the requests that this server answers
+//! itself.
 
 use forebay_http::fields::FieldId;
 use forebay_http::request::Method;
@@ -17,9 +18,9 @@ pub(crate) struct RouteMatch<'a> {
 /// A request that this server answers itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LocalRequest {
-    /// OPTIONS about this server: Max-Forwards lets it go no further (RFC 9110 §7.6.2).
+    /// OPTIONS with `Max-Forwards: 0`, which is not to be forwarded (RFC 9110 §7.6.2).
     Options,
-    /// PURGE, where at least one address may purge.
+    /// PURGE, on a route that permits it for at least one address.
     Purge,
 }
 
@@ -41,15 +42,14 @@ fn path_of(path_query: &[u8]) -> &[u8] {
     path_query.get(..end.unwrap_or(path_query.len())).unwrap_or_default()
 }
 
-/// Whether the request came from this server, by its name in Via (RFC 9110 §7.6.3): then the origin
-/// forwards back to this server, and the request would loop forever.
+/// Whether this server has forwarded the request before, which its name in Via tells (RFC 9110
+/// §7.6.3). Then the origin forwards back to this server, and the request would loop forever.
 pub(crate) fn is_loop(request: &Request<'_>, via: &str) -> bool {
     let mut lines = request.head.fields().all(FieldId::Via);
     lines.any(|line| line.windows(via.len()).any(|part| part == via.as_bytes()))
 }
 
-/// Checks that a request has content only where its method gives content a meaning, or its route
-/// takes it all the same.
+/// Checks that a GET or HEAD request has no content, unless its route permits content.
 ///
 /// RFC 9110 §9.3.1: content of a GET has no defined meaning, and an origin that does not expect it
 /// takes it for the next request.
@@ -64,8 +64,8 @@ pub(crate) fn check_content(route: RouteMatch<'_>, request: &Request<'_>) -> Res
     }
 }
 
-/// Whether this server answers the request itself, and how. Where no address may purge, PURGE is a
-/// method like others.
+/// Returns the kind of a request that this server answers itself; `None` for other requests. If the
+/// route lets no address purge, PURGE is forwarded like any other method.
 pub(crate) fn local_request(route: RouteMatch<'_>, request: &Request<'_>) -> Option<LocalRequest> {
     match request.head.method() {
         Method::Options if !request.has_body() => {

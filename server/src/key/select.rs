@@ -1,7 +1,7 @@
-//! From an operator's selection, a host or a URL prefix, to key prefixes.
+//! Turns an operator's selection (a site, a host or a URL prefix) into key prefixes.
 //!
-//! A key begins with its site's name: so a selection has one prefix for each site that could have
-//! stored it, and two if a port may follow the host.
+//! A key begins with the name of its site. So a selection has one prefix for each site that could
+//! have stored the responses, or two if a port may follow the host.
 
 use std::net::Ipv6Addr;
 
@@ -14,10 +14,10 @@ use super::{write_authority, write_key_of, write_reversed_host};
 use crate::config::{Config, HostPattern, Site};
 use crate::limits::SELECTIONS_MAX;
 
-/// Key prefixes, sorted; none of them begins with another.
+/// Key prefixes, none of which begins with another; or the reason that there are none.
 type KeyPrefixes = Result<Vec<Vec<u8>>, &'static str>;
 
-/// The prefixes of everything that is stored for a site, or for all sites.
+/// Returns the key prefix of all stored responses of a site, or of all sites.
 ///
 /// # Errors
 /// A sentence with the reason.
@@ -28,11 +28,11 @@ pub(crate) fn site_prefixes(config: &Config, site: Option<&str>) -> KeyPrefixes 
     }
 }
 
-/// The prefixes of everything that is stored for a host: `example.org` at every port,
-/// `example.org:8080`, `*.example.org` for every name below it, or `*`.
+/// Returns the key prefixes of all stored responses of a host: `example.org` for every port,
+/// `example.org:8080`, `*.example.org` for every name below it, or `*` for every host.
 ///
 /// # Errors
-/// A sentence with the reason, for instance that no site serves it.
+/// A sentence with the reason, for instance that no site serves the host.
 pub(crate) fn host_prefixes(config: &Config, host: &str, site: Option<&str>) -> KeyPrefixes {
     if host == "*" {
         return site_prefixes(config, site);
@@ -50,7 +50,7 @@ pub(crate) fn host_prefixes(config: &Config, host: &str, site: Option<&str>) -> 
     limited(prefixes.collect())
 }
 
-/// The prefixes of everything that is stored for URLs that begin with this one.
+/// Returns the key prefixes of all stored responses whose URLs begin with `url`.
 ///
 /// # Errors
 /// See [`host_prefixes`].
@@ -58,7 +58,7 @@ pub(crate) fn url_prefixes(config: &Config, url: &[u8], site: Option<&str>) -> K
     limited(url_keys(config, url, site)?)
 }
 
-/// The keys of a URL, one for each site that could have stored it.
+/// Returns the keys of a URL: one for each site that could have stored its responses.
 ///
 /// # Errors
 /// See [`host_prefixes`].
@@ -76,13 +76,13 @@ pub(crate) fn url_keys(config: &Config, url: &[u8], site: Option<&str>) -> KeyPr
 
 fn limited(mut prefixes: Vec<Vec<u8>>) -> KeyPrefixes {
     if prefixes.len() > SELECTIONS_MAX {
-        return Err("too many sites could serve it; name one of them");
+        return Err("too many sites could serve this host; select one site");
     }
     prefixes.sort_unstable();
     Ok(prefixes)
 }
 
-/// The prefix of the keys of all responses of a site.
+/// Returns the key prefix of all responses of a site.
 pub(crate) fn site_prefix(name: &str) -> Vec<u8> {
     [name.as_bytes(), b"\0"].concat()
 }
@@ -91,7 +91,7 @@ fn named<'c>(config: &'c Config, name: &str) -> Result<&'c Site, &'static str> {
     config.sites.iter().find(|site| site.name == name).ok_or("there is no site of this name")
 }
 
-/// The sites that can have keys of these hosts.
+/// Returns the site with the given name, or else all sites that can have keys of these hosts.
 fn sites<'c>(
     config: &'c Config,
     hosts: &HostPattern,
@@ -107,13 +107,14 @@ fn sites<'c>(
     if sites.is_empty() { Err("no site serves this host") } else { Ok(sites) }
 }
 
-/// Whether rules can change the host: rules that run once the site is known can store the site's
-/// responses under any host.
+/// Whether rules can store the site's responses under any host: rules of the hook `Remap` run after
+/// routing, and can change the host.
 fn changes_hosts(config: &Config, site: &Site) -> bool {
     site.routes().iter().any(|route| config.rules_of(Some(route)).program.has(Hook::Remap))
 }
 
-/// Parses a host as the operator wrote it; also returns the parts of its keys after the scheme.
+/// Parses a host as the operator wrote it. Also returns the beginnings of its keys after the
+/// scheme.
 fn read_host(text: &str) -> Result<(HostPattern, Vec<Vec<u8>>), &'static str> {
     const MALFORMED: &str = "not a host; write example.org, example.org:8080 or *.example.org";
     if text.starts_with("*.") {

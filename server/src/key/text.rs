@@ -1,19 +1,19 @@
-//! A key as text for people.
+//! Keys as readable text.
 
 use std::fmt::Write;
 
-/// The parts of a key. All of them are printable ASCII.
+/// The parts of a key as printable ASCII.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyText {
     /// The site's name.
     pub site: String,
-    /// The URL that a client asked for, or would have.
+    /// The URL of the stored response, as a client would request it.
     pub url: String,
 }
 
 impl KeyText {
-    /// The text of a key, or of the key that the variants of a resource share; `None` for bytes
-    /// that are no key of this version.
+    /// Returns the text of a key, which the variants of a resource share; `None` for bytes that
+    /// this version of the server has not written as a key.
     pub fn of(key: &[u8]) -> Option<KeyText> {
         let mut parts = key.splitn(4, |byte| *byte == 0);
         let (site, scheme, host, path) =
@@ -32,19 +32,19 @@ impl KeyText {
     }
 }
 
-/// Whether the host is an address, whose parts keep their order.
+/// Whether the host is an IP address. Keys do not reverse the parts of an address.
 pub(super) fn is_address(host: &[u8]) -> bool {
     host.iter().all(|byte| byte.is_ascii_digit() || *byte == b'.') || host.first() == Some(&b'[')
 }
 
-/// Splits into host, and port with its colon.
+/// Splits the host of a key from its port, which keeps its colon.
 fn split_port(host: &[u8]) -> (&[u8], &[u8]) {
     let colon = host.iter().rposition(|byte| *byte == b':');
     let port = colon.filter(|at| host.iter().skip(at + 1).all(u8::is_ascii_digit));
     host.split_at(port.unwrap_or(host.len()))
 }
 
-/// Bytes that are not printable are escaped as in a URL.
+/// Escapes bytes that are not printable, as in a URL.
 fn printable(bytes: &[u8]) -> String {
     let mut text = String::new();
     for byte in bytes {

@@ -1,4 +1,4 @@
-//! From a URL, as an operator types it, to its key.
+//! Turns a URL, as an operator types it, into a key.
 
 use forebay_http::authority::Authority;
 
@@ -17,7 +17,8 @@ pub fn url_key(config: &Config, url: &[u8], key: &mut Vec<u8>) -> Result<(), &'s
     Ok(())
 }
 
-/// Writes into `key` the key of a URL in the site with this name, for tools that read a cache.
+/// Writes into `key` the key of a URL in the site with this name, which need not be configured.
+/// Tools that read a cache use it.
 ///
 /// # Errors
 /// A sentence that names the malformed part of the URL.

@@ -9,7 +9,7 @@ use forebay_http::request::Method;
 use crate::config::Route;
 use crate::parse::Request;
 
-/// Why a request cannot be answered from a cache at all; `None` if it can.
+/// Returns the reason that no stored response can answer the request; `None` if one can.
 pub(super) fn bypass(request: &Request<'_>, route: &Route) -> Option<ForwardReason> {
     if !matches!(request.head.method(), Method::Get | Method::Head) {
         return Some(ForwardReason::Method);
@@ -21,8 +21,8 @@ pub(super) fn bypass(request: &Request<'_>, route: &Route) -> Option<ForwardReas
     None
 }
 
-/// Whether Connection names fields, which the origin then does not see: a secondary key made of
-/// them would not be the key of the origin's response.
+/// Whether the Connection field names other fields. These are not forwarded, so a secondary key
+/// made of them would not belong to the origin's response.
 fn hides(fields: Fields<'_>) -> bool {
     fields.contains(FieldId::Connection) && HopFields::of(fields).is_ok_and(|hop| hop.names_any())
 }

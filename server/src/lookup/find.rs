@@ -26,7 +26,7 @@ pub(crate) fn lookup<'w>(
         });
     }
     if !query.is_used {
-        // A fetch in progress is not shared either: a purge may have overtaken it.
+        // A fetch in progress is not shared either: a purge in the other process does not reach it.
         let reason = ForwardReason::Miss;
         return LookupResult::Forward(ForwardPlan {
             reason,
@@ -50,7 +50,7 @@ pub(crate) fn lookup<'w>(
         ReuseDecision::Serve { age, ttl } if !stored.found.is_soft() => {
             LookupResult::Hit(Hit { stored, part, age, ttl })
         }
-        // A soft purge makes it stale.
+        // A soft purge has made the stored response stale.
         ReuseDecision::Serve { .. } => {
             forward(request, ForwardReason::Stale, varies, Some(&stored))
         }
@@ -58,8 +58,8 @@ pub(crate) fn lookup<'w>(
     }
 }
 
-/// Returns the stored response that the origin has just confirmed; `None` if it has left the store
-/// since.
+/// Returns the stored response that the origin has just confirmed; `None` if the response is no
+/// longer in the store.
 pub(crate) fn validated<'w>(
     query: &LookupQuery<'w>,
     request: &Request<'_>,
@@ -75,9 +75,9 @@ pub(crate) fn validated<'w>(
 }
 
 impl LookupQuery<'_> {
-    /// Selects the part of a stored response that answers the request. `None` if a fragment of it
-    /// has left the store: then the rest is forgotten, since it is of no more use to the next
-    /// request.
+    /// Selects the part of a stored response that answers the request. Returns `None` if a fragment
+    /// of that part is no longer in the store; then the whole response is removed, because it would
+    /// be of no use to the next request either.
     fn part(
         &self,
         request: &Request<'_>,
@@ -112,14 +112,15 @@ fn select<'w>(
     };
     let known = found.version();
     StoredResponse::new(found).ok_or_else(|| {
-        // Another version of the server wrote the record; it must make way for a new one.
+        // Another version of the server wrote the record. It is removed, so that a new record can
+        // be stored.
         query.store.forget(query.key, (!variant.is_empty()).then_some(&*variant), known);
         ForwardReason::Miss
     })
 }
 
-/// Plans to ask the origin. A response to HEAD or to a range is not whole and is not stored, nor is
-/// one to a request that says no-store.
+/// Returns the plan of a request that goes to the origin. A response to HEAD or to a range request
+/// is not whole, so it is not stored; nor is a response to a request with no-store.
 fn forward(
     request: &Request<'_>,
     reason: ForwardReason,

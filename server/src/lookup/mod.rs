@@ -19,20 +19,20 @@ use crate::config::Route;
 pub(crate) enum LookupResult<'w> {
     /// A stored response answers the request.
     Hit(Hit<'w>),
-    /// The origin is to be asked.
+    /// The request must go to the origin.
     Forward(ForwardPlan),
 }
 
 /// A stored response that may be served.
 pub(crate) struct Hit<'w> {
     pub(crate) stored: StoredResponse<'w>,
-    /// The part that answers the request; all of it is in the store.
+    /// The part that answers the request. All fragments of this part are in the store.
     pub(crate) part: SelectedPart,
     pub(crate) age: u32,
     pub(crate) ttl: i64,
 }
 
-/// Why and how the origin is asked.
+/// The plan for a request that goes to the origin.
 pub(crate) struct ForwardPlan {
     pub(crate) reason: ForwardReason,
     /// Whether the response may be stored, and shared with other requests that wait for it.
@@ -40,19 +40,19 @@ pub(crate) struct ForwardPlan {
     pub(crate) fills: bool,
     /// Whether the resource is known to have variants.
     pub(crate) varies: bool,
-    /// A stored response that is to be validated.
+    /// The stored response to validate, if there is one.
     pub(crate) stale: Option<Stale>,
 }
 
 /// The input of a lookup: the store, the key, the route and the time.
 pub(crate) struct LookupQuery<'a> {
     pub(crate) store: &'a StoreWorker,
-    /// Whether requests are answered from the store at present.
+    /// Whether requests are answered from the store.
     pub(crate) is_used: bool,
     /// Whether rules keep the request from being answered from the store.
     pub(crate) is_ruled_out: bool,
     pub(crate) route: &'a Route,
     pub(crate) key: &'a [u8],
-    /// The time, in unix seconds.
+    /// The current time, in seconds since 1970.
     pub(crate) now: u64,
 }

@@ -12,7 +12,7 @@ use crate::parse::Request;
 /// The part of a stored response that answers a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SelectedPart {
-    /// No part: the client's copy is still good.
+    /// No part: the client's copy is still valid, so the status is 304.
     NotModified,
     /// The body, or a range of it.
     Body(RangeDecision),
@@ -31,7 +31,7 @@ impl SelectedPart {
         })
     }
 
-    /// The range of bytes in a body of this length.
+    /// Returns the selected range of bytes, in a body of `body_bytes`.
     pub(crate) fn bytes(self, body_bytes: u64) -> Range<u64> {
         match self {
             SelectedPart::Body(RangeDecision::Whole) => 0..body_bytes,

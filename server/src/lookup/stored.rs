@@ -5,14 +5,14 @@ use forebay_http::policy::freshness::current_age;
 use forebay_http::policy::meta::{STORED_META_BYTES, StoredMeta};
 use forebay_http::write::status_line;
 
-/// A record of the store, read as a stored response. It is borrowed from the store, so it is used
-/// and dropped without waiting.
+/// A record of the store, read as a stored response. It borrows from the store, so a task must drop
+/// it before it waits.
 pub(crate) struct StoredResponse<'w> {
     pub(crate) found: StoredRecord<'w>,
     pub(crate) meta: StoredMeta,
 }
 
-/// A copy of a stored response's head, with which the origin is asked whether it is still good.
+/// A copy of a stored response's head, for validating the response with the origin.
 pub(crate) struct Stale {
     pub(crate) meta: StoredMeta,
     /// The version of the record that is validated.
@@ -33,12 +33,12 @@ impl<'w> StoredResponse<'w> {
         current_age(self.meta.initial_age_s, self.meta.response_time, now)
     }
 
-    /// The stored field lines, as they go on the wire.
+    /// The stored field lines, in the form in which they are sent.
     pub(crate) fn block(&self) -> &[u8] {
         stored_block(self.found.head())
     }
 
-    /// Copies what validation needs.
+    /// Copies the parts that validation needs.
     pub(super) fn to_stale(&self) -> Stale {
         Stale {
             meta: self.meta,
@@ -57,8 +57,8 @@ impl Stale {
     }
 }
 
-/// Writes the strong entity tag of a response to `out`; empty if the response has none. The origin
-/// recognises this version by it.
+/// Writes the strong entity tag of a response to `out`, by which the origin recognises this
+/// version. If the response has no strong tag, `out` becomes empty.
 pub(crate) fn write_strong_tag(meta: &StoredMeta, block: &[u8], out: &mut Vec<u8>) {
     out.clear();
     if meta.etag(block).is_some_and(|tag| !tag.is_weak) {

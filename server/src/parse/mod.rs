@@ -1,4 +1,4 @@
-//! Step two: bytes become a checked request.
+//! Step two: turns bytes from the client into a checked request.
 
 mod body;
 mod next;

@@ -11,15 +11,15 @@ use crate::config::ServerSettings;
 use crate::counters::Counter;
 use crate::fault::Fault;
 
-/// Waits until a whole request head is at the start of the input, and returns its length; `None`
-/// when the connection ends between two requests.
+/// Waits until a whole request head is at the start of the input, and returns its length; `None` if
+/// the client closed the connection, idled for too long, or idles while the server drains.
 ///
-/// A head that is in the buffer already is taken before anything is read, and everything that is
-/// queued leaves in one write before the connection waits. While the connection waits with nothing
-/// read, its buffers are back in the worker's pool.
+/// If the input already has a whole head, nothing is read. Before the connection waits for input,
+/// all queued responses are sent. While the connection is idle, its buffers are in the worker's
+/// pool.
 ///
 /// # Errors
-/// The head is malformed or late, or the client is gone.
+/// The head is malformed or late, or the queued responses could not be sent.
 pub(crate) async fn next_head(
     client: &Client,
     slot: &mut Option<Box<Buffers>>,
@@ -49,7 +49,8 @@ fn head_limits(settings: &ServerSettings) -> HeadLimits {
     }
 }
 
-/// Reads once; returns 0 when the client has closed, was idle too long, or the server stops.
+/// Reads once. Returns 0 if the client closed the connection, idled for too long, or idles while
+/// the server drains.
 async fn read(
     client: &Client,
     slot: &mut Option<Box<Buffers>>,
@@ -61,7 +62,8 @@ async fn read(
     let settings = &config.server;
     poll_fn(|cx| {
         let buffers = slot.get_or_insert_with(|| worker.buffers.take());
-        // One byte more than a head may have, so that the parser sees that it is too long.
+        // The space has one byte more than the longest head, so that the parser can see that a head
+        // is too long.
         let bytes_max = settings.head_bytes_max as usize + 1;
         if let Poll::Ready(read) = client.poll_read(cx, buffers.input.space(bytes_max)) {
             if let Ok(count) = read {

@@ -1,5 +1,5 @@
-//! A checked request: a head, and everything that follows from the head alone, without settings or
-//! cache.
+//! A checked request: a head, and the properties that follow from the head alone, without settings
+//! or cache.
 
 use forebay_http::authority::Authority;
 use forebay_http::fields::FieldId;
@@ -22,15 +22,15 @@ pub(crate) struct Request<'a> {
     pub(crate) form: ResponseForm,
 }
 
-/// The parts of a request that the form of its response depends on.
+/// The properties of a request that decide the form of its response.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ResponseForm {
-    /// HEAD: the response has no body.
+    /// Whether the response has no body, because the method is HEAD.
     pub(crate) head_only: bool,
     pub(crate) version: Version,
-    /// Whether the client would keep this connection open (RFC 9112 §9.3).
+    /// Whether the client wants to keep the connection open (RFC 9112 §9.3).
     pub(crate) keep_alive: bool,
-    /// Whether the client takes trailers (RFC 9110 §10.1.4).
+    /// Whether the client accepts trailers (RFC 9110 §10.1.4).
     pub(crate) trailers: bool,
 }
 
@@ -48,11 +48,11 @@ impl<'a> Request<'a> {
     /// Checks target, framing and expectation of a parsed head.
     ///
     /// # Errors
-    /// The request is ambiguous, or asks for something that this server does not have.
+    /// The request is ambiguous, or needs a feature that this server does not have.
     pub(crate) fn check(head: RequestHead<'a>) -> Result<Request<'a>, Fault> {
         let target = request_target(head)?;
         if target.form == TargetForm::Absolute(Scheme::Https) {
-            // The response would be sent in clear for a URI that promises encryption.
+            // The URI promises encryption, but the response would be sent in the clear.
             return Err(Fault::NoSite);
         }
         let framing = request_framing(head)?;
@@ -68,13 +68,13 @@ impl<'a> Request<'a> {
         Ok(Request { head, target, framing, expects_continue, directives, form })
     }
 
-    /// Whether the request announces a body that has bytes, or may have some.
+    /// Whether the request announces a body that has bytes, or may have bytes.
     pub(crate) fn has_body(&self) -> bool {
         !matches!(self.framing, BodyFraming::None | BodyFraming::Length(0))
     }
 
-    /// Appends host and port as keys have them and as they are forwarded: the host in lower case,
-    /// without the default port. Returns false if the client named none (HTTP/1.0).
+    /// Appends host and port in the form in which they are forwarded: the host in lower case, the
+    /// port only if it is not the default. Returns false if the request has no host (HTTP/1.0).
     pub(crate) fn write_host(&self, out: &mut Vec<u8>) -> bool {
         let Some(authority) = self.target.authority else {
             return false;
@@ -88,7 +88,7 @@ impl<'a> Request<'a> {
     }
 }
 
-/// The port, unless it is the default of the scheme.
+/// Returns the port, unless it is the default port of `http`.
 pub(crate) fn explicit_port(authority: Authority<'_>) -> Option<u16> {
     authority.port.filter(|port| *port != Scheme::Http.default_port())
 }

@@ -16,25 +16,26 @@ pub(crate) struct BodyWriter {
 }
 
 impl BodyWriter {
-    /// A writer of the record's body; a body of more than `bytes_max` bytes is not stored.
+    /// Creates a writer of a record's body. A body of more than `bytes_max` bytes is not stored.
     pub(crate) fn new(fill: Fill, bytes_max: u64) -> BodyWriter {
         BodyWriter { fill, bytes_max }
     }
 
-    /// Gives up storing the body if `more_bytes` make it too long. Its readers still get it.
+    /// Announces the next `more_bytes` of the body. If they make the body too long, it will not be
+    /// stored, but its readers still get it.
     pub(crate) fn announce(&mut self, more_bytes: usize) {
         if self.fill.bytes() + more_bytes as u64 > self.bytes_max {
             self.fill.give_up_storing(clock::monotonic_ms());
         }
     }
 
-    /// Waits for room.
+    /// Waits until the growing record has room for more bytes.
     ///
     /// # Errors
     /// The record is not going to be stored, and it has no readers.
     pub(crate) async fn room(&mut self) -> Result<(), NoReaders> {
         loop {
-            // The store has no clock to see which reader is too slow, so it is asked again at
+            // The store has no clock with which to notice a slow reader, so it is polled again at
             // intervals.
             let room = poll_fn(|cx| self.fill.poll_room(cx, clock::monotonic_ms()));
             if let Ok(room) = timeout(Duration::from_millis(WINDOW_ASK_MS), room).await {
@@ -48,7 +49,7 @@ impl BodyWriter {
         self.fill.cut_slowest();
     }
 
-    /// Appends a piece, for which there is room, and publishes it to readers.
+    /// Appends a piece and publishes it to readers. [`BodyWriter::room`] has waited for its room.
     ///
     /// # Errors
     /// See [`BodyWriter::room`].
@@ -56,8 +57,8 @@ impl BodyWriter {
         self.fill.append(piece)
     }
 
-    /// Ends the body; returns whether it was stored. Waits a little for room that other workers are
-    /// about to release.
+    /// Ends the body; returns whether it was stored. Waits briefly for memory that other workers
+    /// are about to release.
     pub(crate) async fn finish(self) -> bool {
         let mut fill = self.fill;
         for _ in 0..STORE_TRIES_MAX {

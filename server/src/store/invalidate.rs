@@ -23,7 +23,7 @@ use crate::parse::Request;
 use crate::purger::{PurgeError, PurgeWork};
 use crate::worker::Worker;
 
-/// Host and path of an unsafe request, as keys have them.
+/// Host and path of an unsafe request, for the keys that it invalidates.
 pub(crate) struct UnsafeTarget {
     host: Option<Vec<u8>>,
     path_query: Vec<u8>,
@@ -41,11 +41,11 @@ impl UnsafeTarget {
         Some(UnsafeTarget { host: named.then_some(host), path_query })
     }
 
-    /// Removes the stored responses for the target, for the URLs that the origin's response names
-    /// as made or moved, and for the groups that it names. A response with an error status has
-    /// changed nothing. The response must not be sent before this is done.
+    /// Removes the stored responses for the target, for the URLs in Location and Content-Location
+    /// of the origin's response, and for the groups that the response names. A response with an
+    /// error status invalidates nothing. The caller must not send the response before this ends.
     ///
-    /// `status` and `fields` are those of the response as the origin sent it, before rules ran.
+    /// `status` and `fields` are from the response as the origin sent it, before rules ran.
     pub(crate) async fn invalidate(
         &self,
         worker: &Rc<Worker>,
@@ -65,12 +65,14 @@ impl UnsafeTarget {
             return;
         }
         let (done, ended) = oneshot::channel();
-        // A separate task removes the rest, so that it is removed even if the client leaves.
+        // A separate task removes the other responses, so that they are removed even if the client
+        // leaves.
         worker.spawn(drop_patiently(Rc::clone(worker), left, groups, done));
         let _ = ended.await;
     }
 
-    /// The stored responses of the same origin in the groups that the response names (RFC 9875 §3).
+    /// Returns the selections of stored responses of the same origin that are in the groups that
+    /// the response names (RFC 9875 §3).
     fn groups(&self, worker: &Worker, route: RouteMatch<'_>, fields: Fields<'_>) -> Vec<Selection> {
         if !route.route.settings.tag_fields.set().contains(FieldId::CacheGroups) {
             return Vec::new();
@@ -83,8 +85,8 @@ impl UnsafeTarget {
         let mut within = Vec::new();
         write_key(&mut within, route.site, self.host.as_deref().and_then(Authority::parse), b"");
         if groups.len() > INVALIDATED_GROUPS_MAX {
-            // With too many groups, the whole origin is invalidated: too much rather than too
-            // little.
+            // With too many groups, the whole origin is invalidated, because invalidating too much
+            // is safer than too little.
             worker.count(Counter::OriginsInvalidated);
             return vec![Selection { within, tags: None }];
         }
@@ -95,7 +97,7 @@ impl UnsafeTarget {
         groups.chunks(TAGS_MAX).filter_map(selection).collect()
     }
 
-    /// The keys of the target and of the URLs that the response names.
+    /// Returns the keys of the target and of the URLs that the response names.
     fn keys(&self, route: RouteMatch<'_>, fields: Fields<'_>) -> Vec<Vec<u8>> {
         let authority = self.host.as_deref().and_then(Authority::parse);
         let mut keys = Vec::new();
@@ -114,7 +116,7 @@ impl UnsafeTarget {
     }
 }
 
-/// Removes the stored response for a key; returns false if another purge takes too long.
+/// Removes the stored responses for a key; returns false if another purge takes too long.
 fn drop_stored(worker: &Worker, key: &[u8]) -> bool {
     let dropped = worker.store.try_purge(key, Duration::from_micros(INVALIDATE_WAIT_US_MAX));
     if let Ok(purged) = &dropped {
@@ -123,7 +125,8 @@ fn drop_stored(worker: &Worker, key: &[u8]) -> bool {
     dropped.is_ok()
 }
 
-/// Tries the rest again until it is removed or takes too long; other tasks run in between.
+/// Removes the stored responses for `keys` and `groups`. While other purges run, this tries again,
+/// until `INVALIDATE_MS_MAX` is over; other tasks of the worker run in between.
 async fn drop_patiently(
     worker: Rc<Worker>,
     keys: Vec<Vec<u8>>,
@@ -159,7 +162,7 @@ async fn drop_groups(worker: &Worker, groups: Vec<Selection>, deadline_ms: u64) 
         }
     };
     match asked {
-        // A queued purge will be done, but the wait for its end is bounded.
+        // A queued purge will run in any case, but the wait for its end is bounded.
         Ok(asked) => {
             let left = Duration::from_millis(deadline_ms.saturating_sub(clock::monotonic_ms()));
             if tokio::time::timeout(left, asked.purged()).await.is_err() {

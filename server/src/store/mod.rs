@@ -1,7 +1,8 @@
-//! Step six: which responses are stored, under which tags, and how they are removed.
+//! Step six: decides which responses are stored and with which tags, writes them to the store, and
+//! purges or invalidates them.
 //!
 //! Nothing here talks to an origin or to a client. A fetch hands over the heads and bodies that it
-//! receives, so `fetch` may use this step, and not the other way round.
+//! receives, so `fetch` uses this step, and this step does not use `fetch`.
 
 mod fill;
 mod invalidate;

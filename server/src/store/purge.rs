@@ -22,7 +22,7 @@ use crate::parse::Request;
 use crate::purger::PurgeWork;
 use crate::worker::Worker;
 
-/// A PURGE request, and its circumstances.
+/// A PURGE request and its context.
 pub(crate) struct PurgeRequest<'a> {
     pub(crate) worker: &'a Worker,
     pub(crate) client: IpAddr,
@@ -34,8 +34,8 @@ pub(crate) struct PurgeRequest<'a> {
 /// Removes the responses that a PURGE request names.
 ///
 /// # Errors
-/// The client may not purge here, its tags cannot be those of a response, or other purges do not
-/// end.
+/// The client may not purge here, the tags of the request are not usable, a process with another
+/// store is taking over, or other purges take too long.
 pub(crate) async fn purge(asked: PurgeRequest<'_>) -> Result<PurgeResult, Fault> {
     let PurgeRequest { worker, client, route, request, key } = asked;
     let settings = &route.route.settings;
@@ -72,11 +72,11 @@ pub(crate) async fn purge(asked: PurgeRequest<'_>) -> Result<PurgeResult, Fault>
     asked.purged().await.map_err(|_| Fault::PurgeBusy)
 }
 
-/// The tags to purge by; `None` if the request is about the URL alone.
+/// Returns the tags to purge by; `None` if the request has no tag field and purges only its URL.
 ///
 /// # Errors
-/// A tag is not valid, or a tag field has no tag that is read here: a purge of the URL alone would
-/// leave the responses that the client means.
+/// A tag is invalid, there is no tag, or the route does not read one of the tag fields. A purge of
+/// the URL alone would not remove the responses that the client means.
 fn tags_asked(route: RouteMatch<'_>, request: &Request<'_>) -> Result<Option<TagExpr>, Fault> {
     let read = route.route.settings.tag_fields.set().intersection(SURROGATE_FIELDS);
     let fields = request.head.fields();
@@ -97,7 +97,8 @@ fn is_soft(request: &Request<'_>) -> bool {
     fields.any(|field| field.name.eq_ignore_ascii_case(b"fastly-soft-purge") && field.value == b"1")
 }
 
-/// Tries again while other purges are running; other tasks run in between.
+/// Purges the responses for a key. While other purges run, this tries again, until
+/// `INVALIDATE_MS_MAX` is over; other tasks of the worker run in between.
 async fn purge_patiently(
     worker: &Worker,
     key: &[u8],

@@ -1,4 +1,4 @@
-//! Which responses of an origin are stored, and as which records.
+//! Decides whether a response of an origin is stored, and makes its record.
 
 use forebay_cache::{Fill, FillRefused, Leader, RecordTags, RecordTimes, TagsError, VariantKey};
 use forebay_http::date::write_date;
@@ -31,7 +31,7 @@ pub(crate) struct StoreContext<'a> {
     pub(crate) path_query: &'a [u8],
 }
 
-/// A record that is about to be stored, without its body.
+/// The parts of a record that is about to be stored, except its body.
 pub(crate) struct NewRecord {
     head: Vec<u8>,
     tags: RecordTags,
@@ -47,7 +47,7 @@ pub(crate) struct MergedHead {
     pub(crate) times: RecordTimes,
 }
 
-/// Why a response is not stored.
+/// The reason that a response is not stored.
 pub(crate) struct NotStored {
     /// The reason, as Cache-Status names it.
     pub(crate) detail: &'static str,
@@ -56,10 +56,10 @@ pub(crate) struct NotStored {
 }
 
 impl NewRecord {
-    /// Begins to store the record; the body's length is given if it is known.
+    /// Begins to store the record; `body_bytes` is the length of the body, if it is known.
     ///
     /// # Errors
-    /// The store does not take the record; the leader is returned, to report that to its followers.
+    /// The store refuses the record. The leader is returned, so that it can tell its followers.
     pub(crate) fn begin(
         self,
         leader: Leader,
@@ -90,7 +90,7 @@ impl StoreContext<'_> {
         }
     }
 
-    /// The lines of a response that only the client that caused the fetch gets.
+    /// Returns the header lines of a response that only the client that caused the fetch gets.
     pub(crate) fn own_lines(&self, block: &FieldBlock) -> FieldBlock {
         let mut own = FieldBlock::new();
         if self.settings().set_cookie == SetCookie::Strip {
@@ -100,7 +100,7 @@ impl StoreContext<'_> {
         own
     }
 
-    /// The record of a response.
+    /// Makes the record of a response.
     ///
     /// # Errors
     /// The response may not be stored, or does not fit.
@@ -126,8 +126,9 @@ impl StoreContext<'_> {
         Ok(NewRecord { head, tags, base: self.base(block), times })
     }
 
-    /// The head of a stored response after a 304 with the fields of `update` (RFC 9111 §4.3.4).
-    /// `None` if the 304 is about another response, or the result may not be stored.
+    /// Merges a 304 with the fields of `update` into a stored head (RFC 9111 §4.3.4). Returns
+    /// `None` if the 304 is about another response or changes Vary, or the result may not be
+    /// stored.
     pub(crate) fn renewed_head(
         &self,
         stale: &Stale,
@@ -161,7 +162,8 @@ impl StoreContext<'_> {
         NotStored { detail: "tags", lasts: status < 400 }
     }
 
-    /// The Vary field names, and the secondary key of this request.
+    /// Returns the Vary field names of a response and the secondary key of this request; `None` if
+    /// the response does not vary.
     fn base(&self, block: &FieldBlock) -> Option<VariantKey> {
         let Vary::Names(names) = vary_names(block.fields()) else {
             return None;
@@ -172,8 +174,8 @@ impl StoreContext<'_> {
     }
 }
 
-/// Tells the store that this response could be stored. The request was passed through because an
-/// earlier response for the key could not be stored; the next requests are collapsed again.
+/// Lets the next requests for the key collapse again, if this response could be stored. Its request
+/// was passed through because an earlier response for the key could not be stored.
 pub(crate) fn note_storable(context: &StoreContext<'_>, key: &[u8], head: &ResponseHead) {
     let settings = context.settings();
     let rules = context.cache_rules();
@@ -184,7 +186,7 @@ pub(crate) fn note_storable(context: &StoreContext<'_>, key: &[u8], head: &Respo
 }
 
 impl NotStored {
-    /// Rules forbid storing. That depends on the request, so the next response may be stored.
+    /// Rules forbid storing. They may depend on the request, so the next response may be stored.
     const BY_RULES: NotStored = NotStored { detail: "ruled-out", lasts: false };
 
     fn by(refused: FillRefused) -> NotStored {
@@ -219,8 +221,8 @@ fn check(
     Ok(())
 }
 
-/// Whether the response varies by a field that the origin did not get as the client sent it: then a
-/// key made of the client's fields would be wrong.
+/// Whether the response varies by a field that was not forwarded as the client sent it. A secondary
+/// key made of the client's fields would then be wrong.
 fn varies_by_rewritten(block: &FieldBlock, settings: &RouteSettings) -> bool {
     let Vary::Names(names) = vary_names(block.fields()) else { return false };
     let rewritten = |name: &[u8]| {
@@ -233,9 +235,9 @@ fn varies_by_rewritten(block: &FieldBlock, settings: &RouteSettings) -> bool {
     FieldNames::decode(&names).is_none_or(|names| names.iter().any(rewritten))
 }
 
-/// Checks whether header rules let a response be stored. They may forbid it; and where they change
-/// a field on the way to the origin, a response that varies by it has no key made of the client's
-/// fields.
+/// Checks whether header rules let a response be stored. Rules may forbid it. They also prevent it
+/// if they change a request field by which the response varies, because a secondary key made of the
+/// client's fields would then be wrong.
 fn permitted_by_rules(hook: &HookContext<'_>, block: &FieldBlock) -> Result<(), NotStored> {
     let HookContext { rules, rule_state, .. } = hook;
     let is_forbidden = rule_state.is_on(HttpControl::ServerNoStore)
@@ -255,12 +257,13 @@ fn permitted_by_rules(hook: &HookContext<'_>, block: &FieldBlock) -> Result<(), 
     }
 }
 
-/// Fields that describe the message and not the response: Age is computed for each use, and the
-/// Cache-Status of other caches tells how this one copy was obtained.
+/// Fields that describe one message, not the stored response: Age is computed for each use, and the
+/// Cache-Status of other caches describes how this message was obtained.
 const OF_MESSAGE: FieldSet = FieldSet::of(&[FieldId::Age, FieldId::CacheStatus]);
 
-/// The lines as they are stored: without those that describe the message, those that no client gets
-/// and those that only one client gets. A Date is added if the origin sent none (RFC 9110 §6.6.1).
+/// Returns the header lines that are stored. Lines that describe the message, that no client gets
+/// or that only one client gets are left out. A Date is added if the origin sent none (RFC 9110
+/// §6.6.1).
 fn stored_lines(
     received: &FieldBlock,
     timing: &ResponseTiming,

@@ -8,10 +8,11 @@ use forebay_http::policy::tags::tags;
 
 use crate::config::RouteSettings;
 
-/// The tags of a response as rules left it.
+/// Returns the tags of a response, after changes by rules.
 ///
 /// # Errors
-/// The response has tags that a record cannot hold: a purge by such a tag would miss it.
+/// The response has more or longer tags than a record can hold. A purge by such a tag would miss
+/// the response.
 pub(super) fn record_tags(
     fields: Fields<'_>,
     settings: &RouteSettings,
@@ -19,14 +20,14 @@ pub(super) fn record_tags(
     made(&tags(fields, settings.tag_fields.set()))
 }
 
-/// The tags of a stored response after a 304; `None` if they stay as they are.
+/// Returns the tags of a stored response after a 304; `None` if the tags do not change.
 ///
-/// `merged` has the fields of the 304, and the stored fields that it does not replace. Tags in the
-/// stored fields may not have been read before, if `tag_fields` did not name their field then; a
-/// field that has been hidden since is no longer stored.
+/// `merged` has the fields of the 304, and the stored fields that the 304 does not replace. If the
+/// setting `tag_fields` has changed, a stored field may have tags that were not read before. They
+/// must be read now, because the new head does not store a field that has become hidden.
 ///
-/// The stored tags are kept with the new ones: a purge by one of them may be in progress, and the
-/// body is the same.
+/// The earlier tags are kept beside the new ones, because the body is the same, and a purge by one
+/// of the earlier tags may be in progress.
 ///
 /// # Errors
 /// See [`record_tags`].

@@ -1,8 +1,9 @@
 //! Listening TCP sockets, usually one for each worker.
 //!
 //! The kernel spreads connections over the sockets (SO_REUSEPORT), so that no worker waits for
-//! another. When the last descriptor of a socket is closed, the connections in its queue are lost;
-//! so every socket that was handed over from another process gets a worker that accepts from it.
+//! another. When the last descriptor of a socket is closed, the connections in its queue are lost.
+//! Therefore every socket that was handed over from another process gets a worker that accepts from
+//! it.
 
 use std::io;
 use std::net::SocketAddr;
@@ -11,7 +12,7 @@ use socket2::{Domain, Protocol, Type};
 
 use crate::limits::LISTEN_BACKLOG;
 
-/// The sockets of one address.
+/// The sockets for clients, all at one address.
 #[derive(Debug)]
 pub(crate) struct Listeners {
     pub(crate) address: SocketAddr,
@@ -25,8 +26,8 @@ impl Listeners {
     /// Binds `count` sockets to `address`; port 0 takes a free one.
     ///
     /// # Errors
-    /// The address is in use, even by a server that would share it: of two servers on one port each
-    /// would get half of the connections.
+    /// The address is in use. A server that would share its port is an error too, because each of
+    /// the two servers would get only half of the connections.
     pub(crate) fn bind(address: SocketAddr, count: usize) -> io::Result<Listeners> {
         if address.port() != 0 {
             let alone = bound(address, false)?;
@@ -45,24 +46,26 @@ impl Listeners {
         Ok(Listeners { address, sockets, further: Vec::new() })
     }
 
-    /// Takes sockets that listen at `address` already, and binds the further ones that `count`
-    /// workers need. Those get connections only from [`Listeners::listen_further`] on: connections
-    /// that the kernel gave them before would be lost if this process failed to take over.
+    /// Takes over sockets that already listen at `address`, and binds the further sockets that
+    /// `count` workers need. Further sockets listen only after [`Listeners::listen_further`],
+    /// because their connections would be lost if this process failed to take over.
     ///
     /// # Errors
-    /// A socket is at another address, none listens, or no further one can be bound.
+    /// A socket has another address, no socket listens, or a further socket cannot be bound.
     pub(crate) fn take_over(
         address: SocketAddr,
         mut sockets: Vec<std::net::TcpListener>,
         count: usize,
     ) -> io::Result<Listeners> {
         if sockets.iter().any(|socket| socket.local_addr().ok() != Some(address)) {
-            return Err(io::Error::other("a socket that was handed over is not at this address"));
+            return Err(io::Error::other(format!(
+                "an inherited socket does not listen on {address}"
+            )));
         }
         // A socket that failed to listen in the other process has no queue that could be lost.
         sockets.retain(|socket| socket2::SockRef::from(socket).is_listener().unwrap_or(false));
         if sockets.is_empty() {
-            return Err(io::Error::other("no listening socket was handed over"));
+            return Err(io::Error::other("the running server handed over no listening socket"));
         }
         for socket in &sockets {
             socket.set_nonblocking(true)?;
@@ -104,10 +107,10 @@ impl Listeners {
 fn bound(address: SocketAddr, shared: bool) -> io::Result<socket2::Socket> {
     let socket =
         socket2::Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
-    // A port that was in use a moment ago can be taken at once.
+    // Lets a new server bind a port that was in use a moment ago.
     socket.set_reuse_address(true)?;
     socket.set_reuse_port(shared)?;
-    // Accepted sockets inherit the option, which spares a system call for each.
+    // Accepted sockets inherit this option, which spares a system call for each of them.
     socket.set_tcp_nodelay(true)?;
     socket.set_nonblocking(true)?;
     socket.bind(&address.into())?;

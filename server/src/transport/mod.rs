@@ -9,9 +9,9 @@
 //! |---|---|
 //! | [`Listener`] | a queue of connections that clients have opened |
 //! | [`Transport`] | one connection of a client |
-//! | [`Connector`] | the way to open connections to origins |
+//! | [`Connector`] | a means to open connections to origins |
 //!
-//! All of them belong to one worker and stay on its thread.
+//! Each value of these types belongs to one worker and stays on its thread.
 
 mod listeners;
 mod origin;
@@ -46,19 +46,20 @@ pub(crate) trait Transport {
     fn local(&self) -> Option<SocketAddr>;
 
     /// Marks all further packets with this code point (RFC 2474), 0 to 63. The mark is a hint:
-    /// networks ignore it, and a response is sent even if it cannot be set.
+    /// networks may ignore it, and a response is sent even if the mark cannot be set.
     fn set_dscp(&self, dscp: u8);
 
-    /// Makes the coming close a reset, so that a client cannot take a part for the whole.
+    /// Makes the connection end with a reset, so that the client does not take a truncated response
+    /// for a complete one.
     fn reset_on_close(&self);
 }
 
 /// A queue of connections that clients have opened.
 pub(crate) trait Listener {
-    /// Takes the next connection, or wakes the task when there is one.
+    /// Takes the next connection; if there is none, wakes the task when one arrives.
     fn poll_accept(&self, cx: &mut Context<'_>) -> Poll<io::Result<Box<dyn Transport>>>;
 
-    /// Passes every connection that is queued already to `accept`, then closes the queue: a
-    /// connection left in it would be reset.
+    /// Passes every queued connection to `accept`, then closes the queue. Closing resets
+    /// connections that are still queued.
     fn close(self: Box<Self>, accept: &mut dyn FnMut(Box<dyn Transport>));
 }

@@ -1,4 +1,4 @@
-//! The way to open connections to origins.
+//! Connections to origins, and the trait that opens them.
 
 use std::future::Future;
 use std::io;
@@ -9,7 +9,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 
 /// Opens connections to origins.
 pub(crate) trait Connector {
-    /// Opens a connection to `address`. Dropping the future gives the attempt up.
+    /// Opens a connection to `address`. Dropping the future cancels the attempt.
     fn connect(&self, address: SocketAddr) -> Connecting;
 }
 
@@ -27,11 +27,11 @@ pub(crate) struct OriginConnection {
 pub(crate) struct OriginEnds {
     /// The origin's address.
     pub(crate) server: IpAddr,
-    /// Our address.
+    /// This server's address.
     pub(crate) local: IpAddr,
 }
 
-/// The bytes of a connection to an origin, in the form that the HTTP client works on.
+/// The byte stream of a connection to an origin, which the HTTP client reads and writes.
 pub(crate) trait OriginIo: AsyncRead + AsyncWrite + Unpin {}
 
 impl<T: AsyncRead + AsyncWrite + Unpin> OriginIo for T {}

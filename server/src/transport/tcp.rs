@@ -35,7 +35,7 @@ impl Transport for TcpTransport {
     fn poll_write(&self, cx: &mut Context<'_>, slices: &[IoSlice<'_>]) -> Poll<io::Result<usize>> {
         let mut stream = self.stream.borrow_mut();
         match slices {
-            // One slice goes as a plain send, which spares the kernel the import of a vector.
+            // One slice is sent by a plain `send`, which spares the kernel the import of a vector.
             [only] => Pin::new(&mut *stream).poll_write(cx, only),
             _ => Pin::new(&mut *stream).poll_write_vectored(cx, slices),
         }
@@ -57,12 +57,12 @@ impl Transport for TcpTransport {
         let stream = self.stream.borrow();
         let socket = socket2::SockRef::from(&*stream);
         let class = u32::from(dscp) << 2;
-        // On a socket for both families either option may count; on the others one of them fails.
+        // On a dual-stack socket either option may apply; on other sockets one of the calls fails.
         let _ = (socket.set_tos_v4(class), socket.set_tclass_v6(class));
     }
 
     fn reset_on_close(&self) {
-        // If this fails, the client is gone and cannot be misled.
+        // This fails only if the client is gone, and then the client sees no response at all.
         let _ = socket2::SockRef::from(&*self.stream.borrow()).set_linger(Some(Duration::ZERO));
     }
 }
@@ -74,7 +74,7 @@ impl TcpListener {
     /// Registers a non-blocking socket that listens with the event loop of the calling thread.
     ///
     /// # Errors
-    /// The event loop does not take it.
+    /// The event loop cannot register the socket.
     pub(crate) fn register(socket: std::net::TcpListener) -> io::Result<Box<dyn Listener>> {
         Ok(Box::new(TcpListener(tokio::net::TcpListener::from_std(socket)?)))
     }
@@ -86,7 +86,8 @@ impl Listener for TcpListener {
     }
 
     fn close(self: Box<Self>, accept: &mut dyn FnMut(Box<dyn Transport>)) {
-        // Accepts from the kernel's queue directly: the event loop may not have seen all of it yet.
+        // Connections are accepted directly from the kernel's queue, because the event loop may not
+        // know of all of them yet.
         let Ok(listener) = self.0.into_std() else { return };
         while let Ok((stream, peer)) = listener.accept() {
             let stream = stream.set_nonblocking(true).and_then(|()| TcpStream::from_std(stream));
@@ -104,8 +105,8 @@ impl Connector for TcpConnector {
     fn connect(&self, address: SocketAddr) -> Connecting {
         Box::pin(async move {
             let stream = TcpStream::connect(address).await?;
-            // With Nagle's algorithm a small request may wait for the acknowledgement of the last
-            // one.
+            // With Nagle's algorithm a small request could wait for the acknowledgement of the
+            // previous request.
             let _ = stream.set_nodelay(true);
             let ends = ends_of(&stream);
             Ok(OriginConnection { io: Box::new(stream), ends })
