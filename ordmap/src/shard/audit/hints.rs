@@ -14,7 +14,7 @@ impl ShardAudit<'_> {
     pub(super) fn hints(&mut self, writer: &ShardWriter<'_>, shards: MapShards) {
         let said = self.shard.load(HINT_BUCKETS);
         if said != 0 && said != writer.hints.bucket_count() {
-            self.find("the hint table does not exist", said);
+            self.find("the map's hint table lies outside of the region's buckets", said);
         }
         for word in writer.hints.words() {
             let entry = ObjectRef::of_word(word.load(Relaxed));

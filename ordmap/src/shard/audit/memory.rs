@@ -30,10 +30,10 @@ impl ShardAudit<'_> {
             }
         }
         if units != self.allocator.taken_units() {
-            self.find("the count of memory in use is wrong", self.allocator.taken_units());
+            self.find("the shard's count of memory in use is wrong", self.allocator.taken_units());
         }
         if chunks != self.allocator.chunks_owned() {
-            self.find("the count of chunks is wrong", self.allocator.chunks_owned());
+            self.find("the shard's count of its chunks is wrong", self.allocator.chunks_owned());
         }
     }
 
@@ -45,7 +45,10 @@ impl ShardAudit<'_> {
         };
         self.audited.waiting = waiting.len() as u64;
         if self.shard.load(LIMBO_COUNT) != self.audited.waiting {
-            self.find("the count of entries in limbo is wrong", self.shard.load(LIMBO_COUNT));
+            self.find(
+                "the shard's count of entries in limbo is wrong",
+                self.shard.load(LIMBO_COUNT),
+            );
         }
         waiting.into_iter().for_each(|entry| _ = self.name(entry));
     }
@@ -71,7 +74,7 @@ impl ShardAudit<'_> {
             } else {
                 free += 1;
                 if kind != Some(ObjectKind::Free) {
-                    self.find("a free object has a header in use", unit as u64);
+                    self.find("a free object has the header of an object in use", unit as u64);
                 }
             }
         }
@@ -79,7 +82,10 @@ impl ShardAudit<'_> {
             let expected = (free > 0).then_some(class);
             let is_right = listed.get(&chunk).copied() == expected;
             if !is_right || self.allocator.free_count(chunk) != free {
-                self.find("a chunk is in the wrong list or has a wrong count", chunk as u64);
+                self.find(
+                    "a chunk is in the wrong list or has a wrong count of free objects",
+                    chunk as u64,
+                );
             }
         }
         units

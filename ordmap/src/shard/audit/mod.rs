@@ -52,10 +52,10 @@ pub(crate) fn audit(writer: &ShardWriter<'_>, shards: MapShards, range: &KeyRang
     let (allocator, shard, audited) = (writer.allocator, writer.shard, AuditReport::default());
     let mut audit = ShardAudit { allocator, shard, named: HashSet::new(), audited };
     if !is_idle(shard) {
-        audit.find("a change is unfinished", 0);
+        audit.find("a change of the shard is unfinished", 0);
     }
     if is_moving(shard) {
-        audit.find("entries are being moved", 0);
+        audit.find("a move of entries from or to the shard is unfinished", 0);
     }
     audit.nodes(range);
     audit.memory();

@@ -41,7 +41,7 @@ impl ShardAudit<'_> {
             }
         }
         if self.shard.load(LEN) != self.audited.entries {
-            self.find("the number of entries is wrong", self.shard.load(LEN));
+            self.find("the shard's count of its entries is wrong", self.shard.load(LEN));
         }
     }
 
