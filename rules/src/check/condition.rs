@@ -62,7 +62,7 @@ pub(crate) fn group_end(
         return Err(Diagnostic::error(operand.at, "a group has no operand"));
     }
     match flags.or.or(flags.not).or(flags.last).or(flags.nocase).or(flags.how.map(|how| how.1)) {
-        Some(at) => Err(Diagnostic::error(at, "flags at the end of a group are ignored")
+        Some(at) => Err(Diagnostic::error(at, "%{GROUP:END} cannot have flags")
             .hint("put them on the %{GROUP} that begins it")),
         None => Ok(()),
     }

@@ -191,7 +191,7 @@ fn check_flags(matcher: &Matcher, flags: &ConditionFlags) -> Result<(), Diagnost
         },
         Matcher::Number { .. } | Matcher::NumberSet(_) | Matcher::Ranges(_) => {
             match flags.nocase.or(how) {
-                Some(at) => refuse(at, "it applies to texts"),
+                Some(at) => refuse(at, "this flag applies to texts"),
                 None => Ok(()),
             }
         }
@@ -220,10 +220,10 @@ fn hints(operand: &SourceWord, flags: &ConditionFlags) -> Vec<Diagnostic> {
     };
     // With [PRE], [SUF] or [MID] the slashes are probably meant as text.
     if encloses('/', '/') && flags.how.is_none() {
-        warn("this compares with the text, slashes included", "write a regex without `=`");
+        warn("the value is compared with this text, slashes included", "write a regex without `=`");
     } else if encloses('(', ')') || encloses('{', '}') {
         warn(
-            "this compares with the text, brackets included",
+            "the value is compared with this text, brackets included",
             "write a set or a range without `=`",
         );
     } else if text.ends_with(']') && text.contains('[') && !operand.quoted && !text.starts_with('/')
@@ -238,16 +238,16 @@ fn hints(operand: &SourceWord, flags: &ConditionFlags) -> Vec<Diagnostic> {
         };
         warn("the bracket is read as part of the text", &hint);
     } else if operand.is_comment() {
-        warn("this compares with the text", "put the comment on a line of its own");
+        warn("the value is compared with this text", "put the comment on a line of its own");
     } else if compared.contains("%{") || missing_braces(compared).is_some() {
         warn(
-            "this compares with the text: variables are not filled in here",
+            "the value is compared with this text: variables are not filled in here",
             "only values of operators are filled in",
         );
     } else if looks_like_regex(operand) {
         let regex = text.trim_start_matches('=');
         warn(
-            "this compares with the text, special characters included",
+            "the value is compared with this text, special characters included",
             &format!("write a regex in slashes: /{regex}/"),
         );
     }

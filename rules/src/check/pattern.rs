@@ -211,7 +211,11 @@ fn escape(escaped: &str) -> Option<(usize, &'static str, &'static str)> {
     match character {
         '1'..='9' | 'g' | 'k' => Some((2, BACK, BACK_HINT)),
         'Z' => Some((2, "\\Z is not supported", "write $ or \\z")),
-        '<' | '>' => Some((2, "this escape has another meaning here", "leave out the backslash")),
+        '<' | '>' => Some((
+            2,
+            "this escape has another meaning in Forebay's regexes",
+            "leave out the backslash",
+        )),
         'Q' | 'E' => Some((2, "\\Q and \\E are not supported", "escape each character")),
         'h' => Some((2, "\\h is not supported", "write [ \\t]")),
         'K' | 'G' | 'R' | 'X' | 'C' | 'N' => {
@@ -238,7 +242,7 @@ fn in_class(rest: &str, first: bool) -> ScanStep {
     for twice in ["&&", "--", "~~"] {
         if rest.starts_with(twice) {
             let hint = "write one of them, or escape both";
-            return (Some((2, "two of these in a class are ambiguous", hint)), 1);
+            return (Some((2, "two of these characters in a class are ambiguous", hint)), 1);
         }
     }
     // In `[]a]` the first bracket is a member of the class.

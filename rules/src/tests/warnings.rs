@@ -7,10 +7,19 @@ fn a_suspicious_line_is_a_warning() {
     for (lines, expected) in [
         ("cond %{HEADER:A} / no-op", &["1:8+8 without an operand this holds if %{HEADER:A}"][..]),
         ("cond %{INBOUND:TLS} / no-op", &["1:8+11 without an operand"]),
-        ("cond %{HEADER:A} =/a/ / no-op", &["1:18+4 this compares with the text, slashes"]),
-        ("cond %{HEADER:A} =(a,b) / no-op", &["1:18+6 this compares with the text, brackets"]),
-        ("cond %{IP:SERVER} ={::1} / no-op", &["1:19+6 this compares"]),
-        ("cond %{HEADER:A} =%{METHOD} / no-op", &["1:18+10 this compares with the text: var"]),
+        (
+            "cond %{HEADER:A} =/a/ / no-op",
+            &["1:18+4 the value is compared with this text, slashes"],
+        ),
+        (
+            "cond %{HEADER:A} =(a,b) / no-op",
+            &["1:18+6 the value is compared with this text, brackets"],
+        ),
+        ("cond %{IP:SERVER} ={::1} / no-op", &["1:19+6 the value is compared"]),
+        (
+            "cond %{HEADER:A} =%{METHOD} / no-op",
+            &["1:18+10 the value is compared with this text: var"],
+        ),
         ("cond %{HEADER:A} =a[NOT] / no-op", &["1:18+7 the bracket is read"]),
         ("cond %{HEADER:A} =a [OR] / no-op", &["1:22+2 [OR] joins with the next"]),
         ("cond %{HEADER:A} =a", &["1:1+19 this rule has no operator"]),
@@ -117,11 +126,11 @@ fn an_impossible_operand_is_a_warning_with_a_possible_form() {
         ("HEADER:Content-Length} >1000", "31+5 texts are compared byte by | [0-9]{4,}"),
         ("COOKIE:n} <5", "18+2 texts are compared byte by byte | [0-9]{4,}"),
         ("HEADER:A} ('a b',c)", "19+5 single quotes are part | \"a b\""),
-        ("HEADER:A} ^foo", "18+4 this compares with the text, special | /^foo/"),
-        ("HEADER:A} =foo$", "18+5 this compares with the text, special | /foo$/"),
-        ("HEADER:A} =a.*b", "18+5 this compares with the text, special | /a.*b/"),
-        ("HEADER:A} =\"^a b\"", "18+7 this compares with the text, special | /^a b/"),
-        ("HEADER:A} =%HEADER:Host", "18+13 this compares with the text: | of operators"),
+        ("HEADER:A} ^foo", "18+4 the value is compared with this text, special | /^foo/"),
+        ("HEADER:A} =foo$", "18+5 the value is compared with this text, special | /foo$/"),
+        ("HEADER:A} =a.*b", "18+5 the value is compared with this text, special | /a.*b/"),
+        ("HEADER:A} =\"^a b\"", "18+7 the value is compared with this text, special | /^a b/"),
+        ("HEADER:A} =%HEADER:Host", "18+13 the value is compared with this text: | of operators"),
     ]);
 }
 
@@ -157,7 +166,7 @@ fn an_impossible_method_or_url_part_is_a_warning_with_a_possible_form() {
         ("URL:HOST} =a.org:8080", "18+11 HOST does not include the port | PORT"),
         ("URL:HOST} =http://a.org/", "18+14 HOST is only the name | a.org"),
         ("NEXT-HOP:HOST} =A.org", "23+6 the origin's name is written in lower | a.org"),
-        ("METHOD} #why", "16+4 this compares with the text | put the comment"),
+        ("METHOD} #why", "16+4 the value is compared with this text | put the comment"),
     ]);
 }
 

@@ -44,7 +44,7 @@ pub(super) fn never_cidr(bits: (u8, u8), how: TextComparison, text: &str) -> Opt
         return Some((message, format!("={first}")));
     }
     if first != address {
-        let message = format!("the address is reduced to {left} bits, but this has more");
+        let message = format!("the address is reduced to {left} bits, but the operand has more");
         return Some((message, format!("={first}")));
     }
     other_form(address, how, text)
@@ -59,7 +59,9 @@ fn other_form(address: IpAddr, how: TextComparison, text: &str) -> Option<Mismat
         false => canonical == text,
     };
     (!same).then(|| {
-        let message = "addresses are compared as texts, and this one is written differently".into();
+        let message =
+            "addresses are compared as texts, and this is not the canonical form of the address"
+                .into();
         (message, format!("write {canonical}, or a range, which takes any form: {{{text}}}"))
     })
 }

@@ -88,7 +88,7 @@ pub(crate) fn control(arguments: &Arguments<'_, '_>) -> CheckResult<Operator> {
     match refusal {
         Some((why, hint)) => Err(Diagnostic::error(word.at, why).hint(hint)),
         None if is_too_late(control, arguments.hook) => {
-            let message = "this hook is too late for this control";
+            let message = "at this hook it is too late to set this control";
             Err(Diagnostic::error(arguments.name.at, message).hint("use REMAP_PSEUDO_HOOK"))
         }
         None => Ok(Operator::SetControl(control, on)),
