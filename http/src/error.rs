@@ -44,7 +44,8 @@ macro_rules! reasons {
 }
 
 reasons! {
-    /// A line of a head or of trailers violates the grammar of RFC 9112 §2.2 and §5.
+    /// The way in which a line of a head or of trailers violates the grammar of RFC 9112 §2.2 and
+    /// §5.
     LineError {
         BareCr => "a carriage return is not followed by a line feed",
         BareLf => "a line feed does not follow a carriage return",
@@ -59,7 +60,7 @@ reasons! {
 }
 
 reasons! {
-    /// The length of a body is ambiguous (RFC 9112 §6).
+    /// The reason why the length of a body is ambiguous or its coding is refused (RFC 9112 §6).
     FramingError {
         LengthAndCoding => "Content-Length and Transfer-Encoding are both present",
         SeveralLengths => "Content-Length occurs more than once",
@@ -72,7 +73,7 @@ reasons! {
 }
 
 reasons! {
-    /// A request that is answered with an error and not forwarded.
+    /// The reason why a request is answered with an error and not forwarded.
     RequestError {
         LeadingLines => "more than one empty line precedes the request line",
         InvalidRequestLine => "the request line is not a method, a target and a version",
@@ -113,7 +114,8 @@ impl RequestError {
 }
 
 reasons! {
-    /// A response of an origin that is neither stored nor forwarded: the client gets a 502.
+    /// The reason why a response of an origin is neither stored nor forwarded. The client gets a
+    /// 502.
     OriginError {
         InvalidStatusLine => "the status line is not a version, a status code and a reason",
         UnsupportedVersion => "the origin's HTTP version is not supported",
@@ -129,7 +131,7 @@ reasons! {
 }
 
 reasons! {
-    /// A chunked body that cannot be decoded (RFC 9112 §7.1).
+    /// The reason why a chunked body cannot be decoded (RFC 9112 §7.1).
     ChunkedError {
         InvalidSize => "a chunk size is not a hexadecimal number",
         SizeTooLarge => "a chunk size is too large",

@@ -63,7 +63,8 @@ fn mutate(target: &str, corpus: &[(String, Vec<u8>)], run_count: u64, body: fn(&
     }
 }
 
-/// Swaps lines, bytes and ranges with those of another file.
+/// Makes one random change to a text: sets a byte, removes a range, replaces it by a range of
+/// another file, inserts a line of that file, or appends the whole file.
 fn change(bytes: &mut Vec<u8>, other: &[u8], random: &mut Random) {
     let stretch = |text: &[u8], random: &mut Random| {
         let start = random.below(text.len());

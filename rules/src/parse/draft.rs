@@ -177,7 +177,7 @@ impl RuleDraft {
         self.broken |= found;
     }
 
-    /// Returns the branches of the innermost block, or `None` if they have an error.
+    /// Ends the innermost block and returns its branches; `None` if no block is open.
     pub(super) fn end_block(&mut self, findings: &mut Findings) -> Option<Vec<Branch>> {
         self.close_conditions(findings);
         let (block, broken) = (self.blocks.pop()?, self.broken);
