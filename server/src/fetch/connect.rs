@@ -1,4 +1,4 @@
-//! A new connection to an origin: find its addresses, connect, hand the connection to hyper.
+//! New connections to origins: finds the addresses, connects, and passes the connection to hyper.
 
 use std::cell::Cell;
 use std::error::Error;
@@ -21,14 +21,14 @@ use crate::limits::{ORIGIN_BUFFER_BYTES_MAX, ORIGIN_LIMITS};
 use crate::transport::{OriginConnection, OriginEnds, OriginIo};
 use crate::worker::Worker;
 
-/// The state of a connection, as the task that drives it last saw it.
+/// The state of a connection, which the task that drives the connection updates.
 #[derive(Debug, Default)]
 pub(super) struct Link {
     unasked: Cell<bool>,
 }
 
 impl Link {
-    /// Whether the origin sent bytes beyond the responses to our requests.
+    /// Whether the origin sent bytes beyond the responses to this server's requests.
     pub(super) fn unasked(&self) -> bool {
         self.unasked.get()
     }
@@ -38,14 +38,14 @@ impl Link {
 pub(super) struct Connection {
     pub(super) sender: http1::SendRequest<OutboundBody>,
     pub(super) link: Rc<Link>,
-    /// The addresses at both ends.
+    /// The addresses of both ends, if the system knows them.
     pub(super) ends: Option<OriginEnds>,
 }
 
 /// Opens a connection to `origin`.
 ///
 /// # Errors
-/// The name has no address, none of its addresses accepts, or it takes too long.
+/// The name has no address, no address accepts the connection, or connecting takes too long.
 pub(super) async fn connect(
     worker: &Rc<Worker>,
     origin: &OriginAddress,
@@ -64,8 +64,8 @@ pub(super) async fn connect(
     Ok(Connection { sender, link, ends })
 }
 
-/// Tries the origin's addresses in turn. Each gets its share of the time that is left, so that an
-/// address that does not answer leaves time to try the next one.
+/// Tries the origin's addresses one after the other. Each gets a share of the remaining time, so
+/// that after an address that does not answer, there is time for the next one.
 async fn open(
     worker: &Rc<Worker>,
     origin: &OriginAddress,
@@ -91,7 +91,7 @@ async fn open(
     Err(fault)
 }
 
-/// Drives the connection until it ends, and notes how it ended.
+/// Starts a task that drives the connection until it ends, and records unrequested bytes.
 fn drive(
     worker: &Rc<Worker>,
     connection: http1::Connection<TokioIo<Box<dyn OriginIo>>, OutboundBody>,
@@ -113,8 +113,8 @@ fn drive(
     });
 }
 
-/// Whether the origin sent bytes that no request asked for. hyper tells this kind of error by its
-/// text only.
+/// Whether the error means that the origin sent bytes without a request. hyper has no test for this
+/// kind of error, so all other kinds are excluded.
 fn is_unasked(error: &hyper::Error) -> bool {
     let other = error.is_incomplete_message()
         || error.is_canceled()

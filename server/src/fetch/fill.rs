@@ -1,4 +1,4 @@
-//! The body of an origin's response on its way into the store.
+//! Moves the body of an origin's response into the store.
 
 use std::pin::pin;
 use std::rc::Rc;
@@ -12,10 +12,11 @@ use crate::counters::Counter;
 use crate::poll_once::poll_once;
 use crate::store::BodyWriter;
 
-/// Why the end of a body was not reached.
+/// The reason that the end of a body was not reached.
 enum FillError {
-    /// The origin's response is not whole; its body has already reported the fault.
+    /// The origin's response is not whole; [`OriginBody`] has already reported the fault.
     Broken,
+    /// The record is not going to be stored, and it has no readers.
     NoReaders,
 }
 
@@ -25,7 +26,7 @@ impl From<NoReaders> for FillError {
     }
 }
 
-/// Writes the whole body, and counts the outcome.
+/// Writes the whole body into its growing record, and counts the outcome.
 pub(super) async fn fill_record(writer: BodyWriter, mut body: OriginBody) {
     let worker = Rc::clone(&body.worker);
     match write_all(writer, &mut body).await {
@@ -38,8 +39,9 @@ pub(super) async fn fill_record(writer: BodyWriter, mut body: OriginBody) {
 
 /// Writes the body; returns whether it was stored.
 ///
-/// A piece is published only when the next one, the end or a fault is known or has to be waited
-/// for: an overlong response is recognised before readers see its last piece.
+/// The last piece that arrived is held back until the next piece, the end or a fault is known, or
+/// until waiting is necessary. So an overlong response is recognised before readers see its last
+/// piece.
 async fn write_all(mut writer: BodyWriter, body: &mut OriginBody) -> Result<bool, FillError> {
     let mut held = Bytes::new();
     loop {

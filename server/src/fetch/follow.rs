@@ -1,4 +1,4 @@
-//! Following a fetch that another request leads, or that this one has started.
+//! Following a fetch that another request leads, or that this request has started.
 
 use std::future::poll_fn;
 
@@ -17,18 +17,18 @@ use crate::transaction::Transaction;
 /// The result of following a fetch.
 #[expect(clippy::large_enum_variant, reason = "it is made once and taken apart at once")]
 pub(super) enum FollowedFetch<'t> {
-    /// A response, and how long it stays fresh.
+    /// A response, and its remaining freshness lifetime in seconds.
     Response { response: Response<'t>, ttl: i64 },
-    /// The response is for other request fields; this request's secondary key is known now.
+    /// The response is another variant. The transaction now has this request's secondary key.
     OtherVariant,
-    /// There is no response that this request may use, for this reason of Cache-Status.
+    /// This request may not use the response, for this reason of Cache-Status.
     Unusable(&'static str),
     /// The fetch failed, with this status.
     Failed(u16),
 }
 
-/// Waits for another request's fetch, and checks whether its response may answer this one. The
-/// fetch has the limits of every exchange, so the wait has no other.
+/// Waits for another request's fetch, and checks whether its response may answer this request. The
+/// wait needs no limit of its own, because the fetch has the limits of every exchange.
 pub(super) async fn follow<'t>(
     transaction: &mut Transaction<'t>,
     mut follower: Follower,
@@ -79,12 +79,11 @@ fn follow_growing<'t>(transaction: &mut Transaction<'t>, reader: BodyReader) -> 
     }
 }
 
-/// Follows the fetch that this request has started; the response may be used whatever its
-/// freshness. `None` if a confirmed response has left the store again: it was purged at the same
-/// moment, or evicted.
+/// Follows the fetch that this request has started. The request may use the response even if it is
+/// not fresh. `None` if the origin confirmed a stored response that was purged or evicted since.
 ///
 /// # Errors
-/// [`Fault::OriginBroke`]: the fetch has failed since.
+/// [`Fault::OriginBroke`]: the fetch failed after it had reported success.
 pub(super) async fn own_response<'t>(
     transaction: &Transaction<'t>,
     mut follower: Follower,
@@ -106,7 +105,7 @@ fn growing<'t>(reader: BodyReader, meta: StoredMeta) -> Response<'t> {
     Response::Growing(Box::new(GrowingResponse { reader, meta, own_lines: FieldBlock::new() }))
 }
 
-/// The response that the origin has confirmed, if it is still stored.
+/// Returns the response that the origin has confirmed, if it is still stored.
 fn validated_hit<'t>(
     transaction: &Transaction<'t>,
     renewed: &RenewedHead,
@@ -116,7 +115,8 @@ fn validated_hit<'t>(
     validated(&transaction.lookup_query(), &transaction.request, variant, renewed.version()?)
 }
 
-/// Freshness left, if this request may use the response (RFC 9111 §4).
+/// Returns the remaining freshness lifetime in seconds, if this request may use the response (RFC
+/// 9111 §4).
 fn freshness_left(transaction: &Transaction<'_>, meta: &StoredMeta) -> Option<i64> {
     match judge(meta, &transaction.request.directives, clock::unix_seconds()) {
         ReuseDecision::Serve { ttl, .. } => Some(ttl),

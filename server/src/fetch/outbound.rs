@@ -1,4 +1,4 @@
-//! The request that goes to the origin, made from the received one.
+//! The request to the origin, made from the received request.
 
 use forebay_http::authority::Authority;
 use forebay_http::error::RequestError;
@@ -15,14 +15,14 @@ use crate::forwarding::{CONDITIONS, REWRITTEN};
 use crate::parse::Request as Received;
 use crate::rules::HookContext;
 
-/// Request line and host of a request, in the types of the HTTP client.
+/// Method, target and host of a request, in the types of the HTTP client.
 pub(super) struct OutboundLine {
     method: Method,
     target: Uri,
     host: Option<HeaderValue>,
 }
 
-/// A request as the client sent it or rules left it, before it is prepared for the origin.
+/// A request after changes by rules, before it is prepared for the origin.
 #[derive(Clone, Copy)]
 pub(super) struct OutboundMessage<'a> {
     pub(super) line: &'a OutboundLine,
@@ -30,25 +30,25 @@ pub(super) struct OutboundMessage<'a> {
     pub(super) has_body: bool,
 }
 
-/// Why the origin is asked.
+/// The purpose of a request to the origin.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Purpose<'a> {
-    /// To pass the request through as it stands.
+    /// To pass the client's request through, with its conditions and ranges.
     PassThrough,
     /// To store a whole response: the client's conditions and ranges are left out.
     Fill,
     /// To validate a stored response with these fields (RFC 9111 §4.3.1).
     Validate(&'a FieldBlock),
-    /// For the rest of a response whose beginning was stored, with these fields: a range of this
-    /// version and no other.
+    /// To get the missing part of a stored response: these fields request a range of the same
+    /// version.
     Resume(&'a FieldBlock),
 }
 
-/// A request that can be sent, several times if need be.
+/// A request that can be sent more than once.
 pub(super) struct Outbound<'a> {
     pub(super) message: OutboundMessage<'a>,
     pub(super) purpose: Purpose<'a>,
-    /// The rules that may change its fields last.
+    /// The context of the rules that change the fields last.
     pub(super) hook: HookContext<'a>,
 }
 
@@ -56,8 +56,8 @@ impl OutboundLine {
     /// Makes the request line and the host of a received request.
     ///
     /// # Errors
-    /// [`Fault::TargetNotForwardable`]: the target cannot be written as a URI. Connection may name
-    /// too many fields.
+    /// [`Fault::TargetNotForwardable`]: the method, the target or the host cannot be forwarded
+    /// unchanged. [`Fault::Request`]: the Connection field names too many fields.
     pub(super) fn new(request: &Received<'_>) -> Result<OutboundLine, Fault> {
         let refused = |_| Fault::TargetNotForwardable;
         HopFields::of(request.head.fields())
@@ -72,12 +72,12 @@ impl OutboundLine {
         })
     }
 
-    /// Host and port that the client asked for, if it named any.
+    /// Returns host and port of the request, if the client sent any.
     pub(super) fn authority(&self) -> Option<Authority<'_>> {
         Authority::parse(self.host.as_ref()?.as_bytes())
     }
 
-    /// Path and query.
+    /// Returns path and query of the request.
     pub(super) fn path_query(&self) -> &[u8] {
         self.target.path_and_query().map_or("*", |target| target.as_str()).as_bytes()
     }
@@ -88,9 +88,9 @@ impl OutboundLine {
 }
 
 impl OutboundMessage<'_> {
-    /// Whether another request may follow on the same connection: not after content of a method
-    /// that gives it no meaning (RFC 9110 §9.3). An origin that does not read the content takes it
-    /// for the next request, whose answer another client would then get.
+    /// Whether another request may follow on the same connection. None may follow content of a
+    /// method that gives content no meaning (RFC 9110 §9.3): an origin that does not read the
+    /// content would take it for the next request, and another client would get the response.
     pub(super) fn is_safe_to_follow(&self) -> bool {
         let takes_content = !matches!(
             self.line.method,
@@ -107,7 +107,7 @@ impl OutboundMessage<'_> {
 }
 
 impl Outbound<'_> {
-    /// The request for hyper; `authority` is the origin's, for a client that named no host.
+    /// Makes the request for hyper. `authority` is the origin's own, for a request without a host.
     ///
     /// # Errors
     /// [`Fault::Rules`]
@@ -125,7 +125,7 @@ impl Outbound<'_> {
             OutboundBody::Stream { length: Some(length), .. } => {
                 request.headers_mut().insert(header::CONTENT_LENGTH, length.into());
             }
-            // Written explicitly, since hyper assumes that a GET has no body.
+            // The field is set explicitly, because hyper assumes that a GET has no body.
             OutboundBody::Stream { length: None, .. } => {
                 let chunked = HeaderValue::from_static("chunked");
                 request.headers_mut().insert(header::TRANSFER_ENCODING, chunked);
@@ -135,7 +135,7 @@ impl Outbound<'_> {
         Ok(request)
     }
 
-    /// Runs the rules of this hook on the fields.
+    /// Runs the rules of `SendRequest` on the fields.
     fn run_rules(&self, headers: HeaderMap) -> Result<HeaderMap, Fault> {
         if !self.hook.has(Hook::SendRequest) {
             return Ok(headers);
@@ -155,12 +155,13 @@ impl Outbound<'_> {
         let mut headers = HeaderMap::with_capacity(fields.count() + 6);
         let host = self.message.line.host.clone().or_else(|| HeaderValue::from_str(authority).ok());
         headers.extend(host.map(|host| (header::HOST, host)));
-        // `OutboundLine::new` has checked that Connection names no more fields than it may.
+        // This does not fail: `OutboundLine::new` has checked that Connection does not name too
+        // many fields.
         let hop = HopFields::of(fields).unwrap_or_default();
         let mut removes_unkeyed = false;
         for field in fields.iter().filter(|field| self.forwards(field)) {
             let is_unkeyed = self.is_unkeyed(&field);
-            // A client cannot remove fields that rules have set, and rules may set any.
+            // Fields that rules have set are always forwarded: a client cannot remove them.
             if !hop.contains(field) && !is_unkeyed || self.hook.sets(&field) {
                 append(&mut headers, field);
             } else {
@@ -178,7 +179,7 @@ impl Outbound<'_> {
         headers
     }
 
-    /// Appends Max-Forwards, one less than received, to an OPTIONS that has it (RFC 9110 §7.6.2).
+    /// Decrements Max-Forwards, if this is an OPTIONS request that has the field (RFC 9110 §7.6.2).
     fn append_max_forwards(&self, headers: &mut HeaderMap) {
         let left = self.message.fields.only(FieldId::MaxForwards);
         let left = left.and_then(|value| str::from_utf8(value).ok()?.parse::<u32>().ok());
@@ -187,7 +188,8 @@ impl Outbound<'_> {
         }
     }
 
-    /// Whether the response may have this status: 304 answers a condition, 206 a range.
+    /// Whether the response may have this status. A 304 is allowed only as the answer to a
+    /// condition, and a 206 only as the answer to a range.
     pub(super) fn admits(&self, status: u16) -> bool {
         const ASKS_304: FieldSet = FieldSet::of(&[FieldId::IfNoneMatch, FieldId::IfModifiedSince]);
         let fields = self.message.fields;
@@ -207,14 +209,16 @@ impl Outbound<'_> {
         !rewritten && (passes_through || !conditional)
     }
 
-    /// Whether the origin could make a shared response from this field, which is not in the key.
+    /// Whether the field must not be forwarded, because the response may be shared and the field is
+    /// not in the key.
     fn is_unkeyed(&self, field: &Field<'_>) -> bool {
         let is_shared = !matches!(self.purpose, Purpose::PassThrough);
         let route = self.hook.route.map(|route| route.route);
         is_shared && route.is_some_and(|route| route.settings.unkeyed_fields.contains(field.name))
     }
 
-    /// Appends the path of the request: `Via` (RFC 9110 §7.6.3) and the usual list of addresses.
+    /// Appends the fields that describe the way of the request: `Via` (RFC 9110 §7.6.3),
+    /// `X-Forwarded-For` and `X-Forwarded-Proto`.
     fn append_path(&self, headers: &mut HeaderMap) {
         for value in self.message.fields.all(FieldId::Via) {
             headers.extend(HeaderValue::from_bytes(value).ok().map(|via| (header::VIA, via)));
@@ -229,7 +233,7 @@ impl Outbound<'_> {
         if let Ok(value) = HeaderValue::from_str(&addresses) {
             headers.insert(X_FORWARDED_FOR, value);
         }
-        // The client's value is not trusted: a page made for another scheme would be stored.
+        // The client's value is not used: with it, a page for another scheme could be stored.
         headers.insert(X_FORWARDED_PROTO, HeaderValue::from_static("http"));
     }
 }
@@ -237,8 +241,8 @@ impl Outbound<'_> {
 const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 
-/// Our parser and hyper follow the same RFC for names and values, so no field is lost here. If
-/// hyper were stricter, a field would be left out rather than forwarded wrong.
+/// Appends a field. Forebay's parser and hyper follow the same RFC for names and values, so no
+/// field is lost here. A field that hyper refused would be left out.
 fn append(headers: &mut HeaderMap, field: Field<'_>) {
     let name = HeaderName::from_bytes(field.name);
     let value = HeaderValue::from_bytes(field.value);

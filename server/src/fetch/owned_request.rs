@@ -35,12 +35,12 @@ impl OwnedRequest {
         Ok(OwnedRequest { line, fields, has_body, original })
     }
 
-    /// The request as an exchange sends it.
+    /// Returns the request in the form that an exchange sends.
     pub(super) fn message(&self) -> OutboundMessage<'_> {
         OutboundMessage { line: &self.line, fields: self.fields.fields(), has_body: self.has_body }
     }
 
-    /// The request as rules see it.
+    /// Returns the request as rules see it.
     pub(super) fn view(&self) -> RequestView<'_> {
         RequestView {
             method: self.line.method().as_str().as_bytes(),
@@ -50,19 +50,19 @@ impl OwnedRequest {
         }
     }
 
-    /// The properties of the request that storing depends on.
+    /// Returns the properties of the request that decide whether its response may be stored.
     pub(super) fn client_request(&self) -> ClientRequest<'_> {
         self.message().client_request()
     }
 
-    /// Path and query.
+    /// Returns path and query of the request.
     pub(super) fn path_query(&self) -> &[u8] {
         self.line.path_query()
     }
 }
 
 impl<'a> OutboundMessage<'a> {
-    /// The properties of the request that storing depends on.
+    /// Returns the properties of the request that decide whether its response may be stored.
     pub(super) fn client_request(&self) -> ClientRequest<'a> {
         ClientRequest {
             is_get: self.line.method() == http::Method::GET,

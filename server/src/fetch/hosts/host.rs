@@ -1,5 +1,5 @@
-//! The addresses of one name, and how a connection uses them. Time is an argument, in
-//! monotonic milliseconds.
+//! The addresses of one name, and the decision of how a connection uses them. Time is an argument,
+//! in monotonic milliseconds.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -13,18 +13,18 @@ use crate::limits::{
 /// Limits on the age of the addresses that one connection uses.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Terms {
-    /// When the connection was asked for. Addresses that were found after that are always new
-    /// enough.
+    /// The time at which the connection was requested. Addresses that were found after that time
+    /// are always new enough.
     pub(super) since_ms: u64,
-    /// Age up to which addresses are used at once.
+    /// Age up to which addresses are fresh, and used without a new resolution.
     pub(super) fresh_ms: u64,
-    /// Further age up to which they are used if newer ones cannot be had, or not in time.
+    /// Further age up to which stale addresses are used, if the name cannot be resolved in time.
     pub(super) stale_ms: u64,
-    /// How long a connection that has stale addresses waits for newer ones.
+    /// How long a connection that has stale addresses waits for new ones.
     pub(super) wait_ms: u64,
 }
 
-/// One name and port.
+/// The state of one name and port.
 #[derive(Debug, Default)]
 pub(super) struct Host {
     /// The addresses in the resolver's order; empty until the name was resolved once.
@@ -32,41 +32,42 @@ pub(super) struct Host {
     resolved_ms: u64,
     /// Whether none of the addresses has accepted a connection since they were found.
     has_only_failed: bool,
-    /// When the name could not be resolved; `None` if it could since.
+    /// The time of the last failed resolution; `None` if a later resolution succeeded.
     failed_ms: Option<u64>,
-    /// When the last resolution began.
+    /// The time at which the last resolution began.
     began_ms: u64,
     /// The end of the resolution in progress.
     in_progress: Option<Done>,
-    /// Counts connections, so that each of several addresses gets its share.
+    /// Counts connections, so that the addresses take turns.
     turn: AtomicUsize,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Address {
     address: SocketAddr,
-    /// Set if the last connection attempt failed: the address is tried last; after this time one
-    /// connection tries it first.
+    /// Set if the last connection attempt failed. Until this time the address is tried last; after
+    /// it, one connection tries it first.
     failed_until_ms: Option<u64>,
 }
 
-/// What to do for a connection to a name.
+/// The next step of a connection to a name.
 #[derive(Clone, Debug)]
 pub(super) enum Step {
-    /// Try these addresses in turn. For the one that is due, see [`Host::take_due`].
+    /// Try these addresses, one after the other. `due` is an address that failed and may be tried
+    /// again: see [`Host::take_due`].
     Use { addresses: Vec<SocketAddr>, is_stale: bool, due: Option<SocketAddr> },
     /// Resolve the name.
     Resolve,
-    /// The name is being resolved: wait for the end, but at most until then if there are stale
+    /// Wait for the end of the resolution in progress, but only until `until_ms` if there are stale
     /// addresses.
     Wait { done: Done, until_ms: Option<u64> },
-    /// Give up: the name could not be resolved a moment ago.
+    /// Give up, because the name could not be resolved a moment ago.
     Refuse,
 }
 
 impl Terms {
-    /// The terms of a connection that begins now and is to be open at `deadline_ms`: half of the
-    /// time is for connecting.
+    /// Returns the terms of a connection that begins now and must be open at `deadline_ms`. It
+    /// waits for addresses for at most half of that time; the other half is for connecting.
     pub(super) fn of(settings: &ServerSettings, now_ms: u64, deadline_ms: u64) -> Terms {
         Terms {
             since_ms: now_ms,
@@ -78,8 +79,8 @@ impl Terms {
 }
 
 impl Host {
-    /// What to do now. Stale addresses are a substitute (RFC 8767 §5): connections wait for new
-    /// ones, and use the stale ones only if those cannot be had, or not in time.
+    /// Returns the next step of a connection. Stale addresses are only a substitute (RFC 8767 §5):
+    /// a connection uses them if the name cannot be resolved in time.
     pub(super) fn step(&self, terms: Terms, now_ms: u64) -> Step {
         let age_ms = now_ms.saturating_sub(self.resolved_ms);
         let is_known = !self.addresses.is_empty();
@@ -101,13 +102,15 @@ impl Host {
         Step::Wait { done: done.clone(), until_ms: has_stale.then_some(until_ms) }
     }
 
-    /// Addresses that all fail may be out of date.
+    /// Age up to which addresses are fresh. It is shorter if all addresses have failed, because
+    /// they may be out of date.
     fn fresh_ms(&self, terms: Terms) -> u64 {
         if self.has_only_failed { terms.fresh_ms.min(HOST_RETRY_MS) } else { terms.fresh_ms }
     }
 
-    /// Until when to wait if there are stale addresses. A connection does not wait for a resolver
-    /// that failed a moment ago, nor for one that has kept others waiting for long enough.
+    /// Returns the time until which a connection that has stale addresses waits for new ones. It
+    /// does not wait if a resolution failed a short time ago, nor for longer than [`HOST_WAIT_MS`]
+    /// after the resolution began.
     fn wait_until_ms(&self, terms: Terms, now_ms: u64) -> u64 {
         if self.has_failed_within(HOST_DOUBTED_MS, now_ms) {
             return now_ms;
@@ -126,8 +129,9 @@ impl Host {
         Step::Use { addresses: self.in_order(), is_stale, due }
     }
 
-    /// The addresses in rotation, but only among neighbours of the same family: the resolver chose
-    /// which family comes first (RFC 6724). Addresses that failed come last.
+    /// Returns the addresses in the order in which to try them. Addresses take turns only with
+    /// neighbours of the same family, because the resolver has chosen the order of families (RFC
+    /// 6724). Addresses that failed come last.
     fn in_order(&self) -> Vec<SocketAddr> {
         let of = |failed| self.addresses.iter().filter(move |one| one.has_failed() == failed);
         let mut ordered: Vec<SocketAddr> = of(false).map(|one| one.address).collect();
@@ -141,9 +145,9 @@ impl Host {
         ordered
     }
 
-    /// Makes the caller try the address first, although it failed; returns false if another
-    /// connection does so already: an address that does not answer costs the time of one connection
-    /// only.
+    /// Lets the caller try a failed address first, if the address is due. Returns false if it is
+    /// not due, for instance because another connection is trying it: an address that does not
+    /// answer should delay only one connection.
     pub(super) fn take_due(&mut self, address: SocketAddr, now_ms: u64) -> bool {
         let found = self.find_mut(address).filter(|one| one.is_due(now_ms));
         let is_due = found.is_some();
@@ -153,7 +157,7 @@ impl Host {
         is_due
     }
 
-    /// Notes that a resolution of the name begins; `done` is its end.
+    /// Records that a resolution of the name begins; `done` signals its end.
     pub(super) fn begin(&mut self, done: Done, now_ms: u64) {
         self.in_progress = Some(done);
         self.began_ms = now_ms;
@@ -164,12 +168,12 @@ impl Host {
         self.in_progress.is_some()
     }
 
-    /// When the present resolution began, or the last one.
+    /// Returns the time at which the last resolution began, which may still be in progress.
     pub(super) fn began_ms(&self) -> u64 {
         self.began_ms
     }
 
-    /// Notes the end of the resolution. A result without an address counts as an error.
+    /// Records the result of the resolution. A result without an address counts as a failure.
     pub(super) fn end(&mut self, found: &[SocketAddr], now_ms: u64) {
         self.in_progress = None;
         if found.is_empty() {
@@ -190,22 +194,25 @@ impl Host {
         self.failed_ms = None;
     }
 
-    /// Whether `tried` has all known addresses, and they were not yet known to fail.
+    /// Whether [`Host::give_up`] would change anything: `tried` has all known addresses, and these
+    /// are not yet recorded as failed.
     pub(super) fn can_give_up(&self, tried: &[SocketAddr]) -> bool {
         !self.has_only_failed && self.addresses.iter().all(|one| tried.contains(&one.address))
     }
 
-    /// Notes that all of these failed. If there are no others, the name is soon resolved again.
+    /// Records that all addresses in `tried` failed. If the name has no other address, it is
+    /// resolved again soon.
     pub(super) fn give_up(&mut self, tried: &[SocketAddr]) {
         self.has_only_failed |= self.can_give_up(tried);
     }
 
-    /// Whether [`Host::put_last`] would change the order. A single address is tried anyway.
+    /// Whether [`Host::put_last`] would change the order of the addresses.
     pub(super) fn can_put_last(&self, address: SocketAddr) -> bool {
         self.addresses.len() > 1 && self.find(address).is_some_and(|one| !one.has_failed())
     }
 
-    /// Notes that the address failed: it is tried last. Returns false if nothing changes.
+    /// Records that the address failed, so that it is tried last. Returns false if this changes
+    /// nothing.
     pub(super) fn put_last(&mut self, address: SocketAddr, now_ms: u64) -> bool {
         let can = self.can_put_last(address);
         if let Some(one) = self.find_mut(address).filter(|_| can) {
@@ -219,7 +226,7 @@ impl Host {
         self.find(address).is_some_and(|one| self.has_only_failed || one.has_failed())
     }
 
-    /// Notes that the address has accepted a connection.
+    /// Records that the address has accepted a connection.
     pub(super) fn put_back(&mut self, address: SocketAddr) {
         if let Some(one) = self.find_mut(address) {
             one.failed_until_ms = None;

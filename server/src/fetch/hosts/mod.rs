@@ -1,15 +1,18 @@
 //! The addresses of origins by name, in one table for all workers.
 //!
-//! `host.rs` keeps the addresses of one name and decides what to do next; `table.rs` shares them
-//! among workers behind a reader-biased lock; `resolve.rs` asks the system and waits.
+//! `host.rs` has the addresses of one name, and decides the next step of a connection. `table.rs`
+//! shares the names among workers, behind a reader-biased lock. `resolve.rs` calls the system's
+//! resolver, and waits for it.
 //!
 //! Invariants:
-//! - A name is resolved by one thread of the whole server at a time, and never on a worker's loop.
+//! - Names in the table are resolved by one thread of the whole server at a time, and never by the
+//!   event loop of a worker.
 //! - The lock is never held across a wait, nor while a name is resolved.
 //! - Stale addresses are used only after a failure or a wait (RFC 8767 §5).
-//! - Every resolution that begins ends in the table, even if its task or its thread dies; until
+//! - The end of every resolution is recorded in the table, even if its task or its thread dies.
+//! Until
 //!   then the name stays in the table.
-//! - A host that is an address never enters the table.
+//! - The table has no hosts that are IP addresses.
 
 mod host;
 mod resolve;

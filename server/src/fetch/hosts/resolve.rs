@@ -1,5 +1,5 @@
-//! From a name to addresses: look it up, and if need be let the system resolve it, or wait for the
-//! connection that does.
+//! Finds the addresses of a name: in the table, or by letting the system resolve the name, or by
+//! waiting for another connection that does.
 
 use std::fmt;
 use std::io;
@@ -22,24 +22,24 @@ use crate::worker::Worker;
 
 type Resolve = dyn Fn(&str, u16) -> io::Result<Vec<SocketAddr>> + Send + Sync;
 
-/// Finds the addresses of a name. It may block: it runs on threads that may block.
+/// Finds the addresses of a name. A resolver may block, because it runs on threads of its own.
 #[derive(Clone)]
 pub struct Resolver(Arc<Resolve>);
 
 impl Resolver {
-    /// A resolver that calls `resolve` with the name and the port of the addresses.
+    /// Creates a resolver that calls `resolve` with the name and with the port of the addresses.
     pub fn new(
         resolve: impl Fn(&str, u16) -> io::Result<Vec<SocketAddr>> + Send + Sync + 'static,
     ) -> Resolver {
         Resolver(Arc::new(resolve))
     }
 
-    /// The system's resolver, `getaddrinfo`. It does not tell how long its result holds.
+    /// The system's resolver, `getaddrinfo`. It does not say how long its result is valid.
     pub fn system() -> Resolver {
         Resolver::new(|host, port| Ok((host, port).to_socket_addrs()?.collect()))
     }
 
-    /// Returns at least one address.
+    /// Resolves the name to at least one address.
     fn resolve(&self, host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
         let found = (self.0)(host, port)?;
         if found.is_empty() {
@@ -55,11 +55,11 @@ impl fmt::Debug for Resolver {
     }
 }
 
-/// The addresses of an origin, in the order in which to try them.
+/// Returns the addresses of an origin, in the order in which to try them.
 ///
 /// # Errors
-/// [`Fault::OriginName`] if there are none, [`Fault::OriginConnectTimeout`] if the name is not
-/// resolved by `deadline_ms`.
+/// [`Fault::OriginName`] if the name cannot be resolved, [`Fault::OriginConnectTimeout`] if it is
+/// not resolved by `deadline_ms`.
 pub(in crate::fetch) async fn addresses(
     worker: &Rc<Worker>,
     origin: &OriginAddress,
@@ -89,7 +89,7 @@ pub(in crate::fetch) async fn addresses(
                 return Ok(addresses);
             }
             Step::Refuse => return Err(Fault::OriginName),
-            // Whether it ended or not, the next step finds new addresses or the stale ones.
+            // Whether the resolution has ended or not, the next step uses new or stale addresses.
             Step::Wait { done, until_ms: Some(ms) } => drop(wait(done, ms - now_ms).await),
             Step::Wait { done, until_ms: None } => wait(done, left_ms).await?,
             Step::Resolve => match worker.hosts.begin(&origin.authority, terms, now_ms) {
@@ -106,7 +106,7 @@ async fn wait(done: Done, limit_ms: u64) -> Result<(), Fault> {
     ended.map_err(|_| Fault::OriginConnectTimeout)
 }
 
-/// Resolves the name for this connection only.
+/// Resolves the name for this connection only, without the table.
 async fn resolve_apart(
     worker: &Rc<Worker>,
     origin: &OriginAddress,
@@ -120,7 +120,8 @@ async fn resolve_apart(
     })
 }
 
-/// Resolves the name on another thread for all waiters; continues even if they give up.
+/// Resolves the name on another thread, for all connections that wait. The resolution continues
+/// even if they give up.
 fn begin(worker: &Rc<Worker>, origin: &OriginAddress, terms: Terms, resolution: Resolution) {
     let (own, origin) = (Rc::clone(worker), origin.clone());
     worker.spawn(async move {
@@ -140,8 +141,8 @@ fn begin(worker: &Rc<Worker>, origin: &OriginAddress, terms: Terms, resolution: 
 }
 
 /// Resolves the name and calls `note` with the addresses (none after an error), both on a thread
-/// that may block. The thread holds its permit to the end, even if the waiters have given up: the
-/// system cannot stop a resolution.
+/// that may block. The thread holds its permit until it ends, even if the waiting connections give
+/// up, because a resolution cannot be cancelled.
 async fn resolve_on_a_thread(
     worker: &Worker,
     origin: &OriginAddress,
@@ -160,7 +161,8 @@ async fn resolve_on_a_thread(
     resolved.await.unwrap_or_else(|panicked| Err(panicked.into()))
 }
 
-/// Notes that an address of an origin failed: others of the same name are tried before it.
+/// Records that an address of an origin failed, so that other addresses of the name are tried
+/// before.
 pub(in crate::fetch) fn note_failed(worker: &Worker, origin: &OriginAddress, address: SocketAddr) {
     worker.count(Counter::OriginAddressErrors);
     if worker.hosts.put_last(&origin.authority, address, clock::monotonic_ms()) {
@@ -169,12 +171,13 @@ pub(in crate::fetch) fn note_failed(worker: &Worker, origin: &OriginAddress, add
     }
 }
 
-/// Notes that an address of an origin has accepted a connection.
+/// Records that an address of an origin has accepted a connection.
 pub(in crate::fetch) fn note_worked(worker: &Worker, origin: &OriginAddress, address: SocketAddr) {
     worker.hosts.put_back(&origin.authority, address);
 }
 
-/// Notes that all of these addresses of an origin failed: it may have others by now.
+/// Records that all addresses in `tried` failed. If the origin has no other, its name is resolved
+/// again soon.
 pub(in crate::fetch) fn note_all_failed(
     worker: &Worker,
     origin: &OriginAddress,

@@ -1,4 +1,4 @@
-//! The table of names, and the end of every resolution.
+//! The table of names with their addresses, and of resolutions in progress.
 
 use std::collections::{HashMap, HashSet};
 use std::net::SocketAddr;
@@ -20,8 +20,8 @@ pub(crate) struct Hosts {
     table: BravoRwLock<HashMap<Box<str>, Host>>,
 }
 
-/// Signals the end of a resolution to the connections that wait for it. The signal comes even if
-/// the resolving thread dies.
+/// A signal for the end of a resolution, on which connections wait. The signal is sent even if the
+/// resolving thread dies.
 #[derive(Clone, Debug)]
 pub(super) struct Done(watch::Receiver<()>);
 
@@ -30,36 +30,36 @@ pub(super) struct Done(watch::Receiver<()>);
 pub(super) enum ResolutionStart {
     /// The caller resolves the name.
     Own(Resolution),
-    /// Another connection resolves it already.
+    /// Another connection is already resolving the name, or has just resolved it.
     Another,
     /// The table is full of names that are being resolved.
     NoRoom,
 }
 
-/// A resolution of one name in progress. Its end is entered in the table even if it is dropped.
+/// A resolution in progress. Dropping it records a failed resolution in the table.
 #[derive(Debug)]
 pub(super) struct Resolution {
     hosts: Arc<Hosts>,
     authority: Box<str>,
-    /// Wakes the waiters when it is dropped, after the table has the result.
+    /// Wakes the waiting connections when it is dropped, after the result is in the table.
     _wake: watch::Sender<()>,
     has_ended: bool,
 }
 
 impl Hosts {
-    /// An empty table, which `resolver` fills.
+    /// Creates an empty table, whose names `resolver` resolves.
     pub(crate) fn new(resolver: Resolver) -> Hosts {
         Hosts { resolver, table: BravoRwLock::new(LockClass::Hosts, HashMap::new()) }
     }
 
-    /// The next step of a connection to `authority`.
+    /// Returns the next step of a connection to `authority`.
     pub(super) fn step(&self, authority: &str, terms: Terms, now_ms: u64) -> Step {
         let table = self.table.read();
         let host = table.get(authority);
         host.map_or(Step::Resolve, |host| host.step(terms, now_ms))
     }
 
-    /// Makes the caller resolve the name, unless another connection does so already.
+    /// Lets the caller resolve the name, unless another connection is already doing so.
     pub(super) fn begin(
         self: &Arc<Hosts>,
         authority: &str,
@@ -84,14 +84,14 @@ impl Hosts {
         ResolutionStart::Own(Resolution { hosts, authority, _wake: wake, has_ended: false })
     }
 
-    /// Notes that the address failed: it is tried last. Returns false if it is the only one, or was
-    /// last already.
+    /// Records that the address failed, so that it is tried last. Returns false if it is the only
+    /// address of the name, or was already recorded as failed.
     pub(super) fn put_last(&self, authority: &str, address: SocketAddr, now_ms: u64) -> bool {
         let can = |host: &Host| host.can_put_last(address);
         self.change(authority, can, |host| host.put_last(address, now_ms))
     }
 
-    /// Notes that the address has accepted a connection: it is not tried last any more.
+    /// Records that the address has accepted a connection, so that it is no longer tried last.
     pub(super) fn put_back(&self, authority: &str, address: SocketAddr) {
         let can = |host: &Host| host.can_put_back(address);
         self.change(authority, can, |host| {
@@ -100,14 +100,14 @@ impl Hosts {
         });
     }
 
-    /// Makes the caller try an address that is due; returns false if another connection does so
-    /// already.
+    /// Lets the caller try an address that is due; returns false if another connection is already
+    /// doing so.
     pub(super) fn take_due(&self, authority: &str, address: SocketAddr, now_ms: u64) -> bool {
         self.change(authority, |_| true, |host| host.take_due(address, now_ms))
     }
 
-    /// Notes that all of these addresses failed. If the name has no others, it is soon resolved
-    /// again.
+    /// Records that all addresses in `tried` failed. If the name has no other address, it is
+    /// resolved again soon.
     pub(super) fn give_up(&self, authority: &str, tried: &[SocketAddr]) {
         let can = |host: &Host| host.can_give_up(tried);
         self.change(authority, can, |host| {
@@ -116,8 +116,9 @@ impl Hosts {
         });
     }
 
-    /// Changes the entry of a name; returns false if nothing changes. If there is nothing to
-    /// change, takes the lock for reading only.
+    /// Changes the entry of a name, if `can` says that there is something to change; returns
+    /// whether the entry has changed. If there is nothing to change, takes the lock for reading
+    /// only.
     fn change(
         &self,
         authority: &str,
@@ -130,8 +131,8 @@ impl Hosts {
         self.table.write().get_mut(authority).is_some_and(change)
     }
 
-    /// Removes every name that is not an origin of these sites and is not being resolved. A request
-    /// that began with older settings may bring one back, until the next reload.
+    /// Removes every name that is not an origin of these sites, unless it is being resolved. A
+    /// request that began with older settings may insert such a name again, until the next reload.
     pub(crate) fn retain(&self, sites: &Sites) {
         let named: HashSet<&str> =
             sites.iter().map(|site| site.origin.authority.as_str()).collect();
@@ -147,9 +148,9 @@ impl Hosts {
     }
 }
 
-/// Makes room: removes a quarter of the names that are not being resolved, those whose last
-/// resolution began longest ago. A name that is in use is resolved again and again, so these are
-/// the names that are too old, then those that have not been used for longest.
+/// Removes a quarter of the names that are not being resolved: those whose last resolution began
+/// longest ago. A name in use is resolved again and again, so the removed names have probably not
+/// been used for the longest time.
 fn evict(table: &mut HashMap<Box<str>, Host>) {
     let idle = table.values().filter(|host| !host.is_being_resolved());
     let mut began: Vec<u64> = idle.map(Host::began_ms).collect();
@@ -162,7 +163,7 @@ fn evict(table: &mut HashMap<Box<str>, Host>) {
 }
 
 impl Resolution {
-    /// Notes the addresses that were found, and wakes the waiters.
+    /// Records the addresses that were found, and wakes the waiting connections.
     pub(super) fn end(mut self, found: &[SocketAddr], now_ms: u64) {
         self.note(found, now_ms);
     }
@@ -170,7 +171,7 @@ impl Resolution {
     fn note(&mut self, found: &[SocketAddr], now_ms: u64) {
         self.has_ended = true;
         let mut table = self.hosts.table.write();
-        // A name that is being resolved never leaves the table.
+        // The name is in the table: a name that is being resolved is never removed.
         if let Some(host) = table.get_mut(&self.authority) {
             host.end(found, now_ms);
         }
@@ -186,7 +187,7 @@ impl Drop for Resolution {
 }
 
 impl Done {
-    /// Waits for the end.
+    /// Waits for the end of the resolution.
     pub(super) async fn wait(mut self) {
         // Nothing is ever sent: dropping the sender signals the end.
         let _ = self.0.changed().await;

@@ -17,7 +17,7 @@ const TERMS: Terms =
 /// The terms of a name that is not resolved again within a test.
 const LONG: Terms = Terms { fresh_ms: 100 * ADDRESS_FAILED_MS, ..TERMS };
 
-/// When a resolution ended.
+/// The time at which a resolution ended.
 const T: u64 = 50_000;
 
 /// An IPv4 address for numbers up to 100, an IPv6 address for larger ones.
@@ -36,7 +36,7 @@ fn hosts() -> Arc<Hosts> {
     Arc::new(Hosts::new(Resolver::new(|_, _| unreachable!("these tests resolve by hand"))))
 }
 
-/// A step as a short text.
+/// Returns a short text for a step.
 fn show(step: &Step) -> String {
     match step {
         Step::Use { addresses, is_stale, due } => {
