@@ -1,9 +1,9 @@
-//! The send queue of a connection: heads that are written into it, and bodies that are sent from
-//! the memory they are in.
+//! The send queue of a connection. Heads are written into the queue; bodies are sent from the
+//! memory in which they already are.
 //!
-//! Responses are appended; a flush sends everything in as few writes as possible and removes the
-//! bytes that were sent. A short body is copied after its head: another piece would cost the kernel
-//! more than the copy ([`INLINE_BODY_BYTES_MAX`]).
+//! Responses are appended. A flush sends the whole queue in as few writes as possible, and removes
+//! the bytes that were sent. A short body is copied after its head, because a separate piece would
+//! cost the kernel more than the copy ([`INLINE_BODY_BYTES_MAX`]).
 
 use std::collections::VecDeque;
 use std::io::IoSlice;
@@ -13,26 +13,28 @@ use forebay_cache::{BodyHandle, Revoked, SendGuard};
 
 use crate::limits::{BUFFER_BYTES_KEPT_MAX, INLINE_BODY_BYTES_MAX, OUT_SLICES_MAX};
 
-/// Bytes to send, in order.
+/// The bytes that are still to be sent to a client, in order.
 #[derive(Debug, Default)]
 pub(crate) struct SendQueue {
-    /// Bytes written into the queue; `pieces` has their place among the other bytes to send.
+    /// Bytes that were written into the queue: heads and short bodies. `pieces` orders them among
+    /// the other bytes.
     text: Vec<u8>,
     pieces: VecDeque<Piece>,
-    /// Bytes of `text` that belong to a piece already, or have been sent.
+    /// Number of bytes at the start of `text` that belong to a piece, or have been sent.
     assigned: usize,
-    /// Bytes of body pieces, without those of stored bodies. Sent pieces count until the queue is
-    /// empty.
+    /// Total size of the pieces of bodies, without stored bodies. A piece that was sent still
+    /// counts until the queue is empty.
     body_bytes: usize,
+    /// Number of pieces that are parts of stored bodies.
     lent_count: usize,
 }
 
 /// The owner of the memory that a body's bytes are in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Lender {
-    /// The store, of a body that is arriving: the bytes are copied if the client makes us wait.
+    /// The store, for a growing record. The bytes are copied if a flush has to wait for the client.
     Store,
-    /// An origin's connection, which this connection keeps alive.
+    /// The connection to the origin, from which the body is streamed.
     Origin,
 }
 
@@ -44,9 +46,9 @@ enum Piece {
         end: usize,
     },
     Body(Bytes),
-    /// A part of a body that is arriving, charged to the store's share for growing records.
+    /// A part of a growing record. It counts against the store's share for growing records.
     Growing(Bytes),
-    /// A part of a stored body, which the store may want back.
+    /// A part of a stored body, which the store may revoke.
     Stored(BodyHandle),
 }
 
@@ -56,17 +58,18 @@ impl SendQueue {
         self.pieces.is_empty() && self.assigned == self.text.len()
     }
 
-    /// Bytes of memory that the queue holds; memory that the store has lent is not counted.
+    /// Size of the memory that the queue holds, without the memory of stored bodies.
     pub(crate) fn held_bytes(&self) -> usize {
         self.text.len() + self.body_bytes + self.pieces.len() * size_of::<Piece>()
     }
 
-    /// Lends the text: the caller appends to it and changes nothing before.
+    /// Returns the text of the queue, to which the caller may only append.
     pub(crate) fn text(&mut self) -> &mut Vec<u8> {
         &mut self.text
     }
 
-    /// Appends body bytes: a few are copied, more are sent from where they are.
+    /// Appends a piece of a body. A short piece is copied; a longer one is sent from its own
+    /// memory.
     pub(crate) fn push_body(&mut self, body: Bytes, lender: Lender) {
         if body.len() <= INLINE_BODY_BYTES_MAX {
             self.text.extend_from_slice(&body);
@@ -80,8 +83,8 @@ impl SendQueue {
         });
     }
 
-    /// Copies the pieces of bodies that are arriving: a slow client must not keep other responses
-    /// from being stored.
+    /// Copies the pieces of growing records out of the store's memory, so that a slow client does
+    /// not keep other responses from being stored.
     pub(crate) fn copy_growing(&mut self) {
         for piece in &mut self.pieces {
             if let Piece::Growing(body) = piece {
@@ -97,16 +100,16 @@ impl SendQueue {
         self.pieces.push_back(Piece::Stored(lent));
     }
 
-    /// Number of parts of stored bodies.
+    /// Returns the number of pieces that are parts of stored bodies.
     pub(crate) fn lent_count(&self) -> usize {
         self.lent_count
     }
 
-    /// Removes everything that was appended since `mark` was taken, none of which has been sent.
+    /// Removes all bytes that were appended after `mark`. None of them may have been sent.
     pub(crate) fn truncate(&mut self, mark: Mark) {
         self.assign_text();
         let is_inside = mark.pieces <= self.pieces.len() && mark.text <= self.text.len();
-        assert!(is_inside, "no byte after a mark is sent before the queue is truncated to it");
+        assert!(is_inside, "a queue is truncated only to a mark of which no later byte was sent");
         self.pieces.truncate(mark.pieces);
         self.lent_count = self.pieces.iter().filter(|piece| piece.is_lent()).count();
         self.text.truncate(mark.text);
@@ -114,7 +117,8 @@ impl SendQueue {
         self.body_bytes = mark.body_bytes;
     }
 
-    /// Marks the end of the queue, to come back to before the next flush.
+    /// Returns a mark of the current end of the queue, for [`SendQueue::truncate`]. It is valid
+    /// until the next flush.
     pub(crate) fn mark(&mut self) -> Mark {
         self.assign_text();
         Mark { pieces: self.pieces.len(), text: self.text.len(), body_bytes: self.body_bytes }
@@ -128,10 +132,11 @@ impl SendQueue {
         }
     }
 
-    /// Lends the next pieces for a vectored write; returns how many of `slices` were filled.
+    /// Fills `slices` with the next pieces, for a vectored write; returns the number of filled
+    /// slices.
     ///
     /// # Errors
-    /// The store has revoked one of them.
+    /// The store has revoked one of the pieces.
     pub(crate) fn slices<'a>(
         &'a mut self,
         reading: &'a SendGuard<'_>,
@@ -149,10 +154,10 @@ impl SendQueue {
         Ok(count)
     }
 
-    /// Removes the first `sent` bytes.
+    /// Removes the first `sent` bytes of the queue, which have been sent.
     pub(crate) fn consume(&mut self, mut sent: usize) {
         while sent > 0 {
-            let piece = self.pieces.front_mut().expect("no more bytes are sent than the queue has");
+            let piece = self.pieces.front_mut().expect("a write sends only bytes of the queue");
             if sent < piece.len() {
                 piece.advance(sent);
                 return;
@@ -162,13 +167,13 @@ impl SendQueue {
             self.pieces.pop_front();
         }
         if self.is_empty() {
-            debug_assert_eq!(self.lent_count, 0, "an empty queue holds nothing that was lent");
+            debug_assert_eq!(self.lent_count, 0, "an empty queue has no handle on a stored body");
             self.text.clear();
             (self.assigned, self.body_bytes) = (0, 0);
         }
     }
 
-    /// Drops everything, and frees memory beyond the needs of a usual response.
+    /// Removes all bytes, and frees memory that a usual response does not need.
     pub(crate) fn reset(&mut self) {
         self.pieces.clear();
         self.pieces.shrink_to(OUT_SLICES_MAX);
@@ -180,7 +185,7 @@ impl SendQueue {
     }
 }
 
-/// See [`SendQueue::mark`].
+/// A position in a send queue; see [`SendQueue::mark`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Mark {
     pieces: usize,

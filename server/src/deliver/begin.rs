@@ -9,7 +9,8 @@ use crate::response::{GrowingResponse, Response, StreamedResponse};
 use crate::send_queue::SendQueue;
 use crate::transaction::Transaction;
 
-/// A delivery whose first part is in the send queue, with its remaining part.
+/// A delivery of which the part that needs no wait is in the send queue; the variant has the
+/// remaining part.
 pub(super) enum BegunDelivery<'t> {
     Queued(Delivered),
     Long(Delivered, LongBodyPart),
@@ -25,7 +26,7 @@ pub(super) fn begin<'t>(
 ) -> BegunDelivery<'t> {
     match response {
         Response::Stored(hit) => {
-            // Drops the hit: no record is pinned while the client is waited for.
+            // This drops the hit, so that no record is pinned while the task waits for the client.
             let (delivered, long) = queue_stored(transaction, queue, hit);
             match long {
                 None => BegunDelivery::Queued(delivered),

@@ -1,4 +1,5 @@
-//! Pieces of a body, each in a chunk of its own if the body is chunked (RFC 9112 §7.1).
+//! Appends pieces of a body to the send queue, each as a chunk if the body is chunked (RFC 9112
+//! §7.1).
 
 use bytes::Bytes;
 use forebay_cache::BodyHandle;

@@ -1,7 +1,7 @@
 //! A response that is being stored, sent to the client as it arrives.
 //!
-//! A client that makes us wait holds none of the memory for growing records: the parts that are
-//! queued for it are copied, and the client gets the others from the stored record.
+//! A slow client does not hold the memory of the growing record. When a flush has to wait for the
+//! client, the parts that are queued for it are copied; it gets later parts from the stored record.
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
@@ -30,7 +30,7 @@ use crate::transaction::Transaction;
 /// Sends the growing record to its end.
 ///
 /// # Errors
-/// The fetch broke off, or the client is gone or too slow.
+/// The origin's response broke off, or the client is gone or too slow.
 pub(super) async fn deliver_growing(
     transaction: &mut Transaction<'_>,
     queue: &mut SendQueue,
@@ -110,7 +110,8 @@ async fn read_or_flush(
     Ok(poll_fn(|cx| reader.poll_fragments(cx, READ_BYTES_MAX, fragments)).await)
 }
 
-/// Flushes. While the flush waits, the store holds nothing for this reader.
+/// Runs a flush. If the flush has to wait, the reader steps aside, so that the store keeps no bytes
+/// for it.
 async fn flush_aside<T>(reader: &BodyReader, flush: impl Future<Output = T>) -> T {
     let mut flush = pin!(flush);
     if let Some(flushed) = poll_once(flush.as_mut()).await {

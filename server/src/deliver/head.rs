@@ -10,7 +10,7 @@ use super::Delivered;
 use crate::parse::ResponseForm;
 use crate::transaction::Transaction;
 
-/// The context of a response head: everything that the head depends on beside the response.
+/// The context of a response head: the data, besides the response, on which the head depends.
 #[derive(Clone, Copy)]
 pub(super) struct HeadContext<'a> {
     pub(super) form: ResponseForm,
@@ -21,22 +21,22 @@ pub(super) struct HeadContext<'a> {
 }
 
 impl<'a> HeadContext<'a> {
-    /// The context of a transaction's response.
+    /// Returns the context of a transaction's response.
     #[inline]
     pub(super) fn of(transaction: &'a Transaction<'a>) -> HeadContext<'a> {
         let (form, cache_status) = (transaction.form(), &transaction.cache_status);
         HeadContext { form, cache_status, transaction: Some(transaction) }
     }
 
-    /// The context of a response of this server's own. The response does not wait for the request's
-    /// body, so the connection ends if a part of that body is unread.
+    /// Returns the context of a response of this server's own. Such a response does not wait for
+    /// the request's body, so the connection ends if a part of that body is unread.
     pub(super) fn of_synthetic(transaction: &'a Transaction<'a>) -> HeadContext<'a> {
         let mut context = HeadContext::of(transaction);
         context.form.keep_alive &= !transaction.has_unread_body;
         context
     }
 
-    /// The context of a response to a request that could not be parsed.
+    /// Returns the context of a response to a request that could not be parsed.
     pub(super) fn without_transaction(form: ResponseForm) -> HeadContext<'a> {
         HeadContext { form, cache_status: &CacheStatus::REFUSED, transaction: None }
     }
@@ -46,10 +46,10 @@ impl<'a> HeadContext<'a> {
 #[derive(Clone, Copy)]
 pub(super) struct Head<'a> {
     pub(super) status: u16,
-    /// Field lines as they go on the wire.
+    /// Field lines in the form in which they are sent.
     pub(super) block: &'a [u8],
     pub(super) age: Option<u32>,
-    /// How the body of this response is framed; for HEAD, the body of the GET that it stands for.
+    /// The framing of the body. For HEAD, it is the framing that the response to GET would have.
     pub(super) framing: BodyFraming,
 }
 
@@ -64,7 +64,7 @@ pub(super) struct SyntheticMessage<'a> {
 /// A head that has been written.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct WrittenHead {
-    /// The status as rules left it.
+    /// The status after changes by rules.
     pub(super) status: u16,
     /// Whether the connection stays open.
     pub(super) keep_alive: bool,
@@ -131,8 +131,8 @@ impl SyntheticMessage<'_> {
 }
 
 impl HeadContext<'_> {
-    /// Appends the last fields, then runs rules on the head. Returns the status, and the body of a
-    /// response of this server's own, as rules left them.
+    /// Appends the last fields, then runs rules on the head. Returns the status after changes by
+    /// rules, and the body that rules set for a response of this server's own.
     fn end_head(
         &self,
         text: &mut Vec<u8>,
@@ -150,8 +150,8 @@ impl HeadContext<'_> {
     }
 }
 
-/// Writes the fields that frame the body; returns false if only the end of the connection can end
-/// the body.
+/// Writes the fields that frame the body. Returns whether the connection stays open; it does not if
+/// only its end can end the body.
 fn write_framing(text: &mut Vec<u8>, framing: BodyFraming, form: ResponseForm) -> bool {
     match framing {
         BodyFraming::None => form.keep_alive,
@@ -169,12 +169,13 @@ fn write_framing(text: &mut Vec<u8>, framing: BodyFraming, form: ResponseForm) -
     }
 }
 
-/// Whether the client can take chunks; HTTP/1.0 has none (RFC 9112 §6.1).
+/// Whether the client understands chunks. HTTP/1.0 has none (RFC 9112 §6.1).
 pub(super) fn can_chunk(form: ResponseForm) -> bool {
     form.version == Version::Http11
 }
 
-/// RFC 9112 §9.3: persistence is the default in HTTP/1.1 and has to be stated in HTTP/1.0.
+/// Writes the Connection field where it is needed. RFC 9112 §9.3: persistence is the default in
+/// HTTP/1.1, and has to be stated in HTTP/1.0.
 fn write_connection(text: &mut Vec<u8>, version: Version, keep_alive: bool) {
     match (version, keep_alive) {
         (Version::Http11, true) | (Version::Http10, false) => {}

@@ -1,8 +1,8 @@
-//! A long stored body: fragments, each of which is pinned when its turn has come.
+//! A long stored body: fragments, each of which is pinned shortly before it is sent.
 //!
-//! A client may take long for the body, and the store may need the room, so few fragments are
-//! pinned at a time. If a fragment has left the store before its turn, the origin is asked for it
-//! and for everything after it.
+//! A client may read the body slowly, and the store may need the memory, so only a few fragments
+//! are pinned at a time. If a fragment has been evicted before its turn, the origin is asked for
+//! that fragment and for the rest of the body.
 
 use std::ops::Range;
 
@@ -18,15 +18,15 @@ use crate::limits::LENT_FRAGMENTS_MAX;
 use crate::send_queue::{Lender, SendQueue};
 use crate::transaction::Transaction;
 
-/// A part of a long body, whose head is in the queue.
+/// A part of a long body that is still to be sent. The head of the response is in the queue.
 pub(super) struct LongBodyPart {
     pub(super) long: LongBody,
     pub(super) part: Range<u64>,
-    /// Whether it is sent in chunks, because its length was unknown at the start.
+    /// Whether the body is sent in chunks, because its length was unknown at the start.
     pub(super) is_chunked: bool,
 }
 
-/// Sends the part; the end of it stays in the queue.
+/// Sends a part of a body. The last bytes stay in the queue.
 ///
 /// # Errors
 /// A fragment is gone and the origin cannot replace it, or the client is gone or too slow.
@@ -54,10 +54,10 @@ pub(super) async fn deliver_long(
     Ok(())
 }
 
-/// The rest of the body is in neither the store nor the origin.
+/// The error if neither the store nor the origin has the remaining part of the body.
 const CUT: DeliverError = DeliverError::Midway(Fault::HitCut);
 
-/// Sends the missing part of a body, which the origin still has; the end of it stays in the queue.
+/// Gets the missing part of a body from the origin, and sends it. The last bytes stay in the queue.
 async fn deliver_rest(
     transaction: &Transaction<'_>,
     queue: &mut SendQueue,
@@ -68,7 +68,8 @@ async fn deliver_rest(
     if transaction.tag.is_empty() {
         return Err(CUT);
     }
-    // Queued parts must neither wait for the origin, nor pin memory of the store until it answers.
+    // The queue is flushed first, because queued parts must neither wait for the origin nor pin
+    // memory of the store until the origin answers.
     client.flush(queue).await.map_err(DeliverError::Midway)?;
     let mut body = resume(transaction, &missing).await.ok_or(CUT)?;
     client.worker.count(Counter::HitsContinued);

@@ -1,8 +1,8 @@
-//! Step seven: the response goes to the client.
+//! Step seven: sends the response to the client.
 //!
-//! Only this step writes to clients. [`deliver`] takes a [`Response`], whatever it is made of, and
-//! leaves the end of it in the send queue, so that the responses to several requests that arrived
-//! together leave in one write.
+//! Only this step appends to a client's send queue. [`deliver`] takes a [`Response`] of any kind,
+//! and leaves its last bytes in the queue, so that the responses to several requests that arrived
+//! together are sent in one write.
 
 mod begin;
 mod chunks;
@@ -33,7 +33,7 @@ use long::deliver_long;
 use streamed::deliver_streamed;
 use synthetic::queue_synthetic;
 
-/// A response that was sent, or whose end is in the send queue.
+/// The facts of a response that was sent, or whose last bytes are in the send queue.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Delivered {
     pub(crate) status: u16,
@@ -42,17 +42,17 @@ pub(crate) struct Delivered {
     pub(crate) keep_alive: bool,
 }
 
-/// Why a response is not whole.
+/// The reason that a response was not sent whole.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum DeliverError {
-    /// None of it has been sent: another response can take its place.
+    /// No byte of the response has been sent, so another response can be sent instead.
     Before(Fault),
-    /// A part of it has been sent: the connection must be reset.
+    /// A part of the response has been sent, so the connection must be reset.
     Midway(Fault),
 }
 
-/// Sends a response; the end of it stays in the queue. The call itself queues the part that needs
-/// no wait; only the rest is moved into the future.
+/// Sends a response; its last bytes stay in the queue. The call itself queues the part that needs
+/// no wait, so that the returned future is small: it has only the remaining part.
 ///
 /// # Errors
 /// The client is gone or too slow, or the rest of the response cannot be obtained.
@@ -80,11 +80,11 @@ pub(crate) fn deliver<'a>(
     }
 }
 
-/// Asserts that a whole body has as many bytes as its framing announces. With fewer, the client
-/// would take the next response for the end of this one.
+/// Asserts that a whole body has as many bytes as its framing announces. If it had fewer, the
+/// client would take the next response for the end of this body.
 fn assert_whole(framing: BodyFraming, delivered: &Delivered) {
     if let BodyFraming::Length(length) = framing {
-        assert_eq!(delivered.body_bytes, length, "a whole body has the announced length");
+        assert_eq!(delivered.body_bytes, length, "a whole body has the length in its head");
     }
 }
 

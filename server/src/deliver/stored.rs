@@ -1,4 +1,4 @@
-//! A stored response on its way to the client: whole, a range of it, or 304.
+//! Sends a stored response: the whole response, a range of it, or a 304.
 
 use std::ops::Range;
 
@@ -16,8 +16,8 @@ use crate::lookup::{Hit, SelectedPart, write_strong_tag};
 use crate::send_queue::SendQueue;
 use crate::transaction::Transaction;
 
-/// Appends the response without a long body, of which the selected part is returned. Drops the hit:
-/// the queue has a handle on the body, or the fragments are pinned later.
+/// Appends the response, except for a long body, whose selected part is returned. Drops the hit:
+/// the queue has a copy of the body or a handle on it, and fragments are pinned later.
 pub(super) fn queue_stored(
     transaction: &mut Transaction<'_>,
     queue: &mut SendQueue,
@@ -37,7 +37,7 @@ pub(super) fn queue_stored(
         RangeDecision::Part { .. } => 206,
         RangeDecision::Unsatisfiable => 416,
     };
-    // A 416 is not a copy of the stored response, and a cache in front of us must not store it.
+    // A 416 is not a copy of the stored response, so a cache before this server must not store it.
     let block = if status == 416 { b"cache-control: no-store\r\n" } else { block };
     let framing = body_framing(status, count);
     let head = Head { status, block, age: Some(hit.age), framing };
@@ -64,12 +64,12 @@ pub(super) fn queue_stored(
     }
 }
 
-/// 204 has no body and no Content-Length (RFC 9110 §8.6).
+/// Returns the framing of a body. A 204 has no body and no Content-Length (RFC 9110 §8.6).
 fn body_framing(status: u16, bytes: u64) -> BodyFraming {
     if status == 204 { BodyFraming::None } else { BodyFraming::Length(bytes) }
 }
 
-/// Queues a copy of a short body, or a handle on a longer one.
+/// Queues a copy of a short body, or a handle on a longer body.
 fn queue_body(
     transaction: &Transaction<'_>,
     queue: &mut SendQueue,

@@ -17,7 +17,8 @@ use crate::response::StreamedResponse;
 use crate::send_queue::{Lender, SendQueue};
 use crate::transaction::Transaction;
 
-/// Sends the response to its end, while the rest of the request's body goes to the origin.
+/// Sends the response to its end, while the remaining part of the request's body is sent to the
+/// origin.
 ///
 /// # Errors
 /// See [`stream`].
@@ -30,23 +31,23 @@ pub(super) async fn deliver_streamed(
     let Some(mut upload) = upload else {
         return stream(transaction, queue, answer, true).await;
     };
-    // A client that is still sending is told now that the connection ends: bytes of its body that
-    // are never read would be taken for the next request.
+    // If the client is still sending, the head says that the connection ends, because bytes of the
+    // body that are never read would be taken for the next request.
     let may_persist = upload.is_whole();
     let delivered = upload.beside(stream(transaction, queue, answer, may_persist)).await?;
-    // The response may have come before the body was read.
+    // The response may have ended before the body was read.
     transaction.has_unread_body = !upload.is_whole();
     Ok(delivered)
 }
 
 /// Sends the response to its end.
 ///
-/// A piece is sent only once the origin's next piece, end or fault is known or has to be waited
-/// for: a response that turns out broken in the same read is not sent at all.
+/// The last piece that arrived is held back until the origin's next piece, end or fault is known,
+/// or until waiting is necessary. So a response that turns out broken in the same read is not sent.
 ///
 /// # Errors
-/// The origin's response is not whole; or the client is gone, too slow, or stalled while another
-/// request waited for the connection to the origin.
+/// The origin's response is not whole; or the client is gone, is too slow, or stalled while another
+/// request waited for a connection to the origin.
 async fn stream(
     transaction: &Transaction<'_>,
     queue: &mut SendQueue,
@@ -61,7 +62,7 @@ async fn stream(
     let block = answer.head.block.bytes();
     let head = Head { status: answer.head.status, block, age: None, framing };
     let WrittenHead { status, keep_alive } = head.write_with(&context, queue.text(), |text| {
-        // A recipient with a clock adds the Date that is missing (RFC 9110 §6.6.1).
+        // A recipient that has a clock adds a missing Date (RFC 9110 §6.6.1).
         if !answer.head.block.fields().contains(FieldId::Date) {
             write::date_field(text, &write_date(answer.response_time));
         }
@@ -96,13 +97,13 @@ async fn stream(
     }
 }
 
-/// The framing towards the client: a known length, otherwise chunks.
+/// Returns the framing of the response to the client: a known length, otherwise chunks.
 fn framing(answer: &OriginAnswer) -> BodyFraming {
     if answer.head.status == 204 {
         return BodyFraming::None;
     }
     match (answer.head.framing, answer.head.content_length) {
-        // For HEAD and 304 the length is that of the GET; a body does not follow.
+        // For HEAD and 304, the length is the one of the response to GET; no body follows.
         (BodyFraming::None, Some(length)) => BodyFraming::Length(length),
         (BodyFraming::None, None) => BodyFraming::None,
         (BodyFraming::Length(length), _) => BodyFraming::Length(length),
@@ -110,7 +111,8 @@ fn framing(answer: &OriginAnswer) -> BodyFraming {
     }
 }
 
-/// Waits for the origin's next piece; if it is not there yet, flushes the queue first.
+/// Waits for the origin's next piece. If the piece has not arrived yet, flushes the queue first and
+/// sets `begun`.
 pub(super) async fn next_or_flush(
     client: &Client,
     queue: &mut SendQueue,

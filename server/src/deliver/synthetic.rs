@@ -28,7 +28,7 @@ pub(super) fn queue_synthetic(
     }
 }
 
-/// Writes the fault's status, and one sentence with the reason.
+/// Writes an error response: the status of the fault, and the reason as body.
 fn write_fault(context: &HeadContext<'_>, text: &mut Vec<u8>, fault: Fault) -> Delivered {
     let mut context = *context;
     context.form.keep_alive &= !fault.closes();
@@ -53,8 +53,8 @@ fn write_options(context: &HeadContext<'_>, text: &mut Vec<u8>) -> Delivered {
     Delivered { status, body_bytes: 0, keep_alive }
 }
 
-/// Answers PURGE with the number of purged responses. If there were none, the status is the same:
-/// nothing is left either way.
+/// Answers PURGE with the number of purged responses. The status is 200 even if there were none,
+/// because the response is no longer stored in either case.
 fn write_purged(context: &HeadContext<'_>, text: &mut Vec<u8>, purged: &PurgeResult) -> Delivered {
     let body = format!("{{\"purged\":{},\"fetches\":{}}}\n", purged.records, purged.flights);
     let message = SyntheticMessage {
