@@ -131,7 +131,7 @@ impl<'t> Transaction<'t> {
     /// Writes the key of the request.
     pub(crate) fn write_key(&mut self) {
         let site = self.route().site;
-        let buffer = self.unused.key.take().expect("a key is written once");
+        let buffer = self.unused.key.take().expect("the key of a request is written once");
         let target = &self.request.target;
         write_key(buffer, site, target.authority, target.path_query);
         self.key = buffer;
@@ -161,7 +161,7 @@ impl<'t> Transaction<'t> {
     /// # Errors
     /// [`Fault::RequestBodyTooLarge`]
     pub(crate) fn take_body(&mut self) -> Result<RequestBody<'t>, Fault> {
-        let input = self.unused.body.take().expect("a body is taken once");
+        let input = self.unused.body.take().expect("the body of a request is taken once");
         RequestBody::new(&self.request, self.config.server.body_bytes_max, input)
     }
 
@@ -201,7 +201,7 @@ impl<'t> Transaction<'t> {
             Hook::ReadRequest => self.unused.pre_remap.take(),
             _ => self.unused.post_remap.take(),
         };
-        let text = text.expect("each of the two hooks runs once");
+        let text = text.expect("each request hook runs once for a request");
         let version = self.request.form.version;
         match self.hook_context().run_on_request(hook, version, text)? {
             RuledRequest::Same => {}
