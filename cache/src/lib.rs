@@ -1,8 +1,8 @@
 //! The store: a bounded map from keys to records, in a region of memory that threads and processes
 //! share.
 //!
-//! It knows no HTTP: a key is bytes, a head is bytes, a body is fragments. It has no clock (time is
-//! an argument) and no runtime (a task that waits leaves a `Waker`).
+//! The store knows no HTTP: a key is bytes, a head is bytes, a body is fragments. It has no clock
+//! (time is an argument) and no runtime (a task that waits leaves a `Waker`).
 //!
 //! [`StoreWorker::lookup`] looks up a record. A caller that finds none calls
 //! [`StoreWorker::collapse`]: one caller becomes the [`Leader`] and fetches, all others become
@@ -23,14 +23,15 @@
 //! | `tool/` | reading and checking a store from outside |
 //!
 //! Invariants:
-//! - The store never holds more than its budget: the region has a fixed size, and so have the
-//!   shares for growing records and for copies.
-//! - A lookup finds no other key's record, and none that was purged before it began.
+//! - The store never uses more memory than its budget: the region, the share for growing records
+//!   and the share for copies each have a fixed size.
+//! - A lookup never returns the record of another key, nor a record that was purged before the
+//!   lookup began.
 //! - The bytes of a body handle neither move nor change while a send guard exists.
-//! - Unsafe code is in `segment/`, `index/`, and in the files of `store/` that keep their
-//!   contracts.
+//! - Unsafe code is in `segment/`, in `index/`, in `key_index/maps.rs`, and in the files of
+//!   `store/` that call unsafe functions of these.
 //!
-//! Under `--cfg loom` only the protocols are compiled.
+//! Under `--cfg loom`, only the protocols between threads are compiled.
 #![deny(unsafe_code)]
 
 #[cfg(not(loom))]

@@ -12,8 +12,8 @@ use super::table::{Index, PinFailure};
 use super::word::{IndexWord, WordState};
 
 impl<W: Words, R: Records> Index<W, R> {
-    /// Removes all records of a key that were there when the call began, also those that are not
-    /// live yet. Returns their number.
+    /// Removes all records of a key that were in the index when the call began, including those
+    /// that are not live yet. Returns the number of removed records.
     ///
     /// A concurrent insert may publish its record in a slot that this call has already passed. So a
     /// purge announces itself before it calls this.
@@ -26,7 +26,8 @@ impl<W: Words, R: Records> Index<W, R> {
     }
 
     /// Removes those records of a key for which `goes` returns true. If a record moves or becomes
-    /// live before its word is removed, `goes` is called again.
+    /// live before its word is removed, `goes` is called again. Returns the number of removed
+    /// records.
     pub fn remove_if<P: Words>(
         &self,
         row: &PinRow<P>,
@@ -40,7 +41,8 @@ impl<W: Words, R: Records> Index<W, R> {
         slots.filter(|slot| self.remove_at(row, *slot, is_wanted, &mut matches)).count()
     }
 
-    /// Removes all matching records of some buckets, and all damaged words.
+    /// Removes all records of these buckets for which `matches` returns true, and all words that
+    /// name a location in no segment. Returns the number of removed records.
     pub fn remove_where<P: Words>(
         &self,
         row: &PinRow<P>,
@@ -51,27 +53,28 @@ impl<W: Words, R: Records> Index<W, R> {
         slots.filter(|slot| self.remove_at(row, *slot, |_| true, &mut matches)).count()
     }
 
-    /// Removes the word of a record that was found, if it still names this record.
+    /// Removes the word of a hit, if the word still names the same record. Returns whether it did.
     pub fn remove_hit(&self, hit: &IndexHit<'_>) -> bool {
         self.swap(hit.slot, hit.word, |_| IndexWord::EMPTY, Relaxed)
     }
 
-    /// Removes the word that names exactly this location, in any state, and returns it. For the
-    /// reclaimer of the segment, which knows the hash of each record. It needs no pin, since no
-    /// other thread can reuse the segment. No word names the location afterwards.
+    /// Removes the word that names exactly this location, live or unchecked, and returns the word.
+    /// For the reclaimer of the segment, which knows the hash of each record, and needs no pin,
+    /// since no other thread can reuse the segment. Afterwards no word names the location.
     pub fn remove_location(&self, hash: KeyHash, location: u32) -> Option<IndexWord> {
         let fingerprint = hash.fingerprint();
         self.slots(hash).find_map(|slot| {
             let word = self.load_hint(slot);
             let is_it = word.is_of(fingerprint) && word.location() == location;
-            // A word of a sealed segment only changes its use count, or is removed.
+            // A word that names a record of a sealed segment changes only in its use count, until
+            // it is removed or replaced.
             (is_it && self.swap(slot, word, |_| IndexWord::EMPTY, Relaxed)).then_some(word)
         })
     }
 
-    /// Removes all words of some buckets that name a location of the segment, whatever their other
-    /// bits are, and calls `gone` with each location. For the reclaimer of the segment, like
-    /// [`remove_location`](Index::remove_location).
+    /// Removes all words of these buckets that name a location for which `is_there` returns true,
+    /// whatever their fingerprints are, and calls `gone` with each location. Like
+    /// [`remove_location`](Index::remove_location), this is for the reclaimer of the segment.
     pub fn remove_locations(
         &self,
         buckets: Range<usize>,
@@ -95,7 +98,8 @@ impl<W: Words, R: Records> Index<W, R> {
     /// the word was removed or replaced before; then no word names the copy. The segment of the
     /// copy stays open until this has returned.
     ///
-    /// Sequence and size stay the same, so no second look is needed.
+    /// The copy has the same sequence and size as the record, so no search for other records of the
+    /// key is needed.
     pub fn move_to(&self, hit: &IndexHit<'_>, location: u32, uses: u8) -> bool {
         // ORDER: pairs with the acquire in `pin_word`: the copy is whole.
         let order = release("index.move");
@@ -104,7 +108,7 @@ impl<W: Words, R: Records> Index<W, R> {
     }
 
     /// Removes the word in a slot if the word is wanted and its record matches. If the word has
-    /// changed it is loaded again, so a record that has moved or become live goes too.
+    /// changed, it is loaded again. So a record that has moved or become live is removed too.
     fn remove_at<P: Words>(
         &self,
         row: &PinRow<P>,

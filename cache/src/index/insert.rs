@@ -1,4 +1,5 @@
-//! Inserting: publish unchecked, make live, look for other records of the key.
+//! Inserting a record: its word is published unchecked, then made live; then other records of the
+//! key are searched for.
 
 use std::cmp::Reverse;
 
@@ -11,12 +12,12 @@ use super::records::{IndexHit, PinnedLocation, Records, RemovalReason};
 use super::table::{BUCKET_WORDS, Index, PinFailure};
 use super::word::{IndexWord, WordState};
 
-/// The most attempts of an insert. An attempt fails if another thread is faster to change one of
-/// the same sixteen words. This many failures in a row mean damage. The insert then gives up, which
-/// does no harm.
+/// The largest number of attempts of an insert. An attempt fails if another thread changes the
+/// chosen word first. So many failures in a row mean that the index is damaged; the insert then
+/// returns [`InsertError::Full`].
 const ATTEMPTS_MAX: usize = 64;
 
-/// A record to be named by the index.
+/// A record that is to be inserted into the index.
 #[derive(Clone, Copy, Debug)]
 pub struct InsertRequest {
     /// The location of the record, in units of 64 bytes.
@@ -27,10 +28,10 @@ pub struct InsertRequest {
     pub sequence: u64,
 }
 
-/// A record whose word is published, but not live. Its publisher makes it live or withdraws it, and
-/// keeps its segment open until then.
+/// A record whose word is published, but not live. Its publisher makes the word live or withdraws
+/// it, and keeps the record's segment open until then.
 #[derive(Debug)]
-#[must_use = "an unchecked word takes room and is never found"]
+#[must_use = "an unchecked word occupies a slot, and no lookup finds its record"]
 pub struct UncheckedWord {
     own: PublishedWord,
 }
@@ -40,7 +41,8 @@ pub struct UncheckedWord {
 pub enum InsertError {
     /// A live record of the key has a higher sequence.
     Outdated,
-    /// Both buckets are full, and no word may be evicted.
+    /// Both buckets are full and no word may be evicted, or other threads were faster at each
+    /// attempt.
     Full,
 }
 
@@ -67,11 +69,12 @@ impl InsertRequest {
 }
 
 impl<W: Words, R: Records> Index<W, R> {
-    /// Publishes a record so that lookups do not find it yet. It takes the slot of a record of the
-    /// key with a lower sequence, else an empty slot, else the slot of a record with few uses.
+    /// Publishes a record so that lookups do not find it yet. Its word is written into the slot of
+    /// a record of the key with a lower sequence, else into an empty slot, else into the slot of a
+    /// record with few uses.
     ///
-    /// The caller then checks for purges that are newer than the number noted for the record, and
-    /// calls [`make_live`](Index::make_live) or [`withdraw`](Index::withdraw).
+    /// The caller then checks for purges that began after the record's fetch, and calls
+    /// [`make_live`](Index::make_live) or [`withdraw`](Index::withdraw).
     ///
     /// # Errors
     /// [`InsertError`]; then the index is unchanged, and no word names the record.
@@ -113,12 +116,12 @@ impl<W: Words, R: Records> Index<W, R> {
         self.swap_exactly(slot, word, IndexWord::EMPTY, Relaxed)
     }
 
-    /// Replaces a record that was found by one that is derived from it (a new head for the same
-    /// body). If the old record was removed before, the new one does not appear. Returns whether
-    /// the new record is in the index now.
+    /// Replaces a record that was found by a record that is derived from it (a new head for the
+    /// same body). If the word of the old record was removed or changed before, the new record is
+    /// not published. Returns whether the new record is in the index now.
     ///
-    /// The new record has a higher sequence and the same key; it takes over the use count. Its
-    /// segment stays open until this has returned.
+    /// The new record has a higher sequence and the same key, and it takes over the use count. Its
+    /// segment stays open until this call has returned.
     pub fn replace<P: Words>(
         &self,
         row: &PinRow<P>,
@@ -143,8 +146,9 @@ impl<W: Words, R: Records> Index<W, R> {
         )
     }
 
-    /// Removes the lower of two live records of a key, for a record whose publisher died before its
-    /// second look. Returns whether the given record is still in the index.
+    /// Removes the record with the lower sequence if a key has two live records, as after the death
+    /// of a publisher that had made its record live and not yet searched for others. Returns
+    /// whether the record of `hit` is still in the index.
     pub fn resolve_duplicates<P: Words>(
         &self,
         row: &PinRow<P>,
@@ -155,11 +159,13 @@ impl<W: Words, R: Records> Index<W, R> {
         self.look_again(row, key, PublishedWord { slot: hit.slot, word: hit.word, sequence })
     }
 
-    /// The first half of [`make_live`](Index::make_live): makes the word live.
+    /// The first half of [`make_live`](Index::make_live): makes the word live. `None` if another
+    /// thread has removed or replaced the word.
     pub(super) fn go_live(&self, unchecked: UncheckedWord) -> Option<PublishedWord> {
         let PublishedWord { slot, word, sequence } = unchecked.own;
         let live = word.with_state(WordState::Live);
-        // `Relaxed` is enough: a read-modify-write continues the release of the one that published.
+        // `Relaxed` is enough: a read-modify-write continues the release sequence of the
+        // publication.
         self.swap_exactly(slot, word, live, Relaxed).then_some(PublishedWord {
             slot,
             word: live,
@@ -188,8 +194,8 @@ impl<W: Words, R: Records> Index<W, R> {
         Ok(self.evict(row, (slot, victim), own.word).then_some(slot))
     }
 
-    /// Swaps the own word for the word in its slot, if that names a record of the same key with a
-    /// lower sequence.
+    /// Writes the own word into its slot if the slot's word names a record of the same key with a
+    /// lower sequence. Returns whether it did.
     fn replace_lower<P: Words>(
         &self,
         row: &PinRow<P>,
@@ -228,9 +234,9 @@ impl<W: Words, R: Records> Index<W, R> {
         empty.into_iter().flatten().min_by_key(|&(count, _)| count).map(|(_, slot)| slot)
     }
 
-    /// The victim: the word with the fewest uses. Words with the own fingerprint are left out, as
-    /// their records may be of the own key and have a higher sequence. Unchecked words come last.
-    /// Ties are broken by the location of the new record, so that no slot is preferred.
+    /// The victim: the word with the fewest uses. Words with the fingerprint of the new word are
+    /// excluded, since their records may have the same key and a higher sequence. Unchecked words
+    /// are chosen last. The location of the new record breaks ties, so that no slot is preferred.
     fn victim(&self, hash: KeyHash, own: IndexWord) -> Option<(usize, IndexWord)> {
         let slots = self.slots(hash).map(|slot| (slot, self.load_hint(slot)));
         let rotation = own.location() as usize % (2 * BUCKET_WORDS);
@@ -240,7 +246,7 @@ impl<W: Words, R: Records> Index<W, R> {
         others.min_by_key(|(_, word)| (word.state() == WordState::Unchecked, word.uses()))
     }
 
-    /// Swaps the own word for the victim's.
+    /// Writes the own word into the victim's slot. Returns false if the victim's word has changed.
     fn evict<P: Words>(&self, row: &PinRow<P>, victim: (usize, IndexWord), own: IndexWord) -> bool {
         let (slot, word) = victim;
         // ORDER: pairs with the acquire in `pin_word`: the record is whole.
@@ -256,8 +262,9 @@ impl<W: Words, R: Records> Index<W, R> {
         }
     }
 
-    /// The second look, for a live word of this thread: removes lower records of the key, or
-    /// removes the own word if a higher one is live. Returns whether the own word stays.
+    /// Searches for other records of the key after a word of this thread became live. Removes
+    /// records with a lower rank, or removes the own word if a record with a higher rank is live.
+    /// Returns whether the own word stays.
     fn look_again<P: Words>(
         &self,
         row: &PinRow<P>,
@@ -277,8 +284,8 @@ impl<W: Words, R: Records> Index<W, R> {
         !is_higher_live
     }
 
-    /// Removes a record of the key from a slot if it is lower than `rank`. Returns whether a higher
-    /// one is live there.
+    /// Removes the record of the key that a slot names, if its rank is lower than `rank`. Returns
+    /// whether the slot names a live record of the key with a higher rank.
     fn take_out_lower<P: Words>(
         &self,
         row: &PinRow<P>,

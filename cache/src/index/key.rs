@@ -9,12 +9,12 @@ const FINGERPRINT_MASK: u64 = (1 << 22) - 1;
 
 /// The hash of a key with the region's seed: 64 well mixed bits.
 ///
-/// All programs that share an index must compute it in the same way.
+/// All programs that share an index must compute the hash of a key in the same way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeyHash(u64);
 
 impl KeyHash {
-    /// Wraps a hash that attackers cannot predict: they choose the keys.
+    /// Wraps a hash. Attackers choose keys, so they must not be able to predict hashes.
     pub const fn new(hash: u64) -> KeyHash {
         KeyHash(hash)
     }
@@ -24,7 +24,8 @@ impl KeyHash {
         self.0
     }
 
-    /// Two different buckets of `bucket_count`, which is at least two.
+    /// The two buckets of the key: two different numbers below `bucket_count`, which is at least
+    /// two.
     #[inline]
     pub(crate) fn buckets(self, bucket_count: usize) -> [usize; 2] {
         let first = scale(self.0, bucket_count);
@@ -35,7 +36,7 @@ impl KeyHash {
         [first, if first + 1 == bucket_count { 0 } else { first + 1 }]
     }
 
-    /// The low 22 bits, never zero.
+    /// The fingerprint: the low 22 bits of the hash, or 1 if these are zero.
     #[inline]
     pub(crate) fn fingerprint(self) -> u32 {
         ((self.0 & FINGERPRINT_MASK) as u32).max(1)
@@ -59,7 +60,7 @@ pub struct IndexKey<F> {
 }
 
 impl<F: Fn(PinnedLocation<'_>) -> bool> IndexKey<F> {
-    /// The key with this hash; `is_at` says whether the record at a location is of this key.
+    /// The key with this hash; `is_at` returns whether the record at a location has this key.
     pub fn new(hash: KeyHash, is_at: F) -> IndexKey<F> {
         IndexKey { hash, is_at }
     }

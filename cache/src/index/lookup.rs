@@ -11,8 +11,8 @@ use super::records::{IndexHit, PinnedLocation, Records};
 use super::table::{BUCKET_WORDS, Index};
 use super::word::{IndexWord, USE_MAX};
 
-/// The words of a bucket that may name a live record with this fingerprint, one bit each. There is
-/// no branch per word, since the branches would be unpredictable.
+/// The words of a bucket that may name a live record with this fingerprint, as a bit set. The
+/// search has no branch for each word, since such branches would be unpredictable.
 #[inline]
 fn live_of(words: &[AtomicU64; BUCKET_WORDS], first_word: Option<u64>, fingerprint: u32) -> u32 {
     let word = |offset: usize| match first_word {
@@ -26,9 +26,9 @@ fn live_of(words: &[AtomicU64; BUCKET_WORDS], first_word: Option<u64>, fingerpri
 impl<W: Words, R: Records> Index<W, R> {
     /// The live record of a key, pinned until the hit is dropped.
     ///
-    /// It never finds a record of another key, nor one that was removed before the call began. It
-    /// may miss a record that is being replaced. While two inserts of the key are in progress it
-    /// may find the record of either.
+    /// A lookup never finds a record of another key, nor a record that was removed before the call
+    /// began. It may miss a record that is being replaced. While two inserts of the key are in
+    /// progress, it may find the record of either insert.
     #[inline]
     pub fn lookup<'row, P: Words>(
         &self,
@@ -57,7 +57,7 @@ impl<W: Words, R: Records> Index<W, R> {
         None
     }
 
-    /// Counts a use. The word of a record with the highest count is not written.
+    /// Counts a use of the record. A word whose use count is already [`USE_MAX`] is not written.
     #[inline]
     pub fn count_use(&self, hit: &IndexHit<'_>) {
         let uses = hit.word.uses();
@@ -68,15 +68,16 @@ impl<W: Words, R: Records> Index<W, R> {
         }
     }
 
-    /// Resets the use count, so that the record is evicted when its segment is drained next.
+    /// Resets the use count, so that the record is evicted when its segment is drained, unless it
+    /// is used again before.
     pub fn reset_uses(&self, hit: &IndexHit<'_>) {
         // If the swap fails, a reader has used the record or another thread has removed it.
         self.swap(hit.slot, hit.word, |word| word.with_uses(0), Relaxed);
     }
 
-    /// The record at exactly this location, in any state. For scans of a segment, which know the
-    /// hash of each record and ask if a word still names it. The reclaimer of the segment makes
-    /// sure by [`remove_location`](Index::remove_location).
+    /// The record at exactly this location, live or unchecked, if a word still names it. For scans
+    /// of a segment, which know the hash of each record. The reclaimer of the segment, which must
+    /// not miss a word, calls [`remove_location`](Index::remove_location).
     pub fn find_location<'row, P: Words>(
         &self,
         row: &'row PinRow<P>,
@@ -88,11 +89,11 @@ impl<W: Words, R: Records> Index<W, R> {
         self.slots(hash).find_map(|slot| self.pin_word(row, slot, is_it).ok())
     }
 
-    /// All records that the words of some buckets name, each pinned while its hit lives: for
+    /// All records that the words of these buckets name, each pinned until its hit is dropped: for
     /// checks, recovery and snapshots.
     ///
-    /// A word that stays in place is found. Words that are inserted, removed or moved during the
-    /// iteration may be found or missed.
+    /// A word that stays in its slot during the iteration is found. Words that are inserted,
+    /// removed or moved during the iteration may be found or missed.
     pub fn hits<'row, P: Words>(
         &self,
         row: &'row PinRow<P>,

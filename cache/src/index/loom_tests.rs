@@ -1,9 +1,9 @@
-//! The rules of docs/format/store.md, "Index", under every interleaving.
+//! Models of the rules in docs/format/store.md, "Index", in every interleaving.
 //!
 //! Each location is a segment of its own, so that one pin protects one record. All keys have the
-//! same buckets. Unless a model says otherwise they have the same fingerprint, too, so that only
-//! the comparison of the keys tells them apart, and a reused segment gets an equal word. The models
-//! of `purge` use this store, too.
+//! same buckets. Unless a model says otherwise, they also have the same fingerprint, so that only
+//! the comparison of the keys distinguishes them, and a reused segment gets an equal word. The
+//! models of `purge` use this store too.
 //!
 //! | field | written by | read by |
 //! |---|---|---|
@@ -63,7 +63,7 @@ impl Records for Arc<Memory> {
     }
 
     fn on_removed(&self, hit: &IndexHit<'_>, _reason: RemovalReason) {
-        // The record is still there.
+        // The pin of the hit keeps the record, so this read must be legal.
         self.read(hit.at());
     }
 }
@@ -129,7 +129,7 @@ impl Store {
         self.index.replace(row, &self.key(old.key), hit, &new)
     }
 
-    /// Reads the record of a key, if it is there, and checks its content.
+    /// Looks up a key, checks the content of the record if there is one, and returns its sequence.
     pub(crate) fn read(&self, row: &Row, key: u8) -> Option<u64> {
         let hit = self.index.lookup(row, &self.key(key))?;
         let record = self.index.records().read(hit.at());

@@ -6,8 +6,9 @@ use forebay_sync::pins::Pin;
 
 use super::word::IndexWord;
 
-/// A location whose segment is pinned, and which a word named under that pin: a complete record is
-/// there and stays. Only the index makes one, and none outlives its pin.
+/// A location in a pinned segment, which a word still named when the pin was up. So a complete
+/// record is at the location, and stays there as long as the pin. Only the index creates a
+/// `PinnedLocation`, and the pin outlives it.
 #[derive(Clone, Copy, Debug)]
 pub struct PinnedLocation<'pin> {
     location: u32,
@@ -34,24 +35,25 @@ pub enum RemovalReason {
 
 /// The records that words name.
 pub trait Records {
-    /// The column of pins that protects a location; any number that is no column if the location is
-    /// in no segment.
+    /// Returns the column of pins that protects a location. For a location in no segment, returns a
+    /// number that is not a column.
     fn segment_of(&self, location: u32) -> usize;
 
     /// The sequence of the record at a location.
     fn sequence(&self, at: PinnedLocation<'_>) -> u64;
 
-    /// Called when the word of a record was removed, while its pin is still up.
+    /// Called when the word of a record was removed or overwritten, while the record is still
+    /// pinned.
     fn on_removed(&self, _hit: &IndexHit<'_>, _reason: RemovalReason) {}
 
     /// Called when the record that was given to [`make_live`](super::Index::make_live) or
-    /// [`replace`](super::Index::replace) does not get into the index: the index removed its word
-    /// again, or never published it. If another thread removed the word, `on_removed` was called
-    /// there.
+    /// [`replace`](super::Index::replace) does not stay in the index: the index removed its word
+    /// again, or never published the word. If another thread removed the word, that thread called
+    /// `on_removed` instead.
     fn on_rejected(&self, _location: u32) {}
 }
 
-/// A record that was found: its word and the pin that protects it.
+/// A record that the index has found: its word, and the pin that protects the record.
 #[derive(Debug)]
 pub struct IndexHit<'row> {
     pub(super) slot: usize,
@@ -60,7 +62,7 @@ pub struct IndexHit<'row> {
 }
 
 impl<'row> IndexHit<'row> {
-    /// The word that names it, as loaded under the pin.
+    /// The word that names the record, as loaded under the pin.
     pub fn word(&self) -> IndexWord {
         self.word
     }

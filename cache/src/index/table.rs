@@ -12,7 +12,7 @@ use super::key::KeyHash;
 use super::records::{IndexHit, Records};
 use super::word::IndexWord;
 
-/// The words of a bucket: one cache line. A model needs few.
+/// The number of words in a bucket: one cache line. In loom models, a bucket has fewer words.
 pub const BUCKET_WORDS: usize = if cfg!(loom) { 2 } else { 8 };
 
 const LINE_BYTES: usize = 64;
@@ -24,7 +24,7 @@ pub enum IndexError {
     TooFewBuckets,
     /// There are fewer words than the buckets need.
     TooFewWords,
-    /// The words do not start at a cache line, so a bucket would lie on two.
+    /// The words do not start at a cache line, so each bucket would span two lines.
     NotOnALine,
 }
 
@@ -44,13 +44,14 @@ impl std::error::Error for IndexError {}
 
 /// Why a word was not pinned.
 pub(super) enum PinFailure {
-    /// The slot does not hold a wanted word, or holds it no longer.
+    /// The slot holds no wanted word any more, or the row pins the segment too often.
     Other,
     /// The word names a location in no segment, which cannot be read.
     Damaged(IndexWord),
 }
 
-/// The index of a store. This is a view: to share it among threads, make it over `Arc`s.
+/// The index of a store, as a view of shared words. To share it among threads, create it over
+/// `Arc`s.
 #[derive(Clone, Debug)]
 pub struct Index<W, R> {
     words: W,
@@ -58,14 +59,15 @@ pub struct Index<W, R> {
     records: R,
 }
 
-/// The words that `bucket_count` buckets take, all zero at first; `None` on overflow.
+/// The number of words that `bucket_count` buckets need; `None` on overflow. All words must be zero
+/// at first.
 #[must_use]
 pub const fn words_needed(bucket_count: usize) -> Option<usize> {
     bucket_count.checked_mul(BUCKET_WORDS)
 }
 
 impl<W: Words, R: Records> Index<W, R> {
-    /// The index in `words`, from the first one on.
+    /// Makes a view of the index in `words`, beginning at the first word.
     ///
     /// # Errors
     /// The index cannot be placed there: see [`IndexError`].
@@ -114,7 +116,7 @@ impl<W: Words, R: Records> Index<W, R> {
     pub fn bucket(&self, bucket: usize) -> [IndexWord; BUCKET_WORDS] {
         assert!(
             bucket < self.bucket_count,
-            "there are {} buckets, so there is no bucket {bucket}",
+            "the index has {} buckets, so it has no bucket {bucket}",
             self.bucket_count
         );
         std::array::from_fn(|offset| self.load_hint(bucket * BUCKET_WORDS + offset))
@@ -126,7 +128,7 @@ impl<W: Words, R: Records> Index<W, R> {
         self.words.all().get(bucket * BUCKET_WORDS..)?.first_chunk()
     }
 
-    /// The slots of some buckets, as far as these exist.
+    /// The slots of these buckets. Buckets that do not exist are left out.
     pub(super) fn slots_of(&self, buckets: Range<usize>) -> Range<usize> {
         let end = buckets.end.min(self.bucket_count);
         buckets.start.min(end) * BUCKET_WORDS..end * BUCKET_WORDS
@@ -148,7 +150,7 @@ impl<W: Words, R: Records> Index<W, R> {
     /// Pins the record that the word in a slot names, if that word is wanted.
     ///
     /// If the word has changed under the pin, the loop continues with the new word. Each further
-    /// iteration means that another thread has changed it.
+    /// iteration means that another thread has changed the word.
     #[inline]
     pub(super) fn pin_word<'row, P: Words>(
         &self,
@@ -176,11 +178,10 @@ impl<W: Words, R: Records> Index<W, R> {
         Err(PinFailure::Other)
     }
 
-    /// Swaps a word, as long as it names the same record. The caller has the segment of `expected`
-    /// pinned, or open.
+    /// Swaps a word, as long as it names the same record, and returns whether it did. The caller
+    /// has the segment of `expected` pinned, owns it open, or reclaims it.
     ///
-    /// Only the use count, which is at most [`USE_MAX`](super::USE_MAX), may change during the
-    /// loop.
+    /// The loop repeats only if another thread has changed the use count.
     pub(super) fn swap(
         &self,
         slot: usize,
@@ -199,7 +200,7 @@ impl<W: Words, R: Records> Index<W, R> {
         false
     }
 
-    /// Swaps a word if it is exactly the expected one.
+    /// Swaps a word if it is exactly the expected one, and returns whether it did.
     pub(super) fn swap_exactly(
         &self,
         slot: usize,

@@ -57,8 +57,8 @@ impl IndexWord {
         self.0
     }
 
-    /// Makes a word. `fingerprint` has 22 bits and is not zero; `size_class` is limited to the
-    /// highest.
+    /// Makes a word. `fingerprint` has 22 bits and is not zero; A `size_class` above
+    /// [`SIZE_CLASS_MAX`] is reduced to it.
     pub(super) fn new(
         fingerprint: u32,
         state: WordState,
@@ -110,22 +110,23 @@ impl IndexWord {
         (self.0 >> CLASS_SHIFT) as u8 & SIZE_CLASS_MAX
     }
 
-    /// 22 bits of the hash of its key.
+    /// The fingerprint: 22 bits of the hash of the record's key.
     pub const fn fingerprint(self) -> u32 {
         (self.0 >> FINGERPRINT_SHIFT) as u32
     }
 
-    /// Whether it names no record.
+    /// Whether the word is empty and names no record.
     pub const fn is_empty(self) -> bool {
         self.0 == 0
     }
 
-    /// Whether it names a record in memory, of any key.
+    /// Whether the word names a record in memory, of any key.
     pub const fn is_in_memory(self) -> bool {
         !self.is_empty() && self.0 & STATE_MASK <= (WordState::Live as u64) << STATE_SHIFT
     }
 
-    /// Whether a lookup of this fingerprint may find its record here.
+    /// Whether the word is live and has this fingerprint, so that a lookup has to compare its
+    /// record's key.
     #[inline]
     pub(crate) const fn is_live_of(self, fingerprint: u32) -> bool {
         let wanted =
@@ -133,7 +134,7 @@ impl IndexWord {
         (self.0 ^ wanted) & (FINGERPRINT_MASK | STATE_MASK) == 0
     }
 
-    /// Whether it names a record in memory whose key has this fingerprint.
+    /// Whether the word names a record in memory whose key has this fingerprint.
     #[inline]
     pub(super) const fn is_of(self, fingerprint: u32) -> bool {
         self.fingerprint() == fingerprint && self.is_in_memory()
@@ -161,9 +162,9 @@ impl fmt::Debug for IndexWord {
     }
 }
 
-/// The size class of a record: twice the binary logarithm of its bytes, plus one if they are in the
-/// upper half between two powers of two. So the largest record of a class is at most half as large
-/// again as the smallest.
+/// The size class of a record: twice the binary logarithm of its bytes, plus one if the size is in
+/// the upper half between two powers of two. So the largest record of a class is less than 1.5
+/// times as large as the smallest.
 pub const fn size_class(record_bytes: u32) -> u8 {
     let Some(log2) = record_bytes.checked_ilog2() else {
         return 0;

@@ -2,17 +2,18 @@
 
 use crate::tags::{TAG_BYTES_MAX, tags_of};
 
-/// The bytes of a sequence.
+/// The number of bytes that a sequence has in an entry.
 const SEQUENCE_BYTES: usize = 6;
 
-/// The bytes of NUL and sequence.
+/// The number of bytes behind the primary key of an entry: NUL and sequence.
 const SUFFIX_BYTES: usize = 1 + SEQUENCE_BYTES;
 
-/// The longest primary key that can be stored: with a tag before it, an entry must fit into a map.
+/// The longest primary key that can be stored: an entry of the map of tags, which has a tag before
+/// the key, must fit into a map.
 pub(crate) const KEY_BYTES_MAX: usize =
     forebay_ordmap::KEY_BYTES_MAX - SUFFIX_BYTES - TAG_BYTES_MAX - 1;
 
-/// The keys of a record: all that the maps hold of it.
+/// The parts of a record from which its entries in the maps are made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RecordKeys<'a> {
     pub(crate) primary: &'a [u8],
@@ -24,17 +25,17 @@ pub(crate) struct RecordKeys<'a> {
 }
 
 impl<'a> RecordKeys<'a> {
-    /// Whether it has no entry in any map.
+    /// Whether the record has no entry in either map.
     pub(crate) fn is_nowhere(&self) -> bool {
         !self.has_key && self.tags.is_empty()
     }
 
-    /// The number of its entries.
+    /// The number of the record's entries in both maps.
     pub(crate) fn entry_count(&self) -> u32 {
         u32::from(self.has_key) + tags_of(self.tags).count() as u32
     }
 
-    /// Its entries in the map of tags.
+    /// The record's entries in the map of tags.
     pub(crate) fn tag_entries(&self) -> impl Iterator<Item = Vec<u8>> + use<'a> {
         let RecordKeys { primary, sequence, tags, .. } = *self;
         tags_of(tags).map(move |tag| {
@@ -69,7 +70,8 @@ pub(crate) fn tag_head(tag: &[u8]) -> Vec<u8> {
     head
 }
 
-/// Appends an upper bound of all entries of a primary key to `entry`, which holds their prefix.
+/// Completes `entry`, which holds the bytes before the primary key, to an upper bound of all
+/// entries of this primary key.
 pub(super) fn write_end_of(entry: &mut Vec<u8>, primary: &[u8]) {
     entry.extend_from_slice(primary);
     entry.extend_from_slice(&[0, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff]);
@@ -84,7 +86,7 @@ pub(crate) fn split_key_entry(entry: &[u8]) -> Option<(&[u8], u64)> {
     Some((primary, u64::from_le_bytes(sequence).swap_bytes()))
 }
 
-/// Splits an entry of the map of tags into primary key and sequence.
+/// Splits an entry of the map of tags into primary key and sequence; `None` if it is not an entry.
 pub(crate) fn split_tag_entry(entry: &[u8]) -> Option<(&[u8], u64)> {
     let nul = entry.iter().position(|byte| *byte == 0)?;
     split_key_entry(entry.get(nul + 1..)?)

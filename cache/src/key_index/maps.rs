@@ -1,4 +1,4 @@
-//! The two maps in the region.
+//! The two maps of the key index, in the store's region.
 
 #![allow(unsafe_code)]
 
@@ -22,7 +22,8 @@ const FIRST_KIND: u32 = 32;
 /// The expected bytes of an entry: about 64 beside the key, and keys of about 64.
 const ENTRY_BYTES_EXPECTED: u64 = 128;
 
-/// One lease is enough: walks copy entries, so no thread holds any.
+/// The number of leases of a participant. One is enough: walks copy entries, so no thread holds a
+/// lease.
 const LEASES_MAX: u32 = 1;
 
 const KEYS: &str = "keys";
@@ -104,12 +105,13 @@ impl KeyIndex {
     ///
     /// # Safety
     /// - The participant is one of the region, and stays in it until the handle is dropped.
-    /// - It has no other handle.
+    /// - The participant has no other handle on the maps.
     pub(crate) unsafe fn join(
         &self,
         participant: &Participant,
     ) -> Result<KeyIndexHandle, MapsError> {
-        // SAFETY: as the contract says; no participant joins the maps alone.
+        // SAFETY: the caller keeps the contract. All processes pass the barrier of the region, and
+        // participants join the maps only here.
         let participant = unsafe { self.region.join_embedded(participant) };
         // The maps have as many rows as the region has participants.
         let participant = participant.map_err(|_| MapsError::Damaged)?;
@@ -121,7 +123,7 @@ impl KeyIndex {
         Ok(KeyIndexHandle { participant, keys, tags, is_busy: Cell::new(false) })
     }
 
-    /// Adds the sizes of the maps.
+    /// Writes the sizes of the maps into `stats`.
     pub(crate) fn add_stats(&self, stats: &mut Stats) {
         stats.order_bytes = self.region.config().bytes;
         let [keys, tags] = [KEYS, TAGS].map(|name| self.region.stats_of(name));
@@ -132,7 +134,7 @@ impl KeyIndex {
         stats.order_used_bytes = used.sum();
     }
 
-    /// Releases what a dead participant held.
+    /// Releases the locks and leases of a dead participant in the maps.
     pub(crate) fn take_back(&self, dead: &Dead) {
         self.region.take_back(dead);
     }
@@ -144,12 +146,14 @@ impl KeyIndexHandle {
             KeyMap::Keys => self.keys,
             KeyMap::Tags => self.tags,
         };
-        self.participant.map_of(id).map_err(|_| MapError::Damaged { what: "a map is missing" })
+        self.participant
+            .map_of(id)
+            .map_err(|_| MapError::Damaged { what: "a map of the key index is missing" })
     }
 
-    /// Whether there is so little room that records must be evicted: 15 of 16 parts are used.
-    /// Memory that belongs to the maps fits only entries of certain sizes, so if almost no other
-    /// memory is left, 12 of 16 parts are enough.
+    /// Whether the maps are so full that records must be evicted: more than 15/16 of their memory
+    /// is used. Memory that a map already owns fits only entries of certain sizes, so 12/16 is the
+    /// limit once less than 1/64 is unowned.
     pub(crate) fn is_short(&self) -> bool {
         let memory_usage = self.participant.memory_usage(&[self.keys, self.tags]);
         let capacity = memory_usage.capacity_bytes;
@@ -158,8 +162,8 @@ impl KeyIndexHandle {
         memory_usage.used_bytes > capacity / 16 * sixteenths
     }
 
-    /// Shortens the wait after a timeout, until the lock is free again: a stopped process may hold
-    /// it.
+    /// After a change that timed out, shortens the waits of further changes, until a change does
+    /// not time out: a stopped process may hold the lock.
     fn waited<T>(&self, result: Result<T, MapError>) -> Result<T, MapError> {
         let is_busy = matches!(result, Err(MapError::Busy));
         if self.is_busy.replace(is_busy) != is_busy {
@@ -192,7 +196,7 @@ impl KeyIndexHandle {
     /// more than removing one.
     ///
     /// # Errors
-    /// [`MapError`]; then some entries may be left.
+    /// [`MapError`]; then some entries may remain in the maps.
     pub(crate) fn remove_keys(&self, records: &[RecordKeys<'_>]) -> Result<(), MapError> {
         let with_key = records.iter().filter(|record| record.has_key);
         let keys = with_key.map(|record| key_entry(record.primary, record.sequence)).collect();
@@ -212,7 +216,7 @@ impl KeyIndexHandle {
         Ok(())
     }
 
-    /// Whether an entry is in a map.
+    /// Whether a map contains an entry.
     pub(crate) fn contains(&self, which: KeyMap, entry: &[u8]) -> Result<bool, MapError> {
         self.map(which)?.contains(entry)
     }
@@ -243,7 +247,7 @@ impl KeyIndexHandle {
         Ok(entries)
     }
 
-    /// Checks the maps themselves.
+    /// Checks the structure of both maps, without comparing them with the records.
     pub(crate) fn check(&self) -> Result<forebay_ordmap::CheckReport, MapError> {
         self.participant.check()
     }

@@ -1,22 +1,23 @@
 //! The key index: keys and tags in order, so that a purge or a listing by prefix or tag costs no
 //! more than the entries that it touches.
 //!
-//! It consists of two ordered maps in the region beside the records. One has an entry for each
-//! record that is stored under a primary key, the other one for each tag of each record:
+//! It consists of two ordered maps in the region beside the records. The map `keys` has an entry
+//! for each record that is stored under a primary key; the map `tags` has an entry for each tag of
+//! each record:
 //!
 //! | map | key of an entry | records |
 //! |---|---|---|
 //! | `keys` | primary key, NUL, sequence | whole records, long heads, bases |
 //! | `tags` | tag, NUL, primary key, NUL, sequence | each tag of a record, variants too |
 //!
-//! The sequence has six bytes, the highest first. Values are empty. No primary key is another one
-//! followed by NUL and more bytes; otherwise their entries would overlap.
+//! The sequence has six bytes, the highest first. Values are empty. No primary key is another
+//! primary key followed by NUL and more bytes: otherwise the entries of the two keys would overlap.
 //!
 //! Invariant: a record that the index names has its entries in both maps. So the entries are
 //! inserted before the word is published, and removed after the word is removed. In between,
 //! surplus entries are legal: every walk checks an entry against the index. A death leaves surplus
-//! entries behind. A sweep (`store/key_index_sweep.rs`) removes them, and must not take a record
-//! that is about to be published for a surplus one:
+//! entries behind. A sweep (`store/key_index_sweep.rs`) removes them, and must not mistake the
+//! entries of a record that is about to be published for surplus entries:
 //!
 //! | fill | sweep |
 //! |---|---|

@@ -1,10 +1,10 @@
-//! Rows that announce records before they are published.
+//! Rows in which participants announce records before they publish them.
 
 use forebay_sync::Words;
 use forebay_sync::atomic::{Relaxed, acquire, release};
 
-/// The words that name, for each participant, the record whose entries it has inserted but which it
-/// has not published yet.
+/// A word for each participant. It holds the sequence of the record whose entries the participant
+/// inserts before it publishes the record, or zero.
 #[derive(Clone, Debug)]
 pub(crate) struct PendingInserts<W> {
     rows: W,
@@ -20,9 +20,9 @@ impl<W: Words> PendingInserts<W> {
 
     /// Announces the record of this sequence; only for the owner of the row.
     pub(crate) fn begin(&self, row: u32, sequence: u64) {
-        // The release of the map comes after this store, so a thread that finds the entry sees it.
-        // ORDER: pairs with `order.rows`: a sweep that finds this record here sees the index word
-        // of the previous one.
+        // The release of the map comes after this store, so a thread that finds the entry sees this
+        // store. ORDER: pairs with `order.rows`: a sweep that finds this record here sees the index
+        // word of the previous one.
         let order = release("order.entering");
         self.rows.word(row as usize * self.row_words + self.word).store(sequence, order);
     }
@@ -51,8 +51,8 @@ impl<W: Words> PendingInserts<W> {
     }
 }
 
-/// Two counts: the events that may leave surplus entries, and how many of them the last complete
-/// sweep covered.
+/// Two counts: the events that may leave surplus entries, and the number of these events that the
+/// last complete sweep covered.
 #[derive(Clone, Debug)]
 pub(crate) struct Leftovers<W> {
     words: W,
@@ -65,8 +65,8 @@ impl<W: Words> Leftovers<W> {
         Leftovers { words, left, swept }
     }
 
-    /// Requests a sweep, since surplus entries may be left. If a participant died, the caller
-    /// clears its row before.
+    /// Requests a sweep, since surplus entries may remain. If a participant died, the caller clears
+    /// its row first.
     pub(crate) fn note(&self) {
         // ORDER: pairs with `order.tidy`: the sweep that this requests finds the row cleared.
         self.words.word(self.left).fetch_add(1, release("order.left"));
@@ -97,8 +97,9 @@ mod loom_tests {
 
     use super::{Leftovers, PendingInserts};
 
-    /// A thread stores a record and begins the next one, while another one sweeps. Entry and word
-    /// are flags that are published as map and index publish them.
+    /// One thread stores a record and begins to store the next one, while another thread sweeps.
+    /// Entry and word are flags, which are published in the same way as a map entry and an index
+    /// word.
     fn storing_while_sweeping() {
         let entry = Arc::new(AtomicU64::new(0));
         let word = Arc::new(AtomicU64::new(0));
@@ -119,7 +120,10 @@ mod loom_tests {
         let is_there = entry.load(Acquire) == 7;
         let is_left = is_there && !entering.is_pending(7) && word.load(Relaxed) != 7;
         storing.join().unwrap();
-        assert!(!is_left, "a record that was being stored was taken for a left-over");
+        assert!(
+            !is_left,
+            "a sweep took the entry of a record that is being stored for a surplus one"
+        );
     }
 
     #[test]
@@ -132,7 +136,7 @@ mod loom_tests {
     }
 
     /// A participant has died with its entry inserted and its row set. One thread clears the row,
-    /// another one sweeps.
+    /// while another thread sweeps.
     fn taking_back_while_sweeping() {
         let entering = PendingInserts::new(Arc::new(boxed_words(1)), 1, 0);
         let left = Leftovers::new(Arc::new(boxed_words(2)), 0, 1);
@@ -145,7 +149,10 @@ mod loom_tests {
             })
         };
         if let Some(seen) = left.due() {
-            assert!(!entering.is_pending(7), "the row of a dead participant stays for ever");
+            assert!(
+                !entering.is_pending(7),
+                "the sweep does not see that the row of the dead participant was cleared"
+            );
             left.swept(seen);
         }
         taking_back.join().unwrap();

@@ -1,4 +1,4 @@
-//! Entries and walks, in a region of their own.
+//! Tests of entries and walks, each with maps in a region of its own.
 
 #![allow(unsafe_code)]
 
@@ -16,7 +16,7 @@ struct Scene {
 
 impl Drop for Scene {
     fn drop(&mut self) {
-        // The handle is dropped before it, and does not use its row any more.
+        // No test uses the handle after this, so no thread uses the participant's row any more.
         if let Some(participant) = self.participant.take() {
             participant.leave();
         }

@@ -1,4 +1,5 @@
-//! Walks over primary keys: those with a prefix, or those that have records with a tag.
+//! Walks over primary keys: all keys with a prefix, or all keys that have records with one of some
+//! tags.
 
 use std::collections::VecDeque;
 use std::ops::Bound;
@@ -9,11 +10,13 @@ use forebay_ordmap::key::end_of_prefix;
 use super::entry::{split_key_entry, tag_head, write_end_of};
 use super::maps::{KeyIndexHandle, KeyMap};
 
-/// The entries that are copied from a map at once: few, so that they are not outdated.
+/// The number of entries that are copied from a map at once. It is small, so that the copies are
+/// not outdated.
 const BATCH: usize = 64;
 
-/// Returns primary keys in order, each once. A key that stays is returned. Keys that are inserted
-/// or removed during the walk may be returned or not.
+/// A walk over primary keys. It returns the keys in order, each once. A key that stays in the maps
+/// during the walk is returned. A key that is inserted or removed during the walk may be returned
+/// or not.
 #[derive(Debug)]
 pub(crate) struct KeyWalk {
     sources: Vec<WalkSource>,
@@ -29,7 +32,8 @@ struct WalkSource {
     low: Bound<Vec<u8>>,
     high: Option<Vec<u8>>,
     batch: VecDeque<Vec<u8>>,
-    /// The last primary key in the batch: several entries may have the same.
+    /// The primary key that was added to the batch last: several entries may have the same primary
+    /// key.
     last: Vec<u8>,
     is_through: bool,
 }
@@ -50,10 +54,10 @@ impl KeyWalk {
         KeyWalk { sources: tags.into_iter().map(source).collect() }
     }
 
-    /// The next primary key.
+    /// The next primary key; `None` at the end of the walk.
     ///
     /// # Errors
-    /// [`MapError`]: the rest of the walk is unknown.
+    /// [`MapError`]: a map cannot be read, and the remaining keys are unknown.
     pub(crate) fn next(&mut self, order: &KeyIndexHandle) -> Result<Option<Vec<u8>>, MapError> {
         for source in &mut self.sources {
             source.fill(order)?;

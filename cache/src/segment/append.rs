@@ -4,11 +4,12 @@
 //! |---|---|
 //! | bytes of the record | nothing: readers stop at `filled_bytes` |
 //! | `filled_bytes` (release) | a record that no word names |
-//! | the word that names it (release), by the caller | a record |
+//! | the word that names it (release), by the caller | a record in the index |
 //! | the next record, …, then the segment is sealed | |
 //!
 //! Invariants:
-//! - Records are contiguous from the start of the segment; a filler takes the rest.
+//! - Records are contiguous from the start of the segment. Sealing makes the rest of the segment a
+//!   filler.
 //! - Bytes before `filled_bytes`, except marks, are never rewritten within a generation.
 
 use std::fmt;
@@ -60,9 +61,10 @@ impl fmt::Display for AppendError {
 
 impl std::error::Error for AppendError {}
 
-/// An open segment in the hands of its owner, or a suspect one in the hands of its checker.
+/// The owner's handle on an open segment, or the checker's handle on a suspect segment.
 ///
-/// Dropping it does not change the segment, which stays open until the end of its owner is found.
+/// Dropping the handle does not change the segment, which stays open until a sweep finds that its
+/// owner has ended.
 #[derive(Debug)]
 #[must_use = "a dropped segment stays open"]
 pub(crate) struct OpenSegment<W> {
@@ -78,12 +80,12 @@ impl<W: Words> OpenSegment<W> {
         OpenSegment { segments, segment, state, filled_bytes: 0, expires: 0 }
     }
 
-    /// Continues behind the records that the segment already has.
+    /// Lets appending continue behind the records that the segment already has.
     pub(super) fn go_on(self, filled_bytes: u32, expires: u64) -> OpenSegment<W> {
         OpenSegment { filled_bytes, expires, ..self }
     }
 
-    /// The number of the segment: the column of its pins.
+    /// The number of the segment, which is also the column of its pins.
     pub(crate) fn segment(&self) -> u32 {
         self.segment
     }
@@ -94,12 +96,12 @@ impl<W: Words> OpenSegment<W> {
         self.state
     }
 
-    /// The bytes that are written so far.
+    /// The offset up to which the segment is filled.
     pub(crate) fn filled_bytes(&self) -> u32 {
         self.filled_bytes
     }
 
-    /// The longest record that still fits, its header included.
+    /// The size of the longest record that still fits, header included.
     pub(crate) fn room_bytes(&self) -> u32 {
         self.segments.geometry().segment_bytes() - self.filled_bytes
     }
@@ -132,8 +134,8 @@ impl<W: Words> OpenSegment<W> {
         self.write(frozen.marks(), &record.header, [record.payload()].into_iter())
     }
 
-    /// Seals the segment and makes the rest of it a filler. `order` only grows: segments are
-    /// evicted in the order in which they were sealed.
+    /// Seals the segment and makes the rest of it a filler. `order` grows from seal to seal: it
+    /// orders segments by age.
     ///
     /// # Errors
     /// The segment is no longer the caller's.
@@ -160,7 +162,8 @@ impl<W: Words> OpenSegment<W> {
     /// Gives the segment back if it is empty.
     ///
     /// # Errors
-    /// The segment has records, or is no longer the caller's; it has to be sealed.
+    /// The segment has records, or is no longer the caller's. The error returns the handle, to be
+    /// sealed.
     pub(crate) fn give_back(self) -> Result<(), OpenSegment<W>> {
         let is_empty = self.filled_bytes == 0;
         if is_empty && self.segments.table().give_back(self.segment, self.state).is_ok() {
@@ -192,7 +195,8 @@ impl<W: Words> OpenSegment<W> {
         Ok(header)
     }
 
-    /// Writes a record whose header fits into a segment, if it fits into the rest of this one.
+    /// Writes a record, if it fits into the rest of this segment. The caller has checked the
+    /// header.
     fn write<'a>(
         &mut self,
         marks: RecordMarks,

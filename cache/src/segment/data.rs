@@ -1,8 +1,9 @@
 //! The bytes of all segments.
 //!
-//! They are written and scanned as words, so a scan of a segment during an append finds old words
-//! or new ones, which is no data race. Only a reader that sends a record borrows its bytes, under a
-//! contract. Storing words costs 1.7 µs more for 64 KiB than copying bytes would.
+//! The bytes are written and scanned as words. So a scan of a segment during an append finds old
+//! words or new words, and there is no data race. Only
+//! [`Segments::record`](super::Segments::record) borrows bytes, under a contract. Storing words
+//! takes 1.7 µs longer for 64 KiB than copying bytes would.
 
 use std::fmt;
 
@@ -115,8 +116,8 @@ impl<W: Words> SegmentData<W> {
     /// The bytes behind the header of the record at a location; `None` if they exceed its segment.
     ///
     /// # Safety
-    /// No thread writes the bytes while they are borrowed: the record is published, and its segment
-    /// is pinned or is the caller's.
+    /// No thread writes the bytes while they are borrowed: the record is complete, and its segment
+    /// is pinned, is the caller's, or is draining while the caller holds the eviction lock.
     #[inline]
     pub(super) unsafe fn payload(&self, location: Location, byte_count: usize) -> Option<&[u8]> {
         let room_bytes = self.geometry.room_bytes(location)?.saturating_sub(HEADER_BYTES);
@@ -141,7 +142,8 @@ impl<W: Words> SegmentData<W> {
     /// segment.
     ///
     /// # Safety
-    /// No thread borrows these bytes as long as the writer is used, nor later without an ordering.
+    /// No thread borrows these bytes while the writer is used, and later borrows are ordered after
+    /// the writes.
     pub(super) unsafe fn writer(
         &self,
         location: Location,
@@ -162,13 +164,13 @@ pub(super) struct RecordWriter<'a, W> {
     data: &'a SegmentData<W>,
     next: usize,
     end: usize,
-    /// The first bytes of the next word.
+    /// The first bytes of the next word, which is written once it is complete.
     pending: [u8; WORD_BYTES],
     pending_count: usize,
 }
 
 impl<W: Words> RecordWriter<'_, W> {
-    /// Appends bytes, and drops those beyond the end.
+    /// Appends bytes. Bytes beyond the end are dropped.
     pub(super) fn bytes(&mut self, bytes: &[u8]) {
         let wanted = (WORD_BYTES - self.pending_count) % WORD_BYTES;
         let (first, rest) = bytes.split_at(wanted.min(bytes.len()));
@@ -188,7 +190,7 @@ impl<W: Words> RecordWriter<'_, W> {
         }
     }
 
-    /// Appends at most as many bytes as the pending word lacks.
+    /// Appends bytes to the pending word. The caller passes no more than the word lacks.
     fn pend(&mut self, bytes: &[u8]) {
         self.pending[self.pending_count..][..bytes.len()].copy_from_slice(bytes);
         self.pending_count += bytes.len();
@@ -232,7 +234,8 @@ pub(super) fn load_header(
     Ok((RecordMarks::of(words.load(first)), RecordHeader::decode(header, room_bytes)?))
 }
 
-/// Shows the bytes behind the header of the record at a location, piece by piece; they must exist.
+/// Calls `show` with the bytes behind the header of the record at a location, piece by piece. The
+/// bytes must exist.
 pub(super) fn each_piece(
     words: &impl LoadWords,
     location: Location,

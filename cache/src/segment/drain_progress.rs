@@ -2,8 +2,8 @@
 //!
 //! | word | written by | read by |
 //! |---|---|---|
-//! | `segment` | reclaimer: at the begin and the end | the next reclaimer |
-//! | `offset` | reclaimer: after each record | the next reclaimer |
+//! | `segment` | reclaimer, when a drain begins and ends | the next reclaimer |
+//! | `offset` | reclaimer, after each record | the next reclaimer |
 //! | `plan` | reclaimer; opaque here | the next reclaimer |
 //!
 //! The reclaimer holds the eviction lock, but it may die at any instruction, and then its later
@@ -23,7 +23,7 @@ pub(crate) struct DrainProgress<W> {
 }
 
 impl<W: Words> DrainProgress<W> {
-    /// Makes a view of the three words with these indexes. All words are zero at first.
+    /// Makes a view of the three words with these indexes. The three words are zero at first.
     pub(crate) fn new(words: W, [segment, offset, plan]: [usize; 3]) -> DrainProgress<W> {
         DrainProgress { words, segment, offset, plan }
     }
@@ -51,7 +51,8 @@ impl<W: Words> DrainProgress<W> {
 
     /// The offset up to which the drain is done.
     pub(crate) fn offset_bytes(&self) -> u64 {
-        // ORDER: pairs with the release in `pass`: the words of all records before it are gone.
+        // ORDER: pairs with the release in `pass`: the words of all records before the offset are
+        // gone.
         self.word(self.offset).load(acquire("drain.offset"))
     }
 
@@ -59,11 +60,11 @@ impl<W: Words> DrainProgress<W> {
     pub(crate) fn begin(&self, segment: u32, plan: u64) {
         self.word(self.offset).store(0, Relaxed);
         self.word(self.plan).store(plan, Relaxed);
-        // ORDER: pairs with the acquire in `segment`: a thread that finds it named sees offset and
-        // plan.
+        // ORDER: pairs with the acquire in `segment`: a thread that finds the segment named sees
+        // offset and plan.
         self.word(self.segment).store(u64::from(segment) + 1, release("drain.begin"));
-        // ORDER: pairs with the fence in `segment`: a thread that finds it draining finds it named.
-        // Otherwise it would count as drained, and be freed.
+        // ORDER: pairs with the fence in `segment`: a thread that finds the segment draining finds
+        // it named. Otherwise the segment would count as drained, and be freed.
         release_fence("drain.named");
     }
 
@@ -82,7 +83,8 @@ impl<W: Words> DrainProgress<W> {
 
     /// Marks all records before this offset as done.
     pub(crate) fn pass(&self, offset_bytes: u32) {
-        // ORDER: pairs with the acquire in `offset_bytes`: no word names a record before it.
+        // ORDER: pairs with the acquire in `offset_bytes`: no word names a record before the
+        // offset.
         self.word(self.offset).store(u64::from(offset_bytes), release("drain.pass"));
     }
 

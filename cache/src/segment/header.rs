@@ -30,7 +30,7 @@ pub(crate) enum HeaderKind {
     LongHead = 2,
     /// One fragment of a long body.
     Fragment = 3,
-    /// The field names that choose among variants.
+    /// The names of the fields that select a variant.
     Base = 4,
     /// No record: the rest of the segment is empty.
     Filler = 5,
@@ -71,13 +71,13 @@ pub(crate) struct RecordHeader {
 pub(crate) enum HeaderError {
     /// The segment ends before the header does.
     NoRoom,
-    /// The kind does not exist.
+    /// The kind is unknown, or a filler is where a record is expected.
     Kind,
     /// Reserved bits are set.
     Spare,
     /// The sequence is missing or has more than 48 bits, or a filler has one.
     Sequence,
-    /// The key is empty, or a filler is not.
+    /// The key of a record is empty, or a filler has content.
     Length,
     /// Key, tags, head and body exceed the segment.
     TooLong,
@@ -88,10 +88,10 @@ impl HeaderError {
     pub(crate) fn text(self) -> &'static str {
         match self {
             HeaderError::NoRoom => "the segment ends before the header",
-            HeaderError::Kind => "unknown record kind",
+            HeaderError::Kind => "the kind is unknown, or that of a filler",
             HeaderError::Spare => "reserved bits are set",
-            HeaderError::Sequence => "the sequence is missing or too high",
-            HeaderError::Length => "the key is empty, or a filler is not",
+            HeaderError::Sequence => "the sequence is missing or too high, or a filler has one",
+            HeaderError::Length => "the key is empty, or a filler has content",
             HeaderError::TooLong => "the record exceeds its segment",
         }
     }
@@ -136,7 +136,7 @@ impl RecordHeader {
         (u64::from(HEADER_BYTES) + self.payload_bytes()).next_multiple_of(u64::from(UNIT_BYTES))
     }
 
-    /// Checks that the header is valid with `room_bytes` left in the segment.
+    /// Checks that the header is valid, and that its record fits into `room_bytes`.
     pub(super) fn check(&self, room_bytes: u32) -> Result<(), HeaderError> {
         if room_bytes < HEADER_BYTES {
             return Err(HeaderError::NoRoom);
@@ -193,7 +193,8 @@ impl RecordHeader {
     }
 }
 
-/// The CRC-32C of a record: of its header without marks and checksum, then of the added bytes.
+/// The CRC-32C of a record: over its header, without marks and checksum, and then over the added
+/// bytes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RecordChecksum(u32);
 
@@ -201,7 +202,7 @@ impl RecordChecksum {
     /// The checksum of the header alone.
     pub(super) fn of(header: &RecordHeader) -> RecordChecksum {
         let [first, lengths, noted, last] = header.encode().map(u64::to_le_bytes);
-        // One call: several calls for a few bytes each cost more.
+        // One call is cheaper than several calls for a few bytes each.
         let mut bytes = [0; 28];
         bytes[..8].copy_from_slice(&first);
         bytes[8..16].copy_from_slice(&lengths);

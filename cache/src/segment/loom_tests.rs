@@ -1,9 +1,9 @@
-//! Segments of one or two units under every interleaving. The word that names a record belongs to
-//! the model.
+//! Models of segments of one or two units, in every interleaving. The word that names a record is
+//! part of the model, not of an index.
 //!
 //! | field | written by | read by |
 //! |---|---|---|
-//! | `word` | publisher, remover, mover | all |
+//! | `word` | publisher, remover, mover | all threads |
 //! | bytes of a segment | its owner | readers under a pin, reclaimer, tools |
 
 mod drain_tests;
@@ -97,7 +97,7 @@ fn row(store: &Store, row: usize) -> PinRow<Arc<LineWords>> {
     unsafe { store.pins.row(row) }.unwrap()
 }
 
-/// Pins and reads the record, if the word is there.
+/// Pins and reads the record, if a word names it.
 fn hit(store: &Store, row: &PinRow<Arc<LineWords>>) {
     let word = store.word.load(Relaxed);
     if word == EMPTY {
@@ -212,7 +212,7 @@ fn sealed(after_publishing: bool) {
     assert!(!is_free || store.word.load(Relaxed) == EMPTY, "a word names a free segment");
 }
 
-/// The words that are stored before sealing are visible when the segment is drained.
+/// `order` and `expires`, which are stored before sealing, are visible when the segment is drained.
 fn told() {
     let store = store(1, 1);
     let other = Arc::clone(&store);
@@ -246,7 +246,8 @@ fn walked() {
     owner.join().unwrap();
 }
 
-/// The copy takes the marks along, or the purge removes the record, if `by_freezing`.
+/// A record is moved while a soft purge marks it. If `by_freezing`, the copy has the mark, or the
+/// purge removes the record.
 fn moved(by_freezing: bool) {
     let store = store_with_record(2);
     let (moving, purging) = (Arc::clone(&store), Arc::clone(&store));
@@ -351,7 +352,7 @@ fn walked_from_outside() {
     reclaimer.join().unwrap();
 }
 
-/// The owner dies; one thread detects that, another one checks the segment.
+/// The owner of a segment dies. One thread detects the death, another one checks the segment.
 fn dead_owner() {
     let store = store(1, 1);
     let other = Arc::clone(&store);

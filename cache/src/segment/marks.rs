@@ -1,9 +1,10 @@
-//! The first word of a record: the only one that changes while the record is there.
+//! The marks of a record: its first word, and the only one that changes after the record was
+//! published.
 //!
 //! A mark and a copy of the record may race. So a copier freezes the marks first, and a purger that
 //! finds them frozen removes the record from the index instead of marking it: then the copy has no
-//! word to replace. Both are read-modify-writes of one word, so one of them comes first and the
-//! other sees it; that alone needs no ordering. The copied marks are published with the copy.
+//! word to replace. Marking and freezing are read-modify-writes of one word, so the later of the
+//! two sees the earlier one without any ordering. The copied marks are published with the copy.
 
 use forebay_sync::atomic::{AtomicU64, Relaxed};
 
@@ -24,7 +25,7 @@ pub(crate) struct RecordMarks(u64);
 
 /// Marks that cannot change any more, to be carried over into a copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[must_use = "the record takes no further marks"]
+#[must_use = "a record with frozen marks can no longer be marked"]
 pub(crate) struct FrozenMarks(RecordMarks);
 
 /// The record is being copied: it cannot be marked, so it has to be removed from the index.
@@ -73,7 +74,8 @@ impl FrozenMarks {
     }
 }
 
-/// The word in shared memory. A thread that changes it has its segment pinned, or owns it.
+/// The marks of a record in shared memory. A thread that changes them has the record's segment
+/// pinned, owns the segment, or reclaims it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MarksWord<'a>(&'a AtomicU64);
 
@@ -88,7 +90,8 @@ impl<'a> MarksWord<'a> {
     }
 
     /// Freezes the marks before the record is copied or replaced by one that is derived from it.
-    /// Two threads that copy the same record may both do so: the index takes one copy.
+    /// Two threads that copy the same record may both freeze its marks: the index accepts only one
+    /// of the copies.
     pub(crate) fn freeze(self) -> FrozenMarks {
         FrozenMarks(RecordMarks(self.0.fetch_or(FROZEN, Relaxed)))
     }

@@ -1,7 +1,7 @@
 //! Segments: memory that is appended to, sealed, and reclaimed whole; and the records in it.
 //!
-//! `docs/format/store.md` describes the bytes. Index words, which name records, are not known here:
-//! the appender gets a [`Location`] and publishes it.
+//! `docs/format/store.md` describes the bytes. This module does not know index words, which name
+//! records: an append returns a [`Location`], which the caller publishes.
 //!
 //! | actor | does |
 //! |---|---|
@@ -9,14 +9,14 @@
 //! | reader | pins the segment, reads the word again, [`Segments::record`] |
 //! | reclaimer | [`SegmentTable::drain`], [`Segments::scan`], removes words, [`Segments::free`] |
 //! | mover of a record | [`MarksWord::freeze`], [`OpenSegment::append_copy`], swaps the word |
-//! | reclaimer after a death | [`DrainProgress`] |
-//! | sweeper | [`Segments::suspect`] |
+//! | reclaimer after a death | continues the drain that [`DrainProgress`] describes |
+//! | sweeper of a dead owner | [`Segments::suspect`] |
 //! | next owner | [`Segments::adopt`], checks the records, [`OpenSegment::seal`] |
-//! | tool | [`UnpinnedReader`] |
+//! | tool | reads through an [`UnpinnedReader`] |
 //!
 //! Invariants:
-//! - Whatever is read from shared words is checked before use. A location, a length or a state may
-//!   be damaged; nothing here panics for that or reads outside of a segment.
+//! - Every value from shared words is checked before use. A location, a length or a state may be
+//!   damaged; no function here panics for that reason, or reads outside of a segment.
 //! - Bytes are borrowed only while no thread can write them. The contract of each unsafe function
 //!   says why.
 #![allow(unsafe_code)]

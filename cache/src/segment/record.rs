@@ -1,4 +1,4 @@
-//! A record in a segment, as it is read.
+//! Access to the parts of a record in a segment.
 
 use super::header::{RecordChecksum, RecordHeader};
 use super::marks::RecordMarks;
@@ -9,7 +9,7 @@ use super::size::Location;
 pub(crate) struct Record<'a> {
     pub(crate) location: Location,
     pub(crate) header: RecordHeader,
-    /// The marks at the time of the lookup.
+    /// The marks at the time at which the record was read.
     pub(crate) marks: RecordMarks,
     payload: &'a [u8],
 }
@@ -27,13 +27,13 @@ impl<'a> Record<'a> {
         Record { location, header, marks, payload }
     }
 
-    /// The key that it is stored under.
+    /// The key under which the record is stored.
     #[inline]
     pub(crate) fn key(&self) -> &'a [u8] {
         &self.payload[..usize::from(self.header.key_bytes)]
     }
 
-    /// The tags by which it can be purged.
+    /// The tags by which the record can be purged.
     pub(crate) fn tags(&self) -> &'a [u8] {
         let start = usize::from(self.header.key_bytes);
         &self.payload[start..][..usize::from(self.header.tags_bytes)]
@@ -57,7 +57,7 @@ impl<'a> Record<'a> {
         self.payload
     }
 
-    /// Whether the checksum is right.
+    /// Whether the header's checksum matches the header and the payload.
     #[must_use]
     pub(crate) fn has_valid_checksum(&self) -> bool {
         let mut checksum = RecordChecksum::of(&self.header);

@@ -1,7 +1,7 @@
 //! A scan of the records of a segment, in the order in which they were written.
 //!
-//! It loads words one by one, so it may meet anything: records, a record that a dead owner left
-//! half written, damage. It ends at the first invalid header and reports it; the start of the next
+//! The scan loads words one by one. It may meet records, a record that a dead owner wrote in part,
+//! or damage. It ends at the first invalid header, and reports this header: the start of the next
 //! record is then unknown.
 
 use std::fmt;
@@ -34,7 +34,7 @@ impl fmt::Display for RecordDamage {
 
 impl std::error::Error for RecordDamage {}
 
-/// The records of one segment, without the filler.
+/// An iterator over the records of one segment, without the filler.
 #[derive(Debug)]
 pub(crate) struct SegmentScan<'a, L> {
     words: &'a L,
@@ -109,7 +109,7 @@ impl ScannedRecord {
         each_piece(words, self.location, byte_count, |piece| out.extend_from_slice(piece));
     }
 
-    /// Whether the checksum is right.
+    /// Whether the record matches its checksum.
     pub(super) fn has_valid_checksum(&self, words: &impl LoadWords) -> bool {
         let mut checksum = RecordChecksum::of(&self.header);
         let byte_count = self.header.payload_bytes() as usize;

@@ -58,7 +58,7 @@ impl<W: Words> Segments<W> {
     /// claimed before; the search starts behind it.
     ///
     /// # Safety
-    /// `row` is the caller's row among the participants, for as long as it has the segment.
+    /// `row` is the caller's row among the participants as long as the caller owns the segment.
     pub(crate) unsafe fn claim(
         &self,
         row: u32,
@@ -126,8 +126,8 @@ impl<W: Words> Segments<W> {
     /// - The caller holds the eviction lock.
     /// - No word names a record of this segment, and none will: each was removed, or seen gone,
     ///   after [`SegmentTable::drain`].
-    /// - After that and a [`Pins::barrier`](forebay_sync::pins::Pins::barrier) the segment was seen
-    ///   without pins.
+    /// - After that, this thread executed [`Pins::barrier`](forebay_sync::pins::Pins::barrier), and
+    ///   then found the segment without pins.
     pub(crate) unsafe fn free(&self, segment: u32) -> Result<(), StateChanged> {
         self.table.free(segment)
     }
@@ -135,7 +135,7 @@ impl<W: Words> Segments<W> {
     /// The record at a location.
     ///
     /// # Errors
-    /// There is no record.
+    /// There is no valid record at the location.
     ///
     /// # Safety
     /// As long as the result is used, one of these holds:
@@ -161,16 +161,16 @@ impl<W: Words> Segments<W> {
     /// segment.
     ///
     /// # Safety
-    /// As for [`Segments::record`], which has found a record there. Elsewhere these bytes could be
+    /// As for [`Segments::record`], which has found a record there. Bytes that are not marks may be
     /// borrowed.
     #[inline]
     pub(crate) unsafe fn marks(&self, location: Location) -> Option<MarksWord<'_>> {
         self.data.marks(location)
     }
 
-    /// The records of a segment that cannot be freed during the scan: the caller's own, one that is
-    /// pinned, or a draining one if the caller holds the eviction lock. All others need an
-    /// [`UnpinnedReader`](super::unpinned::UnpinnedReader).
+    /// The records of a segment that cannot be freed during the scan: a segment that the caller
+    /// owns or pins, or a draining segment if the caller holds the eviction lock. Other segments
+    /// are scanned by an [`UnpinnedReader`](super::unpinned::UnpinnedReader).
     ///
     /// If the scan ends with damage there may be records behind it. To free the segment, its
     /// reclaimer then searches the whole index for words that name it.
@@ -179,7 +179,8 @@ impl<W: Words> Segments<W> {
         SegmentScan::new(&self.data, self.geometry(), segment, filled_bytes)
     }
 
-    /// Scans on from an offset at which an earlier scan found the start of a record.
+    /// As [`scan`](Segments::scan), from an offset at which an earlier scan found the start of a
+    /// record.
     pub(crate) fn scan_from(
         &self,
         segment: u32,
@@ -193,7 +194,7 @@ impl<W: Words> Segments<W> {
         scanned.copy_key(&self.data, out);
     }
 
-    /// Whether the checksum of a [scanned](Segments::scan) record is right.
+    /// Whether a [scanned](Segments::scan) record matches its checksum.
     #[must_use]
     pub(crate) fn has_valid_checksum(&self, scanned: &ScannedRecord) -> bool {
         scanned.has_valid_checksum(&self.data)

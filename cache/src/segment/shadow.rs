@@ -1,5 +1,6 @@
-//! The bytes of segments in a model. loom's words cannot be borrowed as bytes, so each word has an
-//! image that can, and a cell that shows loom every borrow and write.
+//! The bytes of segments in a model. loom's words cannot be borrowed as bytes. So each word has a
+//! byte image, which can be borrowed, and a cell, which reports every borrow and every write to
+//! loom.
 
 use std::cell::UnsafeCell;
 use std::fmt;

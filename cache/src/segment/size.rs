@@ -10,8 +10,8 @@ pub(crate) const UNIT_BYTES: u32 = 64;
 /// The words of a unit.
 pub(super) const UNIT_WORDS: usize = 8;
 
-/// The smallest segment: a smaller one holds too few records to be worth a column of pins. A model
-/// needs no such size.
+/// The smallest segment: a smaller one holds too few records to be worth a column of pins. In loom
+/// models, a segment may be as small as a unit.
 pub(crate) const SEGMENT_BYTES_MIN: u32 = if cfg!(loom) { UNIT_BYTES } else { 64 * 1024 };
 
 /// The largest segment: with a larger one, one slow client keeps too much memory from reuse.
@@ -20,11 +20,12 @@ pub(crate) const SEGMENT_BYTES_MAX: u32 = 8 * 1024 * 1024;
 /// The most bytes that locations can address.
 pub(crate) const DATA_BYTES_MAX: u64 = UNIT_BYTES as u64 * (1 << 32);
 
-/// The segments that a participant may have open, pinned or in reserve before the store suffers.
+/// The number of segments for each participant that a plan aims at. So the segments that a
+/// participant has open, pinned or in reserve are a small part of the store.
 const SEGMENTS_EACH: u64 = 64;
 
-/// The fewest segments for each participant. With fewer, the open segments (two) and those in
-/// reserve (two) leave none for records to stay in.
+/// The smallest number of segments for each participant. With fewer, the open segments (two) and
+/// the reserve (two) would be more than half of all segments.
 const SEGMENTS_EACH_MIN: u64 = 8;
 
 /// The location of a record: units from the start of the data.
@@ -43,7 +44,7 @@ pub(crate) struct Geometry {
 pub(crate) enum SizeError {
     /// There are too few bytes for the participants.
     TooSmall {
-        /// The fewest bytes that are enough.
+        /// The smallest number of bytes that is enough.
         minimum_bytes: u64,
     },
     /// There are more bytes than locations can address.
@@ -59,10 +60,10 @@ impl fmt::Display for SizeError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             SizeError::TooSmall { minimum_bytes } => {
-                write!(out, "segments need at least {minimum_bytes} bytes")
+                write!(out, "the segments need at least {minimum_bytes} bytes in total")
             }
             SizeError::TooLarge { maximum_bytes } => {
-                write!(out, "segments can take at most {maximum_bytes} bytes")
+                write!(out, "the segments can have at most {maximum_bytes} bytes in total")
             }
             SizeError::Damaged => out.write_str("the stored segment sizes are damaged"),
         }
@@ -72,7 +73,7 @@ impl fmt::Display for SizeError {
 impl std::error::Error for SizeError {}
 
 impl Geometry {
-    /// Divides up to `bytes` among `participants`.
+    /// Plans segments for this number of participants, in at most `bytes` bytes.
     ///
     /// # Errors
     /// There are too few bytes (the error carries the minimum) or too many.
@@ -88,7 +89,7 @@ impl Geometry {
         Geometry::of(segment_bytes, bytes / segment_bytes)
     }
 
-    /// The fewest bytes that can be divided among `participants`.
+    /// The smallest number of bytes that is enough for this number of participants.
     pub(crate) fn least_bytes(participants: u32) -> u64 {
         u64::from(SEGMENT_BYTES_MIN) * SEGMENTS_EACH_MIN * u64::from(participants.max(1))
     }
@@ -111,7 +112,7 @@ impl Geometry {
         Ok(Geometry { segment_bytes, segment_count })
     }
 
-    /// The size of a segment, which is also that of the longest record.
+    /// The size of a segment in bytes, which is also the largest size of a record.
     pub(crate) fn segment_bytes(self) -> u32 {
         self.segment_bytes
     }
@@ -126,14 +127,16 @@ impl Geometry {
         u64::from(self.segment_bytes) * u64::from(self.segment_count)
     }
 
-    /// The segment of a location; `None` if it is in no segment, as in a damaged word.
+    /// The segment of a location; `None` if the location is in no segment, as a damaged word may
+    /// have one.
     #[inline]
     pub(crate) fn segment_of(self, location: Location) -> Option<u32> {
         let segment = location.0 >> self.units().ilog2();
         (segment < self.segment_count).then_some(segment)
     }
 
-    /// The location of an offset in a segment; both must be inside, the offset in whole units.
+    /// The location at an offset in a segment. The segment must exist; the offset must be inside
+    /// it, and a multiple of a unit.
     pub(super) fn location(self, segment: u32, offset_bytes: u32) -> Location {
         debug_assert!(segment < self.segment_count && offset_bytes < self.segment_bytes);
         Location(segment * self.units() + offset_bytes / UNIT_BYTES)

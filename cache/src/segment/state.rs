@@ -1,9 +1,9 @@
 //! The state of a segment at one moment: one word and its bits.
 
-/// The words of a segment in the table.
+/// The number of words that a segment has in the segment table.
 pub(crate) const SEGMENT_WORDS: usize = 8;
 
-/// The numbers of the words of a segment.
+/// The indexes of a segment's words.
 pub(super) mod word {
     pub(crate) const STATE: usize = 0;
     pub(crate) const ORDER: usize = 1;
@@ -13,36 +13,39 @@ pub(super) mod word {
     pub(crate) const RECORDS_BYTES: usize = 5;
 }
 
-/// The largest number of rows: an owner has 16 bits, and one value means no owner.
+/// The largest number of rows: the state word has 16 bits for the owner's row, and one value means
+/// that there is no owner.
 pub(crate) const ROWS_MAX: u32 = u16::MAX as u32;
 
 /// The phase of a segment's life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SegmentPhase {
-    /// Has no owner; no word names it.
+    /// The segment has no owner, and no word names a record in it.
     Free = 0,
-    /// Its owner appends.
+    /// The owner of the segment appends records.
     Open = 1,
     /// Complete; it takes no more records.
     Sealed = 2,
-    /// Its words are being removed; it may be pinned.
+    /// The words of its records are being removed, or are removed; readers may still pin the
+    /// segment.
     Draining = 3,
-    /// Was open when its owner died. It must be checked; the checker is its owner.
+    /// The segment was open when its owner died, and must be checked. Its owner, if any, is the
+    /// participant that checks it.
     Suspect = 4,
 }
 
-/// The queue of a segment.
+/// The eviction queue that a segment belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SegmentQueue {
-    /// New records.
+    /// The queue of new records.
     Small = 0,
-    /// Records that were used, or that replace another.
+    /// The queue of records that were used, or that replace another record.
     Main = 1,
 }
 
 /// The state of a segment.
 ///
-/// | bits | |
+/// | bits | meaning |
 /// |---|---|
 /// | 0–2 | phase |
 /// | 3 | queue; 0 while free |
@@ -52,7 +55,7 @@ pub(crate) enum SegmentQueue {
 pub(crate) struct SegmentState {
     pub(crate) phase: SegmentPhase,
     pub(crate) queue: SegmentQueue,
-    /// The row that owns it while it is open or suspect.
+    /// The row of the owner; only an open or suspect segment has one.
     pub(crate) owner: Option<u32>,
     pub(crate) generation: u32,
 }
@@ -64,7 +67,7 @@ impl SegmentState {
         SegmentState { phase, queue, owner: None, ..self }
     }
 
-    /// Whether it must be checked before any of its records is served.
+    /// Whether the segment was open when its owner died, so that its records must be checked.
     pub(crate) fn is_suspect(self) -> bool {
         self.phase == SegmentPhase::Suspect
     }

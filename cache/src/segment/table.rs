@@ -11,18 +11,18 @@
 //! |---|---|---|
 //! | `claim`: free → open | a participant that needs a segment | |
 //! | `give_back`: open → free | owner of an empty segment | |
-//! | `seal`: open or adopted → sealed | owner | its words, `order`, `expires`, `records_bytes` |
-//! | `suspect`: open or adopted → suspect | finder of the owner's death | the dead owner's words |
+//! | `seal`: open or adopted → sealed | owner | index words, `order`, `expires`, `records_bytes` |
+//! | `suspect`: open or adopted → suspect | finder of the owner's death | the dead owner's writes |
 //! | `adopt`: suspect → adopted (suspect, with an owner) | next owner, to check it | |
 //! | `drain`: sealed → draining | reclaimer | |
-//! | `free`: draining → free, generation + 1 | reclaimer | that readers are done |
+//! | `free`: draining → free, generation + 1 | reclaimer | the end of all reads |
 //!
-//! Every step is one compare-and-swap of a word of one segment. So there is no line that all
-//! participants write, and the chain of read-modify-writes that begins with `free` reaches each
-//! later owner, even if another participant claimed the segment and gave it back.
+//! Every step is one compare-and-swap of a word of one segment. So there is no cache line that all
+//! participants write. The chain of read-modify-writes that begins with `free` reaches each later
+//! owner, even if another participant claimed the segment and gave it back before.
 //!
 //! Invariants:
-//! - A word that names a record names a segment that is not free.
+//! - No index word names a record in a free segment.
 //! - The generation is raised before the first byte is overwritten.
 
 use forebay_shm::crash_point;
@@ -58,12 +58,12 @@ impl<W: Words> LoadWords for SegmentTable<W> {
 }
 
 impl<W: Words> SegmentTable<W> {
-    /// The number of words that a table takes; all are zero at first.
+    /// The number of words that a table needs. All words are zero at first.
     pub(crate) fn words_needed(geometry: Geometry) -> usize {
         geometry.segment_count() as usize * SEGMENT_WORDS
     }
 
-    /// The table in `words`, from the first one on, for `rows` participants.
+    /// Makes a view of the table in `words`, beginning at the first word, for `rows` participants.
     pub(super) fn new(
         words: W,
         geometry: Geometry,
@@ -71,7 +71,7 @@ impl<W: Words> SegmentTable<W> {
     ) -> Result<SegmentTable<W>, TooFewWords> {
         assert!(
             rows > 0 && rows <= ROWS_MAX,
-            "a segment table cannot have {rows} rows of participants"
+            "a segment table is for 1 to {ROWS_MAX} rows of participants, not for {rows}"
         );
         if words.word_count() < SegmentTable::<W>::words_needed(geometry) {
             return Err(TooFewWords);
@@ -98,27 +98,27 @@ impl<W: Words> SegmentTable<W> {
         (0..self.segment_count()).filter(move |segment| self.state(*segment).is_some_and(&fits))
     }
 
-    /// The number with which the segment was sealed; it orders segments by age.
+    /// The number with which a segment was sealed. These numbers order segments by age.
     pub(crate) fn order(&self, segment: u32) -> u64 {
         self.glance(segment, word::ORDER)
     }
 
-    /// The Unix second from which all its records are stale.
+    /// The Unix second from which all records of a segment are stale.
     pub(crate) fn expires(&self, segment: u32) -> u64 {
         self.glance(segment, word::EXPIRES)
     }
 
-    /// The bytes of all its records, without the filler.
+    /// The bytes of all records of a segment, without the filler.
     pub(crate) fn records_bytes(&self, segment: u32) -> u64 {
         self.glance(segment, word::RECORDS_BYTES)
     }
 
-    /// The bytes of its live records, as last counted.
+    /// The bytes of the live records of a segment, as last counted.
     pub(crate) fn live_bytes(&self, segment: u32) -> u64 {
         self.glance(segment, word::LIVE_BYTES)
     }
 
-    /// Sets the bytes of its live records.
+    /// Sets the count of bytes of live records of a segment.
     pub(crate) fn set_live_bytes(&self, segment: u32, bytes: u64) {
         self.put(segment, word::LIVE_BYTES, bytes);
     }
@@ -130,8 +130,8 @@ impl<W: Words> SegmentTable<W> {
         }
     }
 
-    /// Subtracts the bytes of a record whose word was removed. Never goes below zero: after a death
-    /// the count may be too low.
+    /// Subtracts the bytes of a record whose word was removed. The count never goes below zero,
+    /// since it may be too low after a death.
     pub(crate) fn subtract_live_bytes(&self, segment: u32, bytes: u64) {
         let Some(live) = self.word(segment, word::LIVE_BYTES) else {
             return;
@@ -144,7 +144,7 @@ impl<W: Words> SegmentTable<W> {
         }
     }
 
-    /// The offset up to which its owner has written everything.
+    /// The offset up to which a segment is filled with complete records.
     #[inline]
     pub(crate) fn filled_bytes(&self, segment: u32) -> u64 {
         let Some(filled) = self.word(segment, word::FILLED_BYTES) else {
@@ -167,7 +167,7 @@ impl<W: Words> SegmentTable<W> {
     ) -> Option<(u32, SegmentState)> {
         assert!(
             row < self.row_count,
-            "there are {} rows, so there is no row {row}",
+            "the segment table has {} rows, so it has no row {row}",
             self.row_count
         );
         let count = self.segment_count();
@@ -192,8 +192,8 @@ impl<W: Words> SegmentTable<W> {
         // ORDER: pairs with the release in `free`: readers of the old bytes were done before we
         // overwrite them.
         self.step(segment, free, own, acquire("segment.claim"))?;
-        // ORDER: pairs with the fence behind the copy in `UnpinnedReader::copy`: a reader that has
-        // copied a word that we are going to write sees the new generation.
+        // ORDER: pairs with the fence in `UnpinnedReader::is_same`, behind each copy: a reader that
+        // has copied a word that we are going to write sees the new generation.
         release_fence("segment.overwrite");
         Ok(own)
     }
@@ -250,7 +250,7 @@ impl<W: Words> SegmentTable<W> {
     pub(super) fn adopt(&self, segment: u32, row: u32) -> Result<SegmentState, StateChanged> {
         assert!(
             row < self.row_count,
-            "there are {} rows, so there is no row {row}",
+            "the segment table has {} rows, so it has no row {row}",
             self.row_count
         );
         let is_nobodys = |state: SegmentState| state.is_suspect() && state.owner.is_none();
@@ -290,7 +290,7 @@ impl<W: Words> SegmentTable<W> {
         Ok(())
     }
 
-    /// The current state, if the step can start from it.
+    /// The current state of a segment, if `fits` returns true for it.
     fn found(
         &self,
         segment: u32,

@@ -10,8 +10,8 @@
 //! | copies | claims, fence (release) |
 //! | fence (acquire), compares the generation | writes other bytes |
 //!
-//! A generation repeats after the segment was freed 2^32 times, so readers also check checksum and
-//! key.
+//! A generation repeats after the segment was freed 2^32 times, so [`UnpinnedReader::copy`] also
+//! checks the checksum, and its callers compare the key.
 
 use forebay_sync::atomic::acquire_fence;
 
@@ -61,7 +61,7 @@ pub(crate) struct SegmentSnapshot {
     pub(crate) expires: u64,
 }
 
-/// The records of a segment.
+/// The result of a scan of a segment.
 #[derive(Clone, Debug)]
 pub(crate) struct ScanResult {
     /// The state of the segment when the scan began.
@@ -146,7 +146,7 @@ impl<'a, S: LoadWords, D: LoadWords> UnpinnedReader<'a, S, D> {
         Ok(ScannedRecord { location, header, marks })
     }
 
-    /// Copies the record at a location, if `is_there` still holds: the closure loads the word that
+    /// Copies the record at a location, if `is_there` returns true: the closure loads the word that
     /// names the location once more, relaxed, and compares it.
     ///
     /// # Errors
@@ -163,7 +163,8 @@ impl<'a, S: LoadWords, D: LoadWords> UnpinnedReader<'a, S, D> {
         Ok(copied)
     }
 
-    /// Copies without checking the checksum: the check would hide torn copies from a model.
+    /// As [`copy`](UnpinnedReader::copy), but without the check of the checksum, which would hide
+    /// torn copies from a model.
     pub(super) fn copy_unchecked(
         &self,
         location: Location,
@@ -230,10 +231,11 @@ impl<'a, S: LoadWords, D: LoadWords> UnpinnedReader<'a, S, D> {
         Some(state)
     }
 
-    /// Whether nothing was overwritten since `begin`.
+    /// Whether the segment still has the generation that `begin` returned, so that nothing was
+    /// overwritten.
     fn is_same(&self, segment: u32, before: SegmentState) -> bool {
         // ORDER: pairs with the release fence in `SegmentTable::open`: if we have loaded a word of
-        // the next owner, we see its generation.
+        // the next owner, we see the new generation.
         acquire_fence("segment.copied");
         self.state(segment).is_some_and(|now| now.generation == before.generation)
     }

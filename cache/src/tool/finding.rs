@@ -7,10 +7,10 @@ use std::fmt;
 pub enum FindingSeverity {
     /// The store violates an invariant.
     Fault,
-    /// A count is off. Work in progress may cause that; the count is exact in an idle store, and
-    /// after a death once the segments of the dead participant were checked.
+    /// A count is wrong. Operations in progress may cause that. The count is exact in an idle
+    /// store; after a death, once the segments of the dead participant were checked.
     Drift,
-    /// Legal, but worth knowing.
+    /// The finding is legal, but worth knowing.
     Note,
 }
 
@@ -95,16 +95,17 @@ pub enum FindingKind {
         /// The bytes of the named records.
         named: u64,
     },
-    /// A dead participant was not swept.
+    /// A dead participant was not swept yet.
     Dead {
         /// The pins of its row.
         pins: u64,
     },
     /// A segment of a dead participant was not checked yet.
     Suspect,
-    /// A segment is drained and will be freed when one is needed.
+    /// A segment is drained, and will be freed when a free segment is needed.
     Drained,
-    /// Fragments of a long body are missing; a reader that needs them fetches them.
+    /// Fragments of a long body are missing; a request that needs them fetches them from the
+    /// origin.
     FragmentsMissing {
         /// The number of missing fragments.
         missing: u64,
@@ -191,7 +192,7 @@ impl fmt::Display for FindingKind {
                 "a word names a record whose key has other buckets or another fingerprint"
             }
             FindingKind::SizeClass { found, expected } => {
-                return write!(f, "the word has size class {found}, its record {expected}");
+                return write!(f, "a word has size class {found}, its record {expected}");
             }
             FindingKind::Sequence { sequence } => {
                 return write!(f, "the sequence {sequence} of a record was never assigned");
@@ -200,7 +201,7 @@ impl fmt::Display for FindingKind {
                 "a word is still unchecked, though its publisher has moved on"
             }
             FindingKind::Duplicate { other_location } => {
-                return write!(f, "the record at unit {other_location} is live for the same key");
+                return write!(f, "the record at unit {other_location} is also live for this key");
             }
             FindingKind::LongHead => "the head of a long body does not describe that body",
             FindingKind::SegmentState { found } => {
@@ -223,7 +224,7 @@ impl fmt::Display for FindingKind {
             FindingKind::Walk { why } => return write!(f, "a scan meets an invalid record: {why}"),
             FindingKind::Pins { count } => return write!(f, "{count} pins have no owner"),
             FindingKind::LiveBytes { counted, named } => {
-                return write!(f, "{counted} bytes are counted as live, but words name {named}");
+                return write!(f, "`live_bytes` is {counted}, but words name {named} bytes");
             }
             FindingKind::Dead { pins } => {
                 return write!(f, "a participant died with {pins} pins and was not swept yet");
@@ -231,10 +232,10 @@ impl fmt::Display for FindingKind {
             FindingKind::Suspect => "a segment of a dead participant was not checked yet",
             FindingKind::Drained => "a segment is drained, but not freed yet",
             FindingKind::FragmentsMissing { missing, count } => {
-                return write!(f, "{missing} of {count} fragments are missing");
+                return write!(f, "{missing} of {count} fragments of a body are missing");
             }
             FindingKind::OrphanFragments { count, bytes } => {
-                return write!(f, "{count} fragments with {bytes} bytes have no head");
+                return write!(f, "{count} fragments of a body, {bytes} bytes, have no head");
             }
             FindingKind::OrphanVariant => "no base record names a stored variant",
         };

@@ -1,8 +1,8 @@
 //! Reading a store without being a participant: from another process, and to check it.
 //!
-//! Nothing here pins or writes. Records may be removed, moved and overwritten at any time, so
-//! everything is copied between two loads of a segment's generation, as `segment/unpinned.rs`
-//! describes, and a fault is reported only if it persists.
+//! The code here neither pins nor writes. Records may be removed, moved and overwritten at any
+//! time, so everything is copied between two loads of a segment's generation, as
+//! `segment/unpinned.rs` describes, and a fault is reported only if it persists.
 //!
 //! | file | holds |
 //! |---|---|
@@ -12,7 +12,8 @@
 //! | `report.rs`, `finding.rs` | the results of a check |
 //!
 //! Invariants:
-//! - Whatever the region contains, nothing here panics, reads outside of it, or loops forever.
+//! - Whatever the region contains, the code here does not panic, read outside of the region, or
+//!   loop forever.
 
 pub(crate) mod check;
 mod finding;

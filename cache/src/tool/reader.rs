@@ -33,29 +33,31 @@ pub enum StoreReadError {
         /// The version of the store.
         found: u32,
     },
-    /// The store is damaged, or not complete yet: its first process writes the sizes on opening it.
+    /// The store is damaged, or not complete yet: the first process that opens a store writes its
+    /// sizes.
     Damaged(&'static str),
 }
 
-/// How the memory of a region is used: those numbers of [`Stats`](crate::Stats) that the region
-/// shows.
+/// The use of a region's memory: those numbers of [`Stats`](crate::Stats) that can be read from the
+/// region.
 ///
-/// `region = free + live + dead + metadata + pinned`, each counted by itself, as in `Stats`; a
-/// segment of unknown state counts in none. Arriving responses and copies for slow clients are in
-/// the server's own memory.
+/// `region = free + live + dead + metadata + pinned`; the bytes of a segment of unknown state are
+/// missing in this sum. Arriving responses and copies for slow clients are in the server's own
+/// memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RegionStats {
     /// The size of the region.
     pub region_bytes: u64,
-    /// Free segments, and the unfilled parts of others.
+    /// The bytes of free segments, and of the unfilled parts of other segments.
     pub free_bytes: u64,
-    /// Records that can be found.
+    /// The bytes of records that lookups can find.
     pub live_bytes: u64,
-    /// Filled bytes of segments that are not live.
+    /// The filled bytes of segments that belong to no live record.
     pub dead_bytes: u64,
-    /// Index, pins, ghosts, purges, header of the region: fixed.
+    /// The bytes of the region outside its segments: header, index, pins, ghosts, purges, key
+    /// index. Their number is fixed.
     pub metadata_bytes: u64,
-    /// Segments out of use that readers still send from.
+    /// The bytes of drained segments that readers still pin, or that are not freed yet.
     pub pinned_bytes: u64,
     /// The number of all segments.
     pub segment_count: u64,
@@ -65,9 +67,10 @@ pub struct RegionStats {
     pub segments: SegmentCounts,
     /// The number of words in the index.
     pub index_word_count: u64,
-    /// The last sequence: records, bodies and bases that were ever begun.
+    /// The last sequence that was assigned. Each record, long body and base that is begun gets a
+    /// sequence.
     pub sequence: u64,
-    /// The number of purges so far.
+    /// The number of purges since the store was created.
     pub purge_count: u64,
     /// The number of participants, including dead ones that were not swept.
     pub participant_count: u64,
@@ -76,17 +79,17 @@ pub struct RegionStats {
 /// The number of segments in each state: see `docs/format/store.md`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SegmentCounts {
-    /// Without an owner.
+    /// The number of free segments.
     pub free: u64,
-    /// Being appended to.
+    /// The number of open segments, to which their owners append.
     pub open: u64,
-    /// Complete.
+    /// The number of sealed segments, which are complete.
     pub sealed: u64,
-    /// Their words are being removed, or readers still send from them.
+    /// The number of draining segments: their words are being removed, or readers still pin them.
     pub draining: u64,
-    /// Open when their owner died.
+    /// The number of suspect segments, which were open when their owner died.
     pub suspect: u64,
-    /// Damaged, or changed at each read.
+    /// The number of segments whose state is damaged or changed at each read.
     pub unknown: u64,
 }
 
@@ -116,7 +119,7 @@ impl StoreReader {
     /// Copies the record of a key: a primary one, or any whole key that [`list`](StoreReader::list)
     /// has shown.
     ///
-    /// It may miss a record that is replaced or moved all the time.
+    /// It may miss a record that is replaced or moved at each read.
     pub fn get(&self, key: &[u8]) -> Option<CopiedRecord> {
         self.view.find(key).map(|(word, copied)| CopiedRecord::new(word, copied))
     }
@@ -128,9 +131,10 @@ impl StoreReader {
 
     /// Shows the live records, bucket by bucket, until `show` breaks off.
     ///
-    /// A key that stays in the index is shown, and no key is shown twice: of its live records, the
-    /// first one that the listing reaches. A newer one behind it is left out, whether it replaced
-    /// the first one during the listing, or both are live, as a death may leave them.
+    /// A key that stays in the index is shown, and no key is shown twice. If a key has several live
+    /// records, the first record that the listing reaches is shown, and the others are left out. A
+    /// key has a second live record if the first one is replaced during the listing, or after the
+    /// death of an inserter.
     ///
     /// Keys are told apart by their 64-bit hash: of keys with equal hashes only one is shown.
     pub fn list(&self, mut show: impl FnMut(&ListedRecord<'_>) -> ControlFlow<()>) {
@@ -163,13 +167,13 @@ impl StoreReader {
         None
     }
 
-    /// How the memory of the region is used.
+    /// The use of the region's memory.
     pub fn stats(&self) -> RegionStats {
         let view = &self.view;
         let outside = view.unpinned();
         let segment_bytes = u64::from(view.geometry.segment_bytes());
         let mut segments = SegmentCounts::default();
-        // A segment that changes right now counts as the next read finds it.
+        // A segment that changes during a read is read again.
         let described = (0..view.geometry.segment_count()).filter_map(|segment| {
             let found = (0..ATTEMPTS_MAX).find_map(|_| outside.snapshot(segment));
             segments.add(found.map(|found| found.state.phase));
@@ -208,14 +212,14 @@ impl StoreReader {
     }
 }
 
-/// The keys that a listing has shown, by hash, as far as they can occur again: a key lies in one of
-/// two buckets.
+/// The hashes of the keys that a listing has shown and may meet again. A key has two buckets, so it
+/// cannot occur behind the second one.
 #[derive(Debug, Default)]
 struct ListedKeys {
     bucket: usize,
-    /// The keys that were shown in this bucket.
+    /// The keys that were shown in the current bucket.
     here: Vec<KeyHash>,
-    /// The keys that were shown in an earlier bucket, and have their other bucket behind it.
+    /// The keys that were shown in an earlier bucket, and whose other bucket came later.
     earlier: HashSet<u64>,
 }
 

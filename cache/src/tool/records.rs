@@ -1,4 +1,4 @@
-//! Records as tools see them.
+//! Records, as tools in other processes read them.
 
 use crate::index::IndexWord;
 use crate::segment::{HeaderKind, RecordCopy, RecordHeader, RecordMarks, ScannedRecord};
@@ -33,27 +33,27 @@ impl RecordKind {
 /// A live record, without its content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ListedRecord<'a> {
-    /// The whole key; for a variant with epoch and hash.
+    /// The whole key. The key of a variant includes its epoch and its hash.
     pub key: &'a [u8],
     /// The kind of the record.
     pub kind: RecordKind,
-    /// The bytes that it takes in its segment.
+    /// The bytes that the record has in its segment.
     pub record_bytes: u64,
-    /// The length of its head.
+    /// The length of the record's head.
     pub head_bytes: u16,
-    /// The length of its body; for a long head not that of the long body.
+    /// The length of the record's body. The body of a long head only describes the long body.
     pub body_bytes: u32,
-    /// The Unix second from which it is stale.
+    /// The Unix second from which the record is stale.
     pub stale_from: u64,
-    /// Whether it was softly purged.
+    /// Whether the record was softly purged.
     pub is_soft: bool,
     /// The time of the response, in Unix seconds.
     pub response_time: u32,
-    /// Its recent uses, up to three.
+    /// The number of recent uses of the record, up to three.
     pub uses: u8,
     /// The sequence of the record: of two records of a key the one with the higher sequence counts.
     pub sequence: u64,
-    /// Its location, in units of 64 bytes.
+    /// The location of the record, in units of 64 bytes.
     pub location: u32,
 }
 
@@ -66,7 +66,7 @@ pub enum KeyParts<'a> {
     Variant {
         /// The key of the resource.
         primary: &'a [u8],
-        /// Only the base with this epoch names it.
+        /// The epoch: only a base with the same epoch names the variant.
         epoch: u64,
         /// The hash of the field values of the variant.
         hash: &'a [u8; 16],
@@ -81,7 +81,7 @@ pub enum KeyParts<'a> {
 }
 
 impl<'a> ListedRecord<'a> {
-    /// The parts of its key.
+    /// The parts of the record's key.
     pub fn parts(&self) -> KeyParts<'a> {
         let key = self.key;
         match self.kind {
@@ -95,8 +95,8 @@ impl<'a> ListedRecord<'a> {
         .unwrap_or(KeyParts::Primary(key))
     }
 
-    /// Whether it has a time from which it is stale. Fragments and bases have none; their heads and
-    /// variants have.
+    /// Whether the record has a time from which it is stale. Fragments and bases have no such time:
+    /// the heads of fragments and the variants of bases have it.
     pub fn expires(&self) -> bool {
         matches!(self.kind, RecordKind::Whole | RecordKind::LongHead)
     }
@@ -156,12 +156,12 @@ impl CopiedRecord {
         self.copied.record().body()
     }
 
-    /// The tags by which it can be purged.
+    /// The tags by which the record can be purged.
     pub fn tags(&self) -> &[u8] {
         self.copied.record().tags()
     }
 
-    /// The long body of a long head.
+    /// The long body that the record describes, if the record is a long head.
     pub fn long_body(&self) -> Option<LongBody> {
         let record = self.copied.record();
         (record.header.kind == HeaderKind::LongHead)

@@ -4,15 +4,15 @@ use std::fmt;
 
 use super::finding::{Finding, FindingSeverity};
 
-/// The findings of each severity that are kept; more are only counted.
+/// The number of findings of each severity that a report lists. Further findings are only counted.
 const FINDINGS_MAX: u64 = 1000;
 
 /// The progress of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CheckProgress {
-    /// Buckets and segments that were checked.
+    /// The number of buckets and segments that were checked.
     pub done: u64,
-    /// All buckets and segments.
+    /// The number of all buckets and segments.
     pub total: u64,
 }
 
@@ -23,15 +23,15 @@ pub struct StoreReport {
     pub findings: Vec<Finding>,
     /// The number of findings that are left out of `findings`.
     pub left_out_count: u64,
-    /// The number of faults.
+    /// The number of findings that are faults.
     pub fault_count: u64,
-    /// The number of counts that are off.
+    /// The number of findings about wrong counts, [`FindingSeverity::Drift`].
     pub drift_count: u64,
-    /// The number of notes.
+    /// The number of findings that are notes.
     pub note_count: u64,
     /// The number of buckets in the index.
     pub bucket_count: u64,
-    /// The number of words that are not empty.
+    /// The number of index words that are not empty.
     pub word_count: u64,
     /// The number of live records.
     pub live_count: u64,
@@ -39,7 +39,8 @@ pub struct StoreReport {
     pub unchecked_count: u64,
     /// The bytes of live and unchecked records, headers included.
     pub record_bytes: u64,
-    /// The number of words that changed at each read, or whose segment cannot be read.
+    /// The number of index words that were not checked, because they changed at each read or
+    /// because the state of their segment is damaged.
     pub passed_over_count: u64,
     /// The number of segments.
     pub segment_count: u64,
@@ -77,7 +78,7 @@ impl fmt::Display for StoreReport {
             writeln!(f, "{finding}")?;
         }
         if self.left_out_count > 0 {
-            writeln!(f, "and {} more", self.left_out_count)?;
+            writeln!(f, "and {} more findings", self.left_out_count)?;
         }
         let depth = if self.is_deep { "with checksums" } else { "without checksums" };
         write!(

@@ -1,4 +1,4 @@
-//! The areas of a store, as read without a pin.
+//! A view of the areas of a store, for reading without a pin.
 
 use forebay_shm::{Area, Listed, ReadOnlyArea, Region, RegionReader};
 use forebay_sync::atomic::AtomicU64;
@@ -13,7 +13,7 @@ use crate::segment::{
 use crate::store::hash::Hasher;
 use crate::store::layout::{ROW_WORDS, STORE_VERSION, kind, word};
 
-/// The attempts to read a word that other threads keep changing.
+/// The number of attempts to read a word that other threads keep changing.
 pub(super) const ATTEMPTS_MAX: usize = 16;
 
 /// A region that is read by a participant or by a read-only tool.
@@ -21,7 +21,7 @@ pub(crate) trait RegionAccess {
     /// The words of an area.
     type Words: LoadWords;
 
-    /// An area and its version.
+    /// The area of this kind, and its version; `None` if the region has no such area.
     fn area(&self, kind: u32) -> Option<(Self::Words, u32)>;
 
     fn seed(&self) -> [u8; 16];
@@ -29,7 +29,7 @@ pub(crate) trait RegionAccess {
     /// The number of rows for participants.
     fn participants_max(&self) -> u32;
 
-    /// The rows that are in use.
+    /// The participants of the rows that are in use.
     fn participants(&self) -> Vec<Listed>;
 }
 
@@ -90,7 +90,8 @@ pub(crate) struct RegionView<R: RegionAccess> {
 }
 
 impl<R: RegionAccess> RegionView<R> {
-    /// The store in a region, with the sizes that it states.
+    /// Makes a view of the store in a region. Checks that the areas have the sizes that the store
+    /// states.
     pub(crate) fn of(region: R) -> Result<RegionView<R>, StoreReadError> {
         let area = |kind| match region.area(kind) {
             None => Err(StoreReadError::Damaged("an area is missing")),
@@ -173,7 +174,8 @@ impl<R: RegionAccess> RegionView<R> {
         buckets.into_iter().flat_map(|bucket| bucket * BUCKET_WORDS..(bucket + 1) * BUCKET_WORDS)
     }
 
-    /// Copies header and key of the record of a slot, if its word is still this one.
+    /// Copies the header and the key of the record that a slot names, if the slot's word still
+    /// names the same record.
     pub(super) fn copy_header(
         &self,
         (slot, word): (usize, IndexWord),
@@ -184,14 +186,14 @@ impl<R: RegionAccess> RegionView<R> {
         self.unpinned().copy_header(Location(word.location()), is_checked, key, is_there)
     }
 
-    /// Copies the whole record of a slot, if its word is still this one.
+    /// Copies the whole record that a slot names, if the slot's word still names the same record.
     pub(super) fn copy(&self, (slot, word): (usize, IndexWord)) -> Result<RecordCopy, CopyError> {
         let is_there = || self.word(slot).is_same_record(word);
         self.unpinned().copy(Location(word.location()), is_there)
     }
 
-    /// Calls `look` on each live word that may be that of a key, until it finds something. A word
-    /// whose record is gone is read again.
+    /// Calls `look` on each live word that may name the record of a key, until a call returns
+    /// `Some`. A word whose record is gone is read again.
     fn find_by<T>(
         &self,
         key: &[u8],

@@ -36,12 +36,13 @@ fn insert<W: Words>(index: &Index<W, Locations>, row: &Row, location: u32, salt:
     let hash = KeyHash::new(mixed(salt ^ u64::from(location)));
     let key = IndexKey::new(hash, |at: PinnedLocation<'_>| at.location() == location);
     let new = InsertRequest { location, size_class: 20, sequence: u64::from(location) };
-    let unchecked = index.insert(row, &key, &new).expect("no record gave way to the new one");
+    let unchecked = index.insert(row, &key, &new).expect("the new record finds a slot");
     assert!(index.make_live(row, &key, unchecked));
 }
 
-/// Inserts as many keys as there are words. Returns the number of keys at the first eviction, and
-/// the evictions by the time that nine tenths of the keys, and all of them, were inserted.
+/// Inserts as many keys as there are words. Returns the number of keys at the first eviction, the
+/// number of evictions when nine tenths of the keys were inserted, and the number when all were
+/// inserted.
 fn fill(bucket_count: usize, salt: u64) -> [usize; 3] {
     let index = index(bucket_count, Locations::default());
     let row = row(&pins(1, 1, Barrier::fence()), 0);

@@ -1,4 +1,5 @@
-//! The index against a map, with one thread and with many, and filled until it evicts.
+//! Tests of the index: one thread against a map, many threads, and filling until records are
+//! evicted.
 //!
 //! Random tests print their seed. The records are in plain memory, so ThreadSanitizer sees a reader
 //! that overlaps a writer.
@@ -9,7 +10,7 @@ use forebay_cache::index::{Index, KeyHash, Records, words_needed};
 use forebay_sync::pins::{PinRow, Pins};
 use forebay_sync::{Barrier, LineWords};
 
-// One thread each: ThreadSanitizer would find nothing.
+// `load` and `oracle` use one thread each, so ThreadSanitizer would find nothing.
 #[cfg(not(tsan))]
 mod load;
 #[cfg(not(tsan))]
@@ -21,7 +22,7 @@ type Row = PinRow<Arc<LineWords>>;
 /// An empty index.
 fn index<R: Records>(bucket_count: usize, records: R) -> Index<Arc<LineWords>, R> {
     let words = LineWords::new(words_needed(bucket_count).expect("small"));
-    // SAFETY: each test has one table of pins, and reuses a place only when no pin keeps it.
+    // SAFETY: each test has one table of pins, and reuses a location only when no pin protects it.
     unsafe { Index::new(Arc::new(words), bucket_count, records) }.expect("its words")
 }
 
@@ -42,7 +43,8 @@ fn mixed(number: u64) -> u64 {
     mixed ^ (mixed >> 31)
 }
 
-/// A hash that tells few keys apart by their fingerprints, its low 22 bits.
+/// A hash whose fingerprint, the low 22 bits, has few values, so that many keys share a
+/// fingerprint.
 fn poor_hash(key: u64, fingerprints: u64) -> KeyHash {
     KeyHash::new(mixed(key + 1) >> 22 << 22 | poor_fingerprint(key, fingerprints))
 }

@@ -1,7 +1,8 @@
-//! One thread, and after each step the whole index against its expected content.
+//! One thread works on an index. After each step, the whole index is compared with its expected
+//! content.
 //!
-//! The rules leave open which word is evicted: the index reports it, and the oracle checks that it
-//! was allowed. Everything else is known before.
+//! The rules do not determine which word is evicted: the index reports the word, and the oracle
+//! checks that evicting it was allowed. All other results are known before the step.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -21,7 +22,8 @@ const BUCKETS: usize = 4;
 const KEYS: usize = 60;
 const FINGERPRINTS: u64 = 5;
 const SEGMENTS: usize = 8;
-/// This many records are inserted out of the order of their sequences.
+/// A record may get a sequence that is lower by up to this number than its order of insertion
+/// implies.
 const SEQUENCES_APART: usize = 200;
 
 /// The expected state of a record that a word names.
@@ -33,11 +35,11 @@ struct Known {
     uses: u8,
 }
 
-/// The records by location; the index reads key and sequence, the model the rest.
+/// The records by location. The index reads their keys and sequences, the model reads all fields.
 #[derive(Default)]
 struct Map {
     known: HashMap<u32, Known>,
-    /// The records that the index removed by itself.
+    /// The records whose removal the index has reported.
     removed: Vec<(u32, RemovalReason)>,
 }
 
@@ -119,7 +121,8 @@ impl Model {
         self.map.borrow().known[&location]
     }
 
-    /// A new record, its sequence higher or lower than that of others.
+    /// Makes a new record, whose sequence may be higher or lower than the sequences of other
+    /// records.
     fn new_record(&mut self, key: u64) -> InsertRequest {
         let location = self.next_location;
         self.next_location += 1;
@@ -130,7 +133,8 @@ impl Model {
         InsertRequest { location, size_class: 20, sequence }
     }
 
-    /// Forgets the records that the index removed by itself; all of them for the given reasons.
+    /// Forgets the records whose removal the index has reported, and checks that each was removed
+    /// for one of the given reasons. Returns these records.
     fn forget_removed(&mut self, reasons: &[RemovalReason]) -> Vec<Known> {
         let removed = std::mem::take(&mut self.map.borrow_mut().removed);
         let mut gone = Vec::new();
@@ -170,7 +174,8 @@ impl Model {
         }
     }
 
-    /// Checks that the key's buckets have no other fingerprint: otherwise a word could be evicted.
+    /// Checks that all words may have the fingerprint of the key, because otherwise a word could
+    /// have been evicted.
     fn is_full_of(&self, key: u64) {
         let fingerprint = |key| poor_fingerprint(key, FINGERPRINTS);
         let map = self.map.borrow();
@@ -275,7 +280,7 @@ impl Model {
         assert!(gone.iter().all(|gone| gone.key == key && gone.sequence <= new.sequence));
     }
 
-    /// The records of a reclaimed segment, by location.
+    /// Removes all records of a random segment, by their locations.
     fn reclaim(&mut self) {
         let segment = self.rng.below(SEGMENTS) as u32;
         let locations: Vec<(u32, Known)> = {

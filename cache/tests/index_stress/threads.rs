@@ -1,8 +1,8 @@
 //! Many threads, whose records are in segments that are reused again and again.
 //!
-//! Each thread has keys that only it writes, and knows the records that must be found: each miss
-//! must be explained by a thread that removed exactly this record. All threads write the other
-//! keys.
+//! Each thread has keys that only it writes, and knows which of their records must be found. If one
+//! of these is not found, a thread must have reported the removal of exactly this record. All
+//! threads write the remaining, shared keys.
 
 use std::cell::{Cell, UnsafeCell};
 use std::collections::{HashMap, VecDeque};
@@ -23,7 +23,7 @@ use forebay_testkit::Rng;
 const THREADS: usize = 4;
 const STEPS: usize = if cfg!(any(debug_assertions, tsan)) { 20_000 } else { 150_000 };
 const ROUNDS: usize = 50;
-/// Fewer than the keys need, so that some records are evicted.
+/// The number of buckets: too few for all keys, so that some records are evicted.
 const BUCKETS: usize = 12;
 const OWN_KEYS: usize = 30;
 const SHARED_KEYS: usize = 12;
@@ -32,14 +32,14 @@ const SEGMENTS_EACH: usize = 6;
 const SEGMENT_RECORDS: usize = 16;
 const RECORD_WORDS: usize = 12;
 
-/// A record: key and sequence repeated, so that a torn one is noticed.
+/// A record: key and sequence, repeated so that a torn record is detected.
 struct Record(UnsafeCell<[u64; RECORD_WORDS]>);
 // SAFETY: that is what the test checks.
 unsafe impl Sync for Record {}
 
 struct Memory {
     records: Vec<Record>,
-    /// By sequence: whether the record was removed.
+    /// Whether the record with this sequence was removed.
     gone: Vec<AtomicBool>,
 }
 
@@ -54,7 +54,7 @@ impl Memory {
         let words = unsafe { *self.records[location as usize].0.get() };
         let (key, sequence) = (words[0], words[1]);
         let is_whole = words.chunks(2).all(|pair| *pair == [key, sequence]);
-        assert!(is_whole, "a record in pieces: {words:?}");
+        assert!(is_whole, "a torn record: {words:?}");
         (key, sequence)
     }
 
@@ -71,11 +71,11 @@ impl Memory {
 
     fn set_gone(&self, sequence: u64) {
         let was_gone = self.gone[sequence as usize].swap(true, Ordering::AcqRel);
-        assert!(!was_gone, "record {sequence} was taken out twice");
+        assert!(!was_gone, "record {sequence} was removed twice");
     }
 
-    /// Waits until the remover of a record has reported it, which it does a moment after the
-    /// removal.
+    /// Waits until the remover of a record has reported the removal, which it does a moment after
+    /// it.
     fn wait_until_gone(&self, sequence: u64) {
         for _ in 0..10_000_000 {
             if self.is_gone(sequence) {
@@ -137,7 +137,7 @@ fn shared(barrier: Barrier) -> Shared {
     }
 }
 
-/// Keys below `THREADS * OWN_KEYS` have one writer, the others many.
+/// Whether all threads write a key. Keys below `THREADS * OWN_KEYS` have one writer each.
 fn is_shared_key(key: u64) -> bool {
     key >= (THREADS * OWN_KEYS) as u64
 }
@@ -223,7 +223,8 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Expects exactly the stored record, unless a thread removed it.
+    /// Reads a key that only this thread writes. Expects exactly the stored record, unless a thread
+    /// removed it.
     fn read_own(&mut self, key: u64) {
         self.read(key);
         let hit = self.index().lookup(&self.row, &self.key(key));
@@ -267,8 +268,8 @@ impl<'a> Worker<'a> {
         self.shared.lowest[key as usize].store(sequence + 1, Ordering::Release);
     }
 
-    /// Publishes, and in most cases makes live. Returns the sequence, and whether it is in the
-    /// index.
+    /// Publishes a new record, and in most cases makes it live. Returns its sequence, and whether
+    /// it is in the index.
     fn insert(&mut self, key: u64) -> Result<(u64, bool), InsertError> {
         let new = self.new_record(key);
         let unchecked = self.index().insert(&self.row, &self.key(key), &new)?;
@@ -306,7 +307,7 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// A pin that stays up for a while, and the record that it protects.
+    /// Keeps a pin up for a while, and checks that the record that it protects does not change.
     fn hold(&mut self, key: u64, other: u64) {
         let Some(hit) = self.index().lookup(&self.row, &self.key(key)) else {
             return;
@@ -344,7 +345,8 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Moves a record that was used, if there is room, or removes it.
+    /// Moves a record of a segment that is reclaimed, if the record was used and the open segment
+    /// has room; otherwise removes it.
     fn let_go(&mut self, location: u32) {
         let (key, sequence) = self.memory().read_own(location);
         let hit = self.index().find_location(&self.row, hash(key), location);
@@ -373,7 +375,7 @@ fn run(barrier: Barrier, rng: &mut Rng) {
             let round = |worker: &mut Worker<'_>| (0..STEPS / ROUNDS).for_each(|_| worker.step());
             let threads: Vec<_> =
                 workers.iter_mut().map(|worker| scope.spawn(move || round(worker))).collect();
-            // ThreadSanitizer sees this join, but not that of the scope.
+            // ThreadSanitizer sees these joins, but not the join of the scope.
             threads.into_iter().for_each(|thread| thread.join().expect("no worker fails"));
         });
         check(&shared, &workers);

@@ -59,7 +59,7 @@ impl<W: Words> Actor<W> {
         Actor { worker, ledger, cast, number, random, pieces, steps: 0, hits: 0, stored: 0 }
     }
 
-    /// Does one operation; an error is a violated promise.
+    /// Does one operation. An error means that the store violated a promise.
     pub(crate) fn step(&mut self) -> Done {
         self.steps += 1;
         if self.steps.is_multiple_of(4) {
@@ -106,7 +106,8 @@ impl<W: Words> Actor<W> {
         Ok(())
     }
 
-    /// The present record, and whether it is a variant.
+    /// Looks up and checks the record of a key and value. Returns the record, and whether it is a
+    /// variant.
     fn get(&mut self, key: u32, value: u32) -> Result<Option<(Seen, bool)>, String> {
         let oldest = self.ledger.oldest(key, value);
         let bytes = super::key_bytes(key);

@@ -1,17 +1,18 @@
 //! The versions of a record that may be found, shared by all actors.
 //!
-//! One actor at a time stores a key. So a completely stored version ends all older ones, and a
-//! purge ends all versions whose fetch began before it.
+//! One actor at a time stores a key. So a completely stored version ends all older versions, and a
+//! purge ends all versions whose fetch began before the purge. A version that has ended must not be
+//! found.
 
 use std::sync::atomic::Ordering::SeqCst;
 
 use forebay_sync::Words;
 use forebay_sync::atomic::AtomicU64;
 
-/// The values of a key with variants; a key without variants has the first one only.
+/// The number of values of a key with variants. A key without variants has only the first value.
 pub(crate) const VALUES: u32 = 3;
 
-/// The ledger in shared words, two for each record.
+/// The ledger in shared words: two words for each value of a key.
 #[derive(Clone)]
 pub(crate) struct Ledger<W> {
     words: W,
@@ -23,7 +24,7 @@ impl<W: Words> Ledger<W> {
         (keys * VALUES) as usize * 2
     }
 
-    /// A ledger in words that were zero at first, from this one on.
+    /// Makes a ledger in words that were zero at first, beginning at the word with index `first`.
     pub(crate) fn new(words: W, first: usize) -> Ledger<W> {
         Ledger { words, first }
     }
@@ -37,8 +38,8 @@ impl<W: Words> Ledger<W> {
         self.word(key, value, 0).load(SeqCst) as u32
     }
 
-    /// Announces that a version is going to be stored. Called when its fetch begins, so that a
-    /// purge that has seen it may end it.
+    /// Announces that a version is going to be stored. Called when the fetch of the version begins,
+    /// so that a purge that has seen the version may end it.
     pub(crate) fn begin(&self, key: u32, value: u32, version: u32) {
         self.word(key, value, 0).store(version.into(), SeqCst);
     }

@@ -1,8 +1,9 @@
-//! Shared by the tests of the store: records that describe themselves, and how to store and find
-//! them.
+//! Code that the tests of the store share: records that describe themselves, and functions that
+//! store and find them.
 //!
 //! A head holds key, version, length of the body and the number of renewals; every byte of the body
-//! follows from key and version. So a reader detects a torn or mixed record, or one of another key.
+//! follows from key and version. So a reader detects a torn or mixed record, or a record of another
+//! key.
 
 pub(crate) mod actor;
 pub(crate) mod ledger;
@@ -46,7 +47,7 @@ pub(crate) struct Label {
     pub(crate) key: u32,
     pub(crate) version: u32,
     pub(crate) body_bytes: u32,
-    /// The variant, of a response with variants.
+    /// The value that selects the variant; 0 for a response without variants.
     pub(crate) value: u32,
     /// The number of renewals.
     pub(crate) renewed: u32,
@@ -61,7 +62,7 @@ impl Label {
         self.words().iter().fold(7, |sum, word| mixed(sum << 32 ^ u64::from(*word))) as u32
     }
 
-    /// The head; some are longer.
+    /// The head of the record. Its length depends on the label.
     pub(crate) fn head(self) -> Vec<u8> {
         let words = self.words().into_iter().chain([self.sum()]);
         let mut head: Vec<u8> = words.flat_map(u32::to_le_bytes).collect();
@@ -79,7 +80,7 @@ impl Label {
         if label.head() == head { Ok(label) } else { Err(wrong()) }
     }
 
-    /// Its tags; some records have none.
+    /// The tags of the record. Some records have none.
     pub(crate) fn tags(self) -> RecordTags {
         let group = group_tag(self.key % GROUPS);
         let own = format!("own {} {}", self.key, self.version);
@@ -93,7 +94,7 @@ impl Label {
         key % 7 != 3 && key % GROUPS == group
     }
 
-    /// A part of the body.
+    /// Returns a part of the body of the record.
     pub(crate) fn body(self, part: Range<usize>) -> Vec<u8> {
         let first = mixed(u64::from(self.key) << 32 | u64::from(self.version));
         let start = mixed(first ^ u64::from(self.value)) as usize % PATTERN_STARTS;
@@ -128,20 +129,21 @@ pub(crate) fn group_tag(group: u32) -> Vec<u8> {
     format!("group {group}").into_bytes()
 }
 
-/// All keys of a group.
+/// A selection of all keys of a group, by the group's tag.
 pub(crate) fn group(group: u32) -> Selection {
     let tags = TagExpr::any_of([&group_tag(group)[..]]).expect("a tag");
     Selection { within: b"site\0http\0".to_vec(), tags: Some(tags) }
 }
 
-/// All keys with the same first digits, and their prefix.
+/// A selection of all keys that begin with these digits, and a function that returns whether it
+/// contains a key.
 pub(crate) fn beginning(digits: u32) -> (Selection, impl Fn(u32) -> bool) {
     let prefix = format!("site\0http\0host\0/{digits}").into_bytes();
     let begins = prefix.clone();
     (Selection::within(&prefix), move |key| key_bytes(key).starts_with(&begins))
 }
 
-/// The bytes of a key; some are long, and share a prefix.
+/// The bytes of a key. Some keys are long, and share a long prefix.
 pub(crate) fn key_bytes(key: u32) -> Vec<u8> {
     let long = if key % 61 == 7 { 1200 } else { 0 };
     format!("site\0http\0host\0/{}{key}", "x".repeat(long)).into_bytes()
@@ -164,7 +166,7 @@ pub(crate) struct Seen {
     pub(crate) known: RecordVersion,
     /// Whether it was purged softly.
     pub(crate) is_soft: bool,
-    /// Fragments of a long body may be evicted before its head.
+    /// Whether all fragments were found: fragments of a long body may be evicted before its head.
     pub(crate) is_whole: bool,
 }
 
@@ -198,7 +200,8 @@ pub(crate) fn read(worker: &StoreWorker, found: &StoredRecord<'_>) -> Result<See
     Ok(Seen { label, known, is_soft: found.is_soft(), is_whole })
 }
 
-/// Begins a fetch of a key as a server does after a lookup. `None` if the store refuses it now.
+/// Begins a fetch of a key as a server does after a lookup. `None` if the store does not let this
+/// caller lead a fetch now.
 pub(crate) fn lead(worker: &StoreWorker, key: &[u8], value: u32, now_ms: u64) -> Option<Leader> {
     let values = values(value);
     for _ in 0..8 {
@@ -219,7 +222,7 @@ pub(crate) fn lead(worker: &StoreWorker, key: &[u8], value: u32, now_ms: u64) ->
     None
 }
 
-/// Begins to store.
+/// Begins to store the response of a fetch. `None` if the store refuses the fill.
 pub(crate) fn begin(
     leader: Leader,
     label: Label,
@@ -235,7 +238,8 @@ pub(crate) fn begin(
     Some(filling)
 }
 
-/// Appends the next bytes of the body; false if there are no readers any more.
+/// Appends up to `byte_count` further bytes of the body. Returns false if the fill was refused or
+/// has to wait.
 pub(crate) fn append(filling: &mut Fill, label: Label, byte_count: usize) -> bool {
     let start = filling.bytes() as usize;
     let end = (start + byte_count).min(label.body_bytes as usize);

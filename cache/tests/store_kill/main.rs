@@ -1,10 +1,10 @@
-//! Processes that share a store are killed, at every crash point and at random times. The others
-//! continue and find nothing wrong, and in the end nothing is left behind.
+//! Processes that share a store are killed, at every crash point and at random times. The other
+//! processes continue and find no wrong record, and in the end the dead have left nothing behind.
 //!
-//! The processes are this program again. They run the test `role`, and the environment names their
+//! Each process runs the same program with the test `role`, and environment variables name its
 //! work. `FOREBAY_KILLS=10000` makes a longer run, `FOREBAY_SEED` repeats one.
 
-#![cfg(not(tsan))] // ThreadSanitizer sees no other process.
+#![cfg(not(tsan))] // ThreadSanitizer does not see other processes.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod points;

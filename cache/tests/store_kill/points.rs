@@ -1,4 +1,5 @@
-//! A process dies at each crash point, after passing it some times; others continue.
+//! At each crash point a process dies, when it reaches the point for the first, second or seventh
+//! time. Other processes continue.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -8,17 +9,17 @@ use forebay_testkit::Rng;
 use forebay_testkit::process::Actor;
 use forebay_testkit::workers::start;
 
-/// Other builds have no crash points.
+/// Whether this build has crash points: only a debug build has.
 const HAS_CRASH_POINTS: bool = cfg!(debug_assertions);
 
-/// The process dies when it reaches a point for this time.
+/// The process dies when it reaches its crash point for the first, second or seventh time.
 const TIMES: &[u32] = &[1, 2, 7];
 
-/// Points that a process reaches only if another one has died there before. They are not reached
-/// often.
+/// Points that a process reaches only if another one has died there before. A process dies there
+/// when it reaches the point for the first time.
 const AFTER_A_DEATH: &[&str] = &["segment.suspect", "segment.adopted"];
 
-/// The points in the sources of the store.
+/// The names of all crash points in the sources of the store.
 fn points() -> BTreeSet<String> {
     let mut points = BTreeSet::new();
     let mut folders = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("src")];
@@ -56,8 +57,9 @@ fn a_process_killed_at_a_crash_point_leaves_nothing_behind() {
     }
 }
 
-/// One process dies by SIGKILL, the next one at the point, while a third one works if possible. The
-/// present workers must make progress.
+/// One process dies by SIGKILL, the next one at the crash point. A third process works at the same
+/// time, unless it would keep the second one from reaching the point. The workers that remain must
+/// make progress.
 fn die_at(scene: &Scene, dir: &Path, point: &str, times: u32, random: &mut Rng) {
     scene.stop(false);
     let first = start(dir, 0, random, None);
@@ -66,7 +68,7 @@ fn die_at(scene: &Scene, dir: &Path, point: &str, times: u32, random: &mut Rng) 
     let witness = (!is_after_death).then(|| start(dir, 1, random, None));
     first.kill();
     let times = if is_after_death { 1 } else { times };
-    // It does not end by itself, so it has reached the point.
+    // A worker never ends by itself here, so a killed process has reached the crash point.
     start(dir, 2, random, Some(&format!("{point}:{times}"))).end_killed();
     let witness = witness.unwrap_or_else(|| start(dir, 1, random, None));
     scene.wait_for_steps(1, 200);

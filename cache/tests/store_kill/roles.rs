@@ -8,7 +8,8 @@ use crate::scene::Scene;
 use forebay_testkit::Rng;
 use forebay_testkit::process::SAY;
 
-/// Steps between two sweeps of the dead, and between two rows.
+/// The number of steps of a worker between two sweeps of dead participants, and the number after
+/// which it leaves its row and joins in another one.
 const STEPS_BETWEEN_SWEEPS: u64 = 64;
 const STEPS_IN_A_ROW: u64 = 2000;
 

@@ -19,7 +19,7 @@ const CAST: Cast = Cast { actors: WORKERS, keys: 400, body_bytes_max: 30_000 };
 
 const LEDGER_KIND: u32 = 100;
 
-/// Words before the ledger's: the stop flag, then the progress of each worker.
+/// The indexes of the words: the stop flag, the progress of each worker, and the ledger.
 const STOP: usize = 0;
 const PROGRESS: usize = 8;
 const LEDGER: usize = 64;
@@ -58,7 +58,7 @@ impl Scene {
         self.words.word(STOP).load(SeqCst) != 0
     }
 
-    /// The steps of a worker over all its lives.
+    /// The number of steps of all processes that have run as this worker.
     fn progress(&self, number: u32) -> u64 {
         self.words.word(PROGRESS + number as usize).load(SeqCst)
     }
@@ -72,8 +72,8 @@ impl Scene {
         self.words.word(PROGRESS + number as usize).fetch_add(1, SeqCst);
     }
 
-    /// Checks, when all other processes have ended, that nothing of them is left, and that all
-    /// memory can be used again.
+    /// Checks, after all other processes have ended, that they have left nothing behind and that
+    /// all memory can be used again.
     pub(crate) fn check_end(&self, case: &str) {
         self.store.sweep().expect("a sweep");
         let worker = self.store.join().expect("a place");
@@ -91,8 +91,8 @@ impl Scene {
         for key in 0..CAST.keys {
             worker.purge(&key_bytes(key)).expect("a purge");
         }
-        // A death may have removed the base of a variant: no lookup finds the variant, and it is
-        // evicted.
+        // A variant may stay in the index without its base, because of a death. No lookup finds
+        // such a variant, and it is evicted later.
         let is_found = |key: &[u8]| (0..CAST.keys).any(|number| key_bytes(number) == key);
         let left = worker.named().into_iter().find(|named| is_found(&named.key));
         assert_eq!(left, None, "{case}: a purged record is found");
@@ -127,7 +127,7 @@ impl Scene {
     }
 }
 
-/// Checks that surplus entries of the dead were swept out of the key index.
+/// Checks that the surplus entries of dead participants were removed from the key index.
 fn check_key_index(worker: &StoreWorker, case: &str) {
     while worker.turn(0, |_| ()) {}
     let report = worker.check_key_index().expect("the key index");

@@ -1,12 +1,12 @@
-//! Invariants of the whole store: checked sometimes, and after everything is purged.
+//! Checks of the invariants of a whole store: from time to time, and after all keys were purged.
 
 use forebay_cache::{CheckDepth, Store, StoreWorker};
 
 use crate::oracle::check_sums;
 use crate::store_common;
 
-/// Checks an idle store: the live bytes are those of the records that the index names, and all of
-/// these can be found.
+/// Checks an idle store: the index names live, whole records only, their bytes are the live bytes,
+/// and the key index agrees with them.
 pub(crate) fn check_live(store: &Store, worker: &StoreWorker) -> Result<(), String> {
     let stats = store.stats();
     check_sums(&stats)?;
@@ -27,7 +27,7 @@ pub(crate) fn check_live(store: &Store, worker: &StoreWorker) -> Result<(), Stri
 }
 
 /// Checks a store whose keys are all purged, without handles and other participants. Only fragments
-/// of bodies are live, which wait for their eviction. Nothing is pinned, and all segments can be
+/// of bodies are still live, until they are evicted. No segment is pinned, and all segments can be
 /// freed.
 pub(crate) fn check_empty(store: &Store, worker: &StoreWorker) -> Result<(), String> {
     check_live(store, worker)?;
@@ -43,7 +43,7 @@ pub(crate) fn check_empty(store: &Store, worker: &StoreWorker) -> Result<(), Str
     Err(format!("{pin_count} pins, {phases:?}, {:?}: {stats:?}", worker.named()))
 }
 
-/// In an idle store: purges these keys, and checks the invariants.
+/// Purges the keys of an idle store, and checks its invariants before and after.
 pub(crate) fn check_end(store: &Store, keys: u32) -> Result<(), String> {
     let worker = store.join().map_err(|error| error.to_string())?;
     check_live(store, &worker)?;

@@ -1,4 +1,5 @@
-//! The store against a map of the last stored versions, through its public interface.
+//! Random operations on a store through its public interface, compared with a map of the last
+//! stored versions.
 //!
 //! Random tests print their seed: `FOREBAY_SEED` repeats it, `FOREBAY_OPS=100000000` makes a longer
 //! run.
@@ -11,7 +12,7 @@ mod sequence;
 mod store_common;
 mod threads;
 
-/// The number of operations; the default takes a debug build about 15 s.
+/// The number of operations of a run. A debug build takes about 15 s for the default.
 fn operation_count() -> u64 {
     let usual = if cfg!(tsan) {
         20_000

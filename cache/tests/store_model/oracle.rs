@@ -1,4 +1,4 @@
-//! The versions that may be found.
+//! The oracle: the versions of each key that a lookup may find.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,10 +11,10 @@ use crate::store_common::{Label, Seen};
 pub(crate) struct Possible {
     /// A response for all requests.
     record: Option<Label>,
-    /// Variants by value, with the number of their names; the last ones stored last. There are
-    /// several sets only after a failed store.
+    /// Sets of variants by value, each with the number of its field names. There are several sets
+    /// only after a variant with other names was not stored.
     bases: Vec<(u32, BTreeMap<u32, Label>)>,
-    /// Raised by each purge, soft ones included.
+    /// The number of purges of the key, including soft purges.
     pub(crate) purge_count: u32,
     /// Softly purged versions, and their renewals at that time.
     soft: BTreeSet<(u32, u32)>,
@@ -138,13 +138,14 @@ impl Totals {
         counts.into_iter().for_each(|(name, count)| self.count(name, count));
     }
 
-    /// An event that never happened.
+    /// The name of an event that never happened, if there is one.
     pub(crate) fn missing(&self) -> Option<&'static str> {
         self.counts.iter().find(|(_, count)| **count == 0).map(|(name, _)| *name)
     }
 }
 
-/// Checks that the accounts add up to the budget, and that segments have room for them.
+/// Checks that the accounts add up to the budget, and that the accounts of segments do not exceed
+/// the segments.
 pub(crate) fn check_sums(stats: &Stats) -> Result<(), String> {
     let is_enough = stats.free_bytes >= stats.free_segment_count * stats.segment_bytes;
     let in_segments = stats.live_bytes + stats.dead_bytes + stats.pinned_bytes;

@@ -17,13 +17,13 @@ use crate::store_common::{self as common, Label, Seen};
 /// The time at which a sequence starts.
 const START: u64 = 1_000_000;
 
-/// Fetches in progress at a time.
+/// The largest number of fetches that are in progress at the same time.
 const FILLS_MAX: usize = 6;
 
-/// More turns than reclaiming takes.
+/// A number of turns that reclaiming never needs.
 const TURNS_MAX: usize = 5000;
 
-/// The operations between two checks of the sums.
+/// The number of operations between two checks of the whole store.
 const CHECK_EVERY: usize = 1000;
 
 /// A fetch that has begun.
@@ -31,7 +31,7 @@ struct OpenFill {
     filling: Fill,
     label: Label,
     names: Option<u32>,
-    /// The number of purges of the key before the fetch.
+    /// The number of purges of the key when the fetch began.
     purge_count: u32,
 }
 
@@ -187,7 +187,8 @@ impl<'a> Play<'a> {
         let OpenFill { filling, label, names, purge_count } = fill;
         let is_complete = filling.bytes() == u64::from(label.body_bytes);
         if !is_complete {
-            // Without a length, the bytes so far are a whole response.
+            // A fill without a known length would accept the bytes so far as a whole response, so
+            // it is not finished here.
             return Ok(());
         }
         let is_stored = filling.finish();
@@ -222,7 +223,7 @@ impl<'a> Play<'a> {
         Ok(())
     }
 
-    /// Looks up and reads everything; the result must be possible.
+    /// Looks up a key and reads the whole record. The oracle must allow the result.
     fn look(&self, worker: usize, key: u32, value: u32) -> Result<Option<(Seen, bool)>, String> {
         let (worker, bytes) = (&self.workers[worker], common::key_bytes(key));
         let possible = &self.possible[key as usize];
@@ -251,7 +252,7 @@ impl<'a> Play<'a> {
         if let Some((seen, is_variant)) = found
             && !seen.is_whole
         {
-            // As a server does.
+            // A server does the same if fragments are missing.
             self.totals.count("fragments missing", 1);
             let values = common::values(value);
             let variant = is_variant.then_some(&values[..]);
@@ -307,7 +308,7 @@ impl<'a> Play<'a> {
         let piece = &mut self.pieces[at];
         let is_lost = piece.lent.is_revoked();
         if is_lost && !self.lost.contains(&piece.tag) {
-            // It was lost to reclaiming just now; a turn shows that.
+            // The handle was revoked since this worker's last turn. A turn reports it.
             let lost = &mut self.lost;
             self.workers[piece.worker].turn(self.now, |tag| _ = lost.insert(tag));
         }
@@ -472,7 +473,8 @@ impl<'a> Play<'a> {
     }
 
     fn rejoin(&mut self, worker: usize) -> Done {
-        // Handles and fetches in progress keep the old store here.
+        // Body handles and fetches in progress keep the worker that leaves alive, so they are
+        // dropped first.
         self.pieces.retain(|piece| piece.worker != worker);
         self.fills.clear();
         self.workers.remove(worker);

@@ -1,4 +1,5 @@
-//! Operations, the settings to play them with, and the shortening of a failing sequence.
+//! Sequences of operations, the settings with which they are played, and the shortening of a
+//! failing sequence.
 
 use forebay_cache::{ConfigError, OpenError, Store, StoreConfig};
 
@@ -7,10 +8,10 @@ use crate::store_common::BODY_BYTES_MAX;
 use crate::{operation_count, oracle::Totals};
 use forebay_testkit::Rng;
 
-/// The operations on one store.
+/// The number of operations on one store.
 const OPERATIONS: usize = 5_000;
 
-/// The keys of one store.
+/// The largest number of keys in one store.
 const KEYS_MAX: usize = 4000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,8 +65,8 @@ const SHARES: &[(Kind, usize)] = &[
     (Kind::Rejoin, 1),
 ];
 
-/// One operation. Its details follow from these numbers and from the state, so a sequence with some
-/// operations left out is a sequence, too.
+/// One operation. Its details follow from these numbers and from the state, so a sequence without
+/// some of its operations is a valid sequence too.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Operation {
     pub(crate) kind: Kind,
@@ -85,7 +86,7 @@ pub(crate) struct Setting {
     pub(crate) keys: usize,
     body_bytes_max: usize,
     has_variants: bool,
-    /// Body handles held at a time.
+    /// The largest number of body handles that are held at the same time.
     pub(crate) lent_max: usize,
 }
 
@@ -158,7 +159,7 @@ fn a_store_returns_the_last_stored_version_or_nothing() {
     let mut random = Rng::of("a_store_returns_the_last_stored_version_or_nothing");
     let mut totals = Totals::default();
     let mut played = 0;
-    // A rare operation may need more settings than usual.
+    // A rare event may need more settings than usual to happen.
     let played_max = operation_count().max(1_000_000);
     while played < operation_count() || played < played_max && totals.missing().is_some() {
         let setting = Setting::random(&mut random);
@@ -182,7 +183,8 @@ fn attempt(setting: &Setting, operations: &[Operation]) -> Result<Totals, String
     })
 }
 
-/// Leaves out operations that the failure does not need, for a while, and fails with the rest.
+/// Removes operations that the failure does not need, up to a number of attempts, and then fails
+/// with the remaining sequence.
 fn shorten(setting: &Setting, mut operations: Vec<Operation>, why: &str) -> ! {
     println!("fails: {why}\n{setting:?}");
     let mut why = why.to_owned();

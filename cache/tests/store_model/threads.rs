@@ -1,4 +1,5 @@
-//! The same test with several threads: one of them stores each key, all read and purge it.
+//! The test of `sequence.rs` with several threads: only one thread stores each key, all threads
+//! read and purge it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -61,7 +62,8 @@ fn round(random: &mut Rng, actors: u32) {
             scope.spawn(move || run(number, random));
         }
     });
-    // Loads, since ThreadSanitizer does not follow the end of a scope.
+    // The counts are loaded, not moved out, since ThreadSanitizer does not follow the end of a
+    // scope.
     let (hits, stored) = (hits.load(Relaxed), stored.load(Relaxed));
     assert!(stored > 0 && hits > 0, "{stored} stored, {hits} found: {cast:?}, {config:?}");
     let end = crate::finish::check_end(&store, keys);

@@ -1,4 +1,4 @@
-//! An insert against a purge in its simplest form: one number.
+//! An insert against a purge in its simplest form: the purges are one sequence number.
 
 use super::*;
 use forebay_sync::atomic::{Ordering, fence};
@@ -25,7 +25,7 @@ fn fill(store: &Store, row: &Row, purges: &Purges, insert: Insert) {
 
 type Insert = fn(&Store, &Row, u32, &dyn Fn() -> bool);
 
-/// Publishes, checks, makes live.
+/// Publishes a record, checks the purges, then makes the record live or withdraws it.
 fn checked(store: &Store, row: &Row, location: u32, is_newest: &dyn Fn() -> bool) {
     let Ok(unchecked) = store.publish(row, KEY, location) else {
         return;

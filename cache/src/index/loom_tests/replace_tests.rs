@@ -5,7 +5,8 @@ use super::*;
 use forebay_sync::atomic::Ordering;
 use forebay_sync::model::{breaks, breaks_within, fails_within, holds, holds_within};
 
-/// The record in location n has the sequence n + 1. The highest one stays, and its inserter knows.
+/// The record in location n has the sequence n + 1. The record with the highest sequence stays, and
+/// its inserter learns that it stays.
 fn inserters(count: u32) {
     let store = store();
     let others: Vec<_> = (0..count - 1)
@@ -20,7 +21,8 @@ fn inserters(count: u32) {
     assert_eq!(store.live_locations(), [highest], "exactly the highest stays");
 }
 
-/// The first of two inserters dies before its second look, which the cleanup takes.
+/// The first of two inserters dies after it made its record live, before it searches for other
+/// records. The cleanup searches instead.
 fn an_inserter_dies() {
     let store = store();
     let row = store.row(0);
@@ -45,7 +47,7 @@ fn inserters_and_a_replacement(replaces: fn(&Store, &Row, u32) -> bool) {
     assert_eq!(store.live_locations(), [if is_replaced { 2 } else { 1 }], "exactly the highest");
 }
 
-/// Derives a new record from the present one, and replaces it.
+/// Derives a new record from the stored one, and replaces the stored one.
 fn replaces(store: &Store, row: &Row, location: u32) -> bool {
     let hit = store.index.lookup(row, &store.key(KEY));
     hit.is_some_and(|hit| store.replace(row, &hit, location))
@@ -58,7 +60,7 @@ fn moves(store: &Store, row: &Row) {
     assert!(store.index.move_to(&hit, 1, 0));
 }
 
-/// A record that is moved or replaced in one step is always found.
+/// A reader always finds the record while `work` moves or replaces it in one step.
 fn reader_during(work: fn(&Store, &Row)) {
     let store = store();
     let row = store.row(0);
@@ -76,7 +78,7 @@ fn reader_during_replacement() {
     reader_during(|store, row| assert!(replaces(store, row, 1)));
 }
 
-/// An insert over an existing record: a reader finds the old one, the new one, or none.
+/// An insert over an existing record: a reader finds the old record, the new record, or none.
 fn reader_during_insert() {
     let store = store();
     let row = store.row(0);
@@ -87,7 +89,8 @@ fn reader_during_insert() {
     assert_eq!(store.read(&row, KEY), Some(2));
 }
 
-/// A remove during the insert of a higher record: the lower one does not survive it.
+/// A removal during the insert of a record with a higher sequence: the lower record does not
+/// survive the removal.
 fn remove_against_insert() {
     let store = store();
     let row = store.row(0);

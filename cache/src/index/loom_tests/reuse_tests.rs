@@ -1,18 +1,19 @@
-//! Rules 1, 2 and 5: a pinned record stays; words are swapped under a pin; removers read again.
+//! Rules 1, 2 and 5: a pinned record stays; words are swapped under a pin; a remover reads a
+//! changed word again.
 
 use super::*;
 use forebay_sync::atomic::Ordering;
 use forebay_sync::model::{breaks, breaks_within, fails, holds, holds_within};
 
 /// The reclaimer removes the word and, if the segment is not pinned, puts the record of another key
-/// into the same location, under an equal word. Returns whether it did.
+/// into the same location, under an equal word. Returns whether the location was reused.
 fn reuse(store: &Store, row: &Row) -> bool {
     store.index.remove_location(hash(), 0);
     store.pins.barrier();
     !store.pins.is_pinned(0) && store.insert(row, OTHER_KEY, 0)
 }
 
-/// One thread works on the key while its segment is reused for another one.
+/// One thread runs `work` on the key while its segment is reused for another key.
 fn against_reuse(work: fn(&Store, &Row)) {
     let store = store();
     let row = store.row(0);
@@ -57,7 +58,7 @@ fn inserter() {
     assert_eq!(store.read(&row, OTHER_KEY), is_other_in.then_some(1), "a stranger was taken out");
 }
 
-/// Readers of both keys: each finds its own record or nothing.
+/// One reader of each key: each reader finds the record of its key, or nothing.
 fn two_readers() {
     let store = store();
     let row = store.row(0);
@@ -98,7 +99,7 @@ fn insert_stranger(store: &Store, row: &Row, location: u32) {
     store.index.count_use(&hit);
 }
 
-/// A remove against a move to another location, or against counting uses.
+/// Runs `remove` against `work`, which moves the record or counts a use of it.
 fn remover_against(work: fn(&Store, &Row), remove: fn(&Store, &Row)) {
     let store = store();
     let row = store.row(0);

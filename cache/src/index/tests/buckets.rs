@@ -1,4 +1,4 @@
-//! The choice of the slot, and of the victim.
+//! Tests of the choice of a slot and of a victim, and of the operations on records.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! docs/format/store.md against the code.
+//! Checks that docs/format/store.md describes the words as the code writes them.
 
 use super::*;
 use crate::index::word::FINGERPRINT_SHIFT;

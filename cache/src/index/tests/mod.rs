@@ -1,5 +1,5 @@
-//! The index with a single thread, case by case. Random histories are in `tests/index_stress`,
-//! several threads in the models.
+//! Tests of the index with a single thread. `tests/index_stress` plays random histories, and the
+//! loom models run several threads.
 
 mod buckets;
 mod document;
@@ -60,7 +60,8 @@ fn store() -> Store {
     Store { index, words, pins, row }
 }
 
-/// Every key has a fingerprint of its own, and both buckets.
+/// Returns a hash such that each key has a fingerprint of its own; with two buckets, each key has
+/// both.
 fn hash(key: u32) -> KeyHash {
     KeyHash::new(u64::from(key) + 1)
 }
@@ -98,7 +99,7 @@ impl Store {
         locations
     }
 
-    /// Writes a word in a way that no code does.
+    /// Writes any word into a slot, to simulate damage and deaths.
     fn set(&self, slot: usize, word: IndexWord) {
         self.words.word(slot).store(word.bits(), forebay_sync::atomic::Relaxed);
     }

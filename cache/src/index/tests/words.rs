@@ -1,4 +1,4 @@
-//! Words, size classes and hashes by themselves.
+//! Tests of words, size classes and hashes, without an index.
 
 use super::*;
 

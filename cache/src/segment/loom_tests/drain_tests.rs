@@ -17,7 +17,8 @@ fn drain_of_another() -> Arc<Drained> {
 }
 
 /// Runs `drain` beside `go_on`, the successor of a dead reclaimer. The reclaimer may die at any
-/// instruction, so whatever the successor sees at any time is a state that it could find.
+/// instruction. So each state that the successor sees while `drain` runs is one that it could find
+/// after a death.
 fn dead_reclaimer(drain: impl Fn(&Drained) + Send + 'static, go_on: impl Fn(&Drained)) {
     let own = drain_of_another();
     let other = Arc::clone(&own);

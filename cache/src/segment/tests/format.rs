@@ -1,4 +1,4 @@
-//! `docs/format/store.md` against the code.
+//! Checks that `docs/format/store.md` states the constants and bits of the code.
 
 use super::*;
 use crate::segment::size::{SEGMENT_BYTES_MAX, SEGMENT_BYTES_MIN};

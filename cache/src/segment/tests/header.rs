@@ -1,4 +1,4 @@
-//! The codec of headers and marks.
+//! Tests of encoding and decoding headers and marks.
 
 use super::*;
 

@@ -1,4 +1,5 @@
-//! Segments with a single thread. The models and the stress test cover several threads.
+//! Tests of segments. All but the stress test use a single thread; the loom models cover several
+//! threads.
 
 mod append;
 mod format;
@@ -24,7 +25,7 @@ use super::*;
 
 type Shared = Arc<Box<[AtomicU64]>>;
 
-/// Segments of 64 KiB, and the words that they are in.
+/// Segments of 64 KiB, and the words in which they lie.
 struct Made {
     segments: Segments<Shared>,
     table: Shared,
@@ -55,7 +56,7 @@ impl Made {
         unsafe { self.segments.record(location) }
     }
 
-    /// The marks of such a record.
+    /// The marks of the record at a location of a segment that is not freed during the borrow.
     fn marks(&self, location: Location) -> MarksWord<'_> {
         // SAFETY: as above.
         unsafe { self.segments.marks(location) }.unwrap()
@@ -155,7 +156,7 @@ impl Rng {
         self.next() % limit
     }
 
-    /// Mostly small, sometimes up to `most`.
+    /// Returns a size up to `most`; small sizes are more likely.
     fn size(&mut self, most: u64) -> usize {
         let bits = self.below(u64::from(most.ilog2()) + 2);
         self.below((1 << bits).min(most) + 1) as usize

@@ -24,7 +24,8 @@ fn filled(rng: &mut Rng) -> (Made, Vec<(Location, Parts)>) {
     (made, records)
 }
 
-/// Reads every location in every way; each result must lie in the segment.
+/// Reads all records of segment 0 and random locations in every way. Each record must lie inside
+/// the segment.
 fn look_everywhere(made: &Made, rng: &mut Rng) {
     let units = SEGMENT_BYTES / UNIT_BYTES;
     let mut key = Vec::new();
@@ -146,7 +147,7 @@ fn no_words_in_the_table_cause_a_panic() {
     for _ in 0..NOISES {
         let (made, _) = filled(&mut rng);
         for index in 0..made.table.word_count() {
-            // Often a state that is possible.
+            // Shifted noise often decodes to a valid state.
             let noise = rng.next() >> (rng.below(8) * 8);
             made.table.word(index).store(noise, Relaxed);
         }
@@ -181,5 +182,8 @@ fn a_filler_is_not_a_record() {
     let copied = made.segments.unpinned().copy(Location(0), || true);
     let damage = RecordDamage { location: Location(0), why };
     assert_eq!(copied.err(), Some(CopyError::Damaged(damage)));
-    assert_eq!(damage.to_string(), "invalid record at unit 0: unknown record kind");
+    assert_eq!(
+        damage.to_string(),
+        "invalid record at unit 0: the kind is unknown, or that of a filler"
+    );
 }

@@ -1,4 +1,4 @@
-//! The division of memory.
+//! Tests of the division of memory into segments.
 
 use super::*;
 use crate::segment::size::{SEGMENT_BYTES_MAX, SEGMENT_BYTES_MIN};

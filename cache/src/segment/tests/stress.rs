@@ -1,4 +1,5 @@
-//! Real threads: owners publish, readers pin or copy, one thread reclaims and moves.
+//! A stress test with real threads: owners publish, readers pin or copy, one thread reclaims and
+//! moves.
 
 use std::sync::atomic::AtomicU64 as Plain;
 use std::thread;
@@ -17,10 +18,11 @@ const RECLAIMER: u32 = OWNERS + READERS;
 const APPENDS: u64 = if cfg!(debug_assertions) { 6_000 } else { 60_000 };
 const SEGMENTS: u32 = 12;
 
-/// A hundred times the records that a reader looks up beside the owners.
+/// The largest number of steps of a reader: a hundred times the number that it usually takes until
+/// the owners are done.
 const STEPS_MAX: u64 = 1_000 * APPENDS;
 
-/// Yields while a thread waits for another one: some 50 s.
+/// The largest number of yields while a thread waits for another one: some 50 s.
 const YIELDS_MAX: u64 = 50_000_000;
 
 struct Store {

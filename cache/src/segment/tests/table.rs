@@ -1,11 +1,11 @@
-//! The states of segments, and the steps between them.
+//! Tests of the states of segments, and of the steps between them.
 
 use forebay_sync::atomic::Relaxed;
 
 use super::*;
 use crate::segment::state::word;
 
-/// The steps of segment 0.
+/// The steps that a test takes with segment 0.
 #[derive(Clone, Copy, Debug)]
 enum Step {
     Claim,

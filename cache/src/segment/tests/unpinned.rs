@@ -1,4 +1,4 @@
-//! Reading without a pin, also from a read-only process.
+//! Tests of reading without a pin, and through a read-only mapping.
 
 use forebay_shm::{AreaSpec, BarrierWish, Region, RegionSpec};
 use forebay_sync::atomic::Relaxed;

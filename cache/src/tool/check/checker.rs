@@ -12,10 +12,10 @@ use crate::tool::finding::{Finding, FindingKind};
 use crate::tool::report::StoreReport;
 use crate::tool::view::{RegionAccess, RegionView};
 
-/// The reads that must agree before a fault is reported.
+/// The number of reads that must agree before a fault is reported.
 const LOOKS: usize = 3;
 
-/// The times that other threads may run between two reads.
+/// The number of times that the checker yields its processor between two reads.
 const YIELDS: usize = 4;
 
 /// The state of a running check.
@@ -23,11 +23,11 @@ pub(super) struct Checker<'a, R: RegionAccess> {
     pub(super) view: &'a RegionView<R>,
     pub(super) is_deep: bool,
     pub(super) report: StoreReport,
-    /// The fragments seen so far, by body.
+    /// The fragments that the check has met, by the id of their body.
     pub(super) fragments: HashMap<u64, FragmentTotals>,
     /// The attached participants, as last read.
     pub(super) participants: Vec<Listed>,
-    /// The key of the current record; empty if it has none.
+    /// The key of the record that is being checked; empty if there is no valid record.
     pub(super) key: Vec<u8>,
     pub(super) other_key: Vec<u8>,
 }
@@ -52,7 +52,7 @@ impl<'a, R: RegionAccess> Checker<'a, R> {
         }
     }
 
-    /// The result of `look`, if it is the same each time.
+    /// Calls `look` several times. Returns the result if all calls return the same one.
     pub(super) fn confirm<T: PartialEq>(
         &mut self,
         mut look: impl FnMut(&mut Self) -> Option<T>,
@@ -73,8 +73,8 @@ impl<'a, R: RegionAccess> Checker<'a, R> {
         self.report.add(finding);
     }
 
-    /// Whether the publisher of a record that a word names is done with that word. A later read of
-    /// the word sees the final state.
+    /// Whether the publisher of a record is done with the word that names the record. If so, a
+    /// later read of the word sees its final state.
     pub(super) fn is_published(&self, location: Location, header: &RecordHeader) -> bool {
         let Some(segment) = self.view.geometry.segment_of(location) else {
             return false;

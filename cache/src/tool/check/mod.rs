@@ -1,14 +1,16 @@
-//! The checker walks over everything, while the store is in use, and reports faults.
+//! The checker walks over all words, records and segments while the store is in use, and reports
+//! faults.
 //!
-//! It cannot see what other threads are about to do, so it reports a fault only if it persists:
-//! several reads must find it with the same words. That is not enough where the next step of
-//! another thread is due, as after an unchecked word, since the system may suspend that thread for
-//! any time. There the checker waits for a sign that the publisher has moved on: another record
-//! behind this one, or a sealed segment. No publisher does either before its words are final.
+//! The checker cannot see the next steps of other threads. So it reports a fault only if the fault
+//! persists: several reads must find the fault with the same words. Persistence is not enough where
+//! another thread must still take a step, for instance make an unchecked word live, since the
+//! system may suspend that thread for any time. There the checker also requires a sign that the
+//! publisher has moved on: a further record behind the record, or a sealed segment. A publisher
+//! appends no further record and seals no segment before its words are final.
 //!
 //! | file | checks |
 //! |---|---|
-//! | `checker.rs` | nothing; it holds the shared state |
+//! | `checker.rs` | nothing; has the state of a running check |
 //! | `words.rs` | the index: each word, its record, a second record of the key |
 //! | `segments.rs` | the table of segments: states, owners, scans, live bytes |
 //! | `rows.rs` | participants and pins |
@@ -31,13 +33,13 @@ const BUCKETS_AT_ONCE: usize = 256;
 /// The depth of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CheckDepth {
-    /// Headers and keys.
+    /// Checks the headers and keys of records, without their checksums.
     Headers,
-    /// Everything: each live record's checksum too.
+    /// Checks headers, keys and the checksum of each record that an index word names.
     Checksums,
 }
 
-/// Checks a store. `progress` is called regularly, so that the caller can show it or yield.
+/// Checks a store. Calls `progress` regularly, so that the caller can show the progress or yield.
 pub(crate) fn check<R: RegionAccess>(
     view: &RegionView<R>,
     depth: CheckDepth,

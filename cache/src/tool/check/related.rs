@@ -1,4 +1,4 @@
-//! Related records: long bodies and their fragments, bases and their variants.
+//! Checks of related records: long bodies and their fragments, bases and their variants.
 //!
 //! Each record is stored and evicted by itself, so a missing one is no fault. The findings show how
 //! memory is used.
@@ -14,7 +14,7 @@ use crate::tool::view::RegionAccess;
 /// The fragments of a long body that the check has seen.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct FragmentTotals {
-    /// The number of one of the fragments.
+    /// The number of any one of these fragments, by which they can be looked up.
     number: u32,
     count: u64,
     bytes: u64,
@@ -33,7 +33,7 @@ impl<R: RegionAccess> Checker<'_, R> {
         }
     }
 
-    /// Checks that all fragments of a head are there.
+    /// Checks that all fragments of a long body are in the index.
     fn check_long_head(&mut self, slot: usize, word: IndexWord) {
         let found = self.confirm(|checker| checker.look_at_long(slot, word));
         if let Some(kind) = found {
@@ -80,7 +80,8 @@ impl<R: RegionAccess> Checker<'_, R> {
         }
         for (id, FragmentTotals { number, count, bytes }) in std::mem::take(&mut self.fragments) {
             let key = fragment_key(id, number);
-            // The head may have been removed in between, and then its fragments are removed, too.
+            // The head may have been removed during the check. Then its fragments are removed too,
+            // and are no orphans.
             if self.confirm(|checker| checker.view.has(&key).then_some(())).is_some() {
                 let kind = FindingKind::OrphanFragments { count, bytes };
                 self.add(kind, |finding| finding.key = key.to_vec());

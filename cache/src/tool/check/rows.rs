@@ -1,4 +1,4 @@
-//! Participants, and pins in rows without a participant.
+//! Checks of participants, and of pins in rows without a participant.
 
 use super::checker::Checker;
 use super::segments::is_dead;
@@ -23,7 +23,8 @@ impl<R: RegionAccess> Checker<'_, R> {
         self.participants.iter().any(|listed| listed.id.row == row)
     }
 
-    /// Reports a dead participant that was not swept; its pins and segments are still its own.
+    /// Reports the participant of a row if it is dead and was not swept: its pins and segments are
+    /// not released yet.
     fn check_dead(&mut self, row: u32) {
         let dead = self.confirm(|checker| {
             checker.participants = checker.view.region.participants();
@@ -37,8 +38,8 @@ impl<R: RegionAccess> Checker<'_, R> {
         self.add(FindingKind::Dead { pins }, |finding| finding.row = Some(row));
     }
 
-    /// Checks that a row without a participant has no pin. A new participant may raise one at any
-    /// time.
+    /// Checks that a row without a participant has no pin. A new participant of the row may pin a
+    /// segment at any time, so a pin must persist to be reported.
     fn check_pin(&mut self, row: u32, segment: u32) {
         if self.view.pin_count(row, segment) == 0 {
             return;

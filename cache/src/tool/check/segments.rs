@@ -1,4 +1,4 @@
-//! The table of segments, and scans of their records.
+//! Checks of the table of segments, and scans of their records.
 
 use forebay_shm::{Listed, ParticipantStatus};
 
@@ -91,7 +91,7 @@ impl<R: RegionAccess> Checker<'_, R> {
         });
     }
 
-    /// Checks that `live_bytes` is the sum of the records that words name.
+    /// Checks that `live_bytes` is the sum of the bytes of the records that words name.
     fn check_live_bytes(&mut self, segment: u32) {
         if let Some(kind) = self.confirm(|checker| checker.drift(segment)) {
             self.add(kind, |finding| finding.segment = Some(segment));
@@ -101,8 +101,8 @@ impl<R: RegionAccess> Checker<'_, R> {
     fn drift(&mut self, segment: u32) -> Option<FindingKind> {
         let view = self.view;
         let described = view.unpinned().snapshot(segment)?;
-        // The count does not change during a drain; the checker of a dead owner's segment corrects
-        // it.
+        // The count does not change during a drain; a participant that checks a dead owner's
+        // segment corrects the count.
         let under_way = view.shared(word::DRAINING) == u64::from(segment) + 1;
         if under_way || matches!(described.state.phase, SegmentPhase::Free | SegmentPhase::Suspect)
         {
@@ -118,7 +118,7 @@ impl<R: RegionAccess> Checker<'_, R> {
             let is_named = view.is_named(view.hash(&self.other_key), scanned.location);
             let bytes = header.record_bytes();
             named += if is_named { bytes } else { 0 };
-            // Its owner may be about to publish it.
+            // The owner of an open segment may be about to publish the last record.
             let is_open_end = described.state.phase == SegmentPhase::Open
                 && self.end_bytes(scanned.location, &header) >= described.filled_bytes;
             last_bytes = if is_open_end && !is_named { bytes } else { 0 };

@@ -1,4 +1,4 @@
-//! The words of the index, and the records that they name.
+//! Checks of the words of the index, and of the records that they name.
 
 use super::checker::Checker;
 use crate::index::{BUCKET_WORDS, IndexWord, WordState, size_class};
@@ -9,7 +9,7 @@ use crate::store::layout::word;
 use crate::tool::finding::FindingKind;
 use crate::tool::view::{ATTEMPTS_MAX, RegionAccess};
 
-/// A word, its record, and the fault of either.
+/// A word, its record, and the fault of the word or of the record, if there is one.
 #[derive(Clone, Debug)]
 pub(super) struct CheckedWord {
     pub(super) word: IndexWord,
@@ -77,7 +77,8 @@ impl<R: RegionAccess> Checker<'_, R> {
         is_there.then_some(CheckedWord { word, scanned, fault })
     }
 
-    /// The record of a word, and the fault of either; `None` if the word has to be read again.
+    /// The record of a word, and the fault of the word or of the record; `None` if the word has to
+    /// be read again.
     fn look_at(
         &mut self,
         slot: usize,
@@ -90,14 +91,15 @@ impl<R: RegionAccess> Checker<'_, R> {
             return Some((None, Some(FindingKind::NoSegment)));
         };
         let Some(before) = self.view.unpinned().state(segment) else {
-            // The fault is that of the segment, and `segments.rs` reports it.
+            // The segment has a fault, which `segments.rs` reports.
             return Some((None, None));
         };
         let mut key = std::mem::take(&mut self.key);
         let glimpsed = self.view.copy_header((slot, word), self.is_deep, &mut key);
         self.key = key;
-        // The segment was free before the word was read and after it, so also at that time: a
-        // participant that opens a segment and gives it back has published nothing.
+        // The segment was free before the word was read and after it, with the same generation. So
+        // the word named no record then: a participant that opens a segment and gives it back has
+        // published nothing.
         let is_free = before.phase == SegmentPhase::Free
             && glimpsed != Err(CopyError::Gone)
             && self.view.unpinned().state(segment) == Some(before);
@@ -137,7 +139,8 @@ impl<R: RegionAccess> Checker<'_, R> {
         if scanned.marks.is_damaged() {
             return Some(FindingKind::Marks);
         }
-        // The counter is loaded after the record, and it only grows.
+        // The counter is loaded after the record. It only grows, so the record's sequence cannot be
+        // higher.
         let sequence = scanned.header.sequence;
         if sequence > self.view.shared(word::SEQUENCE).min(SEQUENCE_MAX) {
             return Some(FindingKind::Sequence { sequence });
@@ -172,7 +175,7 @@ impl<R: RegionAccess> Checker<'_, R> {
         (described.filled_bytes < end_bytes).then_some(FindingKind::NotFilled)
     }
 
-    /// Another live record of the same key in a later slot, if both publishers have moved on.
+    /// Finds another live record of the same key in a later slot, if both publishers have moved on.
     fn duplicate(
         &mut self,
         slot: usize,
@@ -191,7 +194,8 @@ impl<R: RegionAccess> Checker<'_, R> {
             let is_twice = other_key == self.key
                 && self.is_published(scanned.location, &scanned.header)
                 && self.is_published(glimpsed.location, &glimpsed.header)
-                // Both words are loaded again after that: this one here, the own one by the caller.
+                // Both words are loaded again afterwards: the other word here, the checked word by
+                // the caller.
                 && self.view.word(other).is_same_record(other_word);
             is_twice.then_some(FindingKind::Duplicate { other_location: other_word.location() })
         });
