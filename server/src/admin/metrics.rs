@@ -8,7 +8,7 @@ use forebay_shm::{CounterFile, CounterValue, HistogramValue};
 use crate::counters::COUNTERS;
 use crate::rules::{RuleCount, RuleReport};
 
-/// Returns every counter, those of the store and the rules included.
+/// Returns all counters as text, including those of the store and of header rules.
 pub(super) fn prometheus(counters: &CounterFile, stats: &Stats, rules: &RuleReport) -> String {
     let mut text = String::new();
     for (def, value) in counters.values(COUNTERS) {
@@ -56,7 +56,7 @@ fn write_rules(text: &mut String, report: &RuleReport) {
     }
 }
 
-/// A label's value, escaped as the format requires.
+/// Escapes a label's value as the format requires.
 fn label(value: &str) -> String {
     value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }
@@ -69,7 +69,8 @@ fn write_metric(text: &mut String, name: &str, kind: &str, help: &str, value: u6
     );
 }
 
-/// Buckets are cumulative in this format: each one includes the ones before it.
+/// Writes a histogram. Its buckets are cumulative in this format: each bucket includes the ones
+/// before it.
 fn write_histogram(text: &mut String, name: &str, help: &str, value: &HistogramValue) {
     let _ = writeln!(text, "# HELP forebay_{name} {help}\n# TYPE forebay_{name} histogram");
     let mut count: u64 = 0;
@@ -78,7 +79,7 @@ fn write_histogram(text: &mut String, name: &str, help: &str, value: &HistogramV
         let bound = bucket.bound.map_or("+Inf".to_owned(), |bound| bound.to_string());
         let _ = writeln!(text, "forebay_{name}_bucket{{le=\"{bound}\"}} {count}");
     }
-    // The count is from the same snapshot as the buckets, so it equals the last one.
+    // The total is the sum of the buckets, so it always equals the last cumulative bucket.
     let _ = writeln!(text, "forebay_{name}_sum {}\nforebay_{name}_count {count}", value.sum);
 }
 
@@ -108,7 +109,7 @@ macro_rules! numbers {
 }
 
 numbers! {
-    /// The table of numbers of each rule, counted since the last reload.
+    /// The table of metrics of a header rule, which count since the last reload.
     RULE_NUMBERS of RuleCount:
     counter "rule_runs_total" runs
         "Times that a header rule was evaluated.";
@@ -125,7 +126,7 @@ numbers! {
 }
 
 numbers! {
-    /// The table of the store's numbers, read on request.
+    /// The table of the store's metrics, which are read on request.
     STORE_NUMBERS of Stats:
     gauge "cache_budget_bytes" budget_bytes
         "Memory budget of the cache: the sum of the free, live, dead, metadata, growing, pinned \
@@ -193,7 +194,7 @@ numbers! {
     counter "cache_copied_out_total" copied_out
         "Pieces of responses copied for slow clients so that their segment could be reclaimed.";
     counter "cache_lent_lost_total" bodies_revoked
-        "Pieces for which there was no room to copy; their connections were reset.";
+        "Pieces that could not be copied for lack of memory; their connections were reset.";
     counter "cache_segments_repaired_total" repaired
         "Segments checked after the process that was writing to them died.";
     counter "cache_dropped_damaged_total" dropped_damaged
