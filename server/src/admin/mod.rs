@@ -26,7 +26,8 @@ use crate::limits::{ACCEPT_RETRY_MS, ADMIN_CONNECTIONS_MAX, ADMIN_IDLE_MS_MAX};
 
 /// Accepts and serves admin connections, until the task is aborted or the control thread ends.
 pub(crate) async fn serve(control: Rc<Control>, acceptor: AdminAcceptor) {
-    // Each connection holds a clone, so the reference count is the number of connections plus one.
+    // Each connection has a clone of `places`, so the reference count is one more than the number
+    // of connections.
     let places = Rc::new(());
     loop {
         let free = Rc::strong_count(&places) <= ADMIN_CONNECTIONS_MAX;

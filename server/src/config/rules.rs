@@ -100,7 +100,8 @@ type CheckedFile = (RuleList, Arc<str>);
 /// file of sites and routes, if it is named as such.
 #[derive(Default)]
 pub(crate) struct RuleLibrary {
-    /// By path, and whether the file is a file of the server; `None` for a file with errors.
+    /// The files, by path and by whether the file belongs to the server; `None` for a file with
+    /// errors.
     files: HashMap<(PathBuf, bool), Option<CheckedFile>>,
     /// Errors in the text of rule files.
     errors: Vec<ConfigError>,

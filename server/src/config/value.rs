@@ -72,7 +72,7 @@ pub enum SetCookie {
 pub enum RuntimeDir {
     /// `$XDG_RUNTIME_DIR/forebay`, or `/tmp/forebay-UID` if that variable is not an absolute path.
     Auto,
-    /// This directory.
+    /// The directory at this path.
     Path(PathBuf),
 }
 

@@ -103,7 +103,7 @@ fn framing(answer: &OriginAnswer) -> BodyFraming {
         return BodyFraming::None;
     }
     match (answer.head.framing, answer.head.content_length) {
-        // For HEAD and 304, the length is the one of the response to GET; no body follows.
+        // For HEAD and 304, this is the length that a response to GET would have; no body follows.
         (BodyFraming::None, Some(length)) => BodyFraming::Length(length),
         (BodyFraming::None, None) => BodyFraming::None,
         (BodyFraming::Length(length), _) => BodyFraming::Length(length),

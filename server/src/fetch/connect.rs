@@ -91,7 +91,8 @@ async fn open(
     Err(fault)
 }
 
-/// Starts a task that drives the connection until it ends, and records unrequested bytes.
+/// Starts a task that drives the connection until it ends. The task records in `link` whether the
+/// origin sent bytes without a request.
 fn drive(
     worker: &Rc<Worker>,
     connection: http1::Connection<TokioIo<Box<dyn OriginIo>>, OutboundBody>,

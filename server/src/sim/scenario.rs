@@ -45,7 +45,7 @@ pub(super) enum ActKind {
     Restart { worker: usize },
 }
 
-/// One request for a page.
+/// A request of a client for a URL.
 #[derive(Clone, Debug)]
 pub(super) struct Ask {
     pub(super) url: usize,

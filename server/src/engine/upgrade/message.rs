@@ -22,7 +22,7 @@ pub(super) enum UpgradeMessage {
     Refused(String),
     /// The old process agrees to the upgrade; descriptors follow.
     Offer(Offer),
-    /// This many descriptors come with this message.
+    /// The message has this many descriptors.
     Descriptors(u32),
     /// The new process is ready to serve.
     Ready(Readiness),
