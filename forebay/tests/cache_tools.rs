@@ -385,7 +385,7 @@ fn an_unreadable_cache_is_told_from_a_corrupt_one() {
         (0, 1, false, "not usable"),
         (8, 1 << 4, false, "another version of this program made it"),
         (40, 1, false, "checksum"),
-        (40, 1, true, "before the machine was started again"),
+        (40, 1, true, "before the last boot of the machine"),
         (version, 1 << 40, true, "version 258"),
         (file.area(STORE), 1, false, "damaged or not complete"),
     ];

@@ -1,10 +1,10 @@
-//! The writing side: the file and the slots in it.
+//! Writing counters: the file, and the slots in it.
 //!
 //! | field | written by | read by |
 //! |---|---|---|
 //! | header, name table | creator, before the file has its name | any process |
 //! | words of slot *i* | the one thread that holds `CounterSlot` *i* | any thread, any process |
-//! | `taken[i]` | owner of slot *i*: takes it, drops it | next owner |
+//! | `taken[i]` | owner of slot *i*, when it takes and drops the slot | next owner |
 
 use std::cell::Cell;
 use std::marker::PhantomData;
@@ -23,7 +23,7 @@ use crate::value::CounterValue;
 /// The counters of one process: one slot per worker, in a file that other processes can watch.
 ///
 /// A clone is another handle on the same memory. The file stays when the process ends, so that its
-/// last numbers can be read; the next server replaces it.
+/// last numbers can be read. The next server replaces the file.
 #[derive(Clone)]
 pub struct CounterFile {
     shared: Arc<CounterMemory>,
@@ -34,7 +34,7 @@ struct CounterMemory {
     taken: Box<[AtomicBool]>,
 }
 
-/// A counter file that does not have its name yet; see [`CounterFile::prepare`]. Dropping this
+/// A counter file that does not have its name yet; see [`CounterFile::prepare`]. Dropping the value
 /// removes the file; the memory stays as long as a handle on it lives.
 pub struct UnnamedCounters {
     file: CounterFile,
@@ -56,7 +56,7 @@ impl UnnamedCounters {
     }
 }
 
-/// The first bytes of a file, and the layout of the rest.
+/// The first bytes of a counter file, and the layout of the whole file.
 struct Plan {
     head: Vec<u8>,
     header: Header,
@@ -67,10 +67,15 @@ impl Plan {
     fn new(defs: &[CounterDef], slots: usize) -> Result<Plan, CounterError> {
         let word_count = defs.iter().map(|def| def.kind.word_count()).sum();
         if !(1..=COUNTERS_MAX).contains(&word_count) {
-            return Err(CounterError::definition(format!("1 to {COUNTERS_MAX} counters fit")));
+            return Err(CounterError::definition(format!(
+                "{word_count} words of counters: 1 to {COUNTERS_MAX} words of counters fit into \
+                 a slot"
+            )));
         }
         if !(1..=SLOTS_MAX).contains(&slots) {
-            return Err(CounterError::definition(format!("1 to {SLOTS_MAX} slots fit")));
+            return Err(CounterError::definition(format!(
+                "{slots} slots: 1 to {SLOTS_MAX} slots fit into a file"
+            )));
         }
         let names = layout::encode_names(defs)?;
         let header = Header::plan(slots, defs.len(), word_count, names.len());
@@ -134,14 +139,15 @@ impl CounterFile {
     /// Takes a slot for one thread. A dropped slot can be taken again, and continues its counts.
     ///
     /// # Panics
-    /// If there is no such slot or if it is taken: two writers would lose each other's counts.
+    /// If there is no such slot, or if the slot is taken: two writers would lose each other's
+    /// counts.
     pub fn slot(&self, slot: usize) -> CounterSlot {
         let CounterMemory { slots, taken } = &*self.shared;
         let first_word = slots.first_word(slot);
         // ORDER: Acquire pairs with the Release in `CounterSlot::drop`: the new owner adds to the
         // last values that the old one stored.
         let was_taken = taken[slot].swap(true, Ordering::Acquire);
-        assert!(!was_taken, "slot {slot} has a writer already");
+        assert!(!was_taken, "slot {slot} of the counters has a writer already");
         CounterSlot {
             shared: self.shared.clone(),
             slot,
@@ -227,7 +233,7 @@ impl CounterSlot {
         self.add(first + histogram_words(bounds.len()) - 1, amount);
     }
 
-    /// This slot's value.
+    /// The value of this word in this slot.
     #[inline]
     pub fn get(&self, index: usize) -> u64 {
         load(self.word(index))

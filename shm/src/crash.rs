@@ -1,9 +1,10 @@
-//! Crash points: a test can kill a process there, between two steps that are nanoseconds apart.
+//! Crash points: named places in the code at which a test can kill the process, even between two
+//! steps that are nanoseconds apart.
 //!
 //! In builds with debug assertions, a process with `FOREBAY_CRASH_AT=NAME` in its environment kills
-//! itself (SIGKILL) when it reaches the point with this name; with `NAME:3`, the third time. In
-//! other builds a crash point does nothing. A test reads the sources and requires that every point
-//! is used.
+//! itself (SIGKILL) when it reaches the point with this name. With `NAME:3`, it kills itself when
+//! it reaches the point for the third time. In other builds a crash point does nothing. A test
+//! reads the sources and requires that every point is used.
 
 #[cfg(all(debug_assertions, not(any(loom, tsan))))]
 use std::sync::OnceLock;
@@ -53,14 +54,14 @@ fn parse(wish: &str) -> Result<(String, u64), String> {
     let (name, times) = wish.split_once(':').unwrap_or((wish, "1"));
     match times.parse() {
         Ok(times) if times > 0 => Ok((name.to_owned(), times)),
-        _ => Err(format!("expected a number from 1 on after the colon, not {times:?}")),
+        _ => Err(format!("expected a number of at least 1 after the colon, not {times:?}")),
     }
 }
 
 #[cfg(all(debug_assertions, not(any(loom, tsan))))]
 fn die() {
     use rustix::process::{Signal, getpid, kill_process};
-    // If it fails, the process lives, and the test that expects its death fails.
+    // If the call fails, the process lives, and the test that expects its death fails.
     let _ = kill_process(getpid(), Signal::KILL);
 }
 

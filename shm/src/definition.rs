@@ -3,9 +3,9 @@
 /// How a number changes over time; `B` holds the bounds of a histogram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CounterKind<B = &'static [u64]> {
-    /// Grows, and never falls while the process lives.
+    /// A number that only grows while the process lives.
     Counter,
-    /// Rises and falls.
+    /// A number that rises and falls.
     Gauge,
     /// The number of values in each bucket, and the sum of all values. The bounds, which grow, are
     /// the largest values of the buckets; one more bucket takes all values above the last bound.
@@ -18,7 +18,7 @@ pub const fn histogram_words(bound_count: usize) -> usize {
 }
 
 impl<B: AsRef<[u64]>> CounterKind<B> {
-    /// The name of this kind in monitoring systems.
+    /// The word for this kind in monitoring systems: `counter`, `gauge` or `histogram`.
     pub fn name(&self) -> &'static str {
         match self {
             CounterKind::Counter => "counter",
@@ -63,7 +63,8 @@ impl CounterKind<Vec<u64>> {
     }
 }
 
-/// Whether each bound is larger than the one before.
+/// Whether there are 1 to [`BOUNDS_MAX`](crate::BOUNDS_MAX) bounds, each larger than the bound
+/// before.
 pub(crate) fn bounds_are_valid(bounds: &[u64]) -> bool {
     (1..=crate::BOUNDS_MAX).contains(&bounds.len())
         && bounds.is_sorted_by(|left, right| left < right)
@@ -72,11 +73,12 @@ pub(crate) fn bounds_are_valid(bounds: &[u64]) -> bool {
 /// The definition of one counter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CounterDef<S = &'static str, B = &'static [u64]> {
-    /// Lower-case letters, digits and `_`; at most [`NAME_BYTES_MAX`](crate::NAME_BYTES_MAX).
+    /// The name: lower-case letters, digits and `_`, beginning with a letter; at most
+    /// [`NAME_BYTES_MAX`](crate::NAME_BYTES_MAX) bytes.
     pub name: S,
     /// How the number changes over time.
     pub kind: CounterKind<B>,
-    /// One line of text; at most [`HELP_BYTES_MAX`](crate::HELP_BYTES_MAX).
+    /// The help text: one line; at most [`HELP_BYTES_MAX`](crate::HELP_BYTES_MAX) bytes.
     pub help: S,
 }
 

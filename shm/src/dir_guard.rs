@@ -2,12 +2,12 @@
 //!
 //! The guard is a write lock of the open file description of `server.lock` in the directory. The
 //! kernel releases it with the last descriptor of that description, however the process ends. A
-//! successor that receives a descriptor of it (over a Unix socket) holds the same lock, so no third
-//! process gets it between the two.
+//! successor that receives such a descriptor (over a Unix socket) holds the same lock, so no third
+//! process can get the lock during the handover.
 //!
-//! The file holds the owner's process number, for messages only. It is never removed: otherwise one
-//! server could lock the old file, which it still has open, while another locks a new file of the
-//! same name.
+//! The file holds the owner's process number, for messages only. The file is never removed:
+//! otherwise one server could lock the old file, which it still has open, while another server
+//! locks a new file of the same name.
 
 use std::fmt;
 use std::fs::File;
@@ -26,11 +26,11 @@ use crate::file::open_private_dir;
 
 const NAME: &str = "server.lock";
 
-/// The bytes of `server.lock` that are read. A process number has at most ten digits.
+/// The number of bytes of `server.lock` that are read. A process number has at most ten digits.
 const PID_BYTES_MAX: usize = 16;
 
-/// The right to use a directory. It lasts as long as the guard lives in this process, or in a
-/// process to which it was handed over.
+/// The exclusive right to use a directory. It lasts as long as the guard lives in this process, or
+/// in a process to which the guard's descriptor was handed over.
 ///
 /// The lock is not released explicitly, because that would release it for the successor, too. So
 /// the holder must not fork children that live on without executing another program.
@@ -46,16 +46,16 @@ pub struct DirGuard {
 pub struct DirId {
     /// The device of the directory.
     pub device: u64,
-    /// Its inode number there.
+    /// The inode number of the directory on that device.
     pub inode: u64,
 }
 
 /// Why a directory cannot be taken.
 #[derive(Debug)]
 pub enum GuardError {
-    /// It cannot be made or opened, or other users may enter it.
+    /// The directory cannot be made or opened, or other users may enter it.
     Dir(CounterError),
-    /// Another process owns it.
+    /// Another process owns the directory.
     Held {
         /// The directory.
         dir: PathBuf,
@@ -120,7 +120,8 @@ impl DirGuard {
         DirGuard::locked(dir, &opened, descriptor.into())
     }
 
-    /// Locks `file`. If the lock is already held through the same description, nothing changes.
+    /// Locks `file`, and makes the guard. If the lock is already held through the same description,
+    /// the lock does not change.
     fn locked(dir: &Path, opened: &OwnedFd, file: File) -> Result<DirGuard, GuardError> {
         let all = libc::flock {
             l_type: libc::F_WRLCK as libc::c_short,
@@ -172,7 +173,7 @@ impl AsFd for DirGuard {
     }
 }
 
-/// The owner, as the file states it; the number may not be written yet.
+/// The owner's process number, as the file states it; `None` if it is not written yet.
 fn owner(file: &File) -> Option<u32> {
     let mut text = [0; PID_BYTES_MAX];
     let count = file.read_at(&mut text, 0).ok()?;

@@ -23,7 +23,7 @@ pub enum CounterErrorKind {
         /// The system's answer.
         source: io::Error,
     },
-    /// The file system has no room for the whole file.
+    /// The file system has no space for the whole file.
     NoSpace {
         /// The bytes that the file needs.
         bytes: u64,
@@ -40,7 +40,7 @@ pub enum CounterErrorKind {
     },
     /// The path has no file name, or is not that of a plain file.
     NotAFile,
-    /// The file does not start like a counter file.
+    /// The file does not begin like a counter file.
     NotCounters,
     /// A newer Forebay wrote the file.
     NewerLayout {
@@ -100,19 +100,25 @@ impl fmt::Display for CounterErrorKind {
         match self {
             Io { doing, source } => write!(f, "cannot {doing}: {source}"),
             NoSpace { bytes } => {
-                write!(f, "no room for {bytes} bytes; free some space or choose another directory")
+                write!(f, "no space for {bytes} bytes; free some space or choose another directory")
             }
-            NotOurs { owner } => write!(f, "belongs to user {owner}, not to us"),
+            NotOurs { owner } => {
+                write!(f, "belongs to user {owner}, not to the user of this process")
+            }
             NotPrivate { mode } => {
                 write!(f, "has mode {mode:04o}; other users must be kept out: chmod 0700")
             }
             NotAFile => f.write_str("is not a plain file"),
             NotCounters => f.write_str("is not a counter file"),
             NewerLayout { found, known } => {
-                write!(f, "has layout {found}, this program reads up to {known}: use a newer one")
+                write!(
+                    f,
+                    "has layout {found}, but this program reads only layouts up to {known}: use a \
+                     newer program"
+                )
             }
             Truncated { expected, found } => {
-                write!(f, "is cut off: {found} of {expected} bytes are there")
+                write!(f, "is cut off: it has only {found} of {expected} bytes")
             }
             Damaged { what } => write!(f, "is damaged: {what}"),
             #[cfg(not(loom))]

@@ -1,7 +1,8 @@
-//! Making and opening files, so that no other user can put another file in their place.
+//! Creating and opening files, so that no other user can put another file in their place.
 //!
-//! Everything is relative to a directory that was opened and checked once. Links are not followed,
-//! and renaming the directory at the same time changes nothing.
+//! A file is created and named relative to a directory that was opened and checked once, so
+//! renaming that directory at the same time has no effect. A link in place of a file or of its
+//! directory is not followed.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{File, Metadata};
@@ -18,10 +19,11 @@ use crate::error::{CounterError, CounterErrorKind};
 use crate::map::Words;
 
 /// Makes the last directory of `path` with mode 0700 if it does not exist, and checks that it
-/// belongs to this user and keeps others out.
+/// belongs to this user and that other users may not enter it.
 ///
 /// # Errors
-/// It cannot be made, is a link, belongs to another user, or others may enter it.
+/// The directory cannot be made, is a link, belongs to another user, or may be entered by other
+/// users.
 pub fn create_private_dir(path: &Path) -> Result<(), CounterError> {
     open_private_dir(path).map(drop)
 }
@@ -57,7 +59,7 @@ pub(crate) fn split(path: &Path) -> Result<(&Path, &OsStr), CounterError> {
     }
 }
 
-/// A complete file that does not have its name yet. Dropping this removes it.
+/// A complete file that still has its temporary name. Dropping the `TempName` removes the file.
 #[derive(Debug)]
 pub(crate) struct TempName {
     dir: OwnedFd,
@@ -80,7 +82,7 @@ impl TempName {
 impl Drop for TempName {
     fn drop(&mut self) {
         if !self.is_named {
-            // It may not exist at all, and a failure has no remedy.
+            // The file may not exist at all, and a failure has no remedy.
             let _ = rustix::fs::unlinkat(&self.dir, &self.temp_name, AtFlags::empty());
         }
     }
@@ -102,9 +104,9 @@ pub(crate) fn make(
     Ok((fill(path, file, head, bytes)?, temp))
 }
 
-/// Makes the file under its temporary name, and replaces a file of that name. A dead process with
-/// our number may have left one; no living process uses the name, since the directory is ours
-/// alone.
+/// Makes the file under its temporary name, and replaces an existing file of that name. A dead
+/// process with this process's number may have left such a file. No living process uses the name,
+/// since the directory belongs to this user alone.
 fn make_temp(dir: &OwnedFd, temp_name: &Path) -> Result<File, Errno> {
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let make = || rustix::fs::openat(dir, temp_name, flags, Mode::RUSR | Mode::WUSR);
@@ -130,8 +132,8 @@ fn fill(path: &Path, mut file: File, head: &[u8], bytes: usize) -> Result<Words,
     Words::of_file(&file, bytes).map_err(|error| CounterError::io(path, "map the file", error))
 }
 
-/// The bytes that one system call allocates. Some kernels undo a whole allocation that a signal
-/// interrupts, so a large one would never finish in a process with a periodic timer.
+/// The number of bytes that one system call allocates. Some kernels undo a whole allocation that a
+/// signal interrupts, so a large allocation would never finish in a process with a periodic timer.
 const SLICE_BYTES: u64 = 64 << 20;
 
 /// Allocates all bytes of a file, so that no later store can find the disk full.
@@ -178,8 +180,8 @@ pub(crate) enum Access {
     Write,
 }
 
-/// Opens an existing file; returns the file and its length. The superuser may read files of any
-/// user.
+/// Opens an existing file of this user; returns the file and its length. The superuser may open
+/// files of any user.
 pub(crate) fn open(path: &Path, access: Access) -> Result<(File, u64), CounterError> {
     // NONBLOCK: if the file is a pipe, opening it must not wait for the other end.
     let kept_out = OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;

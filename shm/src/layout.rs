@@ -10,19 +10,20 @@ use crate::process::Writer;
 
 /// The first bytes of a counter file.
 pub(crate) const MAGIC: [u8; 8] = *b"FBYCOUNT";
-/// Changes whenever an older reader would misread the file, or call it damaged. Version 1 is
-/// version 2 without histograms.
+/// The version changes whenever an older reader would misread the file, or call it damaged. Version
+/// 1 is version 2 without histograms.
 pub(crate) const LAYOUT_VERSION: u32 = 2;
 /// The size of the header, and so the offset of the name table.
 pub(crate) const HEADER_BYTES: usize = 128;
 /// Slots begin at multiples of two cache lines: processors fetch lines in pairs, so slots one line
 /// apart would still disturb each other.
 pub(crate) const SLOT_ALIGN_BYTES: usize = 128;
-/// The bytes of name length, help length, kind and number of bounds.
+/// The number of bytes at the start of an entry of the name table: name length, help length, kind
+/// and number of bounds.
 pub(crate) const NAME_ENTRY_HEAD_BYTES: usize = 6;
 
 /// The largest number of words in a slot: more counters, or words of histograms, than any program
-/// needs. Limits the reader's memory.
+/// needs. It limits the reader's memory.
 pub const COUNTERS_MAX: usize = 4096;
 /// The largest number of slots: more workers than any machine has processors.
 pub const SLOTS_MAX: usize = 4096;
@@ -160,8 +161,8 @@ impl Header {
         Ok(header)
     }
 
-    /// The name table is behind the header, the slots are behind the name table, and the file ends
-    /// behind the last slot.
+    /// Checks that all sizes are within their limits, and that name table, slots and end of file
+    /// follow each other.
     fn check(&self) -> Result<(), CounterErrorKind> {
         ensure((1..=SLOTS_MAX).contains(&self.slot_count), "the slot count")?;
         ensure((1..=COUNTERS_MAX).contains(&self.counter_count), "the counter count")?;
@@ -230,11 +231,12 @@ pub(crate) fn encode_names(defs: &[CounterDef]) -> Result<Vec<u8>, CounterError>
             return Err(CounterError::definition(format!("the help of {} is too long", def.name)));
         }
         if defs[..index].iter().any(|earlier| earlier.name == def.name) {
-            return Err(CounterError::definition(format!("{} is defined twice", def.name)));
+            return Err(CounterError::definition(format!("counter {} is defined twice", def.name)));
         }
         let bounds = def.kind.bounds();
         if matches!(def.kind, CounterKind::Histogram(_)) && !bounds_are_valid(bounds) {
-            let what = format!("the bounds of {} do not grow, or are too many", def.name);
+            let what =
+                format!("the bounds of {} do not grow, are too many, or are missing", def.name);
             return Err(CounterError::definition(what));
         }
         out.extend_from_slice(&(def.name.len() as u16).to_le_bytes());
@@ -282,7 +284,8 @@ fn decode_name(entry: &[u8]) -> Option<(ReadDef, &[u8])> {
     Some((CounterDef { name: name.to_owned(), kind, help: help.to_owned() }, rest))
 }
 
-/// Lower-case letters, digits and `_`, as monitoring systems want them.
+/// Whether a name consists of lower-case letters, digits and `_`, begins with a letter, and is not
+/// too long: monitoring systems accept such names.
 fn name_is_valid(name: &str) -> bool {
     let word = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
     name.len() <= NAME_BYTES_MAX
@@ -290,7 +293,7 @@ fn name_is_valid(name: &str) -> bool {
         && name.bytes().next().is_some_and(|first| first.is_ascii_lowercase())
 }
 
-/// One line of text: it is shown on terminals, so no control characters.
+/// Whether a help text is not too long, and has no control characters: it is shown on terminals.
 fn help_is_valid(help: &str) -> bool {
     help.len() <= HELP_BYTES_MAX && !help.chars().any(char::is_control)
 }

@@ -4,10 +4,10 @@
 //! it, with plain stores. Any process that may read the file can watch it with a [`CounterReader`].
 //! `docs/format/counters.md` describes the bytes.
 //!
-//! A `Region` is a file that several processes map and write. Each thread that uses it is a
-//! `Participant`. It may die at any instruction: the others detect that, and a [`RobustLock`] that
-//! it held can be taken again.
-//! `docs/format/region.md` describes the bytes.
+//! A `Region` is a file that several processes map and write. Each thread that uses a region is a
+//! `Participant`. A participant may die at any instruction: the other participants detect the
+//! death, and a [`RobustLock`] that the dead one held can be taken again. `docs/format/region.md`
+//! describes the bytes.
 //!
 //! A `ProfileFile` holds the lock profile of a program. `docs/format/locks.md` describes the bytes.
 //!
@@ -15,12 +15,13 @@
 //!
 //! Invariants:
 //! - No two slots share a cache line, so counting never writes a line that another worker writes.
-//! - Any process may be killed between any two instructions; the others continue.
+//! - Any process may be killed between any two instructions; the other processes continue.
 //! - Nothing read from a file can cause a panic or a read outside the mapping.
 //! - Unsafe code is in `map.rs` and nowhere else.
 //! - This crate knows nothing of HTTP, of caches and of the meaning of counters.
 //!
-//! Under `--cfg loom` only the protocols are compiled, not the code that maps files.
+//! Under `--cfg loom`, the parts that need the system, such as regions, are not compiled; only the
+//! protocols between threads are modelled.
 #![deny(missing_docs, unsafe_code)]
 
 mod counters;

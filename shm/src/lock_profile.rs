@@ -1,4 +1,5 @@
-//! The file of a lock profile: making it for this process, reading any, and switching it.
+//! The file of a lock profile: creating the profile of this process, and reading and switching the
+//! profile of any process.
 //!
 //! A reader does not map the file, so a file that is truncated is an error, not a signal.
 
@@ -17,7 +18,8 @@ use crate::file::{self, Access, FileId, TempName};
 use crate::modules;
 use crate::process::Writer;
 
-/// A profile of this process without a name. Dropping this removes its file.
+/// A profile of this process whose file does not have its name yet. Dropping the value removes the
+/// file.
 #[derive(Debug)]
 pub struct UnnamedProfile {
     profile: &'static Profile,
@@ -26,8 +28,8 @@ pub struct UnnamedProfile {
 
 impl UnnamedProfile {
     /// Makes a profile with the same mode and checks of the directory as a counter file
-    /// ([`CounterFile::create`](crate::CounterFile::create)); all its bytes are allocated. It stays
-    /// mapped for as long as the process lives.
+    /// ([`CounterFile::create`](crate::CounterFile::create)); all its bytes are allocated. The
+    /// profile stays mapped as long as the process lives.
     ///
     /// # Errors
     /// The plan is invalid, the directory is not private, the disk is full, or the system refuses.
@@ -40,15 +42,17 @@ impl UnnamedProfile {
         if let Some(what) = plan.fault() {
             return Err(CounterError::definition(what));
         }
-        let bytes = usize::try_from(plan.bytes())
-            .map_err(|_| CounterError::definition("the size of the profile"))?;
+        let bytes = usize::try_from(plan.bytes()).map_err(|_| {
+            CounterError::definition("the size of the profile is too large for this machine")
+        })?;
         let (words, temp) = file::make(path, &[], bytes)?;
         let words = Box::leak(Box::new(words)).all();
         let Writer { pid, start_ticks, boot_id } = Writer::this_process();
         let kind = SiteKind::Places;
         let us = ProcessIdentity { pid, start_ticks, boot_id, unix_ns, program, kind };
-        let profile = Profile::new(words, plan, Clock::fastest(), &us)
-            .ok_or_else(|| CounterError::definition("the size of the profile"))?;
+        let profile = Profile::new(words, plan, Clock::fastest(), &us).ok_or_else(|| {
+            CounterError::definition("the size of the profile is too large for this machine")
+        })?;
         if plan.modules > 0 {
             modules::tell(&profile);
         }
@@ -83,7 +87,7 @@ impl ProfileFile {
     /// Opens a file for reading.
     ///
     /// # Errors
-    /// It is missing, is another user's, or not a plain file.
+    /// The file is missing, is another user's, or is not a plain file.
     pub fn open(path: &Path) -> Result<ProfileFile, CounterError> {
         ProfileFile::open_for(path, Access::Read)
     }
@@ -91,7 +95,7 @@ impl ProfileFile {
     /// Opens a file for switching.
     ///
     /// # Errors
-    /// As [`ProfileFile::open`], or it cannot be written.
+    /// As [`ProfileFile::open`], or the file cannot be written.
     pub fn open_to_switch(path: &Path) -> Result<ProfileFile, CounterError> {
         ProfileFile::open_for(path, Access::Write)
     }
@@ -106,8 +110,8 @@ impl ProfileFile {
     /// Reads a snapshot of the profile.
     ///
     /// # Errors
-    /// It is not a profile, was written by a newer program, is truncated or damaged, or cannot be
-    /// read.
+    /// The file is not a profile, was written by a newer program, is truncated or damaged, or
+    /// cannot be read.
     pub fn read(&self) -> Result<ProfileSnapshot, CounterError> {
         ProfileSnapshot::of(self).map_err(|error| self.error(error))
     }
@@ -124,14 +128,14 @@ impl ProfileFile {
     /// lock.
     ///
     /// # Errors
-    /// It is not a profile, is damaged, or cannot be written.
+    /// The file is not a profile, is damaged, or cannot be written.
     pub fn switch(&self, switch: Switch, value: u64) -> Result<(), CounterError> {
         self.about()?;
         let written = self.file.write_all_at(&value.to_le_bytes(), switch.offset_bytes());
         written.map_err(|error| CounterError::io(&self.path, "write the file", error))
     }
 
-    /// Discards everything recorded so far.
+    /// Discards everything that the profile has recorded.
     ///
     /// # Errors
     /// As [`ProfileFile::switch`].
@@ -148,7 +152,7 @@ impl ProfileFile {
         Some(FileId::of(&found) == self.id)
     }
 
-    /// The path at which it was opened.
+    /// The path at which the file was opened.
     pub fn path(&self) -> &Path {
         &self.path
     }

@@ -9,7 +9,7 @@ use std::sync::atomic::AtomicU64;
 use memmap2::{Advice, MmapMut, MmapOptions, MmapRaw};
 use rustix::mm::{Advice as LinuxAdvice, madvise};
 
-/// The bytes of a word of the mapping.
+/// The number of bytes in a word of the mapping.
 pub(crate) const WORD_BYTES: usize = size_of::<AtomicU64>();
 
 // A mapping begins on a page, so a word is aligned if its offset is; and no platform pads the type.
@@ -22,7 +22,7 @@ pub(crate) struct Words {
 }
 
 impl Words {
-    /// Memory of this process alone that starts with `head` and is zero behind it.
+    /// Private memory of this process, which starts with `head` and is zero behind it.
     pub(crate) fn anonymous(head: &[u8], bytes: usize) -> io::Result<Words> {
         let mut map = MmapMut::map_anon(bytes)?;
         map[..head.len()].copy_from_slice(head);
@@ -35,19 +35,19 @@ impl Words {
     }
 
     /// The first `bytes` of a file that is at least as long, for reading. A store into these words
-    /// would be a fault, so only [`CounterReader`](crate::CounterReader), which never stores, uses
-    /// this.
+    /// would be a fault, so only readers that never store use this: `CounterReader` and
+    /// `RegionReader`.
     pub(crate) fn of_file_read_only(file: &File, bytes: usize) -> io::Result<Words> {
         Ok(Words { map: MmapOptions::new().len(bytes).map_raw_read_only(file)? })
     }
 
-    /// Leaves the mapping out of core dumps: these are sent to other people, who must not see its
-    /// content.
+    /// Excludes the mapping from core dumps, since people who receive a core dump must not see the
+    /// mapping's content.
     pub(crate) fn leave_out_of_dumps(&self) -> io::Result<()> {
         self.map.advise(Advice::DontDump)
     }
 
-    /// Makes a forked child find zeros here. Works only for memory of this process alone.
+    /// Makes a forked child find zeros in the mapping. Works only for private memory.
     #[allow(unsafe_code)]
     pub(crate) fn clear_in_children(&self) -> io::Result<()> {
         let begin = self.map.as_mut_ptr().cast();
@@ -67,8 +67,9 @@ impl Words {
         // - `first` is not null and is aligned: a mapping begins on a page.
         // - `word_count` words lie inside the mapping, which lives as long as `self`.
         // - Every bit pattern is a valid `AtomicU64`, and a mapping is initialised memory.
-        // - No code makes a `&mut` to these bytes: `map` is private, and only this function reads
-        //   it after construction. Other processes change them with atomic stores only.
+        // - No code makes a `&mut` to these bytes: `map` is private, and only this function makes
+        //   references to its bytes after construction. Other processes change these bytes with
+        //   atomic stores only.
         // - On a read-only mapping the words are only loaded, relaxed, at the machine's own width:
         //   an ordinary load.
         unsafe { std::slice::from_raw_parts(first, word_count) }

@@ -2,7 +2,7 @@
 
 use forebay_sync::profile::Profile;
 
-/// Code that was mapped from a file.
+/// A range of code in memory that is mapped from a file.
 #[derive(Debug, PartialEq, Eq)]
 struct Module<'a> {
     start: u64,
@@ -12,7 +12,8 @@ struct Module<'a> {
 }
 
 impl<'a> Module<'a> {
-    /// Parses a line of `/proc/PID/maps`; `None` if it is about something else.
+    /// Parses a line of `/proc/PID/maps`; `None` if the line cannot be parsed, or is not about code
+    /// of a file.
     fn parse(line: &'a str) -> Option<Module<'a>> {
         let hex = |digits| u64::from_str_radix(digits, 16).ok();
         let mut fields = line.splitn(6, ' ');

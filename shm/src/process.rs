@@ -1,4 +1,5 @@
-//! The identity of the process that wrote a file, distinct from a later one with the same number.
+//! The identity of the process that wrote a file, distinct from a later process with the same
+//! number.
 
 use std::fs;
 use std::sync::OnceLock;
@@ -9,11 +10,11 @@ use crate::map::{WORD_BYTES, Words};
 /// A process: its number, when it started, and on which boot of the machine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Writer {
-    /// Process number.
+    /// The process number.
     pub pid: u32,
-    /// The start time, in clock ticks since boot; 0 if the system does not tell.
+    /// The start time of the process, in clock ticks since boot; 0 if unknown.
     pub start_ticks: u64,
-    /// The kernel's random id of this boot; zeros if the system does not tell.
+    /// The kernel's random id of this boot; zeros if unknown.
     pub boot_id: [u8; 16],
 }
 
@@ -66,8 +67,8 @@ pub(crate) fn start_ticks(pid: u64) -> Option<u64> {
 }
 
 /// Fields 3 and following of `/proc/PID/stat`. The second field is the program's name in
-/// parentheses, and may itself contain spaces and parentheses, so fields are counted after the last
-/// one.
+/// parentheses, and may itself contain spaces and parentheses. So the fields are counted from the
+/// last closing parenthesis.
 fn stat_fields(pid: u64) -> Option<String> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     stat.rsplit_once(')').map(|(_, fields)| fields.to_owned())
@@ -77,12 +78,13 @@ fn start_ticks_in(fields: &str) -> Option<u64> {
     fields.split_ascii_whitespace().nth(19)?.parse().ok()
 }
 
-/// Whether the process has ended. Its number stays in use until the parent has waited for it.
+/// Whether the process has ended. The number of a process stays in use after its end, until the
+/// parent has waited for it.
 fn has_ended(fields: &str) -> bool {
     matches!(fields.split_ascii_whitespace().next(), Some("Z" | "X"))
 }
 
-/// The kernel's random id of this boot; zeros if the system does not tell.
+/// The kernel's random id of this boot; zeros if unknown.
 pub(crate) fn boot_id() -> [u8; 16] {
     let text = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     parse_boot_id(text.trim()).unwrap_or_default()

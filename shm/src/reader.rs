@@ -1,4 +1,5 @@
-//! The reading side, for other processes. It checks everything that the file says.
+//! Reading counters from another process's file. Every value in the header and the name table is
+//! checked.
 
 use std::fs::File;
 use std::io;
@@ -17,7 +18,7 @@ use crate::value::CounterValue;
 /// A counter file of another process, opened for reading.
 ///
 /// The writer allocated the whole file and never shortens it. If another program of the same user
-/// shortens it, reading a value is a bus error, as with every mapped file.
+/// shortens the file, reading a value causes a bus error (SIGBUS), as with every mapped file.
 pub struct CounterReader {
     slots: Slots,
     defs: Vec<ReadDef>,
@@ -48,7 +49,7 @@ impl CounterReader {
         Ok(CounterReader { slots: Slots { words, header, word_count }, defs, id })
     }
 
-    /// The counters, in the order of a slot.
+    /// The definitions of the counters, in the order of their words in a slot.
     pub fn defs(&self) -> &[ReadDef] {
         &self.defs
     }

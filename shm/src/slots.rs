@@ -1,4 +1,4 @@
-//! The words of the slots, for writers and readers.
+//! The words of the slots of a counter file, for writers and readers.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -39,7 +39,8 @@ impl Slots {
         slots.fold(0, |sum, slot| sum.wrapping_add(self.value(slot, word)))
     }
 
-    /// The values of the counters, in the order of their definitions, which are those of this file.
+    /// The values of the counters, in the order of `defs`, which must be the definitions of this
+    /// file.
     pub(crate) fn values<'a, S, B: AsRef<[u64]>>(
         &'a self,
         defs: &'a [CounterDef<S, B>],
@@ -66,7 +67,7 @@ impl Slots {
     }
 }
 
-/// Loads a word, which is little-endian on any machine: the mapping is also a file.
+/// Loads a word. Words are little-endian on any machine, because the mapping is also a file.
 pub(crate) fn load(word: &AtomicU64) -> u64 {
     u64::from_le(word.load(Ordering::Relaxed))
 }

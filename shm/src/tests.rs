@@ -1,4 +1,4 @@
-//! The file as its writer and its readers see it, and damaged files.
+//! Tests of counter files: writing, reading, and damaged files.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -152,7 +152,7 @@ fn a_new_file_replaces_the_old_one_under_its_readers() {
     let old = CounterFile::create(Some(&path), DEFS, 1).unwrap();
     old.slot(0).add(0, 1);
     let old_reader = CounterReader::open(&path).unwrap();
-    // A process with our number may have died halfway and left this file.
+    // A process with this process's number may have died while it made a file, and left this one.
     let temp = format!("counters.{}.new", std::process::id());
     fs::write(path.with_file_name(temp), "half").unwrap();
     let new = CounterFile::create(Some(&path), &DEFS[..1], 2).unwrap();
@@ -180,7 +180,7 @@ fn a_file_without_a_name_leaves_the_one_that_has_it() {
     assert_eq!((CounterReader::open(&path).unwrap().slot_count(), left()), (2, 1));
 }
 
-/// This test runs twice: the second process, started by the first, only reads.
+/// This test runs in two processes: the first process starts the second one, which only reads.
 #[test]
 fn a_second_process_reads_while_this_one_writes() {
     const NAME: &str = "tests::a_second_process_reads_while_this_one_writes";
@@ -224,21 +224,21 @@ fn definitions_that_do_not_fit_are_refused() {
     let wide = vec![bounded(&many[..BOUNDS_MAX]).swap_remove(0); COUNTERS_MAX / BOUNDS_MAX];
     let long: &'static str = "a".repeat(600).leak();
     let cases: &[(&str, Vec<CounterDef>, usize, &str)] = &[
-        ("no counters", vec![], 1, "counters fit"),
-        ("too many counters", vec![def("a", ""); COUNTERS_MAX + 1], 1, "counters fit"),
-        ("too many words", wide, 1, "counters fit"),
+        ("no counters", vec![], 1, "counters fit into a slot"),
+        ("too many counters", vec![def("a", ""); COUNTERS_MAX + 1], 1, "counters fit into a slot"),
+        ("too many words", wide, 1, "counters fit into a slot"),
         ("no bounds", bounded(&[]), 1, "the bounds of a"),
         ("too many bounds", bounded(many), 1, "the bounds of a"),
         ("equal bounds", bounded(&[1, 2, 2]), 1, "the bounds of a"),
-        ("no slots", vec![def("a", "")], 0, "slots fit"),
-        ("too many slots", vec![def("a", "")], SLOTS_MAX + 1, "slots fit"),
+        ("no slots", vec![def("a", "")], 0, "slots fit into a file"),
+        ("too many slots", vec![def("a", "")], SLOTS_MAX + 1, "slots fit into a file"),
         ("empty name", vec![def("", "")], 1, "not a counter name"),
         ("capital", vec![def("Requests", "")], 1, "not a counter name"),
         ("digit first", vec![def("9lives", "")], 1, "not a counter name"),
         ("long name", vec![def(long, "")], 1, "not a counter name"),
         ("long help", vec![def("a", long)], 1, "the help of a"),
         ("two lines", vec![def("a", "x\ny")], 1, "the help of a"),
-        ("twice", vec![def("a", ""), def("a", "")], 1, "a is defined twice"),
+        ("twice", vec![def("a", ""), def("a", "")], 1, "counter a is defined twice"),
     ];
     for (case, defs, slots, expected) in cases {
         let error = CounterFile::create(None, defs, *slots).err().unwrap().to_string();

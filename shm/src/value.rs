@@ -12,7 +12,7 @@ pub enum CounterValue {
 /// The number of values in each bucket, and their sum.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HistogramValue {
-    /// From the smallest values to the largest.
+    /// The buckets, from the smallest values to the largest.
     pub buckets: Vec<Bucket>,
     /// The sum of all values.
     pub sum: u64,
@@ -23,7 +23,8 @@ pub struct HistogramValue {
 pub struct Bucket {
     /// The largest value of the bucket; `None` for the last bucket, which takes all larger ones.
     pub bound: Option<u64>,
-    /// The number of values above the bound of the bucket before, up to this one.
+    /// The number of values in the bucket: above the bound of the bucket before, and at most this
+    /// bound.
     pub count: u64,
 }
 

@@ -1,4 +1,4 @@
-//! The profile of a lock between processes, as one of them sees it.
+//! Tests of the profile of a lock between processes, as one process records it.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -83,7 +83,8 @@ fn waits_tries_and_deaths_are_recorded_with_who_was_in_the_way() {
     assert!(after.must_repair());
     drop(after);
 
-    // Like the hold of another process: by a lock in the same word that reported nothing here.
+    // Simulates the hold of another process: the hold is by a second lock in the same word, which
+    // reports nothing here.
     let elsewhere = RobustLock::new(region.area(16).unwrap(), 0, LockClass::Test);
     let third = region.join().unwrap();
     let held_elsewhere = elsewhere.lock(&third).unwrap();

@@ -18,7 +18,7 @@ const THREADS: u64 = 4;
 const ROUNDS: u64 = 2_000;
 const DEATHS: u64 = 50;
 
-/// Not atomic: only the lock keeps the threads apart.
+/// The protected data. It is not atomic: only the lock excludes the threads from each other.
 struct Protected(UnsafeCell<[u64; 2]>);
 
 // SAFETY: only touched by the holder of the lock.
@@ -65,7 +65,7 @@ fn exclude_each_other(region: &Region, protected: &Protected) {
     participant.leave();
 }
 
-/// Locks and dies, repeatedly; returns how often it was told to repair.
+/// Locks and dies repeatedly. Returns the number of times that it was told to repair.
 fn die_inside(region: &Region, protected: &Protected) -> u64 {
     let lock = RobustLock::new(region.area(16).unwrap(), 0, LockClass::Test);
     let mut told_count = 0;

@@ -11,7 +11,8 @@ use nix::libc;
 use super::table::{ByteLocks, ROW_WORDS};
 use crate::map::WORD_BYTES;
 
-/// The bytes of all rows, through a description that never locks any of them itself.
+/// The lockable bytes of all rows. The file is an open file description that never locks a byte
+/// itself.
 #[derive(Debug)]
 pub(crate) struct FileLocks {
     pub(crate) file: File,
@@ -53,7 +54,7 @@ impl HeldByte {
 impl Drop for HeldByte {
     fn drop(&mut self) {
         if self.is_ours() {
-            // If it fails, the lock is released with the last copy of the descriptor.
+            // If the call fails, the lock is released with the last copy of the descriptor.
             let _ = fcntl(&self.file, FcntlArg::F_OFD_SETLK(&self.unlock));
         }
     }
@@ -80,16 +81,17 @@ impl ByteLocks for FileLocks {
         if asked.is_err() || byte.l_type != libc::F_UNLCK as libc::c_short {
             return true;
         }
-        // If no byte of the file is locked, the kernel may have answered without taking its lock.
-        // Unlocking a byte that we never locked changes nothing but takes the kernel's lock, so we
-        // come after everything that the dead participant did.
+        // If no byte of the file is locked, the kernel may have answered without taking its own
+        // lock. Unlocking a byte that this description never locked changes nothing, but takes the
+        // kernel's lock. So this thread sees everything that the dead participant did.
         let nothing = self.byte_of(row, libc::F_UNLCK);
         fcntl(&self.file, FcntlArg::F_OFD_SETLK(&nothing)).is_err()
     }
 }
 
-/// Opens another description of the same file, under any name or none. Closed on exec, like all
-/// files that the standard library opens. A process that has changed its user may not open it.
+/// Opens another description of the same file, even if the file has no name any more. The
+/// descriptor is closed on exec, as with all files that the standard library opens. The open fails
+/// if the process has changed its user and may not open the file any more.
 fn open_again(file: &File) -> io::Result<File> {
     let path = format!("/proc/self/fd/{}", file.as_raw_fd());
     File::options().read(true).write(true).open(&path).map_err(|error| {

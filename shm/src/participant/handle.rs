@@ -12,12 +12,13 @@ use crate::process::start_ticks;
 use crate::region::Region;
 use crate::robust_lock::Liveness;
 
-/// One thread's membership of a [`Region`]. It may move to another thread, but is used by one at a
-/// time.
+/// One thread's membership of a [`Region`]. A participant may move to another thread, but only one
+/// thread uses it at a time.
 ///
-/// Dropping it counts as a death: the row waits for a sweep. Use [`leave`](Participant::leave)
-/// after giving everything back. In a forked child, dropping or leaving changes nothing; the child
-/// may do nothing else with a participant, nor anything with a guard.
+/// Dropping a participant counts as its death, and its row waits for a sweep. A thread that has
+/// released everything in the region calls [`leave`](Participant::leave) instead. In a forked
+/// child, dropping or leaving changes nothing. The child must not do anything else with a
+/// participant, and must not use a guard.
 ///
 /// ```compile_fail
 /// fn shared_between_threads<T: Sync>() {}
@@ -46,30 +47,30 @@ pub enum JoinError {
 /// The status of a participant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ParticipantStatus {
-    /// It holds its byte.
+    /// The participant is alive, and holds its byte.
     Alive,
     /// The calling process does not see the participant's process, but the participant's byte is
     /// still held. Either a forked child that never executed another program holds it, or the
     /// participant's process is in another pid namespace.
     HeldByAnother,
-    /// It has ended, and its row waits for a sweep.
+    /// The participant has ended, and its row waits for a sweep.
     Dead,
-    /// It has ended, and a sweep is cleaning up.
+    /// The participant has ended, and a sweep is cleaning up after it.
     Sweeping,
 }
 
 /// The facts about a participant that every process can see.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Listed {
-    /// Its id.
+    /// The id of the participant.
     pub id: ParticipantId,
-    /// Its status.
+    /// The status of the participant.
     pub status: ParticipantStatus,
-    /// Its process number.
+    /// The process number of the participant's process.
     pub pid: u64,
     /// The start time of that process, in clock ticks since boot; 0 if unknown.
     pub start_ticks: u64,
-    /// The time at which it joined, in nanoseconds since boot.
+    /// The time at which the participant joined, in nanoseconds since boot.
     pub joined_ns: u64,
 }
 
@@ -87,26 +88,26 @@ impl Participant {
         }
     }
 
-    /// Frees the row. The participant must own nothing in the region any more, since no sweep would
-    /// give it back.
+    /// Leaves the region and frees the row. The participant must not own anything in the region any
+    /// more, since no sweep would release it.
     pub fn leave(self) {
         if self.held.is_ours() {
             self.region.table().leave(self.id, self.held);
         }
     }
 
-    /// The region that it belongs to.
+    /// The region to which the participant belongs.
     pub fn region(&self) -> &Region {
         &self.region
     }
 
-    /// A deputy, which takes locks for this participant in parts of the program that do not own it.
+    /// Makes a deputy, with which code that does not own the participant takes locks for it.
     pub fn deputy(&self) -> Deputy {
         Deputy { region: self.region.clone(), id: self.id }
     }
 }
 
-/// A handle on a participant for taking locks. It is useless once the participant has left.
+/// A handle on a participant for taking locks. It must not be used after the participant has left.
 #[derive(Clone, Debug)]
 pub struct Deputy {
     region: Region,
@@ -141,7 +142,7 @@ impl Liveness for Participant {
     }
 }
 
-/// Describes a row for people.
+/// Describes a row as a [`Listed`] participant, for display.
 pub(crate) fn describe(row: RowSeen) -> Listed {
     let is_there = start_ticks(row.facts.pid) == Some(row.facts.start_ticks);
     let status = match (row.is_locked, row.is_swept) {

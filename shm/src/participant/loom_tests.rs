@@ -1,4 +1,4 @@
-//! Joining, dying and sweeping under every interleaving.
+//! Models of joining, dying and sweeping, in every interleaving.
 
 use std::io;
 
@@ -71,7 +71,8 @@ fn two_join_at_once() {
     assert_ne!(first.row, second.row, "two participants in one row");
 }
 
-/// One thread joins and dies at once, another joins: the row of a dead participant is not free.
+/// One thread joins and dies at once, while another thread joins: the row of a dead participant is
+/// not free.
 fn one_joins_and_dies_while_one_joins() {
     let table = Arc::new(ModelTable::new(1));
     let other = Arc::clone(&table);
@@ -133,7 +134,8 @@ impl Dying {
         }
     }
 
-    /// Another participant in the same row is not taken for the dead one, nor the reverse.
+    /// A later participant in the same row is not mistaken for the dead participant, nor the dead
+    /// one for the later one.
     fn succeed(&self) {
         let (next, held) = self.table.join().unwrap();
         assert_eq!((next.row, next.generation), (self.id.row, self.id.generation + 1));

@@ -1,13 +1,14 @@
 //! The participants of a region, and how the others detect a death.
 //!
-//! Each participant has a row and holds a lock on one byte of the region's file, which the kernel
-//! releases when it dies. `docs/format/region.md` has the row and the steps of joining, leaving and
-//! sweeping.
+//! Each participant has a row, and holds a lock on one byte of the region's file. The kernel
+//! releases the lock when the participant's process ends. `docs/format/region.md` has the row and
+//! the steps of joining, leaving and sweeping.
 //!
 //! Invariants:
-//! - Nothing here trusts a process number: only a released byte proves a death.
+//! - No code here trusts a process number: only an unlocked byte proves a death.
 //! - Each participant, and each sweep, locks through an open file description of its own, so that
-//!   threads of one process exclude each other too, and closing one releases nothing of another.
+//!   threads of one process exclude each other too, and closing one description does not release
+//!   the lock of another.
 //! - A lock is released explicitly, so copies of its descriptor in children keep nothing locked.
 
 #[cfg(not(loom))]

@@ -1,13 +1,14 @@
-//! The protocol of the participants' rows, over any words and any byte locks: the mapped form is in
-//! `byte_lock.rs`, and models have one of their own.
+//! The protocol of the participants' rows, over any words and any byte locks: `byte_lock.rs` has
+//! the locks of a file, and the loom models have their own.
 //!
 //! | word of a row | written by | read by |
 //! |---|---|---|
-//! | state and generation | holder of the row's byte | all |
-//! | the rest | holder of the row's byte, while the row is free | all, only for display |
+//! | state and generation | holder of the row's byte | all participants and tools |
+//! | all other words | holder of the row's byte, while the row is free | all, only for display |
 //!
 //! Invariants:
-//! - A row is taken only while its participant holds its byte, or died with it.
+//! - A row is taken only while its participant holds the row's byte, or after the participant died
+//!   holding it.
 //! - A (row, generation) that was dead once is never alive again.
 
 use std::io;
@@ -29,7 +30,7 @@ pub(crate) const FREE: u32 = 0;
 pub(crate) const TAKEN: u32 = 1;
 pub(crate) const SWEPT: u32 = 2;
 
-/// The id of a participant: the next one in the same row has another generation.
+/// The id of a participant. The next participant in the same row has another generation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ParticipantId {
     /// The row in the table, and in every table with one row per participant.
@@ -45,18 +46,18 @@ pub struct ParticipantId {
 /// But the kernel can report that a file has no locked byte at all without taking that lock, so an
 /// inquiry has to make the kernel take it.
 pub(crate) trait ByteLocks {
-    /// Releases the byte when it is dropped.
+    /// A locked byte. Dropping the value unlocks the byte.
     type Held;
 
-    /// Locks the byte of a row, unless it is locked.
+    /// Locks the byte of a row; `None` if it is locked already.
     fn try_lock(&self, row: u32) -> io::Result<Option<Self::Held>>;
 
-    /// Whether the byte of this row is locked. Returns true if the system does not tell: taking a
-    /// living participant for dead is worse than waiting.
+    /// Whether the byte of this row is locked. Returns true if the system call fails: mistaking a
+    /// living participant for a dead one is worse than waiting.
     fn is_locked(&self, row: u32) -> bool;
 }
 
-/// The attempts to read a row that changes while it is read.
+/// The number of attempts to read a row that changes while it is read.
 const LOOKS_MAX: u32 = if cfg!(loom) { 2 } else { 16 };
 
 /// The state of a row changed while the row was read.
@@ -70,7 +71,7 @@ pub(crate) struct Facts {
     pub(crate) joined_ns: u64,
 }
 
-/// A row as read by others.
+/// A row, as other participants and tools read it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RowSeen {
     pub(crate) id: ParticipantId,
@@ -88,8 +89,8 @@ pub(crate) struct Table<'a, W, B> {
 }
 
 impl<W: Words, B: ByteLocks> Table<'_, W, B> {
-    /// Takes the lowest free row; `None` if there is none. The row of a dead participant is not
-    /// free.
+    /// Takes the lowest free row whose byte is not locked; `None` if there is none. The row of a
+    /// dead participant is not free.
     pub(crate) fn join(&self, facts: Facts) -> io::Result<Option<(ParticipantId, B::Held)>> {
         for row in 0..self.row_count {
             if self.state(row).0 != FREE {
@@ -120,15 +121,16 @@ impl<W: Words, B: ByteLocks> Table<'_, W, B> {
         Ok(None)
     }
 
-    /// Gives the row back. Its participant has given back everything else before.
+    /// Frees the row of a participant that leaves. The participant has released everything else
+    /// before.
     pub(crate) fn leave(&self, id: ParticipantId, held: B::Held) {
         self.set_state(id, FREE);
         crash_point!("leave.row_free");
         drop(held);
     }
 
-    /// Whether a participant is alive. `false` is final, and makes everything visible that it
-    /// stored.
+    /// Whether a participant is alive. `false` is final, and everything that the dead participant
+    /// stored is then visible to the caller.
     pub(crate) fn is_alive(&self, id: ParticipantId) -> bool {
         if id.row >= self.row_count {
             return false;
@@ -136,8 +138,9 @@ impl<W: Words, B: ByteLocks> Table<'_, W, B> {
         self.state(id.row) == (TAKEN, id.generation) && self.bytes.is_locked(id.row)
     }
 
-    /// Cleans up after every dead participant that no other sweep is working on; returns their
-    /// number. A clean-up may run again for the same participant, if its sweeper died.
+    /// Cleans up after every dead participant that no other sweep is working on. Returns the number
+    /// of these participants. If a sweeper dies during a clean-up, the clean-up runs again for the
+    /// same participant.
     pub(crate) fn sweep(&self, mut clean_up: impl FnMut(ParticipantId)) -> io::Result<u32> {
         let mut swept_count = 0;
         for row in 0..self.row_count {

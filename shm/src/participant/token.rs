@@ -7,12 +7,12 @@ use super::table::ParticipantId;
 /// The identity of a region on this machine. All mappings of one file have the same identity.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct RegionId {
-    /// Secret: hashes of keys start with it.
+    /// The seed is secret, since hashes of keys start with it.
     seed: [u8; 16],
 }
 
 impl RegionId {
-    /// The region with this seed, which is random for each region.
+    /// The identity of the region with this seed. Each region has a random seed.
     pub const fn of_seed(seed: [u8; 16]) -> RegionId {
         RegionId { seed }
     }
@@ -24,7 +24,7 @@ impl fmt::Debug for RegionId {
     }
 }
 
-/// A participant that is dead and being swept. Only a sweep makes one, for the duration of the
+/// A participant that is dead and being swept. Only a sweep makes a `Dead`, for the duration of the
 /// clean-up.
 #[derive(Debug)]
 pub struct Dead {
@@ -33,7 +33,8 @@ pub struct Dead {
 }
 
 impl Dead {
-    /// Only for the sweeper, which found the participant's byte free and holds it now.
+    /// Makes the token. Only the sweeper does, which has found the participant's byte unlocked and
+    /// has locked it.
     pub(crate) fn new(id: ParticipantId, region: RegionId) -> Dead {
         Dead { id, region }
     }
@@ -43,7 +44,7 @@ impl Dead {
         self.id
     }
 
-    /// The region that it belonged to.
+    /// The region to which the participant belonged.
     pub fn region(&self) -> RegionId {
         self.region
     }

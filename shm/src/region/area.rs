@@ -9,7 +9,7 @@ use super::layout::AreaPlace;
 use crate::map;
 use crate::participant::RegionId;
 
-/// The words of one area of a [`Region`](super::Region); keeps the mapping.
+/// The words of one area of a [`Region`](super::Region). An `Area` keeps the mapping alive.
 #[derive(Clone, Debug)]
 pub struct Area {
     map: Arc<map::Words>,
@@ -23,7 +23,10 @@ impl Area {
     /// The area at `place`, which was checked against the size of the mapping.
     pub(super) fn new(map: &Arc<map::Words>, place: &AreaPlace, region: RegionId) -> Area {
         let words = place.words();
-        assert!(words.end <= map.all().len(), "the area does not lie in the region");
+        assert!(
+            words.end <= map.all().len(),
+            "the layout of a region has an area beyond its mapping"
+        );
         Area {
             map: Arc::clone(map),
             first: words.start,
@@ -43,7 +46,7 @@ impl Area {
         self.region
     }
 
-    /// Whether both are the same area of the same region, even in different mappings.
+    /// Whether this and `other` are the same area of the same region, even in different mappings.
     pub fn is_same(&self, other: &Area) -> bool {
         (self.region, self.first, self.count) == (other.region, other.first, other.count)
     }

@@ -26,20 +26,20 @@ pub enum RegionErrorKind {
         /// The system's answer.
         source: io::Error,
     },
-    /// The file system has no room for the whole file.
+    /// The file system, or the memory, has no space for the whole region.
     NoSpace {
         /// The bytes that the file needs.
         need: u64,
         /// The bytes that are free.
         have: u64,
-        /// Whether a region of another plan still takes up room.
+        /// Whether the file of an older region still occupies space.
         old_is_kept: bool,
     },
     /// The plan does not fit its own size.
     TooSmall {
         /// The bytes that header and areas need.
         need: u64,
-        /// The bytes that the plan has for them.
+        /// The bytes of the whole region in the plan.
         have: u64,
     },
     /// The caller's plan violates a rule.
@@ -89,7 +89,7 @@ impl RegionError {
 }
 
 impl RegionError {
-    /// Notes in the error that the old region takes up room, if there is no room.
+    /// Notes in an error about missing space that the old region still occupies space.
     pub(super) fn beside_the_old(mut self) -> Self {
         if let RegionErrorKind::NoSpace { old_is_kept, .. } = &mut self.kind {
             *old_is_kept = true;
@@ -136,7 +136,9 @@ impl fmt::Display for RegionErrorKind {
                 write!(out, "{have} bytes are too few, at least {need} are needed")
             }
             Spec { what } => out.write_str(what),
-            NotOurs { owner } => write!(out, "belongs to user {owner}, not to us"),
+            NotOurs { owner } => {
+                write!(out, "belongs to user {owner}, not to the user of this process")
+            }
             NotPrivate { mode } => {
                 write!(out, "has mode {mode:04o}; other users must be kept out: chmod 0700")
             }
@@ -147,8 +149,8 @@ impl fmt::Display for RegionErrorKind {
                  holds a lock on it; it may be stopped: fuser and /proc/locks tell which one"
             ),
             NoMembarrier => out.write_str(
-                "was made for processes that keep in order by membarrier, which this version does \
-                 not: it does not hold among processes",
+                "needs membarrier as its barrier, which this version does not use, because it does \
+                 not order all processes",
             ),
             Unusable { what } => write!(out, "is not usable: {what}"),
         }

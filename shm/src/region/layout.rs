@@ -28,8 +28,8 @@ pub(crate) const FIRST_PROGRAM_KIND: u32 = 16;
 
 /// The largest number of participants: more workers than any machine has processors.
 pub const PARTICIPANTS_MAX: u32 = 4096;
-/// The largest number of areas: more than any program needs. Limits the bytes that are read before
-/// they are checked.
+/// The largest number of areas: more than any program needs. It limits the number of bytes that are
+/// read before they are checked.
 pub const AREAS_MAX: usize = 64;
 
 pub(crate) const BARRIER_FENCE: u32 = 1;
@@ -57,7 +57,7 @@ pub(crate) mod offset {
     pub(crate) const AREA_BYTES: usize = 16;
 }
 
-/// The place of one area, which is inside the region.
+/// The place of one area in the region.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct AreaPlace {
     pub(crate) kind: u32,
@@ -104,14 +104,14 @@ pub(crate) struct Layout {
 /// The reason why the bytes are not a region that this program can use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NotUsable {
-    /// Another program wrote it.
+    /// A program with another layout version wrote the file.
     OtherLayout { found: u32 },
-    /// It is something else, or damaged.
+    /// The file is not a region, or is damaged.
     Damaged { what: &'static str },
 }
 
 impl Layout {
-    /// Lays out a region; the caller fills in `barrier`, `boot_id` and `seed`.
+    /// Lays out a region, with fences as its barrier. The caller fills in `boot_id` and `seed`.
     pub(crate) fn plan(spec: &RegionSpec) -> Result<Layout, RegionErrorKind> {
         let rows = AreaSpec {
             kind: PARTICIPANTS_KIND,
@@ -146,8 +146,8 @@ impl Layout {
         })
     }
 
-    /// Whether both describe the same region, apart from the values that differ for each region
-    /// made.
+    /// Whether both layouts have the same sizes, areas and number of participants. Barrier, boot id
+    /// and seed may differ.
     pub(crate) fn is_same_plan(&self, other: &Layout) -> bool {
         (self.region_bytes, self.participants_max, &self.areas)
             == (other.region_bytes, other.participants_max, &other.areas)
@@ -194,10 +194,13 @@ impl Layout {
             return Err(NotUsable::OtherLayout { found });
         }
         let area_count = fields.u32(offset::AREA_COUNT)? as usize;
-        ensure((1..=AREAS_MAX).contains(&area_count), "the number of areas")?;
+        ensure((1..=AREAS_MAX).contains(&area_count), "it has an impossible number of areas")?;
         let head_bytes = HEADER_BYTES + area_count * AREA_ENTRY_BYTES;
         let head = bytes.get(..head_bytes).ok_or(CUT_OFF)?;
-        ensure(fields.u64(offset::CHECKSUM)? == checksum(head), "the checksum of the header")?;
+        ensure(
+            fields.u64(offset::CHECKSUM)? == checksum(head),
+            "the checksum of its header is wrong",
+        )?;
         let layout = Layout {
             region_bytes: fields.u64(offset::REGION_BYTES)?,
             participants_max: fields.u32(offset::PARTICIPANTS_MAX)?,
@@ -207,7 +210,10 @@ impl Layout {
             areas: decode_areas(&fields, area_count)?,
         };
         let sizes = (fields.u32(offset::HEADER_BYTES)?, fields.u32(offset::AREA_ENTRY_BYTES)?);
-        ensure(sizes == (HEADER_BYTES as u32, AREA_ENTRY_BYTES as u32), "the header's size")?;
+        ensure(
+            sizes == (HEADER_BYTES as u32, AREA_ENTRY_BYTES as u32),
+            "its header has another size",
+        )?;
         layout.check(head_bytes as u64)?;
         if layout.region_bytes > file_bytes {
             return Err(CUT_OFF);
@@ -216,30 +222,36 @@ impl Layout {
     }
 
     /// Checks that each area is behind the directory and behind the area before it, and that the
-    /// last one ends inside the region.
+    /// last area ends inside the region.
     fn check(&self, head_bytes: u64) -> Result<(), NotUsable> {
         let size_is_possible =
             self.region_bytes.is_multiple_of(PAGE_BYTES) && self.region_bytes <= isize::MAX as u64;
-        ensure(size_is_possible, "the region's size")?;
+        ensure(size_is_possible, "its header states an impossible size")?;
         let max = self.participants_max;
-        ensure((1..=PARTICIPANTS_MAX).contains(&max), "the number of participants")?;
+        ensure(
+            (1..=PARTICIPANTS_MAX).contains(&max),
+            "it has an impossible number of participants",
+        )?;
         let mut end = head_bytes;
         for area in &self.areas {
             let is_aligned = area.offset.is_multiple_of(PAGE_BYTES)
                 && area.bytes.is_multiple_of(WORD_BYTES as u64);
-            ensure(is_aligned && area.offset >= end, "an area's place")?;
+            ensure(is_aligned && area.offset >= end, "an area is at an impossible place")?;
             end = area.offset.checked_add(area.bytes).ok_or(BAD_AREA)?;
-            ensure(end <= self.region_bytes, "an area's size")?;
+            ensure(end <= self.region_bytes, "an area has an impossible size")?;
             let same_kind = self.areas.iter().filter(|other| other.kind == area.kind).count();
-            ensure(same_kind == 1, "two areas of one kind")?;
+            ensure(same_kind == 1, "it has two areas of one kind")?;
         }
         let rows = self.area(PARTICIPANTS_KIND).map(|rows| (rows.version, rows.bytes));
-        ensure(rows == Some((PARTICIPANTS_VERSION, rows_bytes(max))), "the participants' area")
+        ensure(
+            rows == Some((PARTICIPANTS_VERSION, rows_bytes(max))),
+            "its area of participants is missing or has another size",
+        )
     }
 }
 
 const CUT_OFF: NotUsable = NotUsable::Damaged { what: "it is cut off" };
-const BAD_AREA: NotUsable = NotUsable::Damaged { what: "an area's size" };
+const BAD_AREA: NotUsable = NotUsable::Damaged { what: "an area has an impossible size" };
 
 fn rows_bytes(participants_max: u32) -> u64 {
     u64::from(participants_max) * (ROW_WORDS * WORD_BYTES) as u64
@@ -288,7 +300,7 @@ fn decode_barrier(code: u32) -> Result<BarrierCode, NotUsable> {
     match code {
         BARRIER_FENCE => Ok(BarrierCode::Fence),
         BARRIER_MEMBARRIER => Ok(BarrierCode::Membarrier),
-        _ => Err(NotUsable::Damaged { what: "the barrier" }),
+        _ => Err(NotUsable::Damaged { what: "its barrier is unknown" }),
     }
 }
 

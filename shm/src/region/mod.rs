@@ -3,8 +3,9 @@
 //! `docs/format/region.md` describes the bytes and every step at which a process may be killed.
 //!
 //! Invariants:
-//! - A file under a region's name is complete; opening it needs no lock.
-//! - Header and directory are read once, checked against the length of the file, and never again.
+//! - A region's file gets its name only when it is complete, so opening it needs no lock.
+//! - Header and directory are read once, when a region is opened, and are checked against the
+//!   length of the file. They are never read again.
 //! - Whatever other processes write into an area later, no access leaves the area.
 
 mod area;

@@ -25,8 +25,8 @@ use crate::participant::{
 };
 use crate::process;
 
-/// The longest wait for another process that makes a region. That takes a second for some
-/// gigabytes, so a process that needs longer than this is stopped or hangs.
+/// The longest wait for another process that makes a region. Making some gigabytes takes a second,
+/// so a process that needs longer than this is stopped or hangs.
 const DIR_LOCK_WAIT: Duration = Duration::from_secs(10);
 
 /// Memory that several processes share. A clone is another handle on the same memory.
@@ -51,9 +51,9 @@ pub enum Opened {
     Created,
     /// Another process of this boot had made it.
     Attached,
-    /// There was another file; its content is lost to this program.
+    /// There was another file, which was replaced. Its content was not used.
     Replaced {
-        /// The reason why it was not used.
+        /// The reason why the file was not used.
         why: ReplacedWhy,
     },
 }
@@ -61,16 +61,16 @@ pub enum Opened {
 /// Why an existing file is not used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ReplacedWhy {
-    /// It was made before the last boot.
+    /// The file was made before the last boot.
     OtherBoot,
-    /// A program with another format made it.
+    /// A program with another layout version made the file.
     OtherLayout {
-        /// Its layout version.
+        /// The layout version of the file.
         found: u32,
     },
-    /// It has another size, other areas or another number of participants than requested.
+    /// The region has another size, other areas or another number of participants than requested.
     OtherPlan,
-    /// It is not a region, or damaged.
+    /// The file is not a region, or is damaged.
     Damaged {
         /// The damage.
         what: &'static str,
@@ -85,8 +85,8 @@ impl Region {
     ///
     /// Any number of processes may do this at the same time: all get the same region. If they have
     /// different plans, the region of the last process has the name, and the other processes keep
-    /// their own regions. If there is no room for a new region beside an old one of another plan,
-    /// the old one stays, and this fails.
+    /// their own regions. If there is no space for a new region beside an old region of another
+    /// plan, the old region stays, and the call fails.
     ///
     /// A process that wants to change its user must do so before: the directory, the file and each
     /// [`join`](Region::join) belong to that user.
@@ -112,9 +112,9 @@ impl Region {
         Ok(Region::new(map, file, plan, opened))
     }
 
-    /// Opens a region as [`open_or_create`](Region::open_or_create), but a region that is made gets
-    /// its name only by [`UnnamedRegion::name`], and no file is removed before that. For a process
-    /// that may still have to leave the name to the process that uses the present file.
+    /// As [`open_or_create`](Region::open_or_create), but a new region gets its name only by
+    /// [`UnnamedRegion::name`], and the file that has the name stays until then. For a successor
+    /// that may still fail, and must then leave the file to the process that uses it.
     ///
     /// # Errors
     /// As [`open_or_create`](Region::open_or_create).
@@ -124,7 +124,8 @@ impl Region {
         let lock = place.lock(DIR_LOCK_WAIT)?;
         let mut opened = match place.look(&plan)? {
             FoundFile::Usable(file, layout) => {
-                // A file that a killed process has left behind takes as much room as the region.
+                // A killed process may have left a new file, which occupies as much space as the
+                // region.
                 place.give_up();
                 return Ok((Region::attach(path, file, layout)?, UnnamedRegion::has_its_name()));
             }
@@ -145,7 +146,7 @@ impl Region {
         Ok((Region::new(map, file, plan, opened), unnamed))
     }
 
-    /// A region without a name, which is gone with the last process that has it.
+    /// Makes a region without a name, which ends with the last process that has it open.
     ///
     /// # Errors
     /// The plan is impossible, there is not enough memory, or the system refuses.
@@ -187,7 +188,7 @@ impl Region {
         Region { shared: Arc::new(RegionMemory { map, layout, opened, rows, locks }) }
     }
 
-    /// How it was opened.
+    /// How the region was opened.
     pub fn opened(&self) -> &Opened {
         &self.shared.opened
     }
@@ -197,7 +198,8 @@ impl Region {
         self.shared.layout.region_bytes
     }
 
-    /// The number of participants that there can be at one time; their rows are below this number.
+    /// The number of participants that there can be at one time. Their rows are numbers below this
+    /// one.
     pub fn participants_max(&self) -> u32 {
         self.shared.layout.participants_max
     }
@@ -243,11 +245,12 @@ impl Region {
         Participant::join(self)
     }
 
-    /// Cleans up after each dead participant; returns their number. Sweeps may run at the same time
-    /// in any thread: each dead participant is cleaned up by one of them.
+    /// Cleans up after each dead participant. Returns the number of these participants. Sweeps may
+    /// run at the same time in any thread: only one sweep cleans up after each dead participant.
     ///
     /// `clean_up` releases everything that the dead participant owned: rows, pins, leases, locks.
-    /// It runs again for the same participant if its sweeper dies before it is done.
+    /// If the sweeper dies before the clean-up is done, another sweep runs `clean_up` again for the
+    /// same participant.
     ///
     /// # Errors
     /// The system refuses to lock a row; the rows before it are cleaned up.
@@ -266,8 +269,8 @@ impl Region {
     }
 }
 
-/// Makes the file and gives it the name of the old one. The old one may be lost only once the new
-/// one exists, or if no process can use it and its room is needed.
+/// Makes the new file and gives it the name of the old file. The old file is removed only after the
+/// new file exists, or if no process can use the old file and its space is needed.
 fn replace(
     place: &RegionPath,
     plan: &Layout,
@@ -296,7 +299,8 @@ fn replace(
     Ok(made)
 }
 
-/// The participants' rows and their locks; `check` has checked that the area exists.
+/// The participants' rows and their locks. `Layout::check` has checked that the area of the rows
+/// exists.
 pub(super) fn rows_of(map: &Arc<map::Words>, file: File, layout: &Layout) -> (Area, FileLocks) {
     #[expect(clippy::expect_used, reason = "a layout without participants is never made")]
     let place = layout.area(PARTICIPANTS_KIND).expect("every layout has participants");
@@ -323,7 +327,7 @@ pub fn fix_seed_of_thread(seed: [u8; 16]) {
     FIXED_SEED.set(Some(seed));
 }
 
-/// Fills in the values that differ for each region made.
+/// Fills in the seed, which differs for each region.
 fn complete(path: Option<&Path>, plan: &mut Layout) -> Result<(), RegionError> {
     if let Some(seed) = FIXED_SEED.get() {
         plan.seed = seed;

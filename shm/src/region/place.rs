@@ -1,4 +1,5 @@
-//! The file at a region's path: examining it, making a new one, giving that its name.
+//! The file at a region's path: examining it, making a new file, and giving the new file the
+//! region's name.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -24,11 +25,11 @@ use crate::process;
 use crate::robust_lock::{Futex, SystemFutex};
 
 /// The shortest and the longest pause between two attempts to lock the directory. Another process
-/// holds the lock while it makes a region: as long as the kernel needs to clear the pages.
+/// holds the lock while it makes a region, as long as the kernel needs to clear the pages.
 const LOCK_PAUSE_MIN: Duration = Duration::from_micros(200);
 const LOCK_PAUSE_MAX: Duration = Duration::from_millis(20);
 
-/// The suffixes of a file that is being made, and of one that was damaged.
+/// The suffixes of a file that is being made, and of a damaged file that is kept.
 const NEW: &str = ".new";
 const DAMAGED: &str = ".damaged";
 
@@ -58,7 +59,7 @@ pub(super) struct DirLock {
 impl Drop for DirLock {
     fn drop(&mut self) {
         if self.pid == std::process::id() {
-            // If it fails, the lock is released with the last copy of the descriptor.
+            // If the call fails, the lock is released with the last copy of the descriptor.
             let _ = rustix::fs::flock(&self.dir, FlockOperation::Unlock);
         }
     }
@@ -135,7 +136,7 @@ impl<'a> RegionPath<'a> {
     /// [`name_it`](RegionPath::name_it). The caller holds the lock. After an error there is no new
     /// file.
     pub(super) fn make(&self, layout: &Layout) -> Result<(File, Arc<map::Words>), RegionError> {
-        self.remove(NEW, "remove what a dead process left")?;
+        self.remove(NEW, "remove the file that a dead process left")?;
         let made = self.make_temp(layout);
         if made.is_err() {
             // The file may not exist at all.
@@ -144,7 +145,7 @@ impl<'a> RegionPath<'a> {
         made
     }
 
-    /// Removes the old file, and a damaged older one that was kept, to free their room.
+    /// Removes the old file, and a damaged file that was kept earlier, to free their space.
     pub(super) fn clear(&self) -> Result<(), RegionError> {
         self.remove_named()?;
         crash_point!("region.cleared");
@@ -158,12 +159,12 @@ impl<'a> RegionPath<'a> {
 
     /// Removes the new file, which still has its temporary name. The caller holds the lock.
     pub(super) fn give_up(&self) {
-        // If it stays, the next maker removes it.
+        // If the file stays, the next process that makes a region removes it.
         let _ = self.remove(NEW, "");
     }
 
-    /// Gives the new file the region's name, which replaces the old file. With `keep_damaged` the
-    /// old file is kept under another name; returns its new path.
+    /// Gives the new file the region's name, which replaces the old file. With `keep_damaged`, the
+    /// old file is kept under another name. Returns the path at which the old file is kept.
     pub(super) fn name_it(&self, keep_damaged: bool) -> Result<Option<PathBuf>, RegionError> {
         let kept = if keep_damaged { self.keep_damaged().map(Some) } else { Ok(None) };
         let named = kept.and_then(|kept| {
@@ -248,8 +249,8 @@ impl<'a> RegionPath<'a> {
     }
 }
 
-/// Refuses a file with holes, such as a copied one: a store into a hole is a bus error when the
-/// disk is full.
+/// Refuses a file with holes, such as a sparse copy: a store into a hole causes a bus error when
+/// the disk is full.
 fn whole(layout: Layout, stat: &Stat) -> Result<Layout, NotUsable> {
     if has_holes(&layout, stat) {
         return Err(NotUsable::Damaged { what: "it has holes" });
@@ -278,7 +279,7 @@ pub(super) fn read_head(file: &File) -> std::io::Result<Vec<u8>> {
     Ok(head)
 }
 
-/// Allocates all of a new file, writes header and directory, and maps it.
+/// Allocates all bytes of a new file, writes header and directory, and maps the file.
 pub(super) fn fill(
     path: Option<&Path>,
     mut file: &File,
@@ -288,8 +289,8 @@ pub(super) fn fill(
     let room = || if path.is_some() { free_bytes(file) } else { process::available_memory() };
     let no_space =
         |have| RegionError::at(path, RegionErrorKind::NoSpace { need, have, old_is_kept: false });
-    // Checked first, since an allocation that uses up all room harms other processes before it
-    // fails: if the memory has no name, they are killed.
+    // The free space is checked first. An allocation that fills it harms other processes before it
+    // fails: if the region is in memory, the system may kill them.
     if let Some(have) = room().filter(|have| *have < need) {
         return Err(no_space(have));
     }
@@ -303,7 +304,11 @@ pub(super) fn fill(
         .map_err(|error| RegionError::io(path, "look at the file", error))?;
     if has_holes(layout, &stat) {
         let source = std::io::Error::from(std::io::ErrorKind::Unsupported);
-        return Err(RegionError::io(path, "allocate the file for good on its file system", source));
+        return Err(RegionError::io(
+            path,
+            "allocate the file without holes on its file system",
+            source,
+        ));
     }
     crash_point!("region.allocated");
     file.write_all(&layout.encode())
@@ -332,7 +337,7 @@ fn pause_for(time: Duration) {
     let _ = rustix::thread::nanosleep(&request);
 }
 
-/// The free bytes of a file system; `None` if it does not tell, as for a tmpfs without a limit.
+/// The free bytes of a file system; `None` if unknown, as for a tmpfs without a limit.
 fn free_bytes(file: &File) -> Option<u64> {
     let stat = rustix::fs::fstatvfs(file).ok().filter(|stat| stat.f_blocks > 0)?;
     Some(stat.f_bfree.saturating_mul(stat.f_frsize))

@@ -1,4 +1,4 @@
-//! A region for tools, which may not write.
+//! A region as read-only tools open it.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,8 +13,8 @@ use crate::map;
 use crate::participant::{FileLocks, Listed, Table, describe};
 use crate::process::boot_id;
 
-/// A region that is only read. A reader cannot pin anything, so the content may change while it
-/// reads.
+/// A region that is mapped read-only. A reader cannot pin memory, so the content may change while
+/// it is read.
 #[derive(Debug)]
 pub struct RegionReader {
     map: Arc<map::Words>,
@@ -34,7 +34,7 @@ impl RegionReader {
             NotUsable::Damaged { what } => unusable(what),
         })?;
         if layout.boot_id != boot_id() {
-            return Err(unusable("it was made before the machine was started again"));
+            return Err(unusable("it was made before the last boot of the machine"));
         }
         let map = map::Words::of_file_read_only(&file, layout.region_bytes as usize)
             .and_then(|words| words.leave_out_of_dumps().map(|()| Arc::new(words)))
@@ -48,12 +48,12 @@ impl RegionReader {
         self.layout.region_bytes
     }
 
-    /// Whether participants order publish-then-check by `membarrier`; otherwise by fences.
+    /// Whether participants order publish-then-check by `membarrier`, rather than by fences.
     pub fn needs_membarrier(&self) -> bool {
         self.layout.barrier == BarrierCode::Membarrier
     }
 
-    /// Random bytes with which hashes of keys start.
+    /// The region's random seed, with which hashes of keys start.
     pub fn seed(&self) -> [u8; 16] {
         self.layout.seed
     }

@@ -1,4 +1,4 @@
-//! The file of a region, and the treatment of other files in its place.
+//! Tests of a region's file, and of other files in its place.
 
 mod members;
 
@@ -132,12 +132,12 @@ fn what_cannot_be_used_is_replaced_and_named() {
         (
             "one flipped bit",
             Box::new(|head| head[offset::SEED] ^= 1),
-            damaged("the checksum of the header"),
+            damaged("the checksum of its header is wrong"),
         ),
         (
             "a barrier that nobody knows",
             Box::new(move |head| sealed(&word_at(offset::BARRIER, 9), head)),
-            damaged("the barrier"),
+            damaged("its barrier is unknown"),
         ),
     ];
     drop(Region::open_or_create(&path, &SPEC).unwrap());
@@ -228,8 +228,8 @@ fn assert_has_no_room(path: &Path, bytes: u64) {
 
 #[test]
 fn memory_beyond_what_is_available_is_not_even_tried() {
-    // This is less than the limit of a file, and far more than any machine has: allocating would
-    // never end.
+    // This size is below the limit of a file, and far above the memory of any machine, so
+    // allocating would never end.
     let spec = RegionSpec { bytes: 1 << 50, ..SPEC };
     let error = Region::anonymous(&spec).unwrap_err();
     assert!(
@@ -244,7 +244,7 @@ fn who_makes_a_region_is_waited_for_but_not_for_ever_and_not_for_its_children() 
     let (maker, other) = (RegionPath::open(&path).unwrap(), RegionPath::open(&path).unwrap());
     let soon = Duration::from_millis(5);
     let lock = maker.lock(soon).unwrap();
-    // This is the copy that a child would have which was forked in between.
+    // A child that was forked at this moment would have such a copy.
     let copy = maker.dir.try_clone().unwrap();
     let error = other.lock(soon).map(drop).unwrap_err();
     assert!(matches!(error.kind, RegionErrorKind::Busy { waited } if waited == soon));

@@ -1,4 +1,4 @@
-//! A region that gets its name later, when the user of the present file hands over.
+//! A region that gets its name later, when the process that uses the current file hands over.
 
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
@@ -7,12 +7,12 @@ use std::sync::Arc;
 use super::error::RegionError;
 use super::place::{DirLock, RegionPath};
 
-/// The pending name of a region. Until then no other process can make or replace one in its
-/// directory; dropping this undoes the making of the region.
+/// The pending name of a region. As long as this value lives, no other process can make or replace
+/// a region in the directory. Dropping the value removes a file that was made and not named.
 #[derive(Debug)]
 #[must_use = "without a name the region ends with the process"]
 pub struct UnnamedRegion {
-    /// `None` for a region that had its name already, or that has it now.
+    /// `None` for a region that already has its name.
     made: Option<PendingFile>,
 }
 
@@ -38,7 +38,7 @@ impl UnnamedRegion {
     }
 
     /// Gives the region its name. Processes that have mapped the old file keep it. If this fails,
-    /// the old file is removed, too, if the system permits: it is out of date from now on.
+    /// the old file is removed if the system permits, because it is out of date from now on.
     ///
     /// # Errors
     /// The system refuses.

@@ -1,10 +1,11 @@
-//! Sleeping on a word until another thread, of any process, wakes its sleepers.
+//! Sleeping on a word until a thread of any process wakes a sleeper.
 
 use std::time::Duration;
 
 use forebay_sync::atomic::AtomicU64;
 
-/// A place to sleep, and a monotonic clock. The system has one; models have their own.
+/// A way to sleep on a word and to wake its sleepers, with a monotonic clock. The system has one;
+/// loom models have another one.
 pub trait Futex {
     /// Sleeps until woken, but at most `at_most`, and not at all if the low half of `word` is not
     /// `expected`. May also wake up spuriously.
@@ -39,7 +40,7 @@ impl Futex for SystemFutex {
     }
 
     fn wake_one(&self, word: &AtomicU64) {
-        // It fails only for invalid addresses.
+        // The call fails only for invalid addresses.
         let _ = rustix::thread::futex::wake(
             crate::map::low_half(word),
             rustix::thread::futex::Flags::empty(),

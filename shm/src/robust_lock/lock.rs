@@ -1,4 +1,4 @@
-//! Locking, taking over, unlocking.
+//! Locking, taking over the lock of a dead owner, unlocking.
 
 use std::fmt;
 use std::time::Duration;
@@ -31,19 +31,19 @@ pub trait Liveness {
     /// The region of this participant. In another region the same id names another participant.
     fn region_id(&self) -> RegionId;
 
-    /// Whether a participant is alive. `false` is final, and makes everything visible that it
-    /// stored; `true` may be outdated.
+    /// Whether a participant is alive. `false` is final, and everything that the dead participant
+    /// stored is then visible to the caller. `true` may be outdated.
     fn is_alive(&self, id: ParticipantId) -> bool;
 }
 
 /// Why a lock was not taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LockError {
-    /// This participant holds it already: waiting would last forever.
+    /// This participant holds the lock already, so it would wait for ever.
     AlreadyHeld,
-    /// Other participants held it for the whole time.
+    /// Other participants held the lock for the whole time.
     TimedOut,
-    /// The participant belongs to another region.
+    /// The participant belongs to another region than the lock.
     OtherRegion,
 }
 
@@ -52,7 +52,7 @@ impl fmt::Display for LockError {
         out.write_str(match self {
             LockError::AlreadyHeld => "this participant holds the lock already",
             LockError::TimedOut => "another participant held the lock for the whole time",
-            LockError::OtherRegion => "the participant takes part in another region",
+            LockError::OtherRegion => "the participant belongs to another region than the lock",
         })
     }
 }
@@ -71,7 +71,7 @@ pub struct RobustLock<W, F> {
 
 /// The result of an attempt to lock.
 enum Attempt {
-    /// Taken; whether the protected data needs repair.
+    /// The lock is taken. The flag is whether the protected data needs repair.
     Taken(bool),
     HeldByAnother,
     WordChanged,
@@ -79,9 +79,9 @@ enum Attempt {
 
 #[cfg(not(loom))]
 impl RobustLock<Area, SystemFutex> {
-    /// The lock in a word that is zero or was left by such a lock, for the participants of the
-    /// area's region. If several `RobustLock`s use one word, the profiler learns from each only
-    /// about the holds that were acquired through it.
+    /// Makes a view of the lock in a word, for the participants of the area's region. The word is
+    /// zero at first, and only such locks write it. If several `RobustLock`s use one word, the
+    /// profiler learns from each only about the holds that were acquired through it.
     ///
     /// # Panics
     /// If there is no such word.
@@ -93,7 +93,7 @@ impl RobustLock<Area, SystemFutex> {
 
 #[cfg(loom)]
 impl<W: Words, F: Futex> RobustLock<W, F> {
-    /// A lock in any words, with the caller's futex.
+    /// Makes a lock in any words, with the caller's futex.
     ///
     /// # Panics
     /// If there is no such word.
@@ -105,7 +105,7 @@ impl<W: Words, F: Futex> RobustLock<W, F> {
 impl<W: Words, F: Futex> RobustLock<W, F> {
     fn in_words((words, index): (W, usize), futex: F, region: RegionId, watched: Watched) -> Self {
         let count = words.word_count();
-        assert!(index < count, "the lock is to lie in word {index}, but there are {count} words");
+        assert!(index < count, "a lock cannot lie in word {index}: the area has {count} words");
         RobustLock { words, index, futex, region, watched }
     }
 
@@ -169,8 +169,9 @@ impl<W: Words, F: Futex> RobustLock<W, F> {
         owner_of(self.word().load(Relaxed))
     }
 
-    /// Frees the lock and marks it as in need of repair, if this dead participant owns it. A sweep
-    /// does this for every lock; without it the next owner would detect the death by itself.
+    /// Frees the lock and marks it as in need of repair, if this dead participant owns it. Returns
+    /// whether it did. A sweep calls this for every lock. Without the call, the next owner would
+    /// detect the death by itself.
     pub fn abandon(&self, dead: &Dead) -> bool {
         let mut seen = self.word().load(Relaxed);
         while dead.region() == self.region && owner_of(seen) == Some(dead.id()) {
@@ -197,8 +198,8 @@ impl<W: Words, F: Futex> RobustLock<W, F> {
         member: &'a impl Liveness,
         deadline: Option<Duration>,
     ) -> Result<RobustGuard<'a, W, F>, LockError> {
-        // A thread that has slept cannot know whether others still sleep, so it must wake one of
-        // them at the end.
+        // A thread that has slept cannot know whether other threads still sleep. So it keeps the
+        // mark `WAITERS`, and wakes a sleeper when it unlocks or gives up.
         let mut slept = 0;
         let mut telling = self.watched.begin();
         loop {
@@ -262,8 +263,8 @@ impl<W: Words, F: Futex> RobustLock<W, F> {
         }
         // ORDER: pairs with `robust.unlock` and `robust.abandon`: we see what owners before us
         // stored, since our swap of the word continues theirs. The stores of a dead owner are
-        // visible through `is_alive`. A separate load instead of a fence, since ThreadSanitizer can
-        // follow it.
+        // visible through `is_alive`. This is a load and not a fence, since ThreadSanitizer
+        // does not understand fences.
         self.word().load(acquire("robust.enter"));
         crash_point!("lock.acquired");
         if ours & REPAIR != 0 {
@@ -277,7 +278,8 @@ impl<W: Words, F: Futex> RobustLock<W, F> {
         self.word().load(acquire("robust.look"))
     }
 
-    /// Makes the owner wake a thread when it unlocks; false if the word has changed.
+    /// Marks the word, so that the owner wakes a thread when it unlocks. Returns false if the word
+    /// has changed.
     fn mark_waiting(&self, seen: u64) -> bool {
         if seen & WAITERS != 0 {
             return true;
@@ -313,7 +315,11 @@ const OWNER_MASK: u64 = OWNER_BITS | 0xffff_ffff << 32;
 
 fn word_of(id: ParticipantId) -> u64 {
     let row = u64::from(id.row) + 1;
-    assert!(row <= OWNER_BITS, "the word of a lock cannot name row {}", id.row);
+    assert!(
+        row <= OWNER_BITS,
+        "row {} of a participant is too large for the word of a lock",
+        id.row
+    );
     u64::from(id.generation) << 32 | row
 }
 

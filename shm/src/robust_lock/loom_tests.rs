@@ -1,4 +1,4 @@
-//! The lock under every interleaving, with owners that die while they hold it.
+//! Models of the lock in every interleaving, with owners that die while they hold the lock.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use loom::thread;
 use super::*;
 use crate::participant::{ByteLocks, Dead, ParticipantId, RegionId};
 
-/// A futex of a model. There is no time; `ends` says how many sleeps end early.
+/// The futex of a model. There is no time; `ends` is the number of sleeps that end early.
 struct ModelFutex {
     ends: Mutex<u32>,
     woken: Condvar,
@@ -20,7 +20,7 @@ struct ModelFutex {
 }
 
 impl ModelFutex {
-    /// Lets this many present or later sleeps time out.
+    /// Lets this many current or later sleeps time out.
     fn let_time_pass(&self, sleeps: u32) {
         *self.ends.lock().unwrap() += sleeps;
         self.woken.notify_all();

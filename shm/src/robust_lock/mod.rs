@@ -2,12 +2,12 @@
 //!
 //! A lock is one word of an area. `docs/format/region.md` has its bits, its states and the effects
 //! of the death of its owner or of a waiter. After the death of an owner, each later owner is told
-//! of it until one declares the protected data repaired.
+//! to repair the protected data, until one of them declares it repaired.
 //!
 //! Invariants:
 //! - A word of zeros is a free lock.
-//! - The owner's generation is in the word, and the dead never lock again. A word that names a dead
-//!   owner can only be replaced, so the replacing thread succeeds exactly that owner.
+//! - The owner's generation is in the word, and a dead participant never locks again. So a thread
+//!   that replaces a word with a dead owner succeeds exactly that owner.
 //! - No sleep is longer than [`SLEEP_MAX`], even if the waking thread dies.
 
 mod futex;

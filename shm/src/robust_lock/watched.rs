@@ -1,6 +1,6 @@
-//! The part of a lock that reports to the profiler. Nothing of the profile is in the region: each
-//! process reports its own threads, and knows of other processes only that they hold the lock. A
-//! model reports nothing.
+//! The part of a lock that reports to the profiler. The profile is not in the region: each process
+//! reports its own threads, and knows of other processes only that they hold the lock. In loom
+//! models, nothing is reported.
 
 #[cfg(loom)]
 pub(super) use silent::{Hold, Watched};
@@ -19,11 +19,12 @@ mod told {
     #[derive(Debug)]
     pub(in super::super) struct Watched {
         watch: Watch,
-        /// The last owner in this process, as in the word; 0 if it was not reported.
+        /// The last owner in this process, encoded as in the lock's word; 0 if its hold was not
+        /// reported.
         owner: AtomicU64,
     }
 
-    /// The report of an attempt.
+    /// The report of an attempt to lock.
     pub(in super::super) enum Telling<'a> {
         Off,
         PassedOver(&'a Watched),
@@ -50,8 +51,8 @@ mod told {
             }
         }
 
-        /// Whether `owner` is the last owner in this process, and was reported. If not, another
-        /// process may have taken the lock since.
+        /// Whether `owner` is the last owner in this process, and its hold was reported. If not, a
+        /// thread of another process may hold the lock.
         fn knows(&self, owner: u64) -> bool {
             self.owner.load(Relaxed) == owner
         }
@@ -65,7 +66,7 @@ mod told {
             }
         }
 
-        /// Reports that the lock is ours; `owner` is our own id.
+        /// Reports that this thread has the lock; `owner` is its id, encoded as in the lock's word.
         pub(in super::super) fn acquired(self, owner: u64, has_owner_died: bool) -> Hold<'a> {
             let (watched, attempt, begun) = match self {
                 Telling::Off => return Hold(watch::WatchedHold::SILENT),

@@ -10,12 +10,12 @@ use super::shared::{Shared, fresh, names_beside};
 use forebay_testkit::process::Actor;
 
 const PROCESSES: usize = 10;
-/// Few rounds under ThreadSanitizer, which is slow and sees no other process.
+/// The number of rounds: few under ThreadSanitizer, which is slow and does not see other processes.
 const ROUNDS: u64 = if cfg!(tsan) { 1 } else { 6 };
 
 type Before = (&'static str, fn(&Path), &'static str);
 
-/// The present file, and how the process that makes the region reports it.
+/// The existing file of a case, and the report of the process that makes the region.
 const BEFORES: &[Before] = &[
     ("nothing", |_| {}, "Created"),
     ("a region", |path| drop(Shared::open(path)), "Attached"),
@@ -39,7 +39,7 @@ fn replace(path: &Path, change: fn(&mut [u8])) {
     std::fs::write(path, bytes).unwrap();
 }
 
-/// The reports of the processes: how they opened the region, and which one.
+/// The reports of the processes: how each opened a region, and which region.
 fn opened_by(actors: &mut [Actor]) -> Vec<Vec<String>> {
     let said = actors.iter_mut().filter_map(Actor::hear);
     said.map(|text| text.split(' ').map(str::to_owned).collect()).collect()

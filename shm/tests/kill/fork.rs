@@ -1,4 +1,4 @@
-//! A participant's process has children: their copies of its descriptors have no effect.
+//! A participant's process has children. The children's copies of its descriptors have no effect.
 
 use std::time::Duration;
 
@@ -23,7 +23,8 @@ fn a_child_that_executed_a_program_keeps_nothing_of_its_dead_parent() {
     assert!(wait_readable(&child, PATIENCE), "the child does not end");
 }
 
-/// A child that another thread is just starting is such a copy, too, until it executes its program.
+/// A child that another thread starts also has copies of the descriptors, until it executes its
+/// program.
 #[test]
 fn who_drops_leaves_or_sweeps_is_done_whatever_copies_its_children_have() {
     let (_dir, path) = fresh();

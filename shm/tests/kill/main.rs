@@ -1,7 +1,7 @@
-//! Processes that share a region are killed, at every crash point and at random times. The others
-//! continue, and in the end nothing is left behind.
+//! Processes that share a region are killed, at every crash point and at random times. The other
+//! processes continue, and in the end the dead have left nothing behind.
 //!
-//! The processes are this program again. They run the test `role`, and the environment names their
+//! Each process runs the same program with the test `role`, and environment variables name its
 //! work.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]

@@ -1,4 +1,5 @@
-//! A process dies at each crash point; its remains are found, repaired once, and swept.
+//! At each crash point a process dies. Other processes detect the death, repair the data once if
+//! needed, and sweep.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -11,7 +12,7 @@ use forebay_testkit::process::{Actor, PATIENCE};
 /// Whether this build has crash points.
 pub(crate) const HAS_CRASH_POINTS: bool = cfg!(all(debug_assertions, not(tsan)));
 
-/// The state before the process starts.
+/// The state of the region's path before the process starts.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Before {
     /// No file.
@@ -20,7 +21,7 @@ enum Before {
     Garbage,
     /// A region without participants.
     Region,
-    /// A region whose lock we hold.
+    /// A region whose lock the test holds.
     WeHold,
     /// A region whose lock a dead participant holds.
     DeadHolds,
@@ -28,7 +29,7 @@ enum Before {
     Dead,
 }
 
-/// The point of death, the state before, and whether the next owner must repair.
+/// The crash points, each with the state before, and with whether the next owner must repair.
 const POINTS: &[(&str, Before, bool)] = &[
     ("region.dir_locked", Before::Nothing, false),
     ("region.moved", Before::Garbage, false),
@@ -58,7 +59,7 @@ const POINTS: &[(&str, Before, bool)] = &[
     ("leave.row_free", Before::Region, false),
 ];
 
-/// Kills a process at one point of its whole life.
+/// Kills a process at one crash point of its life.
 fn die_at(point: &str, before: Before, path: &Path) {
     let dying = |path: &Path| Actor::start_with("once", path, &[("FOREBAY_CRASH_AT", point)]);
     match before {
@@ -136,7 +137,7 @@ fn a_point_that_is_passed_twice_kills_the_second_time() {
     shared.sweep();
 }
 
-/// A sweep frees the lock before the next owner comes; the sweeper dies right after that.
+/// A sweep frees the lock before the next owner takes it. The sweeper dies right after that.
 #[test]
 fn a_lock_that_a_sweeper_freed_needs_repair_once() {
     if !HAS_CRASH_POINTS {
@@ -155,7 +156,7 @@ fn a_lock_that_a_sweeper_freed_needs_repair_once() {
     shared.assert_nothing_is_left("lock.abandoned");
 }
 
-/// A thread sleeps on when its waker dies, but not for long.
+/// If the process that should wake a thread dies, the thread sleeps on, but not for long.
 #[test]
 fn a_waiter_goes_on_when_its_waker_or_the_woken_one_dies() {
     if !HAS_CRASH_POINTS {

@@ -57,8 +57,8 @@ fn is_stopped(worker: &Actor) -> bool {
     fields.trim_start().starts_with('T') && all_stop
 }
 
-/// Stops all others first, so that only this process can detect the death; then it learns exactly
-/// whether the dead process held the lock.
+/// Stops all other processes first, so that only this process can detect the death. So it learns
+/// exactly whether the dead process held the lock.
 fn kill_while_others_stand(
     shared: &Shared,
     us: &Participant,

@@ -57,7 +57,7 @@ fn wait_for_end() {
     let _ = std::io::stdin().read_to_end(&mut Vec::new());
 }
 
-/// Opens the region at the same time as others.
+/// Opens the region at the same time as other processes.
 fn open(path: &Path) {
     say("ready");
     wait_for_go();
@@ -70,7 +70,7 @@ fn open(path: &Path) {
     participant.leave();
 }
 
-/// The whole life of a participant, once.
+/// Plays the whole life of a participant once.
 fn once(shared: &Shared) {
     let participant = shared.region.join().unwrap();
     shared.work(&participant);
@@ -80,7 +80,7 @@ fn once(shared: &Shared) {
     participant.leave();
 }
 
-/// The whole life of a participant, repeatedly.
+/// Plays the whole life of a participant repeatedly.
 fn churn(shared: &Shared) {
     let number = std::env::var("FOREBAY_NUMBER").unwrap().parse().unwrap();
     let mut participant = shared.region.join().unwrap();
@@ -125,7 +125,8 @@ fn hold_and(shared: &Shared, make_child: fn() -> u32) {
     wait_for_end();
 }
 
-/// A child that executes a program, and so has none of our files except standard input.
+/// Starts a child that executes a program, and so has none of this process's files except standard
+/// input.
 #[expect(clippy::zombie_processes, reason = "it outlives us: that is the test")]
 fn spawn_idle() -> u32 {
     let child = Command::new(std::env::current_exe().unwrap())
@@ -150,7 +151,7 @@ fn limited(path: &Path) {
     }
 }
 
-/// A process that changes its user cannot join, and learns why.
+/// Changes the user of the process, and checks that joining fails with a reason.
 fn become_nobody(shared: &Shared) {
     if !rustix::process::geteuid().is_root() {
         return println!("skipped: only the superuser can become another user");
@@ -161,8 +162,8 @@ fn become_nobody(shared: &Shared) {
     assert!(error.contains("/proc/self/fd"), "{error}");
 }
 
-/// A file system with room for one region, which only this process sees; only the superuser may
-/// mount one.
+/// Mounts a file system with space for one region, which only this process sees. Only the superuser
+/// may mount it.
 fn tight(path: &Path) {
     use nix::mount::{MsFlags, mount};
     let dir = path.parent().unwrap();
@@ -195,7 +196,7 @@ fn tight_cases(path: &Path) {
         let mut byte = [0];
         file.read_exact_at(&mut byte, at).unwrap();
         file.write_all_at(&[byte[0] ^ 2], at).unwrap();
-        // The file would keep its room if it stayed open.
+        // An open file would still occupy its space.
         drop(file);
         let region = open(SPEC.bytes).unwrap();
         assert!(
@@ -250,7 +251,7 @@ fn drop_in_child(shared: &Shared) {
     assert!(ids.iter().all(|id| us.is_alive(*id)), "{:?}", shared.region.list());
 }
 
-/// A child that continues as a copy of us, with all our files.
+/// Forks a child that continues as a copy of this process, with all its files.
 fn fork_idle() -> u32 {
     fork_that(|| {
         let mut bytes = [0; 16];
@@ -258,7 +259,7 @@ fn fork_idle() -> u32 {
     })
 }
 
-/// A child that does one thing and kills itself.
+/// Forks a child that runs a closure and kills itself.
 fn fork_that(run: impl FnOnce()) -> u32 {
     // SAFETY: the child only makes system calls and frees memory until it kills itself, so it
     // cannot meet a lock that another thread held at the fork: the allocator's are free in a child.

@@ -1,5 +1,5 @@
-//! The region of these tests: one lock with its data, and a segment that is read under pins and
-//! leases and reused when it has none.
+//! The region of these tests: one lock with its data, and a segment. The segment is read under pins
+//! and leases, and is reused when it has neither.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -56,7 +56,7 @@ const LEFT: usize = 1;
 const RIGHT: usize = 2;
 /// The number of owners that were told to repair.
 const TOLD: usize = 3;
-/// Tells the processes to end. Not guarded by the lock.
+/// A flag that tells the processes to end. The lock does not guard it.
 const STOP: usize = 4;
 /// The number of times that the segment was rewritten. Guarded by the lock.
 const GENERATION: usize = 5;
@@ -67,7 +67,7 @@ const NAMED: usize = 6;
 pub(crate) const PROGRESS: usize = 8;
 /// The segment: each of its words is its generation.
 const SEGMENT: std::ops::Range<usize> = 64..96;
-/// The lease's name of the segment.
+/// The name of the segment in leases.
 const PLACE: u64 = SEGMENT.start as u64;
 
 /// The parts of a region.
@@ -179,7 +179,8 @@ impl Shared {
         }
     }
 
-    /// Rewrites the segment, unless it may be read right now: then a later owner will.
+    /// Rewrites the segment, unless a process may be reading it now. In that case a later owner of
+    /// the lock rewrites it.
     fn reuse_segment(&self) {
         self.store(NAMED, 0);
         crash_point!("test.taken_out");
@@ -234,7 +235,7 @@ impl Shared {
         self.lock().abandon(dead);
     }
 
-    /// There are no participants any more, and nothing is owned.
+    /// Checks that there are no participants any more, and that the dead own nothing.
     pub(crate) fn assert_nothing_is_left(&self, case: &str) {
         assert_eq!(self.region.list(), [], "{case}: rows are left");
         assert_eq!(self.pins.pinned_count(), 0, "{case}: pins are left");

@@ -1,4 +1,4 @@
-//! Participants, and the locks that they share.
+//! Tests of participants, and of the locks that they share.
 
 use std::sync::atomic::Ordering::Relaxed;
 

@@ -1,4 +1,4 @@
-//! Regions that are made before they are named.
+//! Tests of regions that are made before they get their names.
 
 use super::*;
 
@@ -32,8 +32,8 @@ fn what_is_there_stays_until_a_prepared_region_is_named() {
     let again = Region::open_or_create(&path, &larger).unwrap();
     assert_eq!((again.opened(), again.seed()), (&Opened::Attached, new.seed()));
 
-    // Before the region gets its name, no file is removed: not even a useless one, nor for want of
-    // room.
+    // Before the region gets its name, no file is removed: neither a useless file, nor any file to
+    // free space.
     fs::write(&path, "junk").unwrap();
     let error = Region::prepare(&path, &too_large).unwrap_err();
     assert!(matches!(error.kind, RegionErrorKind::NoSpace { old_is_kept: true, .. }), "{error}");
