@@ -7,8 +7,9 @@ pub enum CounterKind<B = &'static [u64]> {
     Counter,
     /// A number that rises and falls.
     Gauge,
-    /// The number of values in each bucket, and the sum of all values. The bounds, which grow, are
-    /// the largest values of the buckets; one more bucket takes all values above the last bound.
+    /// The number of values in each bucket, and the sum of all values. The bounds, in ascending
+    /// order, are the largest values of the buckets. One more bucket counts all values above the
+    /// last bound.
     Histogram(B),
 }
 

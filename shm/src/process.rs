@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use crate::map::{WORD_BYTES, Words};
 
-/// A process: its number, when it started, and on which boot of the machine.
+/// The identity of a process: its number, its start time, and the boot of the machine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Writer {
     /// The process number.

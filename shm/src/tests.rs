@@ -292,7 +292,7 @@ fn files_that_are_something_else_say_what_they_are() {
     assert!(matches!(write(80, &[0xff; 8]), Damaged { what: "the file's size" }));
     assert!(matches!(write(HEADER_BYTES, &[0xff]), Damaged { what: "the name table" }));
     assert!(matches!(write(HEADER_BYTES + 4, &[9]), Damaged { what: "the name table" }));
-    // A counter has no bounds, and a histogram at least one.
+    // A counter must have no bounds, and a histogram must have at least one.
     assert!(matches!(write(HEADER_BYTES + 5, &[1]), Damaged { what: "the name table" }));
     assert!(matches!(write(HEADER_BYTES + 4, &[2]), Damaged { what: "the name table" }));
 }
@@ -302,7 +302,7 @@ fn histograms_that_do_not_fit_into_a_slot_are_refused() {
     let (_dir, path) = fresh();
     let bounds: &'static [u64] = (1..=14).collect::<Vec<_>>().leak();
     let wide = |name| CounterDef { name, kind: CounterKind::Histogram(bounds), help: "" };
-    // 16 words each: three of them fill three times the room of one.
+    // Each histogram has 16 words, so three histograms need three times the space of one.
     let (one, three) = (&[wide("a")], &[wide("a"), wide("b"), wide("c")]);
     drop(CounterFile::create(Some(&path), three, 1).unwrap());
     let mut bytes = fs::read(&path).unwrap();

@@ -4,8 +4,8 @@
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
-/// How long a test waits for anything before it fails. It is generous because only failures spend
-/// it.
+/// How long a test waits for anything before it fails. The time is generous, because only a failing
+/// test waits so long.
 pub const PATIENCE: Duration = Duration::from_secs(20);
 
 /// The time at which a wait gives up.

@@ -1,14 +1,14 @@
-//! Compilers for tests that build C or C++. Without a compiler such tests fail, unless the
-//! environment skips them.
+//! Looks for the compilers that tests need to build C or C++. Without a compiler such tests fail,
+//! unless `FOREBAY_NO_CC` is 1, which skips them.
 
 use std::env;
 use std::process::{Command, Stdio};
 
-/// The variable that skips such tests when it is 1.
+/// The environment variable that skips tests that need a compiler, when its value is 1.
 const SKIP: &str = "FOREBAY_NO_CC";
 
-/// Whether tests that need `program` are to run: a compiler, or a tool for compiled code such as
-/// `objcopy`. With `FOREBAY_NO_CC=1` it returns false without looking for the program.
+/// Whether tests that need `program` are to run. The program is a compiler, or a tool for compiled
+/// code such as `objcopy`. With `FOREBAY_NO_CC=1` it returns false without looking for the program.
 ///
 /// # Panics
 /// The program is not installed, and `FOREBAY_NO_CC` is not 1.

@@ -2,7 +2,8 @@
 //! server, and the checks of the source tree.
 //!
 //! Two invariants hold everywhere. Every wait has a deadline, so that a test never hangs. The
-//! parsers here share no code with the server's, so that a mistake there is found.
+//! parsers here share no code with the server's parsers, so that tests find a mistake in the
+//! server's.
 #![forbid(unsafe_code)]
 #![expect(
     clippy::disallowed_types,

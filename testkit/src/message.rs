@@ -1,7 +1,8 @@
 //! A strict parser of HTTP/1.1 messages (RFC 9112), independent of the server's.
 //!
-//! It accepts only the spelling that a careful sender uses; every deviation is a fault with its
-//! reason. Incomplete bytes are `Ok(None)`, but a fault is reported as soon as it can be seen.
+//! The parser accepts only the spelling that a careful sender uses; every deviation is a fault with
+//! its reason. For an incomplete head, the result is `Ok(None)`, but a fault is reported as soon as
+//! its bytes have arrived.
 
 use crate::escape::{latin1, show};
 
@@ -10,7 +11,7 @@ use crate::escape::{latin1, show};
 pub struct Head {
     /// The first line, without its CRLF.
     pub start: String,
-    /// Names as received and values without surrounding white space, in order.
+    /// The field lines in order: names as received, values without surrounding white space.
     pub fields: Vec<(String, String)>,
 }
 
@@ -83,9 +84,9 @@ impl Head {
 pub enum Framing {
     /// The head has neither Content-Length nor Transfer-Encoding.
     Unsaid,
-    /// Content-Length.
+    /// The head has this Content-Length.
     Length(u64),
-    /// Transfer-Encoding: chunked.
+    /// The head has Transfer-Encoding: chunked.
     Chunked,
 }
 
@@ -94,7 +95,7 @@ pub enum Framing {
 pub struct Body {
     /// The content, decoded.
     pub bytes: Vec<u8>,
-    /// Trailer fields.
+    /// The trailer fields.
     pub trailers: Vec<(String, String)>,
     /// The length of the encoded body in bytes, or `None` before its end.
     pub wire_size: Option<usize>,

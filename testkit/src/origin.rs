@@ -105,7 +105,7 @@ impl Origin {
         locked(&self.shared.record).seen_count.get(target).copied().unwrap_or(0)
     }
 
-    /// Every connection so far.
+    /// Every connection that the origin has accepted so far.
     pub fn connections(&self) -> Vec<Connection> {
         locked(&self.shared.record).connections.clone()
     }
@@ -269,7 +269,7 @@ impl Worker<'_> {
         }
     }
 
-    /// Advances past the request, so that the next request is parsed after it.
+    /// Advances `at` past the request, so that the next request is parsed from there.
     fn finish_body(&mut self, index: usize) -> Result<(), Over> {
         self.read_body(index)?;
         let mut record = locked(&self.shared.record);

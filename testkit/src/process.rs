@@ -13,11 +13,12 @@ use rustix::fd::{AsFd, OwnedFd};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use rustix::time::{ClockId, clock_gettime};
 
-/// The longest wait for one step of a process. Even a busy machine needs less, so a process that
-/// exceeds it hangs.
+/// The longest wait for one step of a process. Even a busy machine needs less time, so a process
+/// that exceeds this time hangs.
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
-/// The prefix of a process's messages to the test. Its other output is the test runner's.
+/// The prefix of a process's messages to the test. Other lines of its output come from the test
+/// runner.
 pub const SAY: &str = "say ";
 
 /// A process that plays a role. It is killed when the value is dropped.

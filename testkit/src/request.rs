@@ -21,11 +21,11 @@ pub struct Request {
     pub trailers: Vec<(String, String)>,
     /// Whether the body is complete.
     pub is_whole: bool,
-    /// Faults of the proxy that leave the request understandable.
+    /// Faults of the proxy that do not keep the request from being parsed.
     pub faults: Vec<String>,
 }
 
-/// Fields for a single connection (RFC 9110 §7.6.1). A proxy never forwards them to the origin.
+/// Fields for a single connection (RFC 9110 §7.6.1), which a proxy must not forward to the origin.
 const HOP_BY_HOP: &[&str] =
     &["keep-alive", "proxy-connection", "te", "upgrade", "proxy-authenticate"];
 

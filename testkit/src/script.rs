@@ -4,7 +4,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use crate::clock::PATIENCE;
 
-/// A gate at which one side waits until the other side opens it. It stays open.
+/// A gate between a script and a test: one side waits until the other side opens the gate. An open
+/// gate stays open.
 #[derive(Clone, Debug, Default)]
 pub struct Gate(Arc<(Mutex<bool>, Condvar)>);
 
@@ -43,7 +44,7 @@ pub enum Step {
     Send(Vec<u8>),
     /// Waits until the test opens the gate.
     Wait(Gate),
-    /// Opens a gate that the test waits at.
+    /// Opens a gate at which the test waits.
     Open(Gate),
     /// Ends the connection after the bytes sent so far (FIN).
     Close,

@@ -37,7 +37,8 @@ pub struct Server {
 }
 
 impl ServerBuilder {
-    /// A server with the flags of most tests. `program` is `env!("CARGO_BIN_EXE_forebay")`.
+    /// Makes a builder with the flags that most tests use. `program` is
+    /// `env!("CARGO_BIN_EXE_forebay")`.
     pub fn new(program: &str) -> ServerBuilder {
         let builder = ServerBuilder::bare(program, "serve");
         let admin = builder.path("admin.sock").display().to_string();
@@ -49,7 +50,7 @@ impl ServerBuilder {
             .flag("--runtime-dir", &runtime_dir)
     }
 
-    /// A command without flags, for tests of the defaults.
+    /// Makes a builder without flags, for tests of the defaults.
     pub fn bare(program: &str, command: &str) -> ServerBuilder {
         ServerBuilder {
             program: program.into(),
@@ -362,7 +363,8 @@ impl Drop for Folder {
     }
 }
 
-/// Parses the two lines that say that the server is ready.
+/// Parses the two lines that the server prints when it is ready: its address, and its admin
+/// interface.
 fn announced(output: &str) -> Option<(SocketAddr, PathBuf)> {
     let said = |prefix| output.lines().find_map(|line| line.strip_prefix(prefix));
     let address = said("listening on http://")?.trim_end_matches('/').parse().ok()?;

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-/// A flag that tells the loops of a test to stop.
+/// A flag that tells the loops of a test's threads to stop.
 ///
 /// A thread whose panic must end the other loops holds a [`guard`](StopFlag::guard); the other
 /// loops iterate over [`steps`](StopFlag::steps). The flag does not order other memory that the

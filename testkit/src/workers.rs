@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::process::{Actor, PATIENCE, now};
 use crate::rng::Rng;
 
-/// The number of kills in a test.
+/// The number of kills in a test: `FOREBAY_KILLS`, or else 200.
 pub fn kill_count() -> u64 {
     std::env::var("FOREBAY_KILLS").map_or(200, |count| count.parse().expect("a number"))
 }
@@ -28,7 +28,8 @@ pub fn start(dir: &Path, number: usize, random: &mut Rng, crash_at: Option<&str>
     worker
 }
 
-/// Waits until the worker, whose steps `progress` counts, has taken `steps` more.
+/// Waits until a worker has taken `steps` more steps. `progress` returns the number of steps that
+/// the worker has taken.
 pub fn wait_for_steps(number: usize, steps: u64, progress: impl Fn() -> u64) {
     let deadline = now() + PATIENCE;
     let wanted = progress() + steps;

@@ -24,7 +24,8 @@ pub struct InsertRequest {
     pub location: u32,
     /// The size class of the record: see [`size_class`](super::size_class).
     pub size_class: u8,
-    /// The sequence of the record: of two records of a key the one with the higher sequence counts.
+    /// The sequence of the record: of two records of a key, the record with the higher sequence
+    /// counts.
     pub sequence: u64,
 }
 
@@ -98,8 +99,8 @@ impl<W: Words, R: Records> Index<W, R> {
         Err(InsertError::Full)
     }
 
-    /// Lets lookups find a record, unless its word was removed or replaced before. Of two live
-    /// records of its key the one with the lower sequence is then removed. Returns whether the
+    /// Lets lookups find a record, unless its word was removed or replaced before. If its key then
+    /// has two live records, the record with the lower sequence is removed. Returns whether the
     /// record is in the index now.
     pub fn make_live<P: Words>(
         &self,

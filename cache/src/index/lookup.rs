@@ -38,8 +38,8 @@ impl<W: Words, R: Records> Index<W, R> {
         let fingerprint = key.hash.fingerprint();
         let buckets = key.hash.buckets(self.bucket_count());
         let words = buckets.map(|bucket| self.words_of(bucket));
-        // Loaded before the first bucket is searched, so that both cache lines are fetched at the
-        // same time.
+        // The first word of the second bucket is loaded before the first bucket is searched, so
+        // that both cache lines are fetched at the same time.
         let hint = words[1].map_or(0, |words| words[0].load(Relaxed));
         for (number, words) in words.into_iter().enumerate() {
             let first_word = if number == 1 { Some(hint) } else { None };

@@ -1,4 +1,4 @@
-//! The records behind the index, and references to them.
+//! The records that an index names, and references to them.
 
 use std::marker::PhantomData;
 

@@ -109,7 +109,8 @@ impl<W: Words, R: Records> Index<W, R> {
         &self.records
     }
 
-    /// The words of a bucket, loaded one after another. Each may be outdated at once.
+    /// The words of a bucket, loaded one after another. Other threads may change a word as soon as
+    /// it is loaded.
     ///
     /// # Panics
     /// If there is no such bucket.
@@ -164,7 +165,7 @@ impl<W: Words, R: Records> Index<W, R> {
             let hint = seen;
             let pinned = row.pin(self.records.segment_of(hint.location()), || {
                 // ORDER: pairs with the releases that publish a word, in `publish` and `replace`:
-                // the record is complete. Nothing else of it is read before this.
+                // the record is complete. No other part of the record is read before this load.
                 seen = IndexWord::from_bits(word.load(acquire("index.look")));
                 seen.is_same_record(hint)
             });

@@ -33,8 +33,8 @@ const TAGS: &str = "tags";
 /// thread has to wait for a processor; only a stopped process makes others wait so long.
 const WAIT_MAX: Duration = Duration::from_millis(100);
 
-/// How long a worker waits if its last wait timed out. This is far longer than a change, and short
-/// enough for many waits.
+/// How long a worker waits if its last wait timed out. This time is far longer than a change, and
+/// short enough that many such waits do no harm.
 const BUSY_WAIT_MAX: Duration = Duration::from_micros(200);
 
 /// How long a participant waits, at its start, for another one that creates the maps.
@@ -115,7 +115,7 @@ impl KeyIndex {
         let participant = unsafe { self.region.join_embedded(participant) };
         // The maps have as many rows as the region has participants.
         let participant = participant.map_err(|_| MapsError::Damaged)?;
-        // The first participants create the maps, and the others wait.
+        // The first participant creates the maps, while others wait for it.
         participant.set_wait_max(Some(JOIN_WAIT_MAX));
         let keys = participant.map(KEYS, &MapOptions::default())?.id();
         let tags = participant.map(TAGS, &MapOptions::default())?.id();

@@ -22,11 +22,11 @@ pub(crate) struct KeyWalk {
     sources: Vec<WalkSource>,
 }
 
-/// The entries of one tag, or of all keys.
+/// The part of a walk over the entries of one tag, or over the map of keys.
 #[derive(Debug)]
 struct WalkSource {
     which: KeyMap,
-    /// The length of the prefix before the primary key.
+    /// The length of the part of an entry before the primary key: tag and NUL, or nothing.
     head_bytes: usize,
     /// The lower bound of the next batch.
     low: Bound<Vec<u8>>,
@@ -112,7 +112,7 @@ impl WalkSource {
         Ok(())
     }
 
-    /// Adds the primary key of an entry to the batch, unless it is the same as the last one.
+    /// Adds the primary key of an entry to the batch, unless it equals the key that was added last.
     fn note(&mut self, entry: &[u8]) {
         let primary = entry.get(self.head_bytes..).and_then(split_key_entry);
         if let Some((primary, _)) = primary

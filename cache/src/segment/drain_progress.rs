@@ -49,7 +49,7 @@ impl<W: Words> DrainProgress<W> {
         self.word(self.plan).load(acquire("drain.planned"))
     }
 
-    /// The offset up to which the drain is done.
+    /// The offset in the segment up to which the drain is done.
     pub(crate) fn offset_bytes(&self) -> u64 {
         // ORDER: pairs with the release in `pass`: the words of all records before the offset are
         // gone.

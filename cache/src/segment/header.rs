@@ -52,7 +52,8 @@ impl HeaderKind {
 /// A record's header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RecordHeader {
-    /// The sequence of the record: of two records of a key the one with the higher sequence counts.
+    /// The sequence of the record: of two records of a key, the record with the higher sequence
+    /// counts.
     pub(crate) sequence: u64,
     pub(crate) kind: HeaderKind,
     pub(crate) key_bytes: u16,
@@ -73,7 +74,7 @@ pub(crate) enum HeaderError {
     NoRoom,
     /// The kind is unknown, or a filler is where a record is expected.
     Kind,
-    /// Reserved bits are set.
+    /// Reserved bits of the header are set.
     Spare,
     /// The sequence is missing or has more than 48 bits, or a filler has one.
     Sequence,

@@ -14,7 +14,8 @@ use super::table::{SegmentTable, StateChanged};
 
 /// The table and the bytes of all segments.
 ///
-/// This is a view: to share it among threads, make it over `Arc`s or areas, and clone it.
+/// `Segments` is a view of the words: to share it among threads, make it over `Arc`s or areas, and
+/// clone it.
 #[derive(Clone, Debug)]
 pub(crate) struct Segments<W> {
     table: SegmentTable<W>,

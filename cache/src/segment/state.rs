@@ -24,7 +24,7 @@ pub(crate) enum SegmentPhase {
     Free = 0,
     /// The owner of the segment appends records.
     Open = 1,
-    /// Complete; it takes no more records.
+    /// The segment is complete, and no more records are appended.
     Sealed = 2,
     /// The words of its records are being removed, or are removed; readers may still pin the
     /// segment.
@@ -50,7 +50,7 @@ pub(crate) enum SegmentQueue {
 /// | 0–2 | phase |
 /// | 3 | queue; 0 while free |
 /// | 8–23 | row + 1 of the owner that appends to it (open) or checks it (suspect); else 0 |
-/// | 32–63 | generation: the number of times it was freed, modulo 2^32 |
+/// | 32–63 | generation: the number of times that the segment was freed, modulo 2^32 |
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SegmentState {
     pub(crate) phase: SegmentPhase,

@@ -39,7 +39,8 @@ pub(crate) struct StateChanged;
 
 /// The states of all segments, in shared words.
 ///
-/// This is a view: to share it among threads, make it over `Arc`s or areas, and clone it.
+/// A `SegmentTable` is a view of the words: to share it among threads, make it over `Arc`s or
+/// areas, and clone it.
 #[derive(Clone, Debug)]
 pub(crate) struct SegmentTable<W> {
     words: W,
@@ -239,8 +240,8 @@ impl<W: Words> SegmentTable<W> {
     /// Marks a segment of a dead owner, or of a dead checker, suspect.
     pub(super) fn suspect(&self, segment: u32, row: u32) -> Result<(), StateChanged> {
         let state = self.found(segment, |state| state.owner == Some(row))?;
-        // ORDER: pairs with the acquire in `adopt`: the words that the dead owner published, which
-        // we saw when we saw its death.
+        // ORDER: pairs with the acquire in `adopt`: this publishes the index words of the dead
+        // owner, which we have seen since we found it dead.
         self.step(segment, state, state.with(SegmentPhase::Suspect), release("segment.suspect"))?;
         crash_point!("segment.suspect");
         Ok(())

@@ -47,11 +47,11 @@ pub(crate) enum CopyError {
     Gone,
     /// There is no valid record at the location.
     Damaged(RecordDamage),
-    /// The checksum is wrong.
+    /// The record does not match its checksum.
     BadChecksum,
 }
 
-/// The words of a segment in the table, all of one generation.
+/// The words of a segment in the segment table, all read within one generation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SegmentSnapshot {
     pub(crate) state: SegmentState,

@@ -32,7 +32,7 @@ pub enum FindingKind {
         /// The reason why the header is invalid.
         why: &'static str,
     },
-    /// The checksum of a record is wrong.
+    /// A record does not match its checksum.
     Checksum,
     /// The marks of a record have unused bits set.
     Marks,
@@ -97,7 +97,7 @@ pub enum FindingKind {
     },
     /// A dead participant was not swept yet.
     Dead {
-        /// The pins of its row.
+        /// The number of pins in the participant's row.
         pins: u64,
     },
     /// A segment of a dead participant was not checked yet.
@@ -116,7 +116,7 @@ pub enum FindingKind {
     OrphanFragments {
         /// The number of fragments without a head.
         count: u64,
-        /// Their bytes, headers included.
+        /// The bytes of these fragments, headers included.
         bytes: u64,
     },
     /// The base of its resource does not name a variant, so no lookup finds it.

@@ -116,10 +116,10 @@ impl StoreReader {
         Ok(StoreReader { view: RegionView::of(region)? })
     }
 
-    /// Copies the record of a key: a primary one, or any whole key that [`list`](StoreReader::list)
-    /// has shown.
+    /// Copies the live record of a key; `None` if there is none. The key is a primary key, or any
+    /// whole key that [`list`](StoreReader::list) has shown.
     ///
-    /// It may miss a record that is replaced or moved at each read.
+    /// The call may miss a record that is replaced or moved at each read.
     pub fn get(&self, key: &[u8]) -> Option<CopiedRecord> {
         self.view.find(key).map(|(word, copied)| CopiedRecord::new(word, copied))
     }

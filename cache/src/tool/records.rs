@@ -51,7 +51,8 @@ pub struct ListedRecord<'a> {
     pub response_time: u32,
     /// The number of recent uses of the record, up to three.
     pub uses: u8,
-    /// The sequence of the record: of two records of a key the one with the higher sequence counts.
+    /// The sequence of the record: of two records of a key, the record with the higher sequence
+    /// counts.
     pub sequence: u64,
     /// The location of the record, in units of 64 bytes.
     pub location: u32,
@@ -60,7 +61,8 @@ pub struct ListedRecord<'a> {
 /// The parts of a record's key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyParts<'a> {
-    /// The key as given to the store: of a whole response, the head of a long one, or a base.
+    /// The key as given to the store. Whole responses, heads of long responses and bases have such
+    /// a key.
     Primary(&'a [u8]),
     /// The key of a variant.
     Variant {

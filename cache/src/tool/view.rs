@@ -84,7 +84,7 @@ pub(crate) struct RegionView<R: RegionAccess> {
     data: R::Words,
     pub(super) geometry: Geometry,
     pub(super) bucket_count: usize,
-    /// The distance between two rows of pins.
+    /// The distance between two rows of pins, in words.
     pin_row_words: usize,
     hasher: Hasher,
 }

@@ -209,7 +209,8 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Reads a key, and checks that its record is not older than the last acknowledged one.
+    /// Reads a key, and checks that its record is not older than the last record whose insertion
+    /// has returned.
     fn read(&mut self, key: u64) {
         let lowest = self.shared.lowest[key as usize].load(Ordering::Acquire);
         let Some(hit) = self.index().lookup(&self.row, &self.key(key)) else {

@@ -82,7 +82,8 @@ fn one_joins_and_dies_while_one_joins() {
     assert!(!(joined && died), "two got a row that nobody swept");
 }
 
-/// One participant leaves and the next one joins in its row: no facts appear under the wrong id.
+/// One participant leaves, and the next one joins in its row. A list must not show the facts of one
+/// under the id of the other.
 fn a_list_mixes_nobody() {
     let table = Arc::new(ModelTable::new(1));
     let (first, held) = table.join().unwrap();

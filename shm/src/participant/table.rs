@@ -33,9 +33,10 @@ pub(crate) const SWEPT: u32 = 2;
 /// The id of a participant. The next participant in the same row has another generation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ParticipantId {
-    /// The row in the table, and in every table with one row per participant.
+    /// The participant's row in this table, and in every other table with one row for each
+    /// participant.
     pub row: u32,
-    /// How many participants have had this row, modulo 2^32.
+    /// The number of participants that have had this row, modulo 2^32.
     pub generation: u32,
 }
 

@@ -1,4 +1,4 @@
-//! The words of one area.
+//! Access to the words of one area of a region.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -71,7 +71,7 @@ impl Words for Area {
     }
 }
 
-/// The words of one area of a region that is only read.
+/// The words of one area of a region that is mapped read-only.
 #[derive(Clone, Debug)]
 pub struct ReadOnlyArea {
     area: Area,

@@ -61,7 +61,7 @@ pub enum RegionErrorKind {
     NotAFile,
     /// Another process is making or replacing a region in this directory, and does not finish.
     Busy {
-        /// The time for which this process waited.
+        /// The time for which this process has waited for the other one.
         waited: Duration,
     },
     /// The region needs `membarrier` among processes, which this version does not use.

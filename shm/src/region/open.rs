@@ -175,7 +175,7 @@ impl Region {
     }
 
     fn attach(path: &Path, file: File, layout: Layout) -> Result<Region, RegionError> {
-        // This version makes no such region: see `forebay_sync::Barrier`.
+        // This version makes no region with `membarrier`: see `forebay_sync::Barrier`.
         if layout.barrier == BarrierCode::Membarrier {
             return Err(RegionError::at(Some(path), RegionErrorKind::NoMembarrier));
         }
@@ -321,8 +321,8 @@ thread_local! {
     static FIXED_SEED: Cell<Option<[u8; 16]>> = const { Cell::new(None) };
 }
 
-/// Gives the regions that this thread creates from now on this seed, instead of random bytes: for a
-/// simulation, which must repeat. Regions in files need seeds that differ.
+/// Sets the seed of all regions that this thread creates from now on, in place of random bytes. For
+/// a simulation, which must repeat. Regions in files need different seeds.
 pub fn fix_seed_of_thread(seed: [u8; 16]) {
     FIXED_SEED.set(Some(seed));
 }

@@ -132,7 +132,7 @@ impl<'a> RegionPath<'a> {
         Ok(lock)
     }
 
-    /// Makes and fills a new file under a temporary name, which it has until
+    /// Makes and fills a new file under a temporary name. The file keeps this name until
     /// [`name_it`](RegionPath::name_it). The caller holds the lock. After an error there is no new
     /// file.
     pub(super) fn make(&self, layout: &Layout) -> Result<(File, Arc<map::Words>), RegionError> {

@@ -26,12 +26,12 @@ struct PendingFile {
 }
 
 impl UnnamedRegion {
-    /// For a region that was found under its name.
+    /// Makes the value for a region that was found under its name.
     pub(super) fn has_its_name() -> UnnamedRegion {
         UnnamedRegion { made: None }
     }
 
-    /// For a region that [`RegionPath::make`] has made.
+    /// Makes the pending name of a region that [`RegionPath::make`] has made.
     pub(super) fn made(place: &RegionPath<'_>, keep_damaged: bool, lock: DirLock) -> UnnamedRegion {
         let (path, dir) = (place.path().to_owned(), Arc::clone(&place.dir));
         UnnamedRegion { made: Some(PendingFile { path, dir, keep_damaged, _lock: lock }) }

@@ -15,7 +15,8 @@ use crate::participant::{ByteLocks, Dead, ParticipantId, RegionId};
 struct ModelFutex {
     ends: Mutex<u32>,
     woken: Condvar,
-    /// The clock: it advances by one with each sleep that ends. No model needs loom to see it.
+    /// The clock: it advances by one with each sleep that ends. It is hidden from loom, since no
+    /// model needs its interleavings.
     sleeps: std::sync::atomic::AtomicU64,
 }
 
@@ -54,7 +55,8 @@ const HERE: RegionId = RegionId::of_seed([7; 16]);
 
 type ModelLock = RobustLock<Box<[AtomicU64]>, Arc<ModelFutex>>;
 
-/// The protected data: loom sees which threads are inside at one time, and their accesses.
+/// The lock and the protected data. loom detects threads that hold the lock at the same time, and
+/// conflicting accesses.
 struct Shared {
     lock: ModelLock,
     futex: Arc<ModelFutex>,
@@ -210,7 +212,8 @@ fn sweeper_frees() {
     sweeper.join().unwrap();
 }
 
-/// The state after an owner's death, without a timeout of any sleeper.
+/// Takes the lock, and returns a closure that marks its owner as dead. The closure does not end any
+/// sleep.
 fn die_holding(shared: &Shared, row: u32) -> impl FnOnce() {
     std::mem::forget(shared.lock.lock(&Member { row, shared }).unwrap());
     move || shared.lives[row as usize].store(1, forebay_sync::atomic::Ordering::Release)
@@ -257,8 +260,8 @@ fn lock_for_a_moment(shared: &Shared, row: u32) {
     drop(shared.lock.lock(&Member { row, shared }).unwrap());
 }
 
-/// Participants of a real table: one that joins and locks at once is not taken for dead by a thread
-/// that still sees the row as before.
+/// Participants of a real table. A participant that joins and locks at once must not be mistaken
+/// for a dead one by a thread that has read its row before it joined.
 struct Joined {
     id: ParticipantId,
     table: Arc<crate::participant::loom_tests::ModelTable>,

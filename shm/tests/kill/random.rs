@@ -48,7 +48,8 @@ fn start(number: usize, path: &std::path::Path) -> Actor {
 fn is_stopped(worker: &Actor) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{}/stat", worker.pid())).unwrap();
     let (_, fields) = stat.rsplit_once(')').unwrap();
-    // The other threads stop at the same signal, soon after; one of them does the work.
+    // The process has further threads, one of which does the work. They stop at the same signal,
+    // soon after the first thread.
     let tasks = std::fs::read_dir(format!("/proc/{}/task", worker.pid())).unwrap();
     let all_stop = tasks.filter_map(Result::ok).all(|task| {
         let stat = std::fs::read_to_string(task.path().join("stat")).unwrap_or_default();

@@ -12,8 +12,9 @@ const SAFETY_REACH: usize = 8;
 /// Crates that may hold unsafe code; all others forbid it.
 const MAY_BE_UNSAFE: &[&str] = &["cache", "capi", "lockprof", "ordmap", "shm", "studies", "sync"];
 
-/// Every ordering other than Relaxed has an `ORDER:` line that names its partner. So has every call
-/// of a named ordering, whose first argument is a string. Only `lines` still has the strings.
+/// Reports orderings other than Relaxed, and calls of named orderings, without an `ORDER:` line
+/// above. The name of a named ordering is a string, so it is searched for in `lines`: `code` has no
+/// strings.
 pub(super) fn orderings(source: &Source) -> Vec<Problem> {
     const ORDERINGS: &[&str] = &["Acquire", "Release", "AcqRel", "SeqCst"];
     const NAMED: &[&str] = &["acquire(\"", "release(\"", "fence(\"", "light(\"", "heavy(\""];
@@ -41,7 +42,8 @@ fn calls(source: &Source, index: usize, call: &str) -> bool {
     source.code[index].contains(name) && source.lines[index].contains(call)
 }
 
-/// Unsafe blocks state why they are sound; crates without unsafe code forbid it.
+/// Reports unsafe blocks without a `SAFETY:` line, and crates that neither may have unsafe code nor
+/// forbid it.
 pub(super) fn unsafe_code(source: &Source) -> Vec<Problem> {
     let mut problems = Vec::new();
     for (index, line) in source.code.iter().enumerate() {
@@ -62,7 +64,7 @@ pub(super) fn unsafe_code(source: &Source) -> Vec<Problem> {
     problems
 }
 
-/// Tests that are ignored or that sleep, and markers of unfinished work.
+/// Reports tests that are ignored or that sleep, and markers of unfinished work.
 pub(super) fn leftovers(source: &Source) -> Vec<Problem> {
     const IN_CODE: &[&str] =
         &["#[ignore", "#[should_panic", "todo!", "unimplemented!", "dbg!", "thread::sleep"];
@@ -80,7 +82,7 @@ pub(super) fn leftovers(source: &Source) -> Vec<Problem> {
     problems
 }
 
-/// Paths of one machine mean nothing on any other.
+/// Reports paths that exist only on the machine of a developer.
 pub(super) fn machine_paths(path: &str, text: &str) -> Vec<Problem> {
     // The paths are in pieces, so that this file does not match itself.
     const PATHS: &[&str] =

@@ -7,7 +7,7 @@ use super::Problem;
 pub(super) struct Exception {
     /// The rule's short name.
     pub(super) rule: &'static str,
-    /// Path from the root.
+    /// The file's path from the root.
     pub(super) path: &'static str,
     /// A part of the problem's message; empty for every problem of this rule in this file.
     pub(super) what: &'static str,

@@ -25,7 +25,7 @@ const CRATES: &[(&str, &[&str])] = &[
 /// The steps of a request in their order. Each step uses only those before it.
 const STEPS: &[&str] = &["accept", "parse", "key", "lookup", "store", "fetch", "deliver"];
 
-/// Words that must not occur in the code of a crate.
+/// Words that must not occur in the code below a path.
 const ABSENCES: &[(&str, &[&str])] = &[
     ("http/src/", &["Instant", "TcpStream", "UdpSocket", "thread", "tokio", "fs"]),
     ("rules/src/", &["Instant", "TcpStream", "UdpSocket", "thread", "tokio", "fs"]),

@@ -34,7 +34,7 @@ pub use ratchet::{TABLE, UPDATE, Words};
 /// Something in the tree that breaks a rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
-    /// Path from the root.
+    /// The file's path from the root of the tree.
     pub path: String,
     /// Line, counted from 1; 0 for the whole file.
     pub line: usize,

@@ -6,7 +6,7 @@ use super::source::Source;
 
 const KEYWORDS: &[&str] = &["enum", "struct", "trait", "type", "union"];
 
-/// Separate workspaces. Their names do not clash with ours.
+/// Folders with separate workspaces, whose names do not clash with those of this workspace.
 const APART: &[&str] = &["bench", "fuzz"];
 
 /// Participles that do not end in -ed.
@@ -22,7 +22,7 @@ const IRREGULAR: &[&str] = &[
 /// Words in -ed that are not participles.
 const NO_PARTICIPLES: &[&str] = &["Bed", "Feed", "Need", "Red", "Seed", "Shed", "Speed"];
 
-/// Where a type is declared: file, line counted from 1, name.
+/// The declaration of a type: its file, its line counted from 1, and its name.
 pub(super) type NameDeclaration<'a> = (&'a str, usize, String);
 
 /// Returns the types that the workspace declares outside of tests.

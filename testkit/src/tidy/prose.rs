@@ -31,7 +31,7 @@ struct Paragraph {
 /// A word of a paragraph.
 #[derive(Debug)]
 struct Word {
-    /// In lower case, without a possessive ending.
+    /// The word in lower case, without a possessive ending.
     text: String,
     line: usize,
     /// Whether a sentence or a clause begins here.
@@ -93,7 +93,7 @@ const PERSONS: &[&str] = &[
 /// Endings of words for agents: a reader, an operator, a client, an attendant.
 const AGENT_ENDINGS: &[&str] = &["er", "ers", "or", "ors", "ent", "ents", "ant", "ants"];
 
-/// Words with such an ending that are not agents.
+/// Words with an ending from `AGENT_ENDINGS` that are not agents.
 const NO_AGENTS: &[&str] =
     &["after", "different", "ever", "for", "however", "never", "nor", "or", "over", "under"];
 

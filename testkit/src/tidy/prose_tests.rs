@@ -1,4 +1,5 @@
-//! Phrases and names that are counted, and similar ones that are not.
+//! Tests with phrases and names that are counted, and with similar phrases and names that are not
+//! counted.
 
 use super::prose::{Phrase, in_comments, in_messages, in_page};
 use super::ratchet::Words;

@@ -1,7 +1,8 @@
 //! Counts hard phrases and names in each crate. The counts may only fall.
 //!
-//! `ratchet.txt` has the counts of the tree. A count above its entry is a problem; so is a count
-//! below it, because the table must be updated. [`Words::write_table`] never raises an entry.
+//! `ratchet.txt` has the counts of the tree. A count above its entry is a problem. A count below
+//! its entry is a problem too, because the table must be updated. [`Words::write_table`] never
+//! raises an entry.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -30,13 +31,13 @@ const COLUMNS: [&str; 8] =
 /// One line with a counted phrase or name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Finding {
-    /// Path from the root.
+    /// The file's path from the root of the tree.
     pub path: String,
     /// Line, counted from 1.
     pub line: usize,
     /// The column that counts the line.
     column: usize,
-    /// The line as written.
+    /// The text of the line.
     text: String,
 }
 

@@ -1,24 +1,24 @@
 //! A Rust file cut into code, comments and strings, line by line.
 //!
-//! It is not a parser: it recognises strings, comments, braces and the word after `fn`. That is
-//! enough for the checks, and a brace or a keyword in a string or a comment cannot mislead it.
+//! This is not a parser: it recognises strings, comments, braces and the word after `fn`. That is
+//! enough for the checks, and a brace or a keyword in a string or a comment cannot mislead them.
 
 use std::ops::Range;
 
 /// A file in three views, each with the same number of lines.
 #[derive(Debug)]
 pub(super) struct Source {
-    /// Path from the root.
+    /// The file's path from the root of the tree.
     pub(super) path: String,
-    /// As written.
+    /// The lines of the file as written.
     pub(super) lines: Vec<String>,
-    /// Without comments and the contents of strings.
+    /// The lines without comments and without the contents of strings.
     pub(super) code: Vec<String>,
-    /// Comments only.
+    /// The comments of each line, without code.
     pub(super) comments: Vec<String>,
     /// String literals, with the line on which each begins.
     pub(super) strings: Vec<(usize, String)>,
-    /// Which lines belong to an inline test module.
+    /// Whether each line belongs to an inline test module.
     pub(super) is_test: Vec<bool>,
 }
 

@@ -9,10 +9,11 @@ use super::{Problem, contracts, shape, words};
 
 type Check = fn(&Source) -> Vec<Problem>;
 
-/// Name, check, path, snippet, lines of the problems.
+/// A case: its name, the check, the path and the text of the snippet, and the lines of the expected
+/// problems.
 type Case = (&'static str, Check, &'static str, &'static str, &'static [usize]);
 
-/// Five lines: one import, and an ordering after it.
+/// A snippet of five lines: one import, and an ordering after it.
 const IMPORT: &str = "use a::{\n    Acquire,\n    Release,\n};\nfence(SeqCst);";
 
 #[rustfmt::skip] // a table: one case on one line
@@ -59,7 +60,7 @@ pub(super) const TWICE: (&str, &str) = (
     "type Pair = u8;\n#[cfg(test)]\nmod tests {\n    struct Kept;\n}\n",
 );
 
-/// Lines of the problems that `check` finds.
+/// Returns the lines of the problems that `check` finds.
 fn lines(check: Check, path: &str, text: &str) -> Vec<usize> {
     check(&Source::new(path, text)).into_iter().map(|problem| problem.line).collect()
 }

@@ -37,7 +37,7 @@ const NOT_OURS: &[(&str, &str)] = &[
     ("vhost", "site"),
 ];
 
-/// Names from the RFCs or std, which may contain such words.
+/// Names from the RFCs or std, which may contain the words that our names avoid.
 const GIVEN: &[&str] = &["get_mut", "is_heuristically_cacheable"];
 
 const KEYWORDS: &[&str] =

@@ -99,7 +99,7 @@ fn need_of_repair_stays_until_somebody_has_repaired() {
     assert!(lock.lock(&member).unwrap().must_repair());
 }
 
-/// Row and generation identify another participant in each region.
+/// The same row and generation identify different participants in different regions.
 #[test]
 fn who_takes_part_or_died_elsewhere_is_refused() {
     let (_dir, path) = fresh();
