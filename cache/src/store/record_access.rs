@@ -58,7 +58,7 @@ impl Orphans {
     fn are_of(&self, other: &Orphans) -> bool {
         match (self, other) {
             (Orphans::Fragments(own, _), Orphans::Fragments(other, _)) => own == other,
-            (Orphans::Variants(own), Orphans::Variants(other)) => own.epoch == other.epoch,
+            (Orphans::Variants(own), Orphans::Variants(other)) => own == other,
             _ => false,
         }
     }

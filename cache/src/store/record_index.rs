@@ -143,7 +143,7 @@ impl RecordIndex {
 
     /// Looks up the record of a variant that the base names. A variant that the base no longer
     /// names is being removed, or remained after a death. Purges do not reach such a variant, so no
-    /// lookup may find it.
+    /// lookup may find it. If the base names the same values again, they have another number.
     pub(crate) fn find_variant(
         &self,
         primary: &[u8],
@@ -152,11 +152,9 @@ impl RecordIndex {
     ) -> Option<PinnedRecord<'_>> {
         let base = BaseBody::decode(base.record().body())?;
         let hash = self.shared.wide_hash(values);
-        if !base.hashes().contains(&hash) {
-            return None;
-        }
+        let id = base.id_of(&hash)?;
         let mut key = self.scratch.take();
-        variants::write_key_of(&mut key, primary, base.epoch, &hash);
+        variants::write_key_of(&mut key, primary, &id);
         let pinned = self.look(&key);
         self.scratch.replace(key);
         pinned

@@ -7,13 +7,13 @@ use super::lookup::{RecordVersion, StoredRecord};
 use super::put::{NotStored, Put, RecordTimes};
 use super::record_index::{PinnedRecord, RecordIndex};
 use super::stats::Events;
-use super::variants::{self, BaseBody};
+use super::variants::{self, BaseBody, VariantId};
 use super::worker::{StoreWorker, WorkerInner};
 use crate::flight::VariantKey;
 use crate::index::{IndexHit, KeyHash};
 use crate::policy::{self, queue_for};
 use crate::purge::{Predicate, PurgeVerdict};
-use crate::segment::{HeaderKind, SegmentQueue};
+use crate::segment::{HeaderKind, Record, SegmentQueue};
 use crate::tags::RecordTags;
 
 /// The most attempts to store a variant while other threads change its base.
@@ -139,42 +139,46 @@ impl WorkerInner {
         let hash = self.shared.wide_hash(&base.variant);
         let mut key = Vec::new();
         for _ in 0..ATTEMPTS_MAX {
-            let epoch = match self.records.epoch_of(response.primary, &base.names) {
-                // The base names the variant before the variant's record is stored, because a soft
-                // purge marks only the variants that the base names. A purge that ran before the
-                // naming is found by the purge check when the variant's word is published.
-                Some(epoch) if self.name_variant(response, epoch, hash) => epoch,
-                Some(_) => continue,
-                None => match self.put_base(response, &base.names, hash) {
-                    Ok(epoch) => epoch,
+            // The base names the variant before the variant's record is stored, because purges
+            // reach only the variants that the base names. A purge that ran before the naming is
+            // found by the purge check when the variant's word is published.
+            let id = if self.records.has_base(response.primary, &base.names) {
+                match self.name_variant(response, &base.names, hash) {
+                    Some(id) => id,
+                    None => continue,
+                }
+            } else {
+                match self.put_base(response, &base.names, hash) {
+                    Ok(id) => id,
                     // Another thread stored a base, or there was a purge. After a purge the next
                     // attempts fail too.
                     Err(NotStored::Outdated) => continue,
                     Err(other) => return Err(other),
-                },
+                }
             };
             crash_point!("store.variant");
-            variants::write_key_of(&mut key, response.primary, epoch, &hash);
+            variants::write_key_of(&mut key, response.primary, &id);
             let sequence = self.put(&response.put(&key, &head), response.queue)?;
-            if self.records.is_named(response.primary, epoch, hash) {
+            crash_point!("store.variant_stored");
+            if self.records.is_named(response.primary, &id) {
                 return Ok(sequence);
             }
             // The base was removed, or so many other variants were named since that it dropped this
-            // one.
+            // one. No lookup finds the record, even if this thread stops here.
             self.records.index.remove(&self.records.pins, &self.records.key(&key));
         }
         Err(NotStored::Outdated)
     }
 
-    /// Stores a base with a new epoch, which names one variant. Returns the epoch.
+    /// Stores a base that names one variant. Returns the variant's id.
     fn put_base(
         &self,
         response: &Response<'_>,
         names: &[u8],
         hash: [u8; 16],
-    ) -> Result<u64, NotStored> {
-        let epoch = self.shared.next_sequence();
-        let body = variants::first_body(epoch, hash);
+    ) -> Result<VariantId, NotStored> {
+        let id = VariantId::new(self.shared.next_sequence(), &hash);
+        let body = variants::first_body(&id);
         let put = Put {
             kind: HeaderKind::Base,
             // The tags are on the variants of the base.
@@ -183,42 +187,44 @@ impl WorkerInner {
             times: RecordTimes { stale_from: NEVER, ..response.times },
             ..response.put(response.primary, names)
         };
-        self.put(&put, response.queue).map(|_| epoch)
+        self.put(&put, response.queue).map(|_| id)
     }
 
-    /// Makes the base with this epoch name a variant. Returns false if that base is no longer
-    /// stored, or if a newer purge matches it.
-    pub(super) fn name_variant(&self, response: &Response<'_>, epoch: u64, hash: [u8; 16]) -> bool {
+    /// Makes the base with these names name a variant. Returns the variant's id, which has a new
+    /// number unless the base named the variant before; `None` if no such base is stored, or if a
+    /// newer purge matches it.
+    pub(super) fn name_variant(
+        &self,
+        response: &Response<'_>,
+        names: &[u8],
+        hash: [u8; 16],
+    ) -> Option<VariantId> {
         let Response { primary, purge_noted, .. } = *response;
         for _ in 0..ATTEMPTS_MAX {
-            let Some(pinned) = self.records.look(primary) else {
-                return false;
-            };
+            let pinned = self.records.look(primary)?;
             let record = pinned.record();
-            let base = BaseBody::decode(record.body())
-                .filter(|base| record.header.kind == HeaderKind::Base && base.epoch == epoch);
-            let Some(base) = base else {
-                return false;
-            };
-            if base.hashes().contains(&hash) {
-                return true;
+            let base = base_with(record, names)?;
+            if let Some(id) = base.id_of(&hash) {
+                return Some(id);
             }
-            let (body, oldest) = base.with(hash, self.shared.config.variants_max);
+            let id = VariantId::new(self.shared.next_sequence(), &hash);
+            let (body, oldest) = base.with(&id, self.shared.config.variants_max);
             let times =
                 RecordTimes { response_time: record.header.response_time, stale_from: NEVER };
             let (tags, head) = (record.tags(), record.head());
             let new = Remade { primary, purge_noted, tags, head, body: &body, times };
             if self.replace(&pinned, &new).is_some() {
                 crash_point!("store.unnamed");
-                for hash in oldest {
+                // This only frees memory: no lookup finds these records.
+                for oldest in oldest {
                     let mut key = Vec::new();
-                    variants::write_key_of(&mut key, primary, epoch, hash);
+                    variants::write_key_of(&mut key, primary, &oldest);
                     self.records.index.remove(&self.records.pins, &self.records.key(&key));
                 }
-                return true;
+                return Some(id);
             }
         }
-        false
+        None
     }
 
     /// Replaces the known record by one with a new head, and with more tags if `tags` is given.
@@ -312,11 +318,11 @@ impl RecordIndex {
         }
     }
 
-    /// The hash of a variant's ghost. It does not depend on the epoch, since the base of that epoch
-    /// may be removed before the variant is stored again.
+    /// The hash of a variant's ghost. It does not depend on the number, since the variant gets
+    /// another number when the base names it again.
     fn variant_ghost(&self, primary: &[u8], hash: &[u8; 16]) -> KeyHash {
         let mut key = Vec::new();
-        variants::write_key_of(&mut key, primary, 0, hash);
+        variants::write_key_of(&mut key, primary, &VariantId::new(0, hash));
         self.shared.hash(&key)
     }
 
@@ -336,21 +342,23 @@ impl RecordIndex {
         }
     }
 
-    /// Whether the base with this epoch is stored and names a variant.
-    fn is_named(&self, primary: &[u8], epoch: u64, hash: [u8; 16]) -> bool {
+    /// Whether the base of a key is stored and names a variant.
+    fn is_named(&self, primary: &[u8], id: &VariantId) -> bool {
         self.look(primary).is_some_and(|pinned| {
             let record = pinned.record();
-            let base = BaseBody::decode(record.body()).filter(|base| base.epoch == epoch);
             record.header.kind == HeaderKind::Base
-                && base.is_some_and(|b| b.hashes().contains(&hash))
+                && BaseBody::decode(record.body()).is_some_and(|base| base.has(id))
         })
     }
 
-    /// The epoch of the base of a key; `None` if no base with these names is stored.
-    pub(super) fn epoch_of(&self, primary: &[u8], names: &[u8]) -> Option<u64> {
-        let pinned = self.look(primary)?;
-        let record = pinned.record();
-        let is_it = record.header.kind == HeaderKind::Base && record.head() == names;
-        is_it.then(|| BaseBody::decode(record.body()).map(|base| base.epoch)).flatten()
+    /// Whether a base with these names is stored.
+    fn has_base(&self, primary: &[u8], names: &[u8]) -> bool {
+        self.look(primary).is_some_and(|pinned| base_with(pinned.record(), names).is_some())
     }
+}
+
+/// The body of a record, if it is a base with these names.
+fn base_with<'a>(record: &'a Record<'_>, names: &[u8]) -> Option<BaseBody<'a>> {
+    let is_it = record.header.kind == HeaderKind::Base && record.head() == names;
+    is_it.then(|| BaseBody::decode(record.body())).flatten()
 }

@@ -1,42 +1,58 @@
 //! Resources with variants. A base is stored under the primary key, and a record for each variant.
 //!
 //! ```text
-//! primary key ──► base: head = names, body = epoch (8) and the hashes of its variants (16 each)
-//! primary key, NUL, epoch, hash of the values ──► variant: head = length of the values (2),
-//!                                                          the values, the response's head
+//! primary key ──► base: head = names, body = the ids of its variants (24 each)
+//! primary key, NUL, id ──► variant: head = length of the values (2), the values,
+//!                                   the response's head
+//! id: number (8), hash of the values (16)
 //! ```
 //!
-//! A base that does not replace another base has a new epoch. So a purge has to remove only the
-//! base: no lookup finds the variants that the removed base named.
+//! A variant gets a new number each time that a base names it and did not name it before. So after
+//! a base has dropped a variant, no lookup ever finds its record: if the base names the same values
+//! again, they have another key. Purges rely on this, because they reach only the variants that a
+//! base names. A purge of a whole resource has to remove only the base.
 
 use crate::segment::SEQUENCE_MAX;
 
-const EPOCH_BYTES: usize = 8;
+const NUMBER_BYTES: usize = 8;
 const HASH_BYTES: usize = 16;
+const ID_BYTES: usize = NUMBER_BYTES + HASH_BYTES;
 const LENGTH_BYTES: usize = 2;
 
-/// The decoded body of a base: its epoch, and the hashes of its variants.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A variant as its base names it: its number, and the hash of its values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct VariantId([u8; ID_BYTES]);
+
+/// The decoded body of a base: the ids of the variants that it names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct BaseBody<'a> {
-    pub(crate) epoch: u64,
-    /// The hashes of the variants, the oldest first.
-    hashes: &'a [[u8; HASH_BYTES]],
+    /// The oldest first.
+    ids: &'a [[u8; ID_BYTES]],
 }
 
 /// An owned copy of the names of a base's variants, for use after the base is removed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct NamedVariants {
     primary: Vec<u8>,
-    pub(crate) epoch: u64,
-    hashes: Vec<[u8; HASH_BYTES]>,
+    ids: Vec<[u8; ID_BYTES]>,
+}
+
+impl VariantId {
+    /// `number` is a sequence of the store that nothing else has.
+    pub(crate) fn new(number: u64, hash: &[u8; HASH_BYTES]) -> VariantId {
+        let mut id = [0; ID_BYTES];
+        id[..NUMBER_BYTES].copy_from_slice(&number.to_le_bytes());
+        id[NUMBER_BYTES..].copy_from_slice(hash);
+        VariantId(id)
+    }
 }
 
 impl NamedVariants {
     /// The keys of the variants.
     pub(crate) fn keys(&self) -> impl Iterator<Item = Vec<u8>> {
-        self.hashes.iter().map(|hash| {
+        self.ids.iter().map(|id| {
             let mut key = Vec::new();
-            write_key_of(&mut key, &self.primary, self.epoch, hash);
+            write_key_of(&mut key, &self.primary, &VariantId(*id));
             key
         })
     }
@@ -45,65 +61,62 @@ impl NamedVariants {
 impl<'a> BaseBody<'a> {
     /// Decodes the body of a base; `None` if the bytes are not such a body.
     pub(crate) fn decode(body: &'a [u8]) -> Option<BaseBody<'a>> {
-        let (epoch, hashes) = body.split_first_chunk()?;
-        let (hashes, rest) = hashes.as_chunks();
-        rest.is_empty().then_some(BaseBody { epoch: u64::from_le_bytes(*epoch), hashes })
+        let (ids, rest) = body.as_chunks();
+        rest.is_empty().then_some(BaseBody { ids })
     }
 
     /// Makes an owned copy. `primary` is the key of the base.
     pub(crate) fn named(&self, primary: &[u8]) -> NamedVariants {
-        let (primary, hashes) = (primary.to_vec(), self.hashes.to_vec());
-        NamedVariants { primary, epoch: self.epoch, hashes }
+        NamedVariants { primary: primary.to_vec(), ids: self.ids.to_vec() }
     }
 
-    /// The hashes of the base's variants, the oldest first.
-    pub(crate) fn hashes(&self) -> &'a [[u8; HASH_BYTES]] {
-        self.hashes
+    /// The id of the variant whose values have this hash, if the base names it.
+    pub(crate) fn id_of(&self, hash: &[u8; HASH_BYTES]) -> Option<VariantId> {
+        self.ids.iter().find(|id| id.ends_with(hash)).map(|id| VariantId(*id))
     }
 
-    /// Returns the body with one more variant, and the hashes of the oldest variants, which the new
-    /// body drops to stay within `variants_max`.
+    /// Whether the base names this variant under this number.
+    pub(crate) fn has(&self, id: &VariantId) -> bool {
+        self.ids.contains(&id.0)
+    }
+
+    /// Returns the body with one more variant, and the oldest variants, which the new body drops to
+    /// stay within `variants_max`.
     pub(crate) fn with(
         &self,
-        hash: [u8; HASH_BYTES],
+        id: &VariantId,
         variants_max: usize,
-    ) -> (Vec<u8>, &'a [[u8; HASH_BYTES]]) {
-        let too_many = (self.hashes.len() + 1).saturating_sub(variants_max.max(1));
-        let (oldest, kept) = self.hashes.split_at(too_many);
-        let mut body = self.epoch.to_le_bytes().to_vec();
-        kept.iter().for_each(|kept| body.extend_from_slice(kept));
-        body.extend_from_slice(&hash);
-        (body, oldest)
+    ) -> (Vec<u8>, impl Iterator<Item = VariantId> + use<'a>) {
+        let too_many = (self.ids.len() + 1).saturating_sub(variants_max.max(1));
+        let (oldest, kept) = self.ids.split_at(too_many);
+        let body = [kept.as_flattened(), &id.0].concat();
+        (body, oldest.iter().map(|id| VariantId(*id)))
     }
 }
 
-/// The body of the first base of an epoch. It names one variant.
-pub(crate) fn first_body(epoch: u64, hash: [u8; HASH_BYTES]) -> [u8; EPOCH_BYTES + HASH_BYTES] {
-    let mut body = [0; EPOCH_BYTES + HASH_BYTES];
-    body[..EPOCH_BYTES].copy_from_slice(&epoch.to_le_bytes());
-    body[EPOCH_BYTES..].copy_from_slice(&hash);
-    body
+/// The body of a base that names one variant.
+pub(crate) fn first_body(id: &VariantId) -> [u8; ID_BYTES] {
+    id.0
 }
 
-/// Writes the key of the variant whose values have this hash into `key`.
-pub(crate) fn write_key_of(key: &mut Vec<u8>, primary: &[u8], epoch: u64, hash: &[u8; HASH_BYTES]) {
+/// Writes the key of a variant into `key`.
+pub(crate) fn write_key_of(key: &mut Vec<u8>, primary: &[u8], id: &VariantId) {
     key.clear();
     key.extend_from_slice(primary);
     key.push(0);
-    key.extend_from_slice(&epoch.to_le_bytes());
-    key.extend_from_slice(hash);
+    key.extend_from_slice(&id.0);
 }
 
-/// The parts of a variant's key: primary key, epoch, hash. `None` for keys of other records.
+/// The parts of a variant's key: primary key, number, hash. `None` for keys of other records.
 ///
 /// A primary key can have a NUL at the position at which a variant's key has one. But then the
-/// eight bytes behind it are text, and read as a number they exceed every epoch of a store.
+/// eight bytes behind it are text, and read as a number they exceed every sequence of a store.
 pub(crate) fn split_variant_key(key: &[u8]) -> Option<(&[u8], u64, &[u8; HASH_BYTES])> {
     let (rest, hash) = key.split_last_chunk()?;
-    let (rest, epoch) = rest.split_last_chunk()?;
-    let epoch = u64::from_le_bytes(*epoch);
+    let (rest, number) = rest.split_last_chunk()?;
+    let number = u64::from_le_bytes(*number);
     let primary = rest.strip_suffix(&[0])?;
-    (epoch != 0 && epoch <= SEQUENCE_MAX).then_some((primary, epoch, hash))
+    (number != 0 && number <= SEQUENCE_MAX).then_some((primary, number, hash))
 }
 
 /// The bytes that a variant's record has before the response's head; `None` if the values are too

@@ -33,7 +33,7 @@ impl RecordKind {
 /// A live record, without its content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ListedRecord<'a> {
-    /// The whole key. The key of a variant includes its epoch and its hash.
+    /// The whole key. The key of a variant includes its number and its hash.
     pub key: &'a [u8],
     /// The kind of the record.
     pub kind: RecordKind,
@@ -68,8 +68,8 @@ pub enum KeyParts<'a> {
     Variant {
         /// The key of the resource.
         primary: &'a [u8],
-        /// The epoch: only a base with the same epoch names the variant.
-        epoch: u64,
+        /// The number: only a base that has it with this hash names the variant.
+        number: u64,
         /// The hash of the field values of the variant.
         hash: &'a [u8; 16],
     },
@@ -91,7 +91,7 @@ impl<'a> ListedRecord<'a> {
                 split_fragment_key(key).map(|(body, number)| KeyParts::Fragment { body, number })
             }
             RecordKind::Whole | RecordKind::LongHead => split_variant_key(key)
-                .map(|(primary, epoch, hash)| KeyParts::Variant { primary, epoch, hash }),
+                .map(|(primary, number, hash)| KeyParts::Variant { primary, number, hash }),
             RecordKind::Base => None,
         }
         .unwrap_or(KeyParts::Primary(key))

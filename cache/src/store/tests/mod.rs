@@ -13,6 +13,7 @@ mod uses;
 
 use std::task::{Context, Poll, Waker};
 
+use super::variants::{BaseBody, write_key_of};
 use crate::{
     CheckDepth, CollapseResult, Fill, FindingSeverity, JoinTerms, Leader, Lookup, RecordTimes,
     Store, StoreConfig, StoreReport, StoreWorker, StoredRecord, VariantKey,
@@ -83,6 +84,16 @@ fn get(worker: &StoreWorker, key: &[u8]) -> Option<(Vec<u8>, Vec<u8>)> {
         Lookup::Record(found) => read(worker, &found),
         Lookup::Base(_) => panic!("the key has a base"),
     }
+}
+
+/// The key under which the base of a resource has a variant.
+fn variant_key(worker: &StoreWorker, primary: &[u8], value: &[u8]) -> Option<Vec<u8>> {
+    let hash = worker.inner.shared.wide_hash(value);
+    let pinned = worker.inner.records.look(primary)?;
+    let id = BaseBody::decode(pinned.record().body())?.id_of(&hash)?;
+    let mut key = Vec::new();
+    write_key_of(&mut key, primary, &id);
+    Some(key)
 }
 
 fn read(worker: &StoreWorker, found: &StoredRecord<'_>) -> Option<(Vec<u8>, Vec<u8>)> {

@@ -308,10 +308,7 @@ fn a_variant_that_is_not_named_any_more_is_not_found() {
     let store = Store::open(StoreConfig { variants_max: 1, ..config(8 << 20) }).unwrap();
     let worker = store.join().unwrap();
     put_variant(&worker, b"one", "red");
-    let epoch = worker.inner.records.epoch_of(b"k", b"accept").expect("a base");
-    let hash = worker.inner.shared.wide_hash(b"one");
-    let mut key = Vec::new();
-    crate::store::variants::write_key_of(&mut key, b"k", epoch, &hash);
+    let key = variant_key(&worker, b"k", b"one").expect("the base names it");
     put_variant(&worker, b"two", "red");
     // As if the thread that named the second variant had died before it removed the first one.
     assert!(put(&worker, &key, b"\x03\0onehead", b"body"));

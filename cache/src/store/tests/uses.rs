@@ -97,11 +97,9 @@ fn a_variant_that_left_unused_is_known_when_it_comes_back() {
         other => panic!("the base has left: {other:?}"),
     };
     let mut number = 0;
-    while worker.inner.records.epoch_of(KEY, b"user-agent").is_some_and(|epoch| {
-        let (hash, mut key) = (worker.inner.shared.wide_hash(b"one"), Vec::new());
-        crate::store::variants::write_key_of(&mut key, KEY, epoch, &hash);
-        worker.inner.records.look(&key).is_some()
-    }) {
+    while variant_key(&worker, KEY, b"one")
+        .is_some_and(|key| worker.inner.records.look(&key).is_some())
+    {
         assert!(put(&worker, format!("k{number}").as_bytes(), b"head", &[0; 4000]));
         worker.turn(NOW, |_| ());
         assert!(matches!(worker.lookup(KEY), Lookup::Base(_)), "a used record was evicted");

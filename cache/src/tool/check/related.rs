@@ -7,7 +7,7 @@ use super::checker::Checker;
 use crate::index::{IndexWord, WordState};
 use crate::segment::{HeaderKind, Location, ScannedRecord};
 use crate::store::long::{LongBody, fragment_key, split_fragment_key};
-use crate::store::variants::{BaseBody, split_variant_key};
+use crate::store::variants::{BaseBody, VariantId, split_variant_key};
 use crate::tool::finding::FindingKind;
 use crate::tool::view::RegionAccess;
 
@@ -105,14 +105,14 @@ impl<R: RegionAccess> Checker<'_, R> {
     /// If the key is that of a variant, checks that its base names it.
     fn check_variant(&mut self, slot: usize, word: IndexWord) {
         let key = std::mem::take(&mut self.key);
-        if let Some((primary, epoch, hash)) = split_variant_key(&key) {
+        if let Some((primary, number, hash)) = split_variant_key(&key) {
+            let id = VariantId::new(number, hash);
             let orphan = self.confirm(|checker| {
                 let base = checker.view.find(primary);
                 let is_named = base.as_ref().is_some_and(|(_, base)| {
                     let record = base.record();
                     let body = BaseBody::decode(record.body());
-                    record.header.kind == HeaderKind::Base
-                        && body.is_some_and(|b| b.epoch == epoch && b.hashes().contains(hash))
+                    record.header.kind == HeaderKind::Base && body.is_some_and(|body| body.has(&id))
                 });
                 let is_there = checker.view.word(slot).is_same_record(word);
                 (is_there && !is_named).then_some(FindingKind::OrphanVariant)
