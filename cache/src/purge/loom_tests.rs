@@ -6,6 +6,7 @@
 //! | `is_done` | purger, after the walk | lookups |
 //! | `word`, `second_word` | fills; purger | all |
 
+mod naming_tests;
 mod soft_tests;
 
 use std::sync::Arc;
