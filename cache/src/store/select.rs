@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use forebay_ordmap::MapError;
+use forebay_shm::crash_point;
 
 use super::long::LongBody;
 use super::purge::variant_keys_of;
@@ -212,6 +213,7 @@ impl WorkerInner {
             match walk.next(&self.keys.handle) {
                 Ok(Some(primary)) => {
                     self.records.purge_resource(&primary, selection, is_soft, &mut walked);
+                    crash_point!("purge.resource");
                     // Entries of neighbouring keys are removed from the key index together.
                     if walked.resources.is_multiple_of(LEAVE_EVERY) {
                         while self.clean_up_orphans() {}

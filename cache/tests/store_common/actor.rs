@@ -24,6 +24,15 @@ pub(crate) struct Cast {
     pub(crate) actors: u32,
     pub(crate) keys: u32,
     pub(crate) body_bytes_max: usize,
+    pub(crate) variants: Variants,
+}
+
+/// The keys that have variants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Variants {
+    OfSomeKeys,
+    /// Of all keys, and most purges are by the tag of a value, so that they leave the bases.
+    OfAllKeys,
 }
 
 /// A body handle, and its expected content.
@@ -67,15 +76,20 @@ impl<W: Words> Actor<W> {
         }
         let keys = self.random.below(self.cast.keys as usize) + 1;
         let key = self.random.below(keys) as u32;
-        let value = if has_variants(key) { self.random.below(VALUES as usize) as u32 } else { 0 };
+        let value =
+            if self.cast.has_variants(key) { self.random.below(VALUES as usize) as u32 } else { 0 };
         let own = key / self.cast.actors * self.cast.actors + self.number;
-        let is_own = own < self.cast.keys && has_variants(own) == has_variants(key);
+        let is_own =
+            own < self.cast.keys && self.cast.has_variants(own) == self.cast.has_variants(key);
+        if self.cast.variants == Variants::OfAllKeys && self.random.below(128) == 0 {
+            return self.purge_value(value.max(1));
+        }
         match self.random.below(100) {
             0..35 if is_own => self.put(own, value),
             35..40 if is_own => self.renew(own, value),
-            40..42 => self.purge(key),
+            40..42 if self.cast.variants == Variants::OfSomeKeys => self.purge(key),
             42..43 => self.purge_softly(key),
-            43 => self.purge_some(key, value),
+            43 if self.cast.variants == Variants::OfSomeKeys => self.purge_some(key, value),
             44..50 => self.lend(key),
             50..56 => self.read_lent(),
             _ => self.get(key, value).map(|_| ()),
@@ -94,7 +108,7 @@ impl<W: Words> Actor<W> {
         let label = Label { key, version, body_bytes, value, renewed: 0 };
         let stale_from = START + 1 + self.random.below(2000) as u64;
         let times = RecordTimes { response_time: START as u32, stale_from };
-        let names = has_variants(key).then_some((self.random.below(20) == 0).into());
+        let names = self.cast.has_variants(key).then_some((self.random.below(20) == 0).into());
         let is_known = self.random.below(3) > 0;
         let Some(mut filling) = super::begin(leader, label, names, is_known, times) else {
             return Ok(());
@@ -169,21 +183,27 @@ impl<W: Words> Actor<W> {
         let is_soft = self.random.below(4) == 0;
         if value == 0 {
             let (selection, is_meant) = super::beginning(key);
-            return self.purge_selected(&selection, is_meant, is_soft);
+            return self.purge_selected(&selection, |key, _| is_meant(key), is_soft);
         }
         let group = key % super::GROUPS;
-        let is_meant = |key| Label::is_in_group(key, group);
+        let is_meant = |key, _| Label::is_in_group(key, group);
         self.purge_selected(&super::group(group), is_meant, is_soft)
+    }
+
+    /// Purges the variants of all keys with one value.
+    fn purge_value(&mut self, value: u32) -> Done {
+        let is_meant = |key, other| other == value && Label::has_value_tag(key, other);
+        self.purge_selected(&super::all_of_value(value), is_meant, false)
     }
 
     fn purge_selected(
         &mut self,
         selection: &Selection,
-        is_meant: impl Fn(u32) -> bool,
+        is_meant: impl Fn(u32, u32) -> bool,
         is_soft: bool,
     ) -> Done {
         let all = (0..self.cast.keys).flat_map(|key| (0..VALUES).map(move |value| (key, value)));
-        let meant = all.filter(|(key, _)| is_meant(*key));
+        let meant = all.filter(|(key, value)| is_meant(*key, *value));
         let begun: Vec<_> = meant.map(|(key, v)| (key, v, self.ledger.begun(key, v))).collect();
         let purged = self.worker.purge_selected(selection, is_soft, &mut |_| ());
         purged.map_err(|busy| busy.to_string())?;
@@ -233,6 +253,11 @@ impl<W: Words> Actor<W> {
     }
 }
 
-fn has_variants(key: u32) -> bool {
-    key % 16 >= 12
+impl Cast {
+    fn has_variants(&self, key: u32) -> bool {
+        match self.variants {
+            Variants::OfSomeKeys => key % 16 >= 12,
+            Variants::OfAllKeys => true,
+        }
+    }
 }

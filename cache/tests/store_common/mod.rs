@@ -84,9 +84,16 @@ impl Label {
     pub(crate) fn tags(self) -> RecordTags {
         let group = group_tag(self.key % GROUPS);
         let own = format!("own {} {}", self.key, self.version);
+        let value = value_tag(self.value);
         let tags = [&group[..], own.as_bytes()];
         let count = if self.key % 7 == 3 { 0 } else { 1 + self.version as usize % 2 };
-        RecordTags::new(tags.into_iter().take(count)).expect("they are short")
+        let of_value = (count > 0 && self.value > 0).then_some(&value[..]);
+        RecordTags::new(tags.into_iter().take(count).chain(of_value)).expect("they are short")
+    }
+
+    /// Whether the variants of a key have a tag for their value.
+    pub(crate) fn has_value_tag(key: u32, value: u32) -> bool {
+        key % 7 != 3 && value > 0
     }
 
     /// Whether a key is in a group.
@@ -129,9 +136,23 @@ pub(crate) fn group_tag(group: u32) -> Vec<u8> {
     format!("group {group}").into_bytes()
 }
 
+/// The tag of the variants with a value, from 1 on.
+fn value_tag(value: u32) -> Vec<u8> {
+    format!("value {value}").into_bytes()
+}
+
 /// A selection of all keys of a group, by the group's tag.
 pub(crate) fn group(group: u32) -> Selection {
-    let tags = TagExpr::any_of([&group_tag(group)[..]]).expect("a tag");
+    tagged(&group_tag(group))
+}
+
+/// A selection of all variants with a value, by the tag of the value.
+pub(crate) fn all_of_value(value: u32) -> Selection {
+    tagged(&value_tag(value))
+}
+
+fn tagged(tag: &[u8]) -> Selection {
+    let tags = TagExpr::any_of([tag]).expect("a tag");
     Selection { within: b"site\0http\0".to_vec(), tags: Some(tags) }
 }
 

@@ -14,6 +14,8 @@ mod scene;
 #[path = "../store_common/mod.rs"]
 #[allow(dead_code, reason = "other tests use the rest")]
 mod store_common;
+mod variants;
+mod walks;
 
 #[test]
 fn role() {

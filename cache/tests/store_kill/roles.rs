@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use rustix::process::{Signal, set_parent_process_death_signal};
 
 use crate::scene::Scene;
+use crate::{variants, walks};
 use forebay_testkit::Rng;
 use forebay_testkit::process::SAY;
 
@@ -23,6 +24,8 @@ pub(crate) fn run() {
     let dir = PathBuf::from(std::env::var_os("FOREBAY_REGION").expect("a directory"));
     match &*role {
         "work" => work(&Scene::open(&dir)),
+        "variant" => variants::run_role(&dir),
+        "purge" => walks::run_role(&dir),
         other => panic!("there is no role {other}"),
     }
 }

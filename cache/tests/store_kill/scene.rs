@@ -1,13 +1,13 @@
 //! The shared state of the processes: a store, and the ledger of its keys.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::Ordering::SeqCst;
 
 use forebay_cache::{CheckDepth, ConfigError, OpenError, Store, StoreConfig, StoreWorker};
 use forebay_shm::{Area, AreaSpec, BarrierWish, Region, RegionSpec};
 use forebay_sync::Words;
 
-use crate::store_common::actor::{Actor, Cast};
+use crate::store_common::actor::{Actor, Cast, Variants};
 use crate::store_common::key_bytes;
 use crate::store_common::ledger::Ledger;
 use forebay_testkit::Rng;
@@ -15,23 +15,50 @@ use forebay_testkit::workers;
 
 pub(crate) const WORKERS: u32 = 4;
 
-const CAST: Cast = Cast { actors: WORKERS, keys: 400, body_bytes_max: 30_000 };
+const CAST: Cast =
+    Cast { actors: WORKERS, keys: 400, body_bytes_max: 30_000, variants: Variants::OfSomeKeys };
+
+/// A key for each worker, so that it often has three variants, of which its base names two.
+const VARIANTS_CAST: Cast =
+    Cast { actors: WORKERS, keys: WORKERS, body_bytes_max: 2000, variants: Variants::OfAllKeys };
+pub(crate) const VARIANTS_MAX: usize = 2;
 
 const LEDGER_KIND: u32 = 100;
 
-/// The indexes of the words: the stop flag, the progress of each worker, and the ledger.
+/// The indexes of the words: the stop flag, whether this is the scene of variants, the progress of
+/// each worker, and the ledger.
 const STOP: usize = 0;
+const IS_OF_VARIANTS: usize = 1;
 const PROGRESS: usize = 8;
 const LEDGER: usize = 64;
 
 pub(crate) struct Scene {
     pub(crate) store: Store,
     words: Area,
+    cast: Cast,
 }
 
 impl Scene {
+    /// Creates the scene of variants in a directory.
+    pub(crate) fn of_variants(dir: &Path) -> Scene {
+        Scene::open_words(dir).word(IS_OF_VARIANTS).store(1, SeqCst);
+        Scene::open(dir)
+    }
+
     /// Opens the scene in a directory, or creates it.
     pub(crate) fn open(dir: &Path) -> Scene {
+        let words = Scene::open_words(dir);
+        let mut config = config();
+        config.path = Some(dir.join("store/region"));
+        let is_of_variants = words.word(IS_OF_VARIANTS).load(SeqCst) == 1;
+        if is_of_variants {
+            config.variants_max = VARIANTS_MAX;
+        }
+        let cast = if is_of_variants { VARIANTS_CAST } else { CAST };
+        Scene { store: Store::open(config).expect("a store"), words, cast }
+    }
+
+    fn open_words(dir: &Path) -> Area {
         let ledger_words = LEDGER + Ledger::<Area>::words_needed(CAST.keys);
         let spec = RegionSpec {
             bytes: 1 << 20,
@@ -40,14 +67,12 @@ impl Scene {
             areas: &[AreaSpec { kind: LEDGER_KIND, version: 1, bytes: ledger_words as u64 * 8 }],
         };
         let region = Region::open_or_create(&dir.join("ledger/region"), &spec);
-        let words = region.expect("a region").area(LEDGER_KIND).expect("its area");
-        let store = Store::open(config(dir.join("store/region"))).expect("a store");
-        Scene { store, words }
+        region.expect("a region").area(LEDGER_KIND).expect("its area")
     }
 
     pub(crate) fn actor(&self, number: u32, random: Rng) -> Actor<Area> {
         let worker = self.store.join().expect("a place");
-        Actor::new(worker, Ledger::new(self.words.clone(), LEDGER), CAST, number, random)
+        Actor::new(worker, Ledger::new(self.words.clone(), LEDGER), self.cast, number, random)
     }
 
     pub(crate) fn stop(&self, is_stopped: bool) {
@@ -88,12 +113,12 @@ impl Scene {
         check_key_index(&worker, case);
         let report = self.store.check(CheckDepth::Checksums, |_| ()).expect("its sizes");
         assert!(report.is_sound(), "{case}: {report}");
-        for key in 0..CAST.keys {
+        for key in 0..self.cast.keys {
             worker.purge(&key_bytes(key)).expect("a purge");
         }
         // A variant may stay in the index without its base, because of a death. No lookup finds
         // such a variant, and it is evicted later.
-        let is_found = |key: &[u8]| (0..CAST.keys).any(|number| key_bytes(number) == key);
+        let is_found = |key: &[u8]| (0..self.cast.keys).any(|number| key_bytes(number) == key);
         let left = worker.named().into_iter().find(|named| is_found(&named.key));
         assert_eq!(left, None, "{case}: a purged record is found");
         self.check_empty(&worker, case);
@@ -134,7 +159,8 @@ fn check_key_index(worker: &StoreWorker, case: &str) {
     assert_eq!((report.left_over, report.faults), (0, Vec::new()), "{case}");
 }
 
-fn config(path: PathBuf) -> StoreConfig {
+/// The settings of the smallest store.
+pub(crate) fn config() -> StoreConfig {
     let mut config = StoreConfig::with_budget(0);
     config.worker_count = WORKERS;
     config.record_bytes_expected = 2048;
@@ -143,6 +169,5 @@ fn config(path: PathBuf) -> StoreConfig {
         other => panic!("{other:?}"),
     };
     config.object_bytes_max = config.budget_bytes / 8;
-    config.path = Some(path);
     config
 }

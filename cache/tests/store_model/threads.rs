@@ -9,7 +9,7 @@ use forebay_sync::LineWords;
 
 use crate::operation_count;
 use crate::sequence::least_budget_bytes;
-use crate::store_common::actor::{Actor, Cast};
+use crate::store_common::actor::{Actor, Cast, Variants};
 use crate::store_common::ledger::Ledger;
 use forebay_testkit::Rng;
 
@@ -36,7 +36,7 @@ fn round(random: &mut Rng, actors: u32) {
     config.object_bytes_max = config.budget_bytes / 8;
     let body_bytes_max = [2000, 20_000, 100_000][random.below(3)];
     let keys = [4, 60, 3000][random.below(3)];
-    let cast = Cast { actors, keys, body_bytes_max };
+    let cast = Cast { actors, keys, body_bytes_max, variants: Variants::OfSomeKeys };
     let store = Store::open(config.clone()).expect("a store");
     let words = Arc::new(LineWords::new(Ledger::<LineWords>::words_needed(keys)));
     let (hits, stored, is_failed) = (AtomicU64::new(0), AtomicU64::new(0), AtomicBool::new(false));

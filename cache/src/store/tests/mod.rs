@@ -5,6 +5,7 @@ mod counts;
 mod damage;
 mod document;
 mod load;
+mod promises;
 mod reader;
 mod select;
 mod slow;
