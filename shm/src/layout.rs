@@ -151,8 +151,8 @@ impl Header {
             file_bytes: fields.size(offset::FILE_BYTES)?,
         };
         let header_bytes = fields.u32(offset::HEADER_BYTES)? as usize;
-        ensure((1..=LAYOUT_VERSION).contains(&found), "the layout version")?;
-        ensure(header_bytes == HEADER_BYTES, "the header's size")?;
+        ensure((1..=LAYOUT_VERSION).contains(&found), "the layout version is wrong")?;
+        ensure(header_bytes == HEADER_BYTES, "the header's size is wrong")?;
         header.check()?;
         if (header.file_bytes as u64) > file_bytes {
             let expected = header.file_bytes as u64;
@@ -164,19 +164,25 @@ impl Header {
     /// Checks that all sizes are within their limits, and that name table, slots and end of file
     /// follow each other.
     fn check(&self) -> Result<(), CounterErrorKind> {
-        ensure((1..=SLOTS_MAX).contains(&self.slot_count), "the slot count")?;
-        ensure((1..=COUNTERS_MAX).contains(&self.counter_count), "the counter count")?;
+        ensure((1..=SLOTS_MAX).contains(&self.slot_count), "the slot count is wrong")?;
+        ensure((1..=COUNTERS_MAX).contains(&self.counter_count), "the counter count is wrong")?;
         let stride = self.slot_stride_bytes;
         let stride_max = COUNTERS_MAX * size_of::<u64>();
-        ensure(stride.is_multiple_of(SLOT_ALIGN_BYTES) && stride <= stride_max, "the slot stride")?;
-        ensure(self.has_room_for(self.counter_count), "the slot stride")?;
-        ensure(self.names_bytes <= names_bytes_max(self.counter_count), "the name table's size")?;
-        ensure(self.names_offset == HEADER_BYTES, "the name table's offset")?;
+        ensure(
+            stride.is_multiple_of(SLOT_ALIGN_BYTES) && stride <= stride_max,
+            "the slot stride is wrong",
+        )?;
+        ensure(self.has_room_for(self.counter_count), "the slot stride is wrong")?;
+        ensure(
+            self.names_bytes <= names_bytes_max(self.counter_count),
+            "the name table's size is wrong",
+        )?;
+        ensure(self.names_offset == HEADER_BYTES, "the name table's offset is wrong")?;
         let names_end = self.names_offset + self.names_bytes;
         let slots_offset = names_end.next_multiple_of(SLOT_ALIGN_BYTES);
-        ensure(self.slots_offset == slots_offset, "the slots' offset")?;
+        ensure(self.slots_offset == slots_offset, "the slots' offset is wrong")?;
         let slots_end = slots_offset + self.slot_count * stride;
-        ensure(self.file_bytes == slots_end, "the file's size")
+        ensure(self.file_bytes == slots_end, "the file's size is wrong")
     }
 
     /// Whether this many words fit into a slot.
@@ -216,7 +222,7 @@ impl Bytes<'_> {
 
     fn size(&self, offset: usize) -> Result<usize, CounterErrorKind> {
         let value = self.u64(offset)?;
-        usize::try_from(value).map_err(|_| CounterErrorKind::Damaged { what: "a size" })
+        usize::try_from(value).map_err(|_| CounterErrorKind::Damaged { what: "a size is wrong" })
     }
 }
 
@@ -225,18 +231,27 @@ pub(crate) fn encode_names(defs: &[CounterDef]) -> Result<Vec<u8>, CounterError>
     let mut out = Vec::new();
     for (index, def) in defs.iter().enumerate() {
         if !name_is_valid(def.name) {
-            return Err(CounterError::definition(format!("{:?} is not a counter name", def.name)));
+            return Err(CounterError::definition(format!(
+                "{:?} is not a counter name: use at most {NAME_BYTES_MAX} lower-case \
+                 letters, digits and _, and begin with a letter",
+                def.name
+            )));
         }
         if !help_is_valid(def.help) {
-            return Err(CounterError::definition(format!("the help of {} is too long", def.name)));
+            return Err(CounterError::definition(format!(
+                "the help of {} has more than {HELP_BYTES_MAX} bytes, or control characters",
+                def.name
+            )));
         }
         if defs[..index].iter().any(|earlier| earlier.name == def.name) {
             return Err(CounterError::definition(format!("counter {} is defined twice", def.name)));
         }
         let bounds = def.kind.bounds();
         if matches!(def.kind, CounterKind::Histogram(_)) && !bounds_are_valid(bounds) {
-            let what =
-                format!("the bounds of {} do not grow, are too many, or are missing", def.name);
+            let what = format!(
+                "the bounds of {} must be 1 to {BOUNDS_MAX} numbers in ascending order",
+                def.name
+            );
             return Err(CounterError::definition(what));
         }
         out.extend_from_slice(&(def.name.len() as u16).to_le_bytes());
@@ -257,12 +272,12 @@ pub(crate) fn decode_names(
     let mut defs = Vec::with_capacity(header.counter_count.min(COUNTERS_MAX));
     let mut word_count = 0;
     for _ in 0..header.counter_count {
-        let damaged = CounterErrorKind::Damaged { what: "the name table" };
+        let damaged = CounterErrorKind::Damaged { what: "the name table is wrong" };
         let Some((def, behind)) = decode_name(rest) else {
             return Err(damaged);
         };
         word_count += def.kind.word_count();
-        ensure(header.has_room_for(word_count), "the slot stride")?;
+        ensure(header.has_room_for(word_count), "the slot stride is wrong")?;
         defs.push(def);
         rest = behind;
     }

@@ -283,18 +283,18 @@ fn files_that_are_something_else_say_what_they_are() {
     };
     assert!(matches!(write(0, b"GIF89a"), NotCounters));
     assert!(matches!(write(8, &[3, 0, 0, 0]), NewerLayout { found: 3, known: 2 }));
-    assert!(matches!(write(8, &[0, 0, 0, 0]), Damaged { what: "the layout version" }));
-    assert!(matches!(write(20, &[0xff; 4]), Damaged { what: "the slot count" }));
-    assert!(matches!(write(24, &[0; 4]), Damaged { what: "the counter count" }));
-    assert!(matches!(write(28, &[64, 0, 0, 0]), Damaged { what: "the slot stride" }));
+    assert!(matches!(write(8, &[0, 0, 0, 0]), Damaged { what: "the layout version is wrong" }));
+    assert!(matches!(write(20, &[0xff; 4]), Damaged { what: "the slot count is wrong" }));
+    assert!(matches!(write(24, &[0; 4]), Damaged { what: "the counter count is wrong" }));
+    assert!(matches!(write(28, &[64, 0, 0, 0]), Damaged { what: "the slot stride is wrong" }));
     assert!(matches!(write(64, &[0xff; 8]), Damaged { .. }));
-    assert!(matches!(write(72, &[0xff; 8]), Damaged { what: "the slots' offset" }));
-    assert!(matches!(write(80, &[0xff; 8]), Damaged { what: "the file's size" }));
-    assert!(matches!(write(HEADER_BYTES, &[0xff]), Damaged { what: "the name table" }));
-    assert!(matches!(write(HEADER_BYTES + 4, &[9]), Damaged { what: "the name table" }));
+    assert!(matches!(write(72, &[0xff; 8]), Damaged { what: "the slots' offset is wrong" }));
+    assert!(matches!(write(80, &[0xff; 8]), Damaged { what: "the file's size is wrong" }));
+    assert!(matches!(write(HEADER_BYTES, &[0xff]), Damaged { what: "the name table is wrong" }));
+    assert!(matches!(write(HEADER_BYTES + 4, &[9]), Damaged { what: "the name table is wrong" }));
     // A counter must have no bounds, and a histogram must have at least one.
-    assert!(matches!(write(HEADER_BYTES + 5, &[1]), Damaged { what: "the name table" }));
-    assert!(matches!(write(HEADER_BYTES + 4, &[2]), Damaged { what: "the name table" }));
+    assert!(matches!(write(HEADER_BYTES + 5, &[1]), Damaged { what: "the name table is wrong" }));
+    assert!(matches!(write(HEADER_BYTES + 4, &[2]), Damaged { what: "the name table is wrong" }));
 }
 
 #[test]
@@ -310,7 +310,10 @@ fn histograms_that_do_not_fit_into_a_slot_are_refused() {
     let header = layout::Header::plan(1, 3, layout_words(one), names_bytes);
     bytes[..HEADER_BYTES].copy_from_slice(&header.encode());
     fs::write(&path, bytes).unwrap();
-    assert!(matches!(open_error(&path), CounterErrorKind::Damaged { what: "the slot stride" }));
+    assert!(matches!(
+        open_error(&path),
+        CounterErrorKind::Damaged { what: "the slot stride is wrong" }
+    ));
 }
 
 fn layout_words(defs: &[CounterDef]) -> usize {

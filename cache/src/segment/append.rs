@@ -66,7 +66,7 @@ impl std::error::Error for AppendError {}
 /// Dropping the handle does not change the segment, which stays open until a sweep finds that its
 /// owner has ended.
 #[derive(Debug)]
-#[must_use = "a dropped segment stays open"]
+#[must_use = "a segment whose handle is dropped stays open"]
 pub(crate) struct OpenSegment<W> {
     segments: Segments<W>,
     segment: u32,

@@ -94,13 +94,15 @@ impl<R: RegionAccess> RegionView<R> {
     /// states.
     pub(crate) fn of(region: R) -> Result<RegionView<R>, StoreReadError> {
         let area = |kind| match region.area(kind) {
-            None => Err(StoreReadError::Damaged("an area is missing")),
+            None => Err(StoreReadError::Damaged("an area of the store is missing")),
             Some((_, found)) if found != STORE_VERSION => {
                 Err(StoreReadError::OtherVersion { found })
             }
             Some((words, _)) => Ok(words),
         };
-        let too_few = || StoreReadError::Damaged("an area is too small for the stated sizes");
+        let too_few = || {
+            StoreReadError::Damaged("an area of the store is smaller than its stated sizes need")
+        };
         let store = area(kind::STORE)?;
         if store.word_count() < word::COUNT {
             return Err(StoreReadError::Damaged("the area with the sizes is too small"));

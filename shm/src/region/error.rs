@@ -133,7 +133,10 @@ impl fmt::Display for RegionErrorKind {
                 if *old_is_kept { " beside the old region, which is still there" } else { "" }
             ),
             TooSmall { need, have } => {
-                write!(out, "{have} bytes are too few, at least {need} are needed")
+                write!(
+                    out,
+                    "a region of {have} bytes is too small; at least {need} bytes are needed"
+                )
             }
             Spec { what } => out.write_str(what),
             NotOurs { owner } => {

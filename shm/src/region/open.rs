@@ -303,7 +303,7 @@ fn replace(
 /// exists.
 pub(super) fn rows_of(map: &Arc<map::Words>, file: File, layout: &Layout) -> (Area, FileLocks) {
     #[expect(clippy::expect_used, reason = "a layout without participants is never made")]
-    let place = layout.area(PARTICIPANTS_KIND).expect("every layout has participants");
+    let place = layout.area(PARTICIPANTS_KIND).expect("every layout has an area of participants");
     (Area::new(map, place, layout.id()), FileLocks { file, rows_offset: place.offset })
 }
 
@@ -312,7 +312,7 @@ fn plan(path: Option<&Path>, spec: &RegionSpec) -> Result<Layout, RegionError> {
     plan.boot_id = process::boot_id();
     if plan.boot_id == [0; 16] {
         let source = io::Error::from(io::ErrorKind::NotFound);
-        return Err(RegionError::io(path, "tell this boot from another one", source));
+        return Err(RegionError::io(path, "read the id of this boot of the machine", source));
     }
     Ok(plan)
 }

@@ -180,8 +180,9 @@ impl<'a> RegionPath<'a> {
     }
 
     fn keep_damaged(&self) -> Result<PathBuf, RegionError> {
-        rustix::fs::renameat(&self.dir, self.name, &self.dir, self.suffixed(DAMAGED))
-            .map_err(|error| self.in_the_way(DAMAGED, "move the damaged file to", error))?;
+        rustix::fs::renameat(&self.dir, self.name, &self.dir, self.suffixed(DAMAGED)).map_err(
+            |error| self.in_the_way(DAMAGED, "move the damaged file to this name", error),
+        )?;
         crash_point!("region.moved");
         Ok(self.kept_path())
     }

@@ -189,7 +189,11 @@ fn plans_that_do_not_fit_are_refused() {
         ("our kind", RegionSpec { areas: &[area(1, 8)], ..SPEC }, "the region's own"),
         ("twice", RegionSpec { areas: &[area(16, 8), area(16, 8)], ..SPEC }, "two areas of kind"),
         ("half a word", RegionSpec { areas: &[area(16, 12)], ..SPEC }, "whole words"),
-        ("too small", RegionSpec { bytes: 4096, ..SPEC }, "4096 bytes are too few, at least 20480"),
+        (
+            "too small",
+            RegionSpec { bytes: 4096, ..SPEC },
+            "4096 bytes is too small; at least 20480",
+        ),
         ("huge", RegionSpec { areas: &[area(16, u64::MAX - 7)], ..SPEC }, "larger than any file"),
         ("huge file", RegionSpec { bytes: u64::MAX, ..SPEC }, "no region can have"),
     ];

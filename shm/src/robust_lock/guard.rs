@@ -13,7 +13,7 @@ use super::watched::Hold;
 /// The right to use the data that a [`RobustLock`] protects, until it is dropped.
 ///
 /// If a panic drops the guard, the lock is free, but the protected data needs repair.
-#[must_use = "the lock is free again as soon as this is dropped"]
+#[must_use = "the lock is free again as soon as the guard is dropped"]
 pub struct RobustGuard<'a, W: Words, F: Futex> {
     lock: &'a RobustLock<W, F>,
     must_repair: bool,

@@ -51,7 +51,9 @@ impl fmt::Display for LockError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(match self {
             LockError::AlreadyHeld => "this participant holds the lock already",
-            LockError::TimedOut => "another participant held the lock for the whole time",
+            LockError::TimedOut => {
+                "other participants held the lock for the whole time of the wait"
+            }
             LockError::OtherRegion => "the participant belongs to another region than the lock",
         })
     }
