@@ -83,7 +83,8 @@ fn run<const DETAILED: bool>(
     let mut buffer = head.as_bytes().to_vec();
     let mut table = EditTable::default();
     let mut fields = FieldEdit::new(&mut buffer, 0, &mut table, limits);
-    let client = FieldBlock::parse(b"Host: c.example\r\nA: 2\r\nCookie: k=2\r\n").expect("the client's head parses");
+    let client = FieldBlock::parse(b"Host: c.example\r\nA: 2\r\nCookie: k=2\r\n")
+        .expect("the client's head parses");
     let is_early = matches!(hook, Hook::ReadRequest | Hook::Remap);
     let url = |path, query| Url { host: b"a.example", port: Some(81), path, query };
     let (mut transaction, mut session) = (TransactionState::default(), RuleVariables::default());

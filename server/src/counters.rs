@@ -98,6 +98,8 @@ counters! {
         "Idle connections closed after `idle_ms_max`.";
     SlowClients, Counter, "slow_clients_total",
         "Connections closed because a body moved slower than `body_rate_min`.";
+    UploadsUnbuffered, Counter, "uploads_unbuffered_total",
+        "Request bodies that went to the origin unbuffered because the worker's buffers were full.";
     BodiesTooLarge, Counter, "bodies_too_large_total",
         "Request bodies over the limit (413).";
     EarlyFlushes, Counter, "early_flushes_total",
@@ -185,7 +187,7 @@ counters! {
     OriginBusy, Counter, "origin_busy_total",
         "Requests that found every permitted connection to the origin in use (503).";
     GaveWay, Counter, "gave_way_total",
-        "Stalled clients cut off because another request waited for their origin connection.";
+        "Slow clients cut off because another request waited for their origin connection.";
     OriginUnasked, Counter, "origin_unasked_total",
         "Origin connections closed because the origin sent bytes while no request was open.";
     RuledAnswers, Counter, "ruled_answers_total",

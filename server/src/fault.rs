@@ -57,7 +57,7 @@ pub(crate) enum Fault {
     OnlyIfCached,
     /// The cache reclaimed the stored response while it was being sent.
     HitCut,
-    /// The client stalled while another request waited for an origin connection.
+    /// The client was slow while another request waited for an origin connection.
     GaveWay,
     /// Header rules made an invalid message.
     Rules,
@@ -125,10 +125,10 @@ impl Fault {
             | Fault::PurgeNoTags => 400,
             Fault::PurgeForbidden => 403,
             Fault::RequestBodyTooLarge => 413,
-            Fault::HeadTimeout | Fault::TooSlow => 408,
+            Fault::HeadTimeout | Fault::TooSlow | Fault::GaveWay => 408,
             Fault::NoSite => 421,
             Fault::Loop => 508,
-            Fault::HitCut | Fault::GaveWay | Fault::Rules | Fault::Internal => 500,
+            Fault::HitCut | Fault::Rules | Fault::Internal => 500,
             Fault::OriginBusy | Fault::PurgeBusy | Fault::PurgeElsewhere => 503,
             Fault::FetchesFailed(status) => status,
             Fault::OnlyIfCached
@@ -165,7 +165,7 @@ impl Fault {
             Fault::OnlyIfCached => "no usable response is stored, and only-if-cached was requested",
             Fault::HitCut => "the cache reclaimed this response while it was being sent",
             Fault::GaveWay => {
-                "the client stalled while other requests waited for an origin connection"
+                "the client was slow while other requests waited for an origin connection"
             }
             Fault::Rules => "the header rules of this server made an invalid message",
             Fault::Internal => "an internal error of this server ended the request",
@@ -192,6 +192,7 @@ impl Fault {
             | Fault::PurgeTags
             | Fault::PurgeNoTags
             | Fault::OnlyIfCached => false,
+            Fault::GaveWay => true,
             fault => fault.side() == Side::Client,
         }
     }

@@ -229,9 +229,21 @@ pub(crate) const WINDOW_ASK_MS: u64 = 500;
 pub(crate) const STORE_TRIES_MAX: u32 = 20;
 pub(crate) const STORE_TRY_MS: u64 = 10;
 
-/// How long a client of a pass-through may stall while another request waits for its connection
-/// permit; longer than the retransmission of a lost acknowledgement.
+/// A client that moves fewer than [`STALL_BYTES`] in this time is slow: its exchange with the origin
+/// is broken off if another request waits for the permit. Longer than the retransmission of a lost
+/// acknowledgement.
 pub(crate) const STALL_MS: u64 = 1_000;
+
+/// A pause in a body of unknown length after which the exchange with the origin begins, although the
+/// buffer for the first part of the body is not full: the client may wait for a response.
+pub(crate) const UPLOAD_PAUSE_MS: u64 = 500;
+
+/// Bytes of the first parts of bodies that one worker buffers. Bodies that find no room go to the
+/// origin unbuffered.
+pub(crate) const UPLOAD_ROOM_BYTES: usize = 16 << 20;
+
+/// 128 kbit/s: slower than a weak mobile connection.
+pub(crate) const STALL_BYTES: u64 = 16 << 10;
 
 /// Interval at which a request that waits for a permit asks a stalled exchange to give way: several
 /// times before the request gives up.

@@ -28,7 +28,7 @@ use crate::counters::{Counter, Histogram};
 use crate::events::{Event, EventBudget};
 use crate::fault::{Fault, Side};
 use crate::fetch::{Hosts, Origins};
-use crate::limits::{DRAIN_IDLE_MS, RESOLUTIONS_MAX};
+use crate::limits::{DRAIN_IDLE_MS, RESOLUTIONS_MAX, UPLOAD_ROOM_BYTES};
 use crate::log::LogSender;
 use crate::purger::Purger;
 use crate::transport::Connector;
@@ -51,6 +51,8 @@ pub(crate) struct Worker {
     pub(crate) hosts: Arc<Hosts>,
     /// One permit for each name that is being resolved.
     pub(crate) resolutions: Arc<Semaphore>,
+    /// One permit for each byte of request bodies that may be buffered.
+    pub(crate) upload_room: Arc<Semaphore>,
     counters: CounterSlot,
     /// The remainder of each histogram's sum, in thousandths of its unit.
     histogram_rests: [Cell<u64>; Histogram::COUNT],
@@ -103,6 +105,7 @@ impl Worker {
             connector: parts.connector,
             hosts: parts.hosts,
             resolutions: Arc::new(Semaphore::new(RESOLUTIONS_MAX)),
+            upload_room: Arc::new(Semaphore::new(UPLOAD_ROOM_BYTES)),
             counters: parts.counters,
             histogram_rests: Default::default(),
             events: EventBudget::default(),

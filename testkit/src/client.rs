@@ -1,7 +1,7 @@
 //! A client over a raw socket: it sends exactly the given bytes and parses responses strictly.
 
 use std::io::{ErrorKind, Read, Write};
-use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::net::{IpAddr, Shutdown, SocketAddr, TcpStream};
 use std::time::Duration;
 
 use socket2::{Domain, SockRef, Socket, Type};
@@ -51,6 +51,15 @@ impl Client {
     pub fn connect(server: SocketAddr) -> Client {
         let stream = TcpStream::connect_timeout(&server, PATIENCE).expect("the server listens");
         Client::over(stream, server)
+    }
+
+    /// Connects from one of this machine's addresses; on Linux any address of 127.0.0.0/8 is one.
+    pub fn connect_from(address: IpAddr, server: SocketAddr) -> Client {
+        let domain = Domain::for_address(server);
+        let socket = Socket::new(domain, Type::STREAM, None).expect("a socket");
+        socket.bind(&SocketAddr::new(address, 0).into()).expect("an address of this machine");
+        socket.connect_timeout(&server.into(), PATIENCE).expect("the server listens");
+        Client::over(socket.into(), server)
     }
 
     /// Connects with small kernel buffers: the kernels of both sides together hold about 30 KiB

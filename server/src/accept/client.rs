@@ -12,6 +12,7 @@ use std::task::{Context, Poll};
 
 use forebay_rules::run::RuleVariables;
 
+use crate::accept::ClientNetwork;
 use crate::accept::registry::{RegisteredConnection, Ticket};
 use crate::buffers::Input;
 use crate::clock;
@@ -30,6 +31,8 @@ pub(crate) struct Client {
     registered: RegisteredConnection,
     /// Bytes that the client has taken so far.
     sent_bytes: Cell<u64>,
+    /// Bytes that the client has sent so far.
+    received_bytes: Cell<u64>,
     /// How far the client is behind in taking responses.
     sending: RefCell<Pace>,
     /// Variables that rules keep from request to request.
@@ -38,6 +41,8 @@ pub(crate) struct Client {
     /// it.
     local: Cell<Option<SocketAddr>>,
     request_count: Cell<u64>,
+    /// Whether the client was told to continue with the body of the present request.
+    is_continued: Cell<bool>,
     /// The code point that the connection's packets are marked with.
     dscp: Cell<Option<u8>>,
 }
@@ -70,10 +75,12 @@ impl Client {
             worker,
             registered,
             sent_bytes: Cell::new(0),
+            received_bytes: Cell::new(0),
             sending: RefCell::default(),
             session: Cell::default(),
             local: Cell::default(),
             request_count: Cell::default(),
+            is_continued: Cell::default(),
             dscp: Cell::default(),
         }
     }
@@ -88,9 +95,25 @@ impl Client {
         self.registered.tag()
     }
 
+    /// The network of the client.
+    pub(crate) fn network(&self) -> ClientNetwork {
+        self.registered.network()
+    }
+
     /// Counts one more request of the connection.
     pub(crate) fn begin_request(&self) {
         self.request_count.update(|count| count + 1);
+        self.is_continued.set(false);
+    }
+
+    /// Notes that the client was told to continue with the body of the present request (100).
+    pub(crate) fn note_continued(&self) {
+        self.is_continued.set(true);
+    }
+
+    /// Whether the client was told to continue with the body of the present request.
+    pub(crate) fn is_continued(&self) -> bool {
+        self.is_continued.get()
     }
 
     /// Marks the packets of the connection with a code point (RFC 2474), unless they are marked so
@@ -125,6 +148,11 @@ impl Client {
         self.sent_bytes.get()
     }
 
+    /// Bytes that the client has sent so far.
+    pub(crate) fn received_bytes(&self) -> u64 {
+        self.received_bytes.get()
+    }
+
     /// The least rate that the present settings demand.
     pub(crate) fn least_rate(&self) -> LeastRate {
         let config = self.worker.config();
@@ -148,6 +176,7 @@ impl Client {
     ) -> Poll<Result<usize, Fault>> {
         match self.transport.poll_read(cx, space) {
             Poll::Ready(Ok(count)) => {
+                self.received_bytes.update(|received| received + count as u64);
                 self.worker.count_many(Counter::BytesIn, count as u64);
                 Poll::Ready(Ok(count))
             }
@@ -290,7 +319,7 @@ pub(crate) struct Pace {
 
 impl Pace {
     /// Ends a wait and adds its duration to the bucket.
-    fn stop_waiting(&mut self) {
+    pub(crate) fn stop_waiting(&mut self) {
         if let Some(since_ms) = self.waits_since_ms.take() {
             self.behind_ms += clock::monotonic_ms().saturating_sub(since_ms);
         }
@@ -331,7 +360,8 @@ mod tests {
         let runtime = runtime.enable_time().start_paused(true).build().expect("an event loop");
         runtime.block_on(async {
             let _clocks = VirtualClocks::start(1_800_000_000);
-            let registered = Rc::new(Registry::default()).enter([127, 0, 0, 1].into());
+            let home = ClientNetwork::of([127, 0, 0, 1].into(), 64);
+            let registered = Rc::new(Registry::default()).enter(home);
             let (ticket, rate) = (registered.ticket(), LeastRate { grace_ms: 1000, rate_min: 100 });
             let mut pace = Pace::default();
             let wait = |pace: &mut Pace| pace.wait::<()>(ticket, rate).is_pending();

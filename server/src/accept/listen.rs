@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use super::Client;
+use super::{Client, ClientNetwork};
 use crate::counters::Counter;
 use crate::events::Event;
 use crate::limits::ACCEPT_RETRY_MS;
@@ -101,15 +101,16 @@ fn admit(worker: &Rc<Worker>, transport: Box<dyn Transport>) -> Option<AdmittedC
     let config = worker.config();
     let settings = &config.server;
     let registry = &worker.registry;
+    let network = ClientNetwork::of(peer.ip(), settings.ipv6_network_bits);
     let full = registry.count() >= settings.connections_per_worker_max as usize
-        || registry.count_of(peer.ip()) >= settings.connections_per_address_max;
+        || registry.count_of(network) >= settings.connections_per_address_max;
     if full {
         worker.count(Counter::ConnectionsRefused);
         worker.event(Event::ConnectionRefused, &peer.ip());
         return None;
     }
     worker.count(Counter::ConnectionsAccepted);
-    let registered = registry.enter(peer.ip());
+    let registered = registry.enter(network);
     worker.gauge(Counter::ConnectionsOpen, registry.count() as u64);
     Some(AdmittedConnection { transport, registered })
 }

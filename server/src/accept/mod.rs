@@ -2,8 +2,10 @@
 
 mod client;
 mod listen;
+mod network;
 mod registry;
 
 pub(crate) use client::{Client, Pace};
 pub(crate) use listen::{AdmittedConnection, accept_connections};
+pub(crate) use network::ClientNetwork;
 pub(crate) use registry::Registry;

@@ -6,12 +6,12 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
-use std::net::IpAddr;
 use std::rc::Rc;
 use std::task::Waker;
 
 use slab::Slab;
 
+use super::network::ClientNetwork;
 use crate::clock;
 use crate::limits::SWEEP_SLICES;
 
@@ -73,7 +73,7 @@ impl Ticket {
 #[derive(Debug, Default)]
 pub(crate) struct Registry {
     tickets: RefCell<Slab<Rc<Ticket>>>,
-    per_address: RefCell<HashMap<IpAddr, u32>>,
+    per_network: RefCell<HashMap<ClientNetwork, u32>>,
     sweep_from: Cell<usize>,
     entered_count: Cell<u64>,
 }
@@ -83,7 +83,7 @@ pub(crate) struct RegisteredConnection {
     registry: Rc<Registry>,
     ticket: Rc<Ticket>,
     slot: usize,
-    address: IpAddr,
+    network: ClientNetwork,
 }
 
 impl Registry {
@@ -92,13 +92,13 @@ impl Registry {
         self.tickets.borrow().len()
     }
 
-    /// Number of connections from one address.
-    pub(crate) fn count_of(&self, address: IpAddr) -> u32 {
-        self.per_address.borrow().get(&address).copied().unwrap_or(0)
+    /// Number of connections from one network.
+    pub(crate) fn count_of(&self, network: ClientNetwork) -> u32 {
+        self.per_network.borrow().get(&network).copied().unwrap_or(0)
     }
 
-    /// Registers a connection from `address`.
-    pub(crate) fn enter(self: &Rc<Self>, address: IpAddr) -> RegisteredConnection {
+    /// Registers a connection from `network`.
+    pub(crate) fn enter(self: &Rc<Self>, network: ClientNetwork) -> RegisteredConnection {
         let entered_count = self.entered_count.get().wrapping_add(1);
         self.entered_count.set(entered_count);
         let mut tickets = self.tickets.borrow_mut();
@@ -110,8 +110,8 @@ impl Registry {
             waker: RefCell::new(None),
         });
         let slot = tickets.insert(Rc::clone(&ticket));
-        *self.per_address.borrow_mut().entry(address).or_insert(0) += 1;
-        RegisteredConnection { registry: Rc::clone(self), ticket, slot, address }
+        *self.per_network.borrow_mut().entry(network).or_insert(0) += 1;
+        RegisteredConnection { registry: Rc::clone(self), ticket, slot, network }
     }
 
     /// Wakes the overdue connections of the next slice of the table.
@@ -160,6 +160,11 @@ impl RegisteredConnection {
         self.ticket.tag
     }
 
+    /// The network of the client.
+    pub(crate) fn network(&self) -> ClientNetwork {
+        self.network
+    }
+
     /// The ticket, with the waker of the task that polls this connection.
     pub(crate) fn ticket(&self) -> &Ticket {
         &self.ticket
@@ -174,11 +179,11 @@ impl RegisteredConnection {
 impl Drop for RegisteredConnection {
     fn drop(&mut self) {
         self.registry.tickets.borrow_mut().remove(self.slot);
-        let mut per_address = self.registry.per_address.borrow_mut();
-        if let Some(count) = per_address.get_mut(&self.address) {
+        let mut per_network = self.registry.per_network.borrow_mut();
+        if let Some(count) = per_network.get_mut(&self.network) {
             *count -= 1;
             if *count == 0 {
-                per_address.remove(&self.address);
+                per_network.remove(&self.network);
             }
         }
     }
@@ -200,24 +205,26 @@ mod tests {
         }
     }
 
-    const HOME: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+    fn home() -> ClientNetwork {
+        ClientNetwork::of(Ipv4Addr::LOCALHOST.into(), 64)
+    }
 
     #[test]
     fn a_dropped_connection_leaves_no_entry() {
         let registry = Rc::new(Registry::default());
-        let (one, two) = (registry.enter(HOME), registry.enter(HOME));
-        assert_eq!((registry.count(), registry.count_of(HOME)), (2, 2));
+        let (one, two) = (registry.enter(home()), registry.enter(home()));
+        assert_eq!((registry.count(), registry.count_of(home())), (2, 2));
         drop(one);
-        assert_eq!((registry.count(), registry.count_of(HOME)), (1, 1));
+        assert_eq!((registry.count(), registry.count_of(home())), (1, 1));
         drop(two);
-        assert_eq!((registry.count(), registry.count_of(HOME)), (0, 0));
-        assert!(registry.per_address.borrow().is_empty());
+        assert_eq!((registry.count(), registry.count_of(home())), (0, 0));
+        assert!(registry.per_network.borrow().is_empty());
     }
 
     #[test]
     fn a_connection_is_cut_by_its_tag_while_it_is_there() {
         let registry = Rc::new(Registry::default());
-        let (one, two) = (registry.enter(HOME), registry.enter(HOME));
+        let (one, two) = (registry.enter(home()), registry.enter(home()));
         let count = Arc::new(Count(AtomicUsize::new(0)));
         two.set_waker(Arc::clone(&count).into());
         registry.cut(two.tag());
@@ -225,7 +232,7 @@ mod tests {
         assert_eq!(count.0.load(Ordering::Relaxed), 1, "it is woken");
         let tag = two.tag();
         drop(two);
-        let next = registry.enter(HOME);
+        let next = registry.enter(home());
         registry.cut(tag);
         assert!(!next.ticket().is_cut(), "the next connection in the slot has another tag");
     }
@@ -238,7 +245,7 @@ mod tests {
             .iter()
             .enumerate()
             .map(|(index, count)| {
-                let registered = registry.enter(HOME);
+                let registered = registry.enter(home());
                 registered.set_waker(Arc::clone(count).into());
                 match index % 3 {
                     0 => registered.ticket().arm(0),

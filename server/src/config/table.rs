@@ -210,12 +210,20 @@ settings! {
         reason: "Bounds memory and descriptors; the process's limit of open files must allow it.",
     }
     connections_per_address_max: u32 = "4096" {
-        doc: "Most client connections from one address to one worker; new ones beyond it are \
-            closed.",
+        doc: "Most client connections from one address, or one IPv6 network, to one worker; new \
+            ones beyond it are closed.",
         kind: SettingKind::Count { min: 1, max: 1_000_000, unit: "connections" },
         reloads: true,
         reason: "One address cannot take all connections, yet there are enough for a company \
             behind one address.",
+    }
+    ipv6_network_bits: u8 = "64" {
+        doc: "Length of the prefix of IPv6 addresses that count as one client wherever clients \
+            share a limit.",
+        kind: SettingKind::Count { min: 32, max: 128, unit: "bits" },
+        reloads: true,
+        reason: "A host with IPv6 usually has a prefix of 64 bits, and so as many addresses as it \
+            likes.",
     }
     requests_per_connection_max: u32 = "1000000" {
         doc: "Requests after which a connection is closed.",
@@ -281,6 +289,15 @@ settings! {
         kind: SettingKind::Count { min: 1, max: 65_536, unit: "connections" },
         reloads: true,
         reason: "More requests at once do not help an origin that is slow already.",
+    }
+    upload_buffer_bytes: u32 = "64KiB" {
+        doc: "How much of a request's body is read before the request takes one of \
+            `origin_connections_max`. A body of unknown length is forwarded earlier if the client \
+            pauses; with `Expect: 100-continue` nothing is read before.",
+        kind: SettingKind::Bytes { min: 0, max: MIB },
+        reloads: true,
+        reason: "Most forms fit, so that a slow client does not hold a connection to the origin. A \
+            worker buffers 16 MiB at most; further bodies are forwarded as they arrive.",
     }
     origin_pool_idle_count_max: u32 = "64" {
         doc: "Most idle connections that one worker keeps to one origin.",

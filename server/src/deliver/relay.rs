@@ -119,6 +119,9 @@ impl Relay<'_> {
         }
         for head in interim {
             let text = self.queue.text();
+            if head.status == 100 {
+                self.client.note_continued();
+            }
             write::status_line(text, head.status);
             text.extend_from_slice(head.block.bytes());
             text.extend_from_slice(b"\r\n");

@@ -10,13 +10,13 @@ use forebay_http::policy::exchange::ResponseTiming;
 use forebay_http::response::ResponseHead;
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
-use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::timeout;
 
 use super::connect::Connection;
 use super::origins::OriginPool;
-use super::preempt::Preempted;
-use crate::accept::Client;
+use super::permits::ExchangePermit;
+use super::preempt::{Preempted, SlowWatch};
+use crate::accept::{Client, ClientNetwork};
 use crate::counters::Counter;
 use crate::fault::Fault;
 use crate::worker::Worker;
@@ -69,26 +69,27 @@ pub(crate) struct OriginBody {
 pub(super) struct ConnectionPermit {
     pub(super) connection: Connection,
     pub(super) pool: Rc<OriginPool>,
-    pub(super) semaphore: OwnedSemaphorePermit,
+    pub(super) exchange: ExchangePermit,
     /// Whether the connection may take another request afterwards.
     pub(super) is_reusable: bool,
 }
 
-/// The pool whose permit a body holds, if it holds one.
-pub(crate) struct PermittedBy(Option<Rc<OriginPool>>);
+/// The pool whose permit a body holds, if it holds one, and the network that the permit is for.
+pub(crate) struct PermittedBy(Option<(Rc<OriginPool>, ClientNetwork)>);
 
 impl PermittedBy {
-    /// Runs `work`, which waits for a client. `moved` grows when the client takes bytes.
+    /// Runs `work`, which waits for a client. `moved` returns the number of bytes that the client
+    /// has taken.
     ///
     /// # Errors
-    /// The client took no bytes for some time, and another request waited for the permit.
+    /// The client took few bytes for some time, and another request waited for the permit.
     pub(crate) async fn holding<T>(
         &self,
         work: impl Future<Output = T>,
         moved: impl Fn() -> u64,
     ) -> Result<T, Preempted> {
         match &self.0 {
-            Some(pool) => pool.holding(work, moved).await,
+            Some((pool, network)) => pool.holding(&mut SlowWatch::new(*network), work, moved).await,
             None => Ok(work.await),
         }
     }
@@ -110,7 +111,8 @@ impl PermittedBy {
 impl OriginBody {
     /// The pool whose permit the body holds; none at its end.
     pub(crate) fn permitted_by(&self) -> PermittedBy {
-        PermittedBy(self.permit.as_ref().map(|permit| Rc::clone(&permit.pool)))
+        let permit = self.permit.as_ref();
+        PermittedBy(permit.map(|permit| (Rc::clone(&permit.pool), permit.exchange.network())))
     }
 
     /// Returns the next piece.
@@ -160,7 +162,7 @@ impl OriginBody {
             if permit.is_reusable {
                 permit.pool.give(permit.connection);
             }
-            drop(permit.semaphore);
+            drop(permit.exchange);
         }
         Ok(OriginPart::End(trailers))
     }

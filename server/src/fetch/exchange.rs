@@ -10,14 +10,15 @@ use forebay_rules::ast::Hook;
 use http::{HeaderMap, Method, Request, Response};
 use hyper::body::Incoming;
 use hyper::client::conn::TrySendError;
-use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::timeout;
 
 use super::answer::{ConnectionPermit, OriginAnswer, OriginBody};
 use super::connect::{Connection, connect};
 use super::origins::OriginPool;
 use super::outbound::{Outbound, OutboundMessage, Purpose};
+use super::permits::ExchangePermit;
 use super::upload::{OutboundBody, UploadProgress};
+use crate::accept::ClientNetwork;
 use crate::clock;
 use crate::config::{OriginAddress, ServerSettings};
 use crate::counters::{Counter, Histogram};
@@ -31,12 +32,16 @@ use crate::worker::Worker;
 pub(super) struct Exchange<'a> {
     outbound: Outbound<'a>,
     origin: &'a OriginAddress,
+    /// The network of the client whose request it is.
+    network: ClientNetwork,
     interim: &'a InterimQueue,
 }
 
 impl<'a> Exchange<'a> {
-    /// An exchange for a request that was routed. Its interim responses (1xx) go to `interim`.
+    /// An exchange for a request of a client of `network`, which was routed. Its interim responses
+    /// (1xx) go to `interim`.
     pub(super) fn new(
+        network: ClientNetwork,
         hook: HookContext<'a>,
         message: OutboundMessage<'a>,
         purpose: Purpose<'a>,
@@ -44,7 +49,7 @@ impl<'a> Exchange<'a> {
     ) -> Exchange<'a> {
         let route = hook.route.expect("only a routed request goes to an origin");
         let outbound = Outbound { message, purpose, hook };
-        Exchange { outbound, origin: &route.site.origin, interim }
+        Exchange { outbound, origin: &route.site.origin, network, interim }
     }
 
     fn worker(&self) -> &'a Rc<Worker> {
@@ -110,6 +115,9 @@ impl Exchange<'_> {
         let permit = self.permit(&pool).await?;
         let (upload, progress) = upload.map_or((OutboundBody::None, None), |(u, p)| (u, Some(p)));
         let progress = progress.as_ref();
+        if let Some(progress) = progress {
+            progress.begin();
+        }
         let answered = match pool.take() {
             None => self.send(self.connect().await?, upload, progress).await,
             Some(pooled) => {
@@ -136,10 +144,9 @@ impl Exchange<'_> {
         self.send(fresh, upload, progress).await
     }
 
-    async fn permit(&self, pool: &OriginPool) -> Result<OwnedSemaphorePermit, Fault> {
+    async fn permit(&self, pool: &OriginPool) -> Result<ExchangePermit, Fault> {
         let limit = Duration::from_millis(u64::from(self.settings().origin_connect_ms_max));
-        let permit = timeout(limit, pool.permit()).await;
-        permit.ok().flatten().ok_or(Fault::OriginBusy)
+        timeout(limit, pool.permit(self.network)).await.map_err(|_| Fault::OriginBusy)
     }
 
     async fn connect(&self) -> Result<Connection, Fault> {
@@ -197,7 +204,7 @@ impl Exchange<'_> {
         &self,
         answered: HeadReceived,
         pool: Rc<OriginPool>,
-        permit: OwnedSemaphorePermit,
+        permit: ExchangePermit,
     ) -> Result<OriginAnswer, Fault> {
         let HeadReceived { response, connection, request_time } = answered;
         let mut head = checked_head(&response, self.outbound.message.line.method())?;
@@ -224,7 +231,7 @@ impl Exchange<'_> {
                 permit: Some(ConnectionPermit {
                     connection,
                     pool,
-                    semaphore: permit,
+                    exchange: permit,
                     is_reusable: self.outbound.message.is_safe_to_follow(),
                 }),
                 idle_ms_max: u64::from(self.settings().origin_idle_ms_max),

@@ -13,6 +13,7 @@ use super::exchange::{Exchange, exchange};
 use super::fill::fill_record;
 use super::outbound::Purpose;
 use super::owned_request::OwnedRequest;
+use crate::accept::ClientNetwork;
 use crate::clock;
 use crate::config::{Config, RouteNumber};
 use crate::counters::Counter;
@@ -28,6 +29,8 @@ use crate::worker::Worker;
 pub(super) struct FetchTask {
     pub(super) worker: Rc<Worker>,
     pub(super) config: Rc<Config>,
+    /// The network of the client that started the fetch.
+    pub(super) network: ClientNetwork,
     pub(super) route_number: RouteNumber,
     pub(super) request: OwnedRequest,
     pub(super) rule_state: RuleState,
@@ -124,8 +127,13 @@ impl FetchTask {
     }
 
     async fn ask(&self, purpose: Purpose<'_>) -> Result<OriginAnswer, Fault> {
-        let request =
-            Exchange::new(self.hook_context(), self.request.message(), purpose, &self.interim);
+        let request = Exchange::new(
+            self.network,
+            self.hook_context(),
+            self.request.message(),
+            purpose,
+            &self.interim,
+        );
         exchange(&request, None).await
     }
 

@@ -16,6 +16,7 @@ mod origins;
 mod outbound;
 mod owned_request;
 mod pass_through;
+mod permits;
 mod preempt;
 mod resolve;
 mod resume;

@@ -3,12 +3,11 @@
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
-use std::sync::Arc;
-
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::connect::Connection;
-use super::preempt::{Preempted, StalledExchanges};
+use super::permits::{ExchangePermit, Permits};
+use super::preempt::{Preempted, SlowWatch, StalledExchanges};
+use crate::accept::ClientNetwork;
 use crate::clock;
 use crate::config::{OriginAddress, ServerSettings};
 use crate::counters::Counter;
@@ -26,7 +25,7 @@ pub(crate) struct OriginPool {
     pub(super) authority: Rc<str>,
     idle: RefCell<Vec<IdleConnection>>,
     /// One permit for each exchange in progress.
-    permits: Arc<Semaphore>,
+    permits: Rc<Permits>,
     stalled: StalledExchanges,
     exchanges_max: u32,
     idle_count_max: usize,
@@ -75,8 +74,8 @@ impl Origins {
     #[cfg(test)]
     pub(crate) fn exchange_count(&self) -> usize {
         let pools = self.pools.borrow();
-        let free = |pool: &OriginPool| pool.permits.available_permits();
-        pools.values().map(|pool| pool.exchanges_max as usize - free(pool)).sum()
+        let held = |pool: &OriginPool| pool.exchanges_max - pool.permits.free();
+        pools.values().map(|pool| held(pool) as usize).sum()
     }
 
     /// Number of open connections.
@@ -106,7 +105,7 @@ impl OriginPool {
         OriginPool {
             authority: authority.into(),
             idle: RefCell::default(),
-            permits: Arc::new(Semaphore::new(settings.origin_connections_max as usize)),
+            permits: Permits::new(settings.origin_connections_max),
             stalled: StalledExchanges::default(),
             exchanges_max: settings.origin_connections_max,
             idle_count_max: settings.origin_pool_idle_count_max as usize,
@@ -120,20 +119,21 @@ impl OriginPool {
             && self.idle_ms_max == u64::from(settings.origin_pool_idle_ms_max)
     }
 
-    /// Takes a permit for one exchange; waits while all of them are taken.
-    pub(crate) async fn permit(&self) -> Option<OwnedSemaphorePermit> {
-        let permit = Arc::clone(&self.permits).acquire_owned();
-        self.stalled.preempt_while(permit).await.ok()
+    /// Takes a permit for an exchange of a client of `network`; waits while all of them are taken.
+    pub(super) async fn permit(&self, network: ClientNetwork) -> ExchangePermit {
+        let held_by = |network| self.permits.held_by(network);
+        self.stalled.preempt_while(self.permits.acquire(network), network, held_by).await
     }
 
     /// Runs `work`, which waits for a client while it holds a permit: see
     /// [`StalledExchanges::wait`].
     pub(super) async fn holding<T>(
         &self,
+        watch: &mut SlowWatch,
         work: impl Future<Output = T>,
         moved: impl Fn() -> u64,
     ) -> Result<T, Preempted> {
-        self.stalled.wait(work, moved).await
+        self.stalled.wait(watch, work, moved).await
     }
 
     /// Takes the idle connection that was used last, if one can take a request.

@@ -5,7 +5,7 @@ use forebay_http::framing::BodyFraming;
 
 use super::exchange::{Exchange, exchange};
 use super::outbound::{OutboundLine, OutboundMessage, Purpose};
-use super::upload::BodyUpload;
+use super::upload::{BodyUpload, FirstPart};
 use crate::fault::Fault;
 use crate::response::{Response, StreamedResponse};
 use crate::store::{StoreContext, UnsafeTarget, note_storable};
@@ -22,14 +22,15 @@ pub(super) async fn pass_through<'t>(
 ) -> Result<Response<'t>, Fault> {
     let line = OutboundLine::new(&transaction.request)?;
     let target = UnsafeTarget::of(&transaction.request);
-    let body = transaction.take_body()?;
+    let mut body = transaction.take_body()?;
     let message = OutboundMessage {
         line: &line,
         fields: transaction.request.head.fields(),
         has_body: transaction.request.has_body(),
     };
     let hook = transaction.hook_context();
-    let request = Exchange::new(hook, message, Purpose::PassThrough, transaction.interim());
+    let (client, interim) = (transaction.client, transaction.interim());
+    let request = Exchange::new(client.network(), hook, message, Purpose::PassThrough, interim);
     let mut upload = None;
     let mut answer = match body.is_whole() {
         true => exchange(&request, None).await?,
@@ -38,7 +39,13 @@ pub(super) async fn pass_through<'t>(
                 BodyFraming::Length(length) => Some(length),
                 _ => None,
             };
-            let (body, outbound) = BodyUpload::begin(transaction.client, body, length);
+            let settings = &transaction.config.server;
+            let pool = client.worker.origins.pool(&transaction.route().site.origin, settings);
+            let first = {
+                let bytes_max = settings.upload_buffer_bytes;
+                FirstPart::read(client, &mut body, length, bytes_max).await?
+            };
+            let (body, outbound) = BodyUpload::begin(client, pool, first, body, length);
             let body = upload.insert(body);
             let outbound = Some((outbound, body.progress()));
             body.until_answer(exchange(&request, outbound)).await?

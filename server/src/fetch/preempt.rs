@@ -1,40 +1,70 @@
-//! A request that waits for a permit preempts an exchange whose client has stalled.
+//! A request that waits for a permit preempts an exchange whose client is slow.
 //!
-//! A response that is not stored arrives at its client's pace, and holds a permit of its origin all
-//! the time. Clients that do not read would hold all permits, and every miss would be answered with
-//! 503. So a request that has waited for a permit for some time asks the exchange that has stalled
-//! for longest to break off.
+//! A response that is not stored arrives at its client's pace, and a request's body leaves at its
+//! client's pace; both hold a permit of their origin all the time. Slow clients would hold all
+//! permits, and every miss would be answered with 503. So a request that has waited for a permit for
+//! some time asks an exchange with a slow client to break off: one of the network that holds the
+//! most permits, and among these the one that has been slow for longest.
 
 use std::cell::RefCell;
-use std::collections::VecDeque;
 use std::future::Future;
 use std::pin::pin;
 use std::time::Duration;
 
 use tokio::sync::oneshot;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
-use crate::limits::{PREEMPT_ASK_MS, STALL_MS};
+use crate::accept::ClientNetwork;
+use crate::limits::{PREEMPT_ASK_MS, STALL_BYTES, STALL_MS};
 use crate::poll_once::poll_once;
 
 /// The exchange was asked to break off: another request waits for its permit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Preempted;
 
-/// The exchanges with one origin whose clients have stalled, the longest stall first.
+/// The exchanges with one origin whose clients are slow, the one that has been slow for longest
+/// first.
 #[derive(Debug, Default)]
 pub(super) struct StalledExchanges {
-    /// An exchange whose client has resumed reading stays in the queue for a while.
-    exchanges: RefCell<VecDeque<oneshot::Sender<()>>>,
+    exchanges: RefCell<Vec<StalledExchange>>,
+}
+
+#[derive(Debug)]
+struct StalledExchange {
+    network: ClientNetwork,
+    /// Asks the exchange to break off. Closed once its client has become faster, or it has ended.
+    ask: oneshot::Sender<()>,
+}
+
+/// How fast the client of one exchange is, over all waits for it.
+#[derive(Debug)]
+pub(super) struct SlowWatch {
+    network: ClientNetwork,
+    /// How long the client was waited for in this period.
+    waited: Duration,
+    /// The bytes that the client had moved at the start of the period.
+    moved_before: Option<u64>,
+    /// Set while the client is slow: ready once the exchange is asked to break off.
+    asked: Option<oneshot::Receiver<()>>,
+}
+
+impl SlowWatch {
+    /// Watches a client of `network`.
+    pub(super) fn new(network: ClientNetwork) -> SlowWatch {
+        SlowWatch { network, waited: Duration::ZERO, moved_before: None, asked: None }
+    }
 }
 
 impl StalledExchanges {
-    /// Runs `work`, which waits for a client. `moved` grows when the client takes bytes.
+    /// Runs `work`, which waits for a client. `moved` returns the number of bytes that the client
+    /// has sent or taken.
     ///
     /// # Errors
-    /// The client took no bytes for [`STALL_MS`], and the exchange was asked to break off.
+    /// The client moved fewer than [`STALL_BYTES`] within [`STALL_MS`] of waits, and the exchange
+    /// was asked to break off.
     pub(super) async fn wait<T>(
         &self,
+        watch: &mut SlowWatch,
         work: impl Future<Output = T>,
         moved: impl Fn() -> u64,
     ) -> Result<T, Preempted> {
@@ -44,34 +74,48 @@ impl StalledExchanges {
             return Ok(done);
         }
         loop {
-            let before = moved();
-            let limit = Duration::from_millis(STALL_MS);
-            if let Ok(done) = timeout(limit, work.as_mut()).await {
+            let began = Instant::now();
+            let before = *watch.moved_before.get_or_insert_with(&moved);
+            let is_slow = || moved().saturating_sub(before) < STALL_BYTES;
+            let left = Duration::from_millis(STALL_MS).saturating_sub(watch.waited);
+            let period = timeout(left, work.as_mut());
+            let ended = match &mut watch.asked {
+                None => period.await,
+                Some(asked) => tokio::select! {
+                    biased;
+                    ended = period => ended,
+                    _ = asked, if is_slow() => return Err(Preempted),
+                },
+            };
+            if let Ok(done) = ended {
+                watch.waited += began.elapsed();
                 return Ok(done);
             }
-            if moved() != before {
-                continue;
+            if !is_slow() {
+                watch.asked = None;
+            } else if watch.asked.is_none() {
+                watch.asked = Some(self.enter(watch.network));
             }
-            let asked = self.enter();
-            tokio::select! {
-                biased;
-                done = work.as_mut() => return Ok(done),
-                _ = asked => if moved() == before { return Err(Preempted) },
-            }
+            (watch.waited, watch.moved_before) = (Duration::ZERO, None);
         }
     }
 
-    fn enter(&self) -> oneshot::Receiver<()> {
+    fn enter(&self, network: ClientNetwork) -> oneshot::Receiver<()> {
         let (ask, asked) = oneshot::channel();
         let mut exchanges = self.exchanges.borrow_mut();
-        exchanges.retain(|other| !other.is_closed());
-        exchanges.push_back(ask);
+        exchanges.retain(|other| !other.ask.is_closed());
+        exchanges.push(StalledExchange { network, ask });
         asked
     }
 
-    /// Runs `work`, which waits for a permit, and asks stalled exchanges to break off until it
-    /// ends.
-    pub(super) async fn preempt_while<T>(&self, work: impl Future<Output = T>) -> T {
+    /// Runs `work`, which waits for a permit for a client of `network`, and asks exchanges to break
+    /// off until it ends. `held_by` returns the number of permits that a network holds.
+    pub(super) async fn preempt_while<T>(
+        &self,
+        work: impl Future<Output = T>,
+        network: ClientNetwork,
+        held_by: impl Fn(ClientNetwork) -> u32,
+    ) -> T {
         let mut work = pin!(work);
         if let Some(done) = poll_once(work.as_mut()).await {
             return done;
@@ -81,17 +125,24 @@ impl StalledExchanges {
             if let Ok(done) = timeout(limit, work.as_mut()).await {
                 return done;
             }
-            self.ask();
+            self.ask(network, &held_by);
         }
     }
 
-    /// Asks the first exchange that is still stalled.
-    fn ask(&self) {
+    /// Asks the exchange that is first in line, unless its network holds fewer permits than the one
+    /// that waits.
+    fn ask(&self, waiting: ClientNetwork, held_by: &impl Fn(ClientNetwork) -> u32) {
         let mut exchanges = self.exchanges.borrow_mut();
-        while let Some(ask) = exchanges.pop_front() {
-            if ask.send(()).is_ok() {
-                return;
-            }
+        exchanges.retain(|exchange| !exchange.ask.is_closed());
+        // The first one of several with the same number.
+        let first = (0..exchanges.len()).rev().max_by_key(|&index| {
+            exchanges.get(index).map_or(0, |exchange| held_by(exchange.network))
+        });
+        if let Some(first) = first
+            && held_by(exchanges[first].network) >= held_by(waiting)
+        {
+            // It may have ended just now; then its permit is free.
+            let _ = exchanges.remove(first).ask.send(());
         }
     }
 }
@@ -113,56 +164,101 @@ mod tests {
         tokio::task::LocalSet::new().block_on(&runtime, test);
     }
 
+    fn network(number: u8) -> ClientNetwork {
+        ClientNetwork::of([192, 0, 2, number].into(), 64)
+    }
+
+    async fn sleep_ms(ms: u64) {
+        tokio::time::sleep(Duration::from_millis(ms)).await;
+    }
+
+    type Waiting = tokio::task::JoinHandle<Result<(), Preempted>>;
+
+    fn stall(stalled: &Rc<StalledExchanges>, number: u8) -> Waiting {
+        let stalled = Rc::clone(stalled);
+        let wait = async move {
+            stalled.wait(&mut SlowWatch::new(network(number)), pending::<()>(), || 0).await
+        };
+        tokio::task::spawn_local(wait)
+    }
+
     #[test]
-    fn each_request_that_waits_preempts_the_exchange_that_has_stalled_for_longest() {
+    fn a_request_that_waits_preempts_the_exchange_that_has_been_slow_for_longest() {
         run(async {
-            let standing = Rc::new(StalledExchanges::default());
-            let stand = |standing: &Rc<StalledExchanges>| {
-                let standing = Rc::clone(standing);
-                tokio::task::spawn_local(async move { standing.wait(pending::<()>(), || 0).await })
-            };
-            let first = stand(&standing);
-            tokio::time::sleep(Duration::from_millis(1)).await;
-            let second = stand(&standing);
+            let stalled = Rc::new(StalledExchanges::default());
+            let first = stall(&stalled, 1);
+            sleep_ms(1).await;
+            let second = stall(&stalled, 1);
             let (give, permit) = oneshot::channel();
-            let waits = Rc::clone(&standing);
-            let waits = tokio::task::spawn_local(async move { waits.preempt_while(permit).await });
+            let waits = Rc::clone(&stalled);
+            let waits = tokio::task::spawn_local(async move {
+                waits.preempt_while(permit, network(2), |_| 1).await
+            });
             assert_eq!(first.await.expect("it ends"), Err(Preempted));
             assert!(!second.is_finished(), "one is enough");
             give.send(7).expect("it waits");
             assert_eq!(waits.await.expect("it ends"), Ok(7));
-            tokio::time::sleep(Duration::from_secs(3600)).await;
+            sleep_ms(3_600_000).await;
             assert!(!second.is_finished(), "no request waits");
         });
     }
 
     #[test]
-    fn an_exchange_whose_client_goes_on_is_not_preempted_and_leaves_the_list() {
+    fn the_network_that_holds_the_most_permits_is_preempted_first() {
         run(async {
-            let standing = StalledExchanges::default();
-            for _ in 0..10 {
-                let moves = tokio::time::sleep(Duration::from_millis(STALL_MS + 1));
-                assert_eq!(standing.wait(moves, || 0).await, Ok(()));
-            }
-            assert_eq!(standing.exchanges.borrow().len(), 1, "the last one");
-            standing.ask();
-            assert!(standing.exchanges.borrow().is_empty());
-            let taken = std::cell::Cell::new(0);
-            let slow = async {
-                for _ in 0..20 {
-                    tokio::time::sleep(Duration::from_millis(STALL_MS / 2)).await;
-                    taken.set(taken.get() + 1);
-                    standing.ask();
-                }
-            };
-            assert_eq!(
-                standing.wait(slow, || taken.get()).await,
-                Ok(()),
-                "the client takes some bytes, so it is not stalled"
-            );
-            let mut cx = Context::from_waker(Waker::noop());
-            let ready = pin!(standing.preempt_while(async { 1 })).poll(&mut cx);
-            assert_eq!(ready, std::task::Poll::Ready(1));
+            let stalled = Rc::new(StalledExchanges::default());
+            let held_by = |of: ClientNetwork| if of == network(2) { 9 } else { 1 };
+            let modest = stall(&stalled, 1);
+            sleep_ms(1).await;
+            let (greedy, greedy_too) = (stall(&stalled, 2), stall(&stalled, 2));
+            sleep_ms(STALL_MS + 1).await;
+            stalled.ask(network(3), &held_by);
+            sleep_ms(1).await;
+            let ended = [&modest, &greedy, &greedy_too].map(|waiting| waiting.is_finished());
+            assert_eq!(ended, [false, true, false]);
+            stalled.ask(network(2), &held_by);
+            sleep_ms(1).await;
+            assert!(greedy_too.is_finished() && !modest.is_finished());
+            stalled.ask(network(2), &held_by);
+            sleep_ms(1).await;
+            assert!(!modest.is_finished(), "the network that waits holds more permits");
+            stalled.ask(network(3), &held_by);
+            sleep_ms(1).await;
+            assert!(modest.is_finished());
         });
+    }
+
+    /// Each wait is shorter than a period, as for a client that sends a piece now and then.
+    #[test]
+    fn an_exchange_is_preempted_only_while_its_client_is_slow() {
+        run(async {
+            for (piece_bytes, expected) in [(STALL_BYTES / 2 + 1, Ok(())), (300, Err(Preempted))] {
+                let stalled = StalledExchanges::default();
+                let (mut watch, moved) = (SlowWatch::new(network(1)), std::cell::Cell::new(0));
+                let mut result = Ok(());
+                for _ in 0..20 {
+                    let piece = async {
+                        sleep_ms(STALL_MS / 2).await;
+                        moved.set(moved.get() + piece_bytes);
+                    };
+                    // Waits for the origin do not count.
+                    sleep_ms(10 * STALL_MS).await;
+                    result = stalled.wait(&mut watch, piece, || moved.get()).await;
+                    stalled.ask(network(1), &|_| 1);
+                    if result.is_err() {
+                        break;
+                    }
+                }
+                assert_eq!(result, expected, "{piece_bytes} bytes at a time");
+            }
+        });
+    }
+
+    #[test]
+    fn work_that_need_not_wait_is_done_at_once() {
+        let stalled = StalledExchanges::default();
+        let mut cx = Context::from_waker(Waker::noop());
+        let permit = stalled.preempt_while(async { 1 }, network(1), |_| 0);
+        assert_eq!(pin!(permit).poll(&mut cx), std::task::Poll::Ready(1));
     }
 }

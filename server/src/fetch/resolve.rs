@@ -144,6 +144,7 @@ async fn start_fetch<'t>(
     let task = FetchTask {
         worker: Rc::clone(worker),
         config: Rc::clone(transaction.config),
+        network: transaction.client.network(),
         route_number: transaction.route().route.number,
         request,
         rule_state: transaction.rule_state.clone(),

@@ -49,7 +49,13 @@ pub(crate) async fn resume(
     // No interim response can go between two parts of a body.
     let interim = InterimQueue::new();
     let hook = transaction.hook_context();
-    let request = Exchange::new(hook, message, Purpose::Resume(&fields), &interim);
+    let request = Exchange::new(
+        transaction.client.network(),
+        hook,
+        message,
+        Purpose::Resume(&fields),
+        &interim,
+    );
     let answer = exchange(&request, None).await.ok()?;
     missing.is_answered_by(&answer.head, tag).then_some(answer.body)
 }

@@ -6,17 +6,24 @@ use std::fmt;
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
 use std::rc::Rc;
+use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use bytes::Bytes;
 use forebay_http::fields::FieldBlock;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use http_body::{Body, Frame, SizeHint};
-use tokio::sync::mpsc;
+use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
+use tokio::time::timeout;
 
+use super::origins::OriginPool;
+use super::preempt::{Preempted, SlowWatch};
 use crate::accept::Client;
 use crate::clock;
+use crate::counters::Counter;
 use crate::fault::Fault;
+use crate::limits::UPLOAD_PAUSE_MS;
 use crate::parse::{BodyPart, RequestBody};
 
 /// The body of a request to the origin, as hyper takes it.
@@ -36,6 +43,8 @@ pub(super) enum UploadPiece {
 /// The end of the channel that takes the client's body.
 struct UploadSource {
     pieces: mpsc::Sender<UploadPiece>,
+    /// Ready once the exchange has a permit.
+    begun: oneshot::Receiver<()>,
     progress: UploadProgress,
 }
 
@@ -44,6 +53,8 @@ struct UploadSource {
 pub(super) struct UploadProgress(Rc<ProgressCells>);
 
 struct ProgressCells {
+    /// Begins the upload: the exchange has a permit.
+    begin: Cell<Option<oneshot::Sender<()>>>,
     /// When the upload last moved, in monotonic milliseconds.
     moved_ms: Cell<u64>,
     /// Whether all of the body was read from the client.
@@ -59,10 +70,13 @@ impl OutboundBody {
     /// A channel for a body of `length` bytes, or of unknown length.
     fn channel(length: Option<u64>) -> (UploadSource, OutboundBody) {
         let (sender, receiver) = mpsc::channel(1);
-        let moved_ms = Cell::new(clock::monotonic_ms());
-        let progress =
-            UploadProgress(Rc::new(ProgressCells { moved_ms, is_whole: Cell::new(false) }));
-        let source = UploadSource { pieces: sender, progress };
+        let (begin, begun) = oneshot::channel();
+        let progress = UploadProgress(Rc::new(ProgressCells {
+            begin: Cell::new(Some(begin)),
+            moved_ms: Cell::new(clock::monotonic_ms()),
+            is_whole: Cell::new(false),
+        }));
+        let source = UploadSource { pieces: sender, begun, progress };
         (source, OutboundBody::Stream { pieces: receiver, length, ended: false })
     }
 }
@@ -85,6 +99,15 @@ impl UploadSource {
 }
 
 impl UploadProgress {
+    /// Lets the upload begin.
+    pub(super) fn begin(&self) {
+        if let Some(begin) = self.0.begin.take() {
+            self.note_moved();
+            // If the client is gone, nothing waits for this.
+            let _ = begin.send(());
+        }
+    }
+
     /// Milliseconds since the upload last moved.
     pub(super) fn quiet_ms(&self) -> u64 {
         clock::monotonic_ms().saturating_sub(self.0.moved_ms.get())
@@ -155,15 +178,19 @@ pub(crate) struct BodyUpload<'t> {
 }
 
 impl<'t> BodyUpload<'t> {
-    /// Begins to read `body` into a channel, whose other end is returned.
+    /// Passes `body`, of which the first part was read already, to a channel, whose other end is
+    /// returned. `pool` is that of the origin.
     pub(super) fn begin(
         client: &'t Client,
+        pool: Rc<OriginPool>,
+        first: FirstPart,
         body: RequestBody<'t>,
         length: Option<u64>,
     ) -> (BodyUpload<'t>, OutboundBody) {
         let (source, upload) = OutboundBody::channel(length);
         let progress = source.progress.clone();
-        let work = Box::pin(send_body(client, body, source));
+        progress.0.is_whole.set(first.end.is_some());
+        let work = Box::pin(send_body(client, pool, first, body, source));
         (BodyUpload { work, outcome: None, progress }, upload)
     }
 
@@ -216,17 +243,106 @@ impl<'t> BodyUpload<'t> {
     }
 }
 
-/// Reads a client's body and passes it to the origin's connection, piece by piece.
+/// The part of a body that is read before the exchange has a permit, so that a slow client holds
+/// none in the meantime.
+#[derive(Default)]
+pub(super) struct FirstPart {
+    bytes: Vec<u8>,
+    /// Set if the body has ended, to its trailers.
+    end: Option<Option<FieldBlock>>,
+    /// Holds the room for the bytes.
+    _room: Option<OwnedSemaphorePermit>,
+}
+
+impl FirstPart {
+    /// Reads until the end of the body, or `bytes_max` bytes, or, in a body of unknown length, until
+    /// the client pauses: it may wait for a response to the part that it has sent. Reads nothing if
+    /// the client waits for a 100, or if the worker has no room for these bytes.
+    ///
+    /// # Errors
+    /// See [`RequestBody::next`].
+    pub(super) async fn read(
+        client: &Client,
+        body: &mut RequestBody<'_>,
+        length: Option<u64>,
+        bytes_max: u32,
+    ) -> Result<FirstPart, Fault> {
+        let mut first = FirstPart::default();
+        let bytes_max = length.map_or(bytes_max, |length| {
+            u32::try_from(length).map_or(bytes_max, |length| length.min(bytes_max))
+        });
+        if bytes_max == 0 || body.awaits_continue() {
+            return Ok(first);
+        }
+        let room = Arc::clone(&client.worker.upload_room).try_acquire_many_owned(bytes_max);
+        let Ok(room) = room else {
+            client.worker.count(Counter::UploadsUnbuffered);
+            return Ok(first);
+        };
+        first._room = Some(room);
+        loop {
+            let next = body.next(client);
+            let part = match length {
+                Some(_) => next.await?,
+                None => match timeout(Duration::from_millis(UPLOAD_PAUSE_MS), next).await {
+                    Ok(part) => part?,
+                    Err(_) => {
+                        body.pause(client);
+                        break;
+                    }
+                },
+            };
+            match part {
+                BodyPart::Data(bytes) => first.bytes.extend_from_slice(&bytes),
+                BodyPart::End(trailers) => {
+                    first.end = Some(trailers);
+                    break;
+                }
+            }
+            // The end of a body whose length is known needs no more bytes.
+            let count = first.bytes.len() as u64;
+            if count >= u64::from(bytes_max) && length != Some(count) {
+                break;
+            }
+        }
+        Ok(first)
+    }
+}
+
+/// Passes a client's body to the origin's connection, piece by piece, from the moment when the
+/// exchange has a permit.
 ///
 /// # Errors
-/// The body is malformed or too long, or its client gone or too slow.
+/// The body is malformed or too long, or its client gone or too slow; or the client was slow while
+/// another request waited for the permit.
 async fn send_body(
     client: &Client,
+    pool: Rc<OriginPool>,
+    first: FirstPart,
     mut body: RequestBody<'_>,
-    source: UploadSource,
+    mut source: UploadSource,
 ) -> Result<(), Fault> {
+    if (&mut source.begun).await.is_err() {
+        // The exchange has ended without a permit.
+        return Ok(());
+    }
+    let FirstPart { bytes, end, _room } = first;
+    if !bytes.is_empty() && !source.data(bytes.into()).await {
+        return Ok(());
+    }
+    if let Some(trailers) = end {
+        source.end(trailers.as_ref().map(header_map)).await;
+        return Ok(());
+    }
+    body.until_continued(client).await?;
+    let mut watch = SlowWatch::new(client.network());
     loop {
-        match body.next(client).await? {
+        if source.pieces.reserve().await.is_err() {
+            return Ok(());
+        }
+        let moved = || client.received_bytes();
+        let part = pool.holding(&mut watch, body.next(client), moved).await;
+        match part.map_err(|Preempted| Fault::GaveWay)?? {
             BodyPart::Data(bytes) => {
                 if !source.data(bytes).await {
                     return Ok(());

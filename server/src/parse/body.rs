@@ -21,7 +21,7 @@ pub(crate) struct RequestBody<'i> {
     taken_bytes: u64,
     bytes_max: u64,
     pace: Pace,
-    /// Whether the client waits for a 100, as it may; the time limits of the body do not apply yet.
+    /// Whether the client may wait for a 100.
     awaits_continue: bool,
 }
 
@@ -74,7 +74,38 @@ impl<'i> RequestBody<'i> {
         matches!(self.left, RemainingBody::None)
     }
 
-    /// Returns the next piece, read from the client if the input holds none.
+    /// Whether the client waits for a 100, and nothing of its body has arrived.
+    pub(crate) fn awaits_continue(&self) -> bool {
+        self.awaits_continue && self.input.bytes().is_empty()
+    }
+
+    /// Waits until the client no longer waits for a 100: it gets one, or sends its body without it.
+    /// Until then no time limit applies to it.
+    ///
+    /// # Errors
+    /// The client is gone.
+    pub(crate) async fn until_continued(&mut self, client: &Client) -> Result<(), Fault> {
+        if !self.awaits_continue() {
+            return Ok(());
+        }
+        let input = &mut self.input;
+        let read = poll_fn(|cx| match client.poll_read(cx, input.space()) {
+            Poll::Ready(read) => Poll::Ready(read.map(Some)),
+            Poll::Pending if client.is_continued() => Poll::Ready(Ok(None)),
+            Poll::Pending => Poll::Pending,
+        });
+        let read = read.await?;
+        self.awaits_continue = false;
+        match read {
+            Some(0) => return Err(Fault::ClientGone),
+            Some(count) => self.input.filled(count),
+            None => {}
+        }
+        Ok(())
+    }
+
+    /// Returns the next piece, read from the client if the input holds none. May be dropped before
+    /// its end; then call [`RequestBody::pause`].
     ///
     /// # Errors
     /// Malformed chunks, too many bytes, a client that is gone or too slow.
@@ -83,22 +114,26 @@ impl<'i> RequestBody<'i> {
             if let Some(part) = self.decode()? {
                 return Ok(part);
             }
-            let (pace, rate) = (&mut self.pace, client.least_rate());
-            let (input, awaits_continue) = (&mut self.input, self.awaits_continue);
+            let (pace, rate, input) = (&mut self.pace, client.least_rate(), &mut self.input);
             let read = poll_fn(|cx| match client.poll_read(cx, input.space()) {
                 Poll::Ready(read) => Poll::Ready(read),
-                Poll::Pending if awaits_continue => Poll::Pending,
                 Poll::Pending => pace.wait(client.ticket(), rate),
             });
             let count = read.await?;
             self.input.filled(count);
-            self.awaits_continue = false;
             self.pace.moved(count as u64, rate);
             client.ticket().disarm();
             if count == 0 {
                 return Err(Fault::ClientGone);
             }
         }
+    }
+
+    /// Ends a wait for the client that was broken off: the time until the next wait is not the
+    /// client's.
+    pub(crate) fn pause(&mut self, client: &Client) {
+        self.pace.stop_waiting();
+        client.ticket().disarm();
     }
 
     fn decode(&mut self) -> Result<Option<BodyPart>, Fault> {

@@ -1,0 +1,156 @@
+//! Hostile clients beside a well-behaved one, over real sockets: the well-behaved client is served.
+
+use std::net::IpAddr;
+use std::thread;
+use std::time::Duration;
+
+use forebay_testkit::script::answer_head;
+use forebay_testkit::{
+    Broken, Client, Gate, Origin, Script, Server, ServerBuilder, StopFlag, eventually,
+};
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_forebay");
+
+/// The address of the hostile clients; the others connect from 127.0.0.1.
+const HOSTILE: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(127, 0, 0, 66));
+
+/// Connections to the origin, all of one worker.
+const PERMITS: usize = 8;
+
+fn builder(origin: &Origin) -> ServerBuilder {
+    let builder = ServerBuilder::new(PROGRAM).origin(origin).flag("--workers", "1");
+    builder.flag("--origin-connections-max", &PERMITS.to_string())
+}
+
+/// Keeps sending a few bytes on each connection while `work` runs.
+fn drip_while<T>(clients: &mut [Client], work: impl FnOnce() -> T) -> T {
+    let stop = StopFlag::default();
+    thread::scope(|scope| {
+        let _guard = stop.guard();
+        scope.spawn(|| {
+            for _ in stop.steps(600) {
+                for client in clients.iter_mut() {
+                    client.send([b'x'; 60]);
+                }
+                thread::sleep(Duration::from_millis(200));
+            }
+        });
+        work()
+    })
+}
+
+/// Each of these pages is a miss, and has to reach the origin.
+fn assert_served(server: &Server, name: &str) {
+    let mut client = Client::connect(server.address());
+    for number in 0..20 {
+        let target = format!("/{name}/{number}");
+        let response = client.ask("GET", &target, &[]).expect("whole");
+        assert_eq!((response.status, response.text().as_str()), (200, "page"), "{target}");
+    }
+}
+
+fn pages() -> Origin {
+    Origin::start(|_| Script::answer("200 OK", &["Cache-Control: max-age=60"], b"page"))
+}
+
+fn slow_uploads(server: &Server, count: usize, fields: &str) -> Vec<Client> {
+    let upload = |number| {
+        let mut client = Client::connect_from(HOSTILE, server.address());
+        let head = format!("POST /upload/{number} HTTP/1.1\r\nHost: a.test\r\n{fields}\r\n");
+        client.send(head);
+        client
+    };
+    (0..count).map(upload).collect()
+}
+
+/// As long as the first part of a body is not there, the upload holds no connection to the origin.
+#[test]
+fn slow_uploads_hold_no_connection_to_the_origin_before_their_first_part_has_arrived() {
+    let origin = pages();
+    let server = builder(&origin).start();
+    let mut uploads = slow_uploads(&server, 4 * PERMITS, "Content-Length: 1000000\r\n");
+    eventually("all uploads have begun", || server.stat("requests_total") == (4 * PERMITS) as f64);
+    drip_while(&mut uploads, || assert_served(&server, "beside"));
+    assert_eq!(server.stat("origin_requests_total"), 20.0, "only the misses");
+    assert_eq!(server.stat("origin_busy_total"), 0.0);
+}
+
+/// Uploads that hold all connections to the origin, and go on slowly, give way to other clients.
+#[test]
+fn slow_uploads_that_hold_all_connections_give_way() {
+    let origin = pages();
+    let server = builder(&origin).flag("--upload-buffer-bytes", "0").start();
+    let mut uploads = slow_uploads(&server, 4 * PERMITS, "Content-Length: 1000000\r\n");
+    eventually("the uploads hold all connections", || {
+        server.stat("origin_requests_total") == PERMITS as f64
+    });
+    drip_while(&mut uploads, || assert_served(&server, "beside"));
+    assert!(server.stat("gave_way_total") >= 1.0);
+}
+
+/// A client that was told to continue, and sends nothing, holds its connection for a limited time,
+/// and gives way before.
+#[test]
+fn a_client_that_does_not_continue_after_a_100_gives_way() {
+    let origin = Origin::start(|request| match request.method.as_str() {
+        "POST" => Script::early().send("HTTP/1.1 100 Continue\r\n\r\n").stall(),
+        _ => Script::answer("200 OK", &["Cache-Control: max-age=60"], b"page"),
+    });
+    let server = builder(&origin).flag("--body-grace-ms", "3s").start();
+    let fields = "Content-Length: 1000\r\nExpect: 100-continue\r\n";
+    let mut uploads = slow_uploads(&server, PERMITS, fields);
+    eventually("the uploads hold all connections", || {
+        server.stat("origin_requests_total") == PERMITS as f64
+    });
+    assert_served(&server, "beside");
+    assert!(server.stat("gave_way_total") >= 1.0);
+    // The others are too slow.
+    eventually("all uploads have ended", || {
+        server.stat("gave_way_total") + server.stat("slow_clients_total") == PERMITS as f64
+    });
+    for upload in &mut uploads {
+        let broken = upload.response("POST");
+        let status = match broken {
+            Ok(response) => response.status,
+            Err(Broken::Cut(_, Some(response))) => response.status,
+            other => panic!("{other:?}"),
+        };
+        assert!(status == 408 || status == 100, "status {status}");
+    }
+}
+
+/// A client with many requests to a slow origin waits behind itself: the next connection that is
+/// free goes to the other client.
+#[test]
+fn a_flood_of_slow_requests_leaves_connections_for_other_clients() {
+    let (one, others, flood) = (Gate::new(), Gate::new(), 6 * PERMITS);
+    let (held, all_held) = (one.clone(), others.clone());
+    let origin = Origin::start(move |request| {
+        let script = match request.target.as_str() {
+            "/other" => Script::new(),
+            "/flood/0" => Script::new().wait(&held),
+            _ => Script::new().wait(&all_held),
+        };
+        script.send(answer_head("200 OK", &["Cache-Control: no-store"], 4)).send("page")
+    });
+    let server = builder(&origin).flag("--origin-connect-ms-max", "20s").start();
+    let ask = |address, target: &str| {
+        let mut client = Client::connect_from(address, server.address());
+        client.send(format!("GET {target} HTTP/1.1\r\nHost: a.test\r\n\r\n"));
+        client
+    };
+    let mut clients = vec![ask(HOSTILE, "/flood/0")];
+    eventually("the first request has arrived", || origin.count("/flood/0") == 1);
+    clients.extend((1..flood).map(|number| ask(HOSTILE, &format!("/flood/{number}"))));
+    eventually("the flood holds all connections", || {
+        server.stat("requests_total") == flood as f64 && origin.request_count() == PERMITS
+    });
+    let mut other = ask([127, 0, 0, 1].into(), "/other");
+    eventually("it waits", || server.stat("requests_total") == (flood + 1) as f64);
+    one.open();
+    assert_eq!(other.response("GET").expect("whole").text(), "page");
+    others.open();
+    for client in &mut clients {
+        assert_eq!(client.response("GET").expect("whole").text(), "page");
+    }
+}

@@ -1,0 +1,248 @@
+//! Permits for exchanges with one origin, shared fairly between the networks of clients.
+//!
+//! A permit that is returned goes to the network that holds the fewest, among those whose requests
+//! wait; within a network the first request is first. So a client that starts many requests waits
+//! behind its own, and a client with one request waits for one permit to be returned at most.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::rc::Rc;
+
+use tokio::sync::oneshot;
+
+use crate::accept::ClientNetwork;
+
+/// The permits of one origin.
+#[derive(Debug)]
+pub(super) struct Permits {
+    state: RefCell<PermitState>,
+}
+
+/// The right to one exchange with the origin, until it is dropped.
+#[derive(Debug)]
+pub(super) struct ExchangePermit {
+    permits: Rc<Permits>,
+    network: ClientNetwork,
+}
+
+#[derive(Debug)]
+struct PermitState {
+    /// Permits that no network holds. While there are any, no request waits.
+    free: u32,
+    /// The networks that hold permits or wait for one.
+    networks: HashMap<ClientNetwork, NetworkShare>,
+    /// The networks that wait, the next one to get a permit first.
+    order: BTreeSet<WaitRank>,
+    arrivals: u64,
+}
+
+#[derive(Debug, Default)]
+struct NetworkShare {
+    held: u32,
+    /// The requests that wait, by their arrival.
+    waiting: BTreeMap<u64, oneshot::Sender<ExchangePermit>>,
+}
+
+/// The rank of a network among those that wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct WaitRank {
+    held: u32,
+    first_arrival: u64,
+    network: ClientNetwork,
+}
+
+impl NetworkShare {
+    fn rank(&self, network: ClientNetwork) -> Option<WaitRank> {
+        let (&first_arrival, _) = self.waiting.first_key_value()?;
+        Some(WaitRank { held: self.held, first_arrival, network })
+    }
+}
+
+impl PermitState {
+    /// Changes the share of a network, and its rank with it.
+    fn change<T>(
+        &mut self,
+        network: ClientNetwork,
+        change: impl FnOnce(&mut NetworkShare) -> T,
+    ) -> T {
+        let share = self.networks.entry(network).or_default();
+        if let Some(rank) = share.rank(network) {
+            self.order.remove(&rank);
+        }
+        let result = change(share);
+        match share.rank(network) {
+            Some(rank) => _ = self.order.insert(rank),
+            None if share.held == 0 => _ = self.networks.remove(&network),
+            None => {}
+        }
+        result
+    }
+
+    /// Takes a permit for the request that is next; the permit is free if no request waits.
+    fn next(&mut self) -> Option<(ClientNetwork, oneshot::Sender<ExchangePermit>)> {
+        let Some(&WaitRank { network, .. }) = self.order.first() else {
+            self.free += 1;
+            return None;
+        };
+        let request = self.change(network, |share| {
+            share.held += 1;
+            share.waiting.pop_first()
+        });
+        let (_, request) = request.expect("a network with a rank has a request that waits");
+        Some((network, request))
+    }
+}
+
+impl ExchangePermit {
+    /// The network of the client that the exchange is for.
+    pub(super) fn network(&self) -> ClientNetwork {
+        self.network
+    }
+}
+
+impl Permits {
+    /// `count` permits.
+    pub(super) fn new(count: u32) -> Rc<Permits> {
+        let state = PermitState {
+            free: count,
+            networks: HashMap::new(),
+            order: BTreeSet::new(),
+            arrivals: 0,
+        };
+        Rc::new(Permits { state: RefCell::new(state) })
+    }
+
+    /// Takes a permit for a request of `network`; waits while there is none.
+    pub(super) async fn acquire(self: &Rc<Self>, network: ClientNetwork) -> ExchangePermit {
+        let (arrival, granted) = {
+            let mut state = self.state.borrow_mut();
+            if state.free > 0 {
+                state.free -= 1;
+                state.change(network, |share| share.held += 1);
+                return ExchangePermit { permits: Rc::clone(self), network };
+            }
+            state.arrivals += 1;
+            let (arrival, (grant, granted)) = (state.arrivals, oneshot::channel());
+            state.change(network, |share| share.waiting.insert(arrival, grant));
+            (arrival, granted)
+        };
+        let waiting = WaitingRequest { permits: self, network, arrival };
+        let permit = granted.await.expect("a request that waits is dropped by itself alone");
+        drop(waiting);
+        permit
+    }
+
+    /// Number of permits that a network holds.
+    pub(super) fn held_by(&self, network: ClientNetwork) -> u32 {
+        self.state.borrow().networks.get(&network).map_or(0, |share| share.held)
+    }
+
+    /// Number of permits that no network holds.
+    #[cfg(test)]
+    pub(super) fn free(&self) -> u32 {
+        self.state.borrow().free
+    }
+}
+
+/// Removes a request from the queue that no longer waits.
+struct WaitingRequest<'a> {
+    permits: &'a Permits,
+    network: ClientNetwork,
+    arrival: u64,
+}
+
+impl Drop for WaitingRequest<'_> {
+    fn drop(&mut self) {
+        let mut state = self.permits.state.borrow_mut();
+        if state.networks.contains_key(&self.network) {
+            state.change(self.network, |share| share.waiting.remove(&self.arrival));
+        }
+    }
+}
+
+impl Drop for ExchangePermit {
+    fn drop(&mut self) {
+        let next = {
+            let mut state = self.permits.state.borrow_mut();
+            state.change(self.network, |share| share.held -= 1);
+            state.next()
+        };
+        if let Some((network, request)) = next {
+            let permit = ExchangePermit { permits: Rc::clone(&self.permits), network };
+            // A request that has just given up drops the permit, which then goes to the next one.
+            let _ = request.send(permit);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::Future;
+    use std::pin::pin;
+    use std::task::{Context, Poll, Waker};
+
+    use super::*;
+
+    fn network(number: u8) -> ClientNetwork {
+        ClientNetwork::of([192, 0, 2, number].into(), 64)
+    }
+
+    fn poll<T>(future: std::pin::Pin<&mut impl Future<Output = T>>) -> Poll<T> {
+        future.poll(&mut Context::from_waker(Waker::noop()))
+    }
+
+    fn acquired(permits: &Rc<Permits>, number: u8) -> ExchangePermit {
+        match poll(pin!(permits.acquire(network(number)))) {
+            Poll::Ready(permit) => permit,
+            Poll::Pending => panic!("no permit is free"),
+        }
+    }
+
+    #[test]
+    fn a_returned_permit_goes_to_the_network_that_holds_the_fewest() {
+        let permits = Permits::new(3);
+        let (first, second) = (acquired(&permits, 1), acquired(&permits, 1));
+        let third = acquired(&permits, 2);
+        let mut of_first = pin!(permits.acquire(network(1)));
+        let mut of_second = pin!(permits.acquire(network(2)));
+        let mut of_third = pin!(permits.acquire(network(3)));
+        assert!(poll(of_first.as_mut()).is_pending());
+        assert!(poll(of_second.as_mut()).is_pending());
+        assert!(poll(of_third.as_mut()).is_pending());
+        drop(first);
+        assert!(poll(of_first.as_mut()).is_pending() && poll(of_second.as_mut()).is_pending());
+        let Poll::Ready(fourth) = poll(of_third.as_mut()) else { panic!("it holds none") };
+        // Networks 1 and 2 hold one permit each; network 1 has waited longer.
+        drop(fourth);
+        assert!(poll(of_second.as_mut()).is_pending());
+        let Poll::Ready(fifth) = poll(of_first.as_mut()) else { panic!("it has waited longer") };
+        drop(third);
+        let Poll::Ready(sixth) = poll(of_second.as_mut()) else { panic!("it alone waits") };
+        assert_eq!((permits.held_by(network(1)), permits.held_by(network(2))), (2, 1));
+        drop((second, fifth, sixth));
+        let state = permits.state.borrow();
+        assert_eq!((state.free, state.networks.len(), state.order.len()), (3, 0, 0));
+    }
+
+    #[test]
+    fn a_request_that_gives_up_leaves_no_trace_and_its_permit_goes_to_the_next() {
+        let permits = Permits::new(1);
+        let held = acquired(&permits, 1);
+        {
+            let mut gives_up = pin!(permits.acquire(network(2)));
+            assert!(poll(gives_up.as_mut()).is_pending());
+        }
+        assert_eq!(permits.state.borrow().networks.len(), 1);
+        let mut next = pin!(permits.acquire(network(3)));
+        {
+            let mut granted = pin!(permits.acquire(network(2)));
+            assert!(poll(granted.as_mut()).is_pending());
+            assert!(poll(next.as_mut()).is_pending());
+            drop(held);
+            // The permit has been granted to network 2, which drops the request unpolled.
+        }
+        let Poll::Ready(permit) = poll(next.as_mut()) else { panic!("the permit is lost") };
+        drop(permit);
+        assert_eq!(permits.free(), 1);
+    }
+}
