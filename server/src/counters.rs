@@ -51,12 +51,12 @@ impl Histogram {
     /// Number of histograms.
     pub(crate) const COUNT: usize = BOUNDS.len();
 
-    /// Largest value of each bucket.
+    /// Largest value of each bucket of the histogram, except the last.
     pub(crate) const fn bounds(self) -> &'static [u64] {
         BOUNDS[self as usize]
     }
 
-    /// Index of its first word in a slot.
+    /// Index of the histogram's first word in a slot.
     pub(crate) const fn first_word(self) -> usize {
         let (mut word, mut earlier) = (COUNTER_COUNT, 0);
         while earlier < self as usize {
@@ -103,7 +103,8 @@ counters! {
     BodiesTooLarge, Counter, "bodies_too_large_total",
         "Request bodies over the limit (413).";
     EarlyFlushes, Counter, "early_flushes_total",
-        "Times that answers were sent early because a connection reached its memory limit.";
+        "Flushes of responses before the last request was answered, because the connection reached \
+            its memory limit.";
     RequestsPerConnectionReached, Counter, "requests_per_connection_reached_total",
         "Connections closed after `requests_per_connection_max` requests.";
     Hits, Counter, "hits_total",
@@ -113,7 +114,8 @@ counters! {
     HitsRange, Counter, "hits_range_total",
         "Hits answered with 206 from a complete stored response.";
     HitsContinued, Counter, "hits_continued_total",
-        "Hits whose rest came from the origin because parts of the stored body had been evicted.";
+        "Hits whose remaining bytes came from the origin because parts of the stored body had been \
+            evicted.";
     HitsCut, Counter, "hits_cut_total",
         "Hits cut off because the cache reclaimed the response while it was being sent.";
     Misses, Counter, "misses_total",
@@ -134,7 +136,7 @@ counters! {
     NotStored, Counter, "not_stored_total",
         "Fetches whose response could not be stored.";
     UnkeyedFieldsRemoved, Counter, "unkeyed_fields_removed_total",
-        "Fetches that left out fields of `unkeyed_fields` that the client had sent.";
+        "Fetches that did not forward a field of the client's request because of `unkeyed_fields`.";
     SetCookieStripped, Counter, "set_cookie_stripped_total",
         "Responses stored without the cookies that they set.";
     Validated, Counter, "validated_total",
@@ -150,13 +152,13 @@ counters! {
          many groups.";
     GroupsLate, Counter, "groups_late_total",
         "Answers to unsafe requests that were sent before their groups were invalidated, because \
-         that took too long; it continued in the background.";
+            the invalidation took too long and continued in the background.";
     Purged, Counter, "purged_total",
         "Stored responses that an operator purged: removed, or marked to be validated.";
     PurgeRequests, Counter, "purge_requests_total",
         "PURGE requests from clients that may send them.";
     PurgesBusy, Counter, "purges_busy_total",
-        "Purges, invalidations included, that removed nothing because another one took too long.";
+        "Purges, invalidations included, that removed nothing because another purge took too long.";
     PurgesFailed, Counter, "purges_failed_total",
         "Purges that failed or stopped before their end: the server stopped, another process has \
          a cache of its own, or an internal error ended them.";
@@ -167,11 +169,11 @@ counters! {
     OriginConnectionsOpen, Gauge, "origin_connections_open",
         "Connections to origins open now.";
     OriginReused, Counter, "origin_reused_total",
-        "Requests sent on a pooled connection.";
+        "Requests sent to an origin on a pooled connection.";
     OriginRetries, Counter, "origin_retries_total",
         "Requests sent again because their pooled connection was dead.";
     OriginConnectErrors, Counter, "origin_connect_errors_total",
-        "Connections to an origin that failed or timed out.";
+        "Failures to open a connection to an origin: refused, unresolved or timed out.";
     OriginAddressErrors, Counter, "origin_address_errors_total",
         "Failures to connect to one address of an origin; another address may have worked.";
     OriginResolutions, Counter, "origin_resolutions_total",
@@ -179,7 +181,7 @@ counters! {
     OriginResolutionErrors, Counter, "origin_resolution_errors_total",
         "Failures to resolve an origin's name.";
     OriginStaleAddresses, Counter, "origin_stale_addresses_total",
-        "Uses of an origin's old addresses because its name could not be resolved.";
+        "Uses of an origin's old addresses because its name could not be resolved in time.";
     OriginTimeouts, Counter, "origin_timeouts_total",
         "Origin answers that did not begin or continue in time.";
     OriginBadAnswers, Counter, "origin_bad_answers_total",
@@ -211,9 +213,9 @@ counters! {
     LockProfileFailed, Counter, "lock_profile_failed_total",
         "Failures to create the lock profile; 1 if the server runs without one for that reason.";
     Reloads, Counter, "reloads_total",
-        "Configurations applied while running.";
+        "New configurations that a running server has applied.";
     ReloadsRefused, Counter, "reloads_refused_total",
-        "Configurations refused; the previous one stayed.";
+        "New configurations that a running server has refused; it kept the previous one.";
     Upgrades, Counter, "upgrades_total",
         "Upgrades in which a process took over, since the first process was started.";
     UpgradesFailed, Counter, "upgrades_failed_total",

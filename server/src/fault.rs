@@ -1,4 +1,4 @@
-//! Faults: why a request failed, on which side, and the consequences.
+//! Faults: the reasons that requests fail, the sides that cause them, and their consequences.
 //!
 //! A [`Fault`] alone decides the status code of the answer and the fate of the client's
 //! connection. Nothing else in the server chooses a 4xx or 5xx, except for the 416 of a range
@@ -20,7 +20,7 @@ pub(crate) enum Side {
     Us,
 }
 
-/// Why a request does not get the answer that it asked for.
+/// The reason that a request does not get the response that it asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
     /// The request is malformed or asks for a feature that Forebay does not have.
@@ -29,7 +29,7 @@ pub(crate) enum Fault {
     TargetNotForwardable,
     /// A chunked request body is malformed.
     RequestBody,
-    /// A GET or HEAD request has content, and its route does not take that.
+    /// A GET or HEAD request has content, which its route does not accept.
     GetContent,
     /// The request body is longer than the limit.
     RequestBodyTooLarge,
@@ -51,7 +51,7 @@ pub(crate) enum Fault {
     PurgeNoTags,
     /// Another process of an upgrade has a cache of its own, which this purge cannot reach.
     PurgeElsewhere,
-    /// Other purges took too long.
+    /// The purge could not run, because other purges took too long.
     PurgeBusy,
     /// The client sent only-if-cached, and no usable response is stored.
     OnlyIfCached,
@@ -67,7 +67,7 @@ pub(crate) enum Fault {
     OriginBusy,
     /// The origin's name has no address.
     OriginName,
-    /// No connection to the origin.
+    /// No address of the origin accepted a connection.
     OriginConnect,
     /// Connecting to the origin took too long.
     OriginConnectTimeout,
@@ -85,7 +85,7 @@ pub(crate) enum Fault {
 }
 
 impl Fault {
-    /// The side that caused it.
+    /// Returns the side that caused the fault.
     pub(crate) fn side(self) -> Side {
         match self {
             Fault::Request(_)
@@ -113,7 +113,7 @@ impl Fault {
         }
     }
 
-    /// The status of the answer (RFC 9110 §15).
+    /// Returns the status of the error response (RFC 9110 §15).
     pub(crate) fn status(self) -> u16 {
         match self {
             Fault::Request(error) => error.status(),
@@ -142,7 +142,7 @@ impl Fault {
         }
     }
 
-    /// One sentence for the body of the answer and for the log.
+    /// Returns the reason for the body of the error response and for the log.
     pub(crate) fn reason(self) -> &'static str {
         match self {
             Fault::Request(error) => error.reason(),
@@ -171,7 +171,7 @@ impl Fault {
             Fault::Internal => "an internal error of this server ended the request",
             Fault::OriginBusy => "all permitted connections to the origin are in use",
             Fault::OriginName => "the origin's name has no address",
-            Fault::OriginConnect => "no connection to the origin",
+            Fault::OriginConnect => "no address of the origin accepted a connection",
             Fault::OriginConnectTimeout => "the origin did not accept a connection in time",
             Fault::OriginFirstByteTimeout => "the origin did not answer in time",
             Fault::OriginIdleTimeout => "the origin stopped sending",
@@ -181,8 +181,8 @@ impl Fault {
         }
     }
 
-    /// Whether the client's connection ends with this answer. After malformed input the start of
-    /// the next request is unknown (RFC 9112 §2.2, §6.3).
+    /// Whether the client's connection ends with the error response. After malformed input the
+    /// start of the next request is unknown (RFC 9112 §2.2, §6.3).
     pub(crate) fn closes(self) -> bool {
         match self {
             Fault::TargetNotForwardable
@@ -197,7 +197,8 @@ impl Fault {
         }
     }
 
-    /// The counter of this fault; `faults_sent_total` counts it too.
+    /// Returns the counter of this fault. If an error response is sent, `faults_sent_total` counts
+    /// it too.
     pub(crate) fn counter(self) -> Option<Counter> {
         match self {
             Fault::Request(_)
@@ -223,7 +224,7 @@ impl Fault {
                 Some(Counter::OriginTimeouts)
             }
             Fault::OriginBroke | Fault::OriginAnswer(_) => Some(Counter::OriginBadAnswers),
-            // These faults are counted where they are detected.
+            // The code that detects these faults counts them.
             Fault::PurgeBusy | Fault::PurgeElsewhere | Fault::FetchesFailed(_) => None,
             Fault::ClientGone | Fault::OnlyIfCached | Fault::Internal => None,
         }
@@ -231,7 +232,7 @@ impl Fault {
 }
 
 impl Fault {
-    /// The event that reports a fault on the origin's side.
+    /// Returns the event that reports a fault of the origin's side; `None` for other faults.
     pub(crate) fn event(self) -> Option<Event> {
         match self {
             Fault::OriginName | Fault::OriginConnect | Fault::OriginConnectTimeout => {

@@ -4,33 +4,36 @@
 use forebay_http::chunked::ChunkedLimits;
 use forebay_http::response::OriginLimits;
 
-/// A DNS name has at most 253 letters; longer `Host` values match no site.
+/// Longest host name. A DNS name has at most 253 characters; a longer host matches no site.
 pub(crate) const HOST_BYTES_MAX: usize = 255;
 
-/// Ten thousand sites fit; a larger file is not a configuration, but some other file.
+/// Largest configuration file or rule file. Ten thousand sites fit; a larger file is probably not a
+/// configuration at all.
 pub(crate) const CONFIG_BYTES_MAX: usize = 16 << 20;
 
-/// More errors than an operator reads at once; the rest is only counted.
+/// Errors of a configuration that are reported, more than an operator reads at once. Further errors
+/// are only counted.
 pub(crate) const CONFIG_ERRORS_MAX: usize = 50;
 
-/// The width of a terminal; messages cut longer lines.
+/// Characters of a configuration line that an error message shows: the width of a wide terminal.
 pub(crate) const CONFIG_LINE_CHARS_MAX: usize = 160;
 
 /// One in this many runs of rules is timed: reading the clock twice for each rule costs more than
 /// most rules do.
 pub(crate) const RULE_SAMPLE_EVERY: u64 = 256;
 
-/// Rule files in one setting `rules`; longer lists belong in fewer files.
+/// Rule files that one setting `rules` may name.
 pub(crate) const RULE_FILES_MAX: usize = 64;
 
-/// Groups that one answer may invalidate (RFC 9875 asks for at least 32); every 64 are one purge.
+/// Groups that one answer may invalidate (RFC 9875 asks for at least 32); 64 groups make one purge.
 /// An answer with more invalidates its whole origin.
 pub(crate) const INVALIDATED_GROUPS_MAX: usize = 256;
 
-/// Queued purges and counts by host, prefix or tags.
+/// Queued jobs of the purge thread: purges, and counts for dry runs, by host, prefix or tags.
 pub(crate) const PURGES_QUEUED_MAX: usize = 64;
 
-/// Queue slots that are reserved for operators: any client may send unsafe requests.
+/// Queue slots of the purge thread that are reserved for operators, because any client may cause
+/// invalidations by unsafe requests.
 pub(crate) const PURGES_RESERVED: usize = 16;
 
 /// Time for the running purge to finish when the server stops. A purge that is cut off has not
@@ -47,25 +50,25 @@ pub(crate) const PURGE_REPEAT_MS: u64 = 1_000;
 /// Keys that a dry run of a purge lists as examples.
 pub(crate) const PURGE_SAMPLE_MAX: usize = 10;
 
-/// Niceness of the purge thread. It gets a third of a processor that a worker wants too, which is
-/// milliseconds for thousands of responses.
+/// Niceness of the purge thread. Of a processor that a worker wants too, the thread gets about a
+/// quarter, with which it purges thousands of responses in milliseconds.
 pub(crate) const PURGER_NICENESS: i32 = 5;
 
 /// Key prefixes that one purge or listing by host covers; each is a purge of its own. A host with
 /// more sites must be purged site by site.
 pub(crate) const SELECTIONS_MAX: usize = 256;
 
-/// Address ranges in one setting: they are compared one after the other.
+/// Address ranges in one setting. A client's address is compared with each of them.
 pub(crate) const ADDRESS_RANGES_MAX: usize = 256;
 
 /// Field names in one setting: each field of a request to the origin is compared with all of them.
 pub(crate) const FIELD_NAMES_MAX: usize = 64;
 
-/// Routes of one site: every request compares them one after the other.
+/// Routes of one site. Every request is compared with them until one matches.
 pub(crate) const ROUTES_PER_SITE_MAX: usize = 256;
 
-/// Bytes of a connection's first input buffer: a request with many cookies, and one page of most
-/// uploads, in one read.
+/// Initial size of a connection's input buffer: one read takes in a request with many cookies, or
+/// several pages of an upload.
 pub(crate) const INPUT_BYTES: usize = 16 << 10;
 
 /// Least space for a request body behind a head that is still in use: one page, so that an upload
@@ -75,12 +78,13 @@ pub(crate) const BODY_INPUT_BYTES_MIN: usize = 4 << 10;
 /// A buffer that grew beyond this for a large head is freed, not kept for the next connection.
 pub(crate) const BUFFER_BYTES_KEPT_MAX: usize = 64 << 10;
 
-/// Sets of buffers that a worker keeps: about 40 MiB if all were used, usually far less.
+/// Sets of buffers that a worker keeps for later connections: about 40 MiB if all were used,
+/// usually far less.
 pub(crate) const BUFFERS_POOLED_MAX: usize = 1024;
 
-/// Bodies up to this size are copied behind their head, so that most answers are one plain send: a
-/// second piece needs a vectored write and a handle on the store's memory. Copying 1 KiB is 2 % of
-/// a hit (docs/performance.md).
+/// Bodies up to this size are copied behind their head, so that most responses are one plain send.
+/// A separate piece needs a vectored write and a handle on the store's memory. Copying 1 KiB is 2 %
+/// of a hit (docs/performance.md).
 pub(crate) const INLINE_BODY_BYTES_MAX: usize = 4 << 10;
 
 /// Pieces of one vectored write; the next write takes the rest.
@@ -108,13 +112,13 @@ pub(crate) const ACCEPT_RETRY_MS: u64 = 50;
 /// with the number of connections.
 pub(crate) const SWEEP_SLICES: usize = 10;
 
-/// How long a worker's thread sleeps for another purge to end before it gives up an invalidation.
+/// How long a worker's thread waits for another purge to end before it gives up an invalidation.
 /// Purges take microseconds; if one takes longer, the worker's other connections must not wait.
 pub(crate) const INVALIDATE_WAIT_US_MAX: u64 = 1_000;
 
-/// An invalidation that was given up is tried again in the background, at this interval and for
-/// this long; the answer to the unsafe request waits for it. The purge thread tries a purge for as
-/// long.
+/// An invalidation that was given up is tried again in the background, at the interval
+/// `INVALIDATE_RETRY_MS`, for at most `INVALIDATE_MS_MAX`; the answer to the unsafe request waits
+/// for it. The purge thread tries each purge for at most `INVALIDATE_MS_MAX` too.
 pub(crate) const INVALIDATE_RETRY_MS: u64 = 10;
 pub(crate) const INVALIDATE_MS_MAX: u64 = 5_000;
 
@@ -122,24 +126,26 @@ pub(crate) const INVALIDATE_MS_MAX: u64 = 5_000;
 /// the store, and cleans up after them.
 pub(crate) const STORE_SWEEP_MS: u64 = 1_000;
 
-/// Time between two slices of the sweep; deadlines are exact to `SWEEP_SLICES` times this.
+/// Time between two slices of the sweep over connections. A deadline is noticed at most
+/// `SWEEP_SLICES` times this interval late.
 pub(crate) const SWEEP_MS: u64 = 50;
 
-/// After its last answer a connection reads and discards input from the client, up to this.
+/// Bytes of input that a connection reads and discards after its last response.
 pub(crate) const LINGER_BYTES_MAX: usize = 1 << 20;
 
-/// How long a connection reads and discards that input.
+/// How long a connection reads and discards input after its last response.
 pub(crate) const LINGER_MS_MAX: u64 = 2_000;
 
-/// Events that one worker logs in a second; the counters count all.
+/// Events that one worker logs in a second. Counters include the events that are not logged.
 pub(crate) const EVENTS_PER_SECOND_MAX: u32 = 20;
 
-/// The head of an origin's answer: real ones have about 20 fields and 2 KiB; more are refused.
+/// Limits of the head of an origin's response. Usual heads have about 20 fields and 2 KiB; a
+/// response over the limits is refused.
 pub(crate) const ORIGIN_LIMITS: OriginLimits =
     OriginLimits { head_bytes_max: 64 << 10, field_count_max: 200 };
 
-/// Extensions and trailers of a chunked request body: extensions are unused in practice, and
-/// trailers are rare.
+/// Limits of extensions and trailers in a chunked request body: extensions are unused in practice,
+/// and trailers are rare.
 pub(crate) const CHUNKED_LIMITS: ChunkedLimits = ChunkedLimits {
     extension_bytes_max: 4 << 10,
     trailer_bytes_max: 8 << 10,
@@ -153,63 +159,65 @@ pub(crate) const ORIGIN_BUFFER_BYTES_MAX: usize = 128 << 10;
 /// the quarter that was resolved least recently is removed.
 pub(crate) const HOSTS_MAX: usize = 16 << 10;
 
-/// Names that one worker resolves at once; further ones wait. A working resolver takes
+/// Names that one worker resolves at once; further names wait. A working resolver takes
 /// milliseconds, so this many threads resolve thousands of names a second. A resolver that hangs
-/// holds a thread for half a minute per name, even if no request waits any more; this bounds those
-/// threads.
+/// holds a thread for half a minute per name, even if no request waits any more; this limit bounds
+/// the number of such threads.
 pub(crate) const RESOLUTIONS_MAX: usize = 32;
 
 /// Threads of one worker that may block. Only the resolution of names blocks.
 pub(crate) const BLOCKING_THREADS_MAX: usize = RESOLUTIONS_MAX;
 
-/// Addresses kept of one name; with more, the share of each in the time to connect is too small.
+/// Addresses that are kept of one name. With more, each address would have too small a share of the
+/// time to connect.
 pub(crate) const HOST_ADDRESSES_MAX: usize = 16;
 
 /// Pause after a failed resolution, and before a name whose addresses refuse connections is
-/// resolved again. Without it every request for a broken name takes a thread; with a longer one a
-/// repaired or moved name is noticed late.
+/// resolved again. Without a pause, every request for a broken name would take a thread; with a
+/// longer one, a repaired or moved name would be noticed late.
 pub(crate) const HOST_RETRY_MS: u64 = 1_000;
 
-/// How long requests wait for a resolution, from its start, before they use stale addresses. Half
+/// How long requests wait for a resolution, from its start, before they use stale addresses: half
 /// of the default `origin_connect_ms_max`, so that the rest allows for one lost packet, which is
 /// sent again after a second. RFC 8767 §5 suggests 1.8 s; a resolver with working servers is
 /// faster, even if its first server does not answer at once.
 pub(crate) const HOST_WAIT_MS: u64 = 1_500;
 
-/// For this long after a failure, requests with stale addresses do not wait for the resolver:
-/// otherwise each attempt delays all of them. The failure recheck timer of RFC 8767 §5.
+/// How long after a failed resolution requests use stale addresses without waiting for the
+/// resolver. Otherwise each new attempt would delay all of them. RFC 8767 §5 calls this the failure
+/// recheck timer.
 pub(crate) const HOST_DOUBTED_MS: u64 = 30_000;
 
-/// An address that refused a connection is tried after the other addresses of its name; each time
-/// this is over, one request tries it first. If the address does not answer, that request loses the
-/// address's share of the time to connect.
+/// Interval at which one request tries first an address that refused a connection; other requests
+/// try it after the other addresses of its name. If the address does not answer, that request loses
+/// the address's share of the time to connect.
 pub(crate) const ADDRESS_FAILED_MS: u64 = 10_000;
 
-/// Interim answers (1xx) passed on for one request; more are dropped.
+/// Interim responses (1xx) that are forwarded for one request; further ones are dropped.
 pub(crate) const INTERIM_COUNT_MAX: u32 = 16;
 
-/// Times that one request joins a fetch before it goes to the origin by itself: once for the
-/// resource, once for its variant, once more if the variant was replaced in between.
+/// Times that one request asks to lead or to follow a fetch before it is passed through. It asks
+/// again after a fetch that failed, for its variant, and if the variant was replaced since.
 pub(crate) const JOINS_MAX: usize = 5;
 
-/// Failed fetches that one request waits for; then it fails too. A fetch may fail because of the
-/// request that started it, so others are started; but a failing origin gets few requests for a
-/// URL, however many clients wait for it.
+/// Failed fetches after which a request that waited for them fails too. A fetch may fail because of
+/// the request that started it, so another fetch is started. The limit keeps the requests to a
+/// failing origin few, however many clients wait for a URL.
 pub(crate) const FAILED_FETCHES_MAX: u32 = 3;
 
-/// Size of a batch of access log lines, which a worker hands to the writer.
+/// Size of a batch of access log lines, which a worker hands to the log's writer thread.
 pub(crate) const LOG_BATCH_BYTES: usize = 32 << 10;
 
-/// Batches of all workers in the writer's queue: 8 MiB.
+/// Batches of all workers in the queue of the log's writer thread: 8 MiB.
 pub(crate) const LOG_BATCHES_MAX: usize = 256;
 
 /// Longest delay of a line in the log of a quiet server.
 pub(crate) const LOG_FLUSH_MS: u64 = 200;
 
-/// Bytes of an admin request's body: a URL.
+/// Bytes of an admin request's body, which has a URL or tags.
 pub(crate) const ADMIN_BODY_BYTES_MAX: usize = 64 << 10;
 
-/// Pieces of a streamed answer that wait for its client.
+/// Pieces of a streamed admin response that wait for a slow client.
 pub(crate) const ADMIN_PIECES_MAX: usize = 4;
 
 /// Resources listed in one turn of the control thread's loop: about 100 microseconds.
@@ -221,11 +229,12 @@ pub(crate) const ADMIN_CONNECTIONS_MAX: usize = 64;
 /// Idle time after which an admin connection is closed.
 pub(crate) const ADMIN_IDLE_MS_MAX: u64 = 30_000;
 
-/// Interval at which a sliding window checks whether its slowest reader delays the others.
+/// Interval at which a fill that waits for room checks whether its slowest reader delays the
+/// others.
 pub(crate) const WINDOW_ASK_MS: u64 = 500;
 
-/// How often, and at which interval, a long body without room for its last part tries again. A
-/// worker that is asked to release a segment does so within about 50 ms.
+/// How often, and at which interval, a fill tries to finish a body while the store has no room for
+/// its last part. A worker that is asked to release a segment does so within about 50 ms.
 pub(crate) const STORE_TRIES_MAX: u32 = 20;
 pub(crate) const STORE_TRY_MS: u64 = 10;
 
@@ -249,35 +258,38 @@ pub(crate) const STALL_BYTES: u64 = 16 << 10;
 /// times before the request gives up.
 pub(crate) const PREEMPT_ASK_MS: u64 = 250;
 
-/// Time for the access log's writer to write its queue when the server stops.
+/// Time for the log's writer thread to write its queue when the server stops.
 pub(crate) const LOG_FINISH_MS_MAX: u64 = 2_000;
 
-/// Interval at which the control thread checks whether the log's writer has finished.
+/// Interval at which the control thread checks whether the log's writer thread has finished.
 pub(crate) const LOG_FINISH_POLL_MS: u64 = 5;
 
-/// How long a draining server still takes a request on every open connection. The answer says that
-/// the connection ends, so no client sees its connection close while it sends a request.
+/// How long a draining server accepts one more request on every open connection. The response says
+/// that the connection ends, so no client sees its connection close while it sends a request.
 pub(crate) const DRAIN_IDLE_MS: u64 = 250;
 
-/// Time for the first message of a process that connects to take over; others wait behind it.
+/// Time for the first message of a process that connects to take over; other processes wait until
+/// then.
 pub(crate) const UPGRADE_HELLO_MS_MAX: u64 = 2_000;
 
-/// Time for each further message of an upgrade, which either side has ready; a process that is
-/// stopped or hangs must not block the other.
+/// Time for each further message of an upgrade, except `Ready`. The sender need not prepare
+/// anything, and a process that is stopped or hangs must not block the other.
 pub(crate) const UPGRADE_ANSWER_MS_MAX: u64 = 5_000;
 
-/// Time for a process that takes over to be ready, cache included; others wait until then.
+/// Time for a process that takes over to prepare everything, cache included, and send `Ready`;
+/// other processes wait until then.
 pub(crate) const UPGRADE_READY_MS_MAX: u64 = 60_000;
 
 /// How long a process that takes over waits for a free participant row of the store: most of
-/// `UPGRADE_READY_MS_MAX`, and longer than the default `shutdown_ms_max`, for which the process
-/// before the last may still be there.
+/// `UPGRADE_READY_MS_MAX`, and longer than the default `shutdown_ms_max`, for which the running
+/// server's predecessor may still occupy rows.
 pub(crate) const STORE_JOIN_MS_MAX: u64 = 40_000;
 
-/// Interval at which that process checks for a free row.
+/// Interval at which a process that takes over checks for a free participant row.
 pub(crate) const STORE_JOIN_RETRY_MS: u64 = 10;
 
-/// Size of a message of an upgrade; the longest holds the reason of a refusal.
+/// Size of the contents of a message of an upgrade. The longest message has the reason of a
+/// refusal.
 pub(crate) const UPGRADE_MESSAGE_BYTES_MAX: usize = 4 << 10;
 
 /// Descriptors in one message of an upgrade; the kernel's limit is 253.

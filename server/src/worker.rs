@@ -1,9 +1,10 @@
 //! The state that the tasks of one worker share: settings, store, connections, counters, buffers,
 //! origins.
 //!
-//! A worker is one thread. Apart from the addresses of origins nothing here is locked or shared
-//! with another thread: the worker has its own part of the store, and its own copy of the settings,
-//! which is exchanged between two turns of the loop.
+//! A worker is one thread, so its tasks share this state without locks. Only the parts that other
+//! threads use too have locks of their own: the store, the addresses of origins, the queues of
+//! purges and of log lines. The settings are a copy of the worker's own, which is replaced between
+//! two turns of the event loop.
 
 use std::cell::{Cell, RefCell};
 use std::fmt;
@@ -37,9 +38,9 @@ use crate::transport::Connector;
 pub(crate) struct Worker {
     config: RefCell<Rc<Config>>,
     pub(crate) store: StoreWorker,
-    /// Whether requests are answered from the store: see `use_store`.
+    /// Whether requests are answered from the store; see [`Worker::use_store`].
     store_is_used: Cell<bool>,
-    /// Notified when the store has to make room at once: see `make_room`.
+    /// Notified when the store has to make room at once; see [`Worker::make_room`].
     store_is_due: Notify,
     /// Queues purges that take longer than a turn of the loop may.
     pub(crate) purger: Purger,
@@ -64,13 +65,13 @@ pub(crate) struct Worker {
     pub(crate) process_id: Arc<str>,
     randomness: Cell<u64>,
     request_number: Cell<u64>,
-    /// This server's name in `Via`, by which it recognises its own requests when they come back.
+    /// This server's name in `Via`, by which it recognises requests that come back to it.
     pub(crate) via: Arc<str>,
-    /// `Via` as it goes to origins.
+    /// The value of `Via` in requests to origins.
     pub(crate) via_line: HeaderValue,
-    /// When the drain began, in monotonic milliseconds.
+    /// The time at which the drain began, in monotonic milliseconds.
     draining_since_ms: Cell<Option<u64>>,
-    /// Whether another process accepts now from the sockets that this worker accepted from.
+    /// Whether another process now accepts connections from this worker's listening sockets.
     queues_are_passed_on: Cell<bool>,
     /// Wakes the accept loop, which otherwise wakes only for the next connection.
     accept_waker: RefCell<Option<Waker>>,
@@ -125,7 +126,7 @@ impl Worker {
         }
     }
 
-    /// The present settings; a request keeps the settings that it began with.
+    /// Returns the current settings. A request keeps the settings that it began with.
     pub(crate) fn config(&self) -> Rc<Config> {
         Rc::clone(&self.config.borrow())
     }
@@ -143,7 +144,7 @@ impl Worker {
         }
     }
 
-    /// A random number for rules; it can be guessed.
+    /// Returns a random number for rules; it is predictable, so it is no secret.
     pub(crate) fn random(&self) -> u64 {
         // SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, 2014).
         let state = self.randomness.get().wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -159,8 +160,8 @@ impl Worker {
         self.request_number.get()
     }
 
-    /// Sets whether requests are answered from the store from now on. They are not while another
-    /// process serves from a store of its own, since purges reach only that one.
+    /// Sets whether requests are answered from the store from now on. While another process serves
+    /// from a store of its own, they are not, because purges reach only that other store.
     pub(crate) fn use_store(&self, is_used: bool) {
         self.store_is_used.set(is_used);
     }
@@ -170,8 +171,8 @@ impl Worker {
         self.store_is_used.get()
     }
 
-    /// Notes that a response was stored. If that has used up the room that the store keeps free,
-    /// the store makes room soon.
+    /// Notes that a response was stored. If the store's reserve of free memory is used up, this
+    /// wakes [`Worker::make_room`].
     pub(crate) fn notify_stored(&self) {
         if self.store.is_due() {
             self.store_is_due.notify_one();
@@ -193,20 +194,20 @@ impl Worker {
         }
     }
 
-    /// Counts one more of something.
+    /// Adds 1 to a counter.
     pub(crate) fn count(&self, counter: Counter) {
         self.counters.add(counter.index(), 1);
     }
 
-    /// Counts `amount` more of something.
+    /// Adds `amount` to a counter.
     pub(crate) fn count_many(&self, counter: Counter, amount: u64) {
         self.counters.add(counter.index(), amount);
     }
 
-    /// Counts a duration, which is given in thousandths of the histogram's unit.
+    /// Adds a duration to a histogram. The duration is in thousandths of the histogram's unit.
     pub(crate) fn observe(&self, histogram: Histogram, thousandths: u64) {
-        // Rounded up, a value is above a bound if and only if the duration is. The sum is exact:
-        // most exchanges with a near origin take less than one millisecond.
+        // The value is rounded up, so that it is above a bound if and only if the duration is. The
+        // sum is exact, because most exchanges with a near origin take less than one millisecond.
         let rest = &self.histogram_rests[histogram as usize];
         let sum = rest.get() + thousandths;
         rest.set(sum % 1000);
@@ -238,8 +239,9 @@ impl Worker {
         })
     }
 
-    /// Counts and logs a fault of the client's side, or of ours, with which a request ends. Faults
-    /// of the origin's side are reported where they are found: many clients may share one.
+    /// Counts a fault of the client's side or of our own, with which a request ends; logs a fault
+    /// of the client's side. A fault of the origin's side is ignored here: [`Worker::origin_fault`]
+    /// reports it once, although many clients may share it.
     pub(crate) fn fault(&self, fault: Fault, client: IpAddr) {
         if fault.side() == Side::Origin {
             return;
@@ -262,8 +264,8 @@ impl Worker {
         }
     }
 
-    /// Begins the drain: each connection ends with its next response, or soon without one.
-    /// Connections in the queues are accepted too, unless another process accepts them.
+    /// Begins the drain: each connection ends with its next response, or soon if it stays idle.
+    /// Connections in the accept queues are accepted too, unless another process accepts them.
     pub(crate) fn drain(&self, queues_are_passed_on: bool) {
         self.queues_are_passed_on.set(queues_are_passed_on);
         self.draining_since_ms.set(Some(clock::monotonic_ms()));
@@ -282,24 +284,24 @@ impl Worker {
         }
     }
 
-    /// Whether the server is about to stop.
+    /// Whether the drain has begun.
     pub(crate) fn draining(&self) -> bool {
         self.draining_since_ms.get().is_some()
     }
 
-    /// Whether another process accepts from the queues.
+    /// Whether another process now accepts the connections in the accept queues.
     pub(crate) fn queues_are_passed_on(&self) -> bool {
         self.queues_are_passed_on.get()
     }
 
-    /// Whether it is time to close idle connections.
+    /// Whether the drain began so long ago that idle connections are closed.
     pub(crate) fn drained_idle(&self) -> bool {
         let since_ms = self.draining_since_ms.get();
         since_ms.is_some_and(|since_ms| clock::monotonic_ms() - since_ms >= DRAIN_IDLE_MS)
     }
 }
 
-/// Notices a panic of a task.
+/// Counts and logs a panic of the task that owns this value.
 struct PanicWatch {
     worker: Rc<Worker>,
 }
@@ -308,7 +310,7 @@ impl Drop for PanicWatch {
     fn drop(&mut self) {
         if std::thread::panicking() {
             self.worker.count(Counter::Panics);
-            self.worker.event(Event::Panicked, &"the worker goes on");
+            self.worker.event(Event::Panicked, &"the worker continues");
         }
     }
 }

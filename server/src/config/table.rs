@@ -19,7 +19,7 @@ const YEAR_S: u64 = 31_536_000;
 
 /// A struct that has a field for each setting of a table.
 pub(crate) trait Settings {
-    /// Reads one value; `setting` must be in this struct's table.
+    /// Reads the value of one setting, which must be in this struct's table.
     fn set(&mut self, setting: &Setting, raw: RawValue<'_>) -> Result<(), ValueProblem>;
 
     /// The settings whose values differ in `other`.
@@ -56,7 +56,7 @@ macro_rules! settings {
             fn set(&mut self, setting: &Setting, raw: RawValue<'_>) -> Result<(), ValueProblem> {
                 match setting.name {
                     $( stringify!($name) => self.$name = Readable::read(raw, setting)?, )*
-                    other => unreachable!("{other} is not in this table"),
+                    other => unreachable!("the table of this struct has no setting {other}"),
                 }
                 Ok(())
             }
@@ -78,7 +78,7 @@ macro_rules! settings {
 
 fn default_of<T: Readable>(setting: Option<&Setting>) -> T {
     let read = setting.and_then(|setting| T::read(RawValue::Flag(setting.default?), setting).ok());
-    read.expect("the defaults of the table fit its types and limits")
+    read.expect("the default of each setting is valid for its type and limits")
 }
 
 settings! {
@@ -100,29 +100,31 @@ settings! {
             expected: "auto, a loopback address and port, or a path with a /",
         },
         reloads: false,
-        reason: "Access to it is control of the server, so addresses that other machines can \
-            reach are refused.",
+        reason: "Access to the admin interface is control of the server, so addresses that other \
+            machines can reach are refused.",
     }
     runtime_dir: RuntimeDir = "auto" {
         doc: "Directory for the counter file, the lock profile, the admin socket and the socket \
-            for upgrades; `auto` is `$XDG_RUNTIME_DIR/forebay`, or `/tmp/forebay-UID` without it.",
+            for upgrades; `auto` is `$XDG_RUNTIME_DIR/forebay`, or `/tmp/forebay-UID` if that \
+            variable is not set.",
         kind: SettingKind::Text { hint: "DIR", expected: "auto or a directory" },
         reloads: false,
         reason: "It is created with mode 0700 and must belong to the user.",
     }
     workers: usize = "0" {
-        doc: "Threads that serve, each pinned to a processor; 0: one for each processor that the \
-            process may use.",
+        doc: "Number of workers: threads that serve, each pinned to a processor; 0: one worker for \
+            each processor that the process may use.",
         kind: SettingKind::Count { min: 0, max: 1024, unit: "threads" },
         reloads: false,
         reason: "More threads than processors only wait for each other.",
     }
     cache_size: u64 = "256MiB" {
-        doc: "Memory for stored responses, including the tables that find them.",
+        doc: "Memory for stored responses, including the tables for finding them.",
         kind: SettingKind::Bytes { min: 4 * MIB, max: 256 * GIB },
         reloads: false,
-        reason: "Below the minimum a single picture would evict everything else; the minimum \
-            rises with the workers. Above the maximum, locations would need larger numbers.",
+        reason: "Below the minimum, a single picture would evict everything else; each worker \
+            raises the minimum. Above the maximum, the location of a stored response would need \
+            more bits.",
     }
     cache_dir: CacheDir = "none" {
         doc: "Directory for the cache, which then survives restart, kill -9 and upgrade of the \
@@ -136,17 +138,18 @@ settings! {
         doc: "Expected mean size of a stored response, including its key and head.",
         kind: SettingKind::Bytes { min: 64, max: 16 * MIB },
         reloads: false,
-        reason: "It sizes the index and the key index, at 8 and 128 bytes for each response. If \
-            responses are smaller, or have many tags, these fill up before the memory does; if \
-            responses are larger, a higher value leaves more memory for them.",
+        reason: "The expected number of responses decides the sizes of the index (8 bytes for each \
+            response) and of the key index (128 bytes for each). If responses are smaller, or have \
+            many tags, the indexes fill up before the memory does; if responses are larger, a \
+            higher value leaves more memory for them.",
     }
     growing_percent_max: u8 = "12" {
         doc: "Share of the cache that is reserved for responses still arriving; beyond it, \
             responses pass through without being stored.",
         kind: SettingKind::Count { min: 1, max: 90, unit: "percent" },
         reloads: false,
-        reason: "The share is reserved even while it is unused. A busy server has a few percent of \
-            its cache arriving.",
+        reason: "The share is reserved even while it is unused. On a busy server, arriving \
+            responses need a few percent of the cache.",
     }
     head_bytes_max: u32 = "32KiB" {
         doc: "Largest head of a request: request line and fields.",
@@ -156,11 +159,11 @@ settings! {
             431.",
     }
     field_count_max: u16 = "100" {
-        doc: "Most fields in the head of a request.",
+        doc: "Largest number of fields in the head of a request.",
         kind: SettingKind::Count { min: 8, max: 10_000, unit: "fields" },
         reloads: true,
-        reason: "Browsers send about 20, and each costs the origin time too; more than the limit \
-            are answered with 431.",
+        reason: "Browsers send about 20 fields, and each costs the origin time too; a request with \
+            more than the limit is answered with 431.",
     }
     target_bytes_max: u32 = "8KiB" {
         doc: "Longest target of a request.",
@@ -187,11 +190,11 @@ settings! {
             whole.",
         kind: SettingKind::Bytes { min: 0, max: 1024 * TIB },
         reloads: true,
-        reason: "Room for large uploads; a body over the limit is answered with 413.",
+        reason: "Large uploads must be possible; a body over the limit is answered with 413.",
     }
     body_rate_min: u64 = "240" {
-        doc: "Lowest rate, in either direction, that a client must sustain while a body is in \
-            transit, averaged after `body_grace_ms`; 0: no limit.",
+        doc: "Lowest average rate at which a client must send or receive a body, once \
+            `body_grace_ms` has passed; 0: no limit.",
         kind: SettingKind::Count { min: 0, max: 1 << 30, unit: "bytes a second" },
         reloads: true,
         reason: "The rate of a modem with 2400 bits a second; a slower client holds memory for no \
@@ -204,17 +207,18 @@ settings! {
         reason: "A mobile connection may stall for some seconds.",
     }
     connections_per_worker_max: u32 = "8192" {
-        doc: "Most client connections of one worker; new ones beyond it are closed.",
+        doc: "Largest number of client connections of one worker; further connections are closed.",
         kind: SettingKind::Count { min: 1, max: 1_000_000, unit: "connections" },
         reloads: true,
-        reason: "Bounds memory and descriptors; the process's limit of open files must allow it.",
+        reason: "Bounds memory and descriptors; the process's limit of open files must allow so \
+            many.",
     }
     connections_per_address_max: u32 = "4096" {
-        doc: "Most client connections from one address, or one IPv6 network, to one worker; new \
-            ones beyond it are closed.",
+        doc: "Largest number of client connections from one address, or one IPv6 network, to one \
+            worker; further connections are closed.",
         kind: SettingKind::Count { min: 1, max: 1_000_000, unit: "connections" },
         reloads: true,
-        reason: "One address cannot take all connections, yet there are enough for a company \
+        reason: "One address cannot take all connections, yet the limit is enough for a company \
             behind one address.",
     }
     ipv6_network_bits: u8 = "64" {
@@ -226,14 +230,14 @@ settings! {
             likes.",
     }
     requests_per_connection_max: u32 = "1000000" {
-        doc: "Requests after which a connection is closed.",
+        doc: "Number of requests after which a client connection is closed.",
         kind: SettingKind::Count { min: 1, max: u32::MAX as u64, unit: "requests" },
         reloads: true,
-        reason: "Moves long-lived connections to other workers now and then, too rarely to cost \
-            anything.",
+        reason: "Clients of long-lived connections reconnect now and then, perhaps to another \
+            worker, but too rarely to cost anything.",
     }
     connection_bytes_max: u32 = "256KiB" {
-        doc: "Most buffer memory of one client connection; an idle one has none.",
+        doc: "Largest buffer memory of one client connection; an idle connection has none.",
         kind: SettingKind::Bytes { min: 16 * KIB, max: 64 * MIB },
         reloads: true,
         reason: "Must hold a head in each direction; further bytes wait in the kernel.",
@@ -242,19 +246,20 @@ settings! {
         doc: "Time for requests in flight to finish when the server stops.",
         kind: SettingKind::Milliseconds { min: 0, max: DAY_MS },
         reloads: true,
-        reason: "Supervisors kill after 90 seconds or less.",
+        reason: "A supervisor kills a server that takes too long to stop, typically after 90 \
+            seconds or less.",
     }
     origin_connect_ms_max: u32 = "3s" {
-        doc: "Time to open a connection to the origin; after it the client gets 504.",
+        doc: "Time to open a connection to the origin; if it is not enough, the client gets 504.",
         kind: SettingKind::Milliseconds { min: 1, max: DAY_MS },
         reloads: true,
         reason: "Allows for one lost packet, which the kernel sends again after a second.",
     }
     origin_address_ms_max: u32 = "10s" {
-        doc: "How long the resolved addresses of an origin are used for new connections. After it, \
-            or earlier if none of them accepts a connection, new connections wait until the name \
-            is resolved again. 0: every connection resolves the name. Several addresses take \
-            turns, within the resolver's order of address families.",
+        doc: "How long the resolved addresses of an origin are used for new connections. After \
+            this time, or earlier if none of the addresses accepts a connection, new connections \
+            wait until the name is resolved again. 0: every connection resolves the name. Several \
+            addresses take turns, within the resolver's order of address families.",
         kind: SettingKind::Milliseconds { min: 0, max: DAY_MS },
         reloads: true,
         reason: "The system's resolver does not say how long an answer is valid. To move an \
@@ -263,7 +268,7 @@ settings! {
     }
     origin_stale_address_ms_max: u32 = "1h" {
         doc: "How much longer than `origin_address_ms_max` addresses are used if the name cannot \
-            be resolved, or not within the shorter of 1.5 seconds and half of \
+            be resolved, or if resolving it takes longer than 1.5 seconds or half of \
             `origin_connect_ms_max`.",
         kind: SettingKind::Milliseconds { min: 0, max: DAY_MS },
         reloads: true,
@@ -271,21 +276,21 @@ settings! {
             time to repair it.",
     }
     origin_first_byte_ms_max: u32 = "30s" {
-        doc: "Time from the end of the request to the head of the origin's response; after it the \
-            client gets 504.",
+        doc: "Time from the end of the request to the head of the origin's response; if it is not \
+            enough, the client gets 504.",
         kind: SettingKind::Milliseconds { min: 1, max: DAY_MS },
         reloads: true,
         reason: "Longer than slow pages take, shorter than people wait.",
     }
     origin_idle_ms_max: u32 = "30s" {
-        doc: "Longest pause within the origin's response; after it the response counts as broken \
-            off.",
+        doc: "Longest pause within the body of the origin's response; after a longer pause the \
+            response counts as incomplete.",
         kind: SettingKind::Milliseconds { min: 1, max: DAY_MS },
         reloads: true,
         reason: "An origin that died without closing its connections must not hold ours forever.",
     }
     origin_connections_max: u32 = "256" {
-        doc: "Most connections of one worker to one origin; requests beyond it wait.",
+        doc: "Largest number of connections of one worker to one origin; further requests wait.",
         kind: SettingKind::Count { min: 1, max: 65_536, unit: "connections" },
         reloads: true,
         reason: "More requests at once do not help an origin that is slow already.",
@@ -300,16 +305,17 @@ settings! {
             worker buffers 16 MiB at most; further bodies are forwarded as they arrive.",
     }
     origin_pool_idle_count_max: u32 = "64" {
-        doc: "Most idle connections that one worker keeps to one origin.",
+        doc: "Largest number of idle connections that one worker keeps to one origin.",
         kind: SettingKind::Count { min: 0, max: 65_536, unit: "connections" },
         reloads: true,
-        reason: "Enough for a burst; each one holds a thread or a process of a simple origin.",
+        reason: "Enough for a burst; a simple origin needs a thread or a process for each of its \
+            connections.",
     }
     origin_pool_idle_ms_max: u32 = "60s" {
         doc: "How long an idle connection to an origin is kept.",
         kind: SettingKind::Milliseconds { min: 0, max: DAY_MS },
         reloads: true,
-        reason: "Below the 75 seconds after which common origins close it themselves.",
+        reason: "Below the 75 seconds after which common origins close the connection themselves.",
     }
     access_log: AccessLog = "off" {
         doc: "File that gets a line for each request; `-` is standard output, `off` is no log.",
@@ -334,8 +340,8 @@ settings! {
             `off` switch this while the server runs.",
         kind: SettingKind::Bool,
         reloads: false,
-        reason: "It costs some tens of nanoseconds for each acquisition of a lock; a hit takes no \
-            lock.",
+        reason: "Profiling costs some tens of nanoseconds for each acquisition of a lock; a hit \
+            takes no lock.",
     }
     lock_profile_stacks: u32 = "0" {
         doc: "While locks are profiled, records the call stack of one in this many waits and \
@@ -343,15 +349,15 @@ settings! {
             the server runs.",
         kind: SettingKind::Count { min: 0, max: 1_000_000_000, unit: "waits and failed try-locks" },
         reloads: false,
-        reason: "The call sites of a lock say enough until one of them has many callers.",
+        reason: "The call sites of a lock are enough, unless one of them has many callers.",
     }
     lock_profile_size: u64 = "3MiB" {
         doc: "Size of the lock profile, the file `PORT.locks` in the runtime directory; 0: there \
             is no file, and locks cannot be profiled.",
         kind: SettingKind::Bytes { min: 0, max: 64 * MIB },
         reloads: false,
-        reason: "Room for 47 threads, the workers and a few others; each further thread needs \
-            59 KiB. On most systems the runtime directory is memory.",
+        reason: "The default has room for 47 threads: the workers and a few others. Each further \
+            thread needs 59 KiB. On most systems the runtime directory is in memory.",
     }
     log_level: LogLevel = "info" {
         doc: "Lowest level of events that are logged to standard error.",
@@ -369,18 +375,19 @@ settings! {
         doc: "Whether responses are stored and served from the cache.",
         kind: SettingKind::Bool,
         reloads: true,
-        reason: "The origin should say which responses must not be stored; this is for origins \
-            that do not.",
+        reason: "The origin should say which responses must not be stored; this setting is for \
+            origins that do not.",
     }
     default_freshness_s: u32 = "0" {
-        doc: "Freshness lifetime of a response that names none and allows no heuristic.",
+        doc: "Freshness lifetime of a response that specifies none and has no Last-Modified for \
+            the heuristic. It applies only to responses for which RFC 9111 allows a heuristic.",
         kind: SettingKind::Seconds { min: 0, max: YEAR_S },
         reloads: true,
         reason: "With 0 such a response is validated for each request. No guess fits every site.",
     }
     heuristic_percent: u8 = "10" {
-        doc: "Freshness lifetime of a response that names none, as a share of the time since its \
-            Last-Modified; 0: no heuristic.",
+        doc: "Freshness lifetime of a response that specifies none, as a share of the time since \
+            its Last-Modified; 0: no heuristic.",
         kind: SettingKind::Count { min: 0, max: 100, unit: "percent" },
         reloads: true,
         reason: "RFC 9111 §4.2.2 names 10 % as typical.",
@@ -392,8 +399,9 @@ settings! {
         reason: "A page that has not changed for years may still change tomorrow.",
     }
     heuristic_error_s_max: u32 = "1m" {
-        doc: "The same for a response with a status from 400 on, which the heuristic covers for \
-            404, 405, 410, 414 and 501.",
+        doc: "Longest freshness lifetime that the heuristic gives to an error: a response with \
+            status 404, 405, 410, 414 or 501, or a public response with any status from 400 on. \
+            `heuristic_s_max` is a limit too.",
         kind: SettingKind::Seconds { min: 0, max: YEAR_S },
         reloads: true,
         reason: "The date of an error page says nothing about how long the error will last.",
@@ -405,14 +413,15 @@ settings! {
             every client that the stored response is served to.",
         kind: SettingKind::Choice(SET_COOKIE_WORDS),
         reloads: true,
-        reason: "A cookie names one client. Sent to others, it lets them act in its name.",
+        reason: "A cookie identifies one client. Other clients that received it could act in that \
+            client's name.",
     }
     content_of_get: bool = "false" {
         doc: "Whether a GET or HEAD request may have content. If not, it is answered with 400.",
         kind: SettingKind::Bool,
         reloads: true,
         reason: "Content of a GET has no meaning (RFC 9110 §9.3.1), and an origin that does not \
-            expect it takes it for the next request. Some search servers use it.",
+            expect content takes it for the next request. Some search servers use it.",
     }
     hit_for_miss_ms: u32 = "10s" {
         doc: "How long requests for a URL do not wait for one another after a response that could \
@@ -423,22 +432,23 @@ settings! {
             without any gain. A response that can be stored ends the time early.",
     }
     object_bytes_max: u64 = "16MiB" {
-        doc: "Largest body that is stored; larger ones pass through.",
+        doc: "Largest body that is stored; a response with a larger body passes through.",
         kind: SettingKind::Bytes { min: 0, max: 64 * TIB },
         reloads: true,
-        reason: "A few films would evict every page. `growing_percent_max` is a limit too.",
+        reason: "A few films would evict every page. `growing_percent_max` also limits the size of \
+            a body that can be stored.",
     }
     unkeyed_fields: FieldNameList = "forwarded,x-forwarded-host,x-forwarded-port,\
         x-forwarded-prefix,x-forwarded-scheme,x-forwarded-server,x-host,x-http-method,\
         x-http-method-override,x-method-override,x-original-host,x-original-url,x-real-ip,\
         x-rewrite-url,proxy,_" {
-        doc: "Request fields that do not go to the origin if its response may be stored; `_` \
-            stands for every name with an underscore. Fields that rules have set do go.",
+        doc: "Request fields that are not forwarded to the origin if its response may be stored; \
+            `_` stands for every name with an underscore. Fields that rules set are forwarded.",
         kind: SettingKind::Texts { expected: "an array of field names, or _" },
         reloads: true,
         reason: "Many origins build links, redirects or whole pages from these fields, which are \
             not in the key: one client could store a page of its making for all others. Many \
-            origins take an underscore for a hyphen.",
+            origins treat an underscore as a hyphen.",
     }
     tag_fields: TagFields = "surrogate-key,cache-tag,xkey,cache-groups" {
         doc: "Response fields of the origin that hold tags, by which responses can be purged \
@@ -452,7 +462,8 @@ settings! {
             costs nothing.",
     }
     tags_shown: bool = "false" {
-        doc: "Whether clients get the `tag_fields`; they always get `cache-groups`.",
+        doc: "Whether clients get the `tag_fields` of a response. They always get the field \
+            `cache-groups`.",
         kind: SettingKind::Bool,
         reloads: true,
         reason: "Tags are meant for caches and reveal how a site is built. Another cache in front \
@@ -470,7 +481,7 @@ settings! {
     }
 }
 
-/// `rules` of the server, a site or a route.
+/// The setting `rules` of the server, of a site or of a route.
 pub(crate) const RULES: Setting = Setting {
     name: "rules",
     kind: SettingKind::Texts {
@@ -480,25 +491,30 @@ pub(crate) const RULES: Setting = Setting {
     scope: SettingScope::Everywhere,
     reloads: true,
     doc: "Files of header rules, relative to the configuration file. Rules of the server run \
-        first, then rules of the site, then rules of the route. The flag can be repeated.",
+        first, then rules of the site, then rules of the route. The flag can be repeated, adds to \
+        the rules of the configuration file, and is relative to the current directory.",
     reason: "See [rules.md](rules.md).",
 };
 
-/// Settings of a site; they have no struct of their own.
+/// The settings of a site that routes do not have.
 pub(crate) const SITE: &[Setting] = &[NAME, NAMES, ORIGIN];
 
-/// `name` of a site.
+/// The setting `name` of a site.
 pub(crate) const NAME: Setting = Setting {
     name: "name",
-    kind: SettingKind::Text { hint: "NAME", expected: "a word of printable ASCII letters" },
+    kind: SettingKind::Text {
+        hint: "NAME",
+        expected: "up to 255 printable ASCII characters, without spaces",
+    },
     default: None,
     scope: SettingScope::Site,
     reloads: true,
-    doc: "Name of the site in logs and in the cache; a new name begins with an empty cache.",
+    doc: "Name of the site in logs and in the cache; after a change of the name, the cache has \
+        nothing for the site.",
     reason: "It is part of the key of each stored response.",
 };
 
-/// `names` of a site.
+/// The setting `names` of a site.
 pub(crate) const NAMES: Setting = Setting {
     name: "names",
     kind: SettingKind::Texts { expected: "an array of host names, such as [\"example.org\"]" },
@@ -510,18 +526,18 @@ pub(crate) const NAMES: Setting = Setting {
     reason: "A host that no site serves is answered with 421: Forebay is never an open proxy.",
 };
 
-/// `origin` of a site.
+/// The setting `origin` of a site.
 pub(crate) const ORIGIN: Setting = Setting {
     name: "origin",
     kind: SettingKind::Text { hint: "URL", expected: "http://HOST or http://HOST:PORT" },
     default: None,
     scope: SettingScope::Site,
     reloads: true,
-    doc: "Where responses come from.",
+    doc: "URL of the origin to which requests for the site are forwarded.",
     reason: "There is no TLS to origins yet, so `https` is refused rather than sent in the clear.",
 };
 
-/// `path_prefix` of a route.
+/// The setting `path_prefix` of a route.
 pub(crate) const PATH_PREFIX: Setting = Setting {
     name: "path_prefix",
     kind: SettingKind::Text { hint: "PATH", expected: "a path that begins with /" },
@@ -539,7 +555,7 @@ pub fn all() -> impl Iterator<Item = &'static Setting> + Clone {
     SERVER.iter().chain(ROUTE).chain([&RULES]).chain(SITE).chain([&PATH_PREFIX])
 }
 
-/// Settings that are allowed before the first section, and so have flags.
+/// The settings that are allowed before the first section. Each of them has a flag.
 pub(crate) fn top_level() -> impl Iterator<Item = &'static Setting> + Clone {
     SERVER.iter().chain(ROUTE).chain([&RULES])
 }

@@ -18,10 +18,11 @@ use crate::parse::ResponseForm;
 use crate::poll_once::poll_once;
 use crate::send_queue::SendQueue;
 
-/// Runs `work` to its end, and passes on the interim responses that arrive until then.
+/// Runs `work` to its end. Until then, flushes responses to earlier requests and forwards interim
+/// responses.
 ///
 /// # Errors
-/// Those of `work`; or the client is gone or too slow for an earlier response.
+/// The errors of `work`; or the client is gone, or too slow for an earlier response.
 pub(crate) async fn relay_interim<T>(
     client: &Client,
     form: ResponseForm,
@@ -30,7 +31,7 @@ pub(crate) async fn relay_interim<T>(
     work: impl Future<Output = Result<T, Fault>>,
 ) -> Result<T, DeliverError> {
     let mut work = pin!(work);
-    // A hit is ready at once, and pays for nothing below.
+    // A hit is ready at once, and does not pay for the allocation below.
     if let Some(done) = poll_once(work.as_mut()).await {
         return done.map_err(DeliverError::Before);
     }
@@ -65,7 +66,7 @@ impl Relay<'_> {
                 {
                     return Poll::Ready(RelayStep::Interim(heads));
                 }
-                // Responses to earlier requests must not wait for this one's origin.
+                // Responses to earlier requests must not wait for the origin of this request.
                 if !self.queue.is_empty() {
                     return Poll::Ready(RelayStep::Flush);
                 }
@@ -87,9 +88,10 @@ impl Relay<'_> {
         }
     }
 
-    /// Flushes the queue while the work runs, since the work may have to read from the same client.
-    /// If the work ends first, its result is returned at once, and the rest of the queue is sent
-    /// just before the response: a response that pins a record must not wait here.
+    /// Flushes the queue while the work runs, because the work may have to read from the same
+    /// client. If the work ends first, its result is returned at once, because a response that pins
+    /// a record must not wait here; the remaining bytes of the queue are then sent before the
+    /// response.
     async fn flush_beside<T>(
         &mut self,
         mut work: Pin<&mut impl Future<Output = Result<T, Fault>>>,
@@ -104,7 +106,7 @@ impl Relay<'_> {
         ended.await
     }
 
-    /// An interim response that came before the final one is sent before it.
+    /// Appends the interim responses that arrived before the final response.
     fn end(&mut self) {
         if let Some(interim) = self.interim.get() {
             let heads = interim.take();
@@ -112,7 +114,7 @@ impl Relay<'_> {
         }
     }
 
-    /// HTTP/1.0 has no interim responses.
+    /// Appends interim responses to the queue. HTTP/1.0 has none, so its clients get none.
     fn append(&mut self, interim: &[ResponseHead]) {
         if self.form.version == Version::Http10 {
             return;

@@ -1,4 +1,4 @@
-//! The response of an origin: a checked head, and a body that arrives in pieces.
+//! The response of an origin: its checked head, and its body, which arrives in pieces.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -23,25 +23,26 @@ use crate::worker::Worker;
 
 /// The response of an origin.
 pub(crate) struct OriginAnswer {
-    /// The head as rules left it.
+    /// The head after changes by rules.
     pub(crate) head: ResponseHead,
     /// The fields as they were received, if rules may have changed them.
     pub(super) received: Option<FieldBlock>,
     /// The status as it was received.
     pub(crate) received_status: u16,
     pub(crate) body: OriginBody,
-    /// When the request was sent, and when the response's head was received, in Unix seconds.
+    /// The time at which the request was sent, in seconds since 1970.
     pub(super) request_time: u64,
+    /// The time at which the response's head was received, in seconds since 1970.
     pub(crate) response_time: u64,
 }
 
 impl OriginAnswer {
-    /// When the response was received, and how old it was then.
+    /// Returns the time at which the response was received, and its age at that time.
     pub(super) fn timing(&self) -> ResponseTiming {
         ResponseTiming::new(self.head.block.fields(), self.request_time, self.response_time)
     }
 
-    /// The fields as they were received.
+    /// Returns the fields as they were received.
     pub(super) fn received_fields(&self) -> Fields<'_> {
         self.received.as_ref().unwrap_or(&self.head.block).fields()
     }
@@ -50,22 +51,22 @@ impl OriginAnswer {
 /// A piece of an origin's body.
 pub(crate) enum OriginPart {
     Data(Bytes),
-    /// The body is whole; with its trailers, if it had any.
+    /// The end of a whole body, with its trailers if it has any.
     End(Option<FieldBlock>),
 }
 
-/// The body of an origin's response. Dropped before its end, it closes the connection.
+/// The body of an origin's response. Dropping it before its end closes the connection.
 pub(crate) struct OriginBody {
     pub(super) worker: Rc<Worker>,
     /// The origin's authority, for the log.
     pub(super) origin: Rc<str>,
     pub(super) incoming: Incoming,
-    /// Returned to the pool at the end of the body.
+    /// The connection and its permit, which return to the pool at the end of the body.
     pub(super) permit: Option<ConnectionPermit>,
     pub(super) idle_ms_max: u64,
 }
 
-/// The connection that a response arrives on, and the permit for its exchange.
+/// The connection on which a response arrives, and the permit for its exchange.
 pub(super) struct ConnectionPermit {
     pub(super) connection: Connection,
     pub(super) pool: Rc<OriginPool>,
@@ -74,7 +75,8 @@ pub(super) struct ConnectionPermit {
     pub(super) is_reusable: bool,
 }
 
-/// The pool whose permit a body holds, if it holds one, and the network that the permit is for.
+/// The pool whose permit a response body holds, and the client network that the permit is for;
+/// `None` at the end of the body.
 pub(crate) struct PermittedBy(Option<(Rc<OriginPool>, ClientNetwork)>);
 
 impl PermittedBy {
@@ -97,7 +99,8 @@ impl PermittedBy {
     /// Runs `sending`, which writes to a client.
     ///
     /// # Errors
-    /// Those of `sending`, or [`Fault::GaveWay`].
+    /// The errors of `sending`, or [`Fault::GaveWay`]: the client took no bytes for some time, and
+    /// another request waited for the permit.
     pub(crate) async fn sending<T>(
         &self,
         client: &Client,
@@ -109,7 +112,7 @@ impl PermittedBy {
 }
 
 impl OriginBody {
-    /// The pool whose permit the body holds; none at its end.
+    /// Returns the pool whose permit the body holds; none at the end of the body.
     pub(crate) fn permitted_by(&self) -> PermittedBy {
         let permit = self.permit.as_ref();
         PermittedBy(permit.map(|permit| (Rc::clone(&permit.pool), permit.exchange.network())))
@@ -118,8 +121,8 @@ impl OriginBody {
     /// Returns the next piece.
     ///
     /// # Errors
-    /// The origin stopped sending, closed too early, broke its framing, or sent more than it
-    /// announced: in each case the pieces before are not a whole body.
+    /// The origin stopped sending, closed the connection too early, sent invalid framing, or sent
+    /// more than it announced. In each case the earlier pieces are not a whole body.
     pub(crate) async fn next(&mut self) -> Result<OriginPart, Fault> {
         let part = self.next_part().await;
         if let Err(fault) = part {
@@ -154,8 +157,8 @@ impl OriginBody {
 
     fn end(&mut self, trailers: Option<FieldBlock>) -> Result<OriginPart, Fault> {
         if let Some(permit) = self.permit.take() {
-            // The task that drives the connection has read past the end of this body before we
-            // could see that end, so more bytes in the same read are known by now.
+            // The task that drives the connection reads past the end of this body before the end
+            // is returned here, so it has already seen further bytes of the same read.
             if permit.connection.link.unasked() {
                 return Err(Fault::OriginAnswer("the origin sent more than it announced"));
             }
@@ -181,7 +184,7 @@ fn body_fault(error: &hyper::Error) -> Fault {
     if broken { Fault::OriginBroke } else { Fault::OriginAnswer("the origin's body is malformed") }
 }
 
-/// Trailers with a meaning of their own in a head are dropped (RFC 9110 §6.5.1).
+/// Converts trailers. Fields that must not be trailers are dropped (RFC 9110 §6.5.1).
 fn trailer_block(fields: &http::HeaderMap) -> FieldBlock {
     let mut block = FieldBlock::new();
     for (name, value) in fields {

@@ -1,4 +1,5 @@
-//! One exchange with an origin: a connection, the request, the checked head of the response.
+//! One exchange with an origin: obtains a connection, sends the request, checks the response's
+//! head.
 
 use std::future::Future;
 use std::rc::Rc;
@@ -28,7 +29,7 @@ use crate::limits::ORIGIN_LIMITS;
 use crate::rules::HookContext;
 use crate::worker::Worker;
 
-/// One exchange with an origin.
+/// One exchange with an origin: its request, and the queue for interim responses.
 pub(super) struct Exchange<'a> {
     outbound: Outbound<'a>,
     origin: &'a OriginAddress,
@@ -38,7 +39,7 @@ pub(super) struct Exchange<'a> {
 }
 
 impl<'a> Exchange<'a> {
-    /// An exchange for a request of a client of `network`, which was routed. Its interim responses
+    /// Creates an exchange for a routed request of a client of `network`. Its interim responses
     /// (1xx) go to `interim`.
     pub(super) fn new(
         network: ClientNetwork,
@@ -63,8 +64,8 @@ impl<'a> Exchange<'a> {
 
 /// Sends the request and waits for the head of the final response.
 ///
-/// On a pooled connection that turns out dead, a request is sent once more if none of it went out,
-/// or if it may be repeated (RFC 9112 §9.3.1).
+/// If a pooled connection turns out dead, the request is sent once more on a new connection,
+/// provided that none of it was sent before or that it may be repeated (RFC 9112 §9.3.1).
 ///
 /// # Errors
 /// A [`Fault`] of the origin's side, or [`Fault::OriginBusy`].
@@ -88,9 +89,9 @@ struct HeadReceived {
     request_time: u64,
 }
 
-/// Why there is no response.
+/// The reason that there is no response.
 enum ExchangeError {
-    /// The connection was closed before a byte of the request went out.
+    /// The connection was closed before a byte of the request was sent.
     Unsent(OutboundBody),
     /// The connection was closed before a byte of a response arrived.
     Dead,
@@ -178,7 +179,7 @@ impl Exchange<'_> {
         }
     }
 
-    /// Waits for the head; the timeout restarts whenever the upload moves.
+    /// Waits for the head. The timeout restarts whenever the upload makes progress.
     async fn first_byte<T>(
         &self,
         sent: impl Future<Output = T>,
@@ -199,7 +200,7 @@ impl Exchange<'_> {
         }
     }
 
-    /// Checks the head by our rules, beyond hyper's.
+    /// Checks the head by rules that are stricter than hyper's, then runs header rules on it.
     fn check(
         &self,
         answered: HeadReceived,
@@ -210,7 +211,7 @@ impl Exchange<'_> {
         let mut head = checked_head(&response, self.outbound.message.line.method())?;
         if !self.outbound.admits(head.status) {
             return Err(Fault::OriginAnswer(
-                "the answer is to a condition or range that was not sent",
+                "the origin answered a condition or range that was not sent",
             ));
         }
         let received_status = head.status;
@@ -256,7 +257,7 @@ fn checked_head(response: &Response<Incoming>, method: &Method) -> Result<Respon
         .map_err(|error| Fault::OriginAnswer(error.reason()))
 }
 
-/// Names and values as they were received.
+/// Returns the names and values of the fields.
 fn lines(headers: &HeaderMap) -> Vec<(&[u8], &[u8])> {
     headers.iter().map(|(name, value)| (name.as_str().as_bytes(), value.as_bytes())).collect()
 }
@@ -276,8 +277,8 @@ fn failed(mut error: TrySendError<Request<OutboundBody>>) -> ExchangeError {
     ExchangeError::Fault(Fault::OriginAnswer("the origin's answer is malformed"))
 }
 
-/// Passes interim responses on (RFC 9110 §15.2). A 101 that was not asked for is no interim
-/// response: hyper returns it as the final one.
+/// Forwards interim responses (RFC 9110 §15.2) to `queue`. A 101 that was not requested is not
+/// among them: hyper returns it as the final response.
 fn forward_interim(request: &mut Request<OutboundBody>, queue: InterimQueue) {
     hyper::ext::on_informational(request, move |response| {
         let lines = lines(response.headers());

@@ -1,4 +1,5 @@
-//! The leader's task: fetch, decide, store. It continues if the client that started it leaves.
+//! The leader's task: it fetches a response and stores it, if it may be stored. The task continues
+//! if the client that started it leaves.
 
 use std::rc::Rc;
 
@@ -25,7 +26,7 @@ use crate::rules::{HookContext, RuleProgress, RuleState};
 use crate::store::{BodyWriter, MergedHead, StoreContext};
 use crate::worker::Worker;
 
-/// Everything that a fetch needs; it outlives the client that started it.
+/// The data that a fetch needs. It may outlive the client that started the fetch.
 pub(super) struct FetchTask {
     pub(super) worker: Rc<Worker>,
     pub(super) config: Rc<Config>,
@@ -34,22 +35,22 @@ pub(super) struct FetchTask {
     pub(super) route_number: RouteNumber,
     pub(super) request: OwnedRequest,
     pub(super) rule_state: RuleState,
-    /// A stored response that is to be validated.
+    /// The stored response to validate, if there is one.
     pub(super) stale: Option<Stale>,
-    /// Passes interim responses to the client that started the fetch.
+    /// The queue of interim responses for the client that started the fetch.
     pub(super) interim: InterimQueue,
 }
 
 /// The report of a fetch to the request that started it.
 pub(super) enum FetchOutcome {
-    /// The response is stored, or is being stored: the request follows it.
+    /// The response is stored or is being stored; the request follows it.
     Stored {
         fwd_status: u16,
         progress: RuleProgress,
         /// Field lines that only the client of this request gets.
         own_lines: FieldBlock,
     },
-    /// The response is not stored: it belongs to this request alone.
+    /// The response is not stored; only this request gets it.
     NotStored { answer: Box<OriginAnswer>, detail: &'static str, progress: RuleProgress },
     /// There is no response.
     Failed(Fault),
@@ -74,12 +75,12 @@ pub(super) async fn lead(task: FetchTask, leader: Leader, outcome: oneshot::Send
     }
 }
 
-/// Reports to the client's task. If the client has left, the fetch continues without it.
+/// Reports to the client's task. If the client has left, the report is dropped.
 fn report(to: oneshot::Sender<FetchOutcome>, outcome: FetchOutcome) {
     let _ = to.send(outcome);
 }
 
-/// The origin's answer.
+/// The result of asking the origin.
 enum OriginVerdict {
     Answer(Box<OriginAnswer>),
     /// The stored response is still valid, with this merged head.
@@ -115,13 +116,13 @@ impl FetchTask {
         if answer.received_status != 304 {
             return Ok(OriginVerdict::Answer(Box::new(answer)));
         }
-        // A 304 has no body. Once its end was seen, the connection goes back to the pool.
+        // A 304 has no body. Reading its end returns the connection to the pool.
         answer.body.next().await?;
         let context = self.store_context();
         match context.renewed_head(stale, &answer.head.block, &answer.timing()) {
             Some(renewed) => Ok(OriginVerdict::Confirmed(renewed)),
-            // The 304 is about another response (RFC 9111 §4.3.4), or the result may not be stored:
-            // ask for a whole response.
+            // The 304 is about another response (RFC 9111 §4.3.4), or the result may not be stored,
+            // so the whole response is requested.
             None => Ok(OriginVerdict::Answer(Box::new(self.ask(Purpose::Fill).await?))),
         }
     }
@@ -184,7 +185,7 @@ fn is_origin_failure(status: u16) -> bool {
     matches!(status, 500 | 502..=504)
 }
 
-/// The preconditions that validate a stored response.
+/// Returns the precondition fields that validate a stored response.
 fn conditions(stale: &Stale) -> FieldBlock {
     let validators = validator_fields(&stale.meta, stale.block());
     let mut conditions = FieldBlock::new();

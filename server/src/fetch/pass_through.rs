@@ -1,5 +1,5 @@
-//! Passing a request through: an exchange that is shared with no other request. The request's body
-//! goes to the origin while the response arrives.
+//! Passing a request through: an exchange whose response no other request shares. The request's
+//! body may still be sent to the origin while the response arrives.
 
 use forebay_http::framing::BodyFraming;
 
@@ -11,11 +11,11 @@ use crate::response::{Response, StreamedResponse};
 use crate::store::{StoreContext, UnsafeTarget, note_storable};
 use crate::transaction::Transaction;
 
-/// Forwards the request as it stands. `is_shareable` is set if the request is not collapsed only
-/// because an earlier response for its key could not be stored.
+/// Forwards the request to the origin. `is_shareable` is set if the request could have been
+/// collapsed with others: if its response is storable, later requests for the key collapse again.
 ///
 /// # Errors
-/// The exchange failed, or the request's body did.
+/// The exchange failed, or the client did not send its whole body.
 pub(super) async fn pass_through<'t>(
     transaction: &mut Transaction<'t>,
     is_shareable: bool,

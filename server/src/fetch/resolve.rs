@@ -1,5 +1,5 @@
-//! How a request that is not a hit gets its response: it leads a fetch, follows one, or is passed
-//! through.
+//! Obtains the response to a request that is not a hit: the request leads a fetch, follows one, or
+//! is passed through.
 //!
 //! Requests that may share a response are collapsed: the first one leads, and a separate task
 //! fetches and stores. All of them follow the same growing record. A request that cannot use the
@@ -7,8 +7,8 @@
 //! another one; after a few failures they fail too.
 //!
 //! The response to a request with Authorization is probably for its client alone. Such a request
-//! follows only a response that has arrived, and no request waits for its fetch; but its response is
-//! stored if it may be (RFC 9111 §3.5).
+//! follows only a response that has arrived, and other requests follow its fetch only once its
+//! response is being stored (RFC 9111 §3.5).
 
 use std::rc::Rc;
 
@@ -31,7 +31,7 @@ use crate::transaction::Transaction;
 /// Obtains the response to a request that the cache cannot answer.
 ///
 /// # Errors
-/// The exchange that this request waits for has failed.
+/// The exchange of this request failed, or the fetches that it followed failed.
 pub(crate) async fn resolve<'t>(
     transaction: &mut Transaction<'t>,
     plan: ForwardPlan,
@@ -46,7 +46,7 @@ pub(crate) async fn resolve<'t>(
 }
 
 /// Leads a fetch or follows one; `None` if the request has to be passed through. Sets the cache
-/// status unless it fails.
+/// status of the transaction, unless the fetch that this request leads fails.
 async fn collapse<'t>(
     transaction: &mut Transaction<'t>,
     mut plan: ForwardPlan,
@@ -129,7 +129,7 @@ fn join_policy(transaction: &Transaction<'_>, plan: &ForwardPlan) -> JoinPolicy 
     }
 }
 
-/// Starts a fetch, whose first follower is this request.
+/// Starts a fetch in a task of its own, and follows it.
 async fn start_fetch<'t>(
     transaction: &mut Transaction<'t>,
     leader: Leader,
@@ -175,7 +175,7 @@ async fn start_fetch<'t>(
             Some(Response::Streamed(Box::new(streamed)))
         }
         Ok(FetchOutcome::Failed(fault)) => return Err(fault),
-        // The task ended in a panic, which the task has counted.
+        // The task panicked. `Worker::spawn` has counted and logged the panic.
         Err(_) => return Err(Fault::Internal),
     };
     transaction.cache_status = status;

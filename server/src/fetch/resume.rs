@@ -1,7 +1,8 @@
-//! Asks the origin for the rest of a stored body whose fragments left the store while it was sent.
+//! Gets the missing part of a stored body from the origin, if fragments of the body were evicted
+//! while it was sent.
 //!
-//! The rest is requested as a range of the same version, which a strong validator names (RFC 9110
-//! §13.1.5, §15.3.7.3): parts of two versions are never put together.
+//! The part is requested as a range of the same version, which a strong validator names (RFC 9110
+//! §13.1.5, §15.3.7.3). So parts of two versions are never combined.
 
 use std::ops::Range;
 
@@ -16,15 +17,15 @@ use super::outbound::{OutboundLine, OutboundMessage, Purpose};
 use crate::interim::InterimQueue;
 use crate::transaction::Transaction;
 
-/// The missing part of a body, never empty.
+/// The missing part of a body. It is never empty.
 pub(crate) struct MissingRange {
     pub(crate) part: Range<u64>,
-    /// Bytes of the whole body.
+    /// Length of the whole body.
     pub(crate) body_bytes: u64,
 }
 
-/// Asks the origin for the missing part of the version that `transaction.tag` names; `None` if the
-/// origin does not have this version, or does not say so.
+/// Asks the origin for the missing part of the version that `transaction.tag` names; `None` if
+/// there is no tag, the exchange fails, or the response is not exactly this part of this version.
 pub(crate) async fn resume(
     transaction: &Transaction<'_>,
     missing: &MissingRange,
@@ -46,7 +47,7 @@ pub(crate) async fn resume(
         fields: transaction.request.head.fields(),
         has_body: transaction.request.has_body(),
     };
-    // No interim response can go between two parts of a body.
+    // Interim responses are dropped, because none can be sent between two parts of a body.
     let interim = InterimQueue::new();
     let hook = transaction.hook_context();
     let request = Exchange::new(
@@ -61,7 +62,7 @@ pub(crate) async fn resume(
 }
 
 impl MissingRange {
-    /// Whether a response is exactly the missing part, and of this version.
+    /// Whether a response is exactly the missing part of the version with this tag.
     fn is_answered_by(&self, head: &ResponseHead, tag: &[u8]) -> bool {
         let part = RangeDecision::Part { first: self.part.start, last: self.part.end - 1 };
         let mut content_range = Vec::new();

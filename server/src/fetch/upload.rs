@@ -1,5 +1,6 @@
-//! A request body on its way to the origin: a channel of one piece between the task that reads from
-//! the client and hyper's connection, so that the client is read no faster than the origin takes.
+//! Forwards a request body to the origin, through a channel between the task that reads from the
+//! client and hyper's connection. The channel holds one piece, so the client is read no faster than
+//! the origin reads.
 
 use std::cell::Cell;
 use std::fmt;
@@ -26,21 +27,21 @@ use crate::fault::Fault;
 use crate::limits::UPLOAD_PAUSE_MS;
 use crate::parse::{BodyPart, RequestBody};
 
-/// The body of a request to the origin, as hyper takes it.
+/// The body of a request to the origin, in the form that hyper reads.
 pub(super) enum OutboundBody {
-    /// No body.
+    /// The request has no body.
     None,
-    /// Pieces from [`UploadSource`].
+    /// Pieces that [`UploadSource`] sends.
     Stream { pieces: mpsc::Receiver<UploadPiece>, length: Option<u64>, ended: bool },
 }
 
-/// An item of the channel.
+/// An item of the channel between [`UploadSource`] and [`OutboundBody`].
 pub(super) enum UploadPiece {
     Data(Bytes),
     End(Option<HeaderMap>),
 }
 
-/// The end of the channel that takes the client's body.
+/// The sending end of the channel, for pieces of the client's body.
 struct UploadSource {
     pieces: mpsc::Sender<UploadPiece>,
     /// Ready once the exchange has a permit.
@@ -48,26 +49,26 @@ struct UploadSource {
     progress: UploadProgress,
 }
 
-/// How far the upload has come.
+/// The progress of an upload, which the upload and the exchange share.
 #[derive(Clone)]
 pub(super) struct UploadProgress(Rc<ProgressCells>);
 
 struct ProgressCells {
     /// Begins the upload: the exchange has a permit.
     begin: Cell<Option<oneshot::Sender<()>>>,
-    /// When the upload last moved, in monotonic milliseconds.
+    /// The time at which the upload last made progress, in monotonic milliseconds.
     moved_ms: Cell<u64>,
     /// Whether all of the body was read from the client.
     is_whole: Cell<bool>,
 }
 
-/// The client's body broke off. hyper closes the origin's connection, so that the origin cannot
-/// take a part for the whole.
+/// The error of a client's body that broke off. hyper then closes the origin's connection, so that
+/// the origin does not take the part for the whole body.
 #[derive(Debug)]
 pub(super) struct UploadBroken;
 
 impl OutboundBody {
-    /// A channel for a body of `length` bytes, or of unknown length.
+    /// Creates a channel for a body of `length` bytes, or of unknown length.
     fn channel(length: Option<u64>) -> (UploadSource, OutboundBody) {
         let (sender, receiver) = mpsc::channel(1);
         let (begin, begun) = oneshot::channel();
@@ -82,7 +83,7 @@ impl OutboundBody {
 }
 
 impl UploadSource {
-    /// Passes on some bytes; returns false if the origin takes no more.
+    /// Sends some bytes to the origin; returns false if the origin accepts no more.
     async fn data(&self, bytes: Bytes) -> bool {
         self.progress.note_moved();
         let sent = self.pieces.send(UploadPiece::Data(bytes)).await.is_ok();
@@ -90,10 +91,10 @@ impl UploadSource {
         sent
     }
 
-    /// Ends a whole body. A source that is dropped without this breaks the request off.
+    /// Ends a whole body. Dropping the source without this call breaks off the request.
     async fn end(self, trailers: Option<HeaderMap>) {
         self.progress.note_moved();
-        // An origin that takes no more has answered early.
+        // Sending fails if the origin has answered early and accepts no more.
         let _ = self.pieces.send(UploadPiece::End(trailers)).await;
     }
 }
@@ -108,7 +109,7 @@ impl UploadProgress {
         }
     }
 
-    /// Milliseconds since the upload last moved.
+    /// Returns the milliseconds since the upload last made progress.
     pub(super) fn quiet_ms(&self) -> u64 {
         clock::monotonic_ms().saturating_sub(self.0.moved_ms.get())
     }
@@ -169,8 +170,8 @@ impl fmt::Display for UploadBroken {
 
 impl std::error::Error for UploadBroken {}
 
-/// A request's body on its way to the origin. It is polled together with all work on the response,
-/// and moves as far as the origin takes it.
+/// The upload of a request's body to the origin. It is polled together with the work on the
+/// response, and proceeds as fast as the origin reads.
 pub(crate) struct BodyUpload<'t> {
     work: Pin<Box<dyn Future<Output = Result<(), Fault>> + 't>>,
     outcome: Option<Result<(), Fault>>,
@@ -194,7 +195,7 @@ impl<'t> BodyUpload<'t> {
         (BodyUpload { work, outcome: None, progress }, upload)
     }
 
-    /// How far the upload has come.
+    /// Returns a handle on the progress of the upload.
     pub(super) fn progress(&self) -> UploadProgress {
         self.progress.clone()
     }
@@ -212,11 +213,11 @@ impl<'t> BodyUpload<'t> {
         }
     }
 
-    /// Waits for the response.
+    /// Runs the upload until `answer` has the response.
     ///
     /// # Errors
-    /// Those of `answer`; or the body failed, which ends the exchange: no origin can answer a part
-    /// of a request.
+    /// The errors of `answer`, or a failure of the body. Such a failure ends the exchange, because
+    /// the origin cannot answer an incomplete request.
     pub(super) async fn until_answer<T>(
         &mut self,
         answer: impl Future<Output = Result<T, Fault>>,
@@ -232,7 +233,7 @@ impl<'t> BodyUpload<'t> {
         .await
     }
 
-    /// Runs `work` to its end.
+    /// Runs `work` to its end, and the upload at the same time.
     pub(crate) async fn beside<T>(&mut self, work: impl Future<Output = T>) -> T {
         let mut work = pin!(work);
         poll_fn(|cx| {

@@ -34,15 +34,15 @@ enum RemainingBody {
 /// A piece of a request body.
 pub(crate) enum BodyPart {
     Data(Bytes),
-    /// The body is whole; with its trailers, if it had any.
+    /// The end of the body, with its trailers if it has any.
     End(Option<FieldBlock>),
 }
 
 impl<'i> RequestBody<'i> {
-    /// A body of at most `bytes_max` bytes, framed as `request` announces it.
+    /// Creates a body of at most `bytes_max` bytes, framed as `request` announces it.
     ///
     /// # Errors
-    /// Content-Length announces more than that.
+    /// Content-Length announces more than `bytes_max`.
     pub(crate) fn new(
         request: &Request<'_>,
         bytes_max: u64,
@@ -69,7 +69,7 @@ impl<'i> RequestBody<'i> {
         })
     }
 
-    /// Whether the whole body was taken.
+    /// Whether the end of the body has been read.
     pub(crate) fn is_whole(&self) -> bool {
         matches!(self.left, RemainingBody::None)
     }
@@ -108,7 +108,7 @@ impl<'i> RequestBody<'i> {
     /// its end; then call [`RequestBody::pause`].
     ///
     /// # Errors
-    /// Malformed chunks, too many bytes, a client that is gone or too slow.
+    /// The chunks are malformed, the body is too long, or the client is gone or too slow.
     pub(crate) async fn next(&mut self, client: &Client) -> Result<BodyPart, Fault> {
         loop {
             if let Some(part) = self.decode()? {

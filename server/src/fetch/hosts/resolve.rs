@@ -162,7 +162,7 @@ async fn resolve_on_a_thread(
 }
 
 /// Records that an address of an origin failed, so that other addresses of the name are tried
-/// before.
+/// before it.
 pub(in crate::fetch) fn note_failed(worker: &Worker, origin: &OriginAddress, address: SocketAddr) {
     worker.count(Counter::OriginAddressErrors);
     if worker.hosts.put_last(&origin.authority, address, clock::monotonic_ms()) {
