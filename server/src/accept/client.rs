@@ -1,7 +1,8 @@
-//! One client's connection, as the later steps use it: it reads into buffers and flushes send
+//! A client's connection, as the later steps use it: reading into buffers, and flushing send
 //! queues.
 //!
-//! Every wait is bounded: by the idle time, the time for a head, or the lowest rate of a body.
+//! Every wait for the client is bounded: by the idle time, the time for a head, or the lowest rate
+//! of a body.
 
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
@@ -29,16 +30,16 @@ pub(crate) struct Client {
     pub(crate) worker: Rc<Worker>,
     pub(crate) peer: SocketAddr,
     registered: RegisteredConnection,
-    /// Bytes that the client has taken so far.
+    /// Bytes that were written to the client.
     sent_bytes: Cell<u64>,
     /// Bytes that the client has sent so far.
     received_bytes: Cell<u64>,
-    /// How far the client is behind in taking responses.
+    /// How far the client is behind the least rate in reading responses.
     sending: RefCell<Pace>,
-    /// Variables that rules keep from request to request.
+    /// Variables that rules keep from one request of the connection to the next.
     pub(crate) session: Cell<RuleVariables>,
-    /// The address that the client connected to, once [`Client::local`] has asked the system for
-    /// it.
+    /// The address that the client connected to; `None` until [`Client::local`] has asked the
+    /// system.
     local: Cell<Option<SocketAddr>>,
     request_count: Cell<u64>,
     /// Whether the client was told to continue with the body of the present request.
@@ -55,7 +56,7 @@ pub(crate) struct LeastRate {
 }
 
 impl LeastRate {
-    /// Milliseconds that `bytes` bytes take at the least rate.
+    /// Returns the milliseconds that `bytes` bytes need at the least rate.
     fn time_ms(self, bytes: u64) -> u64 {
         bytes.saturating_mul(1000) / self.rate_min.max(1)
     }
@@ -67,7 +68,7 @@ impl Client {
         worker: Rc<Worker>,
         registered: RegisteredConnection,
     ) -> Client {
-        // A task keeps its waker for life, so the waker is registered once and not at every wait.
+        // The waker of a task does not change, so it is registered once and not at every wait.
         registered.set_waker(poll_fn(|cx| Poll::Ready(cx.waker().clone())).await);
         Client {
             peer: transport.peer(),
@@ -85,12 +86,13 @@ impl Client {
         }
     }
 
-    /// The deadline of the present wait.
+    /// Returns the connection's ticket, which has the deadline of its current wait.
     pub(crate) fn ticket(&self) -> &Ticket {
         self.registered.ticket()
     }
 
-    /// The number that identifies this connection in the worker's registry and in the store.
+    /// Returns the number that identifies this connection in the worker's registry and in the
+    /// store.
     pub(crate) fn tag(&self) -> u64 {
         self.registered.tag()
     }
@@ -100,7 +102,7 @@ impl Client {
         self.registered.network()
     }
 
-    /// Counts one more request of the connection.
+    /// Counts a new request of the connection.
     pub(crate) fn begin_request(&self) {
         self.request_count.update(|count| count + 1);
         self.is_continued.set(false);
@@ -116,21 +118,21 @@ impl Client {
         self.is_continued.get()
     }
 
-    /// Marks the packets of the connection with a code point (RFC 2474), unless they are marked so
-    /// already.
+    /// Marks the packets of the connection with a code point (RFC 2474), unless they already have
+    /// this mark.
     pub(crate) fn mark(&self, dscp: u8) {
         if self.dscp.replace(Some(dscp)) != Some(dscp) {
             self.transport.set_dscp(dscp);
         }
     }
 
-    /// The client's address and port. An IPv4 client has an IPv4 address even if the socket serves
-    /// both families.
+    /// Returns the client's address and port. The address of an IPv4 client is IPv4 even on a
+    /// dual-stack socket.
     pub(crate) fn canonical_peer(&self) -> SocketAddr {
         canonical(self.peer)
     }
 
-    /// The address and port that the client connected to.
+    /// Returns the address and port that the client connected to, if the system knows them.
     pub(crate) fn local(&self) -> Option<SocketAddr> {
         if self.local.get().is_none() {
             self.local.set(self.transport.local().map(canonical));
@@ -138,12 +140,12 @@ impl Client {
         self.local.get()
     }
 
-    /// Number of requests on the connection so far, the present one included.
+    /// Returns the number of requests on the connection, including the current one.
     pub(crate) fn request_count(&self) -> u64 {
         self.request_count.get()
     }
 
-    /// Bytes that the client has taken so far.
+    /// Returns the number of bytes that were written to the client.
     pub(crate) fn sent_bytes(&self) -> u64 {
         self.sent_bytes.get()
     }
@@ -153,12 +155,12 @@ impl Client {
         self.received_bytes.get()
     }
 
-    /// The least rate that the present settings demand.
+    /// Returns the least rate of the current settings.
     pub(crate) fn least_rate(&self) -> LeastRate {
         let config = self.worker.config();
         let rate_min = config.server.body_rate_min;
         let grace_ms = match rate_min {
-            // Without a least rate, a client may stall forever.
+            // If there is no least rate, a client may stall without a limit.
             0 => u64::MAX / 2,
             _ => u64::from(config.server.body_grace_ms),
         };
@@ -188,8 +190,8 @@ impl Client {
     /// Sends all of `queue`.
     ///
     /// # Errors
-    /// The client is gone, or takes its bytes slower than the least rate; or the store has revoked
-    /// some of the bytes.
+    /// The client is gone, or reads slower than the least rate; or the store has revoked some of
+    /// the bytes.
     pub(crate) async fn flush(&self, queue: &mut SendQueue) -> Result<(), Fault> {
         if queue.is_empty() {
             return Ok(());
@@ -205,8 +207,8 @@ impl Client {
         poll_fn(|cx| self.poll_flush(cx, queue, &mut flush.waited)).await
     }
 
-    /// Sends all of `queue` if it holds more bytes than a connection may buffer beside a request
-    /// head, or too many pieces of the store. Returns whether it was sent.
+    /// Sends all of `queue` if it holds more bytes than a connection may buffer in addition to a
+    /// request head, or too many pieces of stored bodies. Returns whether the queue was sent.
     ///
     /// # Errors
     /// See [`Client::flush`].
@@ -286,8 +288,8 @@ impl Client {
     }
 }
 
-/// A flush in progress. It may be dropped before its end; then the connection's next wait must not
-/// be counted from the start of this one.
+/// A flush in progress. If it is dropped before its end, it ends its wait, so that the next wait of
+/// the connection does not count from the start of this one.
 struct Flush<'a> {
     client: &'a Client,
     waited: bool,
@@ -308,9 +310,9 @@ fn canonical(address: SocketAddr) -> SocketAddr {
 
 /// A leaky bucket that measures how far a client is behind the least rate.
 ///
-/// Waiting for the client fills it, bytes that move empty it at the least rate, and it holds the
-/// grace time. So a client gains no credit by being fast at first, and waits for an origin do not
-/// count.
+/// The bucket's capacity is the grace time. Waiting for the client fills the bucket, and bytes that
+/// move empty it by the time that they need at the least rate. So a client gains no credit by being
+/// fast at first, and waits for an origin do not count.
 #[derive(Debug, Default)]
 pub(crate) struct Pace {
     behind_ms: u64,
@@ -325,13 +327,13 @@ impl Pace {
         }
     }
 
-    /// Records that `bytes` bytes have moved.
+    /// Records that `bytes` bytes were sent or received.
     pub(crate) fn moved(&mut self, bytes: u64, rate: LeastRate) {
         self.stop_waiting();
         self.behind_ms = self.behind_ms.saturating_sub(rate.time_ms(bytes));
     }
 
-    /// Arms the ticket until the bucket is full; fails if it is full already.
+    /// Arms the ticket for the time at which the bucket will be full; fails if it is full already.
     pub(crate) fn wait<T>(&mut self, ticket: &Ticket, rate: LeastRate) -> Poll<Result<T, Fault>> {
         let now_ms = clock::monotonic_ms();
         let since_ms = *self.waits_since_ms.get_or_insert(now_ms);

@@ -1,4 +1,4 @@
-//! The loop that accepts connections, and the limits on how many there are.
+//! The loop that accepts connections, and the limits on their number.
 
 use std::future::poll_fn;
 use std::io;
@@ -13,8 +13,9 @@ use crate::limits::ACCEPT_RETRY_MS;
 use crate::transport::{Listener, Transport};
 use crate::worker::Worker;
 
-/// Accepts connections until the worker drains, then those that are queued already, unless another
-/// process accepts from the queues. Calls `serve` with each connection that is admitted.
+/// Accepts connections until the worker drains. Then it accepts the connections that are queued
+/// already, unless another process accepts from the queues. Calls `serve` with each connection that
+/// is admitted.
 pub(crate) async fn accept_connections(
     worker: Rc<Worker>,
     listeners: Vec<Box<dyn Listener>>,
@@ -68,7 +69,7 @@ fn poll_accept(
     Poll::Pending
 }
 
-/// Closes the listeners after their queued connections were taken.
+/// Accepts the queued connections of the listeners, then closes the listeners.
 fn accept_rest(
     worker: &Rc<Worker>,
     listeners: Vec<Box<dyn Listener>>,
@@ -90,7 +91,8 @@ pub(crate) struct AdmittedConnection {
 }
 
 impl AdmittedConnection {
-    /// Makes the client of the connection; called by the task that serves it.
+    /// Makes the client of the connection. The task that serves the connection must call this,
+    /// because its waker is registered.
     pub(crate) async fn into_client(self, worker: Rc<Worker>) -> Client {
         Client::new(self.transport, worker, self.registered).await
     }
@@ -115,7 +117,8 @@ fn admit(worker: &Rc<Worker>, transport: Box<dyn Transport>) -> Option<AdmittedC
     Some(AdmittedConnection { transport, registered })
 }
 
-/// Whether files or memory ran out, so that trying again at once would only spin.
+/// Whether the process has run out of files or memory, so that accepting again at once would fail
+/// again.
 fn is_exhaustion(error: &io::Error) -> bool {
     use rustix::io::Errno;
     let exhausted = [Errno::MFILE, Errno::NFILE, Errno::NOBUFS, Errno::NOMEM];

@@ -1,4 +1,4 @@
-//! Step one: connections are accepted, counted, limited, and given a ticket.
+//! Step one: accepts connections, counts and limits them, and gives each connection a ticket.
 
 mod client;
 mod listen;

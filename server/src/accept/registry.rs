@@ -1,8 +1,8 @@
-//! The table of a worker's connections: how long each may wait, and how to wake it.
+//! The table of a worker's connections, with the deadline and the waker of each connection.
 //!
-//! A connection's deadline is one cell that it sets as it goes; nothing is registered or cancelled
-//! for a request. A sweep walks the table in slices and wakes connections that are overdue; a
-//! connection then finds out for itself which wait has ended.
+//! A connection's deadline is one cell, which the connection sets at each wait; no timer is
+//! registered or cancelled for a request. A sweep walks over the table in slices and wakes the
+//! connections that are overdue. A connection that is woken finds out which of its waits has ended.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -15,15 +15,16 @@ use super::network::ClientNetwork;
 use crate::clock;
 use crate::limits::SWEEP_SLICES;
 
-/// The state of a connection that its worker sees.
+/// The state of a connection that its worker needs: its deadline and its waker.
 #[derive(Debug)]
 pub(crate) struct Ticket {
-    /// The connection's slot in the table, and its number among all connections of the worker so
-    /// far.
+    /// The number that identifies the connection: its slot in the table (lower 32 bits), and its
+    /// position among all connections that the worker has accepted (upper bits).
     tag: u64,
-    /// When the present wait ends, in [`clock::monotonic_ms`]; 0 while there is no wait.
+    /// The time at which the current wait ends, in [`clock::monotonic_ms`]; 0 while there is no
+    /// wait.
     deadline_ms: Cell<u64>,
-    /// Whether the connection is between two requests, with nothing read and nothing to write.
+    /// Whether the connection is idle: between two requests, with no input and nothing to write.
     idle: Cell<bool>,
     /// Whether the store has revoked some of the bytes that the connection still has to send.
     cut: Cell<bool>,
@@ -46,7 +47,7 @@ impl Ticket {
         self.deadline_ms.get() != 0
     }
 
-    /// Whether the present wait has lasted too long.
+    /// Whether the deadline of the current wait has passed.
     pub(crate) fn overdue(&self) -> bool {
         self.armed() && self.deadline_ms.get() <= clock::monotonic_ms()
     }
@@ -56,8 +57,8 @@ impl Ticket {
         self.idle.set(idle);
     }
 
-    /// Whether the store has revoked some of the bytes that are still to be sent, so that the
-    /// others need not be sent either.
+    /// Whether the store has revoked some of the bytes that are still to be sent. Then the other
+    /// bytes need not be sent either.
     pub(crate) fn is_cut(&self) -> bool {
         self.cut.get()
     }
@@ -78,7 +79,7 @@ pub(crate) struct Registry {
     entered_count: Cell<u64>,
 }
 
-/// A slot in the table, freed when the connection ends in any way.
+/// A slot in the table, which is freed when the connection ends, even by a panic.
 pub(crate) struct RegisteredConnection {
     registry: Rc<Registry>,
     ticket: Rc<Ticket>,
@@ -87,7 +88,7 @@ pub(crate) struct RegisteredConnection {
 }
 
 impl Registry {
-    /// Number of connections.
+    /// Returns the number of connections.
     pub(crate) fn count(&self) -> usize {
         self.tickets.borrow().len()
     }
@@ -116,8 +117,8 @@ impl Registry {
 
     /// Wakes the overdue connections of the next slice of the table.
     ///
-    /// [`SWEEP_SLICES`] calls walk the whole table, so that one call stays short with any number of
-    /// connections.
+    /// [`SWEEP_SLICES`] calls cover the whole table, so that one call is short even if there are
+    /// many connections.
     pub(crate) fn sweep(&self) {
         let tickets = self.tickets.borrow();
         let end = tickets.capacity();
@@ -133,8 +134,8 @@ impl Registry {
         self.sweep_from.set(if to == end { 0 } else { to });
     }
 
-    /// Ends the connection with this tag, if it is still registered: the store has revoked some of
-    /// the bytes that it still has to send.
+    /// Makes the connection with this tag end, if it is still registered, because the store has
+    /// revoked some of the bytes that it still has to send.
     pub(crate) fn cut(&self, tag: u64) {
         let tickets = self.tickets.borrow();
         let ticket = tickets.get(tag as u32 as usize).filter(|ticket| ticket.tag == tag);
@@ -144,7 +145,7 @@ impl Registry {
         }
     }
 
-    /// Wakes every idle connection, so that it notices that the server stops.
+    /// Wakes every idle connection, so that it notices the drain.
     pub(crate) fn wake_idle(&self) {
         for (_, ticket) in &*self.tickets.borrow() {
             if ticket.idle.get() {
@@ -155,7 +156,7 @@ impl Registry {
 }
 
 impl RegisteredConnection {
-    /// The number that identifies this connection in the registry and in the store.
+    /// Returns the number that identifies this connection in the registry and in the store.
     pub(crate) fn tag(&self) -> u64 {
         self.ticket.tag
     }
@@ -165,7 +166,7 @@ impl RegisteredConnection {
         self.network
     }
 
-    /// The ticket, with the waker of the task that polls this connection.
+    /// Returns the connection's ticket.
     pub(crate) fn ticket(&self) -> &Ticket {
         &self.ticket
     }

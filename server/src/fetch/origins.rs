@@ -1,4 +1,5 @@
-//! A worker's connections to origins: idle ones in a pool, busy ones counted.
+//! A worker's connections to origins: a pool of idle connections for each origin, and a count of
+//! open connections.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -13,7 +14,7 @@ use crate::config::{OriginAddress, ServerSettings};
 use crate::counters::Counter;
 use crate::worker::Worker;
 
-/// All origins that this worker has asked.
+/// The pools of all origins to which this worker has sent requests.
 #[derive(Default)]
 pub(crate) struct Origins {
     pools: RefCell<HashMap<Box<str>, Rc<OriginPool>>>,
@@ -43,7 +44,8 @@ pub(crate) struct OpenGuard {
 }
 
 impl Origins {
-    /// The pool of one origin; a new one when the settings that shape it have changed.
+    /// Returns the pool of an origin. Makes a new pool if a setting on which pools depend has
+    /// changed.
     pub(crate) fn pool(&self, origin: &OriginAddress, settings: &ServerSettings) -> Rc<OriginPool> {
         let mut pools = self.pools.borrow_mut();
         if let Some(pool) = pools.get(origin.authority.as_str())
