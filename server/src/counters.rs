@@ -158,7 +158,8 @@ counters! {
     PurgeRequests, Counter, "purge_requests_total",
         "PURGE requests from clients that may send them.";
     PurgesBusy, Counter, "purges_busy_total",
-        "Purges, invalidations included, that removed nothing because another purge took too long.";
+        "Purges, invalidations included, that gave up because other purges took too long or filled \
+         the queue.";
     PurgesFailed, Counter, "purges_failed_total",
         "Purges that failed or stopped before their end: the server stopped, another process has \
          a cache of its own, or an internal error ended them.";
@@ -187,7 +188,7 @@ counters! {
     OriginBadAnswers, Counter, "origin_bad_answers_total",
         "Origin answers refused: malformed, framed twice, truncated or too long.";
     OriginBusy, Counter, "origin_busy_total",
-        "Requests that found every permitted connection to the origin in use (503).";
+        "Requests answered with 503 because no permitted connection to the origin became free in time.";
     GaveWay, Counter, "gave_way_total",
         "Slow clients cut off because another request waited for their origin connection.";
     OriginUnasked, Counter, "origin_unasked_total",
