@@ -1,4 +1,4 @@
-//! A client over a raw socket: it sends exactly the given bytes and parses responses strictly.
+//! A client over a raw socket, which sends exactly the given bytes and parses responses strictly.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{IpAddr, Shutdown, SocketAddr, TcpStream};
@@ -29,13 +29,13 @@ pub struct Client {
 /// How the server's side of the connection ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
-    /// An orderly end (FIN).
+    /// The server ended the connection in an orderly way (FIN).
     Closed,
-    /// A reset (RST).
+    /// The server reset the connection (RST).
     Reset,
 }
 
-/// Why there is no whole response.
+/// The reason why a client has no whole response.
 #[derive(Clone, Debug)]
 pub enum Broken {
     /// The connection ended; holds the response so far, if at least its head had arrived.
@@ -67,14 +67,16 @@ impl Client {
     pub fn connect_narrow(server: SocketAddr) -> Client {
         let domain = Domain::for_address(server);
         let socket = Socket::new(domain, Type::STREAM, None).expect("a socket");
-        // The server's send buffer follows from its segment size, which follows from the client's.
+        // The server's kernel derives its send buffer from its segment size, and that from the
+        // client's.
         socket.set_tcp_mss(NARROW_SEGMENT_BYTES).expect("a size that is permitted");
         socket.set_recv_buffer_size(NARROW_BYTES).expect("a size that is permitted");
         socket.connect_timeout(&server.into(), PATIENCE).expect("the server listens");
         Client::over(socket.into(), server)
     }
 
-    /// Gives the receive buffer a common size again, so that the client reads as fast as any other.
+    /// Gives the receive buffer a common size, so that a narrow client reads as fast as any other
+    /// client.
     pub fn widen(&self) {
         let socket = SockRef::from(&self.stream);
         let _ = socket.set_recv_buffer_size(WIDE_BYTES);
@@ -86,7 +88,7 @@ impl Client {
         Client { stream, server, unread: Vec::new(), end: None, patience: PATIENCE }
     }
 
-    /// Sets how long each later read waits at most.
+    /// Sets the longest time that each later read waits.
     pub fn with_patience(mut self, patience: Duration) -> Client {
         self.patience = patience;
         self
@@ -102,7 +104,8 @@ impl Client {
         self.stream.local_addr().expect("a connected socket has an address")
     }
 
-    /// Sends all the bytes. Returns `false` if the server stops reading, as it may after a refusal.
+    /// Sends all the bytes. Returns `false` if the server stops reading, as may happen after it has
+    /// refused a request.
     pub fn send(&mut self, bytes: impl AsRef<[u8]>) -> bool {
         self.stream.write_all(bytes.as_ref()).is_ok()
     }
@@ -159,8 +162,8 @@ impl Client {
         Ok(response)
     }
 
-    /// Reads every byte until the server ends the connection. The end is `None` if the server does
-    /// not end it in time.
+    /// Reads every byte until the server ends the connection. Returns the bytes, and how the
+    /// connection ended; `None` if the server does not end it in time.
     pub fn rest(&mut self) -> (Vec<u8>, Option<End>) {
         let deadline = Deadline::after(self.patience);
         while self.end.is_none() && self.fill(deadline) {}
