@@ -32,7 +32,7 @@ fn drip_while<T>(clients: &mut [Client], work: impl FnOnce() -> T) -> T {
                 for client in clients.iter_mut() {
                     client.send([b'x'; 60]);
                 }
-                thread::sleep(Duration::from_millis(200));
+                thread::park_timeout(Duration::from_millis(200));
             }
         });
         work()

@@ -127,7 +127,7 @@ counters! {
     Collapsed, Counter, "collapsed_total",
         "Requests answered from the fetch of another request.";
     CollapseFailures, Counter, "collapse_failures_total",
-        "Requests that failed because the fetches of other requests, for which they waited, failed.";
+        "Requests that failed because fetches of other requests, for which they waited, failed.";
     HitsForMiss, Counter, "hits_for_miss_total",
         "Requests that were not collapsed because a response could not be stored less than \
          `hit_for_miss_ms` before.";
@@ -188,7 +188,7 @@ counters! {
     OriginBadAnswers, Counter, "origin_bad_answers_total",
         "Origin answers refused: malformed, framed twice, truncated or too long.";
     OriginBusy, Counter, "origin_busy_total",
-        "Requests answered with 503 because no permitted connection to the origin became free in time.";
+        "Requests answered with 503 because no connection to the origin became free in time.";
     GaveWay, Counter, "gave_way_total",
         "Slow clients cut off because another request waited for their origin connection.";
     OriginUnasked, Counter, "origin_unasked_total",

@@ -238,13 +238,13 @@ pub(crate) const WINDOW_ASK_MS: u64 = 500;
 pub(crate) const STORE_TRIES_MAX: u32 = 20;
 pub(crate) const STORE_TRY_MS: u64 = 10;
 
-/// A client that moves fewer than [`STALL_BYTES`] in this time is slow: its exchange with the origin
-/// is broken off if another request waits for the permit. Longer than the retransmission of a lost
-/// acknowledgement.
+/// A client that moves fewer than [`STALL_BYTES`] in this time is slow: its exchange with the
+/// origin is broken off if another request waits for the permit. Longer than the retransmission of
+/// a lost acknowledgement.
 pub(crate) const STALL_MS: u64 = 1_000;
 
-/// A pause in a body of unknown length after which the exchange with the origin begins, although the
-/// buffer for the first part of the body is not full: the client may wait for a response.
+/// A pause in a body of unknown length after which the exchange with the origin begins, although
+/// the buffer for the first part of the body is not full: the client may wait for a response.
 pub(crate) const UPLOAD_PAUSE_MS: u64 = 500;
 
 /// Bytes of the first parts of bodies that one worker buffers. Bodies that find no room go to the

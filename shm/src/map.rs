@@ -67,11 +67,9 @@ impl Words {
         // - `first` is not null and is aligned: a mapping begins on a page.
         // - `word_count` words lie inside the mapping, which lives as long as `self`.
         // - Every bit pattern is a valid `AtomicU64`, and a mapping is initialised memory.
-        // - No code makes a `&mut` to these bytes: `map` is private, and only this function makes
-        //   references to its bytes after construction. Other processes change these bytes with
-        //   atomic stores only.
-        // - On a read-only mapping the words are only loaded, relaxed, at the machine's own width:
-        //   an ordinary load.
+        // - No code makes a `&mut` to these bytes: `map` is private. Other processes change them
+        //   with atomic stores only.
+        // - On a read-only mapping the words are only loaded, which is an ordinary load.
         unsafe { std::slice::from_raw_parts(first, word_count) }
     }
 }

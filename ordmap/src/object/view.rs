@@ -8,7 +8,7 @@
 //! | field | written by | read by |
 //! |---|---|---|
 //! | header of an object | owner of the shard's lock; readers set its use bit | all |
-//! | other words of an object | owner of the shard's lock, before the object is named and after it was freed | all |
+//! | other words of an object | owner of the shard's lock, while the object is not in use | all |
 //! | slots of a node | owner of the shard's lock | all |
 //! | word of a chunk | the shard that claims it; then the owner of its shard's lock | all |
 

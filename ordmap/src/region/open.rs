@@ -450,7 +450,8 @@ pub enum MapsError {
     /// Another owner of the directory's lock did not release it within [the
     /// limit](crate::MapParticipant::set_wait_max).
     Busy,
-    /// This process is a forked child of the participant's process; the child must join the region itself.
+    /// This process is a forked child of the participant's process; the child must join the region
+    /// itself.
     Forked,
     /// The lock of the directory could not be taken.
     Lock(LockError),

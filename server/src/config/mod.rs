@@ -49,9 +49,8 @@ pub struct Config {
     pub server: ServerSettings,
     /// The sites that the server serves.
     pub sites: Sites,
-    /// Sets of header rules. The first set has the rules of the server: it is for requests that no
-    /// site serves, and for routes without rule files. Each distinct list of rule files of a route
-    /// has one further set, which includes the rules of the server.
+    /// Sets of header rules. The first set has the rules of the server, for requests without a site
+    /// or rule files. Each distinct list of rule files of a route has a set that includes them.
     rule_sets: Vec<RuleSet>,
     /// Counters of the header rules. Each worker counts in its own copy of the configuration.
     pub(crate) rule_counters: RuleCounters,
@@ -62,9 +61,9 @@ pub struct Config {
 pub enum ConfigSource<'a> {
     /// The text of a TOML file, and the file's name for errors.
     Toml {
-        /// The text of the file.
+        /// The file's content.
         text: &'a str,
-        /// The name of the file.
+        /// Its name.
         file: &'a str,
     },
     /// No file: one site that serves every host from the origin with this URL.
@@ -74,8 +73,7 @@ pub enum ConfigSource<'a> {
 /// A flag on the command line, and its value.
 #[derive(Clone, Copy, Debug)]
 pub struct FlagValue<'a> {
-    /// The name of the setting, or of the flag without its leading dashes: `cache_size` or
-    /// `cache-size`.
+    /// The name of the setting (`cache_size`), or of the flag without dashes (`cache-size`).
     pub name: &'a str,
     /// The value as it was typed.
     pub value: &'a str,
@@ -95,8 +93,7 @@ impl Config {
     /// flag `rules` adds to the setting.
     ///
     /// # Errors
-    /// All errors of the source, of the flags and of rule files; if the source is not valid TOML,
-    /// only its syntax errors.
+    /// All errors of the source, flags and rule files; of invalid TOML only its syntax errors.
     pub fn load(source: ConfigSource<'_>, flags: &[FlagValue<'_>]) -> Result<Config, ConfigErrors> {
         Config::load_with(source, flags, &Filters::default())
     }

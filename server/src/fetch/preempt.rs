@@ -2,9 +2,9 @@
 //!
 //! A response that is not stored arrives at its client's pace, and a request's body leaves at its
 //! client's pace; both hold a permit of their origin all the time. Slow clients would hold all
-//! permits, and every miss would be answered with 503. So a request that has waited for a permit for
-//! some time asks an exchange with a slow client to break off: one of the network that holds the
-//! most permits, and among these the one that has been slow for longest.
+//! permits, and every miss would be answered with 503. So a request that has waited for a permit
+//! for some time asks an exchange with a slow client to break off: one of the network that holds
+//! the most permits, and among these the one that has been slow for longest.
 
 use std::cell::RefCell;
 use std::future::Future;

@@ -256,9 +256,9 @@ pub(super) struct FirstPart {
 }
 
 impl FirstPart {
-    /// Reads until the end of the body, or `bytes_max` bytes, or, in a body of unknown length, until
-    /// the client pauses: it may wait for a response to the part that it has sent. Reads nothing if
-    /// the client waits for a 100, or if the worker has no room for these bytes.
+    /// Reads until the end of the body, or `bytes_max` bytes, or, in a body of unknown length,
+    /// until the client pauses: it may wait for a response to the part that it has sent. Reads
+    /// nothing if the client waits for a 100, or if the worker has no room for these bytes.
     ///
     /// # Errors
     /// See [`RequestBody::next`].
