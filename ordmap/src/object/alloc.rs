@@ -6,7 +6,7 @@
 //!
 //! | word of a chunk's marks | meaning |
 //! |---|---|
-//! | 0 | links in the list of chunks with free objects: next + 1 (low half), previous + 1 (high half) |
+//! | 0 | links in the list of chunks with free objects: next + 1 (low), previous + 1 (high half) |
 //! | 1 | the number of free objects |
 //! | 2–9 | a bit for each object, set while it is taken |
 

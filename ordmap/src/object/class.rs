@@ -3,7 +3,7 @@
 //! | bits of a chunk's word | meaning |
 //! |---|---|
 //! | 0–27 | the lowest generation of its objects; each new division raises it |
-//! | 28–35 | class: 0: none; from 1 on: the number of a size; 254, 255: first, other chunk of a span |
+//! | 28–35 | class: 0: none; from 1 on: number of a size; 254, 255: first, other chunk of a span |
 //! | 36–51 | the shard that owns the chunk, plus one; 0: no shard |
 //! | 52–63 | in the first chunk of a span: the number of its chunks |
 

@@ -5,7 +5,7 @@
 //! | word | meaning |
 //! |---|---|
 //! | 0 | header |
-//! | 1 | bits 0–7: number of items; 8–15: bytes of the prefix; 16–31: `skip`; 32–39: level (0: leaf) |
+//! | 1 | bits 0–7: number of items; 8–15: prefix bytes; 16–31: `skip`; 32–39: level (0: leaf) |
 //! | 2 | the separator below all keys of the node; none on the left edge of the tree |
 //! | 3–7 | prefix: common bytes of the keys of the node's items, behind the first `skip` bytes |
 //! | 8–35 | heads: eight bytes of each key behind skip and prefix, comparable as numbers |

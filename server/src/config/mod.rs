@@ -1,8 +1,7 @@
 //! Configuration: read once, checked whole, never changed.
 //!
-//! Every setting is in one table (`table.rs`). A [`Config`] comes from a file or from the URL of an
-//! origin, with flags on top. A `Config` that exists is valid; all errors of an invalid one are
-//! reported together, each with its line, column and a hint.
+//! Every setting is in one table (`table.rs`). A [`Config`] comes from a file or an origin's URL,
+//! with flags on top, and is valid; all errors are reported together, with line, column and hint.
 //!
 //! The innermost value of a route setting wins: `[[site.route]]`, `[[site]]`, the top of the file
 //! (or a flag, which stands for the top of the file), the default.
@@ -49,8 +48,8 @@ pub struct Config {
     pub server: ServerSettings,
     /// The sites that the server serves.
     pub sites: Sites,
-    /// Sets of header rules. The first set has the rules of the server, for requests without a site
-    /// or rule files. Each distinct list of rule files of a route has a set that includes them.
+    /// Sets of header rules. The first has the rules of the server. Each distinct list of rule files
+    /// of a route has a set, which includes them.
     rule_sets: Vec<RuleSet>,
     /// Counters of the header rules. Each worker counts in its own copy of the configuration.
     pub(crate) rule_counters: RuleCounters,
@@ -73,7 +72,7 @@ pub enum ConfigSource<'a> {
 /// A flag on the command line, and its value.
 #[derive(Clone, Copy, Debug)]
 pub struct FlagValue<'a> {
-    /// The name of the setting (`cache_size`), or of the flag without dashes (`cache-size`).
+    /// The name of the setting (`cache_size`) or of the flag (`cache-size`).
     pub name: &'a str,
     /// The value as it was typed.
     pub value: &'a str,
@@ -101,7 +100,7 @@ impl Config {
     /// Like [`Config::load`], with filters that header rules may run.
     ///
     /// # Errors
-    /// The same errors as [`Config::load`].
+    /// As there.
     pub fn load_with(
         source: ConfigSource<'_>,
         flags: &[FlagValue<'_>],
