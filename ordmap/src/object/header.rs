@@ -5,7 +5,7 @@
 //! | 0–27 | generation |
 //! | 28 | in an entry: set if it was used since the eviction hand passed it |
 //! | 29–31 | kind |
-//! | 32–63 | long entry: bytes of its value; otherwise: bytes of key (14 bits), of value (18 bits) |
+//! | 32–63 | long entry: bytes of its value; otherwise: bytes of key (14 bits), value (18 bits) |
 
 use super::reference::{GENERATION_BITS, Generation};
 

@@ -48,8 +48,8 @@ pub struct Config {
     pub server: ServerSettings,
     /// The sites that the server serves.
     pub sites: Sites,
-    /// Sets of header rules. The first has the rules of the server. Each distinct list of rule files
-    /// of a route has a set, which includes them.
+    /// Sets of header rules. The first has the rules of the server. Each distinct list of rule
+    /// files of a route has a set, which includes them.
     rule_sets: Vec<RuleSet>,
     /// Counters of the header rules. Each worker counts in its own copy of the configuration.
     pub(crate) rule_counters: RuleCounters,
