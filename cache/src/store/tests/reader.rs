@@ -264,9 +264,9 @@ fn a_file_that_is_no_store_is_refused() {
     let sizes = store.shared.region.area(kind::STORE).unwrap();
     let cases = [
         (word::SEGMENT_BYTES, 0, "segment sizes"),
-        (word::SEGMENT_BYTES, 1 << 20, "too small"),
+        (word::SEGMENT_BYTES, 1 << 20, "smaller than its stated sizes"),
         (word::SEGMENT_COUNT, u64::MAX, "segment sizes"),
-        (word::SEGMENT_COUNT, 1 << 20, "too small"),
+        (word::SEGMENT_COUNT, 1 << 20, "smaller than its stated sizes"),
         (word::BUCKET_COUNT, 1, "size of the index"),
         (word::BUCKET_COUNT, u64::MAX, "size of the index"),
         (word::BUCKET_COUNT, 1 << 40, "size of the index"),
