@@ -109,7 +109,10 @@ fn a_server_that_stops_says_how_many_purges_are_left() {
     assert!(count.line().contains("\"seen\":"));
     server.stop();
     let errors = server.errors();
-    assert!(errors.contains("purge_failed") && errors.contains("2 unfinished"), "{errors}");
+    assert!(
+        errors.contains("purge_failed") && errors.contains("2 purges had not finished"),
+        "{errors}"
+    );
 }
 
 #[test]

@@ -154,3 +154,89 @@ fn a_flood_of_slow_requests_leaves_connections_for_other_clients() {
         assert_eq!(client.response("GET").expect("whole").text(), "page");
     }
 }
+
+/// Clients that pipeline requests for a stored page and never read hold little memory each, and
+/// another client's hits are answered beside them.
+#[test]
+fn pipelined_hits_that_are_not_read_hold_little_memory() {
+    const CLIENTS: usize = 300;
+    const CLIENT_BYTES_MAX: usize = 48 << 10;
+    let origin =
+        Origin::start(|_| Script::answer("200 OK", &["Cache-Control: max-age=600"], &[b'p'; 1000]));
+    let server = builder(&origin).flag("--output-bytes-max", "1MiB").start();
+    let mut reader = Client::connect(server.address());
+    let mut ask = || reader.ask("GET", "/page", &[]).expect("whole").body.len();
+    assert_eq!(ask(), 1000);
+    let memory_before = server.memory_bytes();
+    let requests = "GET /page HTTP/1.1\r\nHost: a.test\r\n\r\n".repeat(1000);
+    let clients: Vec<Client> = (0..CLIENTS)
+        .map(|_| {
+            let mut client = Client::connect_narrow(server.address());
+            client.send(&requests);
+            client
+        })
+        .collect();
+    eventually("the output has reached its limit", || {
+        server.stat("output_waiting_bytes") >= (1 << 20) as f64
+    });
+    for _ in 0..100 {
+        assert_eq!(ask(), 1000);
+    }
+    let grown = server.memory_bytes().saturating_sub(memory_before);
+    assert!(grown <= CLIENTS * CLIENT_BYTES_MAX, "{} bytes a client", grown / CLIENTS);
+    // Beyond the limit each connection queues one response.
+    let waiting = server.stat("output_waiting_bytes") as usize;
+    assert!(waiting <= (1 << 20) + (32 << 10) + CLIENTS * (8 << 10), "{waiting} bytes wait");
+    drop(clients);
+    eventually("nothing waits", || server.stat("output_waiting_bytes") == 0.0);
+}
+
+/// Responses of one site that arrive slowly leave room to store the responses of another one, and a
+/// body that has stopped is fetched again.
+#[test]
+fn bodies_that_drip_leave_room_for_other_sites() {
+    let origin = Origin::start(|request| {
+        let fields = ["Cache-Control: max-age=600"];
+        match request.target.starts_with("/drip") && request.nth == 0 {
+            true => Script::new().send(answer_head("200 OK", &fields, 900_000)).send("x").stall(),
+            false => Script::answer("200 OK", &fields, &[b'p'; 100_000]),
+        }
+    });
+    let url = format!("http://{}", origin.address());
+    let site = |name: &str| {
+        format!("[[site]]\nname = \"{name}\"\nnames = [\"{name}.test\"]\norigin = \"{url}\"\n")
+    };
+    // Room for four promises of 256 KiB, so for two of one site.
+    let config = format!(
+        "workers = 1\ncache_size = \"16MiB\"\ngrowing_percent_max = 7\n{}{}",
+        site("hostile"),
+        site("other")
+    );
+    let server = ServerBuilder::new(PROGRAM).config(&config).start();
+    let ask = |host: &str, target: &str| {
+        let mut client = Client::connect(server.address());
+        client.send(format!("GET {target} HTTP/1.1\r\nHost: {host}.test\r\n\r\n"));
+        client
+    };
+    let begun = |drip: &mut Client| {
+        drip.peek("GET", |response| !response.body.is_empty()).expect("the first byte");
+    };
+    let (mut first, mut follower) = (ask("hostile", "/drip/0"), ask("hostile", "/drip/0"));
+    begun(&mut first);
+    begun(&mut follower);
+    assert_eq!(origin.count("/drip/0"), 1, "the first drip is not being stored");
+    let mut drips: Vec<Client> =
+        (1..20).map(|number| ask("hostile", &format!("/drip/{number}"))).collect();
+    drips.iter_mut().for_each(begun);
+    for number in 0..10 {
+        let target = format!("/page/{number}");
+        let body = ask("other", &target).response("GET").expect("whole").body;
+        assert_eq!(body.len(), 100_000);
+    }
+    eventually("the pages are stored", || server.stat("stored_total") == 10.0);
+    assert!(server.stat("cache_refused_no_room_total") >= 1.0, "the drips found room");
+    eventually("a page that has stopped is fetched again", || {
+        let mut client = ask("hostile", "/drip/0").with_patience(Duration::from_secs(1));
+        client.response("GET").is_ok_and(|response| response.body.len() == 100_000)
+    });
+}

@@ -2,12 +2,15 @@
 
 use std::rc::Rc;
 
+use tokio::task::yield_now;
+
 use crate::accept::{AdmittedConnection, Client};
 use crate::buffers::Buffers;
 use crate::counters::Counter;
 use crate::deliver;
 use crate::fault::Fault;
 use crate::flow::{self, AfterResponse};
+use crate::limits::REQUESTS_PER_TURN_MAX;
 use crate::parse::{ResponseForm, next_head};
 use crate::worker::Worker;
 
@@ -48,6 +51,7 @@ enum End {
 }
 
 async fn requests(client: &Client, slot: &mut Option<Box<Buffers>>) -> End {
+    let mut turn_count = 0;
     for served in 1u32.. {
         let head_bytes = match next_head(client, slot).await {
             Ok(Some(head_bytes)) => head_bytes,
@@ -77,9 +81,15 @@ async fn requests(client: &Client, slot: &mut Option<Box<Buffers>>) -> End {
                 return flushed(client, buffers, End::Linger).await;
             }
             Ok(AfterResponse::KeepAlive) => {
-                if let Err(fault) = client.flush_if_full(&mut buffers.queue).await {
+                if let Err(fault) = client.flush_before_next(&mut buffers.queue).await {
                     client.worker.fault(fault, client.peer.ip());
                     return End::Reset;
+                }
+                // Other connections get their turn, however many requests wait here.
+                turn_count = if buffers.input.is_empty() { 0 } else { turn_count + 1 };
+                if turn_count == REQUESTS_PER_TURN_MAX {
+                    turn_count = 0;
+                    yield_now().await;
                 }
             }
         }

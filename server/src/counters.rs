@@ -105,6 +105,8 @@ counters! {
     EarlyFlushes, Counter, "early_flushes_total",
         "Flushes of responses before the last request was answered, because the connection reached \
             its memory limit.";
+    OutputWaiting, Gauge, "output_waiting_bytes",
+        "Bytes of responses in the send queues of connections that wait for their clients.";
     RequestsPerConnectionReached, Counter, "requests_per_connection_reached_total",
         "Connections closed after `requests_per_connection_max` requests.";
     Hits, Counter, "hits_total",
@@ -135,6 +137,9 @@ counters! {
         "Responses stored.";
     NotStored, Counter, "not_stored_total",
         "Fetches whose response could not be stored.";
+    FillsTooSlow, Counter, "fills_too_slow_total",
+        "Responses not stored because they arrived slower than `fill_rate_min`, or for longer than \
+         `fill_ms_max`.";
     UnkeyedFieldsRemoved, Counter, "unkeyed_fields_removed_total",
         "Fetches that did not forward a field of the client's request because of `unkeyed_fields`.";
     SetCookieStripped, Counter, "set_cookie_stripped_total",

@@ -87,6 +87,25 @@ pub(crate) const BUFFERS_POOLED_MAX: usize = 1024;
 /// of a hit (docs/performance.md).
 pub(crate) const INLINE_BODY_BYTES_MAX: usize = 4 << 10;
 
+/// Bytes of responses that may wait on a connection when its next pipelined request is answered: one
+/// write of this size costs little more for each response than a larger one.
+pub(crate) const PIPELINED_BYTES_MAX: usize = 32 << 10;
+
+/// Bytes that one connection may queue while the worker's waiting output is at its limit: a usual
+/// response, so that the memory of each further connection is small.
+pub(crate) const OUTPUT_SHARE_BYTES_MIN: usize = 4 << 10;
+
+/// Pipelined requests that one connection answers before the other connections of the worker get
+/// their turn: about 100 microseconds.
+pub(crate) const REQUESTS_PER_TURN_MAX: u32 = 32;
+
+/// A body that arrives and has not moved for this long is not joined: a request for it is fetched
+/// again. Longer than the retransmissions of a lost packet.
+pub(crate) const FOLLOW_STALLED_MS: u64 = 5_000;
+
+/// Time for which an origin may send a body slower than `fill_rate_min`.
+pub(crate) const FILL_GRACE_MS: u64 = 10_000;
+
 /// Pieces of one vectored write; the next write takes the rest.
 pub(crate) const OUT_SLICES_MAX: usize = 16;
 
@@ -243,9 +262,13 @@ pub(crate) const STORE_TRY_MS: u64 = 10;
 /// a lost acknowledgement.
 pub(crate) const STALL_MS: u64 = 1_000;
 
-/// A pause in a body of unknown length after which the exchange with the origin begins, although
-/// the buffer for the first part of the body is not full: the client may wait for a response.
-pub(crate) const UPLOAD_PAUSE_MS: u64 = 500;
+/// A pause in a request's body after which the exchange with the origin begins, although the buffer
+/// for the first part of the body is not full: the client may wait for a response. Clients rarely
+/// do that in a body of known length.
+pub(crate) const UPLOAD_PAUSE_MS: u64 = 5_000;
+
+/// The same in a body of unknown length, which a client may make as it goes.
+pub(crate) const CHUNKED_PAUSE_MS: u64 = 500;
 
 /// Bytes of the first parts of bodies that one worker buffers. Bodies that find no room go to the
 /// origin unbuffered.

@@ -173,6 +173,12 @@ impl SendQueue {
         }
     }
 
+    /// Frees memory that the queue does not need for its bytes.
+    pub(crate) fn shrink(&mut self) {
+        self.text.shrink_to_fit();
+        self.pieces.shrink_to_fit();
+    }
+
     /// Removes all bytes, and frees memory that a usual response does not need.
     pub(crate) fn reset(&mut self) {
         self.pieces.clear();

@@ -29,7 +29,7 @@ use crate::counters::{Counter, Histogram};
 use crate::events::{Event, EventBudget};
 use crate::fault::{Fault, Side};
 use crate::fetch::{Hosts, Origins};
-use crate::limits::{DRAIN_IDLE_MS, RESOLUTIONS_MAX, UPLOAD_ROOM_BYTES};
+use crate::limits::{DRAIN_IDLE_MS, OUTPUT_SHARE_BYTES_MIN, RESOLUTIONS_MAX, UPLOAD_ROOM_BYTES};
 use crate::log::LogSender;
 use crate::purger::Purger;
 use crate::transport::Connector;
@@ -54,6 +54,8 @@ pub(crate) struct Worker {
     pub(crate) resolutions: Arc<Semaphore>,
     /// One permit for each byte of request bodies that may be buffered.
     pub(crate) upload_room: Arc<Semaphore>,
+    /// Bytes of responses in the send queues of connections that wait for their clients.
+    waiting_output: Cell<usize>,
     counters: CounterSlot,
     /// The remainder of each histogram's sum, in thousandths of its unit.
     histogram_rests: [Cell<u64>; Histogram::COUNT],
@@ -107,6 +109,7 @@ impl Worker {
             hosts: parts.hosts,
             resolutions: Arc::new(Semaphore::new(RESOLUTIONS_MAX)),
             upload_room: Arc::new(Semaphore::new(UPLOAD_ROOM_BYTES)),
+            waiting_output: Cell::new(0),
             counters: parts.counters,
             histogram_rests: Default::default(),
             events: EventBudget::default(),
@@ -213,6 +216,25 @@ impl Worker {
         rest.set(sum % 1000);
         let (first, bounds) = (histogram.first_word(), histogram.bounds());
         self.counters.observe(first, bounds, thousandths.div_ceil(1000), sum / 1000);
+    }
+
+    /// Returns the number of bytes that a connection may queue for its client: few if the queues
+    /// of all connections hold much.
+    pub(crate) fn output_share(&self) -> usize {
+        let is_full = self.waiting_output.get() as u64 >= self.config().server.output_bytes_max;
+        if is_full { OUTPUT_SHARE_BYTES_MIN } else { usize::MAX }
+    }
+
+    /// Counts the bytes of a send queue whose client is waited for.
+    pub(crate) fn add_waiting_output(&self, bytes: usize) {
+        self.waiting_output.update(|waiting| waiting + bytes);
+        self.gauge(Counter::OutputWaiting, self.waiting_output.get() as u64);
+    }
+
+    /// Undoes [`Worker::add_waiting_output`] when the wait ends.
+    pub(crate) fn remove_waiting_output(&self, bytes: usize) {
+        self.waiting_output.update(|waiting| waiting - bytes);
+        self.gauge(Counter::OutputWaiting, self.waiting_output.get() as u64);
     }
 
     /// Sets a gauge.

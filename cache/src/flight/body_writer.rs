@@ -133,7 +133,10 @@ impl BodyWriter {
         drop(tail);
         debug_assert_eq!(fragment.len() as u64, repeated_bytes + bytes.len() as u64);
         self.bytes += bytes.len() as u64;
-        if self.guard.flight.publish(fragment, repeated_bytes) { Ok(()) } else { Err(NoReaders) }
+        match self.guard.flight.publish(fragment, repeated_bytes, self.now_ms) {
+            true => Ok(()),
+            false => Err(NoReaders),
+        }
     }
 
     /// Makes the body a window if `more_bytes` make it too long to be stored, or if the flight was

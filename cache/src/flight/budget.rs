@@ -10,6 +10,8 @@
 //!   counts as much as its promise or its spending, whichever is larger. A closed account counts as
 //!   much as its spending.
 //! - The spending of an account is the sum of its living [`Charge`]s.
+//! - The accounts of one share take at most half of `bytes_max`, so that one source of responses
+//!   that arrive slowly leaves room for the others.
 //!
 //! The counters are `Relaxed`: they publish no data.
 
@@ -23,16 +25,26 @@ pub(super) const ALLOCATION_BYTES: u64 = 16;
 /// spending.
 const OPEN: u64 = 1 << 63;
 
+/// The number of shares; sources beyond it use a share together.
+const SHARE_COUNT: usize = 64;
+
 /// The budget that all accounts of a process share.
 #[derive(Debug)]
 pub(super) struct Budget {
     bytes_max: u64,
     taken_bytes: AtomicU64,
+    /// The bytes that the accounts of each share have taken.
+    shares: [AtomicU64; SHARE_COUNT],
 }
+
+/// The source of a response, whose accounts together may take a part of the budget; `None` for the
+/// only source, which may take all of it.
+pub(super) type Share = Option<u16>;
 
 impl Budget {
     pub(super) fn new(bytes_max: u64) -> Arc<Self> {
-        Arc::new(Self { bytes_max, taken_bytes: AtomicU64::new(0) })
+        let shares = std::array::from_fn(|_| AtomicU64::new(0));
+        Arc::new(Self { bytes_max, taken_bytes: AtomicU64::new(0), shares })
     }
 
     #[cfg(test)]
@@ -46,23 +58,44 @@ impl Budget {
     }
 
     /// Opens an account with a promise, if there is room for it.
-    pub(super) fn open(self: &Arc<Self>, promised_bytes: u64) -> Option<Account> {
+    pub(super) fn open(self: &Arc<Self>, promised_bytes: u64, share: Share) -> Option<Account> {
         let promised_bytes = promised_bytes.min(OPEN - 1);
-        self.take(promised_bytes, self.bytes_max).then(|| {
+        self.take(promised_bytes, self.bytes_max, share).then(|| {
             let state = AtomicU64::new(OPEN);
-            Account(Arc::new(Ledger { budget: Arc::clone(self), promised_bytes, state }))
+            Account(Arc::new(Ledger { budget: Arc::clone(self), promised_bytes, share, state }))
         })
     }
 
-    /// Takes `bytes` bytes. Returns false if the sum would exceed `bytes_max`.
-    fn take(&self, bytes: u64, bytes_max: u64) -> bool {
-        let raise = |taken: u64| taken.checked_add(bytes).filter(|&sum| sum <= bytes_max);
-        bytes == 0 || self.taken_bytes.try_update(Relaxed, Relaxed, raise).is_ok()
+    fn share(&self, share: Share) -> Option<&AtomicU64> {
+        self.shares.get(usize::from(share?) % SHARE_COUNT)
     }
 
-    fn give_back(&self, bytes: u64) {
+    /// Takes `bytes` bytes. Returns false if the sum would exceed `bytes_max`, or the share's part.
+    fn take(&self, bytes: u64, bytes_max: u64, share: Share) -> bool {
+        if bytes == 0 {
+            return true;
+        }
+        let raise_to =
+            |max: u64| move |taken: u64| taken.checked_add(bytes).filter(|&sum| sum <= max);
+        let share = self.share(share);
+        if let Some(share) = share
+            && share.try_update(Relaxed, Relaxed, raise_to(self.bytes_max / 2)).is_err()
+        {
+            return false;
+        }
+        let is_taken = self.taken_bytes.try_update(Relaxed, Relaxed, raise_to(bytes_max)).is_ok();
+        if let Some(share) = share.filter(|_| !is_taken) {
+            share.fetch_sub(bytes, Relaxed);
+        }
+        is_taken
+    }
+
+    fn give_back(&self, bytes: u64, share: Share) {
         let before = self.taken_bytes.fetch_sub(bytes, Relaxed);
         debug_assert!(before >= bytes, "no more bytes are given back than were taken");
+        if let Some(share) = self.share(share) {
+            share.fetch_sub(bytes, Relaxed);
+        }
     }
 }
 
@@ -72,6 +105,7 @@ impl Budget {
 struct Ledger {
     budget: Arc<Budget>,
     promised_bytes: u64,
+    share: Share,
     state: AtomicU64,
 }
 
@@ -90,14 +124,14 @@ impl Ledger {
             let Some(spent) = spent else { return false };
             let raised = state & OPEN | spent;
             let more_bytes = self.covered(raised) - self.covered(state);
-            if !self.budget.take(more_bytes, bytes_max) {
+            if !self.budget.take(more_bytes, bytes_max, self.share) {
                 return false;
             }
             match self.state.compare_exchange_weak(state, raised, Relaxed, Relaxed) {
                 Ok(_) => return true,
                 Err(changed) => state = changed,
             }
-            self.budget.give_back(more_bytes);
+            self.budget.give_back(more_bytes, self.share);
         }
     }
 
@@ -107,7 +141,7 @@ impl Ledger {
         let before = self.state.update(Relaxed, Relaxed, &lower);
         let (covered, rest) = (self.covered(before), self.covered(lower(before)));
         debug_assert!(rest <= covered, "a lowered account covers no more bytes than before");
-        self.budget.give_back(covered - rest);
+        self.budget.give_back(covered - rest, self.share);
     }
 }
 
@@ -171,7 +205,7 @@ mod tests {
     #[test]
     fn a_charge_never_exceeds_the_budget_and_comes_back() {
         let budget = Budget::new(100);
-        let account = budget.open(0).unwrap();
+        let account = budget.open(0, None).unwrap();
         let first = account.charge(60);
         assert!(first.is_some());
         for (bytes, fits) in [(41, false), (40, true), (u64::MAX, false), (OPEN, false), (0, true)]
@@ -186,8 +220,8 @@ mod tests {
     #[test]
     fn a_promise_is_kept_until_the_account_is_closed() {
         let budget = Budget::new(100);
-        let (promised, other) = (budget.open(60).unwrap(), budget.open(0).unwrap());
-        assert!(budget.open(41).is_none());
+        let (promised, other) = (budget.open(60, None).unwrap(), budget.open(0, None).unwrap());
+        assert!(budget.open(41, None).is_none());
         let others = other.charge(40).unwrap();
         // Each case: the bytes charged at once, whether there is room, the bytes taken while they
         // are held.
@@ -209,11 +243,29 @@ mod tests {
     }
 
     #[test]
+    fn a_share_takes_at_most_half_and_gives_it_back() {
+        let budget = Budget::new(100);
+        let (one, other) = (Some(1), Some(2));
+        let first = budget.open(30, one).unwrap();
+        assert!(budget.open(21, one).is_none());
+        let charge = first.charge(50).unwrap();
+        assert!(first.charge(1).is_none());
+        let second = budget.open(50, other).unwrap();
+        assert!(budget.open(1, other).is_none() && budget.open(1, Some(3)).is_none());
+        drop((first, second));
+        assert_eq!(budget.taken_bytes(), 50);
+        assert!(budget.open(1, one).is_none(), "the charge still holds the share's bytes");
+        drop(charge);
+        assert!(budget.open(50, one).is_some());
+        assert_eq!(budget.taken_bytes(), 0);
+    }
+
+    #[test]
     fn threads_that_charge_and_give_back_never_exceed_the_budget() {
         let budget = Budget::new(1000);
         std::thread::scope(|scope| {
             for promised_bytes in [0, 50, 200] {
-                let account = budget.open(promised_bytes).unwrap();
+                let account = budget.open(promised_bytes, None).unwrap();
                 let budget = &budget;
                 scope.spawn(move || {
                     let (sender, receiver) = std::sync::mpsc::sync_channel::<Charge>(4);

@@ -27,6 +27,8 @@ pub(crate) struct FlightConfig {
     /// The most bytes that all flights together may hold or have reserved. A body that does not fit
     /// is not stored. Windows take more bytes only while the sum stays within half of this limit.
     pub(crate) growing_bytes_max: u64,
+    /// The most bytes that a body of known length reserves before they arrive.
+    pub(crate) promise_bytes_max: u64,
     /// The longest body that is stored.
     pub(crate) object_bytes_max: u64,
     /// The most bytes that a body which will not be stored may hold for its readers.
@@ -81,12 +83,24 @@ pub struct JoinTerms {
     /// The time, in milliseconds, for which requests for the key are not collapsed if the caller
     /// leads and its response is not storable.
     pub declined_ms: u64,
+    /// If a flight whose response arrives has not moved for this many milliseconds, the caller does
+    /// not follow it.
+    pub stalled_ms: u64,
+    /// The source of the response: responses of one source take at most half of the room for
+    /// arriving responses. `None` if there is only one source.
+    pub share: Option<u16>,
 }
 
 impl JoinTerms {
     /// Terms under which a caller follows any flight, and declines no key.
     pub const fn at(now_ms: u64) -> JoinTerms {
-        JoinTerms { now_ms, policy: JoinPolicy::Any, declined_ms: 0 }
+        JoinTerms {
+            now_ms,
+            policy: JoinPolicy::Any,
+            declined_ms: 0,
+            stalled_ms: u64::MAX,
+            share: None,
+        }
     }
 }
 
@@ -172,16 +186,17 @@ impl Flights {
         if shard.declined.contains(DeclinedKey { primary: key.hash, flight: flight_hash }, now_ms) {
             return JoinResult::Declined;
         }
-        let (mut purged, mut is_led) = (None, false);
+        let (mut replaced, mut is_led) = (None, false);
         if let Some(flight) = shard.flight(flight_hash, key) {
-            is_led = gate.may_follow(flight.purge_noted);
+            let is_stalled = flight.is_stalled(now_ms, terms.stalled_ms);
+            is_led = gate.may_follow(flight.purge_noted) && !is_stalled;
             if is_led && (policy == JoinPolicy::Any || flight.has_arrived()) {
                 return JoinResult::Follow(Follower::new(flight));
             }
-            purged = (!is_led).then(|| Arc::clone(flight));
+            replaced = (!is_led).then(|| Arc::clone(flight));
         }
-        if let Some(purged) = &purged {
-            shard.unregister(purged);
+        if let Some(replaced) = &replaced {
+            shard.unregister(replaced);
         }
         let flight = Arc::new(Flight::new(key, flight_hash, purge_noted));
         debug_assert!(
@@ -192,7 +207,7 @@ impl Flights {
             shard.register(Arc::clone(&flight));
         }
         drop(shard);
-        purged.into_iter().for_each(|purged| purged.detach());
+        replaced.into_iter().for_each(|replaced| replaced.detach());
         let follower = Follower::new(&flight);
         JoinResult::Lead(LeaderGuard::new(Arc::clone(self), flight, terms), follower)
     }

@@ -86,7 +86,7 @@ mod tests {
     #[test]
     fn held_bytes_are_exact_and_give_their_charge_back_with_the_last_clone() {
         let budget = Budget::new(100);
-        let account = budget.open(0).unwrap();
+        let account = budget.open(0, None).unwrap();
         let first = hold(&[], b"abc", account.charge(3).unwrap());
         let both = hold(std::slice::from_ref(&first), b"de", account.charge(5).unwrap());
         assert_eq!(&both[..], b"abcde");

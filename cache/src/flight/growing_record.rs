@@ -93,6 +93,8 @@ pub enum ReadEvent {
 pub(super) struct GrowingRecord {
     pub(super) phase: Phase,
     pub(super) end: End,
+    /// The leader's time when bytes of the body last arrived, in milliseconds.
+    pub(super) moved_ms: Option<u64>,
     pub(super) fragments: VecDeque<Fragment>,
     /// The number of bytes of the body that have arrived.
     pub(super) bytes: u64,
@@ -114,6 +116,7 @@ impl GrowingRecord {
         Self {
             phase: Phase::Waiting,
             end: End::Open,
+            moved_ms: None,
             fragments: VecDeque::new(),
             bytes: 0,
             held_bytes: 0,

@@ -7,6 +7,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use bytes::Bytes;
 
 use super::body_writer::BodyWriter;
+use super::budget::Share;
 use super::flights::{FlightKey, Flights, JoinPolicy, JoinTerms};
 use super::fragment::{body_cost, fragment_cost, hold};
 use super::growing_record::{End, Opening, Phase, VariantKey};
@@ -39,6 +40,7 @@ pub(crate) struct LeaderGuard {
     /// Whether others can join the flight before its response arrives.
     policy: JoinPolicy,
     declined_ms: u64,
+    share: Share,
     /// Whether the flight has ended, so that the drop has nothing to do.
     pub(super) is_settled: bool,
 }
@@ -56,8 +58,8 @@ impl Drop for LeaderGuard {
 
 impl LeaderGuard {
     pub(super) fn new(flights: Arc<Flights>, flight: Arc<Flight>, terms: JoinTerms) -> Self {
-        let JoinTerms { policy, declined_ms, .. } = terms;
-        Self { flights, flight, policy, declined_ms, is_settled: false }
+        let JoinTerms { policy, declined_ms, share, .. } = terms;
+        Self { flights, flight, policy, declined_ms, share, is_settled: false }
     }
 
     /// The key that is fetched.
@@ -126,8 +128,10 @@ impl LeaderGuard {
         }
         let base_bytes = base.as_ref().map_or(0, |base| base.names.len() + base.variant.len());
         let opening_cost = fragment_cost((head.len() + base_bytes) as u64);
-        let promised_bytes = opening_cost.saturating_add(body_bytes.map_or(0, body_cost));
-        let opened = flights.budget().open(promised_bytes);
+        // An origin that announces much and sends little must not keep others from storing.
+        let body_cost = body_bytes.map_or(0, body_cost).min(flights.config().promise_bytes_max);
+        let promised_bytes = opening_cost.saturating_add(body_cost);
+        let opened = flights.budget().open(promised_bytes, self.share);
         let charged = opened.and_then(|account| Some((account.charge(opening_cost)?, account)));
         let Some((charge, account)) = charged else {
             flights.events().refused_no_room.fetch_add(1, Relaxed);

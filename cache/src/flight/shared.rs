@@ -67,6 +67,17 @@ impl Flight {
         });
     }
 
+    /// Whether the body has stopped in its middle for `stalled_ms`. If nothing of the body has
+    /// arrived, the time counts from the first call.
+    pub(super) fn is_stalled(&self, now_ms: u64, stalled_ms: u64) -> bool {
+        let mut growing = self.growing.lock();
+        if !matches!(growing.phase, Phase::Growing(_)) || growing.end != End::Open {
+            return false;
+        }
+        let moved_ms = *growing.moved_ms.get_or_insert(now_ms);
+        now_ms.saturating_sub(moved_ms) >= stalled_ms
+    }
+
     /// Whether the response's head has arrived.
     pub(super) fn has_arrived(&self) -> bool {
         !matches!(self.growing.lock().phase, Phase::Waiting)
@@ -122,8 +133,9 @@ impl Flight {
 
     /// Publishes bytes. The first `repeated_bytes` of them repeat the last bytes of the body so
     /// far. Returns false if the body is a window without readers.
-    pub(super) fn publish(&self, bytes: Bytes, repeated_bytes: u64) -> bool {
+    pub(super) fn publish(&self, bytes: Bytes, repeated_bytes: u64, now_ms: u64) -> bool {
         self.change(|growing, wakers| {
+            growing.moved_ms = Some(now_ms);
             growing.publish(bytes, repeated_bytes, wakers);
             growing.window.is_none() || !growing.readers.is_empty()
         })

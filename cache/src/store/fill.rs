@@ -271,6 +271,13 @@ impl Fill {
         self.long = None;
     }
 
+    /// Gives up storing a body that arrives too slowly. Readers get the rest through a sliding
+    /// window.
+    pub fn stop_storing(&mut self) {
+        self.writer.stop_storing();
+        self.long = None;
+    }
+
     /// The number of bytes of the body that were appended.
     pub fn bytes(&self) -> u64 {
         self.writer.bytes()

@@ -213,9 +213,14 @@ impl std::fmt::Debug for Shared {
     }
 }
 
+/// The most bytes that an arriving response of known length reserves: most responses are shorter,
+/// and a longer one that finds no room later is passed on without being stored.
+const PROMISE_BYTES_MAX: u64 = 256 << 10;
+
 fn flight_config(config: &StoreConfig) -> FlightConfig {
     FlightConfig {
         growing_bytes_max: config.growing_bytes_max(),
+        promise_bytes_max: PROMISE_BYTES_MAX,
         object_bytes_max: config.object_bytes_max,
         window_bytes: config.window_bytes,
         window_wait_ms_max: config.window_wait_ms_max,

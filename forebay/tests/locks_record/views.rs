@@ -85,7 +85,7 @@ fn all_processes_of_a_run_are_watched_until_the_last_has_ended() {
     }
     let mut program = started(dir);
     let seen = locks(dir, &["top", "two", "--count", "1", "--interval", "200ms"]);
-    assert!(seen.starts_with("two: 2 processes run; on\nprocess "), "{seen}");
+    assert!(seen.starts_with("two: 2 processes run; recording is on\nprocess "), "{seen}");
     let mut pids: Vec<_> = seen.lines().skip(2).map(|row| row.split_whitespace().next()).collect();
     pids.sort();
     pids.dedup();

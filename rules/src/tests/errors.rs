@@ -309,7 +309,10 @@ fn broken_structure_is_reported_where_it_begins() {
         ("cond %{GROUP} / cond %{GROUP:END} / no-op".to_owned(), "1:1+13 this group is empty"),
         ("cond %{GROUP} =a / no-op".to_owned(), "1:1+16 this %{GROUP}"),
         (format!("cond %{{GROUP}} [PRE] / {A} / cond %{{GROUP:END}} / no-op"), "1:16+3 this flag"),
-        (format!("cond %{{GROUP}} / {A} / cond %{{GROUP:END}} [OR] / no-op"), "3:20+2 flags at"),
+        (
+            format!("cond %{{GROUP}} / {A} / cond %{{GROUP:END}} [OR] / no-op"),
+            "3:20+2 %{GROUP:END} cannot have flags",
+        ),
         (format!("{A} / cond %{{SEND_RESPONSE_HDR_HOOK}} / no-op"), "2:8+22 the rule of line 1"),
         ("cond %{SEND_RESPONSE_HDR_HOOK} =a / no-op".to_owned(), "1:32+2 a hook has no operand"),
         ("cond %{SEND_RESPONSE_HDR_HOOK} [OR] / no-op".to_owned(), "1:33+2 this flag has"),

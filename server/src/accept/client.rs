@@ -19,7 +19,10 @@ use crate::buffers::Input;
 use crate::clock;
 use crate::counters::Counter;
 use crate::fault::Fault;
-use crate::limits::{LENT_PIECES_MAX, LINGER_BYTES_MAX, LINGER_MS_MAX, OUT_SLICES_MAX};
+use crate::limits::{
+    LENT_PIECES_MAX, LINGER_BYTES_MAX, LINGER_MS_MAX, OUT_SLICES_MAX, OUTPUT_SHARE_BYTES_MIN,
+    PIPELINED_BYTES_MAX,
+};
 use crate::send_queue::SendQueue;
 use crate::transport::Transport;
 use crate::worker::Worker;
@@ -203,8 +206,8 @@ impl Client {
             let has_room = held_bytes <= bytes_max + crate::limits::READ_BYTES_MAX;
             assert!(has_room, "a send queue holds {held_bytes} bytes");
         }
-        let mut flush = Flush { client: self, waited: false };
-        poll_fn(|cx| self.poll_flush(cx, queue, &mut flush.waited)).await
+        let mut flush = Flush { client: self, waiting_bytes: None };
+        poll_fn(|cx| self.poll_flush(cx, queue, &mut flush)).await
     }
 
     /// Sends all of `queue` if it holds more bytes than a connection may buffer in addition to a
@@ -216,7 +219,27 @@ impl Client {
         let config = self.worker.config();
         let settings = &config.server;
         let bytes_max = settings.connection_bytes_max.saturating_sub(settings.head_bytes_max);
-        if queue.held_bytes() <= bytes_max as usize && queue.lent_count() < LENT_PIECES_MAX {
+        self.flush_beyond(queue, bytes_max as usize).await
+    }
+
+    /// Sends all of `queue` before another request of the connection is answered, if many bytes
+    /// wait already: a client that does not read its responses gets no more of them.
+    ///
+    /// # Errors
+    /// See [`Client::flush`].
+    pub(crate) async fn flush_before_next(&self, queue: &mut SendQueue) -> Result<bool, Fault> {
+        // Few bytes, as usual: this must cost a hit next to nothing.
+        if queue.held_bytes() <= OUTPUT_SHARE_BYTES_MIN && queue.lent_count() < LENT_PIECES_MAX {
+            return Ok(false);
+        }
+        let config = self.worker.config();
+        let bytes_max = config.server.connection_bytes_max / 2;
+        self.flush_beyond(queue, PIPELINED_BYTES_MAX.min(bytes_max as usize)).await
+    }
+
+    async fn flush_beyond(&self, queue: &mut SendQueue, bytes_max: usize) -> Result<bool, Fault> {
+        let bytes_max = bytes_max.min(self.worker.output_share());
+        if queue.held_bytes() <= bytes_max && queue.lent_count() < LENT_PIECES_MAX {
             return Ok(false);
         }
         self.worker.count(Counter::EarlyFlushes);
@@ -227,7 +250,7 @@ impl Client {
         &self,
         cx: &mut Context<'_>,
         queue: &mut SendQueue,
-        waited: &mut bool,
+        flush: &mut Flush<'_>,
     ) -> Poll<Result<(), Fault>> {
         while !queue.is_empty() {
             if self.ticket().is_cut() {
@@ -246,14 +269,17 @@ impl Client {
                     queue.consume(count);
                     self.sent_bytes.update(|sent| sent + count as u64);
                     self.worker.count_many(Counter::BytesOut, count as u64);
-                    if *waited {
+                    if flush.waiting_bytes.is_some() {
                         self.sending.borrow_mut().moved(count as u64, self.least_rate());
                     }
                 }
                 Poll::Ready(_) => return Poll::Ready(Err(Fault::ClientGone)),
                 Poll::Pending => {
-                    *waited = true;
                     queue.copy_growing();
+                    if flush.waiting_bytes.is_none() {
+                        queue.shrink();
+                        flush.wait_for(queue.held_bytes());
+                    }
                     return self.sending.borrow_mut().wait(self.ticket(), self.least_rate());
                 }
             }
@@ -292,12 +318,21 @@ impl Client {
 /// the connection does not count from the start of this one.
 struct Flush<'a> {
     client: &'a Client,
-    waited: bool,
+    /// Set once the flush has waited: the bytes that count as the worker's waiting output.
+    waiting_bytes: Option<usize>,
+}
+
+impl Flush<'_> {
+    fn wait_for(&mut self, bytes: usize) {
+        self.client.worker.add_waiting_output(bytes);
+        self.waiting_bytes = Some(bytes);
+    }
 }
 
 impl Drop for Flush<'_> {
     fn drop(&mut self) {
-        if self.waited {
+        if let Some(bytes) = self.waiting_bytes {
+            self.client.worker.remove_waiting_output(bytes);
             self.client.sending.borrow_mut().stop_waiting();
             self.client.ticket().disarm();
         }

@@ -97,6 +97,12 @@ impl Sites {
         found
     }
 
+    /// The share of the room for arriving responses that a route's site takes part in; `None` if
+    /// there is only one site.
+    pub(crate) fn share_of(&self, number: RouteNumber) -> Option<u16> {
+        (self.sites.len() > 1).then_some(number.site as u16)
+    }
+
     /// The sites in the order of the file.
     pub fn iter(&self) -> std::slice::Iter<'_, Site> {
         self.sites.iter()

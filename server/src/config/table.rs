@@ -242,6 +242,15 @@ settings! {
         reloads: true,
         reason: "Must hold a head in each direction; further bytes wait in the kernel.",
     }
+    output_bytes_max: u64 = "8MiB" {
+        doc: "Largest memory of one worker for responses whose clients do not read them, without \
+            bodies that are sent from the cache. While it is used up, each connection queues one \
+            response at a time.",
+        kind: SettingKind::Bytes { min: 0, max: 64 * GIB },
+        reloads: true,
+        reason: "Room for 256 clients with 32 KiB each; many more than that at once do not read \
+            because they are slow or hostile, and the kernel buffers for them too.",
+    }
     shutdown_ms_max: u32 = "30s" {
         doc: "Time for requests in flight to finish when the server stops.",
         kind: SettingKind::Milliseconds { min: 0, max: DAY_MS },
@@ -297,8 +306,9 @@ settings! {
     }
     upload_buffer_bytes: u32 = "64KiB" {
         doc: "How much of a request's body is read before the request takes one of \
-            `origin_connections_max`. A body of unknown length is forwarded earlier if the client \
-            pauses; with `Expect: 100-continue` nothing is read before.",
+            `origin_connections_max`. If the client pauses for five seconds (in a chunked body: \
+            half a second), the body is forwarded earlier; with `Expect: 100-continue` nothing is \
+            read before.",
         kind: SettingKind::Bytes { min: 0, max: MIB },
         reloads: true,
         reason: "Most forms fit, so that a slow client does not hold a connection to the origin. A \
@@ -422,6 +432,20 @@ settings! {
         reloads: true,
         reason: "Content of a GET has no meaning (RFC 9110 §9.3.1), and an origin that does not \
             expect content takes it for the next request. Some search servers use it.",
+    }
+    fill_rate_min: u64 = "1024" {
+        doc: "Lowest rate at which a body must arrive from the origin to be stored, averaged after \
+            ten seconds; 0: no limit. A slower body passes through.",
+        kind: SettingKind::Count { min: 0, max: 1 << 30, unit: "bytes a second" },
+        reloads: true,
+        reason: "A body that arrives holds memory that other responses need to be stored.",
+    }
+    fill_ms_max: u32 = "10m" {
+        doc: "Longest time for which a body may arrive from the origin and still be stored.",
+        kind: SettingKind::Milliseconds { min: 1, max: DAY_MS },
+        reloads: true,
+        reason: "Long enough for a large file from a slow origin; a stream without an end is never \
+            stored.",
     }
     hit_for_miss_ms: u32 = "10s" {
         doc: "How long requests for a URL do not wait for one another after a response that could \

@@ -101,13 +101,14 @@ async fn read_or_flush(
     fragments: &mut Vec<Bytes>,
     begun: &mut bool,
 ) -> Result<ReadEvent, DeliverError> {
-    let more = pin!(poll_fn(|cx| reader.poll_fragments(cx, READ_BYTES_MAX, fragments)));
+    let bytes_max = READ_BYTES_MAX.min(client.worker.output_share() as u64);
+    let more = pin!(poll_fn(|cx| reader.poll_fragments(cx, bytes_max, fragments)));
     if let Some(event) = poll_once(more).await {
         return Ok(event);
     }
     *begun = true;
     flush_aside(reader, client.flush(queue)).await.map_err(DeliverError::Midway)?;
-    Ok(poll_fn(|cx| reader.poll_fragments(cx, READ_BYTES_MAX, fragments)).await)
+    Ok(poll_fn(|cx| reader.poll_fragments(cx, bytes_max, fragments)).await)
 }
 
 /// Runs a flush. If the flush has to wait, the reader steps aside, so that the store keeps no bytes

@@ -8,7 +8,10 @@ use forebay_cache::NoReaders;
 
 use super::answer::{OriginBody, OriginPart, PermittedBy};
 use super::preempt::Preempted;
+use crate::clock;
+use crate::config::RouteSettings;
 use crate::counters::Counter;
+use crate::limits::FILL_GRACE_MS;
 use crate::poll_once::poll_once;
 use crate::store::BodyWriter;
 
@@ -26,10 +29,49 @@ impl From<NoReaders> for FillError {
     }
 }
 
+/// Measures how fast an origin sends a body: a slow body must not take the memory of arriving
+/// responses for long.
+///
+/// A leaky bucket: waiting for the origin fills it, and bytes empty it by the time that they need at
+/// the least rate.
+pub(super) struct FillPace {
+    rate_min: u64,
+    deadline_ms: u64,
+    behind_ms: u64,
+    is_too_slow: bool,
+}
+
+impl FillPace {
+    /// The pace of a body that begins to arrive now.
+    pub(super) fn new(settings: &RouteSettings) -> FillPace {
+        FillPace {
+            rate_min: settings.fill_rate_min,
+            deadline_ms: clock::monotonic_ms().saturating_add(u64::from(settings.fill_ms_max)),
+            behind_ms: 0,
+            is_too_slow: false,
+        }
+    }
+
+    fn waited(&mut self, ms: u64) {
+        self.behind_ms = self.behind_ms.saturating_add(ms);
+    }
+
+    /// Whether the body has become too slow with these bytes; true at most once.
+    fn is_too_slow_after(&mut self, bytes: u64) -> bool {
+        if let Some(ms) = bytes.saturating_mul(1000).checked_div(self.rate_min) {
+            self.behind_ms = self.behind_ms.saturating_sub(ms);
+        } else {
+            self.behind_ms = 0;
+        }
+        let is_slow = self.behind_ms > FILL_GRACE_MS || clock::monotonic_ms() > self.deadline_ms;
+        is_slow && !std::mem::replace(&mut self.is_too_slow, true)
+    }
+}
+
 /// Writes the whole body into its growing record, and counts the outcome.
-pub(super) async fn fill_record(writer: BodyWriter, mut body: OriginBody) {
+pub(super) async fn fill_record(writer: BodyWriter, mut body: OriginBody, pace: FillPace) {
     let worker = Rc::clone(&body.worker);
-    match write_all(writer, &mut body).await {
+    match write_all(writer, &mut body, pace).await {
         Ok(true) => worker.count(Counter::Stored),
         Ok(false) | Err(FillError::NoReaders) => worker.count(Counter::NotStored),
         Err(FillError::Broken) => worker.count(Counter::FillsAborted),
@@ -42,7 +84,11 @@ pub(super) async fn fill_record(writer: BodyWriter, mut body: OriginBody) {
 /// The last piece that arrived is held back until the next piece, the end or a fault is known, or
 /// until waiting is necessary. So an overlong response is recognised before readers see its last
 /// piece.
-async fn write_all(mut writer: BodyWriter, body: &mut OriginBody) -> Result<bool, FillError> {
+async fn write_all(
+    mut writer: BodyWriter,
+    body: &mut OriginBody,
+    mut pace: FillPace,
+) -> Result<bool, FillError> {
     let mut held = Bytes::new();
     loop {
         let part = {
@@ -52,12 +98,19 @@ async fn write_all(mut writer: BodyWriter, body: &mut OriginBody) -> Result<bool
                 Some(part) => part,
                 None => {
                     append(&mut writer, std::mem::take(&mut held), &permitted_by).await?;
-                    next.await
+                    let since_ms = clock::monotonic_ms();
+                    let part = next.await;
+                    pace.waited(clock::monotonic_ms().saturating_sub(since_ms));
+                    part
                 }
             }
         };
         match part.map_err(|_| FillError::Broken)? {
             OriginPart::Data(piece) => {
+                if pace.is_too_slow_after(piece.len() as u64) {
+                    body.worker.count(Counter::FillsTooSlow);
+                    writer.stop_storing();
+                }
                 let last = std::mem::replace(&mut held, piece);
                 append(&mut writer, last, &body.permitted_by()).await?;
                 body.worker.notify_stored();

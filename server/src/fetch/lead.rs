@@ -11,7 +11,7 @@ use tokio::sync::oneshot;
 
 use super::answer::OriginAnswer;
 use super::exchange::{Exchange, exchange};
-use super::fill::fill_record;
+use super::fill::{FillPace, fill_record};
 use super::outbound::Purpose;
 use super::owned_request::OwnedRequest;
 use crate::accept::ClientNetwork;
@@ -160,7 +160,8 @@ impl FetchTask {
                 }
                 report(outcome, FetchOutcome::Stored { fwd_status, progress, own_lines });
                 let writer = BodyWriter::new(fill, settings.object_bytes_max);
-                fill_record(writer, answer.body).await;
+                let pace = FillPace::new(settings);
+                fill_record(writer, answer.body, pace).await;
             }
             Err((leader, why)) => {
                 self.worker.count(Counter::NotStored);

@@ -23,7 +23,7 @@ use super::pass_through::pass_through;
 use crate::clock;
 use crate::counters::Counter;
 use crate::fault::Fault;
-use crate::limits::{FAILED_FETCHES_MAX, JOINS_MAX};
+use crate::limits::{FAILED_FETCHES_MAX, FOLLOW_STALLED_MS, JOINS_MAX};
 use crate::lookup::{ForwardPlan, LookupResult, Stale};
 use crate::response::{Response, StreamedResponse};
 use crate::transaction::Transaction;
@@ -116,6 +116,8 @@ fn join(transaction: &Transaction<'_>, plan: &ForwardPlan) -> CollapseResult {
         now_ms: clock::monotonic_ms(),
         policy: join_policy(transaction, plan),
         declined_ms: u64::from(transaction.route().route.settings.hit_for_miss_ms),
+        stalled_ms: FOLLOW_STALLED_MS,
+        share: transaction.config.sites.share_of(transaction.route().route.number),
     };
     transaction.store().collapse(transaction.key, variant, known, terms)
 }

@@ -24,7 +24,7 @@ use crate::accept::Client;
 use crate::clock;
 use crate::counters::Counter;
 use crate::fault::Fault;
-use crate::limits::UPLOAD_PAUSE_MS;
+use crate::limits::{CHUNKED_PAUSE_MS, UPLOAD_PAUSE_MS};
 use crate::parse::{BodyPart, RequestBody};
 
 /// The body of a request to the origin, in the form that hyper reads.
@@ -256,9 +256,9 @@ pub(super) struct FirstPart {
 }
 
 impl FirstPart {
-    /// Reads until the end of the body, or `bytes_max` bytes, or, in a body of unknown length,
-    /// until the client pauses: it may wait for a response to the part that it has sent. Reads
-    /// nothing if the client waits for a 100, or if the worker has no room for these bytes.
+    /// Reads until the end of the body, or `bytes_max` bytes, or until the client pauses: it may
+    /// wait for a response to the part that it has sent. Reads nothing if the client waits for a
+    /// 100, or if the worker has no room for these bytes.
     ///
     /// # Errors
     /// See [`RequestBody::next`].
@@ -281,19 +281,13 @@ impl FirstPart {
             return Ok(first);
         };
         first._room = Some(room);
+        let pause_ms = if length.is_some() { UPLOAD_PAUSE_MS } else { CHUNKED_PAUSE_MS };
         loop {
-            let next = body.next(client);
-            let part = match length {
-                Some(_) => next.await?,
-                None => match timeout(Duration::from_millis(UPLOAD_PAUSE_MS), next).await {
-                    Ok(part) => part?,
-                    Err(_) => {
-                        body.pause(client);
-                        break;
-                    }
-                },
+            let Ok(part) = timeout(Duration::from_millis(pause_ms), body.next(client)).await else {
+                body.pause(client);
+                break;
             };
-            match part {
+            match part? {
                 BodyPart::Data(bytes) => first.bytes.extend_from_slice(&bytes),
                 BodyPart::End(trailers) => {
                     first.end = Some(trailers);

@@ -29,6 +29,11 @@ impl BodyWriter {
         }
     }
 
+    /// Gives up storing the body, because it arrives too slowly. Its readers still get it.
+    pub(crate) fn stop_storing(&mut self) {
+        self.fill.stop_storing();
+    }
+
     /// Waits until the growing record has room for more bytes.
     ///
     /// # Errors

@@ -178,6 +178,37 @@ fn a_caller_that_joins_only_arrived_flights_leads_beside_others() {
 }
 
 #[test]
+fn a_body_that_has_stopped_is_not_joined_and_not_stored() {
+    let flights = new_flights(config());
+    let (lead, first) = take_lead(&flights, b"a", None);
+    let join = |now_ms| {
+        let terms = JoinTerms { stalled_ms: 100, ..terms_at(now_ms) };
+        flights.join(key(b"a", None), terms, &Nothing)
+    };
+    assert!(matches!(join(10_000), JoinResult::Follow(_)), "a response is waited for");
+    let mut writer = begin(lead, b"old", None);
+    let mut first = reader(first);
+    // The first caller that sees the body starts the clock.
+    assert!(matches!(join(10_000), JoinResult::Follow(_)));
+    assert!(matches!(join(10_099), JoinResult::Follow(_)));
+    let mut cx = Context::from_waker(Waker::noop());
+    assert!(writer.poll_room(&mut cx, 10_099).is_ready());
+    writer.append(b"abc").unwrap();
+    assert!(matches!(join(10_198), JoinResult::Follow(_)), "it has moved");
+    let JoinResult::Lead(lead, _) = join(10_199) else { panic!("it has not moved for 100 ms") };
+    assert!(!writer.is_storing());
+    let new = begin(lead, b"new", None);
+    let JoinResult::Follow(follower) = join(10_199) else { panic!("there is a new leader") };
+    assert_eq!(reader(follower).head(), b"new");
+    writer.append(b"def").unwrap();
+    writer.finish(None);
+    assert_eq!(read_now(&mut first), (b"abcdef".to_vec(), Poll::Ready(ReadEvent::Done)));
+    new.finish(None);
+    drop(first);
+    check_at_rest(&flights);
+}
+
+#[test]
 fn a_body_known_to_be_too_long_gives_the_lead_back() {
     let flights = new_flights(config());
     let (lead, mut follower) = take_lead(&flights, b"a", None);

@@ -28,6 +28,7 @@ use super::*;
 fn config() -> FlightConfig {
     FlightConfig {
         growing_bytes_max: 256 * 1024,
+        promise_bytes_max: 128 * 1024,
         object_bytes_max: 128 * 1024,
         window_bytes: 8192,
         window_wait_ms_max: 1000,

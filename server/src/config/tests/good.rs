@@ -73,6 +73,8 @@ fn defaults_are_the_ones_that_are_documented() {
             heuristic_s_max: 86_400,
             heuristic_error_s_max: 60,
             hit_for_miss_ms: 10_000,
+            fill_rate_min: 1024,
+            fill_ms_max: 600_000,
             set_cookie: SetCookie::Strip,
             content_of_get: false,
             object_bytes_max: 16 << 20,
