@@ -26,6 +26,7 @@ mod symbols;
 use std::process::ExitCode;
 
 use forebay_rules::filter::Filters;
+use forebay_server::event_queue;
 use mimalloc::MiMalloc;
 
 /// The allocator of the program. It halves the cost of allocations for requests that go to the
@@ -37,9 +38,12 @@ static HEAP: MiMalloc = MiMalloc;
 pub fn run(filters: &Filters) -> ExitCode {
     let matches = cli::command().get_matches();
     match commands::run(&matches, filters) {
-        Ok(code) => code,
+        Ok(code) => {
+            event_queue::finish();
+            code
+        }
         Err(message) => {
-            eprintln!("forebay: {message}");
+            event_queue::write_last(&format!("forebay: {message}\n"));
             ExitCode::FAILURE
         }
     }

@@ -216,6 +216,8 @@ counters! {
         "Connections that ended in a panic; each is a bug.";
     LogLinesDropped, Counter, "log_lines_dropped_total",
         "Access-log lines dropped because the writer fell behind.";
+    EventsLost, Counter, "events_lost_total",
+        "Events whose line could not be written to standard error, or not in time.";
     LockProfileFailed, Counter, "lock_profile_failed_total",
         "Failures to create the lock profile; 1 if the server runs without one for that reason.";
     Reloads, Counter, "reloads_total",

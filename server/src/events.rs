@@ -27,10 +27,15 @@ macro_rules! events {
                 match self { $( Event::$id => ($name, stringify!($level), $text), )* }
             }
 
-            /// Whether the event counts against the budget. A `debug` event does not if the log
-            /// level suppresses it.
+            /// Whether the log level permits the event. An event that it suppresses does not count
+            /// against the budget, which it would use up for events that are logged.
             pub(crate) fn is_wanted(self) -> bool {
-                self.describe().1 != "debug" || tracing::enabled!(tracing::Level::DEBUG)
+                match self.describe().1 {
+                    "error" => tracing::enabled!(tracing::Level::ERROR),
+                    "warn" => tracing::enabled!(tracing::Level::WARN),
+                    "info" => tracing::enabled!(tracing::Level::INFO),
+                    _ => tracing::enabled!(tracing::Level::DEBUG),
+                }
             }
 
             /// Writes the event to the log, with its detail.
@@ -77,6 +82,7 @@ events! {
     PurgeFailed, error, "purge_failed", "a purge failed, or stopped before its end";
     StoreUnswept, error, "store_unswept", "cannot tell which processes of the cache are alive";
     AdminFailed, error, "admin_failed", "cannot accept an admin connection";
+    EventsLost, warn, "events_lost", "could not write events to standard error";
 }
 
 /// Limits the number of events that a worker logs in a second.
@@ -108,6 +114,39 @@ mod tests {
         names.sort_unstable();
         names.dedup();
         assert_eq!(names.len(), Event::ALL.len());
+    }
+
+    /// A log at level `error`, which keeps nothing.
+    struct ErrorsOnly;
+
+    impl tracing::Subscriber for ErrorsOnly {
+        fn enabled(&self, metadata: &tracing::Metadata<'_>) -> bool {
+            *metadata.level() == tracing::Level::ERROR
+        }
+
+        fn new_span(&self, _: &tracing::span::Attributes<'_>) -> tracing::span::Id {
+            tracing::span::Id::from_u64(1)
+        }
+
+        fn record(&self, _: &tracing::span::Id, _: &tracing::span::Record<'_>) {}
+
+        fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
+
+        fn event(&self, _: &tracing::Event<'_>) {}
+
+        fn enter(&self, _: &tracing::span::Id) {}
+
+        fn exit(&self, _: &tracing::span::Id) {}
+    }
+
+    #[test]
+    fn events_below_the_log_level_do_not_count_against_the_budget() {
+        tracing::subscriber::with_default(ErrorsOnly, || {
+            for event in Event::ALL {
+                let (name, level, _) = event.describe();
+                assert_eq!(event.is_wanted(), level == "error", "{name}");
+            }
+        });
     }
 
     #[test]

@@ -14,6 +14,7 @@ mod connection;
 pub mod counters;
 mod deliver;
 pub mod engine;
+pub mod event_queue;
 pub mod events;
 mod fault;
 mod fetch;

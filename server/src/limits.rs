@@ -158,6 +158,19 @@ pub(crate) const LINGER_MS_MAX: u64 = 2_000;
 /// Events that one worker logs in a second. Counters include the events that are not logged.
 pub(crate) const EVENTS_PER_SECOND_MAX: u32 = 20;
 
+/// Lines of events that wait for standard error. A line is seldom longer than a kilobyte, and some
+/// seconds of events from several workers fit.
+pub(crate) const EVENT_LINES_MAX: usize = 256;
+
+/// Time for the lines in that queue, and for the last message, when the process ends.
+pub(crate) const EVENTS_FINISH_MS_MAX: u64 = 1_000;
+
+/// Interval at which the end of the process checks whether the queue is written.
+pub(crate) const EVENTS_FINISH_POLL_MS: u64 = 2;
+
+/// Interval at which the control thread collects counts of other threads.
+pub(crate) const HOUSEKEEPING_MS: u64 = 1_000;
+
 /// Limits of the head of an origin's response. Usual heads have about 20 fields and 2 KiB; a
 /// response over the limits is refused.
 pub(crate) const ORIGIN_LIMITS: OriginLimits =

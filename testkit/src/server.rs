@@ -1,7 +1,7 @@
 //! Starts the server under test, waits until it listens, and ends it with the test.
 
 use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, PipeWriter, Read};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
@@ -24,6 +24,7 @@ pub struct ServerBuilder {
     flags: Vec<(String, String)>,
     switches: Vec<String>,
     variables: Vec<(String, String)>,
+    errors_into: Option<Arc<PipeWriter>>,
     folder: Arc<Folder>,
 }
 
@@ -58,6 +59,7 @@ impl ServerBuilder {
             flags: Vec::new(),
             switches: Vec::new(),
             variables: Vec::new(),
+            errors_into: None,
             folder: Arc::new(Folder::new()),
         }
     }
@@ -84,6 +86,12 @@ impl ServerBuilder {
     /// Sets an environment variable of the process.
     pub fn variable(mut self, name: &str, value: &str) -> ServerBuilder {
         self.variables.push((name.into(), value.into()));
+        self
+    }
+
+    /// Connects the standard error of the process to a pipe. [`Server::errors`] is empty then.
+    pub fn errors_into(mut self, pipe: PipeWriter) -> ServerBuilder {
+        self.errors_into = Some(Arc::new(pipe));
         self
     }
 
@@ -139,14 +147,21 @@ impl ServerBuilder {
     }
 
     fn spawn(&self) -> Process {
+        let stderr = match &self.errors_into {
+            Some(pipe) => Stdio::from(pipe.try_clone().expect("a descriptor is free")),
+            None => Stdio::piped(),
+        };
         let mut child = self
             .command()
             .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
+            .stderr(stderr)
             .spawn()
             .expect("the binary was built");
         let output = CapturedOutput::of(child.stdout.take().expect("standard output is piped"));
-        let errors = CapturedOutput::of(child.stderr.take().expect("standard error is piped"));
+        let errors = match child.stderr.take() {
+            Some(errors) => CapturedOutput::of(errors),
+            None => CapturedOutput::of(std::io::empty()),
+        };
         Process { child, output, errors }
     }
 }

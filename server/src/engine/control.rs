@@ -24,9 +24,10 @@ use crate::admin;
 use crate::clock;
 use crate::config::{Config, ConfigErrors};
 use crate::counters::Counter;
+use crate::event_queue;
 use crate::events::Event;
 use crate::fetch::Hosts;
-use crate::limits::{LOG_FINISH_MS_MAX, PURGER_FINISH_MS_MAX, STORE_SWEEP_MS};
+use crate::limits::{HOUSEKEEPING_MS, LOG_FINISH_MS_MAX, PURGER_FINISH_MS_MAX, STORE_SWEEP_MS};
 use crate::log::LogWriter;
 use crate::purger::{PurgeError, PurgeHandle, PurgeWork, PurgerThread};
 use crate::rules::RuleReport;
@@ -249,6 +250,7 @@ impl Control {
         let upgrades = UnixListener::from_std(sockets.upgrade.listener)?;
         let admin = tokio::task::spawn_local(admin::serve(Rc::clone(&self), acceptor));
         tokio::task::spawn_local(Rc::clone(&self).sweep_store());
+        tokio::task::spawn_local(Rc::clone(&self).keep_house());
         Event::Started.log(&format_args!("{} workers", self.worker_count()));
         let handed_over = self.wait(upgrades, sockets.handover, (signals, stop)).await;
         sockets.upgrade.name.set_ours(handed_over.is_none());
@@ -300,6 +302,25 @@ impl Control {
             }
             fails = swept.is_err();
             self.store_worker.mend();
+        }
+    }
+
+    /// Collects counts of threads that have no counters, periodically.
+    async fn keep_house(self: Rc<Self>) {
+        let mut ticks = tokio::time::interval(Duration::from_millis(HOUSEKEEPING_MS));
+        ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        loop {
+            ticks.tick().await;
+            self.count_lost();
+        }
+    }
+
+    /// Counts and reports the events that were lost on their way to standard error.
+    fn count_lost(&self) {
+        let lost = event_queue::take_lost();
+        if lost > 0 {
+            self.count(Counter::EventsLost, lost);
+            Event::EventsLost.log(&format_args!("{lost} events since the last such line"));
         }
     }
 

@@ -26,6 +26,7 @@ use super::{cpus, files, lock_profile};
 use crate::clock;
 use crate::config::Config;
 use crate::counters::{COUNTERS, Counter};
+use crate::event_queue;
 use crate::events::Event;
 use crate::fetch::{Hosts, Resolver};
 use crate::log::LogWriter;
@@ -232,6 +233,8 @@ impl PreparedServer {
             .admin
             .endpoint()
             .map_err(|error| StartError::Admin(config.server.admin.to_string(), error))?;
+        // From here on other threads may log events, which must not wait for standard error.
+        event_queue::start_writer().map_err(StartError::Thread)?;
         let event_loop = signals::event_loop().map_err(StartError::Thread)?;
         let cache_file = config.server.cache_dir.path().map(|dir| dir.join(REGION_FILE));
         let wanted = StoreConfig { path: cache_file, ..config.server.store(worker_count) };

@@ -1,0 +1,220 @@
+//! The lines of events on their way to standard error, and the thread that writes them.
+//!
+//! If the reader of a pipe stalls, a write to the pipe blocks. So no thread that serves clients
+//! writes to standard error: it puts lines into a bounded queue, and drops and counts the lines
+//! that do not fit. Before the thread starts and after the server's end, lines are written
+//! directly, each for a limited time.
+
+use std::io::{self, Write};
+use std::os::fd::AsFd;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use crate::clock;
+use crate::limits::{EVENT_LINES_MAX, EVENTS_FINISH_MS_MAX, EVENTS_FINISH_POLL_MS};
+
+/// The queue of the process, which has only one standard error.
+static QUEUE: OnceLock<EventQueue> = OnceLock::new();
+
+/// A stream for the lines of events: it leads into the queue once the thread runs, and to standard
+/// error before. Writing never fails, and each call of `write` is one line.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct EventOutput;
+
+impl Write for EventOutput {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        match QUEUE.get() {
+            Some(queue) => queue.add(line),
+            // A line that cannot be written has no other destination.
+            None => drop(write_directly(line)),
+        }
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Starts the thread that writes the lines, unless it runs.
+///
+/// # Errors
+/// The thread cannot be created.
+pub(crate) fn start_writer() -> io::Result<()> {
+    if QUEUE.get().is_none() {
+        let (queue, received) = EventQueue::new();
+        let counts = Arc::clone(&queue.counts);
+        std::thread::Builder::new()
+            .name("event-log".to_owned())
+            .spawn(move || write_lines(&received, &counts, io::stderr()))?;
+        // If another thread has set the queue since, this one is dropped, and its thread ends.
+        let _ = QUEUE.set(queue);
+    }
+    Ok(())
+}
+
+/// Waits until the queue is written, for a limited time.
+pub fn finish() {
+    let Some(queue) = QUEUE.get() else { return };
+    let deadline_ms = clock::monotonic_ms() + EVENTS_FINISH_MS_MAX;
+    while queue.counts.queued.load(Relaxed) > 0 && clock::monotonic_ms() < deadline_ms {
+        std::thread::park_timeout(Duration::from_millis(EVENTS_FINISH_POLL_MS));
+    }
+}
+
+/// Writes the last message of the process to standard error, after the lines in the queue. Gives up
+/// if the reader of a pipe does not read.
+pub fn write_last(message: &str) {
+    finish();
+    // A message that cannot be written has no other destination.
+    let _ = write_directly(message.as_bytes());
+}
+
+/// Returns the number of lines that were lost since the last call. Returns 0 while a line that
+/// reports the number would be lost too.
+pub(crate) fn take_lost() -> u64 {
+    QUEUE.get().map_or(0, EventQueue::take_lost)
+}
+
+/// Lines on their way to the thread that writes them.
+#[derive(Debug)]
+struct EventQueue {
+    lines: SyncSender<Vec<u8>>,
+    counts: Arc<LineCounts>,
+}
+
+/// Counts that threads share, each a plain number that orders nothing.
+#[derive(Debug, Default)]
+struct LineCounts {
+    /// Lines in the queue, and the line that is being written.
+    queued: AtomicUsize,
+    /// Lines that did not fit into the queue, or could not be written, and are not reported yet.
+    lost: AtomicU64,
+    /// Whether the last write failed.
+    is_failing: AtomicBool,
+}
+
+impl EventQueue {
+    fn new() -> (EventQueue, Receiver<Vec<u8>>) {
+        let (lines, received) = sync_channel(EVENT_LINES_MAX);
+        (EventQueue { lines, counts: Arc::default() }, received)
+    }
+
+    fn add(&self, line: &[u8]) {
+        self.counts.queued.fetch_add(1, Relaxed);
+        if self.lines.try_send(line.to_vec()).is_err() {
+            self.counts.queued.fetch_sub(1, Relaxed);
+            self.counts.lost.fetch_add(1, Relaxed);
+        }
+    }
+
+    fn take_lost(&self) -> u64 {
+        let is_full = self.counts.queued.load(Relaxed) > EVENT_LINES_MAX / 2;
+        match is_full || self.counts.is_failing.load(Relaxed) {
+            true => 0,
+            false => self.counts.lost.swap(0, Relaxed),
+        }
+    }
+}
+
+fn write_lines(lines: &Receiver<Vec<u8>>, counts: &LineCounts, out: impl AsFd) {
+    while let Ok(line) = lines.recv() {
+        let written = write_whole(&out, &line, None);
+        counts.is_failing.store(written.is_err(), Relaxed);
+        counts.lost.fetch_add(u64::from(written.is_err()), Relaxed);
+        counts.queued.fetch_sub(1, Relaxed);
+    }
+}
+
+fn write_directly(line: &[u8]) -> io::Result<()> {
+    write_whole(io::stderr(), line, Some(clock::monotonic_ms() + EVENTS_FINISH_MS_MAX))
+}
+
+/// Writes all bytes; waits for room until the deadline.
+fn write_whole(out: impl AsFd, mut bytes: &[u8], deadline_ms: Option<u64>) -> io::Result<()> {
+    while !bytes.is_empty() {
+        let left_ms = deadline_ms.map(|deadline| deadline.saturating_sub(clock::monotonic_ms()));
+        let limit = left_ms.map(|ms| Timespec {
+            tv_sec: (ms / 1000).cast_signed(),
+            tv_nsec: (ms % 1000 * 1_000_000).cast_signed(),
+        });
+        match poll(&mut [PollFd::new(&out, PollFlags::OUT)], limit.as_ref()) {
+            Ok(0) => return Err(io::ErrorKind::TimedOut.into()),
+            Ok(_) => {}
+            Err(rustix::io::Errno::INTR) => continue,
+            Err(error) => return Err(error.into()),
+        }
+        // A pipe that is ready has room for one page at least, so this does not block.
+        match rustix::io::write(&out, &bytes[..bytes.len().min(PIPE_PAGE_BYTES)]) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(count) => bytes = &bytes[count..],
+            Err(rustix::io::Errno::INTR | rustix::io::Errno::AGAIN) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(())
+}
+
+/// Bytes that a pipe takes at once if `poll` reports it as ready (`PIPE_BUF` of Linux).
+const PIPE_PAGE_BYTES: usize = 4096;
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+
+    use super::*;
+
+    #[test]
+    fn a_reader_that_stalls_blocks_no_thread_and_lost_lines_are_counted() {
+        let (mut reader, writer) = std::io::pipe().expect("a pipe");
+        let (queue, received) = EventQueue::new();
+        let counts = Arc::clone(&queue.counts);
+        let thread = std::thread::spawn(move || write_lines(&received, &counts, writer));
+        // The pipe holds 16 lines, and the thread one.
+        let line = [vec![b'x'; PIPE_PAGE_BYTES - 1], vec![b'\n']].concat();
+        let added = 2 * EVENT_LINES_MAX;
+        for _ in 0..added {
+            queue.add(&line);
+        }
+        assert_eq!(queue.take_lost(), 0, "the report would be lost");
+        let lost = queue.counts.lost.load(Relaxed);
+        assert!((EVENT_LINES_MAX as u64 - 32..EVENT_LINES_MAX as u64).contains(&lost), "{lost}");
+        let written = (added as u64 - lost) * PIPE_PAGE_BYTES as u64;
+        let read = io::copy(&mut Read::take(&mut reader, written), &mut io::sink());
+        assert_eq!(read.expect("the pipe is open"), written);
+        while queue.counts.queued.load(Relaxed) > 0 {
+            std::thread::yield_now();
+        }
+        assert_eq!((queue.take_lost(), queue.take_lost()), (lost, 0));
+        drop(queue);
+        thread.join().expect("the thread ends");
+    }
+
+    #[test]
+    fn a_stream_that_fails_loses_lines_without_a_report() {
+        let (reader, writer) = std::io::pipe().expect("a pipe");
+        drop(reader);
+        let (queue, received) = EventQueue::new();
+        queue.add(b"line\n");
+        let EventQueue { lines, counts } = queue;
+        drop(lines);
+        write_lines(&received, &counts, writer);
+        let lost = counts.lost.load(Relaxed);
+        assert_eq!((lost, counts.is_failing.load(Relaxed)), (1, true));
+        assert_eq!(EventQueue { lines: sync_channel(1).0, counts }.take_lost(), 0);
+    }
+
+    #[test]
+    fn a_direct_write_to_a_full_pipe_ends_at_its_deadline() {
+        let (_reader, writer) = std::io::pipe().expect("a pipe");
+        let page = [b'x'; PIPE_PAGE_BYTES];
+        let deadline_ms = clock::monotonic_ms() + 20;
+        let failed = std::iter::repeat_with(|| write_whole(&writer, &page, Some(deadline_ms)))
+            .find_map(Result::err);
+        assert_eq!(failed.map(|error| error.kind()), Some(io::ErrorKind::TimedOut));
+    }
+}
